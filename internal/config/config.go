@@ -1,0 +1,335 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Entry is one line of git config, as `git config --list --show-origin` prints it:
+// section and variable name in lower case, the subsection as it was written.
+type Entry struct{ Key, Value, Origin string }
+
+// Value is a setting with its value and where that came from: "default", "flag --x",
+// "environment X", or git's own name of the place, such as file:.git/config.
+type Value struct {
+	Name   string
+	Value  string
+	Values []string // of a repeatable setting, in order
+	Origin string
+	Secret bool
+}
+
+// Error is a setting that cannot be used. It names the setting and its origin.
+type Error struct{ msg string }
+
+func (e *Error) Error() string { return e.msg }
+
+// Config holds every setting, checked.
+type Config struct {
+	values map[string]Value
+	agents map[string]map[string]string
+}
+
+// Load reads all settings. flags maps flag names to their text, present only when given on
+// the command line. The error is an *Error.
+func Load(environ []string, flags map[string]string, entries []Entry) (*Config, error) {
+	c := &Config{values: map[string]Value{}, agents: map[string]map[string]string{}}
+	env := map[string]string{}
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			env[k] = v
+		}
+	}
+	fromGit, err := c.sortEntries(entries)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range settings {
+		v, err := resolve(s, env, flags, fromGit[strings.ToLower(s.Name)])
+		if err != nil {
+			return nil, err
+		}
+		c.values[s.Name] = v
+	}
+	return c, nil
+}
+
+// sortEntries groups the tilth.* entries by lower-case name and takes out the agent
+// descriptions (tilth.agent.<name>.<key>), whose keys the agent package knows.
+func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
+	known := map[string]Setting{}
+	for _, s := range settings {
+		known[strings.ToLower(s.Name)] = s
+	}
+	out := map[string][]Entry{}
+	for _, e := range entries {
+		if !strings.HasPrefix(strings.ToLower(e.Key), "tilth.") {
+			continue
+		}
+		if name, key, ok := agentKey(e.Key); ok {
+			if c.agents[name] == nil {
+				c.agents[name] = map[string]string{}
+			}
+			c.agents[name][key] = e.Value
+			continue
+		}
+		lower := strings.ToLower(e.Key)
+		s, ok := known[lower]
+		if !ok {
+			return nil, &Error{fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower))}
+		}
+		if s.envOnly {
+			return nil, &Error{fmt.Sprintf("%s (%s): keys are not read from git config; use %s, or store it with git credential", s.Name, e.Origin, s.Env[0])}
+		}
+		out[lower] = append(out[lower], e)
+	}
+	return out, nil
+}
+
+// agentKey splits tilth.agent.<name>.<key>; the name may hold dots, as git subsections may.
+func agentKey(key string) (name, sub string, ok bool) {
+	const prefix = "tilth.agent."
+	if len(key) < len(prefix) || !strings.EqualFold(key[:len(prefix)], prefix) {
+		return "", "", false
+	}
+	rest := key[len(prefix):]
+	i := strings.LastIndexByte(rest, '.')
+	if i <= 0 {
+		return "", "", false
+	}
+	return rest[:i], strings.ToLower(rest[i+1:]), true
+}
+
+// didYouMean finds the known name that shares the longest ending or beginning with key.
+func didYouMean(key string) string {
+	best, score := "", 0
+	for _, s := range settings {
+		name := strings.ToLower(s.Name)
+		n := 0
+		for n < len(name) && n < len(key) && name[n] == key[n] {
+			n++
+		}
+		if n > score {
+			best, score = s.Name, n
+		}
+	}
+	if score > len("tilth.")+2 {
+		return "; did you mean " + best + "?"
+	}
+	return "; git tilth config lists the known ones"
+}
+
+func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, error) {
+	v := Value{Name: s.Name, Value: s.Default, Origin: "default", Secret: s.kind == kindSecret}
+	take := func(text, origin string) error {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			return nil
+		}
+		if err := check(s, text, origin); err != nil {
+			return err
+		}
+		v.Value, v.Origin = text, origin
+		return nil
+	}
+	if s.kind == kindList {
+		for _, e := range entries {
+			// As with git's own multi-valued settings, an empty value clears the list.
+			if e.Value == "" {
+				v.Values, v.Origin = nil, "default"
+				continue
+			}
+			v.Values, v.Origin = append(v.Values, e.Value), e.Origin
+		}
+		v.Value = strings.Join(v.Values, "\n")
+		return v, nil
+	}
+	// Checked from weakest to strongest, so that garbage in a place that is
+	// overridden is still named instead of waiting for the day it counts.
+	for _, e := range entries {
+		if err := take(e.Value, e.Origin); err != nil {
+			return v, err
+		}
+		if strings.TrimSpace(e.Value) == "" {
+			v.Value, v.Origin = s.Default, "default"
+		}
+	}
+	for _, name := range slices.Backward(s.Env) {
+		if err := take(env[name], "environment "+name); err != nil {
+			return v, err
+		}
+	}
+	if text, ok := flags[s.Flag]; ok && s.Flag != "" {
+		if err := take(text, "flag --"+s.Flag); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+func check(s Setting, text, origin string) error {
+	var err error
+	switch s.kind {
+	case kindCount, kindPositive:
+		var n int64
+		n, err = parseCount(text)
+		if err == nil && n == 0 && s.kind == kindPositive {
+			err = fmt.Errorf("must be at least 1")
+		}
+	case kindNumber, kindSeconds:
+		_, err = parseNumber(text)
+	case kindBool:
+		_, err = parseBool(text)
+	case kindDuration:
+		_, err = parseDuration(text)
+	}
+	if err != nil {
+		return &Error{fmt.Sprintf("%s = %q (%s): %s", s.Name, text, origin, err)}
+	}
+	return nil
+}
+
+func parseCount(text string) (int64, error) {
+	digits, factor := text, int64(1)
+	switch text[len(text)-1] {
+	case 'k', 'K':
+		factor = 1 << 10
+	case 'm', 'M':
+		factor = 1 << 20
+	case 'g', 'G':
+		factor = 1 << 30
+	}
+	if factor > 1 {
+		digits = text[:len(text)-1]
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || strings.HasPrefix(digits, "+") {
+		return 0, fmt.Errorf("not a whole number")
+	}
+	if n < 0 {
+		return 0, fmt.Errorf("must not be negative")
+	}
+	if n > math.MaxInt64/factor {
+		return 0, fmt.Errorf("too large")
+	}
+	return n * factor, nil
+}
+
+func parseNumber(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || strings.ContainsAny(text, "xX_") {
+		return 0, fmt.Errorf("not a number")
+	}
+	if f < 0 {
+		return 0, fmt.Errorf("must not be negative")
+	}
+	if f > 1e9 {
+		return 0, fmt.Errorf("too large")
+	}
+	return f, nil
+}
+
+func parseBool(text string) (bool, error) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on", "1":
+		return true, nil
+	case "false", "no", "off", "0":
+		return false, nil
+	}
+	return false, fmt.Errorf("not a boolean (true or false)")
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	if f, err := parseNumber(text); err == nil {
+		if f > float64(math.MaxInt64)/float64(time.Minute) {
+			return 0, fmt.Errorf("too large")
+		}
+		return time.Duration(f * float64(time.Minute)), nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("not a duration such as 90s, 15m or 6h")
+	}
+	return d, nil
+}
+
+// All returns every setting in the order of their names, secrets masked.
+func (c *Config) All() []Value {
+	var out []Value
+	for _, v := range c.values {
+		if v.Secret && v.Value != "" {
+			v.Value = Mask(v.Value)
+		}
+		out = append(out, v)
+	}
+	for name, keys := range c.agents {
+		for key, val := range keys {
+			out = append(out, Value{Name: "tilth.agent." + name + "." + key, Value: val, Origin: "git config"})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+}
+
+// Mask hides a secret but for its last characters, by which its owner knows it.
+func Mask(secret string) string {
+	if len(secret) < 12 {
+		return "****"
+	}
+	return "****" + secret[len(secret)-4:]
+}
+
+// Get returns a setting by its documented name.
+func (c *Config) Get(name string) Value { return c.values[name] }
+
+// Text returns a setting's value, "" when it has none.
+func (c *Config) Text(name string) string { return c.values[name].Value }
+
+// List returns the values of a repeatable setting.
+func (c *Config) List(name string) []string { return c.values[name].Values }
+
+// Count returns a whole number. Load has checked it.
+func (c *Config) Count(name string) int64 {
+	n, _ := parseCount(c.values[name].Value)
+	return n
+}
+
+// Number returns a decimal number. Load has checked it.
+func (c *Config) Number(name string) float64 {
+	f, _ := parseNumber(c.values[name].Value)
+	return f
+}
+
+// Bool returns a boolean. Load has checked it.
+func (c *Config) Bool(name string) bool {
+	b, _ := parseBool(c.values[name].Value)
+	return b
+}
+
+// Duration returns a span of time. Load has checked it.
+func (c *Config) Duration(name string) time.Duration {
+	d, _ := parseDuration(c.values[name].Value)
+	return d
+}
+
+// Agents returns the agent programs described in git config: name to its keys.
+func (c *Config) Agents() map[string]map[string]string { return c.agents }
+
+// FlagSettings lists the settings that have a flag, for the commands to declare.
+func FlagSettings() []Setting {
+	var out []Setting
+	for _, s := range settings {
+		if s.Flag != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Known returns the table of all settings.
+func Known() []Setting { return slices.Clone(settings) }

@@ -1,0 +1,92 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Role is who a model works as.
+type Role string
+
+// The roles of tilth.<role>.* settings.
+const (
+	Worker    Role = "worker"
+	Evaluator Role = "evaluator"
+	Prep      Role = "prep"
+)
+
+// Endpoint is where and as what a role's model is called.
+type Endpoint struct {
+	BaseURL, Model, APIKey string
+}
+
+// Endpoint resolves a role's endpoint: its own settings, else the general URL and the worker's
+// model. A key is only ever sent to the host that it was given for.
+func (c *Config) Endpoint(r Role) Endpoint {
+	pre := "tilth." + string(r) + "."
+	general := c.Text("tilth.baseUrl")
+	e := Endpoint{
+		BaseURL: firstOf(c.Text(pre+"baseUrl"), general),
+		Model:   firstOf(c.Text(pre+"model"), c.Text("tilth.worker.model")),
+		APIKey:  c.Text(pre + "apiKey"),
+	}
+	if e.BaseURL == "" && r != Worker {
+		e.BaseURL = c.Text("tilth.worker.baseUrl")
+	}
+	if e.APIKey == "" && (general == "" || sameHost(e.BaseURL, general)) {
+		e.APIKey = c.Text("tilth.apiKey")
+	}
+	if e.APIKey == "" && r != Worker && sameHost(e.BaseURL, c.Text("tilth.worker.baseUrl")) {
+		e.APIKey = c.Text("tilth.worker.apiKey")
+	}
+	return e
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func sameHost(a, b string) bool {
+	ua, errA := url.Parse(a)
+	ub, errB := url.Parse(b)
+	return errA == nil && errB == nil && strings.EqualFold(ua.Scheme, ub.Scheme) && strings.EqualFold(ua.Host, ub.Host) && ua.Host != ""
+}
+
+// CheckURL says what is wrong with a base URL, or nil.
+func CheckURL(v Value) error {
+	if v.Value == "" {
+		return nil
+	}
+	u, err := url.Parse(v.Value)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return &Error{v.Name + " = " + strconvQuote(v.Value) + " (" + v.Origin + "): not an http or https URL"}
+	}
+	return nil
+}
+
+func strconvQuote(s string) string { return `"` + s + `"` }
+
+// Caps are the limits of a run. A zero is no limit, but for Iterations.
+type Caps struct {
+	Iterations     int
+	EvaluatorCalls int
+	Minutes        float64
+	Tokens         int64
+	Cost           float64
+}
+
+// Caps returns the limits as configured.
+func (c *Config) Caps() Caps {
+	return Caps{
+		Iterations:     int(c.Count("tilth.maxIterationsPerTask")),
+		EvaluatorCalls: int(c.Count("tilth.maxEvaluatorCallsPerTask")),
+		Minutes:        c.Number("tilth.maxWallClockMinutes"),
+		Tokens:         c.Count("tilth.maxTokens"),
+		Cost:           c.Number("tilth.maxCost"),
+	}
+}
