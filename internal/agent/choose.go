@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+)
+
+// StoredConversation is what the harness remembers about a task's conversation.
+type StoredConversation struct {
+	Agent, ID, Cwd, Model string
+}
+
+// PromptKind says which prompt goes with a choice.
+type PromptKind string
+
+const (
+	// PromptTask is the whole task with its context, for a new conversation.
+	PromptTask PromptKind = "task"
+	// PromptContinue is the short prompt for a conversation that knows the task.
+	PromptContinue PromptKind = "continue"
+)
+
+// Choice is one step of the chain: a conversation to try, and why it is this one.
+type Choice struct {
+	Ref    Ref
+	How    string // "stored", "discovered" or "fresh"
+	Why    string
+	Prompt PromptKind
+}
+
+// Choose decides which conversations a turn may use, best first: the stored one, the newest one recorded for exactly
+// this directory, a fresh one. The caller goes to the next choice only when the program answered NotFound (or InUse), so the
+// chain ends after at most three steps; its last choice is always fresh.
+//
+// An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery is
+// for sessions that have no stored id; since is when the session was made, and except names the conversations of
+// other tasks and roles, which live in the same directory. forceContinue takes a stored id even if the program's store seems to
+// have lost it; forceFresh leaves only the fresh choice.
+func Choose(p *Program, stored *StoredConversation, dir, model string, env []string, since time.Time, forceFresh, forceContinue bool, except ...string) []Choice {
+	fresh := Choice{Ref: Ref{ID: p.NewID()}, How: "fresh", Prompt: PromptTask}
+	if forceFresh {
+		fresh.Why = "a fresh conversation was asked for"
+		return []Choice{fresh}
+	}
+	if !p.CanResume {
+		fresh.Why = p.Name + " cannot resume a conversation"
+		return []Choice{fresh}
+	}
+	if stored != nil && stored.ID != "" {
+		first, why := chooseStored(p, stored, dir, model, env, forceContinue)
+		fresh.Why = why
+		if first == nil {
+			return []Choice{fresh}
+		}
+		return []Choice{*first, fresh}
+	}
+	id, ok, err := p.Discover(env, dir, since, except...)
+	switch {
+	case err != nil:
+		fresh.Why = "no conversation is stored, and looking for one failed: " + err.Error()
+	case !ok:
+		fresh.Why = "no conversation is stored for this task"
+	default:
+		fresh.Why = fmt.Sprintf("%s no longer knows conversation %s", p.Name, id)
+		return []Choice{{Ref: Ref{ID: id, Resume: true}, How: "discovered", Prompt: PromptContinue,
+			Why: "the newest conversation that " + p.Name + " recorded for this directory"}, fresh}
+	}
+	return []Choice{fresh}
+}
+
+// chooseStored returns the choice to resume the stored conversation, or nil, and why the fresh choice would be taken.
+func chooseStored(p *Program, stored *StoredConversation, dir, model string, env []string, force bool) (*Choice, string) {
+	switch {
+	case stored.Agent != p.Name:
+		return nil, fmt.Sprintf("the stored conversation belongs to %s, not to %s", stored.Agent, p.Name)
+	case stored.Model != model:
+		return nil, fmt.Sprintf("the stored conversation was held with %s, not with %s", modelName(stored.Model), modelName(model))
+	case stored.Cwd != "" && realPath(stored.Cwd) != realPath(dir):
+		return nil, "the stored conversation belongs to the directory " + stored.Cwd
+	}
+	resume := &Choice{Ref: Ref{ID: stored.ID, Resume: true}, How: "stored", Prompt: PromptContinue}
+	state := p.Stored(env, dir, stored.ID)
+	switch {
+	case state.Presence == Present:
+		resume.Why = "stored conversation, " + state.Why
+	case state.Presence == Unknown:
+		resume.Why = "stored conversation; " + state.Why
+	case force && (p.ValidID == nil || p.ValidID.MatchString(stored.ID)):
+		resume.Why = "continuing was asked for, although " + state.Why
+	default:
+		return nil, fmt.Sprintf("the stored conversation %s cannot be resumed: %s", stored.ID, state.Why)
+	}
+	return resume, fmt.Sprintf("%s no longer knows conversation %s", p.Name, stored.ID)
+}
+
+func modelName(m string) string {
+	if m == "" {
+		return "the program's default model"
+	}
+	return m
+}

@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// claude is Claude Code.
+func claude() *Program {
+	return &Program{
+		Name: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code", Binary: "claude",
+		Base: []string{"-p", "--output-format", "stream-json", "--verbose"},
+		// bypassPermissions is refused to root; with acceptEdits its file tools stay inside the directory.
+		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash"},
+		// Nobody is there to be asked, so what default mode would ask for is refused. The list outranks a user's own allow rules.
+		ReadOnly: []string{"--permission-mode", "default", "--disallowedTools", "Bash,Edit,MultiEdit,Write,NotebookEdit,Task,Agent,WebFetch,WebSearch",
+			"--strict-mcp-config"},
+		Model: []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"}, System: []string{"--append-system-prompt", "{system}"},
+		New: []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
+		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
+		Preset:  true, MakeID: newUUID, ValidID: uuidForm, CanResume: true,
+		Usage: PerRun, ReportsCost: true, Terminal: "a result event without is_error",
+		EscapePrompt: escapeSlash, read: readClaude, store: claudeStore{},
+		Rules: []Rule{
+			{How: NotFound, Text: regexp.MustCompile(`No conversation found with session ID`)},
+			{How: InUse, Text: regexp.MustCompile(`Session ID \S+ is already in use|^Error: .*already in use`)},
+			{How: UsageLimit, Text: regexp.MustCompile(`^Claude(?: AI)? usage limit reached\|\d+`)},
+		},
+		Notes: []string{
+			"Conversations are removed by the program after 30 days (its cleanupPeriodDays).",
+			"Its Bash tool is not kept inside the worktree; its file tools are.",
+			"Two resumes of one conversation at once are allowed and one of them is lost.",
+			"Older versions give a resumed conversation a new id; it is stored.",
+		},
+	}
+}
+
+// escapeSlash keeps a prompt that begins with a slash from being taken as a command.
+func escapeSlash(p string) string {
+	if strings.HasPrefix(strings.TrimSpace(p), "/") {
+		return "Task:\n\n" + p
+	}
+	return p
+}
+
+type claudeEvent struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+	Message   struct {
+		ID      string          `json:"id"`
+		Content json.RawMessage `json:"content"`
+		Usage   *claudeUsage    `json:"usage"`
+	} `json:"message"`
+	ParentToolUseID string `json:"parent_tool_use_id"`
+
+	// of a result
+	IsError   bool         `json:"is_error"`
+	NumTurns  int          `json:"num_turns"`
+	Result    string       `json:"result"`
+	Errors    []string     `json:"errors"`
+	TotalCost *float64     `json:"total_cost_usd"`
+	Usage     *claudeUsage `json:"usage"`
+	Denials   []struct {
+		ToolName string `json:"tool_name"`
+	} `json:"permission_denials"`
+	RateLimit *struct {
+		Status   string  `json:"status"`
+		ResetsAt float64 `json:"resetsAt"`
+	} `json:"rate_limit_info"`
+}
+
+type claudeUsage struct {
+	Input         int64 `json:"input_tokens"`
+	CacheCreation int64 `json:"cache_creation_input_tokens"`
+	CacheRead     int64 `json:"cache_read_input_tokens"`
+	Output        int64 `json:"output_tokens"`
+}
+
+func (u *claudeUsage) usage() Usage {
+	return Usage{Prompt: u.Input + u.CacheCreation + u.CacheRead, Eval: u.Output, Cached: u.CacheRead}
+}
+
+type claudeBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+func readClaude(s *stream, line []byte) {
+	var e claudeEvent
+	if !decode(line, &e) {
+		return
+	}
+	if e.Type == "system" || e.Type == "result" {
+		s.id(e.SessionID)
+	}
+	switch e.Type {
+	case "assistant":
+		s.claudeMessage(&e)
+	case "user":
+		s.claudeBlocks(&e)
+	case "rate_limit_event":
+		if e.RateLimit != nil && e.RateLimit.Status == "rejected" {
+			s.reset = unixTime(e.RateLimit.ResetsAt)
+		}
+	case "result":
+		s.claudeResult(&e)
+	}
+}
+
+// claudeMessage counts a message once: it is printed again for each of its blocks.
+func (s *stream) claudeMessage(e *claudeEvent) {
+	if _, seen := s.steps[e.Message.ID]; !seen && e.ParentToolUseID == "" {
+		s.step()
+	}
+	if e.Message.Usage != nil {
+		s.steps[e.Message.ID] = e.Message.Usage.usage()
+	}
+	s.usage = sum(s.steps)
+	s.claudeBlocks(e)
+}
+
+func (s *stream) claudeBlocks(e *claudeEvent) {
+	var blocks []claudeBlock
+	if json.Unmarshal(e.Message.Content, &blocks) != nil {
+		return
+	}
+	for _, b := range blocks {
+		switch b.Type {
+		case "text":
+			if e.Type == "assistant" && e.ParentToolUseID == "" {
+				s.say(b.Text)
+			}
+		case "thinking":
+			s.emit(Activity{Kind: "reasoning", Text: b.Thinking})
+		case "tool_use":
+			s.emit(Activity{Kind: "tool", Tool: b.Name, ID: b.ID, Args: string(b.Input)})
+		case "tool_result":
+			s.emit(Activity{Kind: "tool_result", ID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError})
+		}
+	}
+}
+
+func (s *stream) claudeResult(e *claudeEvent) {
+	if e.Usage != nil {
+		s.usage = e.Usage.usage()
+	}
+	if e.TotalCost != nil {
+		s.usage.Cost, s.costKnown = *e.TotalCost, true
+	}
+	for _, d := range e.Denials {
+		s.deny(d.ToolName)
+	}
+	for _, text := range e.Errors {
+		s.fail(text)
+	}
+	switch {
+	case !e.IsError && e.Subtype == "success":
+		s.success = true
+		if strings.TrimSpace(e.Result) != "" {
+			s.text = cut(e.Result, maxMessage)
+		}
+	case e.Subtype == "error_max_turns" || e.Subtype == "error_max_budget_usd":
+		s.how, s.why = TurnLimit, e.Subtype
+	case !s.reset.IsZero() && e.IsError:
+		s.limit(s.reset, e.Result)
+	default:
+		s.fail(e.Result)
+	}
+}
+
+func sum(parts map[string]Usage) Usage {
+	var all Usage
+	for _, u := range parts {
+		all = all.plus(u)
+	}
+	return all
+}
+
+// unixTime reads seconds since 1970; 0 and nonsense are the zero time.
+func unixTime(sec float64) time.Time {
+	if sec <= 0 || sec > 1e11 {
+		return time.Time{}
+	}
+	return time.Unix(int64(sec), 0).UTC()
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"encoding/json"
+	"regexp"
+)
+
+// codex is OpenAI's Codex CLI.
+func codex() *Program {
+	return &Program{
+		Name: "codex", Title: "Codex CLI", Package: "@openai/codex", Binary: "codex",
+		Base: []string{"exec", "--json", "--skip-git-repo-check", "-c", "check_for_update_on_startup=false"},
+		// Its sandbox makes everything but the worktree read only; git needs these four to work in a linked worktree.
+		Write: []string{"-s", "workspace-write", "", "--add-dir", "{gitdir}", "", "--add-dir", "{commondir}/objects", "",
+			"--add-dir", "{commondir}/refs", "", "--add-dir", "{commondir}/logs"},
+		ReadOnly: []string{"-s", "read-only"},
+		Model:    []string{"-m", "{model}"},
+		Resume:   []string{"resume", "{id}"},
+		Tail:     []string{"-"},
+		KeyVars:  []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+		ValidID:  uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
+		Usage: RunningTotal, Terminal: "a turn.completed event",
+		read: readCodex, finish: codexFinish, store: codexStore{},
+		Rules: []Rule{
+			{How: NotFound, Text: regexp.MustCompile(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
+			{How: InUse, Text: regexp.MustCompile(`already has an active writer`)},
+			{How: UsageLimit, Text: regexp.MustCompile(`^You've hit your usage limit`)},
+		},
+		Notes: []string{
+			"It takes no id of ours; its own is known before its first model call.",
+			"It has no turn limit: each tool that it uses is counted as a turn, and it is ended from outside.",
+			"It reports no dollars.",
+			"An id that is not a UUID would silently begin a new conversation; such an id is never handed to it.",
+			"It may leave empty .codex, .agents and .aws directories in the worktree.",
+		},
+	}
+}
+
+type codexEvent struct {
+	Type     string      `json:"type"`
+	ThreadID string      `json:"thread_id"`
+	Message  string      `json:"message"`
+	Usage    *codexUsage `json:"usage"`
+	Error    struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	Item codexItem `json:"item"`
+}
+
+type codexUsage struct {
+	Input     int64 `json:"input_tokens"`
+	Cached    int64 `json:"cached_input_tokens"`
+	Output    int64 `json:"output_tokens"`
+	Reasoning int64 `json:"reasoning_output_tokens"`
+}
+
+func (u *codexUsage) usage() Usage {
+	return Usage{Prompt: u.Input, Cached: u.Cached, Eval: u.Output, Reasoning: u.Reasoning}
+}
+
+type codexItem struct {
+	ID       string          `json:"id"`
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Command  string          `json:"command"`
+	Output   string          `json:"aggregated_output"`
+	ExitCode *int            `json:"exit_code"`
+	Status   string          `json:"status"`
+	Changes  json.RawMessage `json:"changes"`
+	Server   string          `json:"server"`
+	Tool     string          `json:"tool"`
+	Args     json.RawMessage `json:"arguments"`
+	Query    string          `json:"query"`
+	Message  string          `json:"message"`
+}
+
+func readCodex(s *stream, line []byte) {
+	var e codexEvent
+	if !decode(line, &e) {
+		return
+	}
+	switch e.Type {
+	case "thread.started":
+		s.id(e.ThreadID)
+	case "item.started":
+		s.codexStarted(&e.Item)
+	case "item.completed":
+		s.codexItem(&e.Item)
+	case "turn.completed":
+		s.success = true
+		if e.Usage != nil {
+			s.total, s.totalKnown = e.Usage.usage(), true
+		}
+	case "turn.failed":
+		s.fail(e.Error.Message)
+	case "error":
+		s.fail(e.Message)
+	}
+}
+
+// codexStarted counts a tool when it begins. An item that was never announced is counted when it is complete.
+func (s *stream) codexStarted(item *codexItem) {
+	if tool, args := item.use(); tool != "" {
+		s.steps[item.ID] = Usage{}
+		s.step()
+		s.emit(Activity{Kind: "tool", Tool: tool, ID: item.ID, Args: args})
+	}
+}
+
+func (s *stream) codexItem(item *codexItem) {
+	switch item.Type {
+	case "agent_message":
+		s.say(item.Text)
+		return
+	case "reasoning":
+		s.emit(Activity{Kind: "reasoning", Text: item.Text})
+		return
+	case "error":
+		s.emit(Activity{Kind: "error", Text: item.Message, IsError: true})
+		return
+	}
+	if _, begun := s.steps[item.ID]; !begun {
+		s.codexStarted(item)
+	}
+	tool, _ := item.use()
+	if tool == "" {
+		return
+	}
+	if item.Status == "declined" {
+		s.deny(tool)
+	}
+	s.emit(Activity{Kind: "tool_result", Tool: tool, ID: item.ID, Text: item.Output,
+		IsError: item.Status == "failed" || item.Status == "declined" || (item.ExitCode != nil && *item.ExitCode != 0)})
+}
+
+// use names the tool of an item and its arguments as JSON; "" if the item is no use of a tool.
+func (i *codexItem) use() (tool, args string) {
+	switch i.Type {
+	case "command_execution":
+		return "shell", object("command", i.Command)
+	case "file_change":
+		return "apply_patch", string(i.Changes)
+	case "mcp_tool_call":
+		return i.Server + "." + i.Tool, string(i.Args)
+	case "web_search":
+		return "web_search", object("query", i.Query)
+	}
+	return "", ""
+}
+
+// object writes a JSON object with one string.
+func object(name, value string) string {
+	data, err := json.Marshal(map[string]string{name: value})
+	if err != nil {
+		return "{}"
+	}
+	return string(data)
+}

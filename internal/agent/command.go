@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// maxArg is the longest system prompt that is passed as an argument. Linux takes 128 KiB for one; what is longer is
+// put in front of the prompt.
+const maxArg = 100_000
+
+// command is a turn as it will be started.
+type command struct {
+	argv   []string
+	env    []string
+	stdin  string
+	remove func() // takes the turn's scratch files away
+}
+
+// build makes the command line, environment and standard input of a turn.
+func (p *Program) build(t *Turn) (*command, error) {
+	env := ScrubEnv(t.Env)
+	bin, ok := lookIn(env, p.Binary)
+	if !ok {
+		return nil, &NotInstalledError{Program: p}
+	}
+	c := &command{env: env, remove: func() {}}
+	vars, err := p.scratch(c, t)
+	if err != nil {
+		return nil, err
+	}
+	c.argv = append([]string{bin}, p.arguments(t, vars)...)
+	for _, set := range p.envFor(t) {
+		for name, value := range set {
+			c.env = append(c.env, name+"="+expand(value, vars))
+		}
+	}
+	if p.shellCommands {
+		c.env = append(c.env, shellVars(t)...)
+	}
+	c.stdin = p.prompt(t)
+	return c, nil
+}
+
+// arguments returns all arguments in the order that every row follows.
+func (p *Program) arguments(t *Turn, vars map[string]string) []string {
+	rights := p.Write
+	if t.ReadOnly {
+		rights = p.ReadOnly
+	}
+	base, conversation := p.Base, p.New
+	if t.Conversation.Resume {
+		conversation = p.Resume
+	}
+	if p.shellCommands && t.Conversation.Resume {
+		base, conversation = p.Resume, nil
+	}
+	var out []string
+	for _, part := range [][]string{base, rights, p.Model, p.Limit, p.System, p.Args, conversation, p.Tail} {
+		out = append(out, fill(part, vars)...)
+	}
+	return out
+}
+
+func (p *Program) envFor(t *Turn) []map[string]string {
+	if t.ReadOnly {
+		return []map[string]string{p.Env, p.EnvReadOnly}
+	}
+	return []map[string]string{p.Env, p.EnvWrite}
+}
+
+// scratch returns the values of the placeholders and writes the files that some of them name.
+func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
+	vars := map[string]string{
+		"{id}": t.Conversation.ID, "{model}": t.Model, "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
+	}
+	if t.MaxTurns > 0 {
+		vars["{turns}"] = strconv.Itoa(t.MaxTurns)
+	}
+	if p.systemAsArgument(t) {
+		vars["{system}"] = t.System
+	}
+	policy := p.Policy
+	if t.ReadOnly {
+		policy = p.PolicyReadOnly
+	}
+	if policy == "" && (p.Settings == "" || t.MaxTurns <= 0) {
+		return vars, nil
+	}
+	dir, err := os.MkdirTemp("", "git-tilth-agent-")
+	if err != nil {
+		return nil, err
+	}
+	c.remove = func() { os.RemoveAll(dir) }
+	if policy != "" {
+		vars["{policy}"] = filepath.Join(dir, "policy.toml")
+		err = os.WriteFile(vars["{policy}"], []byte(policy), 0o600)
+	}
+	if err == nil && p.Settings != "" && t.MaxTurns > 0 {
+		err = p.writeSettings(c, t, filepath.Join(dir, "settings.json"))
+	}
+	if err != nil {
+		c.remove()
+		return nil, err
+	}
+	return vars, nil
+}
+
+// systemSettings is where Gemini's administrator settings are; the variable that names another file replaces it, so that its
+// contents have to be carried over.
+const systemSettings = "/etc/gemini-cli/settings.json"
+
+// writeSettings makes a settings file with the turn limit and points the program to it.
+func (p *Program) writeSettings(c *command, t *Turn, path string) error {
+	settings := map[string]any{}
+	before := getenv(c.env, p.Settings)
+	if before == "" {
+		before = systemSettings
+	}
+	if data, err := os.ReadFile(before); err == nil && json.Unmarshal(data, &settings) != nil {
+		return fmt.Errorf("the settings of %s in %s are not JSON", p.Name, before)
+	}
+	model, _ := settings["model"].(map[string]any)
+	if model == nil {
+		model = map[string]any{}
+	}
+	model["maxSessionTurns"] = t.MaxTurns
+	settings["model"] = model
+	data, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	c.env = append(c.env, p.Settings+"="+path)
+	return os.WriteFile(path, data, 0o600)
+}
+
+// fill puts values into a part of a command line. A part that names an empty value is left out; --add-dir and its
+// like come in pairs, so that a pair is a part of its own when separated by an empty string.
+func fill(part []string, vars map[string]string) []string {
+	var out, group []string
+	for i := 0; i <= len(part); i++ {
+		if i < len(part) && part[i] != "" {
+			group = append(group, part[i])
+			continue
+		}
+		if filled, ok := fillGroup(group, vars); ok {
+			out = append(out, filled...)
+		}
+		group = nil
+	}
+	return out
+}
+
+func fillGroup(group []string, vars map[string]string) ([]string, bool) {
+	out := make([]string, 0, len(group))
+	for _, arg := range group {
+		for _, name := range placeholders {
+			if strings.Contains(arg, name) && vars[name] == "" {
+				return nil, false
+			}
+		}
+		out = append(out, expand(arg, vars))
+	}
+	return out, true
+}
+
+var placeholders = []string{"{id}", "{model}", "{turns}", "{system}", "{gitdir}", "{commondir}", "{policy}"}
+
+// expand replaces each placeholder once, so that a value that looks like one stays as it is.
+func expand(s string, vars map[string]string) string {
+	var pairs []string
+	for _, name := range placeholders {
+		pairs = append(pairs, name, vars[name])
+	}
+	return strings.NewReplacer(pairs...).Replace(s)
+}
+
+func (p *Program) systemAsArgument(t *Turn) bool {
+	return len(p.System) > 0 && t.System != "" && len(t.System) <= maxArg
+}
+
+// prompt returns what goes to standard input.
+func (p *Program) prompt(t *Turn) string {
+	text := t.Prompt
+	if t.System != "" && !p.systemAsArgument(t) && !p.shellCommands {
+		text = t.System + "\n\n" + text
+	}
+	if p.EscapePrompt != nil {
+		text = p.EscapePrompt(text)
+	}
+	return text
+}
+
+// NotInstalledError says that a program is not on PATH.
+type NotInstalledError struct{ Program *Program }
+
+func (e *NotInstalledError) Error() string {
+	if e.Program.Package != "" {
+		return fmt.Sprintf("%s is not installed: no %s on PATH (npm install -g %s)", e.Program.Title, e.Program.Binary, e.Program.Package)
+	}
+	return fmt.Sprintf("%s is not installed: no %s on PATH", e.Program.Name, e.Program.Binary)
+}

@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+)
+
+// CustomKeys are the settings of tilth.agent.<name>.*, with what each one means. Names are compared without case, as
+// git's are.
+var CustomKeys = map[string]string{
+	"path":       "where the program is, for a row of the table",
+	"args":       "more arguments, separated by spaces, for a row of the table",
+	"start":      "shell command for one turn in a new conversation; the prompt is on its standard input",
+	"resume":     "shell command for one turn in the conversation $TILTH_CONVERSATION",
+	"format":     "what it prints: text (default), claude-json, codex-json, gemini-json or opencode-json",
+	"presetid":   "true if start takes the id in $TILTH_CONVERSATION",
+	"notfound":   "regular expression: what it says when it does not know a conversation",
+	"usagelimit": "regular expression: what it says when a usage limit is reached",
+	"turnlimit":  "regular expression: what it says when $TILTH_MAX_TURNS is reached",
+	"done":       "regular expression: the line by which a text program says that it is done",
+}
+
+// formats are the event readers that a custom program can borrow from a row.
+var formats = map[string]string{"claude-json": "claude", "codex-json": "codex", "gemini-json": "gemini", "opencode-json": "opencode"}
+
+// Custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
+// value. With the name of a row of the table it is that row with another path or more arguments. Errors name the key.
+func Custom(name string, settings map[string]string) (*Program, error) {
+	set := map[string]string{}
+	for k, v := range settings {
+		key := strings.ToLower(k)
+		if _, ok := CustomKeys[key]; !ok {
+			return nil, fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k, strings.Join(customNames(), ", "))
+		}
+		set[key] = v
+	}
+	if row, ok := ByName(name); ok {
+		return adjustRow(row, set)
+	}
+	for _, key := range []string{"path", "args"} {
+		if set[key] != "" {
+			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is no row of the table; describe it with tilth.agent.%s.start", name, key, name, name)
+		}
+	}
+	if strings.TrimSpace(set["start"]) == "" {
+		return nil, fmt.Errorf("tilth.agent.%s.start is not set; it is the shell command for one turn", name)
+	}
+	return describe(name, set)
+}
+
+func customNames() []string {
+	names := make([]string, 0, len(CustomKeys))
+	for k := range CustomKeys {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// adjustRow changes where a row's program is and what more it is told.
+func adjustRow(row *Program, set map[string]string) (*Program, error) {
+	for key, value := range set {
+		if key != "path" && key != "args" && value != "" {
+			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path and args can be set", row.Name, key, row.Name)
+		}
+	}
+	if set["path"] != "" {
+		row.Binary = set["path"]
+	}
+	row.Args = append(row.Args, strings.Fields(set["args"])...)
+	return row, nil
+}
+
+// describe makes a row from the user's settings.
+func describe(name string, set map[string]string) (*Program, error) {
+	p := &Program{
+		Name: name, Title: name, Binary: "/bin/sh", Base: []string{"-c", set["start"]}, shellCommands: true,
+		Usage: NoUsage, Terminal: "exit status 0 after a line of output", read: readText, finish: finishText,
+	}
+	if err := p.borrow(name, set["format"]); err != nil {
+		return nil, err
+	}
+	switch strings.ToLower(set["presetid"]) {
+	case "true", "yes", "on", "1":
+		p.Preset, p.MakeID = true, newUUID
+	case "", "false", "no", "off", "0":
+		p.Preset, p.MakeID = false, nil
+	default:
+		return nil, fmt.Errorf("tilth.agent.%s.presetId: %q is no boolean", name, set["presetid"])
+	}
+	if set["resume"] != "" {
+		p.CanResume, p.Resume = true, []string{"-c", set["resume"]}
+	} else {
+		p.CanResume, p.Notes = false, append(p.Notes, "Without tilth.agent."+name+".resume every turn begins a new conversation.")
+	}
+	for _, r := range []struct {
+		key string
+		how How
+	}{{"notfound", NotFound}, {"usagelimit", UsageLimit}, {"turnlimit", TurnLimit}} {
+		if set[r.key] == "" {
+			continue
+		}
+		form, err := regexp.Compile(set[r.key])
+		if err != nil {
+			return nil, fmt.Errorf("tilth.agent.%s.%s: %w", name, r.key, err)
+		}
+		p.Rules = append([]Rule{{How: r.how, Text: form}}, p.Rules...)
+	}
+	if set["done"] != "" {
+		form, err := regexp.Compile(set["done"])
+		if err != nil {
+			return nil, fmt.Errorf("tilth.agent.%s.done: %w", name, err)
+		}
+		p.done, p.Terminal = form, "a line that matches tilth.agent."+name+".done"
+	}
+	return p, nil
+}
+
+// borrow takes the way to read events, and what goes with it, from a row of the table.
+func (p *Program) borrow(name, format string) error {
+	if format == "" || format == "text" {
+		return nil
+	}
+	rowName, ok := formats[format]
+	if !ok {
+		return fmt.Errorf("tilth.agent.%s.format: %q is not known (text, claude-json, codex-json, gemini-json, opencode-json)", name, format)
+	}
+	row, _ := ByName(rowName)
+	p.read, p.finish, p.Usage, p.ReportsCost, p.Terminal, p.Rules = row.read, nil, row.Usage, row.ReportsCost, row.Terminal, row.Rules
+	p.CountsTurns, p.KeyVars = row.CountsTurns, row.KeyVars
+	return nil
+}
+
+// shellVars hands the turn to the user's shell commands, as git hands files to its merge tools.
+func shellVars(t *Turn) []string {
+	vars := []string{"TILTH_CONVERSATION=" + t.Conversation.ID, "TILTH_MODEL=" + t.Model, "TILTH_MAX_TURNS=", "TILTH_READ_ONLY="}
+	if t.MaxTurns > 0 {
+		vars[2] = fmt.Sprintf("TILTH_MAX_TURNS=%d", t.MaxTurns)
+	}
+	if t.ReadOnly {
+		vars[3] = "TILTH_READ_ONLY=1"
+	}
+	return vars
+}
+
+// maxText is how much of a text program's output is kept as its message.
+const maxText = 256 << 10
+
+// readText takes the output of a program without events: all of it is the message.
+func readText(s *stream, line []byte) {
+	text := string(line)
+	if id := conversationLine.FindStringSubmatch(text); id != nil {
+		s.id(id[1])
+		return
+	}
+	if s.program.done != nil && s.program.done.MatchString(text) {
+		s.success = true
+	}
+	s.partial = tailOf(s.partial+text+"\n", maxText)
+}
+
+// conversationLine is how a program without events can say its conversation's id.
+var conversationLine = regexp.MustCompile(`^TILTH_CONVERSATION=(\S+)\s*$`)
+
+// finishText ends the message of a program without events. Without a line of its own that says so, there is only the exit
+// status to go by, and that it said anything at all.
+func finishText(s *stream, _ *history) {
+	s.turns = 1
+	s.flush()
+	if s.program.done == nil && s.text != "" {
+		s.success = true
+	}
+}
+
+// tailOf keeps the end of a text, beginning with a whole line.
+func tailOf(s string, n int) string {
+	if len(s) <= 2*n {
+		return s
+	}
+	s = s[len(s)-n:]
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		s = s[i+1:]
+	}
+	return s
+}

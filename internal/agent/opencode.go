@@ -1,0 +1,111 @@
+package agent
+
+import (
+	"encoding/json"
+	"regexp"
+)
+
+// opencode is OpenCode.
+func opencode() *Program {
+	return &Program{
+		Name: "opencode", Title: "OpenCode", Package: "opencode-ai", Binary: "opencode",
+		Base:  []string{"run", "--format", "json"},
+		Model: []string{"-m", "{model}"}, Resume: []string{"--session", "{id}"},
+		EnvWrite:    map[string]string{"OPENCODE_PERMISSION": `{"*":"allow","external_directory":"deny"}`},
+		EnvReadOnly: map[string]string{"OPENCODE_PERMISSION": `{"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow"}`},
+		KeyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY",
+			"DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
+		ValidID: regexp.MustCompile(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
+		Usage: PerStep, ReportsCost: true, Terminal: "a step_finish event with reason stop",
+		read: readOpenCode, store: openCodeStore{},
+		Rules: []Rule{
+			{How: NotFound, Text: regexp.MustCompile(`Session not found|NotFoundError`)},
+		},
+		Notes: []string{
+			"It takes no id of ours, and says its own only after the model's first answer: a run that is killed before that is found again by looking for this directory's newest conversation.",
+			"It resumes only from the directory in which the conversation began; elsewhere it would hang.",
+			"It has no turn limit: its steps are counted and it is ended from outside.",
+			"Two runs of one conversation at once would write into each other; the harness's lock keeps that from happening.",
+		},
+	}
+}
+
+type openCodeEvent struct {
+	Type      string `json:"type"`
+	SessionID string `json:"sessionID"`
+	Part      struct {
+		Type   string  `json:"type"`
+		ID     string  `json:"id"`
+		Text   string  `json:"text"`
+		Reason string  `json:"reason"`
+		Tool   string  `json:"tool"`
+		CallID string  `json:"callID"`
+		Cost   float64 `json:"cost"`
+		Tokens *struct {
+			Input     int64 `json:"input"`
+			Output    int64 `json:"output"`
+			Reasoning int64 `json:"reasoning"`
+			Cache     struct {
+				Read  int64 `json:"read"`
+				Write int64 `json:"write"`
+			} `json:"cache"`
+		} `json:"tokens"`
+		State struct {
+			Status string          `json:"status"`
+			Input  json.RawMessage `json:"input"`
+			Output string          `json:"output"`
+			Error  string          `json:"error"`
+		} `json:"state"`
+	} `json:"part"`
+	Error struct {
+		Name string `json:"name"`
+		Data struct {
+			Message string `json:"message"`
+		} `json:"data"`
+	} `json:"error"`
+}
+
+func readOpenCode(s *stream, line []byte) {
+	var e openCodeEvent
+	if !decode(line, &e) {
+		return
+	}
+	s.id(e.SessionID)
+	switch e.Type {
+	case "step_start":
+		s.success = false
+		s.step()
+	case "text":
+		s.say(e.Part.Text)
+	case "reasoning":
+		s.emit(Activity{Kind: "reasoning", Text: e.Part.Text})
+	case "tool_use":
+		s.openCodeTool(&e)
+	case "step_finish":
+		s.openCodeStep(&e)
+	case "error":
+		s.success = false
+		s.fail(e.Error.Name + ": " + e.Error.Data.Message)
+		s.how, s.why = Failed, s.errors[len(s.errors)-1]
+	}
+}
+
+func (s *stream) openCodeTool(e *openCodeEvent) {
+	state := e.Part.State
+	s.emit(Activity{Kind: "tool", Tool: e.Part.Tool, ID: e.Part.CallID, Args: string(state.Input)})
+	s.emit(Activity{Kind: "tool_result", Tool: e.Part.Tool, ID: e.Part.CallID, Text: firstOf(state.Output, state.Error), IsError: state.Status == "error"})
+	if state.Status == "error" && deniedForm.MatchString(state.Error) {
+		s.deny(e.Part.Tool)
+	}
+}
+
+var deniedForm = regexp.MustCompile(`(?i)rejected permission|prevents you from using|permission denied by`)
+
+func (s *stream) openCodeStep(e *openCodeEvent) {
+	if t := e.Part.Tokens; t != nil {
+		s.usage = s.usage.plus(Usage{Prompt: t.Input + t.Cache.Read + t.Cache.Write, Eval: t.Output + t.Reasoning,
+			Cached: t.Cache.Read, Reasoning: t.Reasoning, Cost: e.Part.Cost})
+		s.costKnown = true
+	}
+	s.success = e.Part.Reason == "stop"
+}

@@ -1,0 +1,164 @@
+// Package agent drives coding agents that are installed on this machine: one turn of a program in the session's
+// worktree, with a conversation that can be continued later.
+//
+// Every program is a row of one table (see Programs). A row says how the program is started and resumed, where it
+// keeps its conversations, what it prints and how it fails; the code around it never asks for a program by name.
+// Three rules hold for all rows:
+//   - success is the program's own terminal event; exit status 0 proves nothing,
+//   - a conversation's id is handed on before the program can do work, wherever the program makes that possible,
+//   - what a program says about its failures is looked for in its error events and on standard error, never in
+//     the text of the model.
+package agent
+
+import (
+	"context"
+	"regexp"
+	"time"
+)
+
+// UsageMode says what the numbers in a program's events count.
+type UsageMode string
+
+const (
+	// PerRun numbers count one run of the program.
+	PerRun UsageMode = "per run"
+	// PerStep numbers count one model call; they are added up.
+	PerStep UsageMode = "per step"
+	// RunningTotal numbers count the whole conversation since it began; the last total is subtracted.
+	RunningTotal UsageMode = "running total"
+	// NoUsage means that the program reports none.
+	NoUsage UsageMode = "none"
+)
+
+// Program is one row of the table: all that is known about one agent program.
+type Program struct {
+	Name    string // what tilth.worker.agent says
+	Title   string // what people call it
+	Package string // npm package that installs it, "" for a program described by the user
+	Binary  string // name on PATH, or an absolute path
+
+	// The command line is Binary, Base, ReadOnly or Write, Model, Limit, System, Args, New or Resume, Tail. In each part
+	// {id}, {model}, {turns}, {system}, {gitdir}, {commondir} and {policy} stand for the turn's values; a part that
+	// names an empty value is left out as a whole.
+	Base, Write, ReadOnly, Model, Limit, System, New, Resume, Tail []string
+	Args                                                           []string // what the user adds (tilth.agent.<name>.args)
+
+	Env         map[string]string // set for every run; the placeholders of the command line work here too
+	EnvWrite    map[string]string // set for a run that may change files
+	EnvReadOnly map[string]string // set for a run that may not
+	KeyVars     []string          // the program's own credentials, which it keeps
+
+	Policy         string // contents of the {policy} file of a run that may change files
+	PolicyReadOnly string // the same for a run that may not
+	Settings       string // name of the variable that names a settings file holding the turn limit, "" if the program has none
+
+	Preset        bool                    // takes an id that we chose
+	MakeID        func() string           // makes such an id
+	ValidID       *regexp.Regexp          // what an id of this program looks like; others are not handed to it
+	KeepsID       bool                    // another id after a resume means that another conversation was begun
+	CanResume     bool                    // a conversation can be continued by another process
+	CountsTurns   bool                    // no turn limit of its own: turns are counted and it is ended from outside
+	Usage         UsageMode               // what its token numbers count
+	ReportsCost   bool                    // says dollars
+	Terminal      string                  // the event that means success, in words
+	EscapePrompt  func(p string) string   // keeps a prompt from being taken as a command; nil: nothing is special
+	read          func(*stream, []byte)   // takes one line of standard output
+	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
+	Rules         []Rule                  // the ways to fail, first match wins
+	store         store                   // where conversations are kept; nil: not known
+	Notes         []string                // what this program makes impossible or does in a surprising way
+	shellCommands bool                    // Base and Resume are shell commands of the user
+	done          *regexp.Regexp          // the line with which a program without events says that it is done
+}
+
+// Rule recognises one way to fail. A rule matches when each of its non-zero fields does.
+type Rule struct {
+	How  How
+	Exit int            // exit status
+	Text *regexp.Regexp // found in an error event or on standard error
+}
+
+// How says in what way a turn ended.
+type How string
+
+// The ways in which a turn can end. All but Completed leave the work unfinished.
+const (
+	Completed   How = "completed"   // the program's own terminal event said so
+	TurnLimit   How = "turn_limit"  // Turn.MaxTurns was reached
+	NotFound    How = "not_found"   // the program does not know the conversation; nothing was done
+	UsageLimit  How = "usage_limit" // the provider's limit; Outcome.LimitReset says until when, if known
+	Interrupted How = "interrupted" // a signal or the end of the context
+	Failed      How = "failed"      // anything else; Outcome.Detail says what
+	TimedOut    How = "timed_out"   // Turn.Timeout was over
+	InUse       How = "in_use"      // another process has this conversation open
+)
+
+// Usage counts tokens and dollars. Prompt includes Cached; Eval includes Reasoning.
+type Usage struct {
+	Prompt, Eval, Cached, Reasoning int64
+	Cost                            float64
+}
+
+// Ref names a conversation. With Resume it is continued; without, a new one gets the id ("" lets the program choose).
+type Ref struct {
+	ID     string
+	Resume bool
+}
+
+// Turn is one turn of a program: everything that it is told.
+type Turn struct {
+	Prompt, System string
+	Dir            string // the worktree; the program runs here and nowhere else
+	Model          string // "" is the program's own default
+	Conversation   Ref
+	MaxTurns       int           // model calls within this turn; 0 is no limit
+	Timeout        time.Duration // wall clock; 0 is no limit
+	Env            []string      // complete environment; the harness's own keys are removed from it
+	ReadOnly       bool          // may read but not write or run commands
+	GitDir         string        // the worktree's git directory, which sandboxes must let through
+	CommonDir      string        // the repository's common directory
+	PriorTotal     Usage         // Outcome.Total of the conversation's last turn, zero for a new one
+	// OnConversation is called with the conversation's id as soon as it is known: before the start for an id that is
+	// preset, at the first event otherwise, and again if it changes. An error ends the program and is Run's error.
+	OnConversation func(id string) error
+	OnEvent        func(Activity) // what the program says and does, as it happens
+}
+
+// Activity is one thing that a program said or did. Its texts are bounded.
+type Activity struct {
+	Kind    string // "text", "reasoning", "tool", "tool_result", "error"
+	Tool    string
+	ID      string // the program's id of the tool call
+	Args    string // JSON
+	Text    string
+	Chars   int // length of the whole text, which Text may hold only a part of
+	IsError bool
+}
+
+// Outcome is what became of a turn.
+type Outcome struct {
+	How          How
+	Conversation string // "" if the program never said
+	Text         string // final message
+	Usage        Usage  // of this run alone
+	Total        Usage  // of the conversation, to be handed to the next turn as PriorTotal
+	CostKnown    bool
+	Turns        int
+	LimitReset   time.Time // for UsageLimit; zero if not said
+	Denied       []string  // tools whose use was refused
+	Detail       string    // one line: why
+	ExitCode     int
+}
+
+// NewID returns an id for a new conversation, "" if the program takes none.
+func (p *Program) NewID() string {
+	if !p.Preset || p.MakeID == nil {
+		return ""
+	}
+	return p.MakeID()
+}
+
+// Runner is what the loop needs of a program; tests replace it.
+type Runner interface {
+	Run(ctx context.Context, t Turn) (Outcome, error)
+}

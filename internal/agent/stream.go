@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	maxActivity = 16000   // characters of one text in an Activity
+	maxMessage  = 1 << 20 // bytes of a final message that are kept
+	maxErrors   = 20      // error events that are kept
+)
+
+// stream collects what a program's events say. Lines arrive one at a time and in order.
+type stream struct {
+	program *Program
+	turn    *Turn
+
+	conversation string
+	text         string
+	partial      string // of a message that arrives in pieces
+	usage        Usage  // of this run
+	total        Usage  // of the conversation, if totalKnown
+	totalKnown   bool
+	costKnown    bool
+	turns        int
+	success      bool // the terminal event said so
+	how          How  // what another terminal event said, "" if none did
+	why          string
+	reset        time.Time
+	denied       []string
+	errors       []string
+	steps        map[string]Usage // numbers per message, for events that repeat them
+
+	onID func(id string)           // the id was seen
+	stop func(how How, why string) // end the program from outside
+}
+
+// id takes the conversation's id from an event.
+func (s *stream) id(id string) {
+	if id == "" || id == s.conversation {
+		return
+	}
+	s.conversation = id
+	if s.onID != nil {
+		s.onID(id)
+	}
+}
+
+// say takes a whole message of the model; the last one is the turn's text.
+func (s *stream) say(text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	s.text = cut(text, maxMessage)
+	s.emit(Activity{Kind: "text", Text: text})
+}
+
+// flush ends a message that arrived in pieces.
+func (s *stream) flush() {
+	text := s.partial
+	s.partial = ""
+	s.say(text)
+}
+
+// step counts a model call and, where the program has no limit of its own, ends it when the limit is passed.
+func (s *stream) step() {
+	if s.program.CountsTurns && s.turn.MaxTurns > 0 && s.turns >= s.turn.MaxTurns {
+		s.stop(TurnLimit, "turn limit reached")
+		return
+	}
+	s.turns++
+}
+
+// fail keeps the text of an error event.
+func (s *stream) fail(text string) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return
+	}
+	if len(s.errors) < maxErrors {
+		s.errors = append(s.errors, cut(text, maxActivity))
+	}
+	s.emit(Activity{Kind: "error", Text: text, IsError: true})
+}
+
+// limit takes a structured usage limit.
+func (s *stream) limit(reset time.Time, why string) {
+	s.how, s.why = UsageLimit, why
+	if !reset.IsZero() {
+		s.reset = reset
+	}
+}
+
+func (s *stream) deny(tool string) {
+	if tool != "" && len(s.denied) < 100 {
+		s.denied = append(s.denied, tool)
+	}
+}
+
+func (s *stream) emit(a Activity) {
+	if s.turn.OnEvent == nil {
+		return
+	}
+	a.Chars = utf8.RuneCountInString(a.Text)
+	a.Text = cut(a.Text, maxActivity)
+	a.Args = cut(a.Args, maxActivity)
+	s.turn.OnEvent(a)
+}
+
+// cut shortens s to at most n bytes without breaking a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// decode reads one event. Lines that are no JSON object are not events: programs print warnings between them.
+func decode(line []byte, into any) bool {
+	for len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
+		line = line[1:]
+	}
+	return len(line) > 1 && line[0] == '{' && json.Unmarshal(line, into) == nil
+}
+
+// textOf returns the text of content that is a string or a list of text blocks.
+func textOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var blocks []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(raw, &blocks) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, block := range blocks {
+		b.WriteString(block.Text)
+	}
+	return b.String()
+}
+
+// plus adds two counts.
+func (u Usage) plus(v Usage) Usage {
+	return Usage{u.Prompt + v.Prompt, u.Eval + v.Eval, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost}
+}
+
+// since returns what was added after prior. A total that shrank was counted anew, so that all of it is new.
+func (u Usage) since(prior Usage) Usage {
+	if u.Prompt < prior.Prompt || u.Eval < prior.Eval {
+		return u
+	}
+	return Usage{u.Prompt - prior.Prompt, u.Eval - prior.Eval, max(0, u.Cached-prior.Cached),
+		max(0, u.Reasoning-prior.Reasoning), max(0, u.Cost-prior.Cost)}
+}

@@ -1,0 +1,51 @@
+package agent
+
+import (
+	"crypto/rand"
+	"fmt"
+	"regexp"
+)
+
+// table holds the rows in the order in which programs are looked for.
+var table = []func() *Program{claude, codex, gemini, opencode}
+
+// Programs returns all rows, in the order in which programs are looked for. The rows are fresh copies.
+func Programs() []*Program {
+	out := make([]*Program, len(table))
+	for i, row := range table {
+		out[i] = row()
+	}
+	return out
+}
+
+// ByName returns the row with this name.
+func ByName(name string) (*Program, bool) {
+	for _, p := range Programs() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// Find returns the programs that lookPath finds, in table order, with Binary set to where they are.
+func Find(lookPath func(string) (string, error)) []*Program {
+	var out []*Program
+	for _, p := range Programs() {
+		if path, err := lookPath(p.Binary); err == nil && path != "" {
+			p.Binary = path
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+
+// newUUID returns a random (version 4) UUID.
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails: it ends the process instead
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
