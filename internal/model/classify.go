@@ -1,0 +1,179 @@
+package model
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// answer reads a response to its end and judges it.
+func (c *Client) answer(caller, attempt context.Context, res *http.Response) (*Reply, *Failure) {
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		body, _ := io.ReadAll(res.Body)
+		return nil, c.complete(statusFailure(res.StatusCode, res.Header, body, c.options.Now()), res.StatusCode)
+	}
+	reply, failure, err := c.read(res)
+	if err != nil {
+		return nil, c.brokenAnswer(caller, attempt, res.StatusCode, err)
+	}
+	if failure != nil {
+		if failure.Kind == UsageLimit {
+			failure.LimitReset = failure.object.reset(res.Header, c.options.Now())
+		}
+		readRetryAfter(failure, res.Header, c.options.Now())
+		return nil, c.complete(failure, res.StatusCode)
+	}
+	return reply, nil
+}
+
+// statusFailure is the table of HTTP statuses.
+func statusFailure(status int, h http.Header, body []byte, now time.Time) *Failure {
+	e := errorIn(body)
+	f := &Failure{Status: status, object: e, Said: saidIn(e, body)}
+	readRetryAfter(f, h, now)
+	switch {
+	case status == http.StatusPaymentRequired, e != nil && e.isLimit():
+		f.Kind = UsageLimit
+	case status >= 300 && status < 400:
+		f.Kind = Fatal
+		f.Said = "it redirects to " + redirectTarget(h)
+	case status == http.StatusTooManyRequests:
+		f.Kind = HTTP
+		if isLongLimit(f, e.reset(h, now), h, now) {
+			f.Kind = UsageLimit
+		}
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
+		status >= 500, status < 200:
+		f.Kind = HTTP
+	default:
+		f.Kind = Fatal
+	}
+	if f.Kind == UsageLimit {
+		f.LimitReset = e.reset(h, now)
+		f.RetryAfter = nil
+	}
+	return f
+}
+
+// isLongLimit tells a 429 that means "come back tomorrow" from one that means "not so fast".
+func isLongLimit(f *Failure, reset time.Time, h http.Header, now time.Time) bool {
+	if asked, ok := retryAfter(h, now); ok {
+		return asked > longestWait
+	}
+	return f.RetryAfter == nil && !reset.IsZero() && reset.Sub(now) > longestWait
+}
+
+func readRetryAfter(f *Failure, h http.Header, now time.Time) {
+	if d, ok := retryAfter(h, now); ok {
+		d = min(d, longestWait)
+		f.RetryAfter = &d
+	}
+}
+
+func saidIn(e *errorObject, body []byte) string {
+	switch {
+	case e != nil:
+		return e.message
+	case looksLikeHTML(body):
+		return "a page of HTML"
+	}
+	return oneLine(body)
+}
+
+// redirectTarget is where a redirect leads, without what may be secret in a URL.
+func redirectTarget(h http.Header) string {
+	u, err := url.Parse(h.Get("Location"))
+	if err != nil || h.Get("Location") == "" {
+		return "nowhere"
+	}
+	return oneLine(shownURL(u))
+}
+
+// complete gives a failure its status and its message.
+func (c *Client) complete(f *Failure, status int) *Failure {
+	f.Status = status
+	f.Said = c.hideKey(f.Said)
+	var b strings.Builder
+	b.WriteString(c.shown)
+	if status != 0 && status != http.StatusOK {
+		fmt.Fprintf(&b, ": %d %s", status, http.StatusText(status))
+	}
+	if f.Said != "" {
+		b.WriteString(": " + f.Said)
+	}
+	if !f.LimitReset.IsZero() {
+		b.WriteString(" (the limit ends at " + f.LimitReset.UTC().Format(time.RFC3339) + ")")
+	}
+	f.Message = b.String()
+	return f
+}
+
+// hideKey: endpoints quote the key that they refuse.
+func (c *Client) hideKey(s string) string {
+	if c.key == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, c.key, "[redacted]")
+}
+
+// transportFailure is a request that got no answer at all.
+func (c *Client) transportFailure(caller, attempt context.Context, err error) *Failure {
+	var op *url.Error
+	if errors.As(err, &op) {
+		err = op.Err // without the URL, which Message names already and which may hold a key in its query
+	}
+	kind := Network
+	var record tls.RecordHeaderError
+	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || isRequestError(err) {
+		kind = Fatal
+	}
+	return c.interrupted(caller, attempt, kind, 0, err)
+}
+
+// isRequestError: the request could not even be formed, for example because the key holds a newline.
+func isRequestError(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "net/http: invalid header field value")
+}
+
+// brokenAnswer is an answer that began and did not end as it should.
+func (c *Client) brokenAnswer(caller, attempt context.Context, status int, err error) *Failure {
+	if errors.Is(err, errTooLarge) {
+		return c.complete(&Failure{Kind: Malformed, Said: err.Error(), cause: err}, status)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the answer was cut off: %w", err)
+	}
+	return c.interrupted(caller, attempt, Network, status, err)
+}
+
+// interrupted tells the caller's cancellation and our own time limit from a network's failure.
+func (c *Client) interrupted(caller, attempt context.Context, kind Kind, status int, err error) *Failure {
+	var netErr net.Error
+	switch {
+	case caller.Err() != nil:
+		f := c.complete(&Failure{Kind: Canceled, Said: "canceled"}, status)
+		f.cause = caller.Err()
+		return f
+	case errors.Is(err, errIdle):
+		kind = Timeout
+	case attempt.Err() != nil:
+		kind = Timeout
+		err = fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, err)
+	case errors.As(err, &netErr) && netErr.Timeout():
+		kind = Timeout
+	}
+	said := "no answer"
+	if err != nil {
+		said = oneLine(err.Error())
+	}
+	f := c.complete(&Failure{Kind: kind, Said: said}, status)
+	f.cause = err
+	return f
+}

@@ -1,0 +1,85 @@
+package model
+
+import (
+	"errors"
+	"time"
+)
+
+// Kind says what was wrong with an answer, in a word that the record can hold.
+type Kind string
+
+// The kinds of failure. HealthOK is what the record says of a call without one.
+const (
+	HealthOK = "ok"
+
+	Empty       Kind = "empty"        // neither content nor tool calls
+	ErrorObject Kind = "error_object" // an error object in an answer with status 200
+	FinishError Kind = "finish_error" // finish_reason "error"
+	Malformed   Kind = "malformed"    // no chat completion: broken JSON, HTML, no choices, too large
+	HTTP        Kind = "http"         // a status that may pass: 408, 409, 425, 429, 5xx
+	Network     Kind = "network"      // no connection, or one that broke before the answer was whole
+	Timeout     Kind = "timeout"      // the endpoint took longer than Options allow
+	Fatal       Kind = "fatal"        // no retry can mend it: 401, 403, 404, an invalid request
+	UsageLimit  Kind = "usage_limit"  // the account's allowance is used up, LimitReset says until when if known
+	Canceled    Kind = "canceled"     // the caller's context ended
+)
+
+// retryable is the one table of what may be asked again with the same history.
+var retryable = map[Kind]bool{
+	Empty: true, ErrorObject: true, FinishError: true, Malformed: true, HTTP: true, Network: true, Timeout: true,
+}
+
+// Failure is an answer that is no turn, or the lack of one. Message is a whole line that names the endpoint, the
+// status and what the endpoint said, without the key.
+type Failure struct {
+	Kind    Kind
+	Status  int // HTTP status, 0 if there was none
+	Message string
+	// Said is the endpoint's own text, cut to a line; "" if it said nothing.
+	Said string
+	// RetryAfter is how long the endpoint wants to be left alone, nil if it did not say. 0 means at once.
+	RetryAfter *time.Duration
+	// LimitReset is when a UsageLimit ends; zero if not known.
+	LimitReset   time.Time
+	FinishReason string
+	// Usage is what the failed call took all the same, where the endpoint says so.
+	Usage Usage
+
+	cause  error
+	object *errorObject // what the failure was read from, for its reset time
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// Unwrap gives the transport's error, or context.Canceled for a Canceled one.
+func (f *Failure) Unwrap() error { return f.cause }
+
+// Retryable tells whether the same request may fare better later.
+func (f *Failure) Retryable() bool { return retryable[f.Kind] }
+
+// Hint is what the user can do about it, or "".
+func (f *Failure) Hint() string {
+	switch {
+	case f.Status == 401 || f.Status == 403:
+		return "check the API key: TILTH_API_KEY, or what git credential fill gives for this URL"
+	case f.Status == 404:
+		return "check TILTH_BASE_URL and the model's name: git tilth config"
+	case f.Status >= 300 && f.Status < 400:
+		return "set TILTH_BASE_URL to the address it redirects to"
+	case f.Kind == UsageLimit:
+		return "git tilth resume, once the limit is lifted"
+	}
+	return ""
+}
+
+// Health is the word for the record: HealthOK for a nil error, the Kind of a Failure, "error" for anything else.
+func Health(err error) string {
+	if err == nil {
+		return HealthOK
+	}
+	var f *Failure
+	if errors.As(err, &f) {
+		return string(f.Kind)
+	}
+	return "error"
+}

@@ -1,0 +1,120 @@
+package model
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// longestWait is what an endpoint may ask for between two attempts. Whoever asks for more means a limit that
+// is used up, and waiting for that is the user's decision.
+const longestWait = 10 * time.Minute
+
+// seconds converts without overflow; negative ones are 0.
+func seconds(s float64) time.Duration {
+	const most = 1 << 33 // seconds in which time.Duration and time.Time can still reckon
+	if math.IsNaN(s) {
+		return 0
+	}
+	return time.Duration(max(0, min(s, most)) * float64(time.Second))
+}
+
+// parseInstant reads a point in time: RFC 3339, an HTTP date, or seconds or milliseconds since 1970.
+func parseInstant(s string) (time.Time, bool) {
+	s = strings.TrimSpace(s)
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t, true
+	}
+	if t, err := http.ParseTime(s); err == nil {
+		return t, true
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	switch {
+	case err != nil || math.IsNaN(v) || v < 1e9 || v > 1e14:
+		return time.Time{}, false
+	case v >= 1e11:
+		return time.UnixMilli(int64(v)), true
+	}
+	return time.Unix(int64(v), 0), true
+}
+
+// parseReset reads the value of a reset header as seen from now: an instant, a number of seconds, or a duration like 6m0s.
+func parseReset(s string, now time.Time) (time.Time, bool) {
+	if t, ok := parseInstant(s); ok {
+		return t, true
+	}
+	s = strings.TrimSpace(s)
+	if v, err := strconv.ParseFloat(s, 64); err == nil && v >= 0 && v < 1e9 {
+		return now.Add(seconds(v)), true
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return now.Add(d), true
+	}
+	return time.Time{}, false
+}
+
+// retryAfter reads Retry-After (seconds, fractions of them, an HTTP date) and the retry-after-ms of some gateways.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if v, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil && v >= 0 {
+		return seconds(v / 1000), true
+	}
+	s := strings.TrimSpace(h.Get("Retry-After"))
+	if v, err := strconv.ParseFloat(s, 64); err == nil {
+		if v < 0 || math.IsNaN(v) {
+			return 0, false
+		}
+		return seconds(v), true
+	}
+	if t, err := http.ParseTime(s); err == nil {
+		return max(0, t.Sub(now)), true
+	}
+	return 0, false
+}
+
+// headerReset is the latest reset that the headers name for an allowance that is used up. An allowance whose remaining
+// count stands beside it and is not 0 has nothing to do with the refusal: endpoints send these headers with every answer.
+func headerReset(h http.Header, now time.Time) time.Time {
+	var latest time.Time
+	for name, values := range h {
+		lower := strings.ToLower(name)
+		if len(values) == 0 || !strings.Contains(lower, "ratelimit") || !strings.Contains(lower, "reset") {
+			continue
+		}
+		remaining := strings.TrimSpace(h.Get(strings.Replace(lower, "reset", "remaining", 1)))
+		if v, err := strconv.ParseFloat(remaining, 64); err == nil && v > 0 {
+			continue
+		}
+		if t, ok := parseReset(values[0], now); ok && t.After(latest) {
+			latest = t
+		}
+	}
+	return latest
+}
+
+// reset is when a limit ends by the error object, else by the headers; zero if neither says.
+func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
+	if e != nil {
+		if !e.resets.IsZero() {
+			return e.resets
+		}
+		if e.resetIn > 0 {
+			return now.Add(e.resetIn)
+		}
+		passedOn := http.Header{}
+		for name, v := range e.headers {
+			passedOn.Set(name, v)
+		}
+		if t := headerReset(passedOn, now); !t.IsZero() {
+			return t
+		}
+	}
+	if t := headerReset(h, now); !t.IsZero() {
+		return t
+	}
+	if d, ok := retryAfter(h, now); ok && d > 0 {
+		return now.Add(d)
+	}
+	return time.Time{}
+}

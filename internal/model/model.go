@@ -1,0 +1,81 @@
+// Package model makes one chat call to an OpenAI-compatible endpoint and says whether the answer was a turn.
+//
+// The rules that hold here:
+//   - History is opaque. Messages go out as the bytes that the caller holds and the assistant's message comes back as
+//     the bytes that the endpoint sent, so that reasoning, signatures and fields unknown to us survive the round trip.
+//   - One Chat is one HTTP request. Repeating it is ChatRetry's decision, never the transport's.
+//   - An answer is a turn (*Reply) or a *Failure with a Kind; nothing in between, and no text is searched for words.
+//   - Only Endpoint configures the client. No OPENAI_* variable does. HTTP(S)_PROXY and NO_PROXY do, as in any Go program.
+//   - The API key is in no error, and is taken out of what the endpoint says.
+package model
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Endpoint is where a model is asked. BaseURL is used as it is given, with "/chat/completions" added (a trailing slash
+// and a query string are fine). With an empty APIKey no Authorization header is sent: local servers need none.
+type Endpoint struct {
+	BaseURL string
+	Model   string
+	APIKey  string
+}
+
+// Options are a client's settings that seldom matter. The zero value is the default of each.
+type Options struct {
+	// Stream asks for a streamed answer. Chat still returns when the answer is whole, with an equal Reply.
+	Stream bool
+	// Timeout bounds one attempt, from dialling to the last byte. Default 15 minutes: reasoning models answer late.
+	Timeout time.Duration
+	// Idle bounds the silence inside a streamed answer. Default 5 minutes.
+	Idle time.Duration
+	// MaxResponse bounds an answer in bytes, after decompression. Default 64 MiB.
+	MaxResponse int64
+	// UserAgent is sent with every request. Default "git-tilth".
+	UserAgent string
+	// Now replaces the clock for dates in limit headers. Default time.Now.
+	Now func() time.Time
+}
+
+// Request is one call. Messages and Tools are JSON that goes out as it is; a message's bytes must not be changed once
+// they were passed, because the client keeps the assembled request and adds only what is new in the next one.
+type Request struct {
+	Messages []json.RawMessage
+	// Tools is a JSON array in the shape of the chat completions API, or nil.
+	Tools json.RawMessage
+	// ToolChoice is "", "auto", "none", "required" or the name of a function. It is sent only with Tools.
+	ToolChoice string
+	// MaxTokens bounds the answer; 0 leaves it to the endpoint.
+	MaxTokens int
+}
+
+// Usage is what one call took, in tokens and dollars. Cached is a part of Prompt, Reasoning a part of Eval. Cost is
+// meaningful only when CostKnown, that is, when the endpoint named one.
+type Usage struct {
+	Prompt, Eval, Cached, Reasoning int64
+	Cost                            float64
+	CostKnown                       bool
+}
+
+// ToolCall is one call that the model asks for. Arguments is the text that the model wrote; it may be no valid JSON.
+// ID is never empty.
+type ToolCall struct {
+	ID, Name, Arguments string
+}
+
+// Reply is a healthy answer: it has content or tool calls or both.
+type Reply struct {
+	// Message is the assistant's message byte for byte, to be sent back in the next request. When the answer was
+	// streamed, it is reassembled from the deltas. It may hold newlines between its tokens.
+	Message json.RawMessage
+	// Content is the message's text, Reasoning its reasoning as text where the endpoint shows one.
+	Content, Reasoning string
+	// ReasoningDetails is the array of that name (OpenRouter), or nil.
+	ReasoningDetails json.RawMessage
+	ToolCalls        []ToolCall
+	FinishReason     string
+	Usage            Usage
+	// Raw is the whole answer, or for a stream what it amounts to.
+	Raw json.RawMessage
+}

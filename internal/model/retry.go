@@ -1,0 +1,83 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// DefaultAttempts is how often a request is made before its last failure counts.
+const DefaultAttempts = 8
+
+const (
+	firstWait = time.Second
+	mostWait  = time.Minute
+)
+
+// Retry is how ChatRetry goes on after a failure that may pass.
+type Retry struct {
+	// Attempts bounds the requests in all; DefaultAttempts if it is 0 or less.
+	Attempts int
+	// Before is called with each failed attempt (from 1) that will be followed by another, before the wait.
+	Before func(attempt int, f *Failure, wait time.Duration)
+	// Sleep replaces the wait; it returns an error when ctx ends first.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// ChatRetry makes attempts until one is a turn, one cannot be mended, or they are used up; the history is the same in
+// each. It returns the number of attempts made and, if none was a turn, the last *Failure. A UsageLimit is not waited for.
+func (c *Client) ChatRetry(ctx context.Context, r Request, retry Retry) (*Reply, int, error) {
+	if retry.Attempts <= 0 {
+		retry.Attempts = DefaultAttempts
+	}
+	if retry.Sleep == nil {
+		retry.Sleep = sleep
+	}
+	for attempt := 1; ; attempt++ {
+		reply, err := c.Chat(ctx, r)
+		if err == nil {
+			return reply, attempt, nil
+		}
+		var f *Failure
+		if !errors.As(err, &f) || !f.Retryable() || attempt >= retry.Attempts {
+			return nil, attempt, err
+		}
+		wait := waitAfter(attempt, f)
+		if retry.Before != nil {
+			retry.Before(attempt, f, wait)
+		}
+		if err := retry.Sleep(ctx, wait); err != nil {
+			canceled := &Failure{Kind: Canceled, cause: err, Message: "canceled while waiting to ask again after: " + f.Message}
+			return nil, attempt, canceled
+		}
+	}
+}
+
+// waitAfter doubles from a second to a minute; what the endpoint asks for outranks it.
+func waitAfter(attempt int, f *Failure) time.Duration {
+	if f.RetryAfter != nil {
+		return *f.RetryAfter
+	}
+	wait := firstWait
+	for i := 1; i < attempt && wait < mostWait; i++ {
+		wait *= 2
+	}
+	return min(wait, mostWait)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,86 @@
+package model
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// maxErrorBody bounds what is read of an answer with an error status: it is read for its message only.
+const maxErrorBody = 1 << 20
+
+var errTooLarge = errors.New("the answer is larger than the client takes")
+
+// newHTTPClient is a client that keeps its connections and follows no redirect: a POST that is redirected becomes a
+// GET or takes the key to another host, and what the user has to do is correct the base URL.
+func newHTTPClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+			ForceAttemptHTTP2:     true,
+			TLSHandshakeTimeout:   20 * time.Second,
+			IdleConnTimeout:       90 * time.Second,
+			MaxIdleConnsPerHost:   8,
+			ExpectContinueTimeout: time.Second,
+			WriteBufferSize:       64 << 10,
+			ReadBufferSize:        32 << 10,
+			// A connection that died silently is noticed by a ping, not after the whole attempt's time.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 20 * time.Second},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// middleware is what the openai client calls a hook around one HTTP exchange.
+type middleware = func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
+
+// exchange is the last hand on a request and the first on its answer. The openai client takes a body that is any
+// io.Reader for one of unknown length and would send it in chunks, which some servers refuse. Answers are bounded here
+// because the client reads those with an error status to their end by itself.
+func (c *Client) exchange(b *body) middleware {
+	return func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+		req.ContentLength = b.size()
+		req.GetBody = b.again
+		req.Body, _ = b.again()
+		res, err := next(req)
+		if res != nil && res.Body != nil {
+			isError := res.StatusCode >= 400
+			limit := c.options.MaxResponse
+			if isError {
+				limit = min(limit, maxErrorBody)
+			}
+			res.Body = &boundedBody{ReadCloser: res.Body, left: limit, cutSilently: isError}
+		}
+		return res, err
+	}
+}
+
+// boundedBody ends with errTooLarge, or just ends, after a number of bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left        int64
+	cutSilently bool
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		if b.cutSilently {
+			return 0, io.EOF
+		}
+		// One byte more tells an answer of exactly the limit from a larger one.
+		n, err := b.ReadCloser.Read(make([]byte, 1))
+		if n > 0 {
+			return 0, errTooLarge
+		}
+		return 0, err
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	return n, err
+}
