@@ -1,0 +1,51 @@
+package session
+
+import (
+	"encoding/hex"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// idLayout is the time part of an id; sorted by name, sessions are sorted by time.
+const idLayout = "20060102-150405"
+
+// NewID makes the id of a session that begins at now: YYYYMMDD-HHMMSS in UTC and six random hex digits.
+func NewID(now time.Time) string {
+	u := uuid.New()
+	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(u[:3])
+}
+
+// ValidID tells whether name has the form of a session id.
+//
+// It asks for the digits only, not for a date that exists: a directory with such a name was made by a
+// session, whatever its clock said.
+func ValidID(name string) bool {
+	if len(name) != len(idLayout)+7 {
+		return false
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		switch {
+		case i == 8 || i == 15:
+			if c != '-' {
+				return false
+			}
+		case c >= '0' && c <= '9':
+		case i > 15 && c >= 'a' && c <= 'f':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// IDTime is the time that an id carries, taken as UTC. ok is false when the id is invalid or its digits are
+// no date. (Ids written by Python Tilth are in local time, so this is an order, not a fact.)
+func IDTime(id string) (t time.Time, ok bool) {
+	if !ValidID(id) {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(idLayout, id[:len(idLayout)])
+	return t, err == nil
+}

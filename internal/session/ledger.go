@@ -1,0 +1,106 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// LedgerEntry is one call of the evaluator on a task.
+type LedgerEntry struct {
+	TS          string          `json:"ts"`
+	Iter        int64           `json:"iter"`
+	DiffSummary json.RawMessage `json:"diff_summary"` // a string of this program's; other writers have objects here
+	Case        json.RawMessage `json:"case"`
+	Verdict     json.RawMessage `json:"verdict"`
+
+	extra *Object
+}
+
+// UnmarshalJSON reads an entry of any writer.
+func (e *LedgerEntry) UnmarshalJSON(data []byte) error {
+	return keep(data, e, func(o *Object) { e.extra = o })
+}
+
+// MarshalJSON writes the entry over what it was read from.
+func (e LedgerEntry) MarshalJSON() ([]byte, error) { return over(e.extra, e) }
+
+// AppendLedger adds an entry to a task's ledger, with an fsync. An entry without a time is given no other: set TS.
+// Redact what it holds first; the ledger is shown to the models as well as to people.
+func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
+	for _, part := range []*json.RawMessage{&entry.DiffSummary, &entry.Case, &entry.Verdict} {
+		if *part == nil {
+			*part = json.RawMessage("null")
+		}
+	}
+	line, err := encodeJSON(entry)
+	if err != nil {
+		return fmt.Errorf("ledger of %s: %w", task, err)
+	}
+	path, err := s.taskFile(ledgerDir, task, "")
+	if err != nil {
+		return err
+	}
+	return appendOnce(path, append(line, '\n'), isObject)
+}
+
+// ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
+// left out. A task without a ledger has no entries.
+func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
+	path, err := s.taskPath(ledgerDir, task, "")
+	if err != nil {
+		return nil, err
+	}
+	var entries []LedgerEntry
+	_, err = TailLines(path, func(_ int64, line []byte) bool {
+		var e LedgerEntry
+		if e.UnmarshalJSON(line) == nil {
+			entries = append(entries, e)
+		}
+		return last <= 0 || len(entries) < last
+	})
+	slices.Reverse(entries)
+	return entries, err
+}
+
+// taskPath is the file of a task in one of the session's directories. A task's id becomes a part of a path here, so it
+// is checked here.
+func (s *Session) taskPath(dir, task, suffix string) (string, error) {
+	if task == "" || strings.HasPrefix(task, ".") || strings.ContainsAny(task, "/\\\x00") {
+		return "", fmt.Errorf("task id %q cannot name a file", task)
+	}
+	return s.Path(dir, task+suffix+".jsonl"), nil
+}
+
+// taskFile is taskPath with the directory made.
+func (s *Session) taskFile(dir, task, suffix string) (string, error) {
+	path, err := s.taskPath(dir, task, suffix)
+	if err != nil {
+		return "", err
+	}
+	err = os.Mkdir(filepath.Dir(path), dirMode)
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return path, nil
+}
+
+// appendOnce appends one line to a file that is not kept open, and makes it durable.
+func appendOnce(path string, line []byte, whole func([]byte) bool) error {
+	a, _, err := openAppender(path, whole)
+	if err != nil {
+		return err
+	}
+	err = a.add(line, true)
+	if cerr := a.close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", path, err)
+	}
+	return nil
+}

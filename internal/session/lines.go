@@ -1,0 +1,187 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
+const maxLine = 64 << 20
+
+// maxNesting is how deep a line may be nested; encoding/json has the same bound, gjson has none and would overflow the stack.
+const maxNesting = 10_000
+
+// isObject tells whether line is one whole JSON object.
+func isObject(line []byte) bool {
+	if len(line) == 0 || line[0] != '{' {
+		return false
+	}
+	if bytes.Count(line, []byte{'{'})+bytes.Count(line, []byte{'['}) >= maxNesting {
+		return json.Valid(line)
+	}
+	return gjson.ValidBytes(line)
+}
+
+// Repair is what was found wrong at the end of a JSON-lines file, and done.
+type Repair struct {
+	File         string // relative to the session's directory
+	CutBytes     int64  // a torn last line of this length was cut off
+	AddedNewline bool   // the last line was whole but for its newline
+}
+
+// Why says it in words; empty if nothing was wrong.
+func (r Repair) Why() string {
+	switch {
+	case r.CutBytes > 0:
+		return "the last line was torn and has been cut off"
+	case r.AddedNewline:
+		return "the last line was whole but for its newline, which has been added"
+	}
+	return ""
+}
+
+// repairTail makes a file, open with O_APPEND, end with a whole line. A line without its newline is whole if whole says so: a prefix of a
+// JSON object is never one itself, so nothing is kept by mistake.
+func repairTail(f *os.File, whole func(line []byte) bool) (Repair, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return Repair{}, err
+	}
+	size := info.Size()
+	last := make([]byte, 1)
+	if size == 0 {
+		return Repair{}, nil
+	}
+	if _, err := f.ReadAt(last, size-1); err != nil {
+		return Repair{}, err
+	}
+	if last[0] == '\n' {
+		return Repair{}, nil
+	}
+	start, tail, err := lastPartial(f, size)
+	if err != nil {
+		return Repair{}, err
+	}
+	if whole(bytes.TrimSpace(tail)) {
+		_, err := f.Write([]byte{'\n'})
+		return Repair{AddedNewline: true}, err
+	}
+	return Repair{CutBytes: size - start}, f.Truncate(start)
+}
+
+// lastPartial finds what follows the last newline before size. tail is nil if that is longer than a line may be.
+func lastPartial(r io.ReaderAt, size int64) (start int64, tail []byte, err error) {
+	for block := int64(tailBlock); ; block *= 2 {
+		from := max(size-block, 0)
+		buf := make([]byte, size-from)
+		if _, err := r.ReadAt(buf, from); err != nil && err != io.EOF {
+			return 0, nil, err
+		}
+		if i := bytes.LastIndexByte(buf, '\n'); i >= 0 {
+			return from + int64(i) + 1, buf[i+1:], nil
+		}
+		if from == 0 {
+			return 0, buf, nil
+		}
+		if block > maxLine {
+			return lastNewline(r, from)
+		}
+	}
+}
+
+// lastNewline looks for the last newline before end without keeping what it reads.
+func lastNewline(r io.ReaderAt, end int64) (start int64, tail []byte, err error) {
+	buf := make([]byte, 1<<20)
+	for end > 0 {
+		from := max(end-int64(len(buf)), 0)
+		part := buf[:end-from]
+		if _, err := r.ReadAt(part, from); err != nil && err != io.EOF {
+			return 0, nil, err
+		}
+		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
+			return from + int64(i) + 1, nil, nil
+		}
+		end = from
+	}
+	return 0, nil, nil
+}
+
+// appender is a JSON-lines file open for appending. It is safe for concurrent use.
+type appender struct {
+	mu    sync.Mutex
+	f     *os.File
+	size  int64 // of the whole lines
+	dirty bool  // something may lie behind size that a failed write left and that could not be cut off
+}
+
+// openAppender opens path (0600) for appending, made if missing, with its tail repaired.
+func openAppender(path string, whole func([]byte) bool) (*appender, Repair, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, fileMode)
+	if err != nil {
+		return nil, Repair{}, err
+	}
+	repair, err := repairTail(f, whole)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = f.Stat()
+	}
+	if err != nil {
+		f.Close()
+		return nil, Repair{}, fmt.Errorf("repair %s: %w", path, err)
+	}
+	return &appender{f: f, size: info.Size()}, repair, nil
+}
+
+// add appends one line, which ends with its newline, with one write(2). If it does not go in whole, what did is taken
+// back, so that the file ends with a whole line as before.
+func (a *appender) add(line []byte, sync bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.f == nil {
+		return fs.ErrClosed
+	}
+	if a.dirty {
+		if err := a.f.Truncate(a.size); err != nil {
+			return err
+		}
+		a.dirty = false
+	}
+	if _, err := a.f.Write(line); err != nil {
+		a.dirty = a.f.Truncate(a.size) != nil
+		return err
+	}
+	a.size += int64(len(line))
+	if sync {
+		return a.f.Sync()
+	}
+	return nil
+}
+
+func (a *appender) length() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.size
+}
+
+func (a *appender) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.f == nil {
+		return nil
+	}
+	err := a.f.Close()
+	a.f = nil
+	return err
+}
+
+// isMissing tells an absent file or directory.
+func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,239 @@
+package session
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidwall/gjson"
+)
+
+// Overview is one session as list shows it. Nothing in it fails: what could not be read is in Problems.
+type Overview struct {
+	ID, Dir      string
+	Status       string
+	Source       string
+	GitCommonDir string
+	Workspace    string
+	Branch       string
+	Label        string
+	Tasks        TaskCounts
+	TokensUsed   int64
+	Cost         float64 // dollars, all roles
+	StartedAt    string  // RFC 3339, as the checkpoint has it
+	LastStop     string  // reason of the last stop; empty if there is none, or if work went on after it
+	LastStopAt   string
+	LastEventAt  string
+	Busy         *BusyError // the process that holds the session now
+	Crashed      bool       // status running, nobody holds it, and no stop was written
+	Rewinding    bool       // a rewind was begun and not finished
+	Problems     []string   // what is wrong with its files, one line each
+}
+
+// TaskCounts are the tasks of a session by status.
+type TaskCounts struct{ Total, Done, Failed, Pending int }
+
+// Overview reads the given sessions, concurrently, in the order given. keep, if not nil, says by a session's source and
+// git common directory (either may be empty) whether it belongs in the list; the others cost only their checkpoint. It is
+// asked once for each pair, one at a time.
+func (st Store) Overview(ids []string, keep func(source, commonDir string) bool) []Overview {
+	wanted := memoize(keep)
+	all := make([]*Overview, len(ids))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(ids)) {
+		wg.Go(func() {
+			rd := newReader()
+			for i := int(next.Add(1)) - 1; i < len(ids); i = int(next.Add(1)) - 1 {
+				all[i] = rd.overview(st.session(ids[i]), wanted)
+			}
+		})
+	}
+	wg.Wait()
+	out := make([]Overview, 0, len(ids))
+	for _, o := range all {
+		if o != nil {
+			out = append(out, *o)
+		}
+	}
+	return out
+}
+
+// Overview reads one session.
+func (s *Session) Overview() Overview {
+	return *newReader().overview(s, func(string, string) bool { return true })
+}
+
+func memoize(keep func(source, commonDir string) bool) func(source, commonDir string) bool {
+	if keep == nil {
+		return func(string, string) bool { return true }
+	}
+	var mu sync.Mutex
+	known := map[[2]string]bool{}
+	return func(source, commonDir string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		pair := [2]string{source, commonDir}
+		yes, ok := known[pair]
+		if !ok {
+			yes = keep(source, commonDir)
+			known[pair] = yes
+		}
+		return yes
+	}
+}
+
+// overview is nil if the session is not wanted.
+func (rd *reader) overview(s *Session, wanted func(source, commonDir string) bool) *Overview {
+	o := &Overview{ID: s.ID, Dir: s.Dir, Branch: s.Branch(), Workspace: s.Workspace()}
+	rd.checkpoint(s, o)
+	if !wanted(o.Source, o.GitCommonDir) {
+		return nil
+	}
+	rd.plan(s, o)
+	rd.lastStop(s, o)
+	if o.Status == Running || o.Status == "" {
+		if busy, held := s.Holder(); held {
+			o.Busy = busy
+		}
+	}
+	o.Crashed = o.Status == Running && o.Busy == nil && o.LastStop == ""
+	return o
+}
+
+func (rd *reader) checkpoint(s *Session, o *Overview) {
+	data, err := rd.file(s.Dir, CheckpointFile)
+	if err == nil && !isObject(trimSpace(data)) {
+		err = (&Object{}).UnmarshalJSON(data)
+	}
+	if err != nil {
+		o.problem(CheckpointFile, err)
+		o.GitCommonDir = rd.commonFromLink(s)
+		return
+	}
+	eachMember(data, func(key string, v gjson.Result) bool {
+		switch key {
+		case "status":
+			o.Status = strings.Clone(v.String())
+		case "source":
+			o.Source = strings.Clone(v.String())
+		case "git_common_dir":
+			o.GitCommonDir = strings.Clone(v.String())
+		case "workspace":
+			if v.String() != "" {
+				o.Workspace = strings.Clone(v.String())
+			}
+		case "branch":
+			if v.String() != "" {
+				o.Branch = strings.Clone(v.String())
+			}
+		case "label":
+			o.Label = strings.Clone(v.String())
+		case "tokens_used":
+			o.TokensUsed = v.Int()
+		case "started_at":
+			o.StartedAt = momentText([]byte(v.Raw))
+		case "rewind":
+			o.Rewinding = v.IsObject()
+		case "usage":
+			v.ForEach(func(_, role gjson.Result) bool {
+				if role.IsObject() {
+					o.Cost += role.Get("cost").Float()
+				}
+				return true
+			})
+		}
+		return true
+	})
+	switch o.Status {
+	case Prepared, Running, AllDone, Failed:
+	default:
+		o.Problems = append(o.Problems, fmt.Sprintf("%s: status %q is unknown", CheckpointFile, o.Status))
+	}
+}
+
+// plan counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
+func (rd *reader) plan(s *Session, o *Overview) {
+	data, err := rd.file(s.Dir, PlanFile)
+	if isMissing(err) {
+		return
+	}
+	trimmed := trimSpace(data)
+	if err == nil && !(len(trimmed) > 0 && trimmed[0] == '[' && gjson.ValidBytes(trimmed)) {
+		if _, err = ParsePlan(data); err == nil {
+			err = fmt.Errorf("is nested too deeply")
+		}
+	}
+	if err != nil {
+		o.problem(PlanFile, err)
+		return
+	}
+	gjson.Parse(text(trimmed)).ForEach(func(_, task gjson.Result) bool {
+		var status, id, title string
+		task.ForEach(func(key, v gjson.Result) bool {
+			switch key.String() {
+			case "status":
+				status = v.String()
+			case "id":
+				id = v.String()
+			case "title":
+				title = v.String()
+			}
+			return true
+		})
+		if o.Label == "" && title != "" {
+			o.Label = strings.TrimPrefix(id+": "+title, ": ")
+		}
+		o.Tasks.Total++
+		switch status {
+		case TaskDone:
+			o.Tasks.Done++
+		case TaskFailed:
+			o.Tasks.Failed++
+		default:
+			o.Tasks.Pending++
+		}
+		return true
+	})
+}
+
+// lastStop reads the record backwards to the first event that settles whether the session has stopped.
+func (rd *reader) lastStop(s *Session, o *Overview) {
+	err := rd.tail(s.Dir, RecordFile, func(_ int64, line []byte) bool {
+		var typ, ts string
+		var payload gjson.Result
+		eachMember(line, func(key string, v gjson.Result) bool {
+			switch key {
+			case "ts":
+				ts = v.String()
+			case "type":
+				typ = v.String()
+			case "payload":
+				payload = v
+			}
+			return true
+		})
+		if o.LastEventAt == "" {
+			o.LastEventAt = strings.Clone(ts)
+		}
+		if typ == "stop" {
+			o.LastStop, o.LastStopAt = strings.Clone(payload.Get("reason").String()), strings.Clone(ts)
+			return false
+		}
+		f := fields{pending: payload.Get("pending"), retried: payload.Get("retried"), lastStop: payload.Get("last_stop").String()}
+		return typ == "" || !goesOn(typ, &f)
+	})
+	if err != nil && !isMissing(err) {
+		o.problem(RecordFile, err)
+	}
+}
+
+func (o *Overview) problem(file string, err error) {
+	if isMissing(err) {
+		o.Problems = append(o.Problems, file+": is missing")
+		return
+	}
+	o.Problems = append(o.Problems, file+": "+strings.TrimPrefix(err.Error(), file+": "))
+}

@@ -1,0 +1,171 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// Statuses of a task in prd.json.
+const (
+	TaskPending = "pending"
+	TaskDone    = "done"
+	TaskFailed  = "failed"
+)
+
+var taskID = regexp.MustCompile(`^T-[0-9]{3,}$`)
+
+// ValidTaskID tells whether id is T- and three or more digits.
+func ValidTaskID(id string) bool { return taskID.MatchString(id) }
+
+// Task is one entry of prd.json. Only the harness writes Status.
+type Task struct {
+	ID                 string   `json:"id"`
+	Title              string   `json:"title"`
+	Description        string   `json:"description"`
+	AcceptanceCriteria []string `json:"acceptance_criteria"`
+	Status             string   `json:"status"` // pending, done or failed; never empty after reading
+
+	extra *Object
+}
+
+// UnknownKeys are the members of the entry that are none of a task's, in order.
+func (t Task) UnknownKeys() []string {
+	var unknown []string
+	for _, k := range t.extra.Keys() {
+		switch k {
+		case "id", "title", "description", "acceptance_criteria", "status":
+		default:
+			unknown = append(unknown, k)
+		}
+	}
+	return unknown
+}
+
+// UnmarshalJSON reads one entry; a missing status is pending.
+func (t *Task) UnmarshalJSON(data []byte) error {
+	*t = Task{}
+	err := keep(data, t, func(o *Object) { t.extra = o })
+	if t.Status == "" {
+		t.Status = TaskPending
+	}
+	return err
+}
+
+// MarshalJSON writes the entry over what it was read from; a status that was missing appears when it is no longer pending.
+func (t Task) MarshalJSON() ([]byte, error) {
+	o := t.extra.clone()
+	_, had := o.Get("status")
+	if t.Status == "" {
+		t.Status = TaskPending
+	}
+	if t.AcceptanceCriteria == nil {
+		t.AcceptanceCriteria = []string{}
+	}
+	if err := o.overlay(t); err != nil {
+		return nil, err
+	}
+	if !had && t.extra != nil && t.Status == TaskPending {
+		o.Delete("status")
+	}
+	return o.MarshalJSON()
+}
+
+// ParsePlan reads a task list: a JSON list of objects with the right types. What the entries say is ValidatePlan's affair.
+func ParsePlan(data []byte) ([]Task, error) {
+	if err := checkJSON(data); err != nil {
+		return nil, err
+	}
+	if kind := jsonKind(data); kind != "a list" {
+		return nil, fmt.Errorf("is %s, want a list of tasks", kind)
+	}
+	var entries []json.RawMessage
+	if err := json.Unmarshal(data, &entries); err != nil {
+		return nil, err
+	}
+	tasks := make([]Task, len(entries))
+	for i, raw := range entries {
+		if err := tasks[i].UnmarshalJSON(raw); err != nil {
+			name := ""
+			if id := tasks[i].ID; id != "" {
+				name = fmt.Sprintf(" (%s)", id)
+			}
+			return nil, fmt.Errorf("entry %d%s: %w", i+1, name, err)
+		}
+	}
+	return tasks, nil
+}
+
+// Plan reads prd.json. Errors name the file and what is wrong in it.
+func (s *Session) Plan() ([]Task, error) {
+	path := s.Path(PlanFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := ParsePlan(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tasks, nil
+}
+
+// SavePlan replaces prd.json.
+func (s *Session) SavePlan(tasks []Task) error {
+	if tasks == nil {
+		tasks = []Task{}
+	}
+	data, err := indentJSON(tasks)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Path(PlanFile), err)
+	}
+	return WriteFileAtomic(s.Path(PlanFile), data)
+}
+
+// ValidatePlan lists every rule that the tasks break, one line each, with the entry that breaks it.
+func ValidatePlan(tasks []Task) []string {
+	if len(tasks) == 0 {
+		return []string{"there is no task"}
+	}
+	var broken []string
+	seen := map[string]int{}
+	for i, t := range tasks {
+		name := fmt.Sprintf("entry %d", i+1)
+		if ValidTaskID(t.ID) {
+			name = t.ID
+		}
+		rule := func(format string, args ...any) {
+			broken = append(broken, name+": "+fmt.Sprintf(format, args...))
+		}
+		switch first := seen[t.ID]; {
+		case !ValidTaskID(t.ID):
+			rule("id %q is not T- and three or more digits", t.ID)
+		case first > 0:
+			rule("id is used by entry %d and entry %d", first, i+1)
+		default:
+			seen[t.ID] = i + 1
+		}
+		if strings.TrimSpace(t.Title) == "" {
+			rule("title is empty")
+		} else if strings.ContainsFunc(t.Title, unicode.IsControl) {
+			rule("title is more than one line of text")
+		}
+		if len(t.AcceptanceCriteria) == 0 {
+			rule("acceptance_criteria is empty")
+		}
+		for n, c := range t.AcceptanceCriteria {
+			if strings.TrimSpace(c) == "" {
+				rule("acceptance criterion %d is empty", n+1)
+			}
+		}
+		switch t.Status {
+		case "", TaskPending, TaskDone, TaskFailed:
+		default:
+			rule("status %q is none of pending, done and failed", t.Status)
+		}
+	}
+	return broken
+}

@@ -1,0 +1,80 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// Progress is one line of progress.txt: a task that is finished.
+type Progress struct {
+	Task  string
+	State string // done, or failed:<reason>
+	Title string
+}
+
+// AppendProgress adds a line to progress.txt: id TAB state TAB title.
+func (s *Session) AppendProgress(task, state, title string) error {
+	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
+	line := oneLine(task) + "\t" + oneLine(state) + "\t" + oneLine(title) + "\n"
+	return appendOnce(s.Path(ProgressFile), []byte(line), isProgress)
+}
+
+// isProgress is never sure that a line without its newline is whole: the title may have been cut.
+func isProgress([]byte) bool { return false }
+
+// Progress reads progress.txt; a missing file is an empty one.
+func (s *Session) Progress() ([]Progress, error) {
+	lines, err := s.ProgressTail(0)
+	var all []Progress
+	for _, line := range lines {
+		task, rest, _ := strings.Cut(line, "\t")
+		state, title, _ := strings.Cut(rest, "\t")
+		all = append(all, Progress{task, state, title})
+	}
+	return all, err
+}
+
+// ProgressTail is the last n lines of progress.txt, oldest first; all of them if n is 0 or less.
+func (s *Session) ProgressTail(n int) ([]string, error) {
+	data, err := os.ReadFile(s.Path(ProgressFile))
+	if isMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, _, _ := cutLast(strings.ToValidUTF8(string(data), "\uFFFD"), "\n")
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.TrimSpace(line) != "" {
+			lines = append(lines, line)
+		}
+	}
+	if n > 0 && len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return lines, nil
+}
+
+// cutLast is strings.Cut at the last occurrence of sep; without one, before is empty.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// AppendLearning adds what the worker proposes to remember after a task to proposed-learnings.md.
+func (s *Session) AppendLearning(now time.Time, task, title, learning string) error {
+	path := s.Path(LearningsFile)
+	var b strings.Builder
+	if _, err := os.Stat(path); isMissing(err) {
+		b.WriteString("# Proposed learnings\n\nFor a person to review; nothing reads this file.\n")
+	}
+	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", task, strings.Join(strings.Fields(title), " "),
+		s.ID, FormatTime(now), strings.TrimSpace(learning))
+	return appendOnce(path, []byte(b.String()), func([]byte) bool { return true })
+}

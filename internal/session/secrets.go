@@ -1,0 +1,134 @@
+package session
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// A value of the environment shorter than this is no secret worth the damage of replacing it everywhere; a key that is
+// given as such may be a little shorter.
+const (
+	minSecret      = 8
+	minGivenSecret = 6
+	minSecretLine  = 16 // of a value of several lines, such as a private key
+)
+
+// credentialWords are the parts of a variable's name that make its value a credential.
+var credentialWords = map[string]bool{
+	"KEY": true, "APIKEY": true, "ACCESSKEY": true, "SECRETKEY": true, "PRIVATEKEY": true, "KEYS": true,
+	"TOKEN": true, "TOKENS": true, "ACCESSTOKEN": true, "AUTHTOKEN": true, "PAT": true, "JWT": true, "BEARER": true,
+	"SECRET": true, "SECRETS": true, "CLIENTSECRET": true,
+	"PASSWORD": true, "PASSWORDS": true, "PASSWD": true, "PASSPHRASE": true, "PASS": true, "PWORD": true, "PGPASSWORD": true,
+	"CREDENTIAL": true, "CREDENTIALS": true, "CREDS": true, "AUTHORIZATION": true, "EXTRAHEADER": true, "COOKIE": true,
+}
+
+// placeWords end the name of a variable that says where a secret is, not what it is.
+var placeWords = map[string]bool{"FILE": true, "PATH": true, "DIR": true, "HOME": true, "SOCK": true, "NAME": true, "ID": true}
+
+// placeholders are values that stand where a key is asked for and there is none.
+var placeholders = map[string]bool{
+	"password": true, "disabled": true, "required": true, "optional": true, "changeme": true, "undefined": true, "localhost": true,
+	"ollama": true, "lm-studio": true, "lmstudio": true, "not-needed": true, "no-key": true, "no-key-required": true, "unused": true,
+}
+
+var (
+	wordBreak  = regexp.MustCompile(`[^A-Za-z0-9]+|([a-z0-9])([A-Z])`)
+	configPair = regexp.MustCompile(`^GIT_CONFIG_(KEY|VALUE)_([0-9]+)$`)
+)
+
+// collector gathers secrets, each value under the first name that it was seen with.
+type collector struct{ byValue map[string]string }
+
+// environment adds what looks like a credential among NAME=value entries.
+func (c *collector) environment(environ []string) {
+	values := make(map[string]string, len(environ))
+	for _, entry := range environ {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			values[name] = value
+		}
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if m := configPair.FindStringSubmatch(name); m != nil {
+			// GIT_CONFIG_KEY_0 is a setting's name; its value is in another variable.
+			key := values["GIT_CONFIG_KEY_"+m[2]]
+			if m[1] == "VALUE" && looksSecret(key) {
+				c.add(name, value, minSecret)
+			}
+			continue
+		}
+		if looksSecret(name) {
+			c.add(name, value, minSecret)
+		}
+		c.addURLPassword(name, value)
+	}
+}
+
+// add takes a value, and the lines of one that has several: tools number, indent and mark lines.
+func (c *collector) add(name, value string, shortest int) {
+	value = strings.TrimSpace(value)
+	if strings.Contains(value, "\n") {
+		for line := range strings.SplitSeq(value, "\n") {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
+				c.take(name, line, minSecretLine)
+			}
+		}
+	}
+	c.take(name, value, shortest)
+}
+
+func (c *collector) take(name, value string, shortest int) {
+	if len(value) < shortest || placeholders[strings.ToLower(value)] || isCount(value) {
+		return
+	}
+	if _, known := c.byValue[value]; !known {
+		c.byValue[value] = markName(name)
+	}
+}
+
+// addURLPassword takes the password out of a value like postgres://user:password@host/db, whatever the name.
+func (c *collector) addURLPassword(name, value string) {
+	if !strings.Contains(value, "://") || !strings.Contains(value, "@") {
+		return
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.User == nil {
+		return
+	}
+	if password, ok := u.User.Password(); ok {
+		c.take(name, password, minSecret)
+		_, escaped, _ := strings.Cut(u.User.String(), ":")
+		c.take(name, escaped, minSecret)
+	}
+}
+
+// looksSecret tells by its words whether a variable, or a git setting, holds a credential.
+func looksSecret(name string) bool {
+	words := strings.FieldsFunc(wordBreak.ReplaceAllString(name, "${1}_${2}"), func(r rune) bool { return r == '_' })
+	secret := false
+	for i, w := range words {
+		w = strings.ToUpper(w)
+		secret = secret || credentialWords[w]
+		if i == len(words)-1 && placeWords[w] {
+			return false
+		}
+	}
+	return secret
+}
+
+// isCount tells a number that is too short to be a secret: MAX_TOKENS=10000000.
+func isCount(value string) bool {
+	return len(value) < 16 && strings.Trim(value, "0123456789.,_") == ""
+}
+
+// markName makes a name fit to stand in a JSON string and in a text.
+func markName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-", r)) {
+			return r
+		}
+		return '_'
+	}, name)
+}

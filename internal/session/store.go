@@ -1,0 +1,161 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// minPart is how short an abbreviated id may be: as short as git's abbreviated commits.
+const minPart = 4
+
+// Store is the sessions root: a directory with one directory per session.
+type Store struct{ Root string }
+
+// RootFrom is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
+// tilth.sessionsDir), else ~/.tilth/sessions. A leading ~/ is the home directory; the result is absolute where the
+// working directory is known.
+func RootFrom(getenv func(string) string, configured string) string {
+	home := getenv("HOME")
+	if home == "" {
+		home, _ = os.UserHomeDir()
+	}
+	root := filepath.Join(home, ".tilth", "sessions")
+	switch {
+	case getenv("TILTH_SESSIONS_DIR") != "":
+		root = getenv("TILTH_SESSIONS_DIR")
+	case getenv("TILTH_HOME") != "":
+		root = filepath.Join(getenv("TILTH_HOME"), "sessions")
+	case configured != "":
+		root = configured
+	}
+	if rest, ok := strings.CutPrefix(root, "~/"); ok {
+		root = filepath.Join(home, rest)
+	}
+	if abs, err := filepath.Abs(root); err == nil {
+		return abs
+	}
+	return root
+}
+
+// RefusedError says that a name means no session, or more than one. Nothing was read or changed.
+type RefusedError struct {
+	Name       string   // what was asked for
+	Reason     string   // what is wrong with it
+	Candidates []string // the sessions that it could mean, newest first
+}
+
+func (e *RefusedError) Error() string {
+	s := fmt.Sprintf("session %q: %s", e.Name, e.Reason)
+	const show = 10
+	if n := len(e.Candidates); n > show {
+		return s + ": " + strings.Join(e.Candidates[:show], ", ") + fmt.Sprintf(" and %d more", n-show)
+	} else if n > 0 {
+		return s + ": " + strings.Join(e.Candidates, ", ")
+	}
+	return s
+}
+
+// IDs lists the sessions of the store, newest first: directories directly under the root whose name is an id.
+// Symlinks and everything else are left out. A root that does not exist has no sessions.
+func (st Store) IDs() ([]string, error) {
+	entries, err := os.ReadDir(st.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions root: %w", err)
+	}
+	ids := make([]string, 0, len(entries))
+	for _, e := range entries {
+		if e.IsDir() && ValidID(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	slices.Reverse(ids) // ReadDir sorts by name
+	return ids, nil
+}
+
+// Create makes the directory of a new session (0700), and the root where it is missing.
+func (st Store) Create(id string) (*Session, error) {
+	if !ValidID(id) {
+		return nil, &RefusedError{Name: id, Reason: "not a session id"}
+	}
+	if err := os.MkdirAll(st.Root, 0o700); err != nil {
+		return nil, fmt.Errorf("make the sessions root: %w", err)
+	}
+	s := st.session(id)
+	if err := os.Mkdir(s.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the session directory: %w", err)
+	}
+	return s, syncDir(st.Root)
+}
+
+// Find is the session that part means: a full id, or at least four characters that occur in exactly one id.
+// Anything else, a path or a symlink above all, is a *RefusedError.
+func (st Store) Find(part string) (*Session, error) {
+	if strings.Trim(part, "0123456789abcdef-") != "" || part == "" {
+		return nil, &RefusedError{Name: part, Reason: "not the name of a session"}
+	}
+	if ValidID(part) {
+		return st.exact(part)
+	}
+	if len(part) < minPart {
+		return nil, &RefusedError{Name: part, Reason: fmt.Sprintf("too short, give at least %d characters", minPart)}
+	}
+	ids, err := st.IDs()
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.Contains(id, part) })
+	switch len(ids) {
+	case 0:
+		return nil, &RefusedError{Name: part, Reason: "no such session under " + st.Root}
+	case 1:
+		return st.session(ids[0]), nil
+	}
+	return nil, &RefusedError{Name: part, Reason: "ambiguous", Candidates: ids}
+}
+
+// exact is the session with this id, if its directory is one and not a link to one.
+func (st Store) exact(id string) (*Session, error) {
+	info, err := os.Lstat(filepath.Join(st.Root, id))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &RefusedError{Name: id, Reason: "no such session under " + st.Root}
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		return nil, &RefusedError{Name: id, Reason: "not a directory"}
+	}
+	return st.session(id), nil
+}
+
+// Containing is the session whose worktree dir lies in, if there is one. Links in dir and in the root are followed.
+func (st Store) Containing(dir string) (*Session, bool) {
+	root, err := filepath.EvalSymlinks(st.Root)
+	if err != nil {
+		return nil, false
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, false
+	}
+	rel, err := filepath.Rel(root, dir)
+	if err != nil {
+		return nil, false
+	}
+	elems := strings.Split(rel, string(filepath.Separator))
+	if len(elems) < 2 || !ValidID(elems[0]) || elems[1] != workspaceDir {
+		return nil, false
+	}
+	s, err := st.exact(elems[0])
+	return s, err == nil
+}
+
+func (st Store) session(id string) *Session {
+	return &Session{ID: id, Dir: filepath.Join(st.Root, id)}
+}

@@ -1,0 +1,189 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+// SummaryVersion is the version of summary.json's shape.
+const SummaryVersion = 1
+
+// Summary is the roll-up of the record. Times are as the record has them; empty is null in the file.
+type Summary struct {
+	Version       int                         `json:"version"`
+	SessionID     string                      `json:"session_id"`
+	StartedAt     *string                     `json:"started_at"`      // session_start of the run
+	PrepStartedAt *string                     `json:"prep_started_at"` // session_start of prep-feature
+	LastEventAt   *string                     `json:"last_event_at"`
+	Tokens        SummaryTokens               `json:"tokens"`
+	Cost          float64                     `json:"cost"`  // dollars
+	Usage         Usage                       `json:"usage"` // by role, from the record
+	Tasks         map[string]*TaskSummary     `json:"tasks"`
+	ToolHistogram map[string]int64            `json:"tool_histogram"`
+	HookOutcomes  map[string]map[string]int64 `json:"hook_outcomes"` // by hook, then outcome
+	Evaluator     Verdicts                    `json:"evaluator"`
+	Stop          *Stop                       `json:"stop,omitempty"` // none if work went on after it
+	Events        int64                       `json:"events"`         // lines of the record
+	Skipped       int64                       `json:"skipped"`        // lines that are no events
+	Resumes       int64                       `json:"resumes"`
+	Limits        json.RawMessage             `json:"limits,omitempty"` // the caps, from the last session_start that has them
+	Models        map[string]string           `json:"models"`           // by role, from session_start
+	SeedSHA       string                      `json:"seed_sha,omitempty"`
+}
+
+// SummaryTokens counts what went to the models and came back. Total is tokens_used as the record has it.
+type SummaryTokens struct {
+	Prompt int64 `json:"prompt"`
+	Eval   int64 `json:"eval"`
+	Total  int64 `json:"total"`
+}
+
+// TaskSummary is the roll-up of one task over all of its attempts.
+type TaskSummary struct {
+	Status        string           `json:"status"` // pending, running, done or failed
+	Iterations    int64            `json:"iterations"`
+	Tokens        int64            `json:"tokens"` // prompt and eval, all roles
+	Cost          float64          `json:"cost"`
+	ToolCalls     map[string]int64 `json:"tool_calls"`
+	HookBlocks    int64            `json:"hook_blocks"`
+	Evaluator     Verdicts         `json:"evaluator"`
+	FailureReason string           `json:"failure_reason,omitempty"`
+	Attempts      int64            `json:"attempts"`
+	Iter          int64            `json:"iter"` // the last iteration of the last attempt
+	StartedAt     string           `json:"started_at,omitempty"`
+	EndedAt       string           `json:"ended_at,omitempty"`
+	Commit        string           `json:"commit,omitempty"`
+}
+
+// Verdicts counts what the evaluator said.
+type Verdicts struct {
+	Accepts             int64            `json:"accepts"`
+	Rejects             int64            `json:"rejects"`
+	RejectionCategories map[string]int64 `json:"rejection_categories"`
+}
+
+// Stop is how the last run ended.
+type Stop struct {
+	Reason string `json:"reason"`
+	TS     string `json:"ts"`
+}
+
+// mark is where a roll-up stands in the record, kept in summary.json beside what was counted.
+type mark struct {
+	Offset      int64  `json:"offset"`      // bytes of the record that are counted
+	Fingerprint string `json:"fingerprint"` // of what they begin and end with
+	TotalSeen   bool   `json:"total_seen"`  // the record carries running totals of tokens
+}
+
+const markKey = "rolled_up"
+
+// Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and starts
+// again when the record was rewound or replaced. It writes nothing.
+func (s *Session) Summarize() (*Summary, error) {
+	r, _, err := s.rollUp()
+	if err != nil {
+		return nil, err
+	}
+	return r.Summary(), nil
+}
+
+// WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it.
+func (s *Session) WriteSummary() error {
+	r, old, err := s.rollUp()
+	if err != nil {
+		return err
+	}
+	at := r.mark
+	if at.Fingerprint, err = s.fingerprint(at.Offset); err != nil {
+		return err
+	}
+	out := old.clone()
+	if err := out.overlay(r.Summary()); err != nil {
+		return err
+	}
+	if err := out.Set(markKey, at); err != nil {
+		return err
+	}
+	data, err := indentJSON(out)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Path(SummaryFile), err)
+	}
+	return WriteFileAtomic(s.Path(SummaryFile), data)
+}
+
+// rollUp brings the roll-up in summary.json up to date, in memory. old is the file's content.
+func (s *Session) rollUp() (r *Rollup, old *Object, err error) {
+	r, old = s.storedRollup()
+	if r == nil {
+		r = NewRollup(s.ID)
+	}
+	end, skipped, err := s.ScanRecord(r.mark.Offset, func(_ int64, line []byte) error {
+		r.Feed(line)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	r.mark.Offset = end
+	r.sum.Skipped += int64(skipped)
+	return r, old, nil
+}
+
+// storedRollup is the roll-up in summary.json, nil if there is none that the record still agrees with. A damaged
+// summary.json is no error: it can be made again.
+func (s *Session) storedRollup() (*Rollup, *Object) {
+	data, err := os.ReadFile(s.Path(SummaryFile))
+	if err != nil {
+		return nil, nil
+	}
+	old, err := ParseObject(data)
+	if err != nil {
+		return nil, nil
+	}
+	raw, ok := old.Get(markKey)
+	if !ok {
+		return nil, old
+	}
+	r := NewRollup(s.ID)
+	if json.Unmarshal(raw, &r.mark) != nil || r.mark.Offset < 0 || old.bind(&r.sum) != nil {
+		return nil, old
+	}
+	if r.sum.Version != SummaryVersion {
+		return nil, old
+	}
+	now, err := s.fingerprint(r.mark.Offset)
+	if err != nil || now != r.mark.Fingerprint {
+		return nil, old
+	}
+	r.sum.SessionID = s.ID
+	r.complete()
+	return r, old
+}
+
+// fingerprint identifies the first n bytes of the record by how they begin and end. Events carry their time to the
+// millisecond and random ids, so a record that was cut and has grown past n again ends differently there.
+func (s *Session) fingerprint(n int64) (string, error) {
+	const part = 4096
+	h := sha256.New()
+	if n > 0 {
+		f, err := os.Open(s.Path(RecordFile))
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		head := io.NewSectionReader(f, 0, min(n, part))
+		tail := io.NewSectionReader(f, max(n-part, 0), min(n, part))
+		for _, r := range []*io.SectionReader{head, tail} {
+			if got, err := io.Copy(h, r); err != nil {
+				return "", err
+			} else if got != r.Size() {
+				return "", ErrShrunk
+			}
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+}

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// Kind says whose conversation about a task a transcript holds.
+type Kind string
+
+// Kinds of transcripts.
+const (
+	WorkerTranscript    Kind = ""
+	EvaluatorTranscript Kind = ".evaluator"
+)
+
+// Transcript is a conversation file open for appending: every message, verbatim but for secrets.
+type Transcript struct {
+	out    *appender
+	redact *Redactor
+}
+
+// OpenTranscript opens conversation/<task>.jsonl or <task>.evaluator.jsonl, made if missing.
+func (s *Session) OpenTranscript(task string, kind Kind, redact *Redactor) (*Transcript, error) {
+	path, err := s.taskFile(conversationDir, task, string(kind))
+	if err != nil {
+		return nil, err
+	}
+	return openTranscript(path, redact)
+}
+
+// OpenInterview opens interview.jsonl, made if missing.
+func (s *Session) OpenInterview(redact *Redactor) (*Transcript, error) {
+	return openTranscript(s.Path(InterviewFile), redact)
+}
+
+func openTranscript(path string, redact *Redactor) (*Transcript, error) {
+	out, _, err := openAppender(path, isObject)
+	if err != nil {
+		return nil, err
+	}
+	return &Transcript{out: out, redact: redact}, nil
+}
+
+// AppendMessage adds one message, a JSON object.
+func (t *Transcript) AppendMessage(message json.RawMessage) error {
+	line := oneLine(t.redact.JSON(bytes.TrimSpace(message)))
+	if len(line) == 0 || line[0] != '{' {
+		return fmt.Errorf("transcript: the message is %s, want an object", jsonKind(line))
+	}
+	if len(line) >= maxLine {
+		return fmt.Errorf("transcript: the message is %d bytes long, more than a line may be", len(line))
+	}
+	return t.out.add(append(line[:len(line):len(line)], '\n'), false)
+}
+
+// oneLine takes the line breaks out of a JSON text. In JSON they can only stand between tokens, so this changes nothing
+// that the text says.
+func oneLine(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw
+	}
+	line := bytes.Clone(raw)
+	for i, c := range line {
+		if c == '\n' || c == '\r' {
+			line[i] = ' '
+		}
+	}
+	return line
+}
+
+// Reset adds the line with which an attempt begins. payload, if not nil, is a JSON object with more about it.
+func (t *Transcript) Reset(now time.Time, payload any) error {
+	o := &Object{}
+	_ = o.Set("ts", FormatTime(now))
+	_ = o.Set("type", "context_reset")
+	if payload != nil {
+		if err := o.Set("payload", payload); err != nil {
+			return err
+		}
+	}
+	line, err := o.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return t.AppendMessage(line)
+}
+
+// Close closes the file.
+func (t *Transcript) Close() error { return t.out.close() }
+
+// ReadTranscript reads the messages of a task's conversation since the last context_reset, oldest first.
+func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, error) {
+	path, err := s.taskPath(conversationDir, task, string(kind))
+	if err != nil {
+		return nil, err
+	}
+	return readMessages(path)
+}
+
+// ReadInterview reads the messages of interview.jsonl since the last context_reset, if there is one.
+func (s *Session) ReadInterview() ([]json.RawMessage, error) {
+	return readMessages(s.Path(InterviewFile))
+}
+
+func readMessages(path string) ([]json.RawMessage, error) {
+	var messages []json.RawMessage
+	_, err := TailLines(path, func(_ int64, line []byte) bool {
+		if isReset(line) {
+			return false
+		}
+		messages = append(messages, bytes.Clone(line))
+		return true
+	})
+	for i, j := 0, len(messages)-1; i < j; i, j = i+1, j-1 {
+		messages[i], messages[j] = messages[j], messages[i]
+	}
+	return messages, err
+}
+
+// isReset tells the line that begins an attempt from a message: a message has a role.
+func isReset(line []byte) bool {
+	return eventType(line) == "context_reset" && !gjson.Get(text(line), "role").Exists()
+}
