@@ -1,0 +1,206 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// toolDef is one row of the table of tools.
+type toolDef struct {
+	name        string
+	description string
+	params      []param
+	writes      bool // may change something: not there in a read-only Box
+	check       func(b *Box, in arguments) error
+	run         func(b *Box, ctx context.Context, in arguments) (Result, error)
+}
+
+// param is one argument of a tool. Its kind is a type of JSON schema.
+type param struct {
+	name        string
+	kind        string
+	description string
+	optional    bool
+}
+
+// toolDefs is filled at start: its functions refer to it.
+var toolDefs []toolDef
+
+func init() {
+	path := param{name: "path", kind: "string", description: "path relative to the top of the worktree"}
+	toolDefs = []toolDef{{
+		name:        "read_file",
+		description: "Read a text file. A directory is listed. Very long files are cut, and the answer says so.",
+		params:      []param{path},
+		check:       checkPath, run: (*Box).readFile,
+	}, {
+		name:        "write_file",
+		description: "Write a whole file, with the directories it needs. What was in it is replaced.",
+		params: []param{path,
+			{name: "content", kind: "string", description: "the whole content of the file"}},
+		writes: true, check: checkPath, run: (*Box).writeFile,
+	}, {
+		name: "edit_file",
+		description: "Replace one piece of a file. old_string must occur exactly once, white space included; " +
+			"give enough of the lines around it to make it unique.",
+		params: []param{path,
+			{name: "old_string", kind: "string", description: "the exact text to replace"},
+			{name: "new_string", kind: "string", description: "the text to put in its place"}},
+		writes: true, check: checkPath, run: (*Box).editFile,
+	}, {
+		name: "glob",
+		description: "List files whose path matches a pattern, sorted: * and ? within a name, ** across directories, {a,b} for alternatives. " +
+			"Dependencies and build products (node_modules, .venv, ...) are left out unless the pattern names them.",
+		params: []param{{name: "pattern", kind: "string", description: "for example **/*.go or src/*.{ts,tsx}"}},
+		check:  checkGlob("pattern"), run: (*Box).glob,
+	}, {
+		name: "grep",
+		description: "Search text files line by line with a regular expression (RE2 syntax). Answers path:line:text. " +
+			"Dependencies and build products are left out unless path_glob names them.",
+		params: []param{{name: "pattern", kind: "string", description: "the regular expression; (?i) at its start ignores case"},
+			{name: "path_glob", kind: "string", description: "which files to search: a pattern as for glob, a file, a directory, or *.py for that ending anywhere", optional: true}},
+		check: checkGlob("path_glob"), run: (*Box).grep,
+	}, {
+		name: "bash",
+		description: "Run a command with bash in the worktree. It has no input and a time limit; what it leaves in the background is ended " +
+			"when it returns. The answer begins with its exit code.",
+		params: []param{{name: "command", kind: "string", description: "the command line"},
+			{name: "timeout", kind: "number", description: "time limit in seconds", optional: true}},
+		writes: true, check: checkCommand, run: (*Box).bash,
+	}}
+}
+
+// spec is the tool in the shape of an OpenAI-style request.
+func (t *toolDef) spec() any {
+	props := map[string]any{}
+	required := []string{}
+	for _, p := range t.params {
+		props[p.name] = map[string]any{"type": p.kind, "description": p.description}
+		if !p.optional {
+			required = append(required, p.name)
+		}
+	}
+	return map[string]any{"type": "function", "function": map[string]any{
+		"name":        t.name,
+		"description": t.description,
+		"parameters": map[string]any{
+			"type": "object", "properties": props, "required": required, "additionalProperties": false,
+		},
+	}}
+}
+
+// usage says in one line what the tool takes: read_file {path: string}.
+func (t *toolDef) usage() string {
+	parts := make([]string, len(t.params))
+	for i, p := range t.params {
+		opt := ""
+		if p.optional {
+			opt = "?"
+		}
+		parts[i] = p.name + opt + ": " + p.kind
+	}
+	return t.name + " {" + strings.Join(parts, ", ") + "}"
+}
+
+// arguments are decoded and checked against the tool's parameters.
+type arguments struct {
+	text map[string]string
+	num  map[string]float64
+}
+
+// decode reads the arguments of a call, which may be any bytes at all.
+func decode(t *toolDef, args string) (arguments, error) {
+	in := arguments{text: map[string]string{}, num: map[string]float64{}}
+	if strings.TrimSpace(args) == "" {
+		args = "{}"
+	}
+	fields, err := object(args)
+	if err != nil {
+		return in, fmt.Errorf("the arguments of %s are %w; expected %s", t.name, err, t.usage())
+	}
+	for name := range fields {
+		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
+			return in, fmt.Errorf("%s has no argument %q; expected %s", t.name, clip(name, 60), t.usage())
+		}
+	}
+	for _, p := range t.params {
+		raw, ok := fields[p.name]
+		if !ok || p.optional && string(raw) == "null" {
+			if !p.optional {
+				return in, fmt.Errorf("the argument %q is missing; expected %s", p.name, t.usage())
+			}
+			continue
+		}
+		if err := in.set(p, raw); err != nil {
+			return in, fmt.Errorf("%w; expected %s", err, t.usage())
+		}
+	}
+	return in, nil
+}
+
+// object decodes exactly one JSON object.
+func object(args string) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(strings.NewReader(args))
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return nil, errors.New("JSON that is cut off")
+		}
+		return nil, fmt.Errorf("no valid JSON (%w)", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	if !bytes.HasPrefix(raw, []byte("{")) {
+		return nil, fmt.Errorf("%s and not a JSON object", kindOf(raw))
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, fmt.Errorf("no valid JSON (%w)", err)
+	}
+	return fields, nil
+}
+
+func (in arguments) set(p param, raw json.RawMessage) error {
+	if p.kind == "string" {
+		var s string
+		if string(raw) == "null" || json.Unmarshal(raw, &s) != nil {
+			return fmt.Errorf("the argument %q must be a string, not %s", p.name, kindOf(raw))
+		}
+		in.text[p.name] = s
+		return nil
+	}
+	var n float64
+	if string(raw) == "null" || json.Unmarshal(raw, &n) != nil || math.IsInf(n, 0) {
+		return fmt.Errorf("the argument %q must be a number, not %s", p.name, kindOf(raw))
+	}
+	in.num[p.name] = n
+	return nil
+}
+
+// kindOf names the type of a JSON value.
+func kindOf(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}

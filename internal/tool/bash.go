@@ -1,0 +1,96 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
+)
+
+// checkCommand refuses commands of the deny list.
+func checkCommand(b *Box, in arguments) error {
+	if reason, bad := b.guard.check(in.text["command"]); bad {
+		return &blocked{reason}
+	}
+	return nil
+}
+
+func (b *Box) bash(ctx context.Context, in arguments) (Result, error) {
+	command := in.text["command"]
+	limit, err := b.limit(in)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case strings.TrimSpace(command) == "":
+		return Result{}, errors.New("the command is empty")
+	case strings.ContainsRune(command, 0):
+		return Result{}, errors.New("the command holds a NUL byte")
+	}
+	if err := checkCommand(b, in); err != nil {
+		return Result{}, err
+	}
+	o, err := proc.Run(ctx, proc.Cmd{
+		Argv:      []string{b.shell(), "-c", command},
+		Dir:       b.dir,
+		Env:       b.opts.Env,
+		Timeout:   limit,
+		OutputCap: b.opts.OutputCap,
+	})
+	switch {
+	case errors.Is(err, proc.ErrDir):
+		return Result{}, errGone
+	case err != nil:
+		return Result{}, err
+	}
+	return report(o, limit), nil
+}
+
+// limit is the time that the command may take.
+func (b *Box) limit(in arguments) (time.Duration, error) {
+	secs, ok := in.num["timeout"]
+	if !ok {
+		return b.opts.BashTimeout, nil
+	}
+	if secs <= 0 {
+		return 0, errors.New("the timeout must be more than 0 seconds")
+	}
+	if secs >= b.opts.MaxTimeout.Seconds() {
+		return b.opts.MaxTimeout, nil
+	}
+	return max(time.Duration(secs*float64(time.Second)), time.Millisecond), nil
+}
+
+func (b *Box) shell() string {
+	if _, err := proc.LookPath("bash", b.dir, b.opts.Env); err == nil {
+		return "bash"
+	}
+	return "sh"
+}
+
+// report puts how the command ended before its output: that is where a reader of
+// a shortened result still sees it.
+func report(o proc.Outcome, limit time.Duration) Result {
+	var out strings.Builder
+	switch {
+	case o.TimedOut:
+		fmt.Fprintf(&out, "[ended after the time limit of %s]\n", limit)
+	case o.Canceled:
+		out.WriteString("[interrupted]\n")
+	case o.Signal != "":
+		fmt.Fprintf(&out, "[exit code %d, ended by %s]\n", o.ExitCode, o.Signal)
+	default:
+		fmt.Fprintf(&out, "[exit code %d]\n", o.ExitCode)
+	}
+	if o.Ended > 0 && !o.TimedOut && !o.Canceled {
+		out.WriteString("[processes that it left in the background were ended]\n")
+	}
+	if len(o.Output) == 0 {
+		out.WriteString("(no output)")
+	}
+	out.Write(o.Output)
+	return Result{Output: out.String(), IsError: o.TimedOut || o.Canceled}
+}

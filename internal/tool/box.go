@@ -1,0 +1,241 @@
+// Package tool is what the builtin worker can do: six tools that act on one
+// worktree, and the guard in front of its shell.
+//
+// The rules that hold here:
+//
+//   - File tools reach the worktree through one os.Root, so that neither `..`, an
+//     absolute path, a symlink nor a race leads out of it. Git's own `.git` is not
+//     there for them.
+//   - A worktree whose directory has vanished is an error. It is never made again:
+//     a plain directory in its place would let git act on an enclosing repo.
+//   - Whatever the model sends is answered with a text that it can act on.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	defaultBashTimeout = 2 * time.Minute
+	defaultMaxTimeout  = 10 * time.Minute
+	defaultOutputCap   = 30_000
+)
+
+// Options configure a Box. Zero values mean the defaults.
+type Options struct {
+	// Env is the whole environment of bash commands; nil means this process's own.
+	Env []string
+	// BashTimeout is the time limit of a command that names none (2 minutes).
+	BashTimeout time.Duration
+	// MaxTimeout is the most that a command may ask for (10 minutes).
+	MaxTimeout time.Duration
+	// OutputCap is how many bytes of a command's output are kept (30,000).
+	OutputCap int
+	// Protected are directories that no command may mention, but for the
+	// worktree itself where that lies in one of them.
+	Protected []string
+	// ReadOnly leaves read_file, glob and grep only.
+	ReadOnly bool
+}
+
+// Box holds the tools of one worktree. It is safe for concurrent use, though two
+// calls that write one file are not ordered.
+type Box struct {
+	dir   string      // the worktree, absolute, as the caller names it
+	real  string      // the same with symlinks resolved
+	root  *os.Root    // open on it
+	self  os.FileInfo // the directory that root is open on
+	opts  Options
+	guard guard
+}
+
+// Open makes a Box for the existing directory root.
+func Open(root string, o Options) (*Box, error) {
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("worktree %s: %w", dir, cause(err))
+	}
+	r, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, fmt.Errorf("worktree %s: %w", dir, cause(err))
+	}
+	self, err := r.Stat(".")
+	if err != nil {
+		r.Close()
+		return nil, fmt.Errorf("worktree %s: %w", dir, cause(err))
+	}
+	o.fill()
+	b := &Box{dir: dir, real: real, root: r, self: self, opts: o}
+	b.guard = newGuard([]string{dir, real}, o.Protected, o.Env)
+	if !o.ReadOnly {
+		b.removeStaleTemps()
+	}
+	return b, nil
+}
+
+func (o *Options) fill() {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.BashTimeout <= 0 {
+		o.BashTimeout = defaultBashTimeout
+	}
+	if o.MaxTimeout <= 0 {
+		o.MaxTimeout = max(defaultMaxTimeout, o.BashTimeout)
+	}
+	if o.OutputCap <= 0 {
+		o.OutputCap = defaultOutputCap
+	}
+}
+
+// Close releases the worktree.
+func (b *Box) Close() error { return b.root.Close() }
+
+// Result is the answer to one tool call.
+type Result struct {
+	// Output is the text for the model: valid UTF-8, never empty.
+	Output string
+	// Chars is the number of characters in Output.
+	Chars int
+	// IsError says that the call did not do what it was asked. A command that
+	// ran and exited with a code other than 0 is no error.
+	IsError bool
+	// Blocked is why policy refused the call; empty if it did not.
+	Blocked string
+	// Edited is the path, relative to the worktree, of the file that was written.
+	Edited string
+}
+
+// blocked is an error that stems from policy, not from the state of the files.
+type blocked struct{ reason string }
+
+func (e *blocked) Error() string { return "blocked: " + e.reason }
+
+// errGone is what every tool says when the worktree is no longer there.
+var errGone = errors.New("the worktree directory is gone; nothing was read or written")
+
+// Call runs one tool. args is the text of the arguments as the model sent it. A
+// call that cannot be understood is answered with what is expected.
+func (b *Box) Call(ctx context.Context, name, args string) Result {
+	t, err := b.find(name)
+	if err != nil {
+		return failure(err)
+	}
+	in, err := decode(t, args)
+	if err != nil {
+		return failure(err)
+	}
+	if err := b.present(); err != nil {
+		return failure(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return failure(errInterrupted)
+	}
+	res, err := t.run(b, ctx, in)
+	if err != nil {
+		return failure(err)
+	}
+	return finished(res)
+}
+
+var errInterrupted = errors.New("interrupted before it was done")
+
+// Check says whether Call would refuse this call out of policy, and why, without
+// running it. It is empty for a call that may run, whatever comes of it.
+func (b *Box) Check(name, args string) (reason string) {
+	t, err := b.find(name)
+	if err != nil || t.check == nil {
+		return ""
+	}
+	in, err := decode(t, args)
+	if err != nil {
+		return ""
+	}
+	var block *blocked
+	if errors.As(t.check(b, in), &block) {
+		return block.reason
+	}
+	return ""
+}
+
+// present makes sure that the worktree's name still leads to the directory that
+// the Box was opened on.
+func (b *Box) present() error {
+	now, err := os.Stat(b.real)
+	if err != nil || !os.SameFile(now, b.self) {
+		return errGone
+	}
+	return nil
+}
+
+func (b *Box) find(name string) (*toolDef, error) {
+	names := make([]string, 0, len(toolDefs))
+	for i := range toolDefs {
+		t := &toolDefs[i]
+		if b.opts.ReadOnly && t.writes {
+			continue
+		}
+		if t.name == name {
+			return t, nil
+		}
+		names = append(names, t.name)
+	}
+	return nil, fmt.Errorf("there is no tool %q; the tools here are %s", clip(name, 60), strings.Join(names, ", "))
+}
+
+// Specs returns the tools as the JSON array that an OpenAI-style request takes.
+func (b *Box) Specs() json.RawMessage {
+	specs := []any{}
+	for i := range toolDefs {
+		if t := &toolDefs[i]; !b.opts.ReadOnly || !t.writes {
+			specs = append(specs, t.spec())
+		}
+	}
+	data, err := json.Marshal(specs)
+	if err != nil {
+		return json.RawMessage("[]")
+	}
+	return data
+}
+
+func failure(err error) Result {
+	res := Result{Output: "error: " + err.Error(), IsError: true}
+	var block *blocked
+	if errors.As(err, &block) {
+		res.Output = err.Error()
+		res.Blocked = block.reason
+	}
+	return finished(res)
+}
+
+func finished(res Result) Result {
+	res.Output = strings.ToValidUTF8(res.Output, "\uFFFD")
+	if res.Output == "" {
+		res.Output = "(nothing)"
+	}
+	res.Chars = utf8.RuneCountInString(res.Output)
+	return res
+}
+
+// clip shortens a text that is quoted in a message.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit] + "..."
+}

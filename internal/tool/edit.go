@@ -1,0 +1,152 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// editCap is the largest file that edit_file takes.
+const editCap = 32 << 20
+
+func (b *Box) editFile(_ context.Context, in arguments) (Result, error) {
+	name := in.text["path"]
+	old, repl := []byte(in.text["old_string"]), []byte(in.text["new_string"])
+	switch {
+	case len(old) == 0:
+		return Result{}, errors.New("old_string is empty; use write_file to make a file")
+	case bytes.Equal(old, repl):
+		return Result{}, errors.New("old_string and new_string are the same; nothing was changed")
+	}
+	data, rel, err := b.readWhole(name)
+	if err != nil {
+		return Result{}, err
+	}
+	out, line, err := replaceOnce(data, old, repl)
+	if err != nil {
+		return Result{}, fmt.Errorf("%s: %w", clip(name, 200), err)
+	}
+	mode, existed, err := b.target(name, rel)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := b.replace(rel, out, mode, existed); err != nil {
+		return Result{}, describe(name, err)
+	}
+	return Result{Output: fmt.Sprintf("edited %s at line %d", rel, line), Edited: rel}, nil
+}
+
+func (b *Box) readWhole(name string) ([]byte, string, error) {
+	f, info, rel, err := b.open(name)
+	if err != nil {
+		return nil, "", err
+	}
+	defer f.Close()
+	if info.IsDir() {
+		return nil, "", fmt.Errorf("%s is a directory", clip(name, 200))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, editCap+1))
+	switch {
+	case err != nil:
+		return nil, "", describe(name, err)
+	case len(data) > editCap:
+		return nil, "", fmt.Errorf("%s is too large to edit (%d bytes)", clip(name, 200), info.Size())
+	case isBinary(data):
+		return nil, "", fmt.Errorf("%s is a binary file", clip(name, 200))
+	}
+	return data, rel, nil
+}
+
+// replaceOnce replaces the one occurrence of old, and says at which line it
+// begins. In a file with CRLF lines the model, which mostly writes LF, is
+// understood, and what it adds gets CRLF.
+func replaceOnce(data, old, repl []byte) (out []byte, line int, err error) {
+	crlf := usesCRLF(data)
+	if crlf {
+		repl = toCRLF(repl)
+	}
+	n := occurrences(data, old)
+	if n == 0 && crlf {
+		old = toCRLF(old)
+		n = occurrences(data, old)
+	}
+	switch {
+	case n == 0:
+		return nil, 0, noMatch(data, old)
+	case n > 1:
+		return nil, 0, fmt.Errorf("old_string occurs %d times and must occur once; add lines around it to make it unique", n)
+	}
+	i := bytes.Index(data, old)
+	out = make([]byte, 0, len(data)-len(old)+len(repl))
+	out = append(append(append(out, data[:i]...), repl...), data[i+len(old):]...)
+	if bytes.Equal(out, data) {
+		return nil, 0, errors.New("the replacement changes nothing")
+	}
+	return out, 1 + bytes.Count(data[:i], []byte("\n")), nil
+}
+
+// occurrences counts every place where sub begins, overlapping ones too: each of
+// them is a place that could have been meant.
+func occurrences(data, sub []byte) int {
+	n := 0
+	for i := 0; ; n++ {
+		j := bytes.Index(data[i:], sub)
+		if j < 0 {
+			return n
+		}
+		i += j + 1
+	}
+}
+
+// usesCRLF reports whether every line of a file ends in CRLF.
+func usesCRLF(data []byte) bool {
+	n := bytes.Count(data, []byte("\r\n"))
+	return n > 0 && n == bytes.Count(data, []byte("\n"))
+}
+
+func toCRLF(p []byte) []byte {
+	p = bytes.ReplaceAll(p, []byte("\r\n"), []byte("\n"))
+	return bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))
+}
+
+// noMatch says that old does not occur, and where something does that differs
+// from it in white space only, which is what most such calls have in mind.
+func noMatch(data, old []byte) error {
+	const plain = "old_string does not occur in the file (0 matches)"
+	want := squeezedLines(string(old))
+	if len(want) == 0 || len(want) > 200 {
+		return errors.New(plain)
+	}
+	have := strings.Split(string(data), "\n")
+	for i := 0; i+len(want) <= len(have); i++ {
+		same := true
+		for j := range want {
+			if squeeze(have[i+j]) != want[j] {
+				same = false
+				break
+			}
+		}
+		if same {
+			return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again", plain, i+1, i+len(want))
+		}
+	}
+	return errors.New(plain)
+}
+
+func squeezedLines(s string) []string {
+	lines := strings.Split(strings.Trim(s, "\r\n"), "\n")
+	some := false
+	for i := range lines {
+		lines[i] = squeeze(lines[i])
+		some = some || lines[i] != ""
+	}
+	if !some {
+		return nil
+	}
+	return lines
+}
+
+func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,49 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// globCap is how many matches one call shows.
+const globCap = 1000
+
+func (b *Box) glob(ctx context.Context, in arguments) (Result, error) {
+	q, err := b.newQuery(in.text["pattern"])
+	if err != nil {
+		return Result{}, err
+	}
+	// With ** nearly every directory matches; without it one asks for what is there.
+	dirs := !strings.Contains(q.pattern, "**")
+	var found []string
+	cut, err := b.walk(ctx, q, func(name string, d fs.DirEntry) error {
+		switch {
+		case !d.IsDir():
+			found = append(found, name)
+		case dirs:
+			found = append(found, name+"/")
+		}
+		return nil
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	if len(found) == 0 && !cut {
+		return Result{Output: "no file matches " + clip(q.pattern, 200)}, nil
+	}
+	slices.Sort(found)
+	var out strings.Builder
+	for _, name := range found[:min(len(found), globCap)] {
+		out.WriteString(name + "\n")
+	}
+	if more := len(found) - globCap; more > 0 {
+		fmt.Fprintf(&out, "[%d more matches are not shown; narrow the pattern]\n", more)
+	}
+	if cut {
+		out.WriteString("[the search was ended after " + fmt.Sprint(walkCap) + " entries; narrow the pattern]\n")
+	}
+	return Result{Output: out.String()}, nil
+}

@@ -1,0 +1,163 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+)
+
+const (
+	grepCap     = 200      // matching lines that one call shows
+	grepLine    = 300      // bytes of a line that are shown
+	grepFileCap = 16 << 20 // larger files are passed over, and named
+	grepOutCap  = 48 << 10 // bytes of the answer
+)
+
+// search is one grep on its way.
+type search struct {
+	re      *regexp.Regexp
+	out     strings.Builder
+	lines   int
+	files   int
+	tooBig  []string
+	stopped bool
+}
+
+func (b *Box) grep(ctx context.Context, in arguments) (Result, error) {
+	re, err := regexp.Compile(in.text["pattern"])
+	if err != nil {
+		return Result{}, fmt.Errorf("the pattern is no valid regular expression (RE2): %w", err)
+	}
+	glob, ok := in.text["path_glob"]
+	if !ok || strings.TrimSpace(glob) == "" {
+		glob = "**"
+	}
+	q, err := b.newQuery(glob)
+	if err != nil {
+		return Result{}, err
+	}
+	if q, err = b.widen(q); err != nil {
+		return Result{}, err
+	}
+	s := &search{re: re}
+	cut, err := b.walk(ctx, q, func(name string, d fs.DirEntry) error {
+		if d.Type().IsRegular() {
+			b.searchFile(s, name)
+		}
+		if s.stopped {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	return s.result(glob, cut), nil
+}
+
+// widen reads a path_glob as people write it: a directory means all below it, a
+// pattern without a slash any file of that name.
+func (b *Box) widen(q query) (query, error) {
+	if info, err := b.root.Stat(q.pattern); err == nil {
+		if info.IsDir() {
+			return b.newQuery(strings.TrimSuffix(q.pattern, "/") + "/**")
+		}
+		return q, nil
+	}
+	if !strings.Contains(q.pattern, "/") {
+		return b.newQuery("**/" + q.pattern)
+	}
+	return q, nil
+}
+
+func (b *Box) searchFile(s *search, name string) {
+	rel, err := b.resolve(name)
+	if err != nil {
+		return
+	}
+	f, err := b.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || b.isGitFile(info) {
+		return
+	}
+	data, err := io.ReadAll(io.LimitReader(f, grepFileCap+1))
+	if err != nil && !errors.Is(err, io.EOF) || isBinary(data) {
+		return
+	}
+	if len(data) > grepFileCap {
+		s.tooBig = append(s.tooBig, name)
+		return
+	}
+	s.files++
+	s.scan(name, data)
+}
+
+// scan looks at each line, so that a pattern never matches across two.
+func (s *search) scan(name string, data []byte) {
+	for n := 1; len(data) > 0; n++ {
+		line := data
+		if i := bytes.IndexByte(data, '\n'); i >= 0 {
+			line, data = data[:i], data[i+1:]
+		} else {
+			data = nil
+		}
+		line = bytes.TrimSuffix(line, []byte("\r"))
+		at := s.re.FindIndex(line)
+		if at == nil {
+			continue
+		}
+		if s.lines >= grepCap || s.out.Len() > grepOutCap {
+			s.stopped = true
+			return
+		}
+		s.lines++
+		fmt.Fprintf(&s.out, "%s:%d:%s\n", name, n, excerpt(line, at[0]))
+	}
+}
+
+// excerpt cuts a long line around the match.
+func excerpt(line []byte, at int) string {
+	if len(line) <= grepLine {
+		return string(line)
+	}
+	from := max(0, min(at-grepLine/3, len(line)-grepLine))
+	to := min(len(line), from+grepLine)
+	for from < to && from > 0 && !utf8.RuneStart(line[from]) {
+		from++
+	}
+	for to > from && to < len(line) && !utf8.RuneStart(line[to]) {
+		to--
+	}
+	return fmt.Sprintf("%s [columns %d to %d of %d]", line[from:to], from+1, to, len(line))
+}
+
+func (s *search) result(glob string, cut bool) Result {
+	out := s.out.String()
+	switch {
+	case s.lines == 0 && s.files == 0 && len(s.tooBig) == 0:
+		out = "no text file matches " + clip(glob, 200) + "\n"
+	case s.lines == 0:
+		out = fmt.Sprintf("no match in %d files\n", s.files)
+	case s.stopped:
+		out += fmt.Sprintf("[only the first %d matching lines are shown; narrow the pattern or path_glob]\n", s.lines)
+	}
+	if n := len(s.tooBig); n > 0 {
+		out += fmt.Sprintf("[%d files are too large to be searched, among them %s]\n", n, clip(s.tooBig[0], 200))
+	}
+	if cut {
+		out += "[the search was ended after too many files; narrow path_glob]\n"
+	}
+	return Result{Output: out}
+}

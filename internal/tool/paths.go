@@ -1,0 +1,139 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks is how many symlinks a path may lead through.
+const maxLinks = 40
+
+// clean turns a path as the model gave it into a slash-separated one relative to
+// the worktree. An absolute path is fine as long as it lies in the worktree.
+func (b *Box) clean(name string) (string, error) {
+	switch {
+	case strings.TrimSpace(name) == "":
+		return "", errors.New("the path is empty")
+	case strings.ContainsRune(name, 0):
+		return "", errors.New("the path holds a NUL byte")
+	}
+	rel := filepath.ToSlash(name)
+	if filepath.IsAbs(name) {
+		var ok bool
+		if rel, ok = b.inside(name); !ok {
+			return "", &blocked{fmt.Sprintf("%s is outside the worktree; give a path relative to it", clip(name, 200))}
+		}
+	}
+	rel = path.Clean(rel)
+	if rel == ".." || strings.HasPrefix(rel, "../") {
+		return "", &blocked{clip(name, 200) + " leads out of the worktree"}
+	}
+	if hasGit(rel) {
+		return "", &blocked{"git's own files are not to be read or written; use git commands"}
+	}
+	return rel, nil
+}
+
+// inside makes an absolute path relative to the worktree, under either name of it.
+func (b *Box) inside(name string) (string, bool) {
+	for _, top := range []string{b.dir, b.real} {
+		if rel, err := filepath.Rel(top, name); err == nil && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel), true
+		}
+	}
+	return "", false
+}
+
+// hasGit reports whether a component is git's own name, which file systems that
+// ignore case know under others.
+func hasGit(rel string) bool {
+	for part := range strings.SplitSeq(rel, "/") {
+		if strings.EqualFold(strings.TrimRight(part, ". "), ".git") {
+			return true
+		}
+	}
+	return false
+}
+
+// resolve cleans a path and follows its symlinks, so that what is written is the
+// file that a link leads to and git's own files are found out under any name.
+// What does not exist yet is taken as it is. os.Root stays the wall: a link that
+// is changed after this look still leads nowhere outside.
+func (b *Box) resolve(name string) (string, error) {
+	rel, err := b.clean(name)
+	if err != nil {
+		return "", err
+	}
+	done, rest := ".", strings.Split(rel, "/")
+	for links := 0; len(rest) > 0; {
+		next := path.Join(done, rest[0])
+		rest = rest[1:]
+		info, err := b.root.Lstat(next)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+			done = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", fmt.Errorf("%s: too many symbolic links", clip(name, 200))
+		}
+		target, err := b.root.Readlink(next)
+		if err != nil {
+			return "", describe(name, err)
+		}
+		if filepath.IsAbs(target) {
+			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", clip(next, 200))}
+		}
+		// The link's own `..` may leave the directory but not the worktree, and
+		// what comes before it is already resolved, so joining is exact.
+		joined := path.Join(done, filepath.ToSlash(target), path.Join(rest...))
+		if joined == ".." || strings.HasPrefix(joined, "../") {
+			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", clip(next, 200))}
+		}
+		done, rest = ".", strings.Split(joined, "/")
+	}
+	if hasGit(done) {
+		return "", &blocked{"git's own files are not to be read or written; use git commands"}
+	}
+	return done, nil
+}
+
+// isGitFile reports whether an opened file is the worktree's .git, whatever name
+// it was reached by.
+func (b *Box) isGitFile(info os.FileInfo) bool {
+	own, err := b.root.Lstat(".git")
+	return err == nil && os.SameFile(own, info)
+}
+
+// checkPath refuses paths that policy does not allow.
+func checkPath(b *Box, in arguments) error {
+	_, err := b.resolve(in.text["path"])
+	return err
+}
+
+// cause strips the operation and path that the os package puts before an error:
+// here the tool and the model's own path say it better.
+func cause(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	var linkErr *os.LinkError
+	if errors.As(err, &linkErr) {
+		return linkErr.Err
+	}
+	return err
+}
+
+// describe is the error about a path, in the model's words.
+func describe(name string, err error) error {
+	inner := cause(err)
+	if strings.Contains(inner.Error(), "escapes from parent") {
+		return &blocked{clip(name, 200) + " leads out of the worktree"}
+	}
+	return fmt.Errorf("%s: %w", clip(name, 200), inner)
+}

@@ -1,0 +1,116 @@
+package proc
+
+import (
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// family is a running command and all that descends from it.
+type family struct {
+	leader int    // pid, which is also the group's and the session's id
+	mark   string // its own entry in the mark
+	since  uint64 // start time of the leader, in the kernel's ticks; 0 if unknown
+	gone   bool   // the leader has exited and was reaped
+}
+
+// registry knows the processes that this process started itself, as opposed to
+// those that were re-parented to it. Starting and registering is one step under
+// the lock, and so is looking for orphans and reaping them: a command that was
+// just started is never mistaken for an orphan.
+var registry = struct {
+	sync.Mutex
+	leaders map[int]*family
+}{leaders: map[int]*family{}}
+
+// startFamily starts the command and registers it.
+func startFamily(cmd *exec.Cmd, mark string) (*family, error) {
+	becomeSubreaper()
+	registry.Lock()
+	defer registry.Unlock()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	f := &family{leader: cmd.Process.Pid, mark: mark}
+	f.since = startTime(f.leader)
+	registry.leaders[f.leader] = f
+	return f, nil
+}
+
+// leaderGone records that the leader was reaped: from now on its pid may be
+// somebody else's, and only its use as the id of a group and a session that
+// still have members protects it from that.
+func (f *family) leaderGone() {
+	registry.Lock()
+	defer registry.Unlock()
+	f.gone = true
+}
+
+// alone reports whether this is the only command that runs, and f is it.
+func (f *family) alone() bool {
+	registry.Lock()
+	defer registry.Unlock()
+	return len(registry.leaders) == 1 && registry.leaders[f.leader] == f
+}
+
+// signal sends sig to every member that is alive and returns how many there were.
+func (f *family) signal(sig syscall.Signal) int {
+	n, inGroup := f.signalMembers(sig)
+	if !inGroup && f.gone {
+		return n
+	}
+	// The group gets it as a whole too: that is one step, which a process that
+	// forks meanwhile cannot outrun. While the leader is not reaped, or members
+	// are left, the id cannot have been given to another group.
+	if err := unix.Kill(-f.leader, sig); err == nil && n == 0 {
+		n = 1
+	}
+	if sig == unix.SIGTERM {
+		// A stopped process would not see the request.
+		_ = unix.Kill(-f.leader, unix.SIGCONT)
+	}
+	return n
+}
+
+// endRest ends what is left after the leader has exited, and returns how many
+// processes that were. It takes no longer than the grace and a little more.
+func (f *family) endRest(grace time.Duration) int {
+	defer func() {
+		registry.Lock()
+		delete(registry.leaders, f.leader)
+		registry.Unlock()
+		reapOrphans()
+	}()
+	if f.waitGone(settle) {
+		return 0
+	}
+	n := f.signal(unix.SIGTERM)
+	if n == 0 || f.waitGone(grace) {
+		return n
+	}
+	for round := 0; round < 20; round++ {
+		// Again and again: one of them may be forking all the time.
+		if f.signal(unix.SIGKILL) == 0 || f.waitGone(100*time.Millisecond) {
+			break
+		}
+	}
+	return n
+}
+
+// waitGone waits until no member is left, for at most d.
+func (f *family) waitGone(d time.Duration) bool {
+	end := time.Now().Add(d)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if !f.alive() {
+			return true
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return false
+		}
+		time.Sleep(min(pause, left))
+	}
+}

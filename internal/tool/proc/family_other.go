@@ -1,0 +1,31 @@
+//go:build !linux
+
+package proc
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Without a subreaper and /proc a family is the leader's process group: what
+// moves to another group gets away, but cannot hang Run.
+
+func becomeSubreaper() {}
+
+func startTime(int) uint64 { return 0 }
+
+func reapOrphans() {}
+
+func (f *family) signalMembers(syscall.Signal) (n int, inGroup bool) { return 0, true }
+
+func (f *family) alive() bool {
+	err := unix.Kill(-f.leader, 0)
+	// Only zombies left: macOS says EPERM.
+	return err == nil && !errors.Is(err, unix.EPERM)
+}
+
+// EndStale ends what is left of commands that an earlier, killed git-tilth had
+// started in dir. It needs Linux's /proc and does nothing here.
+func EndStale(string) int { return 0 }

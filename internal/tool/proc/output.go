@@ -1,0 +1,139 @@
+package proc
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// MaxLine is the longest line that OnLine gets, in bytes.
+const MaxLine = 32 << 20
+
+// headTail keeps the beginning and the end of what is written to it, in bounded
+// memory. Not safe for concurrent use.
+type headTail struct {
+	limit int
+	head  []byte
+	tail  []byte // the last bytes, in order, once compacted
+	total int64
+}
+
+func (b *headTail) Write(p []byte) (int, error) {
+	n := len(p)
+	b.total += int64(n)
+	if room := b.limit/2 - len(b.head); room > 0 {
+		k := min(room, len(p))
+		b.head = append(b.head, p[:k]...)
+		p = p[k:]
+	}
+	keep := b.limit - b.limit/2
+	if len(p) > keep {
+		p = p[len(p)-keep:]
+	}
+	b.tail = append(b.tail, p...)
+	if len(b.tail) > 2*keep+4096 {
+		b.tail = append(b.tail[:0], b.tail[len(b.tail)-keep:]...)
+	}
+	return n, nil
+}
+
+// Bytes returns what was kept and whether something was left out. The cut is
+// made between lines where one is near, else between characters.
+func (b *headTail) Bytes() ([]byte, bool) {
+	keep := b.limit - b.limit/2
+	if b.total <= int64(len(b.head)+min(len(b.tail), keep)) {
+		return append(b.head, b.tail...), false
+	}
+	head, tail := cutEnd(b.head), b.tail
+	if len(tail) > keep {
+		tail = tail[len(tail)-keep:]
+	}
+	tail = cutStart(tail)
+	left := b.total - int64(len(head)) - int64(len(tail))
+	var out bytes.Buffer
+	out.Write(head)
+	if len(head) > 0 && head[len(head)-1] != '\n' {
+		out.WriteByte('\n')
+	}
+	fmt.Fprintf(&out, "[... %d bytes left out here ...]\n", left)
+	out.Write(tail)
+	return out.Bytes(), true
+}
+
+// nearLine is how far a cut may move to fall between two lines.
+const nearLine = 512
+
+func cutEnd(p []byte) []byte {
+	if i := bytes.LastIndexByte(p, '\n'); i >= 0 && len(p)-i <= nearLine {
+		return p[:i+1]
+	}
+	for back := 0; back < utf8.UTFMax && back < len(p); back++ {
+		i := len(p) - 1 - back
+		if utf8.RuneStart(p[i]) {
+			if !utf8.FullRune(p[i:]) {
+				return p[:i]
+			}
+			break
+		}
+	}
+	return p
+}
+
+func cutStart(p []byte) []byte {
+	if i := bytes.IndexByte(p, '\n'); i >= 0 && i < nearLine && i+1 < len(p) {
+		return p[i+1:]
+	}
+	for i := 0; i < utf8.UTFMax && i < len(p); i++ {
+		if utf8.RuneStart(p[i]) {
+			return p[i:]
+		}
+	}
+	return p
+}
+
+// lineSplitter hands whole lines on, each cut at max bytes.
+type lineSplitter struct {
+	fn   func([]byte)
+	max  int
+	line []byte
+	some bool
+}
+
+func (s *lineSplitter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			s.add(p)
+			break
+		}
+		s.add(p[:i])
+		s.flush()
+		p = p[i+1:]
+	}
+	return n, nil
+}
+
+func (s *lineSplitter) add(p []byte) {
+	s.some = true
+	if room := s.max - len(s.line); len(p) > room {
+		p = p[:max(room, 0)]
+	}
+	s.line = append(s.line, p...)
+}
+
+func (s *lineSplitter) flush() {
+	s.fn(s.line)
+	s.some = false
+	if cap(s.line) > 1<<20 {
+		s.line = nil
+	}
+	s.line = s.line[:0]
+}
+
+// Close hands on a last line without a newline.
+func (s *lineSplitter) Close() {
+	if s.some {
+		s.flush()
+	}
+}

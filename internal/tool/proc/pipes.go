@@ -1,0 +1,163 @@
+package proc
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// pipes are the child's standard streams. They are made here and not by os/exec
+// because the read ends have to be closable while someone still writes: this is
+// what keeps a process that got away from hanging Run.
+type pipes struct {
+	child   []*os.File // ends that only the child needs
+	in      *os.File
+	out     *os.File
+	err     *os.File
+	readers sync.WaitGroup
+
+	mu     sync.Mutex // guards the buffers: a reader that is cut off may still run
+	outBuf headTail
+	errBuf headTail
+}
+
+// connect makes the pipes that a command needs and hands it its ends.
+func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
+	limit := c.OutputCap
+	if limit <= 0 {
+		limit = defaultOutputCap
+	}
+	p := &pipes{outBuf: headTail{limit: limit}, errBuf: headTail{limit: limit}}
+	var err error
+	if p.out, cmd.Stdout, err = p.outward(); err != nil {
+		p.abandon()
+		return nil, err
+	}
+	cmd.Stderr = cmd.Stdout
+	if c.SeparateStderr {
+		if p.err, cmd.Stderr, err = p.outward(); err != nil {
+			p.abandon()
+			return nil, err
+		}
+	}
+	if c.Stdin == nil {
+		return p, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		p.abandon()
+		return nil, err
+	}
+	p.in, cmd.Stdin = w, r
+	p.child = append(p.child, r)
+	return p, nil
+}
+
+func (p *pipes) outward() (*os.File, io.Writer, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.child = append(p.child, w)
+	return r, w, nil
+}
+
+// closeChildEnds drops this process's copies of the child's ends, without which
+// there would never be an end of file.
+func (p *pipes) closeChildEnds() {
+	for _, f := range p.child {
+		f.Close()
+	}
+	p.child = nil
+}
+
+// abandon closes everything, when there is no child.
+func (p *pipes) abandon() {
+	p.closeChildEnds()
+	for _, f := range []*os.File{p.in, p.out, p.err} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// begin starts to feed and to read the child.
+func (p *pipes) begin(c Cmd) {
+	if p.in != nil {
+		go func(w *os.File) {
+			// A child that does not read its input is no error.
+			_, _ = io.Copy(w, c.Stdin)
+			w.Close()
+		}(p.in)
+	}
+	p.read(p.out, &p.outBuf, c.OnLine)
+	if p.err != nil {
+		p.read(p.err, &p.errBuf, nil)
+	}
+}
+
+func (p *pipes) read(f *os.File, buf *headTail, onLine func([]byte)) {
+	p.readers.Go(func() {
+		var lines *lineSplitter
+		if onLine != nil {
+			lines = &lineSplitter{fn: onLine, max: MaxLine}
+			defer lines.Close()
+		}
+		chunk := make([]byte, 32<<10)
+		for {
+			n, err := f.Read(chunk)
+			p.mu.Lock()
+			buf.Write(chunk[:n])
+			p.mu.Unlock()
+			if lines != nil {
+				lines.Write(chunk[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+// drain waits for the end of the output, as long as some still arrives.
+func (p *pipes) drain() {
+	drained := make(chan struct{})
+	go func() { p.readers.Wait(); close(drained) }()
+	tick := time.NewTicker(drainWait)
+	defer tick.Stop()
+	for round, seen := 0, int64(-1); round < drainRounds; round++ {
+		select {
+		case <-drained:
+			p.abandon()
+			return
+		case <-tick.C:
+		}
+		p.mu.Lock()
+		now := p.outBuf.total + p.errBuf.total
+		p.mu.Unlock()
+		if now == seen {
+			break
+		}
+		seen = now
+	}
+	p.abandon()
+	<-drained
+}
+
+// finish collects the output. What is in the pipes is read to the end; a process
+// that was not found and still holds them is not waited for.
+func (p *pipes) finish(out *Outcome) {
+	p.drain()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var cutOut, cutErr bool
+	out.Output, cutOut = p.outBuf.Bytes()
+	if p.err != nil {
+		out.Stderr, cutErr = p.errBuf.Bytes()
+	}
+	out.Truncated = cutOut || cutErr
+	out.Total = p.outBuf.total + p.errBuf.total
+}

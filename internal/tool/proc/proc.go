@@ -1,0 +1,206 @@
+// Package proc runs a child process and everything it starts as one unit:
+// with a time limit, with bounded output, and with nothing left behind.
+//
+// The rules that hold here:
+//
+//   - A command leads a session (setsid) and so a process group of its own. It
+//     has no controlling terminal, so nothing below it can ask a question there.
+//   - When the command has ended, by itself or not, what it left behind is ended:
+//     first asked (SIGTERM), then killed.
+//   - No child can hang Run. A process that keeps the output pipe open after all
+//     that is cut off.
+//   - Only processes that belong to this very command are ever signalled.
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	defaultGrace     = 3 * time.Second
+	defaultOutputCap = 1 << 20
+	// settle is how long processes that outlive the command may take to end by
+	// themselves: `cmd > >(tee log)` leaves a tee that is about to finish.
+	settle = 100 * time.Millisecond
+	// drainWait bounds the wait for more output once nothing that could be found
+	// is left alive; after drainRounds of it even a steady stream is cut off.
+	drainWait   = time.Second
+	drainRounds = 10
+	// reapEvery is how often orphans that ended while the command still runs
+	// are taken out of the process table.
+	reapEvery = 15 * time.Second
+)
+
+// Cmd describes one command.
+type Cmd struct {
+	// Argv is the program and its arguments. A program without a slash is
+	// looked up in the PATH of Env; relative PATH entries are not searched, so
+	// that a file in the working directory is never taken for a program.
+	Argv []string
+	// Dir is the working directory; it has to exist.
+	Dir string
+	// Env is the whole environment; nil means this process's own.
+	Env []string
+	// Stdin is fed to the command; nil means an empty one.
+	Stdin io.Reader
+	// Timeout ends the command after that time; 0 means no limit.
+	Timeout time.Duration
+	// Grace is the time between the request to end and the kill; 0 means 3 s.
+	Grace time.Duration
+	// OutputCap is how many bytes of output are kept, half of them from its
+	// beginning and half from its end; 0 means 1 MiB.
+	OutputCap int
+	// OnLine gets each line of standard output without its newline, in order,
+	// from one goroutine. A line longer than MaxLine is cut. The slice is only
+	// valid during the call.
+	OnLine func(line []byte)
+	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing
+	// it into the output as a terminal would.
+	SeparateStderr bool
+}
+
+// Outcome says how a command ended.
+type Outcome struct {
+	// ExitCode is the command's exit code, or 128 plus the signal's number.
+	ExitCode int
+	// Signal is the name of the signal that ended the command ("SIGKILL"), if one did.
+	Signal string
+	// Output is standard output, with standard error in it unless they were
+	// kept apart; with a note in the middle where some was left out.
+	Output []byte
+	// Stderr is standard error if it was kept apart, capped like Output.
+	Stderr []byte
+	// Truncated says that some output was left out.
+	Truncated bool
+	// TimedOut says that the time limit ended the command.
+	TimedOut bool
+	// Canceled says that the context ended the command.
+	Canceled bool
+	// Ended is the number of processes that the command had left behind and
+	// that had to be ended. Without Linux's means to count them it is 1 for any.
+	Ended int
+	// Total is the number of bytes of output that there were.
+	Total int64
+	// Took is the time from start to exit.
+	Took time.Duration
+}
+
+// ErrDir is wrapped by Run's error when the working directory is not there.
+var ErrDir = errors.New("working directory is gone")
+
+// Run runs a command to its end. The error says why it could not be started or,
+// very rarely, waited for; an exit code, a time limit and a canceled context are
+// reported in the outcome only.
+func Run(ctx context.Context, c Cmd) (Outcome, error) {
+	if ctx.Err() != nil {
+		return Outcome{Canceled: true, ExitCode: -1}, nil
+	}
+	cmd, id, err := prepare(c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	pipes, err := connect(cmd, c)
+	if err != nil {
+		return Outcome{}, err
+	}
+	begun := time.Now()
+	fam, err := startFamily(cmd, id)
+	pipes.closeChildEnds()
+	if err != nil {
+		pipes.abandon()
+		return Outcome{}, startError(c, err)
+	}
+	pipes.begin(c)
+
+	var out Outcome
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	waitErr := supervise(ctx, c, fam, exited, &out)
+	out.Took = time.Since(begun)
+	out.Ended = fam.endRest(grace(c))
+	pipes.finish(&out)
+	setExit(&out, cmd.ProcessState)
+
+	var exitErr *exec.ExitError
+	if waitErr != nil && !errors.As(waitErr, &exitErr) {
+		return out, fmt.Errorf("waiting for %s: %w", c.Argv[0], waitErr)
+	}
+	return out, nil
+}
+
+// supervise waits until the command has exited, ending it if its time is over.
+func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out *Outcome) error {
+	var limit <-chan time.Time
+	if c.Timeout > 0 {
+		t := time.NewTimer(c.Timeout)
+		defer t.Stop()
+		limit = t.C
+	}
+	reap := time.NewTicker(reapEvery)
+	defer reap.Stop()
+	for {
+		select {
+		case err := <-exited:
+			fam.leaderGone()
+			return err
+		case <-reap.C:
+			reapOrphans()
+			continue
+		case <-limit:
+			out.TimedOut = true
+		case <-ctx.Done():
+			out.Canceled = true
+		}
+		return endLeader(c, fam, exited)
+	}
+}
+
+// endLeader asks the command and all below it to end, and kills what does not.
+func endLeader(c Cmd, fam *family, exited <-chan error) error {
+	for _, step := range []struct {
+		sig  syscall.Signal
+		wait time.Duration
+	}{{unix.SIGTERM, grace(c)}, {unix.SIGKILL, 10 * time.Second}} {
+		fam.signal(step.sig)
+		t := time.NewTimer(step.wait)
+		select {
+		case err := <-exited:
+			t.Stop()
+			fam.leaderGone()
+			return err
+		case <-t.C:
+		}
+	}
+	// A process in uninterruptible sleep outlives SIGKILL; the caller does not
+	// have to wait for the disk that it hangs on.
+	return errors.New("it does not end, not even when killed")
+}
+
+func grace(c Cmd) time.Duration {
+	if c.Grace > 0 {
+		return c.Grace
+	}
+	return defaultGrace
+}
+
+// setExit translates the exit state as a shell does.
+func setExit(out *Outcome, state *os.ProcessState) {
+	out.ExitCode = -1
+	if state == nil {
+		return
+	}
+	out.ExitCode = state.ExitCode()
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		out.Signal = unix.SignalName(ws.Signal())
+		out.ExitCode = 128 + int(ws.Signal())
+	}
+}

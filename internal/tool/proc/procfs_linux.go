@@ -1,0 +1,136 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is one entry of /proc.
+type process struct {
+	pid, parent, session int
+	started              uint64 // ticks since boot: with the pid it names a process for good
+	zombie               bool
+}
+
+// processes lists all processes. One that ends meanwhile may be missing.
+func processes() []process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
+	out := make([]process, 0, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readStat(pid); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// readStat reads /proc/<pid>/stat: pid (name) state ppid pgrp session ... and, as
+// field 22, the start time. The name may hold spaces and parentheses, so the
+// fields are counted from the last one.
+func readStat(pid int) (process, bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	return parseStat(pid, data)
+}
+
+func parseStat(pid int, data []byte) (process, bool) {
+	i := bytes.LastIndexByte(data, ')')
+	if i < 0 {
+		return process{}, false
+	}
+	f := strings.Fields(string(data[i+1:]))
+	if len(f) < 20 {
+		return process{}, false
+	}
+	parent, err1 := strconv.Atoi(f[1])
+	session, err2 := strconv.Atoi(f[3])
+	started, err3 := strconv.ParseUint(f[19], 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return process{}, false
+	}
+	return process{
+		pid: pid, parent: parent, session: session, started: started,
+		zombie: f[0] == "Z" || f[0] == "X",
+	}, true
+}
+
+func startTime(pid int) uint64 {
+	p, _ := readStat(pid)
+	return p.started
+}
+
+// descendants returns every process below root, parents before their children.
+func descendants(root int) []process {
+	children := map[int][]process{}
+	for _, p := range processes() {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	var out []process
+	queue := []int{root}
+	for len(queue) > 0 {
+		next := children[queue[0]]
+		delete(children, queue[0])
+		queue = queue[1:]
+		for _, p := range next {
+			out = append(out, p)
+			queue = append(queue, p.pid)
+		}
+	}
+	return out
+}
+
+// readMarks returns the marks in a process's environment as it was at its exec;
+// false if it has none or they cannot be read.
+func readMarks(pid int) ([]string, bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return nil, false
+	}
+	for kv := range bytes.SplitSeq(data, []byte{0}) {
+		if val, ok := bytes.CutPrefix(kv, []byte(Mark+"=")); ok {
+			return strings.Split(string(val), ":"), true
+		}
+	}
+	return nil, false
+}
+
+// signal sends sig to the very process that was listed, not to a later one that
+// was given the same pid.
+func (p process) signal(sig syscall.Signal) bool {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		// Kernels before 5.3 have no pidfd.
+		return errors.Is(err, unix.ENOSYS) && p.same() && unix.Kill(p.pid, sig) == nil
+	}
+	defer unix.Close(fd)
+	if !p.same() || unix.PidfdSendSignal(fd, sig, nil, 0) != nil {
+		return false
+	}
+	if sig == unix.SIGTERM {
+		// A stopped process would not see the request.
+		_ = unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0)
+	}
+	return true
+}
+
+func (p process) same() bool {
+	now, ok := readStat(p.pid)
+	return ok && now.started == p.started
+}

@@ -1,0 +1,132 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// walkCap bounds how many directory entries one call looks at.
+const walkCap = 400_000
+
+// products are directories that hold dependencies or build results. They are
+// passed over unless the pattern names them: they would drown everything else.
+var products = map[string]bool{
+	"node_modules": true, ".venv": true, "venv": true, "__pycache__": true, ".pytest_cache": true,
+	".mypy_cache": true, ".ruff_cache": true, ".tox": true,
+}
+
+// query is a pattern ready to be walked.
+type query struct {
+	pattern string
+	base    string // the directory below which everything that matches lies
+	depth   int    // components that a match can have; -1 for any number
+	named   map[string]bool
+}
+
+// newQuery checks a pattern and prepares the walk.
+func (b *Box) newQuery(pattern string) (query, error) {
+	if strings.TrimSpace(pattern) == "" {
+		return query{}, errors.New("the pattern is empty")
+	}
+	if path.IsAbs(pattern) {
+		rel, ok := b.inside(pattern)
+		if !ok {
+			return query{}, &blocked{fmt.Sprintf("%s is outside the worktree; give a pattern relative to it", clip(pattern, 200))}
+		}
+		pattern = rel
+	}
+	pattern = strings.TrimPrefix(path.Clean(pattern), "./")
+	q := query{pattern: pattern, depth: -1, named: map[string]bool{}}
+	for part := range strings.SplitSeq(pattern, "/") {
+		if part == ".." {
+			return query{}, &blocked{clip(pattern, 200) + " leads out of the worktree"}
+		}
+		q.named[part] = true
+	}
+	if !doublestar.ValidatePattern(pattern) {
+		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and {a,b} are understood", clip(pattern, 200))
+	}
+	if hasGit(pattern) {
+		return query{}, &blocked{"git's own files are not to be read or written; use git commands"}
+	}
+	q.base, _ = doublestar.SplitPattern(pattern)
+	if !strings.Contains(pattern, "**") && !strings.Contains(pattern, "{") {
+		q.depth = 1 + strings.Count(pattern, "/")
+	}
+	return q, nil
+}
+
+// checkGlob makes a check that refuses patterns that policy does not allow; arg
+// is the argument that holds the pattern.
+func checkGlob(arg string) func(*Box, arguments) error {
+	return func(b *Box, in arguments) error {
+		if in.text[arg] == "" {
+			return nil
+		}
+		_, err := b.newQuery(in.text[arg])
+		return err
+	}
+}
+
+// errWalkCap ends a walk that has seen too much.
+var errWalkCap = errors.New("too many files")
+
+// walk calls fn with every match, in lexical order. Symlinks are not followed.
+// It reports whether the walk was cut short for its size.
+func (b *Box) walk(ctx context.Context, q query, fn func(name string, d fs.DirEntry) error) (cut bool, err error) {
+	base, err := b.resolve(q.base)
+	if err != nil {
+		return false, err
+	}
+	if _, err := b.root.Stat(base); err != nil {
+		return false, nil
+	}
+	seen := 0
+	err = fs.WalkDir(b.root.FS(), base, func(p string, d fs.DirEntry, err error) error {
+		if seen++; seen > walkCap {
+			return errWalkCap
+		}
+		if err := ctx.Err(); err != nil {
+			return errInterrupted
+		}
+		if err != nil {
+			// A directory that cannot be read does not end the search.
+			return nil
+		}
+		name := q.base + strings.TrimPrefix(p, base)
+		if q.base == "." {
+			name = p
+		}
+		if p != base && b.passOver(q, d) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if ok, _ := doublestar.Match(q.pattern, name); ok && name != "." {
+			if err := fn(name, d); err != nil {
+				return err
+			}
+		}
+		if d.IsDir() && q.depth >= 0 && name != "." && strings.Count(name, "/")+1 >= q.depth {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if errors.Is(err, errWalkCap) {
+		return true, nil
+	}
+	return false, err
+}
+
+func (b *Box) passOver(q query, d fs.DirEntry) bool {
+	name := d.Name()
+	return hasGit(name) || strings.HasPrefix(name, tempPrefix) ||
+		d.IsDir() && products[name] && !q.named[name]
+}

@@ -1,0 +1,57 @@
+package validator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
+)
+
+// SetupTimeout is how long one setup command may take: it may install all of a
+// project's dependencies.
+const SetupTimeout = 30 * time.Minute
+
+// SetupError says which setup command failed and what it printed.
+type SetupError struct {
+	Command string
+	How     string // "exit code 1", "time limit of 30m0s", ...
+	Output  string
+}
+
+func (e *SetupError) Error() string {
+	msg := fmt.Sprintf("setup command %q ended with %s", e.Command, e.How)
+	if out := strings.TrimSpace(e.Output); out != "" {
+		msg += ":\n" + out
+	}
+	return msg
+}
+
+// RunSetup runs the commands of tilth.setup with sh in a new worktree, one after
+// the other, until one fails. The error is a *SetupError, or the context's.
+func RunSetup(ctx context.Context, commands []string, dir string, env []string) error {
+	for _, command := range commands {
+		o, err := proc.Run(ctx, proc.Cmd{
+			Argv: []string{"sh", "-c", command}, Dir: dir, Env: environment(env, nil),
+			Timeout: SetupTimeout, OutputCap: defaultCap,
+		})
+		fail := &SetupError{Command: command, Output: strings.ToValidUTF8(string(o.Output), "\uFFFD")}
+		switch {
+		case err != nil:
+			return fmt.Errorf("setup command %q: %w", command, err)
+		case o.Canceled:
+			return ctx.Err()
+		case o.TimedOut:
+			fail.How = fmt.Sprintf("the time limit of %s", SetupTimeout)
+		case o.Signal != "":
+			fail.How = o.Signal
+		case o.ExitCode != 0:
+			fail.How = fmt.Sprintf("exit code %d", o.ExitCode)
+		default:
+			continue
+		}
+		return fail
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package validator
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// surveyCap bounds how many entries of a worktree are looked at.
+const surveyCap = 300_000
+
+// passedOver are directories that hold other people's code or build results.
+var passedOver = map[string]bool{
+	".git": true, "node_modules": true, "vendor": true, "__pycache__": true,
+	".venv": true, "venv": true, ".tox": true, ".nox": true, ".eggs": true,
+	".mypy_cache": true, ".pytest_cache": true, ".ruff_cache": true,
+}
+
+// project is what one look at a worktree shows.
+type project struct {
+	root  string // absolute, symlinks resolved
+	env   []string
+	files []string // slash-separated, relative to root, sorted
+
+	current, done, later []string // acceptance tests, see Tasks
+}
+
+// required are the acceptance tests that have to pass.
+func (p *project) required() []string {
+	out := slices.Concat(p.current, p.done)
+	slices.Sort(out)
+	return out
+}
+
+// survey looks at a worktree once.
+func survey(root string, t Tasks, env []string) *project {
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	if abs, err := filepath.Abs(root); err == nil {
+		root = abs
+	}
+	p := &project{root: root, env: environment(env, nil)}
+	seen := 0
+	_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if seen++; seen > surveyCap {
+			return fs.SkipAll
+		}
+		if err != nil {
+			return nil
+		}
+		if d.IsDir() {
+			if name != root && p.skipDir(name, d.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if rel, err := filepath.Rel(root, name); err == nil {
+			p.files = append(p.files, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	slices.Sort(p.files)
+	p.current, p.done, p.later = t.split(p.files)
+	return p
+}
+
+func (p *project) skipDir(name, base string) bool {
+	if passedOver[base] {
+		return true
+	}
+	if base != "target" {
+		return false
+	}
+	// Only Cargo's is one of build results; others may be called target.
+	_, err := os.Stat(filepath.Join(filepath.Dir(name), "Cargo.toml"))
+	return err == nil
+}
+
+// read returns the content of a file, or "" if there is none.
+func (p *project) read(rel string) string {
+	data, err := os.ReadFile(filepath.Join(p.root, filepath.FromSlash(rel)))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+func (p *project) exists(rel string) bool {
+	_, ok := slices.BinarySearch(p.files, rel)
+	return ok
+}
+
+// matching returns the files with a base name that ok accepts.
+func (p *project) matching(ok func(base string) bool) []string {
+	var out []string
+	for _, f := range p.files {
+		if ok(path.Base(f)) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// below returns those of files that lie in dir ("." for all), relative to it.
+func below(files []string, dir string) []string {
+	if dir == "." {
+		return files
+	}
+	var out []string
+	for _, f := range files {
+		if rel, ok := strings.CutPrefix(f, dir+"/"); ok {
+			out = append(out, rel)
+		}
+	}
+	return out
+}
+
+// ending returns those of files with one of the endings.
+func ending(files []string, exts ...string) []string {
+	var out []string
+	for _, f := range files {
+		if slices.Contains(exts, path.Ext(f)) {
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,66 @@
+package validator
+
+import (
+	"path"
+	"regexp"
+	"slices"
+)
+
+// taskName finds a task in a base name: t and three or more digits, between
+// separators or at an end.
+var taskName = regexp.MustCompile(`(?i)(?:^|[^0-9a-z])t(\d{3,})(?:$|[^0-9a-z])`)
+
+// TaskOf returns the id of the task whose acceptance test a base name is:
+// test_t001_add.py belongs to T-001.
+func TaskOf(basename string) (id string, ok bool) {
+	m := taskName.FindStringSubmatch(basename)
+	if m == nil {
+		return "", false
+	}
+	return "T-" + m[1], true
+}
+
+// AcceptanceTests returns those of files (paths) that belong to a task, sorted.
+func AcceptanceTests(files []string, id string) []string {
+	var out []string
+	for _, f := range files {
+		if got, ok := TaskOf(path.Base(f)); ok && got == id {
+			out = append(out, f)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Tasks says which acceptance tests count.
+type Tasks struct {
+	// Current is the task being judged, Done those that are done already. Their
+	// acceptance tests have to pass; those of the others in All are left out.
+	Current string
+	Done    []string
+	All     []string
+	// Seed are the test files of the seed, relative to the worktree, if they are
+	// known: an older feature's test may carry the number of one of these tasks.
+	// nil means that every file with a task in its name is one of the seed.
+	Seed []string
+}
+
+// split sorts files into the acceptance tests of the current task, those of the
+// tasks done, and those that cannot pass yet.
+func (t Tasks) split(files []string) (current, done, later []string) {
+	for _, f := range files {
+		id, ok := TaskOf(path.Base(f))
+		if !ok || t.Seed != nil && !slices.Contains(t.Seed, f) {
+			continue
+		}
+		switch {
+		case id == t.Current:
+			current = append(current, f)
+		case slices.Contains(t.Done, id):
+			done = append(done, f)
+		case slices.Contains(t.All, id):
+			later = append(later, f)
+		}
+	}
+	return current, done, later
+}

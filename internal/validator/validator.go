@@ -1,0 +1,196 @@
+// Package validator finds the checks that a project has and runs them over a
+// worktree.
+//
+// The rules that hold here:
+//
+//   - What has no chance to pass yet does not count: the acceptance tests of later
+//     tasks are in the tree from the start and are left out.
+//   - What could not be run is said, never hidden.
+//   - A check cannot hang, and leaves no process behind.
+package validator
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
+)
+
+const (
+	defaultTimeout = 10 * time.Minute
+	defaultCap     = 64 << 10
+)
+
+// Validator is one check.
+type Validator struct {
+	// Name is what the check is called in the record and in feedback.
+	Name string
+	// Command is a line for sh; if it is empty, Argv is run as it stands.
+	Command string
+	Argv    []string
+	// Dir is where it runs, relative to the worktree; empty means its top.
+	Dir string
+	// Env are KEY=value entries on top of the environment given to Run.
+	Env []string
+	// Configured says that the user named it, as opposed to Detect.
+	Configured bool
+	// Skip is why it cannot be run here; it is then reported as skipped.
+	Skip string
+
+	// prepare makes what the check needs for one run: more arguments, and a
+	// function that clears up.
+	prepare func() (args []string, done func(), err error)
+	// nothing is the exit code by which the tool says that it had nothing to do.
+	nothing int
+}
+
+// Result is what became of one validator.
+type Result struct {
+	Name    string  `json:"name"`
+	Passed  bool    `json:"passed"`
+	Seconds float64 `json:"seconds"`
+	// Skipped says that it was not run, for the reason in Output. It counts as passed.
+	Skipped bool `json:"skipped,omitempty"`
+	// Output is what it printed, capped with its head and tail kept, and how it ended.
+	Output string `json:"-"`
+}
+
+// Report is the outcome of all validators.
+type Report struct {
+	// Passed says that none failed.
+	Passed  bool
+	Results []Result
+	// Note says what the results do not: that there are no validators, or which
+	// were not run and why.
+	Note string
+	// Canceled says that the context ended the run; Passed is false then.
+	Canceled bool
+}
+
+// Run runs the validators one after the other in the worktree dir, each within
+// perTimeout (0: 10 minutes) and with outputCap bytes of output kept (0: 64 KiB).
+// All are run, whichever fails. env is the whole environment; nil means this
+// process's own.
+func Run(ctx context.Context, vs []Validator, dir string, env []string, perTimeout time.Duration, outputCap int) Report {
+	rep := Report{Passed: true}
+	for _, v := range vs {
+		if ctx.Err() != nil {
+			break
+		}
+		res := v.run(ctx, dir, env, perTimeout, outputCap)
+		rep.Results = append(rep.Results, res)
+		rep.Passed = rep.Passed && res.Passed
+	}
+	if ctx.Err() != nil {
+		rep.Passed, rep.Canceled = false, true
+	}
+	rep.Note = note(rep.Results)
+	return rep
+}
+
+func note(results []Result) string {
+	if len(results) == 0 {
+		return "no validators: none is configured (tilth.validator) and none was detected in the project"
+	}
+	var notes []string
+	for _, r := range results {
+		if r.Skipped {
+			notes = append(notes, r.Name+" was not run: "+r.Output)
+		}
+	}
+	if len(notes) == len(results) {
+		notes = append(notes, "no validator was run")
+	}
+	return strings.Join(notes, "; ")
+}
+
+func (v Validator) run(ctx context.Context, dir string, env []string, limit time.Duration, outputCap int) Result {
+	res := Result{Name: v.Name}
+	if v.Skip != "" {
+		res.Passed, res.Skipped, res.Output = true, true, v.Skip
+		return res
+	}
+	argv := v.Argv
+	if v.Command != "" {
+		argv = []string{"sh", "-c", v.Command}
+	}
+	if v.prepare != nil {
+		more, done, err := v.prepare()
+		if err != nil {
+			res.Output = err.Error()
+			return res
+		}
+		defer done()
+		argv = append(append([]string{}, argv...), more...)
+	}
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	if outputCap <= 0 {
+		outputCap = defaultCap
+	}
+	o, err := proc.Run(ctx, proc.Cmd{
+		Argv: argv, Dir: filepath.Join(dir, v.Dir), Env: environment(env, v.Env),
+		Timeout: limit, OutputCap: outputCap,
+	})
+	res.Seconds = o.Took.Seconds()
+	if err != nil {
+		res.Output = err.Error()
+		return res
+	}
+	res.Output = strings.ToValidUTF8(string(o.Output), "\uFFFD")
+	v.judge(&res, o, limit)
+	return res
+}
+
+// judge decides whether the check passed and adds how it ended where that is not
+// the usual way.
+func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
+	end := ""
+	switch {
+	case o.TimedOut:
+		end = fmt.Sprintf("[ended after the time limit of %s]", limit)
+	case o.Canceled:
+		end = "[interrupted]"
+	case o.Signal != "":
+		end = "[ended by " + o.Signal + "]"
+	case o.ExitCode == 0:
+		res.Passed = true
+	case v.nothing != 0 && o.ExitCode == v.nothing:
+		res.Passed, res.Skipped, res.Output = true, true, "there was nothing for it to do"
+	default:
+		end = fmt.Sprintf("[exit code %d]", o.ExitCode)
+	}
+	if end == "" {
+		return
+	}
+	if res.Output != "" && !strings.HasSuffix(res.Output, "\n") {
+		res.Output += "\n"
+	}
+	res.Output += end
+}
+
+// Text is the report as a worker or an evaluator reads it.
+func (r Report) Text() string {
+	var out strings.Builder
+	for _, res := range r.Results {
+		state := "passed"
+		switch {
+		case res.Skipped:
+			state = "not run"
+		case !res.Passed:
+			state = "FAILED"
+		}
+		fmt.Fprintf(&out, "== %s: %s (%.1f s)\n", res.Name, state, res.Seconds)
+		if text := strings.TrimRight(res.Output, "\n"); text != "" {
+			out.WriteString(text + "\n")
+		}
+	}
+	if len(r.Results) == 0 {
+		out.WriteString(r.Note + "\n")
+	}
+	return out.String()
+}
