@@ -1,0 +1,211 @@
+package gitx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Location says where a repository is. Paths are absolute, their symlinks
+// resolved.
+type Location struct {
+	CommonDir string // what all worktrees of the repository share
+	GitDir    string // of this worktree; CommonDir in the main one
+	TopLevel  string // of the work tree; "" when Bare
+	Bare      bool
+	Prefix    string // of the directory asked about, below TopLevel: "" or "sub/dir/"
+}
+
+// Source is what a session records as its source: the work tree, or the
+// repository itself when it is bare.
+func (l Location) Source() string {
+	if l.TopLevel == "" {
+		return l.CommonDir
+	}
+	return l.TopLevel
+}
+
+// Discover finds the repository that dir is in. environ is the environment as
+// the user's shell, hook or alias handed it down: its GIT_DIR and GIT_WORK_TREE
+// count here and nowhere else. The error is ErrNotRepo or an *Error.
+func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
+	env := append(with(environ, unattendedVars...), "LC_ALL=C")
+	ask := func(what ...string) ([]string, error) {
+		out, err := g.run(ctx, command{dir: dir, args: append([]string{"rev-parse"}, what...), env: env})
+		return strings.Split(strings.TrimSuffix(string(out.stdout), "\n"), "\n"), err
+	}
+	// --show-toplevel comes last: in a bare repository or below .git git
+	// answers the others and then exits with an error.
+	answers, err := ask("--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel")
+	var gitErr *Error
+	switch {
+	case err == nil && len(answers) == 5:
+	case errors.As(err, &gitErr) && len(answers) == 4:
+		answers = append(answers, "")
+	case errors.As(err, &gitErr) && strings.Contains(gitErr.Stderr, "not a git repository"):
+		return Location{}, fmt.Errorf("%s: %w", dir, ErrNotRepo)
+	case err == nil, errors.As(err, &gitErr) && len(answers) > 4:
+		// A path holds a newline: one question a command.
+		answers = answers[:0]
+		for _, q := range []string{"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel"} {
+			a, err := ask(q)
+			if err != nil && q != "--show-toplevel" {
+				return Location{}, err
+			}
+			answers = append(answers, strings.Join(a, "\n"))
+		}
+	default:
+		return Location{}, err
+	}
+	loc := Location{Bare: answers[0] == "true", CommonDir: absolute(dir, answers[1]), GitDir: absolute(dir, answers[2])}
+	if !loc.Bare {
+		loc.TopLevel, loc.Prefix = answers[4], answers[3]
+		loc.TopLevel = g.workTree(dir, loc)
+		if loc.TopLevel == "" {
+			loc.Bare = true
+			loc.Prefix = ""
+		}
+	}
+	return loc, nil
+}
+
+// workTree settles the top level of a repository that is not bare. git names
+// none below .git, and .git itself to a hook that was started there with
+// GIT_DIR=. (post-receive): the user means the work tree around it.
+func (g *Git) workTree(dir string, loc Location) string {
+	top := ""
+	if loc.TopLevel != "" {
+		top = absolute(dir, loc.TopLevel)
+	}
+	if top == "" || top == loc.GitDir {
+		if filepath.Base(loc.GitDir) != ".git" {
+			return ""
+		}
+		return filepath.Dir(loc.GitDir)
+	}
+	// A work tree named by GIT_WORK_TREE has no .git by which later reads
+	// would find its repository.
+	if found, err := gitDirAt(top); err != nil || found != loc.GitDir {
+		g.known.mu.Lock()
+		g.known.separate[top] = loc.GitDir
+		g.known.mu.Unlock()
+	}
+	return top
+}
+
+// inUserDir returns a command that reads in a directory of the user's: a
+// worktree, a directory in one, or a repository.
+func (g *Git) inUserDir(dir string, args ...string) command {
+	g.known.mu.Lock()
+	gitDir, ok := g.known.separate[dir]
+	g.known.mu.Unlock()
+	if ok {
+		return command{dir: dir, args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
+	}
+	// Named outright, a repository is found under safe.bareRepository=explicit too.
+	if isGitDir(dir) {
+		return inRepo(dir, args...)
+	}
+	return command{dir: dir, args: args}
+}
+
+// absolute returns p, which may be relative to dir, absolute and with its
+// symlinks resolved as far as it exists.
+func absolute(dir, p string) string {
+	if !filepath.IsAbs(p) {
+		p = filepath.Join(dir, p)
+	}
+	if abs, err := filepath.Abs(p); err == nil {
+		p = abs
+	}
+	if real, err := filepath.EvalSymlinks(p); err == nil {
+		return real
+	}
+	return filepath.Clean(p)
+}
+
+// CommonDirOf returns the common directory of the repository that has path as
+// the top of a worktree (the main one, a linked one, a submodule) or as its
+// git directory. It reads git's own files and starts no process. The error is
+// ErrNotRepo, or says what could not be read.
+func CommonDirOf(path string) (string, error) {
+	gitDir, err := gitDirAt(path)
+	if err != nil {
+		return "", err
+	}
+	return commonDir(gitDir)
+}
+
+// gitDirAt returns the git directory of the worktree whose top is path, or path
+// itself if it is a git directory; symlinks resolved.
+func gitDirAt(path string) (string, error) {
+	dotGit := filepath.Join(path, ".git")
+	fi, err := os.Stat(dotGit)
+	switch {
+	case err == nil && fi.IsDir() && isGitDir(dotGit):
+		return filepath.EvalSymlinks(dotGit)
+	case err == nil && fi.Mode().IsRegular():
+		gitDir, err := readGitFile(dotGit)
+		if err != nil {
+			return "", err
+		}
+		return filepath.EvalSymlinks(gitDir)
+	case isGitDir(path):
+		return filepath.EvalSymlinks(path)
+	}
+	return "", fmt.Errorf("%s: %w", path, ErrNotRepo)
+}
+
+// commonDir returns what gitDir shares with the other worktrees.
+func commonDir(gitDir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
+	if errors.Is(err, os.ErrNotExist) {
+		return gitDir, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(relativeTo(gitDir, trimLine(b)))
+}
+
+// isGitDir tells whether dir has what makes a git directory. The admin
+// directory of a linked worktree has a commondir in the place of objects.
+func isGitDir(dir string) bool {
+	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
+		return false
+	}
+	for _, name := range []string{"objects", "commondir"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// readGitFile returns the git directory that a .git file points to.
+func readGitFile(dotGit string) (string, error) {
+	b, err := os.ReadFile(dotGit)
+	if err != nil {
+		return "", err
+	}
+	target, ok := strings.CutPrefix(trimLine(b), "gitdir: ")
+	if !ok || target == "" {
+		return "", fmt.Errorf("%s: %w: it does not say where its git directory is", dotGit, ErrNotRepo)
+	}
+	return relativeTo(filepath.Dir(dotGit), target), nil
+}
+
+// trimLine takes the line end off the only line of one of git's small files.
+func trimLine(b []byte) string { return strings.TrimRight(string(b), "\r\n") }
+
+// relativeTo resolves a path of git's files, which may be relative to the
+// directory it is written in (worktree.useRelativePaths, from git 2.48).
+func relativeTo(dir, p string) string {
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(dir, p)
+}

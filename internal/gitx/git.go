@@ -1,0 +1,124 @@
+// Package gitx is the only place of the project that runs git.
+//
+// Rules that hold in every file:
+//   - A directory is always named. Work on a repository names its common
+//     directory and passes it as --git-dir; work in a worktree takes a
+//     [Worktree], which only a passed check hands out, and runs below a
+//     GIT_CEILING_DIRECTORIES, so that git never climbs to an enclosing
+//     repository.
+//   - The environment is scrubbed once, in [New]. Nothing that git exports to
+//     hooks and aliases reaches a command, except in [Git.Discover].
+//   - Commands that read and commands that change something are told apart:
+//     the latter honour [Git.DryRun].
+//   - Output is read with -z from plumbing, so that the user's settings for
+//     colour, quoting, renames or diff programs have no say.
+//
+// The oldest supported git is 2.36 (git hook run, git worktree list -z).
+package gitx
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Call is one git command as it ran or, under dry run, would have run.
+type Call struct {
+	Dir     string        // working directory of the command
+	Args    []string      // arguments after "git"
+	Took    time.Duration // zero when Skipped
+	Err     error         // as returned to the caller of the operation
+	Mutates bool          // the command changes something
+	Skipped bool          // a dry run: it was not run
+}
+
+// String returns the command as a line that can be pasted into a shell.
+func (c Call) String() string {
+	words := make([]string, 0, len(c.Args)+3)
+	words = append(words, "git", "-C", shellQuote(c.Dir))
+	for _, a := range c.Args {
+		words = append(words, shellQuote(a))
+	}
+	return strings.Join(words, " ")
+}
+
+// shellQuote quotes s for a POSIX shell where it needs it.
+func shellQuote(s string) string {
+	plain := s != ""
+	for _, r := range s {
+		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:@%+,", r) {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Git runs git commands with one environment. It is immutable and safe for
+// concurrent use.
+type Git struct {
+	env     environment
+	program string
+	trace   func(Call)
+	dry     bool
+	started time.Time
+	known   *known
+}
+
+// known is what one process asks git only once. It is shared between a Git
+// and its dry-run copy.
+type known struct {
+	mu       sync.Mutex
+	settings map[string]*settings // by the directory they were read in
+	separate map[string]string    // work tree without a .git of its own: its git directory
+	version  string
+}
+
+// New returns a Git that runs with a scrubbed copy of environ ("NAME=value"
+// lines, as from os.Environ). trace, if not nil, is called after every git
+// command and may be called from several goroutines at once.
+func New(environ []string, trace func(Call)) *Git {
+	if trace == nil {
+		trace = func(Call) {}
+	}
+	return &Git{
+		env:     newEnvironment(environ),
+		program: findGit(environ),
+		trace:   trace,
+		started: time.Now(),
+		known:   &known{settings: map[string]*settings{}, separate: map[string]string{}},
+	}
+}
+
+// DryRun returns a Git whose mutations are traced as Skipped and not run.
+// Values that a mutation would return (object ids) are then empty.
+func (g *Git) DryRun() *Git {
+	d := *g
+	d.dry = true
+	return &d
+}
+
+// Version returns the version of the git in use, such as "2.39.5".
+func (g *Git) Version(ctx context.Context) (string, error) {
+	g.known.mu.Lock()
+	v := g.known.version
+	g.known.mu.Unlock()
+	if v != "" {
+		return v, nil
+	}
+	out, err := g.run(ctx, command{dir: "/", args: []string{"version"}})
+	if err != nil {
+		return "", err
+	}
+	// Vendors append to the line: "git version 2.39.5 (Apple Git-154)".
+	v = strings.TrimPrefix(strings.TrimSpace(string(out.stdout)), "git version ")
+	v, _, _ = strings.Cut(v, " ")
+	g.known.mu.Lock()
+	g.known.version = v
+	g.known.mu.Unlock()
+	return v, nil
+}

@@ -1,0 +1,67 @@
+package gitx
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+)
+
+// ReadTree makes the index equal to tree. The files stay as they are, and what
+// git remembers of unchanged ones is kept, so that the next staging does not
+// read them all again.
+func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string) error {
+	return g.change(ctx, wt, "read-tree", "--reset", tree)
+}
+
+// SoftReset moves the worktree's branch to sha; index and files stay.
+func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
+	return g.change(ctx, wt, "reset", "--soft", "--quiet", sha)
+}
+
+// HardReset moves the worktree's branch to sha and makes index and tracked
+// files equal to it.
+func (g *Git) HardReset(ctx context.Context, wt Worktree, sha string) error {
+	return g.change(ctx, wt, "reset", "--hard", "--quiet", sha)
+}
+
+// change runs a command that writes in the worktree, after what would stop it
+// was put out of the way.
+func (g *Git) change(ctx context.Context, wt Worktree, args ...string) error {
+	if err := g.prepare(ctx, wt); err != nil {
+		return err
+	}
+	_, err := g.mutate(ctx, g.inWorktree(wt, args...))
+	return err
+}
+
+// unfinished are the files by which git knows that a worktree is in the middle
+// of a merge, a rebase or the like. With them, a soft reset is refused and a
+// commit becomes a merge.
+var unfinished = []string{
+	"MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD",
+	"REBASE_HEAD", "BISECT_LOG", "BISECT_START", "rebase-merge", "rebase-apply", "sequencer",
+}
+
+// prepare makes a worktree ready to be written: lock files of killed processes
+// go, and an operation that the worker left unfinished is forgotten, as `git
+// merge --quit` and its like do; its files and index entries stay.
+func (g *Git) prepare(ctx context.Context, wt Worktree) error {
+	locks := []string{"index.lock", "HEAD.lock"}
+	if err := g.clearLocks(ctx, wt.Common, wt.AdminDir, locks...); err != nil {
+		return err
+	}
+	if wt.Branch != "" {
+		if err := g.clearLocks(ctx, wt.Path, wt.Common, "refs/heads/"+wt.Branch+".lock"); err != nil {
+			return err
+		}
+	}
+	if g.dry {
+		return nil
+	}
+	for _, name := range unfinished {
+		if err := os.RemoveAll(filepath.Join(wt.AdminDir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package gitx
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// WorktreeEntry is one line of the repository's list of worktrees.
+type WorktreeEntry struct {
+	Path   string
+	Head   string // commit; "" when Bare
+	Branch string // short name; "" when Bare or Detached
+	Bare, Detached,
+	Locked, Prunable bool
+	LockReason string
+}
+
+// Worktrees lists the worktrees of a repository, the main one first.
+func (g *Git) Worktrees(ctx context.Context, common string) ([]WorktreeEntry, error) {
+	out, err := g.read(ctx, inRepo(common, "worktree", "list", "--porcelain", "-z"))
+	if err != nil {
+		return nil, err
+	}
+	return parseWorktrees(string(out)), nil
+}
+
+// parseWorktrees reads `git worktree list --porcelain -z`: attributes end with
+// NUL, entries with an empty attribute.
+func parseWorktrees(out string) []WorktreeEntry {
+	var entries []WorktreeEntry
+	for attr := range strings.SplitSeq(out, "\x00") {
+		name, value, _ := strings.Cut(attr, " ")
+		if name == "worktree" {
+			entries = append(entries, WorktreeEntry{Path: value})
+			continue
+		}
+		if len(entries) == 0 {
+			continue
+		}
+		e := &entries[len(entries)-1]
+		switch name {
+		case "HEAD":
+			e.Head = value
+		case "branch":
+			e.Branch = strings.TrimPrefix(value, "refs/heads/")
+		case "bare":
+			e.Bare = true
+		case "detached":
+			e.Detached = true
+		case "locked":
+			e.Locked, e.LockReason = true, value
+		case "prunable":
+			e.Prunable = true
+		}
+	}
+	return entries
+}
+
+// AddWorktree adds a worktree at path on branch. With newBranch the branch is
+// made at base, which names a commit; else the branch exists and base is "".
+// An entry that the repository still has for exactly this path, where nothing
+// is any more, is dropped first; entries for other paths are left alone. No
+// hook runs and no upstream is configured.
+func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, newBranch bool) error {
+	if somethingAt(path) != nil {
+		if _, found := adminDirFor(common, path); found {
+			if err := g.RemoveWorktree(ctx, common, path); err != nil {
+				return err
+			}
+		}
+	}
+	args := []string{"worktree", "add", "--quiet", "--no-guess-remote"}
+	if newBranch {
+		args = append(args, "--no-track", "-b", branch, path, base)
+	} else {
+		args = append(args, path, branch)
+	}
+	_, err := g.mutate(ctx, inRepo(common, args...))
+	return err
+}
+
+// RemoveWorktree removes the worktree at path with everything in it, locked,
+// with submodules or half gone, and the repository's entry for it. The error is
+// ErrUnregistered if the repository has no entry for this path; nothing is
+// removed then.
+func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
+	admin, found := adminDirFor(common, path)
+	if !found {
+		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
+	}
+	if !g.dry {
+		if err := mendLinks(admin, path); err != nil {
+			return err
+		}
+	}
+	c := inRepo(common, "worktree", "remove", "--force", "--force", path)
+	_, err := g.mutate(ctx, c)
+	if err != nil && ctx.Err() == nil && makeRemovable(path) {
+		_, err = g.mutate(ctx, c)
+	}
+	return err
+}
+
+// mendLinks puts the two links between a worktree and its entry back, without
+// which git refuses to remove either: the .git file may be gone with a
+// directory that was deleted and made again, or may have become a repository.
+func mendLinks(admin, path string) error {
+	dotGit := filepath.Join(path, ".git")
+	back := filepath.Join(admin, "gitdir")
+	if b, err := os.ReadFile(back); err != nil || !samePath(relativeTo(admin, trimLine(b)), dotGit) {
+		if err := os.WriteFile(back, []byte(dotGit+"\n"), 0o666); err != nil {
+			return err
+		}
+	}
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return nil
+	}
+	if !fi.IsDir() {
+		// A symlink or a file in the place of the worktree: what a link leads
+		// to is not the session's, so only the link goes.
+		return os.Remove(path)
+	}
+	if to, err := readGitFile(dotGit); err == nil && sameFile(to, admin) {
+		return nil
+	}
+	if err := os.RemoveAll(dotGit); err != nil {
+		return err
+	}
+	return os.WriteFile(dotGit, []byte("gitdir: "+admin+"\n"), 0o666)
+}
+
+// adminDirFor finds the repository's entry for a worktree at path: the one
+// whose gitdir file names it, else the one that path's own .git file names and
+// that names no other place.
+func adminDirFor(common, path string) (string, bool) {
+	realCommon, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return "", false
+	}
+	all := filepath.Join(realCommon, "worktrees")
+	names, err := os.ReadDir(all)
+	if err != nil {
+		return "", false
+	}
+	dotGit := filepath.Join(path, ".git")
+	own, _ := readGitFile(dotGit)
+	fallback, found := "", false
+	for _, e := range names {
+		admin := filepath.Join(all, e.Name())
+		b, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+		back := strings.TrimSpace(string(b))
+		if back != "" && samePath(relativeTo(admin, trimLine(b)), dotGit) {
+			return admin, true
+		}
+		if (err != nil || back == "") && own != "" && sameFile(own, admin) {
+			fallback, found = admin, true
+		}
+	}
+	return fallback, found
+}
+
+// samePath tells whether two paths name the same place, which need not exist:
+// the parent directories are compared with their symlinks resolved.
+func samePath(a, b string) bool {
+	return a == b || resolveParents(a) == resolveParents(b)
+}
+
+// resolveParents resolves the symlinks of the part of p that exists.
+func resolveParents(p string) string {
+	p = filepath.Clean(p)
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+			return filepath.Join(real, filepath.Base(p), rest)
+		}
+		up := filepath.Dir(p)
+		if up == p {
+			return filepath.Join(p, rest)
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+		p = up
+	}
+}
+
+// PruneWorktrees drops the entries of all worktrees that are gone from disk.
+// For one worktree, AddWorktree and RemoveWorktree need no pruning.
+func (g *Git) PruneWorktrees(ctx context.Context, common string) error {
+	_, err := g.mutate(ctx, inRepo(common, "worktree", "prune"))
+	return err
+}
+
+// UnlockWorktree takes the lock off a worktree.
+func (g *Git) UnlockWorktree(ctx context.Context, common, path string) error {
+	_, err := g.mutate(ctx, inRepo(common, "worktree", "unlock", path))
+	return err
+}
