@@ -1,0 +1,238 @@
+package seed
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// The sizes that a seed may have. They are far above what a seed needs that a
+// person can review, and far below what would hurt a prompt or a disk.
+const (
+	maxTasks       = 200
+	maxTestFiles   = 1000
+	maxCriteria    = 50
+	maxTitleChars  = 200
+	maxTextBytes   = 64 << 10 // a description, a criterion, the tldr, a note
+	maxNotes       = 200
+	maxFileBytes   = 1 << 20
+	maxTotalBytes  = 5 << 20
+	maxPathBytes   = 500
+	maxViolations  = 500 // a hostile bundle must not make a report of its own size
+	taskIDExample  = "T-001"
+	testPathAdvice = "a base name with the task's number between separators, like test_t001_add.py, t001_add_test.go or t001-add.test.ts"
+)
+
+// Rules are the parts of the check that depend on where a bundle comes from.
+type Rules struct {
+	// TestsRequired refuses a task without a test: on for an interview, off for
+	// an import, where tests are optional.
+	TestsRequired bool
+	// Ignored, if set, says whether git ignores a path. An ignored test would
+	// silently stay out of the seed commit.
+	Ignored func(path string) bool
+}
+
+// validID holds an id to its form, and to a length that file names can carry.
+func validID(id string) bool { return session.ValidTaskID(id) && len(id) <= 20 }
+
+// Check judges a bundle against every rule and reports all that are broken; nil
+// means that it may be staged. root is the worktree that it would go into;
+// tracked says whether git tracks a path there (nil: nothing is tracked).
+func Check(b *Bundle, root string, tracked func(path string) bool, rules Rules) []Violation {
+	c := &checker{bundle: b, found: append([]Violation(nil), b.faults...)}
+	c.tasks()
+	c.notes()
+	c.files(root, tracked, rules)
+	if c.refusedWhole() {
+		return c.found
+	}
+	c.pairing(rules)
+	return c.found
+}
+
+type checker struct {
+	bundle *Bundle
+	found  []Violation
+}
+
+func (c *checker) add(rule, format string, args ...any) {
+	if len(c.found) < maxViolations {
+		c.found = append(c.found, Violation{Rule: rule, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// refusedWhole says that so much of the bundle was not read that a task without
+// a test would be a follow-up error and not a finding.
+func (c *checker) refusedWhole() bool {
+	for _, v := range c.found {
+		if v.Rule == "too-many-tasks" || (v.Rule == "size" && len(c.bundle.Tasks) == 0) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) tasks() {
+	tasks := c.bundle.Tasks
+	if len(tasks) == 0 && len(c.bundle.faults) == 0 {
+		c.add("no-tasks", "the seed has no tasks")
+	}
+	if len(tasks) > maxTasks {
+		c.add("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(tasks), maxTasks)
+		return
+	}
+	seen := map[string]bool{}
+	for i, t := range tasks {
+		c.task(i, t)
+		if t.ID != "" && seen[t.ID] {
+			c.add("duplicate", "the id %s is given to two tasks", quoteShort(t.ID))
+		}
+		seen[t.ID] = true
+	}
+}
+
+func (c *checker) task(i int, t session.Task) {
+	name := t.ID
+	switch {
+	case t.ID == "":
+		name = fmt.Sprintf("entry %d", i+1)
+		c.add("id", "%s has no id: use T- and 3 or more digits, like %s", name, taskIDExample)
+	case !validID(t.ID):
+		name = quoteShort(t.ID)
+		c.add("id", "the id %s is not T- and 3 or more digits, like %s", name, taskIDExample)
+	}
+	if t.Status != "" && t.Status != "pending" {
+		c.add("status", "%s has the status %s; only the harness writes it: leave it out", name, quoteShort(string(t.Status)))
+	}
+	c.title(name, t.Title)
+	c.text("the description of "+name, t.Description)
+	c.criteria(name, t.AcceptanceCriteria)
+}
+
+// title holds a title to one plain line: it becomes a commit subject and a
+// column of progress.txt, which is separated by tabs.
+func (c *checker) title(name, title string) {
+	switch {
+	case strings.TrimSpace(title) == "":
+		c.add("title", "%s has no title", name)
+	case strings.ContainsFunc(title, unicode.IsControl):
+		c.add("title", "the title of %s is not one plain line: it holds a control character", name)
+	case utf8.RuneCountInString(title) > maxTitleChars:
+		c.add("title", "the title of %s is longer than %d characters: put the rest into the description", name, maxTitleChars)
+	}
+	if !utf8.ValidString(title) {
+		c.add("utf-8", "the title of %s is not valid UTF-8", name)
+	}
+}
+
+func (c *checker) criteria(name string, criteria []string) {
+	if len(criteria) == 0 {
+		c.add("criteria", "%s has no acceptance criteria: give at least one", name)
+	}
+	if len(criteria) > maxCriteria {
+		c.add("criteria", "%s has %d acceptance criteria; at most %d are taken: split the task", name, len(criteria), maxCriteria)
+		return
+	}
+	for i, cr := range criteria {
+		if strings.TrimSpace(cr) == "" {
+			c.add("criteria", "acceptance criterion %d of %s is empty", i+1, name)
+		}
+		c.text(fmt.Sprintf("acceptance criterion %d of %s", i+1, name), cr)
+	}
+}
+
+func (c *checker) notes() {
+	c.text("tldr", c.bundle.TLDR)
+	for _, list := range []struct {
+		name  string
+		lines []string
+	}{
+		{"open_questions", c.bundle.OpenQuestions}, {"blockers", c.bundle.Blockers}, {"scope_notes", c.bundle.ScopeNotes},
+	} {
+		if len(list.lines) > maxNotes {
+			c.add("size", "%s has %d entries; at most %d are taken", list.name, len(list.lines), maxNotes)
+			continue
+		}
+		for _, l := range list.lines {
+			c.text(list.name, l)
+		}
+	}
+}
+
+// text holds free text to what JSON files and prompts can carry.
+func (c *checker) text(what, s string) {
+	switch {
+	case len(s) > maxTextBytes:
+		c.add("size", "%s is %s; at most %s are taken", what, byteSize(len(s)), byteSize(maxTextBytes))
+	case !utf8.ValidString(s):
+		c.add("utf-8", "%s is not valid UTF-8", what)
+	case strings.ContainsRune(s, 0):
+		c.add("nul", "%s holds a NUL character", what)
+	}
+}
+
+func (c *checker) files(root string, tracked func(string) bool, rules Rules) {
+	paths := c.bundle.testPaths()
+	if len(paths) > maxTestFiles {
+		c.add("size", "the seed has %d test files; at most %d are taken", len(paths), maxTestFiles)
+		return
+	}
+	total := 0
+	place := newPlace(root, tracked, rules.Ignored)
+	for _, p := range paths {
+		content := c.bundle.TestFiles[p]
+		total += len(content)
+		c.content(p, content)
+		for _, v := range place.check(p) {
+			c.add(v.Rule, "%s", v.Message)
+		}
+	}
+	if total > maxTotalBytes {
+		c.add("size", "the test files are %s together; at most %s are taken", byteSize(total), byteSize(maxTotalBytes))
+	}
+}
+
+func (c *checker) content(p, content string) {
+	switch {
+	case len(content) > maxFileBytes:
+		c.add("size", "the test file %s is %s; at most %s are taken", quoteShort(p), byteSize(len(content)), byteSize(maxFileBytes))
+	case !utf8.ValidString(content):
+		c.add("utf-8", "the test file %s is not valid UTF-8", quoteShort(p))
+	case strings.ContainsRune(content, 0):
+		c.add("nul", "the test file %s holds a NUL character", quoteShort(p))
+	case strings.TrimSpace(content) == "":
+		c.add("empty-test", "the test file %s is empty: it would check nothing", quoteShort(p))
+	}
+}
+
+// pairing holds tasks and tests together by name.
+func (c *checker) pairing(rules Rules) {
+	ids := map[string]bool{}
+	for _, t := range c.bundle.Tasks {
+		ids[t.ID] = true
+	}
+	tested := map[string]bool{}
+	for _, p := range c.bundle.testPaths() {
+		id, ok := taskOf(baseName(p))
+		switch {
+		case !ok:
+			c.add("test-without-task", "the test file %s does not name its task: use %s", quoteShort(p), testPathAdvice)
+		case !ids[id]:
+			c.add("test-without-task", "the test file %s is named for %s, which is not a task of this seed", quoteShort(p), id)
+		default:
+			tested[id] = true
+		}
+	}
+	if !rules.TestsRequired {
+		return
+	}
+	for _, t := range c.bundle.Tasks {
+		if t.ID != "" && !tested[t.ID] {
+			c.add("task-without-test", "%s has no test file: add one named by its task: %s", quoteShort(t.ID), testPathAdvice)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package seed
+
+import (
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxSpecs     = 3
+	maxSpecBytes = 60000
+	maxFileLines = 200
+)
+
+// spec is a document of the repository that the brief names.
+type spec struct {
+	Path      string // relative to the source tree
+	Text      string
+	Truncated bool
+}
+
+// specEndings tell documents from the code files that a brief may mention too.
+var specEndings = []string{".md", ".markdown", ".txt", ".rst", ".adoc", ".asciidoc", ".org", ".textile"}
+
+// namedSpecs reads the documents below source that the brief names. Paths that
+// lead out of the tree, also through a symlink, are not read.
+func namedSpecs(source, brief string) []spec {
+	root, err := os.OpenRoot(source)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	var out []spec
+	seen := map[string]bool{}
+	for _, word := range append([]string{strings.TrimSpace(brief)}, briefWords(brief)...) {
+		p, ok := specPath(source, word)
+		if !ok || seen[p] || len(out) == maxSpecs {
+			continue
+		}
+		seen[p] = true
+		if text, cut, ok := readSpec(root, p); ok {
+			out = append(out, spec{Path: p, Text: text, Truncated: cut})
+		}
+	}
+	return out
+}
+
+// briefWords splits a brief at blanks and takes quotes and punctuation off the words.
+func briefWords(brief string) []string {
+	words := strings.FieldsFunc(brief, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'<>()[]{},;", r) })
+	for i, w := range words {
+		words[i] = strings.TrimRight(strings.TrimPrefix(w, "@"), ".:!?")
+	}
+	return words
+}
+
+// specPath says whether a word of the brief can be the path of a document.
+func specPath(source, word string) (string, bool) {
+	if len(word) > maxPathBytes || !contains(specEndings, strings.ToLower(path.Ext(word))) {
+		return "", false
+	}
+	if filepath.IsAbs(word) {
+		rel, err := filepath.Rel(source, word)
+		if err != nil {
+			return "", false
+		}
+		word = rel
+	}
+	word = path.Clean(filepath.ToSlash(word))
+	return word, filepath.IsLocal(word)
+}
+
+func readSpec(root *os.Root, p string) (text string, cut, ok bool) {
+	info, err := root.Stat(p)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", false, false
+	}
+	f, err := root.Open(p)
+	if err != nil {
+		return "", false, false
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxSpecBytes+1))
+	if err != nil {
+		return "", false, false
+	}
+	if cut = len(raw) > maxSpecBytes; cut {
+		raw = raw[:maxSpecBytes]
+		for len(raw) > 0 && !utf8.RuneStart(raw[len(raw)-1]) {
+			raw = raw[:len(raw)-1]
+		}
+		raw = raw[:len(raw)-1]
+	}
+	text = strings.ToValidUTF8(string(raw), "\uFFFD")
+	return strings.TrimSpace(text), cut, strings.TrimSpace(text) != ""
+}
+
+// fileList shows some paths, one a line.
+func fileList(files []string) string {
+	if len(files) > maxFileLines {
+		files = append(append([]string(nil), files[:maxFileLines]...), "...")
+	}
+	return strings.Join(files, "\n")
+}

@@ -1,0 +1,91 @@
+package seed
+
+import (
+	"fmt"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// EditPlan judges a prd.json that its user has edited, before any work was done:
+// by the rules of a bundle, and by what the harness alone may change. old is
+// the plan as it was, files are the test files of the seed by their paths. The
+// tasks come back with every field that this version does not know.
+//
+// The violations are for the person who edits; with any of them the plan must
+// not be saved. err says that old, not the edited text, cannot be read.
+func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, []Violation, error) {
+	before, err := session.ParsePlan(old)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the plan as it was: %w", err)
+	}
+	if len(edited) > maxImportBytes {
+		return nil, []Violation{violation("size", "the plan is %s; at most %s are taken", byteSize(len(edited)), byteSize(maxImportBytes))}, nil
+	}
+	if i := firstBadByte(edited); i >= 0 {
+		return nil, []Violation{violation("utf-8", "line %d is not UTF-8 text", lineAt(edited, i))}, nil
+	}
+	if err := checkJSON(session.PlanFile, edited); err != nil {
+		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
+	}
+	tasks, err := session.ParsePlan(edited)
+	if err != nil {
+		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
+	}
+	c := &checker{bundle: &Bundle{Tasks: tasks, TestFiles: map[string]string{}}}
+	for _, f := range files {
+		c.bundle.TestFiles[f] = ""
+	}
+	c.duplicateKeys(edited)
+	c.statuses(before)
+	c.tasks()
+	if len(c.found) == 0 {
+		c.pairing(rules)
+	}
+	if len(c.found) > 0 {
+		return nil, c.found, nil
+	}
+	return tasks, nil, nil
+}
+
+// duplicateKeys finds keys that an entry has twice: of those, a reader keeps
+// one, which may not be the one that was edited.
+func (c *checker) duplicateKeys(edited []byte) {
+	elements, err := listElements(edited, edited, 0)
+	if err != nil {
+		return
+	}
+	for _, e := range elements {
+		fields, err := objectFields(e.raw)
+		if err != nil {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, f := range fields {
+			if seen[f.key] {
+				c.add("duplicate", "the entry in line %d has the key %s twice", e.line, quoteShort(f.key))
+			}
+			seen[f.key] = true
+		}
+	}
+}
+
+// statuses holds each task to the status that it had; a new one is pending.
+func (c *checker) statuses(before []session.Task) {
+	was := map[string]string{}
+	for _, t := range before {
+		was[t.ID] = t.Status
+	}
+	for i, t := range c.bundle.Tasks {
+		want, known := was[t.ID]
+		if !known {
+			want = session.TaskPending
+		}
+		if t.Status != want {
+			name := t.ID
+			if name == "" {
+				name = fmt.Sprintf("entry %d", i+1)
+			}
+			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it", quoteShort(name), quoteShort(want), quoteShort(t.Status))
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package seed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// The formats that Import recognises.
+const (
+	FormatPlan      = "prd.json"
+	FormatBundle    = "write_seed bundle"
+	FormatDirectory = "directory of task files"
+	FormatTaskFile  = "task file"
+	FormatRalph     = "Ralph-style prd.json"
+	FormatChecklist = "markdown checklist"
+)
+
+// Imported is what a file or directory of tasks held.
+type Imported struct {
+	Format string // one of the Format constants
+	Source string // the path as it was given, or "standard input"
+	Tasks  []session.Task
+	// TestFiles are acceptance tests that came with the tasks, by their path in
+	// the worktree.
+	TestFiles map[string]string
+	// Overview is the text around the tasks; it becomes the seed's tldr.
+	Overview string
+	// Recognised and Dropped are lines for a person: what was taken and how it
+	// was read, and what was left out and why.
+	Recognised []string
+	Dropped    []string
+
+	// bundle is set where the source was a bundle with more in it than tasks.
+	bundle *Bundle
+}
+
+// Bundle returns the imported seed in the form that Check and Stage take.
+func (im *Imported) Bundle() *Bundle {
+	b := im.bundle
+	if b == nil {
+		b = &Bundle{TLDR: im.Overview}
+	}
+	b.Tasks, b.TestFiles = im.Tasks, im.TestFiles
+	b.Meta.Source = im.Source
+	return b
+}
+
+// ImportError says where an import went wrong and what would mend it.
+type ImportError struct {
+	File string
+	Line int // from 1; 0 if the whole file is meant
+	Msg  string
+	Fix  string // what to do, for a hint line
+}
+
+func (e *ImportError) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+	}
+	return fmt.Sprintf("%s: %s", e.File, e.Msg)
+}
+
+// Hint is the remedy in one line.
+func (e *ImportError) Hint() string { return e.Fix }
+
+const (
+	stdinName      = "standard input"
+	maxImportBytes = 4 << 20
+	formatsHint    = "give a prd.json, a directory of T-NNN-*.md files, a Ralph-style prd.json or a markdown checklist"
+)
+
+// Import reads tasks from a file, from a directory, or from stdin if path is
+// "-". It changes nothing. The formats are those of the Format constants; a
+// file's format is told by its content.
+//
+// A directory is laid out like the worktree: a file in it that is named by one
+// of its tasks (tests/test_t001_add.py, calc/t001_add_test.go) is imported as
+// an acceptance test at the same relative path.
+func Import(path string, stdin io.Reader) (*Imported, error) {
+	if path == "-" {
+		return importReader(stdinName, stdin)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, &ImportError{File: path, Msg: "no such file or directory", Fix: formatsHint}
+	case err != nil:
+		return nil, &ImportError{File: path, Msg: plainError(err).Error(), Fix: formatsHint}
+	case info.IsDir():
+		return importDir(path)
+	}
+	// A pipe is fine here: that is what <(command) gives.
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &ImportError{File: path, Msg: plainError(err).Error(), Fix: formatsHint}
+	}
+	defer f.Close()
+	return importReader(path, f)
+}
+
+func importReader(name string, r io.Reader) (*Imported, error) {
+	if r == nil {
+		r = strings.NewReader("")
+	}
+	text, err := readText(name, r)
+	if err != nil {
+		return nil, err
+	}
+	im, err := parseImport(name, text)
+	if err != nil {
+		return nil, err
+	}
+	im.Source = name
+	return im, validateImport(name, im)
+}
+
+// readText reads a bounded UTF-8 text, without its byte order mark and with
+// plain newlines.
+func readText(name string, r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxImportBytes+1))
+	switch {
+	case err != nil:
+		return nil, &ImportError{File: name, Msg: plainError(err).Error(), Fix: formatsHint}
+	case len(text) > maxImportBytes:
+		return nil, &ImportError{File: name, Msg: "it is larger than " + byteSize(maxImportBytes), Fix: "split the feature into smaller seeds"}
+	}
+	if i := firstBadByte(text); i >= 0 {
+		return nil, &ImportError{File: name, Line: lineAt(text, i), Msg: "it is not UTF-8 text", Fix: "save it as UTF-8"}
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, &ImportError{File: name, Msg: "it is empty", Fix: formatsHint}
+	}
+	return text, nil
+}
+
+// firstBadByte finds the first NUL or the first byte that is no UTF-8; -1 if there is none.
+func firstBadByte(text []byte) int {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == 0 || (r == utf8.RuneError && n <= 1) {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+func lineAt(text []byte, offset int) int {
+	return 1 + bytes.Count(text[:min(offset, len(text))], []byte("\n"))
+}
+
+// parseImport tells the format of one text by its content.
+func parseImport(name string, text []byte) (*Imported, error) {
+	trimmed := bytes.TrimSpace(text)
+	isJSON := strings.EqualFold(filepath.Ext(name), ".json")
+	switch {
+	case trimmed[0] == '{':
+		return parseObject(name, text)
+	case trimmed[0] == '[' && (isJSON || looksLikeList(trimmed)):
+		return parsePlan(name, text)
+	case isJSON:
+		return nil, &ImportError{File: name, Line: 1, Msg: "it is neither a JSON list nor a JSON object", Fix: formatsHint}
+	case isTaskFile(name, trimmed):
+		return parseSingleTask(name, text)
+	}
+	return parseChecklist(name, text)
+}
+
+// looksLikeList tells a JSON list from markdown that opens with a link or a checkbox.
+func looksLikeList(text []byte) bool {
+	rest := bytes.TrimSpace(text[1:])
+	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']' || rest[0] == '"')
+}
+
+// validateImport holds what every format has to give: tasks, with ids that are
+// fit and unique. Check says the rest when the bundle is judged.
+func validateImport(name string, im *Imported) error {
+	if len(im.Tasks) == 0 {
+		msg := "it holds no tasks"
+		if len(im.Dropped) > 0 {
+			msg = "every task in it is done already"
+		}
+		return &ImportError{File: name, Msg: msg, Fix: formatsHint}
+	}
+	if len(im.Tasks) > maxTasks {
+		return &ImportError{File: name, Msg: fmt.Sprintf("it holds %d tasks; at most %d are taken", len(im.Tasks), maxTasks), Fix: "split the feature into smaller seeds"}
+	}
+	return nil
+}
+
+func (im *Imported) recognise(format string, args ...any) {
+	im.Recognised = append(im.Recognised, fmt.Sprintf(format, args...))
+}
+
+func (im *Imported) drop(format string, args ...any) {
+	const maxLines = 200
+	switch len(im.Dropped) {
+	case maxLines:
+		im.Dropped = append(im.Dropped, "and more")
+	case maxLines + 1:
+	default:
+		im.Dropped = append(im.Dropped, fmt.Sprintf(format, args...))
+	}
+}
+
+// count words a number of things: "1 task", "3 tasks".
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// ids hands out task ids. Numbers that a source names are taken first, so that
+// the tasks without one never collide with them.
+type ids struct {
+	taken map[string]int // id → line that took it
+	next  int
+}
+
+func newIDs() *ids { return &ids{taken: map[string]int{}, next: 1} }
+
+// claim takes an id that the source names; the line that had it before is
+// returned if there is one.
+func (n *ids) claim(id string, line int) (before int, ok bool) {
+	if before, dup := n.taken[id]; dup {
+		return before, false
+	}
+	n.taken[id] = line
+	return 0, true
+}
+
+// free gives the lowest number that nothing has claimed.
+func (n *ids) free() string {
+	for {
+		id := fmt.Sprintf("T-%03d", n.next)
+		n.next++
+		if _, dup := n.taken[id]; !dup {
+			n.taken[id] = 0
+			return id
+		}
+	}
+}
+
+// leadingID finds a task id at the start of a heading or an item: "T-001: title",
+// "**T-001** title", "[T-001] title".
+var leadingID = regexp.MustCompile(`^[*_\[(\x60]*(T-[0-9]{3,18})[*_\])\x60]*(?:[\s:.\-–—]+|$)`)
+
+// splitID takes a leading task id off a title.
+func splitID(title string) (id, rest string) {
+	m := leadingID.FindStringSubmatch(title)
+	if m == nil {
+		return "", title
+	}
+	return m[1], strings.TrimSpace(title[len(m[0]):])
+}

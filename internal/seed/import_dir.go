@@ -1,0 +1,223 @@
+package seed
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	maxDirEntries = 5000 // what is looked at below an imported directory
+	overviewFile  = "overview.md"
+)
+
+// importDir reads the T-NNN-*.md files of a directory in the order of their
+// names, its overview.md, and the acceptance tests that lie below it at their
+// paths in the worktree. Symlinks that lead out of the directory are not
+// followed.
+func importDir(dir string) (*Imported, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, &ImportError{File: dir, Msg: plainError(err).Error(), Fix: formatsHint}
+	}
+	defer root.Close()
+	d := &dirImport{dir: dir, root: root, seen: newIDs(), files: map[string]string{},
+		im: &Imported{Format: FormatDirectory, Source: dir, TestFiles: map[string]string{}}}
+	if err := d.taskFiles(); err != nil {
+		return nil, err
+	}
+	if err := d.tests(); err != nil {
+		return nil, err
+	}
+	return d.im, validateImport(dir, d.im)
+}
+
+type dirImport struct {
+	dir   string
+	root  *os.Root
+	im    *Imported
+	seen  *ids
+	files map[string]string // id → the file that has it
+	total int
+}
+
+func (d *dirImport) name(rel string) string { return filepath.Join(d.dir, filepath.FromSlash(rel)) }
+
+func (d *dirImport) taskFiles() error {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return &ImportError{File: d.dir, Msg: plainError(err).Error(), Fix: formatsHint}
+	}
+	found := 0
+	for _, e := range entries {
+		switch {
+		case taskFileName.MatchString(e.Name()):
+			found++
+			if found > maxTasks {
+				return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d task files", maxTasks), Fix: "split the feature into smaller seeds"}
+			}
+			if err := d.taskFile(e.Name()); err != nil {
+				return err
+			}
+		case strings.EqualFold(e.Name(), overviewFile):
+			text, err := d.read(e.Name())
+			if err != nil {
+				return err
+			}
+			_, body, _, err := splitFrontmatter(d.name(e.Name()), string(text))
+			if err != nil {
+				return err
+			}
+			d.im.Overview = strings.TrimSpace(body)
+			d.im.recognise("%s as the overview", e.Name())
+		case !e.IsDir() && !strings.HasPrefix(e.Name(), "."):
+			if _, ok := taskOf(e.Name()); !ok {
+				d.im.drop("%s: not named T-NNN-*.md", e.Name())
+			}
+		}
+	}
+	if found == 0 {
+		return d.noTasks()
+	}
+	d.im.recognise("%s with %s", FormatDirectory, count(found, "task file"))
+	return nil
+}
+
+func (d *dirImport) noTasks() error {
+	fix := "name the task files T-001-<words>.md"
+	for _, other := range []string{"prd.json", "tasks.md", "TODO.md"} {
+		if _, err := d.root.Stat(other); err == nil {
+			fix = "there is a " + other + " in it: give that file"
+			break
+		}
+	}
+	return &ImportError{File: d.dir, Msg: "there is no T-NNN-*.md in the directory", Fix: fix}
+}
+
+func (d *dirImport) taskFile(rel string) error {
+	text, err := d.read(rel)
+	if err != nil {
+		return err
+	}
+	tf, err := parseTaskFile(d.name(rel), text)
+	if err != nil {
+		return err
+	}
+	if before, ok := d.files[tf.task.ID]; ok {
+		return &ImportError{File: d.name(rel), Line: tf.line, Msg: fmt.Sprintf("the id %s is that of %s already", tf.task.ID, before), Fix: "give each task an id of its own"}
+	}
+	d.files[tf.task.ID] = rel
+	d.im.addTaskFile(rel, tf)
+	return nil
+}
+
+// read reads one regular file of the directory; the whole import is bounded.
+func (d *dirImport) read(rel string) ([]byte, error) {
+	fail := func(msg, fix string) ([]byte, error) {
+		return nil, &ImportError{File: d.name(rel), Msg: msg, Fix: fix}
+	}
+	// A FIFO would block on opening, so the kind is looked at first.
+	if info, err := d.root.Stat(rel); err != nil {
+		return fail(plainError(err).Error(), "put the file itself into the directory")
+	} else if !info.Mode().IsRegular() {
+		return fail("it is not a regular file", "put a file there, or take it away")
+	}
+	f, err := d.root.Open(rel)
+	if err != nil {
+		return fail(plainError(err).Error(), "make it readable")
+	}
+	defer f.Close()
+	text, err := readText(d.name(rel), f)
+	if d.total += len(text); err == nil && d.total > maxTotalBytes {
+		return fail("the files of the directory are larger than "+byteSize(maxTotalBytes)+" together", "split the feature into smaller seeds")
+	}
+	return text, err
+}
+
+// tests imports the files that are named by a task of the directory. A
+// directory that is a repository of its own holds other features' tests too,
+// so nothing is taken from there.
+func (d *dirImport) tests() error {
+	if _, err := d.root.Lstat(".git"); err == nil {
+		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
+		return nil
+	}
+	looked := 0
+	err := fs.WalkDir(d.root.FS(), ".", func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // a directory that cannot be read holds nothing to import
+		}
+		if looked++; looked > maxDirEntries {
+			return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d files", maxDirEntries), Fix: "give a directory with nothing but the tasks and their tests"}
+		}
+		if e.IsDir() {
+			if p != "." && (strings.HasPrefix(e.Name(), ".") || contains(neverCommitted, e.Name())) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		return d.test(p, e)
+	})
+	if err == nil && len(d.im.TestFiles) > 0 {
+		d.im.recognise("%s", count(len(d.im.TestFiles), "acceptance test"))
+	}
+	return err
+}
+
+func (d *dirImport) test(p string, e fs.DirEntry) error {
+	id, named := taskOf(path.Base(p))
+	if !named || taskFileName.MatchString(e.Name()) {
+		if strings.Contains(p, "/") {
+			d.im.drop("%s: not named by a task", p)
+		}
+		return nil
+	}
+	if !d.has(id) {
+		d.im.drop("%s: %s is not a task of this seed", p, id)
+		return nil
+	}
+	if !e.Type().IsRegular() {
+		d.im.drop("%s: not a regular file", p)
+		return nil
+	}
+	text, err := d.readTest(p)
+	if err != nil {
+		return err
+	}
+	d.im.TestFiles[p] = text
+	return nil
+}
+
+func (d *dirImport) has(id string) bool {
+	for _, t := range d.im.Tasks {
+		if t.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// readTest reads a test byte for byte: unlike a task file it is not normalised.
+func (d *dirImport) readTest(rel string) (string, error) {
+	f, err := d.root.Open(rel)
+	if err != nil {
+		return "", &ImportError{File: d.name(rel), Msg: plainError(err).Error(), Fix: "make it readable"}
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if d.total += len(text); err == nil && (len(text) > maxFileBytes || d.total > maxTotalBytes) {
+		err = errors.New("it is too large for a seed: at most " + byteSize(maxFileBytes) + " a file and " + byteSize(maxTotalBytes) + " together are taken")
+	}
+	if err != nil {
+		return "", &ImportError{File: d.name(rel), Msg: plainError(err).Error(), Fix: "make it smaller or take it away"}
+	}
+	if i := firstBadByte(text); i >= 0 {
+		return "", &ImportError{File: d.name(rel), Line: lineAt(text, i), Msg: "it is not UTF-8 text", Fix: "save it as UTF-8"}
+	}
+	return string(text), nil
+}

@@ -1,0 +1,315 @@
+package seed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// element is one entry of a JSON list, with the line that it starts in.
+type element struct {
+	raw  json.RawMessage
+	line int
+}
+
+// listElements splits a JSON list; lines are counted from the start of text,
+// base being the offset of list in it.
+func listElements(text, list []byte, base int) ([]element, error) {
+	dec := json.NewDecoder(bytes.NewReader(list))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('[') {
+		return nil, errors.New("it is no list")
+	}
+	var out []element
+	line, counted := 1, 0
+	for dec.More() {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, jsonError(err)
+		}
+		start := base + int(dec.InputOffset()) - len(raw)
+		line += bytes.Count(text[counted:start], []byte("\n"))
+		counted = start
+		out = append(out, element{raw: raw, line: line})
+	}
+	return out, nil
+}
+
+// checkJSON finds the line of a syntax error.
+func checkJSON(name string, text []byte) error {
+	var any json.RawMessage
+	err := json.Unmarshal(text, &any)
+	if err == nil {
+		return nil
+	}
+	line := lineAt(text, len(bytes.TrimRight(text, " \t\n")))
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line = lineAt(text, max(0, int(syntax.Offset)-1))
+	}
+	return &ImportError{File: name, Line: line, Msg: "it is not valid JSON: " + err.Error(), Fix: "mend the JSON and run it again"}
+}
+
+// parsePlan reads a prd.json: a list of tasks in the shape of a session's plan.
+func parsePlan(name string, text []byte) (*Imported, error) {
+	if err := checkJSON(name, text); err != nil {
+		return nil, err
+	}
+	elements, err := listElements(text, text, 0)
+	if err != nil {
+		return nil, &ImportError{File: name, Line: 1, Msg: err.Error(), Fix: formatsHint}
+	}
+	return planFrom(name, elements)
+}
+
+func planFrom(name string, elements []element) (*Imported, error) {
+	im := &Imported{Format: FormatPlan}
+	seen := newIDs()
+	for _, e := range elements {
+		t, err := planTask(name, e)
+		if err != nil {
+			return nil, err
+		}
+		if before, ok := seen.claim(t.ID, e.line); !ok {
+			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("the id %s was given in line %d already", t.ID, before), Fix: "give each task an id of its own"}
+		}
+		switch t.Status {
+		case "done":
+			im.drop("%s %s: its status is done", t.ID, t.Title)
+			continue
+		case "failed":
+			im.recognise("%s is taken as pending; its status was failed", t.ID)
+		case "", "pending":
+		default:
+			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("%s has the unknown status %s", t.ID, quoteShort(string(t.Status))), Fix: "use pending, done or failed, or leave it out"}
+		}
+		t.Status = "pending"
+		im.Tasks = append(im.Tasks, t)
+	}
+	im.recognise("%s with %s", FormatPlan, count(len(im.Tasks), "task"))
+	return im, nil
+}
+
+// planTask reads one entry and holds it to the shape of prd.json. Unknown keys
+// stay with the task.
+func planTask(name string, e element) (session.Task, error) {
+	bad := func(msg, fix string) (session.Task, error) {
+		return session.Task{}, &ImportError{File: name, Line: e.line, Msg: msg, Fix: fix}
+	}
+	const shape = "an entry is {id, title, description, acceptance_criteria}"
+	if _, err := objectFields(e.raw); err != nil {
+		return bad("an entry is no JSON object", shape)
+	}
+	var t session.Task
+	if err := json.Unmarshal(e.raw, &t); err != nil {
+		return bad("an entry has not the shape of a task: "+err.Error(), shape)
+	}
+	switch {
+	case t.ID == "":
+		return bad("an entry has no id", "give it an id like "+taskIDExample)
+	case !validID(t.ID):
+		return bad(fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(t.ID)), "use an id like "+taskIDExample)
+	case strings.TrimSpace(t.Title) == "":
+		return bad(t.ID+" has no title", "give it one")
+	case len(t.AcceptanceCriteria) == 0:
+		return bad(t.ID+" has no acceptance_criteria", "give it a list with at least one")
+	}
+	return t, nil
+}
+
+// parseObject tells the formats that are one JSON object apart.
+func parseObject(name string, text []byte) (*Imported, error) {
+	if err := checkJSON(name, text); err != nil {
+		return nil, err
+	}
+	fields, err := objectFields(text)
+	if err != nil {
+		return nil, &ImportError{File: name, Line: 1, Msg: err.Error(), Fix: formatsHint}
+	}
+	for _, f := range fields {
+		base := int(f.end) - len(f.raw)
+		switch f.key {
+		case "userStories":
+			return parseRalph(name, text, fields, f.raw, base)
+		case "prd_entries":
+			return parseBundleFile(name, text)
+		}
+	}
+	return nil, &ImportError{File: name, Line: 1, Msg: "it is a JSON object without userStories or prd_entries", Fix: formatsHint}
+}
+
+// parseBundleFile takes a bundle that was written down in write_seed's own shape.
+func parseBundleFile(name string, text []byte) (*Imported, error) {
+	b, err := ParseBundle(text)
+	if err == nil && len(b.faults) > 0 {
+		err = errors.New(b.faults[0].String())
+	}
+	if err != nil {
+		return nil, &ImportError{File: name, Msg: err.Error(), Fix: "mend the bundle and run it again"}
+	}
+	im := &Imported{Format: FormatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.TLDR, bundle: b}
+	im.recognise("%s with %s and %s", FormatBundle, count(len(b.Tasks), "task"), count(len(b.TestFiles), "test file"))
+	return im, nil
+}
+
+// story is an entry of a Ralph-style prd.json.
+type story struct {
+	ID                 any      `json:"id"`
+	Title              string   `json:"title"`
+	Description        string   `json:"description"`
+	AcceptanceCriteria []string `json:"acceptanceCriteria"`
+	Priority           *float64 `json:"priority"`
+	Passes             bool     `json:"passes"`
+	Notes              string   `json:"notes"`
+
+	original string // the id as text
+	line     int
+}
+
+// parseRalph reads {project, description, userStories: [...]}. Stories run in
+// the order of their priority; those that pass already are dropped.
+func parseRalph(name string, text []byte, fields []field, list json.RawMessage, base int) (*Imported, error) {
+	elements, err := listElements(text, list, base)
+	if err != nil {
+		return nil, &ImportError{File: name, Line: lineAt(text, base), Msg: "userStories is no list", Fix: formatsHint}
+	}
+	im := &Imported{Format: FormatRalph, Overview: ralphOverview(fields)}
+	var stories []story
+	seen := newIDs()
+	for _, e := range elements {
+		s, err := readStory(name, e)
+		if err != nil {
+			return nil, err
+		}
+		if before, ok := seen.claim(s.original, e.line); !ok {
+			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("the story id %s was given in line %d already", quoteShort(s.original), before), Fix: "give each story an id of its own"}
+		}
+		if s.Passes {
+			im.drop("%s %s: it passes already", s.original, oneLine(s.Title))
+			continue
+		}
+		stories = append(stories, s)
+	}
+	slices.SortStableFunc(stories, func(a, b story) int {
+		switch pa, pb := a.priority(), b.priority(); {
+		case pa < pb:
+			return -1
+		case pa > pb:
+			return 1
+		}
+		return 0
+	})
+	im.recognise("%s with %s", FormatRalph, count(len(stories), "story to do"))
+	if len(stories) <= maxTasks {
+		im.addStories(stories)
+	}
+	return im, nil
+}
+
+// priority puts stories without one behind all that have one.
+func (s story) priority() float64 {
+	if s.Priority == nil {
+		return math.Inf(1)
+	}
+	return *s.Priority
+}
+
+func readStory(name string, e element) (story, error) {
+	bad := func(msg, fix string) (story, error) {
+		return story{}, &ImportError{File: name, Line: e.line, Msg: msg, Fix: fix}
+	}
+	const shape = "a story is {id, title, description, acceptanceCriteria, priority, passes}"
+	s := story{line: e.line}
+	if _, err := objectFields(e.raw); err != nil {
+		return bad("a story is no JSON object", shape)
+	}
+	if err := json.Unmarshal(e.raw, &s); err != nil {
+		return bad("a story has an unexpected shape: "+err.Error(), shape)
+	}
+	switch id := s.ID.(type) {
+	case string:
+		s.original = strings.TrimSpace(id)
+	case float64:
+		s.original = fmt.Sprint(id)
+	}
+	switch {
+	case s.original == "":
+		return bad("a story has no id", "give it an id like US-001")
+	case strings.TrimSpace(s.Title) == "":
+		return bad(quoteShort(s.original)+" has no title", "give it one")
+	case len(s.AcceptanceCriteria) == 0 && !s.Passes:
+		return bad(quoteShort(s.original)+" has no acceptanceCriteria", "give it a list with at least one")
+	}
+	return s, nil
+}
+
+var trailingNumber = regexp.MustCompile(`([0-9]{1,9})$`)
+
+// addStories turns stories into tasks. US-007 becomes T-007 as long as all
+// stories have numbers of their own; else they are numbered in their order.
+func (im *Imported) addStories(stories []story) {
+	taken := newIDs()
+	numbered := make([]string, len(stories))
+	all := true
+	for i, s := range stories {
+		m := trailingNumber.FindString(s.original)
+		n, _ := strconv.Atoi(m)
+		numbered[i] = fmt.Sprintf("T-%03d", n)
+		if _, ok := taken.claim(numbered[i], s.line); !ok || m == "" {
+			all = false
+		}
+	}
+	fresh := newIDs()
+	for i, s := range stories {
+		id := numbered[i]
+		if !all {
+			id = fresh.free()
+		}
+		im.Tasks = append(im.Tasks, storyTask(id, s))
+		if id != s.original {
+			im.recognise("%s is story %s", id, s.original)
+		}
+	}
+}
+
+// storyTask keeps what has no place in a task under keys of its own: the
+// original id is what a person looks for later.
+func storyTask(id string, s story) session.Task {
+	entry := map[string]any{
+		"id": id, "title": oneLine(s.Title), "description": s.Description,
+		"acceptance_criteria": s.AcceptanceCriteria, "status": "pending", "source_id": s.original,
+	}
+	if s.Priority != nil {
+		entry["source_priority"] = *s.Priority
+	}
+	if notes := strings.TrimSpace(s.Notes); notes != "" {
+		entry["description"] = strings.TrimSpace(s.Description + "\n\nNotes: " + notes)
+	}
+	var t session.Task
+	raw, _ := json.Marshal(entry)
+	_ = json.Unmarshal(raw, &t) // keys that session.Task does not know stay with it
+	return t
+}
+
+func ralphOverview(fields []field) string {
+	var project, description string
+	for _, f := range fields {
+		switch f.key {
+		case "project":
+			_ = json.Unmarshal(f.raw, &project)
+		case "description":
+			_ = json.Unmarshal(f.raw, &description)
+		}
+	}
+	return strings.Trim(project+": "+description, ": ")
+}
+
+// oneLine makes a title of text that may hold line breaks and tabs.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,283 @@
+package seed
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// mdLine is one line of markdown as the parsers below need it: what it is,
+// how deep it is indented, and its text without the marker.
+type mdLine struct {
+	n       int // line number from 1
+	raw     string
+	indent  int // columns; a tab counts to the next multiple of 4
+	bullet  bool
+	box     bool // the bullet has a checkbox
+	checked bool
+	heading int // 1 to 6, or 0
+	fenced  bool
+	text    string // the text behind the marker
+}
+
+var (
+	bulletLine  = regexp.MustCompile(`^([-*+]|[0-9]{1,9}[.)])[ \t]+(.*)$`)
+	boxText     = regexp.MustCompile(`^\[([ xX])\](?:[ \t]+(.*))?$`)
+	headingLine = regexp.MustCompile(`^(#{1,6})[ \t]+(.*?)[ \t]*#*$`)
+	fenceLine   = regexp.MustCompile("^(```+|~~~+)")
+)
+
+// scanMarkdown splits text into lines; first is the number of its first line.
+func scanMarkdown(text string, first int) []mdLine {
+	var out []mdLine
+	fence := ""
+	for i, raw := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		l := mdLine{n: first + i, raw: raw}
+		var rest string
+		l.indent, rest = indentOf(raw)
+		l.text = strings.TrimSpace(rest)
+		if m := fenceLine.FindString(rest); m != "" && (fence == "" || strings.HasPrefix(m, fence)) {
+			l.fenced = true
+			if fence == "" {
+				fence = m
+			} else {
+				fence = ""
+			}
+		} else if fence != "" {
+			l.fenced = true
+		} else {
+			l.classify(rest)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func (l *mdLine) classify(rest string) {
+	if m := headingLine.FindStringSubmatch(rest); m != nil && l.indent < 4 {
+		l.heading, l.text = len(m[1]), strings.TrimSpace(m[2])
+		return
+	}
+	m := bulletLine.FindStringSubmatch(rest)
+	if m == nil {
+		return
+	}
+	l.bullet, l.text = true, strings.TrimSpace(m[2])
+	if b := boxText.FindStringSubmatch(l.text); b != nil {
+		l.box, l.checked, l.text = true, b[1] != " ", strings.TrimSpace(b[2])
+	}
+}
+
+func indentOf(raw string) (int, string) {
+	col := 0
+	for i, r := range raw {
+		switch r {
+		case ' ':
+			col++
+		case '\t':
+			col += 4 - col%4
+		default:
+			return col, raw[i:]
+		}
+	}
+	return col, ""
+}
+
+// taskFileName is the name of a task file; its id stands in where the
+// frontmatter has none.
+var taskFileName = regexp.MustCompile(`^(T-[0-9]{3,18})(?:[-_. ](.*))?\.(?:md|markdown)$`)
+
+// isTaskFile tells one task file from a checklist.
+func isTaskFile(name string, trimmed []byte) bool {
+	return taskFileName.MatchString(filepath.Base(name)) || strings.HasPrefix(string(trimmed), "---\n")
+}
+
+func parseSingleTask(name string, text []byte) (*Imported, error) {
+	tf, err := parseTaskFile(name, text)
+	if err != nil {
+		return nil, err
+	}
+	im := &Imported{Format: FormatTaskFile}
+	im.addTaskFile(name, tf)
+	im.recognise("%s with 1 task", FormatTaskFile)
+	return im, nil
+}
+
+// taskFile is a parsed T-NNN-*.md.
+type taskFile struct {
+	task    session.Task
+	done    bool
+	line    int      // where the id stands
+	ignored []string // frontmatter keys that mean nothing here
+}
+
+func (im *Imported) addTaskFile(name string, tf taskFile) {
+	for _, k := range tf.ignored {
+		im.drop("%s: the frontmatter key %s", filepath.Base(name), k)
+	}
+	if tf.done {
+		im.drop("%s %s: its status is done", tf.task.ID, tf.task.Title)
+		return
+	}
+	im.Tasks = append(im.Tasks, tf.task)
+}
+
+var criteriaHeading = regexp.MustCompile(`(?i)^acceptance[ _-]*criteria:?$`)
+
+// parseTaskFile reads frontmatter (id, title), a description, and the bullets
+// below "## Acceptance criteria". What follows the criteria under another
+// heading belongs to the description again.
+func parseTaskFile(name string, text []byte) (taskFile, error) {
+	tf := taskFile{line: 1}
+	front, body, bodyLine, err := splitFrontmatter(name, string(text))
+	if err != nil {
+		return tf, err
+	}
+	tf.readFront(front)
+	lines := scanMarkdown(body, bodyLine)
+	lines = tf.takeTitle(name, lines)
+	var description []string
+	heading := tf.readBody(lines, &description)
+	tf.task.Description = strings.TrimSpace(strings.Join(description, "\n"))
+	tf.task.Status = "pending"
+	return tf, tf.validate(name, heading)
+}
+
+func (tf *taskFile) readFront(front []frontKey) {
+	for _, k := range front {
+		switch strings.ToLower(k.key) {
+		case "id":
+			tf.task.ID, tf.line = k.value, k.line
+		case "title":
+			tf.task.Title = oneLine(k.value)
+		case "status":
+			tf.done = strings.EqualFold(k.value, "done")
+		default:
+			tf.ignored = append(tf.ignored, k.key)
+		}
+	}
+}
+
+// takeTitle fills in id and title from the first heading and the file's name,
+// and takes that heading out of the description.
+func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
+	for i, l := range lines {
+		if l.heading == 1 && !criteriaHeading.MatchString(l.text) {
+			id, title := splitID(l.text)
+			if tf.task.Title == "" {
+				tf.task.Title = oneLine(title)
+			}
+			if tf.task.ID == "" {
+				tf.task.ID, tf.line = id, l.n
+			}
+			lines = append(append([]mdLine(nil), lines[:i]...), lines[i+1:]...)
+			break
+		}
+		if l.text != "" {
+			break // a heading further down is part of the description
+		}
+	}
+	if m := taskFileName.FindStringSubmatch(filepath.Base(name)); m != nil {
+		if tf.task.ID == "" {
+			tf.task.ID = m[1]
+		}
+		if tf.task.Title == "" {
+			tf.task.Title = strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(m[2]))
+		}
+	}
+	return lines
+}
+
+// readBody collects criteria and description; it returns the line of the
+// criteria heading, 0 if there is none.
+func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int) {
+	var list criteriaList
+	inside, level := false, 0
+	for _, l := range lines {
+		switch {
+		case l.heading > 0 && criteriaHeading.MatchString(l.text):
+			inside, level, heading = true, l.heading, l.n
+		case l.heading > 0 && inside && l.heading <= level:
+			inside = false
+			*description = append(*description, l.raw)
+		case inside:
+			list.add(l)
+		default:
+			*description = append(*description, l.raw)
+		}
+	}
+	tf.task.AcceptanceCriteria = list.done()
+	return heading
+}
+
+func (tf *taskFile) validate(name string, heading int) error {
+	fail := func(line int, msg, fix string) error {
+		return &ImportError{File: name, Line: line, Msg: msg, Fix: fix}
+	}
+	const shape = "a task file has frontmatter with id and title, a description, and bullets below ## Acceptance criteria"
+	m := taskFileName.FindStringSubmatch(filepath.Base(name))
+	switch {
+	case tf.task.ID == "":
+		return fail(1, "it has no id", shape)
+	case !validID(tf.task.ID):
+		return fail(tf.line, fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(tf.task.ID)), "use an id like "+taskIDExample)
+	case m != nil && m[1] != tf.task.ID:
+		return fail(tf.line, fmt.Sprintf("the id %s is not the one in the file's name", tf.task.ID), "make the two agree")
+	case tf.task.Title == "":
+		return fail(1, "it has no title", shape)
+	case tf.done:
+		return nil
+	case heading == 0:
+		return fail(1, "it has no ## Acceptance criteria", shape)
+	case len(tf.task.AcceptanceCriteria) == 0:
+		return fail(heading, "there is no bullet below the acceptance criteria", "write each criterion as a line that begins with - ")
+	}
+	return nil
+}
+
+// criteriaList collects bullets. Lines that go on under a bullet are joined to
+// it; deeper bullets become part of the criterion that they belong to.
+type criteriaList struct {
+	items []string
+	level int // indent of the list's bullets
+	subs  int // deeper bullets that the last item has so far
+	blank bool
+}
+
+func (c *criteriaList) add(l mdLine) {
+	switch {
+	case l.text == "":
+		c.blank = true
+		return
+	case l.bullet && (len(c.items) == 0 || l.indent <= c.level+1):
+		c.level, c.subs = l.indent, 0
+		c.items = append(c.items, l.text)
+	case len(c.items) == 0:
+		// A sentence that introduces the list says nothing that can be checked.
+	case l.bullet:
+		sep := "; "
+		if c.subs == 0 && !strings.HasSuffix(c.items[len(c.items)-1], ":") {
+			sep = ": "
+		} else if c.subs == 0 {
+			sep = " "
+		}
+		c.subs++
+		c.items[len(c.items)-1] += sep + l.text
+	case !c.blank || l.indent > c.level:
+		c.items[len(c.items)-1] += " " + l.text
+	}
+	c.blank = false
+}
+
+func (c *criteriaList) done() []string {
+	var out []string
+	for _, it := range c.items {
+		if it = strings.TrimSpace(it); it != "" {
+			out = append(out, it)
+		}
+	}
+	return out
+}

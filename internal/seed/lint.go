@@ -1,0 +1,206 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// Severity says how much a finding should worry.
+type Severity string
+
+// An Error makes a task's outcome meaningless, a Warning makes it doubtful, a
+// Hint is worth a look.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Hint    Severity = "hint"
+)
+
+// Finding is one weakness of a seed.
+type Finding struct {
+	Task     string   `json:"task"`
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: %s: %s (%s)", f.Task, f.Severity, f.Message, f.Rule)
+}
+
+// LintInput is a seed that has not been run.
+type LintInput struct {
+	Tasks    []session.Task
+	Worktree string
+	// Files are the paths in the worktree among which the acceptance tests are
+	// looked for: those of the seed commit, else all that git tracks.
+	Files []string
+	// Run runs the acceptance tests of one task as they are now; nil leaves the
+	// finding "already-passes" out.
+	Run func(ctx context.Context, task string, files []string) (TestRun, error)
+}
+
+// TestRun is the outcome of a task's acceptance tests.
+type TestRun struct {
+	Ran    bool // false: nothing knows how to run them
+	Passed bool
+	Note   string // why they were not run, or a line of their output
+}
+
+// Lint judges a seed without a model. Findings come in the order of the tasks.
+// When ctx ends, it returns what it found by then.
+func Lint(ctx context.Context, in LintInput) []Finding {
+	l := &linter{in: in, places: map[string][]string{}}
+	for _, t := range in.Tasks {
+		l.task(ctx, t)
+	}
+	l.sharedPlaces()
+	order := map[string]int{}
+	for i, t := range in.Tasks {
+		order[t.ID] = i
+	}
+	sort.SliceStable(l.found, func(i, j int) bool { return order[l.found[i].Task] < order[l.found[j].Task] })
+	return l.found
+}
+
+type linter struct {
+	in     LintInput
+	found  []Finding
+	places map[string][]string // file → tasks that name it
+}
+
+func (l *linter) add(task, rule string, severity Severity, format string, args ...any) {
+	l.found = append(l.found, Finding{Task: task, Rule: rule, Severity: severity, Message: fmt.Sprintf(format, args...)})
+}
+
+func (l *linter) task(ctx context.Context, t session.Task) {
+	for i, c := range t.AcceptanceCriteria {
+		if word, ok := vague(c); ok {
+			l.add(t.ID, "vague-criterion", Warning, "criterion %d says %q and nothing that a test can check: %s", i+1, word, quoteShort(c))
+		}
+	}
+	l.duplicateCriteria(t)
+	l.place(t)
+	files := validator.AcceptanceTests(l.in.Files, t.ID)
+	l.tests(ctx, t, files)
+}
+
+func (l *linter) duplicateCriteria(t session.Task) {
+	seen := map[string]int{}
+	for i, c := range t.AcceptanceCriteria {
+		key := strings.ToLower(oneLine(c))
+		if first, ok := seen[key]; ok {
+			l.add(t.ID, "repeated-criterion", Hint, "criterion %d repeats criterion %d", i+1, first)
+			continue
+		}
+		seen[key] = i + 1
+	}
+}
+
+// place wants a task to say where the work is.
+func (l *linter) place(t session.Task) {
+	text := t.Title + "\n" + t.Description + "\n" + strings.Join(t.AcceptanceCriteria, "\n")
+	paths := pathsIn(text)
+	for _, p := range paths {
+		l.places[p] = append(l.places[p], t.ID)
+	}
+	if len(paths) == 0 && !namesSymbol(text) {
+		l.add(t.ID, "no-place", Warning, "it names no file and no symbol, so that the worker has to guess where the work is")
+	}
+}
+
+func (l *linter) tests(ctx context.Context, t session.Task, files []string) {
+	judged, assertions := 0, 0
+	tests := 0
+	for _, f := range files {
+		if isData(f) {
+			continue
+		}
+		tests++
+		text, ok := l.read(f)
+		if !ok {
+			l.add(t.ID, "unreadable-test", Error, "the test %s cannot be read", f)
+			continue
+		}
+		n, known := countAssertions(f, text)
+		if !known {
+			continue
+		}
+		judged++
+		assertions += n
+		if n == 0 {
+			l.add(t.ID, "no-assertion", Error, "the test %s asserts nothing", f)
+		}
+	}
+	switch {
+	case tests == 0:
+		l.add(t.ID, "no-test", Warning, "it has no acceptance test; name one by its task, like test_%s_x.py", strings.ToLower(strings.Replace(t.ID, "-", "", 1)))
+		return
+	case judged == tests && assertions > 0 && assertions < len(t.AcceptanceCriteria):
+		l.add(t.ID, "few-assertions", Hint, "it has %d criteria and %d assertions: some criterion is not checked", len(t.AcceptanceCriteria), assertions)
+	}
+	l.run(ctx, t, files)
+}
+
+// run looks for tests that pass before any work: they prove nothing.
+func (l *linter) run(ctx context.Context, t session.Task, files []string) {
+	if l.in.Run == nil || ctx.Err() != nil {
+		return
+	}
+	r, err := l.in.Run(ctx, t.ID, files)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		l.add(t.ID, "not-run", Hint, "its tests could not be run: %s", quoteShort(oneLine(err.Error())))
+	case !r.Ran:
+		note := "nothing knows how"
+		if r.Note != "" {
+			note = r.Note
+		}
+		l.add(t.ID, "not-run", Hint, "its tests were not run: %s", note)
+	case r.Passed:
+		l.add(t.ID, "already-passes", Error, "its tests pass before any work: they prove nothing")
+	}
+}
+
+// read takes a test's text from the worktree, and never from outside it.
+func (l *linter) read(p string) (string, bool) {
+	root, err := os.OpenRoot(l.in.Worktree)
+	if err != nil {
+		return "", false
+	}
+	defer root.Close()
+	if info, err := root.Stat(p); err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
+	f, err := root.Open(p)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes))
+	return string(text), err == nil
+}
+
+// sharedPlaces names files that several tasks touch: each of them has to be
+// done on top of the others' work, so that their order matters.
+func (l *linter) sharedPlaces() {
+	paths := make([]string, 0, len(l.places))
+	for p := range l.places {
+		paths = append(paths, p)
+	}
+	sort.Strings(paths)
+	for _, p := range paths {
+		if tasks := l.places[p]; len(tasks) > 1 {
+			last := tasks[len(tasks)-1]
+			l.add(last, "shared-file", Hint, "it names %s, as %s does: check their order", p, strings.Join(tasks[:len(tasks)-1], ", "))
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package seed
+
+import (
+	"path"
+	"regexp"
+	"strings"
+)
+
+// language is how the tests of one language assert. Rows, so that a new
+// language is a line.
+type language struct {
+	endings string // of file names, without the dot
+	comment string // begins a comment that goes to the end of the line
+	assert  *regexp.Regexp
+	// empty finds assertions that hold whatever the code does; they are taken off the count.
+	empty *regexp.Regexp
+}
+
+var languages = []language{
+	{"py", "#",
+		regexp.MustCompile(`\bassert\b|\.assert\w+\(|\bpytest\.(?:raises|fail|warns)\b|\bself\.fail\(|\.assert_\w+\(|\bassert_\w+\(|\bexpect\(`),
+		regexp.MustCompile(`(?m)\bassert\s*\(?\s*(?:True|1|"[^"]*"|not\s+False)\s*\)?\s*(?:,.*)?$|\.assertTrue\(\s*True\s*\)`)},
+	{"go", "//",
+		regexp.MustCompile(`\b\w+\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(|\b(?:assert|require|is|qt|must|check)\.[A-Z]\w*\(|\bpanic\(|// Output:`),
+		regexp.MustCompile(`\b(?:assert|require)\.True\(\s*\w+\s*,\s*true\s*[,)]`)},
+	{"js mjs cjs jsx ts mts cts tsx vue svelte", "//",
+		regexp.MustCompile(`\bexpect(?:\.\w+)?\s*\(|\bassert(?:\.\w+)*\s*\(|\b(?:strictEqual|deepEqual|deepStrictEqual|throws|rejects)\s*\(|\bt\.(?:is|not|deepEqual|equal|equals|same|ok|true|false|truthy|falsy|throws|throwsAsync|regex|match|assert\.\w+)\s*\(|\.should\b|\bthrow\s+new\s+\w*Error`),
+		regexp.MustCompile(`\bexpect\(\s*true\s*\)\.to(?:Be|Equal)\(\s*true\s*\)|\bexpect\(\s*1\s*\)\.to(?:Be|Equal)\(\s*1\s*\)|\bassert(?:\.ok)?\(\s*(?:true|1)\s*\)`)},
+	{"rs", "//",
+		regexp.MustCompile(`\b(?:debug_)?(?:prop_)?assert(?:_\w+)?!|\bpanic!|\bshould_panic\b|\bunreachable!|\binsta::`),
+		regexp.MustCompile(`\bassert!\(\s*true\s*\)|\bassert_eq!\(\s*1\s*,\s*1\s*\)`)},
+	{"rb", "#", regexp.MustCompile(`\bassert\w*\b|\brefute\w*\b|\bexpect\b|\.should\b|\.must_\w+`), regexp.MustCompile(`\bassert\(?\s*true\b`)},
+	{"java kt kts scala groovy", "//", regexp.MustCompile(`\bassert\w*\s*[({]?|\bverify\(|\bfail\(|\bshould\w*\b`), regexp.MustCompile(`\bassertTrue\(\s*true\s*\)`)},
+	{"cs", "//", regexp.MustCompile(`\bAssert\.\w+|\.Should\(|\bVerify\(`), regexp.MustCompile(`\bAssert\.(?:True|IsTrue)\(\s*true\s*\)`)},
+	{"php", "//", regexp.MustCompile(`\bassert\w*\(|->expect\w*\(|\bexpect\(`), regexp.MustCompile(`\bassertTrue\(\s*true\s*\)`)},
+	{"ex exs", "#", regexp.MustCompile(`\bassert\w*\b|\brefute\w*\b`), regexp.MustCompile(`\bassert\s+true\b`)},
+	{"swift", "//", regexp.MustCompile(`\bXCT(?:Assert\w*|Fail)\(|#expect\(|#require\(`), regexp.MustCompile(`\bXCTAssertTrue\(\s*true\s*\)`)},
+	{"c cc cpp cxx h hpp", "//", regexp.MustCompile(`\b(?:ASSERT|EXPECT|CHECK|REQUIRE|TEST_ASSERT)\w*\s*\(|\bassert\w*\s*\(|\bck_assert\w*`), regexp.MustCompile(`\b(?:ASSERT|EXPECT)_TRUE\(\s*true\s*\)`)},
+	{"sh bash bats", "#", regexp.MustCompile(`\[\[? |\btest |\bexit\b|\bassert\w*|\bdiff\b|\bcmp\b|\bgrep\b|\bset -[a-z]*e`), nil},
+}
+
+// dataEndings are files that go with a test and are none themselves.
+var dataEndings = wordSet("json txt csv tsv xml yaml yml toml md html golden snap sql lock ini cfg bin dat log")
+
+func isData(p string) bool { return dataEndings[ending(p)] }
+
+func ending(p string) string { return strings.ToLower(strings.TrimPrefix(path.Ext(p), ".")) }
+
+// countAssertions counts what a test asserts; known is false for a language
+// that no row describes. It is a reading of the text and may be fooled: its
+// findings are for a person.
+func countAssertions(p, text string) (n int, known bool) {
+	for _, l := range languages {
+		if !contains(strings.Fields(l.endings), ending(p)) {
+			continue
+		}
+		text = dropComments(text, l.comment)
+		n = len(l.assert.FindAllString(text, -1))
+		if l.empty != nil {
+			n -= len(l.empty.FindAllString(text, -1))
+		}
+		return max(n, 0), true
+	}
+	return 0, false
+}
+
+// dropComments takes out lines that are comments altogether; a comment behind
+// code is left, since telling it from a string would take a parser. Go's
+// "// Output:" is an assertion and stays.
+func dropComments(text, mark string) string {
+	lines := strings.Split(text, "\n")
+	kept := lines[:0]
+	for _, l := range lines {
+		t := strings.TrimSpace(l)
+		if strings.HasPrefix(t, mark) && !strings.HasPrefix(t, "// Output:") && !strings.HasPrefix(t, "#[") && !strings.HasPrefix(t, "#expect") {
+			continue
+		}
+		kept = append(kept, l)
+	}
+	return strings.Join(kept, "\n")
+}

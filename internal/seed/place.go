@@ -1,0 +1,235 @@
+package seed
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// place judges where the files of one bundle may go. It looks at the worktree
+// and never writes. The check is repeated by Stage, inside an os.Root, at the
+// moment of writing; this one exists to say in words what is wrong.
+type place struct {
+	root    string
+	tracked func(string) bool
+	ignored func(string) bool
+	taken   map[string]string   // folded path of every file and directory of the bundle → as it was written
+	isFile  map[string]bool     // exact file paths of the bundle
+	listed  map[string][]string // directory → its entries, read once
+}
+
+func newPlace(root string, tracked, ignored func(string) bool) *place {
+	if tracked == nil {
+		tracked = func(string) bool { return false }
+	}
+	if ignored == nil {
+		ignored = func(string) bool { return false }
+	}
+	return &place{root: root, tracked: tracked, ignored: ignored,
+		taken: map[string]string{}, isFile: map[string]bool{}, listed: map[string][]string{}}
+}
+
+// neverCommitted are the build products that a harness commit leaves out; a
+// test in one of them would not be part of the seed.
+var neverCommitted = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"}
+
+func (pl *place) check(p string) []Violation {
+	if v, ok := formOf(p); !ok {
+		return []Violation{v}
+	}
+	var out []Violation
+	if v, ok := pl.againstBundle(p); !ok {
+		out = append(out, v)
+	}
+	if v, ok := pl.againstWorktree(p); !ok {
+		out = append(out, v)
+	}
+	if len(out) == 0 && pl.ignored(p) {
+		out = append(out, violation("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place", quoteShort(p)))
+	}
+	return out
+}
+
+func violation(rule, format string, args ...any) Violation {
+	return Violation{Rule: rule, Message: fmt.Sprintf(format, args...)}
+}
+
+// formOf judges a path by its letters alone.
+func formOf(p string) (Violation, bool) {
+	q := quoteShort(p)
+	switch {
+	case p == "":
+		return violation("path", "a test file has an empty path"), false
+	case len(p) > maxPathBytes:
+		return violation("path", "the path %s is longer than %d bytes", q, maxPathBytes), false
+	case strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
+		return violation("path", "the path %s holds a control character or is not valid UTF-8", q), false
+	case strings.Contains(p, `\`):
+		return violation("path", "the path %s holds a backslash: separate directories with /", q), false
+	case path.IsAbs(p) || hasDrive(p) || strings.HasPrefix(p, "~"):
+		return violation("path-absolute", "the path %s is absolute: give it relative to the root of the worktree", q), false
+	}
+	parts := strings.Split(p, "/")
+	for _, part := range parts {
+		if v, ok := partOf(q, part); !ok {
+			return v, false
+		}
+	}
+	return Violation{}, true
+}
+
+func partOf(q, part string) (Violation, bool) {
+	switch {
+	case part == "..":
+		return violation("path-outside", "the path %s holds ..: it must stay inside the worktree", q), false
+	case part == "" || part == ".":
+		return violation("path", "the path %s has an empty or . part: write it plainly, like tests/test_t001_add.py", q), false
+	case len(part) > 255:
+		return violation("path", "a part of the path %s is longer than 255 bytes", q), false
+	case meansDotGit(part):
+		return violation("path-git", "the path %s leads into .git, which belongs to git", q), false
+	case contains(neverCommitted, part):
+		return violation("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q, part), false
+	}
+	return Violation{}, true
+}
+
+func hasDrive(p string) bool {
+	return len(p) >= 2 && p[1] == ':' && unicode.IsLetter(rune(p[0]))
+}
+
+// meansDotGit knows the spellings that some file system or git itself takes for
+// .git: any case, the short name GIT~1, trailing dots and spaces, and the
+// code points that HFS+ leaves out of a comparison.
+func meansDotGit(part string) bool {
+	part = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+			return -1
+		}
+		return r
+	}, part)
+	part = strings.ToLower(strings.TrimRight(part, ". "))
+	if i := strings.IndexByte(part, ':'); i > 0 {
+		part = part[:i] // an NTFS stream of .git
+	}
+	return part == ".git" || part == "git~1"
+}
+
+// againstBundle finds two paths of one bundle that cannot both be written.
+func (pl *place) againstBundle(p string) (Violation, bool) {
+	for _, prefix := range prefixes(p) {
+		if pl.isFile[prefix] {
+			return violation("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p), quoteShort(prefix)), false
+		}
+	}
+	for _, prefix := range append(prefixes(p), p) {
+		folded := strings.ToLower(prefix)
+		if as, ok := pl.taken[folded]; ok && (as != prefix || prefix == p) {
+			return violation("path-case", "%s and %s differ in case only, or one is a directory of the other: they are one place on some file systems", quoteShort(prefix), quoteShort(as)), false
+		}
+	}
+	for _, prefix := range append(prefixes(p), p) {
+		pl.taken[strings.ToLower(prefix)] = prefix
+	}
+	pl.isFile[p] = true
+	return Violation{}, true
+}
+
+// againstWorktree finds what is in the way on disk or in git's index.
+func (pl *place) againstWorktree(p string) (Violation, bool) {
+	if pl.tracked(p) {
+		return violation("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name", quoteShort(p)), false
+	}
+	for _, dir := range prefixes(p) {
+		if v, ok := pl.directory(p, dir); !ok {
+			return v, false
+		}
+	}
+	if other, ok := pl.otherCase(p); ok {
+		return violation("path-case", "%s differs in case only from %s, which exists", quoteShort(p), quoteShort(other)), false
+	}
+	switch _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(p))); {
+	case err == nil:
+		return violation("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", quoteShort(p)), false
+	case !os.IsNotExist(err):
+		return violation("path-place", "%s cannot be looked at: %v", quoteShort(p), plainError(err)), false
+	}
+	return Violation{}, true
+}
+
+// directory judges one directory on the way to p: it is a real directory or
+// does not exist. A path that git tracks as an entry of its own is a file, a
+// symlink or a submodule, whatever the disk shows.
+func (pl *place) directory(p, dir string) (Violation, bool) {
+	if pl.tracked(dir) {
+		return violation("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p), quoteShort(dir)), false
+	}
+	info, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir)))
+	switch {
+	case os.IsNotExist(err):
+		if other, ok := pl.otherCase(dir); ok {
+			return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir), quoteShort(other)), false
+		}
+		return Violation{}, true
+	case err != nil:
+		return violation("path-place", "%s cannot be looked at: %v", quoteShort(dir), plainError(err)), false
+	case info.Mode()&fs.ModeSymlink != 0:
+		return violation("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory", quoteShort(p), quoteShort(dir)), false
+	case !info.IsDir():
+		return violation("path-place", "%s would lie below %s, which is a file", quoteShort(p), quoteShort(dir)), false
+	}
+	if _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir), ".git")); err == nil {
+		return violation("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p), quoteShort(dir)), false
+	}
+	return Violation{}, true
+}
+
+// otherCase finds an existing entry whose name differs from p's in case only.
+func (pl *place) otherCase(p string) (string, bool) {
+	dir, base := path.Split(p)
+	names, ok := pl.listed[dir]
+	if !ok {
+		entries, _ := os.ReadDir(filepath.Join(pl.root, filepath.FromSlash(dir)))
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		pl.listed[dir] = names
+	}
+	for _, n := range names {
+		if n != base && strings.EqualFold(n, base) {
+			return dir + n, true
+		}
+	}
+	return "", false
+}
+
+// prefixes lists the directories on the way to p, outermost first.
+func prefixes(p string) []string {
+	var out []string
+	for i := 0; i < len(p); i++ {
+		if p[i] == '/' {
+			out = append(out, p[:i])
+		}
+	}
+	return out
+}
+
+func baseName(p string) string { return path.Base(p) }
+
+// plainError drops the machine's path from a file system error.
+func plainError(err error) error {
+	if pe, ok := err.(*fs.PathError); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// taskOf reads the task out of a test's base name.
+func taskOf(base string) (string, bool) { return validator.TaskOf(base) }

@@ -1,0 +1,294 @@
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Terminal is the frontend for a person at a terminal, and for answers from a
+// pipe or a file.
+//
+// The terminal stays in its normal mode throughout: the kernel edits the line,
+// Ctrl-D ends the input and Ctrl-C is a signal, which the caller turns into the
+// end of ctx. So there is no state to put back, however the process ends.
+type Terminal struct {
+	lines *lineReader
+	out   io.Writer
+	tty   bool
+	style style
+
+	asked  int
+	tokens int64
+	cost   float64
+	shown  int64 // tokens when the usage line was last printed
+}
+
+// NewTerminal makes a frontend that reads answers from in and writes to out.
+// isTTY says that a person types at in: longer answers are then ended by an
+// empty line. Otherwise in holds one answer a line, and a number picks an option.
+func NewTerminal(in io.Reader, out io.Writer, isTTY bool) *Terminal {
+	plain := !isTTY || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	return &Terminal{lines: newLineReader(in), out: out, tty: isTTY, style: style{plain: plain}}
+}
+
+// Ask shows a question and reads its answer.
+func (t *Terminal) Ask(ctx context.Context, q Question) (Answer, error) {
+	t.asked++
+	t.usageLine()
+	t.printf("\n%s\n", t.style.bold(printable(q.Text)))
+	for i, o := range q.Options {
+		t.printf("  %d. %s\n", i+1, printable(o))
+	}
+	if len(q.Options) > 0 {
+		t.printf("  %d. other\n", len(q.Options)+1)
+	}
+	if t.tty {
+		return t.askPerson(ctx, q)
+	}
+	return t.askLine(ctx, q)
+}
+
+// askPerson reads from a terminal: a number picks an option, anything else is
+// the beginning of a longer answer.
+func (t *Terminal) askPerson(ctx context.Context, q Question) (Answer, error) {
+	if len(q.Options) == 0 {
+		t.printf("%s\n", t.style.dim("(an empty line ends the answer, Ctrl-D the interview)"))
+		return t.longAnswer(ctx, "")
+	}
+	t.printf("%s\n", t.style.dim(fmt.Sprintf("(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)", len(q.Options)+1)))
+	for {
+		line, err := t.prompt(ctx)
+		if err != nil {
+			return Answer{}, err
+		}
+		line = strings.TrimSpace(line)
+		n, isNumber := optionNumber(line)
+		switch {
+		case line == "":
+		case isNumber && n >= 1 && n <= len(q.Options):
+			return Answer{Text: q.Options[n-1], Option: n}, nil
+		case isNumber && n == len(q.Options)+1, strings.EqualFold(line, "other"):
+			t.printf("%s\n", t.style.dim("(your answer; an empty line ends it)"))
+			return t.longAnswer(ctx, "")
+		case isNumber:
+			t.printf("%s\n", t.style.dim(fmt.Sprintf("there is no option %d", n)))
+		default:
+			return t.longAnswer(ctx, line)
+		}
+	}
+}
+
+// longAnswer reads lines up to an empty one; blanks before the first are skipped.
+func (t *Terminal) longAnswer(ctx context.Context, first string) (Answer, error) {
+	var lines []string
+	if first != "" {
+		lines = append(lines, first)
+	}
+	size := len(first)
+	for size <= maxTextBytes {
+		line, err := t.prompt(ctx)
+		if err != nil {
+			return Answer{}, err
+		}
+		if strings.TrimSpace(line) != "" {
+			lines = append(lines, line)
+			size += len(line) + 1
+		} else if len(lines) > 0 {
+			break
+		}
+	}
+	return Answer{Text: cleanAnswer(strings.Join(lines, "\n"))}, nil
+}
+
+// prompt reads one line of a person.
+func (t *Terminal) prompt(ctx context.Context) (string, error) {
+	t.printf("%s", t.style.bold("> "))
+	line, err := t.lines.next(ctx)
+	if err != nil {
+		t.printf("\n")
+		// The end of the input is Ctrl-D; any other error is a terminal that
+		// went away, which nobody can answer at any more.
+		if errors.Is(err, io.EOF) {
+			return "", ErrAborted
+		}
+		return "", errors.Join(ErrAborted, err)
+	}
+	return line, nil
+}
+
+// askLine reads from a pipe or file: one answer a line; lines that are empty
+// are no answers. The answer is shown, so that the output can be read alone.
+func (t *Terminal) askLine(ctx context.Context, q Question) (Answer, error) {
+	line, err := t.answerLine(ctx, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	if n, ok := optionNumber(line); ok && n >= 1 && n <= len(q.Options) {
+		t.printf("> %d. %s\n", n, printable(q.Options[n-1]))
+		return Answer{Text: q.Options[n-1], Option: n}, nil
+	} else if ok && len(q.Options) > 0 && n == len(q.Options)+1 {
+		// "other" was picked by its number: its text is the next answer.
+		if line, err = t.answerLine(ctx, q); err != nil {
+			return Answer{}, err
+		}
+	}
+	t.printf("> %s\n", printable(line))
+	return Answer{Text: line}, nil
+}
+
+func (t *Terminal) answerLine(ctx context.Context, q Question) (string, error) {
+	for {
+		line, err := t.lines.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked, quoteShort(oneLine(printable(q.Text))))
+		}
+		if ctx.Err() != nil {
+			return "", errors.Join(ErrAborted, err)
+		}
+		if err != nil {
+			return "", err
+		}
+		if line = strings.TrimSpace(cleanAnswer(line)); line != "" {
+			return line, nil
+		}
+	}
+}
+
+// optionNumber reads "2", "2." and "2)".
+func optionNumber(s string) (int, bool) {
+	n, err := strconv.Atoi(strings.TrimRight(s, ".)"))
+	return n, err == nil && n >= 0 && len(s) <= 6
+}
+
+// cleanAnswer takes out what a terminal's keys may have left in a line, such as
+// the escape sequences of arrow keys.
+func cleanAnswer(s string) string { return printable(stripEscapes(s)) }
+
+func stripEscapes(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != 0x1b {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+1 < len(s) && (s[i+1] == '[' || s[i+1] == 'O') {
+			for i += 2; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
+			}
+		}
+	}
+	return b.String()
+}
+
+// Say shows a line: what the model says, what it looks at, what went wrong.
+func (t *Terminal) Say(kind SayKind, text string) {
+	text = printable(text)
+	if text == "" {
+		return
+	}
+	switch kind {
+	case Step:
+		t.printf("%s\n", t.style.dim("· "+oneLine(text)))
+	case Warn:
+		t.printf("%s\n", t.style.warn("! "+oneLine(text)))
+	default:
+		t.printf("\n%s\n", text)
+	}
+}
+
+// Usage takes the count; it is shown with the next question and at the end, so
+// that it does not scroll the conversation away.
+func (t *Terminal) Usage(tokens int64, cost float64) { t.tokens, t.cost = tokens, cost }
+
+func (t *Terminal) usageLine() {
+	if t.tokens == t.shown {
+		return
+	}
+	t.shown = t.tokens
+	t.printf("%s\n", t.style.dim("— "+usageText(t.tokens, t.cost)+" —"))
+}
+
+// usageText is "12,345 tokens" or "12,345 tokens, $0.0210".
+func usageText(tokens int64, cost float64) string {
+	digits := strconv.FormatInt(tokens, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	if cost > 0 {
+		return fmt.Sprintf("%s tokens, $%.4f", digits, cost)
+	}
+	return digits + " tokens"
+}
+
+// Done shows what was agreed.
+func (t *Terminal) Done(b *Bundle) {
+	t.printf("\n")
+	WriteSummary(t.out, b, !t.style.plain)
+	t.shown = -1
+	t.usageLine()
+}
+
+// printf writes what it can: a terminal that went away ends the interview by
+// its input, not by its output.
+func (t *Terminal) printf(format string, args ...any) { _, _ = fmt.Fprintf(t.out, format, args...) }
+
+// WriteSummary shows a seed to a person: its tasks, test files, open questions,
+// blockers and what was left out.
+func WriteSummary(w io.Writer, b *Bundle, colour bool) {
+	s := style{plain: !colour}
+	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	if text := printable(b.TLDR); text != "" {
+		line("%s\n", text)
+	}
+	line("%s", s.bold(count(len(b.Tasks), "task")))
+	for _, task := range b.Tasks {
+		line("  %s  %s  %s", printable(task.ID), printable(oneLine(task.Title)), s.dim("("+taskSize(b, task)+")"))
+	}
+	for _, list := range []struct {
+		name  string
+		lines []string
+	}{{"open questions", b.OpenQuestions}, {"blockers", b.Blockers}, {"left out", b.ScopeNotes}} {
+		if len(list.lines) == 0 {
+			continue
+		}
+		line("%s", s.bold(list.name))
+		for _, l := range list.lines {
+			line("  - %s", printable(oneLine(l)))
+		}
+	}
+}
+
+func taskSize(b *Bundle, task session.Task) string {
+	tests := 0
+	for p := range b.TestFiles {
+		if id, ok := taskOf(baseName(p)); ok && id == task.ID {
+			tests++
+		}
+	}
+	n := len(task.AcceptanceCriteria)
+	criteria := fmt.Sprintf("%d criteria", n)
+	if n == 1 {
+		criteria = "1 criterion"
+	}
+	return criteria + ", " + count(tests, "test file")
+}
+
+// style colours text for a terminal that can show it.
+type style struct{ plain bool }
+
+func (s style) wrap(code, text string) string {
+	if s.plain {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s style) bold(text string) string { return s.wrap("1", text) }
+func (s style) dim(text string) string  { return s.wrap("2", text) }
+func (s style) warn(text string) string { return s.wrap("33", text) }
