@@ -1,0 +1,107 @@
+package view
+
+import (
+	"encoding/json"
+	"os"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// maxLearnings is how much of proposed-learnings.md a page shows.
+const maxLearnings = 64 << 10
+
+// head is what stands above the conversation and is not in an event.
+type head struct {
+	Live     bool             `json:"live,omitempty"`
+	Rendered int64            `json:"rendered"` // Unix milliseconds
+	Running  bool             `json:"running"`
+	Session  headSession      `json:"session"`
+	Usage    *session.Usage   `json:"usage,omitempty"`
+	Tasks    []session.Task   `json:"tasks,omitempty"`
+	Summary  *session.Summary `json:"summary,omitempty"`
+
+	TLDR          string   `json:"tldr,omitempty"`
+	OpenQuestions []string `json:"open_questions,omitempty"`
+	Blockers      []string `json:"blockers,omitempty"`
+	ScopeNotes    []string `json:"scope_notes,omitempty"`
+	Learnings     string   `json:"learnings,omitempty"`
+
+	Unreadable int      `json:"unreadable,omitempty"` // lines of the record that are no objects
+	Samples    []string `json:"samples,omitempty"`    // the first of them, shortened
+	Problems   []string `json:"problems,omitempty"`   // files that could not be read
+}
+
+type headSession struct {
+	ID         string `json:"id"`
+	Branch     string `json:"branch,omitempty"`
+	Source     string `json:"source,omitempty"`
+	Workspace  string `json:"workspace,omitempty"`
+	Status     string `json:"status,omitempty"`
+	Label      string `json:"label,omitempty"`
+	StartedAt  string `json:"started_at,omitempty"`
+	TokensUsed int64  `json:"tokens_used,omitempty"`
+}
+
+// readHead gathers the head from the session's small files. A missing file is
+// normal at some time of a session's life; a damaged one is named in the page.
+func readHead(s *session.Session, now time.Time) head {
+	h := head{Rendered: now.UnixMilli(), Session: headSession{ID: s.ID, Branch: s.Branch(), Workspace: s.Workspace()}}
+	h.checkpoint(s)
+	if tasks, err := s.Plan(); err == nil {
+		h.Tasks = tasks
+	} else {
+		h.problem(err)
+	}
+	if m, err := s.SeedMeta(); err == nil {
+		h.TLDR, h.OpenQuestions, h.Blockers, h.ScopeNotes = m.TLDR, m.OpenQuestions, m.Blockers, m.ScopeNotes
+	} else {
+		h.problem(err)
+	}
+	if data, err := readStart(s.Path(session.LearningsFile), maxLearnings); err == nil {
+		h.Learnings = string(data)
+	}
+	_, h.Running = s.Holder()
+	return h
+}
+
+func (h *head) checkpoint(s *session.Session) {
+	cp, err := s.Checkpoint()
+	if err != nil {
+		h.problem(err)
+		return
+	}
+	h.Session.Source, h.Session.Status, h.Session.Label = cp.Source, cp.Status, cp.Label
+	h.Session.StartedAt, h.Session.TokensUsed = cp.StartedAt, cp.TokensUsed
+	if cp.Branch != "" {
+		h.Session.Branch = cp.Branch
+	}
+	if cp.Workspace != "" {
+		h.Session.Workspace = cp.Workspace
+	}
+	h.Usage = &cp.Usage
+}
+
+func (h *head) problem(err error) {
+	if !os.IsNotExist(err) {
+		h.Problems = append(h.Problems, err.Error())
+	}
+}
+
+// json is the head in the form that can stand in a script element.
+func (h head) json() ([]byte, error) { return json.Marshal(h) }
+
+// readStart reads at most n bytes of a file.
+func readStart(path string, n int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buf := make([]byte, n)
+	got, err := f.ReadAt(buf, 0)
+	if got > 0 {
+		return buf[:got], nil
+	}
+	return nil, err
+}

@@ -1,0 +1,143 @@
+package view
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/tidwall/gjson"
+)
+
+// LogOptions say which events log prints, and how.
+type LogOptions struct {
+	Terminal
+	Follow bool
+	Tail   int    // only the last so many that fit the filter; 0: all
+	Task   string // only events of this task
+	Type   string // only events of this type
+	JSON   bool   // the record's own lines
+}
+
+// Log prints the record of a session, oldest first. With Follow it goes on with what
+// is appended, through stops, resumes and rewinds, until ctx ends, which is no error.
+// What Tail costs depends on how far back its events lie, not on the record's length.
+// It returns how many lines of the record it left out because they are no events.
+func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
+	l := &logger{out: bufio.NewWriter(w), o: o}
+	f := &follower{s: s}
+	after := int64(-1)
+	if o.Tail > 0 {
+		if after, skipped, err = l.tail(s); err != nil {
+			return skipped, err
+		}
+		if err := f.startAt(max(after, 0)); err != nil {
+			return skipped, err
+		}
+	}
+	for {
+		n, reset, err := f.poll(func(off int64, line []byte) error {
+			if off <= after {
+				return nil
+			}
+			return l.print(ctx, line)
+		})
+		skipped += n
+		if err == nil {
+			err = l.out.Flush()
+		}
+		if err != nil || (!o.Follow && !reset) || ctx.Err() != nil {
+			return skipped, ignoreCanceled(ctx, err)
+		}
+		if reset {
+			if after, err = l.rewound(s); err != nil {
+				return skipped, err
+			}
+			continue
+		}
+		after = -1
+		if !wait(ctx, pollEvery) {
+			return skipped, nil
+		}
+	}
+}
+
+func ignoreCanceled(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+type logger struct {
+	out *bufio.Writer
+	o   LogOptions
+}
+
+// tail prints the last events that fit and returns where the last line of the record
+// begins, which is where following starts; -1 if there is no line.
+func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
+	last = -1
+	var lines [][]byte
+	skipped, err = s.TailRecord(func(off int64, line []byte) bool {
+		last = max(last, off)
+		if l.fits(line) {
+			lines = append(lines, slices.Clone(line))
+		}
+		return len(lines) < l.o.Tail
+	})
+	if err != nil {
+		return last, skipped, err
+	}
+	for _, line := range slices.Backward(lines) {
+		l.write(line)
+	}
+	return last, skipped, l.out.Flush()
+}
+
+// rewound says that the record was cut, and returns the place up to which its lines
+// have been printed: a rewind keeps everything up to the seed's commit.
+func (l *logger) rewound(s *session.Session) (int64, error) {
+	seed := int64(-1)
+	_, _, err := s.ScanRecord(0, func(off int64, line []byte) error {
+		if gjson.GetBytes(line, "type").Str == "seed_committed" {
+			seed = off
+		}
+		return nil
+	})
+	if !l.o.JSON {
+		text := "the record was replaced; this is the new one"
+		if seed >= 0 {
+			text = "rewound to the seed; what was shown after it is gone"
+		}
+		l.out.WriteString(l.o.paint(yellow, "-- "+text+" --") + "\n")
+	}
+	return seed, err
+}
+
+func (l *logger) print(ctx context.Context, line []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if l.fits(line) {
+		return l.write(line)
+	}
+	return nil
+}
+
+func (l *logger) fits(line []byte) bool {
+	if l.o.Type != "" && gjson.GetBytes(line, "type").Str != l.o.Type {
+		return false
+	}
+	return l.o.Task == "" || gjson.GetBytes(line, "payload.task_id").String() == l.o.Task
+}
+
+func (l *logger) write(line []byte) error {
+	if l.o.JSON {
+		l.out.Write(line)
+	} else {
+		l.event(line)
+	}
+	return l.out.WriteByte('\n')
+}

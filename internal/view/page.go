@@ -1,0 +1,71 @@
+package view
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"strings"
+	"sync"
+)
+
+//go:embed page
+var pageFiles embed.FS
+
+// The parts of the page's script, in the order in which they need each other.
+var pageScripts = []string{
+	"text.js", "data.js", "groups.js", "overview.js", "charts.js", "folds.js", "event.js",
+	"feed.js", "search.js", "controls.js", "live.js", "main.js",
+}
+
+// A document is an HTML page whose style and script stand in it and are named by
+// their hashes in its policy, so that nothing else in it can be either.
+type document struct {
+	before, after string // around the place where the data goes
+	policy        string
+}
+
+var staticPage = sync.OnceValue(func() document {
+	return assemble("page.html", "page.css", pageScripts, "")
+})
+
+var livePage = sync.OnceValue(func() document {
+	return assemble("page.html", "page.css", pageScripts, "connect-src 'self'")
+})
+
+var indexPage = sync.OnceValue(func() document {
+	return assemble("index.html", "page.css", []string{"text.js", "index.js"}, "connect-src 'self'")
+})
+
+// assemble puts a page together. more is appended to its policy.
+func assemble(html, style string, scripts []string, more string) document {
+	css := readPage(style)
+	var js strings.Builder
+	js.WriteString("\"use strict\";\n(() => {\n")
+	for _, name := range scripts {
+		js.WriteString(readPage(name))
+	}
+	js.WriteString("})();\n")
+	d := document{policy: strings.Join([]string{
+		"default-src 'none'", "script-src " + sourceHash(js.String()), "style-src " + sourceHash(css),
+		"img-src data:", "base-uri 'none'", "form-action 'none'",
+	}, "; ")}
+	if more != "" {
+		d.policy += "; " + more
+	}
+	page := strings.NewReplacer("{{csp}}", d.policy, "{{style}}", css, "{{script}}", js.String()).Replace(readPage(html))
+	d.before, d.after, _ = strings.Cut(page, "{{data}}")
+	return d
+}
+
+func readPage(name string) string {
+	data, err := pageFiles.ReadFile("page/" + name)
+	if err != nil {
+		return "" // the files are part of the binary; a test reads each of them
+	}
+	return string(data)
+}
+
+func sourceHash(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(h[:]) + "'"
+}

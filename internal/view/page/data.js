@@ -1,0 +1,147 @@
+// The record as the page holds it: a row of small numbers for every event, and the
+// events themselves as text that is parsed when somebody comes near.
+
+const rec = {
+  head: {},
+  names: [],
+  tasks: [],
+  type: [],
+  task: [],
+  iter: [],
+  at: [],
+  facts: new Map(),
+  cut: new Map(),
+  blocks: [],
+  diffs: new Map(),
+  get count() {
+    return this.type.length;
+  },
+  clear() {
+    this.names.length = this.tasks.length = 0;
+    this.type.length = this.task.length = this.iter.length = this.at.length = 0;
+    this.facts.clear();
+    this.cut.clear();
+    this.blocks.length = 0;
+    parsed.clear();
+  },
+};
+
+const parsed = new Map(); // block number → its events, the latest few
+const KEEP_PARSED = 32;
+
+// addBlock takes a block's index and a function that gives its events' text.
+function addBlock(index, text) {
+  const start = rec.count;
+  for (const n of list(index.names)) rec.names.push(str(n));
+  for (const t of list(index.tasks)) rec.tasks.push(str(t));
+  let at = num(index.t0);
+  for (let i = 0; i < index.n; i++) {
+    at += index.dt[i];
+    rec.type.push(index.type[i]);
+    rec.task.push(index.task[i]);
+    rec.iter.push(index.iter[i]);
+    rec.at.push(at);
+  }
+  for (const [i, f] of index.facts) rec.facts.set(start + i, f);
+  for (const [i, n] of index.cut) rec.cut.set(start + i, n);
+  rec.blocks.push({ start, n: index.n, text });
+  return start;
+}
+
+function blockOf(i) {
+  let lo = 0;
+  let hi = rec.blocks.length - 1;
+  while (lo < hi) {
+    const mid = (lo + hi + 1) >> 1;
+    if (rec.blocks[mid].start <= i) lo = mid;
+    else hi = mid - 1;
+  }
+  return lo;
+}
+
+function eventsOf(b) {
+  let got = parsed.get(b);
+  if (got) {
+    parsed.delete(b);
+  } else {
+    try {
+      got = JSON.parse(rec.blocks[b].text());
+    } catch {
+      got = [];
+    }
+    if (parsed.size >= KEEP_PARSED) parsed.delete(parsed.keys().next().value);
+  }
+  parsed.set(b, got);
+  return got;
+}
+
+function eventAt(i) {
+  const b = blockOf(i);
+  const e = eventsOf(b)[i - rec.blocks[b].start];
+  return isObject(e) ? e : {};
+}
+
+function typeAt(i) {
+  return rec.names[rec.type[i]] || "";
+}
+
+function taskAt(i) {
+  return rec.task[i] < 0 ? "" : rec.tasks[rec.task[i]] || "";
+}
+
+function factAt(i) {
+  return rec.facts.get(i) || {};
+}
+
+// What an event is, for the filter, the colours and the reading.
+const KINDS = [
+  ["prompt", "Prompts"],
+  ["model", "Calls"],
+  ["tool", "Tools"],
+  ["check", "Validators"],
+  ["verdict", "Verdicts"],
+  ["commit", "Commits"],
+  ["trouble", "Trouble"],
+  ["session", "Session"],
+];
+
+const KIND_OF = new Map(
+  Object.entries({
+    prompt_assembled: "prompt",
+    memory_load: "prompt",
+    context_reset: "prompt",
+    nudge: "prompt",
+    model_call: "model",
+    tool_call: "tool",
+    tool_result: "tool",
+    hook_run: "tool",
+    validator_run: "check",
+    evaluator_verdict: "verdict",
+    ledger_appended: "verdict",
+    commit: "commit",
+    seed_committed: "commit",
+    task_done: "commit",
+    task_failed: "trouble",
+    stop: "trouble",
+    pre_tool_block: "trouble",
+    log_repaired: "trouble",
+    empty_model_response: "trouble",
+    case_parse_error: "trouble",
+    evaluator_parse_error: "trouble",
+  }),
+);
+
+function kindOf(type) {
+  return KIND_OF.get(type) || "session";
+}
+
+const ROLES = [
+  ["worker", "Worker"],
+  ["evaluator", "Evaluator"],
+  ["interview", "Interview"],
+  ["self_improve", "Learnings"],
+];
+
+function roleOf(phase) {
+  return ROLES.some(([r]) => r === phase) ? phase : "worker";
+}

@@ -1,0 +1,290 @@
+// The conversation: only what is near the window is in the document. Items are
+// grouped into pages; a page out of sight is one empty box of the right height.
+
+const PAGE = 40;
+const ROUGH = new Map([["model_call", 170], ["prompt_assembled", 190], ["tool_result", 90], ["evaluator_verdict", 220], ["commit", 120]]);
+
+const feed = {
+  items: [], // event number, or -1 - group number for a section's heading
+  pages: [], // {el, from, to, height, live}
+  root: null,
+  observer: null,
+  filter: { task: "", kinds: new Set(), matches: false },
+  opened: new Set(), // what a reader unfolded, by event and part
+  cursor: -1, // event under the keyboard
+  grouped: -1, // group of the last item
+
+  init() {
+    this.root = document.getElementById("feed");
+    this.observer = new IntersectionObserver((seen) => this.onSeen(seen), { rootMargin: "1200px 0px" });
+    addEventListener("scroll", () => this.queueHere(), { passive: true });
+    this.root.addEventListener("toggle", (ev) => this.onToggle(ev), true);
+    this.root.addEventListener("focusin", (ev) => {
+      const a = ev.target.closest?.("article");
+      if (a && a.dataset.i) this.mark(Number(a.dataset.i));
+    });
+  },
+
+  shows(i) {
+    const f = this.filter;
+    if (f.task && taskOf(i) !== f.task) return false;
+    if (f.kinds.size && !f.kinds.has(kindOf(typeAt(i)))) return false;
+    if (f.matches && search.query && !search.hit.has(i)) return false;
+    return true;
+  },
+
+  // rebuild lays the items out anew, keeping the reader at the event they were at.
+  rebuild() {
+    const keep = this.firstInView();
+    this.observer.disconnect();
+    this.items = [];
+    this.pages = [];
+    this.grouped = -1;
+    this.root.replaceChildren();
+    this.extend(0);
+    if (keep >= 0) this.jump(keep, { focus: false, quiet: true });
+  },
+
+  // extend lays out the events from one on.
+  extend(from) {
+    for (let i = from; i < rec.count; i++) {
+      if (!this.shows(i)) continue;
+      const g = groups.at(i);
+      if (g !== this.grouped) {
+        this.grouped = g;
+        this.add(-1 - g);
+      }
+      this.add(i);
+    }
+    this.root.setAttribute("aria-busy", "false");
+    let none = this.root.querySelector(".none");
+    if (!this.items.length && !none) {
+      none = el("p", "none dim", rec.count ? "No event fits the filter." : "Nothing is recorded yet.");
+      this.root.appendChild(none);
+    } else if (this.items.length && none) {
+      none.remove();
+    }
+  },
+
+  add(item) {
+    let p = this.pages[this.pages.length - 1];
+    if (!p || p.to - p.from >= PAGE) {
+      p = { el: el("div", "page"), from: this.items.length, to: this.items.length, height: 0, live: false };
+      p.el.page = p;
+      this.pages.push(p);
+      this.root.appendChild(p.el);
+      this.observer.observe(p.el);
+    }
+    this.items.push(item);
+    p.to++;
+    if (p.live) {
+      p.el.appendChild(this.node(item));
+      return;
+    }
+    p.height += item < 0 ? 90 : ROUGH.get(typeAt(item)) || 64;
+    p.el.style.height = p.height + "px";
+  },
+
+  onSeen(seen) {
+    for (const s of seen) {
+      const p = s.target.page;
+      if (!p || this.pages.indexOf(p) < 0) continue;
+      if (s.isIntersecting) this.fill(p);
+      else if (p.live && !this.printing) this.empty(p);
+    }
+    this.queueHere();
+  },
+
+  fill(p) {
+    if (p.live) return;
+    p.live = true;
+    const before = p.height;
+    const frag = document.createDocumentFragment();
+    for (let k = p.from; k < p.to; k++) frag.appendChild(this.node(this.items[k]));
+    p.el.replaceChildren(frag);
+    p.el.style.height = "";
+    // Browsers without scroll anchoring would jump when a page above the window
+    // turns out taller than it was thought to be.
+    if (!CSS.supports("overflow-anchor", "auto") && p.el.getBoundingClientRect().top < 0) scrollBy(0, p.el.offsetHeight - before);
+  },
+
+  empty(p) {
+    if (p.el.contains(document.activeElement)) return;
+    p.height = p.el.offsetHeight;
+    p.el.style.height = p.height + "px";
+    p.el.replaceChildren();
+    p.live = false;
+  },
+
+  node(item) {
+    if (item < 0) return groupHead(-1 - item);
+    const a = renderEvent(item);
+    a.setAttribute("aria-posinset", String(item + 1));
+    a.setAttribute("aria-setsize", String(rec.count));
+    if (item === this.cursor) a.classList.add("cursor");
+    if (search.hit.has(item)) a.classList.add("hit");
+    return a;
+  },
+
+  // position finds where an event is among the items, or the next one that is.
+  position(i) {
+    let lo = 0;
+    let hi = this.items.length;
+    const key = (x) => (x < 0 ? groups.all[-1 - x].start - 0.5 : x);
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (key(this.items[mid]) < i) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo;
+  },
+
+  pageAt(k) {
+    let lo = 0;
+    let hi = this.pages.length - 1;
+    while (lo < hi) {
+      const mid = (lo + hi + 1) >> 1;
+      if (this.pages[mid].from <= k) lo = mid;
+      else hi = mid - 1;
+    }
+    return this.pages[lo];
+  },
+
+  elementOf(i) {
+    return document.getElementById("e" + i);
+  },
+
+  // jump brings an event into view; a filter that hides it is lifted.
+  jump(i, how = {}) {
+    if (i < 0 || i >= rec.count) return;
+    if (!this.shows(i) && !how.quiet) {
+      this.filter.task = "";
+      this.filter.kinds.clear();
+      this.filter.matches = false;
+      controls.sync();
+      this.rebuild();
+    }
+    const k = this.position(i);
+    if (k >= this.items.length) return;
+    const p = this.pageAt(k);
+    const n = this.pages.indexOf(p);
+    for (const near of [n - 1, n, n + 1]) if (this.pages[near]) this.fill(this.pages[near]);
+    const it = this.items[k];
+    const target = it < 0 ? p.el.children[k - p.from] : this.elementOf(it);
+    if (!target) return;
+    if (!how.quiet) this.mark(it < 0 ? i : it);
+    const head = !how.quiet && how.heading !== false && k > 0 && this.items[k - 1] < 0 ? target.previousElementSibling || target : target;
+    // Pages above may grow while they are filled: once more when they have.
+    const go = () => target.isConnected && head.scrollIntoView({ block: how.block || "start" });
+    go();
+    requestAnimationFrame(() => {
+      go();
+      this.queueHere();
+    });
+    if (how.focus !== false) target.focus({ preventScroll: true });
+  },
+
+  mark(i) {
+    if (this.cursor === i) return;
+    this.elementOf(this.cursor)?.classList.remove("cursor");
+    this.cursor = i;
+    this.elementOf(i)?.classList.add("cursor");
+  },
+
+  // step moves the keyboard's event by one among those shown.
+  step(by) {
+    if (!this.items.length) return;
+    let k;
+    if (this.cursor < 0) {
+      const first = this.firstInView();
+      k = first < 0 ? 0 : this.position(first);
+      if (by < 0) k += by;
+    } else {
+      k = this.position(this.cursor) + (this.shows(this.cursor) || by < 0 ? by : 0);
+    }
+    while (k >= 0 && k < this.items.length && this.items[k] < 0) k += by > 0 ? 1 : -1;
+    if (k < 0 || k >= this.items.length) return;
+    this.jump(this.items[k], { block: "nearest", heading: false });
+    const e = this.elementOf(this.items[k]);
+    const r = e?.getBoundingClientRect();
+    if (r && (r.top < 90 || r.bottom > innerHeight)) e.scrollIntoView({ block: r.height > innerHeight - 120 ? "start" : by > 0 ? "end" : "start" });
+  },
+
+  stepGroup(by) {
+    const at = this.cursor >= 0 ? this.cursor : Math.max(0, this.firstInView());
+    let g = groups.at(at) + by;
+    while (g >= 0 && g < groups.all.length && this.position(groups.all[g].start) < this.items.length) {
+      const k = this.position(groups.all[g].start - 0.5);
+      if (this.items[k] === -1 - g) {
+        this.jump(this.items[k + 1]);
+        return;
+      }
+      g += by;
+    }
+  },
+
+  stepKind(kinds, by) {
+    let k = this.position(this.cursor >= 0 ? this.cursor : Math.max(0, this.firstInView()));
+    for (k += by; k >= 0 && k < this.items.length; k += by) {
+      const i = this.items[k];
+      if (i >= 0 && kinds.includes(kindOf(typeAt(i)))) return this.jump(i);
+    }
+  },
+
+  firstInView() {
+    for (const p of this.pages) {
+      if (!p.live) continue;
+      const r = p.el.getBoundingClientRect();
+      if (r.bottom < 60 || r.top > innerHeight) continue;
+      for (const c of p.el.children) {
+        if (c.dataset.i && c.getBoundingClientRect().bottom > 90) return this.pages[0].el.getBoundingClientRect().top > 0 ? -1 : Number(c.dataset.i);
+      }
+    }
+    return -1;
+  },
+
+  queueHere() {
+    if (this.queued) return;
+    this.queued = true;
+    requestAnimationFrame(() => {
+      this.queued = false;
+      controls.here(this.firstInView());
+    });
+  },
+
+  onToggle(ev) {
+    const d = ev.target;
+    const a = d.closest?.("article");
+    if (!a || !d.dataset.part) return;
+    const key = a.dataset.i + ":" + d.dataset.part;
+    if (d.open) this.opened.add(key);
+    else this.opened.delete(key);
+  },
+
+  atEnd() {
+    return innerHeight + scrollY >= document.documentElement.scrollHeight - 160;
+  },
+
+  toEnd() {
+    if (this.items.length) this.jump(this.items[this.items.length - 1], { focus: false });
+  },
+};
+
+// taskOf is the task that an event belongs to, also where the event does not say.
+function taskOf(i) {
+  return taskAt(i) || groups.all[groups.at(i)]?.task || "";
+}
+
+function groupHead(n) {
+  const g = groups.all[n];
+  const title = g.kind === "task" ? titleOf(g.task) : "";
+  const h = el("h3", "", groupTitle(g), title ? el("span", "title", " " + title) : "");
+  const facts = [clock(g.from, false)];
+  if (g.iters.length) facts.push(plural(g.iters[g.iters.length - 1].n, "iteration"));
+  if (g.tools) facts.push(plural(g.tools, "tool call"));
+  if (g.tokens) facts.push(count(g.tokens) + " tokens");
+  if (g.cost) facts.push(money(g.cost));
+  if (g.until - g.from > 1000) facts.push(span(g.until - g.from));
+  const tag = g.outcome ? el("span", "tag " + (g.outcome === "done" ? "good" : "bad"), g.outcome === "done" ? "done" : "failed: " + because(g.reason)) : null;
+  return el("header", "group " + g.kind, h, el("p", "dim", ...facts.map((f) => el("span", "", f)), tag));
+}

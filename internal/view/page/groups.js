@@ -1,0 +1,212 @@
+// Sections of the conversation: the seed, each attempt at a task, the stops and
+// resumes between them. They are found from the index alone, as events arrive.
+
+const groups = {
+  all: [],
+  calls: [], // every model call: {i, role, p}
+  totals: new Map(), // role → {calls, p, e, c, r, cost}
+  taskInfo: new Map(), // task id → figures over all its attempts
+  objections: [],
+  commits: new Map(), // task id → latest commit
+  lastStop: null,
+  started: 0, // of the latest start or resume
+  done: 0, // events taken in
+
+  clear() {
+    this.all = [];
+    this.calls = [];
+    this.totals = new Map();
+    this.taskInfo = new Map();
+    this.objections = [];
+    this.commits = new Map();
+    this.lastStop = null;
+    this.started = 0;
+    this.done = 0;
+  },
+
+  // update takes in the events that were added since the last time.
+  update() {
+    for (; this.done < rec.count; this.done++) this.take(this.done);
+  },
+
+  take(i) {
+    const type = typeAt(i);
+    const task = taskAt(i);
+    const f = factAt(i);
+    let g = this.all[this.all.length - 1];
+    if (type === "session_start") {
+      g = this.open(i, str(f.ph) === "prep-feature" ? "seed" : "start");
+      this.started = rec.at[i];
+      this.lastStop = null;
+    } else if (type === "session_resume") {
+      g = this.open(i, "resume");
+      this.started = rec.at[i];
+      this.lastStop = null;
+    } else if (type === "stop") {
+      g = this.open(i, "stop");
+      g.reason = str(f.why);
+      this.lastStop = { i, reason: g.reason, at: rec.at[i] };
+    } else if (task && (!g || g.kind !== "task" || g.task !== task || (type === "context_reset" && g.worked))) {
+      g = this.open(i, "task");
+      g.task = task;
+      g.attempt = 1 + this.all.filter((o) => o.kind === "task" && o.task === task && o !== g).length;
+    } else if (!g) {
+      g = this.open(i, "start");
+    }
+    g.end = i + 1;
+    g.until = rec.at[i];
+    if (type !== "context_reset") g.worked = true;
+    this.figures(i, type, task || g.task || "", f, g);
+  },
+
+  open(i, kind) {
+    const g = {
+      kind, start: i, end: i, from: rec.at[i], until: rec.at[i], task: "", attempt: 0, worked: false, reason: "",
+      iters: [], verdicts: [], checks: [], outcome: "", outcomeAt: -1, tokens: 0, cost: 0, tools: 0, blocks: 0,
+    };
+    this.all.push(g);
+    return g;
+  },
+
+  figures(i, type, task, f, g) {
+    const n = rec.iter[i];
+    if (task && n > 0 && g.kind === "task" && (g.iters.length === 0 || g.iters[g.iters.length - 1].n < n)) {
+      g.iters.push({ n, i, at: rec.at[i] });
+    }
+    const t = task ? this.infoOf(task) : null;
+    switch (type) {
+      case "model_call":
+        this.call(i, f, g, t);
+        break;
+      case "tool_call":
+        g.tools++;
+        if (t) t.tools++;
+        break;
+      case "pre_tool_block":
+        g.blocks++;
+        if (t) t.blocks++;
+        break;
+      case "validator_run":
+        g.checks.push({ i, ok: f.ok === 1 });
+        if (t && f.ok === -1) t.failedChecks++;
+        break;
+      case "evaluator_verdict":
+        g.verdicts.push({ i, at: rec.at[i], accept: f.v === "accept" });
+        if (f.v !== "accept") this.objections.push({ i, task, n, category: str(f.g), concern: str(f.w), next: str(f.next), broken: f.x === 1 });
+        if (t) f.v === "accept" ? t.accepts++ : t.rejects++;
+        break;
+      case "task_done":
+      case "task_failed":
+        g.outcome = type === "task_done" ? "done" : "failed";
+        g.reason = str(f.why);
+        g.outcomeAt = i;
+        if (t) {
+          t.outcome = g.outcome;
+          t.reason = g.reason;
+        }
+        break;
+      case "commit":
+        if (task) this.commits.set(task, { i, sha: str(f.sha) });
+        break;
+    }
+    if (t) {
+      t.iterations = Math.max(t.iterations, g.iters.length ? g.iters[g.iters.length - 1].n : 0);
+    }
+  },
+
+  call(i, f, g, t) {
+    const role = roleOf(str(f.ph));
+    const tokens = num(f.p) + num(f.e);
+    this.calls.push({ i, role, p: num(f.p) });
+    let r = this.totals.get(role);
+    if (!r) this.totals.set(role, (r = { calls: 0, p: 0, e: 0, c: 0, r: 0, cost: 0 }));
+    r.calls++;
+    r.p += num(f.p);
+    r.e += num(f.e);
+    r.c += num(f.c);
+    r.r += num(f.r);
+    r.cost += num(f.$);
+    g.tokens += tokens;
+    g.cost += num(f.$);
+    if (t) {
+      t.tokens += tokens;
+      t.cost += num(f.$);
+      if (f.h) t.unhealthy++;
+    }
+  },
+
+  infoOf(task) {
+    let t = this.taskInfo.get(task);
+    if (!t) {
+      t = { id: task, iterations: 0, accepts: 0, rejects: 0, failedChecks: 0, blocks: 0, tools: 0, tokens: 0, cost: 0, unhealthy: 0, outcome: "", reason: "" };
+      this.taskInfo.set(task, t);
+    }
+    return t;
+  },
+
+  at(i) {
+    let lo = 0;
+    let hi = this.all.length - 1;
+    while (lo < hi) {
+      const mid = (lo + hi + 1) >> 1;
+      if (this.all[mid].start <= i) lo = mid;
+      else hi = mid - 1;
+    }
+    return lo;
+  },
+};
+
+// planOf lists the tasks in the plan's order, then those that only the record knows.
+function planOf() {
+  const out = [];
+  const seen = new Set();
+  for (const t of list(rec.head.tasks)) {
+    if (!isObject(t)) continue;
+    const id = str(t.id);
+    seen.add(id);
+    out.push({ id, title: str(t.title), description: str(t.description), criteria: list(t.acceptance_criteria), status: str(t.status) || "pending" });
+  }
+  for (const id of groups.taskInfo.keys()) {
+    if (!seen.has(id)) out.push({ id, title: "", description: "", criteria: [], status: groups.taskInfo.get(id).outcome || "pending" });
+  }
+  return out;
+}
+
+function titleOf(task) {
+  for (const t of list(rec.head.tasks)) if (isObject(t) && t.id === task) return str(t.title);
+  return "";
+}
+
+const REASONS = new Map(
+  Object.entries({
+    all_done: "every task is done",
+    wall_clock: "the wall clock ran out",
+    token_cap: "the token cap was reached",
+    cost_cap: "the dollar cap was reached",
+    iter_cap: "the iteration cap was reached",
+    evaluator_cap: "the cap on evaluator calls was reached",
+    empty_responses: "the model answered with nothing",
+    no_case: "the worker made no case",
+    provider_failure: "the model endpoint failed",
+    interrupted: "it was interrupted",
+    error: "an error",
+  }),
+);
+
+function because(reason) {
+  return REASONS.get(reason) || reason || "unknown";
+}
+
+function groupTitle(g) {
+  switch (g.kind) {
+    case "seed":
+      return "Seed";
+    case "start":
+      return "Run";
+    case "resume":
+      return "Resumed";
+    case "stop":
+      return "Stop";
+  }
+  return g.task + (g.attempt > 1 ? " · attempt " + g.attempt : "");
+}

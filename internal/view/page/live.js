@@ -1,0 +1,72 @@
+// A served page follows its record by server-sent events: "head" replaces what
+// stands above the conversation, "block" appends events, "reset" takes back all
+// that were sent, because the record was rewound or replaced.
+
+const live = {
+  drawSoon: 0,
+  source: null,
+
+  start() {
+    this.source = new EventSource("events");
+    this.source.addEventListener("head", (ev) => {
+      rec.head = JSON.parse(ev.data);
+      this.redraw();
+    });
+    this.source.addEventListener("reset", () => {
+      rec.clear();
+      groups.clear();
+      search.hits = [];
+      search.hit = new Set();
+      search.done = 0;
+      feed.opened.clear();
+      feed.cursor = -1;
+      feed.rebuild();
+      this.redraw();
+      document.documentElement.dataset.resets = String(num(Number(document.documentElement.dataset.resets)) + 1);
+    });
+    this.source.addEventListener("block", (ev) => {
+      const cut = ev.data.indexOf("\n");
+      const text = ev.data.slice(cut + 1);
+      const following = feed.atEnd() && scrollY > innerHeight / 2;
+      const from = addBlock(JSON.parse(ev.data.slice(0, cut)), () => text);
+      groups.update();
+      search.more();
+      feed.extend(from);
+      if (following) feed.toEnd();
+      this.redraw();
+    });
+    this.source.addEventListener("open", () => this.state("live"));
+    this.source.addEventListener("error", () => this.state("lost"));
+  },
+
+  state(s) {
+    document.documentElement.dataset.live = s;
+    const foot = document.getElementById("foot");
+    foot.dataset.live = s === "live" ? "Following the record" : "The connection is lost; trying again";
+  },
+
+  // redraw draws the overview soon, once for many events.
+  redraw() {
+    if (this.drawSoon) return;
+    this.drawSoon = setTimeout(() => {
+      this.drawSoon = 0;
+      drawAll();
+    }, rec.count > 20000 ? 600 : 120);
+  },
+};
+
+const fetched = new Map(); // sha → promise of {patch, truncated}
+
+function fetchDiff(sha, x) {
+  const box = el("div", "patch", el("p", "dim", "Reading…"));
+  if (!/^[0-9a-f]{4,64}$/i.test(sha)) {
+    box.replaceChildren(el("p", "dim", "Not the name of a commit."));
+    return box;
+  }
+  if (!fetched.has(sha)) fetched.set(sha, fetch("diff/" + sha).then((r) => (r.ok ? r.text() : Promise.reject(new Error(r.statusText)))));
+  fetched.get(sha).then(
+    (text) => box.replaceChildren(...patchCard({ text: () => text }, x).childNodes),
+    (err) => box.replaceChildren(el("p", "dim", "The diff is not to be had: " + err.message)),
+  );
+  return box;
+}

@@ -1,0 +1,32 @@
+function drawAll() {
+  overview.draw();
+  controls.outline();
+  const foot = document.getElementById("foot");
+  const r = rec.head.record || {};
+  foot.replaceChildren(
+    el("p", "", plural(rec.count, "event") + (num(r.unreadable) ? ", " + plural(num(r.unreadable), "unreadable line") : "") + ". Session " + str(rec.head.session?.id) + "."),
+    el("p", "dim", (rec.head.live ? "Live from " : "Rendered " + (rec.head.rendered ? day(rec.head.rendered) + " " + clock(rec.head.rendered, false) : "") + " by ") + "git-tilth. Times are this device's."),
+  );
+}
+
+function load() {
+  rec.head = JSON.parse(document.getElementById("head").textContent);
+  const index = document.querySelectorAll("script.index");
+  const events = document.querySelectorAll("script.events");
+  index.forEach((s, k) => {
+    addBlock(JSON.parse(s.textContent), () => events[k].textContent);
+    s.remove();
+  });
+  for (const s of document.querySelectorAll("script.diff")) rec.diffs.set(s.dataset.sha, { text: () => s.textContent });
+}
+
+theme.init();
+load();
+groups.update();
+feed.init();
+controls.init();
+drawAll();
+feed.rebuild();
+follow();
+if (rec.head.live) live.start();
+document.documentElement.dataset.ready = String(Math.round(performance.now()));

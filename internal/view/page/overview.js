@@ -1,0 +1,257 @@
+// What a person asks the morning after, answered above the conversation.
+
+const overview = {
+  draw() {
+    const root = document.getElementById("overview");
+    const parts = [
+      unreadable(),
+      panel("Caps", "caps", capMeters()),
+      panel("Tokens and cost", "usage", usageTable()),
+      panel("Tasks over time", "tasks", timeline()),
+      panel("Prompt size per call", "prompts", promptChart()),
+      panel("What the reviewer objected to", "objections", objections()),
+      panel("What it was told", "told", told()),
+    ];
+    root.replaceChildren(...parts.filter(Boolean));
+    masthead();
+  },
+};
+
+function panel(title, id, body) {
+  if (!body) return null;
+  const h = el("h2", "", title);
+  h.id = "h-" + id;
+  const s = el("section", "panel " + id, h, body);
+  s.setAttribute("aria-labelledby", h.id);
+  return s;
+}
+
+function masthead() {
+  const s = rec.head.session || {};
+  const plan = planOf();
+  const done = plan.filter((t) => t.status === "done").length;
+  const failed = plan.filter((t) => t.status === "failed");
+  const [state, sentence] = verdictOf(s, plan, done, failed);
+  const mast = document.querySelector(".mast");
+  mast.dataset.state = state;
+  const title = str(s.label) || str(rec.head.tldr) || plan.map((t) => t.title).filter(Boolean)[0] || str(s.id);
+  document.title = sentence + " · " + oneLine(title, 60);
+  document.getElementById("where").replaceChildren(
+    el("span", "", str(s.source).split("/").filter(Boolean).pop() || ""), " ", el("code", "", str(s.branch)));
+  document.getElementById("headline").replaceChildren(el("span", "state", sentence));
+  const facts = [oneLine(title, 140)];
+  if (rec.count) {
+    facts.push(day(rec.at[0]) + ", " + clock(rec.at[0], false) + " – " + clock(rec.at[rec.count - 1], false));
+    facts.push(span(activeTime()) + " of work");
+  }
+  facts.push(plural(totalTokens(), "token"));
+  if (totalCost() > 0) facts.push(money(totalCost()));
+  const models = [str(rec.head.record?.worker_model), str(rec.head.record?.evaluator_model)].filter(Boolean);
+  if (models.length) facts.push([...new Set(models)].join(" · judged by "));
+  document.getElementById("facts").replaceChildren(...facts.filter(Boolean).map((f) => el("span", "", f)));
+}
+
+function verdictOf(s, plan, done, failed) {
+  const of = done + " of " + plural(plan.length, "task") + " done";
+  const stop = groups.lastStop;
+  if (rec.head.running) return ["running", plan.length ? "Running: " + of : "Running"];
+  if (stop && stop.reason === "all_done") return ["good", plan.length === 1 ? "Finished: the task is done" : "Finished: all " + plan.length + " tasks done"];
+  if (failed.length) {
+    const why = groups.taskInfo.get(failed[0].id)?.reason;
+    return ["bad", failed[0].id + " failed" + (why ? ": " + because(why) : "") + ". " + of];
+  }
+  if (stop) return ["warn", "Stopped: " + because(stop.reason) + ". " + of];
+  if (str(s.status) === "prepared") return ["idle", "Prepared: " + plural(plan.length, "task") + ", not run yet"];
+  if (str(s.status) === "all_done") return ["good", "Finished: " + of];
+  return ["warn", (rec.count ? "Ended without a stop. " : "Nothing recorded yet. ") + (plan.length ? of : "")];
+}
+
+// activeTime leaves out the time between a stop and the resume after it.
+function activeTime() {
+  let ms = 0;
+  for (const g of groups.all) if (g.kind !== "stop") ms += Math.max(0, g.until - g.from);
+  return ms;
+}
+
+function totalTokens() {
+  const used = num(rec.head.session?.tokens_used);
+  if (used) return used;
+  let n = 0;
+  for (const r of groups.totals.values()) n += r.p + r.e;
+  return n;
+}
+
+function totalCost() {
+  let n = 0;
+  for (const r of usageRows()) n += r.cost;
+  return n;
+}
+
+// usageRows takes the checkpoint's account where there is one: it knows what agent
+// programs used, whose calls are not in the record one by one.
+function usageRows() {
+  const stored = isObject(rec.head.usage) ? rec.head.usage : {};
+  const rows = [];
+  for (const [role, name] of ROLES) {
+    const u = isObject(stored[role]) ? stored[role] : {};
+    const t = groups.totals.get(role) || { calls: 0, p: 0, e: 0, c: 0, r: 0, cost: 0 };
+    const row = {
+      role, name,
+      calls: Math.max(num(u.calls), t.calls),
+      p: Math.max(num(u.prompt_tokens), t.p),
+      e: Math.max(num(u.eval_tokens), t.e),
+      c: Math.max(num(u.cached_tokens), t.c),
+      r: Math.max(num(u.reasoning_tokens), t.r),
+      cost: Math.max(num(u.cost), t.cost),
+    };
+    if (row.calls || row.p || row.e) rows.push(row);
+  }
+  return rows;
+}
+
+function usageTable() {
+  const rows = usageRows();
+  if (!rows.length) return null;
+  const most = Math.max(...rows.map((r) => r.p + r.e));
+  const t = el("table", "figures");
+  t.appendChild(el("thead", "", tr("th", "Role", "Calls", "Prompt", "Cached", "Answer", "Cost")));
+  const body = el("tbody");
+  for (const r of rows) {
+    const name = el("span", "role " + r.role, r.name);
+    const bar = el("span", "bar-of");
+    bar.style.setProperty("--part", String(most ? (r.p + r.e) / most : 0));
+    bar.classList.add(r.role);
+    const row = tr("td", "", count(r.calls), count(r.p), r.p ? Math.round((100 * r.c) / r.p) + "%" : "–", count(r.e), r.cost ? money(r.cost) : "–");
+    const th = el("th", "", name, bar);
+    th.scope = "row";
+    row.replaceChild(th, row.firstChild);
+    body.appendChild(row);
+  }
+  const sum = (k) => rows.reduce((a, r) => a + r[k], 0);
+  const foot = tr("td", "All", count(sum("calls")), count(sum("p")), sum("p") ? Math.round((100 * sum("c")) / sum("p")) + "%" : "–", count(sum("e")), sum("cost") ? money(sum("cost")) : "–");
+  t.append(body, el("tfoot", "", foot));
+  return el("div", "scroll", t);
+}
+
+function tr(cell, ...texts) {
+  const row = el("tr");
+  texts.forEach((x, i) => {
+    const c = el(cell, i ? "n" : "", x);
+    if (cell === "th") c.scope = "col";
+    row.appendChild(c);
+  });
+  return row;
+}
+
+// capMeters shows every cap of the latest start with how much of it is used.
+function capMeters() {
+  const limits = rec.head.limits || rec.head.record?.limits;
+  if (!isObject(limits)) return null;
+  const most = (k) => Math.max(0, ...[...groups.taskInfo.values()].map((t) => t[k]));
+  const pick = (...names) => {
+    for (const n of names) if (num(limits[n]) > 0) return num(limits[n]);
+    return 0;
+  };
+  const minutes = pick("max_wall_clock_minutes", "wall_clock_minutes", "max_minutes", "max_wall_clock_min");
+  const seconds = pick("max_wall_clock_seconds", "wall_clock_seconds") || minutes * 60;
+  const latest = rec.count ? (rec.head.running ? Date.now() : rec.at[rec.count - 1]) - (groups.started || rec.at[0]) : 0;
+  const caps = [
+    ["Wall clock of this start", latest, seconds * 1000, span],
+    ["Tokens", totalTokens(), pick("max_tokens", "max_session_tokens", "tokens"), count],
+    ["Dollars", totalCost(), pick("max_cost", "cost", "max_cost_usd"), money],
+    ["Iterations, most for a task", most("iterations"), pick("max_iterations_per_task", "max_iterations", "iterations_per_task"), full],
+    ["Evaluator calls, most for a task", Math.max(0, ...[...groups.taskInfo.values()].map((t) => t.accepts + t.rejects)),
+      pick("max_evaluator_calls_per_task", "max_evaluator_calls", "evaluator_calls_per_task"), full],
+  ].filter((c) => c[2] > 0);
+  if (!caps.length) return el("p", "dim", "No cap was set.");
+  const shares = caps.map((c) => c[1] / c[2]);
+  const closest = shares.indexOf(Math.max(...shares));
+  const dl = el("div", "meters");
+  caps.forEach(([name, used, cap, fmt], i) => {
+    const part = Math.min(1, used / cap);
+    const level = part >= 0.9 ? "bad" : part >= 0.7 ? "warn" : "good";
+    const m = el("div", "meter " + level);
+    m.setAttribute("role", "meter");
+    m.setAttribute("aria-label", name);
+    m.setAttribute("aria-valuemin", "0");
+    m.setAttribute("aria-valuemax", "100");
+    m.setAttribute("aria-valuenow", String(Math.round(part * 100)));
+    m.setAttribute("aria-valuetext", fmt(used) + " of " + fmt(cap));
+    const fill = el("span", "fill");
+    fill.style.width = part * 100 + "%";
+    m.appendChild(fill);
+    const close = i === closest && part >= 0.5 ? el("span", "tag " + level, "closest") : null;
+    dl.appendChild(el("div", "cap", el("span", "name", name, close), el("span", "value", fmt(used), el("span", "dim", " of " + fmt(cap) + " · " + Math.round((100 * used) / cap) + "%")), m));
+  });
+  return dl;
+}
+
+function objections() {
+  const all = groups.objections;
+  if (!all.length) return [...groups.totals.keys()].includes("evaluator") ? el("p", "dim", "Nothing. Every case was accepted.") : null;
+  const byCategory = new Map();
+  for (const o of all) byCategory.set(o.category || "unsorted", (byCategory.get(o.category || "unsorted") || 0) + 1);
+  const tags = el("p", "tags");
+  for (const [c, n] of [...byCategory].sort((a, b) => b[1] - a[1])) tags.appendChild(el("span", "tag warn", c.replace(/_/g, " ") + " × " + n));
+  const ol = el("ol", "objection-list");
+  const show = (from, to) => all.slice(from, to).forEach((o) => ol.appendChild(objection(o)));
+  show(0, 12);
+  const box = el("div", "", byCategory.size > 1 || all.length > 3 ? tags : null, ol);
+  if (all.length > 12) box.appendChild(button("Show all " + all.length, (b) => (show(12, all.length), b.remove())));
+  return box;
+}
+
+function objection(o) {
+  const a = link(o.i, o.task + (o.n ? " · iteration " + o.n : ""));
+  return el("li", "", el("span", "where", a, " ", el("span", "tag warn", o.broken ? "unreadable verdict" : o.category.replace(/_/g, " ") || "rejected")), el("p", "", oneLine(o.concern, 400) || "No concern was given."), o.next ? el("p", "dim", "Asked for: " + oneLine(o.next, 300)) : null);
+}
+
+function told() {
+  const h = rec.head;
+  const plan = planOf().filter((t) => t.title || t.description);
+  if (!plan.length && !h.tldr) return null;
+  const box = el("div");
+  if (h.tldr) box.appendChild(el("p", "tldr", str(h.tldr)));
+  for (const [key, name] of [["open_questions", "Open questions"], ["blockers", "Blockers"], ["scope_notes", "Scope"]]) {
+    const v = h[key];
+    const items = Array.isArray(v) ? v : v ? [v] : [];
+    if (!items.length) continue;
+    box.append(el("h3", "", name), el("ul", "", ...items.map((x) => el("li", "", words(x)))));
+  }
+  for (const t of plan) {
+    const d = el("details", "brief", el("summary", "", el("b", "", t.id), " ", t.title));
+    const fill = () => {
+      if (d.childElementCount > 1) return;
+      if (t.description) d.appendChild(prose(t.description));
+      if (t.criteria.length) d.append(el("h3", "", "Accepted when"), el("ul", "", ...t.criteria.map((c) => el("li", "", words(c)))));
+    };
+    d.addEventListener("toggle", fill);
+    box.appendChild(d);
+  }
+  if (h.learnings) {
+    const d = el("details", "brief", el("summary", "", el("b", "", "Learnings"), " proposed for a person to review"), prose(str(h.learnings)));
+    box.appendChild(d);
+  }
+  return box;
+}
+
+function unreadable() {
+  const n = num(rec.head.record?.unreadable);
+  if (!n) return null;
+  const d = el("details", "notice", el("summary", "", plural(n, "line") + " of the record " + (n === 1 ? "is" : "are") + " no JSON object and " + (n === 1 ? "was" : "were") + " left out"));
+  for (const s of list(rec.head.record.samples)) d.appendChild(el("pre", "", str(s) || "(empty line)"));
+  return d;
+}
+
+function link(i, text, cls) {
+  const a = el("a", cls || "", text);
+  a.href = "#e" + i;
+  return a;
+}
+
+function button(text, act) {
+  const b = el("button", "quiet", text);
+  b.type = "button";
+  b.addEventListener("click", () => act(b));
+  return b;
+}

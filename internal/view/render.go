@@ -1,0 +1,212 @@
+package view
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Bounds of the diffs in one page.
+const (
+	maxPatch   = 256 << 10 // bytes of one commit's diff
+	maxPatches = 16 << 20  // bytes of all of them
+)
+
+// DiffFunc gives the patch of a commit against its parent. A commit that is gone
+// has an empty patch. truncated says that there is more of it than was given.
+type DiffFunc func(sha string) (patch string, truncated bool)
+
+// RenderOptions are what a rendering needs from outside the session.
+type RenderOptions struct {
+	Diff DiffFunc  // nil: commits are shown without their diffs
+	Now  time.Time // zero: now
+}
+
+// RenderFile writes the session's record as one self-contained page, chat.html. The
+// file is replaced by rename, so that a reader sees the old page or the new one, and
+// nothing else of the session is touched. It is safe beside a running session.
+//
+// The record is streamed: what it costs in memory does not depend on its length.
+func RenderFile(ctx context.Context, s *session.Session, o RenderOptions) error {
+	path := s.Path(session.ChatHTMLFile)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	// No fsync: unlike the record, a page that a power cut takes can be made again.
+	err = Render(ctx, f, s, o)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// Render writes the page to w.
+func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOptions) error {
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
+	r := renderer{out: bufio.NewWriterSize(w, 256<<10), diff: o.Diff, room: maxPatches}
+	page := staticPage()
+	r.out.WriteString(page.before)
+	// The roll-up reads what it has not seen yet; the page needs every line. So they
+	// run side by side.
+	sum := make(chan *session.Summary, 1)
+	go func() {
+		v, err := s.Summarize()
+		if err != nil {
+			v = nil
+		}
+		sum <- v
+	}()
+	_, unreadable, err := s.ScanRecord(0, func(_ int64, line []byte) error { return r.line(ctx, line) })
+	if err == nil {
+		err = r.flush(ctx)
+	}
+	summary := <-sum
+	if err != nil {
+		return err
+	}
+	h := readHead(s, o.Now)
+	h.Summary, h.Unreadable = summary, unreadable
+	if unreadable > 0 {
+		h.Samples = unreadableSamples(s.Path(session.RecordFile))
+	}
+	data, err := h.json()
+	if err != nil {
+		return err
+	}
+	r.script("head", ` id="head"`, data)
+	r.out.WriteString(page.after)
+	return r.out.Flush()
+}
+
+type renderer struct {
+	out    *bufio.Writer
+	blocks blocks
+	index  []byte
+	diff   DiffFunc
+	room   int // bytes that patches may still take
+	shown  map[string]bool
+}
+
+func (r *renderer) line(ctx context.Context, line []byte) error {
+	if r.blocks.add(line) {
+		return r.flush(ctx)
+	}
+	return nil
+}
+
+// flush writes the block at hand, with the diffs of its commits.
+func (r *renderer) flush(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b := &r.blocks
+	if b.n > 0 {
+		r.index = b.appendIndex(r.index[:0])
+		r.script("index", "", r.index)
+		r.out.WriteString(`<script type="application/json" class="events">[`)
+		r.out.Write(b.events)
+		r.out.WriteString("]</script>\n")
+		for _, sha := range b.commits {
+			r.patch(sha)
+		}
+	}
+	b.reset()
+	// A broken writer keeps its error; asking here ends a render to a full disk early.
+	_, err := r.out.Write(nil)
+	return err
+}
+
+func (r *renderer) script(class, attr string, data []byte) {
+	r.out.WriteString(`<script type="application/json" class="` + class + `"` + attr + `>`)
+	r.out.Write(data)
+	r.out.WriteString("</script>\n")
+}
+
+// patch writes the diff of a commit once, as long as there is room.
+func (r *renderer) patch(sha string) {
+	if r.diff == nil || r.room <= 0 || r.shown[sha] {
+		return
+	}
+	if r.shown == nil {
+		r.shown = make(map[string]bool)
+	}
+	r.shown[sha] = true
+	data := patchJSON(r.diff(sha))
+	r.room -= len(data)
+	r.script("diff", ` data-sha="`+sha+`"`, data) // sha is hexadecimal: isObjectID let it in
+}
+
+// patchJSON is a diff as the page takes it.
+func patchJSON(patch string, truncated bool) []byte {
+	if len(patch) > maxPatch {
+		patch, truncated = patch[:maxPatch], true
+	}
+	data, err := json.Marshal(struct {
+		Patch     string `json:"patch"`
+		Truncated bool   `json:"truncated"`
+	}{patch, truncated})
+	if err != nil {
+		return []byte(`{}`)
+	}
+	return data
+}
+
+// unreadableSamples finds the first lines of the record that are no objects, so that
+// a person sees what they are.
+func unreadableSamples(path string) []string {
+	const most, length = 10, 300
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var out []string
+	br := bufio.NewReaderSize(f, 64<<10)
+	for len(out) < most {
+		part, err := br.ReadSlice('\n')
+		line, whole := append([]byte(nil), part...), err == nil
+		for err == bufio.ErrBufferFull {
+			part, err = br.ReadSlice('\n')
+			if len(line) < 64<<20 {
+				line = append(line, part...)
+			}
+			whole = err == nil
+		}
+		if whole && !isBlank(line) && !json.Valid(line) || whole && firstByte(line) != '{' && !isBlank(line) {
+			out = append(out, string(line[:min(len(line), length)]))
+		}
+		if err != nil {
+			break
+		}
+	}
+	return out
+}
+
+func isBlank(line []byte) bool { return firstByte(line) == 0 }
+
+// firstByte is the first byte that is no white space, 0 if there is none.
+func firstByte(line []byte) byte {
+	for _, c := range line {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,367 @@
+package view
+
+import (
+	"errors"
+	"unicode/utf8"
+)
+
+// Limits of what one event may weigh in a page. The record keeps everything;
+// the page says how much it left out.
+const (
+	maxString = 256 << 10 // bytes of one string value
+	maxEvent  = 1 << 20   // bytes of one event after its strings were cut
+	maxDepth  = 64        // nesting; deeper lines are shown as plain text
+)
+
+var (
+	errNotObject = errors.New("not a JSON object")
+	errTooBig    = errors.New("event too big for the page")
+)
+
+// span is a half-open range of bytes in the line that is being read.
+type span struct{ from, to int }
+
+func (s span) of(line []byte) []byte { return line[s.from:s.to] }
+func (s span) ok() bool              { return s.to > s.from }
+
+// safeJSON copies one line of the record as JSON that can stand inside a script
+// element: it holds no <, > or &, no line breaks and no broken UTF-8. On the way
+// it notes where the values lie that the page's index is made of, so that a
+// record is read once.
+type safeJSON struct {
+	in    []byte
+	pos   int
+	out   []byte
+	left  int // bytes of string values that were left out
+	limit int // length of out at which the event is too big
+
+	ts, typ span
+	payload span
+	fields  [fieldCount]span
+	inside  bool // reading the payload's own members
+}
+
+// Bytes that end the fast run through a string.
+var special = func() (t [256]bool) {
+	for i := range 0x20 {
+		t[i] = true
+	}
+	for i := 0x80; i < 0x100; i++ {
+		t[i] = true
+	}
+	for _, c := range []byte{'"', '\\', '<', '>', '&', 0x7f} {
+		t[c] = true
+	}
+	return t
+}()
+
+const hexDigits = "0123456789abcdef"
+
+// copyEvent appends line to out in its safe form. On an error out is returned as
+// it was given.
+func (s *safeJSON) copyEvent(out, line []byte) ([]byte, error) {
+	*s = safeJSON{in: line, out: out, limit: len(out) + maxEvent}
+	s.space()
+	if s.peek() != '{' {
+		return out, errNotObject
+	}
+	if err := s.object(0); err != nil {
+		return out, err
+	}
+	s.space()
+	if s.pos != len(s.in) {
+		return out, errNotObject
+	}
+	return s.out, nil
+}
+
+func (s *safeJSON) peek() byte {
+	if s.pos < len(s.in) {
+		return s.in[s.pos]
+	}
+	return 0
+}
+
+func (s *safeJSON) space() {
+	for s.pos < len(s.in) {
+		switch s.in[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+func (s *safeJSON) value(depth int) error {
+	if depth > maxDepth {
+		return errTooBig
+	}
+	s.space()
+	switch c := s.peek(); c {
+	case '{':
+		return s.object(depth)
+	case '[':
+		return s.array(depth)
+	case '"':
+		return s.text(maxString)
+	case 't':
+		return s.word("true")
+	case 'f':
+		return s.word("false")
+	case 'n':
+		return s.word("null")
+	default:
+		return s.number()
+	}
+}
+
+func (s *safeJSON) object(depth int) error {
+	s.pos++
+	s.out = append(s.out, '{')
+	s.space()
+	if s.peek() == '}' {
+		s.pos++
+		s.out = append(s.out, '}')
+		return nil
+	}
+	members := depth == 1 && s.inside
+	for {
+		s.space()
+		if s.peek() != '"' {
+			return errNotObject
+		}
+		key := span{from: s.pos + 1}
+		if err := s.text(maxString); err != nil {
+			return err
+		}
+		key.to = s.pos - 1
+		s.space()
+		if s.peek() != ':' {
+			return errNotObject
+		}
+		s.pos++
+		s.out = append(s.out, ':')
+		s.space()
+		start := s.pos
+		payload := depth == 0 && string(key.of(s.in)) == "payload"
+		s.inside = payload
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		s.inside = members
+		at := span{start, s.pos}
+		switch {
+		case payload:
+			s.payload = at
+		case depth == 0:
+			s.envelope(key.of(s.in), at)
+		case members:
+			if f, ok := fieldOf(key.of(s.in)); ok {
+				s.fields[f] = at
+			}
+		}
+		if len(s.out) > s.limit {
+			return errTooBig
+		}
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.pos++
+			s.out = append(s.out, ',')
+		case '}':
+			s.pos++
+			s.out = append(s.out, '}')
+			return nil
+		default:
+			return errNotObject
+		}
+	}
+}
+
+func (s *safeJSON) envelope(key []byte, at span) {
+	switch string(key) {
+	case "ts":
+		s.ts = at
+	case "type":
+		s.typ = at
+	}
+}
+
+func (s *safeJSON) array(depth int) error {
+	s.pos++
+	s.out = append(s.out, '[')
+	s.inside = false
+	s.space()
+	if s.peek() == ']' {
+		s.pos++
+		s.out = append(s.out, ']')
+		return nil
+	}
+	for {
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		if len(s.out) > s.limit {
+			return errTooBig
+		}
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.pos++
+			s.out = append(s.out, ',')
+		case ']':
+			s.pos++
+			s.out = append(s.out, ']')
+			return nil
+		default:
+			return errNotObject
+		}
+	}
+}
+
+func (s *safeJSON) word(w string) error {
+	if len(s.in)-s.pos < len(w) || string(s.in[s.pos:s.pos+len(w)]) != w {
+		return errNotObject
+	}
+	s.pos += len(w)
+	s.out = append(s.out, w...)
+	return nil
+}
+
+// number accepts exactly JSON's grammar: what a lenient reader lets through, the
+// page's JSON.parse would reject together with the other events of its block.
+func (s *safeJSON) number() error {
+	start := s.pos
+	if s.peek() == '-' {
+		s.pos++
+	}
+	whole := s.pos
+	if s.digits() == 0 || s.in[whole] == '0' && s.pos > whole+1 {
+		return errNotObject
+	}
+	if s.peek() == '.' {
+		s.pos++
+		if s.digits() == 0 {
+			return errNotObject
+		}
+	}
+	if c := s.peek(); c == 'e' || c == 'E' {
+		s.pos++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.pos++
+		}
+		if s.digits() == 0 {
+			return errNotObject
+		}
+	}
+	s.out = append(s.out, s.in[start:s.pos]...)
+	return nil
+}
+
+func (s *safeJSON) digits() (n int) {
+	for s.pos < len(s.in) && s.in[s.pos] >= '0' && s.in[s.pos] <= '9' {
+		s.pos++
+		n++
+	}
+	return n
+}
+
+// text copies a string value, cut after max bytes of output.
+func (s *safeJSON) text(max int) error {
+	s.pos++
+	s.out = append(s.out, '"')
+	end := len(s.out) + max
+	for {
+		start := s.pos
+		for s.pos < len(s.in) && !special[s.in[s.pos]] {
+			s.pos++
+		}
+		s.run(start, end)
+		if s.pos >= len(s.in) {
+			return errNotObject
+		}
+		c := s.in[s.pos]
+		if c == '"' {
+			s.pos++
+			s.out = append(s.out, '"')
+			return nil
+		}
+		if err := s.odd(c, len(s.out) < end); err != nil {
+			return err
+		}
+	}
+}
+
+// run copies plain bytes from start as far as the cut allows.
+func (s *safeJSON) run(start, end int) {
+	n := s.pos - start
+	if room := end - len(s.out); n > room {
+		room = max(room, 0)
+		s.left += n - room
+		n = room
+	}
+	s.out = append(s.out, s.in[start:start+n]...)
+}
+
+// odd copies one character that cannot be copied blindly; keep is false behind
+// the cut, where it is only read.
+func (s *safeJSON) odd(c byte, keep bool) error {
+	from, start := len(s.out), s.pos
+	switch {
+	case c == '\\':
+		if err := s.escape(); err != nil {
+			return err
+		}
+	case c < 0x20:
+		return errNotObject
+	case c < utf8.RuneSelf:
+		s.pos++
+		s.out = append(s.out, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+	default:
+		r, n := utf8.DecodeRune(s.in[s.pos:])
+		s.pos += n
+		switch {
+		case r == utf8.RuneError && n == 1:
+			s.out = append(s.out, "\uFFFD"...)
+		case r == '\u2028' || r == '\u2029':
+			s.out = append(s.out, '\\', 'u', '2', '0', '2', hexDigits[r&15])
+		default:
+			s.out = append(s.out, s.in[start:s.pos]...)
+		}
+	}
+	if !keep {
+		s.out = s.out[:from]
+		s.left += s.pos - start
+	}
+	return nil
+}
+
+func (s *safeJSON) escape() error {
+	if s.pos+1 >= len(s.in) {
+		return errNotObject
+	}
+	switch s.in[s.pos+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		s.out = append(s.out, s.in[s.pos:s.pos+2]...)
+		s.pos += 2
+		return nil
+	case 'u':
+		if s.pos+6 > len(s.in) {
+			return errNotObject
+		}
+		for _, c := range s.in[s.pos+2 : s.pos+6] {
+			if !isHex(c) {
+				return errNotObject
+			}
+		}
+		s.out = append(s.out, s.in[s.pos:s.pos+6]...)
+		s.pos += 6
+		return nil
+	}
+	return errNotObject
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}

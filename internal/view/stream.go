@@ -1,0 +1,151 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+const (
+	headEvery   = 700 * time.Millisecond // how often the head is looked at
+	aliveEvery  = 15 * time.Second       // so that a dead connection is noticed
+	writeWithin = 30 * time.Second       // a reader that takes longer has gone to sleep
+)
+
+// stream is one browser that follows one session by server-sent events: `block` has
+// events, `head` what stands above them, and `reset` takes everything back, because
+// the record was rewound or replaced.
+type stream struct {
+	w      http.ResponseWriter
+	ctl    *http.ResponseController
+	s      *session.Session
+	follow follower
+	blocks blocks
+	rollup *session.Rollup
+	bad    int // lines that are no objects
+	index  []byte
+	head   []byte // as it was sent last
+	sent   bool   // something was sent since the last flush
+}
+
+func (v *viewer) events(w http.ResponseWriter, r *http.Request, s *session.Session) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
+	st := &stream{w: w, ctl: http.NewResponseController(w), s: s, follow: follower{s: s}, rollup: session.NewRollup(s.ID)}
+	// A browser that reconnects has events of the stream before; numbers of types and
+	// tasks are this stream's own, so it starts again.
+	if r.Header.Get("Last-Event-ID") != "" {
+		st.message("reset", []byte("{}"))
+	}
+	st.run(r.Context())
+}
+
+// run ends when the reader has gone, the server stops or the session is removed.
+func (st *stream) run(ctx context.Context) {
+	var looked, alive time.Time
+	for {
+		now := time.Now()
+		changed, err := st.record(ctx)
+		if err != nil {
+			return
+		}
+		if changed || now.Sub(looked) >= headEvery {
+			looked = now
+			st.sendHead(now)
+		}
+		if now.Sub(alive) >= aliveEvery {
+			alive = now
+			fmt.Fprint(st.w, ": alive\n\n")
+			st.sent = true
+		}
+		if st.sent {
+			st.ctl.SetWriteDeadline(now.Add(writeWithin))
+			if st.ctl.Flush() != nil {
+				return
+			}
+			st.sent = false
+		}
+		if !wait(ctx, pollEvery) {
+			return
+		}
+	}
+}
+
+// record sends what is new in the record.
+func (st *stream) record(ctx context.Context) (changed bool, err error) {
+	before := st.follow.off
+	skipped, reset, err := st.follow.poll(func(_ int64, line []byte) error {
+		st.rollup.Feed(line)
+		if !st.blocks.add(line) {
+			return nil
+		}
+		st.ctl.SetWriteDeadline(time.Now().Add(writeWithin))
+		if err := st.sendBlock(); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
+	st.bad += skipped
+	if err != nil {
+		return false, err
+	}
+	if reset {
+		st.blocks = blocks{}
+		st.rollup = session.NewRollup(st.s.ID)
+		st.bad = 0
+		return true, st.message("reset", []byte("{}"))
+	}
+	if st.blocks.n > 0 {
+		err = st.sendBlock()
+	}
+	return st.follow.off != before, err
+}
+
+func (st *stream) sendBlock() error {
+	st.index = st.blocks.appendIndex(st.index[:0])
+	var data bytes.Buffer
+	data.Grow(len(st.blocks.events) + len(st.index) + 16)
+	data.Write(st.index)
+	data.WriteString("\n[")
+	// The stream's own line breaks end a message's line; in JSON they mean nothing.
+	data.Write(bytes.ReplaceAll(st.blocks.events, []byte("\n"), nil))
+	data.WriteByte(']')
+	st.blocks.reset()
+	return st.message("block", data.Bytes())
+}
+
+// sendHead sends the head if it is not what was sent before.
+func (st *stream) sendHead(now time.Time) {
+	h := readHead(st.s, now)
+	h.Live, h.Rendered = true, 0
+	h.Summary, h.Unreadable = st.rollup.Summary(), st.bad
+	data, err := h.json()
+	if err != nil || bytes.Equal(data, st.head) {
+		return
+	}
+	st.head = data
+	st.message("head", data)
+}
+
+// message writes one server-sent event.
+func (st *stream) message(name string, data []byte) error {
+	st.sent = true
+	var b bytes.Buffer
+	b.Grow(len(data) + 64)
+	b.WriteString("event: " + name + "\nid: " + strconv.FormatInt(st.follow.off, 10) + "\n")
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		b.WriteString("data: ")
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	b.WriteByte('\n')
+	_, err := st.w.Write(b.Bytes())
+	return err
+}

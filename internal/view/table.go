@@ -1,0 +1,127 @@
+package view
+
+import (
+	"bufio"
+	"io"
+	"strings"
+)
+
+// table is the one place where output for a person and for a script differ: a
+// terminal gets headings and aligned columns, cut to its width; a pipe gets the
+// whole values, separated by tabs, without headings.
+type table struct {
+	term    Terminal
+	columns []column
+	rows    [][]cell
+}
+
+type column struct {
+	name  string
+	right bool // align to the right: numbers
+	grow  bool // takes what is left of the width, and is cut first
+}
+
+type cell struct {
+	text  string
+	style string
+}
+
+func (t *table) add(cells ...cell) {
+	for i := range cells {
+		cells[i].text = Clean(cells[i].text)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+func (t *table) write(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	if t.term.TTY {
+		t.aligned(out)
+	} else {
+		t.separated(out)
+	}
+	return out.Flush()
+}
+
+func (t *table) separated(out *bufio.Writer) {
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i > 0 {
+				out.WriteByte('\t')
+			}
+			out.WriteString(t.term.paint(c.style, c.text))
+		}
+		out.WriteByte('\n')
+	}
+}
+
+const gutter = 2 // columns between two columns
+
+func (t *table) aligned(out *bufio.Writer) {
+	widths := t.widths()
+	head := make([]cell, len(t.columns))
+	for i, c := range t.columns {
+		head[i] = cell{c.name, dim}
+	}
+	for _, row := range append([][]cell{head}, t.rows...) {
+		t.line(out, row, widths)
+	}
+}
+
+// widths is how wide each column is drawn; 0 is one that is empty in all rows.
+func (t *table) widths() []int {
+	widths := make([]int, len(t.columns))
+	for i := range t.columns {
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], width(row[i].text))
+		}
+		if widths[i] > 0 {
+			widths[i] = max(widths[i], width(t.columns[i].name))
+		}
+	}
+	if t.term.Width <= 0 {
+		return widths
+	}
+	over := -t.term.Width - gutter
+	for _, n := range widths {
+		if n > 0 {
+			over += n + gutter
+		}
+	}
+	for i, c := range t.columns {
+		if over > 0 && c.grow {
+			cut := min(over, max(widths[i]-12, 0))
+			widths[i] -= cut
+			over -= cut
+		}
+	}
+	return widths
+}
+
+func (t *table) line(out *bufio.Writer, row []cell, widths []int) {
+	var b strings.Builder
+	pending := 0 // blanks that are only written when something follows
+	for i, c := range row {
+		if widths[i] == 0 {
+			continue
+		}
+		text := fit(c.text, widths[i])
+		pad := widths[i] - width(text)
+		if t.columns[i].right {
+			pending, pad = pending+pad, 0
+		}
+		if text != "" {
+			b.WriteString(strings.Repeat(" ", pending))
+			b.WriteString(t.term.paint(c.style, text))
+			pending = 0
+		} else {
+			pad = widths[i]
+			if t.columns[i].right {
+				pad = 0
+			}
+		}
+		pending += pad + gutter
+	}
+	out.WriteString(b.String())
+	out.WriteByte('\n')
+}
