@@ -46,6 +46,8 @@ type Conversation struct {
 	Created  string    `json:"created"`
 	LastUsed string    `json:"last_used"`
 	Attempts []Attempt `json:"attempts"`
+	// Total is the program's running total after the last attempt, where it reports one.
+	Total *RoleUsage `json:"total,omitempty"`
 
 	extra *Object
 }
@@ -70,7 +72,8 @@ type Rewind struct {
 	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
 	TokensUsed int64           `json:"tokens_used"`
 	Usage      json.RawMessage `json:"usage"`
-	Started    string          `json:"started"`
+	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
+	Started    string          `json:"started"`              // when the rewind began
 
 	extra *Object
 }

@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/tool"
+)
+
+// Toolbox runs the builtin worker's tools. Box is one; tests have others.
+type Toolbox interface {
+	Call(ctx context.Context, name, args string) tool.Result
+}
+
+// Builtin is the worker that git-tilth brings itself: one model, its tools and the history of one
+// attempt at one task. What it says and is told goes verbatim to Transcript before it is used.
+//
+// Every tool call of an assistant message is answered before the next request, because endpoints refuse a
+// history in which one is not; the message itself is echoed byte for byte, reasoning included, because some
+// refuse one that was changed.
+type Builtin struct {
+	// Ask makes one request and returns a healthy answer, or the error that ends the attempt.
+	Ask func(context.Context, model.Request) (*model.Reply, error)
+	// Tools is the JSON array of everything the model may call, Final included.
+	Tools json.RawMessage
+	// Final is the tool whose call ends the turn and is answered by Answer.
+	Final string
+	Box   Toolbox
+	// Emit writes an event of this iteration to the record.
+	Emit func(typ string, payload map[string]any) error
+	// Transcript keeps a message verbatim.
+	Transcript func(json.RawMessage) error
+	// PreTool may block a call; the reason goes to the model. PostEdit hears of a written file.
+	PreTool  func(ctx context.Context, name, args string) (reason string, blocked bool)
+	PostEdit func(ctx context.Context, path string)
+
+	history []json.RawMessage
+	pending string // id of the Final call that Answer will answer
+}
+
+// BuiltinTurn is what one model call came to.
+type BuiltinTurn struct {
+	// Case is the arguments of the Final call, "" when there was none.
+	Case string
+	// RawCalls are the message's tool calls as the model wrote them.
+	RawCalls []model.ToolCall
+	// Silent is a turn with neither tool call nor case.
+	Silent bool
+	Text   string
+}
+
+// Start begins the history with a system and a user message.
+func (b *Builtin) Start(system, user string) error {
+	b.history = nil
+	if err := b.say("system", system); err != nil {
+		return err
+	}
+	return b.say("user", user)
+}
+
+// Continue takes up the history of an earlier attempt. Tool calls that were never answered are
+// answered as interrupted, then the user message follows.
+func (b *Builtin) Continue(history []json.RawMessage, user string) error {
+	b.history = history
+	for _, id := range unanswered(history) {
+		if err := b.answer(id, "Interrupted: this call did not finish. Look at the working tree before you repeat it."); err != nil {
+			return err
+		}
+	}
+	return b.say("user", user)
+}
+
+// Turn makes one model call and runs the tools it asks for, in order.
+func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
+	reply, err := b.Ask(ctx, model.Request{Messages: b.history, Tools: b.Tools})
+	if err != nil {
+		return BuiltinTurn{}, err
+	}
+	if err := b.keep(reply.Message); err != nil {
+		return BuiltinTurn{}, err
+	}
+	turn := BuiltinTurn{RawCalls: reply.ToolCalls, Silent: len(reply.ToolCalls) == 0, Text: reply.Content}
+	b.pending = ""
+	for i, call := range reply.ToolCalls {
+		if err := ctx.Err(); err != nil {
+			return turn, err
+		}
+		switch {
+		case call.Name == b.Final && b.pending == "":
+			b.pending, turn.Case = call.ID, call.Arguments
+			if turn.Case == "" {
+				turn.Case = "{}"
+			}
+		case call.Name == b.Final:
+			err = b.answer(call.ID, "Not judged: one case at a time. The first one of this message is being judged.")
+		case b.pending != "":
+			err = b.answer(call.ID, "Not run: it came after the case. Call it again if the case is sent back.")
+		default:
+			err = b.use(ctx, call, i)
+		}
+		if err != nil {
+			return turn, err
+		}
+	}
+	return turn, nil
+}
+
+// use runs one tool call and answers it.
+func (b *Builtin) use(ctx context.Context, call model.ToolCall, _ int) error {
+	if err := b.Emit("tool_call", map[string]any{"tool": call.Name, "args": argsForRecord(call.Arguments)}); err != nil {
+		return err
+	}
+	if b.PreTool != nil {
+		if reason, blocked := b.PreTool(ctx, call.Name, call.Arguments); blocked {
+			return b.blocked(call, reason)
+		}
+	}
+	res := b.Box.Call(ctx, call.Name, call.Arguments)
+	if res.Blocked != "" {
+		return b.blocked(call, res.Blocked)
+	}
+	// A tool that a signal cut short is answered on resume, as interrupted.
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	payload := map[string]any{"tool": call.Name, "result_preview": preview(res.Output), "result_chars": res.Chars}
+	if res.IsError {
+		payload["is_error"] = true
+	}
+	if err := b.Emit("tool_result", payload); err != nil {
+		return err
+	}
+	if res.Edited != "" && b.PostEdit != nil {
+		b.PostEdit(ctx, res.Edited)
+	}
+	return b.answer(call.ID, res.Output)
+}
+
+func (b *Builtin) blocked(call model.ToolCall, reason string) error {
+	if err := b.Emit("pre_tool_block", map[string]any{"tool": call.Name, "reason": reason}); err != nil {
+		return err
+	}
+	return b.answer(call.ID, "Blocked: "+reason)
+}
+
+// Answer answers the pending Final call.
+func (b *Builtin) Answer(text string) error {
+	if b.pending == "" {
+		return b.say("user", text)
+	}
+	id := b.pending
+	b.pending = ""
+	return b.answer(id, text)
+}
+
+// Say adds a user message.
+func (b *Builtin) Say(text string) error { return b.say("user", text) }
+
+func (b *Builtin) say(role, text string) error {
+	return b.keep(message(map[string]string{"role": role, "content": text}))
+}
+
+func (b *Builtin) answer(callID, text string) error {
+	return b.keep(message(map[string]string{"role": "tool", "tool_call_id": callID, "content": text}))
+}
+
+func (b *Builtin) keep(m json.RawMessage) error {
+	b.history = append(b.history, m)
+	if b.Transcript == nil {
+		return nil
+	}
+	return b.Transcript(m)
+}
+
+func message(fields map[string]string) json.RawMessage {
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		// Strings cannot fail to marshal; broken UTF-8 is replaced.
+		return json.RawMessage(`{"role":"user","content":""}`)
+	}
+	return raw
+}
+
+// argsForRecord keeps arguments as JSON where they are, as text where a model garbled them.
+func argsForRecord(args string) any {
+	if t := strings.TrimSpace(args); strings.HasPrefix(t, "{") && json.Valid([]byte(t)) {
+		return json.RawMessage(t)
+	}
+	return args
+}
+
+// previewChars bounds what of a tool's result the record shows; the transcript has all of it.
+const previewChars = 2000
+
+func preview(s string) string {
+	if len(s) <= previewChars {
+		return s
+	}
+	return fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(s[:previewChars], ""), len(s)-previewChars)
+}
+
+// unanswered lists the tool calls of a history that have no answer, in order.
+func unanswered(history []json.RawMessage) []string {
+	var ids []string
+	answered := map[string]bool{}
+	for _, raw := range history {
+		var m struct {
+			ToolCallID string `json:"tool_call_id"`
+			ToolCalls  []struct {
+				ID string `json:"id"`
+			} `json:"tool_calls"`
+		}
+		if json.Unmarshal(raw, &m) != nil {
+			continue
+		}
+		if m.ToolCallID != "" {
+			answered[m.ToolCallID] = true
+		}
+		for _, c := range m.ToolCalls {
+			ids = append(ids, c.ID)
+		}
+	}
+	var open []string
+	for _, id := range ids {
+		if !answered[id] {
+			open = append(open, id)
+		}
+	}
+	return open
+}

@@ -1,0 +1,137 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// New says what session to make.
+type New struct {
+	Store    session.Store
+	Location gitx.Location
+	Base     string // commit at which the branch begins
+	Label    string // a few words for lists
+	Start    map[string]any
+}
+
+// Create makes a session directory, its branch and its worktree, and holds it.
+//
+// On disk after each step, and what the next command makes of it:
+//  1. the directory                     list names it as damaged; reset removes it
+//  2. checkpoint.json, running          list: no seed; resume refuses and names reset
+//  3. session_start
+//  4. branch and worktree (one git command; git may leave the branch alone)
+//     reset removes whichever of them is there
+//
+// The status becomes prepared only after the seed's commit is on record (CommitSeed).
+func Create(ctx context.Context, d Deps, n New) (*Held, error) {
+	now := d.Now()
+	s, err := n.Store.Create(session.NewID(now))
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := s.Lock(now)
+	if err != nil {
+		os.Remove(s.Dir)
+		return nil, err
+	}
+	h := &Held{Deps: d, S: s, Common: n.Location.CommonDir, unlock: unlock}
+	h.Check = &session.Checkpoint{
+		SessionID: s.ID, Source: n.Location.Source(), GitCommonDir: n.Location.CommonDir,
+		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
+		StartedAt: session.FormatTime(now), Label: n.Label,
+		Conversations: map[string]*session.Conversation{},
+	}
+	if err := h.begin(ctx, n); err != nil {
+		h.undoCreate(ctx)
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Held) begin(ctx context.Context, n New) error {
+	if err := h.Save(); err != nil {
+		return err
+	}
+	if err := h.OpenRecord(); err != nil {
+		return err
+	}
+	start := map[string]any{
+		"phase": "prep-feature", "source": h.Check.Source, "worktree": h.Check.Workspace, "branch": h.Check.Branch, "base": n.Base,
+	}
+	for k, v := range n.Start {
+		start[k] = v
+	}
+	if err := h.Note("session_start", start); err != nil {
+		return err
+	}
+	return h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
+}
+
+// undoCreate takes back a session in which nothing can have been done yet.
+func (h *Held) undoCreate(ctx context.Context) {
+	ctx = quiet(ctx)
+	// Errors have no one to go to: what stays is what reset removes.
+	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path())
+	if _, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && ok {
+		_ = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
+	}
+	_ = os.RemoveAll(h.S.Dir)
+}
+
+// CommitSeed makes the anchor of the session: the commit of the acceptance tests, empty if there are none.
+// prd.json and the test files are in place when it is called.
+//
+// On disk after each step:
+//  1. session_prepared      a session whose interview ended, without its anchor: reset
+//  2. the commit            as before; the branch holds nothing else
+//  3. seed_committed        the seed is complete; resume treats it as prepared
+//  4. checkpoint prepared
+func (h *Held) CommitSeed(ctx context.Context, tasks, tests int, prepared map[string]any) error {
+	ctx = quiet(ctx)
+	wt, err := h.Worktree()
+	if err != nil {
+		return err
+	}
+	prepared["prd_entries"], prepared["test_files"] = tasks, tests
+	prepared["tokens_used"] = h.Check.TokensUsed
+	// What a rewind brings back.
+	prepared["usage"], prepared["started_at"] = h.Check.Usage, h.Check.StartedAt
+	if err := h.Record.AppendSync("session_prepared", prepared); err != nil {
+		return err
+	}
+	parent, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	if err != nil {
+		return err
+	}
+	tree, _, err := h.Git.StageAll(ctx, wt, parent)
+	if err != nil {
+		return err
+	}
+	sha, err := h.Git.CommitTree(ctx, wt, tree, parent, SeedMessage(h.S.ID, tasks, tests), "tilth: seed", h.Sign)
+	if err != nil {
+		return err
+	}
+	if err := h.Record.AppendSync("seed_committed", map[string]any{"sha": sha, "branch": h.S.Branch()}); err != nil {
+		return err
+	}
+	h.Check.Status = session.Prepared
+	return h.Save()
+}
+
+// Fail ends a preparation that did not come to a seed.
+func (h *Held) Fail(reason string, cause error) error {
+	payload := map[string]any{"reason": reason}
+	if cause != nil {
+		payload["error"] = cause.Error()
+	}
+	if err := h.OpenRecord(); err != nil {
+		return fmt.Errorf("the record of %s: %w", h.S.ID, err)
+	}
+	return h.Stopped(session.Failed, payload)
+}

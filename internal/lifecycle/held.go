@@ -1,0 +1,145 @@
+// Package lifecycle is where the session on disk and git meet: a session is made, woken, rewound and torn
+// down here. Every operation is a sequence whose state on disk after each step is written down beside it, so
+// that the next command knows what a process that died there has left.
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Deps is the outside world, as it was gathered at the start of the process.
+type Deps struct {
+	Git     *gitx.Git
+	Environ []string
+	Now     func() time.Time
+	Redact  *session.Redactor
+	// Sink hears of every event after it is on disk; nil for none.
+	Sink func(line []byte, e session.Event)
+	Sign bool // sign harness commits
+}
+
+// Held is a session that this process alone writes, from Hold to Close.
+type Held struct {
+	Deps
+	S      *session.Session
+	Check  *session.Checkpoint
+	Record *session.Record
+	Common string // the source's common git directory
+	unlock func()
+}
+
+// RefusedError is a command that cannot be carried out; nothing was changed.
+type RefusedError struct{ Why, Hint string }
+
+func (e *RefusedError) Error() string { return e.Why }
+
+// Hold takes the session's lock and repairs what a crash left of its record. The error is a
+// *session.BusyError when another process has it.
+func Hold(d Deps, s *session.Session) (*Held, error) {
+	unlock, err := s.Lock(d.Now())
+	if err != nil {
+		return nil, err
+	}
+	h := &Held{Deps: d, S: s, unlock: unlock}
+	if h.Check, err = s.Checkpoint(); err != nil {
+		unlock()
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("checkpoint.json is missing")
+		}
+		return nil, &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err), Hint: "git tilth reset " + s.ID}
+	}
+	h.Common, _ = CommonOf(h.Check)
+	return h, nil
+}
+
+// OpenRecord opens the record for appending, after what a crash left of it was repaired.
+func (h *Held) OpenRecord() error {
+	if h.Record != nil {
+		return nil
+	}
+	var err error
+	h.Record, err = h.S.OpenRecord(session.RecordOptions{Redact: h.Redact, Clock: h.Now, Sink: h.Sink})
+	return err
+}
+
+// Close releases the session.
+func (h *Held) Close() {
+	if h.Record != nil {
+		h.Record.Close()
+		h.Record = nil
+	}
+	h.unlock()
+}
+
+// Save writes checkpoint.json.
+func (h *Held) Save() error { return h.S.SaveCheckpoint(h.Check) }
+
+// Path is the session's worktree as recorded.
+func (h *Held) Path() string { return workspaceOf(h.S, h.Check) }
+
+// Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
+func (h *Held) Worktree() (gitx.Worktree, error) {
+	return gitx.CheckWorktree(h.Common, h.Path(), h.S.Branch())
+}
+
+// CommonOf finds the source's common git directory, from the checkpoint's own note or from the source.
+func CommonOf(c *session.Checkpoint) (string, error) {
+	if c == nil {
+		return "", errors.New("no checkpoint")
+	}
+	if c.Source != "" {
+		if common, err := gitx.CommonDirOf(c.Source); err == nil {
+			return common, nil
+		}
+	}
+	if c.GitCommonDir != "" {
+		return gitx.CommonDirOf(c.GitCommonDir)
+	}
+	return "", fmt.Errorf("the source repository %s is gone", c.Source)
+}
+
+// workspaceOf is the recorded worktree where that is plausible for this session, else the one that the
+// layout says. A session whose root was moved has an old path on record; what lies there is still its own, because
+// git's registration is asked before anything is done to it.
+func workspaceOf(s *session.Session, c *session.Checkpoint) string {
+	if c != nil && filepath.IsAbs(c.Workspace) && filepath.Base(filepath.Dir(c.Workspace)) == s.ID {
+		if _, err := os.Lstat(s.Workspace()); err != nil || sameFile(c.Workspace, s.Workspace()) {
+			return c.Workspace
+		}
+	}
+	return s.Workspace()
+}
+
+func sameFile(a, b string) bool {
+	fa, errA := os.Stat(a)
+	fb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(fa, fb)
+}
+
+// Note appends an event that belongs to no task.
+func (h *Held) Note(typ string, payload map[string]any) error { return h.Record.Append(typ, payload) }
+
+// Stopped writes the end of a run: the stop, fsynced, then the checkpoint.
+func (h *Held) Stopped(status string, payload map[string]any) error {
+	if err := h.Record.AppendSync("stop", payload); err != nil {
+		return err
+	}
+	h.Check.Status = status
+	if err := h.Save(); err != nil {
+		return err
+	}
+	return h.S.WriteSummary()
+}
+
+// quiet is the context of a sequence that a first signal does not cut short: it takes a moment, and
+// half of it would be work for the next resume.
+func quiet(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }

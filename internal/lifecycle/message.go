@@ -1,0 +1,121 @@
+package lifecycle
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// The trailers by which a commit of a session is known.
+const (
+	TrailerSession = "Tilth-Session"
+	TrailerTask    = "Tilth-Task"
+	TrailerFailed  = "Tilth-Failed"
+)
+
+// TaskMessage is the commit message of an accepted task.
+func TaskMessage(sessionID string, t session.Task, summary string) string {
+	return message(t.ID+": "+oneLine(t.Title), summary, trailer(TrailerSession, sessionID), trailer(TrailerTask, t.ID))
+}
+
+// PlaceholderMessage is the message of the commit that holds a failed task's partial work.
+func PlaceholderMessage(sessionID string, t session.Task, reason string) string {
+	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, oneLine(t.Title)),
+		"Partial work. git tilth resume takes this commit back into the index.",
+		trailer(TrailerSession, sessionID), trailer(TrailerTask, t.ID), trailer(TrailerFailed, reason))
+}
+
+// SeedMessage is the message of the commit that anchors a session.
+func SeedMessage(sessionID string, tasks, tests int) string {
+	return message(fmt.Sprintf("seed: %d task(s) + %d acceptance test(s)", tasks, tests), "",
+		trailer(TrailerSession, sessionID))
+}
+
+func trailer(key, value string) string { return key + ": " + value }
+
+// message assembles subject, body and a trailer block that git recognises. A body that ends in
+// lines that look like trailers is kept apart from them by the blank line before the block.
+func message(subject, body string, trailers ...string) string {
+	var b strings.Builder
+	b.WriteString(subject + "\n\n")
+	if body = strings.TrimSpace(strings.ReplaceAll(body, "\x00", "")); body != "" {
+		b.WriteString(body + "\n\n")
+	}
+	b.WriteString(strings.Join(trailers, "\n") + "\n")
+	return b.String()
+}
+
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
+}
+
+// TaskReasons are the reasons for which a task fails, and so those that a placeholder can name.
+var TaskReasons = []string{"iter_cap", "evaluator_cap", "empty_responses", "no_case", "provider_failure"}
+
+// The subjects of placeholders without trailers. Python Tilth wrote the first form and looked for
+// the second, so sessions of its various versions may hold either.
+var (
+	foreignPlaceholder = regexp.MustCompile(`^(T-\d{3,}): FAILED \((\w+)\)(?::|$)`)
+	foreignFailed      = regexp.MustCompile(`^FAILED \((\w+)\): (T-\d{3,})\b`)
+	foreignDone        = regexp.MustCompile(`^(T-\d{3,}): `)
+)
+
+// author tells whose commit this is in the eyes of one session.
+type author struct {
+	sessionID string
+	foreign   bool // made by a tool that writes no trailers
+	tasks     map[string]session.Task
+}
+
+// placeholder reports the task and reason of a placeholder of this session. A subject alone proves
+// nothing in a session that writes trailers: a worker or a person may begin a commit with "FAILED (".
+func (a author) placeholder(c gitx.Commit) (task, reason string, ok bool) {
+	if own := one(c.Trailers[TrailerSession]); own != "" {
+		task, reason = one(c.Trailers[TrailerTask]), one(c.Trailers[TrailerFailed])
+		_, known := a.tasks[task]
+		return task, reason, own == a.sessionID && known && reason != ""
+	}
+	if !a.foreign {
+		return "", "", false
+	}
+	if m := foreignPlaceholder.FindStringSubmatch(c.Subject); m != nil {
+		task, reason = m[1], m[2]
+	} else if m := foreignFailed.FindStringSubmatch(c.Subject); m != nil {
+		task, reason = m[2], m[1]
+	}
+	_, known := a.tasks[task]
+	return task, reason, known && slices.Contains(TaskReasons, reason)
+}
+
+// done reports the task that a commit of this session finished.
+func (a author) done(c gitx.Commit) (task string, ok bool) {
+	if own := one(c.Trailers[TrailerSession]); own != "" {
+		task = one(c.Trailers[TrailerTask])
+		_, known := a.tasks[task]
+		return task, own == a.sessionID && known && len(c.Trailers[TrailerFailed]) == 0
+	}
+	if !a.foreign {
+		return "", false
+	}
+	if _, _, failed := a.placeholder(c); failed {
+		return "", false
+	}
+	if m := foreignDone.FindStringSubmatch(c.Subject); m != nil {
+		_, known := a.tasks[m[1]]
+		return m[1], known
+	}
+	return "", false
+}
+
+// one returns the last value of a trailer. A case's summary may quote a trailer of its own; git
+// reads only the last block of a message, and the harness writes its own block last.
+func one(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[len(values)-1]
+}

@@ -1,0 +1,292 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// TreeState is what stands at a session's worktree path.
+type TreeState string
+
+// The states of a worktree, as Decide tells them apart.
+const (
+	TreeFine         TreeState = "fine"         // registered, at its path, on the session's branch
+	TreeMissing      TreeState = "missing"      // nothing there
+	TreePlain        TreeState = "plain"        // a directory that git knows nothing of
+	TreeUnregistered TreeState = "unregistered" // a worktree whose admin entry is gone
+	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
+)
+
+// Accepted is a verdict whose tree was accepted and, by the record, not committed.
+type Accepted struct {
+	Task, Tree string
+	// Base is the commit on which the tree was judged.
+	Base    string
+	Summary string
+}
+
+// State is everything that the decision about a session rests on: the session on disk and git.
+type State struct {
+	SessionID string
+	Status    string
+	Foreign   bool // made by a tool whose commits carry no trailers
+	Rewinding bool // a rewind was begun and not finished
+	Resetting bool // a teardown was begun and not finished
+	// SourceGone says why the source repository cannot be used, "" when it can.
+	SourceGone string
+	SeedSHA    string // of the seed's commit as recorded, "" when none is
+	SeedKnown  bool   // the branch contains it
+	BranchTip  string // "" when the branch is gone
+	Tree       TreeState
+	TreeOn     string // what HEAD is on, for TreeElsewhere
+	Dirty      bool   // read only when a done task lacks its commit
+	Tasks      []session.Task
+	TasksError string
+	LastStop   string // "" when nothing stopped the last run in an orderly way
+	Accepted   *Accepted
+	Commits    []gitx.Commit   // since the seed, first parent, newest first
+	ByWorker   map[string]bool // commits that a worker made by itself
+}
+
+// Action is what a command makes of a session.
+type Action string
+
+// The actions of a Plan.
+const (
+	Refuse   Action = "refuse"   // nothing can be done; Why and Hint say more
+	Nothing  Action = "nothing"  // all is done, nothing to write but that it was asked
+	Conclude Action = "conclude" // all is done, but no stop says so yet
+	Continue Action = "continue" // enter the loop
+)
+
+// Plan is what a resume does, in the order of its fields.
+type Plan struct {
+	Action        Action
+	Why, Hint     string
+	FinishRewind  bool
+	LastStop      string
+	Worktree      TreeState         // what has to be mended first
+	CommitTree    *Accepted         // an accepted tree to commit
+	MarkDone      map[string]string // task id to the commit that did it
+	Unwind        []gitx.Commit     // placeholders, and commits a worker left behind, newest first
+	UnwindTo      string
+	Retried       []string // failed tasks that go back to pending
+	Redo          string   // a task that claims to be done, has no commit, and left its work uncommitted
+	Pending       []string // what the loop will run, in order
+	Fresh         bool     // the session was prepared and never run
+	Total, Behind int      // all tasks; those that are done
+}
+
+// Decide says what resuming a session means. It is the only place that does: resume, its dry run, show
+// and run's note all ask it. The rows, first match first:
+//
+//	state                                              decision
+//	a teardown was begun                               refuse: reset finishes it
+//	prd.json cannot be read                            refuse: reset
+//	the source repository is gone                      refuse
+//	no seed was ever committed                         refuse: reset, prep-feature
+//	the branch is gone                                 refuse
+//	a rewind was begun                                 finish it, then as prepared
+//	the branch no longer holds the seed                trust prd.json, unwind nothing
+//	an accepted tree, judged on the branch's tip       commit it
+//	a commit of this session for a task not done       mark it done
+//	placeholders or worker's commits at the tip        unwind them, and only them
+//	a failed task                                      back to pending
+//	a done task without a commit, its work uncommitted back to pending
+//	the worktree is missing, plain, unregistered       re-create it
+//	HEAD was moved to another branch                   bring it back
+//	nothing pending, status all_done                   nothing
+//	nothing pending, any other status                  conclude as all_done
+//	else                                               continue
+func Decide(s State) Plan {
+	p := Plan{LastStop: s.LastStop, Worktree: s.Tree, MarkDone: map[string]string{}, Total: len(s.Tasks)}
+	if why, hint := refusal(s); why != "" {
+		p.Action, p.Why, p.Hint = Refuse, why, hint
+		return p
+	}
+	if s.Rewinding {
+		p.FinishRewind, p.Action, p.Fresh = true, Continue, true
+		for _, t := range s.Tasks {
+			p.Pending = append(p.Pending, t.ID)
+		}
+		return p
+	}
+	p.Fresh = s.Status == session.Prepared
+	status := p.settleTasks(s)
+	for _, t := range s.Tasks {
+		switch status[t.ID] {
+		case "done":
+			p.Behind++
+		default:
+			p.Pending = append(p.Pending, t.ID)
+		}
+	}
+	switch {
+	case len(p.Pending) > 0:
+		p.Action = Continue
+	case s.Status == session.AllDone && len(p.MarkDone) == 0 && p.CommitTree == nil:
+		p.Action = Nothing
+	default:
+		p.Action = Conclude
+	}
+	return p
+}
+
+func refusal(s State) (why, hint string) {
+	reset := "git tilth reset " + s.SessionID
+	switch {
+	case s.Resetting:
+		return "its teardown was begun and not finished", reset
+	case s.TasksError != "":
+		return s.TasksError, reset
+	case s.SourceGone != "":
+		return s.SourceGone, reset
+	case s.SeedSHA == "" && (s.Status != session.Prepared || len(s.Tasks) == 0):
+		return "its seed was never committed, so there is nothing to resume", reset + ", then git tilth prep-feature"
+	case s.BranchTip == "":
+		return "its branch session/" + s.SessionID + " is gone", reset
+	}
+	return "", ""
+}
+
+// settleTasks works out each task's true status from prd.json and the commits, and with it
+// what has to be committed, marked or unwound.
+func (p *Plan) settleTasks(s State) map[string]string {
+	status, byID := map[string]string{}, map[string]session.Task{}
+	for _, t := range s.Tasks {
+		status[t.ID], byID[t.ID] = t.Status, t
+	}
+	who := author{sessionID: s.SessionID, foreign: s.Foreign, tasks: byID}
+	committed := map[string]string{}
+	if s.SeedKnown {
+		for _, c := range s.Commits {
+			// A worker that imitates the trailers it saw in the log has still not been judged.
+			if id, ok := who.done(c); ok && !s.ByWorker[c.SHA] && committed[id] == "" {
+				committed[id] = c.SHA
+			}
+		}
+		p.unwindTip(s, who, status)
+	}
+	if a := s.Accepted; a != nil && status[a.Task] != "done" && committed[a.Task] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
+		if _, known := byID[a.Task]; known {
+			p.CommitTree = a
+			status[a.Task] = "done"
+		}
+	}
+	for _, t := range s.Tasks {
+		switch {
+		case status[t.ID] != "done" && committed[t.ID] != "":
+			p.MarkDone[t.ID] = committed[t.ID]
+			status[t.ID] = "done"
+		case status[t.ID] == "failed":
+			p.Retried = append(p.Retried, t.ID)
+		}
+	}
+	if id := lastDoneWithoutCommit(s, status, committed, p); id != "" && s.Dirty {
+		p.Redo = id
+		status[id] = "pending"
+	}
+	return status
+}
+
+// unwindTip collects what stands at the tip and is no one's finished work. It stops at the first commit
+// that is anything else: a person's commit, a finished task, the seed.
+func (p *Plan) unwindTip(s State, who author, status map[string]string) {
+	p.UnwindTo = s.BranchTip
+	for _, c := range s.Commits {
+		task, _, failed := who.placeholder(c)
+		if failed && status[task] == "done" {
+			// A tool that never unwinds leaves a finished task's only work in its placeholder.
+			break
+		}
+		if !failed && !s.ByWorker[c.SHA] {
+			break
+		}
+		if len(c.Parents) == 0 {
+			break
+		}
+		p.Unwind = append(p.Unwind, c)
+		p.UnwindTo = c.Parents[0]
+	}
+}
+
+// lastDoneWithoutCommit finds the one task that a crash between "done" and the commit can leave: the last
+// done one. It is looked for only where the commits can be known.
+func lastDoneWithoutCommit(s State, status, committed map[string]string, p *Plan) string {
+	if !s.SeedKnown || s.Status == session.Prepared {
+		return ""
+	}
+	last := ""
+	for _, t := range s.Tasks {
+		if status[t.ID] == "done" {
+			last = t.ID
+		}
+	}
+	if last == "" || committed[last] != "" || p.CommitTree != nil {
+		return ""
+	}
+	for _, c := range s.Commits {
+		who := author{sessionID: s.SessionID, foreign: s.Foreign, tasks: map[string]session.Task{last: {ID: last}}}
+		if task, _, failed := who.placeholder(c); failed && task == last {
+			return ""
+		}
+	}
+	return last
+}
+
+// String is the plan as one line, as resume prints it and session_resume records it.
+func (p Plan) String() string {
+	switch p.Action {
+	case Refuse:
+		return "cannot be resumed: " + p.Why
+	case Nothing:
+		return "nothing to resume: all tasks are done"
+	}
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if p.FinishRewind {
+		add("finish the rewind")
+	}
+	switch p.Worktree {
+	case TreeMissing, TreePlain:
+		add("re-create the worktree")
+	case TreeUnregistered:
+		add("register the worktree again")
+	case TreeElsewhere:
+		add("bring HEAD back to the session's branch")
+	}
+	if p.CommitTree != nil {
+		add("commit the accepted work of %s", p.CommitTree.Task)
+	}
+	for id := range p.MarkDone {
+		add("mark %s done, its commit is there", id)
+	}
+	if n := len(p.Unwind); n > 0 {
+		add("unwind %s into the index", plural(n, "commit"))
+	}
+	if len(p.Retried) > 0 {
+		add("retry %s", strings.Join(p.Retried, ", "))
+	}
+	if p.Redo != "" {
+		add("do %s again, it has no commit", p.Redo)
+	}
+	switch {
+	case p.Action == Conclude:
+		add("all tasks are done")
+	case p.Fresh:
+		add("start with %s", plural(len(p.Pending), "task"))
+	default:
+		add("%d of %s to do, next %s", len(p.Pending), plural(p.Total, "task"), p.Pending[0])
+	}
+	return strings.Join(parts, "; ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

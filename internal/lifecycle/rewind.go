@@ -1,0 +1,241 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// The rewind to the seed is an operation with a journal. Before anything is changed, the checkpoint gets a
+// "rewind" member with everything that the rest needs; it is taken out by the last step. While it is there,
+// the session is neither run nor shown as whole, and FinishRewind does whatever is left.
+//
+// On disk after each step; every step may be done twice:
+//  1. checkpoint with the journal          nothing is undone yet, but the rewind can no longer be called off
+//  2. worktree and branch at the seed
+//  3. the run's files deleted
+//  4. prd.json all pending
+//  5. the record cut
+//  6. checkpoint prepared, no journal      done
+
+// rewoundFiles are what a run leaves beside the record.
+var rewoundFiles = []string{"ledger", "conversation", session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, RunLog}
+
+// RunLog is where a detached run writes what it prints.
+const RunLog = "run.log"
+
+// RewindPlan is what a rewind would take back, for the question that precedes it.
+type RewindPlan struct {
+	Journal  session.Rewind
+	Worktree gitx.Worktree
+	Commits  int
+	RunBytes int64 // of the record that goes
+}
+
+// PlanRewind makes the pre-flight of a rewind. Each refusal is a *RefusedError, and nothing has been changed.
+func (h *Held) PlanRewind(ctx context.Context) (RewindPlan, error) {
+	var p RewindPlan
+	refuse := func(format string, args ...any) (RewindPlan, error) {
+		return p, &RefusedError{
+			Why:  fmt.Sprintf("session %s cannot be rewound: ", h.S.ID) + fmt.Sprintf(format, args...),
+			Hint: "git tilth reset " + h.S.ID + ", then git tilth prep-feature",
+		}
+	}
+	if Resetting(h.S) {
+		return refuse("its teardown was begun and not finished")
+	}
+	sha, branch, end, err := SeedOf(h.S)
+	if err != nil {
+		return refuse("%s", err)
+	}
+	if branch != h.S.Branch() {
+		return refuse("its seed was committed on %q, which is not its branch", branch)
+	}
+	prepared, ok, err := h.preparedEvent(end)
+	if err != nil || !ok {
+		return refuse("no session_prepared event with tokens_used in the record")
+	}
+	if h.Common == "" {
+		return refuse("its source repository is gone")
+	}
+	full, err := h.Git.ResolveCommit(ctx, h.Common, sha)
+	if err != nil {
+		return refuse("its seed %s is not a commit of the repository", sha)
+	}
+	if contains, err := h.Git.Contains(ctx, h.Common, h.S.Branch(), full); err != nil || !contains {
+		return refuse("its branch does not contain the seed %s", sha)
+	}
+	wt, err := h.Worktree()
+	if err != nil {
+		return refuse("%s", err)
+	}
+	if _, err := h.S.Plan(); err != nil {
+		return refuse("%s", err)
+	}
+	cut, err := lineEnd(h.S.Path(session.RecordFile), end)
+	if err != nil {
+		return p, err
+	}
+	p.Worktree = wt
+	p.Journal = session.Rewind{
+		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: prepared.tokens, Usage: prepared.usage,
+		StartedAt: prepared.started, Started: session.FormatTime(h.Now()),
+	}
+	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
+		p.RunBytes = fi.Size() - cut
+	}
+	return p, nil
+}
+
+type preparation struct {
+	tokens  int64
+	usage   json.RawMessage
+	started string // the checkpoint's started_at
+}
+
+// preparedEvent finds what the interview had used when it ended. Only this tool's record says it by role; of
+// another's usage, the interview's own member is what can be kept.
+func (h *Held) preparedEvent(before int64) (preparation, bool, error) {
+	var p preparation
+	found := false
+	enough := errors.New("enough")
+	_, _, err := h.S.ScanRecord(0, func(off int64, line []byte) error {
+		if off > before {
+			return enough
+		}
+		var e struct {
+			Type    string `json:"type"`
+			Payload struct {
+				Tokens  *float64        `json:"tokens_used"`
+				Usage   json.RawMessage `json:"usage"`
+				Started string          `json:"started_at"`
+			} `json:"payload"`
+		}
+		if !mentions(line, "session_prepared") || json.Unmarshal(line, &e) != nil || e.Type != "session_prepared" || e.Payload.Tokens == nil {
+			return nil
+		}
+		p, found = preparation{tokens: int64(*e.Payload.Tokens), usage: e.Payload.Usage, started: e.Payload.Started}, true
+		return nil
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	if p.usage == nil && err == nil {
+		p.usage, err = json.Marshal(map[string]any{session.RoleInterview: h.Check.Usage.Interview})
+	}
+	return p, found, err
+}
+
+// Rewind carries a plan out.
+func (h *Held) Rewind(ctx context.Context, p RewindPlan) error {
+	j := p.Journal
+	h.Check.Rewind = &j
+	if err := h.Save(); err != nil {
+		return err
+	}
+	return h.FinishRewind(ctx)
+}
+
+// FinishRewind does what a rewind that was begun has left to do.
+func (h *Held) FinishRewind(ctx context.Context) error {
+	ctx = quiet(ctx)
+	j := h.Check.Rewind
+	if j == nil {
+		return nil
+	}
+	if h.Record != nil {
+		h.Record.Close()
+		h.Record = nil
+	}
+	state, _ := treeState(h.Common, h.Path(), h.S.Branch())
+	if _, err := h.mendWorktree(ctx, state); err != nil {
+		return err
+	}
+	wt, err := h.Worktree()
+	if err != nil {
+		return err
+	}
+	if err := h.Git.RewindTree(ctx, wt, j.SHA); err != nil {
+		return err
+	}
+	for _, name := range rewoundFiles {
+		if err := os.RemoveAll(h.S.Path(name)); err != nil {
+			return err
+		}
+	}
+	tasks, err := h.S.Plan()
+	if err != nil {
+		return err
+	}
+	for i := range tasks {
+		tasks[i].Status = "pending"
+	}
+	if err := h.S.SavePlan(tasks); err != nil {
+		return err
+	}
+	if err := cutFile(h.S.Path(session.RecordFile), j.RecordLen); err != nil {
+		return err
+	}
+	h.Check.Status, h.Check.TokensUsed, h.Check.Rewind = session.Prepared, j.TokensUsed, nil
+	if err := json.Unmarshal(j.Usage, &h.Check.Usage); err != nil {
+		h.Check.Usage = session.Usage{}
+	}
+	if j.StartedAt != "" {
+		h.Check.StartedAt = j.StartedAt
+	}
+	h.Check.Conversations = map[string]*session.Conversation{}
+	return h.Save()
+}
+
+// lineEnd is the offset just after the newline that ends the line which ends at off.
+func lineEnd(path string, off int64) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	for {
+		_, err := f.ReadAt(b, off)
+		if errors.Is(err, io.EOF) {
+			return off, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		off++
+		if b[0] == '\n' {
+			return off, nil
+		}
+	}
+}
+
+// cutFile shortens a file to n bytes, durably. A file that is shorter already stays as it is.
+func cutFile(path string, n int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if fi.Size() <= n {
+		return nil
+	}
+	if err := f.Truncate(n); err != nil {
+		return err
+	}
+	return f.Sync()
+}

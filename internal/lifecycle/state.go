@@ -1,0 +1,239 @@
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Look gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
+// the record: the seed is near its beginning, everything else near its end.
+func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
+	st := State{SessionID: s.ID, Status: check.Status, Rewinding: check.Rewind != nil, Resetting: Resetting(s)}
+	st.Foreign = check.GitCommonDir == ""
+	tasks, err := s.Plan()
+	if err != nil {
+		st.TasksError = err.Error()
+	}
+	st.Tasks = tasks
+	tail, err := readTail(s)
+	if err != nil {
+		return st, err
+	}
+	st.LastStop, st.Accepted = tail.lastStop, tail.accepted
+	if sha, _, _, err := SeedOf(s); err == nil {
+		st.SeedSHA = sha
+	}
+	common, err := CommonOf(check)
+	if err != nil {
+		st.SourceGone = err.Error()
+		return st, nil
+	}
+	return st, st.lookAtGit(ctx, g, s, check, common)
+}
+
+func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) error {
+	branch := s.Branch()
+	tip, ok, err := g.BranchTip(ctx, common, branch)
+	if err != nil {
+		return err
+	}
+	if ok {
+		st.BranchTip = tip
+	}
+	path := workspaceOf(s, check)
+	st.Tree, st.TreeOn = treeState(common, path, branch)
+	if st.SeedSHA == "" || !ok {
+		return nil
+	}
+	if !strings.HasPrefix(tip, st.SeedSHA) {
+		if st.Commits, st.SeedKnown, err = commitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
+			return err
+		}
+	} else {
+		st.SeedKnown = true
+	}
+	if len(st.Commits) > 0 {
+		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
+			return err
+		}
+	}
+	if st.Tree == TreeFine && check.Status != session.Prepared && Decide(*st).mayRedo(*st) {
+		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commitsSince lists a branch's commits after the seed, newest first, and tells whether the seed is on its first-parent
+// line at all. The seed may be recorded with an abbreviated id.
+func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([]gitx.Commit, bool, error) {
+	full, err := g.ResolveCommit(ctx, common, seed)
+	if err != nil {
+		// A seed that the repository does not have is a fact about the session, not a failure to read it.
+		return nil, false, nil
+	}
+	commits, err := g.Log(ctx, common, tip, full, 0)
+	if err != nil || len(commits) == 0 {
+		return commits, full == tip, err
+	}
+	last := commits[len(commits)-1]
+	known := len(last.Parents) > 0 && last.Parents[0] == full
+	if !known {
+		commits = nil
+	}
+	return commits, known, nil
+}
+
+// mayRedo tells whether the answer to "is the worktree dirty" makes a difference, which is worth a git command.
+func (p Plan) mayRedo(s State) bool {
+	s.Dirty = true
+	return p.Redo == "" && Decide(s).Redo != ""
+}
+
+// treeState says what stands at the worktree's path.
+func treeState(common, path, branch string) (TreeState, string) {
+	_, err := gitx.CheckWorktree(common, path, branch)
+	var wrong *gitx.WrongBranchError
+	switch {
+	case err == nil:
+		return TreeFine, ""
+	case errors.As(err, &wrong):
+		return TreeElsewhere, wrong.On
+	case errors.Is(err, gitx.ErrWorktreeMissing):
+		return TreeMissing, ""
+	}
+	if fi, err := os.Lstat(filepath.Join(path, ".git")); err == nil && fi.Mode().IsRegular() {
+		return TreeUnregistered, ""
+	}
+	return TreePlain, ""
+}
+
+// SeedOf finds the seed's commit: the last seed_committed before anything ran. It returns the sha and branch as
+// recorded and the offset at which the line ends, before its newline.
+func SeedOf(s *session.Session) (sha, branch string, end int64, err error) {
+	done := errors.New("enough")
+	_, _, err = s.ScanRecord(0, func(off int64, line []byte) error {
+		var e struct {
+			Type    string `json:"type"`
+			Payload struct {
+				SHA    string `json:"sha"`
+				Branch string `json:"branch"`
+				Phase  string `json:"phase"`
+			} `json:"payload"`
+		}
+		if !mentions(line, "seed_committed", "session_start", "session_resume", "context_reset") || json.Unmarshal(line, &e) != nil {
+			return nil
+		}
+		switch e.Type {
+		case "seed_committed":
+			if e.Payload.SHA != "" {
+				sha, branch, end = e.Payload.SHA, e.Payload.Branch, off+int64(len(line))
+			}
+		case "session_start":
+			if e.Payload.Phase == "run" {
+				return done
+			}
+		case "session_resume", "context_reset":
+			return done
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, done) {
+		return "", "", 0, err
+	}
+	if sha == "" {
+		return "", "", 0, fmt.Errorf("no seed_committed event in the record")
+	}
+	return sha, branch, end, nil
+}
+
+// tail is what the end of the record says.
+type tail struct {
+	lastStop string
+	accepted *Accepted
+}
+
+// readTail reads the record backwards until it knows how the last run ended. A stop counts only if
+// nothing was begun after it: one that is older than a crash says nothing about the crash.
+func readTail(s *session.Session) (tail, error) {
+	var t tail
+	begun, taskID := false, ""
+	_, err := s.TailRecord(func(_ int64, line []byte) (more bool) {
+		var e struct {
+			Type    string `json:"type"`
+			Payload struct {
+				Reason  string `json:"reason"`
+				TaskID  string `json:"task_id"`
+				Verdict string `json:"verdict"`
+				Tree    string `json:"tree"`
+				Base    string `json:"base"`
+				Phase   string `json:"phase"`
+				Summary string `json:"summary"`
+			} `json:"payload"`
+		}
+		if json.Unmarshal(line, &e) != nil {
+			return true
+		}
+		switch e.Type {
+		case "stop":
+			if begun {
+				return false // the end of an earlier run
+			}
+			t.lastStop = e.Payload.Reason
+			switch t.lastStop {
+			case "interrupted", "error":
+				// These may cut in between a verdict and its commit.
+				begun = true
+			default:
+				return false
+			}
+		case "log_repaired", "ledger_appended", "hook_run":
+		case "task_done":
+			taskID = e.Payload.TaskID
+			begun = true
+		case "session_resume":
+			// A resume that died before its first task changed nothing of what came before it, so an accepted
+			// tree may still be waiting beyond it; its stop is not the last word any more.
+			begun = true
+		case "evaluator_verdict":
+			if e.Payload.Verdict == "accept" && e.Payload.Tree != "" && (taskID == "" || taskID == e.Payload.TaskID) {
+				t.accepted = &Accepted{Task: e.Payload.TaskID, Tree: e.Payload.Tree, Base: e.Payload.Base, Summary: e.Payload.Summary}
+			}
+			return false
+		case "model_call":
+			if e.Payload.Phase != "self_improve" {
+				return false
+			}
+			begun = true
+		default:
+			return false
+		}
+		return true
+	})
+	return t, err
+}
+
+// mentions is a cheap test that spares most lines of an interview their decoding. Every writer puts a line's
+// type before its payload or keeps the whole line short.
+func mentions(line []byte, words ...string) bool {
+	part := line
+	if len(part) > 4096 {
+		part = part[:512]
+	}
+	for _, w := range words {
+		if bytes.Contains(part, []byte(w)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,251 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// The teardown removes the worktree, then the branch, then the session directory. Each step finds out by itself
+// whether it is needed, so a teardown that died anywhere is finished by running it again:
+//
+//  1. the marker resetMarker               nothing is removed, but the session is neither run nor resumed any more
+//  2. worktree and admin entry gone
+//  3. branch gone
+//  4. everything in the directory but the checkpoint and the marker
+//  5. the directory
+//
+// What a damaged checkpoint no longer tells is derived, and what it tells is believed only where it can be this
+// session's: the branch is always session/<id>, and a path is removed by git only if it is registered with the source for that
+// branch or lies where the layout says.
+
+// resetMarker is there from the first step of a teardown to its last.
+const resetMarker = "reset"
+
+// Resetting tells whether a teardown of the session was begun.
+func Resetting(s *session.Session) bool {
+	_, err := os.Lstat(s.Path(resetMarker))
+	return err == nil
+}
+
+// Remains is what there is of a session, as far as it can be found out.
+type Remains struct {
+	S         *session.Session
+	Source    string // "" when it is not known
+	Common    string // "" when the source is gone
+	Worktree  string
+	Branch    string
+	Status    string // "damaged" when the checkpoint cannot be read
+	Tip       string // of the branch, "" when it is gone
+	Entry     bool   // git has a worktree registered
+	OnDisk    bool   // there is a directory at Worktree
+	Commits   int    // since the seed
+	Dirty     bool   // uncommitted changes
+	CheckedIn string // another worktree in which the branch is checked out
+}
+
+// Survey finds out what a teardown would remove. It changes nothing and puts up with every damage.
+func Survey(ctx context.Context, g *gitx.Git, s *session.Session) (Remains, error) {
+	r := Remains{S: s, Branch: s.Branch(), Worktree: s.Workspace(), Status: "damaged"}
+	check, err := s.Checkpoint()
+	if err == nil {
+		r.Source, r.Status = check.Source, check.Status
+		r.Worktree = workspaceOf(s, check)
+		r.Common, _ = CommonOf(check)
+	}
+	if r.Common == "" {
+		r.derive()
+	}
+	if fi, err := os.Lstat(r.Worktree); err == nil && fi.IsDir() {
+		r.OnDisk = true
+	}
+	if r.Common == "" {
+		return r, nil
+	}
+	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
+		return r, err
+	}
+	entries, err := g.Worktrees(ctx, r.Common)
+	if err != nil {
+		return r, err
+	}
+	for _, e := range entries {
+		switch {
+		case e.Path == r.Worktree || sameFile(e.Path, r.Worktree) || samePlace(e.Path, r.Worktree):
+			r.Entry, r.Worktree = true, e.Path
+		case e.Branch == r.Branch && inside(e.Path, s):
+			// The sessions root was moved: the entry still has the old path.
+			r.Entry, r.Worktree = true, e.Path
+		case e.Branch == r.Branch:
+			r.CheckedIn = e.Path
+		}
+	}
+	r.count(ctx, g)
+	return r, nil
+}
+
+// derive finds the source without a checkpoint: from the worktree's own link, then from session_start.
+func (r *Remains) derive() {
+	if common, err := gitx.CommonDirOf(r.Worktree); err == nil {
+		if _, err := os.Lstat(filepath.Join(r.Worktree, ".git")); err == nil {
+			r.Common = common
+			if r.Source == "" {
+				r.Source = sourceOfCommon(common)
+			}
+			return
+		}
+	}
+	enough := errors.New("enough")
+	_, _, err := r.S.ScanRecord(0, func(_ int64, line []byte) error {
+		var e struct {
+			Type    string `json:"type"`
+			Payload struct {
+				Source string `json:"source"`
+			} `json:"payload"`
+		}
+		if json.Unmarshal(line, &e) == nil && e.Type == "session_start" && e.Payload.Source != "" {
+			r.Source = e.Payload.Source
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) || r.Source == "" {
+		return
+	}
+	if common, err := gitx.CommonDirOf(r.Source); err == nil {
+		r.Common = common
+	}
+}
+
+func sourceOfCommon(common string) string {
+	if filepath.Base(common) == ".git" {
+		return filepath.Dir(common)
+	}
+	return common
+}
+
+// samePlace compares two paths of which the last part may not exist.
+func samePlace(a, b string) bool {
+	return filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
+}
+
+// inside tells whether a registered path has this session's layout: <anything>/<id>/<name>.
+func inside(path string, s *session.Session) bool { return filepath.Base(filepath.Dir(path)) == s.ID }
+
+// count says what will be lost. It is for a person to read; what cannot be counted is left out.
+func (r *Remains) count(ctx context.Context, g *gitx.Git) {
+	if sha, _, _, err := SeedOf(r.S); err == nil && r.Tip != "" {
+		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
+			r.Commits = len(commits)
+		}
+	}
+	if _, err := gitx.RegisteredWorktree(r.Common, r.Worktree); err == nil {
+		r.Dirty, _ = g.IsDirty(ctx, r.Worktree)
+	}
+}
+
+// StepError is a step of a teardown that could not be done. The session directory is still there.
+type StepError struct {
+	Step string
+	Err  error
+	Hint string
+}
+
+func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
+func (e *StepError) Unwrap() error { return e.Err }
+
+// Teardown removes a session. report hears of each step, and whether it was skipped and why.
+func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, skipped string)) error {
+	ctx = quiet(ctx)
+	again := "git tilth reset -y " + r.S.ID
+	if err := session.WriteFileAtomic(r.S.Path(resetMarker), nil); err != nil {
+		return &StepError{Step: "session directory", Err: err, Hint: again}
+	}
+	switch {
+	case r.Common == "":
+		report("worktree", "the source repository is gone")
+		report("branch "+r.Branch, "the source repository is gone")
+	default:
+		if err := r.removeWorktree(ctx, g, report); err != nil {
+			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
+		}
+		if r.Tip == "" {
+			report("branch "+r.Branch, "already gone")
+		} else if err := g.DeleteBranch(ctx, r.Common, r.Branch); err != nil {
+			hint := again
+			if r.CheckedIn != "" {
+				hint = fmt.Sprintf("git -C %s switch --detach, then %s", r.CheckedIn, again)
+			}
+			return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
+		} else {
+			report("branch "+r.Branch, "")
+		}
+	}
+	if err := removeDir(r.S); err != nil {
+		return &StepError{Step: "session directory", Err: err, Hint: again}
+	}
+	report("session directory", "")
+	return nil
+}
+
+func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
+	switch {
+	case r.Entry:
+		if err := g.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {
+			return err
+		}
+		report("worktree "+r.Worktree, "")
+	case r.OnDisk:
+		report("worktree "+r.Worktree, "not registered with git; it goes with the session directory")
+	default:
+		report("worktree "+r.Worktree, "already gone")
+	}
+	return nil
+}
+
+// removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may hold
+// directories without write permission, which are opened first.
+func removeDir(s *session.Session) error {
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{session.CheckpointFile: true, resetMarker: true, session.LockFile: true}
+	for _, e := range entries {
+		if keep[e.Name()] {
+			continue
+		}
+		path := filepath.Join(s.Dir, e.Name())
+		if err := os.RemoveAll(path); err != nil {
+			makeWritable(path)
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range []string{session.CheckpointFile, session.LockFile, resetMarker} {
+		if err := os.RemoveAll(filepath.Join(s.Dir, name)); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(s.Dir)
+}
+
+func makeWritable(root string) {
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+}

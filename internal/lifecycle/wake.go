@@ -1,0 +1,256 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Inspect decides what a resume of the held session would do, with no change but the end of a rewind that was begun.
+func (h *Held) Inspect(ctx context.Context) (Plan, State, error) {
+	st, err := Look(ctx, h.Git, h.S, h.Check)
+	if err != nil {
+		return Plan{}, st, err
+	}
+	return Decide(st), st, nil
+}
+
+// Wake brings the session to the state that the plan describes and logs session_resume.
+//
+// Each step leaves a state of which Decide makes the same plan, less what is done:
+//  1. a rewind is finished                 prepared
+//  2. status running, totals settled       no other run takes it up
+//  3. the worktree stands
+//  4. an accepted tree is committed        its trailers make the task done in the next look
+//  5. commits marked done in prd.json
+//  6. the tip is unwound (one soft reset)  the failed tasks still say so in prd.json
+//  7. failed tasks pending in prd.json
+//  8. session_resume
+func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
+	ctx = quiet(ctx)
+	if p.FinishRewind {
+		if err := h.FinishRewind(ctx); err != nil {
+			return p, err
+		}
+		again, _, err := h.Inspect(ctx)
+		if err != nil {
+			return p, err
+		}
+		again.FinishRewind = true
+		p = again
+	}
+	if p.Action == Refuse {
+		return p, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
+	}
+	if err := h.OpenRecord(); err != nil {
+		return p, err
+	}
+	h.settleTotals()
+	if p.Action != Nothing {
+		h.Check.Status = session.Running
+		h.Check.StartedAt = session.FormatTime(h.Now())
+		if err := h.Save(); err != nil {
+			return p, err
+		}
+		var err error
+		if p, err = h.mend(ctx, p, setup); err != nil {
+			return p, err
+		}
+	}
+	payload := map[string]any{
+		"session_id": h.S.ID, "last_stop": nullable(p.LastStop), "retried": list(p.Retried), "pending": list(p.Pending),
+		"unwound_commit": nil, "plan": p.String(),
+	}
+	if len(p.Unwind) > 0 {
+		payload["unwound_commit"] = p.Unwind[0].SHA
+		payload["unwound_commits"] = shas(p.Unwind)
+	}
+	return p, h.Record.AppendSync("session_resume", payload)
+}
+
+func (h *Held) mend(ctx context.Context, p Plan, setup Setup) (Plan, error) {
+	if aside := h.Path() + ".adopt"; p.Worktree != TreeUnregistered {
+		if _, err := os.Lstat(aside); err == nil {
+			if err := h.finishAdoption(ctx, h.Path(), aside); err != nil {
+				return p, err
+			}
+			p.Worktree = TreeFine
+		}
+	}
+	fresh, err := h.mendWorktree(ctx, p.Worktree)
+	if err != nil {
+		return p, err
+	}
+	if fresh {
+		if err := h.Furnish(ctx, setup); err != nil {
+			return p, err
+		}
+	}
+	wt, err := h.Worktree()
+	if err != nil {
+		return p, err
+	}
+	if err := h.Git.QuitOperations(ctx, wt); err != nil {
+		return p, err
+	}
+	if p, err = h.commitAccepted(ctx, wt, p); err != nil {
+		return p, err
+	}
+	if len(p.Unwind) > 0 {
+		if err := h.Git.SoftReset(ctx, wt, p.UnwindTo); err != nil {
+			return p, err
+		}
+	}
+	return p, h.settlePlan(p)
+}
+
+// commitAccepted commits a tree that was accepted before the process died. The repo's hooks run, as they would
+// have; if one refuses or changes the tree, the task is simply not done yet and its work is in the index.
+func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Plan, error) {
+	a := p.CommitTree
+	if a == nil {
+		return p, nil
+	}
+	tasks, err := h.S.Plan()
+	if err != nil {
+		return p, err
+	}
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.Task })
+	giveUp := func() Plan {
+		p.CommitTree = nil
+		p.Pending = append([]string{a.Task}, p.Pending...)
+		p.Behind--
+		p.Action = Continue
+		return p
+	}
+	there, err := h.Git.ObjectExists(ctx, h.Common, a.Tree)
+	if err != nil {
+		return p, err
+	}
+	if !there {
+		return giveUp(), nil
+	}
+	if err := h.Git.ReadTree(ctx, wt, a.Tree); err != nil {
+		return p, err
+	}
+	sha, err := h.CommitTask(ctx, wt, tasks[i], a.Summary, a.Tree, a.Base)
+	var refused *gitx.HookRefusedError
+	var changed *TreeChangedError
+	if errors.As(err, &refused) || errors.As(err, &changed) {
+		return giveUp(), nil
+	}
+	if err != nil {
+		return p, err
+	}
+	if err := h.Record.AppendSync("commit", map[string]any{"task_id": a.Task, "sha": sha, "rolled_forward": true}); err != nil {
+		return p, err
+	}
+	p.MarkDone[a.Task] = sha
+	return p, nil
+}
+
+// TreeChangedError says that a commit hook made another tree than the one that was judged. The commit was
+// taken back; the index holds what the hook made.
+type TreeChangedError struct{ Judged, Made string }
+
+func (e *TreeChangedError) Error() string { return "a commit hook changed the tree" }
+
+// CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks.
+func (h *Held) CommitTask(ctx context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
+	ctx = quiet(ctx)
+	sha, _, err = h.Git.Commit(ctx, wt, TaskMessage(h.S.ID, t, summary), gitx.CommitOpts{Sign: h.Sign})
+	if err != nil {
+		return "", err
+	}
+	made, err := h.Git.TreeOf(ctx, h.Common, sha)
+	if err != nil {
+		return "", err
+	}
+	if made != tree {
+		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
+			return "", err
+		}
+		return "", &TreeChangedError{Judged: tree, Made: made}
+	}
+	return sha, nil
+}
+
+// settlePlan brings prd.json and progress.txt in line with the plan.
+func (h *Held) settlePlan(p Plan) error {
+	tasks, err := h.S.Plan()
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i := range tasks {
+		t := &tasks[i]
+		switch {
+		case p.MarkDone[t.ID] != "":
+			t.Status, changed = "done", true
+			if err := h.S.AppendProgress(t.ID, "done", t.Title); err != nil {
+				return err
+			}
+		case t.Status == "failed", t.ID == p.Redo:
+			t.Status, changed = "pending", true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return h.S.SavePlan(tasks)
+}
+
+// settleTotals raises the checkpoint's totals to what the record's last model call says: a run that
+// died did not come to write its checkpoint.
+func (h *Held) settleTotals() {
+	e, _, ok, err := h.S.LastEvent("model_call")
+	if err != nil || !ok {
+		return
+	}
+	var last struct {
+		Total int64 `json:"tokens_used_total"`
+	}
+	if json.Unmarshal(e.Payload, &last) == nil && last.Total > h.Check.TokensUsed {
+		h.Check.TokensUsed = last.Total
+		if sum, err := h.S.Summarize(); err == nil {
+			h.Check.Usage = sum.Usage
+		}
+	}
+}
+
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func shas(commits []gitx.Commit) []string {
+	var out []string
+	for _, c := range commits {
+		out = append(out, c.SHA)
+	}
+	return out
+}
+
+// Describe is a plan's commits as people know them, one line each.
+func Describe(commits []gitx.Commit) []string {
+	var out []string
+	for _, c := range commits {
+		out = append(out, fmt.Sprintf("%.10s %s", c.SHA, c.Subject))
+	}
+	return out
+}

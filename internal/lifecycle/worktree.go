@@ -1,0 +1,150 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// mendWorktree makes the worktree fit to work in and says whether it is a new one. No file of a
+// session's work is lost on the way: a directory that is in the way is moved aside, and one whose admin entry is gone is
+// registered again around its files.
+func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, err error) {
+	path := h.Path()
+	switch state {
+	case TreeFine:
+		return false, nil
+	case TreeElsewhere:
+		wt, err := gitx.RegisteredWorktree(h.Common, path)
+		if err != nil {
+			return false, err
+		}
+		return false, h.Git.AttachHead(ctx, wt, h.S.Branch())
+	case TreeUnregistered:
+		return false, h.adopt(ctx, path)
+	case TreePlain:
+		aside := fmt.Sprintf("%s.found-%s", path, h.Now().UTC().Format("20060102-150405"))
+		if err := os.Rename(path, aside); err != nil {
+			return false, err
+		}
+	}
+	return true, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
+}
+
+// adopt gives a directory whose admin entry was pruned a new one, files kept.
+//
+// On disk after each step, and what a resume then makes of it:
+//  1. workspace renamed to workspace.adopt       missing: this function finds workspace.adopt and goes on
+//  2. a new, empty worktree at workspace         fine, but empty: as before
+//  3. its .git file moved into workspace.adopt, the empty directory removed
+//  4. workspace.adopt renamed to workspace       fine
+func (h *Held) adopt(ctx context.Context, path string) error {
+	aside := path + ".adopt"
+	if err := os.Rename(path, aside); err != nil {
+		return err
+	}
+	return h.finishAdoption(ctx, path, aside)
+}
+
+func (h *Held) finishAdoption(ctx context.Context, path, aside string) error {
+	if _, err := os.Lstat(path); err != nil {
+		if err := h.Git.PruneWorktrees(ctx, h.Common); err != nil {
+			return err
+		}
+		if err := h.Git.AddWorktreeEmpty(ctx, h.Common, path, h.S.Branch()); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git")); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	if err := os.Rename(aside, path); err != nil {
+		return err
+	}
+	wt, err := h.Worktree()
+	if err != nil {
+		return err
+	}
+	tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	if err != nil {
+		return err
+	}
+	return h.Git.ReadTree(ctx, wt, tip)
+}
+
+// Setup is what tilth.setup and tilth.copy do in a new worktree.
+type Setup struct {
+	Copy []string // patterns of ignored files of the source
+	// Run runs the setup commands in the worktree. An error carries their output.
+	Run func(ctx context.Context, dir string) error
+}
+
+// Furnish copies ignored files of the source into a new worktree and runs the setup commands in it.
+func (h *Held) Furnish(ctx context.Context, s Setup) error {
+	if len(s.Copy) > 0 {
+		files, err := h.Git.IgnoredFiles(ctx, h.Check.Source, s.Copy)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := copyInto(h.Check.Source, h.Path(), f); err != nil {
+				return fmt.Errorf("tilth.copy: %w", err)
+			}
+		}
+	}
+	if s.Run == nil {
+		return nil
+	}
+	return s.Run(ctx, h.Path())
+}
+
+// copyInto copies one file or symlink from one root to the same place under another. Both ends are reached through
+// os.Root, so that a link in either tree cannot lead out of it. What is already there is left alone.
+func copyInto(from, to, name string) error {
+	src, err := os.OpenRoot(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := os.OpenRoot(to)
+	if err != nil {
+		return err
+	}
+	defer dst.Close()
+	info, err := src.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if _, err := dst.Lstat(name); err == nil {
+		return nil
+	}
+	if err := dst.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := src.Readlink(name)
+		if err != nil {
+			return err
+		}
+		return dst.Symlink(target, name)
+	case info.Mode().IsRegular():
+		data, err := src.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := dst.WriteFile(name, data, info.Mode().Perm()); err != nil {
+			return err
+		}
+		return dst.Chtimes(name, time.Time{}, info.ModTime())
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Case is what a worker claims for its change, in the shape of submit_case.
+type Case struct {
+	Summary       string     `json:"summary"`
+	Coverage      []Coverage `json:"ac_coverage"`
+	WorkArounds   []string   `json:"work_arounds"`
+	Uncertainties []string   `json:"uncertainties"`
+}
+
+// Coverage says how one acceptance criterion is met.
+type Coverage struct {
+	Criterion   string `json:"criterion"`
+	AddressedBy string `json:"addressed_by"`
+	Evidence    string `json:"evidence"`
+}
+
+// ParseCase reads the arguments of submit_case. The error is a sentence for the worker.
+func ParseCase(args string) (*Case, error) {
+	var c Case
+	if err := decodeObject(args, &c); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(c.Summary) == "" {
+		return nil, fmt.Errorf("summary is missing: say in a few sentences what was done")
+	}
+	return &c, nil
+}
+
+// Text is the case as the evaluator reads it.
+func (c *Case) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", strings.TrimSpace(c.Summary))
+	for _, a := range c.Coverage {
+		fmt.Fprintf(&b, "\n- Criterion: %s\n  Met by: %s\n  Evidence: %s\n", a.Criterion, a.AddressedBy, a.Evidence)
+	}
+	list := func(title string, items []string) {
+		if len(items) > 0 {
+			fmt.Fprintf(&b, "\n%s:\n- %s\n", title, strings.Join(items, "\n- "))
+		}
+	}
+	list("Work-arounds", c.WorkArounds)
+	list("Uncertain", c.Uncertainties)
+	return b.String()
+}
+
+// The verdicts.
+const (
+	Accept = "accept"
+	Reject = "reject"
+)
+
+// Categories are the reasons a change is rejected for.
+var Categories = []string{"scope_creep", "acceptance_gap", "weak_test", "tests_pass_but_wrong", "half_finished", "spec_violation"}
+
+// Verdict is the evaluator's judgement, in the shape of submit_verdict.
+type Verdict struct {
+	Verdict     string   `json:"verdict"`
+	Category    *string  `json:"rejection_category"`
+	Concern     *string  `json:"concern"`
+	Evidence    []string `json:"evidence"`
+	NextStep    *string  `json:"next_step"`
+	ParseFailed bool     `json:"parse_failed,omitempty"`
+}
+
+// ParseVerdict reads the arguments of submit_verdict. Models write "" where they mean nothing, so an
+// empty optional field is null. A verdict that contradicts itself is an error, worded for the evaluator.
+func ParseVerdict(args string) (*Verdict, error) {
+	var v Verdict
+	if err := decodeObject(args, &v); err != nil {
+		return nil, err
+	}
+	v.Verdict = strings.ToLower(strings.TrimSpace(v.Verdict))
+	for _, field := range []**string{&v.Category, &v.Concern, &v.NextStep} {
+		if *field != nil && strings.TrimSpace(**field) == "" {
+			*field = nil
+		}
+	}
+	switch {
+	case v.Verdict != Accept && v.Verdict != Reject:
+		return nil, fmt.Errorf("verdict must be %q or %q", Accept, Reject)
+	case v.Verdict == Accept && v.Category != nil:
+		return nil, fmt.Errorf("an accepted change has no rejection_category: either accept without one, or reject")
+	case v.Verdict == Reject && v.Category == nil:
+		return nil, fmt.Errorf("a rejection needs a rejection_category: one of %s", strings.Join(Categories, ", "))
+	case v.Category != nil && !slices.Contains(Categories, *v.Category):
+		return nil, fmt.Errorf("unknown rejection_category %q: use one of %s", *v.Category, strings.Join(Categories, ", "))
+	}
+	return &v, nil
+}
+
+// Accepted reports whether the change may be committed.
+func (v *Verdict) Accepted() bool { return v.Verdict == Accept }
+
+// Text is the verdict as the worker and later prompts read it.
+func (v *Verdict) Text() string {
+	if v.Accepted() {
+		return "Accepted."
+	}
+	var b strings.Builder
+	b.WriteString("Rejected")
+	if v.Category != nil {
+		fmt.Fprintf(&b, " (%s)", *v.Category)
+	}
+	b.WriteString(".")
+	if v.Concern != nil {
+		fmt.Fprintf(&b, "\nConcern: %s", *v.Concern)
+	}
+	for _, e := range v.Evidence {
+		fmt.Fprintf(&b, "\nEvidence: %s", e)
+	}
+	if v.NextStep != nil {
+		fmt.Fprintf(&b, "\nNext step: %s", *v.NextStep)
+	}
+	return b.String()
+}
+
+// decodeObject reads one JSON object. Arguments that models cut off, double or wrap in an array are told
+// what is wrong with them rather than guessed at.
+func decodeObject(args string, into any) error {
+	trimmed := strings.TrimSpace(args)
+	if !strings.HasPrefix(trimmed, "{") {
+		return fmt.Errorf("the arguments must be one JSON object")
+	}
+	if !json.Valid([]byte(trimmed)) {
+		return fmt.Errorf("the arguments are no valid JSON: send one complete object")
+	}
+	if err := json.Unmarshal([]byte(trimmed), into); err != nil {
+		if te, ok := err.(*json.UnmarshalTypeError); ok {
+			return fmt.Errorf("%s must be %s, not %s", te.Field, describe(te.Type.String()), te.Value)
+		}
+		return fmt.Errorf("the arguments cannot be read: %w", err)
+	}
+	return nil
+}
+
+func describe(goType string) string {
+	switch {
+	case strings.HasPrefix(goType, "[]string"):
+		return "a list of strings"
+	case strings.HasPrefix(goType, "[]"):
+		return "a list of objects"
+	case strings.HasSuffix(goType, "string"):
+		return "a string"
+	}
+	return "an object"
+}

@@ -1,0 +1,283 @@
+package loop
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// Caps of the parts of a prompt, in characters, and of what the record keeps of one.
+const (
+	promptCap     = 16_000
+	contextCap    = 24_000 // project context files, all together
+	planCap       = 12_000
+	seedCap       = 8_000
+	testsCap      = 32_000
+	ledgerCap     = 12_000
+	validatorCap  = 32_000
+	diffCap       = 200_000
+	ledgerEntries = 5
+	progressLines = 20
+)
+
+// contextFiles are where projects keep what an engineer should know, first come first served.
+var contextFiles = []string{"AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md", "CONTRIBUTING.md", "README.md"}
+
+// taskContext is what a prompt is built from: all of it from disk, nothing from an earlier conversation.
+type taskContext struct {
+	Task     session.Task
+	Context  string
+	Progress string
+	Plan     string
+	Seed     string
+	Ledger   string
+	Tests    []string // paths of the task's acceptance tests
+	Partial  bool     // an earlier attempt's work is in the working tree
+
+	channels map[string]any
+}
+
+// loadContext reads the parts of the prompts and notes for each what it was.
+func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
+	c := taskContext{Task: a.task, channels: map[string]any{}}
+	c.Context = c.channel("project", projectContext(wt.Path), contextCap)
+	lines, err := a.S.ProgressTail(progressLines)
+	if err != nil {
+		return c, err
+	}
+	c.Progress = c.channel("progress", progressText(lines), planCap)
+	c.Plan = c.channel("plan", planText(a.tasks, a.task.ID), planCap)
+	c.Seed = c.channel("seed", a.seedContext(), seedCap)
+	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
+	if err != nil {
+		return c, err
+	}
+	c.Ledger = c.channel("ledger", ledgerText(entries), ledgerCap)
+	if c.Tests, err = a.seedTests(ctx, wt); err != nil {
+		return c, err
+	}
+	if c.Partial, err = a.Git.IsDirty(ctx, wt.Path); err != nil {
+		return c, err
+	}
+	return c, nil
+}
+
+// channel caps one part and notes it for memory_load.
+func (c *taskContext) channel(name, text string, limit int) string {
+	sum := sha256.Sum256([]byte(text))
+	n := utf8.RuneCountInString(text)
+	c.channels[name] = map[string]any{
+		"present": text != "", "chars": n, "truncated": n > limit, "sha256_8": hex.EncodeToString(sum[:])[:8],
+	}
+	return clip(text, limit)
+}
+
+// projectContext concatenates the project's context files. They are read through os.Root: a link that leads out of
+// the worktree is not followed.
+func projectContext(dir string) string {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, name := range contextFiles {
+		data, err := root.ReadFile(name)
+		// A CLAUDE.md that is a copy of AGENTS.md, or a link to it, says nothing new.
+		if err != nil || !utf8.Valid(data) || seen[string(data)] || b.Len() > contextCap {
+			continue
+		}
+		seen[string(data)] = true
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n", name, strings.TrimSpace(string(data)))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func progressText(lines []string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(strings.ReplaceAll(l, "\t", "  ") + "\n")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func planText(tasks []session.Task, current string) string {
+	var b strings.Builder
+	for _, t := range tasks {
+		state := "later"
+		switch {
+		case t.ID == current:
+			state = "this one"
+		case t.Status == "done":
+			state = "done"
+		}
+		fmt.Fprintf(&b, "- %s %s (%s)\n", t.ID, t.Title, state)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// seedContext is what the interview left for the worker to know.
+func (a *attempt) seedContext() string {
+	meta, err := a.S.SeedMeta()
+	if err != nil {
+		return ""
+	}
+	var b strings.Builder
+	if t := strings.TrimSpace(meta.TLDR); t != "" {
+		b.WriteString(t + "\n")
+	}
+	section := func(title string, items []string) {
+		if len(items) > 0 {
+			fmt.Fprintf(&b, "\n%s:\n- %s\n", title, strings.Join(items, "\n- "))
+		}
+	}
+	section("Scope", meta.ScopeNotes)
+	section("Open questions", meta.OpenQuestions)
+	section("Blockers", meta.Blockers)
+	return strings.TrimSpace(b.String())
+}
+
+// ledgerText is earlier verdicts as both prompts show them.
+func ledgerText(entries []session.LedgerEntry) string {
+	var b strings.Builder
+	for i, e := range entries {
+		fmt.Fprintf(&b, "## Review %d\n\nChange: %s\n%s\n\n", i+1, plainText(e.DiffSummary), verdictText(e.Verdict))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// lastVerdict is the newest entry's verdict, for a conversation that knows the older ones.
+func lastVerdict(entries []session.LedgerEntry) string {
+	if len(entries) == 0 {
+		return ""
+	}
+	return verdictText(entries[len(entries)-1].Verdict)
+}
+
+func verdictText(raw json.RawMessage) string {
+	if v, err := ParseVerdict(string(raw)); err == nil {
+		return v.Text()
+	}
+	return plainText(raw)
+}
+
+// plainText shows a JSON string as its text and anything else, which other writers put there, as JSON.
+func plainText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// seedFiles are the files that the seed's commit brought, once per run. Tests of an older feature may carry the same
+// task number; only the seed's own count.
+func (r *run) seedFiles(ctx context.Context, wt gitx.Worktree) ([]string, error) {
+	if r.seed != nil {
+		return r.seed, nil
+	}
+	r.seed = []string{}
+	sha, _, _, err := lifecycle.SeedOf(r.S)
+	if err != nil {
+		return r.seed, nil
+	}
+	full, err := r.Git.ResolveCommit(ctx, r.Common, sha)
+	if err != nil {
+		return r.seed, nil
+	}
+	parent, err := r.Git.ResolveCommit(ctx, r.Common, full+"^")
+	if err != nil {
+		return r.seed, nil
+	}
+	files, err := r.Git.ChangedFiles(ctx, wt, parent, full)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		r.seed = append(r.seed, f.Path)
+	}
+	return r.seed, nil
+}
+
+func (a *attempt) seedTests(ctx context.Context, wt gitx.Worktree) ([]string, error) {
+	files, err := a.seedFiles(ctx, wt)
+	if err != nil {
+		return nil, err
+	}
+	return validator.AcceptanceTests(files, a.task.ID), nil
+}
+
+// testTexts are the acceptance tests with their contents, for the evaluator.
+func testTexts(dir string, paths []string) string {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	var b strings.Builder
+	for _, p := range paths {
+		data, err := root.ReadFile(filepath.Clean(p))
+		if err != nil {
+			fmt.Fprintf(&b, "## %s\n\n(cannot be read: it was deleted or replaced)\n\n", p)
+			continue
+		}
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n", p, strings.ToValidUTF8(string(data), "\uFFFD"))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// recordPrompt writes what a role was told: memory_load for the parts, prompt_assembled for the text.
+func (a *attempt) recordPrompt(role, system, user string, channels map[string]any) error {
+	if channels != nil {
+		if err := a.emit("memory_load", map[string]any{"channels": channels, "user_prompt_chars": utf8.RuneCountInString(user), "role": role}); err != nil {
+			return err
+		}
+	}
+	payload := map[string]any{"role": role}
+	putCapped(payload, "content", system+"\n---\n\n"+user)
+	return a.emit("prompt_assembled", payload)
+}
+
+// clip cuts a text to n characters and says how much is missing.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	runes := 0
+	for i := range s {
+		if runes == n {
+			rest := utf8.RuneCountInString(s[i:])
+			return fmt.Sprintf("%s\n[... %d more characters]", s[:i], rest)
+		}
+		runes++
+	}
+	return s
+}
+
+// redacted is v as JSON, with what must not be on the record taken out.
+func (a *attempt) redacted(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return json.RawMessage(`null`)
+	}
+	raw := bytes.TrimSpace(b.Bytes())
+	if a.Redact == nil {
+		return raw
+	}
+	return a.Redact.JSON(raw)
+}

@@ -1,0 +1,151 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back
+// once, a second one counts as a rejection.
+const verdictTries = 2
+
+// judgeVoice asks an evaluator and feeds back what was wrong with its answer.
+type judgeVoice interface {
+	// ask returns the verdict's JSON as the evaluator wrote it, "" if there was none, and its raw calls for the record.
+	ask(ctx context.Context) (args string, raw any, err error)
+	// correct tells the evaluator what was wrong.
+	correct(text string) error
+	close() error
+}
+
+// evaluate asks the evaluator, in a context of its own, for a verdict on a tree.
+func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree string, report validator.Report) (*Verdict, error) {
+	system, user, err := a.evaluatorPrompt(ctx, wt, c, tree, report)
+	if err != nil {
+		return nil, err
+	}
+	voice, err := a.o.Evaluator.judge(a, wt, system, user)
+	if err != nil {
+		return nil, err
+	}
+	defer voice.close()
+	var problem error
+	for try := 1; try <= verdictTries; try++ {
+		args, raw, err := voice.ask(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var v *Verdict
+		if args == "" {
+			problem = fmt.Errorf("submit_verdict was not called")
+		} else if v, problem = ParseVerdict(args); problem == nil {
+			return v, nil
+		}
+		if err := a.emit("evaluator_parse_error", map[string]any{"error": problem.Error(), "raw_tool_calls": raw, "attempt": try}); err != nil {
+			return nil, err
+		}
+		if try < verdictTries {
+			if err := voice.correct("The verdict could not be read: " + problem.Error() + ". Call submit_verdict again."); err != nil {
+				return nil, err
+			}
+		}
+	}
+	category, concern := "half_finished", "The reviewer gave no readable verdict: "+problem.Error()+"."
+	return &Verdict{Verdict: Reject, Category: &category, Concern: &concern, ParseFailed: true}, nil
+}
+
+// evaluatorPrompt assembles what the evaluator is told, and records it.
+func (a *attempt) evaluatorPrompt(ctx context.Context, wt gitx.Worktree, c *Case, tree string, report validator.Report) (system, user string, err error) {
+	patch, cut, err := a.Git.DiffTrees(ctx, wt, a.base, tree, diffCap)
+	if err != nil {
+		return "", "", err
+	}
+	diff := strings.ToValidUTF8(string(patch), "\uFFFD")
+	if cut {
+		diff += "\n[the rest of the diff is too long to be shown]\n"
+	}
+	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
+	if err != nil {
+		return "", "", err
+	}
+	parts := taskContext{Task: a.task, channels: map[string]any{}}
+	data := map[string]any{
+		"Task":       a.task,
+		"Context":    parts.channel("project", a.context.Context, contextCap),
+		"Ledger":     parts.channel("ledger", ledgerText(entries), ledgerCap),
+		"Case":       parts.channel("case", c.Text(), promptCap),
+		"Tests":      parts.channel("tests", testTexts(wt.Path, a.context.Tests), testsCap),
+		"Validators": parts.channel("validators", reportText(report), validatorCap),
+		"Diff":       parts.channel("diff", diff, diffCap),
+	}
+	if system, err = a.o.Prompts.Render("evaluator", nil); err != nil {
+		return "", "", err
+	}
+	if user, err = a.o.Prompts.Render("evaluator_task", data); err != nil {
+		return "", "", err
+	}
+	return system, user, a.recordPrompt("evaluator", system, user, parts.channels)
+}
+
+// modelJudge is an evaluator at a model endpoint.
+type modelJudge struct {
+	worker *agent.Builtin
+	script *session.Transcript
+}
+
+func (a *attempt) modelJudge(client *model.Client, system, user string) (judgeVoice, error) {
+	script, err := a.S.OpenTranscript(a.task.ID, session.EvaluatorTranscript, a.Redact)
+	if err != nil {
+		return nil, err
+	}
+	if err := script.Reset(a.Now(), map[string]any{"task_id": a.task.ID, "trace_id": a.trace, "iter": a.iter}); err != nil {
+		script.Close()
+		return nil, err
+	}
+	j := &modelJudge{script: script}
+	j.worker = &agent.Builtin{
+		Ask:        caller{attempt: a, role: session.RoleEvaluator, client: client}.ask,
+		Tools:      withTool(nil, submitVerdictTool),
+		Final:      "submit_verdict",
+		Box:        noTools{},
+		Emit:       func(string, map[string]any) error { return nil },
+		Transcript: script.AppendMessage,
+	}
+	return j, j.worker.Start(system, user)
+}
+
+func (j *modelJudge) ask(ctx context.Context) (string, any, error) {
+	t, err := j.worker.Turn(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	if t.Case == "" {
+		// Some models write the verdict into their text although they have the tool.
+		if obj, ok := agent.FinalJSON(t.Text); ok {
+			return string(obj), t.Text, nil
+		}
+	}
+	var raw any = rawCalls(t.RawCalls)
+	if len(t.RawCalls) == 0 {
+		raw = clip(t.Text, promptCap)
+	}
+	return t.Case, raw, nil
+}
+
+func (j *modelJudge) correct(text string) error { return j.worker.Answer(text) }
+func (j *modelJudge) close() error              { return j.script.Close() }
+
+func rawCalls(calls []model.ToolCall) []map[string]string {
+	out := []map[string]string{}
+	for _, c := range calls {
+		out = append(out, map[string]string{"id": c.ID, "name": c.Name, "arguments": clip(c.Arguments, promptCap)})
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// hooks are the lifecycle hooks that the repository has: git's own hook scripts, named tilth-<name>. Which
+// there are is found out once per run; a repository without them pays nothing.
+type hooks struct {
+	r      *run
+	wt     gitx.Worktree
+	exists map[string]bool
+}
+
+// The lifecycle hooks.
+const (
+	preTool  = "pre-tool"  // before a tool of the builtin worker; non-zero blocks it, the output is the reason
+	postEdit = "post-edit" // after a file was written, with its path
+	postTask = "post-task" // after a task's commit, with its id and sha
+	postRun  = "post-run"  // after the stop, with its reason
+)
+
+func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (hooks, error) {
+	h := hooks{r: r, wt: wt, exists: map[string]bool{}}
+	for _, name := range []string{preTool, postEdit, postTask, postRun} {
+		ok, err := r.Git.HookExists(ctx, wt, name)
+		if err != nil {
+			return h, err
+		}
+		h.exists[name] = ok
+	}
+	return h, nil
+}
+
+// run runs one hook and logs it with emit.
+func (h hooks) run(ctx context.Context, emit func(string, map[string]any) error, name, tool string, input any, args ...string) gitx.HookResult {
+	if !h.exists[name] {
+		return gitx.HookResult{}
+	}
+	var stdin []byte
+	if input != nil {
+		stdin, _ = json.Marshal(input)
+	}
+	res, err := h.r.Git.RunHook(ctx, h.wt, name, stdin, nil, args...)
+	outcome, reason := "ok", strings.TrimSpace(res.Output)
+	switch {
+	case err != nil:
+		outcome, reason = "error", err.Error()
+	case res.ExitCode != 0 && name == preTool:
+		outcome = "block"
+	case res.ExitCode != 0:
+		outcome = "failed"
+	}
+	_ = emit("hook_run", map[string]any{"hook": name, "outcome": outcome, "tool": nullable(tool), "reason": clip(reason, 2000)})
+	return res
+}
+
+// preTool asks the hook about a tool call.
+func (h hooks) preTool(ctx context.Context, a *attempt, name, args string) (reason string, blocked bool) {
+	if !h.exists[preTool] {
+		return "", false
+	}
+	res := h.run(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
+	if res.ExitCode == 0 {
+		return "", false
+	}
+	if reason = strings.TrimSpace(res.Output); reason == "" {
+		reason = "the repository's tilth-pre-tool hook refused it"
+	}
+	return reason, true
+}
+
+func (h hooks) postEdit(ctx context.Context, a *attempt, path string) {
+	h.run(ctx, a.emit, postEdit, "", nil, path)
+}
+
+func (h hooks) postTask(ctx context.Context, a *attempt, sha string) {
+	h.run(context.WithoutCancel(ctx), a.emit, postTask, "", nil, a.task.ID, sha)
+}
+
+func (h hooks) postRun(ctx context.Context, s Stop) {
+	if h.r != nil {
+		h.run(ctx, h.r.Note, postRun, "", nil, s.Reason)
+	}
+}

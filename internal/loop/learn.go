@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// learn asks the worker's model once, after a committed task, whether it learned something durable. It decides
+// nothing and its failure fails nothing: the task is committed and on record before it is asked.
+func (a *attempt) learn(ctx context.Context, wt gitx.Worktree, c *Case, tree string) {
+	client := a.o.Worker.Client
+	if client == nil {
+		return
+	}
+	entry, reason := a.proposal(ctx, client, wt, c, tree)
+	if entry != "" {
+		if err := a.S.AppendLearning(a.Now(), a.task.ID, a.task.Title, entry); err != nil {
+			entry, reason = "", err.Error()
+		}
+	}
+	// An error here is an error of the record; whoever appends next will meet it and can act on it.
+	_ = a.emit("proposed_learnings", map[string]any{"emitted": entry != "", "entry": nullable(entry), "reason": reason})
+}
+
+func (a *attempt) proposal(ctx context.Context, client *model.Client, wt gitx.Worktree, c *Case, tree string) (entry, reason string) {
+	files, err := a.Git.ChangedFiles(ctx, wt, a.base, tree)
+	if err != nil {
+		return "", err.Error()
+	}
+	known, _ := os.ReadFile(a.S.Path(session.LearningsFile))
+	system, err := a.o.Prompts.Render("learning", nil)
+	if err != nil {
+		return "", err.Error()
+	}
+	user, err := a.o.Prompts.Render("learning_task", map[string]any{
+		"Task": a.task, "Case": clip(c.Text(), promptCap), "Files": diffSummary(files), "Learnings": clip(string(known), planCap),
+	})
+	if err != nil {
+		return "", err.Error()
+	}
+	if err := a.recordPrompt("self_improve", system, user, nil); err != nil {
+		return "", err.Error()
+	}
+	ask := caller{attempt: a, role: session.RoleSelfImprove, client: client}
+	reply, err := ask.once(ctx, model.Request{Messages: []json.RawMessage{chatMessage("system", system), chatMessage("user", user)}})
+	if err != nil {
+		return "", err.Error()
+	}
+	return readProposal(reply.Content)
+}
+
+// readProposal reads {"propose": "yes"|"no", "learning": ...}; anything else is a no, with why.
+func readProposal(text string) (entry, reason string) {
+	raw, ok := agent.FinalJSON(text)
+	if !ok {
+		return "", "the answer holds no JSON object"
+	}
+	var p struct {
+		Propose  any    `json:"propose"`
+		Learning string `json:"learning"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return "", "the answer cannot be read: " + err.Error()
+	}
+	yes := strings.EqualFold(fmt.Sprint(p.Propose), "yes") || p.Propose == true
+	entry = strings.TrimSpace(p.Learning)
+	switch {
+	case !yes:
+		return "", "nothing to propose"
+	case entry == "":
+		return "", "a yes without a learning"
+	}
+	return entry, "proposed"
+}
+
+// once makes a single attempt: what it is for is not worth a retry.
+func (c caller) once(ctx context.Context, req model.Request) (*model.Reply, error) {
+	reply, err := c.client.Chat(ctx, req)
+	if err != nil {
+		if f, ok := err.(*model.Failure); ok && ctx.Err() == nil {
+			return nil, firstError(c.recordFailure(1, 1, f, 0), err)
+		}
+		return nil, err
+	}
+	return reply, c.recordReply(1, reply)
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func chatMessage(role, content string) json.RawMessage {
+	raw, err := json.Marshal(map[string]string{"role": role, "content": content})
+	if err != nil {
+		return json.RawMessage(`{}`) // strings always encode
+	}
+	return raw
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

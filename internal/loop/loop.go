@@ -1,0 +1,210 @@
+// Package loop runs the tasks of a session, one after the other, each through worker, validators and evaluator
+// to a commit or a placeholder.
+//
+// The outer loop (Run) picks tasks and checks the session's caps between them. The inner loop (attempt) takes one
+// task through its iterations. Everything that is decided here is on the record before or as it happens.
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Reasons for which a run stops beside those for which a task fails (lifecycle.TaskReasons).
+const (
+	AllDone     = "all_done"
+	WallClock   = "wall_clock"
+	TokenCap    = "token_cap"
+	CostCap     = "cost_cap"
+	Interrupted = "interrupted"
+	Errored     = "error"
+	// UsageLimit is a provider's own limit on the user's plan. Nothing is wrong with the work; the stop
+	// carries the time at which the limit resets.
+	UsageLimit = "usage_limit"
+)
+
+// Reasons for which a task fails.
+const (
+	IterCap         = "iter_cap"
+	EvaluatorCap    = "evaluator_cap"
+	EmptyResponses  = "empty_responses"
+	NoCase          = "no_case"
+	ProviderFailure = "provider_failure"
+)
+
+// Stop is how a run ended.
+type Stop struct {
+	Reason string
+	Task   string // of a task's reason, and of error
+	Detail string
+	Reset  time.Time // of usage_limit, zero when unknown
+}
+
+// halt is a Stop on its way up.
+type halt struct {
+	Stop
+	err error
+}
+
+func (h *halt) Error() string {
+	if h.Detail != "" {
+		return h.Reason + ": " + h.Detail
+	}
+	return h.Reason
+}
+func (h *halt) Unwrap() error { return h.err }
+
+// taskFailed tells whether the reason is one for which a task fails.
+func (s Stop) taskFailed() bool {
+	switch s.Reason {
+	case IterCap, EvaluatorCap, EmptyResponses, NoCase, ProviderFailure:
+		return true
+	}
+	return false
+}
+
+// Options say how a session is run.
+type Options struct {
+	Caps       config.Caps
+	Worker     Role
+	Evaluator  Role
+	Prompts    *Prompts
+	Attempts   int // at one model call
+	Validators []string
+	Limits     Limits
+	Wait       bool          // wait for a usage limit to reset
+	MaxWait    time.Duration // the longest such wait
+	Continue   bool          // builtin worker: take up its earlier conversation
+	Fresh      bool          // agent program: begin a new conversation
+	Resumed    bool          // the session ran before
+	LastStop   string        // of that run, for the prompt of a resumed conversation
+	Waiting    func(until time.Time)
+}
+
+// Limits bound what a worker's children may take.
+type Limits struct {
+	Bash, Validator, Turn time.Duration
+	Turns                 int
+}
+
+// run is one process's work on a session.
+type run struct {
+	*lifecycle.Held
+	o        Options
+	started  time.Time
+	tasks    []session.Task
+	notified map[string]bool // build products named in the record so far
+	hooks    hooks
+	seed     []string // files of the seed's commit; nil until asked for
+}
+
+// Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could not be
+// written; everything else is in Stop.
+func Run(ctx context.Context, h *lifecycle.Held, o Options) (Stop, error) {
+	r := &run{Held: h, o: o, started: h.Now(), notified: map[string]bool{}}
+	stop := r.outer(ctx)
+	if err := r.finish(stop); err != nil {
+		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
+	}
+	r.hooks.postRun(context.WithoutCancel(ctx), stop)
+	return stop, nil
+}
+
+func (r *run) outer(ctx context.Context) Stop {
+	wt, err := r.Worktree()
+	if err != nil {
+		return Stop{Reason: Errored, Detail: err.Error()}
+	}
+	if r.hooks, err = r.findHooks(ctx, wt); err != nil {
+		return Stop{Reason: Errored, Detail: err.Error()}
+	}
+	if r.tasks, err = r.S.Plan(); err != nil {
+		return Stop{Reason: Errored, Detail: err.Error()}
+	}
+	for {
+		i := r.next()
+		if i < 0 {
+			return Stop{Reason: AllDone}
+		}
+		if ctx.Err() != nil {
+			return Stop{Reason: Interrupted}
+		}
+		if reason, detail := r.capReached(); reason != "" {
+			return Stop{Reason: reason, Detail: detail}
+		}
+		if err := r.task(ctx, i); err != nil {
+			return stopOf(ctx, err, r.tasks[i].ID)
+		}
+	}
+}
+
+// stopOf turns what ended a task into the stop of the run.
+func stopOf(ctx context.Context, err error, task string) Stop {
+	var h *halt
+	switch {
+	case errors.As(err, &h):
+		h.Stop.Task = task
+		return h.Stop
+	case ctx.Err() != nil:
+		return Stop{Reason: Interrupted, Task: task}
+	}
+	return Stop{Reason: Errored, Task: task, Detail: err.Error()}
+}
+
+// next is the index of the first pending task, -1 when there is none.
+func (r *run) next() int {
+	for i, t := range r.tasks {
+		if t.Status != "done" && t.Status != "failed" {
+			return i
+		}
+	}
+	return -1
+}
+
+// capReached checks the session's caps. It is asked between tasks only, so that the task at hand finishes.
+func (r *run) capReached() (reason, detail string) {
+	c := r.o.Caps
+	used := r.Now().Sub(r.started)
+	switch {
+	case c.Minutes > 0 && used.Minutes() >= c.Minutes:
+		return WallClock, fmt.Sprintf("%.1f of %g minutes", used.Minutes(), c.Minutes)
+	case c.Tokens > 0 && r.Check.TokensUsed >= c.Tokens:
+		return TokenCap, fmt.Sprintf("%d of %d tokens", r.Check.TokensUsed, c.Tokens)
+	case c.Cost > 0 && r.Check.Usage.Cost() >= c.Cost:
+		return CostCap, fmt.Sprintf("$%.4f of $%g", r.Check.Usage.Cost(), c.Cost)
+	}
+	return "", ""
+}
+
+// finish writes the stop and what follows from it for the session.
+func (r *run) finish(s Stop) error {
+	payload := map[string]any{"reason": s.Reason}
+	if s.Task != "" {
+		payload["task_id"] = s.Task
+	}
+	if s.Detail != "" {
+		payload["detail"] = s.Detail
+	}
+	if !s.Reset.IsZero() {
+		payload["reset"] = session.FormatTime(s.Reset)
+	}
+	payload["seconds"] = r.Now().Sub(r.started).Seconds()
+	return r.Stopped(statusAfter(s), payload)
+}
+
+// statusAfter is the session's status after a stop.
+func statusAfter(s Stop) string {
+	switch {
+	case s.Reason == AllDone:
+		return session.AllDone
+	case s.Reason == Errored || s.taskFailed():
+		return session.Failed
+	}
+	return session.Running
+}

@@ -1,0 +1,397 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// programFailures is how often in a row a program may end without its own word of success before the task fails. The
+// programs retry their own endpoint for minutes, so this is few.
+const programFailures = 3
+
+// programWorker is an agent program as the loop sees it: one turn of the program is one iteration.
+//
+// The conversation's id is in checkpoint.json before the program is started where it takes a preset id, else at its first
+// event, so that a process that dies at any moment leaves a conversation that can be found again.
+type programWorker struct {
+	a       *attempt
+	wt      gitx.Worktree
+	role    Role
+	system  string
+	choices []agent.Choice // what is left of the chain, best first
+	prompt  string         // for the next turn; "" takes the choice's own
+	failed  int            // turns in a row that failed
+}
+
+func newProgramWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
+	return &programWorker{a: a, wt: wt, role: r}, nil
+}
+
+func (w *programWorker) begin(ctx context.Context) error {
+	a := w.a
+	worker, err := a.o.Prompts.Render("worker", nil)
+	if err != nil {
+		return err
+	}
+	ending, err := a.o.Prompts.Render("agent_case", nil)
+	if err != nil {
+		return err
+	}
+	w.system = worker + "\n" + ending
+	w.choices = w.chain()
+	prompt, err := w.promptFor(w.choices[0])
+	if err != nil {
+		return err
+	}
+	return a.recordPrompt("worker", w.system, prompt, a.context.channels)
+}
+
+// chain is where the conversation comes from. Discovery in the program's own store is for sessions that never stored an
+// id; a task that begins in a session that does store them has none because it is new.
+func (w *programWorker) chain() []agent.Choice {
+	a, p := w.a, w.role.Program
+	var stored *agent.StoredConversation
+	if c := a.Check.Conversations[a.task.ID]; c != nil {
+		stored = &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
+	}
+	isNew := stored == nil && (!a.o.Resumed || len(a.Check.Conversations) > 0)
+	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.role.Env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue)
+	if isNew && !a.o.Fresh {
+		choices[0].Why = "a new task"
+	}
+	return choices
+}
+
+func (r *run) madeAt() time.Time {
+	if t, ok := session.IDTime(r.S.ID); ok {
+		return t
+	}
+	return r.Check.StartTime()
+}
+
+// promptFor is what a choice's conversation is told first.
+func (w *programWorker) promptFor(c agent.Choice) (string, error) {
+	if c.Prompt == agent.PromptContinue {
+		why := w.a.o.LastStop
+		if why == "" {
+			why = "the process ended"
+		}
+		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(why))
+	}
+	return w.a.o.Prompts.Render("worker_task", w.a.context)
+}
+
+// iterate plays one turn, going down the chain while the program says that it does not know the conversation.
+func (w *programWorker) iterate(ctx context.Context) (turn, error) {
+	for {
+		choice := w.choices[0]
+		prompt := w.prompt
+		if prompt == "" || !choice.Ref.Resume {
+			first, err := w.promptFor(choice)
+			if err != nil {
+				return turn{}, err
+			}
+			prompt = strings.TrimSpace(first + "\n\n" + w.prompt)
+		}
+		out, err := w.play(ctx, choice, prompt)
+		if err != nil {
+			return turn{}, err
+		}
+		if ctx.Err() != nil {
+			return turn{}, ctx.Err()
+		}
+		t, again, err := w.outcome(ctx, choice, out)
+		if err != nil || !again {
+			return t, err
+		}
+	}
+}
+
+// outcome says what a turn's end means: a turn for the loop, another try, or the end of the attempt.
+func (w *programWorker) outcome(ctx context.Context, choice agent.Choice, out agent.Outcome) (t turn, again bool, err error) {
+	switch out.How {
+	case agent.Completed:
+		w.failed = 0
+		w.stay(out)
+		return caseOf(out.Text), false, nil
+	case agent.TurnLimit:
+		w.stay(out)
+		return t, false, &halt{Stop: Stop{Reason: IterCap, Detail: w.role.Program.Name + " reached its turn limit: " + out.Detail}}
+	case agent.NotFound, agent.InUse:
+		if len(w.choices) > 1 {
+			w.choices = w.choices[1:]
+			return t, true, nil
+		}
+		if choice.Ref.Resume {
+			w.choices = []agent.Choice{{Ref: agent.Ref{ID: w.role.Program.NewID()}, How: "fresh", Prompt: agent.PromptTask, Why: "the conversation is lost: " + out.Detail}}
+			return t, true, nil
+		}
+	case agent.UsageLimit:
+		w.stay(out)
+		return t, true, w.a.waitUntil(ctx, out.LimitReset, out.Detail)
+	case agent.TimedOut:
+		w.stay(out)
+		return turn{silent: true}, false, nil
+	}
+	w.failed++
+	if w.failed < programFailures {
+		w.stay(out)
+		return t, true, nil
+	}
+	return t, false, &halt{Stop: Stop{Reason: ProviderFailure, Detail: w.role.Program.Name + ": " + out.Detail}}
+}
+
+// stay makes the conversation that was just used the one of the next turn.
+func (w *programWorker) stay(out agent.Outcome) {
+	id := out.Conversation
+	if c := w.a.Check.Conversations[w.a.task.ID]; id == "" && c != nil {
+		id = c.ID
+	}
+	if id == "" || !w.role.Program.CanResume || w.role.Program.Stored(w.role.Env, w.wt.Path, id).Presence == agent.Missing {
+		w.choices = []agent.Choice{{Ref: agent.Ref{ID: w.role.Program.NewID()}, How: "fresh", Prompt: agent.PromptTask, Why: w.role.Program.Name + " has no conversation to go on with"}}
+		return
+	}
+	w.choices = []agent.Choice{{Ref: agent.Ref{ID: id, Resume: true}, How: "continued", Prompt: agent.PromptContinue, Why: "the same attempt"}}
+}
+
+// caseOf reads a program's final message: a case as JSON, else its text as the summary.
+func caseOf(text string) turn {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return turn{silent: true}
+	}
+	if raw, ok := agent.FinalJSON(text); ok {
+		if _, err := ParseCase(string(raw)); err == nil {
+			return turn{caseArgs: string(raw), rawCalls: clip(text, promptCap)}
+		}
+	}
+	return turn{caseText: clip(text, promptCap), rawCalls: clip(text, promptCap)}
+}
+
+// play runs one turn of the program and writes down what it was.
+func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt string) (agent.Outcome, error) {
+	a := w.a
+	log := &activityLog{emit: a.emit}
+	prior := w.priorTotal(choice)
+	started := a.Now()
+	out, err := w.role.Program.Run(ctx, agent.Turn{
+		Prompt: prompt, System: w.system, Dir: w.wt.Path, Model: w.role.Model, Conversation: choice.Ref,
+		MaxTurns: a.o.Limits.Turns, Timeout: a.o.Limits.Turn, Env: w.role.Env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
+		PriorTotal:     prior,
+		OnConversation: func(id string) error { return w.store(id, choice) },
+		OnEvent:        log.write,
+	})
+	if err == nil {
+		err = log.err
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Conversation != "" {
+		if err := w.store(out.Conversation, choice); err != nil {
+			return out, err
+		}
+	}
+	a.count(session.RoleWorker, usageOf(out))
+	w.book(started, out)
+	if err := a.emit("model_call", programCall(a, out, nil)); err != nil {
+		return out, err
+	}
+	return out, a.Save()
+}
+
+// store keeps the id of the task's conversation, before the program works with it.
+func (w *programWorker) store(id string, choice agent.Choice) error {
+	a := w.a
+	c := a.Check.Conversations[a.task.ID]
+	now := session.FormatTime(a.Now())
+	if c != nil && c.ID == id && c.LastUsed != "" && choice.How == "continued" {
+		return nil
+	}
+	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
+		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now, Attempts: attemptsOf(c)}
+		if a.Check.Conversations == nil {
+			a.Check.Conversations = map[string]*session.Conversation{}
+		}
+		a.Check.Conversations[a.task.ID] = c
+	} else if c.LastUsed == now {
+		return nil
+	}
+	c.LastUsed = now
+	if err := a.Save(); err != nil {
+		return err
+	}
+	return a.emit("agent_session", map[string]any{"agent": c.Agent, "conversation": id, "how": choice.How, "why": choice.Why})
+}
+
+// attemptsOf keeps the history of attempts when a lost conversation is replaced.
+func attemptsOf(c *session.Conversation) []session.Attempt {
+	if c == nil {
+		return nil
+	}
+	return c.Attempts
+}
+
+// priorTotal is what a conversation had used by its last turn, for programs that report running totals.
+func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
+	c := w.a.Check.Conversations[w.a.task.ID]
+	if c == nil || !choice.Ref.Resume || c.ID != choice.Ref.ID || c.Total == nil {
+		return agent.Usage{}
+	}
+	return agent.Usage{Prompt: c.Total.PromptTokens, Eval: c.Total.EvalTokens, Cached: c.Total.CachedTokens, Reasoning: c.Total.ReasoningTokens, Cost: c.Total.Cost}
+}
+
+// book adds the attempt to the conversation's history.
+func (w *programWorker) book(started time.Time, out agent.Outcome) {
+	c := w.a.Check.Conversations[w.a.task.ID]
+	if c == nil {
+		return
+	}
+	c.LastUsed = session.FormatTime(w.a.Now())
+	c.Total = &session.RoleUsage{PromptTokens: out.Total.Prompt, EvalTokens: out.Total.Eval, CachedTokens: out.Total.Cached, ReasoningTokens: out.Total.Reasoning, Cost: out.Total.Cost}
+	c.Attempts = append(c.Attempts, session.Attempt{
+		Started: session.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
+		Tokens: out.Usage.Prompt + out.Usage.Eval, Cost: out.Usage.Cost, TotalTokens: out.Total.Prompt + out.Total.Eval,
+	})
+}
+
+func (w *programWorker) answer(text string) error {
+	w.prompt = text
+	return nil
+}
+
+func (w *programWorker) nudge(text string) error {
+	w.prompt = text
+	return nil
+}
+
+func (w *programWorker) close(error) error { return nil }
+
+func usageOf(out agent.Outcome) model.Usage {
+	return model.Usage{Prompt: out.Usage.Prompt, Eval: out.Usage.Eval, Cached: out.Usage.Cached, Reasoning: out.Usage.Reasoning, Cost: out.Usage.Cost, CostKnown: out.CostKnown}
+}
+
+// programCall is a turn of a program as a model_call.
+func programCall(a *attempt, out agent.Outcome, more map[string]any) map[string]any {
+	u := usageOf(out)
+	payload := map[string]any{
+		"prompt_tokens": u.Prompt, "eval_tokens": u.Eval, "cached_tokens": u.Cached, "reasoning_tokens": u.Reasoning,
+		"cost": costOf(u), "tokens_used_total": a.Check.TokensUsed, "attempt": 1, "finish_reason": string(out.How),
+		"turns": out.Turns, "conversation": out.Conversation, "health": "ok",
+	}
+	if out.How != agent.Completed {
+		payload["health"], payload["error"] = string(out.How), out.Detail
+	}
+	if len(out.Denied) > 0 {
+		payload["denied"] = out.Denied
+	}
+	putCapped(payload, "content", out.Text)
+	for k, v := range more {
+		payload[k] = v
+	}
+	return payload
+}
+
+// activityLog writes what a program says and does to the record as it happens.
+type activityLog struct {
+	emit func(string, map[string]any) error
+	mu   sync.Mutex
+	err  error
+}
+
+func (l *activityLog) write(e agent.Activity) {
+	var typ string
+	var payload map[string]any
+	switch e.Kind {
+	case "tool":
+		typ, payload = "tool_call", map[string]any{"tool": e.Tool, "args": jsonOrText(e.Args)}
+	case "tool_result":
+		typ, payload = "tool_result", map[string]any{"tool": e.Tool, "result_preview": clip(e.Text, 2000), "result_chars": e.Chars, "is_error": e.IsError}
+	default:
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.emit(typ, payload); err != nil && l.err == nil {
+		l.err = err
+	}
+}
+
+func jsonOrText(s string) any {
+	if json.Valid([]byte(s)) {
+		return json.RawMessage(s)
+	}
+	return s
+}
+
+// programJudge is an agent program as evaluator: a fresh conversation for each review, read-only.
+type programJudge struct {
+	a      *attempt
+	wt     gitx.Worktree
+	role   Role
+	system string
+	prompt string
+	id     string
+}
+
+func newProgramJudge(a *attempt, wt gitx.Worktree, r Role, system, user string) (judgeVoice, error) {
+	ending, err := a.o.Prompts.Render("evaluator_agent", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &programJudge{a: a, wt: wt, role: r, system: system + "\n" + ending, prompt: user}, nil
+}
+
+func (j *programJudge) ask(ctx context.Context) (string, any, error) {
+	for try := 1; ; try++ {
+		ref := agent.Ref{ID: j.role.Program.NewID()}
+		out, err := j.role.Program.Run(ctx, agent.Turn{
+			Prompt: j.prompt, System: j.system, Dir: j.wt.Path, Model: j.role.Model, Conversation: ref, ReadOnly: true,
+			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.role.Env, GitDir: j.wt.AdminDir, CommonDir: j.wt.Common,
+			OnConversation: func(id string) error {
+				if id == j.id {
+					return nil
+				}
+				j.id = id
+				return j.a.emit("agent_session", map[string]any{"agent": j.role.Program.Name, "conversation": id, "how": "fresh", "why": "a review", "role": "evaluator"})
+			},
+		})
+		if err != nil {
+			return "", nil, err
+		}
+		if ctx.Err() != nil {
+			return "", nil, ctx.Err()
+		}
+		j.a.count(session.RoleEvaluator, usageOf(out))
+		if err := j.a.emit("model_call", programCall(j.a, out, map[string]any{"phase": session.RoleEvaluator, "attempt": try})); err != nil {
+			return "", nil, err
+		}
+		switch {
+		case out.How == agent.Completed || out.How == agent.TurnLimit:
+			raw, _ := agent.FinalJSON(out.Text)
+			return string(raw), clip(out.Text, promptCap), nil
+		case out.How == agent.UsageLimit:
+			if err := j.a.waitUntil(ctx, out.LimitReset, out.Detail); err != nil {
+				return "", nil, err
+			}
+		case try >= programFailures:
+			return "", nil, &halt{Stop: Stop{Reason: ProviderFailure, Detail: j.role.Program.Name + " as evaluator: " + out.Detail}, err: errors.New(out.Detail)}
+		}
+	}
+}
+
+func (j *programJudge) correct(text string) error {
+	j.prompt += "\n\n" + text
+	return nil
+}
+
+func (j *programJudge) close() error { return nil }

@@ -1,0 +1,152 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/tool"
+)
+
+// Role is who works or judges: a model at an endpoint, or an agent program.
+type Role struct {
+	Model   string         // as it is recorded; may be empty for a program's own default
+	Client  *model.Client  // of a model; nil where only a program is configured
+	Program *agent.Program // nil for a model
+	Env     []string       // environment of the program's children and of the worker's tools
+}
+
+// Name is the role's agent as the record and people know it.
+func (r Role) Name() string {
+	if r.Program != nil {
+		return r.Program.Name
+	}
+	return "builtin"
+}
+
+// open makes the worker of an attempt.
+func (r Role) open(a *attempt, wt gitx.Worktree) (worker, error) {
+	if r.Program != nil {
+		return newProgramWorker(a, wt, r)
+	}
+	return newModelWorker(a, wt, r)
+}
+
+// judge makes the evaluator of one review.
+func (r Role) judge(a *attempt, wt gitx.Worktree, system, user string) (judgeVoice, error) {
+	if r.Program != nil {
+		return newProgramJudge(a, wt, r, system, user)
+	}
+	return a.modelJudge(r.Client, system, user)
+}
+
+// childEnv is the environment of what runs in the worktree: no credentials of the harness, and a git that cannot leave
+// the worktree.
+func (a *attempt) childEnv(wt gitx.Worktree) []string {
+	return agent.ScrubEnv(a.Git.Environ(wt.Path))
+}
+
+// modelWorker is the builtin worker as the loop sees it.
+type modelWorker struct {
+	a      *attempt
+	b      *agent.Builtin
+	box    *tool.Box
+	script *session.Transcript
+}
+
+func newModelWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
+	box, err := tool.Open(wt.Path, tool.Options{Env: a.childEnv(wt), BashTimeout: a.o.Limits.Bash, Protected: []string{a.S.Dir}})
+	if err != nil {
+		return nil, err
+	}
+	w := &modelWorker{a: a, box: box}
+	w.b = &agent.Builtin{
+		Ask:   caller{attempt: a, role: session.RoleWorker, client: r.Client}.ask,
+		Tools: withTool(box.Specs(), submitCaseTool),
+		Final: "submit_case",
+		Box:   box,
+		Emit:  a.emit,
+		PreTool: func(ctx context.Context, name, args string) (string, bool) {
+			if reason := box.Check(name, args); reason != "" {
+				return reason, true
+			}
+			return a.hooks.preTool(ctx, a, name, args)
+		},
+		PostEdit: func(ctx context.Context, path string) { a.hooks.postEdit(ctx, a, path) },
+	}
+	return w, nil
+}
+
+// begin starts with a fresh context, or takes up the last conversation where the user asked for that.
+func (w *modelWorker) begin(ctx context.Context) error {
+	a := w.a
+	var history []json.RawMessage
+	if a.o.Continue {
+		// A conversation that cannot be read is replaced by a fresh one: the ledger has what matters.
+		history, _ = a.S.ReadTranscript(a.task.ID, session.WorkerTranscript)
+	}
+	system, err := a.o.Prompts.Render("worker", nil)
+	if err != nil {
+		return err
+	}
+	name := "worker_task"
+	var data any = a.context
+	if len(history) > 0 {
+		name, data = "worker_resume", a.resumeData("the run was stopped")
+	}
+	user, err := a.o.Prompts.Render(name, data)
+	if err != nil {
+		return err
+	}
+	if err := a.recordPrompt("worker", system, user, a.context.channels); err != nil {
+		return err
+	}
+	if w.script, err = a.S.OpenTranscript(a.task.ID, session.WorkerTranscript, a.Redact); err != nil {
+		return err
+	}
+	w.b.Transcript = w.script.AppendMessage
+	if err := w.script.Reset(a.Now(), map[string]any{"task_id": a.task.ID, "trace_id": a.trace}); err != nil {
+		return err
+	}
+	if len(history) == 0 {
+		return w.b.Start(system, user)
+	}
+	for _, m := range history {
+		if err := w.script.AppendMessage(m); err != nil {
+			return err
+		}
+	}
+	return w.b.Continue(history, user)
+}
+
+// resumeData is what a conversation that knows its task is told.
+func (a *attempt) resumeData(why string) map[string]any {
+	entries, _ := a.S.ReadLedger(a.task.ID, 1)
+	return map[string]any{"Task": a.task, "Why": why, "Ledger": lastVerdict(entries)}
+}
+
+func (w *modelWorker) iterate(ctx context.Context) (turn, error) {
+	t, err := w.b.Turn(ctx)
+	return turn{caseArgs: t.Case, silent: t.Silent, rawCalls: rawCalls(t.RawCalls)}, err
+}
+
+func (w *modelWorker) answer(text string) error { return w.b.Answer(text) }
+func (w *modelWorker) nudge(text string) error  { return w.b.Say(text) }
+
+func (w *modelWorker) close(error) error {
+	if w.script != nil {
+		w.script.Close()
+	}
+	return w.box.Close()
+}
+
+// noTools answers every tool call of a role that has none.
+type noTools struct{}
+
+func (noTools) Call(_ context.Context, name, _ string) tool.Result {
+	return tool.Result{Output: fmt.Sprintf("There is no tool %q here.", name), IsError: true}
+}

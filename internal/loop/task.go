@@ -1,0 +1,262 @@
+package loop
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// silentTurns is how many turns in a row without tool or case end a task.
+const silentTurns = 3
+
+// turn is what one iteration of a worker came to.
+type turn struct {
+	caseArgs string // what it submitted, as text; "" for nothing
+	caseText string // a case in plain words, from a program that gave no JSON
+	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
+	silent   bool   // neither tool nor case
+}
+
+// worker does a task, one iteration at a time.
+type worker interface {
+	// begin prepares the attempt with the prompts for it.
+	begin(ctx context.Context) error
+	// iterate does one iteration. Its error ends the attempt.
+	iterate(ctx context.Context) (turn, error)
+	// answer sends feedback on the case that was submitted last.
+	answer(text string) error
+	// nudge asks a silent worker to go on.
+	nudge(text string) error
+	// close writes down what has to outlive the attempt.
+	close(err error) error
+}
+
+// attempt is one go at one task.
+type attempt struct {
+	*run
+	index   int
+	task    session.Task
+	base    string // commit at which the attempt began
+	trace   string // 32 hex digits
+	span    string // 16 hex digits, one per iteration
+	iter    int
+	verdict int // evaluator calls so far
+	partial bool
+	worker  worker
+	context taskContext
+}
+
+// task takes one task to done or failed. A nil error is done.
+func (r *run) task(ctx context.Context, i int) (err error) {
+	a := &attempt{run: r, index: i, task: r.tasks[i], trace: randomHex(16)}
+	if err := a.begin(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if closing := a.worker.close(err); err == nil {
+			err = closing
+		}
+	}()
+	err = a.iterations(ctx)
+	var h *halt
+	if errors.As(err, &h) && h.taskFailed() {
+		if failing := a.fail(ctx, h.Stop); failing != nil {
+			return failing
+		}
+	}
+	return err
+}
+
+// begin logs the start of the attempt and assembles its context from disk.
+func (a *attempt) begin(ctx context.Context) error {
+	wt, err := a.settledWorktree(ctx)
+	if err != nil {
+		return err
+	}
+	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("the branch %s is gone", a.S.Branch())
+	}
+	a.base = tip
+	if err := a.emit("context_reset", map[string]any{"base": tip}); err != nil {
+		return err
+	}
+	if a.context, err = a.loadContext(ctx, wt); err != nil {
+		return err
+	}
+	if a.worker, err = a.o.Worker.open(a, wt); err != nil {
+		return err
+	}
+	return a.worker.begin(ctx)
+}
+
+// settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a merge or
+// rebase that it left unfinished is dropped; files stay as they are in both cases.
+func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
+	wt, err := a.Worktree()
+	var wrong *gitx.WrongBranchError
+	if errors.As(err, &wrong) {
+		moved, regErr := gitx.RegisteredWorktree(a.Common, a.Path())
+		if regErr != nil {
+			return wt, regErr
+		}
+		if err := a.Git.AttachHead(ctx, moved, a.S.Branch()); err != nil {
+			return wt, err
+		}
+		if err := a.emit("log_repaired", map[string]any{"what": "HEAD was on " + wrong.On, "done": "brought back to " + a.S.Branch() + ", files kept"}); err != nil {
+			return wt, err
+		}
+		wt, err = a.Worktree()
+	}
+	if err != nil {
+		return wt, err
+	}
+	return wt, a.Git.QuitOperations(ctx, wt)
+}
+
+// iterations is the inner loop. It returns nil once the task is committed.
+func (a *attempt) iterations(ctx context.Context) error {
+	silent := 0
+	for a.iter = 1; ; a.iter++ {
+		if a.iter > a.o.Caps.Iterations {
+			a.iter--
+			return &halt{Stop: Stop{Reason: IterCap, Detail: fmt.Sprint(a.o.Caps.Iterations)}}
+		}
+		a.span = randomHex(8)
+		t, err := a.worker.iterate(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case t.silent:
+			if silent++; silent >= silentTurns {
+				return &halt{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row without a tool or a case", silent)}}
+			}
+			if err := a.nudge(silent); err != nil {
+				return err
+			}
+			continue
+		case t.caseArgs != "" || t.caseText != "":
+			done, err := a.submitted(ctx, t)
+			if done || err != nil {
+				return err
+			}
+		}
+		silent = 0
+	}
+}
+
+func (a *attempt) nudge(streak int) error {
+	text, err := a.o.Prompts.Render("nudge", nil)
+	if err != nil {
+		return err
+	}
+	if err := a.emit("nudge", map[string]any{"kind": "silent", "streak": streak, "content": text}); err != nil {
+		return err
+	}
+	return a.worker.nudge(text)
+}
+
+// submitted judges a case. done means that the task is committed; otherwise the worker has its answer.
+func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) {
+	c := &Case{Summary: t.caseText}
+	if t.caseArgs != "" {
+		if c, err = ParseCase(t.caseArgs); err != nil {
+			if e := a.emit("case_parse_error", map[string]any{"error": err.Error(), "raw_tool_calls": t.rawCalls, "attempt": a.iter}); e != nil {
+				return false, e
+			}
+			return false, a.worker.answer("The case could not be read: " + err.Error() + ".")
+		}
+	}
+	feedback, err := a.judge(ctx, c)
+	if err != nil || feedback == "" {
+		return err == nil, err
+	}
+	return false, a.worker.answer(feedback)
+}
+
+// fail ends a task that did not come to a commit.
+//
+// On disk after each step, and what a resume makes of it:
+//  1. task_failed               pending, its work uncommitted: it is simply run again
+//  2. the placeholder           unwound, wherever prd.json stands
+//  3. prd.json failed           back to pending
+//  4. progress.txt
+//  5. stop and checkpoint       written by finish
+func (a *attempt) fail(ctx context.Context, s Stop) error {
+	ctx = context.WithoutCancel(ctx)
+	payload := map[string]any{"reason": s.Reason}
+	if s.Detail != "" {
+		payload["detail"] = s.Detail
+	}
+	if err := a.emitSync("task_failed", payload); err != nil {
+		return err
+	}
+	wt, err := a.foldedWorktree(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := a.stage(ctx, wt)
+	if err != nil {
+		return err
+	}
+	baseTree, err := a.Git.TreeOf(ctx, a.Common, a.base)
+	if err != nil {
+		return err
+	}
+	if tree != baseTree {
+		sha, err := a.Git.CommitTree(ctx, wt, tree, a.base, lifecycle.PlaceholderMessage(a.S.ID, a.task, s.Reason), "tilth: placeholder", a.Sign)
+		if err != nil {
+			return err
+		}
+		if err := a.emitSync("commit", map[string]any{"sha": sha, "placeholder": true}); err != nil {
+			return err
+		}
+	}
+	return a.settle("failed", "failed:"+s.Reason)
+}
+
+// settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it.
+func (a *attempt) settle(status, progress string) error {
+	a.tasks[a.index].Status = status
+	if err := a.S.SavePlan(a.tasks); err != nil {
+		return err
+	}
+	if err := a.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
+		return err
+	}
+	return a.Save()
+}
+
+// emit writes an event of this attempt to the record.
+func (a *attempt) emit(typ string, payload map[string]any) error {
+	return a.Record.Append(typ, a.scoped(payload))
+}
+
+// emitSync is emit for what must survive a power cut.
+func (a *attempt) emitSync(typ string, payload map[string]any) error {
+	return a.Record.AppendSync(typ, a.scoped(payload))
+}
+
+func (a *attempt) scoped(payload map[string]any) map[string]any {
+	payload["task_id"], payload["trace_id"] = a.task.ID, a.trace
+	if a.span != "" {
+		payload["span_id"], payload["iter"] = a.span, a.iter
+	}
+	return payload
+}
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails, by its documentation
+	return hex.EncodeToString(b)
+}
