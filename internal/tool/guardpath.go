@@ -1,0 +1,151 @@
+package tool
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// reaches refuses commands with a word that leads into a protected directory.
+// A word that merely looks like a relative path (a pattern for grep, say) counts
+// only if there is something at that place.
+func (s *simple) reaches(words []shWord) string {
+	for _, w := range words {
+		for _, v := range w.vars {
+			if v == "TILTH_SESSIONS_DIR" || v == "TILTH_HOME" {
+				return harnessDir
+			}
+		}
+		for _, part := range pathsIn(w.text) {
+			if p, ok := s.g.locate(part, s.cwd); ok && s.g.isProtected(p) && exists(p) {
+				return harnessDir
+			}
+		}
+	}
+	for _, r := range s.cmd.redirs {
+		if !strings.Contains(r.op, ">") {
+			continue
+		}
+		if reason := s.writesTo(r.target); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// pathsIn returns what may be a path in a word: all of it, what follows `=` or
+// `:`, and the value attached to a short option.
+func pathsIn(word string) []string {
+	parts := []string{word}
+	if i := strings.IndexAny(word, "=:"); i >= 0 {
+		parts = append(parts, word[i+1:])
+	}
+	if len(word) > 2 && word[0] == '-' && word[1] != '-' {
+		parts = append(parts, word[2:])
+	}
+	return slices.DeleteFunc(parts, func(p string) bool {
+		return p == "" || !strings.ContainsAny(p[:1], "/~.$")
+	})
+}
+
+// writers are programs whose operands they create, change or remove.
+var writers = []string{"rm", "mv", "cp", "tee", "touch", "mkdir", "rmdir", "unlink", "ln", "truncate", "install", "rsync", "chmod", "chown", "shred"}
+
+// writes refuses programs that write to a protected place, or to git's own files.
+func (s *simple) writes(name string, args []shWord) string {
+	if !slices.Contains(writers, name) {
+		return ""
+	}
+	for _, a := range args {
+		if strings.HasPrefix(a.text, "-") {
+			continue
+		}
+		if reason := s.writesTo(a); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// writesTo judges one place that is written to.
+func (s *simple) writesTo(w shWord) string {
+	p, ok := s.g.locate(w.text, s.cwd)
+	if !ok {
+		return ""
+	}
+	if s.g.isProtected(p) {
+		return harnessDir
+	}
+	for _, top := range s.g.tops {
+		if rel, err := filepath.Rel(top, p); err == nil && (rel == ".git" || strings.HasPrefix(rel, ".git/")) {
+			return "git's own files are not to be written; use git commands"
+		}
+	}
+	return ""
+}
+
+// cdRule follows a change of directory.
+func cdRule(s *simple, args []shWord) string {
+	for len(args) > 0 && len(args[0].text) > 1 && strings.HasPrefix(args[0].text, "-") {
+		args = args[1:]
+	}
+	target := "~"
+	if len(args) > 0 {
+		target = args[0].text
+	}
+	s.cwd, _ = s.g.locate(target, s.cwd)
+	return ""
+}
+
+func unknownPlace(s *simple, _ []shWord) string {
+	s.cwd = ""
+	return ""
+}
+
+// rmRule refuses to remove, with all below it, what is not the worktree's.
+func rmRule(s *simple, args []shWord) string {
+	flags, operands := splitFlags(args, "")
+	if !flags.has('r', "recursive") && !flags.has('R', "recursive") {
+		return ""
+	}
+	for _, w := range operands {
+		if s.tooMuch(w) {
+			return "rm -r of " + clip(w.text, 60) + " is not allowed; remove files inside the worktree only"
+		}
+	}
+	return ""
+}
+
+// tooMuch reports whether a place is not this worktree's to remove: the worktree
+// itself and what is above it, a home, what a way up leads to, and directories
+// right below the root. Deeper places elsewhere (/tmp/x/y) are let through.
+func (s *simple) tooMuch(w shWord) bool {
+	if w.text == "" {
+		return false
+	}
+	text := strings.TrimRight(w.text, "*")
+	all := text != w.text // what is in the directory, not the directory
+	if text == "" {
+		text = "."
+	}
+	atHome := strings.HasPrefix(text, "~") && !w.quoted || strings.HasPrefix(text, "$HOME") || strings.HasPrefix(text, "${HOME}")
+	p, ok := s.g.locate(text, s.cwd)
+	if !ok {
+		// From a directory that is not known, a way up leads anywhere.
+		return atHome || text == ".." || strings.HasPrefix(text, "../")
+	}
+	if s.g.inTops(p) {
+		return slices.Contains(s.g.tops, p) && !all
+	}
+	for _, top := range s.g.tops {
+		if within(p, top) {
+			return true
+		}
+	}
+	home := s.g.home
+	if atHome || home != "" && (within(p, home) || within(home, p)) {
+		return true
+	}
+	// A relative path out of the worktree went up.
+	return !filepath.IsAbs(text) && s.g.inTops(s.cwd) || strings.Count(p, "/") <= 1
+}
