@@ -1,0 +1,374 @@
+package seed
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// outline is a task as one string: id|title|description|criterion/criterion.
+func outline(t session.Task) string {
+	return t.ID + "|" + t.Title + "|" + strings.ReplaceAll(t.Description, "\n", "⏎") + "|" + strings.Join(t.AcceptanceCriteria, "/")
+}
+
+func outlines(im *Imported) string {
+	var out []string
+	for _, t := range im.Tasks {
+		out = append(out, outline(t))
+	}
+	return strings.Join(out, "\n")
+}
+
+func importText(t *testing.T, name, text string) (*Imported, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	write(t, file, text)
+	return Import(file, nil)
+}
+
+func TestImportFormats(t *testing.T) {
+	cases := []struct {
+		name, file, text string
+		format, want     string
+		dropped          string // parts that the dropped lines hold
+	}{
+		{"plan", "prd.json", `[
+{"id":"T-001","title":"Add","description":"d","acceptance_criteria":["a","b"],"status":"pending","owner":"x"},
+{"id":"T-002","title":"Done","description":"","acceptance_criteria":["a"],"status":"done"},
+{"id":"T-003","title":"Failed","acceptance_criteria":["a"],"status":"failed"}]`,
+			FormatPlan, "T-001|Add|d|a/b\nT-003|Failed||a", "T-002 Done"},
+		{"plan without .json", "tasks", ` [ {"id":"T-001","title":"Add","acceptance_criteria":["a"]} ]`, FormatPlan, "T-001|Add||a", ""},
+		{"bundle", "seed.json", `{"prd_entries":[{"id":"T-001","title":"Add","description":"d","acceptance_criteria":["a"]}],"test_files":{"t001.py":"assert x"},"tldr":"why"}`,
+			FormatBundle, "T-001|Add|d|a", ""},
+		{"ralph", "prd.json", `{"project":"Calc","branchName":"ralph/calc","description":"Adding things","userStories":[
+{"id":"US-003","title":"Third","description":"c","acceptanceCriteria":["x"],"priority":3,"passes":false,"notes":"mind this"},
+{"id":"US-001","title":"First","description":"a","acceptanceCriteria":["x","y"],"priority":1,"passes":true},
+{"id":"US-002","title":"Second\nline","description":"b","acceptanceCriteria":["x"],"priority":2}]}`,
+			FormatRalph, "T-002|Second line|b|x\nT-003|Third|c⏎⏎Notes: mind this|x", "US-001 First"},
+		{"ralph with odd ids", "prd.json", `{"userStories":[{"id":"login","title":"A","acceptanceCriteria":["x"]},{"id":7,"title":"B","acceptanceCriteria":["y"],"priority":1}]}`,
+			FormatRalph, "T-001|B||y\nT-002|A||x", ""},
+		{"ralph with repeated numbers", "prd.json", `{"userStories":[{"id":"a-1","title":"A","acceptanceCriteria":["x"]},{"id":"b-1","title":"B","acceptanceCriteria":["y"]}]}`,
+			FormatRalph, "T-001|A||x\nT-002|B||y", ""},
+		{"checklist", "todo.md", `# Calculator
+
+Some words.
+
+## First part
+
+- [ ] **Add numbers**
+  In calc.py.
+  - add(1, 2) is 3
+  - add rejects:
+    - text
+    - lists
+- [x] Done already
+  - never seen
+- [ ] T-007: Subtract
+  1. sub(3, 2) is 1
+     and nothing else
+- plain bullet
+
+## Second part
+
+* [ ] Alone
+`, FormatChecklist, "T-001|Add numbers|Section: First part⏎⏎In calc.py.|add(1, 2) is 3/add rejects: text; lists\n" +
+			"T-007|Subtract|Section: First part|sub(3, 2) is 1 and nothing else\n" +
+			"T-002|Alone|Section: Second part|Alone", "Done already plain bullet"},
+		{"checklist with checkboxes below", "todo.md", "- [ ] A\n\t- [ ] one\n\t- [x] two\n- [ ] B\n", FormatChecklist, "T-001|A||one/two\nT-002|B||B", ""},
+		{"checklist that begins with a box", "x", "[link](y)\n- [ ] A\r\n", FormatChecklist, "T-001|A||A", ""},
+		{"checklist with code", "todo.md", "- [ ] A\n\n  ```\n  - [ ] not an item\n  ```\n\n  - one\n", FormatChecklist, "T-001|A|```⏎- [ ] not an item⏎```|one", ""},
+		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", FormatChecklist, "T-001|A||one\nT-002|C||C", "B"},
+		{"one task file", "T-001-add.md", "---\nid: T-001\ntitle: \"Add: it\"\n---\n\nWords.\n\n## Acceptance criteria\n- a\n- b\n  more\n", FormatTaskFile, "T-001|Add: it|Words.|a/b more", ""},
+		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", FormatChecklist, "T-001|A||A", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			im, err := importText(t, c.file, c.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if im.Format != c.format || outlines(im) != c.want {
+				t.Errorf("%s\n%s\nwant %s\n%s", im.Format, outlines(im), c.format, c.want)
+			}
+			for _, d := range strings.Fields(c.dropped) {
+				if !strings.Contains(strings.Join(im.Dropped, "\n"), d) {
+					t.Errorf("%q is not among the dropped: %q", d, im.Dropped)
+				}
+			}
+			if c.dropped == "" && len(im.Dropped) > 0 {
+				t.Errorf("dropped: %q", im.Dropped)
+			}
+			if len(im.Recognised) == 0 {
+				t.Error("nothing says what was recognised")
+			}
+			if got := Check(im.Bundle(), t.TempDir(), nil, Rules{}); len(got) > 0 {
+				t.Errorf("the import breaks rules: %v", got)
+			}
+		})
+	}
+}
+
+func TestImportKeepsWhatItDoesNotKnow(t *testing.T) {
+	im, err := importText(t, "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["x"],"owner":{"name":"y"}}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, _ := json.Marshal(im.Tasks[0]); !strings.Contains(string(raw), `"owner":{"name":"y"}`) {
+		t.Errorf("%s", raw)
+	}
+	im, err = importText(t, "prd.json", `{"project":"P","description":"D","userStories":[{"id":"US-9","title":"A","acceptanceCriteria":["x"],"priority":2}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, _ := json.Marshal(im.Tasks[0]); !strings.Contains(string(raw), `"source_id":"US-9"`) || im.Overview != "P: D" || im.Tasks[0].ID != "T-009" {
+		t.Errorf("%s %q", raw, im.Overview)
+	}
+}
+
+func TestImportErrors(t *testing.T) {
+	many := "["
+	for i := 1; i <= 201; i++ {
+		many += `{"id":"T-` + strings.Repeat("0", 3) + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(rune('0'+i%10)) + `","title":"x","acceptance_criteria":["y"]},`
+	}
+	many = strings.TrimSuffix(many, ",") + "]"
+	cases := []struct {
+		name, file, text string
+		line             int
+		says             string
+	}{
+		{"empty", "prd.json", " \n", 0, "empty"},
+		{"broken JSON", "prd.json", "[\n{\"id\":\n]", 3, "not valid JSON"},
+		{"cut off", "prd.json", "[\n{\"id\":\"T-001\",\n", 2, "not valid JSON"},
+		{"two values", "prd.json", "[]\n[]", 2, "not valid JSON"},
+		{"a number", "prd.json", "5", 1, "neither"},
+		{"no tasks", "prd.json", "[]", 0, "no tasks"},
+		{"all done", "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["x"],"status":"done"}]`, 0, "done already"},
+		{"entry no object", "prd.json", "[\n5]", 2, "no JSON object"},
+		{"bad id", "prd.json", "[\n\n{\"id\":\"T-1\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 3, "T-1"},
+		{"no id", "prd.json", `[{"title":"x"}]`, 1, "no id"},
+		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no title"},
+		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance_criteria"},
+		{"wrong type", "prd.json", `[{"id":"T-001","title":5}]`, 1, "shape"},
+		{"unknown status", "prd.json", `[{"id":"T-001","title":"x","acceptance_criteria":["y"],"status":"wip"}]`, 1, "wip"},
+		{"duplicate", "prd.json", "[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 2, "line 1"},
+		{"too many", "prd.json", many, 0, "201 tasks"},
+		{"an object of another kind", "package.json", `{"name":"x"}`, 1, "userStories"},
+		{"bundle with a fault", "seed.json", `{"prd_entries":[],"x":1}`, 0, "unknown-key"},
+		{"stories no list", "prd.json", "{\"project\":\"x\",\n\"userStories\":5}", 2, "no list"},
+		{"story no object", "prd.json", `{"userStories":[[]]}`, 1, "no JSON object"},
+		{"story without criteria", "prd.json", "{\"userStories\":[\n{\"id\":\"US-1\",\"title\":\"x\"}]}", 2, "acceptanceCriteria"},
+		{"story without id", "prd.json", `{"userStories":[{"title":"x"}]}`, 1, "no id"},
+		{"story twice", "prd.json", `{"userStories":[{"id":1,"title":"x","acceptanceCriteria":["y"]},{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`, 1, "line 1"},
+		{"all pass", "prd.json", `{"userStories":[{"id":1,"title":"x","passes":true}]}`, 0, "done already"},
+		{"no checklist", "notes.md", "# Words\n\n- a bullet\n", 0, "no checklist"},
+		{"all checked", "todo.md", "- [x] a\n", 0, "done already"},
+		{"item without text", "todo.md", "- [ ] a\n- [ ]\n", 2, "no text"},
+		{"id twice in a checklist", "todo.md", "- [ ] T-001 a\n- [ ] T-001 b\n", 2, "line 1"},
+		{"open frontmatter", "T-001-x.md", "---\nid: T-001\n", 1, "not closed"},
+		{"repeated frontmatter key", "T-001-x.md", "---\nid: T-001\nid: T-002\n---\n", 3, "twice"},
+		{"file name and id", "T-001-x.md", "---\ntitle: a\nid: T-002\n---\n## Acceptance criteria\n- x\n", 3, "file's name"},
+		{"no criteria heading", "T-001-x.md", "words\n", 1, "Acceptance criteria"},
+		{"no bullet", "T-001-x.md", "words\n\n## Acceptance Criteria\nwords\n", 3, "no bullet"},
+		{"not UTF-8", "todo.md", "- [ ] a\n- [ ] \xff\n", 2, "UTF-8"},
+		{"NUL", "todo.md", "- [ ] a\x00\n", 1, "UTF-8"},
+		{"too large", "todo.md", "- [ ] a\n" + strings.Repeat("words\n", 1<<20), 0, "larger"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := importText(t, c.file, c.text)
+			var ie *ImportError
+			if !errors.As(err, &ie) {
+				t.Fatalf("%v", err)
+			}
+			if ie.Line != c.line || !strings.Contains(ie.Msg, c.says) || ie.Hint() == "" || !strings.HasSuffix(ie.File, c.file) {
+				t.Errorf("line %d: %s (hint: %s); want line %d, %q", ie.Line, ie.Msg, ie.Hint(), c.line, c.says)
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than one line: %q", err)
+			}
+		})
+	}
+}
+
+func TestImportStdin(t *testing.T) {
+	for text, format := range map[string]string{
+		"- [ ] a\n": FormatChecklist,
+		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`:             FormatPlan,
+		`{"userStories":[{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`:  FormatRalph,
+		"---\nid: T-004\ntitle: x\n---\n## acceptance criteria:\n* [ ] one\n": FormatTaskFile,
+	} {
+		im, err := Import("-", strings.NewReader(text))
+		if err != nil || im.Format != format || im.Source != "standard input" {
+			t.Errorf("%s: %+v %v", format, im, err)
+		}
+	}
+	if _, err := Import("-", nil); err == nil {
+		t.Error("nothing was imported")
+	}
+	if _, err := Import("-", strings.NewReader("")); err == nil || !strings.Contains(err.Error(), "standard input") {
+		t.Error(err)
+	}
+}
+
+func taskText(id, title string) string {
+	return "---\nid: " + id + "\ntitle: " + title + "\n---\nDo it in calc.py.\n\n## Acceptance criteria\n\n- one\n- two\n\n## Notes\n\nmore\n"
+}
+
+func TestImportDirectory(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "overview.md"), "---\ntitle: x\n---\n# Calculator\n\nWhy.\n")
+	write(t, filepath.Join(dir, "T-002-sub.md"), taskText("T-002", "Subtract"))
+	write(t, filepath.Join(dir, "T-001-add.md"), taskText("T-001", "'It''s adding' # not this"))
+	write(t, filepath.Join(dir, "T-003-done.md"), "---\nstatus: done\npriority: 3\n---\n# T-003: Gone\n")
+	write(t, filepath.Join(dir, "T-004.md"), "# T-004 From the heading\n\nWords.\n\n### ACCEPTANCE CRITERIA\n\n1. one\n")
+	write(t, filepath.Join(dir, "README.md"), "x")
+	write(t, filepath.Join(dir, "tests", "test_t001_add.py"), "assert x\r\n")
+	write(t, filepath.Join(dir, "tests", "conftest.py"), "x")
+	write(t, filepath.Join(dir, "tests", "test_t009.py"), "x")
+	write(t, filepath.Join(dir, "t002_sub_test.go"), "package calc\n")
+	write(t, filepath.Join(dir, ".hidden", "t001.py"), "x")
+	link(t, "/etc/hostname", filepath.Join(dir, "tests", "test_t002_link.py"))
+	im, err := Import(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "T-001|It's adding|Do it in calc.py.⏎⏎## Notes⏎⏎more|one/two\nT-002|Subtract|Do it in calc.py.⏎⏎## Notes⏎⏎more|one/two\nT-004|From the heading|Words.|one"
+	if outlines(im) != want {
+		t.Errorf("got\n%s\nwant\n%s", outlines(im), want)
+	}
+	if im.Overview != "# Calculator\n\nWhy." || im.Bundle().TLDR != im.Overview {
+		t.Errorf("%q", im.Overview)
+	}
+	if len(im.TestFiles) != 2 || im.TestFiles["tests/test_t001_add.py"] != "assert x\r\n" || im.TestFiles["t002_sub_test.go"] == "" {
+		t.Errorf("%v", im.TestFiles)
+	}
+	dropped := strings.Join(im.Dropped, "\n")
+	for _, d := range []string{"README.md", "T-003 Gone", "priority", "conftest.py", "T-009", "test_t002_link.py: not a regular file"} {
+		if !strings.Contains(dropped, d) {
+			t.Errorf("%q is not among the dropped:\n%s", d, dropped)
+		}
+	}
+}
+
+func TestImportDirectoryErrors(t *testing.T) {
+	cases := []struct {
+		name string
+		fill func(dir string)
+		says string
+	}{
+		{"empty", func(string) {}, "no T-NNN-*.md"},
+		{"a prd.json in it", func(d string) { write(t, filepath.Join(d, "prd.json"), "[]") }, "no T-NNN-*.md"},
+		{"the same id twice", func(d string) {
+			write(t, filepath.Join(d, "T-001-a.md"), taskText("T-001", "a"))
+			write(t, filepath.Join(d, "T-001-b.md"), taskText("T-001", "b"))
+		}, "T-001-a.md already"},
+		{"a FIFO", func(d string) {
+			if err := syscall.Mkfifo(filepath.Join(d, "T-001-a.md"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "not a regular file"},
+		{"a symlink out", func(d string) { link(t, "/etc/hostname", filepath.Join(d, "T-001-a.md")) }, "T-001-a.md"},
+		{"a directory", func(d string) { write(t, filepath.Join(d, "T-001-a.md", "x"), "") }, "not a regular file"},
+		{"a test that is no text", func(d string) {
+			write(t, filepath.Join(d, "T-001-a.md"), taskText("T-001", "a"))
+			write(t, filepath.Join(d, "tests", "t001.py"), "a\n\xff")
+		}, "t001.py:2"},
+		{"a test too large", func(d string) {
+			write(t, filepath.Join(d, "T-001-a.md"), taskText("T-001", "a"))
+			write(t, filepath.Join(d, "tests", "t001.py"), strings.Repeat("x", maxFileBytes+1))
+		}, "too large"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			c.fill(dir)
+			_, err := Import(dir, nil)
+			var ie *ImportError
+			if !errors.As(err, &ie) || !strings.Contains(err.Error(), c.says) || ie.Hint() == "" {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	if _, err := Import(filepath.Join(t.TempDir(), "none"), nil); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Error(err)
+	}
+}
+
+func TestImportFromARepositoryTakesNoTests(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, ".git", "HEAD"), "x")
+	write(t, filepath.Join(dir, "T-001-a.md"), taskText("T-001", "a"))
+	write(t, filepath.Join(dir, "tests", "test_t001_old.py"), "x")
+	im, err := Import(dir, nil)
+	if err != nil || len(im.TestFiles) > 0 || len(im.Dropped) != 1 {
+		t.Errorf("%+v %v", im, err)
+	}
+}
+
+func TestImportFromAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("- [ ] a\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	im, err := Import("/dev/fd/"+itoa(int(r.Fd())), nil)
+	if err != nil || len(im.Tasks) != 1 {
+		t.Errorf("%+v %v", im, err)
+	}
+}
+
+func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
+
+// FuzzImport: any text either is imported, soundly enough that only rules on
+// sizes and titles can refuse it, or gives one clear error.
+func FuzzImport(f *testing.F) {
+	for _, s := range []string{
+		"- [ ] a\n  - b\n", "1. [x] a", "---\nid: T-001\ntitle: >\n  a\n  b\n---\n## Acceptance criteria\n- x\n", "# x\n```\n- [ ] a",
+		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`, `{"userStories":[{"id":"US-1","title":"x","acceptanceCriteria":["y"],"priority":-1e308}]}`,
+		`{"prd_entries":[],"test_files":{}}`, "---\n", "- [ ]", "\t- [ ] T-001", "- [ ] **T-002**: b", "[", "{", "[{\"id\":", "- [ ] a\n\t- b\n\t\t- c\n",
+	} {
+		for _, name := range []string{"x", "x.json", "T-001-x.md"} {
+			f.Add(name, []byte(s))
+		}
+	}
+	f.Fuzz(func(t *testing.T, name string, raw []byte) {
+		text, err := readText(name, strings.NewReader(string(raw)))
+		if err != nil {
+			return
+		}
+		im, err := parseImport(name, text)
+		if err == nil {
+			err = validateImport(name, im)
+		}
+		if err != nil {
+			var ie *ImportError
+			if !errors.As(err, &ie) || ie.Msg == "" || ie.Fix == "" || ie.Line < 0 || ie.Line > strings.Count(string(text), "\n")+1 {
+				t.Fatalf("%#v", err)
+			}
+			return
+		}
+		for _, v := range Check(im.Bundle(), t.TempDir(), nil, Rules{}) {
+			switch v.Rule {
+			case "id", "duplicate", "no-tasks", "shape", "unknown-key", "status":
+				t.Errorf("%s: %v", im.Format, v)
+			case "criteria":
+				if im.Format == FormatChecklist || im.Format == FormatTaskFile {
+					t.Errorf("%s: %v", im.Format, v)
+				}
+			}
+		}
+		if _, _, err := records(im.Bundle()); err != nil {
+			t.Error(err)
+		}
+	})
+}
