@@ -13,11 +13,11 @@ func claude() *Program {
 		Name: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code", Binary: "claude",
 		Base: []string{"-p", "--output-format", "stream-json", "--verbose"},
 		// bypassPermissions is refused to root; with acceptEdits its file tools stay inside the directory.
-		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash"},
-		// Nobody is there to be asked, so what default mode would ask for is refused. The list outranks a user's own allow rules.
-		ReadOnly: []string{"--permission-mode", "default", "--disallowedTools", "Bash,Edit,MultiEdit,Write,NotebookEdit,Task,Agent,WebFetch,WebSearch",
-			"--strict-mcp-config"},
-		Model: []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"}, System: []string{"--append-system-prompt", "{system}"},
+		// The tools that are taken away would leave the worktree for another one, or go on after the turn.
+		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash", "--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"},
+		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring more.
+		ReadOnly: []string{"--permission-mode", "default", "--tools", "Read,Glob,Grep", "--strict-mcp-config"},
+		Model:    []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"}, System: []string{"--append-system-prompt", "{system}"},
 		New: []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
 		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
 		Preset:  true, MakeID: newUUID, ValidID: uuidForm, CanResume: true,
@@ -57,13 +57,16 @@ type claudeEvent struct {
 	ParentToolUseID string `json:"parent_tool_use_id"`
 
 	// of a result
-	IsError   bool         `json:"is_error"`
-	NumTurns  int          `json:"num_turns"`
-	Result    string       `json:"result"`
-	Errors    []string     `json:"errors"`
-	TotalCost *float64     `json:"total_cost_usd"`
-	Usage     *claudeUsage `json:"usage"`
-	Denials   []struct {
+	IsError   bool     `json:"is_error"`
+	NumTurns  int      `json:"num_turns"`
+	Result    string   `json:"result"`
+	Errors    []string `json:"errors"`
+	TotalCost *float64 `json:"total_cost_usd"`
+	Since     map[string]struct {
+		Cost float64 `json:"costUSD"`
+	} `json:"model_usage_since_last_result"`
+	Usage   *claudeUsage `json:"usage"`
+	Denials []struct {
 		ToolName string `json:"tool_name"`
 	} `json:"permission_denials"`
 	RateLimit *struct {
@@ -154,9 +157,7 @@ func (s *stream) claudeResult(e *claudeEvent) {
 	if e.Usage != nil {
 		s.usage = e.Usage.usage()
 	}
-	if e.TotalCost != nil {
-		s.usage.Cost, s.costKnown = *e.TotalCost, true
-	}
+	s.claudeCost(e)
 	for _, d := range e.Denials {
 		s.deny(d.ToolName)
 	}
@@ -175,6 +176,20 @@ func (s *stream) claudeResult(e *claudeEvent) {
 		s.limit(s.reset, e.Result)
 	default:
 		s.fail(e.Result)
+	}
+}
+
+// claudeCost takes the dollars of this run. Versions that say what was added since the last result mean the whole
+// conversation with total_cost_usd; older ones mean the run.
+func (s *stream) claudeCost(e *claudeEvent) {
+	switch {
+	case e.Since != nil:
+		s.costKnown = true
+		for _, model := range e.Since {
+			s.usage.Cost += model.Cost
+		}
+	case e.TotalCost != nil:
+		s.usage.Cost, s.costKnown = *e.TotalCost, true
 	}
 }
 

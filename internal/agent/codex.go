@@ -28,7 +28,7 @@ func codex() *Program {
 		},
 		Notes: []string{
 			"It takes no id of ours; its own is known before its first model call.",
-			"It has no turn limit: each tool that it uses is counted as a turn, and it is ended from outside.",
+			"It has no turn limit: each tool that it uses is counted as a turn (tools at the same time as one), and it is ended from outside.",
 			"It reports no dollars.",
 			"An id that is not a UUID would silently begin a new conversation; such an id is never handed to it.",
 			"It may leave empty .codex, .agents and .aws directories in the worktree.",
@@ -88,6 +88,7 @@ func readCodex(s *stream, line []byte) {
 		s.codexItem(&e.Item)
 	case "turn.completed":
 		s.success = true
+		s.step()
 		if e.Usage != nil {
 			s.total, s.totalKnown = e.Usage.usage(), true
 		}
@@ -102,7 +103,7 @@ func readCodex(s *stream, line []byte) {
 func (s *stream) codexStarted(item *codexItem) {
 	if tool, args := item.use(); tool != "" {
 		s.steps[item.ID] = Usage{}
-		s.step()
+		s.toolBegan()
 		s.emit(Activity{Kind: "tool", Tool: tool, ID: item.ID, Args: args})
 	}
 }
@@ -131,6 +132,7 @@ func (s *stream) codexItem(item *codexItem) {
 	}
 	s.emit(Activity{Kind: "tool_result", Tool: tool, ID: item.ID, Text: item.Output,
 		IsError: item.Status == "failed" || item.Status == "declined" || (item.ExitCode != nil && *item.ExitCode != 0)})
+	s.toolEnded()
 }
 
 // use names the tool of an item and its arguments as JSON; "" if the item is no use of a tool.

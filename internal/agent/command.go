@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +17,7 @@ type command struct {
 	argv   []string
 	env    []string
 	stdin  string
-	remove func() // takes the turn's scratch files away
+	remove func() // takes the turn's scratch file away
 }
 
 // build makes the command line, environment and standard input of a turn.
@@ -73,7 +72,7 @@ func (p *Program) envFor(t *Turn) []map[string]string {
 	return []map[string]string{p.Env, p.EnvWrite}
 }
 
-// scratch returns the values of the placeholders and writes the files that some of them name.
+// scratch returns the values of the placeholders and writes the file that one of them names.
 func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 	vars := map[string]string{
 		"{id}": t.Conversation.ID, "{model}": t.Model, "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
@@ -88,7 +87,7 @@ func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 	if t.ReadOnly {
 		policy = p.PolicyReadOnly
 	}
-	if policy == "" && (p.Settings == "" || t.MaxTurns <= 0) {
+	if policy == "" {
 		return vars, nil
 	}
 	dir, err := os.MkdirTemp("", "git-tilth-agent-")
@@ -96,46 +95,12 @@ func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 		return nil, err
 	}
 	c.remove = func() { os.RemoveAll(dir) }
-	if policy != "" {
-		vars["{policy}"] = filepath.Join(dir, "policy.toml")
-		err = os.WriteFile(vars["{policy}"], []byte(policy), 0o600)
-	}
-	if err == nil && p.Settings != "" && t.MaxTurns > 0 {
-		err = p.writeSettings(c, t, filepath.Join(dir, "settings.json"))
-	}
-	if err != nil {
+	vars["{policy}"] = filepath.Join(dir, "policy.toml")
+	if err := os.WriteFile(vars["{policy}"], []byte(policy), 0o600); err != nil {
 		c.remove()
 		return nil, err
 	}
 	return vars, nil
-}
-
-// systemSettings is where Gemini's administrator settings are; the variable that names another file replaces it, so that its
-// contents have to be carried over.
-const systemSettings = "/etc/gemini-cli/settings.json"
-
-// writeSettings makes a settings file with the turn limit and points the program to it.
-func (p *Program) writeSettings(c *command, t *Turn, path string) error {
-	settings := map[string]any{}
-	before := getenv(c.env, p.Settings)
-	if before == "" {
-		before = systemSettings
-	}
-	if data, err := os.ReadFile(before); err == nil && json.Unmarshal(data, &settings) != nil {
-		return fmt.Errorf("the settings of %s in %s are not JSON", p.Name, before)
-	}
-	model, _ := settings["model"].(map[string]any)
-	if model == nil {
-		model = map[string]any{}
-	}
-	model["maxSessionTurns"] = t.MaxTurns
-	settings["model"] = model
-	data, err := json.Marshal(settings)
-	if err != nil {
-		return err
-	}
-	c.env = append(c.env, p.Settings+"="+path)
-	return os.WriteFile(path, data, 0o600)
 }
 
 // fill puts values into a part of a command line. A part that names an empty value is left out; --add-dir and its

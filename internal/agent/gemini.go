@@ -31,12 +31,11 @@ func gemini() *Program {
 		Model: []string{"-m", "{model}"},
 		New:   []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
 		// Its parent process swallows signals and leaves the child behind when it is killed.
-		Env:      map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"},
-		Settings: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
-		KeyVars:  []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-		Preset:   true, MakeID: newUUID, ValidID: uuidForm, KeepsID: true, CanResume: true,
+		Env:     map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"},
+		KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+		Preset:  true, MakeID: newUUID, ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
 		Usage: PerRun, Terminal: "a result event with status success",
-		EscapePrompt: escapeGemini, read: readGemini, store: geminiStore{},
+		EscapePrompt: escapeGemini, read: readGemini, finish: geminiFinish, store: geminiStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: regexp.MustCompile(`Invalid session identifier|No previous sessions found for this project`)},
 			{How: InUse, Text: regexp.MustCompile(`Session ID .*already exists`)},
@@ -46,7 +45,9 @@ func gemini() *Program {
 		Notes: []string{
 			"It resumes only from the directory in which the conversation began.",
 			"Versions that do not know --session-id (0.36 and older) cannot be used.",
+			"Its turn limit is a setting that it reads only from a file in a directory nobody else can write; instead its uses of tools are counted as turns and it is ended from outside.",
 			"It reports no dollars.",
+			"It would replace @name in a prompt by that file; each @ is written as \\@ and the prompt says so.",
 			"An interrupted run ends with exit status 0 and no result; that is never taken as success.",
 		},
 	}
@@ -60,6 +61,9 @@ func escapeGemini(p string) string {
 			b.WriteByte('\\')
 		}
 		b.WriteByte(p[i])
+	}
+	if b.Len() > len(p) {
+		b.WriteString("\n\n(In this message \\@ stands for a plain at sign.)\n")
 	}
 	return escapeSlash(b.String())
 }
@@ -105,12 +109,14 @@ func readGemini(s *stream, line []byte) {
 		}
 	case "tool_use":
 		s.flush()
+		s.toolBegan()
 		s.emit(Activity{Kind: "tool", Tool: e.ToolName, ID: e.ToolID, Args: string(e.Parameters)})
 	case "tool_result":
 		s.emit(Activity{Kind: "tool_result", ID: e.ToolID, Text: firstOf(e.Output, e.Error.Message), IsError: e.Status == "error"})
 		if strings.Contains(e.Error.Type, "policy") || strings.Contains(e.Error.Type, "denied") {
 			s.deny(e.ToolID)
 		}
+		s.toolEnded()
 	case "error":
 		if e.Severity != "warning" {
 			s.fail(e.Message)
@@ -133,10 +139,14 @@ func (s *stream) geminiText(e *geminiEvent) {
 func (s *stream) geminiResult(e *geminiEvent) {
 	s.flush()
 	if e.Stats != nil {
-		s.usage = Usage{Prompt: e.Stats.Input, Eval: e.Stats.Output, Cached: e.Stats.Cached}
+		// Thoughts are only in the total.
+		eval := max(e.Stats.Output, e.Stats.Total-e.Stats.Input)
+		s.usage = Usage{Prompt: e.Stats.Input, Eval: eval, Cached: e.Stats.Cached, Reasoning: eval - e.Stats.Output}
+		s.usageSaid = true
 	}
 	if e.Status == "success" {
 		s.success = true
+		s.step()
 		return
 	}
 	if e.Error.Type == "FatalTurnLimitedError" {

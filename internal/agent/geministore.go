@@ -84,6 +84,44 @@ func (g geminiStore) newest(h *history, since time.Time, except map[string]bool)
 	return best.id, nil
 }
 
+// geminiFinish adds up the tokens of a run that was ended before it could: each answer in the conversation carries its own.
+func geminiFinish(s *stream, h *history) {
+	if s.usageSaid || len(h.id) < 8 {
+		return
+	}
+	dir, err := geminiStore{}.chats(h)
+	if err != nil {
+		return
+	}
+	paths, _ := filepath.Glob(filepath.Join(globQuote(dir), "session-*-"+h.id[:8]+".json*"))
+	for _, path := range paths {
+		// What cannot be read leaves the usage unknown, which is what it was.
+		_ = eachLine(path, 0, func(line []byte) { s.geminiTokens(line) })
+	}
+	s.usage = sum(s.steps)
+}
+
+// geminiTokens takes one line of a conversation. An answer is written again when its tools are done.
+func (s *stream) geminiTokens(line []byte) {
+	var e struct {
+		ID     string    `json:"id"`
+		Type   string    `json:"type"`
+		Time   time.Time `json:"timestamp"`
+		Tokens *struct {
+			Input    int64 `json:"input"`
+			Output   int64 `json:"output"`
+			Cached   int64 `json:"cached"`
+			Thoughts int64 `json:"thoughts"`
+		} `json:"tokens"`
+	}
+	// The times are cut to milliseconds.
+	if !decode(line, &e) || e.Type != "gemini" || e.Tokens == nil || e.Time.Before(s.began.Truncate(time.Millisecond)) {
+		return
+	}
+	t := e.Tokens
+	s.steps[e.ID] = Usage{Prompt: t.Input, Eval: t.Output + t.Thoughts, Cached: t.Cached, Reasoning: t.Thoughts}
+}
+
 // readGeminiHead reads a conversation: a description and then a message on each line.
 func readGeminiHead(path string) (codexHead, error) {
 	var head codexHead

@@ -108,4 +108,7 @@ func (s *stream) openCodeStep(e *openCodeEvent) {
 		s.costKnown = true
 	}
 	s.success = e.Part.Reason == "stop"
+	if !s.success {
+		s.enough()
+	}
 }

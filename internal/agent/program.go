@@ -50,14 +50,13 @@ type Program struct {
 
 	Policy         string // contents of the {policy} file of a run that may change files
 	PolicyReadOnly string // the same for a run that may not
-	Settings       string // name of the variable that names a settings file holding the turn limit, "" if the program has none
 
 	Preset        bool                    // takes an id that we chose
 	MakeID        func() string           // makes such an id
 	ValidID       *regexp.Regexp          // what an id of this program looks like; others are not handed to it
 	KeepsID       bool                    // another id after a resume means that another conversation was begun
 	CanResume     bool                    // a conversation can be continued by another process
-	CountsTurns   bool                    // no turn limit of its own: turns are counted and it is ended from outside
+	CountsTurns   bool                    // no turn limit of its own: turns are counted and it is ended from outside, after a tool has ended
 	Usage         UsageMode               // what its token numbers count
 	ReportsCost   bool                    // says dollars
 	Terminal      string                  // the event that means success, in words

@@ -69,7 +69,7 @@ func (p *Program) refuse(id string) (Outcome, bool) {
 func (p *Program) play(ctx context.Context, t *Turn, cmd *command) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &stream{program: p, turn: t, steps: map[string]Usage{}}
+	s := &stream{program: p, turn: t, steps: map[string]Usage{}, began: time.Now()}
 	var refused error
 	known := t.Conversation.ID // what OnConversation has been told, or told us
 	s.stop = func(how How, why string) { cancel(&ended{how, why}) }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,10 +25,13 @@ type stream struct {
 	usage        Usage  // of this run
 	total        Usage  // of the conversation, if totalKnown
 	totalKnown   bool
+	usageSaid    bool // the program itself summed its usage up
 	costKnown    bool
 	turns        int
-	success      bool // the terminal event said so
-	how          How  // what another terminal event said, "" if none did
+	running      int       // tools that have begun and not ended
+	began        time.Time // when the program was started
+	success      bool      // the terminal event said so
+	how          How       // what another terminal event said, "" if none did
 	why          string
 	reset        time.Time
 	denied       []string
@@ -65,13 +69,31 @@ func (s *stream) flush() {
 	s.say(text)
 }
 
-// step counts a model call and, where the program has no limit of its own, ends it when the limit is passed.
-func (s *stream) step() {
+// step counts a model call.
+func (s *stream) step() { s.turns++ }
+
+// enough ends a program that has no limit of its own when it has had its turns. It is asked between two model calls, when no
+// tool runs that could be cut off halfway.
+func (s *stream) enough() {
 	if s.program.CountsTurns && s.turn.MaxTurns > 0 && s.turns >= s.turn.MaxTurns {
-		s.stop(TurnLimit, "turn limit reached")
-		return
+		s.stop(TurnLimit, fmt.Sprintf("turn limit reached (%d)", s.turn.MaxTurns))
 	}
-	s.turns++
+}
+
+// toolBegan counts a model call by its first tool, for programs that print their tools but not their model calls. Tools that
+// run at the same time come from one call.
+func (s *stream) toolBegan() {
+	if s.running == 0 {
+		s.step()
+	}
+	s.running++
+}
+
+func (s *stream) toolEnded() {
+	if s.running--; s.running <= 0 {
+		s.running = 0
+		s.enough()
+	}
 }
 
 // fail keeps the text of an error event.

@@ -1,0 +1,137 @@
+// Command fakeagent plays an agent program. It takes the command lines of Claude Code, Codex, Gemini CLI and OpenCode, keeps
+// conversations where they do, prints what they print, and fails as they fail; what it does is read from a script.
+//
+// Which program it is follows from the name that it is called by (install it as claude, codex, gemini or opencode),
+// or from FAKEAGENT_KIND. The environment names its script and its log:
+//
+//	FAKEAGENT_SCRIPT  file with {"steps":[...]}, see Step
+//	FAKEAGENT_LOG     file to which one line of JSON is added for each run, see Run
+//
+// A run takes the first step that is not used up and whose conditions hold. Without a script, or when no step is left, it
+// succeeds and says "done".
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// call is one invocation, as far as the four command lines agree.
+type call struct {
+	kind     string
+	args     []string
+	prompt   string
+	id       string // preset or to be resumed
+	resume   bool
+	model    string
+	system   string
+	maxTurns int
+	readOnly bool
+	dir      string
+}
+
+func main() {
+	kind := os.Getenv("FAKEAGENT_KIND")
+	if kind == "" {
+		kind = filepath.Base(os.Args[0])
+	}
+	os.Exit(run(kind, os.Args[1:]))
+}
+
+func run(kind string, args []string) int {
+	if len(args) > 0 && args[0] == "--version" {
+		fmt.Println("0.0.0 (fake)")
+		return 0
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return complain(err)
+	}
+	if kind == "opencode" && len(args) > 0 && args[0] != "run" {
+		return openCodeQuestion(args, dir)
+	}
+	c, err := parse(kind, args)
+	if err != nil {
+		return complain(err)
+	}
+	c.dir = dir
+	prompt, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return complain(err)
+	}
+	c.prompt = string(prompt)
+	step, err := takeStep(c)
+	if err != nil {
+		return complain(err)
+	}
+	return play(c, step)
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, "fakeagent:", err)
+	return 2
+}
+
+// valued are the options that take a value, of all four programs.
+var valued = map[string]bool{
+	"--output-format": true, "--permission-mode": true, "--allowedTools": true, "--disallowedTools": true, "--tools": true, "--max-turns": true,
+	"--session-id": true, "--resume": true, "--model": true, "--append-system-prompt": true, "-m": true, "-s": true, "-c": true,
+	"--add-dir": true, "-o": true, "--approval-mode": true, "--policy": true, "--format": true, "--session": true,
+}
+
+// parse reads a command line. An unknown option is an error, as it would be to the real program.
+func parse(kind string, args []string) (*call, error) {
+	c := &call{kind: kind, args: args}
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if !strings.HasPrefix(arg, "-") || arg == "-" || arg == "-p" {
+			// codex: exec ... resume ID -
+			if kind == "codex" && arg == "resume" && i+1 < len(args) {
+				c.id, c.resume = args[i+1], true
+				i++
+			}
+			continue
+		}
+		switch arg {
+		case "--verbose", "--json", "--skip-git-repo-check", "--skip-trust", "--strict-mcp-config":
+			continue
+		}
+		if !valued[arg] || i+1 >= len(args) {
+			return nil, fmt.Errorf("unknown option %s", arg)
+		}
+		i++
+		if err := c.option(arg, args[i]); err != nil {
+			return nil, err
+		}
+	}
+	if kind == "opencode" && strings.Contains(os.Getenv("OPENCODE_PERMISSION"), `"*":"deny"`) {
+		c.readOnly = true
+	}
+	return c, nil
+}
+
+func (c *call) option(name, value string) error {
+	switch name {
+	case "--session-id":
+		c.id = value
+	case "--resume", "--session":
+		c.id, c.resume = value, true
+	case "--model", "-m":
+		c.model = value
+	case "--append-system-prompt":
+		c.system = value
+	case "--max-turns":
+		_, err := fmt.Sscan(value, &c.maxTurns)
+		return err
+	case "-s":
+		c.readOnly = value == "read-only"
+	case "--tools":
+		c.readOnly = true
+	case "--approval-mode":
+		c.readOnly = value == "default"
+	}
+	return nil
+}

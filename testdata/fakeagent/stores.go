@@ -1,0 +1,280 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// past is what a conversation holds.
+type past struct {
+	prompts []string
+	tokens  [2]int64
+}
+
+// store keeps the conversations of one program in files of lines, with the names and the fields by which the real
+// program's conversations are found. Each line has in fake what the fake itself needs.
+type store struct {
+	find func(id string) string // a glob pattern
+	path func(p *player) string // of a new conversation
+	head func(p *player) obj    // its first line
+	line func(p *player) obj    // one message
+	sums func(p *player) obj    // what it writes about the tokens of an answer; nil: nothing
+}
+
+var errNotFound = errors.New("not found")
+
+func home() string {
+	h, _ := os.UserHomeDir()
+	return h
+}
+
+func envOr(name, path string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return path
+}
+
+var notAlnum = regexp.MustCompile(`[^A-Za-z0-9]`)
+
+func storeOf(kind string) store {
+	switch kind {
+	case "claude":
+		root := filepath.Join(envOr("CLAUDE_CONFIG_DIR", filepath.Join(home(), ".claude")), "projects")
+		return store{
+			find: func(id string) string { return filepath.Join(root, "*", id+".jsonl") },
+			path: func(p *player) string {
+				return filepath.Join(root, notAlnum.ReplaceAllString(p.dir, "-"), p.id+".jsonl")
+			},
+			head: func(p *player) obj { return obj{"type": "queue-operation", "timestamp": now(), "sessionId": p.id} },
+			line: func(p *player) obj {
+				return obj{"type": "user", "sessionId": p.id, "cwd": p.dir, "timestamp": now(), "message": obj{"role": "user", "content": p.prompt}}
+			},
+		}
+	case "codex":
+		root := filepath.Join(envOr("CODEX_HOME", filepath.Join(home(), ".codex")), "sessions")
+		return store{
+			find: func(id string) string { return filepath.Join(root, "*", "*", "*", "rollout-*-"+id+".jsonl") },
+			path: func(p *player) string {
+				t := time.Now().UTC()
+				return filepath.Join(root, t.Format("2006/01/02"), "rollout-"+t.Format("2006-01-02T15-04-05")+"-"+p.id+".jsonl")
+			},
+			head: func(p *player) obj {
+				return obj{"type": "session_meta", "timestamp": now(), "payload": obj{"id": p.id, "cwd": p.dir, "timestamp": now()}}
+			},
+			line: func(p *player) obj {
+				return obj{"type": "response_item", "timestamp": now(), "payload": obj{"type": "message", "role": "user", "content": p.prompt}}
+			},
+			sums: func(p *player) obj {
+				total := obj{"input_tokens": p.tokens[0], "cached_input_tokens": 0, "output_tokens": p.tokens[1]}
+				return obj{"type": "event_msg", "timestamp": now(), "payload": obj{"type": "token_count", "info": obj{"total_token_usage": total}}}
+			},
+		}
+	case "gemini":
+		return geminiStore()
+	}
+	root := filepath.Join(envOr("XDG_DATA_HOME", filepath.Join(home(), ".local", "share")), "opencode")
+	return store{
+		find: func(id string) string { return filepath.Join(root, id+".jsonl") },
+		path: func(p *player) string { return filepath.Join(root, p.id+".jsonl") },
+		head: func(p *player) obj {
+			return obj{"id": p.id, "directory": p.dir, "created": time.Now().UnixMilli(), "title": "fake"}
+		},
+		line: func(p *player) obj { return obj{"role": "user", "text": p.prompt} },
+	}
+}
+
+// geminiStore names a directory's conversations by a slug that stands in projects.json.
+func geminiStore() store {
+	root := filepath.Join(envOr("GEMINI_CLI_HOME", home()), ".gemini")
+	return store{
+		find: func(id string) string {
+			dir, _ := os.Getwd()
+			return filepath.Join(root, "tmp", slugOf(root, dir), "chats", "session-*-"+id[:min(8, len(id))]+".jsonl")
+		},
+		path: func(p *player) string {
+			return filepath.Join(root, "tmp", slugOf(root, p.dir), "chats", "session-"+time.Now().UTC().Format("2006-01-02T15-04")+"-"+p.id[:8]+".jsonl")
+		},
+		head: func(p *player) obj { return obj{"sessionId": p.id, "startTime": now(), "kind": "main"} },
+		line: func(p *player) obj {
+			return obj{"id": fmt.Sprint("u", time.Now().UnixNano()), "timestamp": now(), "type": "user", "content": []obj{{"text": p.prompt}}}
+		},
+		sums: func(p *player) obj {
+			prompt, eval := p.price()
+			return obj{"id": fmt.Sprint("m", time.Now().UnixNano()), "timestamp": now(), "type": "gemini", "content": "",
+				"tokens": obj{"input": prompt, "output": eval, "cached": 0, "thoughts": 0}}
+		},
+	}
+}
+
+func slugOf(root, dir string) string {
+	path := filepath.Join(root, "projects.json")
+	var known struct {
+		Projects map[string]string `json:"projects"`
+	}
+	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &known) != nil {
+		return "damaged"
+	}
+	if known.Projects == nil {
+		known.Projects = map[string]string{}
+	}
+	if slug := known.Projects[dir]; slug != "" {
+		return slug
+	}
+	slug := fmt.Sprintf("%s-%d", filepath.Base(dir), len(known.Projects))
+	known.Projects[dir] = slug
+	data, err := json.Marshal(known)
+	if err == nil && os.MkdirAll(root, 0o700) == nil {
+		_ = os.WriteFile(path, data, 0o600)
+	}
+	return slug
+}
+
+func (s store) has(id string) bool {
+	found, _ := filepath.Glob(s.find(id))
+	return len(found) > 0
+}
+
+// fakeLine is what the fake itself keeps in each line.
+type fakeLine struct {
+	Fake *struct {
+		Prompt string   `json:"prompt"`
+		Tokens [2]int64 `json:"tokens"`
+	} `json:"fake"`
+}
+
+func (s store) load(id string) (past, error) {
+	found, _ := filepath.Glob(s.find(id))
+	if len(found) == 0 {
+		return past{}, errNotFound
+	}
+	f, err := os.Open(found[0])
+	if err != nil {
+		return past{}, err
+	}
+	defer f.Close()
+	var out past
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var l fakeLine
+		if json.Unmarshal(lines.Bytes(), &l) != nil || l.Fake == nil {
+			continue
+		}
+		if p := l.Fake.Prompt; p != "" && (len(out.prompts) == 0 || out.prompts[len(out.prompts)-1] != p) {
+			out.prompts = append(out.prompts, p)
+		}
+		out.tokens[0] += l.Fake.Tokens[0]
+		out.tokens[1] += l.Fake.Tokens[1]
+	}
+	if len(out.prompts) == 0 {
+		return past{}, errNotFound
+	}
+	return out, lines.Err()
+}
+
+// save adds a line: when the run begins, with its prompt, and for each answer, with its tokens.
+func (s store) save(p *player, answered bool) error {
+	path := ""
+	if found, _ := filepath.Glob(s.find(p.id)); len(found) > 0 {
+		path = found[0]
+	}
+	fresh := path == ""
+	if fresh {
+		path = s.path(p)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	enc := json.NewEncoder(f)
+	if fresh {
+		if err := enc.Encode(s.head(p)); err != nil {
+			return err
+		}
+		// A conversation that got a new id takes what was said along.
+		for _, prompt := range p.history {
+			if err := enc.Encode(obj{"type": "copied", "fake": obj{"prompt": prompt}}); err != nil {
+				return err
+			}
+		}
+	}
+	if !answered {
+		line := s.line(p)
+		line["fake"] = obj{"prompt": p.prompt}
+		return enc.Encode(line)
+	}
+	prompt, eval := p.price()
+	p.tokens[0] += prompt
+	p.tokens[1] += eval
+	line := obj{"type": "answer"}
+	if s.sums != nil {
+		line = s.sums(p)
+	}
+	line["fake"] = obj{"tokens": [2]int64{prompt, eval}}
+	return enc.Encode(line)
+}
+
+// openCodeQuestion answers `opencode export ID` and `opencode session list`.
+func openCodeQuestion(args []string, dir string) int {
+	root := filepath.Dir(storeOf("opencode").find("x"))
+	heads := []obj{}
+	found, _ := filepath.Glob(filepath.Join(root, "ses_*.jsonl"))
+	for _, path := range found {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return complain(err)
+		}
+		first, rest, _ := strings.Cut(string(data), "\n")
+		var head obj
+		if json.Unmarshal([]byte(first), &head) != nil {
+			continue
+		}
+		heads = append(heads, head)
+		if args[0] != "export" || len(args) < 2 || head["id"] != args[1] {
+			continue
+		}
+		messages := []json.RawMessage{}
+		for line := range strings.Lines(rest) {
+			messages = append(messages, json.RawMessage(strings.TrimSpace(line)))
+		}
+		complainf("Exporting session: %s", args[1])
+		return printJSON(obj{"info": head, "messages": messages})
+	}
+	switch {
+	case args[0] == "session":
+		return printJSON(heads)
+	case args[0] == "export" && len(args) > 1:
+		complainf("Error: Session not found: %s", args[1])
+	}
+	return 1
+}
+
+func printJSON(v any) int {
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return complain(err)
+	}
+	return 0
+}
+
+// dieOf ends this process by a signal, as one does that does not catch it.
+func dieOf(sig syscall.Signal) {
+	signal.Reset(sig)
+	_ = syscall.Kill(os.Getpid(), sig)
+	select {}
+}

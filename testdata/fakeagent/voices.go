@@ -1,0 +1,291 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+type obj = map[string]any
+
+// event prints one event.
+func (p *player) event(e obj) {
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(p.out, "%s\n", data)
+}
+
+func complainf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// claude prints what Claude Code 2.1 does.
+type claude struct{}
+
+func (claude) begin(p *player) {
+	p.said = true
+	p.event(obj{"type": "system", "subtype": "init", "cwd": p.dir, "session_id": p.id, "model": p.model, "tools": []string{"Bash", "Read", "Edit"}})
+}
+
+func (claude) message(p *player, content obj) {
+	p.event(obj{"type": "assistant", "session_id": p.shown(), "parent_tool_use_id": nil, "message": obj{"id": fmt.Sprintf("msg_%d", p.turns), "role": "assistant",
+		"content": []obj{content}, "usage": obj{"input_tokens": 100, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1}}})
+}
+
+func (c claude) tool(p *player, n int, denied string) {
+	id := fmt.Sprintf("toolu_%d", n)
+	c.message(p, obj{"type": "tool_use", "id": id, "name": "Bash", "input": obj{"command": "true"}})
+	p.event(obj{"type": "user", "session_id": p.shown(), "message": obj{"role": "user", "content": []obj{{"type": "tool_result", "tool_use_id": id,
+		"content": "ok", "is_error": denied != ""}}}})
+}
+
+func (c claude) text(p *player) { c.message(p, obj{"type": "text", "text": p.step.Text}) }
+
+func (claude) end(p *player) int {
+	prompt, eval := p.usage()
+	denials := []obj{}
+	for _, tool := range p.step.Denied {
+		denials = append(denials, obj{"tool_name": tool, "tool_use_id": "x", "tool_input": obj{}})
+	}
+	result := obj{"type": "result", "subtype": "success", "is_error": false, "num_turns": p.turns, "session_id": p.shown(), "result": p.step.Text,
+		"total_cost_usd": p.step.Cost, "permission_denials": denials,
+		"usage": obj{"input_tokens": prompt, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": eval}}
+	code := 0
+	switch p.step.End {
+	case "none":
+		return 0
+	case "turn_limit":
+		result["subtype"], result["is_error"], result["errors"] = "error_max_turns", true, []string{"Reached maximum number of turns"}
+		delete(result, "result")
+		code = 1
+	case "usage_limit":
+		p.event(obj{"type": "rate_limit_event", "session_id": p.shown(), "rate_limit_info": obj{"status": "rejected", "resetsAt": p.step.Reset, "rateLimitType": "five_hour"}})
+		result["is_error"], result["result"], code = true, "You've hit your limit", 1
+	case "error":
+		result["is_error"], result["result"], code = true, "API Error: 401 invalid x-api-key", 1
+	}
+	p.event(result)
+	return code
+}
+
+func (claude) interrupted(p *player, sig os.Signal) int {
+	if sig == syscall.SIGINT {
+		p.event(obj{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": p.shown(), "num_turns": p.turns})
+		return 0
+	}
+	return 143
+}
+
+func (claude) refused(p *player, why string) int {
+	if why == "in_use" {
+		complainf("Error: Session ID %s is already in use.", p.id)
+		return p.exit(1)
+	}
+	p.event(obj{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": p.id, "num_turns": 0,
+		"errors": []string{"No conversation found with session ID: " + p.id}})
+	complainf("No conversation found with session ID: %s", p.id)
+	p.out.Flush()
+	return p.exit(1)
+}
+
+// shown is the id as events carry it: not at all if it is to be missing.
+func (p *player) shown() string {
+	if p.step.ID == "missing" || !p.said {
+		return ""
+	}
+	return p.id
+}
+
+func (p *player) exit(code int) int {
+	if p.step.Exit != nil {
+		return *p.step.Exit
+	}
+	return code
+}
+
+// codex prints what Codex 0.169 does.
+type codex struct{}
+
+func (codex) begin(p *player) {
+	p.event(obj{"type": "thread.started", "thread_id": p.id})
+	p.event(obj{"type": "turn.started"})
+}
+
+func (codex) tool(p *player, n int, denied string) {
+	item := obj{"id": fmt.Sprintf("item_%d", n), "type": "command_execution", "command": "true", "aggregated_output": "", "exit_code": nil, "status": "in_progress"}
+	p.event(obj{"type": "item.started", "item": item})
+	item["exit_code"], item["status"] = 0, "completed"
+	if denied != "" {
+		item["exit_code"], item["status"] = 1, "declined"
+	}
+	p.event(obj{"type": "item.completed", "item": item})
+}
+
+func (codex) text(p *player) {
+	p.event(obj{"type": "item.completed", "item": obj{"id": "item_text", "type": "agent_message", "text": p.step.Text}})
+}
+
+func (codex) end(p *player) int {
+	switch p.step.End {
+	case "none":
+		return 0
+	case "error", "usage_limit":
+		text := "unexpected status 401 Unauthorized"
+		if p.step.End == "usage_limit" {
+			text = "You've hit your usage limit. Upgrade to Plus to continue using Codex, or try again at 3:45 PM."
+		}
+		p.event(obj{"type": "error", "message": text})
+		p.event(obj{"type": "turn.failed", "error": obj{"message": text}})
+		return 1
+	}
+	p.event(obj{"type": "turn.completed", "usage": obj{"input_tokens": p.tokens[0], "cached_input_tokens": 0,
+		"output_tokens": p.tokens[1], "reasoning_output_tokens": 0}})
+	return 0
+}
+
+func (codex) interrupted(p *player, sig os.Signal) int {
+	if sig == syscall.SIGINT {
+		return 1
+	}
+	return 143
+}
+
+func (codex) refused(p *player, why string) int {
+	if why == "in_use" {
+		complainf("Error: thread %s already has an active writer", p.id)
+	} else {
+		complainf("Error: thread/resume: thread/resume failed: no rollout found for thread id %s", p.id)
+	}
+	return p.exit(1)
+}
+
+// gemini prints what Gemini CLI 0.61 does.
+type gemini struct{}
+
+func (gemini) begin(p *player) {
+	p.event(obj{"type": "init", "timestamp": now(), "session_id": p.id, "model": p.model})
+	p.event(obj{"type": "message", "role": "user", "content": p.prompt})
+}
+
+func (gemini) tool(p *player, n int, denied string) {
+	id := fmt.Sprintf("run_shell_command_%d", n)
+	p.event(obj{"type": "tool_use", "timestamp": now(), "tool_name": "run_shell_command", "tool_id": id, "parameters": obj{"command": "true"}})
+	if denied != "" {
+		p.event(obj{"type": "tool_result", "tool_id": id, "status": "error", "error": obj{"type": "policy_violation", "message": "Tool execution denied by policy."}})
+		return
+	}
+	p.event(obj{"type": "tool_result", "tool_id": id, "status": "success", "output": "ok"})
+}
+
+func (gemini) text(p *player) {
+	half := len(p.step.Text) / 2
+	for _, part := range []string{p.step.Text[:half], p.step.Text[half:]} {
+		p.event(obj{"type": "message", "role": "assistant", "content": part, "delta": true})
+	}
+}
+
+func (gemini) end(p *player) int {
+	prompt, eval := p.usage()
+	stats := obj{"total_tokens": prompt + eval, "input_tokens": prompt, "output_tokens": eval, "cached": 0}
+	fail := func(kind, text string, code int) int {
+		p.event(obj{"type": "result", "status": "error", "error": obj{"type": kind, "message": text}, "stats": stats})
+		return code
+	}
+	switch p.step.End {
+	case "none":
+		return 0
+	case "turn_limit":
+		return fail("FatalTurnLimitedError", "Reached max session turns for this session.", 53)
+	case "usage_limit":
+		return fail("TerminalQuotaError", "You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.", 1)
+	case "error":
+		return fail("FatalAuthenticationError", "API key not valid", 41)
+	}
+	p.event(obj{"type": "result", "status": "success", "stats": stats})
+	return 0
+}
+
+func (gemini) interrupted(*player, os.Signal) int { return 0 }
+
+func (gemini) refused(p *player, why string) int {
+	if why == "in_use" {
+		complainf("Error: Session ID %s already exists", p.id)
+	} else {
+		complainf("Error resuming session: Invalid session identifier \"%s\".", p.id)
+	}
+	return p.exit(42)
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+
+// openCode prints what OpenCode 1.18 does.
+type openCode struct{}
+
+// begin prints nothing: the id comes with the first step.
+func (openCode) begin(p *player) {}
+
+func (openCode) part(p *player, kind string, part obj) {
+	e := obj{"type": kind, "timestamp": time.Now().UnixMilli(), "part": part}
+	if p.step.ID != "missing" {
+		e["sessionID"] = p.id
+	}
+	p.event(e)
+}
+
+func (o openCode) finish(p *player, reason string) {
+	prompt, eval := p.price()
+	o.part(p, "step_finish", obj{"type": "step-finish", "reason": reason, "cost": p.step.Cost,
+		"tokens": obj{"input": prompt, "output": eval, "reasoning": 0, "cache": obj{"read": 0, "write": 0}}})
+}
+
+func (o openCode) tool(p *player, n int, denied string) {
+	o.part(p, "step_start", obj{"type": "step-start"})
+	state := obj{"status": "completed", "input": obj{"command": "true"}, "output": "ok"}
+	if denied != "" {
+		state = obj{"status": "error", "input": obj{"command": "true"}, "error": "The user rejected permission to use this specific tool call."}
+	}
+	o.part(p, "tool_use", obj{"type": "tool", "tool": "bash", "callID": fmt.Sprintf("call_%d", n), "state": state})
+	o.finish(p, "tool-calls")
+}
+
+func (o openCode) text(p *player) {
+	o.part(p, "step_start", obj{"type": "step-start"})
+	o.part(p, "text", obj{"type": "text", "text": p.step.Text})
+}
+
+func (o openCode) end(p *player) int {
+	switch p.step.End {
+	case "none":
+		return 0
+	case "error", "usage_limit":
+		name, text := "APIError", "Unauthorized"
+		if p.step.End == "usage_limit" {
+			text = "The usage limit has been reached"
+		}
+		p.event(obj{"type": "error", "sessionID": p.id, "error": obj{"name": name, "data": obj{"message": text}}})
+		return 1
+	}
+	o.finish(p, "stop")
+	return 0
+}
+
+func (openCode) interrupted(p *player, sig os.Signal) int {
+	if sig == syscall.SIGINT {
+		// It is killed by the signal, which is more than a status of 130.
+		p.out.Flush()
+		dieOf(syscall.SIGINT)
+	}
+	return 143
+}
+
+func (openCode) refused(p *player, why string) int {
+	if p.step.Exit != nil && *p.step.Exit == 0 {
+		p.event(obj{"type": "error", "sessionID": p.id, "error": obj{"name": "NotFoundError", "data": obj{"message": "Session not found: " + p.id}}})
+		p.out.Flush()
+		return 0
+	}
+	complainf("Error: Session not found")
+	return p.exit(1)
+}
