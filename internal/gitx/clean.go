@@ -40,30 +40,43 @@ func (g *Git) ignoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 	return fields(out), err
 }
 
+// maxKeepArgs is how many bytes of paths go on git's command line.
+const maxKeepArgs = 64 << 10
+
 // clean runs `git clean -fd` on all but the paths in keep.
 func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	if err := g.prepare(ctx, wt); err != nil {
 		return err
 	}
-	c := g.inWorktree(wt, "clean", "-fd")
-	if len(keep) > 0 {
-		undo, err := g.keepOut(ctx, wt, &c, keep)
-		if err != nil {
-			return err
-		}
-		defer undo()
-	}
-	out, err := g.mutate(ctx, c)
+	out, err := g.cleanOnce(ctx, wt, "-fd", keep)
 	if err != nil && ctx.Err() == nil && makeRemovable(wt.Path) {
-		out, err = g.mutate(ctx, c)
+		out, err = g.cleanOnce(ctx, wt, "-fd", keep)
 	}
 	// A single -f spares untracked repositories and says so. They are the
 	// run's, like every other untracked file.
 	if err == nil && strings.Contains("\n"+string(out.stdout), "\nSkipping repository ") {
-		c.args[len(c.args)-1] = "-ffd"
-		_, err = g.mutate(ctx, c)
+		_, err = g.cleanOnce(ctx, wt, "-ffd", keep)
 	}
 	return err
+}
+
+// cleanOnce names what to keep on the command line, where a rule outranks every
+// .gitignore, or in a file if that gets too long.
+func (g *Git) cleanOnce(ctx context.Context, wt Worktree, flags string, keep []string) (output, error) {
+	c := g.inWorktree(wt, "clean", flags)
+	var rules strings.Builder
+	var args []string
+	for _, p := range keep {
+		rule := exactRule(p)
+		rules.WriteString(rule + "\n")
+		args = append(args, "-e", rule)
+	}
+	if rules.Len() <= maxKeepArgs {
+		c.args = append(c.args, args...)
+	} else if err := g.addRules(ctx, wt, &c, "tilth-keep", rules.String()); err != nil {
+		return output{}, err
+	}
+	return g.mutate(ctx, c)
 }
 
 // makeRemovable gives the owner back the right to write to the directories at

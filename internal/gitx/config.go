@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 )
@@ -113,9 +114,12 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c command) (*settings,
 	if _, set := values["core.excludesfile"]; !set {
 		s.excludes = g.defaultExcludes()
 	}
-	g.known.mu.Lock()
-	g.known.settings[dir] = s
-	g.known.mu.Unlock()
+	// Not for a directory that is about to become a worktree.
+	if _, err := gitDirAt(dir); err == nil {
+		g.known.mu.Lock()
+		g.known.settings[dir] = s
+		g.known.mu.Unlock()
+	}
 	return s, nil
 }
 
@@ -150,6 +154,11 @@ func (g *Git) userPath(dir, p string) string {
 		return p
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		return filepath.Join(lookup(g.env.raw, "HOME"), p[1:])
+	case p[0] == '~':
+		name, rest, _ := strings.Cut(p[1:], "/")
+		if u, err := user.Lookup(name); err == nil {
+			return filepath.Join(u.HomeDir, rest)
+		}
 	}
 	return filepath.Join(dir, p)
 }

@@ -104,15 +104,17 @@ func scrub(environ []string) []string {
 // added after what was in it. This variable outranks GIT_CONFIG_COUNT and every
 // file, and unlike -c it does not clutter the commands that -v prints.
 func configParameters(before string, lists ...[]string) string {
-	var b strings.Builder
-	b.WriteString("GIT_CONFIG_PARAMETERS=")
-	b.WriteString(before)
+	var words []string
+	if before != "" {
+		words = append(words, before)
+	}
 	for _, list := range lists {
 		for _, setting := range list {
-			b.WriteString(" '" + strings.ReplaceAll(setting, "'", `'\''`) + "'")
+			key, value, _ := strings.Cut(setting, "=")
+			words = append(words, "'"+key+"'='"+value+"'")
 		}
 	}
-	return b.String()
+	return "GIT_CONFIG_PARAMETERS=" + strings.Join(words, " ")
 }
 
 // with returns a fresh copy of env with more lines added; later lines win.

@@ -15,29 +15,26 @@ const (
 	lockPoll = 20 * time.Millisecond
 )
 
-// clearLocks removes lock files below dir that a killed git left behind. Git
-// takes a lock by making the file and drops it by renaming or removing it; a
-// killed one leaves it for ever, and every later command fails on it. A file
+// clearLocks removes the lock files below dir that a killed git left behind.
+// Git takes a lock by making the file and drops it by renaming or removing it;
+// a killed one leaves it for ever, and every later command fails on it. A file
 // goes only if no live git process can be its owner; one that has an owner is
-// waited for, and is ErrLocked if it stays. common is another directory in
-// which an owner may be at work.
-func (g *Git) clearLocks(ctx context.Context, common, dir string, names ...string) error {
+// waited for, and is ErrLocked if it stays. places are the directories that an
+// owner would work in, any if there are none.
+func (g *Git) clearLocks(ctx context.Context, places []string, dir string, names ...string) error {
 	for _, name := range names {
 		lock := filepath.Join(dir, filepath.FromSlash(name))
-		if _, err := os.Lstat(lock); err != nil {
+		if _, err := os.Lstat(lock); err != nil || g.dry {
 			continue
 		}
-		if g.dry {
-			continue
-		}
-		if err := g.clearLock(ctx, lock, common, dir); err != nil {
+		if err := g.clearLock(ctx, lock, places); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *Git) clearLock(ctx context.Context, lock string, places ...string) error {
+func (g *Git) clearLock(ctx context.Context, lock string, places []string) error {
 	deadline := time.Now().Add(lockWait)
 	for {
 		fi, err := os.Lstat(lock)
@@ -47,7 +44,7 @@ func (g *Git) clearLock(ctx context.Context, lock string, places ...string) erro
 		if err != nil {
 			return err
 		}
-		owner := g.lockOwner(lock, fi, places)
+		owner := g.lockOwner(fi, places)
 		if owner == "" {
 			if err := os.Remove(lock); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
@@ -63,4 +60,22 @@ func (g *Git) clearLock(ctx context.Context, lock string, places ...string) erro
 		case <-time.After(lockPoll):
 		}
 	}
+}
+
+// clearWorktreeLocks clears the locks that stand in the way of a change in the
+// worktree. Nobody works on them from outside of the worktree, but by naming
+// the git directory, as this package does.
+func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
+	places := []string{resolveParents(wt.Path), wt.Common}
+	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock"); err != nil || wt.Branch == "" {
+		return err
+	}
+	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
+}
+
+// clearBranchLocks clears the locks that stand in the way of making or deleting
+// a branch. Some are shared with all of the repository's worktrees, so any git
+// process may be the owner.
+func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
+	return g.clearLocks(ctx, nil, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "config.lock")
 }

@@ -4,47 +4,87 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 )
 
 // lockOwner names a live git process that may own the lock, or is "". A git
 // that waits for an editor or a hook has closed the file and still owns it, so
-// an open file is not asked for: any git whose working directory is in the
-// repository or the worktree counts, and so does one that cannot be looked at.
-func (g *Git) lockOwner(lock string, _ fs.FileInfo, places []string) string {
+// it does not matter who has it open: a git process that works in one of the
+// places counts (any, without places), and so does one that hides where it
+// works. The git processes that started this one do not: `git tilth` itself,
+// or the command whose hook runs it.
+func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	procs, err := os.ReadDir("/proc")
 	if err != nil {
-		return "its owner cannot be found out without /proc"
+		return "without /proc its owner cannot be found out"
 	}
+	above := ancestors()
 	for _, p := range procs {
-		if atoi(p.Name()) == 0 {
-			continue
-		}
 		dir := filepath.Join("/proc", p.Name())
-		comm, err := os.ReadFile(filepath.Join(dir, "comm"))
-		if err != nil || !strings.HasPrefix(string(comm), "git") || strings.HasPrefix(string(comm), "git-tilth") {
+		if pid := atoi(p.Name()); pid == 0 || above[pid] || !isGit(dir) {
 			continue
 		}
 		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
-		if err != nil && !os.IsPermission(err) {
-			continue // it ended meanwhile, or is a zombie
-		}
-		if err != nil || concerns(cwd, lock, places) {
+		switch {
+		case err == nil && (len(places) == 0 || slices.ContainsFunc(places, func(place string) bool { return within(cwd, place) })),
+			os.IsPermission(err) && sameOwner(dir, lock):
 			return "git, process " + p.Name()
 		}
 	}
 	return ""
 }
 
-// concerns tells whether a process in cwd may be at work on one of the places.
-func concerns(cwd, lock string, places []string) bool {
-	for _, place := range append([]string{filepath.Dir(lock)}, places...) {
-		// The main worktree lies around its common directory.
-		for _, root := range []string{place, strings.TrimSuffix(place, "/.git")} {
-			if cwd == root || strings.HasPrefix(cwd, root+"/") {
-				return true
-			}
-		}
+// isGit tells whether the process of a /proc directory is git or one of its
+// helpers, and not one that has ended.
+func isGit(dir string) bool {
+	comm, err := os.ReadFile(filepath.Join(dir, "comm"))
+	name := trimLine(comm)
+	if err != nil || name != "git" && !strings.HasPrefix(name, "git-") || strings.HasPrefix(name, "git-tilth") {
+		return false
 	}
-	return false
+	return statField(dir, 0) != "Z"
+}
+
+// statField returns the n-th field after the command name in /proc/<pid>/stat:
+// 0 is the state, 1 the parent.
+func statField(dir string, n int) string {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return ""
+	}
+	// The name is in parentheses and may hold any byte.
+	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	if n >= len(f) {
+		return ""
+	}
+	return f[n]
+}
+
+// ancestors returns the process ids from this process up.
+func ancestors() map[int]bool {
+	above := map[int]bool{}
+	for pid := os.Getpid(); pid > 0 && !above[pid]; {
+		above[pid] = true
+		pid = atoi(statField(filepath.Join("/proc", strconv.Itoa(pid)), 1))
+	}
+	return above
+}
+
+// within tells whether path is dir or lies below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// sameOwner tells whether a process runs as the user who made the file.
+func sameOwner(dir string, file fs.FileInfo) bool {
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	process, ok := fi.Sys().(*syscall.Stat_t)
+	lock, ok2 := file.Sys().(*syscall.Stat_t)
+	return ok && ok2 && process.Uid == lock.Uid
 }

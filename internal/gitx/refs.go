@@ -101,7 +101,7 @@ func (g *Git) Contains(ctx context.Context, common, branch, sha string) (bool, e
 // DeleteBranch deletes a branch whatever it holds. Where it is checked out
 // elsewhere git refuses, and the error says where.
 func (g *Git) DeleteBranch(ctx context.Context, common, branch string) error {
-	if err := g.clearLocks(ctx, common, common, "packed-refs.lock", "config.lock", "refs/heads/"+branch+".lock"); err != nil {
+	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
 	_, err := g.mutate(ctx, inRepo(common, "branch", "--quiet", "-D", "--", branch))

@@ -46,14 +46,8 @@ var unfinished = []string{
 // go, and an operation that the worker left unfinished is forgotten, as `git
 // merge --quit` and its like do; its files and index entries stay.
 func (g *Git) prepare(ctx context.Context, wt Worktree) error {
-	locks := []string{"index.lock", "HEAD.lock"}
-	if err := g.clearLocks(ctx, wt.Common, wt.AdminDir, locks...); err != nil {
+	if err := g.clearWorktreeLocks(ctx, wt); err != nil {
 		return err
-	}
-	if wt.Branch != "" {
-		if err := g.clearLocks(ctx, wt.Path, wt.Common, "refs/heads/"+wt.Branch+".lock"); err != nil {
-			return err
-		}
 	}
 	if g.dry {
 		return nil

@@ -1,142 +1,241 @@
 package gitx
 
 import (
+	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// StageAll puts everything into the index that is not ignored and no build
+// stagePasses bounds how often StageAll adds: once, and again when the first
+// pass held back a directory called target that is not Cargo's.
+const stagePasses = 2
+
+// StageAll puts everything into the index that is neither ignored nor a build
 // product, and names the result: tree is its object id. What base (a commit)
 // tracks stays tracked, wherever it lies. leftOut lists, relative to the
-// worktree and sorted, what no ignore rule covers and what was left out all the
-// same: build products, repositories within the worktree, files that cannot be
-// read.
+// worktree and sorted, what was left out although no ignore rule covers it:
+// build products, repositories within the worktree, files that cannot be read.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if err := g.prepare(ctx, wt); err != nil {
 		return "", nil, err
 	}
-	add := g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
-	if _, err := g.keepOut(ctx, wt, &add, nil); err != nil {
-		return "", nil, err
-	}
-	out, addErr := g.mutate(ctx, add)
-	if out.skipped {
-		return "", nil, nil
-	}
-	if addErr != nil && exitCode(addErr) != 1 {
-		return "", nil, addErr
-	}
-	leftOut, more, err := g.sortOut(ctx, wt, base)
-	if err != nil {
-		return "", nil, err
-	}
-	if len(more) > 0 {
-		if err := g.addPaths(ctx, wt, more); err != nil {
+	rules := productRules()
+	for range stagePasses {
+		var again []string
+		leftOut, again, err = g.stageOnce(ctx, wt, base, rules)
+		if err != nil || g.dry {
 			return "", nil, err
 		}
+		if len(again) == 0 {
+			break
+		}
+		rules = productRulesBut(leftOut)
 	}
-	// With --ignore-errors git goes on past what it cannot add; that is then
-	// still untracked. Anything else is an error.
-	if addErr != nil && !slices.ContainsFunc(leftOut, func(p string) bool { return productRoot(wt.Path, p) == "" }) {
-		return "", nil, addErr
-	}
-	written, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
+	out, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
 	if err != nil {
 		return "", nil, err
 	}
-	return strings.TrimSpace(string(written.stdout)), leftOut, nil
+	return strings.TrimSpace(string(out.stdout)), leftOut, nil
 }
 
-// keepOut makes c run with ignore rules of the lowest rank for the build
-// products, or, if keep is given, for exactly those paths. core.excludesFile is
-// the place for that: rules of the lowest rank, which a .gitignore may overrule
-// and which keep git from walking through a node_modules. The user's own file
-// is copied in. The file lies in the worktree's admin directory and goes when
-// that goes; undo removes it earlier.
-func (g *Git) keepOut(ctx context.Context, wt Worktree, c *command, keep []string) (undo func(), err error) {
-	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
-	if err != nil {
-		return nil, err
+// stageOnce adds under the given rules and takes out of the index again what
+// does not belong there. again lists what the rules held back wrongly.
+func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (leftOut, again []string, err error) {
+	// --ignore-errors: one file that cannot be read, or a repository without a
+	// commit within the worktree, must not keep all others out.
+	add := g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
+	if err := g.addRules(ctx, wt, &add, "tilth-products", rules); err != nil {
+		return nil, nil, err
 	}
-	name, rules := "tilth-products", productRules()
-	if keep != nil {
-		name, rules = "tilth-keep", exactRules(keep)
+	out, addErr := g.mutate(ctx, add)
+	if out.skipped || addErr != nil && exitCode(addErr) != 1 {
+		return nil, nil, addErr
 	}
-	users, err := os.ReadFile(s.excludes)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && s.excludes != "" {
-		return nil, fmt.Errorf("core.excludesFile: %w", err)
-	}
-	file := filepath.Join(wt.AdminDir, name)
-	if !g.dry {
-		if err := os.WriteFile(file, []byte(rules+string(users)), 0o600); err != nil {
-			return nil, err
-		}
-	}
-	c.args = append([]string{"-c", "core.excludesFile=" + file}, c.args...)
-	return func() { os.Remove(file) }, nil
-}
-
-// exactRules writes ignore rules that match exactly these paths. A path with a
-// newline cannot be written in one; ? stands for it.
-func exactRules(paths []string) string {
-	var b strings.Builder
-	for _, p := range paths {
-		b.WriteByte('/')
-		for i := range len(p) {
-			switch p[i] {
-			case '\\', '*', '?', '[', ' ', '\t', '\r':
-				b.WriteByte('\\')
-				b.WriteByte(p[i])
-			case '\n':
-				b.WriteByte('?')
-			default:
-				b.WriteByte(p[i])
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-// sortOut looks at the index after `git add`: products and repositories that
-// the worker itself had added and that base does not track are taken out again.
-// It returns what is left out, and what git left out as a product and is none.
-func (g *Git) sortOut(ctx context.Context, wt Worktree, base string) (leftOut, more []string, err error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard", "--directory", "--no-empty-directory"))
+	found, err := g.survey(ctx, wt)
 	if err != nil {
 		return nil, nil, err
 	}
-	var suspects []string
+	taken, err := g.takeOut(ctx, wt, base, found.suspects)
+	if err != nil {
+		return nil, nil, err
+	}
+	// What could not be added is still untracked, and named. If nothing is,
+	// a tracked file could not be read: its old content must not pass for new.
+	if addErr != nil && len(found.refused) == 0 {
+		return nil, nil, addErr
+	}
+	leftOut = slices.Concat(found.products, found.refused, taken)
+	slices.Sort(leftOut)
+	return slices.Compact(leftOut), found.heldBack, nil
+}
+
+// addRules makes c run with more ignore rules. core.excludesFile is the place
+// for them: rules of the lowest rank, which a .gitignore may overrule and by
+// which git does not even walk through a node_modules. The user's own file is
+// copied in. The rules lie in the worktree's admin directory and go when it
+// goes.
+func (g *Git) addRules(ctx context.Context, wt Worktree, c *command, name, rules string) error {
+	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(wt.AdminDir, name)
+	c.args = append([]string{"-c", "core.excludesFile=" + file}, c.args...)
+	if g.dry {
+		return nil
+	}
+	// Like git, go on without a file that cannot be read.
+	users, _ := os.ReadFile(s.excludes)
+	content := append([]byte(rules), users...)
+	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, content) {
+		return nil
+	}
+	return os.WriteFile(file, content, 0o600)
+}
+
+// survey is what a look at index and worktree found after an add.
+type survey struct {
+	products []string // untracked build products
+	refused  []string // untracked otherwise: git could not add it
+	heldBack []string // untracked because of the product rules, and no product
+	suspects []suspect
+}
+
+// suspect is an index entry that should be there only if base has it.
+type suspect struct {
+	path string
+	root string // the product it belongs to, or the path of the repository itself
+}
+
+// survey lists what is untracked under the user's rules alone, and the index
+// entries that are build products or repositories.
+func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
+	var s survey
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard",
+		"--directory", "--no-empty-directory"))
+	if err != nil {
+		return s, err
+	}
+	// Entries are "? path", with a slash at the end of a directory that holds
+	// nothing tracked, and "H <mode> <oid> <stage> TAB path".
 	for _, f := range fields(out) {
 		if path, ok := strings.CutPrefix(f, "? "); ok {
-			if root := productRoot(wt.Path, path); root != "" {
-				leftOut = append(leftOut, root)
-			} else {
-				more = append(more, path)
-			}
+			s.sortUntracked(wt.Path, path)
 			continue
 		}
 		head, path, _ := strings.Cut(f, "\t")
-		if strings.HasPrefix(head, "H 160000 ") || productRoot(wt.Path, path) != "" {
-			suspects = append(suspects, path)
+		if root := productRoot(wt.Path, path); root != "" {
+			s.suspects = append(s.suspects, suspect{path, root})
+		} else if strings.HasPrefix(head, "H 160000 ") {
+			s.suspects = append(s.suspects, suspect{path, path})
 		}
 	}
-	_ = base
-	_ = suspects
-	slices.Sort(leftOut)
-	return slices.Compact(leftOut), nil, nil
+	return s, nil
 }
 
-// addPaths stages exactly these paths.
-func (g *Git) addPaths(ctx context.Context, wt Worktree, paths []string) error {
-	c := g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
-	c.more = append(c.more, "GIT_LITERAL_PATHSPECS=1")
-	c.stdin = []byte(strings.Join(paths, "\x00"))
-	_, err := g.mutate(ctx, c)
-	return err
+// sortUntracked sorts one untracked path, looking into a directory for what
+// kept it untracked.
+func (s *survey) sortUntracked(top, path string) {
+	clean := strings.TrimSuffix(path, "/")
+	if root := productRoot(top, path); root != "" {
+		s.products = append(s.products, root)
+		return
+	}
+	if clean == path || isRepository(filepath.Join(top, clean)) {
+		s.refused = append(s.refused, clean)
+		return
+	}
+	if filepath.Base(clean) == cargoTarget {
+		s.heldBack = append(s.heldBack, clean)
+		return
+	}
+	entries, err := os.ReadDir(filepath.Join(top, clean))
+	if err != nil {
+		s.refused = append(s.refused, clean)
+	}
+	for _, e := range entries {
+		switch {
+		case e.IsDir():
+			s.sortUntracked(top, path+e.Name()+"/")
+		default:
+			s.sortUntracked(top, path+e.Name())
+		}
+	}
+}
+
+// isRepository tells whether dir is the top of a repository or worktree.
+func isRepository(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil
+}
+
+// maxNamed is how many paths go on a command line at most.
+const maxNamed = 500
+
+// takeOut takes those suspects out of the index that base does not track, and
+// returns what they belong to. Submodules that .gitmodules names stay.
+func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []suspect) ([]string, error) {
+	if len(suspects) == 0 {
+		return nil, nil
+	}
+	tracked, err := g.trackedIn(ctx, wt, base, suspects)
+	if err != nil {
+		return nil, err
+	}
+	var out, roots []string
+	for _, s := range suspects {
+		if !tracked[s.path] {
+			out = append(out, s.path)
+			roots = append(roots, s.root)
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	c := g.inWorktree(wt, "update-index", "-z", "--force-remove", "--stdin")
+	c.stdin = []byte(strings.Join(out, "\x00") + "\x00")
+	_, err = g.mutate(ctx, c)
+	return roots, err
+}
+
+// trackedIn returns the paths of the suspects' roots that base tracks, and the
+// submodules that the index declares.
+func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects []suspect) (map[string]bool, error) {
+	var roots []string
+	gitlinks := false
+	for _, s := range suspects {
+		if len(roots) == 0 || roots[len(roots)-1] != s.root {
+			roots = append(roots, s.root)
+		}
+		gitlinks = gitlinks || s.root == s.path
+	}
+	if len(roots) > maxNamed {
+		roots = nil // the whole tree
+	}
+	tracked := map[string]bool{}
+	if base != "" {
+		out, err := g.read(ctx, g.inWorktree(wt, append([]string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--"}, roots...)...))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range fields(out) {
+			tracked[path] = true
+		}
+	}
+	if !gitlinks || !slices.ContainsFunc(suspects, func(s suspect) bool { return s.root == s.path && !tracked[s.path] }) {
+		return tracked, nil
+	}
+	// Exit 1: .gitmodules declares nothing; 128: there is none.
+	out, err := g.read(ctx, g.inWorktree(wt, "config", "-z", "--blob", ":.gitmodules", "--get-regexp", `^submodule\..*\.path$`))
+	if err != nil && exitCode(err) < 0 {
+		return nil, err
+	}
+	for _, f := range fields(out) {
+		_, path, _ := strings.Cut(f, "\n")
+		tracked[path] = true
+	}
+	return tracked, nil
 }

@@ -72,6 +72,9 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 			}
 		}
 	}
+	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
+		return err
+	}
 	args := []string{"worktree", "add", "--quiet", "--no-guess-remote"}
 	if newBranch {
 		args = append(args, "--no-track", "-b", branch, path, base)

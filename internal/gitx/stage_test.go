@@ -1,0 +1,241 @@
+package gitx
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var ctx = context.Background()
+
+func TestStageAllTakesEverything(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n", "gone.txt", "x\n", ".gitignore", "*.log\n")
+	write(t, w.path, "a.txt", "two\n", "new/b.txt", "b\n", "x.log", "ignored\n")
+	must(t, os.Remove(filepath.Join(w.path, "gone.txt")))
+	tree, left := w.stage()
+	equalLists(t, "files", w.files(tree), []string{".gitignore", "a.txt", "new/b.txt"})
+	equalLists(t, "left out", left, nil)
+	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "two")
+}
+
+func TestStageAllKeepsUserIndexAndHead(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.repo, "a.txt", "user's own\n")
+	before := snapshot(t, w.repo)
+	write(t, w.path, "b.txt", "b\n")
+	w.stage()
+	after := snapshot(t, w.repo)
+	for p, content := range before {
+		if strings.Contains(p, "/worktrees/") {
+			continue
+		}
+		equal(t, p, after[p], content)
+	}
+}
+
+func TestStageAllOddNames(t *testing.T) {
+	odd := []string{" lead", "sp ace", "quo\"te", "new\nline", "tab\t", "back\\slash", "lat\xe9in", "ünï", "-dash", ":(glob)x", "*", "[a]", "#hash", "!bang"}
+	w := newWorld(t)
+	want := map[string]bool{"a.txt": true}
+	for _, name := range odd {
+		write(t, w.path, name, "x\n", "dir "+name+"/"+name, "y\n")
+		want[name] = true
+		want["dir "+name+"/"+name] = true
+	}
+	tree, left := w.stage()
+	equalLists(t, "left out", left, nil)
+	got := w.files(tree)
+	equal(t, "count", len(got), len(want))
+	for _, name := range got {
+		if !want[name] {
+			t.Errorf("unexpected file %q", name)
+		}
+	}
+}
+
+func TestStageAllLeavesProductsOut(t *testing.T) {
+	w := newWorld(t, "a.py", "x\n", "Cargo.toml", "[package]\n", "web/node_modules/kept.js", "1\n")
+	write(t, w.path,
+		"__pycache__/a.pyc", "x", "deep/er/__pycache__/a.pyc", "x", "deep/er/mod.py", "x", ".pytest_cache/v/x", "x",
+		".mypy_cache/x", "x", ".ruff_cache/x", "x", "node_modules/m/index.js", "x", ".venv/bin/python", "x",
+		"target/debug/app", "x", "crates/x/Cargo.toml", "[package]\n", "crates/x/target/debug/x", "x", "crates/x/src/lib.rs", "x",
+		"only/here/__pycache__/y.pyc", "x",
+		"web/node_modules/kept.js", "2\n", "web/node_modules/new.js", "x")
+	must(t, os.Symlink(filepath.Join(w.home, "elsewhere"), filepath.Join(w.path, "linked")))
+	must(t, os.Mkdir(filepath.Join(w.path, "sub"), 0o755))
+	must(t, os.Symlink("../node_modules", filepath.Join(w.path, "sub", "node_modules")))
+	tree, left := w.stage()
+	equalLists(t, "files", w.files(tree), []string{
+		"Cargo.toml", "a.py", "crates/x/Cargo.toml", "crates/x/src/lib.rs", "deep/er/mod.py", "linked", "web/node_modules/kept.js"})
+	equal(t, "tracked product file", w.sh(w.repo, "show", tree+":web/node_modules/kept.js"), "2")
+	equalLists(t, "left out", left, []string{
+		".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv", "__pycache__", "crates/x/target", "deep/er/__pycache__",
+		"node_modules", "only/here/__pycache__", "sub/node_modules", "target", "web/node_modules"})
+	again, left2 := w.stage()
+	equal(t, "second staging", again, tree)
+	equalLists(t, "left out the second time", left2, left)
+}
+
+func TestStageAllTakesOutWhatTheWorkerAdded(t *testing.T) {
+	w := newWorld(t, "a.py", "x\n", "lib/__pycache__/kept.pyc", "old")
+	write(t, w.path, "pkg/__pycache__/a.pyc", "x", "pkg/a.py", "x", "node_modules/m/i.js", "x", "lib/__pycache__/kept.pyc", "new")
+	w.sh(w.path, "add", "-A", "-f")
+	w.sh(w.path, "commit", "-q", "-m", "everything")
+	tree, left := w.stage()
+	equalLists(t, "files", w.files(tree), []string{"a.py", "lib/__pycache__/kept.pyc", "pkg/a.py"})
+	equal(t, "tracked product file", w.sh(w.repo, "show", tree+":lib/__pycache__/kept.pyc"), "new")
+	equalLists(t, "left out", left, []string{"node_modules", "pkg/__pycache__"})
+	if !exists(w.path, "node_modules/m/i.js") {
+		t.Error("the file itself is gone")
+	}
+	again, _ := w.stage()
+	equal(t, "second staging", again, tree)
+}
+
+func TestStageAllProductsUnderTheUsersRules(t *testing.T) {
+	// Covered by a rule, a product is ignored and not named; a rule that lets
+	// one in is obeyed.
+	w := newWorld(t, ".gitignore", "__pycache__/\n!node_modules/\n")
+	write(t, w.path, "__pycache__/a.pyc", "x", "node_modules/m.js", "x")
+	write(t, w.home, ".config/git/ignore", "*.tmp\n")
+	write(t, w.path, "x.tmp", "x")
+	tree, left := w.stage()
+	equalLists(t, "left out", left, []string{"node_modules"})
+	equalLists(t, "files", w.files(tree), []string{".gitignore"})
+}
+
+func TestStageAllOtherTargetDirectories(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "target/spec.md", "x", "rust/Cargo.toml", "[package]\n", "rust/target/debug/a", "x", "java/target/x.txt", "x",
+		"java/target/__pycache__/x", "x")
+	write(t, w.path, "node_modules", "a plain file\n")
+	tree, left := w.stage()
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "java/target/x.txt", "node_modules", "rust/Cargo.toml", "target/spec.md"})
+	equalLists(t, "left out", left, []string{"java/target/__pycache__", "rust/target"})
+}
+
+func TestStageAllNestedRepositories(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"empty", "full", "deep/er"} {
+		w.sh(w.home, "init", "-q", filepath.Join(w.path, name))
+	}
+	write(t, w.path, "full/f.txt", "f\n", "after.txt", "x\n", "zz/last.txt", "x\n")
+	w.sh(filepath.Join(w.path, "full"), "add", "-A")
+	w.sh(filepath.Join(w.path, "full"), "commit", "-q", "-m", "own")
+	tree, left := w.stage()
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "after.txt", "zz/last.txt"})
+	equalLists(t, "left out", left, []string{"deep/er", "empty", "full"})
+	again, left2 := w.stage()
+	equal(t, "second staging", again, tree)
+	equalLists(t, "left out the second time", left2, left)
+}
+
+func TestStageAllSubmodules(t *testing.T) {
+	w := newWorld(t)
+	lib := filepath.Join(w.home, "lib")
+	w.sh(w.home, "init", "-q", lib)
+	write(t, lib, "l.txt", "l\n")
+	w.sh(lib, "add", "-A")
+	w.sh(lib, "commit", "-q", "-m", "lib")
+	// A submodule that the worker adds properly stays; one of base stays as it
+	// is though it is not checked out in the worktree.
+	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib, "one")
+	tree, left := w.stage()
+	equalLists(t, "left out", left, nil)
+	equalLists(t, "files", w.files(tree), []string{".gitmodules", "a.txt", "one"})
+	sha, _, err := w.git.Commit(ctx, w.wt(), "with a submodule", CommitOpts{})
+	must(t, err)
+
+	second := filepath.Join(w.home, "second")
+	must(t, w.git.AddWorktree(ctx, w.common, second, "session/t", sha, true))
+	wt, err := CheckWorktree(w.common, second, "session/t")
+	must(t, err)
+	write(t, second, "b.txt", "b\n")
+	tree, left, err = w.git.StageAll(ctx, wt, sha)
+	must(t, err)
+	equalLists(t, "left out", left, nil)
+	equalLists(t, "files", w.files(tree), []string{".gitmodules", "a.txt", "b.txt", "one"})
+}
+
+func TestStageAllUserSettings(t *testing.T) {
+	settings := []string{
+		"core.autocrlf=true", "core.safecrlf=true", "core.fsmonitor=/bin/false", "status.showUntrackedFiles=no", "color.ui=always",
+		"core.quotePath=false", "add.ignoreErrors=true", "core.untrackedCache=true", "advice.addEmbeddedRepo=true", "core.hooksPath=/nowhere",
+	}
+	for _, s := range settings {
+		t.Run(s, func(t *testing.T) {
+			w := newWorld(t, "a.txt", "one\n")
+			key, value, _ := strings.Cut(s, "=")
+			w.sh(w.home, "config", "--global", key, value)
+			w.restart()
+			write(t, w.path, "mixed.txt", "a\r\nb\n", "lf.txt", "a\nb\n", "é.txt", "x\n")
+			tree, left := w.stage()
+			equalLists(t, "left out", left, nil)
+			equalLists(t, "files", w.files(tree), []string{"a.txt", "lf.txt", "mixed.txt", "é.txt"})
+		})
+	}
+}
+
+func TestStageAllStaleLock(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "b.txt", "b\n")
+	wt := w.wt()
+	write(t, wt.AdminDir, "index.lock", "torn", "HEAD.lock", "")
+	write(t, w.common, "refs/heads/"+branch+".lock", "")
+	tree, _ := w.stage()
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt"})
+	_, _, err := w.git.Commit(ctx, w.wt(), "msg", CommitOpts{})
+	must(t, err)
+}
+
+func TestStageAllInTheMiddleOfAMerge(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.path, "checkout", "-q", "-b", "side")
+	write(t, w.path, "a.txt", "side\n")
+	w.sh(w.path, "commit", "-q", "-a", "-m", "side")
+	w.sh(w.path, "checkout", "-q", branch)
+	write(t, w.path, "a.txt", "main\n")
+	w.sh(w.path, "commit", "-q", "-a", "-m", "main")
+	if _, err := w.try(w.path, "merge", "side"); err == nil {
+		t.Fatal("the merge should conflict")
+	}
+	write(t, w.path, "a.txt", "both\n")
+	tree, _ := w.stage()
+	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "both")
+	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	sha, _, err := w.git.Commit(ctx, w.wt(), "task", CommitOpts{})
+	must(t, err)
+	equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", sha), sha+" "+w.base)
+}
+
+func TestStageAllDryRun(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "b.txt", "b\n")
+	before := snapshot(t, w.home)
+	w.calls = nil
+	tree, left, err := w.git.DryRun().StageAll(ctx, w.wt(), w.base)
+	must(t, err)
+	equal(t, "tree", tree, "")
+	equalLists(t, "left out", left, nil)
+	for p, content := range snapshot(t, w.home) {
+		equal(t, p, content, before[p])
+	}
+	if len(w.calls) == 0 || !w.calls[len(w.calls)-1].Skipped {
+		t.Errorf("calls: %v", w.calls)
+	}
+}
+
+func TestStageAllUnreadableFile(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "b.txt", "b\n", "secret", "x\n")
+	must(t, os.Chmod(filepath.Join(w.path, "secret"), 0))
+	tree, left := w.stage()
+	if os.Getuid() == 0 { // who reads every file
+		equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt", "secret"})
+		return
+	}
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt"})
+	equalLists(t, "left out", left, []string{"secret"})
+}
