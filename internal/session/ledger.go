@@ -29,9 +29,28 @@ func (e *LedgerEntry) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the entry over what it was read from.
 func (e LedgerEntry) MarshalJSON() ([]byte, error) { return over(e.extra, e) }
 
-// AppendLedger adds an entry to a task's ledger, with an fsync. An entry without a time is given no other: set TS.
-// Redact what it holds first; the ledger is shown to the models as well as to people.
+// NewLedgerEntry makes an entry of values that encode to JSON; a nil one is null.
+func NewLedgerEntry(iter int64, diffSummary, submitted, verdict any) (LedgerEntry, error) {
+	e := LedgerEntry{Iter: iter}
+	for _, part := range []struct {
+		dst *json.RawMessage
+		v   any
+	}{{&e.DiffSummary, diffSummary}, {&e.Case, submitted}, {&e.Verdict, verdict}} {
+		raw, err := encodeJSON(part.v)
+		if err != nil {
+			return LedgerEntry{}, fmt.Errorf("ledger entry: %w", err)
+		}
+		*part.dst = raw
+	}
+	return e, nil
+}
+
+// AppendLedger adds an entry to a task's ledger as it is, with an fsync. Record.AppendLedger redacts it as well.
 func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
+	return s.appendLedger(task, entry, nil)
+}
+
+func (s *Session) appendLedger(task string, entry LedgerEntry, redact *Redactor) error {
 	for _, part := range []*json.RawMessage{&entry.DiffSummary, &entry.Case, &entry.Verdict} {
 		if *part == nil {
 			*part = json.RawMessage("null")
@@ -45,7 +64,8 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	if err != nil {
 		return err
 	}
-	return appendOnce(path, append(line, '\n'), isObject)
+	line = redact.JSON(line)
+	return appendOnce(path, append(line[:len(line):len(line)], '\n'), isObject)
 }
 
 // ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are

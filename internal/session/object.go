@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -152,7 +153,7 @@ func (o *Object) bind(dst any) error {
 		if !ok || string(raw) == "null" {
 			continue
 		}
-		if m.value.Kind() == reflect.Int64 {
+		if m.value.CanInt() {
 			if n, ok := wholeNumber(raw); ok {
 				m.value.SetInt(n)
 				continue
@@ -170,7 +171,7 @@ func (o *Object) bind(dst any) error {
 func (o *Object) overlay(src any) error {
 	for _, m := range members(reflect.Indirect(reflect.ValueOf(src))) {
 		old, had := o.Get(m.name)
-		empty := m.value.IsZero() || (m.value.Kind() == reflect.Map || m.value.Kind() == reflect.Slice) && m.value.Len() == 0
+		empty := m.value.IsZero() || isCollection(m.value) && m.value.Len() == 0
 		if empty && string(old) == "null" {
 			continue
 		}
@@ -178,7 +179,7 @@ func (o *Object) overlay(src any) error {
 			o.Delete(m.name)
 			continue
 		}
-		raw, err := encodeJSON(m.value.Interface())
+		raw, err := encodeMember(m.value)
 		if err != nil {
 			return fmt.Errorf("%q: %w", m.name, err)
 		}
@@ -189,14 +190,32 @@ func (o *Object) overlay(src any) error {
 	return nil
 }
 
+// isCollection tells lists and maps, but not a json.RawMessage.
+func isCollection(v reflect.Value) bool {
+	return v.Kind() == reflect.Map || v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8
+}
+
+// encodeMember writes an empty list or map as [] or {}, where Go's nil would be null.
+func encodeMember(v reflect.Value) ([]byte, error) {
+	if isCollection(v) && v.Len() == 0 {
+		if v.Kind() == reflect.Map {
+			return []byte("{}"), nil
+		}
+		return []byte("[]"), nil
+	}
+	return encodeJSON(v.Interface())
+}
+
+// maxExact is the largest number up to which every whole one is a float64.
+const maxExact = 1 << 53
+
 // wholeNumber reads a JSON number as an integer, also in the forms 12.0 and 1e6 that other writers use.
 func wholeNumber(raw []byte) (int64, bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
-	const exact = 1 << 53
-	if err != nil || f < -exact || f > exact {
+	if err != nil || f < -maxExact || f > maxExact || f != math.Trunc(f) {
 		return 0, false
 	}
 	return int64(f), true
@@ -307,11 +326,47 @@ func indentJSON(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// sameJSON compares two JSON texts but for white space.
+// sameJSON tells whether two JSON texts mean the same: 2.0 is 2, and "\u00e9" is "é".
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	x, xerr := decodeAny(a)
+	y, yerr := decodeAny(b)
+	return xerr == nil && yerr == nil && sameValue(x, y)
+}
+
+func decodeAny(data []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
+}
+
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok || a == b {
+			return ok
+		}
+		x, xerr := a.Float64()
+		y, yerr := b.Float64()
+		return xerr == nil && yerr == nil && x == y && x > -maxExact && x < maxExact
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameValue)
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			if w, ok := b[k]; !ok || !sameValue(v, w) {
+				return false
+			}
+		}
+		return true
+	}
+	return a == b
 }

@@ -95,8 +95,8 @@ func (rd *reader) overview(s *Session, wanted func(source, commonDir string) boo
 	rd.plan(s, o)
 	rd.lastStop(s, o)
 	if o.Status == Running || o.Status == "" {
-		if busy, held := s.Holder(); held {
-			o.Busy = busy
+		if rd.held(s.Dir, LockFile) {
+			o.Busy, _ = s.Holder()
 		}
 	}
 	o.Crashed = o.Status == Running && o.Busy == nil && o.LastStop == ""

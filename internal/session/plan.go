@@ -62,9 +62,6 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	if t.Status == "" {
 		t.Status = TaskPending
 	}
-	if t.AcceptanceCriteria == nil {
-		t.AcceptanceCriteria = []string{}
-	}
 	if err := o.overlay(t); err != nil {
 		return nil, err
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -50,6 +52,7 @@ type RecordOptions struct {
 
 // Record is events.jsonl open for appending. It is safe for concurrent use; only the lock's holder may have one.
 type Record struct {
+	of   *Session
 	opts RecordOptions
 	out  *appender
 	mu   sync.Mutex
@@ -67,7 +70,7 @@ func (s *Session) OpenRecord(opts RecordOptions) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{opts: opts, out: out}
+	r := &Record{of: s, opts: opts, out: out}
 	r.enc = json.NewEncoder(&r.buf)
 	r.enc.SetEscapeHTML(false)
 	repair.File = RecordFile
@@ -173,6 +176,14 @@ func (r *Record) encode(typ string, payload any) ([]byte, Event, error) {
 	return line, Event{TS: ts, Type: typ, Payload: line[at:end:end]}, nil
 }
 
+// AppendLedger adds an entry to a task's ledger, redacted like an event, and with the time if it has none.
+func (r *Record) AppendLedger(task string, entry LedgerEntry) error {
+	if entry.TS == "" {
+		entry.TS = FormatTime(r.opts.Clock())
+	}
+	return r.of.appendLedger(task, entry, r.opts.Redact)
+}
+
 // trimNewline drops the newline with which Encode ends.
 func (r *Record) trimNewline() { r.buf.Truncate(r.buf.Len() - 1) }
 
@@ -182,15 +193,45 @@ func (r *Record) Size() int64 { return r.out.length() }
 // Close closes the file. Appending after it is an error.
 func (r *Record) Close() error { return r.out.close() }
 
+// FirstEvent finds the oldest event of one of the given types, and the offset behind its line.
+func (s *Session) FirstEvent(types ...string) (ev Event, end int64, ok bool, err error) {
+	end, _, err = s.ScanRecord(0, func(_ int64, line []byte) error {
+		if !slices.Contains(types, eventType(line)) {
+			return nil
+		}
+		ev, ok = ParseEvent(bytes.Clone(line)), true
+		return ErrStop
+	})
+	return ev, end, ok, err
+}
+
+// CutRecord cuts events.jsonl behind its first n bytes, durably. n must be the end of a line, or 0. No Record may be open.
+func (s *Session) CutRecord(n int64) error {
+	f, err := os.OpenFile(s.Path(RecordFile), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	last := []byte{'\n'}
+	if n > 0 {
+		if _, err := f.ReadAt(last, n-1); err != nil {
+			return fmt.Errorf("cut %s at byte %d: %w", f.Name(), n, err)
+		}
+	}
+	if n < 0 || last[0] != '\n' {
+		return fmt.Errorf("cut %s at byte %d: not the end of a line", f.Name(), n)
+	}
+	if err := f.Truncate(n); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
 // LastEvent finds the newest event of one of the given types (of any, if there are none given), reading backwards. off is
 // where its line begins.
 func (s *Session) LastEvent(types ...string) (ev Event, off int64, ok bool, err error) {
 	_, err = s.TailRecord(func(at int64, line []byte) bool {
-		typ := eventType(line)
-		for _, want := range types {
-			ok = ok || want == typ
-		}
-		if ok = ok || len(types) == 0; ok {
+		if ok = len(types) == 0 || slices.Contains(types, eventType(line)); ok {
 			ev, off = ParseEvent(bytes.Clone(line)), at
 		}
 		return !ok

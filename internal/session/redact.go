@@ -15,8 +15,14 @@ type Redactor struct {
 	json  []secret // what to look for in JSON: only what can stand inside one of its strings
 }
 
-// secret is one form in which a value can turn up, and what takes its place.
-type secret struct{ form, mark string }
+// secret is one form in which a value can turn up, and what takes its place. The bytes are the same as the strings, kept
+// so that the hot path converts nothing.
+type secret struct {
+	form, mark           string
+	formBytes, markBytes []byte
+}
+
+func newSecret(form, mark string) secret { return secret{form, mark, []byte(form), []byte(mark)} }
 
 // NewRedactor collects the secrets of an environment (NAME=value entries), by the names of the variables, and more:
 // secrets known by other means, such as an API key from a credential helper, by the name to show for each.
@@ -35,11 +41,11 @@ func NewRedactor(environ []string, more map[string]string) *Redactor {
 	r := &Redactor{}
 	for value, name := range found.byValue {
 		mark := "[redacted:" + name + "]"
-		r.plain = append(r.plain, secret{value, mark})
+		r.plain = append(r.plain, newSecret(value, mark))
 		for _, form := range jsonForms(value) {
-			r.json = append(r.json, secret{form, mark})
+			r.json = append(r.json, newSecret(form, mark))
 			if form != value {
-				r.plain = append(r.plain, secret{form, mark})
+				r.plain = append(r.plain, newSecret(form, mark))
 			}
 		}
 	}
@@ -73,8 +79,8 @@ func (r *Redactor) JSON(raw []byte) []byte {
 	}
 	out := raw
 	for _, sec := range r.json {
-		if bytes.Contains(out, []byte(sec.form)) {
-			out = bytes.ReplaceAll(out, []byte(sec.form), []byte(sec.mark))
+		if bytes.Contains(out, sec.formBytes) {
+			out = bytes.ReplaceAll(out, sec.formBytes, sec.markBytes)
 		}
 	}
 	if len(out) == len(raw) && (len(out) == 0 || &out[0] == &raw[0]) {

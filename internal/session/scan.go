@@ -15,6 +15,9 @@ const tailBlock = 8 << 10
 // ErrShrunk says that a file is shorter than the place where reading was to go on: it was rewound or replaced.
 var ErrShrunk = errors.New("the file is shorter than what was read of it before")
 
+// ErrStop, returned by the function that a scan calls, ends the scan behind that line without an error.
+var ErrStop = errors.New("stop the scan")
+
 // ScanRecord hands fn every event line of events.jsonl from the byte offset from on, which must be the beginning of a
 // line, and returns the offset at which to go on later. See ScanLines.
 func (s *Session) ScanRecord(from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
@@ -22,7 +25,7 @@ func (s *Session) ScanRecord(from int64, fn func(off int64, line []byte) error) 
 }
 
 // ScanLines reads a JSON-lines file from the byte offset from on. fn gets each line that is a JSON object, without its
-// newline, valid until fn returns, with the offset at which it begins; an error of fn ends the scan and is returned.
+// newline, valid until fn returns, with the offset at which it begins; an error of fn ends the scan and is returned, unless it is ErrStop.
 // Lines that are something else are skipped and counted, empty ones only skipped. A last line without its newline is
 // handed over if it is a whole object, and otherwise left for later: end lies before it. A missing file is an empty one;
 // one shorter than from is ErrShrunk. Memory is bounded by the longest line, and that by 64 MiB.
@@ -92,7 +95,9 @@ func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (
 		switch {
 		case !tooLong && len(line) == 0:
 		case !tooLong && isObject(line):
-			if err := fn(start, line); err != nil {
+			if err := fn(start, line); errors.Is(err, ErrStop) {
+				return off, skipped, nil
+			} else if err != nil {
 				return start, skipped, err
 			}
 			whole = true
@@ -132,20 +137,19 @@ func TailLines(path string, fn func(off int64, line []byte) (more bool)) (skippe
 	if err != nil {
 		return 0, err
 	}
-	skipped, err = tailReader(f, info.Size(), fn)
+	skipped, err = tailReader(f, info.Size(), tailBlock, fn)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return skipped, err
 }
 
-// tailReader is TailLines on the first size bytes of r.
-func tailReader(r io.ReaderAt, size int64, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	pos := size        // where buf begins
-	var buf []byte     // read, and not yet handed out
-	block := tailBlock // how much to read next
-	tooLong := false   // buf is the end of a line that is too long, and was dropped
-	unended := true    // what is at the end of buf has no newline after it
+// tailReader is TailLines on the first size bytes of r; block is how much it reads at first.
+func tailReader(r io.ReaderAt, size int64, block int, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
+	pos := size      // where buf begins
+	var buf []byte   // read, and not yet handed out
+	tooLong := false // buf is the end of a line that is too long, and was dropped
+	unended := true  // what is at the end of buf has no newline after it
 	for {
 		i := bytes.LastIndexByte(buf, '\n')
 		if i < 0 && pos > 0 {
@@ -163,6 +167,7 @@ func tailReader(r io.ReaderAt, size int64, fn func(off int64, line []byte) (more
 			block = 64 << 10
 			continue
 		}
+		tooLong = tooLong || len(buf)-i > maxLine
 		line := bytes.TrimSpace(buf[i+1:])
 		switch {
 		case !tooLong && len(line) == 0:

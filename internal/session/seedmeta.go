@@ -20,8 +20,8 @@ type SeedMeta struct {
 	extra *Object
 }
 
-// seedMetaKeys are the members whose shape differs between writers (a string or a list, a number or an object); such a
-// value is read as far as it goes and its text stays until the field is changed.
+// UnmarshalJSON reads the members as far as they go: their shapes differ between writers (a string or a list, a number or
+// an object). The text of each stays until its field is changed.
 func (m *SeedMeta) UnmarshalJSON(data []byte) error {
 	o, err := ParseObject(data)
 	if err != nil {
@@ -67,9 +67,6 @@ func (m *SeedMeta) MarshalJSON() ([]byte, error) {
 		raw, _ := now.Get(k)
 		old, _ := before.Get(k)
 		if _, had := out.Get(k); !had || !sameJSON(raw, old) {
-			if string(raw) == "null" {
-				raw = json.RawMessage("[]")
-			}
 			out.SetRaw(k, raw)
 		}
 	}

@@ -7,9 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // reader reads many small files into one buffer. What it returns is valid until its next call.
+//
+// It makes the system calls itself: a list of ten thousand sessions is three files each, and an os.File costs as much
+// again in registration with the runtime's poller, which regular files have no use for.
 type reader struct{ buf []byte }
 
 func newReader() *reader { return &reader{buf: make([]byte, 16<<10)} }
@@ -17,36 +21,96 @@ func newReader() *reader { return &reader{buf: make([]byte, 16<<10)} }
 // maxSmall bounds the JSON files that an overview reads.
 const maxSmall = 64 << 20
 
-// file reads a file of a session's directory.
-func (rd *reader) file(dir, name string) ([]byte, error) {
-	f, err := os.Open(dir + "/" + name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	n := 0
+// overviewBlock is how much of the end of a record is read at first: a stop and a little more.
+const overviewBlock = 2 << 10
+
+// fd is an open file that only the calling goroutine knows.
+type fd int
+
+func openFD(path string) (fd, error) {
 	for {
-		got, err := f.Read(rd.buf[n:])
-		n += got
-		if err == io.EOF || err == nil && n < len(rd.buf) && got == 0 {
-			return rd.buf[:n], nil
+		n, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			return fd(n), nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		if n == len(rd.buf) {
-			if n >= maxSmall {
-				return nil, errors.New("is too large")
-			}
-			rd.buf = append(rd.buf, make([]byte, len(rd.buf))...)
+		if err != syscall.EINTR {
+			return -1, &os.PathError{Op: "open", Path: path, Err: err}
 		}
 	}
 }
 
-// tail is TailLines, starting small: the last stop is the last line of most records.
+func (f fd) close() { _ = syscall.Close(int(f)) }
+
+func (f fd) pread(p []byte, off int64) (int, error) {
+	for {
+		n, err := syscall.Pread(int(f), p, off)
+		if err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+// ReadAt is io.ReaderAt.
+func (f fd) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		got, err := f.pread(p[n:], off+int64(n))
+		if err != nil {
+			return n, err
+		}
+		if got == 0 {
+			return n, io.EOF
+		}
+		n += got
+	}
+	return n, nil
+}
+
+// file reads a file of a session's directory.
+func (rd *reader) file(dir, name string) ([]byte, error) {
+	f, err := openFD(dir + "/" + name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	for n := 0; ; {
+		got, err := f.pread(rd.buf[n:], int64(n))
+		if err != nil {
+			return nil, err
+		}
+		// Less than there was room for is the end of a regular file; asking again would say so at the price of a call.
+		if n += got; n < len(rd.buf) {
+			return rd.buf[:n], nil
+		}
+		if n >= maxSmall {
+			return nil, errors.New("is too large")
+		}
+		rd.buf = append(rd.buf, make([]byte, len(rd.buf))...)
+	}
+}
+
+// tail is TailLines, beginning with less: the last line of most records is the stop.
 func (rd *reader) tail(dir, name string, fn func(off int64, line []byte) (more bool)) error {
-	_, err := TailLines(dir+"/"+name, fn)
+	f, err := openFD(dir + "/" + name)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(f), &st); err != nil {
+		return err
+	}
+	_, err = tailReader(f, st.Size, overviewBlock, fn)
 	return err
+}
+
+// held tells whether a file is locked by some process: Holder, cheaper where nobody is.
+func (rd *reader) held(dir, name string) bool {
+	f, err := openFD(dir + "/" + name)
+	if err != nil {
+		return false
+	}
+	defer f.close()
+	return syscall.Flock(int(f), syscall.LOCK_SH|syscall.LOCK_NB) == syscall.EWOULDBLOCK
 }
 
 // commonFromLink finds the source's common directory by the worktree's own link to it, for a session whose checkpoint

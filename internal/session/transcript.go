@@ -49,8 +49,9 @@ func openTranscript(path string, redact *Redactor) (*Transcript, error) {
 // AppendMessage adds one message, a JSON object.
 func (t *Transcript) AppendMessage(message json.RawMessage) error {
 	line := oneLine(t.redact.JSON(bytes.TrimSpace(message)))
-	if len(line) == 0 || line[0] != '{' {
-		return fmt.Errorf("transcript: the message is %s, want an object", jsonKind(line))
+	if !isObject(line) {
+		err := (&Object{}).UnmarshalJSON(line)
+		return fmt.Errorf("transcript: the message %w", err)
 	}
 	if len(line) >= maxLine {
 		return fmt.Errorf("transcript: the message is %d bytes long, more than a line may be", len(line))

@@ -1,0 +1,64 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+var testNow = time.Date(2026, 6, 1, 10, 20, 30, 456e6, time.UTC)
+
+const testID = "20260601-102030-abcdef"
+
+// newSession is a session in a store of its own.
+func newSession(t testing.TB) *Session {
+	t.Helper()
+	s, err := Store{Root: filepath.Join(t.TempDir(), "sessions")}.Create(testID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func openRecord(t testing.TB, s *Session, opts RecordOptions) *Record {
+	t.Helper()
+	if opts.Clock == nil {
+		opts.Clock = func() time.Time { return testNow }
+	}
+	r, err := s.OpenRecord(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// p is a payload.
+type p = map[string]any

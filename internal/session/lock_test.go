@@ -1,0 +1,196 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestLockExcludesAndNames(t *testing.T) {
+	s := newSession(t)
+	if busy, held := s.Holder(); held {
+		t.Errorf("a new session is held by %v", busy)
+	}
+	unlock, err := s.Lock(testNow)
+	must(t, err)
+	host, _ := os.Hostname()
+	_, err = s.Lock(testNow)
+	busy := &BusyError{}
+	if !errors.As(err, &busy) || busy.PID != os.Getpid() || busy.Host != host || busy.Since != "2026-06-01T10:20:30.456Z" {
+		t.Errorf("%v", err)
+	}
+	if want := fmt.Sprintf("process %d on %s since 2026-06-01T10:20:30.456Z", os.Getpid(), host); !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v", err)
+	}
+	if busy, held := s.Holder(); !held || busy.PID != os.Getpid() {
+		t.Errorf("holder %v %v", busy, held)
+	}
+	unlock()
+	if _, held := s.Holder(); held {
+		t.Error("held after the unlock")
+	}
+	unlock, err = s.Lock(testNow)
+	must(t, err)
+	unlock()
+	unlock()
+	if got := read(t, s.Path(LockFile)); got != "" {
+		t.Errorf("the lock file says %q after the unlock", got)
+	}
+}
+
+// The file's words prove nothing, in either direction: a live pid in a file that nobody locks, rubbish in one that is held.
+func TestLockTrustsTheLockOnly(t *testing.T) {
+	s := newSession(t)
+	for _, text := range []string{fmt.Sprintf(`{"pid": %d, "host": "h"}`, os.Getpid()), fmt.Sprintf(`{"pid": %d}`, os.Getppid()), "rubbish", ""} {
+		write(t, s.Path(LockFile), text)
+		if busy, held := s.Holder(); held {
+			t.Errorf("%q: held by %v", text, busy)
+		}
+		unlock, err := s.Lock(testNow)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		write(t, s.Path(LockFile), text) // in place: the lock stays
+		_, err = s.Lock(testNow)
+		if busy := (&BusyError{}); !errors.As(err, &busy) {
+			t.Errorf("%q: locked twice: %v", text, err)
+		}
+		unlock()
+	}
+	busy := &BusyError{}
+	if got := busy.Error(); got != "the session is in use by another process" {
+		t.Error(got)
+	}
+}
+
+func TestLockEndsWithItsProcess(t *testing.T) {
+	s := newSession(t)
+	cmd := child(t, "hold the lock", s.Dir)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Lock(testNow)
+	busy := &BusyError{}
+	if !errors.As(err, &busy) || busy.PID != cmd.Process.Pid {
+		t.Errorf("%v, want process %d", err, cmd.Process.Pid)
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	unlock, err := s.Lock(testNow)
+	if err != nil {
+		t.Fatalf("the lock of a killed process: %v", err)
+	}
+	unlock()
+}
+
+func childHolds(dir string) {
+	if _, err := childSession(dir).Lock(time.Now()); err != nil {
+		fail("%v", err)
+	}
+	fmt.Print("r")
+	select {}
+}
+
+// Those who only look must never make a writer fail.
+func TestLookingDoesNotDisturb(t *testing.T) {
+	s := newSession(t)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					s.Holder()
+				}
+			}
+		})
+	}
+	for range 200 {
+		unlock, err := s.Lock(testNow)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		unlock()
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestLockOfARemovedSession(t *testing.T) {
+	s := newSession(t)
+	unlock, err := s.Lock(testNow)
+	must(t, err)
+	must(t, os.RemoveAll(s.Dir))
+	if _, err := s.Lock(testNow); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	unlock()
+	if _, err := os.Stat(s.Dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("locking made the directory again")
+	}
+}
+
+func TestLockRemovesWhatAKilledWriterLeft(t *testing.T) {
+	s := newSession(t)
+	for _, name := range []string{".checkpoint.json.tmp-1", ".summary.json.tmp-22", ".chat.html.tmp-3", ".hidden", "x.tmp-1"} {
+		write(t, s.Path(name), "x")
+	}
+	info, err := os.Stat(s.Path(".chat.html.tmp-3"))
+	must(t, err)
+	for _, c := range []struct {
+		now  time.Time
+		want int
+	}{{info.ModTime(), 4}, {info.ModTime().Add(2 * time.Hour), 3}} {
+		unlock, err := s.Lock(c.now)
+		must(t, err)
+		unlock()
+		if left, _ := os.ReadDir(s.Dir); len(left) != c.want {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+func TestWriteFileAtomic(t *testing.T) {
+	s := newSession(t)
+	path := s.Path("x.json")
+	must(t, WriteFileAtomic(path, []byte("one")))
+	must(t, WriteFileAtomic(path, []byte("two")))
+	if got := read(t, path); got != "two" {
+		t.Error(got)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	a, err := CreateAtomic(path)
+	must(t, err)
+	_, err = a.WriteString("three")
+	must(t, err)
+	a.Abort()
+	if err := a.Commit(); err == nil {
+		t.Error("committed after an abort")
+	}
+	// Where the rename is impossible, nothing is left behind.
+	must(t, os.MkdirAll(s.Path("dir", "full"), 0o700))
+	if err := WriteFileAtomic(s.Path("dir"), []byte("x")); err == nil {
+		t.Error("a directory was replaced by a file")
+	}
+	if err := WriteFileAtomic(s.Path("absent", "x"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(s.Dir); len(left) != 2 || read(t, path) != "two" {
+		t.Errorf("left: %v", left)
+	}
+}

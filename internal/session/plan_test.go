@@ -1,0 +1,141 @@
+package session
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const pythonPlan = `[
+  {"id": "T-001", "title": "Add", "description": "d", "priority": 3, "acceptance_criteria": ["a", "b"]},
+  {"id": "T-0012", "title": "Caf\u00e9", "description": "", "acceptance_criteria": ["c"], "status": "failed", "notes": {"z": 1}}
+]
+`
+
+func TestPlan(t *testing.T) {
+	s := newSession(t)
+	write(t, s.Path(PlanFile), pythonPlan)
+	tasks, err := s.Plan()
+	must(t, err)
+	if broken := ValidatePlan(tasks); broken != nil {
+		t.Error(broken)
+	}
+	if tasks[0].Status != TaskPending || tasks[1].Status != TaskFailed || tasks[1].Title != "Café" || tasks[0].UnknownKeys()[0] != "priority" {
+		t.Errorf("%+v", tasks)
+	}
+	must(t, s.SavePlan(tasks))
+	if got := read(t, s.Path(PlanFile)); strings.Count(got, "status") != 1 || !strings.Contains(got, `"Caf\u00e9"`) || !strings.Contains(got, `"priority": 3`) {
+		t.Errorf("a rewrite of the same:\n%s", got)
+	}
+	tasks[0].Status = TaskDone
+	tasks = append(tasks, Task{ID: "T-013", Title: "new"})
+	must(t, s.SavePlan(tasks))
+	got := read(t, s.Path(PlanFile))
+	again, err := s.Plan()
+	must(t, err)
+	if again[0].Status != TaskDone || again[1].UnknownKeys()[0] != "notes" || again[2].Status != TaskPending || !strings.Contains(got, `"acceptance_criteria": []`) {
+		t.Errorf("after a change:\n%s", got)
+	}
+}
+
+func TestParsePlanErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                  "is empty",
+		"{}":                                "is an object, want a list of tasks",
+		"[5]":                               "entry 1: is a number, want an object",
+		`[{}, {"id": "T-002", "title": 5}]`: `entry 2 (T-002): "title" is a number, want a string`,
+		`[{"acceptance_criteria": "x"}]`:    `"acceptance_criteria" is a string, want a list`,
+		`[{"acceptance_criteria": [5]}]`:    `"acceptance_criteria" is a number, want a string`,
+		"[{},]":                             "line 1, column 5",
+	} {
+		if _, err := ParsePlan([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	s := newSession(t)
+	write(t, s.Path(PlanFile), "[")
+	if _, err := s.Plan(); err == nil || !strings.Contains(err.Error(), s.Path(PlanFile)) {
+		t.Errorf("the error does not name the file: %v", err)
+	}
+}
+
+func TestValidatePlan(t *testing.T) {
+	ok := Task{ID: "T-001", Title: "x", AcceptanceCriteria: []string{"y"}}
+	with := func(change func(*Task)) []Task {
+		c := ok
+		change(&c)
+		return []Task{c}
+	}
+	for name, c := range map[string]struct {
+		tasks []Task
+		want  string
+	}{
+		"good":            {[]Task{ok}, ""},
+		"none":            {nil, "there is no task"},
+		"short id":        {with(func(t *Task) { t.ID = "T-1" }), "three or more digits"},
+		"id with newline": {with(func(t *Task) { t.ID = "T-001\n" }), "three or more digits"},
+		"path as id":      {with(func(t *Task) { t.ID = "../T-001" }), "three or more digits"},
+		"no id":           {with(func(t *Task) { t.ID = "" }), `entry 1: id ""`},
+		"twice":           {[]Task{ok, ok}, "T-001: id is used by entry 1 and entry 2"},
+		"no title":        {with(func(t *Task) { t.Title = " " }), "title is empty"},
+		"long title":      {with(func(t *Task) { t.Title = "a\nb" }), "more than one line"},
+		"no criteria":     {with(func(t *Task) { t.AcceptanceCriteria = nil }), "acceptance_criteria is empty"},
+		"blank criterion": {with(func(t *Task) { t.AcceptanceCriteria = []string{"a", ""} }), "criterion 2 is empty"},
+		"odd status":      {with(func(t *Task) { t.Status = "doing" }), `status "doing"`},
+	} {
+		got := strings.Join(ValidatePlan(c.tasks), "\n")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if n := len(ValidatePlan([]Task{{}, {}})); n != 6 {
+		t.Errorf("%d broken rules of two empty tasks", n)
+	}
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte(pythonPlan))
+	f.Add([]byte(`[{"id":null,"status":null,"acceptance_criteria":null}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tasks, err := ParsePlan(data)
+		if err != nil {
+			return
+		}
+		ValidatePlan(tasks)
+		once, err := encodeJSON(tasks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParsePlan(once)
+		if err != nil || len(again) != len(tasks) {
+			t.Fatalf("%v\n%s", err, once)
+		}
+		twice, err := encodeJSON(again)
+		if err != nil || string(once) != string(twice) {
+			t.Fatalf("a second rewrite changed\n%s\nto\n%s", once, twice)
+		}
+	})
+}
+
+func TestSeedMeta(t *testing.T) {
+	s := newSession(t)
+	const foreign = `{"interviewer_model": "m", "started_at": 1780309230.5, "tokens": {"prompt": 10, "eval": 5, "total": 15}, "tldr": "- do it",
+	  "open_questions": "why?", "blockers": null, "scope_notes": ["a", {"b": 1}], "rounds": 7}`
+	write(t, s.Path(SeedMetaFile), foreign)
+	m, err := s.SeedMeta()
+	must(t, err)
+	if m.Tokens != 15 || m.TLDR != "- do it" || len(m.OpenQuestions) != 1 || m.Blockers != nil || m.ScopeNotes[1] != `{"b": 1}` {
+		t.Errorf("%+v", m)
+	}
+	m.TLDR = "- done"
+	must(t, s.SaveSeedMeta(m))
+	var got map[string]any
+	must(t, json.Unmarshal([]byte(read(t, s.Path(SeedMetaFile))), &got))
+	if got["tldr"] != "- done" || got["open_questions"] != "why?" || got["started_at"] != 1780309230.5 || got["rounds"] != 7.0 {
+		t.Errorf("%v", got)
+	}
+	must(t, s.SaveSeedMeta(&SeedMeta{TLDR: "x"}))
+	if text := read(t, s.Path(SeedMetaFile)); !strings.Contains(text, `"blockers": []`) {
+		t.Error(text)
+	}
+}
