@@ -203,3 +203,12 @@ func snapshot(t *testing.T, dir string) map[string]string {
 	}))
 	return all
 }
+
+func containsAll(s string, parts ...string) bool {
+	for _, p := range parts {
+		if !strings.Contains(s, p) {
+			return false
+		}
+	}
+	return true
+}

@@ -75,8 +75,9 @@ func parseTrailers(s string) map[string][]string {
 // WorkerCommits returns the commits that reached the branch through a program
 // that ran with Environ, going by the branch's reflog.
 func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[string]bool, error) {
-	ref := "refs/heads/" + branch
-	out, err := g.read(ctx, inRepo(common, "rev-list", "--walk-reflogs", "--no-commit-header", "--format=%H%x00%gs%x00", ref, "--"))
+	// Only git log shows what the reflog says (%gs); rev-list leaves it empty.
+	out, err := g.read(ctx, inRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
+		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--"))
 	if err != nil {
 		return nil, err
 	}

@@ -104,8 +104,28 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) error {
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
-	_, err := g.mutate(ctx, inRepo(common, "branch", "--quiet", "-D", "--", branch))
+	c := inRepo(common, "branch", "--quiet", "-D", "--", branch)
+	_, err := g.mutate(ctx, c)
+	// A ref file that a crash left empty is no branch to git, and stays.
+	if err != nil && ctx.Err() == nil && removeBrokenRef(common, branch) {
+		if _, packed, tipErr := g.BranchTip(ctx, common, branch); tipErr == nil && packed {
+			_, err = g.mutate(ctx, c)
+			return err
+		}
+		return nil
+	}
 	return err
+}
+
+// removeBrokenRef removes the file of a branch that holds neither an object id
+// nor the name of another ref.
+func removeBrokenRef(common, branch string) bool {
+	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
+	b, err := os.ReadFile(file)
+	if err != nil || isObjectID(trimLine(b)) || strings.HasPrefix(string(b), "ref:") {
+		return false
+	}
+	return os.Remove(file) == nil
 }
 
 // AttachHead puts HEAD back on a branch; files and index stay as they are. What

@@ -1,0 +1,137 @@
+package gitx
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLocalVarsAreDropped asks the git at hand which variables are local.
+func TestLocalVarsAreDropped(t *testing.T) {
+	out, err := exec.Command("git", "rev-parse", "--local-env-vars").Output()
+	must(t, err)
+	for _, name := range strings.Fields(string(out)) {
+		kept := len(scrub([]string{name + "=x"})) > 0
+		equal(t, name+" kept", kept, name == "GIT_CONFIG_PARAMETERS" || name == "GIT_CONFIG_COUNT")
+	}
+}
+
+// leaks is what git exports to a hook of the user's own repository.
+func (w *world) leaks() []string {
+	return []string{
+		"GIT_DIR=" + w.common, "GIT_WORK_TREE=" + w.repo, "GIT_INDEX_FILE=" + filepath.Join(w.common, "index"),
+		"GIT_COMMON_DIR=" + w.common, "GIT_PREFIX=sub/", "GIT_OBJECT_DIRECTORY=" + filepath.Join(w.common, "objects"),
+		"GIT_LITERAL_PATHSPECS=1", "GIT_EXTERNAL_DIFF=false", "GIT_REFLOG_ACTION=rebase", "GIT_QUARANTINE_PATH=/nowhere",
+	}
+}
+
+func TestLeakedVariablesDoNotSteer(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.repo, "a.txt", "the user's change\n")
+	w.sh(w.repo, "add", "-A")
+	userHead, userIndex := w.sh(w.repo, "rev-parse", "HEAD"), read(t, w.common, "index")
+	w.restart(w.leaks()...)
+
+	write(t, w.path, "a.txt", "changed\n", "b.txt", "b\n")
+	tree, _ := w.stage()
+	sha, _, err := w.git.Commit(ctx, w.wt(), "T-001: x", CommitOpts{})
+	must(t, err)
+	equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
+	patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+	must(t, err)
+	if !strings.Contains(string(patch), "+changed") {
+		t.Errorf("patch: %s", patch)
+	}
+	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
+	equal(t, "user's HEAD", w.sh(w.repo, "rev-parse", "HEAD"), userHead)
+	equal(t, "user's index", read(t, w.common, "index"), userIndex)
+	equal(t, "user's file", read(t, w.repo, "a.txt"), "the user's change\n")
+}
+
+func TestEnvironOfChildren(t *testing.T) {
+	w := newWorld(t)
+	w.restart(w.leaks()...)
+	cmd := exec.Command("git", "commit", "-q", "--allow-empty", "-m", "the worker's")
+	cmd.Dir = w.path
+	cmd.Env = w.git.Environ(w.path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	equal(t, "user's HEAD", w.sh(w.repo, "rev-parse", "HEAD"), w.base)
+	workers, err := w.git.WorkerCommits(ctx, w.common, branch)
+	must(t, err)
+	tip := w.sh(w.repo, "rev-parse", branch)
+	equal(t, "worker's commit marked", workers[tip], true)
+	equal(t, "base marked", workers[w.base], false)
+
+	own, err := w.git.CommitTree(ctx, w.wt(), w.sh(w.repo, "rev-parse", tip+"^{tree}"), tip, "FAILED (iter_cap): T-001 x\n", "tilth: placeholder", false)
+	must(t, err)
+	workers, err = w.git.WorkerCommits(ctx, w.common, branch)
+	must(t, err)
+	equal(t, "placeholder marked", workers[own], false)
+}
+
+func TestEnvironDoesNotClimb(t *testing.T) {
+	// A plain directory in the place of the worktree, inside of a repository.
+	w := newWorld(t)
+	plain := filepath.Join(w.repo, "sub", "workspace")
+	write(t, plain, "x.txt", "x\n")
+	cmd := exec.Command("git", "rev-parse", "--show-toplevel")
+	cmd.Dir = plain
+	cmd.Env = w.git.Environ(plain)
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Errorf("git works in %s", out)
+	}
+}
+
+func TestCommandLineConfigIsKept(t *testing.T) {
+	w := newWorld(t)
+	for _, env := range [][]string{
+		{"GIT_CONFIG_PARAMETERS='tilth.maxcost'='5'"},
+		{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=tilth.maxcost", "GIT_CONFIG_VALUE_0=5"},
+	} {
+		w.restart(env...)
+		entries, err := w.git.ConfigList(ctx, w.common)
+		must(t, err)
+		want := ConfigEntry{Key: "tilth.maxcost", Value: "5", Origin: "command line:", Scope: "command"}
+		if !slices.Contains(entries, want) {
+			t.Errorf("%v: not in %v", env, entries)
+		}
+		for _, e := range entries {
+			if e.Key == "gc.auto" {
+				t.Error("the harness's own settings are listed as the user's")
+			}
+		}
+		// The harness's own settings outrank the user's.
+		w.restart("GIT_CONFIG_PARAMETERS='commit.gpgsign'='true' 'gpg.program'='false'")
+		_, _, err = w.git.Commit(ctx, w.wt(), "unsigned", CommitOpts{})
+		must(t, err)
+	}
+}
+
+func TestNothingAsks(t *testing.T) {
+	w := newWorld(t)
+	env := w.git.Environ(w.path)
+	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GCM_INTERACTIVE=never", "SSH_ASKPASS_REQUIRE=force"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is not in the environment of children", want)
+		}
+	}
+	if slices.Contains(env, "LC_ALL=C") {
+		t.Error("children lose the user's locale")
+	}
+	// A helper that would ask is never reached, and git does not ask itself.
+	w.sh(w.home, "config", "--global", "core.askPass", "/bin/echo asked")
+	w.restart()
+	if _, _, err := w.git.CredentialFill(ctx, "https://example.invalid/x"); err == nil {
+		t.Error("a password out of nowhere")
+	}
+}
+
+func TestCallString(t *testing.T) {
+	c := Call{Dir: "/a b", Args: []string{"commit", "-m", "it's", "", "plain"}}
+	equal(t, "line", c.String(), `git -C '/a b' commit -m 'it'\''s' '' plain`)
+}

@@ -1,0 +1,339 @@
+package gitx
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestCheckWorktree(t *testing.T) {
+	tests := []struct {
+		name  string
+		spoil func(w *world)
+		want  error // nil: passes
+		wrong string
+	}{
+		{"untouched", func(*world) {}, nil, ""},
+		{"gone", func(w *world) { must(w.t, os.RemoveAll(w.path)) }, ErrWorktreeMissing, ""},
+		{"empty directory", func(w *world) {
+			must(w.t, os.RemoveAll(w.path))
+			must(w.t, os.Mkdir(w.path, 0o700))
+		}, ErrWorktreeMissing, ""},
+		{"deleted and made again", func(w *world) {
+			must(w.t, os.RemoveAll(w.path))
+			write(w.t, w.path, "a.txt", "x")
+		}, ErrUnregistered, ""},
+		{"a repository of its own", func(w *world) {
+			must(w.t, os.Remove(filepath.Join(w.path, ".git")))
+			w.sh(w.path, "init", "-q")
+		}, ErrUnregistered, ""},
+		{"pruned", func(w *world) { must(w.t, os.RemoveAll(filepath.Join(w.common, "worktrees"))) }, ErrUnregistered, ""},
+		{"moved", func(w *world) {
+			moved := w.path + "-moved"
+			must(w.t, os.Rename(w.path, moved))
+			w.path = moved
+		}, ErrUnregistered, ""},
+		{"replaced by a symlink to it", func(w *world) {
+			moved := w.path + "-moved"
+			must(w.t, os.Rename(w.path, moved))
+			must(w.t, os.Symlink(moved, w.path))
+		}, ErrUnregistered, ""},
+		{"of another repository", func(w *world) {
+			w.sh(w.home, "clone", "-q", w.repo, "other")
+			w.common = filepath.Join(w.home, "other", ".git")
+		}, ErrUnregistered, ""},
+		{"repository gone", func(w *world) { must(w.t, os.RemoveAll(w.repo)) }, ErrUnregistered, ""},
+		{"on another branch", func(w *world) { w.sh(w.path, "checkout", "-q", "-b", "other") }, nil, "other"},
+		{"detached", func(w *world) { w.sh(w.path, "checkout", "-q", "--detach") }, nil, "-"},
+		{"HEAD is a symlink", func(w *world) {
+			w.sh(w.path, "-c", "core.preferSymlinkRefs=true", "symbolic-ref", "HEAD", "refs/heads/"+branch)
+		}, nil, ""},
+		{"repository reached by a symlink", func(w *world) {
+			must(w.t, os.Symlink(w.repo, filepath.Join(w.home, "alias")))
+			w.common = filepath.Join(w.home, "alias", ".git")
+		}, nil, ""},
+		{"locked", func(w *world) { w.sh(w.repo, "worktree", "lock", w.path) }, nil, ""},
+		{"moved by git", func(w *world) {
+			moved := w.path + "-moved"
+			w.sh(w.repo, "worktree", "move", w.path, moved)
+			w.path = moved
+		}, nil, ""},
+		{"torn .git file", func(w *world) { write(w.t, w.path, ".git", "gitdir") }, ErrUnregistered, ""},
+		{"empty HEAD", func(w *world) { write(w.t, w.common, "worktrees/workspace/HEAD", "") }, nil, "-"},
+		{"relative links", func(w *world) {
+			admin := filepath.Join(w.common, "worktrees", "workspace")
+			there, _ := filepath.Rel(w.path, admin)
+			back, _ := filepath.Rel(admin, filepath.Join(w.path, ".git"))
+			write(w.t, w.path, ".git", "gitdir: "+there+"\n")
+			write(w.t, admin, "gitdir", back+"\n")
+		}, nil, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.t = t
+			tt.spoil(w)
+			wt, err := CheckWorktree(w.common, w.path, branch)
+			switch {
+			case tt.wrong != "":
+				on := tt.wrong
+				if on == "-" {
+					on = ""
+				}
+				var wrong *WrongBranchError
+				if !errors.As(err, &wrong) || wrong.On != on {
+					t.Fatalf("got %v", err)
+				}
+				_, err = RegisteredWorktree(w.common, w.path)
+				must(t, err)
+			case tt.want != nil:
+				if !errors.Is(err, tt.want) {
+					t.Fatalf("got %v, want %v", err, tt.want)
+				}
+			default:
+				must(t, err)
+				equal(t, "path", wt.Path, w.path)
+				equal(t, "admin", wt.AdminDir, filepath.Join(w.repo, ".git", "worktrees", "workspace"))
+			}
+		})
+	}
+}
+
+// TestNeverTheEnclosingRepository: the worktree turns into a plain directory
+// between its check and the next command.
+func TestNeverTheEnclosingRepository(t *testing.T) {
+	w := newWorld(t)
+	w.path = filepath.Join(w.repo, "sessions", "workspace")
+	must(t, w.git.AddWorktree(ctx, w.common, w.path, "session/t", w.base, true))
+	wt, err := CheckWorktree(w.common, w.path, "session/t")
+	must(t, err)
+	must(t, os.RemoveAll(w.path))
+	write(t, w.path, "a.txt", "not the user's\n")
+	write(t, w.repo, "users.txt", "the user's\n")
+	before := snapshot(t, w.repo)
+
+	for name, do := range map[string]func() error{
+		"StageAll":   func() error { _, _, err := w.git.StageAll(ctx, wt, w.base); return err },
+		"Commit":     func() error { _, _, err := w.git.Commit(ctx, wt, "x", CommitOpts{}); return err },
+		"CommitTree": func() error { _, err := w.git.CommitTree(ctx, wt, w.base, w.base, "x", "x", false); return err },
+		"ReadTree":   func() error { return w.git.ReadTree(ctx, wt, w.base) },
+		"SoftReset":  func() error { return w.git.SoftReset(ctx, wt, w.base) },
+		"HardReset":  func() error { return w.git.HardReset(ctx, wt, w.base) },
+		"Clean":      func() error { return w.git.Clean(ctx, wt) },
+		"RewindTree": func() error { return w.git.RewindTree(ctx, wt, w.base) },
+		"AttachHead": func() error { return w.git.AttachHead(ctx, wt, "session/t") },
+	} {
+		if err := do(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	after := snapshot(t, w.repo)
+	for p, content := range before {
+		if filepath.Base(p) == "tilth-products" {
+			continue
+		}
+		equal(t, p, after[p], content)
+	}
+	equal(t, "user's HEAD", w.sh(w.repo, "rev-parse", "main"), w.base)
+}
+
+func TestAddAndRemoveWorktree(t *testing.T) {
+	for _, kind := range []struct {
+		name string
+		init []string
+		repo func(w *world)
+	}{
+		{name: "plain"},
+		{name: "SHA-256", init: []string{"--object-format=sha256"}},
+		{name: "bare", repo: func(w *world) {
+			bare := filepath.Join(w.home, "bare.git")
+			w.sh(w.home, "clone", "-q", "--bare", w.repo, bare)
+			w.repo, w.common = bare, bare
+		}},
+		{name: "submodule", repo: func(w *world) {
+			w.sh(w.home, "init", "-q", "super")
+			super := filepath.Join(w.home, "super")
+			w.sh(super, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", w.repo, "mod")
+			w.repo, w.common = filepath.Join(super, "mod"), filepath.Join(super, ".git", "modules", "mod")
+		}},
+		{name: "separate git directory", repo: func(w *world) {
+			w.sh(w.home, "clone", "-q", "--separate-git-dir", filepath.Join(w.home, "elsewhere"), w.repo, "sep")
+			w.repo, w.common = filepath.Join(w.home, "sep"), filepath.Join(w.home, "elsewhere")
+		}},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			w := newWorldOf(t, kind.init)
+			if kind.repo != nil {
+				kind.repo(w)
+				w.path = filepath.Join(w.home, "wt")
+				must(t, w.git.AddWorktree(ctx, w.common, w.path, "session/t", w.base, true))
+			} else {
+				w.sh(w.path, "branch", "-q", "-M", "session/t")
+			}
+			wt, err := CheckWorktree(w.common, w.path, "session/t")
+			must(t, err)
+			write(t, w.path, "b.txt", "b\n")
+			tree, _, err := w.git.StageAll(ctx, wt, w.base)
+			must(t, err)
+			sha, _, err := w.git.Commit(ctx, wt, "x", CommitOpts{})
+			must(t, err)
+			equal(t, "length of ids", len(sha), len(w.base))
+			got, err := w.git.TreeOf(ctx, w.common, sha)
+			must(t, err)
+			equal(t, "tree", got, tree)
+			next, err := w.git.CommitTree(ctx, wt, tree, sha, "FAILED\n", "tilth: x", false)
+			must(t, err)
+			must(t, w.git.SoftReset(ctx, wt, sha))
+			must(t, w.git.RewindTree(ctx, wt, w.base))
+			ok, err := w.git.ObjectExists(ctx, w.common, next)
+			must(t, err)
+			equal(t, "placeholder still an object", ok, true)
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+			equal(t, "worktree exists", exists(w.path), false)
+			must(t, w.git.DeleteBranch(ctx, w.common, "session/t"))
+			_, ok, err = w.git.BranchTip(ctx, w.common, "session/t")
+			must(t, err)
+			equal(t, "branch exists", ok, false)
+			equal(t, "admin entry", exists(w.common, "worktrees", "wt"), false)
+		})
+	}
+}
+
+func TestAddWorktreeAgain(t *testing.T) {
+	w := newWorld(t)
+	other := filepath.Join(w.home, "other")
+	must(t, w.git.AddWorktree(ctx, w.common, other, "other", w.base, true))
+	must(t, os.RemoveAll(other))
+	// Gone, and locked as a `git worktree add` that was killed leaves it.
+	w.sh(w.repo, "worktree", "lock", "--reason", "initializing", w.path)
+	must(t, os.RemoveAll(w.path))
+	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", false))
+	w.wt()
+	list, err := w.git.Worktrees(ctx, w.common)
+	must(t, err)
+	i := slices.IndexFunc(list, func(e WorktreeEntry) bool { return e.Path == other })
+	if len(list) != 3 || i < 0 || !list[i].Prunable {
+		t.Errorf("the entry of another worktree was dropped: %+v", list)
+	}
+	must(t, w.git.PruneWorktrees(ctx, w.common))
+	list, err = w.git.Worktrees(ctx, w.common)
+	must(t, err)
+	equal(t, "entries", len(list), 2)
+}
+
+func TestAddWorktreeLeavesConfigAlone(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.home, "config", "--global", "branch.autoSetupMerge", "always")
+	w.sh(w.home, "config", "--global", "checkout.defaultRemote", "origin")
+	write(t, w.common, "hooks/post-checkout", "#!/bin/sh\ntouch "+w.home+"/hook-ran\n")
+	before := read(t, w.common, "config")
+	w.restart(w.leaks()...)
+	must(t, w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "x y"), "session/x", "main", true))
+	equal(t, "config", read(t, w.common, "config"), before)
+	equal(t, "hook ran", exists(w.home, "hook-ran"), false)
+}
+
+func TestRemoveWorktreeInEveryState(t *testing.T) {
+	for name, spoil := range map[string]func(w *world){
+		"dirty":      func(w *world) { write(w.t, w.path, "a.txt", "x", "new", "x") },
+		"locked":     func(w *world) { w.sh(w.repo, "worktree", "lock", w.path) },
+		"gone":       func(w *world) { must(w.t, os.RemoveAll(w.path)) },
+		"gone, lock": func(w *world) { w.sh(w.repo, "worktree", "lock", w.path); must(w.t, os.RemoveAll(w.path)) },
+		"made again": func(w *world) { must(w.t, os.RemoveAll(w.path)); write(w.t, w.path, "a.txt", "x") },
+		"own repository": func(w *world) {
+			must(w.t, os.Remove(filepath.Join(w.path, ".git")))
+			w.sh(w.path, "init", "-q")
+		},
+		"torn .git":    func(w *world) { write(w.t, w.path, ".git", "") },
+		"torn gitdir":  func(w *world) { write(w.t, w.common, "worktrees/workspace/gitdir", "") },
+		"other branch": func(w *world) { w.sh(w.path, "checkout", "-q", "--detach") },
+		"read-only":    func(w *world) { write(w.t, w.path, "ro/x", "x"); must(w.t, os.Chmod(filepath.Join(w.path, "ro"), 0o555)) },
+		"submodule": func(w *world) {
+			w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", w.repo, "mod")
+		},
+		"broken index": func(w *world) { write(w.t, w.common, "worktrees/workspace/index", "x") },
+		"stale lock":   func(w *world) { write(w.t, w.common, "worktrees/workspace/index.lock", "x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.t = t
+			spoil(w)
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+			equal(t, "worktree exists", exists(w.path), false)
+			equal(t, "entry exists", exists(w.common, "worktrees"), false)
+			must(t, w.git.DeleteBranch(ctx, w.common, branch))
+			if err := w.git.RemoveWorktree(ctx, w.common, w.path); !errors.Is(err, ErrUnregistered) {
+				t.Errorf("once more: %v", err)
+			}
+		})
+	}
+}
+
+func TestRemoveWorktreeDoesNotFollowSymlinks(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.RemoveAll(w.path))
+	precious := filepath.Join(w.home, "precious")
+	write(t, precious, "x", "x")
+	must(t, os.Symlink(precious, w.path))
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+	equal(t, "link exists", exists(w.path), false)
+	equal(t, "what it led to", read(t, precious, "x"), "x")
+	equal(t, "entries of it", len(snapshot(t, precious)), 1)
+}
+
+func TestRemoveWorktreeUnregistered(t *testing.T) {
+	w := newWorld(t)
+	plain := filepath.Join(w.home, "plain")
+	write(t, plain, "x", "x")
+	for _, path := range []string{plain, w.repo, w.home, filepath.Join(w.home, "nowhere")} {
+		if err := w.git.RemoveWorktree(ctx, w.common, path); !errors.Is(err, ErrUnregistered) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	equal(t, "plain directory", read(t, plain, "x"), "x")
+	if err := w.git.RemoveWorktree(ctx, filepath.Join(w.home, "gone.git"), w.path); !errors.Is(err, ErrUnregistered) {
+		t.Errorf("repository gone: %v", err)
+	}
+}
+
+func TestRemoveWorktreeDryRun(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.Remove(filepath.Join(w.path, ".git")))
+	before := snapshot(t, w.home)
+	d := w.git.DryRun()
+	must(t, d.RemoveWorktree(ctx, w.common, w.path))
+	must(t, d.DeleteBranch(ctx, w.common, branch))
+	equal(t, "files", len(snapshot(t, w.home)), len(before))
+}
+
+func TestDeleteBranchCheckedOutElsewhere(t *testing.T) {
+	w := newWorld(t)
+	err := w.git.DeleteBranch(ctx, w.common, branch)
+	var gitErr *Error
+	if !errors.As(err, &gitErr) || !containsAll(err.Error(), "git branch: ", w.path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDeleteBranchBroken(t *testing.T) {
+	w := newWorld(t)
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+	write(t, w.common, "refs/heads/"+branch, "")
+	write(t, w.common, "packed-refs.lock", "", "config.lock", "", "refs/heads/"+branch+".lock", "")
+	must(t, w.git.DeleteBranch(ctx, w.common, branch))
+	equal(t, "ref exists", exists(w.common, "refs/heads", branch), false)
+}
+
+func TestUnlockWorktree(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.repo, "worktree", "lock", "--reason", "a reason", w.path)
+	list, err := w.git.Worktrees(ctx, w.common)
+	must(t, err)
+	equal(t, "entry", list[1], WorktreeEntry{Path: w.path, Head: w.base, Branch: branch, Locked: true, LockReason: "a reason"})
+	must(t, w.git.UnlockWorktree(ctx, w.common, w.path))
+	list, err = w.git.Worktrees(ctx, w.common)
+	must(t, err)
+	equal(t, "locked", list[1].Locked, false)
+}
