@@ -14,14 +14,14 @@ import (
 )
 
 // answer reads a response to its end and judges it.
-func (c *Client) answer(caller, attempt context.Context, res *http.Response) (*Reply, *Failure) {
+func (c *Client) answer(caller context.Context, a attempt, res *http.Response) (*Reply, *Failure) {
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		body, _ := io.ReadAll(res.Body)
 		return nil, c.complete(statusFailure(res.StatusCode, res.Header, body, c.options.Now()), res.StatusCode)
 	}
-	reply, failure, err := c.read(res)
+	reply, failure, err := c.read(a, res)
 	if err != nil {
-		return nil, c.brokenAnswer(caller, attempt, res.StatusCode, err)
+		return nil, c.brokenAnswer(caller, a, res.StatusCode, err)
 	}
 	if failure != nil {
 		if failure.Kind == UsageLimit {
@@ -46,7 +46,7 @@ func statusFailure(status int, h http.Header, body []byte, now time.Time) *Failu
 		f.Said = "it redirects to " + redirectTarget(h)
 	case status == http.StatusTooManyRequests:
 		f.Kind = HTTP
-		if isLongLimit(f, e.reset(h, now), h, now) {
+		if isLongLimit(e.reset(h, now), h, now) {
 			f.Kind = UsageLimit
 		}
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
@@ -63,11 +63,11 @@ func statusFailure(status int, h http.Header, body []byte, now time.Time) *Failu
 }
 
 // isLongLimit tells a 429 that means "come back tomorrow" from one that means "not so fast".
-func isLongLimit(f *Failure, reset time.Time, h http.Header, now time.Time) bool {
+func isLongLimit(reset time.Time, h http.Header, now time.Time) bool {
 	if asked, ok := retryAfter(h, now); ok {
 		return asked > longestWait
 	}
-	return f.RetryAfter == nil && !reset.IsZero() && reset.Sub(now) > longestWait
+	return !reset.IsZero() && reset.Sub(now) > longestWait
 }
 
 func readRetryAfter(f *Failure, h http.Header, now time.Time) {
@@ -115,16 +115,17 @@ func (c *Client) complete(f *Failure, status int) *Failure {
 	return f
 }
 
-// hideKey: endpoints quote the key that they refuse.
+// hideKey: endpoints quote the key that they refuse. What is shorter than four characters is a placeholder for servers
+// that need no key, and would only garble the text.
 func (c *Client) hideKey(s string) string {
-	if c.key == "" {
+	if len(c.key) < 4 {
 		return s
 	}
 	return strings.ReplaceAll(s, c.key, "[redacted]")
 }
 
 // transportFailure is a request that got no answer at all.
-func (c *Client) transportFailure(caller, attempt context.Context, err error) *Failure {
+func (c *Client) transportFailure(caller context.Context, a attempt, err error) *Failure {
 	var op *url.Error
 	if errors.As(err, &op) {
 		err = op.Err // without the URL, which Message names already and which may hold a key in its query
@@ -134,7 +135,7 @@ func (c *Client) transportFailure(caller, attempt context.Context, err error) *F
 	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || isRequestError(err) {
 		kind = Fatal
 	}
-	return c.interrupted(caller, attempt, kind, 0, err)
+	return c.interrupted(caller, a, kind, 0, err)
 }
 
 // isRequestError: the request could not even be formed, for example because the key holds a newline.
@@ -143,29 +144,30 @@ func isRequestError(err error) bool {
 }
 
 // brokenAnswer is an answer that began and did not end as it should.
-func (c *Client) brokenAnswer(caller, attempt context.Context, status int, err error) *Failure {
+func (c *Client) brokenAnswer(caller context.Context, a attempt, status int, err error) *Failure {
 	if errors.Is(err, errTooLarge) {
 		return c.complete(&Failure{Kind: Malformed, Said: err.Error(), cause: err}, status)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("the answer was cut off: %w", err)
 	}
-	return c.interrupted(caller, attempt, Network, status, err)
+	return c.interrupted(caller, a, Network, status, err)
 }
 
 // interrupted tells the caller's cancellation and our own time limit from a network's failure.
-func (c *Client) interrupted(caller, attempt context.Context, kind Kind, status int, err error) *Failure {
+func (c *Client) interrupted(caller context.Context, a attempt, kind Kind, status int, err error) *Failure {
 	var netErr net.Error
 	switch {
 	case caller.Err() != nil:
 		f := c.complete(&Failure{Kind: Canceled, Said: "canceled"}, status)
 		f.cause = caller.Err()
 		return f
-	case errors.Is(err, errIdle):
+	case errors.Is(context.Cause(a), errIdle):
 		kind = Timeout
-	case attempt.Err() != nil:
+		err = fmt.Errorf("%w for %s", errIdle, c.options.Idle)
+	case a.Err() != nil:
 		kind = Timeout
-		err = fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, err)
+		err = fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, context.Cause(a))
 	case errors.As(err, &netErr) && netErr.Timeout():
 		kind = Timeout
 	}

@@ -76,6 +76,11 @@ func withDefaults(o Options) Options {
 func (c *Client) requestOptions(u *url.URL) []option.RequestOption {
 	base := *u
 	base.RawQuery = ""
+	// The openai client adds the slash that makes this a directory to the decoded path only, and loses an escaped one.
+	base.Path += "/"
+	if base.RawPath != "" {
+		base.RawPath += "/"
+	}
 	options := []option.RequestOption{
 		option.WithBaseURL(base.String()),
 		option.WithHTTPClient(c.http),
@@ -143,15 +148,13 @@ func (c *Client) Close() {
 	}
 }
 
-var errAttemptTimeout = errors.New("the attempt's time is up")
-
 // Chat makes exactly one attempt. The error is always a *Failure.
 func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	if c.invalid != nil {
 		return nil, c.invalid
 	}
-	attempt, cancel := context.WithTimeoutCause(ctx, c.options.Timeout, errAttemptTimeout)
-	defer cancel()
+	attempt, end := newAttempt(ctx, c.options.Timeout)
+	defer end()
 	var res *http.Response
 	accept := "application/json"
 	if c.options.Stream {

@@ -95,7 +95,7 @@ func (e *errorObject) readReset(w wireError) {
 
 // errorIn finds the error in a whole body that is no chat completion; nil if it holds none.
 func errorIn(body []byte) *errorObject {
-	body = bytes.TrimSpace(body)
+	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("data:")))
 	var w struct {
 		Error json.RawMessage `json:"error"`
 		wireErrorFields

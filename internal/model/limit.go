@@ -10,7 +10,7 @@ import (
 
 // longestWait is what an endpoint may ask for between two attempts. Whoever asks for more means a limit that
 // is used up, and waiting for that is the user's decision.
-const longestWait = 10 * time.Minute
+const longestWait = 5 * time.Minute
 
 // seconds converts without overflow; negative ones are 0.
 func seconds(s float64) time.Duration {

@@ -2,16 +2,49 @@ package model
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
+	"time"
 )
 
-var errIdle = errors.New("the stream fell silent")
+var (
+	errTimeout = errors.New("the attempt's time is up")
+	errIdle    = errors.New("the stream fell silent")
+)
+
+// afterDone is how long the end of a connection is waited for once a stream has said that it is done; with it the
+// connection can be used again.
+const afterDone = 100 * time.Millisecond
+
+// attempt is the context of one request, which ends with a cause.
+type attempt struct {
+	context.Context
+	cancel context.CancelCauseFunc
+}
+
+func newAttempt(ctx context.Context, limit time.Duration) (attempt, func()) {
+	inner, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() { cancel(errTimeout) })
+	return attempt{inner, cancel}, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
 
 // read reads a successful answer whole. Its shape is told by what it is, not by what was asked for: some gateways
 // stream always, others never.
-func (c *Client) read(res *http.Response) (*Reply, *Failure, error) {
+func (c *Client) read(a attempt, res *http.Response) (*Reply, *Failure, error) {
+	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if mediaType == "text/event-stream" {
+		reply, failure, err := readStream(&watched{res.Body, time.AfterFunc(c.options.Idle, func() { a.cancel(errIdle) }), c.options.Idle})
+		if err == nil {
+			a.drain(res.Body)
+		}
+		return reply, failure, err
+	}
 	var buf bytes.Buffer
 	if n := res.ContentLength; n > 0 && n < 1<<20 {
 		buf.Grow(int(n) + bytes.MinRead)
@@ -19,6 +52,29 @@ func (c *Client) read(res *http.Response) (*Reply, *Failure, error) {
 	if _, err := io.Copy(&buf, res.Body); err != nil {
 		return nil, nil, err
 	}
+	if looksLikeSSE(buf.Bytes()) {
+		return readStream(&buf)
+	}
 	reply, failure := parseReply(buf.Bytes())
 	return reply, failure, nil
+}
+
+func (a attempt) drain(r io.Reader) {
+	timer := time.AfterFunc(afterDone, func() { a.cancel(nil) })
+	defer timer.Stop()
+	io.CopyN(io.Discard, r, 4<<10) //nolint:errcheck // the answer is there; at worst the connection is not kept
+}
+
+// watched ends the attempt when a read takes too long.
+type watched struct {
+	io.Reader
+	timer *time.Timer
+	idle  time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.timer.Reset(w.idle)
+	n, err := w.Reader.Read(p)
+	w.timer.Stop()
+	return n, err
 }

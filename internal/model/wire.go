@@ -18,6 +18,7 @@ type completion struct {
 }
 
 type choice struct {
+	Index        number          `json:"index"`
 	Message      json.RawMessage `json:"message"`
 	Delta        json.RawMessage `json:"delta"`
 	FinishReason text            `json:"finish_reason"`
@@ -35,11 +36,22 @@ type message struct {
 }
 
 type wireCall struct {
-	ID       text `json:"id"`
-	Function struct {
-		Name      text      `json:"name"`
-		Arguments arguments `json:"arguments"`
-	} `json:"function"`
+	ID       text     `json:"id"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      text      `json:"name"`
+	Arguments arguments `json:"arguments"`
+}
+
+func (f *function) UnmarshalJSON(b []byte) error {
+	type plain function
+	var p plain
+	if json.Unmarshal(b, &p) == nil {
+		*f = function(p)
+	}
+	return nil
 }
 
 type wireUsage struct {
@@ -47,6 +59,7 @@ type wireUsage struct {
 	Completion       number `json:"completion_tokens"`
 	Cost             number `json:"cost"`
 	TotalCost        number `json:"total_cost"`
+	CacheHits        number `json:"prompt_cache_hit_tokens"` // DeepSeek's name for cached tokens
 	PromptDetails    detail `json:"prompt_tokens_details"`
 	CompletionDetail detail `json:"completion_tokens_details"`
 }
@@ -80,6 +93,9 @@ func (u wireUsage) usage() Usage {
 		Eval:      u.Completion.count(),
 		Cached:    u.PromptDetails.Cached.count(),
 		Reasoning: u.CompletionDetail.Reasoning.count(),
+	}
+	if !u.PromptDetails.Cached.known {
+		out.Cached = u.CacheHits.count()
 	}
 	for _, cost := range []number{u.Cost, u.TotalCost} {
 		if cost.known && cost.value >= 0 {
@@ -163,7 +179,8 @@ func (a *arguments) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// list is a JSON array; whatever else stands there is an empty one, and so is an element of the wrong type.
+// list is a JSON array; whatever else stands there is an empty one. An element of the wrong type is T's zero value, so
+// that every element keeps its place.
 type list[T any] []T
 
 func (l *list[T]) UnmarshalJSON(b []byte) error {
@@ -174,9 +191,10 @@ func (l *list[T]) UnmarshalJSON(b []byte) error {
 	out := make([]T, 0, len(raw))
 	for _, r := range raw {
 		var v T
-		if json.Unmarshal(r, &v) == nil && !isNull(r) {
-			out = append(out, v)
+		if json.Unmarshal(r, &v) != nil {
+			v = *new(T)
 		}
+		out = append(out, v)
 	}
 	*l = out
 	return nil

@@ -15,7 +15,7 @@ func TestSmoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, stream := range []bool{false} {
+	for _, stream := range []bool{false, true} {
 		c := model.New(model.Endpoint{BaseURL: s.URL, Model: "m"}, model.Options{Stream: stream})
 		r, err := c.Chat(context.Background(), model.Request{
 			Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"x"}`)},

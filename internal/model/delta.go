@@ -1,0 +1,215 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// node is a JSON value that grows by deltas. Strings are kept as the JSON text between their quotes: joined like that,
+// an escaped surrogate pair or a rune that was torn apart between two deltas is whole again.
+type node struct {
+	scalar json.RawMessage // number, bool or null
+	str    []byte
+	isStr  bool
+	keys   []string // an object's, in the order of their first appearance
+	object map[string]*node
+	list   []*node
+	isList bool
+}
+
+// absent is what member gives for a field that is not there.
+var absent = &node{}
+
+// onceFields are strings that servers repeat in every delta of the same thing instead of continuing them.
+var onceFields = map[string]bool{"id": true, "type": true, "role": true, "format": true, "object": true}
+
+// flowFields are strings that come in pieces, so that a piece like the one before is still another piece.
+var flowFields = map[string]bool{
+	"content": true, "reasoning": true, "reasoning_content": true, "refusal": true, "arguments": true,
+	"text": true, "summary": true, "data": true, "thinking": true,
+}
+
+// maxDepth is how deep deltas are merged. What lies deeper is replaced as a whole.
+const maxDepth = 32
+
+// merge adds a delta of the field key to what there is.
+func (n *node) merge(key string, delta json.RawMessage, depth int) {
+	delta = bytes.TrimSpace(delta)
+	if len(delta) == 0 {
+		return
+	}
+	switch first := delta[0]; {
+	case first == '"':
+		n.mergeString(key, delta[1:len(delta)-1])
+	case first == '{' && depth < maxDepth:
+		n.mergeObject(delta, depth)
+	case first == '[' && depth < maxDepth:
+		n.mergeList(key, delta, depth)
+	case first == 'n':
+		if n.isEmpty() {
+			n.scalar = delta
+		}
+	default:
+		*n = node{scalar: delta}
+	}
+}
+
+func (n *node) isEmpty() bool { return !n.isStr && n.object == nil && !n.isList }
+
+func (n *node) mergeString(key string, inner []byte) {
+	switch {
+	case !n.isStr:
+		*n = node{isStr: true, str: append([]byte(nil), inner...)}
+	case onceFields[key] && len(n.str) > 0:
+	case !flowFields[key] && bytes.Equal(n.str, inner):
+	default:
+		n.str = append(n.str, inner...)
+	}
+}
+
+func (n *node) mergeObject(delta json.RawMessage, depth int) {
+	if n.object == nil {
+		*n = node{object: map[string]*node{}}
+	}
+	dec := json.NewDecoder(bytes.NewReader(delta))
+	dec.Token() //nolint:errcheck // the brace; the delta was valid when it was cut out
+	for dec.More() {
+		token, err := dec.Token()
+		key, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return
+		}
+		n.ensure(key).merge(key, value, depth+1)
+	}
+}
+
+func (n *node) ensure(key string) *node {
+	child, ok := n.object[key]
+	if !ok {
+		child = &node{}
+		n.object[key] = child
+		n.keys = append(n.keys, key)
+	}
+	return child
+}
+
+func (n *node) mergeList(key string, delta json.RawMessage, depth int) {
+	if !n.isList {
+		*n = node{isList: true}
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(delta, &parts) != nil {
+		return
+	}
+	for _, p := range parts {
+		n.element(key, p).merge("", p, depth+1)
+	}
+}
+
+// element is the entry of the list that a delta continues, or a new one.
+func (n *node) element(key string, delta json.RawMessage) *node {
+	var d struct {
+		Index    *number `json:"index"`
+		ID       text    `json:"id"`
+		Type     text    `json:"type"`
+		Function struct {
+			Name text `json:"name"`
+		} `json:"function"`
+	}
+	json.Unmarshal(delta, &d) //nolint:errcheck // what is no object continues nothing
+	begins := key == "tool_calls" && d.ID != "" && d.Function.Name != ""
+	for i := len(n.list) - 1; i >= 0; i-- {
+		e := n.list[i]
+		if d.Index != nil && e.member("index").number() != d.Index.value {
+			continue
+		}
+		// Some servers give every call the same index, or none at all: another id with a name is another call.
+		if begins && string(d.ID) != e.member("id").text() {
+			break
+		}
+		if d.Index == nil && key != "tool_calls" {
+			break // without an index an entry is whole
+		}
+		if key != "tool_calls" && e.isAnother(string(d.ID), string(d.Type)) {
+			break
+		}
+		return e
+	}
+	e := &node{}
+	n.list = append(n.list, e)
+	return e
+}
+
+// isAnother tells an entry from one with the same index and another type or id.
+func (n *node) isAnother(id, kind string) bool {
+	ours, oursKind := n.member("id").text(), n.member("type").text()
+	return id != "" && ours != "" && id != ours || kind != "" && oursKind != "" && kind != oursKind
+}
+
+func (n *node) member(key string) *node {
+	if child, ok := n.object[key]; ok {
+		return child
+	}
+	return absent
+}
+
+func (n *node) drop(key string) {
+	if _, ok := n.object[key]; !ok {
+		return
+	}
+	delete(n.object, key)
+	for i, k := range n.keys {
+		if k == key {
+			n.keys = append(n.keys[:i], n.keys[i+1:]...)
+			return
+		}
+	}
+}
+
+// number is the value of a numeric node, -1 for any other.
+func (n *node) number() float64 {
+	v, err := strconv.ParseFloat(string(n.scalar), 64)
+	if err != nil {
+		return -1
+	}
+	return v
+}
+
+func (n *node) text() string {
+	var t text
+	t.UnmarshalJSON(n.append(nil)) //nolint:errcheck // what is no string is ""
+	return string(t)
+}
+
+// append writes the value as JSON.
+func (n *node) append(b []byte) []byte {
+	switch {
+	case n.isStr:
+		return append(append(append(b, '"'), n.str...), '"')
+	case n.object != nil:
+		b = append(b, '{')
+		for i, key := range n.keys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			quoted, _ := json.Marshal(key)
+			b = append(append(b, quoted...), ':')
+			b = n.object[key].append(b)
+		}
+		return append(b, '}')
+	case n.isList:
+		b = append(b, '[')
+		for i, e := range n.list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = e.append(b)
+		}
+		return append(b, ']')
+	case len(n.scalar) > 0:
+		return append(b, n.scalar...)
+	}
+	return append(b, "null"...)
+}

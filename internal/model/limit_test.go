@@ -1,0 +1,163 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func header(pairs ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Set(pairs[i], pairs[i+1])
+	}
+	return h
+}
+
+func TestRetryAfter(t *testing.T) {
+	tests := []struct {
+		header http.Header
+		want   time.Duration
+		ok     bool
+	}{
+		{header(), 0, false},
+		{header("Retry-After", "0"), 0, true},
+		{header("Retry-After", "3"), 3 * time.Second, true},
+		{header("Retry-After", " 1.5 "), 1500 * time.Millisecond, true},
+		{header("Retry-After", "Sat, 21 Nov 2026 12:00:30 GMT"), 30 * time.Second, true},
+		{header("Retry-After", "Sat, 21 Nov 2026 11:00:00 GMT"), 0, true},
+		{header("Retry-After-Ms", "250", "Retry-After", "9"), 250 * time.Millisecond, true},
+		{header("Retry-After", "-1"), 0, false},
+		{header("Retry-After", "NaN"), 0, false},
+		{header("Retry-After", "soon"), 0, false},
+		{header("Retry-After", "1e300"), time.Duration(1<<33) * time.Second, true},
+	}
+	for _, tt := range tests {
+		got, ok := retryAfter(tt.header, noon)
+		if got != tt.want || ok != tt.ok {
+			t.Errorf("%v: %v %v, want %v %v", tt.header, got, ok, tt.want, tt.ok)
+		}
+	}
+	if seconds(math.Inf(1)) <= 0 || seconds(math.NaN()) != 0 {
+		t.Error("infinite or undefined seconds")
+	}
+}
+
+func TestParseReset(t *testing.T) {
+	tests := map[string]time.Time{
+		"90":                            noon.Add(90 * time.Second),
+		"0.5":                           noon.Add(500 * time.Millisecond),
+		"6m0s":                          noon.Add(6 * time.Minute),
+		"20ms":                          noon.Add(20 * time.Millisecond),
+		"1795262400":                    time.Unix(1795262400, 0),
+		"1795262400000":                 time.UnixMilli(1795262400000),
+		"2026-11-22T00:00:00Z":          noon.Add(12 * time.Hour),
+		"Sat, 21 Nov 2026 13:00:00 GMT": noon.Add(time.Hour),
+		"":                              {},
+		"later":                         {},
+		"-5":                            {},
+		"1e300":                         {},
+	}
+	for in, want := range tests {
+		if got, ok := parseReset(in, noon); !got.Equal(want) || ok == want.IsZero() {
+			t.Errorf("%q: %v %v, want %v", in, got, ok, want)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	errorWith := func(fields string) string { return `{"error":{"message":"said",` + fields + `}}` }
+	minute, none := time.Minute, time.Duration(-1)
+	tests := []struct {
+		name   string
+		status int
+		header http.Header
+		body   string
+		kind   Kind
+		wait   time.Duration
+		reset  time.Time
+	}{
+		{"bad request", 400, nil, errorWith(`"type":"invalid_request_error"`), Fatal, none, time.Time{}},
+		{"bad request without words", 400, nil, "", Fatal, none, time.Time{}},
+		{"unauthorized", 401, nil, "", Fatal, none, time.Time{}},
+		{"payment", 402, nil, errorWith(`"code":402`), UsageLimit, none, time.Time{}},
+		{"forbidden", 403, nil, "no", Fatal, none, time.Time{}},
+		{"not found", 404, nil, "<html>", Fatal, none, time.Time{}},
+		{"method", 405, nil, "", Fatal, none, time.Time{}},
+		{"request timeout", 408, nil, "", HTTP, none, time.Time{}},
+		{"conflict", 409, nil, "", HTTP, none, time.Time{}},
+		{"too large", 413, nil, "", Fatal, none, time.Time{}},
+		{"unprocessable", 422, nil, `{"detail":[{"msg":"bad"}]}`, Fatal, none, time.Time{}},
+		{"too early", 425, nil, "", HTTP, none, time.Time{}},
+		{"server", 500, nil, "", HTTP, none, time.Time{}},
+		{"gateway", 502, nil, "<html>", HTTP, none, time.Time{}},
+		{"unavailable", 503, header("Retry-After", "60"), "", HTTP, minute, time.Time{}},
+		{"unavailable for long", 503, header("Retry-After", "86400"), "", HTTP, longestWait, time.Time{}},
+		{"timeout of the gateway", 504, nil, "", HTTP, none, time.Time{}},
+		{"overloaded", 529, nil, errorWith(`"type":"overloaded_error"`), HTTP, none, time.Time{}},
+
+		{"slow down", 429, nil, errorWith(`"type":"rate_limit_exceeded"`), HTTP, none, time.Time{}},
+		{"slow down at once", 429, header("Retry-After", "0"), "", HTTP, 0, time.Time{}},
+		{"slow down a minute", 429, header("Retry-After", "60", "X-RateLimit-Reset-Requests", "24h0m0s"), "", HTTP, minute, time.Time{}},
+		{"slow down, window of minutes", 429, header("X-RateLimit-Reset-Tokens", "2m0s", "X-RateLimit-Remaining-Tokens", "0"), "", HTTP, none, time.Time{}},
+		{"other window is long but not used up", 429,
+			header("X-RateLimit-Reset-Requests", "24h0m0s", "X-RateLimit-Remaining-Requests", "17", "X-RateLimit-Reset-Tokens", "1s", "X-RateLimit-Remaining-Tokens", "0"),
+			"", HTTP, none, time.Time{}},
+		{"a limit in words only", 429, nil, errorWith(`"type":"x"`) + "usage_limit_reached", HTTP, none, time.Time{}},
+
+		{"come back in hours", 429, header("Retry-After", "7200"), "", UsageLimit, none, noon.Add(2 * time.Hour)},
+		{"day is used up", 429, header("X-RateLimit-Reset", "1795305600000", "X-RateLimit-Remaining", "0"), "", UsageLimit, none, time.UnixMilli(1795305600000)},
+		{"day is used up, told inside", 429, nil, errorWith(`"code":429,"metadata":{"headers":{"X-RateLimit-Remaining":"0","X-RateLimit-Reset":"1795305600000"}}`),
+			UsageLimit, none, time.UnixMilli(1795305600000)},
+		{"five hours are used up", 429, header("anthropic-ratelimit-unified-reset", "1795276800"), "", UsageLimit, none, time.Unix(1795276800, 0)},
+		{"plan, at", 429, nil, errorWith(`"type":"usage_limit_reached","resets_at":1795276800`), UsageLimit, none, time.Unix(1795276800, 0)},
+		{"plan, in", 429, nil, errorWith(`"type":"usage_limit_reached","resets_in_seconds":3600`), UsageLimit, none, noon.Add(time.Hour)},
+		{"plan, soon", 429, header("Retry-After", "30"), errorWith(`"type":"usage_limit_reached"`), UsageLimit, none, noon.Add(30 * time.Second)},
+		{"quota", 429, nil, errorWith(`"type":"insufficient_quota","code":"insufficient_quota"`), UsageLimit, none, time.Time{}},
+		{"quota as a bad request", 400, nil, errorWith(`"code":"billing_hard_limit_reached"`), UsageLimit, none, time.Time{}},
+
+		{"redirect", 301, header("Location", "https://user:secret@elsewhere.example/v1?key=secret"), "", Fatal, none, time.Time{}},
+		{"temporary redirect", 307, header("Location", "/v2/"), "", Fatal, none, time.Time{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := statusFailure(tt.status, tt.header, []byte(tt.body), noon)
+			wait := none
+			if f.RetryAfter != nil {
+				wait = *f.RetryAfter
+			}
+			if f.Kind != tt.kind || wait != tt.wait || !f.LimitReset.Equal(tt.reset) {
+				t.Errorf("%s wait %v reset %v, want %s %v %v", f.Kind, wait, f.LimitReset, tt.kind, tt.wait, tt.reset)
+			}
+			if f.Retryable() != (tt.kind == HTTP) {
+				t.Errorf("retryable: %v", f.Retryable())
+			}
+		})
+	}
+}
+
+func TestRedirectIsNamedWithoutSecrets(t *testing.T) {
+	f := statusFailure(301, header("Location", "https://user:secret@elsewhere.example/v1?key=secret"), nil, noon)
+	if f.Said != "it redirects to https://elsewhere.example/v1" || f.Hint() == "" {
+		t.Errorf("%q %q", f.Said, f.Hint())
+	}
+}
+
+func TestErrorObjectReset(t *testing.T) {
+	for in, want := range map[string]time.Time{
+		`{"resets_at":1795276800}`:                                     time.Unix(1795276800, 0),
+		`{"resets_at":"2026-11-22T00:00:00Z"}`:                         noon.Add(12 * time.Hour),
+		`{"resets_at":"junk","resets_in_seconds":60}`:                  noon.Add(time.Minute),
+		`{"resets_in_seconds":"60"}`:                                   noon.Add(time.Minute),
+		`{"resets_in_seconds":-60}`:                                    {},
+		`{"resets_at":{},"metadata":{"headers":{"retry-after":"10"}}}`: {},
+	} {
+		if got := parseErrorObject(json.RawMessage(in)).reset(nil, noon); !got.Equal(want) {
+			t.Errorf("%s: %v, want %v", in, got, want)
+		}
+	}
+}
