@@ -1,18 +1,150 @@
 package validator
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
 
 // Detect finds the checks of the project in the worktree root. env is the whole
-// environment in which they will run; nil means this process's own.
+// environment in which they will run; nil means this process's own. A check whose
+// tool is not installed is in the list too, to be reported as not run.
 func Detect(ctx context.Context, root string, t Tasks, env []string) []Validator {
 	p := survey(root, t, env)
-	var vs []Validator
+	vs := p.missingTests(t)
 	for _, kind := range kinds {
 		vs = append(vs, kind(ctx, p)...)
+	}
+	return append(vs, p.unknownTests()...)
+}
+
+// kinds are the kinds of projects that are known, in the order in which their
+// checks run.
+var kinds = []func(context.Context, *project) []Validator{python, golang, node, rust, shell}
+
+// missingTests fails a task whose acceptance tests were taken away: without them
+// all else would pass.
+func (p *project) missingTests(t Tasks) []Validator {
+	var gone []string
+	for _, f := range t.Seed {
+		id, ok := TaskOf(path.Base(f))
+		if !ok || id != t.Current && !slices.Contains(t.Done, id) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(p.root, filepath.FromSlash(f))); err != nil {
+			gone = append(gone, f)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return []Validator{{
+		Name: "acceptance tests",
+		fail: "these acceptance tests are gone and have to be put back as they were: " + strings.Join(gone, ", "),
+	}}
+}
+
+// shell runs acceptance tests that are shell scripts. They are known only from
+// the seed itself, never from a name alone.
+func shell(_ context.Context, p *project) []Validator {
+	if !p.seeded {
+		return nil
+	}
+	var vs []Validator
+	for _, f := range ending(p.required(), ".sh", ".bash") {
+		program := "sh"
+		if path.Ext(f) == ".bash" || strings.Contains(firstLine(p.read(f)), "bash") {
+			program = "bash"
+		}
+		v := Validator{Name: path.Base(f), Argv: []string{program, dashless(f)}}
+		if !has(program, p.root, p.env) {
+			v.Skip = program + " is not installed"
+		}
+		vs = append(vs, v)
 	}
 	return vs
 }
 
-// kinds are the kinds of projects that are known, in the order in which their
-// checks run: the quick ones first.
-var kinds = []func(context.Context, *project) []Validator{python, golang, node, rust}
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// dashless keeps a file name from being taken for an option.
+func dashless(f string) string {
+	if strings.HasPrefix(f, "-") {
+		return "./" + f
+	}
+	return f
+}
+
+// handled are the endings of tests that some kind of project runs, or that are no
+// tests but their data.
+var handled = []string{".py", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".rs",
+	".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".xml", ".html", ".snap", ".golden", ".sql", ".png"}
+
+// unknownTests names the task's acceptance tests that nothing here runs.
+func (p *project) unknownTests() []Validator {
+	var files []string
+	for _, f := range p.current {
+		ext := path.Ext(f)
+		script := p.seeded && (ext == ".sh" || ext == ".bash")
+		if ext != "" && !script && !slices.Contains(handled, ext) {
+			files = append(files, f)
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	return []Validator{{
+		Name: "acceptance tests",
+		Skip: fmt.Sprintf("no check is known that runs %s; name one with git config tilth.validator name=command", strings.Join(files, ", ")),
+	}}
+}
+
+// notInstalled is the skipped form of a check.
+func notInstalled(name, program string) Validator {
+	return Validator{Name: name, Skip: program + " is not installed"}
+}
+
+// tops returns the directories that hold a file of that name, without those below
+// another one of them: "." or "sub/dir".
+func (p *project) tops(name string) []string {
+	var out []string
+	for _, f := range p.matching(func(base string) bool { return base == name }) {
+		dir := path.Dir(f)
+		inner := slices.ContainsFunc(out, func(top string) bool { return top == "." || strings.HasPrefix(dir, top+"/") })
+		if !inner && !slices.Contains(strings.Split(dir, "/"), "testdata") {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// at names a check, with its directory if that is not the top.
+func at(name, dir string) string {
+	if dir == "." {
+		return name
+	}
+	return name + " (" + dir + ")"
+}
+
+// quote makes a word for sh.
+func quote(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@%+,") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func quoteAll(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = quote(w)
+	}
+	return strings.Join(out, " ")
+}

@@ -1,5 +1,103 @@
 package validator
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
 
-func golang(ctx context.Context, p *project) []Validator { return nil }
+// golang runs go vet and go test over every module. The seed puts the tests of
+// later tasks into the tree, where they may not even compile: an overlay makes
+// them not exist for the go command, without touching the tree.
+func golang(_ context.Context, p *project) []Validator {
+	var vs []Validator
+	modules := p.goModules()
+	if len(modules) == 0 && len(goTests(p.current)) > 0 {
+		vs = append(vs, Validator{Name: "go test", fail: "the acceptance tests are in Go, but there is no go.mod"})
+	}
+	for _, dir := range modules {
+		later := p.inModule(goTests(p.later), dir)
+		present := without(p.inModule(ending(p.files, ".go"), dir), later)
+		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test"}, prepare: overlay(later)}
+		vet := Validator{Name: at("go vet", dir), Dir: dir, Argv: []string{"go", "vet"}, prepare: overlay(later)}
+		switch {
+		case len(present) == 0:
+			test.Skip = "there are no Go files yet"
+			vs = append(vs, test)
+		case !has("go", p.root, p.env):
+			test.Skip = "go is not installed"
+			vs = append(vs, test)
+		default:
+			vs = append(vs, vet, test)
+		}
+	}
+	return vs
+}
+
+// goModules returns the directories of all modules.
+func (p *project) goModules() []string {
+	var dirs []string
+	for _, f := range p.matching(func(base string) bool { return base == "go.mod" }) {
+		if dir := path.Dir(f); !slices.Contains(strings.Split(dir, "/"), "testdata") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+func goTests(files []string) []string {
+	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
+}
+
+// inModule returns those of files that belong to the module in dir and not to one
+// below it, relative to dir.
+func (p *project) inModule(files []string, dir string) []string {
+	files = slices.Clone(below(files, dir))
+	for _, other := range p.goModules() {
+		rel := other
+		if dir != "." {
+			var ok bool
+			if rel, ok = strings.CutPrefix(other, dir+"/"); !ok {
+				continue
+			}
+		}
+		if other != dir {
+			files = slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(f, rel+"/") })
+		}
+	}
+	return files
+}
+
+// overlay makes the arguments under which the go command does not see files.
+func overlay(files []string) func() ([]string, func(), error) {
+	if len(files) == 0 {
+		return func() ([]string, func(), error) { return []string{"./..."}, func() {}, nil }
+	}
+	return func() ([]string, func(), error) {
+		replace := map[string]string{}
+		for _, f := range files {
+			replace[f] = "" // an empty replacement means that there is no such file
+		}
+		data, err := json.Marshal(map[string]any{"Replace": replace})
+		if err != nil {
+			return nil, nil, err
+		}
+		tmp, err := os.CreateTemp("", "git-tilth-overlay-*.json")
+		if err != nil {
+			return nil, nil, err
+		}
+		done := func() { os.Remove(tmp.Name()) }
+		_, err = tmp.Write(data)
+		if cerr := tmp.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			done()
+			return nil, nil, err
+		}
+		return []string{"-overlay=" + tmp.Name(), "./..."}, done, nil
+	}
+}

@@ -1,5 +1,172 @@
 package validator
 
-import "context"
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
 
-func python(ctx context.Context, p *project) []Validator { return nil }
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
+)
+
+// noBytecode keeps the checks from leaving __pycache__ behind.
+const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
+
+// python finds ruff and mypy where they are configured, and pytest.
+func python(ctx context.Context, p *project) []Validator {
+	if len(ending(p.files, ".py")) == 0 {
+		return nil
+	}
+	var vs []Validator
+	for _, find := range []func(context.Context, *project) (Validator, bool){ruff, mypy, pytest} {
+		if v, ok := find(ctx, p); ok {
+			vs = append(vs, v)
+		}
+	}
+	return vs
+}
+
+// pyTool is the command line of a Python tool: from the worktree's own virtual
+// environment, else as a module of the interpreter on PATH, else by its name.
+func (p *project) pyTool(ctx context.Context, module string) ([]string, bool) {
+	interpreters := []string{
+		filepath.Join(p.root, ".venv", "bin", "python"), filepath.Join(p.root, "venv", "bin", "python"), "python3", "python",
+	}
+	for _, python := range interpreters {
+		if has(python, p.root, p.env) && p.importable(ctx, python, module) {
+			return []string{python, "-m", module}, true
+		}
+	}
+	return []string{module}, has(module, p.root, p.env)
+}
+
+// importable asks an interpreter for a module, from a directory where no file of
+// the project can be mistaken for it.
+func (p *project) importable(ctx context.Context, python, module string) bool {
+	o, err := proc.Run(ctx, proc.Cmd{
+		Argv:    []string{python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)", module},
+		Dir:     os.TempDir(),
+		Env:     p.env,
+		Timeout: time.Minute,
+	})
+	return err == nil && o.ExitCode == 0
+}
+
+// section returns the text of a table in an ini or TOML file, and whether it is
+// there; its sub-tables count as a part of it.
+func section(text, name string) (body string, ok bool) {
+	header := regexp.MustCompile(`^\s*\[+\s*` + regexp.QuoteMeta(name) + `\s*(?:\]|\.|:)`)
+	inside := false
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "[") {
+			inside = header.MatchString(line)
+			ok = ok || inside
+		} else if inside {
+			out.WriteString(line)
+		}
+	}
+	return out.String(), ok
+}
+
+func ruff(ctx context.Context, p *project) (Validator, bool) {
+	_, configured := section(p.read("pyproject.toml"), "tool.ruff")
+	if !configured && !p.exists("ruff.toml") && !p.exists(".ruff.toml") {
+		return Validator{}, false
+	}
+	argv, ok := p.pyTool(ctx, "ruff")
+	if !ok {
+		return notInstalled("ruff", "ruff"), true
+	}
+	argv = append(argv, "check")
+	// Acceptance tests are given: a task could not make them any tidier.
+	if given := ending(slices.Concat(p.required(), p.later), ".py"); len(given) > 0 {
+		argv = append(argv, "--extend-exclude", strings.Join(given, ","))
+	}
+	return Validator{Name: "ruff", Argv: append(argv, "."), Env: []string{noBytecode}}, true
+}
+
+var mypyTargets = regexp.MustCompile(`(?m)^\s*(files|packages|modules)\s*=`)
+
+func mypy(ctx context.Context, p *project) (Validator, bool) {
+	conf, configured := "", false
+	for _, c := range []struct{ file, section string }{
+		{"mypy.ini", "mypy"}, {".mypy.ini", "mypy"}, {"pyproject.toml", "tool.mypy"}, {"setup.cfg", "mypy"},
+	} {
+		if conf, configured = section(p.read(c.file), c.section); configured {
+			break
+		}
+	}
+	if !configured {
+		return Validator{}, false
+	}
+	if len(without(ending(p.files, ".py"), p.later)) == 0 {
+		return Validator{Name: "mypy", Skip: "there are no Python files to check yet"}, true
+	}
+	argv, ok := p.pyTool(ctx, "mypy")
+	if !ok {
+		return notInstalled("mypy", "mypy"), true
+	}
+	for _, f := range ending(p.later, ".py") {
+		argv = append(argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
+	}
+	if !mypyTargets.MatchString(conf) {
+		argv = append(argv, ".")
+	}
+	return Validator{Name: "mypy", Argv: argv, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}, true
+}
+
+// noTests is pytest's exit code for having collected none.
+const noTests = 5
+
+// pytest runs the acceptance tests of this and earlier tasks; where this task has
+// none, the whole suite but those that cannot pass yet.
+func pytest(ctx context.Context, p *project) (Validator, bool) {
+	suite := slices.ContainsFunc(without(p.files, p.later), isPytestFile)
+	given := len(ending(p.current, ".py")) > 0
+	if !given && !suite {
+		return Validator{}, false
+	}
+	argv, ok := p.pyTool(ctx, "pytest")
+	if !ok {
+		return notInstalled("pytest", "pytest"), true
+	}
+	v := Validator{Name: "pytest", Env: []string{noBytecode}}
+	if len(argv) == 1 {
+		// `python -m pytest` has the top directory on its path; give it to plain pytest too.
+		v.Env = append(v.Env, "PYTHONPATH="+joinPath(p.root, proc.Getenv(p.env, "PYTHONPATH")))
+	}
+	argv = append(argv, "-q", "--color=no")
+	if given {
+		for _, f := range ending(p.required(), ".py") {
+			argv = append(argv, dashless(f))
+		}
+		v.Argv = argv
+		return v, true
+	}
+	for _, f := range ending(p.later, ".py") {
+		argv = append(argv, "--ignore="+f)
+	}
+	v.Argv, v.nothing = argv, noTests
+	return v, true
+}
+
+func isPytestFile(f string) bool {
+	base := filepath.Base(f)
+	return strings.HasSuffix(base, ".py") && (strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py"))
+}
+
+func joinPath(first, rest string) string {
+	if rest == "" {
+		return first
+	}
+	return first + string(os.PathListSeparator) + rest
+}
+
+// without returns files but for those in out.
+func without(files, out []string) []string {
+	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return slices.Contains(out, f) })
+}

@@ -26,6 +26,7 @@ type project struct {
 	files []string // slash-separated, relative to root, sorted
 
 	current, done, later []string // acceptance tests, see Tasks
+	seeded               bool     // they are known to be the seed's, not only named like it
 }
 
 // required are the acceptance tests that have to pass.
@@ -65,6 +66,7 @@ func survey(root string, t Tasks, env []string) *project {
 	})
 	slices.Sort(p.files)
 	p.current, p.done, p.later = t.split(p.files)
+	p.seeded = t.Seed != nil
 	return p
 }
 

@@ -43,6 +43,10 @@ type Validator struct {
 	// prepare makes what the check needs for one run: more arguments, and a
 	// function that clears up.
 	prepare func() (args []string, done func(), err error)
+	// fail is why it fails without being run.
+	fail string
+	// remark is added to the output of a failure.
+	remark string
 	// nothing is the exit code by which the tool says that it had nothing to do.
 	nothing int
 }
@@ -113,6 +117,10 @@ func (v Validator) run(ctx context.Context, dir string, env []string, limit time
 		res.Passed, res.Skipped, res.Output = true, true, v.Skip
 		return res
 	}
+	if v.fail != "" {
+		res.Output = v.fail
+		return res
+	}
 	argv := v.Argv
 	if v.Command != "" {
 		argv = []string{"sh", "-c", v.Command}
@@ -166,6 +174,9 @@ func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	}
 	if end == "" {
 		return
+	}
+	if v.remark != "" {
+		end += "\n[" + v.remark + "]"
 	}
 	if res.Output != "" && !strings.HasSuffix(res.Output, "\n") {
 		res.Output += "\n"

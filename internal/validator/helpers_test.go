@@ -1,0 +1,102 @@
+package validator
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tree writes files into a new directory.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		put(t, dir, name, content)
+	}
+	return dir
+}
+
+func put(t *testing.T, dir, name, content string) {
+	t.Helper()
+	full := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// need skips a test for want of a named tool.
+func need(t *testing.T, tool string) {
+	t.Helper()
+	if _, err := exec.LookPath(tool); err != nil {
+		t.Skipf("%s is not installed", tool)
+	}
+}
+
+// judge detects and runs the checks of a tree for a task.
+func judge(t *testing.T, dir string, tasks Tasks) Report {
+	t.Helper()
+	ctx := context.Background()
+	rep := Run(ctx, Detect(ctx, dir, tasks, nil), dir, nil, 0, 0)
+	t.Logf("passed %v, note %q\n%s", rep.Passed, rep.Note, rep.Text())
+	return rep
+}
+
+// result returns the result of one validator.
+func (r Report) result(t *testing.T, name string) Result {
+	t.Helper()
+	for _, res := range r.Results {
+		if res.Name == name {
+			return res
+		}
+	}
+	t.Fatalf("no result of %s", name)
+	return Result{}
+}
+
+func wantPassed(t *testing.T, rep Report, want bool) {
+	t.Helper()
+	if rep.Passed != want {
+		t.Errorf("passed is %v, want %v\n%s", rep.Passed, want, rep.Text())
+	}
+}
+
+func wantText(t *testing.T, rep Report, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(rep.Text()+rep.Note, want) {
+			t.Errorf("%q is not in the report:\n%s%s", want, rep.Text(), rep.Note)
+		}
+	}
+}
+
+// names lists the detected checks.
+func names(vs []Validator) string {
+	var out []string
+	for _, v := range vs {
+		name := v.Name
+		if v.Skip != "" {
+			name += " (skipped)"
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// stubs makes a directory of programs that print their name and arguments.
+func stubs(t *testing.T, programs ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, p := range programs {
+		script := "#!/bin/sh\necho \"ran " + p + " $*\"\n"
+		if err := os.WriteFile(filepath.Join(dir, p), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
