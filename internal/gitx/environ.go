@@ -51,7 +51,7 @@ var commitConfig = []string{"core.safecrlf=false", "i18n.commitEncoding=UTF-8"}
 // themselves, output has one shape, and no hook runs. (A hooks path that is no
 // directory holds none.)
 var ownConfig = []string{
-	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.hooksPath=/dev/null",
+	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#", "core.hooksPath=/dev/null",
 }
 
 // Reflog actions: what the reflog says before the colon.

@@ -249,7 +249,10 @@ func TestRemoveWorktreeInEveryState(t *testing.T) {
 		"torn .git":    func(w *world) { write(w.t, w.path, ".git", "") },
 		"torn gitdir":  func(w *world) { write(w.t, w.common, "worktrees/workspace/gitdir", "") },
 		"other branch": func(w *world) { w.sh(w.path, "checkout", "-q", "--detach") },
-		"read-only":    func(w *world) { write(w.t, w.path, "ro/x", "x"); must(w.t, os.Chmod(filepath.Join(w.path, "ro"), 0o555)) },
+		"read-only": func(w *world) {
+			write(w.t, w.path, "ro/x", "x")
+			must(w.t, os.Chmod(filepath.Join(w.path, "ro"), 0o555))
+		},
 		"submodule": func(w *world) {
 			w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", w.repo, "mod")
 		},

@@ -1,0 +1,125 @@
+package gitx
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestRewindTree(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n", ".gitignore", "*.log\n.venv/\n", "sub/.gitignore", "/cache/\n", "sub/x.txt", "x\n")
+	// Ignored before the run, during it, or by the user's own rules: it stays.
+	write(t, w.home, ".config/git/ignore", "*.swp\n")
+	write(t, w.path, "x.log", "1", ".venv/bin/p", "1", "sub/cache/c", "1", "a.swp", "1")
+	// The run changes rules both ways and leaves files of every kind.
+	write(t, w.path, ".gitignore", "*.tmp\n/made/\n[o]dd*\n", "sub/.gitignore", "*.own\n", "new/.gitignore", "*.dat\n")
+	write(t, w.path, "y.tmp", "1", "made/m", "1", "odd [1] \"x\"\n\t", "1", "sub/y.own", "1", "new/z.dat", "1", "new/z.txt", "1",
+		"deep/er/y.tmp", "1", "deep/er/other", "1", "untracked", "1", "a.txt", "changed\n")
+	w.sh(w.path, "rm", "-q", "--cached", "sub/x.txt")
+	w.sh(w.path, "add", "-A")
+	w.sh(w.path, "commit", "-q", "-m", "work")
+	write(t, w.path, "later.txt", "1", "node_modules/m", "1", "uncommitted/.gitignore", "*.unc\n", "uncommitted/f.unc", "1")
+	w.sh(w.path, "add", "later.txt")
+
+	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
+	equal(t, "tracked changes", w.sh(w.path, "status", "--porcelain", "--untracked-files=no"), "")
+	equal(t, "file", read(t, w.path, "a.txt"), "one\n")
+	equal(t, "rules", read(t, w.path, ".gitignore"), "*.log\n.venv/\n")
+	for _, kept := range []string{"a.swp", "y.tmp", "made/m", "odd [1] \"x\"\n\t", "sub/y.own", "new/z.dat", "deep/er/y.tmp", "uncommitted/f.unc", "sub/x.txt"} {
+		if !exists(w.path, kept) {
+			t.Errorf("%q is gone", kept)
+		}
+	}
+	for _, gone := range []string{"new/z.txt", "new/.gitignore", "deep/er/other", "untracked", "later.txt", "node_modules", "uncommitted/.gitignore"} {
+		if exists(w.path, gone) {
+			t.Errorf("%q is still there", gone)
+		}
+	}
+}
+
+func TestRewindTreeKeepsWhatOnlyTheBaseIgnores(t *testing.T) {
+	w := newWorld(t, ".gitignore", ".venv/\n")
+	write(t, w.path, ".venv/bin/p", "1", ".gitignore", "nothing\n")
+	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	equal(t, "kept", exists(w.path, ".venv/bin/p"), true)
+}
+
+func TestRewindTreeWithManyIgnoredFiles(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, ".gitignore", "*.o\n")
+	for i := range 3000 {
+		write(t, w.path, fmt.Sprintf("src/a rather long name of an object file %d.o", i), "")
+	}
+	write(t, w.path, "src/x.c", "")
+	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	entries, err := os.ReadDir(filepath.Join(w.path, "src"))
+	must(t, err)
+	equal(t, "kept", len(entries), 3000)
+}
+
+func TestRewindTreeWithRepositoriesInIt(t *testing.T) {
+	w := newWorld(t, ".gitignore", "vendor/\n")
+	for _, dir := range []string{"nested", "deep/er", "vendor/dep"} {
+		w.sh(w.home, "init", "-q", filepath.Join(w.path, dir))
+		write(t, w.path, dir+"/f", "1")
+	}
+	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", w.repo, "mod")
+	w.sh(w.path, "commit", "-q", "-m", "a submodule")
+	w.calls = nil
+	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	for name, want := range map[string]bool{"nested": false, "deep": false, "vendor/dep/f": true, "mod": false, "a.txt": false, ".gitignore": true} {
+		equal(t, name, exists(w.path, name), want)
+	}
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "")
+}
+
+func TestRewindTreeLeavesSubmodulesOfTheBase(t *testing.T) {
+	w := newWorld(t)
+	lib := filepath.Join(w.home, "lib")
+	w.sh(w.home, "clone", "-q", w.repo, lib)
+	w.sh(w.repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib, "mod")
+	w.sh(w.repo, "commit", "-q", "-m", "a submodule")
+	base := w.sh(w.repo, "rev-parse", "HEAD")
+	w.sh(w.home, "config", "--global", "submodule.recurse", "true")
+	must(t, w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "wt"), "session/t", base, true))
+	wt, err := CheckWorktree(w.common, filepath.Join(w.home, "wt"), "session/t")
+	must(t, err)
+	w.sh(wt.Path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+	write(t, wt.Path, "mod/own.txt", "1", "x", "1")
+	must(t, w.git.RewindTree(ctx, wt, base))
+	equal(t, "in the submodule", exists(wt.Path, "mod/own.txt"), true)
+	equal(t, "beside it", exists(wt.Path, "x"), false)
+}
+
+func TestCleanReadOnlyDirectories(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "gomod/pkg/x.go", "x")
+	must(t, os.Chmod(filepath.Join(w.path, "gomod", "pkg"), 0o555))
+	must(t, os.Chmod(filepath.Join(w.path, "gomod"), 0o555))
+	must(t, w.git.Clean(ctx, w.wt()))
+	equal(t, "cache", exists(w.path, "gomod"), false)
+	write(t, w.path, "dir/x", "x")
+	must(t, os.Chmod(filepath.Join(w.path, "dir"), 0o500))
+	equal(t, "a directory without the right", makeRemovable(w.path), true)
+	equal(t, "none left", makeRemovable(w.path), false)
+}
+
+// TestRewindTreeCost: without a change of rules, one cheap command beyond reset
+// and clean.
+func TestRewindTreeCost(t *testing.T) {
+	w := newWorld(t, ".gitignore", "*.log\n", "a.txt", "one\n")
+	write(t, w.path, "a.txt", "two\n", "b.txt", "b\n")
+	wt := w.wt()
+	w.calls = nil
+	must(t, w.git.RewindTree(ctx, wt, w.base))
+	var names []string
+	for _, c := range w.calls {
+		names = append(names, subcommand(c.Args))
+	}
+	equalLists(t, "commands", names, []string{"diff-index", "reset", "clean"})
+	w.calls = nil
+	must(t, w.git.DryRun().RewindTree(ctx, wt, w.base))
+	equal(t, "reset", w.calls[1].Skipped && w.calls[2].Skipped && !w.calls[0].Mutates, true)
+}

@@ -1,0 +1,147 @@
+package gitx
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestConfigList(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.home, "extra", "[tilth]\n\tvalidator = a=b\n\tvalidator = \"c=x\\ny\"\n\tbare\n[tilth \"Worker.X\"]\n\tagent = codex\n")
+	w.sh(w.repo, "config", "include.path", filepath.Join(w.home, "extra"))
+	entries, err := w.git.ConfigList(ctx, w.common)
+	must(t, err)
+	var got []ConfigEntry
+	for _, e := range entries {
+		if strings.HasPrefix(e.Key, "tilth.") {
+			got = append(got, e)
+		}
+	}
+	origin := "file:" + filepath.Join(w.home, "extra")
+	want := []ConfigEntry{
+		{"tilth.validator", "a=b", origin, "local"}, {"tilth.validator", "c=x\ny", origin, "local"},
+		{"tilth.bare", "true", origin, "local"}, {"tilth.Worker.X.agent", "codex", origin, "local"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	entries, err = w.git.ConfigList(ctx, "")
+	must(t, err)
+	for _, e := range entries {
+		if e.Scope == "local" {
+			t.Errorf("outside of a repository: %+v", e)
+		}
+	}
+	if len(entries) == 0 {
+		t.Error("the user's own settings are missing")
+	}
+}
+
+func TestCredentialFill(t *testing.T) {
+	w := newWorld(t)
+	helper := filepath.Join(w.home, "helper")
+	write(t, w.home, "helper", "#!/bin/sh\ngrep -q '^host=known.example' || exit 0\necho username=u; echo password=s3=cret\n")
+	w.sh(w.home, "config", "--global", "credential.helper", helper)
+	w.restart()
+	user, password, err := w.git.CredentialFill(ctx, "https://known.example/v1")
+	must(t, err)
+	equal(t, "user", user, "u")
+	equal(t, "password", password, "s3=cret")
+	for _, url := range []string{"https://unknown.example/", "", "https://x\nhost=known.example", "no url"} {
+		if _, password, err := w.git.CredentialFill(ctx, url); !errors.Is(err, ErrNoCredential) || password != "" {
+			t.Errorf("%q: %q, %v", url, password, err)
+		}
+	}
+}
+
+func TestExcludesFileSettings(t *testing.T) {
+	for name, value := range map[string]string{"absolute": "", "home": "~/rules", "relative": "rules", "unreadable": "/nowhere/rules"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if name == "absolute" {
+				value = filepath.Join(w.home, "rules")
+			}
+			w.sh(w.home, "config", "--global", "core.excludesFile", value)
+			write(t, w.home, "rules", "*.mine\n")
+			write(t, w.path, "rules", "*.mine\n", "x.mine", "1", "__pycache__/x", "1")
+			w.restart()
+			tree, left := w.stage()
+			ignored := name != "unreadable"
+			equal(t, "ignored", !slices.Contains(w.files(tree), "x.mine"), ignored)
+			equalLists(t, "left out", left, []string{"__pycache__"})
+		})
+	}
+}
+
+func TestHooks(t *testing.T) {
+	w := newWorld(t)
+	none, err := w.git.RunHook(ctx, w.wt(), "pre-tool", nil, nil)
+	must(t, err)
+	equal(t, "no hook", none, HookResult{})
+	write(t, w.common, "hooks/tilth-pre-tool", "#!/bin/sh\necho \"$1|$2|$TOOL|$(cat $TILTH_HOOK_INPUT)|$(git rev-parse --show-toplevel)\"\necho err >&2\nexit 7\n")
+	w.restart(w.leaks()...)
+	ok, err := w.git.HookExists(ctx, w.wt(), "pre-tool")
+	must(t, err)
+	equal(t, "exists", ok, true)
+	got, err := w.git.RunHook(ctx, w.wt(), "pre-tool", []byte("{\"in\":1}"), []string{"TOOL=bash"}, "a b", "-n")
+	must(t, err)
+	equal(t, "result", got, HookResult{Ran: true, ExitCode: 7, Output: "a b|-n|bash|{\"in\":1}|" + w.path + "\nerr"})
+	skipped, err := w.git.DryRun().RunHook(ctx, w.wt(), "pre-tool", nil, nil)
+	must(t, err)
+	equal(t, "dry run", skipped.Ran, false)
+
+	must(t, os.Chmod(filepath.Join(w.common, "hooks/tilth-pre-tool"), 0o644))
+	ok, err = w.git.HookExists(ctx, w.wt(), "pre-tool")
+	must(t, err)
+	equal(t, "exists without being executable", ok, false)
+	write(t, w.home, "hooks/tilth-post-run", "#!/bin/sh\nkill -9 $$\n")
+	w.sh(w.repo, "config", "core.hooksPath", filepath.Join(w.home, "hooks"))
+	w.restart()
+	got, err = w.git.RunHook(ctx, w.wt(), "post-run", nil, nil)
+	if !got.Ran || err == nil && got.ExitCode == 0 {
+		t.Errorf("a killed hook: %+v, %v", got, err)
+	}
+}
+
+func TestUserTreeReads(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n", ".gitignore", "*.local\n.venv/\n", "tests/test_t001_x.py", "x\n", "sub/é \"x\".txt", "x\n")
+	w.sh(w.repo, "config", "status.showUntrackedFiles", "no")
+	w.sh(w.repo, "config", "core.fsmonitor", "/bin/false")
+	write(t, w.repo, "b.local", "1", "conf/c.local", "1", ".venv/bin/p", "1", ".venv/lib/q", "1")
+	// Newer than the index, so that git would like to refresh it.
+	must(t, os.Chtimes(filepath.Join(w.repo, "a.txt"), w.git.started, w.git.started.Add(1e9)))
+	w.restart(w.leaks()...)
+	before := snapshot(t, w.repo)
+	dirty, err := w.git.IsDirty(ctx, w.repo)
+	must(t, err)
+	equal(t, "dirty", dirty, false)
+	files, err := w.git.TrackedFiles(ctx, w.repo)
+	must(t, err)
+	equalLists(t, "tracked", files, []string{".gitignore", "a.txt", "sub/é \"x\".txt", "tests/test_t001_x.py"})
+	files, err = w.git.TrackedFiles(ctx, w.repo, "tests", "a.*")
+	must(t, err)
+	equalLists(t, "tracked", files, []string{"a.txt", "tests/test_t001_x.py"})
+	files, err = w.git.IgnoredFiles(ctx, w.repo, []string{"*.local", ".venv"})
+	must(t, err)
+	equalLists(t, "ignored", files, []string{".venv/bin/p", ".venv/lib/q", "b.local"})
+	files, err = w.git.IgnoredFiles(ctx, w.repo, []string{"**/*.local", "a.txt"})
+	must(t, err)
+	equalLists(t, "ignored", files, []string{"b.local", "conf/c.local"})
+	files, err = w.git.IgnoredFiles(ctx, w.repo, nil)
+	must(t, err)
+	equalLists(t, "ignored", files, nil)
+	for p, content := range snapshot(t, w.repo) {
+		equal(t, p, content, before[p])
+	}
+	write(t, w.repo, "untracked", "1")
+	dirty, err = w.git.IsDirty(ctx, w.repo)
+	must(t, err)
+	equal(t, "dirty", dirty, true)
+	if _, err := w.git.IsDirty(ctx, w.home); err == nil {
+		t.Error("no error outside of a repository")
+	}
+}

@@ -1,0 +1,105 @@
+package gitx
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDiffTreesIsIndependentOfSettings(t *testing.T) {
+	diff := func(settings ...string) string {
+		t.Helper()
+		w := newWorld(t, "a.txt", "one\ntwo\n\nfour\n", "old name.txt", strings.Repeat("same\n", 20), "z.c", "int main() {\n")
+		w.environ = append(w.environ, "GIT_AUTHOR_DATE=1 +0000", "GIT_COMMITTER_DATE=1 +0000")
+		for _, s := range settings {
+			key, value, _ := strings.Cut(s, "=")
+			w.sh(w.home, "config", "--global", key, value)
+		}
+		w.restart("GIT_EXTERNAL_DIFF=/bin/false", "GIT_DIFF_OPTS=-u0")
+		w.sh(w.path, "mv", "old name.txt", "new name.txt")
+		write(t, w.path, "a.txt", "one\n2\n\nfour\n", "z.c", "int main() {\n}\n", ".gitattributes", "*.c diff=mine\n")
+		tree, _ := w.stage()
+		patch, truncated, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+		must(t, err)
+		equal(t, "truncated", truncated, false)
+		return string(patch)
+	}
+	plain := diff()
+	if !containsAll(plain, "diff --git a/a.txt b/a.txt", "-two\n+2\n \n", "rename from old name.txt") {
+		t.Errorf("patch:\n%s", plain)
+	}
+	for _, s := range []string{
+		"diff.external=/bin/false", "diff.noprefix=true", "diff.mnemonicPrefix=true", "color.ui=always", "color.diff=always",
+		"diff.renames=false", "diff.context=0", "diff.interHunkContext=9", "diff.suppressBlankEmpty=true", "diff.algorithm=patience",
+		"diff.mine.command=/bin/false", "diff.mine.textconv=/bin/false", "diff.submodule=log", "diff.ignoreSubmodules=all",
+		"diff.relative=true", "diff.wsErrorHighlight=all", "diff.statGraphWidth=3", "core.pager=/bin/false", "diff.srcPrefix=x/", "diff.orderFile=/nowhere",
+	} {
+		if got := diff(s); got != plain {
+			t.Errorf("%s changes the patch:\n%s", s, got)
+		}
+	}
+}
+
+func TestDiffTreesBytesAndLimit(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "a.txt", "latin \xe9\xff\n", "bin", "a\x00b", "caf\xe9", "x\n")
+	tree, _ := w.stage()
+	patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+	must(t, err)
+	if !bytes.Contains(patch, []byte("+latin \xe9\xff\n")) || !bytes.Contains(patch, []byte("Binary files /dev/null and b/bin differ")) {
+		t.Errorf("patch: %q", patch)
+	}
+	same, truncated, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, int64(len(patch)))
+	must(t, err)
+	equal(t, "truncated at its length", truncated, false)
+	equal(t, "patch", string(same), string(patch))
+	write(t, w.path, "big.txt", strings.Repeat("a line of some length\n", 200_000))
+	tree, _ = w.stage()
+	cut, truncated, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 10_000)
+	must(t, err)
+	equal(t, "truncated", truncated, true)
+	if len(cut) > 10_000 || len(cut) < 9_000 || cut[len(cut)-1] != '\n' {
+		t.Errorf("%d bytes, ending in %q", len(cut), cut[len(cut)-1:])
+	}
+	none, _, err := w.git.DiffTrees(ctx, w.wt(), tree, tree, 10)
+	must(t, err)
+	equal(t, "no difference", len(none), 0)
+}
+
+func TestChangedFiles(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n", "del.txt", "x\ny\n", "r.txt", strings.Repeat("same\n", 20), "t", "x\n")
+	w.sh(w.path, "mv", "r.txt", "new\nname.txt")
+	w.sh(w.path, "rm", "-q", "del.txt")
+	write(t, w.path, "a.txt", "two\nthree\n", "bin", "a\x00b", "b \"q\".txt", "b\n")
+	tree, _ := w.stage()
+	got, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+	must(t, err)
+	want := []FileChange{
+		{Path: "a.txt", Status: "M", Added: 2, Deleted: 1},
+		{Path: "b \"q\".txt", Status: "A", Added: 1},
+		{Path: "bin", Status: "A", Binary: true},
+		{Path: "del.txt", Status: "D", Deleted: 2},
+		{Path: "new\nname.txt", OldPath: "r.txt", Status: "R"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func FuzzParsers(f *testing.F) {
+	f.Add(":100644 100644 a b M\x00p\x001\t2\tp\x00")
+	f.Add(":100644 100644 a b R90\x00o\x00n\x001\t2\t\x00o\x00n\x00")
+	f.Add("worktree /a\x00HEAD x\x00branch refs/heads/b\x00\x00")
+	f.Add("global\x00file:x\x00a.b\nc\x00")
+	f.Add("a\x00b\x00c\x001\x00e\x00f\x00g\x00K: v\n\x00\n")
+	f.Add(": \x00x\x00")
+	f.Fuzz(func(t *testing.T, s string) {
+		parseChanges(fields([]byte(s)))
+		parseWorktrees(s)
+		parseConfig(fields([]byte(s)))
+		parseCommits(s)
+		productRoot("/nowhere", s)
+		exactRule(s)
+	})
+}

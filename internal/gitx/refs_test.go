@@ -1,0 +1,203 @@
+package gitx
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestResolveAndHead(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.path, "commit", "-q", "--allow-empty", "-m", "second")
+	tip := w.sh(w.path, "rev-parse", "HEAD")
+	for _, tt := range []struct{ gitDir, rev, want string }{
+		{w.common, "HEAD", w.base},
+		{filepath.Join(w.common, "worktrees/workspace"), "HEAD", tip},
+		{w.common, branch, tip},
+		{w.common, tip[:8], tip},
+		{w.common, branch + "~1", w.base},
+	} {
+		got, err := w.git.ResolveCommit(ctx, tt.gitDir, tt.rev)
+		must(t, err)
+		equal(t, tt.rev, got, tt.want)
+	}
+	for _, rev := range []string{"", "nowhere", "--help", "-n", w.base + "^{tree}", strings.Repeat("0", 40), "a b", "HEAD:a.txt", "@{upstream}"} {
+		if got, err := w.git.ResolveCommit(ctx, w.common, rev); !errors.Is(err, ErrNoCommit) {
+			t.Errorf("%q: %q, %v", rev, got, err)
+		}
+	}
+	_, err := w.git.ResolveCommit(ctx, w.home, "HEAD")
+	if err == nil || errors.Is(err, ErrNoCommit) {
+		t.Errorf("not a repository: %v", err)
+	}
+	for dir, want := range map[string]string{w.path: tip, w.repo: w.base, w.common: w.base} {
+		got, err := w.git.Head(ctx, dir)
+		must(t, err)
+		equal(t, dir, got, want)
+	}
+	w.sh(w.home, "init", "-q", "unborn")
+	if _, err := w.git.Head(ctx, filepath.Join(w.home, "unborn")); !errors.Is(err, ErrNoCommit) {
+		t.Errorf("unborn: %v", err)
+	}
+}
+
+func TestBranches(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.repo, "branch", "session/s2")
+	w.sh(w.repo, "tag", "session/only-a-tag")
+	w.sh(w.path, "commit", "-q", "--allow-empty", "-m", "second")
+	w.sh(w.repo, "pack-refs", "--all")
+	tip := w.sh(w.path, "rev-parse", "HEAD")
+	for name, want := range map[string]string{branch: tip, "session/s2": w.base, "session": "", "session/only-a-tag": "", "": "", "session/*": ""} {
+		sha, ok, err := w.git.BranchTip(ctx, w.common, name)
+		must(t, err)
+		equal(t, name, sha, want)
+		equal(t, name, ok, want != "")
+	}
+	got, err := w.git.tip(ctx, w.wt())
+	must(t, err)
+	equal(t, "tip of a packed ref", got, tip)
+	for _, tt := range []struct {
+		branch, sha string
+		want        bool
+	}{{branch, tip, true}, {branch, w.base, true}, {"session/s2", tip, false}} {
+		got, err := w.git.Contains(ctx, w.common, tt.branch, tt.sha)
+		must(t, err)
+		equal(t, tt.branch, got, tt.want)
+	}
+	if _, err := w.git.Contains(ctx, w.common, "nowhere", tip); err == nil {
+		t.Error("contained in no branch at all")
+	}
+}
+
+func TestObjectExists(t *testing.T) {
+	w := newWorld(t)
+	for oid, want := range map[string]bool{w.base: true, strings.Repeat("1", 40): false, "HEAD": false, "": false, strings.Repeat("1", 64): false} {
+		got, err := w.git.ObjectExists(ctx, w.common, oid)
+		must(t, err)
+		equal(t, oid, got, want)
+	}
+	if _, err := w.git.ObjectExists(ctx, w.home, w.base); err == nil {
+		t.Error("no error outside of a repository")
+	}
+}
+
+func TestAttachHead(t *testing.T) {
+	for name, move := range map[string]func(w *world){
+		"branch":   func(w *world) { w.sh(w.path, "checkout", "-q", "-b", "other") },
+		"detached": func(w *world) { w.sh(w.path, "checkout", "-q", "--detach") },
+		"rebase": func(w *world) {
+			w.sh(w.path, "checkout", "-q", "-b", "other", w.base)
+			write(w.t, w.path, "a.txt", "other\n")
+			w.sh(w.path, "commit", "-q", "-a", "-m", "other")
+			w.sh(w.path, "checkout", "-q", branch)
+			write(w.t, w.path, "a.txt", "branch\n")
+			w.sh(w.path, "commit", "-q", "-a", "-m", "branch")
+			if _, err := w.try(w.path, "rebase", "other"); err == nil {
+				w.t.Fatal("the rebase should stop")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.t = t
+			move(w)
+			write(t, w.path, "a.txt", "kept\n", "new.txt", "kept\n")
+			if name != "rebase" {
+				w.sh(w.path, "commit", "-q", "-a", "-m", "elsewhere")
+			}
+			wt, err := RegisteredWorktree(w.common, w.path)
+			must(t, err)
+			must(t, w.git.AttachHead(ctx, wt, branch))
+			equal(t, "file", read(t, w.path, "a.txt"), "kept\n")
+			tree, _ := w.stage()
+			equalLists(t, "files", w.files(tree), []string{"a.txt", "new.txt"})
+			must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+			sha, _, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
+			must(t, err)
+			equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
+			equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", branch), sha+" "+w.base)
+		})
+	}
+}
+
+func TestReadTreeKeepsFilesAndTheirStat(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n", "b.txt", "b\n")
+	base := w.sh(w.repo, "rev-parse", w.base+"^{tree}")
+	write(t, w.path, "a.txt", "two\n", "c.txt", "c\n")
+	tree, _ := w.stage()
+	must(t, w.git.ReadTree(ctx, w.wt(), base))
+	equal(t, "index", w.sh(w.path, "write-tree"), base)
+	equal(t, "file", read(t, w.path, "a.txt"), "two\n")
+	if strings.Contains(w.sh(w.path, "ls-files", "--debug", "b.txt"), "mtime: 0:0") {
+		t.Error("git forgot the state of an unchanged file")
+	}
+	must(t, w.git.ReadTree(ctx, w.wt(), tree))
+	equal(t, "index", w.sh(w.path, "write-tree"), tree)
+}
+
+func TestSoftResetUnwinds(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "b.txt", "partial\n")
+	tree, _ := w.stage()
+	_, err := w.git.CommitTree(ctx, w.wt(), tree, w.base, "FAILED (iter_cap): T-001 x\n", "tilth: placeholder", false)
+	must(t, err)
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "")
+	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "A  b.txt")
+}
+
+func TestLog(t *testing.T) {
+	w := newWorld(t)
+	messages := []string{"one\n\nbody\nmore\n\nKey: v1\nKey: v2\nOther: w\n folded\n", "FAILED (x): T-001 y", " \n\n lead", "subject\nstill the subject\n\nlast: no\n\nnot a trailer"}
+	for _, m := range messages {
+		w.sh(w.path, "commit", "-q", "--allow-empty", "--cleanup=verbatim", "-m", m)
+	}
+	w.sh(w.repo, "config", "log.showSignature", "true")
+	w.restart()
+	log, err := w.git.Log(ctx, w.common, branch, w.base, 0)
+	must(t, err)
+	equal(t, "commits", len(log), 4)
+	equal(t, "subject", log[0].Subject, "subject still the subject")
+	equal(t, "trailers", len(log[0].Trailers), 0)
+	equal(t, "subject", log[2].Subject, "FAILED (x): T-001 y")
+	equal(t, "tree", log[2].Tree, w.sh(w.repo, "rev-parse", w.base+"^{tree}"))
+	equalLists(t, "trailer", log[3].Trailers["Key"], []string{"v1", "v2"})
+	equalLists(t, "folded trailer", log[3].Trailers["Other"], []string{"w folded"})
+	equal(t, "time", log[3].Time.IsZero(), false)
+	log, err = w.git.Log(ctx, w.common, branch, "", 2)
+	must(t, err)
+	equal(t, "commits", len(log), 2)
+	log, err = w.git.Log(ctx, w.common, w.base, w.base, 0)
+	must(t, err)
+	equal(t, "commits", len(log), 0)
+	if _, err := w.git.Log(ctx, w.common, "--all", "", 0); err == nil {
+		t.Error("an option passed for a revision")
+	}
+}
+
+func TestErrorSaysWhatGitSaid(t *testing.T) {
+	w := newWorld(t)
+	err := w.git.SoftReset(ctx, w.wt(), "nowhere")
+	var gitErr *Error
+	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+	gone := New([]string{"PATH=/nowhere"}, nil)
+	gone.program = "/nowhere/git"
+	_, err = gone.Version(ctx)
+	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no git: %v", err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	w := newWorld(t)
+	v, err := w.git.Version(ctx)
+	must(t, err)
+	if !strings.Contains(w.sh(w.home, "version"), "git version "+v) {
+		t.Errorf("got %q", v)
+	}
+}
