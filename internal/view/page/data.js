@@ -117,6 +117,7 @@ const KIND_OF = new Map(
     hook_run: "tool",
     validator_run: "check",
     evaluator_verdict: "verdict",
+    judge_verdict: "verdict",
     ledger_appended: "verdict",
     commit: "commit",
     seed_committed: "commit",

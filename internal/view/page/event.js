@@ -5,7 +5,7 @@ const LABELS = new Map(
     session_start: "Session started", session_prepared: "Seed prepared", seed_committed: "Seed committed", session_resume: "Session resumed",
     context_reset: "Fresh context", memory_load: "Memory loaded", prompt_assembled: "Prompt", model_call: "Model", empty_model_response: "Empty answer",
     nudge: "Nudge", tool_call: "Tool", tool_result: "Result", pre_tool_block: "Blocked", hook_run: "Hook", validator_run: "Validators",
-    case_parse_error: "Unreadable case", evaluator_parse_error: "Unreadable verdict", evaluator_verdict: "Verdict", ledger_appended: "Ledger",
+    case_parse_error: "Unreadable case", evaluator_parse_error: "Unreadable verdict", evaluator_verdict: "Verdict", judge_verdict: "Verdict", ledger_appended: "Ledger",
     agent_session: "Agent conversation", task_done: "Task done", task_failed: "Task failed", commit: "Commit", proposed_learnings: "Learning",
     log_repaired: "Record repaired", stop: "Stopped",
   }),
@@ -20,6 +20,7 @@ const RENDER = {
   hook_run: (p, x) => [el("p", "", el("code", "", str(p.hook)), " ", tagOf(str(p.outcome), /block|fail|refus|error/.test(str(p.outcome)) ? "bad" : "good"), p.tool ? " for " + str(p.tool) : ""), longCode(x, "reason", str(p.reason), 6)],
   validator_run: validatorRun,
   evaluator_verdict: verdict,
+  judge_verdict: verdict,
   ledger_appended: (p) => [el("p", "dim", words(p.verdict_summary))],
   case_parse_error: parseError,
   evaluator_parse_error: parseError,
@@ -46,6 +47,8 @@ function renderEvent(i) {
   try {
     e = eventAt(i);
     const p = isObject(e.payload) ? e.payload : {};
+    if (type === "model_call") a.classList.add("by-" + roleOf(str(p.phase)));
+    if (type === "prompt_assembled") a.classList.add("by-" + roleOf(str(p.role)));
     a.append(eventHead(i, type, p));
     const x = { i, open: (part) => feed.opened.has(i + ":" + part) };
     const draw = RENDER[type];
@@ -56,6 +59,7 @@ function renderEvent(i) {
   } catch (err) {
     a.replaceChildren(el("p", "dim", "This event could not be drawn: " + err.message), el("pre", "", words(e).slice(0, 20000)));
   }
+  if (rec.iter[i] > 0 && i > 0 && rec.iter[i] !== rec.iter[i - 1]) a.classList.add("begins");
   const cut = rec.cut.get(i);
   if (cut) a.append(el("p", "dim small", full(cut) + " bytes of this event are only in events.jsonl."));
   return a;
@@ -192,7 +196,7 @@ function validatorRun(p, x) {
 }
 
 function verdict(p, x) {
-  const ok = p.verdict === "accept";
+  const ok = p.verdict === "accept" || (p.verdict === undefined && p.accept === true);
   const out = [el("p", "ruling " + (ok ? "accept" : "reject"), el("span", "glyph", ok ? "✓" : "✕"), ok ? "Accepted" : p.parse_failed === true ? "Rejected: the verdict could not be read" : "Rejected", p.rejection_category ? tagOf(str(p.rejection_category), "warn") : null)];
   if (p.concern) out.push(longText(x, "concern", words(p.concern), 12));
   const evidence = list(p.evidence);

@@ -132,7 +132,8 @@ function patchCard(d, x) {
     const part = "file" + k;
     const make = () => (f.lines.length ? folds(x, part + "-all", f.lines, 400, diffLines) : el("p", "dim small", f.notes.join("; ") || "No text changed."));
     const d = folded(x, part, "", make);
-    d.firstChild.append(el("code", "", f.name), " ", el("span", "plus", "+" + f.add), " ", el("span", "minus", "−" + f.del), f.notes.some((n) => n.startsWith("new file")) ? tagOf("new") : null);
+    d.firstChild.append(el("code", "", f.name), " ", el("span", "plus", "+" + f.add), " ", el("span", "minus", "−" + f.del));
+    if (f.notes.some((n) => n.startsWith("new file"))) d.firstChild.append(tagOf("new"));
     if (add + del <= 60 && !feed.opened.has("shut" + x.i + part)) {
       d.open = true;
       if (d.childElementCount === 1) d.append(make());

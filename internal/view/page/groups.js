@@ -91,6 +91,7 @@ const groups = {
         if (t && f.ok === -1) t.failedChecks++;
         break;
       case "evaluator_verdict":
+      case "judge_verdict":
         g.verdicts.push({ i, at: rec.at[i], accept: f.v === "accept" });
         if (f.v !== "accept") this.objections.push({ i, task, n, category: str(f.g), concern: str(f.w), next: str(f.next), broken: f.x === 1 });
         if (t) f.v === "accept" ? t.accepts++ : t.rejects++;

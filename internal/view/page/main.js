@@ -2,9 +2,8 @@ function drawAll() {
   overview.draw();
   controls.outline();
   const foot = document.getElementById("foot");
-  const r = rec.head.record || {};
   foot.replaceChildren(
-    el("p", "", plural(rec.count, "event") + (num(r.unreadable) ? ", " + plural(num(r.unreadable), "unreadable line") : "") + ". Session " + str(rec.head.session?.id) + "."),
+    el("p", "", plural(rec.count, "event") + (num(rec.head.unreadable) ? ", " + plural(num(rec.head.unreadable), "unreadable line") : "") + ". Session " + str(rec.head.session?.id) + "."),
     el("p", "dim", (rec.head.live ? "Live from " : "Rendered " + (rec.head.rendered ? day(rec.head.rendered) + " " + clock(rec.head.rendered, false) : "") + " by ") + "git-tilth. Times are this device's."),
   );
 }

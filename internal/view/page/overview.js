@@ -4,6 +4,7 @@ const overview = {
   draw() {
     const root = document.getElementById("overview");
     const parts = [
+      problems(),
       unreadable(),
       panel("Caps", "caps", capMeters()),
       panel("Tokens and cost", "usage", usageTable()),
@@ -46,8 +47,9 @@ function masthead() {
   }
   facts.push(plural(totalTokens(), "token"));
   if (totalCost() > 0) facts.push(money(totalCost()));
-  const models = [str(rec.head.record?.worker_model), str(rec.head.record?.evaluator_model)].filter(Boolean);
-  if (models.length) facts.push([...new Set(models)].join(" · judged by "));
+  const m = isObject(rec.head.summary?.models) ? rec.head.summary.models : {};
+  const models = [...new Set([str(m.worker), str(m.evaluator)].filter(Boolean))];
+  if (models.length) facts.push(models.join(", judged by "));
   document.getElementById("facts").replaceChildren(...facts.filter(Boolean).map((f) => el("span", "", f)));
 }
 
@@ -98,10 +100,10 @@ function usageRows() {
     const row = {
       role, name,
       calls: Math.max(num(u.calls), t.calls),
-      p: Math.max(num(u.prompt_tokens), t.p),
-      e: Math.max(num(u.eval_tokens), t.e),
-      c: Math.max(num(u.cached_tokens), t.c),
-      r: Math.max(num(u.reasoning_tokens), t.r),
+      p: Math.max(num(u.prompt), t.p),
+      e: Math.max(num(u.eval), t.e),
+      c: Math.max(num(u.cached), t.c),
+      r: Math.max(num(u.reasoning), t.r),
       cost: Math.max(num(u.cost), t.cost),
     };
     if (row.calls || row.p || row.e) rows.push(row);
@@ -145,7 +147,7 @@ function tr(cell, ...texts) {
 
 // capMeters shows every cap of the latest start with how much of it is used.
 function capMeters() {
-  const limits = rec.head.limits || rec.head.record?.limits;
+  const limits = rec.head.summary?.limits;
   if (!isObject(limits)) return null;
   const most = (k) => Math.max(0, ...[...groups.taskInfo.values()].map((t) => t[k]));
   const pick = (...names) => {
@@ -236,11 +238,17 @@ function told() {
 }
 
 function unreadable() {
-  const n = num(rec.head.record?.unreadable);
+  const n = num(rec.head.unreadable);
   if (!n) return null;
   const d = el("details", "notice", el("summary", "", plural(n, "line") + " of the record " + (n === 1 ? "is" : "are") + " no JSON object and " + (n === 1 ? "was" : "were") + " left out"));
-  for (const s of list(rec.head.record.samples)) d.appendChild(el("pre", "", str(s) || "(empty line)"));
+  for (const s of list(rec.head.samples)) d.appendChild(el("pre", "", str(s) || "(empty line)"));
   return d;
+}
+
+function problems() {
+  const all = list(rec.head.problems);
+  if (!all.length) return null;
+  return el("div", "notice", el("p", "", "Some of the session's files could not be read:"), ...all.map((p) => el("pre", "", str(p))));
 }
 
 function link(i, text, cls) {

@@ -1,0 +1,74 @@
+package view
+
+import (
+	"context"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+// long makes a session with a record of n events.
+func long(b *testing.B, n int) *session.Session {
+	b.Helper()
+	w := viewtest.New(b, session.Store{Root: b.TempDir()})
+	w.Long(n)
+	return w.S
+}
+
+func benchmarkRender(b *testing.B, n int) {
+	s := long(b, n)
+	info, err := os.Stat(s.Path(session.RecordFile))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(info.Size())
+	for b.Loop() {
+		if err := RenderFile(context.Background(), s, RenderOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(peakMiB(), "peak-MiB")
+}
+
+// peakMiB is the largest resident size that the process had, where the system says.
+func peakMiB() float64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.Sys) / (1 << 20)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}
+
+func Benchmark100k(b *testing.B) { benchmarkRender(b, 100_000) }
+
+// Benchmark1M needs 2 GB of disk and some seconds: it runs only when it is named.
+func Benchmark1M(b *testing.B) {
+	if os.Getenv("TILTH_BENCH_1M") == "" {
+		b.Skip("TILTH_BENCH_1M is not set")
+	}
+	benchmarkRender(b, 1_000_000)
+}
+
+func BenchmarkTail(b *testing.B) {
+	s := long(b, 100_000)
+	for b.Loop() {
+		if _, err := Log(context.Background(), io.Discard, s, LogOptions{Tail: 20}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

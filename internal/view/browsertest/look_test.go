@@ -1,0 +1,47 @@
+package browsertest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+func (p *page) scheme(name string) {
+	p.t.Helper()
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+}
+
+// The page reads well on wide screens and on phones, light and dark: that is for a
+// person to judge. What a machine can tell is that nothing is cut off sideways.
+func TestLooks(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	for _, theme := range []string{"light", "dark"} {
+		for _, size := range []struct {
+			name          string
+			width, height int64
+			mobile        bool
+		}{{"wide", 1360, 950, false}, {"phone", 390, 844, true}} {
+			p.scheme(theme)
+			call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: size.width, Height: size.height, DeviceScaleFactor: 1, Mobile: size.mobile})
+			p.visit(path)
+			name := theme + "-" + size.name
+			p.shot(name+"-top", false)
+			if over := eval[int](p, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+				t.Errorf("%s: the page is %d pixels wider than its window", name, over)
+			}
+			p.shot(name+"-full", true)
+			p.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("conversation").scrollIntoView()`), chromedp.WaitVisible(chromedp.CSS("article")))
+			p.shot(name+"-talk", false)
+			for _, at := range []string{".panel.prompts", ".t-evaluator_verdict", ".t-commit"} {
+				p.until(`(() => { const e = document.querySelector("` + at + `"); if (!e) { window.scrollBy(0, 500); return false; } e.scrollIntoView({block: "start"}); return true; })()`)
+				p.shot(name+"-at"+strings.ReplaceAll(at, ".", "-"), false)
+			}
+		}
+	}
+	p.quiet()
+	p.alone("file://" + path)
+}
