@@ -139,7 +139,8 @@ func pytest(ctx context.Context, p *project) (Validator, bool) {
 		// `python -m pytest` has the top directory on its path; give it to plain pytest too.
 		v.Env = append(v.Env, "PYTHONPATH="+joinPath(p.root, proc.Getenv(p.env, "PYTHONPATH")))
 	}
-	argv = append(argv, "-q", "--color=no")
+	// One file that cannot be imported must not hide what the others say.
+	argv = append(argv, "-q", "--color=no", "--continue-on-collection-errors")
 	if given {
 		for _, f := range ending(p.required(), ".py") {
 			argv = append(argv, dashless(f))
