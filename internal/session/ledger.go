@@ -14,7 +14,7 @@ import (
 type LedgerEntry struct {
 	TS          string          `json:"ts"`
 	Iter        int64           `json:"iter"`
-	DiffSummary json.RawMessage `json:"diff_summary"` // a string of this program's; other writers have objects here
+	DiffSummary json.RawMessage `json:"diff_summary"` // a string of this program's; other writers have objects here; nil is null
 	Case        json.RawMessage `json:"case"`
 	Verdict     json.RawMessage `json:"verdict"`
 
@@ -65,7 +65,7 @@ func (s *Session) appendLedger(task string, entry LedgerEntry, redact *Redactor)
 		return err
 	}
 	line = redact.JSON(line)
-	return appendOnce(path, append(line[:len(line):len(line)], '\n'), isObject)
+	return appendOnce(path, append(line[:len(line):len(line)], '\n'), isObject, true)
 }
 
 // ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
@@ -109,13 +109,13 @@ func (s *Session) taskFile(dir, task, suffix string) (string, error) {
 	return path, nil
 }
 
-// appendOnce appends one line to a file that is not kept open, and makes it durable.
-func appendOnce(path string, line []byte, whole func([]byte) bool) error {
+// appendOnce appends one line to a file that is not kept open.
+func appendOnce(path string, line []byte, whole func([]byte) bool, sync bool) error {
 	a, _, err := openAppender(path, whole)
 	if err != nil {
 		return err
 	}
-	err = a.add(line, true)
+	err = a.add(line, sync)
 	if cerr := a.close(); err == nil {
 		err = cerr
 	}

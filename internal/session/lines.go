@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -121,6 +122,7 @@ type appender struct {
 	f     *os.File
 	size  int64 // of the whole lines
 	dirty bool  // something may lie behind size that a failed write left and that could not be cut off
+	fresh bool  // the file may be new, and its name not yet durable
 }
 
 // openAppender opens path (0600) for appending, made if missing, with its tail repaired.
@@ -138,7 +140,7 @@ func openAppender(path string, whole func([]byte) bool) (*appender, Repair, erro
 		f.Close()
 		return nil, Repair{}, fmt.Errorf("repair %s: %w", path, err)
 	}
-	return &appender{f: f, size: info.Size()}, repair, nil
+	return &appender{f: f, size: info.Size(), fresh: info.Size() == 0}, repair, nil
 }
 
 // add appends one line, which ends with its newline, with one write(2). If it does not go in whole, what did is taken
@@ -160,10 +162,14 @@ func (a *appender) add(line []byte, sync bool) error {
 		return err
 	}
 	a.size += int64(len(line))
-	if sync {
-		return a.f.Sync()
+	if !sync {
+		return nil
 	}
-	return nil
+	if err := a.f.Sync(); err != nil || !a.fresh {
+		return err
+	}
+	a.fresh = false
+	return syncDir(filepath.Dir(a.f.Name()))
 }
 
 func (a *appender) length() int64 {

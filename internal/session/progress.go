@@ -14,11 +14,12 @@ type Progress struct {
 	Title string
 }
 
-// AppendProgress adds a line to progress.txt: id TAB state TAB title.
+// AppendProgress adds a line to progress.txt: id TAB state TAB title. It is not durable by itself: prd.json, which is
+// written before, says the same.
 func (s *Session) AppendProgress(task, state, title string) error {
 	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	line := oneLine(task) + "\t" + oneLine(state) + "\t" + oneLine(title) + "\n"
-	return appendOnce(s.Path(ProgressFile), []byte(line), isProgress)
+	return appendOnce(s.Path(ProgressFile), []byte(line), isProgress, false)
 }
 
 // isProgress is never sure that a line without its newline is whole: the title may have been cut.
@@ -76,5 +77,5 @@ func (s *Session) AppendLearning(now time.Time, task, title, learning string) er
 	}
 	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", task, strings.Join(strings.Fields(title), " "),
 		s.ID, FormatTime(now), strings.TrimSpace(learning))
-	return appendOnce(path, []byte(b.String()), func([]byte) bool { return true })
+	return appendOnce(path, []byte(b.String()), func([]byte) bool { return true }, false)
 }

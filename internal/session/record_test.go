@@ -224,7 +224,7 @@ func childFullDisk(dir string) {
 		fail("%v, %d events sunk of %d", err, sunk, n)
 	}
 	info, err := os.Stat(s.Path(RecordFile))
-	if err != nil || info.Size() != r.Size() || info.Size() > limit-1000 && info.Size() == limit {
+	if err != nil || info.Size() != r.Size() || info.Size() == limit {
 		fail("%d bytes on disk, %d appended (%v)", info.Size(), r.Size(), err)
 	}
 	// JSON files and one-off appends leave what was there.

@@ -11,18 +11,18 @@ import (
 // Redactor replaces secrets by [redacted:NAME]. A nil Redactor replaces nothing. It is immutable and safe for
 // concurrent use.
 type Redactor struct {
-	plain []secret // what to look for in text: values as they are, and as JSON has them
-	json  []secret // what to look for in JSON: only what can stand inside one of its strings
+	plain wordList // what to look for in text: values as they are, and as JSON has them
+	json  wordList // what to look for in JSON: only what can stand inside one of its strings
 }
 
-// secret is one form in which a value can turn up, and what takes its place. The bytes are the same as the strings, kept
-// so that the hot path converts nothing.
-type secret struct {
-	form, mark           string
-	formBytes, markBytes []byte
+// wordList is what to look for, and a quick way to see that there is nothing.
+type wordList struct {
+	secrets []secret
+	finder  *finder
 }
 
-func newSecret(form, mark string) secret { return secret{form, mark, []byte(form), []byte(mark)} }
+// secret is one form in which a value can turn up, and what takes its place.
+type secret struct{ form, mark string }
 
 // NewRedactor collects the secrets of an environment (NAME=value entries), by the names of the variables, and more:
 // secrets known by other means, such as an API key from a credential helper, by the name to show for each.
@@ -38,35 +38,39 @@ func NewRedactor(environ []string, more map[string]string) *Redactor {
 	}
 	found.environment(environ)
 
-	r := &Redactor{}
+	var plain, inJSON []secret
 	for value, name := range found.byValue {
 		mark := "[redacted:" + name + "]"
-		r.plain = append(r.plain, newSecret(value, mark))
+		plain = append(plain, secret{value, mark})
 		for _, form := range jsonForms(value) {
-			r.json = append(r.json, newSecret(form, mark))
+			inJSON = append(inJSON, secret{form, mark})
 			if form != value {
-				r.plain = append(r.plain, newSecret(form, mark))
+				plain = append(plain, secret{form, mark})
 			}
 		}
 	}
-	for _, list := range [][]secret{r.plain, r.json} {
-		// The longest first: a secret may be a part of another, and what is left of that one would still be secret.
-		slices.SortFunc(list, func(a, b secret) int {
-			return cmp.Or(cmp.Compare(len(b.form), len(a.form)), cmp.Compare(a.form, b.form))
-		})
+	return &Redactor{plain: newWordList(plain), json: newWordList(inJSON)}
+}
+
+func newWordList(secrets []secret) wordList {
+	// The longest first: a secret may be a part of another, and what is left of that one would still be secret.
+	slices.SortFunc(secrets, func(a, b secret) int {
+		return cmp.Or(cmp.Compare(len(b.form), len(a.form)), cmp.Compare(a.form, b.form))
+	})
+	words := make([][]byte, len(secrets))
+	for i, sec := range secrets {
+		words[i] = []byte(sec.form)
 	}
-	return r
+	return wordList{secrets, newFinder(words)}
 }
 
 // String replaces the secrets in a text.
 func (r *Redactor) String(s string) string {
-	if r == nil {
+	if r == nil || !r.plain.finder.in(bytesOf(s)) {
 		return s
 	}
-	for _, sec := range r.plain {
-		if strings.Contains(s, sec.form) {
-			s = strings.ReplaceAll(s, sec.form, sec.mark)
-		}
+	for _, sec := range r.plain.secrets {
+		s = strings.ReplaceAll(s, sec.form, sec.mark)
 	}
 	return s
 }
@@ -74,48 +78,69 @@ func (r *Redactor) String(s string) string {
 // JSON replaces the secrets in the strings of a JSON text, which stays one. raw itself is returned, not a copy, when
 // there is nothing to replace.
 func (r *Redactor) JSON(raw []byte) []byte {
-	if r == nil {
+	if r == nil || len(r.json.secrets) == 0 {
 		return raw
 	}
-	out := raw
-	for _, sec := range r.json {
-		if bytes.Contains(out, sec.formBytes) {
-			out = bytes.ReplaceAll(out, sec.formBytes, sec.markBytes)
+	odd := hasASCIIEscape(raw)
+	if !odd && !r.json.finder.in(raw) {
+		return raw
+	}
+	if !odd {
+		out := raw
+		for _, sec := range r.json.secrets {
+			out = bytes.ReplaceAll(out, []byte(sec.form), []byte(sec.mark))
 		}
+		if json.Valid(out) {
+			return out
+		}
+		// A secret can match across what JSON means: digits that are a number, the n of \n. Then string by string.
 	}
-	if len(out) == len(raw) && (len(out) == 0 || &out[0] == &raw[0]) {
-		return raw
-	}
-	if json.Valid(out) {
-		return out
-	}
-	// A secret can match across what JSON means: digits that are a number, the n of \n. Then string by string.
 	return r.jsonStrings(raw)
+}
+
+// hasASCIIEscape tells whether there may be an escape like \u0041, of a character that needs none: behind one, a secret
+// would hide from a search of the text.
+func hasASCIIEscape(raw []byte) bool {
+	// Backslashes are everywhere in JSON; these three are not, and are found the faster for it.
+	return bytes.Contains(raw, []byte("u00"))
 }
 
 // jsonStrings redacts each string of a JSON text by itself, decoded.
 func (r *Redactor) jsonStrings(raw []byte) []byte {
 	var out []byte
-	for len(raw) > 0 {
-		i := bytes.IndexByte(raw, '"')
+	rest := raw
+	for len(rest) > 0 {
+		i := bytes.IndexByte(rest, '"')
 		if i < 0 {
 			break
 		}
-		end := stringEnd(raw, i)
-		var value string
-		if json.Unmarshal(raw[i:end], &value) == nil {
-			if clean := r.String(value); clean != value {
-				if enc, err := encodeJSON(clean); err == nil {
-					out = append(append(out, raw[:i]...), enc...)
-					raw = raw[end:]
-					continue
-				}
-			}
+		end := stringEnd(rest, i)
+		literal := rest[i:end]
+		out = append(out, rest[:i]...)
+		if hasASCIIEscape(literal) || r.json.finder.in(literal) {
+			literal = r.jsonString(literal)
 		}
-		out = append(out, raw[:end]...)
-		raw = raw[end:]
+		out = append(out, literal...)
+		rest = rest[end:]
 	}
-	return append(out, raw...)
+	return append(out, rest...)
+}
+
+// jsonString redacts one string with its quotes; it comes back as it was when there is no secret in it.
+func (r *Redactor) jsonString(literal []byte) []byte {
+	var value string
+	if json.Unmarshal(literal, &value) != nil {
+		return literal
+	}
+	clean := r.String(value)
+	if clean == value {
+		return literal
+	}
+	enc, err := encodeJSON(clean)
+	if err != nil {
+		return literal
+	}
+	return enc
 }
 
 // stringEnd is the offset behind the JSON string that begins at i.
@@ -131,25 +156,31 @@ func stringEnd(raw []byte, i int) int {
 	return len(raw)
 }
 
-// jsonForms are the ways in which JSON writers put value into a string, without the quotes.
+// jsonForms are the ways in which JSON writers put value into a string, without the quotes; and those in which they put
+// a JSON text with that string into another string, as they do with the arguments of a tool.
 func jsonForms(value string) []string {
-	quote := func(html bool) string {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(html)
-		if enc.Encode(value) != nil {
-			return value
-		}
-		return strings.TrimSuffix(b.String()[1:], "\"\n")
+	enc, err := encodeJSON(value)
+	if err != nil {
+		return []string{value}
 	}
-	plain := quote(false)
-	forms := []string{plain, quote(true), strings.ReplaceAll(plain, "/", `\/`), asciiJSON(plain)}
-	// A JSON text in a JSON string, as tool arguments are, escapes what is escaped once more.
-	for _, form := range slices.Clone(forms) {
-		forms = append(forms, strings.ReplaceAll(strings.ReplaceAll(form, `\`, `\\`), `"`, `\"`))
+	once := spellings(string(enc[1 : len(enc)-1]))
+	forms := once
+	for _, form := range once {
+		forms = append(forms, spellings(escapeAgain.Replace(form))...)
 	}
 	slices.Sort(forms)
 	return slices.Compact(forms)
+}
+
+var (
+	escapeAgain = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	escapeHTML  = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`)
+	escapeSlash = strings.NewReplacer("/", `\/`)
+)
+
+// spellings are the texts that different writers make of what JSON lets them choose.
+func spellings(form string) []string {
+	return []string{form, escapeHTML.Replace(form), escapeSlash.Replace(form), asciiJSON(form)}
 }
 
 // asciiJSON escapes what is not ASCII, as Python's json module does.

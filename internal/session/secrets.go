@@ -25,7 +25,10 @@ var credentialWords = map[string]bool{
 }
 
 // placeWords end the name of a variable that says where a secret is, not what it is.
-var placeWords = map[string]bool{"FILE": true, "PATH": true, "DIR": true, "HOME": true, "SOCK": true, "NAME": true, "ID": true}
+var placeWords = map[string]bool{
+	"FILE": true, "PATH": true, "DIR": true, "HOME": true, "SOCK": true, "NAME": true, "USERNAME": true, "USER": true, "HELPER": true,
+	"HOST": true, "URL": true,
+}
 
 // placeholders are values that stand where a key is asked for and there is none.
 var placeholders = map[string]bool{
@@ -54,7 +57,8 @@ func (c *collector) environment(environ []string) {
 		if m := configPair.FindStringSubmatch(name); m != nil {
 			// GIT_CONFIG_KEY_0 is a setting's name; its value is in another variable.
 			key := values["GIT_CONFIG_KEY_"+m[2]]
-			if m[1] == "VALUE" && looksSecret(key) {
+			// Its case says nothing, so http.extraHeader is not two words.
+			if m[1] == "VALUE" && looksSecret(strings.ToLower(key)) {
 				c.add(name, value, minSecret)
 			}
 			continue

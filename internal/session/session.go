@@ -19,7 +19,6 @@ const (
 	LockFile           = "lock"
 	branchPrefix       = "session/"
 	dirMode, fileMode  = 0o700, 0o600
-	evaluatorTranscipt = ".evaluator"
 )
 
 // Session is one session's directory. The value holds no open file and no state: whoever has it may ask the disk.

@@ -1,0 +1,113 @@
+package session
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestLedger(t *testing.T) {
+	s := newSession(t)
+	if got, err := s.ReadLedger("T-001", 5); err != nil || got != nil {
+		t.Errorf("a missing ledger: %v %v", got, err)
+	}
+	for i := range 7 {
+		e, err := NewLedgerEntry(int64(i+1), "1 file", p{"summary": "s"}, p{"verdict": "reject"})
+		must(t, err)
+		e.TS = "2026-06-01T10:20:30.456Z"
+		must(t, s.AppendLedger("T-001", e))
+	}
+	got, err := s.ReadLedger("T-001", 3)
+	if err != nil || len(got) != 3 || got[0].Iter != 5 || got[2].Iter != 7 || string(got[2].Verdict) != `{"verdict":"reject"}` {
+		t.Errorf("%+v %v", got, err)
+	}
+	line := strings.SplitN(read(t, s.Path(ledgerDir, "T-001.jsonl")), "\n", 2)[0]
+	if want := `{"ts":"2026-06-01T10:20:30.456Z","iter":1,"diff_summary":"1 file","case":{"summary":"s"},"verdict":{"verdict":"reject"}}`; line != want {
+		t.Errorf("%s\nwant\n%s", line, want)
+	}
+	// Rubbish, entries of others and a torn end.
+	write(t, s.Path(ledgerDir, "T-002.jsonl"), "\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": {\"files\": 1}, \"x\": 1}\n{\"iter\":\"odd\"}\n{\"iter\": 3")
+	must(t, s.AppendLedger("T-002", LedgerEntry{TS: "t", Iter: 4}))
+	got, err = s.ReadLedger("T-002", 0)
+	if err != nil || len(got) != 2 || got[0].Iter != 2 || got[1].Iter != 4 || got[1].Case != nil {
+		t.Errorf("%+v %v", got, err)
+	}
+	for _, bad := range []string{"", ".", "..", "../x", "a/b", ".hidden", "x\x00", `a\b`} {
+		if err := s.AppendLedger(bad, LedgerEntry{}); err == nil {
+			t.Errorf("task %q names a file", bad)
+		}
+		if _, err := s.ReadLedger(bad, 1); err == nil {
+			t.Errorf("task %q names a file", bad)
+		}
+		if _, err := s.OpenTranscript(bad, WorkerTranscript, nil); err == nil {
+			t.Errorf("task %q names a file", bad)
+		}
+	}
+}
+
+func TestTranscript(t *testing.T) {
+	s := newSession(t)
+	tr, err := s.OpenTranscript("T-001", WorkerTranscript, nil)
+	must(t, err)
+	must(t, tr.Reset(testNow, nil))
+	must(t, tr.AppendMessage(json.RawMessage(`{"role":"user","content":"one"}`)))
+	must(t, tr.Reset(testNow, p{"task_id": "T-001"}))
+	messages := []string{`{"role":"user","content":"<b>&","n":1.50}`, `{"role":"assistant", "type":"context_reset", "reasoning_details":[{"x":null}]}`}
+	for _, m := range messages {
+		must(t, tr.AppendMessage(json.RawMessage(m)))
+	}
+	must(t, tr.AppendMessage(json.RawMessage("{\r\n  \"role\": \"tool\",\n  \"content\": \"a\\nb\"\n}\n")))
+	for _, bad := range []string{"", "5", "[]", "{", `{"a":}`} {
+		if err := tr.AppendMessage(json.RawMessage(bad)); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	must(t, tr.Close())
+	got, err := s.ReadTranscript("T-001", WorkerTranscript)
+	if err != nil || len(got) != 3 || string(got[0]) != messages[0] || string(got[1]) != messages[1] || !sameJSON(got[2], []byte(`{"role":"tool","content":"a\nb"}`)) {
+		t.Errorf("%s %v", got, err)
+	}
+	if lines := strings.Count(read(t, s.Path("conversation", "T-001.jsonl")), "\n"); lines != 6 {
+		t.Errorf("%d lines", lines)
+	}
+	if got, err := s.ReadTranscript("T-001", EvaluatorTranscript); err != nil || got != nil {
+		t.Errorf("%s %v", got, err)
+	}
+
+	interview, err := s.OpenInterview(nil)
+	must(t, err)
+	must(t, interview.AppendMessage(json.RawMessage(`{"role":"user"}`)))
+	must(t, interview.Close())
+	if got, err := s.ReadInterview(); err != nil || len(got) != 1 {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+func TestProgressAndLearnings(t *testing.T) {
+	s := newSession(t)
+	if lines, err := s.ProgressTail(3); err != nil || lines != nil {
+		t.Errorf("%v %v", lines, err)
+	}
+	must(t, s.AppendProgress("T-001", "done", "a\ttitle\nof lines"))
+	must(t, s.AppendProgress("T-002", "failed:iter_cap", "two"))
+	if got, want := read(t, s.Path(ProgressFile)), "T-001\tdone\ta title of lines\nT-002\tfailed:iter_cap\ttwo\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	write(t, s.Path(ProgressFile), read(t, s.Path(ProgressFile))+"T-003\tdo")
+	if lines, err := s.ProgressTail(1); err != nil || !slices.Equal(lines, []string{"T-002\tfailed:iter_cap\ttwo"}) {
+		t.Errorf("%q %v", lines, err)
+	}
+	must(t, s.AppendProgress("T-003", "done", "three"))
+	all, err := s.Progress()
+	if err != nil || !slices.Equal(all, []Progress{{"T-001", "done", "a title of lines"}, {"T-002", "failed:iter_cap", "two"}, {"T-003", "done", "three"}}) {
+		t.Errorf("%v %v", all, err)
+	}
+
+	must(t, s.AppendLearning(testNow, "T-001", "one", "tests live in t/\n"))
+	must(t, s.AppendLearning(testNow, "T-002", "two", "x"))
+	text := read(t, s.Path(LearningsFile))
+	if strings.Count(text, "# Proposed learnings") != 1 || !strings.Contains(text, "## T-001: one\n") || !strings.Contains(text, "\ntests live in t/\n\n## T-002") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,103 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestOverview(t *testing.T) {
+	s := newSession(t)
+	write(t, s.Path(CheckpointFile), pythonCheckpoint)
+	write(t, s.Path(PlanFile), pythonPlan)
+	write(t, s.Path(RecordFile), wholeRun+`{"torn`)
+	o := s.Overview()
+	if o.ID != testID || o.Status != Running || o.Source != "/home/u/répo" || o.TokensUsed != 140 || o.Cost != 0.001 || o.Label != "T-001: Add" ||
+		o.Tasks != (TaskCounts{Total: 2, Failed: 1, Pending: 1}) || o.LastStop != "all_done" || o.LastStopAt != FormatTime(testNow.Add(24e9)) ||
+		!strings.HasPrefix(o.StartedAt, "2026-06-01T") || o.Crashed || o.Busy != nil || o.Problems != nil {
+		t.Errorf("%+v", o)
+	}
+	unlock, err := s.Lock(testNow)
+	must(t, err)
+	defer unlock()
+	write(t, s.Path(RecordFile), wholeRun+script(`session_resume {"last_stop":"wall_clock"}`))
+	if o := s.Overview(); o.Busy == nil || o.Busy.PID != os.Getpid() || o.LastStop != "" || o.Crashed {
+		t.Errorf("while running: %+v", o)
+	}
+}
+
+func TestOverviewOfDamagedSessions(t *testing.T) {
+	for name, c := range map[string]struct {
+		files   map[string]string
+		problem string // of "file: what"
+	}{
+		"nothing there":     {nil, "checkpoint.json: is missing"},
+		"empty checkpoint":  {map[string]string{CheckpointFile: ""}, "checkpoint.json: is empty"},
+		"torn checkpoint":   {map[string]string{CheckpointFile: `{"status": "run`}, "checkpoint.json: is not JSON: line 1"},
+		"list":              {map[string]string{CheckpointFile: "[]"}, "checkpoint.json: is a list, want an object"},
+		"unknown status":    {map[string]string{CheckpointFile: `{"status":"x"}`}, `checkpoint.json: status "x" is unknown`},
+		"torn plan":         {map[string]string{CheckpointFile: `{"status":"failed"}`, PlanFile: `[{"id":`}, "prd.json: is not JSON"},
+		"plan is an object": {map[string]string{CheckpointFile: `{"status":"failed"}`, PlanFile: `{}`}, "prd.json: is an object"},
+		"no plan yet":       {map[string]string{CheckpointFile: `{"status":"failed"}`}, ""},
+		"odd plan entries":  {map[string]string{CheckpointFile: `{"status":"failed"}`, PlanFile: `[5, {"status": 7}, null]`}, ""},
+		"rubbish record":    {map[string]string{CheckpointFile: `{"status":"failed"}`, RecordFile: "5\n\x00\n[]\n{\"type\":7}\n"}, ""},
+		"deep":              {map[string]string{CheckpointFile: `{"a":` + strings.Repeat("[", 1<<20), PlanFile: strings.Repeat("[", 1<<20)}, "checkpoint.json: is not JSON"},
+	} {
+		s := newSession(t)
+		for file, text := range c.files {
+			write(t, s.Path(file), text)
+		}
+		o := s.Overview()
+		got := strings.Join(o.Problems, "; ")
+		if (got == "") != (c.problem == "") || !strings.HasPrefix(got, c.problem) {
+			t.Errorf("%s: %q, want %q", name, got, c.problem)
+		}
+	}
+}
+
+func TestOverviewFiltersBySource(t *testing.T) {
+	st := Store{Root: t.TempDir()}
+	var ids []string
+	for i, checkpoint := range []string{
+		`{"status":"failed","source":"/a","git_common_dir":"/a/.git"}`, `{"status":"failed","source":"/b"}`, `{"status":"failed","source":"/a","git_common_dir":"/a/.git"}`, `broken`,
+	} {
+		id := "20260601-10203" + string(rune('0'+i)) + "-abcdef"
+		s, err := st.Create(id)
+		must(t, err)
+		write(t, s.Path(CheckpointFile), checkpoint)
+		write(t, s.Path(workspaceDir, ".git"), "gitdir: /a/.git/worktrees/workspace3\n")
+		ids = append(ids, id)
+	}
+	var asked []string
+	got := st.Overview(ids, func(source, common string) bool {
+		asked = append(asked, source+"|"+common)
+		return common == "/a/.git"
+	})
+	var names []string
+	for _, o := range got {
+		names = append(names, o.ID)
+	}
+	slices.Sort(asked)
+	if !slices.Equal(names, []string{ids[0], ids[2], ids[3]}) || !slices.Equal(asked, []string{"/a|/a/.git", "/b|", "|/a/.git"}) {
+		t.Errorf("%v, asked %v", names, asked)
+	}
+	if none := st.Overview(nil, nil); len(none) != 0 {
+		t.Error(none)
+	}
+	if gone := st.Overview([]string{"20990601-102030-abcdef"}, nil); len(gone) != 1 || len(gone[0].Problems) != 1 {
+		t.Errorf("a session removed meanwhile: %+v", gone)
+	}
+}
+
+// A list changes nothing: no lock file appears, and none is held afterwards.
+func TestOverviewLeavesNoTrace(t *testing.T) {
+	s := newSession(t)
+	write(t, s.Path(CheckpointFile), `{"status":"running"}`)
+	s.Overview()
+	left, err := filepath.Glob(s.Path("*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("left: %v %v", left, err)
+	}
+}
