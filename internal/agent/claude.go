@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func claude() *Program {
 		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
 		Preset:  true, MakeID: newUUID, ValidID: uuidForm, CanResume: true,
 		Usage: PerRun, ReportsCost: true, Terminal: "a result event without is_error",
-		EscapePrompt: escapeSlash, read: readClaude, store: claudeStore{},
+		EscapePrompt: escapeClaude, read: readClaude, store: claudeStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: regexp.MustCompile(`No conversation found with session ID`)},
 			{How: InUse, Text: regexp.MustCompile(`Session ID \S+ is already in use|^Error: .*already in use`)},
@@ -32,10 +33,25 @@ func claude() *Program {
 			"Conversations are removed by the program after 30 days (its cleanupPeriodDays).",
 			"Its Bash tool is not kept inside the worktree; its file tools are.",
 			"Two resumes of one conversation at once are allowed and one of them is lost.",
+			"It would replace @name in a prompt by that file; such an @ is written as \\@ and the prompt says so.",
 			"Older versions give a resumed conversation a new id; it is stored.",
 		},
 	}
 }
+
+// escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's contents.
+func escapeClaude(p string) string {
+	escaped := atWord.ReplaceAllString(p, `$1\@`)
+	if escaped != p {
+		escaped += atNote
+	}
+	return escapeSlash(escaped)
+}
+
+var atWord = regexp.MustCompile(`(^|\s)@`)
+
+// atNote explains the escapes to the model, for which they are nothing special.
+const atNote = "\n\n(In this message \\@ stands for a plain at sign.)\n"
 
 // escapeSlash keeps a prompt that begins with a slash from being taken as a command.
 func escapeSlash(p string) string {
@@ -65,11 +81,14 @@ type claudeEvent struct {
 	Since     map[string]struct {
 		Cost float64 `json:"costUSD"`
 	} `json:"model_usage_since_last_result"`
-	Usage   *claudeUsage `json:"usage"`
-	Denials []struct {
+	Usage     *claudeUsage `json:"usage"`
+	APIStatus int          `json:"api_error_status"`
+	Denials   []struct {
 		ToolName string `json:"tool_name"`
 	} `json:"permission_denials"`
-	RateLimit *struct {
+	Attempt     int `json:"attempt"`      // of api_retry
+	ErrorStatus int `json:"error_status"` // of api_retry
+	RateLimit   *struct {
 		Status   string  `json:"status"`
 		ResetsAt float64 `json:"resetsAt"`
 	} `json:"rate_limit_info"`
@@ -107,6 +126,8 @@ func readClaude(s *stream, line []byte) {
 		s.id(e.SessionID)
 	}
 	switch e.Type {
+	case "system":
+		s.claudeRetry(&e)
 	case "assistant":
 		s.claudeMessage(&e)
 	case "user":
@@ -117,6 +138,13 @@ func readClaude(s *stream, line []byte) {
 		}
 	case "result":
 		s.claudeResult(&e)
+	}
+}
+
+// claudeRetry ends what cannot succeed: a refused key is retried for minutes.
+func (s *stream) claudeRetry(e *claudeEvent) {
+	if e.Subtype == "api_retry" && e.Attempt >= 2 && (e.ErrorStatus == 401 || e.ErrorStatus == 403) {
+		s.stop(Failed, fmt.Sprintf("the API refuses the credentials (status %d)", e.ErrorStatus))
 	}
 }
 
@@ -172,7 +200,7 @@ func (s *stream) claudeResult(e *claudeEvent) {
 		}
 	case e.Subtype == "error_max_turns" || e.Subtype == "error_max_budget_usd":
 		s.how, s.why = TurnLimit, e.Subtype
-	case !s.reset.IsZero() && e.IsError:
+	case e.IsError && (e.APIStatus == 429 || !s.reset.IsZero()):
 		s.limit(s.reset, e.Result)
 	default:
 		s.fail(e.Result)

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"regexp"
+	"time"
 )
 
 // codex is OpenAI's Codex CLI.
@@ -24,7 +25,7 @@ func codex() *Program {
 		Rules: []Rule{
 			{How: NotFound, Text: regexp.MustCompile(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
 			{How: InUse, Text: regexp.MustCompile(`already has an active writer`)},
-			{How: UsageLimit, Text: regexp.MustCompile(`^You've hit your usage limit`)},
+			{How: UsageLimit, Text: codexLimit},
 		},
 		Notes: []string{
 			"It takes no id of ours; its own is known before its first model call.",
@@ -93,10 +94,37 @@ func readCodex(s *stream, line []byte) {
 			s.total, s.totalKnown = e.Usage.usage(), true
 		}
 	case "turn.failed":
-		s.fail(e.Error.Message)
+		s.codexError(e.Error.Message)
 	case "error":
-		s.fail(e.Message)
+		s.codexError(e.Message)
 	}
+}
+
+// codexLimit is how it says that the account's allowance is used up. The apostrophe is a typographic one in some versions.
+var codexLimit = regexp.MustCompile(`^You.{1,3}ve hit your usage limit`)
+
+var codexReset = regexp.MustCompile(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
+
+// codexError keeps an error. That of a used up allowance says when it is over: the time of today, or with its date.
+func (s *stream) codexError(text string) {
+	s.fail(text)
+	if !codexLimit.MatchString(text) {
+		return
+	}
+	m := codexReset.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	day := time.Now().Format("Jan 2 2006")
+	if m[1] != "" {
+		day = m[1] + " " + m[2]
+	}
+	reset, err := time.ParseInLocation("Jan 2 2006 3:04 PM", day+" "+m[3], time.Local)
+	if err != nil {
+		return
+	}
+	// Seconds are cut off: a limit must not be called over before it is.
+	s.reset = reset.Add(time.Minute).UTC()
 }
 
 // codexStarted counts a tool when it begins. An item that was never announced is counted when it is complete.

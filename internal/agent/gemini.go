@@ -3,15 +3,10 @@ package agent
 import (
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 )
-
-// geminiPolicy lets the shell tool run without a question; edits are allowed by the approval mode.
-const geminiPolicy = `[[rule]]
-toolName = "run_shell_command"
-decision = "allow"
-priority = 900
-`
 
 // geminiReadOnly refuses every tool that changes something, whatever the user's own rules say.
 const geminiReadOnly = `[[rule]]
@@ -24,21 +19,24 @@ priority = 999
 func gemini() *Program {
 	return &Program{
 		Name: "gemini", Title: "Gemini CLI", Package: "@google/gemini-cli", Binary: "gemini",
-		Base:     []string{"--skip-trust", "-o", "stream-json"},
-		Write:    []string{"--approval-mode", "auto_edit", "--policy", "{policy}"},
-		ReadOnly: []string{"--approval-mode", "default", "--policy", "{policy}"},
-		Policy:   geminiPolicy, PolicyReadOnly: geminiReadOnly,
-		Model: []string{"-m", "{model}"},
-		New:   []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
+		Base: []string{"--skip-trust", "-o", "stream-json"},
+		// auto_edit with a policy for the shell still asks, and so refuses, for rm -rf, git -c and their like. In every mode the file
+		// tools stay inside the directory.
+		Write:          []string{"--approval-mode", "yolo"},
+		ReadOnly:       []string{"--approval-mode", "default", "--policy", "{policy}"},
+		PolicyReadOnly: geminiReadOnly,
+		Model:          []string{"-m", "{model}"},
+		New:            []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
 		// Its parent process swallows signals and leaves the child behind when it is killed.
 		Env:     map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"},
 		KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 		Preset:  true, MakeID: newUUID, ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
 		Usage: PerRun, Terminal: "a result event with status success",
-		EscapePrompt: escapeGemini, read: readGemini, finish: geminiFinish, store: geminiStore{},
+		EscapePrompt: escapeGemini, read: readGemini, watch: watchGemini, finish: geminiFinish, store: geminiStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: regexp.MustCompile(`Invalid session identifier|No previous sessions found for this project`)},
 			{How: InUse, Text: regexp.MustCompile(`Session ID .*already exists`)},
+			{How: UsageLimit, Text: regexp.MustCompile(`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},
 			{How: TurnLimit, Exit: 53},
 			{How: TurnLimit, Text: regexp.MustCompile(`FatalTurnLimitedError|Reached max session turns`)},
 		},
@@ -48,6 +46,7 @@ func gemini() *Program {
 			"Its turn limit is a setting that it reads only from a file in a directory nobody else can write; instead its uses of tools are counted as turns and it is ended from outside.",
 			"It reports no dollars.",
 			"It would replace @name in a prompt by that file; each @ is written as \\@ and the prompt says so.",
+			"On a used up quota it would sleep until the quota is filled again; it is ended then, as a usage limit.",
 			"An interrupted run ends with exit status 0 and no result; that is never taken as success.",
 		},
 	}
@@ -63,7 +62,7 @@ func escapeGemini(p string) string {
 		b.WriteByte(p[i])
 	}
 	if b.Len() > len(p) {
-		b.WriteString("\n\n(In this message \\@ stands for a plain at sign.)\n")
+		b.WriteString(atNote)
 	}
 	return escapeSlash(b.String())
 }
@@ -154,6 +153,25 @@ func (s *stream) geminiResult(e *geminiEvent) {
 		return
 	}
 	s.fail(e.Error.Message)
+}
+
+var geminiWait = regexp.MustCompile(`^Attempt \d+ failed: (.*) Retrying after (\d{1,15})`)
+
+// patience is how long a program may wait for its API by itself.
+const patience = 5 * time.Minute
+
+// watchGemini ends it when it wants to sleep until a quota is filled again: waiting is for the harness's user to decide.
+func watchGemini(s *stream, line []byte) {
+	m := geminiWait.FindSubmatch(line)
+	if m == nil {
+		return
+	}
+	ms, err := strconv.ParseInt(string(m[2]), 10, 64)
+	if err != nil || ms < patience.Milliseconds() || ms > (366*24*time.Hour).Milliseconds() {
+		return
+	}
+	s.limit(time.Now().Add(time.Duration(ms)*time.Millisecond).UTC(), string(m[1]))
+	s.stop(UsageLimit, string(m[1]))
 }
 
 func firstOf(texts ...string) string {

@@ -3,13 +3,15 @@ package agent
 import (
 	"encoding/json"
 	"regexp"
+	"time"
 )
 
 // opencode is OpenCode.
 func opencode() *Program {
 	return &Program{
 		Name: "opencode", Title: "OpenCode", Package: "opencode-ai", Binary: "opencode",
-		Base:  []string{"run", "--format", "json"},
+		// Its log says which conversation it began before the model is asked, and why it waits; its events say neither.
+		Base:  []string{"run", "--format", "json", "--print-logs"},
 		Model: []string{"-m", "{model}"}, Resume: []string{"--session", "{id}"},
 		EnvWrite:    map[string]string{"OPENCODE_PERMISSION": `{"*":"allow","external_directory":"deny"}`},
 		EnvReadOnly: map[string]string{"OPENCODE_PERMISSION": `{"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow"}`},
@@ -17,12 +19,14 @@ func opencode() *Program {
 			"DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
 		ValidID: regexp.MustCompile(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
 		Usage: PerStep, ReportsCost: true, Terminal: "a step_finish event with reason stop",
-		read: readOpenCode, store: openCodeStore{},
+		read: readOpenCode, watch: watchOpenCode, store: openCodeStore{},
 		Rules: []Rule{
-			{How: NotFound, Text: regexp.MustCompile(`Session not found|NotFoundError`)},
+			{How: NotFound, Text: regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
+			{How: UsageLimit, Text: regexp.MustCompile(`^APIError: (?:The usage limit has been reached|You exceeded your current quota)`)},
 		},
 		Notes: []string{
-			"It takes no id of ours, and says its own only after the model's first answer: a run that is killed before that is found again by looking for this directory's newest conversation.",
+			"It takes no id of ours. Its events say its own only after the model's first answer, its log (--print-logs) before; where the log is not understood, a run that is ended early is found again by looking for this directory's newest conversation.",
+			"On a used up allowance it would wait in silence; it is ended then, as a usage limit without a known end.",
 			"It resumes only from the directory in which the conversation began; elsewhere it would hang.",
 			"It has no turn limit: its steps are counted and it is ended from outside.",
 			"Two runs of one conversation at once would write into each other; the harness's lock keeps that from happening.",
@@ -87,6 +91,22 @@ func readOpenCode(s *stream, line []byte) {
 		s.success = false
 		s.fail(e.Error.Name + ": " + e.Error.Data.Message)
 		s.how, s.why = Failed, s.errors[len(s.errors)-1]
+	}
+}
+
+var (
+	openCodeBegun = regexp.MustCompile(`^timestamp=\S+ level=INFO .*message=(?:created id|loop session\.id)=(ses_[0-9A-Za-z]+) `)
+	openCodeLimit = regexp.MustCompile(`^timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="AI_APICallError: (.*(?:usage limit has been reached|usage_limit|exceeded your current quota|insufficient_quota).*)"`)
+)
+
+// watchOpenCode reads its log. The first conversation that is named is the run's own; those of its subagents follow.
+func watchOpenCode(s *stream, line []byte) {
+	if m := openCodeBegun.FindSubmatch(line); m != nil && s.conversation == "" {
+		s.id(string(m[1]))
+	}
+	if m := openCodeLimit.FindSubmatch(line); m != nil {
+		s.limit(time.Time{}, string(m[1]))
+		s.stop(UsageLimit, string(m[1]))
 	}
 }
 

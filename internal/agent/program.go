@@ -62,6 +62,7 @@ type Program struct {
 	Terminal      string                  // the event that means success, in words
 	EscapePrompt  func(p string) string   // keeps a prompt from being taken as a command; nil: nothing is special
 	read          func(*stream, []byte)   // takes one line of standard output
+	watch         func(*stream, []byte)   // takes one line of standard error; may be nil
 	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
 	Rules         []Rule                  // the ways to fail, first match wins
 	store         store                   // where conversations are kept; nil: not known

@@ -89,10 +89,19 @@ func (p *Program) play(ctx context.Context, t *Turn, cmd *command) (Outcome, err
 	}
 	var last lingerer
 	defer last.end()
+	var mu sync.Mutex
 	res, err := startChild(ctx, t, cmd, func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
 		p.read(s, line)
 		if s.success || s.how != "" {
 			last.begin(func() { cancel(&ended{"", "did not exit after its last event"}) })
+		}
+	}, func(line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if p.watch != nil {
+			p.watch(s, line)
 		}
 	})
 	switch {
@@ -137,8 +146,7 @@ type result struct {
 	signal   string
 	timedOut bool
 	canceled bool
-	stderr   string // head and tail
-	tail     string // of standard output, for programs that do not speak JSON
+	stderr   string // its first and last lines
 }
 
 // judge decides what the events, the exit and the standard error together mean.

@@ -1,0 +1,350 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+)
+
+// scene is what the checks of one program share; they run in order and each builds on the one before.
+type scene struct {
+	*rig
+	dir   string
+	git   [2]string
+	begun time.Time
+	conv  agent.StoredConversation
+	total agent.Usage
+	told  []string
+}
+
+var checks = []struct {
+	name string
+	do   func(*scene) error
+}{
+	{"the first run stops at its turn limit", firstRun},
+	{"resume continues the conversation", resumed},
+	{"a run that is ended can be resumed", ended},
+	{"a worktree made again at its path is resumed in", again},
+	{"a deleted transcript is not found, and a fresh conversation repairs the id", deleted},
+	{"discovery finds this directory's conversation and no other's", discovered},
+	{"the worker can commit", commits},
+	{"read-only changes nothing", readOnly},
+	{"a prompt is not taken as a command or a file", plainPrompt},
+	{"an error of the API is a failure", apiError},
+	{"a usage limit is one", usageLimit},
+}
+
+// check runs all checks and returns how many failed.
+func (r *rig) check() int {
+	fmt.Printf("\n%s %s\n", r.program.Title, r.version)
+	s := &scene{rig: r, begun: time.Now().Add(-time.Second)}
+	var err error
+	if s.dir, s.git, err = worktree(r.home); err != nil {
+		fmt.Println("  ", err)
+		return 1
+	}
+	failed := 0
+	for _, c := range checks {
+		began := time.Now()
+		if err := c.do(s); err != nil {
+			failed++
+			fmt.Printf("   FAILED  %s: %v\n", c.name, err)
+			continue
+		}
+		fmt.Printf("   ok      %s (%.1f s)\n", c.name, time.Since(began).Seconds())
+	}
+	return failed
+}
+
+// run plays one turn with what the model is to say.
+func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn), brain func(n int, body string) answer) (agent.Outcome, error) {
+	s.stub.play(brain)
+	t := agent.Turn{Prompt: prompt, System: "You work in a test.", Dir: s.dir, Model: s.model, Conversation: ref, Timeout: 2 * time.Minute, Env: s.env,
+		GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total,
+		OnConversation: func(id string) error { s.told = append(s.told, id); return nil }}
+	if s.verbose {
+		t.OnEvent = func(a agent.Activity) { fmt.Printf("      %s %s %s %.200s\n", a.Kind, a.Tool, a.Args, a.Text) }
+	}
+	ctx := context.Background()
+	if change != nil {
+		change(&t)
+	}
+	out, err := s.program.Run(ctx, t)
+	if s.verbose {
+		fmt.Printf("      %+v %v\n", out, err)
+	}
+	return out, err
+}
+
+// want checks how a turn ended.
+func want(out agent.Outcome, err error, how agent.How) error {
+	if err != nil {
+		return err
+	}
+	if out.How != how {
+		return fmt.Errorf("it ended as %s (%s), not as %s", out.How, out.Detail, how)
+	}
+	return nil
+}
+
+// holds checks that the last request of the conversation has all of these in it.
+func (s *scene) holds(parts ...string) error {
+	requests := s.stub.requests()
+	if len(requests) == 0 {
+		return errors.New("the stub got no request")
+	}
+	for _, part := range parts {
+		if !strings.Contains(requests[len(requests)-1], part) {
+			return fmt.Errorf("the request does not hold %q", part)
+		}
+	}
+	return nil
+}
+
+func working(n int, _ string) answer {
+	return answer{shell: fmt.Sprintf("echo step %d >> steps.txt", n)}
+}
+
+func finished(int, string) answer {
+	return answer{text: "All done.\n```json\n{\"summary\": \"it works\"}\n```"}
+}
+
+func firstRun(s *scene) error {
+	ref := agent.Ref{ID: s.program.NewID()}
+	out, err := s.run("do the FIRST-MARKER thing", ref, func(t *agent.Turn) { t.MaxTurns = 2 }, working)
+	if err := want(out, err, agent.TurnLimit); err != nil {
+		return err
+	}
+	s.remember(out)
+	data, err := os.ReadFile(filepath.Join(s.dir, "steps.txt"))
+	switch {
+	case err != nil:
+		return err
+	case !strings.HasPrefix(string(data), "step 1\nstep 2\n"):
+		return fmt.Errorf("steps.txt holds %q", data)
+	case len(s.told) == 0 || s.told[0] != out.Conversation || (ref.ID != "" && ref.ID != out.Conversation):
+		return fmt.Errorf("told %v, preset %q, conversation %s", s.told, ref.ID, out.Conversation)
+	case out.Usage.Prompt < 180 || out.Usage.Eval == 0:
+		return fmt.Errorf("usage %+v", out.Usage)
+	}
+	return nil
+}
+
+func (s *scene) remember(out agent.Outcome) {
+	s.conv = agent.StoredConversation{Agent: s.program.Name, ID: out.Conversation, Cwd: s.dir, Model: s.model}
+	s.total = out.Total
+}
+
+// choose returns the first choice, which has to be of this kind.
+func (s *scene) choose(how string) (agent.Choice, error) {
+	choices := agent.Choose(s.program, &s.conv, s.dir, s.model, s.env, s.begun, false, false)
+	if choices[0].How != how {
+		return choices[0], fmt.Errorf("the choice is %s (%s), not %s", choices[0].How, choices[0].Why, how)
+	}
+	return choices[0], nil
+}
+
+func resumed(s *scene) error { return s.goOn("SECOND-MARKER", "FIRST-MARKER") }
+
+// goOn resumes the stored conversation and checks that what was said before is in the request.
+func (s *scene) goOn(marker string, before ...string) error {
+	choice, err := s.choose("stored")
+	if err != nil {
+		return err
+	}
+	out, err := s.run("now the "+marker+" thing", choice.Ref, nil, finished)
+	if err := want(out, err, agent.Completed); err != nil {
+		return err
+	}
+	last := s.conv.ID
+	s.remember(out)
+	if object, ok := agent.FinalJSON(out.Text); !ok || !strings.Contains(string(object), "it works") {
+		return fmt.Errorf("the final message is %q", out.Text)
+	}
+	if out.Usage.Prompt < 90 || out.Usage.Prompt > 120 {
+		return fmt.Errorf("usage of one model call %+v", out.Usage)
+	}
+	if out.Conversation != last {
+		return fmt.Errorf("conversation %s became %s", last, out.Conversation)
+	}
+	return s.holds(append(before, marker, "You work in a test.")...)
+}
+
+func ended(s *scene) error {
+	choice, err := s.choose("stored")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.stub.play(func(n int, body string) answer {
+		if n == 1 {
+			return working(n, body)
+		}
+		cancel()
+		return answer{hang: true}
+	})
+	out, err := s.program.Run(ctx, agent.Turn{Prompt: "the THIRD-MARKER thing", Dir: s.dir, Model: s.model, Conversation: choice.Ref, Timeout: 2 * time.Minute,
+		Env: s.env, GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total})
+	if err := want(out, err, agent.Interrupted); err != nil {
+		return err
+	}
+	s.total = out.Total
+	return s.goOn("FOURTH-MARKER", "FIRST-MARKER", "THIRD-MARKER")
+}
+
+func again(s *scene) error {
+	for _, args := range [][]string{{"worktree", "remove", "--force", s.dir}, {"worktree", "add", "-q", s.dir, "session"}} {
+		if out, err := exec.Command("git", append([]string{"--git-dir", s.git[1]}, args...)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("git %v: %w: %s", args, err, out)
+		}
+	}
+	return s.goOn("FIFTH-MARKER", "FIRST-MARKER")
+}
+
+func deleted(s *scene) error {
+	lost := s.conv.ID
+	if err := setups[s.program.Name].forget(s.rig, lost); err != nil {
+		return err
+	}
+	if state := s.program.Stored(s.env, s.dir, lost); state.Presence != agent.Missing {
+		return fmt.Errorf("the store says %s: %s", state.Presence, state.Why)
+	}
+	out, err := s.run("on with it", agent.Ref{ID: lost, Resume: true}, nil, finished)
+	if err := want(out, err, agent.NotFound); err != nil {
+		return err
+	}
+	if n := len(s.stub.requests()); n > 0 {
+		return fmt.Errorf("%d requests were made without the conversation", n)
+	}
+	choice, err := s.choose("fresh")
+	if err != nil {
+		return err
+	}
+	s.total = agent.Usage{}
+	out, err = s.run("do the SIXTH-MARKER thing", choice.Ref, nil, finished)
+	if err := want(out, err, agent.Completed); err != nil {
+		return err
+	}
+	s.remember(out)
+	if out.Conversation == lost || out.Conversation == "" {
+		return fmt.Errorf("the conversation is %q again", out.Conversation)
+	}
+	return s.goOn("SEVENTH-MARKER", "SIXTH-MARKER")
+}
+
+func discovered(s *scene) error {
+	id, ok, err := s.program.Discover(s.env, s.dir, s.begun)
+	if err != nil || !ok || id != s.conv.ID {
+		return fmt.Errorf("found %q (%v), not %s", id, err, s.conv.ID)
+	}
+	if id, ok, err = s.program.Discover(s.env, s.dir, time.Now()); ok || err != nil {
+		return fmt.Errorf("found %q, which is too old (%v)", id, err)
+	}
+	if id, ok, err = s.program.Discover(s.env, s.dir, s.begun, s.conv.ID); ok || err != nil {
+		return fmt.Errorf("found %q, which was excepted (%v)", id, err)
+	}
+	repo := filepath.Join(s.home, "repo")
+	if id, ok, err = s.program.Discover(s.env, repo, s.begun); ok || err != nil {
+		return fmt.Errorf("found %q for another directory (%v)", id, err)
+	}
+	if state := s.program.Stored(s.env, repo, s.conv.ID); state.Presence == agent.Present {
+		return errors.New("the conversation counts as another directory's")
+	}
+	return nil
+}
+
+func commits(s *scene) error {
+	out, err := s.run("commit", agent.Ref{ID: s.program.NewID()}, nil, func(n int, body string) answer {
+		if n == 1 {
+			return answer{shell: "git -c user.name=w -c user.email=w@localhost commit -q --allow-empty -m by-the-worker"}
+		}
+		return finished(n, body)
+	})
+	if err := want(out, err, agent.Completed); err != nil {
+		return err
+	}
+	subject, err := exec.Command("git", "-C", s.dir, "log", "-1", "--format=%s").Output()
+	if err != nil || strings.TrimSpace(string(subject)) != "by-the-worker" {
+		return fmt.Errorf("the last commit is %q (%v); the tool said %s", subject, err, s.lastResult())
+	}
+	return nil
+}
+
+// lastResult is the end of the last request, which holds what the tool said.
+func (s *scene) lastResult() string {
+	requests := s.stub.requests()
+	if len(requests) == 0 {
+		return ""
+	}
+	last := requests[len(requests)-1]
+	if i := strings.LastIndex(last, "by-the-worker"); i >= 0 {
+		last = last[i:]
+	}
+	return last[:min(len(last), 700)]
+}
+
+func readOnly(s *scene) error {
+	out, err := s.run("judge", agent.Ref{ID: s.program.NewID()}, func(t *agent.Turn) { t.ReadOnly = true }, func(n int, body string) answer {
+		switch n {
+		case 1:
+			return answer{shell: "echo bad > bad.txt"}
+		case 2:
+			return answer{write: filepath.Join(s.dir, "bad.txt")}
+		}
+		return finished(n, body)
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "bad.txt")); err == nil {
+		return errors.New("it wrote a file")
+	}
+	return want(out, nil, agent.Completed)
+}
+
+func plainPrompt(s *scene) error {
+	if err := os.WriteFile(filepath.Join(s.dir, "secret.txt"), []byte("CONTENT-OF-THE-FILE\n"), 0o600); err != nil {
+		return err
+	}
+	out, err := s.run("/help @secret.txt and @pytest.fixture END-MARKER", agent.Ref{ID: s.program.NewID()},
+		func(t *agent.Turn) { t.System = "" }, finished)
+	if err := want(out, err, agent.Completed); err != nil {
+		return err
+	}
+	if err := s.holds("/help ", "END-MARKER"); err != nil {
+		return err
+	}
+	if s.holds("CONTENT-OF-THE-FILE") == nil {
+		return errors.New("the file's content was put into the prompt")
+	}
+	return nil
+}
+
+func apiError(s *scene) error {
+	out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, nil, func(int, string) answer {
+		return answer{status: 401, body: `{"type":"error","error":{"type":"authentication_error","message":"invalid key","code":401,"status":"UNAUTHENTICATED"}}`}
+	})
+	return want(out, err, agent.Failed)
+}
+
+func usageLimit(s *scene) error {
+	reset := time.Now().Add(3 * time.Hour).Truncate(time.Second)
+	limit := setups[s.program.Name].limit
+	out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, nil, func(int, string) answer { return limit(reset) })
+	if err := want(out, err, agent.UsageLimit); err != nil {
+		return err
+	}
+	if !out.LimitReset.IsZero() && (out.LimitReset.Before(reset.Add(-2*time.Minute)) || out.LimitReset.After(reset.Add(2*time.Minute))) {
+		return fmt.Errorf("reset at %s, not %s", out.LimitReset, reset)
+	}
+	fmt.Printf("           reset: %v; %s\n", out.LimitReset, out.Detail)
+	return nil
+}

@@ -1,0 +1,81 @@
+// Command agents drives the real agent programs against stubs of their APIs. It installs them from the npm registry into a
+// scratch directory; beyond that everything stays on loopback. Each program has to be resumed after its turn limit,
+// after it was ended, and in a worktree that was made again, with the earlier conversation in the request that the stub got;
+// and a transcript that was deleted has to lead to a fresh conversation.
+//
+//	go run ./testdata/agents [-only claude,codex] [-scratch DIR] [-version claude=2.1.197] [-v]
+//
+// A program whose package cannot be installed is reported as not tested. The exit status is 1 if a check failed, or if
+// nothing could be tested.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+)
+
+func main() {
+	os.Exit(run())
+}
+
+func run() int {
+	only := flag.String("only", "", "programs, separated by commas (default: all)")
+	scratch := flag.String("scratch", "", "directory for the installed programs (default: a temporary one)")
+	versions := flag.String("version", "", "versions to install, as name=version, separated by commas (default: latest)")
+	verbose := flag.Bool("v", false, "print what the programs say and do")
+	flag.Parse()
+	if *scratch == "" {
+		dir, err := os.MkdirTemp("", "git-tilth-agents-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		*scratch = dir
+	}
+	var tested, failed, missing []string
+	for _, p := range agent.Programs() {
+		if *only != "" && !strings.Contains(","+*only+",", ","+p.Name+",") {
+			continue
+		}
+		r, err := newRig(p.Name, *scratch, versionOf(p.Name, *versions))
+		if err != nil {
+			fmt.Printf("%s\n", err)
+			missing = append(missing, p.Name)
+			continue
+		}
+		r.verbose = *verbose
+		if n := r.check(); n > 0 {
+			failed = append(failed, fmt.Sprintf("%s %s (%d)", p.Name, r.version, n))
+		}
+		tested = append(tested, p.Name+" "+r.version)
+		r.close()
+	}
+	fmt.Printf("\ntested: %s\n", list(tested))
+	fmt.Printf("NOT TESTED, could not be installed: %s\n", list(missing))
+	fmt.Printf("failed: %s\n", list(failed))
+	if len(failed) > 0 || len(tested) == 0 {
+		return 1
+	}
+	return 0
+}
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+func versionOf(name, versions string) string {
+	for _, v := range strings.Split(versions, ",") {
+		if n, version, ok := strings.Cut(v, "="); ok && n == name {
+			return version
+		}
+	}
+	return "latest"
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+)
+
+// rig is one real program, installed in a scratch directory, with a home of its own and a stub of its API.
+type rig struct {
+	program *agent.Program
+	version string
+	home    string
+	env     []string
+	stub    *stub
+	model   string
+	verbose bool
+}
+
+// setup says how a program is pointed to a stub: what its API speaks, its environment, and files in its home.
+type setup struct {
+	dialect dialect
+	model   string
+	env     func(url string) map[string]string
+	files   func(url string) map[string]string
+	forget  func(r *rig, id string) error // deletes the transcript of a conversation
+	limit   func(reset time.Time) answer  // how the API says that a usage limit is reached
+}
+
+var setups = map[string]setup{
+	"claude": {
+		dialect: anthropic, model: "claude-sonnet-4-5",
+		env: func(url string) map[string]string {
+			return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "stub-key", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+		},
+		forget: forgetFiles(".claude/projects/*/{id}*"),
+		limit:  anthropicLimit,
+	},
+	"codex": {
+		dialect: responses, model: "gpt-5",
+		env: func(url string) map[string]string { return map[string]string{"STUB_KEY": "stub-key"} },
+		files: func(url string) map[string]string {
+			return map[string]string{".codex/config.toml": fmt.Sprintf("model_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n"+
+				"base_url = \"%s/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 0\n", url)}
+		},
+		forget: forgetFiles(".codex/sessions/*/*/*/*{id}*"),
+		limit:  openAILimit,
+	},
+	"gemini": {
+		dialect: generative, model: "gemini-2.5-pro",
+		env: func(url string) map[string]string {
+			return map[string]string{"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "stub-key", "GEMINI_TELEMETRY_ENABLED": "false"}
+		},
+		files: func(string) map[string]string {
+			return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`}
+		},
+		forget: forgetFiles(".gemini/tmp/*/chats/*{id8}*"),
+		limit:  googleLimit,
+	},
+	"opencode": {
+		dialect: completions, model: "stub/stub",
+		env: func(string) map[string]string { return map[string]string{"OPENCODE_DISABLE_MODELS_FETCH": "1"} },
+		files: func(url string) map[string]string {
+			return map[string]string{".config/opencode/opencode.json": fmt.Sprintf(`{"autoupdate":false,"provider":{"stub":{"npm":"@ai-sdk/openai-compatible",`+
+				`"name":"stub","options":{"baseURL":"%s/v1","apiKey":"stub-key"},"models":{"stub":{"name":"stub","tool_call":true,`+
+				`"limit":{"context":200000,"output":8000}}}}},"model":"stub/stub"}`, url)}
+		},
+		forget: func(r *rig, id string) error {
+			cmd := exec.Command(r.program.Binary, "session", "delete", id)
+			cmd.Env = r.env
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		},
+		limit: chatLimit,
+	},
+}
+
+// newRig installs a program and gives it a home and a stub.
+func newRig(name, scratch, version string) (*rig, error) {
+	p, _ := agent.ByName(name)
+	bin, err := install(p, scratch, version)
+	if err != nil {
+		return nil, err
+	}
+	p.Binary = bin
+	set := setups[name]
+	r := &rig{program: p, stub: startStub(set.dialect), model: set.model}
+	if r.home, err = os.MkdirTemp("", "git-tilth-"+name+"-"); err != nil {
+		return nil, err
+	}
+	// macOS and some Linux systems have a link in the name of the temporary directory.
+	if r.home, err = filepath.EvalSymlinks(r.home); err != nil {
+		return nil, err
+	}
+	vars := set.env(r.stub.URL)
+	vars["HOME"], vars["PATH"] = r.home, os.Getenv("PATH")
+	vars["NO_PROXY"], vars["no_proxy"], vars["TERM"] = "127.0.0.1,localhost", "127.0.0.1,localhost", "dumb"
+	for k, v := range vars {
+		r.env = append(r.env, k+"="+v)
+	}
+	if set.files == nil {
+		return r, r.ask()
+	}
+	for path, content := range set.files(r.stub.URL) {
+		full := filepath.Join(r.home, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(full, []byte(content), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.ask()
+}
+
+// ask learns the program's version.
+func (r *rig) ask() error {
+	cmd := exec.Command(r.program.Binary, "--version")
+	cmd.Env = r.env
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", r.program.Binary, err)
+	}
+	r.version = strings.TrimSpace(string(out))
+	return nil
+}
+
+func (r *rig) close() {
+	r.stub.CloseClientConnections()
+	r.stub.Close()
+	os.RemoveAll(r.home)
+}
+
+// install puts the program's npm package into scratch, unless it is there already.
+func install(p *agent.Program, scratch, version string) (string, error) {
+	prefix := filepath.Join(scratch, p.Name+"-"+version)
+	bin := filepath.Join(prefix, "node_modules", ".bin", p.Binary)
+	if _, err := os.Stat(bin); err == nil {
+		return bin, nil
+	}
+	if err := os.MkdirAll(prefix, 0o755); err != nil {
+		return "", err
+	}
+	out, err := exec.Command("npm", "install", "--prefix", prefix, "--no-audit", "--no-fund", "--no-save", p.Package+"@"+version).CombinedOutput()
+	if err != nil {
+		os.RemoveAll(prefix)
+		return "", fmt.Errorf("npm install %s@%s: %w\n%s", p.Package, version, err, lastLines(string(out), 5))
+	}
+	return bin, nil
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// forgetFiles deletes what matches a pattern below the home.
+func forgetFiles(pattern string) func(*rig, string) error {
+	return func(r *rig, id string) error {
+		p := strings.NewReplacer("{id}", id, "{id8}", id[:8]).Replace(pattern)
+		found, err := filepath.Glob(filepath.Join(r.home, p))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("no transcript at %s", p)
+		}
+		for _, path := range found {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
