@@ -19,7 +19,7 @@ func (b *Box) glob(ctx context.Context, in arguments) (Result, error) {
 	// With ** nearly every directory matches; without it one asks for what is there.
 	dirs := !strings.Contains(q.pattern, "**")
 	var found []string
-	cut, err := b.walk(ctx, q, func(name string, d fs.DirEntry) error {
+	cut, err := b.walk(ctx, q, func(name, _ string, d fs.DirEntry) error {
 		switch {
 		case !d.IsDir():
 			found = append(found, name)

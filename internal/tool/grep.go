@@ -24,6 +24,7 @@ const (
 // search is one grep on its way.
 type search struct {
 	re      *regexp.Regexp
+	git     os.FileInfo // the worktree's .git, which may have another name too
 	out     strings.Builder
 	lines   int
 	files   int
@@ -48,9 +49,10 @@ func (b *Box) grep(ctx context.Context, in arguments) (Result, error) {
 		return Result{}, err
 	}
 	s := &search{re: re}
-	cut, err := b.walk(ctx, q, func(name string, d fs.DirEntry) error {
+	s.git, _ = b.root.Lstat(".git")
+	cut, err := b.walk(ctx, q, func(name, place string, d fs.DirEntry) error {
 		if d.Type().IsRegular() {
-			b.searchFile(s, name)
+			b.searchFile(s, name, place)
 		}
 		if s.stopped {
 			return fs.SkipAll
@@ -78,18 +80,14 @@ func (b *Box) widen(q query) (query, error) {
 	return q, nil
 }
 
-func (b *Box) searchFile(s *search, name string) {
-	rel, err := b.resolve(name)
-	if err != nil {
-		return
-	}
-	f, err := b.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func (b *Box) searchFile(s *search, name, place string) {
+	f, err := b.root.OpenFile(place, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || b.isGitFile(info) {
+	if err != nil || !info.Mode().IsRegular() || s.git != nil && os.SameFile(s.git, info) {
 		return
 	}
 	data, err := io.ReadAll(io.LimitReader(f, grepFileCap+1))

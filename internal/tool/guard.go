@@ -59,7 +59,8 @@ func (g guard) check(command string) (reason string, isBlocked bool) {
 	if reason := g.mention(command); reason != "" {
 		return reason, true
 	}
-	j := judge{g: g}
+	left := 4*maxCommand + 20*len(command)
+	j := judge{g: g, left: &left}
 	reason = j.script(command, g.tops[0], 0)
 	return reason, reason != ""
 }

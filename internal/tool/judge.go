@@ -7,11 +7,15 @@ import (
 )
 
 // judge goes through one command line and everything nested in it.
-type judge struct{ g guard }
+type judge struct {
+	g    guard
+	left *int // bytes that may still be read: nested text is read once per level, and more
+}
 
 // script judges a command line that runs in cwd.
 func (j judge) script(src, cwd string, nesting int) (reason string) {
-	if nesting > maxNesting {
+	*j.left -= len(src) + 1
+	if nesting > maxNesting || *j.left < 0 {
 		return "commands are nested too deeply to be checked"
 	}
 	cmds, subs := parseShell(src)

@@ -67,19 +67,22 @@ func (b *Box) readFile(_ context.Context, in arguments) (Result, error) {
 	case isBinary(data):
 		return Result{}, fmt.Errorf("%s is a binary file of %d bytes", clip(name, 200), info.Size())
 	case len(data) > readCap:
-		return Result{Output: cutFile(data[:readCap], info.Size())}, nil
+		return Result{Output: b.cutFile(data[:readCap], info.Size())}, nil
 	}
 	return Result{Output: readable(data)}, nil
 }
 
 // cutFile is the beginning of a long file, up to the end of a line, and a note.
-func cutFile(data []byte, size int64) string {
+func (b *Box) cutFile(data []byte, size int64) string {
+	rest := "find the rest with grep, or read a part with sed -n in bash"
+	if b.opts.ReadOnly {
+		rest = "find the rest with grep"
+	}
 	if i := bytes.LastIndexByte(data, '\n'); i > 0 {
 		data = data[:i+1]
 	}
 	lines := bytes.Count(data, []byte("\n"))
-	return fmt.Sprintf("%s\n[cut here: %d of %d bytes (%d lines) are shown; find the rest with grep, or read a part with sed -n in bash]",
-		readable(data), len(data), size, lines)
+	return fmt.Sprintf("%s\n[cut here: %d of %d bytes (%d lines) are shown; %s]", readable(data), len(data), size, lines, rest)
 }
 
 // readable makes text that a request can carry, and says so if that changed it.

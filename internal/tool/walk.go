@@ -69,7 +69,15 @@ func checkGlob(arg string) func(*Box, arguments) error {
 		if in.text[arg] == "" {
 			return nil
 		}
-		_, err := b.newQuery(in.text[arg])
+		q, err := b.newQuery(in.text[arg])
+		if err != nil {
+			return err
+		}
+		if _, err = b.resolve(q.base); err != nil {
+			return err
+		}
+		// For grep a pattern may be the name of a directory.
+		_, err = b.resolve(q.pattern)
 		return err
 	}
 }
@@ -77,9 +85,11 @@ func checkGlob(arg string) func(*Box, arguments) error {
 // errWalkCap ends a walk that has seen too much.
 var errWalkCap = errors.New("too many files")
 
-// walk calls fn with every match, in lexical order. Symlinks are not followed.
+// walk calls fn with every match, in lexical order: its name as the pattern has it
+// and its place, which differ where the pattern begins with a symlink. Others are
+// not followed.
 // It reports whether the walk was cut short for its size.
-func (b *Box) walk(ctx context.Context, q query, fn func(name string, d fs.DirEntry) error) (cut bool, err error) {
+func (b *Box) walk(ctx context.Context, q query, fn func(name, place string, d fs.DirEntry) error) (cut bool, err error) {
 	base, err := b.resolve(q.base)
 	if err != nil {
 		return false, err
@@ -110,7 +120,7 @@ func (b *Box) walk(ctx context.Context, q query, fn func(name string, d fs.DirEn
 			return nil
 		}
 		if ok, _ := doublestar.Match(q.pattern, name); ok && name != "." {
-			if err := fn(name, d); err != nil {
+			if err := fn(name, p, d); err != nil {
 				return err
 			}
 		}

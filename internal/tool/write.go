@@ -17,12 +17,12 @@ const tempPrefix = ".git-tilth-write-"
 
 func (b *Box) writeFile(_ context.Context, in arguments) (Result, error) {
 	name, content := in.text["path"], in.text["content"]
-	if strings.HasSuffix(name, "/") {
-		return Result{}, fmt.Errorf("%s names a directory; give the path of a file", clip(name, 200))
-	}
 	rel, err := b.resolve(name)
 	if err != nil {
 		return Result{}, err
+	}
+	if strings.HasSuffix(name, "/") {
+		return Result{}, fmt.Errorf("%s names a directory; give the path of a file", clip(name, 200))
 	}
 	mode, existed, err := b.target(name, rel)
 	if err != nil {
