@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/model"
 )
@@ -72,4 +73,78 @@ func raw(messages []json.RawMessage) [][]byte {
 		out = append(out, m)
 	}
 	return out
+}
+
+// BenchmarkConversation is 200 turns of a growing history. It reports what a turn takes above the raw replay of the
+// same bytes, in microseconds, for the first and the last twenty turns. Which of the two goes first alternates, so that
+// the collector and the caches favour neither.
+func BenchmarkConversation(b *testing.B) {
+	const turns, edge = 200, 20
+	steps := longHistory(2 * turns)
+	url := zeroLatency(b)
+	replay := replays(steps)
+	var first, last time.Duration
+	for b.Loop() {
+		c := model.New(model.Endpoint{BaseURL: url, Model: "m"}, model.Options{})
+		for turn := range turns {
+			n := 2*turn + 1
+			ask := func() {
+				if _, err := c.Chat(context.Background(), model.Request{Messages: steps[:n], Tools: json.RawMessage(workerTools)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			above := difference(turn%2 == 0, ask, func() { replay(b, url, n) })
+			switch {
+			case turn < edge:
+				first += above
+			case turn >= turns-edge:
+				last += above
+			}
+		}
+		c.Close()
+	}
+	perTurn := float64(b.N) * edge * float64(time.Microsecond)
+	b.ReportMetric(float64(first)/perTurn, "first-µs/turn")
+	b.ReportMetric(float64(last)/perTurn, "last-µs/turn")
+}
+
+// difference is how much longer f takes than g.
+func difference(swap bool, f, g func()) time.Duration {
+	took := func(h func()) time.Duration {
+		begin := time.Now()
+		h()
+		return time.Since(begin)
+	}
+	if swap {
+		base := took(g)
+		return took(f) - base
+	}
+	return took(f) - took(g)
+}
+
+// replays gives a function that posts the first n messages as a request, from bytes that were put together before.
+func replays(messages []json.RawMessage) func(b *testing.B, url string, n int) {
+	all := []byte(`{"model":"m","tools":` + workerTools + `,"messages":[`)
+	var ends []int
+	for i, m := range messages {
+		if i > 0 {
+			all = append(all, ',')
+		}
+		all = append(all, m...)
+		ends = append(ends, len(all))
+	}
+	return func(b *testing.B, url string, n int) {
+		body := io.MultiReader(bytes.NewReader(all[:ends[n-1]]), strings.NewReader("]}"))
+		req, err := http.NewRequest(http.MethodPost, url, body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.ContentLength = int64(ends[n-1] + 2)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+	}
 }

@@ -95,10 +95,6 @@ func (c *Client) requestOptions(u *url.URL) []option.RequestOption {
 			options = append(options, option.WithQueryAdd(name, v))
 		}
 	}
-	// What machine this is concerns no endpoint.
-	for _, name := range []string{"Lang", "Package-Version", "OS", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"} {
-		options = append(options, option.WithHeaderDel("X-Stainless-"+name))
-	}
 	return options
 }
 

@@ -73,7 +73,7 @@ func (n *node) mergeObject(delta json.RawMessage, depth int) {
 		*n = node{object: map[string]*node{}}
 	}
 	dec := json.NewDecoder(bytes.NewReader(delta))
-	dec.Token() //nolint:errcheck // the brace; the delta was valid when it was cut out
+	dec.Token() // the brace; the delta was valid when it was cut out
 	for dec.More() {
 		token, err := dec.Token()
 		key, ok := token.(string)
@@ -118,7 +118,7 @@ func (n *node) element(key string, delta json.RawMessage) *node {
 			Name text `json:"name"`
 		} `json:"function"`
 	}
-	json.Unmarshal(delta, &d) //nolint:errcheck // what is no object continues nothing
+	json.Unmarshal(delta, &d) // what is no object continues nothing
 	begins := key == "tool_calls" && d.ID != "" && d.Function.Name != ""
 	for i := len(n.list) - 1; i >= 0; i-- {
 		e := n.list[i]
@@ -179,7 +179,7 @@ func (n *node) number() float64 {
 
 func (n *node) text() string {
 	var t text
-	t.UnmarshalJSON(n.append(nil)) //nolint:errcheck // what is no string is ""
+	t.UnmarshalJSON(n.append(nil)) // what is no string is ""
 	return string(t)
 }
 

@@ -62,7 +62,7 @@ func (c *Client) read(a attempt, res *http.Response) (*Reply, *Failure, error) {
 func (a attempt) drain(r io.Reader) {
 	timer := time.AfterFunc(afterDone, func() { a.cancel(nil) })
 	defer timer.Stop()
-	io.CopyN(io.Discard, r, 4<<10) //nolint:errcheck // the answer is there; at worst the connection is not kept
+	io.CopyN(io.Discard, r, 4<<10) // the answer is there; at worst the connection is not kept
 }
 
 // watched ends the attempt when a read takes too long.

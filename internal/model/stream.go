@@ -85,7 +85,7 @@ func (s *streamed) chunk(raw json.RawMessage) *Failure {
 		var w struct {
 			Usage json.RawMessage `json:"usage"`
 		}
-		json.Unmarshal(raw, &w) //nolint:errcheck // it was decoded a moment ago
+		json.Unmarshal(raw, &w) // it was decoded a moment ago
 		s.usage, s.raw = u, w.Usage
 	}
 	if s.id == nil {

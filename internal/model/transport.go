@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -42,6 +43,11 @@ type middleware = func(*http.Request, func(*http.Request) (*http.Response, error
 // because the client reads those with an error status to their end by itself.
 func (c *Client) exchange(b *body) middleware {
 	return func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+		for name := range req.Header {
+			if strings.HasPrefix(name, "X-Stainless-") {
+				delete(req.Header, name) // what machine and what Go this is concerns no endpoint
+			}
+		}
 		req.ContentLength = b.size()
 		req.GetBody = b.again
 		req.Body, _ = b.again()

@@ -53,7 +53,7 @@ func (t *turn) answer(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(t.step.status())
 	t.write(w, r, body, contentType == eventStream)
 	if t.step.Cut != nil {
-		http.NewResponseController(w).Flush() //nolint:errcheck // the connection is broken off next
+		http.NewResponseController(w).Flush() // the connection is broken off next
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -62,7 +62,7 @@ func (t *turn) answer(w http.ResponseWriter, r *http.Request) {
 func (t *turn) write(w http.ResponseWriter, r *http.Request, body []byte, stream bool) {
 	drip := time.Duration(t.step.DripMS) * time.Millisecond
 	if !stream && drip == 0 {
-		w.Write(body) //nolint:errcheck // a client that left needs no answer
+		w.Write(body) // a client that left needs no answer
 		return
 	}
 	out := http.NewResponseController(w)
@@ -218,6 +218,6 @@ func quote(s string) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.Encode(s) //nolint:errcheck // a string always encodes
+	enc.Encode(s) // a string always encodes
 	return bytes.TrimRight(b.Bytes(), "\n")
 }

@@ -56,7 +56,7 @@ func serve(path, urlFile, log, addr string, stdin bool) error {
 	}
 	if stdin {
 		go func() {
-			io.Copy(io.Discard, os.Stdin) //nolint:errcheck // however it ends, it is the end
+			io.Copy(io.Discard, os.Stdin) // however it ends, it is the end
 			end <- syscall.SIGTERM
 		}()
 	}

@@ -47,6 +47,9 @@ func LogFile(path string) Option { return func(s *Server) { s.logPath = path } }
 // WithoutBodies keeps requests out of memory; Requests then gives them without Header and Body. For measurements.
 func WithoutBodies() Option { return func(s *Server) { s.forget = true } }
 
+// OnRequest is called with each request before it is answered; it may be called concurrently.
+func OnRequest(f func(Request)) Option { return func(s *Server) { s.onRequest = f } }
+
 // Address listens there instead of on a free port. Only loopback addresses are taken.
 func Address(addr string) Option { return func(s *Server) { s.addr = addr } }
 
@@ -57,6 +60,7 @@ type Server struct {
 
 	addr, logPath string
 	forget        bool
+	onRequest     func(Request)
 	http          *http.Server
 	stop          context.CancelFunc
 
@@ -109,7 +113,7 @@ func (s *Server) listen() error {
 		ReadHeaderTimeout: 30 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
-	go s.http.Serve(listener) //nolint:errcheck // it always ends with ErrServerClosed, or the listener's error at Close
+	go s.http.Serve(listener) // it always ends with ErrServerClosed, or the listener's error at Close
 	return nil
 }
 
@@ -168,6 +172,9 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return // the client left
 	}
 	turn := s.turnFor(r.Header, body)
+	if s.onRequest != nil {
+		s.onRequest(turn.request)
+	}
 	if turn.step == nil {
 		writeJSON(w, turn.request.Status, errorBody("invalid_request_error", turn.request.Problem))
 		return
@@ -253,7 +260,7 @@ func (s *Server) record(r Request) {
 			line.Text = string(r.Body)
 		}
 		if data, err := json.Marshal(line); err == nil {
-			s.log.Write(append(data, '\n')) //nolint:errcheck // a full disk must not change what the endpoint answers
+			s.log.Write(append(data, '\n')) // a full disk must not change what the endpoint answers
 		}
 	}
 	if s.forget {
@@ -297,5 +304,5 @@ func errorBody(kind, message string) []byte {
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // a client that left needs no answer
+	w.Write(body) // a client that left needs no answer
 }

@@ -10,7 +10,7 @@ import (
 func (t *turn) stream() []byte {
 	var out bytes.Buffer
 	var m map[string]json.RawMessage
-	json.Unmarshal(t.step.message(t.request.N), &m) //nolint:errcheck // ours, or checked when the script was read
+	json.Unmarshal(t.step.message(t.request.N), &m) // ours, or checked when the script was read
 	t.event(&out, []byte(`{"role":"assistant","content":null}`), "")
 	for _, field := range []string{"reasoning", "reasoning_content", "content", "refusal"} {
 		t.textEvents(&out, field, m[field])
@@ -48,7 +48,11 @@ func oneLine(raw []byte) []byte {
 
 func (t *turn) textEvents(out *bytes.Buffer, field string, raw json.RawMessage) {
 	var text string
-	if len(raw) == 0 || json.Unmarshal(raw, &text) != nil {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return
+	case json.Unmarshal(raw, &text) != nil:
+		t.event(out, fmt.Appendf(nil, "{%q:%s}", field, raw), "") // a list of parts
 		return
 	}
 	for _, piece := range pieces(text) {
