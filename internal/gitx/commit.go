@@ -65,6 +65,12 @@ func signFlag(sign bool) string {
 // worktree's branch there from parent; it fails if the branch is elsewhere. The
 // index and the files stay as they are. reflog is the branch's reflog message.
 func (g *Git) CommitTree(ctx context.Context, wt Worktree, tree, parent, msg, reflog string, sign bool) (sha string, err error) {
+	return g.CommitTreeOver(ctx, wt, tree, parent, parent, msg, reflog, sign)
+}
+
+// CommitTreeOver is CommitTree for a commit that takes the place of tip, the
+// commit that the branch is at.
+func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip, msg, reflog string, sign bool) (sha string, err error) {
 	if wt.Branch == "" {
 		return "", errors.New("a commit needs a worktree that was checked against its branch")
 	}
@@ -89,7 +95,7 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, tree, parent, msg, re
 	if out.skipped {
 		sha = parent
 	}
-	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", reflog, "refs/heads/"+wt.Branch, sha, parent))
+	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", reflog, "refs/heads/"+wt.Branch, sha, tip))
 	if err != nil || out.skipped {
 		return "", err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 
@@ -242,15 +241,6 @@ func shas(commits []gitx.Commit) []string {
 	var out []string
 	for _, c := range commits {
 		out = append(out, c.SHA)
-	}
-	return out
-}
-
-// Describe is a plan's commits as people know them, one line each.
-func Describe(commits []gitx.Commit) []string {
-	var out []string
-	for _, c := range commits {
-		out = append(out, fmt.Sprintf("%.10s %s", c.SHA, c.Subject))
 	}
 	return out
 }

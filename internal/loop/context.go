@@ -52,7 +52,7 @@ type taskContext struct {
 // loadContext reads the parts of the prompts and notes for each what it was.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
 	c := taskContext{Task: a.task, channels: map[string]any{}}
-	c.Context = c.channel("project", projectContext(wt.Path), contextCap)
+	c.Context = c.channel("project", ProjectContext(wt.Path), contextCap)
 	lines, err := a.S.ProgressTail(progressLines)
 	if err != nil {
 		return c, err
@@ -84,9 +84,9 @@ func (c *taskContext) channel(name, text string, limit int) string {
 	return clip(text, limit)
 }
 
-// projectContext concatenates the project's context files. They are read through os.Root: a link that leads out of
+// ProjectContext concatenates the project's context files. They are read through os.Root: a link that leads out of
 // the worktree is not followed.
-func projectContext(dir string) string {
+func ProjectContext(dir string) string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return ""

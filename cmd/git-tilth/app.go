@@ -1,0 +1,200 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+)
+
+// run parses a command line and runs its command.
+func (p *process) run(args []string) error {
+	app := p.app()
+	args, err := p.undeprecate(args)
+	if err != nil {
+		return err
+	}
+	return app.RunContext(p.ctx, args)
+}
+
+func (p *process) app() *cli.App {
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
+	cli.VersionPrinter = func(*cli.Context) { p.printf("git-tilth version %s\n", version) }
+	app := &cli.App{
+		Name:                 "git tilth",
+		HelpName:             "git tilth",
+		Usage:                "run a coding agent unattended over a list of tasks, and lose nothing",
+		UsageText:            "git tilth [-v] [-n] <command> [options] [arguments]",
+		Version:              version,
+		HideHelpCommand:      true,
+		EnableBashCompletion: true,
+		Writer:               p.stdout,
+		ErrWriter:            io.Discard, // errors are reported in one place, exitCode
+		Flags:                p.globalFlags(),
+		Commands:             p.commands(),
+		ExitErrHandler:       func(*cli.Context, error) {},
+		OnUsageError:         usageError,
+		CommandNotFound:      nil,
+		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); name != "" {
+				return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
+			}
+			return cli.ShowAppHelp(c)
+		},
+	}
+	p.finishCommands(app.Commands)
+	return app
+}
+
+// commands is the table of what git tilth can do; each is in a file of its own.
+func (p *process) commands() []*cli.Command {
+	return []*cli.Command{
+		p.prepCommand(), p.seedCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(), p.resetCommand(),
+		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(), p.demoCommand(),
+	}
+}
+
+func (p *process) globalFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print each git command as it runs, with its time", Destination: nil},
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print the plan and the git commands; change nothing"},
+	}
+}
+
+// finishCommands gives every command what all of them have: the global flags in its own place too, usage errors that
+// are errors, and a refusal of flags after an argument, which the library would ignore without a word.
+func (p *process) finishCommands(cmds []*cli.Command) {
+	for _, c := range cmds {
+		c.OnUsageError = usageError
+		c.HideHelpCommand = true
+		if c.HelpName == "" {
+			c.HelpName = "git tilth " + c.Name
+		}
+		for _, sub := range c.Subcommands {
+			sub.HelpName = c.HelpName + " " + sub.Name
+		}
+		p.finishCommands(c.Subcommands)
+		if c.Action == nil {
+			continue
+		}
+		c.Flags = append(c.Flags, p.globalFlags()...)
+		action, maxArgs := c.Action, strings.Count(c.ArgsUsage, "[<")
+		c.Action = func(ctx *cli.Context) error {
+			p.verbose = p.verbose || anyBool(ctx, "verbose")
+			p.dryRun = p.dryRun || anyBool(ctx, "dry-run")
+			if err := checkArgs(ctx, maxArgs); err != nil {
+				return err
+			}
+			return action(ctx)
+		}
+	}
+}
+
+// anyBool looks for a flag in the command and in what it was called through: git tilth -v run, git tilth run -v.
+func anyBool(ctx *cli.Context, name string) bool {
+	for _, c := range ctx.Lineage() {
+		if c.Bool(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkArgs refuses flags after an argument and arguments that nobody asked for.
+func checkArgs(ctx *cli.Context, most int) error {
+	args := ctx.Args().Slice()
+	name := ctx.Command.HelpName
+	for i, a := range args {
+		if len(a) > 1 && a[0] == '-' && i > 0 {
+			return refuse(fmt.Sprintf("%s %s %s", name, strings.Join(args[i:], " "), strings.Join(args[:i], " ")),
+				"%s stands after the argument %q; flags come first", a, args[i-1])
+		}
+		if len(a) > 1 && a[0] == '-' {
+			return refuse(name+" -h", "%q is a flag, not an argument", a)
+		}
+	}
+	if len(args) > most {
+		return refuse(name+" -h", "unexpected argument %q", args[most])
+	}
+	return nil
+}
+
+func usageError(ctx *cli.Context, err error, _ bool) error {
+	name := "git tilth"
+	if ctx != nil && ctx.Command != nil && ctx.Command.HelpName != "" {
+		name = ctx.Command.HelpName
+	}
+	return refuse(strings.TrimSpace(name)+" -h", "%s", strings.TrimSpace(err.Error()))
+}
+
+// suggest finds the command that a mistyped name begins like.
+func suggest(name string, cmds []*cli.Command) string {
+	for n := len(name); n >= 2; n-- {
+		for _, c := range cmds {
+			if strings.HasPrefix(c.Name, name[:n]) {
+				return fmt.Sprintf("; did you mean %q?", c.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// verbs are the top-level flags of an earlier form of the command line and the commands that took their place.
+var verbs = map[string]string{
+	"--resume": "resume", "--reset": "reset", "--visualize": "visualize", "--prep-feature": "prep-feature",
+}
+
+// undeprecate turns a deprecated top-level flag into its verb. The flag may carry its value either way:
+// --resume ID, --resume=ID.
+func (p *process) undeprecate(args []string) ([]string, error) {
+	for i, a := range args[1:] {
+		if !strings.HasPrefix(a, "-") {
+			return args, nil
+		}
+		flag, value, hasValue := strings.Cut(a, "=")
+		verb, ok := verbs[flag]
+		if !ok {
+			continue
+		}
+		p.warnf("git-tilth: %s is deprecated; use: git tilth %s\n", flag, verb)
+		rest := args[i+2:]
+		if hasValue {
+			rest = append(slices.Clone(rest), value)
+		}
+		// What followed the value of the old flag were flags; the new order is flags first.
+		var flags, plain []string
+		for _, r := range rest {
+			if strings.HasPrefix(r, "-") {
+				flags = append(flags, r)
+			} else {
+				plain = append(plain, r)
+			}
+		}
+		return slices.Concat(args[:i+1], []string{verb}, flags, plain), nil
+	}
+	return args, nil
+}
+
+// capFlags are the flags of settings that bound a run.
+func capFlags() []cli.Flag {
+	var out []cli.Flag
+	for _, s := range config.FlagSettings() {
+		out = append(out, &cli.StringFlag{Name: s.Flag, Usage: s.Help + " (" + s.Name + ")"})
+	}
+	return out
+}
+
+// givenSettings are the settings given as flags.
+func givenSettings(ctx *cli.Context) map[string]string {
+	out := map[string]string{}
+	for _, s := range config.FlagSettings() {
+		if ctx.IsSet(s.Flag) {
+			out[s.Flag] = ctx.String(s.Flag)
+		}
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+)
+
+func (p *process) configCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "config",
+		Usage: "every setting, its value and where it comes from",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			return w.showConfig(ctx.Bool("json"))
+		},
+	}
+}
+
+// configRow is one setting as `config --json` shows it.
+type configRow struct {
+	Name   string `json:"name"`
+	Value  any    `json:"value"` // a string; a list of strings for a repeatable setting
+	Origin string `json:"origin"`
+}
+
+func (w *world) showConfig(asJSON bool) error {
+	var rows []configRow
+	for _, v := range w.config.All() {
+		rows = append(rows, w.configRow(v))
+	}
+	if asJSON {
+		enc := json.NewEncoder(w.p.stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(rows)
+	}
+	tab := tabwriter.NewWriter(w.p.stdout, 0, 4, 2, ' ', 0)
+	for _, r := range rows {
+		value := fmt.Sprint(r.Value)
+		if list, ok := r.Value.([]string); ok {
+			value = strings.Join(list, "; ")
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\n", r.Name, value, r.Origin)
+	}
+	return tab.Flush()
+}
+
+// configRow fills in what takes the place of a setting that is not set: the sessions root in use, and the agent that would
+// work, with why.
+func (w *world) configRow(v config.Value) configRow {
+	row := configRow{v.Name, v.Value, v.Origin}
+	if v.Values != nil {
+		row.Value = v.Values
+	}
+	switch v.Name {
+	case "tilth.sessionsDir":
+		row.Value = w.store.Root
+		if v.Value == "" && w.p.getenv("TILTH_HOME") != "" {
+			row.Origin = "environment TILTH_HOME"
+		}
+	case "tilth.worker.agent", "tilth.evaluator.agent":
+		if v.Value != "" {
+			break
+		}
+		role := config.Role(strings.Split(v.Name, ".")[1])
+		c, err := w.chooseAgent(role)
+		switch {
+		case err != nil:
+			row.Value, row.Origin = "", "none: no endpoint is configured and no agent program is on PATH"
+		case c.program != nil:
+			row.Value, row.Origin = c.program.Name, c.why
+		default:
+			row.Value, row.Origin = "builtin", c.why
+		}
+	}
+	return row
+}

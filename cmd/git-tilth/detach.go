@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
+)
+
+// detach starts a command of this program in the background, its output in the session's directory, and returns once the
+// child has the session. A child that ends before that says why in the log, which is shown.
+func (w *world) detach(s *session.Session, command string, args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fail("", err)
+	}
+	log := s.Path(lifecycle.RunLog)
+	argv := append([]string{self, command}, args...)
+	if w.p.verbose {
+		argv = append([]string{self, "-v", command}, args...)
+	}
+	child, err := proc.Detach(argv, w.p.dir, w.p.environ, log)
+	if err != nil {
+		return fail("", err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if holder, busy := s.Holder(); busy && holder.PID == child.PID {
+			w.p.printf("session %s runs in the background (pid %d), its output is in %s\nnext: git tilth log -f %s, git tilth stop %s\n", s.ID, child.PID, log, s.ID, s.ID)
+			return nil
+		}
+		select {
+		case code := <-child.Ended:
+			return w.childEnded(s, log, code)
+		case <-w.p.ctx.Done():
+			return w.p.ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// childEnded is the result of a child that was over before it could be seen at work: a short run, or one that was refused.
+func (w *world) childEnded(s *session.Session, log string, code int) error {
+	text, _ := os.ReadFile(log)
+	w.p.stderr.Write(text)
+	if code == exitOK {
+		w.p.printf("session %s has run in the background and is over; its output is in %s\n", s.ID, log)
+		return nil
+	}
+	return &exitError{code: code}
+}

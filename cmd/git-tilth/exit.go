@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/seed"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+// The exit codes, one table for all commands.
+const (
+	exitOK          = 0
+	exitNo          = 1   // a task failed, or the person said no
+	exitRefused     = 2   // refused before anything was changed
+	exitFailed      = 3   // git, the filesystem or the model endpoint failed
+	exitBusy        = 4   // the session is in use by another process
+	exitCap         = 5   // stopped at a session-level cap, resumable
+	exitInterrupted = 130 // interrupted
+)
+
+// exitError is an error with its exit code and the command to run next.
+type exitError struct {
+	code int
+	msg  string
+	hint string
+	err  error
+}
+
+func (e *exitError) Error() string { return e.msg }
+func (e *exitError) Unwrap() error { return e.err }
+
+// refuse is an error of what was asked for; nothing has been changed.
+func refuse(hint, format string, args ...any) error {
+	return &exitError{code: exitRefused, hint: hint, msg: fmt.Sprintf(format, args...)}
+}
+
+// fail is an error of the world.
+func fail(hint string, err error) error {
+	return &exitError{code: exitFailed, hint: hint, msg: err.Error(), err: err}
+}
+
+// exitCode reports an error and returns its code. It is the only place in which errors become exit codes.
+func (p *process) exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	code, msg, hint := p.judge(err)
+	if errors.Is(err, syscall.EPIPE) {
+		return exitOK // the reader has seen enough
+	}
+	if msg != "" {
+		p.warnf("git-tilth: %s\n", strings.TrimSpace(msg))
+	}
+	if hint != "" {
+		p.warnf("hint: %s\n", hint)
+	}
+	return code
+}
+
+func (p *process) judge(err error) (code int, msg, hint string) {
+	var own *exitError
+	var refused *lifecycle.RefusedError
+	var unknown *session.RefusedError
+	var setting *config.Error
+	var busy *session.BusyError
+	var step *lifecycle.StepError
+	var addr *view.AddrError
+	var imported *seed.ImportError
+	switch {
+	case errors.As(err, &own):
+		return own.code, own.msg, own.hint
+	case errors.As(err, &refused):
+		return exitRefused, err.Error(), refused.Hint
+	case errors.As(err, &unknown):
+		return exitRefused, err.Error(), "git tilth list --all"
+	case errors.As(err, &setting):
+		return exitRefused, err.Error(), "git tilth config"
+	case errors.As(err, &addr):
+		return exitRefused, err.Error(), ""
+	case errors.As(err, &imported):
+		return exitRefused, err.Error(), imported.Hint()
+	case errors.As(err, &busy):
+		return exitBusy, err.Error(), "git tilth stop"
+	case errors.As(err, &step):
+		return exitFailed, err.Error(), step.Hint
+	case errors.Is(err, context.Canceled) && p.interrupted():
+		return exitInterrupted, "interrupted", ""
+	}
+	return exitFailed, err.Error(), ""
+}
+
+// stopError is a run's stop as the command's result; nil for all_done.
+func stopError(s loop.Stop, sessionID string) error {
+	e := &exitError{hint: "git tilth resume " + sessionID}
+	detail := ""
+	if s.Detail != "" {
+		detail = " (" + s.Detail + ")"
+	}
+	switch s.Reason {
+	case loop.AllDone:
+		return nil
+	case loop.Interrupted:
+		e.code, e.msg = exitInterrupted, "interrupted"
+	case loop.WallClock, loop.TokenCap, loop.CostCap:
+		e.code, e.msg = exitCap, "stopped: "+s.Reason+detail
+	case loop.UsageLimit:
+		e.code, e.msg = exitCap, "stopped: usage limit"+detail
+		if !s.Reset.IsZero() {
+			e.msg += ", resets at " + s.Reset.Local().Format("2006-01-02 15:04")
+		}
+	case loop.EmptyResponses, loop.ProviderFailure:
+		e.code, e.msg = exitFailed, s.Task+" failed: "+s.Reason+detail
+	case loop.Errored:
+		e.code, e.msg = exitFailed, "stopped: error"+detail
+		if s.Task != "" {
+			e.msg = s.Task + " stopped: error" + detail
+		}
+	default:
+		e.code, e.msg = exitNo, s.Task+" failed: "+s.Reason+detail
+	}
+	return e
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+func (p *process) listCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "list",
+		Usage: "sessions of this repository, newest first",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "sessions of all repositories"},
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
+		},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			all := ctx.Bool("all") || !w.inRepo
+			rows, err := w.overviews(all)
+			if err != nil {
+				return err
+			}
+			return view.List(p.stdout, rows, view.ListOptions{
+				Terminal: p.terminal(), JSON: ctx.Bool("json"), Source: all, Now: p.now(),
+			})
+		},
+	}
+}

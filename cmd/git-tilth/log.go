@@ -1,0 +1,46 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+func (p *process) logCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "log",
+		Usage:     "read a session's record, or follow it",
+		ArgsUsage: "[<session>]",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "follow until interrupted, across stop, resume and rewind"},
+			&cli.IntFlag{Name: "tail", Usage: "only the last `N` events"},
+			&cli.StringFlag{Name: "task", Usage: "only events of `TASK`, such as T-001"},
+			&cli.StringFlag{Name: "type", Usage: "only events of `TYPE`"},
+			&cli.BoolFlag{Name: "json", Usage: "print the record's own lines"},
+		},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			s, err := w.session(ctx.Args().First())
+			if err != nil {
+				return err
+			}
+			if ctx.Int("tail") < 0 || (ctx.IsSet("tail") && ctx.Int("tail") == 0) {
+				return refuse("git tilth log -h", "--tail takes a number from 1")
+			}
+			skipped, err := view.Log(p.ctx, p.stdout, s, view.LogOptions{
+				Terminal: p.terminal(), Follow: ctx.Bool("follow"), Tail: ctx.Int("tail"), Task: ctx.String("task"),
+				Type: ctx.String("type"), JSON: ctx.Bool("json"),
+			})
+			if skipped > 0 {
+				p.warnf("git-tilth: %d lines of the record are no events and were skipped\n", skipped)
+			}
+			if ctx.Bool("follow") && p.ctx.Err() != nil {
+				return nil // interrupting is how following ends
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,19 @@
+// Command git-tilth runs a coding agent unattended over a list of tasks, in a git worktree of its own. It is a
+// git plugin: as long as it is on PATH, it is called as `git tilth`.
+package main
+
+import (
+	"os"
+)
+
+// version is set by the Makefile from git; a plain go build leaves it.
+var version = "0.1.0-dev"
+
+func main() { os.Exit(Main()) }
+
+// Main runs the command line of this process and returns its exit code.
+func Main() int {
+	p := newProcess()
+	defer p.stopSignals()
+	return p.exitCode(p.run(os.Args))
+}

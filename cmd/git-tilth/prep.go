@@ -1,0 +1,401 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/seed"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+func (p *process) prepCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "prep-feature",
+		Aliases:   []string{"prep"},
+		Usage:     "make a seed: by an interview, or from tasks that exist",
+		ArgsUsage: "[<workspace>]",
+		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in which the model reads the\n" +
+			"code and asks one question at a time; or reads tasks that exist with --from. Ends with one seed commit on the\n" +
+			"session's own branch.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
+			&cli.StringFlag{Name: "from", Usage: "read tasks from `PATH`: prd.json, a directory of T-NNN-*.md, userStories, a checklist, - for standard input"},
+			&cli.StringFlag{Name: "base", Usage: "begin the branch at `REV` instead of HEAD"},
+			&cli.StringFlag{Name: "answers", Usage: "read the interview's answers from `FILE`, one a line"},
+			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
+			&cli.BoolFlag{Name: "keep-existing", Usage: "start alongside sessions in flight"},
+		}, capFlags()...),
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter(ctx.Args().First(), givenSettings(ctx))
+			if err != nil {
+				return err
+			}
+			return w.prep(prepRequest{
+				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"), answers: ctx.String("answers"),
+				force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
+			})
+		},
+	}
+}
+
+// prepRequest is what the user asked of a preparation, and what checkPrep found out about it.
+type prepRequest struct {
+	brief, from, base, answers string
+	force, keep                bool
+
+	baseSHA  string
+	imported *seed.Imported
+	discard  *session.Session // to be torn down first
+
+	// For an interview: who asks, and where the answers come from.
+	interviewer loop.Role
+	in          *os.File
+	typed       bool // a person types them
+}
+
+// prep is `git tilth prep-feature`.
+func (w *world) prep(r prepRequest) error {
+	if err := w.checkPrep(&r); err != nil {
+		return err
+	}
+	if err := w.inFlight(&r); err != nil || r.baseSHA == "" {
+		return err
+	}
+	if err := w.readyInterview(&r); err != nil {
+		return err
+	}
+	if w.p.dryRun {
+		return w.planPrep(r)
+	}
+	if r.discard != nil {
+		if err := w.tearDown(r.discard, true); err != nil {
+			return err
+		}
+	}
+	s, err := w.prepare(r)
+	if err != nil {
+		return err
+	}
+	w.p.printf("Session %s is prepared.\nnext: git tilth run\n", s.ID)
+	return nil
+}
+
+// checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a rule.
+func (w *world) checkPrep(r *prepRequest) error {
+	if err := w.repo(); err != nil {
+		return err
+	}
+	if r.force && r.keep {
+		return refuse("git tilth prep-feature -h", "--force and --keep-existing exclude each other")
+	}
+	rev := r.base
+	if rev == "" {
+		rev = "HEAD"
+	}
+	var err error
+	if r.baseSHA, err = w.git.ResolveCommit(w.p.ctx, w.loc.GitDir, rev); err != nil {
+		if r.base == "" {
+			return refuse("git commit --allow-empty -m start", "the repository has no commit to begin at")
+		}
+		return refuse("git log --oneline --all", "--base %s is not a commit", r.base)
+	}
+	if r.from != "" {
+		from := r.from
+		if from != "-" && !filepath.IsAbs(from) {
+			from = filepath.Join(w.p.dir, from)
+		}
+		if r.imported, err = seed.Import(from, w.p.stdin); err != nil {
+			return err
+		}
+		if vs := w.checkImport(r.imported); len(vs) > 0 {
+			return refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
+		}
+		return nil
+	}
+	if dir := w.promptDir(); dir != "" {
+		if err := seed.CheckPrompts(dir); err != nil {
+			return refuse("git config tilth.prompts", "%s", err)
+		}
+	}
+	return nil
+}
+
+// checkImport judges imported tasks by the rules of a bundle, against the source tree.
+func (w *world) checkImport(im *seed.Imported) []seed.Violation {
+	root := w.loc.TopLevel
+	if root == "" {
+		root = w.loc.CommonDir
+	}
+	return seed.Check(im.Bundle(), root, nil, seed.Rules{})
+}
+
+// inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was cleared
+// has been answered in another way.
+func (w *world) inFlight(r *prepRequest) error {
+	if r.keep {
+		return nil
+	}
+	all, err := w.overviews(false)
+	if err != nil {
+		return err
+	}
+	var found []session.Overview
+	for _, o := range all {
+		if o.Status == session.Prepared || o.Status == session.Running || o.Status == session.Failed {
+			found = append(found, o)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	newest, err := w.store.Find(found[0].ID)
+	if err != nil {
+		return err
+	}
+	if r.force {
+		if found[0].Busy != nil {
+			return found[0].Busy
+		}
+		r.discard = newest
+		return nil
+	}
+	var names []string
+	for _, o := range found {
+		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, o.Status, o.Label)))
+	}
+	if !w.p.asks() {
+		next := "git tilth resume " + newest.ID
+		if found[0].Status == session.Prepared {
+			next = "git tilth run"
+		}
+		return refuse(next+", or prep-feature --force (discards the newest), or prep-feature --keep-existing (starts alongside)",
+			"sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
+	}
+	return w.menu(r, newest, found[0], names)
+}
+
+// menu asks what to do about sessions in flight.
+func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
+	verb := "resume it"
+	if o.Status == session.Prepared {
+		verb = "run it"
+	}
+	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ",
+		strings.Join(names, "\n  "), verb, o.ID)
+	line, err := w.p.readLine()
+	if err != nil {
+		return err
+	}
+	switch n, _ := strconv.Atoi(strings.TrimSpace(line)); n {
+	case 1:
+		r.baseSHA = ""
+		if o.Status == session.Prepared {
+			return w.startSession(newest, runRequest{})
+		}
+		return w.resume(newest, runRequest{})
+	case 2:
+		if o.Busy != nil {
+			return o.Busy
+		}
+		r.discard = newest
+		return nil
+	case 3:
+		return nil
+	}
+	return &exitError{code: exitNo, msg: "nothing was changed"}
+}
+
+// planPrep prints what a preparation would make.
+func (w *world) planPrep(r prepRequest) error {
+	w.p.printf("would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
+	if r.discard != nil {
+		w.p.printf("would discard session %s first\n", r.discard.ID)
+	}
+	if r.imported != nil {
+		w.describeImport(r.imported)
+	}
+	w.p.printf("would run: git -C %s worktree add -b session/<id> <sessions root>/<id>/workspace %s\n", w.loc.CommonDir, r.baseSHA)
+	return nil
+}
+
+func (w *world) describeImport(im *seed.Imported) {
+	for _, line := range im.Recognised {
+		w.p.printf("%s\n", line)
+	}
+	for _, line := range im.Dropped {
+		w.p.printf("dropped: %s\n", line)
+	}
+}
+
+// prepare makes a session and its seed. The session that it returns is prepared and not held.
+func (w *world) prepare(r prepRequest) (*session.Session, error) {
+	if r.imported != nil {
+		w.describeImport(r.imported)
+	}
+	if !w.loc.Bare {
+		if dirty, err := w.git.IsDirty(w.p.ctx, w.loc.TopLevel); err == nil && dirty {
+			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n", w.loc.TopLevel)
+		}
+	}
+	start := map[string]any{"base_url": w.config.Endpoint(config.Prep).BaseURL, "limits": limitsOf(w.config.Caps())}
+	if r.interviewer.Model != "" {
+		start["interviewer_model"] = r.interviewer.Model
+	}
+	h, err := lifecycle.Create(w.p.ctx, w.deps(nil), lifecycle.New{
+		Store: w.store, Location: w.loc, Base: r.baseSHA, Label: w.label(r), Start: start,
+	})
+	if err != nil {
+		if w.p.ctx.Err() != nil {
+			return nil, context.Canceled
+		}
+		return nil, fail("", fmt.Errorf("the session could not be made: %w", err))
+	}
+	defer h.Close()
+	if err := w.fillSeed(h, r); err != nil {
+		reason := loop.Errored
+		if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {
+			reason = loop.Interrupted
+		}
+		if ferr := h.Fail(reason, err); ferr != nil {
+			w.p.warnf("git-tilth: %s\n", ferr)
+		}
+		return nil, prepError(err, h.S.ID, reason)
+	}
+	return h.S, nil
+}
+
+func prepError(err error, id, reason string) error {
+	hint := "git tilth reset " + id
+	switch {
+	case reason == loop.Interrupted:
+		return &exitError{code: exitInterrupted, msg: "the preparation was interrupted; there is no seed", hint: hint, err: err}
+	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
+		return &exitError{code: exitNo, msg: err.Error(), hint: hint, err: err}
+	case errors.Is(err, seed.ErrAnswers):
+		return &exitError{code: exitRefused, msg: err.Error(), hint: hint, err: err}
+	}
+	return fail(hint, err)
+}
+
+// fillSeed gets the bundle, puts it in place and commits it.
+func (w *world) fillSeed(h *lifecycle.Held, r prepRequest) error {
+	if err := h.Furnish(w.p.ctx, w.setup(h)); err != nil {
+		return fmt.Errorf("the worktree could not be set up: %w", err)
+	}
+	sink := &bundleSink{w: w, h: h, rules: seed.Rules{TestsRequired: r.imported == nil}}
+	var b *seed.Bundle
+	var err error
+	if r.imported != nil {
+		b = r.imported.Bundle()
+		b.Meta.StartedAt = h.Check.StartedAt
+		vs, err := sink.Propose(w.p.ctx, b)
+		if err != nil {
+			return err
+		}
+		if len(vs) > 0 {
+			return fmt.Errorf("the tasks cannot be used:\n%s", seed.Explain(vs, 20))
+		}
+	} else if b, err = w.interview(h, r, sink); err != nil {
+		return err
+	}
+	prepared := map[string]any{"interviewer_model": nullable(r.interviewer.Model)}
+	if r.imported != nil {
+		prepared["imported"] = r.imported.Format
+	}
+	if err := h.CommitSeed(w.p.ctx, len(b.Tasks), len(b.TestFiles), prepared); err != nil {
+		sink.abort()
+		return err
+	}
+	return seed.Finish(h.S.Dir)
+}
+
+// bundleSink puts an accepted bundle in place: all of it, or nothing.
+type bundleSink struct {
+	w     *world
+	h     *lifecycle.Held
+	rules seed.Rules
+	undo  func()
+}
+
+// Propose implements seed.Sink.
+func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
+	tracked := map[string]bool{}
+	files, err := s.w.git.TrackedFiles(ctx, s.h.Path())
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		tracked[f] = true
+	}
+	if vs := seed.Check(b, s.h.Path(), func(path string) bool { return tracked[path] }, s.rules); len(vs) > 0 {
+		return vs, nil
+	}
+	if b.Meta.EndedAt == "" {
+		b.Meta.EndedAt = session.FormatTime(s.w.p.now())
+	}
+	b.Meta.Tokens = s.h.Check.TokensUsed
+	commit, abort, err := seed.Stage(b, s.h.Path(), s.h.S.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s.undo = abort
+	if err := commit(); err != nil {
+		abort()
+		return nil, err
+	}
+	return nil, nil
+}
+
+func (s *bundleSink) abort() {
+	if s.undo != nil {
+		s.undo()
+	}
+}
+
+// label is a few words by which a person knows the session in a list.
+func (w *world) label(r prepRequest) string {
+	text := r.brief
+	if r.imported != nil {
+		text = r.imported.Tasks[0].Title
+		if n := len(r.imported.Tasks); n > 1 {
+			text += fmt.Sprintf(" (+%d)", n-1)
+		}
+		if t := strings.TrimSpace(r.imported.Overview); t != "" {
+			text, _, _ = strings.Cut(strings.TrimLeft(t, "# "), "\n")
+		}
+	}
+	if words := []rune(strings.Join(strings.Fields(text), " ")); len(words) > 60 {
+		return string(words[:59]) + "…"
+	} else {
+		return string(words)
+	}
+}
+
+// setup is what tilth.setup and tilth.copy ask for in a new worktree.
+func (w *world) setup(h *lifecycle.Held) lifecycle.Setup {
+	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
+	if commands := w.config.List("tilth.setup"); len(commands) > 0 {
+		s.Run = func(ctx context.Context, dir string) error {
+			return validator.RunSetup(ctx, commands, dir, w.git.Environ(dir))
+		}
+	}
+	return s
+}
+
+func nullable(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// process is the outside world, gathered once and passed down.
+type process struct {
+	ctx         context.Context
+	dir         string
+	environ     []string
+	stdin       *os.File
+	stdout      *os.File
+	stderr      *os.File
+	stopSignals func()
+
+	verbose, dryRun bool
+	traceMu         sync.Mutex
+	interrupted     func() bool
+}
+
+func newProcess() *process {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "." // a deleted directory: git says so itself
+	}
+	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	p.watchSignals()
+	return p
+}
+
+// watchSignals makes the first signal cancel the context and a second one end the process at once.
+func (p *process) watchSignals() {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.ctx = ctx
+	ch := make(chan os.Signal, 2)
+	watched := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	// A process started by nohup keeps ignoring hang-ups.
+	if !signal.Ignored(syscall.SIGHUP) {
+		watched = append(watched, syscall.SIGHUP)
+	}
+	signal.Notify(ch, watched...)
+	// A reader of our output that goes away must not end a run of hours. With a handler instead of "ignore", children still
+	// get the default.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	got := false
+	var mu sync.Mutex
+	go func() {
+		for range ch {
+			mu.Lock()
+			second := got
+			got = true
+			mu.Unlock()
+			if second {
+				os.Exit(exitInterrupted)
+			}
+			cancel()
+		}
+	}()
+	p.interrupted = func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return got
+	}
+	p.stopSignals = func() { signal.Stop(ch); cancel() }
+}
+
+// getenv looks a variable up in the environment as it was gathered.
+func (p *process) getenv(name string) string {
+	for i := len(p.environ) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(p.environ[i], "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// now is the clock.
+func (p *process) now() time.Time { return time.Now() }
+
+// git is the seam to git, which prints its commands under -v.
+func (p *process) git() *gitx.Git { return gitx.New(p.environ, p.trace) }
+
+func (p *process) trace(c gitx.Call) {
+	if !p.verbose && !(p.dryRun && c.Skipped) {
+		return
+	}
+	p.traceMu.Lock()
+	defer p.traceMu.Unlock()
+	switch {
+	case c.Skipped:
+		fmt.Fprintf(p.stderr, "would run: %s\n", c)
+	case c.Err != nil:
+		fmt.Fprintf(p.stderr, "+ %s  (%s, failed)\n", c, c.Took.Round(100*time.Microsecond))
+	default:
+		fmt.Fprintf(p.stderr, "+ %s  (%s)\n", c, c.Took.Round(100*time.Microsecond))
+	}
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// asks tells whether a person can be asked: both ends of the conversation are a terminal.
+func (p *process) asks() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
+
+func (p *process) printf(format string, args ...any) { fmt.Fprintf(p.stdout, format, args...) }
+func (p *process) warnf(format string, args ...any)  { fmt.Fprintf(p.stderr, format, args...) }
+
+// ask puts a yes-or-no question; no is the default. Without a terminal nobody is asked: the error names the flag that
+// answers.
+func (p *process) ask(question, flag string) (bool, error) {
+	if !p.asks() {
+		return false, refuse("", "this asks for confirmation, and there is no terminal to ask on; %s answers yes", flag)
+	}
+	fmt.Fprintf(p.stderr, "%s [y/N] ", question)
+	line, err := p.readLine()
+	if err != nil {
+		fmt.Fprintln(p.stderr)
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
+}
+
+// readLine reads one line of standard input, or ends with the context.
+func (p *process) readLine() (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	ch := make(chan result, 1)
+	go func() {
+		var b strings.Builder
+		one := make([]byte, 1)
+		for {
+			n, err := p.stdin.Read(one)
+			if n == 1 && one[0] != '\n' {
+				b.WriteByte(one[0])
+				continue
+			}
+			if err == io.EOF && b.Len() > 0 {
+				err = nil
+			}
+			ch <- result{b.String(), err}
+			return
+		}
+	}()
+	select {
+	case <-p.ctx.Done():
+		return "", context.Canceled
+	case r := <-ch:
+		if r.err == io.EOF {
+			return "", nil
+		}
+		return r.line, r.err
+	}
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+// progress shows a run as it happens: one line per event worth seeing and, on a terminal, a live last line; with --json
+// the events themselves. It shows what is on the record and decides nothing.
+type progress struct {
+	out   *os.File
+	json  bool
+	live  bool
+	term  view.Terminal
+	o     loop.Options
+	since time.Time
+	now   func() time.Time
+
+	mu     sync.Mutex
+	titles map[string]string
+	plan   func() ([]session.Task, error)
+	task   string
+	iter   int
+	tokens int64
+	cost   float64
+	shown  bool // the live line is on the screen
+	ticker *time.Ticker
+	done   chan struct{}
+}
+
+func (w *world) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
+	t := w.p.terminal()
+	pr := &progress{
+		out: w.p.stdout, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now, since: w.p.now(),
+		titles: map[string]string{}, plan: s.Plan, done: make(chan struct{}),
+	}
+	if check, err := s.Checkpoint(); err == nil {
+		pr.tokens, pr.cost = check.TokensUsed, check.Usage.Cost()
+	}
+	return pr
+}
+
+// options tells of who works, once that is settled.
+func (p *progress) options(o loop.Options) { p.o = o }
+
+// start prints what is about to happen and begins the live line.
+func (p *progress) start(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if tasks, err := p.plan(); err == nil {
+		for _, t := range tasks {
+			p.titles[t.ID] = t.Title
+		}
+	}
+	if p.json {
+		return
+	}
+	p.line(line)
+	if p.live && p.ticker == nil {
+		p.ticker = time.NewTicker(time.Second)
+		go p.tick()
+	}
+}
+
+func (p *progress) tick() {
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-p.ticker.C:
+			p.mu.Lock()
+			p.drawLive()
+			p.mu.Unlock()
+		}
+	}
+}
+
+// seen is what the display needs of an event.
+type seen struct {
+	TaskID   string   `json:"task_id"`
+	Iter     int      `json:"iter"`
+	Total    int64    `json:"tokens_used_total"`
+	Cost     *float64 `json:"cost"`
+	Health   string   `json:"health"`
+	Error    string   `json:"error"`
+	Wait     float64  `json:"wait_seconds"`
+	Phase    string   `json:"phase"`
+	Passed   bool     `json:"passed"`
+	Results  []result `json:"results"`
+	Note     string   `json:"note"`
+	Verdict  string   `json:"verdict"`
+	Category *string  `json:"rejection_category"`
+	Concern  *string  `json:"concern"`
+	SHA      string   `json:"sha"`
+	Place    bool     `json:"placeholder"`
+	Tool     string   `json:"tool"`
+	Reason   string   `json:"reason"`
+	Kind     string   `json:"kind"`
+	Emitted  bool     `json:"emitted"`
+	Entry    string   `json:"entry"`
+	Agent    string   `json:"agent"`
+	Conv     string   `json:"conversation"`
+	How      string   `json:"how"`
+	What     string   `json:"what"`
+	Done     string   `json:"done"`
+	File     string   `json:"file"`
+	Why      string   `json:"why"`
+	LeftOut  []string `json:"left_out"`
+}
+
+type result struct {
+	Name    string  `json:"name"`
+	Passed  bool    `json:"passed"`
+	Skipped bool    `json:"skipped"`
+	Seconds float64 `json:"seconds"`
+}
+
+// event is the record's sink.
+func (p *progress) event(line []byte, e session.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.json {
+		p.out.Write(append(append([]byte{}, line...), '\n'))
+		return
+	}
+	if quietEvents[e.Type] && e.Type != "model_call" {
+		return
+	}
+	var s seen
+	if json.Unmarshal(e.Payload, &s) != nil {
+		return
+	}
+	if s.TaskID != "" {
+		p.task, p.iter = s.TaskID, s.Iter
+	}
+	if e.Type == "model_call" {
+		p.tokens = max(p.tokens, s.Total)
+		if s.Cost != nil {
+			p.cost += *s.Cost
+		}
+	}
+	if text := p.describe(e.Type, s); text != "" {
+		p.line(text)
+	} else {
+		p.drawLive()
+	}
+}
+
+// quietEvents are for the record, not for the screen, and are not even decoded.
+var quietEvents = map[string]bool{
+	"prompt_assembled": true, "memory_load": true, "tool_call": true, "tool_result": true, "ledger_appended": true, "model_call": true,
+	"session_start": true, "session_resume": true, "stop": true, "task_failed": true, "hook_run": true,
+}
+
+// describe is the line of an event, "" for none.
+func (p *progress) describe(typ string, s seen) string {
+	switch typ {
+	case "context_reset":
+		return fmt.Sprintf("%s  %s", s.TaskID, p.titles[s.TaskID])
+	case "model_call":
+		if s.Health == "" || s.Health == "ok" || s.Health == "completed" {
+			return ""
+		}
+		text := fmt.Sprintf("%s  model: %s", s.TaskID, firstWords(s.Error, s.Health))
+		if s.Wait > 0 {
+			text += fmt.Sprintf(" (again in %.0f s)", s.Wait)
+		}
+		return text
+	case "validator_run":
+		return fmt.Sprintf("%s  iter %d  validators %s", s.TaskID, s.Iter, validatorWords(s))
+	case "evaluator_verdict":
+		text := fmt.Sprintf("%s  iter %d  evaluator: %s", s.TaskID, s.Iter, s.Verdict)
+		if s.Category != nil {
+			text += " (" + *s.Category + ")"
+		}
+		if s.Concern != nil && s.Verdict == loop.Reject {
+			text += ": " + firstWords(*s.Concern, "")
+		}
+		return text
+	case "commit":
+		if s.Place {
+			return fmt.Sprintf("%s  partial work kept in %.10s", s.TaskID, s.SHA)
+		}
+		return fmt.Sprintf("%s  done, commit %.10s", s.TaskID, s.SHA)
+	case "nudge":
+		return fmt.Sprintf("%s  iter %d  nudged: a turn without a tool or a case", s.TaskID, s.Iter)
+	case "pre_tool_block":
+		return fmt.Sprintf("%s  iter %d  %s blocked: %s", s.TaskID, s.Iter, s.Tool, firstWords(s.Reason, ""))
+	case "case_parse_error", "evaluator_parse_error":
+		return fmt.Sprintf("%s  iter %d  %s: %s", s.TaskID, s.Iter, strings.ReplaceAll(typ, "_", " "), firstWords(s.Error, ""))
+	case "agent_session":
+		return fmt.Sprintf("%s  %s conversation %s, %s", s.TaskID, s.Agent, s.Conv, s.How)
+	case "proposed_learnings":
+		if s.Emitted {
+			return fmt.Sprintf("%s  learned: %s", s.TaskID, firstWords(s.Entry, ""))
+		}
+	case "build_products":
+		return fmt.Sprintf("%s  left out of commits: %s", s.TaskID, strings.Join(s.LeftOut, ", "))
+	case "log_repaired":
+		return "repaired: " + firstWords(strings.TrimSpace(s.File+" "+s.Why+s.What+" "+s.Done), "the record")
+	}
+	return ""
+}
+
+func validatorWords(s seen) string {
+	if len(s.Results) == 0 {
+		return "none: " + firstWords(s.Note, "nothing was detected")
+	}
+	var parts []string
+	for _, r := range s.Results {
+		word := "ok"
+		switch {
+		case r.Skipped:
+			word = "skipped"
+		case !r.Passed:
+			word = "FAILED"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", r.Name, word))
+	}
+	state := "passed"
+	if !s.Passed {
+		state = "failed"
+	}
+	return state + ": " + strings.Join(parts, ", ")
+}
+
+// firstWords is the beginning of a text on one line.
+func firstWords(text, otherwise string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return otherwise
+	}
+	if r := []rune(text); len(r) > 160 {
+		return string(r[:159]) + "…"
+	}
+	return text
+}
+
+// line prints a line above the live one.
+func (p *progress) line(text string) {
+	p.clearLive()
+	fmt.Fprintln(p.out, view.Clean(text))
+	p.drawLive()
+}
+
+func (p *progress) clearLive() {
+	if p.shown {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.shown = false
+	}
+}
+
+// drawLive redraws the last line: task, iteration of cap, tokens, cost, time.
+func (p *progress) drawLive() {
+	if !p.live || p.ticker == nil {
+		return
+	}
+	parts := []string{view.Count(p.tokens) + " tokens"}
+	if p.task != "" {
+		parts = append([]string{fmt.Sprintf("%s  iteration %d of %d", p.task, max(p.iter, 1), p.o.Caps.Iterations)}, parts...)
+	}
+	if p.cost > 0 {
+		parts = append(parts, view.Money(p.cost))
+	}
+	parts = append(parts, view.Span(p.now().Sub(p.since)))
+	text := strings.Join(parts, " · ")
+	if r := []rune(text); p.term.Width > 0 && len(r) >= p.term.Width {
+		text = string(r[:p.term.Width-1])
+	}
+	fmt.Fprint(p.out, "\r\x1b[K"+text)
+	p.shown = true
+}
+
+// waiting tells that the run waits for a usage limit.
+func (p *progress) waiting(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.json {
+		p.line("usage limit: waiting until " + until.Local().Format("2006-01-02 15:04:05") + "; Ctrl-C stops")
+	}
+}
+
+// stopped prints the summary of a run that ended.
+func (p *progress) stopped(h *lifecycle.Held, s loop.Stop) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ticker != nil {
+		p.ticker.Stop()
+		close(p.done)
+		p.ticker, p.done = nil, make(chan struct{})
+	}
+	p.clearLive()
+	if p.json {
+		return
+	}
+	tasks, _ := h.S.Plan()
+	done, failed := 0, 0
+	for _, t := range tasks {
+		switch t.Status {
+		case "done":
+			done++
+		case "failed":
+			failed++
+		}
+	}
+	fmt.Fprintf(p.out, "\n%s  %d of %d tasks done", s.Reason, done, len(tasks))
+	if failed > 0 {
+		fmt.Fprintf(p.out, ", %d failed", failed)
+	}
+	fmt.Fprintf(p.out, "\n%s\n", p.capUse(h))
+	next := "git tilth resume " + h.S.ID
+	if s.Reason == loop.AllDone {
+		next = "git log -p " + h.S.Branch() + ", then git merge " + h.S.Branch()
+	}
+	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
+}
+
+// capUse is how much of each cap was used.
+func (p *progress) capUse(h *lifecycle.Held) string {
+	c := p.o.Caps
+	part := func(name, used string, of float64, share float64) string {
+		if of <= 0 {
+			return fmt.Sprintf("%s %s", name, used)
+		}
+		return fmt.Sprintf("%s %s (%.0f%% of cap)", name, used, 100*share/of)
+	}
+	minutes := p.now().Sub(p.since).Minutes()
+	tokens, cost := h.Check.TokensUsed, h.Check.Usage.Cost()
+	parts := []string{
+		part("time", view.Span(p.now().Sub(p.since)), c.Minutes, minutes),
+		part("tokens", view.Count(tokens), float64(c.Tokens), float64(tokens)),
+	}
+	if cost > 0 || c.Cost > 0 {
+		parts = append(parts, part("cost", view.Money(cost), c.Cost, cost))
+	}
+	if p.iter > 0 {
+		parts = append(parts, part("last task's iterations", fmt.Sprint(p.iter), float64(c.Iterations), float64(p.iter)))
+	}
+	return strings.Join(parts, "  ")
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// busyError is who holds a session.
+type busyError = session.BusyError
+
+func (p *process) resetCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "reset",
+		Usage:     "remove a session: worktree, branch and directory; or rewind it to its seed",
+		ArgsUsage: "[<session>]",
+		Description: "Without --to-seed nothing of the session is left behind. With it, the session is as it was when its preparation\n" +
+			"ended: the run's commits, files and record are gone for good.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the instant prep-feature finished"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+		},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			s, err := w.session(ctx.Args().First())
+			if err != nil {
+				return err
+			}
+			if ctx.Bool("to-seed") {
+				return w.rewind(s, ctx.Bool("yes"))
+			}
+			return w.tearDown(s, ctx.Bool("yes"))
+		},
+	}
+}
+
+// tearDown is `git tilth reset`.
+func (w *world) tearDown(s *session.Session, yes bool) error {
+	unlock, err := s.Lock(w.p.now())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	r, err := lifecycle.Survey(w.p.ctx, w.git, s)
+	if err != nil {
+		return fail("", err)
+	}
+	w.describeRemains(r)
+	if w.p.dryRun {
+		if r.Entry {
+			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"worktree", "remove", "--force", "--force", r.Worktree}})
+		}
+		if r.Tip != "" {
+			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"branch", "-D", r.Branch}})
+		}
+		w.p.printf("would remove: %s\n", s.Dir)
+		return nil
+	}
+	if !yes {
+		ok, err := w.p.ask("Remove all of this?", "-y")
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &exitError{code: exitNo, msg: "nothing was removed"}
+		}
+	}
+	err = lifecycle.Teardown(w.p.ctx, w.git, r, func(step, skipped string) {
+		if skipped != "" {
+			w.p.printf("skipped  %s: %s\n", step, skipped)
+		} else {
+			w.p.printf("removed  %s\n", step)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	w.p.printf("Session %s is gone.\n", s.ID)
+	return nil
+}
+
+func (w *world) describeRemains(r lifecycle.Remains) {
+	unknown := func(s string) string {
+		if s == "" {
+			return "unknown"
+		}
+		return s
+	}
+	var lost []string
+	if r.Commits > 0 {
+		lost = append(lost, fmt.Sprintf("%d commits", r.Commits))
+	}
+	if r.Dirty {
+		lost = append(lost, "uncommitted changes")
+	}
+	if r.Tip != "" && len(lost) == 0 {
+		lost = append(lost, "the seed")
+	}
+	lost = append(lost, "the record")
+	worktree := r.Worktree
+	if !r.OnDisk {
+		worktree += " (gone)"
+	}
+	branch := r.Branch
+	if r.Tip == "" {
+		branch += " (gone)"
+	}
+	w.p.printf("session   %s\nsource    %s\nworktree  %s\nbranch    %s\nstatus    %s\nwill be lost: %s\n",
+		r.S.ID, unknown(r.Source), worktree, branch, r.Status, strings.Join(lost, ", "))
+}
+
+// rewind is `git tilth reset --to-seed`.
+func (w *world) rewind(s *session.Session, yes bool) error {
+	h, err := w.hold(s, nil)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if h.Check.Rewind != nil {
+		return w.finishRewind(h)
+	}
+	plan, err := h.PlanRewind(w.p.ctx)
+	if err != nil {
+		return err
+	}
+	w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.Journal.SHA)
+	if w.p.dryRun {
+		w.p.printf("would run: %s\nwould run: %s\nwould cut: %s by %d bytes\n",
+			gitx.Call{Dir: plan.Worktree.Path, Args: []string{"reset", "--hard", plan.Journal.SHA}},
+			gitx.Call{Dir: plan.Worktree.Path, Args: []string{"clean", "-fd"}}, s.Path(session.RecordFile), plan.RunBytes)
+		return nil
+	}
+	if !yes {
+		ok, err := w.p.ask("The run's code and its log will be gone for good. Rewind to the seed?", "-y")
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &exitError{code: exitNo, msg: "nothing was changed"}
+		}
+	}
+	if err := h.Rewind(w.p.ctx, plan); err != nil {
+		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
+	}
+	w.p.printf("Session %s is as it was when its preparation ended.\nnext: git tilth run\n", s.ID)
+	return nil
+}
+
+// finishRewind ends a rewind that was begun: the question was answered then.
+func (w *world) finishRewind(h *lifecycle.Held) error {
+	if w.p.dryRun {
+		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, h.Check.Rewind.Started)
+		return nil
+	}
+	if err := h.FinishRewind(w.p.ctx); err != nil {
+		return fail("git tilth reset --to-seed -y "+h.S.ID, err)
+	}
+	w.p.printf("The rewind of session %s is finished.\nnext: git tilth run\n", h.S.ID)
+	return nil
+}

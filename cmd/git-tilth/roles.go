@@ -1,0 +1,194 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// setupHint shows the three shortest ways to say who works.
+const setupHint = `one of
+  install an agent program (claude, codex, gemini or opencode) and run git tilth again
+  export TILTH_BASE_URL=https://api.example.com/v1 TILTH_WORKER_MODEL=some-model TILTH_API_KEY=...
+  git config --global tilth.baseUrl http://localhost:11434/v1 && git config --global tilth.worker.model some-model`
+
+// choice says who works in a role, and why.
+type choice struct {
+	program *agent.Program // nil for a model
+	why     string
+}
+
+// chooseAgent decides between a model and an agent program: what is set, else a model if an endpoint is, else
+// what is installed.
+func (w *world) chooseAgent(r config.Role) (choice, error) {
+	name := "tilth." + string(r) + ".agent"
+	set := w.config.Get(name)
+	endpoint := w.config.Endpoint(r)
+	switch {
+	case set.Value == "builtin":
+		return choice{why: name + " (" + set.Origin + ")"}, nil
+	case set.Value != "":
+		p, err := w.program(set.Value)
+		if err != nil {
+			return choice{}, err
+		}
+		return choice{p, name + " (" + set.Origin + ")"}, nil
+	case endpoint.BaseURL != "":
+		return choice{why: "an endpoint is configured"}, nil
+	case r == config.Evaluator:
+		c, err := w.chooseAgent(config.Worker)
+		c.why = "as the worker: " + c.why
+		return c, err
+	}
+	if found := agent.Find(w.lookPath); len(found) > 0 {
+		return choice{found[0], "found on PATH: " + found[0].Binary}, nil
+	}
+	return choice{}, refuse(setupHint, "nothing is configured to do the work: no model endpoint, and no agent program on PATH")
+}
+
+// program is a row of the table, or a program that the user described, with its place on PATH.
+func (w *world) program(name string) (*agent.Program, error) {
+	p, ok := agent.ByName(name)
+	if settings := w.config.Agents()[name]; settings != nil {
+		own, err := agent.Custom(name, settings)
+		if err != nil {
+			return nil, refuse("git tilth config", "tilth.agent.%s: %s", name, err)
+		}
+		p, ok = own, true
+	}
+	if !ok {
+		var known []string
+		for _, row := range agent.Programs() {
+			known = append(known, row.Name)
+		}
+		return nil, refuse("git tilth config", "unknown agent program %q; known are %s, and those described in tilth.agent.<name>", name, strings.Join(known, ", "))
+	}
+	return p, nil
+}
+
+func (w *world) lookPath(name string) (string, error) { return exec.LookPath(name) }
+
+// role resolves who works in a role, ready to work.
+func (w *world) role(r config.Role) (loop.Role, error) {
+	c, err := w.chooseAgent(r)
+	if err != nil {
+		return loop.Role{}, err
+	}
+	role := loop.Role{Program: c.program, Env: agent.ScrubEnv(w.git.Environ(w.p.dir))}
+	if c.program != nil {
+		role.Model = w.config.Text("tilth." + string(r) + ".model")
+		return role, nil
+	}
+	role.Client, role.Model, err = w.client(r)
+	return role, err
+}
+
+// client makes the client of a role's endpoint. Its key is asked of git's credential helpers if no variable has it.
+func (w *world) client(r config.Role) (*model.Client, string, error) {
+	e := w.config.Endpoint(r)
+	if e.BaseURL == "" {
+		return nil, "", refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
+	}
+	if err := model.CheckBaseURL(e.BaseURL); err != nil {
+		return nil, "", refuse("git tilth config", "%s", err)
+	}
+	if e.Model == "" {
+		return nil, "", refuse("export TILTH_WORKER_MODEL=... or git config tilth.worker.model ...", "no model for the %s: tilth.%s.model is not set", r, r)
+	}
+	if e.APIKey == "" {
+		// Having no key is no fault: local servers need none, and others will say so.
+		if _, password, err := w.git.CredentialFill(w.p.ctx, e.BaseURL); err == nil {
+			e.APIKey = password
+		}
+	}
+	w.hide(e.APIKey)
+	return model.New(model.Endpoint{BaseURL: e.BaseURL, Model: e.Model, APIKey: e.APIKey}, model.Options{
+		Stream: w.config.Bool("tilth.stream"), Timeout: w.config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + version,
+	}), e.Model, nil
+}
+
+// hide keeps a key that came from elsewhere than the environment out of the record.
+func (w *world) hide(key string) {
+	if key == "" {
+		return
+	}
+	if w.keys == nil {
+		w.keys = map[string]string{}
+	}
+	w.keys["TILTH_API_KEY"] = key
+	w.redact = session.NewRedactor(w.p.environ, w.keys)
+}
+
+// runSettings are a run's own flags.
+type runSettings struct {
+	wait, fresh, cont bool
+}
+
+// options checks everything that a run needs before it starts.
+func (w *world) options(s runSettings) (loop.Options, error) {
+	o := loop.Options{
+		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")), Validators: w.config.List("tilth.validator"),
+		Wait: s.wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: s.cont, Fresh: s.fresh,
+		Limits: loop.Limits{
+			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),
+			Turn: w.config.Duration("tilth.turnTimeout"), Turns: int(w.config.Count("tilth.maxTurns")),
+		},
+	}
+	var err error
+	if o.Prompts, err = loop.LoadPrompts(w.promptDir()); err != nil {
+		return o, refuse("git config tilth.prompts", "%s", err)
+	}
+	if _, err := validator.FromConfig(o.Validators); err != nil {
+		return o, refuse("git config --get-all tilth.validator", "%s", err)
+	}
+	if o.Worker, err = w.role(config.Worker); err != nil {
+		return o, err
+	}
+	if o.Worker.Client == nil && w.config.Endpoint(config.Worker).BaseURL != "" && w.config.Endpoint(config.Worker).Model != "" {
+		// A program works, but there is an endpoint to ask what was learned.
+		if o.Worker.Client, _, err = w.client(config.Worker); err != nil {
+			return o, err
+		}
+	}
+	if o.Evaluator, err = w.role(config.Evaluator); err != nil {
+		return o, err
+	}
+	return o, nil
+}
+
+func (w *world) promptDir() string {
+	dir := w.config.Text("tilth.prompts")
+	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+		return w.p.getenv("HOME") + "/" + rest
+	}
+	return dir
+}
+
+// limitsOf are the caps as session_start records them.
+func limitsOf(c config.Caps) map[string]any {
+	return map[string]any{
+		"max_iterations_per_task": c.Iterations, "max_evaluator_calls_per_task": c.EvaluatorCalls,
+		"max_wall_clock_minutes": c.Minutes, "max_tokens": c.Tokens, "max_cost": c.Cost,
+	}
+}
+
+// startOf is what session_start says of who works, beside where.
+func (w *world) startOf(o loop.Options) map[string]any {
+	return map[string]any{
+		"worker_model": modelOf(o.Worker), "evaluator_model": modelOf(o.Evaluator), "worker_agent": o.Worker.Name(),
+		"evaluator_agent": o.Evaluator.Name(), "base_url": w.config.Endpoint(config.Worker).BaseURL, "limits": limitsOf(o.Caps),
+	}
+}
+
+func modelOf(r loop.Role) string {
+	if r.Model == "" && r.Program != nil {
+		return r.Program.Name
+	}
+	return r.Model
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// runFlags are those that run and resume share.
+func runFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.BoolFlag{Name: "detach", Usage: "run in the background; the output goes to run.log in the session's directory"},
+		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
+		&cli.BoolFlag{Name: "json", Usage: "print the events themselves, one JSON object a line"},
+	}, capFlags()...)
+}
+
+func (p *process) runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run the prepared session of this repository",
+		ArgsUsage: "[<workspace>]",
+		Description: "Runs the session that prep-feature prepared in this repository. With --from, the tasks are read from a file or a\n" +
+			"directory and a session is prepared first, without an interview.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "from", Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist, - for standard input"},
+			&cli.StringFlag{Name: "base", Usage: "with --from: begin the branch at `REV` instead of HEAD"},
+			&cli.IntFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not pause after the note about a resumable session"},
+			&cli.StringFlag{Name: "session", Hidden: true},
+		}, runFlags()...),
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter(ctx.Args().First(), givenSettings(ctx))
+			if err != nil {
+				return err
+			}
+			return w.run(newRunRequest(ctx))
+		},
+	}
+}
+
+// runRequest is what the user asked of run or resume.
+type runRequest struct {
+	from, base, session string
+	detach, yes, json   bool
+	autoResume          int
+	runSettings
+	flags []string // settings given as flags, for a detached child
+}
+
+func newRunRequest(ctx *cli.Context) runRequest {
+	r := runRequest{
+		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"),
+		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Int("auto-resume"),
+		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue")},
+	}
+	for name, value := range givenSettings(ctx) {
+		r.flags = append(r.flags, "--"+name+"="+value)
+	}
+	return r
+}
+
+// run is `git tilth run`: the one prepared session, or a new one.
+func (w *world) run(r runRequest) error {
+	if r.session != "" {
+		s, err := w.store.Find(r.session)
+		if err != nil {
+			return err
+		}
+		return w.startSession(s, r)
+	}
+	if err := w.repo(); err != nil {
+		return err
+	}
+	if r.autoResume < 0 {
+		return refuse("git tilth run -h", "--auto-resume takes a number from 0")
+	}
+	all, err := w.overviews(false)
+	if err != nil {
+		return err
+	}
+	prepared := preparedOf(all)
+	switch {
+	case len(prepared) > 1 || (len(prepared) > 0 && r.from != ""):
+		return w.severalPrepared(prepared, r.from != "")
+	case len(prepared) == 1:
+		s, err := w.store.Find(prepared[0].ID)
+		if err != nil {
+			return err
+		}
+		return w.startSession(s, r)
+	}
+	return w.runNew(r, all)
+}
+
+// preparedOf are the sessions that wait to be run, a rewind that only has to be finished included.
+func preparedOf(all []session.Overview) []session.Overview {
+	var out []session.Overview
+	for _, o := range all {
+		if (o.Status == session.Prepared || o.Rewinding) && !lifecycle.Resetting(&session.Session{ID: o.ID, Dir: o.Dir}) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func (w *world) severalPrepared(prepared []session.Overview, from bool) error {
+	what := "several sessions are prepared"
+	if len(prepared) == 1 {
+		what = "a session is prepared already"
+	}
+	var names []string
+	for _, o := range prepared {
+		names = append(names, strings.TrimSpace(o.ID+" "+o.Label))
+	}
+	hint := "git tilth resume <session> runs one, git tilth reset <session> removes one"
+	if from && len(prepared) == 1 {
+		hint = "git tilth run runs it, git tilth reset " + prepared[0].ID + " removes it"
+	}
+	return refuse(hint, "%s:\n  %s", what, strings.Join(names, "\n  "))
+}
+
+// runNew makes a session and runs it, after a note about one that could be resumed instead. Everything that can be refused is
+// refused before the pause, and nothing is changed before it is over.
+func (w *world) runNew(r runRequest, all []session.Overview) error {
+	resumable := w.headsUp(all)
+	if r.from == "" && !w.p.asks() {
+		return refuse("git tilth prep-feature, or git tilth run --from PATH", "no prepared session in this repository")
+	}
+	if _, err := w.options(r.runSettings); err != nil {
+		return err
+	}
+	prep := prepRequest{from: r.from, base: r.base, keep: true}
+	if err := w.checkPrep(&prep); err != nil {
+		return err
+	}
+	if w.p.dryRun {
+		return w.planPrep(prep)
+	}
+	if resumable && !r.yes {
+		if err := w.pause(); err != nil {
+			return err
+		}
+	}
+	if err := w.readyInterview(&prep); err != nil {
+		return err
+	}
+	s, err := w.prepare(prep)
+	if err != nil {
+		return err
+	}
+	return w.startSession(s, r)
+}
+
+// headsUp tells of the newest session that could be resumed instead. Looking changes nothing.
+func (w *world) headsUp(all []session.Overview) bool {
+	for _, o := range all {
+		if o.Status == session.Prepared || o.LastStop == loop.AllDone || o.Busy != nil {
+			continue
+		}
+		s, err := w.store.Find(o.ID)
+		if err != nil {
+			continue
+		}
+		check, err := s.Checkpoint()
+		if err != nil {
+			continue
+		}
+		st, err := lifecycle.Look(w.p.ctx, w.git, s, check)
+		if err != nil {
+			continue
+		}
+		if plan := lifecycle.Decide(st); plan.Action == lifecycle.Refuse || plan.Action == lifecycle.Nothing {
+			continue
+		}
+		stop := o.LastStop
+		if stop == "" {
+			stop = "none: the run was cut off"
+		}
+		w.p.warnf("A session of this repository can be resumed: %s\n  last stop: %s\n  git tilth resume %s\n  git tilth reset %s\n",
+			strings.TrimSpace(o.ID+"  "+o.Label), stop, o.ID, o.ID)
+		return true
+	}
+	return false
+}
+
+// pause gives a person the time to think again.
+func (w *world) pause() error {
+	seconds := w.config.Number("tilth.resumeNotice")
+	if seconds <= 0 {
+		return nil
+	}
+	w.p.warnf("A new session starts in %g s; Ctrl-C stops here, --yes skips the wait.\n", seconds)
+	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	defer timer.Stop()
+	select {
+	case <-w.p.ctx.Done():
+		return context.Canceled
+	case <-timer.C:
+		return nil
+	}
+}
+
+// startSession runs a prepared session.
+func (w *world) startSession(s *session.Session, r runRequest) error {
+	o, err := w.options(r.runSettings)
+	if err != nil {
+		return err
+	}
+	show := w.newProgress(s, o, r.json)
+	h, err := w.hold(s, show.event)
+	if err != nil {
+		return err
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			h.Close()
+		}
+	}()
+	if lifecycle.Resetting(s) {
+		return refuse("git tilth reset "+s.ID, "session %s: its teardown was begun and not finished", s.ID)
+	}
+	plan, _, err := h.Inspect(w.p.ctx)
+	if err != nil {
+		return fail("", err)
+	}
+	if plan.Action == lifecycle.Refuse {
+		return refuse(plan.Hint, "session %s cannot be run: %s", s.ID, plan.Why)
+	}
+	if w.p.dryRun {
+		w.p.printf("session %s: %s\n", s.ID, plan)
+		return nil
+	}
+	if r.detach {
+		h.Close()
+		closed = true
+		return w.detach(s, "run", append([]string{"--session=" + s.ID}, r.childFlags()...))
+	}
+	start := w.startOf(o)
+	start["task_count"] = plan.Total
+	if err := h.Begin(w.p.ctx, plan, start, w.setup(h)); err != nil {
+		return fail("git tilth resume "+s.ID, err)
+	}
+	show.start(fmt.Sprintf("session %s: %s", s.ID, plan))
+	return w.work(h, o, show, r)
+}
+
+// childFlags are the flags that a detached child gets again.
+func (r runRequest) childFlags() []string {
+	out := append([]string{}, r.flags...)
+	for name, on := range map[string]bool{"wait": r.wait, "json": r.json, "fresh": r.fresh, "continue": r.cont} {
+		if on {
+			out = append(out, "--"+name)
+		}
+	}
+	if r.autoResume > 0 {
+		out = append(out, fmt.Sprintf("--auto-resume=%d", r.autoResume))
+	}
+	return out
+}
+
+// work runs the loop until it stops, resumes it as often as was asked for, and reports.
+func (w *world) work(h *lifecycle.Held, o loop.Options, show *progress, r runRequest) error {
+	o.Waiting = show.waiting
+	for again := 0; ; again++ {
+		stop, err := loop.Run(w.p.ctx, h, o)
+		show.stopped(h, stop)
+		if err != nil {
+			return fail("git tilth resume "+h.S.ID, err)
+		}
+		result := stopError(stop, h.S.ID)
+		if again >= r.autoResume || !retryable(stop) || w.p.ctx.Err() != nil {
+			return result
+		}
+		w.p.warnf("%s; resuming by itself (%d of %d)\n", result, again+1, r.autoResume)
+		plan, _, err := h.Inspect(w.p.ctx)
+		if err != nil {
+			return fail("", err)
+		}
+		if plan, err = h.Wake(w.p.ctx, plan, w.setup(h)); err != nil {
+			return fail("git tilth resume "+h.S.ID, err)
+		}
+		o.Resumed, o.LastStop = true, stop.Reason
+		show.start(plan.String())
+	}
+}
+
+// retryable tells whether trying again by itself can help: a task failed, and neither a cap nor the user stopped it.
+func retryable(s loop.Stop) bool {
+	switch s.Reason {
+	case loop.IterCap, loop.NoCase, loop.EvaluatorCap, loop.EmptyResponses, loop.ProviderFailure:
+		return true
+	}
+	return false
+}

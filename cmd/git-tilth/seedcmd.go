@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/seed"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+func (p *process) seedCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "seed",
+		Usage: "change a seed that has not been run, or judge it without a model",
+		Subcommands: []*cli.Command{
+			{
+				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
+				Action: func(ctx *cli.Context) error { return p.withSeed(ctx.Args().First(), (*world).seedEdit) },
+			},
+			{
+				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
+				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
+				Action: func(ctx *cli.Context) error { return p.seedLint(ctx.Args().First(), ctx.Bool("json")) },
+			},
+		},
+		Action: func(ctx *cli.Context) error {
+			return refuse("git tilth seed edit, or git tilth seed lint", "seed needs a subcommand")
+		},
+	}
+}
+
+// withSeed finds the session of a seed subcommand.
+func (p *process) withSeed(arg string, do func(*world, *session.Session) error) error {
+	w, err := p.enter("", nil)
+	if err != nil {
+		return err
+	}
+	s, err := w.session(arg)
+	if err != nil {
+		return err
+	}
+	return do(w, s)
+}
+
+// seedEdit opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that nothing of
+// what was typed is lost.
+func (w *world) seedEdit(s *session.Session) error {
+	h, err := w.hold(s, nil)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if h.Check.Status != session.Prepared || h.Check.Rewind != nil {
+		return refuse("git tilth reset --to-seed "+s.ID, "session %s has been run; its seed can be edited after a rewind", s.ID)
+	}
+	old, err := os.ReadFile(s.Path(session.PlanFile))
+	if err != nil {
+		return refuse("git tilth reset "+s.ID, "the seed cannot be read: %s", err)
+	}
+	files, err := w.seedFiles(h)
+	if err != nil {
+		return fail("", err)
+	}
+	if w.p.dryRun {
+		w.p.printf("would open %s in %s\n", s.Path(session.PlanFile), w.editorName())
+		return nil
+	}
+	draft := s.Path("prd.edit.json")
+	if _, err := os.Stat(draft); err != nil {
+		if err := session.WriteFileAtomic(draft, old); err != nil {
+			return fail("", err)
+		}
+	} else {
+		w.p.warnf("going on with the edit that was refused last time (%s)\n", draft)
+	}
+	if err := gitx.Edit(w.p.ctx, w.p.environ, h.Common, draft, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
+		return fail("git config core.editor", err)
+	}
+	edited, err := os.ReadFile(draft)
+	if err != nil {
+		return fail("", err)
+	}
+	if string(edited) == string(old) {
+		w.p.printf("nothing was changed\n")
+		return os.Remove(draft)
+	}
+	tasks, broken, err := seed.EditPlan(old, edited, files, seed.Rules{TestsRequired: len(files) > 0})
+	if err != nil {
+		return fail("", err)
+	}
+	if len(broken) > 0 {
+		return refuse("git tilth seed edit "+s.ID+" goes on with your text", "the edited plan cannot be used:\n%s", seed.Explain(broken, 20))
+	}
+	if err := h.Reseed(w.p.ctx, tasks, len(files)); err != nil {
+		return fail("git tilth seed edit "+s.ID, err)
+	}
+	w.p.printf("Session %s has a new seed of %d tasks.\nnext: git tilth run\n", s.ID, len(tasks))
+	return os.Remove(draft)
+}
+
+func (w *world) editorName() string {
+	if name, err := gitx.EditorName(w.p.ctx, w.p.environ, w.loc.CommonDir); err == nil {
+		return name
+	}
+	return "your editor"
+}
+
+// seedFiles are the test files of a seed's commit.
+func (w *world) seedFiles(h *lifecycle.Held) ([]string, error) {
+	sha, _, _, err := lifecycle.SeedOf(h.S)
+	if err != nil {
+		return nil, err
+	}
+	wt, err := gitx.RegisteredWorktree(h.Common, h.Path())
+	if err != nil {
+		return nil, err
+	}
+	changes, err := w.git.ChangedFiles(w.p.ctx, wt, sha+"^", sha)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, c := range changes {
+		files = append(files, c.Path)
+	}
+	return files, nil
+}
+
+// seedLint prints what is weak about a seed. Findings are advice: they are the output, not a failure, unless one
+// is an error.
+func (p *process) seedLint(arg string, asJSON bool) error {
+	return p.withSeed(arg, func(w *world, s *session.Session) error {
+		tasks, err := s.Plan()
+		if err != nil {
+			return refuse("git tilth reset "+s.ID, "%s", err)
+		}
+		check, err := s.Checkpoint()
+		if err != nil {
+			return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
+		}
+		h := &lifecycle.Held{Deps: w.deps(nil), S: s, Check: check}
+		if h.Common, err = lifecycle.CommonOf(check); err != nil {
+			return refuse("", "%s", err)
+		}
+		files, err := w.seedFiles(h)
+		if err != nil {
+			return refuse("git tilth show "+s.ID, "the seed cannot be read: %s", err)
+		}
+		in := seed.LintInput{Tasks: tasks, Worktree: h.Path(), Files: files}
+		if check.Status == session.Prepared {
+			in.Run = w.testRunner(h, tasks, files)
+		}
+		findings := seed.Lint(p.ctx, in)
+		if p.ctx.Err() != nil {
+			return p.ctx.Err()
+		}
+		return w.printFindings(findings, len(tasks), asJSON)
+	})
+}
+
+func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) error {
+	if asJSON {
+		if findings == nil {
+			findings = []seed.Finding{}
+		}
+		enc := json.NewEncoder(w.p.stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(findings)
+	}
+	for _, f := range findings {
+		w.p.printf("%s\n", f)
+	}
+	if len(findings) == 0 {
+		w.p.printf("nothing weak was found in %d tasks\n", tasks)
+	}
+	for _, f := range findings {
+		if f.Severity == seed.Error {
+			return &exitError{code: exitNo}
+		}
+	}
+	return nil
+}
+
+// testRunner runs one task's acceptance tests in the session's worktree as it is.
+func (w *world) testRunner(h *lifecycle.Held, tasks []session.Task, files []string) func(context.Context, string, []string) (seed.TestRun, error) {
+	var all []string
+	for _, t := range tasks {
+		all = append(all, t.ID)
+	}
+	return func(ctx context.Context, task string, _ []string) (seed.TestRun, error) {
+		env := w.git.Environ(h.Path())
+		vs := validator.Detect(ctx, h.Path(), validator.Tasks{Current: task, All: all, Seed: files}, env)
+		if len(vs) == 0 {
+			return seed.TestRun{Note: "no test command is known for this project"}, nil
+		}
+		report := validator.Run(ctx, vs, h.Path(), env, w.config.Duration("tilth.validatorTimeout"), 0)
+		run := seed.TestRun{Passed: report.Passed, Note: report.Note}
+		for _, r := range report.Results {
+			run.Ran = run.Ran || !r.Skipped
+		}
+		return run, ctx.Err()
+	}
+}
+

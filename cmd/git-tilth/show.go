@@ -1,0 +1,111 @@
+package main
+
+import (
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+func (p *process) showCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "one session: worktree, tasks, usage, conversations, and what resume would do",
+		ArgsUsage: "[<session>]",
+		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			s, err := w.session(ctx.Args().First())
+			if err != nil {
+				return err
+			}
+			return view.Show(p.stdout, w.detail(s), view.ShowOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Now: p.now()})
+		},
+	}
+}
+
+// detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
+func (w *world) detail(s *session.Session) view.Detail {
+	d := view.Detail{Overview: s.Overview()}
+	d.Plan, _ = s.Plan()
+	d.Summary, _ = s.Summarize()
+	d.Worktree = view.Worktree{Path: s.Workspace(), State: "unknown"}
+	check, err := s.Checkpoint()
+	if err != nil {
+		d.Resume = "cannot be resumed: " + err.Error()
+		return d
+	}
+	d.Usage = check.Usage
+	st, err := lifecycle.Look(w.p.ctx, w.git, s, check)
+	if err != nil {
+		d.Resume = err.Error()
+	} else {
+		d.Resume = lifecycle.Decide(st).String()
+	}
+	if d.Overview.Busy != nil {
+		d.Resume = "it is running"
+	}
+	w.fillWorktree(&d, s, st)
+	for _, t := range d.Plan {
+		if c := check.Conversations[t.ID]; c != nil {
+			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, check))
+		}
+	}
+	return d
+}
+
+func (w *world) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.State) {
+	switch st.Tree {
+	case lifecycle.TreeFine:
+		d.Worktree.State = "ok"
+	case lifecycle.TreeElsewhere:
+		d.Worktree.State = "on " + st.TreeOn
+	case "":
+		if st.SourceGone != "" {
+			d.Worktree.State = st.SourceGone
+		}
+	default:
+		d.Worktree.State = string(st.Tree)
+	}
+	d.Worktree.Head, d.Worktree.Commits = st.BranchTip, len(st.Commits)
+	if len(st.Commits) > 0 {
+		d.Worktree.Subject = st.Commits[0].Subject
+	}
+	if d.Overview.Workspace != "" {
+		d.Worktree.Path = d.Overview.Workspace
+	}
+	if st.Tree == lifecycle.TreeFine || st.Tree == lifecycle.TreeElsewhere {
+		d.Worktree.Dirty, _ = w.git.IsDirty(w.p.ctx, d.Worktree.Path)
+	}
+}
+
+// conversation says whether a stored conversation could be taken up by a resume now, and why not.
+func (w *world) conversation(task string, c *session.Conversation, check *session.Checkpoint) view.Conversation {
+	v := view.Conversation{Task: task, Agent: c.Agent, ID: c.ID, Model: c.Model, LastUsed: c.LastUsed, Attempts: len(c.Attempts)}
+	for _, a := range c.Attempts {
+		v.Tokens += a.Tokens
+		v.Cost += a.Cost
+	}
+	worker, err := w.chooseAgent(config.Worker)
+	switch {
+	case err != nil:
+		v.Why = "no worker is configured"
+		return v
+	case worker.program == nil:
+		v.Why = "the worker is a model now, the conversation belongs to " + c.Agent
+		return v
+	}
+	env := agent.ScrubEnv(w.git.Environ(check.Workspace))
+	stored := &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
+	choices := agent.Choose(worker.program, stored, check.Workspace, w.config.Text("tilth.worker.model"), env, time.Time{}, false, false)
+	v.Resumable, v.Why = choices[0].Ref.Resume, choices[0].Why
+	return v
+}

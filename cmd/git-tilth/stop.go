@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// stopPatience is how long stop waits for the run to end: it finishes what a signal may not cut in two.
+const stopPatience = 60 * time.Second
+
+func (p *process) stopCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "stop",
+		Usage:       "end a running session as Ctrl-C does, from another terminal",
+		ArgsUsage:   "[<session>]",
+		Description: "Signals the process that runs the session and waits until it has written its stop.",
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			s, err := w.session(ctx.Args().First())
+			if err != nil {
+				return err
+			}
+			holder, busy := s.Holder()
+			if !busy {
+				p.printf("session %s is not running\n", s.ID)
+				return nil
+			}
+			host, _ := os.Hostname()
+			if holder.Host != host {
+				return refuse("run git tilth stop there", "session %s runs on %s, not on this machine", s.ID, holder.Host)
+			}
+			if p.dryRun {
+				p.printf("would run: kill -INT %d\n", holder.PID)
+				return nil
+			}
+			// The lock is held now, and its holder wrote the number; it cannot be of an earlier process.
+			if err := syscall.Kill(holder.PID, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fail("", err)
+			}
+			return w.awaitRelease(s.Holder, s.ID)
+		},
+	}
+}
+
+// awaitRelease waits until nobody holds the session any more.
+func (w *world) awaitRelease(holder func() (*busyError, bool), id string) error {
+	deadline := time.NewTimer(stopPatience)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, busy := holder(); !busy {
+			w.p.printf("session %s is stopped\nnext: git tilth resume %s\n", id, id)
+			return nil
+		}
+		select {
+		case <-w.p.ctx.Done():
+			return w.p.ctx.Err()
+		case <-deadline.C:
+			return &exitError{code: exitBusy, msg: "session " + id + " was told to stop and has not ended yet", hint: "git tilth stop " + id + " ends it at once"}
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+// diffCap bounds what a page shows of one commit.
+const diffCap = 256 << 10
+
+func (p *process) visualizeCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "visualize",
+		Usage:     "render a session as one HTML file, or serve it live",
+		ArgsUsage: "[<session>]",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "open", Usage: "open it in the browser"},
+			&cli.BoolFlag{Name: "serve", Usage: "serve the live page and a list of all sessions, on loopback"},
+			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr, Usage: "with --serve: listen on this loopback `ADDRESS`"},
+		},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			if ctx.IsSet("addr") && !ctx.Bool("serve") {
+				return refuse("git tilth visualize --serve --addr "+ctx.String("addr"), "--addr goes with --serve")
+			}
+			if ctx.Bool("serve") {
+				return w.serve(ctx.String("addr"), ctx.Args().First(), ctx.Bool("open"))
+			}
+			s, err := w.session(ctx.Args().First())
+			if err != nil {
+				return err
+			}
+			if p.dryRun {
+				p.printf("would write: %s\n", s.Path(session.ChatHTMLFile))
+				return nil
+			}
+			if err := view.RenderFile(p.ctx, s, view.RenderOptions{Diff: w.differ(p.ctx, s), Now: p.now()}); err != nil {
+				return fail("", err)
+			}
+			p.printf("%s\n", s.Path(session.ChatHTMLFile))
+			if ctx.Bool("open") {
+				w.open(s.Path(session.ChatHTMLFile))
+			}
+			return nil
+		},
+	}
+}
+
+// serve runs the live viewer until it is interrupted.
+func (w *world) serve(addr, arg string, open bool) error {
+	if err := view.CheckAddr(addr); err != nil {
+		return err
+	}
+	o := view.ServeOptions{Addr: addr, Out: w.p.stdout, Diff: func(ctx context.Context, s *session.Session, sha string) (string, bool) {
+		return w.differ(ctx, s)(sha)
+	}}
+	if arg != "" || w.inRepo {
+		s, err := w.session(arg)
+		switch {
+		case err == nil:
+			o.Session = s.ID
+		case arg != "":
+			return err
+		}
+	}
+	if open {
+		o.Open = w.open
+	}
+	err := view.Serve(w.p.ctx, w.store, o)
+	if w.p.ctx.Err() != nil {
+		return nil // interrupting is how serving ends
+	}
+	return err
+}
+
+// differ shows a commit of a session against its parent.
+func (w *world) differ(ctx context.Context, s *session.Session) view.DiffFunc {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return func(string) (string, bool) { return "", false }
+	}
+	common, err := lifecycle.CommonOf(check)
+	if err != nil {
+		return func(string) (string, bool) { return "", false }
+	}
+	return func(sha string) (string, bool) {
+		patch, cut, err := w.git.CommitDiff(ctx, common, sha, diffCap)
+		if err != nil {
+			return "", false
+		}
+		return string(patch), cut
+	}
+}
+
+// open shows a file or URL in the user's browser. That it cannot is no failure: the path was printed.
+func (w *world) open(what string) {
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	if _, err := proc.Run(w.p.ctx, proc.Cmd{Argv: []string{opener, what}, Dir: w.p.dir, Timeout: 15 * time.Second}); err != nil {
+		w.p.warnf("git-tilth: no browser could be opened: %s\n", err)
+	}
+}
+

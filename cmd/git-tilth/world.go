@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/seed"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// world is where a command stands: the repository it was called in, if any, the settings that hold there and the
+// sessions root.
+type world struct {
+	p      *process
+	git    *gitx.Git
+	loc    gitx.Location // zero outside a repository
+	inRepo bool
+	config *config.Config
+	store  session.Store
+	redact *session.Redactor
+	keys   map[string]string // credentials that did not come from the environment
+}
+
+// enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's variables are
+// honoured once, here, and not when a directory was named: then that is what the user meant.
+func (p *process) enter(dir string, flags map[string]string) (*world, error) {
+	w := &world{p: p, git: p.git()}
+	if p.dryRun {
+		w.git = w.git.DryRun()
+	}
+	at, environ := p.dir, p.environ
+	if dir != "" {
+		at, environ = dir, nil
+		if !filepath.IsAbs(dir) {
+			at = filepath.Join(p.dir, dir)
+		}
+		if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
+			return nil, refuse("", "%s is not a directory", dir)
+		}
+	}
+	loc, err := w.git.Discover(p.ctx, at, environ)
+	switch {
+	case err == nil:
+		w.loc, w.inRepo = loc, true
+	case !errors.Is(err, gitx.ErrNotRepo):
+		return nil, fail("", err)
+	}
+	entries, err := w.git.ConfigList(p.ctx, w.loc.CommonDir)
+	if err != nil {
+		return nil, fail("", err)
+	}
+	var settings []config.Entry
+	for _, e := range entries {
+		settings = append(settings, config.Entry{Key: e.Key, Value: e.Value, Origin: e.Origin})
+	}
+	if w.config, err = config.Load(p.environ, flags, settings); err != nil {
+		return nil, err
+	}
+	w.store = session.Store{Root: session.RootFrom(p.getenv, w.configuredRoot())}
+	w.redact = session.NewRedactor(p.environ, nil)
+	return w, nil
+}
+
+// configuredRoot is tilth.sessionsDir, with ~ expanded; a relative path is relative to the home directory, because the
+// repository that it is read in varies.
+func (w *world) configuredRoot() string {
+	root := w.config.Text("tilth.sessionsDir")
+	if root == "" || filepath.IsAbs(root) {
+		return root
+	}
+	return filepath.Join(w.p.getenv("HOME"), strings.TrimPrefix(root, "~/"))
+}
+
+// repo refuses to go on outside a repository.
+func (w *world) repo() error {
+	if !w.inRepo {
+		return refuse("git init && git commit --allow-empty -m start", "not inside a git repository")
+	}
+	return nil
+}
+
+// deps are what a session needs of the outside world.
+func (w *world) deps(sink func([]byte, session.Event)) lifecycle.Deps {
+	return lifecycle.Deps{
+		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink, Sign: w.config.Bool("tilth.signCommits"),
+	}
+}
+
+// hold takes a session for this process and ends what a preparation that died has left of its seed.
+func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lifecycle.Held, error) {
+	h, err := lifecycle.Hold(w.deps(sink), s)
+	if err != nil || w.p.dryRun {
+		return h, err
+	}
+	if err = h.HealSeed(w.p.ctx); err == nil && seed.Unfinished(s.Dir) {
+		_, _, _, noSeed := lifecycle.SeedOf(s)
+		_, err = seed.Recover(h.Path(), s.Dir, noSeed == nil)
+	}
+	if err != nil {
+		h.Close()
+		return nil, fail("git tilth reset "+s.ID, err)
+	}
+	return h, nil
+}
+
+// session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
+// repository; the newest of all.
+func (w *world) session(arg string) (*session.Session, error) {
+	if arg != "" {
+		return w.store.Find(arg)
+	}
+	if s, ok := w.store.Containing(w.p.dir); ok {
+		return s, nil
+	}
+	ids, err := w.store.IDs()
+	if err != nil {
+		return nil, fail("", err)
+	}
+	for _, id := range ids {
+		s, err := w.store.Find(id)
+		if err != nil {
+			continue
+		}
+		if !w.inRepo || w.belongs(s) {
+			return s, nil
+		}
+	}
+	if w.inRepo {
+		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
+	}
+	return nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
+}
+
+// belongs tells whether a session was made in this repository, whichever of its worktrees. A session with a damaged
+// checkpoint is known by its worktree's own link.
+func (w *world) belongs(s *session.Session) bool {
+	if check, err := s.Checkpoint(); err == nil {
+		if common, err := lifecycle.CommonOf(check); err == nil {
+			return common == w.loc.CommonDir
+		}
+		return check.Source == w.loc.Source()
+	}
+	if _, err := os.Lstat(filepath.Join(s.Workspace(), ".git")); err != nil {
+		return false
+	}
+	common, err := gitx.CommonDirOf(s.Workspace())
+	return err == nil && common == w.loc.CommonDir
+}
+
+// overviews are the sessions of this repository, newest first, or all of them.
+func (w *world) overviews(all bool) ([]session.Overview, error) {
+	ids, err := w.store.IDs()
+	if err != nil {
+		return nil, fail("", err)
+	}
+	var keep func(source, common string) bool
+	if !all {
+		keep = func(source, common string) bool {
+			got, err := lifecycle.CommonOf(&session.Checkpoint{Source: source, GitCommonDir: common})
+			if err != nil {
+				return source == w.loc.Source()
+			}
+			return got == w.loc.CommonDir
+		}
+	}
+	return w.store.Overview(ids, keep), nil
+}
