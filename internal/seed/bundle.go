@@ -105,7 +105,9 @@ func ParseBundle(args []byte) (*Bundle, error) {
 }
 
 func (b *Bundle) fault(rule, format string, args ...any) {
-	b.faults = append(b.faults, Violation{Rule: rule, Message: fmt.Sprintf(format, args...)})
+	if len(b.faults) < maxViolations {
+		b.faults = append(b.faults, violation(rule, format, args...))
+	}
 }
 
 func (b *Bundle) readField(f field) {

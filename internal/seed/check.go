@@ -61,7 +61,7 @@ type checker struct {
 
 func (c *checker) add(rule, format string, args ...any) {
 	if len(c.found) < maxViolations {
-		c.found = append(c.found, Violation{Rule: rule, Message: fmt.Sprintf(format, args...)})
+		c.found = append(c.found, violation(rule, format, args...))
 	}
 }
 

@@ -38,6 +38,8 @@ type Frontend interface {
 	// Ask puts one question and waits for its answer or for the end of ctx.
 	Ask(ctx context.Context, q Question) (Answer, error)
 	Say(kind SayKind, text string)
+	// Wait says that the model has been asked and its answer may take a while.
+	Wait()
 	// Usage tells what the interview has taken so far, in tokens and dollars.
 	Usage(tokens int64, cost float64)
 	// Done closes an interview whose seed was taken.

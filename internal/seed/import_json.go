@@ -169,6 +169,7 @@ type story struct {
 	Passes             bool     `json:"passes"`
 	Notes              string   `json:"notes"`
 
+	keys     []field
 	original string // the id as text
 	line     int
 }
@@ -188,6 +189,7 @@ func parseRalph(name string, text []byte, fields []field, list json.RawMessage, 
 		if err != nil {
 			return nil, err
 		}
+		im.dropKeys("the key %s of stories", s.keys, "id", "title", "description", "acceptanceCriteria", "priority", "passes", "notes")
 		if before, ok := seen.claim(s.original, e.line); !ok {
 			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("the story id %s was given in line %d already", quoteShort(s.original), before), Fix: "give each story an id of its own"}
 		}
@@ -206,11 +208,29 @@ func parseRalph(name string, text []byte, fields []field, list json.RawMessage, 
 		}
 		return 0
 	})
-	im.recognise("%s with %s", FormatRalph, count(len(stories), "story to do"))
+	im.recognise("%s with %s", FormatRalph, storyCount(len(stories)))
+	im.dropKeys("the key %s", fields, "project", "description", "userStories")
 	if len(stories) <= maxTasks {
 		im.addStories(stories)
 	}
 	return im, nil
+}
+
+func storyCount(n int) string {
+	if n == 1 {
+		return "1 story to do"
+	}
+	return fmt.Sprintf("%d stories to do", n)
+}
+
+// dropKeys says which keys mean nothing here, each of them once.
+func (im *Imported) dropKeys(format string, fields []field, known ...string) {
+	for _, f := range fields {
+		line := fmt.Sprintf(format, quoteShort(f.key))
+		if !contains(known, f.key) && !contains(im.Dropped, line) {
+			im.drop("%s", line)
+		}
+	}
 }
 
 // priority puts stories without one behind all that have one.
@@ -227,9 +247,11 @@ func readStory(name string, e element) (story, error) {
 	}
 	const shape = "a story is {id, title, description, acceptanceCriteria, priority, passes}"
 	s := story{line: e.line}
-	if _, err := objectFields(e.raw); err != nil {
+	keys, err := objectFields(e.raw)
+	if err != nil {
 		return bad("a story is no JSON object", shape)
 	}
+	s.keys = keys
 	if err := json.Unmarshal(e.raw, &s); err != nil {
 		return bad("a story has an unexpected shape: "+err.Error(), shape)
 	}

@@ -127,6 +127,16 @@ func (im *Imported) addTaskFile(name string, tf taskFile) {
 
 var criteriaHeading = regexp.MustCompile(`(?i)^acceptance[ _-]*criteria:?$`)
 
+// opensCriteria tells the heading of the criteria; a line in bold counts as one
+// that any real heading ends.
+func (l mdLine) opensCriteria() (level int, ok bool) {
+	if l.heading > 0 {
+		return l.heading, criteriaHeading.MatchString(l.text)
+	}
+	bold := strings.Trim(l.text, "*_: ")
+	return 6, !l.fenced && !l.bullet && l.text != bold && strings.HasPrefix(l.text, "**") && criteriaHeading.MatchString(bold)
+}
+
 // parseTaskFile reads frontmatter (id, title), a description, and the bullets
 // below "## Acceptance criteria". What follows the criteria under another
 // heading belongs to the description again.
@@ -197,9 +207,10 @@ func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int
 	var list criteriaList
 	inside, level := false, 0
 	for _, l := range lines {
+		at, opens := l.opensCriteria()
 		switch {
-		case l.heading > 0 && criteriaHeading.MatchString(l.text):
-			inside, level, heading = true, l.heading, l.n
+		case opens:
+			inside, level, heading = true, at, l.n
 		case l.heading > 0 && inside && l.heading <= level:
 			inside = false
 			*description = append(*description, l.raw)

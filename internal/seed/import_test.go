@@ -50,7 +50,7 @@ func TestImportFormats(t *testing.T) {
 {"id":"US-003","title":"Third","description":"c","acceptanceCriteria":["x"],"priority":3,"passes":false,"notes":"mind this"},
 {"id":"US-001","title":"First","description":"a","acceptanceCriteria":["x","y"],"priority":1,"passes":true},
 {"id":"US-002","title":"Second\nline","description":"b","acceptanceCriteria":["x"],"priority":2}]}`,
-			FormatRalph, "T-002|Second line|b|x\nT-003|Third|c⏎⏎Notes: mind this|x", "US-001 First"},
+			FormatRalph, "T-002|Second line|b|x\nT-003|Third|c⏎⏎Notes: mind this|x", "US-001 First branchName"},
 		{"ralph with odd ids", "prd.json", `{"userStories":[{"id":"login","title":"A","acceptanceCriteria":["x"]},{"id":7,"title":"B","acceptanceCriteria":["y"],"priority":1}]}`,
 			FormatRalph, "T-001|B||y\nT-002|A||x", ""},
 		{"ralph with repeated numbers", "prd.json", `{"userStories":[{"id":"a-1","title":"A","acceptanceCriteria":["x"]},{"id":"b-1","title":"B","acceptanceCriteria":["y"]}]}`,
@@ -85,6 +85,7 @@ Some words.
 		{"checklist with code", "todo.md", "- [ ] A\n\n  ```\n  - [ ] not an item\n  ```\n\n  - one\n", FormatChecklist, "T-001|A|```⏎- [ ] not an item⏎```|one", ""},
 		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", FormatChecklist, "T-001|A||one\nT-002|C||C", "B"},
 		{"one task file", "T-001-add.md", "---\nid: T-001\ntitle: \"Add: it\"\n---\n\nWords.\n\n## Acceptance criteria\n- a\n- b\n  more\n", FormatTaskFile, "T-001|Add: it|Words.|a/b more", ""},
+		{"criteria below a line in bold", "T-001-x.md", "# Add\n\nWords in **bold**.\n\n**Acceptance Criteria:**\n\n- a\n- b\n", FormatTaskFile, "T-001|Add|Words in **bold**.|a/b", ""},
 		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", FormatChecklist, "T-001|A||A", ""},
 	}
 	for _, c := range cases {
@@ -199,8 +200,8 @@ func TestImportErrors(t *testing.T) {
 func TestImportStdin(t *testing.T) {
 	for text, format := range map[string]string{
 		"- [ ] a\n": FormatChecklist,
-		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`:             FormatPlan,
-		`{"userStories":[{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`:  FormatRalph,
+		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`:            FormatPlan,
+		`{"userStories":[{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`: FormatRalph,
 		"---\nid: T-004\ntitle: x\n---\n## acceptance criteria:\n* [ ] one\n": FormatTaskFile,
 	} {
 		im, err := Import("-", strings.NewReader(text))

@@ -37,6 +37,7 @@ func (in *interview) call(ctx context.Context) (*model.Reply, error) {
 			before(attempt, f, wait)
 		}
 	}
+	in.Frontend.Wait()
 	reply, attempt, err := in.Model.ChatRetry(ctx, model.Request{Messages: in.history, Tools: in.tools, MaxTokens: in.MaxTokens}, retry)
 	if err != nil {
 		var f *model.Failure
@@ -44,7 +45,7 @@ func (in *interview) call(ctx context.Context) (*model.Reply, error) {
 			note(in.failedCall(f, attempt, &empty))
 		}
 		if ctx.Err() != nil {
-			return nil, errors.Join(ErrAborted, context.Cause(ctx))
+			return nil, aborted(ctx)
 		}
 		return nil, errors.Join(recordErr, err)
 	}

@@ -78,7 +78,7 @@ func (in *interview) answer(ctx context.Context, t *turnState, c model.ToolCall)
 
 func (in *interview) run(ctx context.Context, t *turnState, c model.ToolCall) (string, error) {
 	if ctx.Err() != nil {
-		return "", errors.Join(ErrAborted, context.Cause(ctx))
+		return "", aborted(ctx)
 	}
 	switch {
 	case in.accepted != nil:

@@ -31,8 +31,8 @@ func newLineReader(in io.Reader) *lineReader {
 	return &lineReader{in: bufio.NewReaderSize(in, 4096), want: make(chan struct{}, 1), got: make(chan readLine, 1)}
 }
 
-// next returns the next line without its end, io.EOF behind the last, or ctx's
-// cause when that ends first.
+// next returns the next line without its end, io.EOF behind the last, or
+// ErrAborted when ctx ends first.
 func (r *lineReader) next(ctx context.Context) (string, error) {
 	r.start.Do(func() { go r.loop() })
 	if !r.asked {
@@ -44,7 +44,7 @@ func (r *lineReader) next(ctx context.Context) (string, error) {
 		r.asked = false
 		return l.text, l.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return "", aborted(ctx)
 	}
 }
 

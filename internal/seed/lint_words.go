@@ -28,7 +28,7 @@ func words(list ...string) *regexp.Regexp {
 
 // exact finds what makes a criterion checkable all the same: a number, something
 // quoted, a path, a symbol, an option, an HTTP method, an exit.
-var exact = regexp.MustCompile("[0-9]|`[^`]+`|\"[^\"]+\"|“[^”]+”|(?:^|\\s)'[^']+'|\\w+\\(|(?:^|\\s)--?[a-z][\\w-]+|[=<>≤≥]|\\b[A-Z][A-Z]+\\b|\\b(?:None|null|nil|true|false|True|False|empty|raises|throws|returns (?:an? )?\\w+Error)\\b")
+var exact = regexp.MustCompile("[0-9]|`[^`]+`|\"[^\"]+\"|“[^”]+”|(?:^|\\s)'[^']+'|\\w+\\(|(?:^|\\s)--?[a-z][\\w-]+|[=<>≤≥]|\\b[A-Z]+_[A-Z_]+\\b|\\b(?:GET|POST|PUT|PATCH|DELETE|HEAD)\\b|\\b(?:None|null|nil|true|false|True|False|empty|raises|throws|returns (?:an? )?\\w+Error)\\b")
 
 // vague returns the vague word of a criterion that says nothing exact.
 func vague(criterion string) (string, bool) {
@@ -70,7 +70,7 @@ func pathsIn(text string) []string {
 			out = append(out, p)
 		}
 	}
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n,;()`\"'", r) }) {
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n.,;:()`\"'", r) }) {
 		if wellKnown[w] && !contains(out, w) {
 			out = append(out, w)
 		}

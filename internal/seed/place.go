@@ -171,12 +171,12 @@ func (pl *place) directory(p, dir string) (Violation, bool) {
 	if pl.tracked(dir) {
 		return violation("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p), quoteShort(dir)), false
 	}
+	if other, ok := pl.otherCase(dir); ok {
+		return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir), quoteShort(other)), false
+	}
 	info, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir)))
 	switch {
 	case os.IsNotExist(err):
-		if other, ok := pl.otherCase(dir); ok {
-			return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir), quoteShort(other)), false
-		}
 		return Violation{}, true
 	case err != nil:
 		return violation("path-place", "%s cannot be looked at: %v", quoteShort(dir), plainError(err)), false
@@ -191,7 +191,9 @@ func (pl *place) directory(p, dir string) (Violation, bool) {
 	return Violation{}, true
 }
 
-// otherCase finds an existing entry whose name differs from p's in case only.
+// otherCase finds an existing entry whose name differs from p's in case only,
+// if there is none with exactly p's name. The listing is asked and not the file
+// system, which may take both names for one.
 func (pl *place) otherCase(p string) (string, bool) {
 	dir, base := path.Split(p)
 	names, ok := pl.listed[dir]
@@ -202,12 +204,16 @@ func (pl *place) otherCase(p string) (string, bool) {
 		}
 		pl.listed[dir] = names
 	}
+	other := ""
 	for _, n := range names {
-		if n != base && strings.EqualFold(n, base) {
-			return dir + n, true
+		switch {
+		case n == base:
+			return "", false
+		case strings.EqualFold(n, base):
+			other = dir + n
 		}
 	}
-	return "", false
+	return other, other != ""
 }
 
 // prefixes lists the directories on the way to p, outermost first.

@@ -28,6 +28,7 @@ type Terminal struct {
 	tokens int64
 	cost   float64
 	shown  int64 // tokens when the usage line was last printed
+	live   bool  // the last line says that the model is at work, and gives way to the next one
 }
 
 // NewTerminal makes a frontend that reads answers from in and writes to out.
@@ -113,12 +114,14 @@ func (t *Terminal) prompt(ctx context.Context) (string, error) {
 	line, err := t.lines.next(ctx)
 	if err != nil {
 		t.printf("\n")
-		// The end of the input is Ctrl-D; any other error is a terminal that
-		// went away, which nobody can answer at any more.
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, ErrAborted):
+			return "", err
+		case errors.Is(err, io.EOF): // Ctrl-D
 			return "", ErrAborted
 		}
-		return "", errors.Join(ErrAborted, err)
+		// A terminal that went away: nobody can answer at it any more.
+		return "", fmt.Errorf("%w: %w", ErrAborted, err)
 	}
 	return line, nil
 }
@@ -148,9 +151,6 @@ func (t *Terminal) answerLine(ctx context.Context, q Question) (string, error) {
 		line, err := t.lines.next(ctx)
 		if errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked, quoteShort(oneLine(printable(q.Text))))
-		}
-		if ctx.Err() != nil {
-			return "", errors.Join(ErrAborted, err)
 		}
 		if err != nil {
 			return "", err
@@ -202,6 +202,19 @@ func (t *Terminal) Say(kind SayKind, text string) {
 	}
 }
 
+// Wait shows that the model is at work, on a terminal that can take the line back.
+func (t *Terminal) Wait() {
+	if t.style.plain || t.live {
+		return
+	}
+	text := "thinking…"
+	if t.tokens > 0 {
+		text += " " + usageText(t.tokens, t.cost)
+	}
+	t.printf("%s", t.style.dim(text))
+	t.live = true
+}
+
 // Usage takes the count; it is shown with the next question and at the end, so
 // that it does not scroll the conversation away.
 func (t *Terminal) Usage(tokens int64, cost float64) { t.tokens, t.cost = tokens, cost }
@@ -228,7 +241,7 @@ func usageText(tokens int64, cost float64) string {
 
 // Done shows what was agreed.
 func (t *Terminal) Done(b *Bundle) {
-	t.printf("\n")
+	t.printf("\n") // also takes the live line away
 	WriteSummary(t.out, b, !t.style.plain)
 	t.shown = -1
 	t.usageLine()
@@ -236,7 +249,13 @@ func (t *Terminal) Done(b *Bundle) {
 
 // printf writes what it can: a terminal that went away ends the interview by
 // its input, not by its output.
-func (t *Terminal) printf(format string, args ...any) { _, _ = fmt.Fprintf(t.out, format, args...) }
+func (t *Terminal) printf(format string, args ...any) {
+	if t.live {
+		t.live = false
+		_, _ = io.WriteString(t.out, "\r\x1b[K")
+	}
+	_, _ = fmt.Fprintf(t.out, format, args...)
+}
 
 // WriteSummary shows a seed to a person: its tasks, test files, open questions,
 // blockers and what was left out.

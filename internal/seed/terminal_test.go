@@ -1,0 +1,97 @@
+package seed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestAnswersFromAPipe(t *testing.T) {
+	options := []string{"yes", "no"}
+	cases := []struct {
+		name, in string
+		options  []string
+		want     Answer
+		err      error
+	}{
+		{"a number", "2\n", options, Answer{"no", 2}, nil},
+		{"a number with a dot", "2.\r\n", options, Answer{"no", 2}, nil},
+		{"words", "maybe\n", options, Answer{"maybe", 0}, nil},
+		{"no newline at the end", "1", options, Answer{"yes", 1}, nil},
+		{"other", "3\nmaybe\n", options, Answer{"maybe", 0}, nil},
+		{"other without words", "3\n", options, Answer{}, ErrAnswers},
+		{"a number that is no option", "17\n", options, Answer{"17", 0}, nil},
+		{"a number without options", "3\n", nil, Answer{"3", 0}, nil},
+		{"zero", "0\n", options, Answer{"0", 0}, nil},
+		{"empty lines", "\n  \n1\n", options, Answer{"yes", 1}, nil},
+		{"nothing", "", options, Answer{}, ErrAnswers},
+		{"only empty lines", "\n\n", options, Answer{}, ErrAnswers},
+		{"escape sequences", "\x1b[31mred\x1b[0m\x07\n", nil, Answer{"red", 0}, nil},
+		{"not UTF-8", "a\xffb\n", nil, Answer{"ab", 0}, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			got, err := NewTerminal(strings.NewReader(c.in), &out, false).Ask(context.Background(), Question{Text: "Well?", Options: c.options})
+			if got != c.want || !errors.Is(err, c.err) {
+				t.Errorf("%+v %v", got, err)
+			}
+			if errors.Is(err, ErrAnswers) && (!strings.Contains(err.Error(), "question 1") || !strings.Contains(err.Error(), "Well?")) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAnAnswerIsBounded(t *testing.T) {
+	_, err := NewTerminal(strings.NewReader(strings.Repeat("x", maxTextBytes+2)+"\n"), io.Discard, false).Ask(context.Background(), Question{Text: "?"})
+	if err == nil || errors.Is(err, ErrAnswers) {
+		t.Error(err)
+	}
+}
+
+func TestQuestionsCannotDriveTheTerminal(t *testing.T) {
+	var out bytes.Buffer
+	term := NewTerminal(strings.NewReader("1\n"), &out, false)
+	term.Say(Note, "a\x1b]0;title\x07b")
+	term.Say(Step, "one\ntwo\u202e")
+	if _, err := term.Ask(context.Background(), Question{Text: "\x1b[2Jq\x9b31m", Options: []string{"\ro"}}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\x07\r\u009b\u202e") {
+		t.Errorf("%q", out.String())
+	}
+	if !strings.Contains(out.String(), "one two") {
+		t.Errorf("%q", out.String())
+	}
+}
+
+func TestAskEndsWithItsContext(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	term := NewTerminal(r, io.Discard, true)
+	cause := errors.New("told to stop")
+	cancel(cause)
+	_, err := term.Ask(ctx, Question{Text: "?"})
+	for _, want := range []error{ErrAborted, context.Canceled, cause} {
+		if !errors.Is(err, want) {
+			t.Errorf("%v is not %v", err, want)
+		}
+	}
+}
+
+func TestUsageText(t *testing.T) {
+	for _, c := range []struct {
+		tokens int64
+		cost   float64
+		want   string
+	}{{0, 0, "0 tokens"}, {999, 0, "999 tokens"}, {1000, 0, "1,000 tokens"}, {1234567, 0.0123, "1,234,567 tokens, $0.0123"}} {
+		if got := usageText(c.tokens, c.cost); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
