@@ -17,6 +17,9 @@ import (
 func (c *Client) answer(caller context.Context, a attempt, res *http.Response) (*Reply, *Failure) {
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		body, _ := io.ReadAll(res.Body)
+		if caller.Err() != nil {
+			return nil, c.interrupted(caller, a, Canceled, res.StatusCode, caller.Err())
+		}
 		return nil, c.complete(statusFailure(res.StatusCode, res.Header, body, c.options.Now()), res.StatusCode)
 	}
 	reply, failure, err := c.read(a, res)

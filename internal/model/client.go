@@ -154,12 +154,12 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	var res *http.Response
 	accept := "application/json"
 	if c.options.Stream {
-		accept = "text/event-stream"
+		accept = "text/event-stream, application/json"
 	}
 	b := c.assembler.body(c.head(r), r.Messages)
 	err := c.api.Post(attempt, "chat/completions", nil, &res,
 		option.WithRequestBody("application/json", b),
-		option.WithMiddleware(c.exchange(b)),
+		option.WithMiddleware(c.exchange(attempt, b)),
 		option.WithHeader("Accept", accept))
 	if res == nil {
 		return nil, c.transportFailure(ctx, attempt, err)

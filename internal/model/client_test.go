@@ -188,6 +188,15 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// An error's status counts even when its text does not arrive.
+func TestErrorWithAnEndlessBody(t *testing.T) {
+	s := start(t, scripted.Script{Worker: []scripted.Step{{Status: 503, Headers: map[string]string{"Retry-After": "3"}, DripMS: 60000}}})
+	_, err := client(t, s.URL, model.Options{Idle: 50 * time.Millisecond}).Chat(context.Background(), workerRequest("hi"))
+	if f := failureOf(t, err); f.Kind != model.HTTP || f.Status != 503 || f.RetryAfter == nil || *f.RetryAfter != 3*time.Second {
+		t.Errorf("%s %v", f.Kind, f)
+	}
+}
+
 func TestAnswerIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	for _, stream := range []bool{false, true} {

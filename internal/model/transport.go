@@ -9,8 +9,11 @@ import (
 	"time"
 )
 
-// maxErrorBody bounds what is read of an answer with an error status: it is read for its message only.
-const maxErrorBody = 1 << 20
+// An answer with an error status is read for its message only: so much of it, and for so long.
+const (
+	maxErrorBody  = 1 << 20
+	maxErrorDelay = 30 * time.Second
+)
 
 var errTooLarge = errors.New("the answer is larger than the client takes")
 
@@ -41,7 +44,7 @@ type middleware = func(*http.Request, func(*http.Request) (*http.Response, error
 // exchange is the last hand on a request and the first on its answer. The openai client takes a body that is any
 // io.Reader for one of unknown length and would send it in chunks, which some servers refuse. Answers are bounded here
 // because the client reads those with an error status to their end by itself.
-func (c *Client) exchange(b *body) middleware {
+func (c *Client) exchange(a attempt, b *body) middleware {
 	return func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 		for name := range req.Header {
 			if strings.HasPrefix(name, "X-Stainless-") {
@@ -53,15 +56,20 @@ func (c *Client) exchange(b *body) middleware {
 		req.Body, _ = b.again()
 		res, err := next(req)
 		if res != nil && res.Body != nil {
-			isError := res.StatusCode >= 400
-			limit := c.options.MaxResponse
-			if isError {
-				limit = min(limit, maxErrorBody)
-			}
-			res.Body = &boundedBody{ReadCloser: res.Body, left: limit, cutSilently: isError}
+			res.Body = c.bounded(a, res)
 		}
 		return res, err
 	}
+}
+
+func (c *Client) bounded(a attempt, res *http.Response) io.ReadCloser {
+	b := &boundedBody{ReadCloser: res.Body, left: c.options.MaxResponse}
+	if res.StatusCode >= 400 {
+		b.left = min(b.left, maxErrorBody)
+		b.cutSilently = true
+		b.timer = time.AfterFunc(min(c.options.Idle, maxErrorDelay), func() { a.cancel(errIdle) })
+	}
+	return b
 }
 
 // boundedBody ends with errTooLarge, or just ends, after a number of bytes.
@@ -69,6 +77,14 @@ type boundedBody struct {
 	io.ReadCloser
 	left        int64
 	cutSilently bool
+	timer       *time.Timer // ends the attempt if it is not closed before; nil for none
+}
+
+func (b *boundedBody) Close() error {
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	return b.ReadCloser.Close()
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {

@@ -44,7 +44,7 @@ func serve(path, urlFile, log, addr string, stdin bool) error {
 	if err != nil {
 		return err
 	}
-	s, err := Start(script, LogFile(log), Address(addr))
+	s, err := Start(script, LogFile(log), Address(addr), WithoutBodies())
 	if err != nil {
 		return err
 	}

@@ -75,6 +75,9 @@ type Server struct {
 
 // Start serves a script on a free port of the loopback interface until Close.
 func Start(script *Script, options ...Option) (*Server, error) {
+	if script == nil {
+		script = &Script{}
+	}
 	if err := script.check(); err != nil {
 		return nil, err
 	}
@@ -85,7 +88,10 @@ func Start(script *Script, options ...Option) (*Server, error) {
 	for role, steps := range script.queues() {
 		s.queues[role] = newQueue(steps)
 	}
-	return s, s.listen()
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *Server) listen() error {

@@ -1,0 +1,41 @@
+package scripted_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/model/scripted"
+)
+
+func Example() {
+	script, err := scripted.Parse([]byte(`{
+		"worker": [
+			{"status": 503, "headers": {"Retry-After": "0"}},
+			{"expect": "add two numbers", "tools": [{"name": "write_file", "args": {"path": "add.py", "content": "..."}}]}
+		]
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	endpoint, err := scripted.Start(script)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer endpoint.Close()
+
+	client := model.New(model.Endpoint{BaseURL: endpoint.URL, Model: "scripted"}, model.Options{})
+	reply, attempts, err := client.ChatRetry(context.Background(), model.Request{
+		Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"add two numbers"}`)},
+		Tools:    json.RawMessage(`[{"type":"function","function":{"name":"submit_case"}}]`),
+	}, model.Retry{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(attempts, reply.ToolCalls[0].Name, reply.ToolCalls[0].Arguments)
+	// Output: 2 write_file {"path": "add.py", "content": "..."}
+}
