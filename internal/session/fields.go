@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strings"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
@@ -10,15 +11,8 @@ import (
 // must be cloned.
 func text(line []byte) string { return unsafe.String(unsafe.SliceData(line), len(line)) }
 
-// rawBytes is the JSON of a value as bytes: a part of the line that it came from.
-func rawBytes(value gjson.Result) []byte {
-	return unsafe.Slice(unsafe.StringData(value.Raw), len(value.Raw))
-}
-
-// eachMember calls fn for each member of the JSON object in line, in order. Strings handed over may be parts of line.
-func eachMember(line []byte, fn func(key string, value gjson.Result) bool) {
-	gjson.Parse(text(line)).ForEach(func(key, value gjson.Result) bool { return fn(key.String(), value) })
-}
+// bytesOf is s as bytes without a copy; they must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // eventType is the type of an event line, a part of line where it has no escapes.
 func eventType(line []byte) string {
@@ -28,3 +22,111 @@ func eventType(line []byte) string {
 	}
 	return r.Str
 }
+
+// eachMember calls fn for the members of a JSON object, in order, until it returns false: the name, and the value's JSON
+// as a part of object. Values are passed over, not decoded, because most of a record is text that nobody asks for here.
+// The object should be valid; of one that is not, some members are handed out, or none.
+func eachMember(object string, fn func(key, raw string) bool) {
+	i := skipSpace(object, 0)
+	if i >= len(object) || object[i] != '{' {
+		return
+	}
+	for i++; ; i++ {
+		if i = skipSpace(object, i); i >= len(object) || object[i] != '"' {
+			return
+		}
+		end := skipValue(object, i)
+		key := object[i:end]
+		if i = skipSpace(object, end); i >= len(object) || object[i] != ':' {
+			return
+		}
+		i = skipSpace(object, i+1)
+		end = skipValue(object, i)
+		if end <= i || !fn(unquote(key), object[i:end]) {
+			return
+		}
+		if i = skipSpace(object, end); i >= len(object) || object[i] != ',' {
+			return
+		}
+	}
+}
+
+func skipSpace(s string, i int) int {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skipValue is the offset behind the JSON value that begins at i.
+func skipValue(s string, i int) int {
+	depth := 0
+	for i < len(s) {
+		switch s[i] {
+		case '"':
+			i = skipString(s, i)
+		case '{', '[':
+			depth++
+			i++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return i
+			}
+			i++
+		case ',', ':', ' ', '\t', '\n', '\r':
+			if depth == 0 {
+				return i
+			}
+			i++
+			continue
+		default:
+			for i < len(s) && !strings.ContainsRune(",:]}{[\" \t\n\r", rune(s[i])) {
+				i++
+			}
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return i
+}
+
+// skipString is the offset behind the JSON string that begins at i.
+func skipString(s string, i int) int {
+	for i++; ; i++ {
+		n := strings.IndexByte(s[i:], '"')
+		if n < 0 {
+			return len(s)
+		}
+		i += n
+		// The quote is part of the text if an odd number of backslashes stands before it.
+		slashes := 0
+		for s[i-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
+// unquote is the text of a JSON string with its quotes, without a copy where it has no escapes.
+func unquote(raw string) string {
+	if len(raw) >= 2 && strings.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
+	}
+	return gjson.Parse(raw).String()
+}
+
+// stringOf is a value as text: of a string what it says, of null nothing, of anything else its JSON.
+func stringOf(raw string) string {
+	switch {
+	case raw == "null":
+		return ""
+	case strings.HasPrefix(raw, `"`):
+		return unquote(raw)
+	}
+	return raw
+}
+
+func isObjectText(raw string) bool { return strings.HasPrefix(raw, "{") }

@@ -1,9 +1,6 @@
 package session
 
-import (
-	"bytes"
-	"unsafe"
-)
+import "bytes"
 
 // finder tells whether any of some words occurs in a text, in one pass that mostly skips, whatever their number: every
 // message of a run passes through here, several times, and hardly ever is there anything to find.
@@ -65,6 +62,3 @@ func (f *finder) in(text []byte) bool {
 	}
 	return false
 }
-
-// bytesOf is s as bytes without a copy; they must not be changed.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -60,7 +60,7 @@ func (s *Session) appendLedger(task string, entry LedgerEntry, redact *Redactor)
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
 	}
-	path, err := s.taskFile(ledgerDir, task, "")
+	path, err := s.taskFile(LedgerDir, task, "")
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Session) appendLedger(task string, entry LedgerEntry, redact *Redactor)
 // ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
 // left out. A task without a ledger has no entries.
 func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
-	path, err := s.taskPath(ledgerDir, task, "")
+	path, err := s.taskPath(LedgerDir, task, "")
 	if err != nil {
 		return nil, err
 	}

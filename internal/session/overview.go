@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -113,35 +115,34 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 		o.GitCommonDir = rd.commonFromLink(s)
 		return
 	}
-	eachMember(data, func(key string, v gjson.Result) bool {
+	eachMember(text(data), func(key, raw string) bool {
 		switch key {
 		case "status":
-			o.Status = strings.Clone(v.String())
+			o.Status = strings.Clone(stringOf(raw))
 		case "source":
-			o.Source = strings.Clone(v.String())
+			o.Source = strings.Clone(stringOf(raw))
 		case "git_common_dir":
-			o.GitCommonDir = strings.Clone(v.String())
+			o.GitCommonDir = strings.Clone(stringOf(raw))
 		case "workspace":
-			if v.String() != "" {
-				o.Workspace = strings.Clone(v.String())
-			}
+			o.Workspace = cmp.Or(strings.Clone(stringOf(raw)), o.Workspace)
 		case "branch":
-			if v.String() != "" {
-				o.Branch = strings.Clone(v.String())
-			}
+			o.Branch = cmp.Or(strings.Clone(stringOf(raw)), o.Branch)
 		case "label":
-			o.Label = strings.Clone(v.String())
+			o.Label = strings.Clone(stringOf(raw))
 		case "tokens_used":
-			o.TokensUsed = v.Int()
+			o.TokensUsed = gjson.Parse(raw).Int()
 		case "started_at":
-			o.StartedAt = momentText([]byte(v.Raw))
+			o.StartedAt = momentText(json.RawMessage(raw))
 		case "rewind":
-			o.Rewinding = v.IsObject()
+			o.Rewinding = isObjectText(raw)
 		case "usage":
-			v.ForEach(func(_, role gjson.Result) bool {
-				if role.IsObject() {
-					o.Cost += role.Get("cost").Float()
-				}
+			eachMember(raw, func(_, role string) bool {
+				eachMember(role, func(key, raw string) bool {
+					if key == "cost" {
+						o.Cost += gjson.Parse(raw).Float()
+					}
+					return true
+				})
 				return true
 			})
 		}
@@ -172,14 +173,14 @@ func (rd *reader) plan(s *Session, o *Overview) {
 	}
 	gjson.Parse(text(trimmed)).ForEach(func(_, task gjson.Result) bool {
 		var status, id, title string
-		task.ForEach(func(key, v gjson.Result) bool {
-			switch key.String() {
+		eachMember(task.Raw, func(key, raw string) bool {
+			switch key {
 			case "status":
-				status = v.String()
+				status = stringOf(raw)
 			case "id":
-				id = v.String()
+				id = stringOf(raw)
 			case "title":
-				title = v.String()
+				title = stringOf(raw)
 			}
 			return true
 		})
@@ -202,28 +203,17 @@ func (rd *reader) plan(s *Session, o *Overview) {
 // lastStop reads the record backwards to the first event that settles whether the session has stopped.
 func (rd *reader) lastStop(s *Session, o *Overview) {
 	err := rd.tail(s.Dir, RecordFile, func(_ int64, line []byte) bool {
-		var typ, ts string
-		var payload gjson.Result
-		eachMember(line, func(key string, v gjson.Result) bool {
-			switch key {
-			case "ts":
-				ts = v.String()
-			case "type":
-				typ = v.String()
-			case "payload":
-				payload = v
-			}
-			return true
-		})
+		e := openEnvelope(line)
 		if o.LastEventAt == "" {
-			o.LastEventAt = strings.Clone(ts)
+			o.LastEventAt = strings.Clone(e.ts)
 		}
-		if typ == "stop" {
-			o.LastStop, o.LastStopAt = strings.Clone(payload.Get("reason").String()), strings.Clone(ts)
+		var f fields
+		eachMember(e.payload, f.set)
+		if e.typ == "stop" {
+			o.LastStop, o.LastStopAt = strings.Clone(f.reason), strings.Clone(e.ts)
 			return false
 		}
-		f := fields{pending: payload.Get("pending"), retried: payload.Get("retried"), lastStop: payload.Get("last_stop").String()}
-		return typ == "" || !goesOn(typ, &f)
+		return e.typ == "" || !goesOn(e.typ, &f)
 	})
 	if err != nil && !isMissing(err) {
 		o.problem(RecordFile, err)

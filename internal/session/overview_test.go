@@ -67,7 +67,7 @@ func TestOverviewFiltersBySource(t *testing.T) {
 		s, err := st.Create(id)
 		must(t, err)
 		write(t, s.Path(CheckpointFile), checkpoint)
-		write(t, s.Path(workspaceDir, ".git"), "gitdir: /a/.git/worktrees/workspace3\n")
+		write(t, s.Path(WorkspaceDir, ".git"), "gitdir: /a/.git/worktrees/workspace3\n")
 		ids = append(ids, id)
 	}
 	var asked []string

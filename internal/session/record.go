@@ -12,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/tidwall/gjson"
 )
 
 // Event is one line of the record.
@@ -27,14 +25,14 @@ type Event struct {
 // line, not a copy.
 func ParseEvent(line []byte) Event {
 	var ev Event
-	eachMember(line, func(key string, value gjson.Result) bool {
+	eachMember(text(line), func(key, raw string) bool {
 		switch {
-		case key == "ts" && value.Type == gjson.String:
-			ev.TS = strings.Clone(value.Str)
-		case key == "type" && value.Type == gjson.String:
-			ev.Type = strings.Clone(value.Str)
-		case key == "payload" && value.IsObject():
-			ev.Payload = rawBytes(value)
+		case key == "ts" && raw[0] == '"':
+			ev.TS = strings.Clone(unquote(raw))
+		case key == "type" && raw[0] == '"':
+			ev.Type = strings.Clone(unquote(raw))
+		case key == "payload" && isObjectText(raw):
+			ev.Payload = bytesOf(raw)
 		}
 		return true
 	})
@@ -92,7 +90,7 @@ func (s *Session) OpenRecord(opts RecordOptions) (*Record, error) {
 // will append to it, and who will then say so.
 func (s *Session) repairOthers() []Repair {
 	paths := []string{s.Path(InterviewFile)}
-	for _, dir := range []string{ledgerDir, conversationDir} {
+	for _, dir := range []string{LedgerDir, ConversationDir} {
 		more, _ := filepath.Glob(filepath.Join(globQuote(s.Path(dir)), "*.jsonl"))
 		paths = append(paths, more...)
 	}

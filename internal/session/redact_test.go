@@ -69,7 +69,7 @@ func TestRedactJSON(t *testing.T) {
 		"indented": func(v any) []byte { b, _ := json.MarshalIndent(v, "", "  "); return b },
 	} {
 		args := string(write(map[string]any{"inner": secret}))
-		in := write(map[string]any{"a": "x " + secret + " y", "n": 1234567890123456, "args": args, "plain": "\nabcdefgh", "tab": "tab\there\""})
+		in := write(map[string]any{"a": "x " + secret + " y", "n": int64(1234567890123456), "args": args, "plain": "\nabcdefgh", "tab": "tab\there\""})
 		out := r.JSON(in)
 		var got map[string]any
 		if err := json.Unmarshal(out, &got); err != nil {
@@ -106,7 +106,7 @@ func TestSecretsStayOutOfEveryFile(t *testing.T) {
 	must(t, err)
 	must(t, tr.AppendMessage(json.RawMessage(`{"role":"tool","content":"`+secret+`"}`)))
 	must(t, tr.Close())
-	for _, path := range []string{s.Path(RecordFile), s.Path(ledgerDir, "T-001.jsonl"), s.Path(conversationDir, "T-001.jsonl")} {
+	for _, path := range []string{s.Path(RecordFile), s.Path(LedgerDir, "T-001.jsonl"), s.Path(ConversationDir, "T-001.jsonl")} {
 		if text := read(t, path); strings.Contains(text, secret) || !strings.Contains(text, "[redacted:API_KEY]") {
 			t.Errorf("%s: %s", path, text)
 		}

@@ -55,92 +55,99 @@ func makeMap[K comparable, V any](m *map[K]V) {
 // Summary is the state of the roll-up. It is the roll-up's own: it changes with the next Feed.
 func (r *Rollup) Summary() *Summary { return &r.sum }
 
-// fields are the payload members that the roll-up reads, found in one pass over the line.
+// fields are the payload members that the roll-up reads, found in one pass over the line. The strings are parts of it.
 type fields struct {
 	task, reason, phase, tool, hook, outcome, verdict, category, sha string
 	iter, prompt, eval, cached, reasoning, total                     int64
 	cost                                                             float64
 	hasTotal, accept                                                 bool
-	limits, retried, pending                                         gjson.Result
+	limits, retried, pending                                         string // JSON
 	workerModel, evaluatorModel, lastStop                            string
 }
 
-func (f *fields) set(key string, v gjson.Result) bool {
+func (f *fields) set(key, raw string) bool {
 	switch key {
 	case "task_id":
-		f.task = v.String()
+		f.task = stringOf(raw)
 	case "iter":
-		f.iter = v.Int()
+		f.iter = gjson.Parse(raw).Int()
 	case "reason":
-		f.reason = v.String()
+		f.reason = stringOf(raw)
 	case "phase":
-		f.phase = v.String()
+		f.phase = stringOf(raw)
 	case "tool":
-		f.tool = v.String()
+		f.tool = stringOf(raw)
 	case "hook":
-		f.hook = v.String()
+		f.hook = stringOf(raw)
 	case "outcome":
-		f.outcome = v.String()
+		f.outcome = stringOf(raw)
 	case "verdict":
-		f.verdict = v.String()
+		f.verdict = stringOf(raw)
 	case "accept":
-		f.accept = v.Bool()
+		f.accept = raw == "true"
 	case "rejection_category":
-		f.category = v.String()
+		f.category = stringOf(raw)
 	case "sha":
-		f.sha = v.String()
+		f.sha = stringOf(raw)
 	case "prompt_tokens":
-		f.prompt = v.Int()
+		f.prompt = gjson.Parse(raw).Int()
 	case "eval_tokens":
-		f.eval = v.Int()
+		f.eval = gjson.Parse(raw).Int()
 	case "cached_tokens":
-		f.cached = v.Int()
+		f.cached = gjson.Parse(raw).Int()
 	case "reasoning_tokens":
-		f.reasoning = v.Int()
+		f.reasoning = gjson.Parse(raw).Int()
 	case "tokens_used_total":
+		v := gjson.Parse(raw)
 		f.total, f.hasTotal = v.Int(), v.Type == gjson.Number
 	case "cost":
-		f.cost = v.Float()
+		f.cost = gjson.Parse(raw).Float()
 	case "limits":
-		f.limits = v
+		f.limits = raw
 	case "retried":
-		f.retried = v
+		f.retried = raw
 	case "pending":
-		f.pending = v
+		f.pending = raw
 	case "last_stop":
-		f.lastStop = v.String()
+		f.lastStop = stringOf(raw)
 	case "worker_model":
-		f.workerModel = v.String()
+		f.workerModel = stringOf(raw)
 	case "evaluator_model":
-		f.evaluatorModel = v.String()
+		f.evaluatorModel = stringOf(raw)
 	}
 	return true
 }
 
-// Feed counts one line of the record, as a scan hands it out. Lines that are no events count as skipped.
-func (r *Rollup) Feed(line []byte) {
-	var typ, ts string
-	var payload gjson.Result
-	eachMember(line, func(key string, v gjson.Result) bool {
+// envelope is an event line taken apart; its strings are parts of the line.
+type envelope struct{ ts, typ, payload string }
+
+func openEnvelope(line []byte) (e envelope) {
+	eachMember(text(line), func(key, raw string) bool {
 		switch key {
 		case "ts":
-			ts = strings.Clone(v.String())
+			e.ts = stringOf(raw)
 		case "type":
-			typ = v.String()
+			if raw[0] == '"' {
+				e.typ = unquote(raw)
+			}
 		case "payload":
-			payload = v
+			e.payload = raw
 		}
 		return true
 	})
-	if typ == "" {
+	return e
+}
+
+// Feed counts one line of the record, as a scan hands it out. Lines that are no events count as skipped.
+func (r *Rollup) Feed(line []byte) {
+	e := openEnvelope(line)
+	if e.typ == "" {
 		r.sum.Skipped++
 		return
 	}
 	var f fields
-	if payload.IsObject() {
-		payload.ForEach(func(k, v gjson.Result) bool { return f.set(k.String(), v) })
-	}
-	r.count(typ, ts, &f)
+	eachMember(e.payload, f.set)
+	r.count(e.typ, strings.Clone(e.ts), &f)
 }
 
 // count is the table of what each type of event changes.
@@ -220,8 +227,8 @@ func (r *Rollup) start(ts string, f *fields) {
 	} else {
 		s.StartedAt = &ts
 	}
-	if f.limits.IsObject() {
-		s.Limits = append(s.Limits[:0:0], f.limits.Raw...)
+	if isObjectText(f.limits) {
+		s.Limits = []byte(f.limits)
 	}
 	if f.workerModel != "" {
 		s.Models[RoleWorker] = strings.Clone(f.workerModel)
@@ -237,10 +244,11 @@ func (r *Rollup) resume(ts string, f *fields) {
 	if r.sum.StartedAt == nil {
 		r.sum.StartedAt = &ts
 	}
-	if !f.retried.IsArray() {
+	retried := gjson.Parse(f.retried)
+	if !retried.IsArray() {
 		return
 	}
-	f.retried.ForEach(func(_, id gjson.Result) bool {
+	retried.ForEach(func(_, id gjson.Result) bool {
 		if t := r.sum.Tasks[id.String()]; t != nil && t.Status == TaskFailed {
 			t.Status, t.FailureReason, t.EndedAt = TaskPending, "", ""
 		}
@@ -293,8 +301,9 @@ func goesOn(typ string, f *fields) bool {
 	case "stop", "hook_run", "log_repaired", "proposed_learnings", "agent_session":
 		return false
 	case "session_resume":
-		none := func(v gjson.Result) bool {
-			return !v.Exists() || v.Type == gjson.Null || v.IsArray() && len(v.Array()) == 0 || v.Type == gjson.Number && v.Int() == 0
+		none := func(raw string) bool {
+			v := gjson.Parse(raw)
+			return v.Type == gjson.Null || v.IsArray() && len(v.Array()) == 0 || v.Type == gjson.Number && v.Int() == 0
 		}
 		return f.lastStop != "all_done" || !none(f.pending) || !none(f.retried)
 	}

@@ -271,19 +271,3 @@ func TestSummaryShape(t *testing.T) {
 		t.Errorf("%v", got["stop"])
 	}
 }
-
-func BenchmarkRollup(b *testing.B) {
-	lines := strings.SplitAfter(strings.Repeat(script(
-		`model_call {"task_id":"T-001","iter":1,"prompt_tokens":100,"eval_tokens":20,"cost":0.5,"tokens_used_total":131,"content":"`+strings.Repeat(`some words\n`, 60)+`"}`,
-		`tool_call {"task_id":"T-001","iter":1,"tool":"bash","args":{"command":"go test ./..."}}`,
-		`tool_result {"task_id":"T-001","iter":1,"tool":"bash","result_preview":"`+strings.Repeat(`ok  pkg\t0.1s\n`, 40)+`"}`), 100), "\n")
-	r := NewRollup(testID)
-	var n int64
-	for b.Loop() {
-		for _, line := range lines {
-			r.Feed([]byte(line))
-			n += int64(len(line))
-		}
-	}
-	b.SetBytes(n / int64(b.N))
-}

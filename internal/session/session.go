@@ -4,21 +4,21 @@ import "path/filepath"
 
 // Names of what lies in a session's directory.
 const (
-	workspaceDir       = "workspace"
-	conversationDir    = "conversation"
-	ledgerDir          = "ledger"
-	CheckpointFile     = "checkpoint.json"
-	RecordFile         = "events.jsonl"
-	PlanFile           = "prd.json"
-	SeedMetaFile       = "seed-meta.json"
-	InterviewFile      = "interview.jsonl"
-	ProgressFile       = "progress.txt"
-	LearningsFile      = "proposed-learnings.md"
-	SummaryFile        = "summary.json"
-	ChatHTMLFile       = "chat.html"
-	LockFile           = "lock"
-	branchPrefix       = "session/"
-	dirMode, fileMode  = 0o700, 0o600
+	WorkspaceDir      = "workspace"
+	ConversationDir   = "conversation"
+	LedgerDir         = "ledger"
+	CheckpointFile    = "checkpoint.json"
+	RecordFile        = "events.jsonl"
+	PlanFile          = "prd.json"
+	SeedMetaFile      = "seed-meta.json"
+	InterviewFile     = "interview.jsonl"
+	ProgressFile      = "progress.txt"
+	LearningsFile     = "proposed-learnings.md"
+	SummaryFile       = "summary.json"
+	ChatHTMLFile      = "chat.html"
+	LockFile          = "lock"
+	branchPrefix      = "session/"
+	dirMode, fileMode = 0o700, 0o600
 )
 
 // Session is one session's directory. The value holds no open file and no state: whoever has it may ask the disk.
@@ -30,7 +30,7 @@ func (s *Session) Path(elem ...string) string {
 }
 
 // Workspace is where the worktree of a session of this program lies. A checkpoint's own field outranks it.
-func (s *Session) Workspace() string { return s.Path(workspaceDir) }
+func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 
 // Branch is the session's branch, without refs/heads/.
 func (s *Session) Branch() string { return branchPrefix + s.ID }

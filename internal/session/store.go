@@ -149,7 +149,7 @@ func (st Store) Containing(dir string) (*Session, bool) {
 		return nil, false
 	}
 	elems := strings.Split(rel, string(filepath.Separator))
-	if len(elems) < 2 || !ValidID(elems[0]) || elems[1] != workspaceDir {
+	if len(elems) < 2 || !ValidID(elems[0]) || elems[1] != WorkspaceDir {
 		return nil, false
 	}
 	s, err := st.exact(elems[0])

@@ -26,7 +26,7 @@ type Transcript struct {
 
 // OpenTranscript opens conversation/<task>.jsonl or <task>.evaluator.jsonl, made if missing.
 func (s *Session) OpenTranscript(task string, kind Kind, redact *Redactor) (*Transcript, error) {
-	path, err := s.taskFile(conversationDir, task, string(kind))
+	path, err := s.taskFile(ConversationDir, task, string(kind))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (t *Transcript) Close() error { return t.out.close() }
 
 // ReadTranscript reads the messages of a task's conversation since the last context_reset, oldest first.
 func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, error) {
-	path, err := s.taskPath(conversationDir, task, string(kind))
+	path, err := s.taskPath(ConversationDir, task, string(kind))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,68 @@
+package session
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// BenchmarkLastStop is what resume, show and list read of a record, at 1 KB and at 1 GB: the same.
+func BenchmarkLastStop(b *testing.B) {
+	for name, size := range map[string]int64{"1KB": 1 << 10, "1GB": 1 << 30} {
+		b.Run(name, func(b *testing.B) {
+			s := newSession(b)
+			f, err := os.Create(s.Path(RecordFile))
+			must(b, err)
+			_, err = f.WriteAt([]byte("\n"+script(`commit {"sha":"abc"}`, `stop {"reason":"wall_clock"}`)), size)
+			must(b, err)
+			must(b, f.Close())
+			for b.Loop() {
+				if _, _, ok, err := s.LastEvent("stop"); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkScan reads a record of 10,000 events and 5 MB, with and without the roll-up.
+func BenchmarkScan(b *testing.B) {
+	s := newSession(b)
+	text := strings.Repeat(script(`tool_result {"task_id":"T-001","iter":1,"result_preview":"`+strings.Repeat(`ok  pkg\t0.1s\n`, 28)+`"}`), 10_000)
+	write(b, s.Path(RecordFile), text)
+	for name, feed := range map[string]bool{"scan": false, "rollup": true} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				r := NewRollup(testID)
+				_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+					if feed {
+						r.Feed(line)
+					}
+					return nil
+				})
+				must(b, err)
+			}
+		})
+	}
+}
+
+func BenchmarkWriteFileAtomic(b *testing.B) {
+	s := newSession(b)
+	data := []byte(strings.Repeat("x", 2000))
+	for b.Loop() {
+		must(b, WriteFileAtomic(s.Path("x"), data))
+	}
+}
+
+// BenchmarkTranscript appends a message of 4 KB.
+func BenchmarkTranscript(b *testing.B) {
+	s := newSession(b)
+	tr, err := s.OpenTranscript("T-001", WorkerTranscript, NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
+	must(b, err)
+	defer tr.Close()
+	message := []byte(`{"role":"tool","content":"` + strings.Repeat(`func main() {\n\treturn\n}\n`, 150) + `"}`)
+	for b.Loop() {
+		must(b, tr.AppendMessage(message))
+	}
+}
