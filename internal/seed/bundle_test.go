@@ -230,6 +230,16 @@ func TestTestsAreOptionalForAnImport(t *testing.T) {
 	}
 }
 
+func TestCheckBeforeThereIsAWorktree(t *testing.T) {
+	b := soundBundle(t, 1)
+	if got := Check(b, "", nil, Rules{}); len(got) > 0 {
+		t.Error(got)
+	}
+	if got := Check(b, "", func(p string) bool { return p == testPath(1) }, Rules{}); len(got) != 1 || got[0].Rule != "path-tracked" {
+		t.Error(got)
+	}
+}
+
 func TestCheckNamesEveryFault(t *testing.T) {
 	b, err := ParseBundle(arguments(t, 3, func(b map[string]any) {
 		first(b)["id"] = "T-1"

@@ -8,8 +8,10 @@ import (
 
 // EditPlan judges a prd.json that its user has edited, before any work was done:
 // by the rules of a bundle, and by what the harness alone may change. old is
-// the plan as it was, files are the test files of the seed by their paths. The
-// tasks come back with every field that this version does not know.
+// the plan as it was, files are the test files of the seed by their paths; they
+// stay as they are, so that no task of theirs may go. With rules.TestsRequired
+// a new task is refused in a seed in which every task has a test. The tasks come
+// back with every field that this version does not know.
 //
 // The violations are for the person who edits; with any of them the plan must
 // not be saved. err says that old, not the edited text, cannot be read.
@@ -31,15 +33,12 @@ func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, 
 	if err != nil {
 		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
 	}
-	c := &checker{bundle: &Bundle{Tasks: tasks, TestFiles: map[string]string{}}}
-	for _, f := range files {
-		c.bundle.TestFiles[f] = ""
-	}
+	c := &checker{bundle: &Bundle{Tasks: tasks}}
 	c.duplicateKeys(edited)
 	c.statuses(before)
 	c.tasks()
 	if len(c.found) == 0 {
-		c.pairing(rules)
+		c.editedPairing(before, files, rules)
 	}
 	if len(c.found) > 0 {
 		return nil, c.found, nil
@@ -86,6 +85,33 @@ func (c *checker) statuses(before []session.Task) {
 				name = fmt.Sprintf("entry %d", i+1)
 			}
 			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it", quoteShort(name), quoteShort(want), quoteShort(t.Status))
+		}
+	}
+}
+
+// editedPairing holds the edited tasks to the tests of the seed, which an edit
+// neither adds nor removes.
+func (c *checker) editedPairing(before []session.Task, files []string, rules Rules) {
+	tests := map[string][]string{}
+	for _, f := range files {
+		if id, ok := taskOf(baseName(f)); ok {
+			tests[id] = append(tests[id], f)
+		}
+	}
+	stays, was, allTested := map[string]bool{}, map[string]bool{}, true
+	for _, t := range c.bundle.Tasks {
+		stays[t.ID] = true
+	}
+	for _, t := range before {
+		was[t.ID] = true
+		allTested = allTested && len(tests[t.ID]) > 0
+		if !stays[t.ID] && len(tests[t.ID]) > 0 {
+			c.add("test-without-task", "%s has the acceptance test %s in the seed, so it cannot go: keep it, or reset the session and prepare anew", quoteShort(t.ID), quoteShort(tests[t.ID][0]))
+		}
+	}
+	for _, t := range c.bundle.Tasks {
+		if rules.TestsRequired && allTested && !was[t.ID] && len(tests[t.ID]) == 0 {
+			c.add("task-without-test", "%s is new and has no acceptance test in the seed, unlike every other task: leave it out, or reset the session and prepare anew", quoteShort(t.ID))
 		}
 	}
 }

@@ -50,6 +50,11 @@ func TestEditPlan(t *testing.T) {
 			}
 		})
 	}
+	// In an imported seed some tasks have no test; then a new one needs none.
+	more := strings.Replace(oldPlan, "\n]", `,{"id":"T-003","title":"C","acceptance_criteria":["z"]}]`, 1)
+	if _, broken, _ := EditPlan([]byte(oldPlan), []byte(more), files[:1], Rules{TestsRequired: true}); len(broken) > 0 {
+		t.Error(broken)
+	}
 	tasks, _, _ := EditPlan([]byte(oldPlan), []byte(strings.Replace(oldPlan, `"owner":"me"`, `"owner":"you"`, 1)), nil, Rules{})
 	if raw, _ := json.Marshal(tasks[0]); !strings.Contains(string(raw), `"owner":"you"`) {
 		t.Errorf("%s", raw)

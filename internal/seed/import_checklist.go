@@ -45,7 +45,6 @@ type checklist struct {
 	any      bool
 	items    []item
 	at       *item
-	skipping bool // below a checked item
 }
 
 // item is one entry of the checklist while it is being read.

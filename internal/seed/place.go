@@ -142,10 +142,20 @@ func (pl *place) againstBundle(p string) (Violation, bool) {
 	return Violation{}, true
 }
 
-// againstWorktree finds what is in the way on disk or in git's index.
+// againstWorktree finds what is in the way on disk or in git's index. A path
+// that git tracks as an entry of its own is a file, a symlink or a submodule,
+// whatever the disk shows.
 func (pl *place) againstWorktree(p string) (Violation, bool) {
 	if pl.tracked(p) {
 		return violation("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name", quoteShort(p)), false
+	}
+	for _, dir := range prefixes(p) {
+		if pl.tracked(dir) {
+			return violation("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p), quoteShort(dir)), false
+		}
+	}
+	if pl.root == "" {
+		return Violation{}, true
 	}
 	for _, dir := range prefixes(p) {
 		if v, ok := pl.directory(p, dir); !ok {
@@ -165,12 +175,8 @@ func (pl *place) againstWorktree(p string) (Violation, bool) {
 }
 
 // directory judges one directory on the way to p: it is a real directory or
-// does not exist. A path that git tracks as an entry of its own is a file, a
-// symlink or a submodule, whatever the disk shows.
+// does not exist.
 func (pl *place) directory(p, dir string) (Violation, bool) {
-	if pl.tracked(dir) {
-		return violation("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p), quoteShort(dir)), false
-	}
 	if other, ok := pl.otherCase(dir); ok {
 		return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir), quoteShort(other)), false
 	}

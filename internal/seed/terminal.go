@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/term"
+
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -36,6 +38,9 @@ type Terminal struct {
 // empty line. Otherwise in holds one answer a line, and a number picks an option.
 func NewTerminal(in io.Reader, out io.Writer, isTTY bool) *Terminal {
 	plain := !isTTY || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	if f, ok := out.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
+		plain = true
+	}
 	return &Terminal{lines: newLineReader(in), out: out, tty: isTTY, style: style{plain: plain}}
 }
 
