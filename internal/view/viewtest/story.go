@@ -143,7 +143,7 @@ func submit(w *Writer, id string, iter int, summary string) {
 }
 
 func judge(w *Writer, id string, iter int, ok bool, category, concern, next string) {
-	w.Event(4*time.Second, "validator_run", Task(id, iter, P{"passed": true, "results": []P{{"name": "go vet", "passed": true, "seconds": 1.4}, {"name": "go test", "passed": true, "seconds": 3.1}}}))
+	w.Event(5*time.Second, "validator_run", Task(id, iter, P{"passed": true, "results": []P{{"name": "go vet", "passed": true, "seconds": 1.4}, {"name": "go test", "passed": true, "seconds": 3.1}}}))
 	w.Event(time.Second, "prompt_assembled", Task(id, iter, P{"role": "evaluator", "chars": 9120, "content": "Judge the case below against its criteria.\n\nBe strict about tests that prove nothing."}))
 	w.Event(18*time.Second, "model_call", Task(id, iter, P{"phase": "evaluator", "prompt_tokens": 14200 + 300*iter, "eval_tokens": 610, "cost": 0.041, "finish_reason": "tool_calls", "content": "", "reasoning": "The diff touches one file. The test asks for the right thing."}))
 	p := P{"verdict": "accept", "tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "evidence": []string{"go test ./graft passes", "the diff does what the criteria ask"}}
@@ -168,7 +168,8 @@ func first(w *Writer) {
 	work(w, id, 1, 9100, "I read the package first.", "The plan names graft/parse.go. There is no such file yet, so the test cannot compile.", "ls graft && sed -n 1,40p graft/doc.go", "doc.go\npackage graft\n")
 	work(w, id, 2, 12800, "A parser that walks the string once is enough:\n\n```go\nfor len(s) > 0 {\n\tn, unit, rest := next(s)\n}\n```\n\nNow the file.", "Weeks and days, in this order. A unit that comes twice should be an error.",
 		"go test ./graft -run T001", "--- FAIL: TestT001Parse (0.00s)\n    t001_parse_test.go:9: got 3, want 23\nFAIL\n")
-	w.Event(time.Second, "pre_tool_block", Task(id, 2, P{"tool": "bash", "reason": "git push --force is not for the worker"}))
+	w.Event(time.Second, "tool_call", Task(id, 2, P{"tool": "bash", "args": P{"command": "git push --force"}}))
+	w.Event(time.Millisecond, "pre_tool_block", Task(id, 2, P{"tool": "bash", "reason": "git push --force is not for the worker"}))
 	submit(w, id, 3, "Parse reads weeks and days.")
 	judge(w, id, 3, false, "weak_test", "The new test compares Parse with itself, so it passes for any implementation. It proves nothing about weeks.", "Write the expected number of days into the test.")
 	work(w, id, 4, 17600, "The reviewer is right: the expected value must be a literal.", "", "go test ./graft", "ok  \texample.com/orchard/graft\t0.004s\n")
