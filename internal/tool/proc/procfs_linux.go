@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -99,16 +100,34 @@ func descendants(root int) []process {
 // readMarks returns the marks in a process's environment as it was at its exec;
 // false if it has none or they cannot be read.
 func readMarks(pid int) ([]string, bool) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return nil, false
-	}
+	data := environOf(pid)
 	for kv := range bytes.SplitSeq(data, []byte{0}) {
 		if val, ok := bytes.CutPrefix(kv, []byte(Mark+"=")); ok {
 			return strings.Split(string(val), ":"), true
 		}
 	}
 	return nil, false
+}
+
+// environOf reads a process's environment. In the middle of an exec the kernel
+// shows neither environment nor arguments; a process that just has no environment
+// does show its arguments.
+func environOf(pid int) []byte {
+	dir := "/proc/" + strconv.Itoa(pid)
+	for try := 0; ; try++ {
+		data, err := os.ReadFile(dir + "/environ")
+		if err != nil || len(data) > 0 || try == 100 {
+			return data
+		}
+		args, err := os.ReadFile(dir + "/cmdline")
+		if err != nil || len(args) > 0 && try > 0 {
+			return nil
+		}
+		if p, ok := readStat(pid); !ok || p.zombie {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // signal sends sig to the very process that was listed, not to a later one that

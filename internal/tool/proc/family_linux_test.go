@@ -1,0 +1,221 @@
+package proc
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMain lets the test binary play other git-tilths: one that is killed while
+// it runs a command, and one that clears up after it.
+func TestMain(m *testing.M) {
+	switch dir := os.Getenv("PROC_TEST_DIR"); os.Getenv("PROC_TEST_ROLE") {
+	case "killed":
+		_, _ = Run(context.Background(), Cmd{
+			Argv:   []string{"sh", "-c", "setsid sleep 1000 & echo $!; wait"},
+			Dir:    dir,
+			OnLine: func(line []byte) { fmt.Println(string(line)) },
+		})
+		os.Exit(0)
+	case "stale":
+		fmt.Println(EndStale(dir))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestRunawaysAreEnded: children that left the group, the session, the
+// environment, or all of them. Each script prints the pid of a child that would
+// stay for a thousand seconds.
+func TestRunawaysAreEnded(t *testing.T) {
+	for name, script := range map[string]string{
+		"background":            "sleep 1000 & echo $!",
+		"own group":             "set -m; sleep 1000 & echo $!",
+		"own group, no mark":    "set -m; env -i sleep 1000 & echo $!",
+		"own session":           "setsid sleep 1000 & echo $!",
+		"double fork":           "(setsid sh -c 'echo $$; exec sleep 1000' &)",
+		"no mark":               "env -i setsid sh -c 'echo $$; exec sleep 1000' &",
+		"no mark, double fork":  "(env -i setsid sh -c 'echo $$; exec sleep 1000' &)",
+		"ignores the request":   "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1000; done' &",
+		"children of a runaway": "setsid sh -c 'env -i setsid sleep 1000 & echo $!; wait' &",
+		"holds no pipe":         "setsid sleep 1000 >/dev/null 2>&1 & echo $!",
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The command waits until the child has got where it is going: the pid
+			// that is read here is printed by it, or known already.
+			script := "exec 3>&1; f=$(mktemp -u); mkfifo $f; { " + script + "\n} >$f & head -1 $f; rm $f"
+			o, err := Run(context.Background(), Cmd{Argv: []string{"bash", "-c", script}, Grace: 300e6})
+			if err != nil || o.ExitCode != 0 {
+				t.Fatalf("%+v, %s, %v", o, o.Output, err)
+			}
+			if o.Ended == 0 || !gone(t, string(o.Output)) {
+				t.Errorf("%s is still there: %+v", o.Output, o)
+			}
+		})
+	}
+}
+
+// TestOthersAreSpared: while commands come and go, neither another command's
+// runaway child nor a child that somebody else started is touched.
+func TestOthersAreSpared(t *testing.T) {
+	foreign := exec.Command("sleep", "1000")
+	foreign.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := foreign.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = foreign.Process.Kill()
+		_ = foreign.Wait()
+	}()
+
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	type started struct{ marked, bare string }
+	ready, ended := make(chan started), make(chan Outcome)
+	go func() {
+		var s started
+		o, _ := Run(ctx, Cmd{
+			Argv: []string{"bash", "-c", "setsid sleep 1000 & echo $!; env -i setsid sleep 1000 & echo $!; wait"},
+			OnLine: func(line []byte) {
+				if s.marked == "" {
+					s.marked = string(line)
+				} else {
+					s.bare = string(line)
+					ready <- s
+				}
+			},
+		})
+		ended <- o
+	}()
+	long := <-ready
+	for range 5 {
+		o := sh(t, "setsid sleep 1000 & echo $!")
+		if o.Ended == 0 || !gone(t, string(o.Output)) {
+			t.Errorf("%s is still there", o.Output)
+		}
+	}
+	for _, pid := range []string{long.marked, long.bare, strconv.Itoa(foreign.Process.Pid)} {
+		if gone(t, pid) {
+			t.Errorf("%s was ended", pid)
+		}
+	}
+	cancel()
+	if o := <-ended; !o.Canceled {
+		t.Errorf("got %+v", o)
+	}
+	for _, pid := range []string{long.marked, long.bare} {
+		if !gone(t, pid) {
+			t.Errorf("%s is still there", pid)
+		}
+	}
+	if gone(t, strconv.Itoa(foreign.Process.Pid)) {
+		t.Error("the child of somebody else was ended")
+	}
+}
+
+// TestConcurrentCommands: each gets its own output and exit code, and none waits
+// for a child that another one reaped.
+func TestConcurrentCommands(t *testing.T) {
+	const n = 24
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			o, err := Run(context.Background(), Cmd{Argv: []string{"bash", "-c", fmt.Sprintf("setsid true & (setsid true &); echo %d; exit %d", i, i)}})
+			if err == nil && (o.ExitCode != i || strings.TrimSpace(string(o.Output)) != strconv.Itoa(i)) {
+				err = fmt.Errorf("command %d: %+v %s", i, o, o.Output)
+			}
+			errs <- err
+		}()
+		go func() {
+			// Somebody else's children, waited for by somebody else.
+			_ = exec.Command("true").Run()
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if zombies := orphanedZombies(); zombies != 0 {
+		t.Errorf("%d zombies are left", zombies)
+	}
+}
+
+func orphanedZombies() int {
+	own, _ := readStat(os.Getpid())
+	n := 0
+	for _, p := range descendants(os.Getpid()) {
+		if p.zombie && p.session != own.session {
+			n++
+		}
+	}
+	return n
+}
+
+// TestEndStale kills a git-tilth that runs a command. Its children come to this
+// process, and a third one, which stands for the resumed run, ends them.
+func TestEndStale(t *testing.T) {
+	becomeSubreaper()
+	dir := t.TempDir()
+	role := func(name string) *exec.Cmd {
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), "PROC_TEST_ROLE="+name, "PROC_TEST_DIR="+dir)
+		return c
+	}
+	first := role("killed")
+	out, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Process.Kill()
+	_ = first.Wait()
+	if gone(t, pid) {
+		t.Fatal("the child ended by itself")
+	}
+
+	elsewhere := role("stale")
+	elsewhere.Env = append(elsewhere.Env, "PROC_TEST_DIR="+filepath.Dir(dir))
+	if text, err := elsewhere.Output(); err != nil || string(text) != "0\n" {
+		t.Errorf("in another directory: %q, %v", text, err)
+	}
+	text, err := role("stale").Output()
+	if err != nil || string(text) == "0\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	reapOrphans()
+	if !gone(t, pid) {
+		t.Error("it is still there")
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	line := "42 (a) b) S 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0"
+	p, ok := parseStat(42, []byte(line))
+	if want := (process{pid: 42, parent: 7, session: 9, started: 12345}); !ok || p != want {
+		t.Errorf("got %+v, %v", p, ok)
+	}
+	for _, bad := range []string{"", "42", "42 (a)", "42 (a) S x y z", "42 (a) S 7 42 9"} {
+		if _, ok := parseStat(42, []byte(bad)); ok {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("42 (a) b) Z 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0"))
+	f.Fuzz(func(t *testing.T, data []byte) { parseStat(1, data) })
+}
