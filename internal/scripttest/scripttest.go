@@ -1,0 +1,388 @@
+// Package scripttest is what the end-to-end scripts in testdata/script add to testscript: repositories, a
+// scripted model, and questions about sessions and records.
+//
+//	mkrepo DIR                     a repository with one commit, .gitignore and a file
+//	fakemodel FILE                 a scripted endpoint; TILTH_BASE_URL and TILTH_WORKER_MODEL point to it
+//	modelsaw [-role R] REGEXP      some request matched (! for none)
+//	modelcalls ROLE N              there were exactly so many
+//	exits CODE CMD ARGS...         the command ends with this code; stdout and stderr are kept as with exec
+//	session [-n N] VAR             VAR is the id, VAR_DIR the directory of the newest session (or the Nth newest)
+//	events VAR TYPE N              the session has exactly N events of a type; N may be N+ for at least
+//	field FILE PATH REGEXP         the value at a gjson path matches (! for does not)
+//	waitevent VAR TYPE [N]         until the record of the session (or of the newest one) has N events of a type
+//	waitfile FILE                  until a file exists
+//	keep NAME DIR                  remembers everything about a user's repository
+//	kept NAME DIR                  it is byte-identical now
+//	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
+package scripttest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// patience bounds every wait of a script; what is waited for takes milliseconds.
+const patience = 60 * time.Second
+
+type key string
+
+// state is what one script keeps between its commands.
+type state struct {
+	server *scripted.Server
+	kept   map[string]string
+}
+
+const stateKey key = "state"
+
+// Setup gives a script a home of its own, with an identity for git and nothing of the user's.
+func Setup(env *testscript.Env) error {
+	home := filepath.Join(env.WorkDir, ".home")
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return err
+	}
+	config := "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n"
+	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(config), 0o644); err != nil {
+		return err
+	}
+	for k, v := range map[string]string{
+		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "TILTH_SESSIONS_DIR": filepath.Join(env.WorkDir, "sessions"),
+		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(), "GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
+	} {
+		env.Setenv(k, v)
+	}
+	env.Values[stateKey] = &state{kept: map[string]string{}}
+	env.Defer(func() {
+		if s := env.Values[stateKey].(*state); s.server != nil {
+			s.server.Close()
+		}
+	})
+	return nil
+}
+
+func goCache() string {
+	out, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		return filepath.Join(os.TempDir(), "gocache")
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Condition knows the conditions of scripts beyond testscript's own: [root].
+func Condition(cond string) (bool, error) {
+	if cond == "root" {
+		return os.Geteuid() == 0, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", cond)
+}
+
+// Commands are the commands that scripts have beside testscript's own.
+func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
+	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		"mkrepo": mkrepo, "fakemodel": fakemodel, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
+		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile,
+		"keep": keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
+	}
+}
+
+func of(ts *testscript.TestScript) *state { return ts.Value(stateKey).(*state) }
+
+func need(ts *testscript.TestScript, args []string, least int, usage string) {
+	if len(args) < least {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
+
+func mkrepo(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 1, "mkrepo DIR")
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	ts.Check(os.WriteFile(filepath.Join(dir, "hello.txt"), []byte("hello\n"), 0o644))
+	ts.Check(os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*.ignored\n"), 0o644))
+	for _, a := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
+		ts.Check(ts.Exec("git", append([]string{"-C", dir}, a...)...))
+	}
+}
+
+func fakemodel(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 1, "fakemodel FILE")
+	script, err := scripted.Load(ts.MkAbs(args[0]))
+	ts.Check(err)
+	s := of(ts)
+	if s.server != nil {
+		s.server.Close()
+	}
+	s.server, err = scripted.Start(script)
+	ts.Check(err)
+	ts.Setenv("TILTH_BASE_URL", s.server.URL)
+	ts.Setenv("TILTH_WORKER_MODEL", "scripted")
+}
+
+func modelsaw(ts *testscript.TestScript, neg bool, args []string) {
+	role := ""
+	if len(args) > 1 && args[0] == "-role" {
+		role, args = args[1], args[2:]
+	}
+	need(ts, args, 1, "modelsaw [-role R] REGEXP")
+	re, err := regexp.Compile(args[0])
+	ts.Check(err)
+	found := false
+	for _, r := range of(ts).server.Requests() {
+		if role == "" || r.Role == role {
+			found = found || re.Match(r.Body)
+		}
+	}
+	if found == neg {
+		ts.Fatalf("a request matching %q: %v", args[0], found)
+	}
+}
+
+func modelcalls(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "modelcalls ROLE N")
+	n := 0
+	for _, r := range of(ts).server.Requests() {
+		if r.Role == args[0] {
+			n++
+		}
+	}
+	if fmt.Sprint(n) != args[1] {
+		ts.Fatalf("%d calls of the %s, want %s", n, args[0], args[1])
+	}
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "exits CODE CMD ARGS...")
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%s: %v", strings.Join(args[1:], " "), err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("%s: exit code %d, want %s", strings.Join(args[1:], " "), code, args[0])
+	}
+}
+
+// sessions lists the ids in the script's sessions root, newest first.
+func sessions(ts *testscript.TestScript) []string {
+	ids, err := session.Store{Root: ts.Getenv("TILTH_SESSIONS_DIR")}.IDs()
+	ts.Check(err)
+	return ids
+}
+
+func newest(ts *testscript.TestScript, _ bool, args []string) {
+	n := 1
+	if len(args) > 1 && args[0] == "-n" {
+		var err error
+		n, err = strconv.Atoi(args[1])
+		ts.Check(err)
+		args = args[2:]
+	}
+	need(ts, args, 1, "session [-n N] VAR")
+	ids := sessions(ts)
+	if len(ids) < n {
+		ts.Fatalf("there are %d sessions, want at least %d", len(ids), n)
+	}
+	ts.Setenv(args[0], ids[n-1])
+	ts.Setenv(args[0]+"_DIR", filepath.Join(ts.Getenv("TILTH_SESSIONS_DIR"), ids[n-1]))
+}
+
+// count counts the events of a type in a session's record.
+func count(ts *testscript.TestScript, id, typ string) int {
+	s := &session.Session{ID: id, Dir: filepath.Join(ts.Getenv("TILTH_SESSIONS_DIR"), id)}
+	n := 0
+	_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+		if gjson.GetBytes(line, "type").Str == typ {
+			n++
+		}
+		return nil
+	})
+	ts.Check(err)
+	return n
+}
+
+func events(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 3, "events VAR TYPE N")
+	n := count(ts, ts.Getenv(args[0]), args[1])
+	least, isLeast := strings.CutSuffix(args[2], "+")
+	want, err := strconv.Atoi(least)
+	ts.Check(err)
+	if n != want && (!isLeast || n < want) {
+		ts.Fatalf("%d events of type %s, want %s", n, args[1], args[2])
+	}
+}
+
+func field(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, args, 3, "field FILE PATH REGEXP")
+	data := ts.ReadFile(args[0])
+	re, err := regexp.Compile(args[2])
+	ts.Check(err)
+	value := gjson.Get(data, args[1])
+	if strings.HasSuffix(args[0], ".jsonl") {
+		value = gjson.Get(data, ".."+"."+args[1]) // every line
+	}
+	if re.MatchString(value.String()) == neg {
+		ts.Fatalf("%s: %s is %q", args[0], args[1], value.String())
+	}
+}
+
+// wait polls for a condition.
+func wait(ts *testscript.TestScript, what string, met func() bool) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !met() {
+		select {
+		case <-deadline.C:
+			ts.Fatalf("%s did not come about within %s", what, patience)
+		case <-tick.C:
+		}
+	}
+}
+
+func waitevent(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "waitevent VAR TYPE [N]")
+	want := 1
+	if len(args) > 2 {
+		var err error
+		want, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
+	wait(ts, "event "+args[1], func() bool {
+		id := ts.Getenv(args[0])
+		if id == "" {
+			ids := sessions(ts)
+			if len(ids) == 0 {
+				return false
+			}
+			id = ids[0]
+		}
+		return count(ts, id, args[1]) >= want
+	})
+}
+
+func waitfile(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 1, "waitfile FILE")
+	wait(ts, args[0], func() bool {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		return err == nil
+	})
+}
+
+// repoState describes everything of a user's repository that a session must leave alone: HEAD, branches, index, files, stash,
+// config and hooks. Session branches and worktree entries are what a session may leave.
+func repoState(ts *testscript.TestScript, dir string) string {
+	var b strings.Builder
+	git := func(args ...string) {
+		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
+		cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0"}
+		out, err := cmd.CombinedOutput()
+		fmt.Fprintf(&b, "%s: %v\n%s\n", strings.Join(args, " "), err, out)
+	}
+	git("rev-parse", "HEAD")
+	git("symbolic-ref", "-q", "HEAD")
+	git("for-each-ref", "--exclude=refs/heads/session/")
+	git("stash", "list")
+	common := filepath.Join(dir, ".git")
+	if _, err := os.Stat(common); err != nil {
+		common = dir
+	}
+	for _, name := range []string{"HEAD", "index", "config", "info/exclude", "packed-refs"} {
+		data, _ := os.ReadFile(filepath.Join(common, name))
+		fmt.Fprintf(&b, "%s %x\n", name, data)
+	}
+	b.WriteString(dirState(ts, dir, false))
+	return b.String()
+}
+
+func dirState(ts *testscript.TestScript, dir string, skipIgnored bool) string {
+	ignored := map[string]bool{}
+	if skipIgnored {
+		cmd := exec.Command("git", "-C", dir, "ls-files", "-z", "-o", "-i", "--exclude-standard")
+		out, _ := cmd.Output()
+		for _, f := range strings.Split(string(out), "\x00") {
+			ignored[f] = true
+		}
+	}
+	var b strings.Builder
+	ts.Check(filepath.Walk(dir, func(path string, fi os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		if fi.Name() == ".git" || (skipIgnored && rel == "workspace") {
+			if fi.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if ignored[rel] || fi.IsDir() {
+			return nil
+		}
+		data, _ := os.ReadFile(path)
+		fmt.Fprintf(&b, "%s %s %x\n", rel, fi.Mode(), data)
+		return nil
+	}))
+	return b.String()
+}
+
+func keep(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "keep NAME DIR")
+	of(ts).kept[args[0]] = repoState(ts, ts.MkAbs(args[1]))
+}
+
+func kept(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "kept NAME DIR")
+	compare(ts, args[0], repoState(ts, ts.MkAbs(args[1])))
+}
+
+func keepdir(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "keepdir NAME DIR")
+	of(ts).kept[args[0]] = dirState(ts, ts.MkAbs(args[1]), true)
+}
+
+func keptdir(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "keptdir NAME DIR")
+	compare(ts, args[0], dirState(ts, ts.MkAbs(args[1]), true))
+}
+
+func compare(ts *testscript.TestScript, name, now string) {
+	before := of(ts).kept[name]
+	if before == now {
+		return
+	}
+	was, is := strings.Split(before, "\n"), strings.Split(now, "\n")
+	var diff []string
+	for _, l := range was {
+		if !slices.Contains(is, l) {
+			diff = append(diff, "- "+l)
+		}
+	}
+	for _, l := range is {
+		if !slices.Contains(was, l) {
+			diff = append(diff, "+ "+l)
+		}
+	}
+	text := strings.Join(diff, "\n")
+	if len(text) > 4000 {
+		text = text[:4000]
+	}
+	ts.Fatalf("%s has changed:\n%s", name, text)
+}
