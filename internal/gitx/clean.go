@@ -40,30 +40,34 @@ func (g *Git) ignoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 	return fields(out), err
 }
 
-// maxKeepArgs is how many bytes of paths go on git's command line.
-const maxKeepArgs = 64 << 10
-
 // clean runs `git clean -fd` on all but the paths in keep.
 func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	if err := g.prepare(ctx, wt); err != nil {
 		return err
 	}
-	out, err := g.cleanOnce(ctx, wt, "-fd", keep)
-	if err != nil && ctx.Err() == nil && makeRemovable(wt.Path) {
-		out, err = g.cleanOnce(ctx, wt, "-fd", keep)
+	_, err := g.cleanOnce(ctx, wt, keep)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	// A single -f spares untracked repositories and says so. They are the
-	// run's, like every other untracked file.
-	if err == nil && strings.Contains("\n"+string(out.stdout), "\nSkipping repository ") {
-		_, err = g.cleanOnce(ctx, wt, "-ffd", keep)
+	// Only what was in the way is tried again: an untracked .gitignore may have
+	// gone with the first pass, and over all a second would take what it covered.
+	locked := makeRemovable(wt.Path)
+	if len(locked) > 0 {
+		_, err = g.cleanOnce(ctx, wt, keep, locked...)
 	}
 	return err
 }
 
-// cleanOnce names what to keep on the command line, where a rule outranks every
-// .gitignore, or in a file if that gets too long.
-func (g *Git) cleanOnce(ctx context.Context, wt Worktree, flags string, keep []string) (output, error) {
-	c := g.inWorktree(wt, "clean", flags)
+// maxKeepArgs is how many bytes of paths go on git's command line.
+const maxKeepArgs = 64 << 10
+
+// cleanOnce cleans the given paths, or the whole worktree. What to keep is named
+// on the command line, where a rule outranks every .gitignore, or in a file if
+// that gets too long.
+func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ...string) (output, error) {
+	// With one -f git clean spares untracked repositories, mostly without a word.
+	// They are the run's, like every other untracked file.
+	c := g.inWorktree(wt, "clean", "-fd", "--force", "--quiet")
 	var rules strings.Builder
 	var args []string
 	for _, p := range keep {
@@ -76,24 +80,39 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, flags string, keep []s
 	} else if err := g.addRules(ctx, wt, &c, "tilth-keep", rules.String()); err != nil {
 		return output{}, err
 	}
+	if len(only) > 0 {
+		c.args = append(c.args, "--")
+		for _, p := range only {
+			c.args = append(c.args, ":(literal)"+p)
+		}
+	}
 	return g.mutate(ctx, c)
 }
 
 // makeRemovable gives the owner back the right to write to the directories at
-// path and below, and tells whether there was one that lacked it. Caches of
-// build tools (Go's modules) are read-only, and git does not remove from them.
-func makeRemovable(path string) bool {
-	changed := false
-	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+// path and below, and returns the topmost of those that lacked it, relative to
+// path. Caches of build tools (Go's modules) are read-only, and git removes
+// nothing from them.
+func makeRemovable(path string) []string {
+	var changed []string
+	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, _ error) error {
 		if d == nil || !d.IsDir() {
 			return nil
 		}
-		if fi, statErr := d.Info(); statErr == nil && fi.Mode()&0o700 != 0o700 {
-			if os.Chmod(p, fi.Mode().Perm()|0o700) == nil {
-				changed = true
-			}
+		fi, err := d.Info()
+		if err != nil || fi.Mode()&0o700 == 0o700 || os.Chmod(p, fi.Mode().Perm()|0o700) != nil {
+			return nil
+		}
+		rel, err := filepath.Rel(path, p)
+		if n := len(changed); err == nil && (n == 0 || !within(rel, changed[n-1])) {
+			changed = append(changed, rel)
 		}
 		return nil
 	})
 	return changed
+}
+
+// within tells whether path is dir or lies below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -61,7 +61,9 @@ func TestRewindTreeWithManyIgnoredFiles(t *testing.T) {
 
 func TestRewindTreeWithRepositoriesInIt(t *testing.T) {
 	w := newWorld(t, ".gitignore", "vendor/\n")
-	for _, dir := range []string{"nested", "deep/er", "vendor/dep"} {
+	// Its rules hold, though it goes itself.
+	write(t, w.path, "new/.gitignore", "*.dat\n", "new/z.dat", "1")
+	for _, dir := range []string{"nested", "deep/er", "vendor/dep", "new/ödd \"x\"\n"} {
 		w.sh(w.home, "init", "-q", filepath.Join(w.path, dir))
 		write(t, w.path, dir+"/f", "1")
 	}
@@ -69,10 +71,11 @@ func TestRewindTreeWithRepositoriesInIt(t *testing.T) {
 	w.sh(w.path, "commit", "-q", "-m", "a submodule")
 	w.calls = nil
 	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
-	for name, want := range map[string]bool{"nested": false, "deep": false, "vendor/dep/f": true, "mod": false, "a.txt": false, ".gitignore": true} {
+	for name, want := range map[string]bool{"nested": false, "deep": false, "vendor/dep/f": true, "mod": false, "a.txt": false, ".gitignore": true,
+		"new/.gitignore": false, "new/z.dat": true, "new/ödd \"x\"\n": false} {
 		equal(t, name, exists(w.path, name), want)
 	}
-	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "")
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "?? new/")
 }
 
 func TestRewindTreeLeavesSubmodulesOfTheBase(t *testing.T) {
@@ -100,10 +103,12 @@ func TestCleanReadOnlyDirectories(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(w.path, "gomod"), 0o555))
 	must(t, w.git.Clean(ctx, w.wt()))
 	equal(t, "cache", exists(w.path, "gomod"), false)
-	write(t, w.path, "dir/x", "x")
+	write(t, w.path, "dir/sub/x", "x", "other/x", "x")
+	must(t, os.Chmod(filepath.Join(w.path, "dir", "sub"), 0o500))
 	must(t, os.Chmod(filepath.Join(w.path, "dir"), 0o500))
-	equal(t, "a directory without the right", makeRemovable(w.path), true)
-	equal(t, "none left", makeRemovable(w.path), false)
+	must(t, os.Chmod(filepath.Join(w.path, "other"), 0))
+	equalLists(t, "directories without the right", makeRemovable(w.path), []string{"dir", "other"})
+	equalLists(t, "none left", makeRemovable(w.path), nil)
 }
 
 // TestRewindTreeCost: without a change of rules, one cheap command beyond reset

@@ -13,6 +13,7 @@ func (g *Git) DiffTrees(ctx context.Context, wt Worktree, base, tree string, max
 	c := g.inWorktree(wt, "diff-tree", "-r", "--patch", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv",
 		"--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "--diff-algorithm=myers",
 		"--submodule=short", "--ignore-submodules=none", "--no-relative", "-O/dev/null", "--end-of-options", base, tree, "--")
+	c.more = append(c.more, attributesOf(base))
 	c.limit = max
 	out, err := g.run(ctx, c)
 	if err != nil {
@@ -24,6 +25,11 @@ func (g *Git) DiffTrees(ctx context.Context, wt Worktree, base, tree string, max
 	}
 	return patch, out.truncated, nil
 }
+
+// attributesOf makes git read .gitattributes from base (from git 2.41; older
+// ones read those of the worktree): what is to be judged must not be able to
+// declare itself not worth showing.
+func attributesOf(base string) string { return "GIT_ATTR_SOURCE=" + base }
 
 // FileChange is one file that differs between two trees.
 type FileChange struct {
@@ -38,8 +44,10 @@ type FileChange struct {
 // ChangedFiles lists what differs between two commits or trees, sorted by path
 // as git sorts.
 func (g *Git) ChangedFiles(ctx context.Context, wt Worktree, base, tree string) ([]FileChange, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "diff-tree", "-r", "-z", "--raw", "--numstat", "--find-renames", "--no-ext-diff",
-		"--no-textconv", "--ignore-submodules=none", "--no-relative", "-O/dev/null", "--end-of-options", base, tree, "--"))
+	c := g.inWorktree(wt, "diff-tree", "-r", "-z", "--raw", "--numstat", "--find-renames", "--no-ext-diff", "--no-textconv",
+		"--ignore-submodules=none", "--no-relative", "-O/dev/null", "--end-of-options", base, tree, "--")
+	c.more = append(c.more, attributesOf(base))
+	out, err := g.read(ctx, c)
 	if err != nil {
 		return nil, err
 	}

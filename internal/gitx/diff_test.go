@@ -43,7 +43,7 @@ func TestDiffTreesIsIndependentOfSettings(t *testing.T) {
 
 func TestDiffTreesBytesAndLimit(t *testing.T) {
 	w := newWorld(t)
-	write(t, w.path, "a.txt", "latin \xe9\xff\n", "bin", "a\x00b", "caf\xe9", "x\n")
+	write(t, w.path, "a.txt", "latin \xe9\xff\n", "bin", "a\x00b", "café", "x\n")
 	tree, _ := w.stage()
 	patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
 	must(t, err)
@@ -84,6 +84,20 @@ func TestChangedFiles(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestDiffTreesAttributes(t *testing.T) {
+	w := newWorld(t, "gen.lock", "1\n", ".gitattributes", "*.lock -diff\n")
+	write(t, w.path, "gen.lock", "2\n", "code.txt", "hidden\n", ".gitattributes", "* -diff\n")
+	tree, _ := w.stage()
+	patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+	must(t, err)
+	if bytes.Contains(patch, []byte("+2")) {
+		t.Errorf("the base's attributes do not count:\n%s", patch)
+	}
+	if w.git.atLeast(ctx, 2, 41) && !bytes.Contains(patch, []byte("+hidden")) {
+		t.Errorf("the tree hides itself:\n%s", patch)
 	}
 }
 

@@ -61,12 +61,13 @@ func shellQuote(s string) string {
 // Git runs git commands with one environment. It is immutable and safe for
 // concurrent use.
 type Git struct {
-	env     environment
-	program string
-	trace   func(Call)
-	dry     bool
-	started time.Time
-	known   *known
+	env      environment
+	program  string
+	trace    func(Call)
+	dry      bool
+	started  time.Time
+	patience time.Duration // with a lock that a live process holds
+	known    *known
 }
 
 // known is what one process asks git only once. It is shared between a Git
@@ -86,11 +87,12 @@ func New(environ []string, trace func(Call)) *Git {
 		trace = func(Call) {}
 	}
 	return &Git{
-		env:     newEnvironment(environ),
-		program: findGit(environ),
-		trace:   trace,
-		started: time.Now(),
-		known:   &known{settings: map[string]*settings{}, separate: map[string]string{}},
+		env:      newEnvironment(environ),
+		program:  findGit(environ),
+		trace:    trace,
+		started:  time.Now(),
+		patience: lockPatience,
+		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}},
 	}
 }
 
@@ -121,4 +123,15 @@ func (g *Git) Version(ctx context.Context) (string, error) {
 	g.known.version = v
 	g.known.mu.Unlock()
 	return v, nil
+}
+
+// atLeast tells whether git is of this version or later.
+func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
+	v, err := g.Version(ctx)
+	if err != nil {
+		return false
+	}
+	first, rest, _ := strings.Cut(v, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	return atoi(first) > major || atoi(first) == major && atoi(second) >= minor
 }

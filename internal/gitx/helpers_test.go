@@ -15,7 +15,7 @@ import (
 // world is a repository with a linked worktree on branch session/s, in a home
 // directory of its own.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	environ []string
 	home    string
 	repo    string // main worktree, or the repository when bare
@@ -30,7 +30,7 @@ type world struct {
 const branch = "session/s"
 
 // newHome returns an empty home directory and the environment of a user there.
-func newHome(t *testing.T) (string, []string) {
+func newHome(t testing.TB) (string, []string) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -41,15 +41,15 @@ func newHome(t *testing.T) (string, []string) {
 
 // newWorld makes a repository with one commit of the given files (name,
 // content, ...) and a worktree of it.
-func newWorld(t *testing.T, files ...string) *world { return newWorldOf(t, nil, files...) }
+func newWorld(t testing.TB, files ...string) *world { return newWorldOf(t, nil, files...) }
 
-func newWorldOf(t *testing.T, initArgs []string, files ...string) *world {
+func newWorldOf(t testing.TB, initArgs []string, files ...string) *world {
 	t.Helper()
 	w := &world{t: t}
 	w.home, w.environ = newHome(t)
 	write(t, w.home, ".gitconfig", "[user]\n\tname = Some One\n\temail = one@example.org\n[init]\n\tdefaultBranch = main\n")
 	w.repo = filepath.Join(w.home, "repo")
-	w.sh(w.home, append(append([]string{"init", "-q"}, initArgs...), w.repo)...)
+	w.sh(w.home, append(append([]string{"init", "-q", "--template="}, initArgs...), w.repo)...)
 	w.common = filepath.Join(w.repo, ".git")
 	if len(files) == 0 {
 		files = []string{"a.txt", "one\n"}
@@ -131,7 +131,7 @@ func (w *world) files(tree string) []string {
 }
 
 // write writes files given as name, content, name, content...
-func write(t *testing.T, dir string, files ...string) {
+func write(t testing.TB, dir string, files ...string) {
 	t.Helper()
 	for i := 0; i+1 < len(files); i += 2 {
 		p := filepath.Join(dir, files[i])
@@ -148,7 +148,7 @@ func write(t *testing.T, dir string, files ...string) {
 	}
 }
 
-func read(t *testing.T, elem ...string) string {
+func read(t testing.TB, elem ...string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(elem...))
 	if err != nil {
@@ -162,21 +162,21 @@ func exists(elem ...string) bool {
 	return err == nil
 }
 
-func equal[T comparable](t *testing.T, what string, got, want T) {
+func equal[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
 
-func equalLists(t *testing.T, what string, got, want []string) {
+func equalLists(t testing.TB, what string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s: got %q, want %q", what, got, want)
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func must(t *testing.T, err error) {
 
 // snapshot returns every file below dir with its content, for comparing before
 // and after.
-func snapshot(t *testing.T, dir string) map[string]string {
+func snapshot(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	must(t, filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {

@@ -50,7 +50,7 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 		}
 		defer os.Remove(file)
 		env = with(env, "TILTH_HOOK_INPUT="+file)
-		if g.feedsHooks(ctx) {
+		if g.atLeast(ctx, 2, 40) {
 			call = append(call, "--to-stdin="+file)
 		}
 	}
@@ -68,17 +68,6 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 		return result, nil
 	}
 	return result, err
-}
-
-// feedsHooks tells whether git hook run has --to-stdin (from 2.40).
-func (g *Git) feedsHooks(ctx context.Context) bool {
-	v, err := g.Version(ctx)
-	if err != nil {
-		return false
-	}
-	major, rest, _ := strings.Cut(v, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	return atoi(major)*1000+atoi(minor) >= 2040
 }
 
 // tempFile writes data to a new file that only this user may read.

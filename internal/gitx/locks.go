@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// lockWait is how long a live git process is waited for.
-	lockWait = 5 * time.Second
-	lockPoll = 20 * time.Millisecond
+	// lockPatience is how long a live git process is waited for.
+	lockPatience = 5 * time.Second
+	lockPoll     = 20 * time.Millisecond
 )
 
 // clearLocks removes the lock files below dir that a killed git left behind.
@@ -35,7 +35,7 @@ func (g *Git) clearLocks(ctx context.Context, places []string, dir string, names
 }
 
 func (g *Git) clearLock(ctx context.Context, lock string, places []string) error {
-	deadline := time.Now().Add(lockWait)
+	deadline := time.Now().Add(g.patience)
 	for {
 		fi, err := os.Lstat(lock)
 		if errors.Is(err, os.ErrNotExist) {

@@ -73,11 +73,6 @@ func ancestors() map[int]bool {
 	return above
 }
 
-// within tells whether path is dir or lies below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
 // sameOwner tells whether a process runs as the user who made the file.
 func sameOwner(dir string, file fs.FileInfo) bool {
 	fi, err := os.Stat(dir)

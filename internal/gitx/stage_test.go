@@ -4,8 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 var ctx = context.Background()
@@ -37,6 +40,9 @@ func TestStageAllKeepsUserIndexAndHead(t *testing.T) {
 
 func TestStageAllOddNames(t *testing.T) {
 	odd := []string{" lead", "sp ace", "quo\"te", "new\nline", "tab\t", "back\\slash", "lat\xe9in", "ünï", "-dash", ":(glob)x", "*", "[a]", "#hash", "!bang"}
+	if runtime.GOOS == "darwin" { // whose file systems take UTF-8 only
+		odd = slices.DeleteFunc(odd, func(name string) bool { return !utf8.ValidString(name) })
+	}
 	w := newWorld(t)
 	want := map[string]bool{"a.txt": true}
 	for _, name := range odd {

@@ -101,7 +101,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	}
 	c := inRepo(common, "worktree", "remove", "--force", "--force", path)
 	_, err := g.mutate(ctx, c)
-	if err != nil && ctx.Err() == nil && makeRemovable(path) {
+	if err != nil && ctx.Err() == nil && len(makeRemovable(path)) > 0 {
 		_, err = g.mutate(ctx, c)
 	}
 	return err

@@ -1,0 +1,79 @@
+package gitx
+
+import (
+	"fmt"
+	"os/exec"
+	"testing"
+)
+
+// bigWorld has 20,000 tracked files.
+func bigWorld(b *testing.B) *world {
+	files := make([]string, 0, 40_000)
+	for i := range 20_000 {
+		files = append(files, fmt.Sprintf("d%03d/s%d/f%05d.txt", i%200, i%5, i), fmt.Sprintf("file %d\n", i))
+	}
+	return newWorld(b, append(files, ".gitignore", "*.log\n")...)
+}
+
+// spoil leaves what a small run leaves.
+func (w *world) spoil(b *testing.B) {
+	for i := range 100 {
+		write(b, w.path, fmt.Sprintf("d%03d/s%d/f%05d.txt", i%200, i%5, i), "changed\n", fmt.Sprintf("new/n%d", i), "x\n")
+	}
+}
+
+// BenchmarkRewindTree has BenchmarkResetAndClean as its floor.
+func BenchmarkRewindTree(b *testing.B) {
+	w := bigWorld(b)
+	wt := w.wt()
+	for b.Loop() {
+		b.StopTimer()
+		w.spoil(b)
+		b.StartTimer()
+		must(b, w.git.RewindTree(ctx, wt, w.base))
+	}
+}
+
+func BenchmarkResetAndClean(b *testing.B) {
+	w := bigWorld(b)
+	for b.Loop() {
+		b.StopTimer()
+		w.spoil(b)
+		b.StartTimer()
+		for _, args := range [][]string{{"reset", "-q", "--hard", w.base}, {"clean", "-fd"}} {
+			cmd := exec.Command("git", args...)
+			cmd.Dir, cmd.Env = w.path, w.environ
+			if err := cmd.Run(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkStageAll(b *testing.B) {
+	w := bigWorld(b)
+	wt := w.wt()
+	i := 0
+	for b.Loop() {
+		i++
+		write(b, w.path, "new/n", fmt.Sprint(i))
+		_, _, err := w.git.StageAll(ctx, wt, w.base)
+		must(b, err)
+	}
+}
+
+func BenchmarkCheckWorktree(b *testing.B) {
+	w := newWorld(b)
+	for b.Loop() {
+		_, err := CheckWorktree(w.common, w.path, branch)
+		must(b, err)
+	}
+}
+
+func BenchmarkCommonDirOf(b *testing.B) {
+	w := newWorld(b)
+	for b.Loop() {
+		_, err := CommonDirOf(w.repo)
+		must(b, err)
+	}
+}

@@ -1,0 +1,75 @@
+package gitx
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestEndsBuffer(t *testing.T) {
+	b := &endsBuffer{limit: 10}
+	for _, s := range []string{"12", "345678", "9", "0abc", "def"} {
+		n, err := b.Write([]byte(s))
+		if n != len(s) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	equal(t, "kept", b.String(), "12345\n[6 bytes left out]\nbcdef")
+	b = &endsBuffer{limit: 10}
+	_, _ = b.Write([]byte("1234567890"))
+	equal(t, "kept", b.String(), "1234567890")
+}
+
+func TestHeadBuffer(t *testing.T) {
+	b := &headBuffer{limit: 4}
+	if _, err := b.Write([]byte("1234")); err != nil || b.full {
+		t.Error("full at its limit")
+	}
+	if _, err := b.Write([]byte("5")); err == nil || !b.full {
+		t.Error("not full beyond its limit")
+	}
+	equal(t, "kept", string(b.buf), "1234")
+}
+
+func TestHookOutputIsBounded(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\necho first\nyes x | head -c 1000000\necho last\nexit 1\n")
+	_, out, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
+	var refused *HookRefusedError
+	if !errors.As(err, &refused) || len(out) > 2*stderrLimit || !strings.HasPrefix(out, "first") || !strings.HasSuffix(out, "last") {
+		t.Errorf("%d bytes, %v", len(out), err)
+	}
+}
+
+func TestCanceledBeforeTheStart(t *testing.T) {
+	w := newWorld(t)
+	c, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := w.git.HardReset(c, w.wt(), w.base); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	w := newWorld(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			_, _ = w.git.HookExists(ctx, w.wt(), "pre-tool")
+			_, _ = w.git.Version(ctx)
+			_ = w.git.Environ(w.path)
+			_, _ = w.git.Discover(ctx, w.path, w.environ)
+		})
+	}
+	wg.Wait()
+}
+
+func TestSubcommand(t *testing.T) {
+	for want, args := range map[string][]string{
+		"commit": {"commit", "-m", "x"}, "worktree": {"--git-dir=/x", "worktree", "add"}, "add": {"-c", "a=b", "-C", "x", "add"}, "": {"--version"},
+	} {
+		equal(t, "subcommand", subcommand(args), want)
+	}
+}
