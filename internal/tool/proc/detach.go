@@ -3,7 +3,6 @@ package proc
 import (
 	"os"
 	"os/exec"
-	"syscall"
 )
 
 // Child is a process that goes on when this one ends.
@@ -12,24 +11,43 @@ type Child struct {
 	Ended chan int // its exit code, if it ends before this process does
 }
 
-// Detach starts a command in a session of its own, away from the terminal and its signals, with nothing on its standard
-// input. Its output replaces what is in the file log (0600).
+// Detach starts a command in a session of its own, away from the terminal and its
+// signals, with nothing on its standard input. Its output replaces what is in the
+// file log (0600). It is not marked, and no command's end ends it.
 func Detach(argv []string, dir string, env []string, log string) (Child, error) {
+	cmd, _, err := prepare(Cmd{Argv: argv, Dir: dir, Env: env})
+	if err != nil {
+		return Child{}, err
+	}
+	cmd.Env = env
 	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return Child{}, err
 	}
 	defer out.Close()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return Child{}, err
+	cmd.Stdout, cmd.Stderr = out, out
+	pid, err := startDetached(cmd)
+	if err != nil {
+		return Child{}, startError(Cmd{Argv: argv}, err)
 	}
-	child := Child{PID: cmd.Process.Pid, Ended: make(chan int, 1)}
+	child := Child{PID: pid, Ended: make(chan int, 1)}
 	go func() {
 		_ = cmd.Wait()
+		registry.Lock()
+		delete(registry.detached, pid)
+		registry.Unlock()
 		child.Ended <- cmd.ProcessState.ExitCode()
 	}()
 	return child, nil
+}
+
+// startDetached starts and registers a command in one step, see registry.
+func startDetached(cmd *exec.Cmd) (pid int, err error) {
+	registry.Lock()
+	defer registry.Unlock()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	registry.detached[cmd.Process.Pid] = true
+	return cmd.Process.Pid, nil
 }

@@ -23,8 +23,9 @@ type family struct {
 // just started is never mistaken for an orphan.
 var registry = struct {
 	sync.Mutex
-	leaders map[int]*family
-}{leaders: map[int]*family{}}
+	leaders  map[int]*family
+	detached map[int]bool
+}{leaders: map[int]*family{}, detached: map[int]bool{}}
 
 // startFamily starts the command and registers it.
 func startFamily(cmd *exec.Cmd, mark string) (*family, error) {

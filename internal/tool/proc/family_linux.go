@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -17,8 +18,11 @@ import (
 // in this order: the session that the leader made; the mark in its environment;
 // a parent that belongs; and, for a process that has shed all of these, that it
 // was re-parented to us in a session of its own while only this command ran.
-// What other parts of this process start themselves (git, mostly) stays in this
-// process's own session and carries no mark, and is never touched.
+//
+// What other parts of this process start themselves is git, which carries no mark
+// and may lead a session too. So nothing without a mark whose name begins with
+// git is taken for a runaway, and neither is a child that has not come to its
+// exec and so still bears our own name.
 
 var becomeSubreaper = sync.OnceFunc(func() {
 	// It cannot fail on a kernel since 3.4; without it the group is still ended.
@@ -31,7 +35,6 @@ func (f *family) members() []process {
 		return nil
 	}
 	below := descendants(os.Getpid())
-	ours, _ := unix.Getsid(0)
 	alone := f.alone()
 	belongs := map[int]bool{}
 	var out []process
@@ -39,7 +42,7 @@ func (f *family) members() []process {
 		if p.zombie {
 			continue
 		}
-		if f.owns(p, ours, alone, belongs) {
+		if f.owns(p, alone, belongs) {
 			belongs[p.pid] = true
 			out = append(out, p)
 		}
@@ -47,7 +50,7 @@ func (f *family) members() []process {
 	return out
 }
 
-func (f *family) owns(p process, ours int, alone bool, belongs map[int]bool) bool {
+func (f *family) owns(p process, alone bool, belongs map[int]bool) bool {
 	if p.session == f.leader {
 		return true
 	}
@@ -59,8 +62,28 @@ func (f *family) owns(p process, ours int, alone bool, belongs map[int]bool) boo
 	case belongs[p.parent]:
 		return true
 	}
-	return alone && p.parent == os.Getpid() && p.session != ours && p.started >= f.since && !isLeader(p.pid)
+	registry.Lock()
+	defer registry.Unlock()
+	return alone && p.started >= f.since && adopted(p)
 }
+
+// adopted reports whether a child of ours was re-parented to us, as opposed to
+// started by us. The registry is locked.
+func adopted(p process) bool {
+	f := registry.leaders[p.pid]
+	return p.parent == os.Getpid() && p.session != ourSession() && (f == nil || f.gone) && !registry.detached[p.pid] &&
+		!strings.HasPrefix(p.name, "git") && p.name != ourName()
+}
+
+var ourSession = sync.OnceValue(func() int {
+	sid, _ := unix.Getsid(0)
+	return sid
+})
+
+var ourName = sync.OnceValue(func() string {
+	p, _ := readStat(os.Getpid())
+	return p.name
+})
 
 // carriesOurMark reports whether a mark is that of another running command.
 func carriesOurMark(marks []string) bool {
@@ -72,13 +95,6 @@ func carriesOurMark(marks []string) bool {
 		}
 	}
 	return false
-}
-
-func isLeader(pid int) bool {
-	registry.Lock()
-	defer registry.Unlock()
-	f := registry.leaders[pid]
-	return f != nil && !f.gone
 }
 
 // alive reports whether a member is left, the leader not counted once it is a zombie.
@@ -96,24 +112,15 @@ func (f *family) signalMembers(sig syscall.Signal) (n int, inGroup bool) {
 
 // reapOrphans takes processes that were re-parented to us and have ended out of
 // the process table. Children that this process started itself are left to
-// whoever waits for them: those of this package are registered, those of others
-// are in our own session.
+// whoever waits for them.
 func reapOrphans() {
 	if childless() {
 		return
 	}
 	registry.Lock()
 	defer registry.Unlock()
-	self := os.Getpid()
-	ours, err := unix.Getsid(0)
-	if err != nil {
-		return
-	}
 	for _, p := range processes() {
-		if !p.zombie || p.parent != self || p.session == ours {
-			continue
-		}
-		if f := registry.leaders[p.pid]; f != nil && !f.gone {
+		if !p.zombie || !adopted(p) {
 			continue
 		}
 		var ws unix.WaitStatus

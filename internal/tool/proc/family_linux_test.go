@@ -65,15 +65,41 @@ func TestRunawaysAreEnded(t *testing.T) {
 // TestOthersAreSpared: while commands come and go, neither another command's
 // runaway child nor a child that somebody else started is touched.
 func TestOthersAreSpared(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := filepath.Join(t.TempDir(), "git")
+	if err := os.Symlink(sleep, git); err != nil {
+		t.Fatal(err)
+	}
+	// A child in a group of its own, and a git in a session of its own.
 	foreign := exec.Command("sleep", "1000")
 	foreign.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := foreign.Start(); err != nil {
+	ourGit := exec.Command(git, "1000")
+	ourGit.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	for _, c := range []*exec.Cmd{foreign, ourGit} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		}()
+	}
+	detached, err := Detach([]string{"sleep", "1000"}, "", nil, os.DevNull)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = foreign.Process.Kill()
-		_ = foreign.Wait()
+		_ = syscall.Kill(detached.PID, syscall.SIGKILL)
+		<-detached.Ended
 	}()
+	spared := []string{strconv.Itoa(foreign.Process.Pid), strconv.Itoa(ourGit.Process.Pid), strconv.Itoa(detached.PID)}
+	// Alone, a command may take what has no mark for its own; these it may not.
+	if o := sh(t, "env -i setsid sleep 1000 & echo $!"); o.Ended != 1 || !gone(t, string(o.Output)) {
+		t.Errorf("%s is still there: %+v", o.Output, o)
+	}
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -101,7 +127,7 @@ func TestOthersAreSpared(t *testing.T) {
 			t.Errorf("%s is still there", o.Output)
 		}
 	}
-	for _, pid := range []string{long.marked, long.bare, strconv.Itoa(foreign.Process.Pid)} {
+	for _, pid := range append(spared, long.marked, long.bare) {
 		if gone(t, pid) {
 			t.Errorf("%s was ended", pid)
 		}
@@ -115,8 +141,10 @@ func TestOthersAreSpared(t *testing.T) {
 			t.Errorf("%s is still there", pid)
 		}
 	}
-	if gone(t, strconv.Itoa(foreign.Process.Pid)) {
-		t.Error("the child of somebody else was ended")
+	for _, pid := range spared {
+		if gone(t, pid) {
+			t.Errorf("%s was ended", pid)
+		}
 	}
 }
 
@@ -124,7 +152,7 @@ func TestOthersAreSpared(t *testing.T) {
 // for a child that another one reaped.
 func TestConcurrentCommands(t *testing.T) {
 	const n = 24
-	errs := make(chan error, n)
+	errs := make(chan error, 2*n)
 	for i := range n {
 		go func() {
 			o, err := Run(context.Background(), Cmd{Argv: []string{"bash", "-c", fmt.Sprintf("setsid true & (setsid true &); echo %d; exit %d", i, i)}})
@@ -135,14 +163,17 @@ func TestConcurrentCommands(t *testing.T) {
 		}()
 		go func() {
 			// Somebody else's children, waited for by somebody else.
-			_ = exec.Command("true").Run()
+			git := exec.Command("git", "--version")
+			git.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			errs <- git.Run()
 		}()
 	}
-	for range n {
+	for range 2 * n {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
 	}
+	reapOrphans()
 	if zombies := orphanedZombies(); zombies != 0 {
 		t.Errorf("%d zombies are left", zombies)
 	}
@@ -205,10 +236,10 @@ func TestEndStale(t *testing.T) {
 func TestParseStat(t *testing.T) {
 	line := "42 (a) b) S 7 42 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 0 0"
 	p, ok := parseStat(42, []byte(line))
-	if want := (process{pid: 42, parent: 7, session: 9, started: 12345}); !ok || p != want {
+	if want := (process{pid: 42, parent: 7, session: 9, started: 12345, name: "a) b"}); !ok || p != want {
 		t.Errorf("got %+v, %v", p, ok)
 	}
-	for _, bad := range []string{"", "42", "42 (a)", "42 (a) S x y z", "42 (a) S 7 42 9"} {
+	for _, bad := range []string{"", "42", "42 (a)", "42 (a) S x y z", ")(", "42 ) S 7 42 9 (", "42 (a) S 7 42 9"} {
 		if _, ok := parseStat(42, []byte(bad)); ok {
 			t.Errorf("%q was taken", bad)
 		}

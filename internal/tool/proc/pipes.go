@@ -36,7 +36,7 @@ func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
 		return nil, err
 	}
 	cmd.Stderr = cmd.Stdout
-	if c.SeparateStderr {
+	if c.SeparateStderr || c.OnErrLine != nil {
 		if p.err, cmd.Stderr, err = p.outward(); err != nil {
 			p.abandon()
 			return nil, err
@@ -94,7 +94,7 @@ func (p *pipes) begin(c Cmd) {
 	}
 	p.read(p.out, &p.outBuf, c.OnLine)
 	if p.err != nil {
-		p.read(p.err, &p.errBuf, nil)
+		p.read(p.err, &p.errBuf, c.OnErrLine)
 	}
 }
 

@@ -63,6 +63,9 @@ type Cmd struct {
 	// from one goroutine. A line longer than MaxLine is cut. The slice is only
 	// valid during the call.
 	OnLine func(line []byte)
+	// OnErrLine does the same for standard error, which is then kept apart. It is
+	// called from another goroutine than OnLine.
+	OnErrLine func(line []byte)
 	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing
 	// it into the output as a terminal would.
 	SeparateStderr bool

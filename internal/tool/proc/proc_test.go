@@ -130,11 +130,12 @@ func TestOutputIsBounded(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	var lines []string
+	var errLine string
 	o := sh(t, "printf 'a\\n\\nb'; echo err >&2", func(c *Cmd) {
-		c.SeparateStderr = true
+		c.OnErrLine = func(line []byte) { errLine = string(line) }
 		c.OnLine = func(line []byte) { lines = append(lines, string(line)) }
 	})
-	if strings.Join(lines, "|") != "a||b" || string(o.Output) != "a\n\nb" {
+	if strings.Join(lines, "|") != "a||b" || errLine != "err" || string(o.Stderr) != "err\n" || string(o.Output) != "a\n\nb" {
 		t.Errorf("got %q, %q", lines, o.Output)
 	}
 }
@@ -187,23 +188,6 @@ func TestBackgroundIsEnded(t *testing.T) {
 	o := sh(t, "sleep 1000 & echo $!")
 	if o.ExitCode != 0 || o.Ended == 0 || !gone(t, string(o.Output)) {
 		t.Errorf("got %+v, %q", o, o.Output)
-	}
-}
-
-// TestLateOutput: what is about to finish by itself is let finish.
-func TestLateOutput(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	defer r.Close()
-	o := sh(t, "(while kill -0 $$ 2>/dev/null; do :; done; echo late) & echo early")
-	if string(o.Output) != "early\nlate\n" {
-		t.Logf("the child was ended before it could write: %q", o.Output)
-	}
-	if o.ExitCode != 0 {
-		t.Errorf("got %+v", o)
 	}
 }
 
@@ -283,4 +267,23 @@ func FuzzLines(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestDetach(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	child, err := Detach([]string{"sh", "-c", "echo out; echo err >&2; echo ${" + Mark + ":-none}; exit 3"}, "", []string{"PATH=" + os.Getenv("PATH")}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := <-child.Ended
+	text, err := os.ReadFile(log)
+	if code != 3 || err != nil || string(text) != "out\nerr\nnone\n" {
+		t.Errorf("exit code %d, %q, %v", code, text, err)
+	}
+	if _, err := Detach([]string{"no-such-program"}, "", nil, log); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Detach([]string{"sh"}, "", nil, filepath.Join(log, "x")); err == nil {
+		t.Error("a log that cannot be written was taken")
+	}
 }

@@ -17,6 +17,7 @@ type process struct {
 	pid, parent, session int
 	started              uint64 // ticks since boot: with the pid it names a process for good
 	zombie               bool
+	name                 string // of the program, cut at 15 bytes; a zombie keeps it
 }
 
 // processes lists all processes. One that ends meanwhile may be missing.
@@ -52,8 +53,8 @@ func readStat(pid int) (process, bool) {
 }
 
 func parseStat(pid int, data []byte) (process, bool) {
-	i := bytes.LastIndexByte(data, ')')
-	if i < 0 {
+	open, i := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 0 || i < open {
 		return process{}, false
 	}
 	f := strings.Fields(string(data[i+1:]))
@@ -68,7 +69,7 @@ func parseStat(pid int, data []byte) (process, bool) {
 	}
 	return process{
 		pid: pid, parent: parent, session: session, started: started,
-		zombie: f[0] == "Z" || f[0] == "X",
+		zombie: f[0] == "Z" || f[0] == "X", name: string(data[open+1 : i]),
 	}, true
 }
 
