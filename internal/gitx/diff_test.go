@@ -2,25 +2,22 @@ package gitx
 
 import (
 	"bytes"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
 func TestDiffTreesIsIndependentOfSettings(t *testing.T) {
-	diff := func(settings ...string) string {
+	w := newWorld(t, "a.txt", "one\ntwo\n\nfour\n", "old name.txt", strings.Repeat("same\n", 20), "z.c", "int main() {\n")
+	w.restart("GIT_EXTERNAL_DIFF=/bin/false", "GIT_DIFF_OPTS=-u0")
+	w.sh(w.path, "mv", "old name.txt", "new name.txt")
+	write(t, w.path, "a.txt", "one\n2\n\nfour\n", "z.c", "int main() {\n}\n", ".gitattributes", "*.c diff=mine\n")
+	tree, _ := w.stage()
+	wt := w.wt()
+	diff := func() string {
 		t.Helper()
-		w := newWorld(t, "a.txt", "one\ntwo\n\nfour\n", "old name.txt", strings.Repeat("same\n", 20), "z.c", "int main() {\n")
-		w.environ = append(w.environ, "GIT_AUTHOR_DATE=1 +0000", "GIT_COMMITTER_DATE=1 +0000")
-		for _, s := range settings {
-			key, value, _ := strings.Cut(s, "=")
-			w.sh(w.home, "config", "--global", key, value)
-		}
-		w.restart("GIT_EXTERNAL_DIFF=/bin/false", "GIT_DIFF_OPTS=-u0")
-		w.sh(w.path, "mv", "old name.txt", "new name.txt")
-		write(t, w.path, "a.txt", "one\n2\n\nfour\n", "z.c", "int main() {\n}\n", ".gitattributes", "*.c diff=mine\n")
-		tree, _ := w.stage()
-		patch, truncated, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+		patch, truncated, err := w.git.DiffTrees(ctx, wt, w.base, tree, 0)
 		must(t, err)
 		equal(t, "truncated", truncated, false)
 		return string(patch)
@@ -35,7 +32,11 @@ func TestDiffTreesIsIndependentOfSettings(t *testing.T) {
 		"diff.mine.command=/bin/false", "diff.mine.textconv=/bin/false", "diff.submodule=log", "diff.ignoreSubmodules=all",
 		"diff.relative=true", "diff.wsErrorHighlight=all", "diff.statGraphWidth=3", "core.pager=/bin/false", "diff.srcPrefix=x/", "diff.orderFile=/nowhere",
 	} {
-		if got := diff(s); got != plain {
+		key, value, _ := strings.Cut(s, "=")
+		write(t, w.home, "setting", "")
+		w.sh(w.home, "config", "--file", "setting", key, value)
+		w.sh(w.home, "config", "--global", "include.path", filepath.Join(w.home, "setting"))
+		if got := diff(); got != plain {
 			t.Errorf("%s changes the patch:\n%s", s, got)
 		}
 	}

@@ -170,18 +170,17 @@ func TestStageAllUserSettings(t *testing.T) {
 		"core.autocrlf=true", "core.safecrlf=true", "core.fsmonitor=/bin/false", "status.showUntrackedFiles=no", "color.ui=always",
 		"core.quotePath=false", "add.ignoreErrors=true", "core.untrackedCache=true", "advice.addEmbeddedRepo=true", "core.hooksPath=/nowhere",
 	}
+	w := newWorld(t, "a.txt", "one\n")
 	for _, s := range settings {
-		t.Run(s, func(t *testing.T) {
-			w := newWorld(t, "a.txt", "one\n")
-			key, value, _ := strings.Cut(s, "=")
-			w.sh(w.home, "config", "--global", key, value)
-			w.restart()
-			write(t, w.path, "mixed.txt", "a\r\nb\n", "lf.txt", "a\nb\n", "é.txt", "x\n")
-			tree, left := w.stage()
-			equalLists(t, "left out", left, nil)
-			equalLists(t, "files", w.files(tree), []string{"a.txt", "lf.txt", "mixed.txt", "é.txt"})
-		})
+		key, value, _ := strings.Cut(s, "=")
+		w.sh(w.home, "config", "--global", key, value)
 	}
+	w.restart()
+	write(t, w.path, "mixed.txt", "a\r\nb\n", "lf.txt", "a\nb\n", "é.txt", "x\n")
+	tree, left := w.stage()
+	equalLists(t, "left out", left, nil)
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "lf.txt", "mixed.txt", "é.txt"})
+	equal(t, "line ends", w.sh(w.repo, "cat-file", "blob", tree+":mixed.txt"), "a\nb")
 }
 
 func TestStageAllStaleLock(t *testing.T) {
