@@ -71,12 +71,6 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 	for _, c := range cmds {
 		c.OnUsageError = usageError
 		c.HideHelpCommand = true
-		if c.HelpName == "" {
-			c.HelpName = "git tilth " + c.Name
-		}
-		for _, sub := range c.Subcommands {
-			sub.HelpName = c.HelpName + " " + sub.Name
-		}
 		p.finishCommands(c.Subcommands)
 		if c.Action == nil {
 			continue
@@ -107,7 +101,7 @@ func anyBool(ctx *cli.Context, name string) bool {
 // checkArgs refuses flags after an argument and arguments that nobody asked for.
 func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
-	name := ctx.Command.HelpName
+	name := commandName(ctx)
 	for i, a := range args {
 		if len(a) > 1 && a[0] == '-' && i > 0 {
 			return refuse(fmt.Sprintf("%s %s %s", name, strings.Join(args[i:], " "), strings.Join(args[:i], " ")),
@@ -124,11 +118,18 @@ func checkArgs(ctx *cli.Context, most int) error {
 }
 
 func usageError(ctx *cli.Context, err error, _ bool) error {
-	name := "git tilth"
-	if ctx != nil && ctx.Command != nil && ctx.Command.HelpName != "" {
-		name = ctx.Command.HelpName
+	return refuse(commandName(ctx)+" -h", "%s", strings.TrimSpace(err.Error()))
+}
+
+// commandName is the command as its user types it.
+func commandName(ctx *cli.Context) string {
+	var words []string
+	for _, c := range ctx.Lineage() {
+		if c.Command != nil && c.Command.Name != "" && c.Command.Name != "git tilth" {
+			words = append([]string{c.Command.Name}, words...)
+		}
 	}
-	return refuse(strings.TrimSpace(name)+" -h", "%s", strings.TrimSpace(err.Error()))
+	return strings.Join(append([]string{"git tilth"}, words...), " ")
 }
 
 // suggest finds the command that a mistyped name begins like.

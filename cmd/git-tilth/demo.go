@@ -93,4 +93,3 @@ func unpackDemo(dir string) error {
 		return os.WriteFile(to, data, 0o644)
 	})
 }
-

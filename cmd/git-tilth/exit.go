@@ -82,7 +82,7 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	case errors.As(err, &unknown):
 		return exitRefused, err.Error(), "git tilth list --all"
 	case errors.As(err, &setting):
-		return exitRefused, err.Error(), "git tilth config"
+		return exitRefused, err.Error(), setting.Hint
 	case errors.As(err, &addr):
 		return exitRefused, err.Error(), ""
 	case errors.As(err, &imported):

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -131,13 +133,10 @@ func (w *world) checkPrep(r *prepRequest) error {
 	return nil
 }
 
-// checkImport judges imported tasks by the rules of a bundle, against the source tree.
+// checkImport judges imported tasks by the rules of a bundle, as far as that can be done without the worktree, which will hold what
+// the base commit holds and nothing else.
 func (w *world) checkImport(im *seed.Imported) []seed.Violation {
-	root := w.loc.TopLevel
-	if root == "" {
-		root = w.loc.CommonDir
-	}
-	return seed.Check(im.Bundle(), root, nil, seed.Rules{})
+	return seed.Check(im.Bundle(), "", nil, seed.Rules{})
 }
 
 // inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was cleared
@@ -338,6 +337,15 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	for _, f := range files {
 		tracked[f] = true
 	}
+	wt, err := s.h.Worktree()
+	if err != nil {
+		return nil, err
+	}
+	ignored, err := s.w.git.CheckIgnored(ctx, wt, slices.Collect(maps.Keys(b.TestFiles)))
+	if err != nil {
+		ignored = nil // a path that git cannot take breaks a rule that Check knows
+	}
+	s.rules.Ignored = func(path string) bool { return ignored[path] }
 	if vs := seed.Check(b, s.h.Path(), func(path string) bool { return tracked[path] }, s.rules); len(vs) > 0 {
 		return vs, nil
 	}

@@ -208,4 +208,3 @@ func (w *world) testRunner(h *lifecycle.Held, tasks []session.Task, files []stri
 		return run, ctx.Err()
 	}
 }
-

@@ -113,4 +113,3 @@ func (w *world) open(what string) {
 		w.p.warnf("git-tilth: no browser could be opened: %s\n", err)
 	}
 }
-

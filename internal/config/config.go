@@ -25,9 +25,21 @@ type Value struct {
 }
 
 // Error is a setting that cannot be used. It names the setting and its origin.
-type Error struct{ msg string }
+type Error struct {
+	msg string
+	// Hint is the command that mends it, "" where none is known.
+	Hint string
+}
 
 func (e *Error) Error() string { return e.msg }
+
+// unsetHint is how a value from git config is taken out.
+func unsetHint(key, origin string) string {
+	if path, ok := strings.CutPrefix(origin, "file:"); ok {
+		return "git config --file " + path + " --unset-all " + key
+	}
+	return ""
+}
 
 // Config holds every setting, checked.
 type Config struct {
@@ -81,10 +93,10 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 		lower := strings.ToLower(e.Key)
 		s, ok := known[lower]
 		if !ok {
-			return nil, &Error{fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower))}
+			return nil, &Error{fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower)), unsetHint(e.Key, e.Origin)}
 		}
 		if s.envOnly {
-			return nil, &Error{fmt.Sprintf("%s (%s): keys are not read from git config; use %s, or store it with git credential", s.Name, e.Origin, s.Env[0])}
+			return nil, &Error{fmt.Sprintf("%s (%s): keys are not read from git config; use %s, or store it with git credential", s.Name, e.Origin, s.Env[0]), unsetHint(e.Key, e.Origin)}
 		}
 		out[lower] = append(out[lower], e)
 	}
@@ -189,7 +201,7 @@ func check(s Setting, text, origin string) error {
 		_, err = parseDuration(text)
 	}
 	if err != nil {
-		return &Error{fmt.Sprintf("%s = %q (%s): %s", s.Name, text, origin, err)}
+		return &Error{fmt.Sprintf("%s = %q (%s): %s", s.Name, text, origin, err), unsetHint(s.Name, origin)}
 	}
 	return nil
 }

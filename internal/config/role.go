@@ -57,20 +57,6 @@ func sameHost(a, b string) bool {
 	return errA == nil && errB == nil && strings.EqualFold(ua.Scheme, ub.Scheme) && strings.EqualFold(ua.Host, ub.Host) && ua.Host != ""
 }
 
-// CheckURL says what is wrong with a base URL, or nil.
-func CheckURL(v Value) error {
-	if v.Value == "" {
-		return nil
-	}
-	u, err := url.Parse(v.Value)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return &Error{v.Name + " = " + strconvQuote(v.Value) + " (" + v.Origin + "): not an http or https URL"}
-	}
-	return nil
-}
-
-func strconvQuote(s string) string { return `"` + s + `"` }
-
 // Caps are the limits of a run. A zero is no limit, but for Iterations.
 type Caps struct {
 	Iterations     int
