@@ -37,6 +37,7 @@ func TestGuardBlocks(t *testing.T) {
 		"cd .. && rm -rf x", "rm -Rf ./../x", "rm -rf src/../..", "rm -rf --no-preserve-root /", "cd / && rm -rf *", "cd $X && rm -rf ..",
 		// git's own files
 		"rm .git", "mv .git x", "echo x > .git/config", "rm -rf ./.git", "tee .git/HEAD", "cd src && rm -rf ../.git",
+		"echo x > /home/u/repo/.git/config", "cp hook /home/u/repo/.git/hooks/pre-commit",
 		// the forms in which all of these come
 		"true; git reset --hard", "true && git reset --hard", "false || git reset --hard", "true & git reset --hard",
 		"echo x | git reset --hard", "echo $(git reset --hard)", "echo `git reset --hard`", "echo \"a $(git reset --hard) b\"",
@@ -85,7 +86,7 @@ func TestGuardLetsThrough(t *testing.T) {
 		"command -v sudo", "command -v git", "which sudo", "type sudo", "man sudo", "env", "env A=b make", "time make", "xargs", "timeout 5",
 		"make -j4 && ./run", "for f in *.go; do echo $f; done", "[[ $x =~ (a|b) ]] && echo y", "a=(git reset --hard); echo ${#a[@]}", "case $x in a|b) ls;; esac",
 		"echo '$TILTH_SESSIONS_DIR'", "grep TILTH_SESSIONS_DIR README.md", "TILTH_SESSIONS_DIR=/tmp/x go test ./...",
-		"cat .git/HEAD", "cat .gitignore > x", "echo x >> .gitignore", "mv .gitattributes x", "git diff HEAD..main", "git log ../x", "cd ..",
+		"cat .git/HEAD", "cat .gitignore > x", "echo x >> .gitignore", "mv .gitattributes x", "rm -rf " + os.TempDir() + "/t/.git", "cp x a.git/y", "git diff HEAD..main", "git log ../x", "cd ..",
 		"bash", "bash -s", "sh -c", "eval", "source venv/bin/activate", "find . -name '*.pyc' -delete", "find . -exec grep -l sudo {} +",
 		"echo \"unfinished", "echo 'unfinished", "echo $(unfinished", "echo ${unfinished", "cat <<EOF\nunfinished", "`", "$(", "((", ")", "|||", "<<<", "<<", ">", "git", "git -C", "git -c", "git --", "rm", "rm -rf", "\\",
 	} {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -76,10 +77,10 @@ func (s *simple) writesTo(w shWord) string {
 	if s.g.isProtected(p) {
 		return harnessDir
 	}
-	for _, top := range s.g.tops {
-		if rel, err := filepath.Rel(top, p); err == nil && (rel == ".git" || strings.HasPrefix(rel, ".git/")) {
-			return "git's own files are not to be written; use git commands"
-		}
+	// A linked worktree's repository has its own files elsewhere. Repositories
+	// that a test has made for itself are let through.
+	if hasGit(p) && (s.g.inTops(p) || !within(os.TempDir(), p)) {
+		return "git's own files are not to be written; use git commands"
 	}
 	return ""
 }

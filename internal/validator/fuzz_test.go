@@ -1,0 +1,76 @@
+package validator
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzNodeScript reads any test script: what comes out names the tests to run and
+// none of later tasks.
+func FuzzNodeScript(f *testing.F) {
+	for _, s := range []string{"node --test", "a && node --test 'x/**'", "jest", "cross-env A=1 tsx --test --import x y", "vitest | tee", "mocha &&", "&&"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, script string) {
+		n := nodePackage{
+			dir: ".", scripts: map[string]string{"test": script}, manager: []string{"npm", "test", "--"},
+			all: []string{"t001.test.js", "t002.test.js", "x.test.js"}, current: []string{"t001.test.js"},
+			required: []string{"t001.test.js"}, later: []string{"t002.test.js"},
+		}
+		v, ok := n.validator()
+		if !ok || v.Skip == "" && v.Command == "" && len(v.Argv) == 0 {
+			t.Errorf("%q: %+v", script, v)
+		}
+		if strings.Contains(v.Command, "t002") && !strings.Contains(script, "t002") {
+			t.Errorf("%q runs a later task's test: %s", script, v.Command)
+		}
+		n.current, n.required = nil, nil
+		n.validator()
+	})
+}
+
+func FuzzSection(f *testing.F) {
+	f.Add("[tool.ruff]\nx = 1\n[y]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if body, ok := section(text, "tool.ruff"); body != "" && !ok {
+			t.Errorf("%q has a body without a section", text)
+		}
+	})
+}
+
+func FuzzFromConfig(f *testing.F) {
+	f.Add("test=make test", "")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		vs, err := FromConfig([]string{a, b})
+		if err != nil && vs != nil {
+			t.Error("an error with validators")
+		}
+		for _, v := range vs {
+			if v.Name == "" || v.Command == "" || !v.Configured {
+				t.Errorf("%q, %q: %+v", a, b, v)
+			}
+		}
+	})
+}
+
+func TestQuote(t *testing.T) {
+	for in, want := range map[string]string{"a/b.js": "a/b.js", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'"} {
+		if got := quote(in); got != want {
+			t.Errorf("quote(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		pattern, file string
+		want          bool
+	}{
+		{"test", "test/a.js", true}, {"test/", "test/a.js", true}, {"./test", "test/a.js", true}, {"test", "test2/a.js", false},
+		{"test/**/*.test.js", "test/x/a.test.js", true}, {"a.js", "a.js", true}, {".", "a.js", true}, {"[", "a.js", false},
+	} {
+		if got := covers(c.pattern, c.file); got != c.want {
+			t.Errorf("covers(%q, %q) is %v", c.pattern, c.file, got)
+		}
+	}
+}
