@@ -81,14 +81,17 @@ func (r *run) waitForLimit(ctx context.Context, f *model.Failure) error {
 }
 
 func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) error {
-	wait := reset.Sub(r.Now())
-	if !r.o.Wait || reset.IsZero() || wait > r.o.MaxWait {
+	// A limit that names a moment just ahead again and again would be asked for ever; each wait takes at least a minute
+	// off what may be waited for in all.
+	wait := max(reset.Sub(r.Now()), time.Minute)
+	if !r.o.Wait || reset.IsZero() || r.waited+wait > r.o.MaxWait {
 		return &halt{Stop: Stop{Reason: UsageLimit, Detail: detail, Reset: reset}}
 	}
+	r.waited += wait
 	if r.o.Waiting != nil {
 		r.o.Waiting(reset)
 	}
-	timer := time.NewTimer(max(wait, time.Second))
+	timer := time.NewTimer(max(reset.Sub(r.Now()), time.Second))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -126,8 +129,11 @@ func (c caller) recordReply(n int, r *model.Reply) error {
 
 // recordFailure writes an answer that was no turn.
 func (c caller) recordFailure(n, empties int, f *model.Failure, wait time.Duration) error {
+	// What a failed call has cost counts like any other; most cost nothing.
+	c.count(c.role, f.Usage)
 	err := c.emit("model_call", c.phase(map[string]any{
-		"prompt_tokens": 0, "eval_tokens": 0, "cached_tokens": 0, "reasoning_tokens": 0, "cost": nil,
+		"prompt_tokens": f.Usage.Prompt, "eval_tokens": f.Usage.Eval, "cached_tokens": f.Usage.Cached,
+		"reasoning_tokens": f.Usage.Reasoning, "cost": costOf(f.Usage),
 		"tokens_used_total": c.Check.TokensUsed, "attempt": n, "finish_reason": f.FinishReason, "content": "",
 		"health": string(f.Kind), "status": f.Status, "error": clip(f.Message, 2000), "wait_seconds": wait.Seconds(),
 	}))

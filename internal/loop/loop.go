@@ -101,7 +101,8 @@ type run struct {
 	tasks    []session.Task
 	notified map[string]bool // build products named in the record so far
 	hooks    hooks
-	seed     []string // files of the seed's commit; nil until asked for
+	waited   time.Duration // for usage limits
+	seed     []string      // files of the seed's commit; nil until asked for
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could not be
