@@ -47,18 +47,6 @@ func judge(t *testing.T, dir string, tasks Tasks) Report {
 	return rep
 }
 
-// result returns the result of one validator.
-func (r Report) result(t *testing.T, name string) Result {
-	t.Helper()
-	for _, res := range r.Results {
-		if res.Name == name {
-			return res
-		}
-	}
-	t.Fatalf("no result of %s", name)
-	return Result{}
-}
-
 func wantPassed(t *testing.T, rep Report, want bool) {
 	t.Helper()
 	if rep.Passed != want {
