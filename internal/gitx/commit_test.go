@@ -207,6 +207,32 @@ func TestCommitTreeRefusesAMovedBranch(t *testing.T) {
 	equal(t, "tip", w.sh(w.repo, "rev-parse", branch), tip)
 }
 
+func TestCommitTreeOver(t *testing.T) {
+	w := newWorld(t)
+	seed, err := w.git.CommitTree(ctx, w.wt(), w.base+"^{tree}", w.base, "seed: 1\n", "tilth: seed", false)
+	must(t, err)
+	write(t, w.path, "b.txt", "b\n")
+	tree, _ := w.stage()
+	again, err := w.git.CommitTreeOver(ctx, w.wt(), tree, w.base, seed, "seed: 2\n", "tilth: seed", false)
+	must(t, err)
+	equal(t, "branch", w.sh(w.repo, "rev-list", "--parents", "-1", branch), again+" "+w.base)
+	if _, err := w.git.CommitTreeOver(ctx, w.wt(), tree, w.base, seed, "seed: 3\n", "tilth: seed", false); err == nil {
+		t.Error("replaced a tip that is none")
+	}
+}
+
+func TestNewRepository(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.home, ".gitconfig", "[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n")
+	w.restart(w.leaks()...)
+	dir := filepath.Join(w.repo, "inside", "new")
+	write(t, dir, "x.txt", "x\n")
+	must(t, w.git.NewRepository(ctx, dir, "first"))
+	equal(t, "log", w.sh(dir, "log", "--format=%an %s %D"), "git-tilth first HEAD -> main")
+	equal(t, "files", w.sh(dir, "ls-files"), "x.txt")
+	equal(t, "around it", w.sh(w.repo, "rev-parse", "HEAD"), w.base)
+}
+
 func TestCommitDryRun(t *testing.T) {
 	w := newWorld(t)
 	w.calls = nil

@@ -6,14 +6,30 @@ import (
 	"strings"
 )
 
+// patchFlags fix the shape of a patch against every setting.
+var patchFlags = []string{
+	"--patch", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/",
+	"--unified=3", "--inter-hunk-context=0", "--diff-algorithm=myers", "--submodule=short", "--ignore-submodules=none",
+	"--no-relative", "-O/dev/null",
+}
+
 // DiffTrees returns the patch from base to tree (commits or trees), at most max
 // bytes of it (all if it is 0), cut at a line end. It is raw bytes: contents
 // need not be UTF-8. None of the user's settings has a say in its shape.
 func (g *Git) DiffTrees(ctx context.Context, wt Worktree, base, tree string, max int64) (patch []byte, truncated bool, err error) {
-	c := g.inWorktree(wt, "diff-tree", "-r", "--patch", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv",
-		"--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0", "--diff-algorithm=myers",
-		"--submodule=short", "--ignore-submodules=none", "--no-relative", "-O/dev/null", "--end-of-options", base, tree, "--")
+	c := g.inWorktree(wt, append(append([]string{"diff-tree", "-r"}, patchFlags...), "--end-of-options", base, tree, "--")...)
 	c.more = append(c.more, attributesOf(base))
+	return g.patch(ctx, c, max)
+}
+
+// CommitDiff returns the patch of a commit against its first parent, limited
+// and shaped like that of DiffTrees. It needs no worktree.
+func (g *Git) CommitDiff(ctx context.Context, common, sha string, max int64) (patch []byte, truncated bool, err error) {
+	args := append([]string{"diff-tree", "-r", "--root", "--diff-merges=first-parent", "--no-commit-id"}, patchFlags...)
+	return g.patch(ctx, inRepo(common, append(args, "--end-of-options", sha, "--")...), max)
+}
+
+func (g *Git) patch(ctx context.Context, c command, max int64) (patch []byte, truncated bool, err error) {
 	c.limit = max
 	out, err := g.run(ctx, c)
 	if err != nil {

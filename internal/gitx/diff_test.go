@@ -68,6 +68,28 @@ func TestDiffTreesBytesAndLimit(t *testing.T) {
 	equal(t, "no difference", len(none), 0)
 }
 
+func TestCommitDiff(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.home, "config", "--global", "diff.noprefix", "true")
+	root, _, err := w.git.CommitDiff(ctx, w.common, w.base, 0)
+	must(t, err)
+	if !bytes.Contains(root, []byte("+++ b/a.txt\n")) {
+		t.Errorf("first commit:\n%s", root)
+	}
+	write(t, w.path, "a.txt", "side\n")
+	w.sh(w.path, "commit", "-q", "-a", "-m", "side")
+	w.sh(w.repo, "commit", "-q", "--allow-empty", "-m", "main")
+	w.sh(w.repo, "merge", "-q", "-m", "merge", branch)
+	merge, _, err := w.git.CommitDiff(ctx, w.common, w.sh(w.repo, "rev-parse", "HEAD"), 0)
+	must(t, err)
+	if !bytes.HasPrefix(merge, []byte("diff --git a/a.txt b/a.txt\n")) || !bytes.Contains(merge, []byte("+side")) {
+		t.Errorf("merge:\n%s", merge)
+	}
+	_, truncated, err := w.git.CommitDiff(ctx, w.common, w.base, 10)
+	must(t, err)
+	equal(t, "truncated", truncated, true)
+}
+
 func TestChangedFiles(t *testing.T) {
 	w := newWorld(t, "a.txt", "one\n", "del.txt", "x\ny\n", "r.txt", strings.Repeat("same\n", 20), "t", "x\n")
 	w.sh(w.path, "mv", "r.txt", "new\nname.txt")

@@ -135,3 +135,17 @@ func TestCallString(t *testing.T) {
 	c := Call{Dir: "/a b", Args: []string{"commit", "-m", "it's", "", "plain"}}
 	equal(t, "line", c.String(), `git -C '/a b' commit -m 'it'\''s' '' plain`)
 }
+
+func TestEditor(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.home, "config", "--global", "core.editor", "printf '%s' edited >")
+	name, err := EditorName(ctx, w.environ, w.common)
+	must(t, err)
+	equal(t, "editor", name, "printf '%s' edited >")
+	file := filepath.Join(w.home, "a draft")
+	must(t, Edit(ctx, w.environ, w.common, file, nil, nil, nil))
+	equal(t, "file", read(t, file), "edited")
+	if err := Edit(ctx, with(w.environ, "GIT_EDITOR=false"), w.common, file, nil, nil, nil); err == nil {
+		t.Error("no error from an editor that fails")
+	}
+}

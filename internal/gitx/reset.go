@@ -42,9 +42,16 @@ var unfinished = []string{
 	"REBASE_HEAD", "BISECT_LOG", "BISECT_START", "rebase-merge", "rebase-apply", "sequencer",
 }
 
+// QuitOperations forgets a merge, rebase, cherry-pick or bisection that was left
+// unfinished in the worktree, as `git merge --quit` and its like do: HEAD, index
+// and files stay as they are. (`git rebase --quit` would put an autostash among
+// the user's stashes.) Every operation that writes does so first.
+func (g *Git) QuitOperations(ctx context.Context, wt Worktree) error {
+	return g.prepare(ctx, wt)
+}
+
 // prepare makes a worktree ready to be written: lock files of killed processes
-// go, and an operation that the worker left unfinished is forgotten, as `git
-// merge --quit` and its like do; its files and index entries stay.
+// go, and what was left unfinished is forgotten.
 func (g *Git) prepare(ctx context.Context, wt Worktree) error {
 	if err := g.clearWorktreeLocks(ctx, wt); err != nil {
 		return err

@@ -223,6 +223,16 @@ func TestAddWorktreeAgain(t *testing.T) {
 	equal(t, "entries", len(list), 2)
 }
 
+func TestAddWorktreeEmpty(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.RemoveAll(w.path))
+	must(t, w.git.AddWorktreeEmpty(ctx, w.common, w.path, branch))
+	entries, err := os.ReadDir(w.path)
+	must(t, err)
+	equal(t, "entries", len(entries), 1)
+	w.wt()
+}
+
 func TestAddWorktreeLeavesConfigAlone(t *testing.T) {
 	w := newWorld(t)
 	w.sh(w.home, "config", "--global", "branch.autoSetupMerge", "always")

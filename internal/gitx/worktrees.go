@@ -65,6 +65,19 @@ func parseWorktrees(out string) []WorktreeEntry {
 // is any more, is dropped first; entries for other paths are left alone. No
 // hook runs and no upstream is configured.
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, newBranch bool) error {
+	if newBranch {
+		return g.addWorktree(ctx, common, path, branch, "--no-track", "-b", branch, path, base)
+	}
+	return g.addWorktree(ctx, common, path, branch, path, branch)
+}
+
+// AddWorktreeEmpty is AddWorktree on an existing branch without a checkout: the
+// worktree holds its .git file only.
+func (g *Git) AddWorktreeEmpty(ctx context.Context, common, path, branch string) error {
+	return g.addWorktree(ctx, common, path, branch, "--no-checkout", path, branch)
+}
+
+func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args ...string) error {
 	if somethingAt(path) != nil {
 		if _, found := adminDirFor(common, path); found {
 			if err := g.RemoveWorktree(ctx, common, path); err != nil {
@@ -75,13 +88,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
-	args := []string{"worktree", "add", "--quiet", "--no-guess-remote"}
-	if newBranch {
-		args = append(args, "--no-track", "-b", branch, path, base)
-	} else {
-		args = append(args, path, branch)
-	}
-	_, err := g.mutate(ctx, inRepo(common, args...))
+	_, err := g.mutate(ctx, inRepo(common, append([]string{"worktree", "add", "--quiet", "--no-guess-remote"}, args...)...))
 	return err
 }
 
