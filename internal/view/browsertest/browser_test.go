@@ -23,7 +23,7 @@ import (
 )
 
 // patience bounds every wait, so that a broken page ends a test instead of hanging it.
-const patience = 90 * time.Second
+const patience = 30 * time.Second
 
 // page is one tab, with what it complained of and what it asked the network for.
 type page struct {
@@ -133,7 +133,7 @@ func (p *page) alone(url string) {
 // eval is the value of an expression in the page.
 func eval[T any](p *page, js string) T {
 	p.t.Helper()
-	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](js))
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
 	if err != nil {
 		p.t.Fatalf("%s: %v", js, err)
 	}
@@ -144,9 +144,17 @@ func eval[T any](p *page, js string) T {
 func (p *page) until(js string) {
 	p.t.Helper()
 	poll := chromedp.Poll[bool](js, chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(20*time.Millisecond))
-	if _, err := chromedp.Run(p.ctx, poll); err != nil {
-		p.t.Fatalf("waiting for %s: %v", js, err)
+	for range 5 {
+		_, err := chromedp.Run(p.ctx, poll)
+		if err == nil {
+			return
+		}
+		// The document that was asked may have just been replaced by the one navigated to.
+		if !strings.Contains(err.Error(), "Cannot find context") {
+			p.t.Fatalf("waiting for %s: %v", js, err)
+		}
 	}
+	p.t.Fatalf("waiting for %s: the page keeps being replaced", js)
 }
 
 const ready = `document.documentElement.dataset.ready !== undefined`

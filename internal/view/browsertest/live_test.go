@@ -1,0 +1,160 @@
+package browsertest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+// serve starts the live viewer and returns the URL of its index.
+func serve(t testing.TB, store session.Store) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	url := make(chan string, 1)
+	done := make(chan error, 1)
+	go func() {
+		done <- view.Serve(ctx, store, view.ServeOptions{Addr: "127.0.0.1:0", Out: io.Discard, Open: func(u string) { url <- u },
+			Diff: func(_ context.Context, _ *session.Session, sha string) (string, bool) { return viewtest.Diff(sha) }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case u := <-url:
+		return u
+	case err := <-done:
+		t.Fatal(err)
+	}
+	return ""
+}
+
+// shown is how many events the page counts.
+const shown = `Number(/^([\d,]+) event/.exec(document.getElementById("foot").textContent)?.[1].replaceAll(",", ""))`
+
+// A page follows its record through everything that happens to one.
+func TestLive(t *testing.T) {
+	store := session.Store{Root: t.TempDir()}
+	w := viewtest.New(t, store)
+	w.Event(0, "session_start", viewtest.P{"phase": "prep-feature"})
+	w.Event(time.Second, "session_prepared", viewtest.P{"tokens_used": 1})
+	w.Event(time.Second, "seed_committed", viewtest.P{"sha": viewtest.SeedSHA})
+	w.Flush()
+	seed, err := os.ReadFile(w.S.Path(session.RecordFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := listing(t, w.S.Dir)
+	p := open(t)
+	p.do(chromedp.Navigate(serve(t, store) + "s/" + w.S.ID + "/"))
+	p.until(ready)
+	p.until(shown + ` === 3`)
+
+	// An appended event shows, and how long that took is said by the page's own clock.
+	w.Event(time.Second, "nudge", viewtest.Task("T-001", 1, viewtest.P{"content": "the first that is new"}))
+	start := time.Now()
+	w.Flush()
+	p.until(`document.getElementById("feed").textContent.includes("the first that is new")`)
+	t.Logf("an appended event showed after %s", time.Since(start).Round(time.Millisecond))
+
+	// A torn line shows nothing; when its rest comes it shows as a whole.
+	torn := `{"ts":"2026-06-11T22:10:00Z","type":"nudge","payload":{"task_id":"T-001","iter":1,"content":"torn and mended"}}`
+	w.Raw(torn[:60])
+	w.Flush()
+	p.until(shown + ` === 4`)
+	w2 := viewtest.Open(t, w.S)
+	w2.Raw(torn[60:] + "\n")
+	w2.Flush()
+	p.until(`document.getElementById("feed").textContent.includes("torn and mended") && ` + shown + ` === 5`)
+
+	// A crash leaves a torn line; the resume cuts it off and goes on.
+	w2.Raw(`{"ts":"2026-06-11T22:11:00Z","type":"model_call","payl`)
+	w2.Flush()
+	rec, err := w.S.OpenRecord(session.RecordOptions{Clock: func() time.Time { return viewtest.Start.Add(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rec.Append("session_resume", map[string]any{"last_stop": "", "plan": "going on after the crash"}); err != nil {
+		t.Fatal(err)
+	}
+	rec.Close()
+	p.until(`document.getElementById("feed").textContent.includes("going on after the crash") && document.getElementById("outline").textContent.includes("Resumed")`)
+	if resets := eval[any](p, `document.documentElement.dataset.resets`); resets != nil {
+		t.Errorf("a resume made the page start again (%v times)", resets)
+	}
+
+	// A rewind takes back everything after the seed, and what comes then is shown.
+	if err := os.Truncate(w.S.Path(session.RecordFile), int64(len(seed))); err != nil {
+		t.Fatal(err)
+	}
+	p.until(shown + ` === 3 && !document.body.textContent.includes("going on after the crash")`)
+	w3 := viewtest.Open(t, w.S)
+	w3.Event(time.Minute, "nudge", viewtest.Task("T-001", 1, viewtest.P{"content": "after the rewind"}))
+	w3.Flush()
+	p.until(shown + ` === 4 && document.getElementById("feed").textContent.includes("after the rewind")`)
+
+	// Another record in its place, and longer than what was read.
+	if err := session.WriteFileAtomic(w.S.Path(session.RecordFile), bytes.Repeat(seed, 40)); err != nil {
+		t.Fatal(err)
+	}
+	p.until(shown + ` === 120 && !document.body.textContent.includes("after the rewind")`)
+	p.quiet()
+	if after := listing(t, w.S.Dir); after != before {
+		t.Errorf("the viewer changed the session's directory: %s, before %s", after, before)
+	}
+}
+
+// listing names what is in a directory.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// The index leads to each session's page, and a diff is fetched when it is opened.
+func TestIndexAndDiff(t *testing.T) {
+	store := session.Store{Root: t.TempDir()}
+	w := viewtest.New(t, store)
+	viewtest.Story(w)
+	p := open(t)
+	p.do(chromedp.Navigate(serve(t, store)))
+	p.until(ready + ` && document.querySelectorAll("#sessions li").length === 1`)
+	p.shot("index", false)
+	p.do(chromedp.Click(chromedp.CSS("#sessions a")))
+	p.until(ready + ` && document.querySelectorAll("article").length > 0`)
+	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="commit"]`)))
+	p.until(`document.querySelectorAll("article.t-commit").length === 3`)
+	p.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("article.t-commit details")[0].open = true`))
+	p.until(`document.querySelectorAll("article .diff .add").length === 10`)
+	p.quiet()
+}
+
+func TestHostileRecordLive(t *testing.T) {
+	store := session.Store{Root: t.TempDir()}
+	w := viewtest.New(t, store)
+	viewtest.HostileRecord(w)
+	p := open(t)
+	p.do(chromedp.Navigate(serve(t, store) + "s/" + w.S.ID + "/"))
+	p.until(ready)
+	p.until(shown + ` > 300`)
+	checkHostile(t, p)
+	p.quiet()
+}

@@ -1,0 +1,203 @@
+package browsertest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+func (p *page) press(keys string) {
+	p.t.Helper()
+	p.do(chromedp.KeyEvent(keys))
+}
+
+// cursor is the event under the keyboard.
+func (p *page) cursor() string {
+	p.t.Helper()
+	return eval[string](p, `document.querySelector("article.cursor")?.id || ""`)
+}
+
+// find searches as a person does. (The protocol sends a key and its character apart,
+// so the slash that focuses the field is typed into it too; a real key is not.)
+func (p *page) find(text string) {
+	p.t.Helper()
+	p.press("/")
+	p.until(`document.activeElement.id === "find"`)
+	p.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("find").value = ""`))
+	p.press(text)
+}
+
+// The overview answers what is asked the morning after.
+func TestOverview(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	url := p.visit(path)
+	text := eval[string](p, `document.querySelector("header.mast").innerText + document.getElementById("overview").innerText`)
+	for _, want := range []string{
+		"T-003 failed: the iteration cap was reached. 2 of 4 tasks done", "acme/large-4, judged by acme/judge-2",
+		"12 of 12 · 100%", "closest", "3 rejections", "1 blocked", "Parse durations like 3w2d", "not begun",
+		"The new test compares Parse with itself", "Asked for: Write the expected number of days into the test.", "weak test × 2",
+		"A schedule for grafting fruit trees", "Should a graft that was missed be listed as due?", "Largest: 48,400 tokens",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the overview does not say %q", want)
+		}
+	}
+	if n := eval[int](p, `document.querySelectorAll(".plot svg rect").length`); n != 38 {
+		t.Errorf("%d columns for 38 calls", n)
+	}
+	if n := eval[int](p, `document.querySelectorAll(".meter[role=meter]").length`); n != 4 {
+		t.Errorf("%d meters for 4 caps", n)
+	}
+	p.quiet()
+	p.alone(url)
+}
+
+// Every event can be linked to, and its link opens the page there.
+func TestAnchors(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	id := eval[string](p, `document.querySelector(".objection-list a").getAttribute("href")`)
+	p.do(chromedp.Click(chromedp.CSS(".objection-list a")))
+	p.until(`document.querySelector("` + id + `.t-evaluator_verdict.cursor") !== null`)
+	p.do(chromedp.Navigate("about:blank"))
+	p.visit(path + id)
+	p.until(`(() => { const r = document.querySelector("` + id + `")?.getBoundingClientRect(); return r && r.top >= 0 && r.top < innerHeight / 2; })()`)
+	// A link lifts a filter that hides what it names.
+	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="commit"]`)))
+	p.until(`document.querySelector("` + id + `") === null`)
+	p.do(chromedp.Evaluate[chromedp.Void](`location.hash = ""; location.hash = "` + id + `"`))
+	p.until(`document.querySelector("` + id + `.cursor") !== null`)
+	p.quiet()
+}
+
+func TestKeyboard(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	p.press("j")
+	p.until(`document.querySelector("article.cursor")?.id === "e0"`)
+	p.press("jj")
+	p.until(`document.querySelector("article.cursor")?.id === "e2"`)
+	p.press("k")
+	p.until(`document.querySelector("article.cursor")?.id === "e1"`)
+	p.press("v")
+	p.until(`document.querySelector("article.cursor")?.classList.contains("t-evaluator_verdict")`)
+	first := p.cursor()
+	p.press("v")
+	p.until(`document.querySelector("article.cursor")?.id !== "` + first + `"`)
+	p.press("J")
+	p.until(`document.querySelector("article.cursor")?.classList.contains("t-context_reset")`)
+	if got := eval[string](p, `document.activeElement.tagName`); got != "ARTICLE" {
+		t.Errorf("the focus is on %s, not on the event", got)
+	}
+	p.press("?")
+	p.until(`document.getElementById("help").open`)
+	p.press("\x1b")
+	p.until(`!document.getElementById("help").open`)
+	dark := eval[bool](p, `matchMedia("(prefers-color-scheme: dark)").matches`)
+	p.press("t")
+	p.until(`document.documentElement.dataset.theme === "` + map[bool]string{true: "light", false: "dark"}[dark] + `"`)
+	p.find("y") // typed into the field, not taken for the key
+	p.until(`document.getElementById("find").value === "y"`)
+	p.quiet()
+}
+
+func TestSearch(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	p.find("compares parse WITH itself")
+	p.until(`document.getElementById("found").textContent === "1"`)
+	p.press("\r")
+	p.until(`document.getElementById("found").textContent === "1 of 1" && [...document.querySelectorAll("article.cursor mark")].map((m) => m.textContent).join() === "compares Parse with itself"`)
+	p.press("\x1b")
+	p.until(`document.querySelectorAll("mark").length === 0`)
+	// Text that JSON writes with escapes is found as it is read.
+	p.find("want 23")
+	p.until(`document.getElementById("found").textContent === "1"`)
+	p.do(chromedp.Evaluate[chromedp.Void](`const f = document.getElementById("find"); f.value = "Parse(\"3w2d\")"; f.dispatchEvent(new Event("input"))`))
+	p.until(`document.getElementById("found").textContent === "6"`)
+	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="matches"]`)))
+	p.until(`document.querySelectorAll("article").length === 6`)
+	p.do(chromedp.Evaluate[chromedp.Void](`f.value = "nowhere to be found"; f.dispatchEvent(new Event("input"))`))
+	p.until(`document.getElementById("found").textContent === "none" && document.querySelectorAll("article").length === 0`)
+	p.quiet()
+}
+
+func TestFilters(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="verdict"]`)))
+	p.until(`document.querySelectorAll("article").length > 0 && [...document.querySelectorAll("article")].every((a) => a.classList.contains("verdict"))`)
+	p.do(chromedp.Evaluate[chromedp.Void](`const s = document.getElementById("pick-task"); s.value = "T-003"; s.dispatchEvent(new Event("change"))`))
+	p.until(`document.querySelectorAll("article.t-evaluator_verdict").length === 3`)
+	if n := eval[int](p, `document.querySelectorAll("#feed .group").length`); n != 1 {
+		t.Errorf("%d sections are headed for one task", n)
+	}
+	p.press("\x1b")
+	p.until(`document.querySelectorAll("article.t-model_call").length > 0 && document.getElementById("pick-task").value === ""`)
+	p.quiet()
+}
+
+// A commit shows its diff, in colours that also differ by their signs.
+func TestDiff(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="commit"]`)))
+	p.until(`document.querySelectorAll("article .diff").length === 3`)
+	if got := eval[string](p, `[...document.querySelectorAll("article .patch")].filter((x) => x.querySelector(".diff")).map((x) => x.querySelectorAll(".add").length + "+" + x.querySelectorAll(".del").length + "-" + x.querySelectorAll(".hunk").length).join()`); got != "10+1-2,2+1-1" {
+		t.Errorf("lines of the diffs: %s", got)
+	}
+	if !eval[bool](p, `[...document.querySelectorAll(".patch")][2].innerText.includes("cut: the whole diff is in git")`) {
+		t.Error("that a diff is cut is not said")
+	}
+	p.quiet()
+}
+
+// Someone who hears the page, or has no mouse, gets along too.
+func TestAccessible(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	for _, what := range []string{
+		`document.documentElement.lang === "en"`,
+		`document.querySelectorAll("main").length === 1 && document.querySelectorAll("h1").length === 1`,
+		`[...document.querySelectorAll("button, a[href], input, select, summary")].every((e) => (e.getAttribute("aria-label") || e.textContent || e.title || "").trim() !== "" || e.labels?.length > 0)`,
+		`[...document.querySelectorAll("article")].every((a) => a.tabIndex === -1 && a.hasAttribute("aria-posinset"))`,
+		`[...document.querySelectorAll("[aria-labelledby]")].every((e) => document.getElementById(e.getAttribute("aria-labelledby")))`,
+		`document.querySelector("svg[role=img]").getAttribute("aria-label").includes("tokens")`,
+		`new Set([...document.querySelectorAll("[id]")].map((e) => e.id)).size === document.querySelectorAll("[id]").length`,
+	} {
+		if !eval[bool](p, what) {
+			t.Errorf("does not hold: %s", what)
+		}
+	}
+	for _, theme := range []string{"light", "dark"} {
+		p.scheme(theme)
+		if got := eval[string](p, contrast); got != "" {
+			t.Errorf("%s: too little contrast: %s", theme, got)
+		}
+	}
+}
+
+// contrast lists texts whose colour is too near to that of their ground (WCAG AA).
+const contrast = `(() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (c) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
+  const lum = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ground = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] > 250) return c; } return [255, 255, 255]; };
+  const bad = new Set();
+  for (const e of document.querySelectorAll("body *")) {
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(e.tagName)) continue;
+    const [a, b] = [lum(rgba(getComputedStyle(e).color)), lum(ground(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) bad.add(e.tagName + "." + e.className + " " + ratio.toFixed(2));
+  }
+  return [...bad].join("; ");
+})()`
