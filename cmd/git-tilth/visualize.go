@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
 	"runtime"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -109,7 +109,7 @@ func (w *world) open(what string) {
 	if runtime.GOOS == "darwin" {
 		opener = "open"
 	}
-	if _, err := proc.Run(w.p.ctx, proc.Cmd{Argv: []string{opener, what}, Dir: w.p.dir, Timeout: 15 * time.Second}); err != nil {
+	if _, err := proc.Detach([]string{opener, what}, w.p.dir, w.p.environ, os.DevNull); err != nil {
 		w.p.warnf("git-tilth: no browser could be opened: %s\n", err)
 	}
 }

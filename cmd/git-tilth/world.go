@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
 )
 
 // world is where a command stands: the repository it was called in, if any, the settings that hold there and the
@@ -96,6 +97,10 @@ func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lif
 	h, err := lifecycle.Hold(w.deps(sink), s)
 	if err != nil || w.p.dryRun {
 		return h, err
+	}
+	if h.Check.Status == session.Running {
+		// A run that was killed may have left its worker's commands behind; two of them in one worktree would be one too many.
+		proc.EndStale(h.Path())
 	}
 	if err = h.HealSeed(w.p.ctx); err == nil && seed.Unfinished(s.Dir) {
 		_, _, _, noSeed := lifecycle.SeedOf(s)

@@ -1,0 +1,49 @@
+# git-tilth: make demo shows it, make test proves it. Both need Go and git and nothing else.
+
+GO      ?= go
+PREFIX  ?= /usr/local
+DESTDIR ?=
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# urfave/cli can render its help as a man page through a Markdown library that costs every start of the program its
+# initialisation; nothing here uses it.
+TAGS    := -tags urfave_cli_no_docs
+LDFLAGS := -ldflags "-s -w -X main.version=$(VERSION)"
+
+.PHONY: build test demo lint install uninstall bench crash fuzz test-agents clean
+
+build:
+	$(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
+
+test:
+	$(GO) test -timeout 10m ./...
+
+demo: build
+	PATH="$(CURDIR)/bin:$$PATH" git tilth demo
+
+lint:
+	@test -z "$$(gofmt -l cmd internal testdata)" || { gofmt -l cmd internal testdata; echo "gofmt would change these"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+
+install: build
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
+	install -m 0755 bin/git-tilth "$(DESTDIR)$(PREFIX)/bin/git-tilth"
+	install -m 0644 docs/git-tilth.1 "$(DESTDIR)$(PREFIX)/share/man/man1/git-tilth.1"
+	install -m 0644 docs/git-tilth.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/git-tilth"
+
+uninstall:
+	rm -f "$(DESTDIR)$(PREFIX)/bin/git-tilth" "$(DESTDIR)$(PREFIX)/share/man/man1/git-tilth.1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/git-tilth"
+
+# Each row is a ratio or a time against a floor that is measured in the same run.
+bench: build
+	$(GO) test -tags bench -count=1 -timeout 60m -v ./internal/bench
+
+# Kills the process at every file and git operation in turn. Needs strace.
+crash:
+	TILTH_CRASH=full $(GO) test -count=1 -timeout 90m -v ./internal/crashtest
+
+fuzz:
+	./scripts/fuzz
+
+clean:
+	rm -rf bin
