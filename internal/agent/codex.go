@@ -14,7 +14,7 @@ func codex() *Program {
 		// Its sandbox makes everything but the worktree read only; git needs these four to work in a linked worktree.
 		Write: []string{"-s", "workspace-write", "", "--add-dir", "{gitdir}", "", "--add-dir", "{commondir}/objects", "",
 			"--add-dir", "{commondir}/refs", "", "--add-dir", "{commondir}/logs"},
-		ReadOnly: []string{"-s", "read-only"},
+		ReadOnly: []string{"-s", "read-only", "--ephemeral"}, // never continued, and not to be discovered
 		Model:    []string{"-m", "{model}"},
 		Resume:   []string{"resume", "{id}"},
 		Tail:     []string{"-"},

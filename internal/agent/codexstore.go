@@ -71,6 +71,7 @@ type codexLine struct {
 		Info *struct {
 			Total *codexUsage `json:"total_token_usage"`
 		} `json:"info"`
+		Thread *codexUsage `json:"thread_token_usage"`
 	} `json:"payload"`
 }
 
@@ -99,10 +100,24 @@ func codexFinish(s *stream, h *history) {
 	for _, path := range (codexStore{}).files(h, "-"+h.id) {
 		// A file that cannot be read leaves the usage unknown, which is what it was.
 		_ = eachLine(path, 0, func(line []byte) {
-			var e codexLine
-			if decode(line, &e) && e.Payload.Type == "token_count" && e.Payload.Info != nil && e.Payload.Info.Total != nil {
-				s.total, s.totalKnown = e.Payload.Info.Total.usage(), true
+			if total := codexTotal(line); total != nil {
+				s.total, s.totalKnown = total.usage(), true
 			}
 		})
 	}
+}
+
+// codexTotal returns the running total that a line of a rollout holds. Newer versions write it with each answer, older
+// ones only when the answer's tools are done.
+func codexTotal(line []byte) *codexUsage {
+	var e codexLine
+	switch {
+	case !decode(line, &e):
+		return nil
+	case e.Type == "token_usage_record":
+		return e.Payload.Thread
+	case e.Payload.Type == "token_count" && e.Payload.Info != nil:
+		return e.Payload.Info.Total
+	}
+	return nil
 }

@@ -151,7 +151,7 @@ func (p *Program) systemAsArgument(t *Turn) bool {
 // prompt returns what goes to standard input.
 func (p *Program) prompt(t *Turn) string {
 	text := t.Prompt
-	if t.System != "" && !p.systemAsArgument(t) && !p.shellCommands {
+	if t.System != "" && !p.systemAsArgument(t) {
 		text = t.System + "\n\n" + text
 	}
 	if p.EscapePrompt != nil {

@@ -3,23 +3,38 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 )
+
+// maxScan bounds how many bytes are looked at in vain: of braces that are never closed, each would be read to the end.
+const maxScan = 32 << 20
+
+// scanned says how far a decoder came in n bytes before it failed.
+func scanned(err error, n int) int {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return int(syntax.Offset)
+	}
+	return n
+}
 
 // FinalJSON returns the last JSON object of a final message, whether it stands bare, in a fence or in a sentence. An
 // object within another is not found by itself. ok is false if there is none.
 func FinalJSON(text string) (json.RawMessage, bool) {
 	var last json.RawMessage
+	budget := maxScan
 	for rest := text; ; {
 		start := strings.IndexByte(rest, '{')
-		if start < 0 {
+		if start < 0 || budget < 0 {
 			return last, last != nil
 		}
 		rest = rest[start:]
 		// A decoder stops after the first value, so that prose may follow it.
 		var object json.RawMessage
 		dec := json.NewDecoder(strings.NewReader(rest))
-		if dec.Decode(&object) != nil {
+		if err := dec.Decode(&object); err != nil {
+			budget -= scanned(err, len(rest))
 			rest = rest[1:]
 			continue
 		}

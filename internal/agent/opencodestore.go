@@ -14,7 +14,7 @@ import (
 type openCodeStore struct{}
 
 // askLimit bounds how long a question to the program may take.
-const askLimit = 30 * time.Second
+const askLimit = time.Minute
 
 func (openCodeStore) ask(h *history, keep int, args ...string) (proc.Outcome, error) {
 	env := ScrubEnv(h.env)

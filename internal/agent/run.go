@@ -174,11 +174,12 @@ func (p *Program) judge(s *stream, t *Turn, res result, cause *ended) Outcome {
 // verdict applies the rules in the order of what can be trusted: our own doing, the program's terminal event, its
 // words for failures, and its exit last.
 func (p *Program) verdict(s *stream, t *Turn, res result, cause *ended) (How, string) {
-	if cause != nil && cause.how != "" {
+	// A program that was done while it was being told to stop was done.
+	done := s.success && s.how == ""
+	if cause != nil && cause.how != "" && !(done && cause.how == TurnLimit) {
 		return cause.how, cause.why
 	}
-	finished := res.exit == 0 || (cause != nil && cause.how == "") || res.timedOut || res.canceled
-	if s.success && s.how == "" && finished {
+	if done && (res.exit == 0 || res.timedOut || res.canceled) {
 		return Completed, p.Terminal
 	}
 	switch {

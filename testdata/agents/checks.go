@@ -307,7 +307,14 @@ func readOnly(s *scene) error {
 	if _, err := os.Stat(filepath.Join(s.dir, "bad.txt")); err == nil {
 		return errors.New("it wrote a file")
 	}
-	return want(out, nil, agent.Completed)
+	if err := want(out, nil, agent.Completed); err != nil {
+		return err
+	}
+	state := s.program.Stored(s.env, s.dir, out.Conversation)
+	if (s.program.Name == "claude" || s.program.Name == "codex") && state.Presence != agent.Missing {
+		return fmt.Errorf("it left a conversation: %s", state.Why)
+	}
+	return nil
 }
 
 func plainPrompt(s *scene) error {

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestChoose(t *testing.T) {
+	f := newFake(t)
+	p, _ := ByName("claude")
+	have := f.run(p, f.turn("x", Ref{ID: p.NewID()})).Conversation
+	lost := newUUID()
+	elsewhere := t.TempDir()
+	stored := func(agent, id, cwd, model string) *StoredConversation {
+		return &StoredConversation{agent, id, cwd, model}
+	}
+	for _, c := range []struct {
+		name             string
+		program          *Program
+		stored           *StoredConversation
+		dir              string
+		fresh, continue_ bool
+		except           []string
+		want             string // How of each choice
+		why              string // part of the first one's
+	}{
+		{name: "stored", stored: stored("claude", have, f.dir, "m"), want: "stored fresh", why: "transcript"},
+		{name: "fresh was asked for", stored: stored("claude", have, f.dir, "m"), fresh: true, want: "fresh", why: "asked"},
+		{name: "lost", stored: stored("claude", lost, f.dir, "m"), want: "fresh", why: "cannot be resumed"},
+		{name: "lost, but continuing was asked for", stored: stored("claude", lost, f.dir, "m"), continue_: true, want: "stored fresh", why: "asked for"},
+		{name: "of another program", stored: stored("codex", have, f.dir, "m"), want: "fresh", why: "belongs to codex"},
+		{name: "of another program, continuing was asked for", stored: stored("codex", have, f.dir, "m"), continue_: true, want: "fresh", why: "belongs to codex"},
+		{name: "of another model", stored: stored("claude", have, f.dir, "other"), want: "fresh", why: "other"},
+		{name: "of another directory", stored: stored("claude", have, elsewhere, "m"), want: "fresh", why: elsewhere},
+		{name: "no id", stored: stored("claude", "; rm -rf /", f.dir, "m"), continue_: true, want: "fresh", why: "not an id"},
+		{name: "nothing stored", want: "discovered fresh", why: "newest"},
+		{name: "nothing stored, and the one there is another task's", except: []string{have}, want: "fresh", why: "no conversation"},
+		{name: "nothing stored, in another directory", dir: elsewhere, want: "fresh", why: "no conversation"},
+		{name: "a program without resume", program: &Program{Name: "mine"}, stored: stored("mine", have, f.dir, "m"), want: "fresh", why: "cannot resume"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.program == nil {
+				c.program = p
+			}
+			if c.dir == "" {
+				c.dir = f.dir
+			}
+			got := Choose(c.program, c.stored, c.dir, "m", f.env, time.Time{}, c.fresh, c.continue_, c.except...)
+			var hows []string
+			for _, choice := range got {
+				hows = append(hows, choice.How)
+				if choice.Why == "" || (choice.How == "fresh") != (choice.Prompt == PromptTask) || (choice.How == "fresh") == choice.Ref.Resume {
+					t.Errorf("%+v", choice)
+				}
+				if choice.How == "fresh" && (choice.Ref.ID == have || choice.Ref.ID == lost) {
+					t.Error("an id is used again")
+				}
+			}
+			if strings.Join(hows, " ") != c.want || !strings.Contains(got[0].Why, c.why) {
+				t.Errorf("%s: %s", hows, got[0].Why)
+			}
+		})
+	}
+}
+
+// The chain as the loop walks it: what the program has lost is replaced once, and what replaced it is resumed.
+func TestLostConversationIsRepaired(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t)
+		conv := StoredConversation{Agent: p.Name, Cwd: f.dir}
+		walk := func(prompt string, force bool) (hows []string, last Outcome) {
+			for _, choice := range Choose(p, &conv, f.dir, "", f.env, time.Time{}, false, force) {
+				turn := f.turn(prompt, choice.Ref)
+				turn.OnConversation = func(id string) error { conv.ID = id; return nil }
+				last = f.run(p, turn)
+				hows = append(hows, choice.How+":"+string(last.How))
+				if last.How != NotFound {
+					break
+				}
+			}
+			return hows, last
+		}
+		walk("FIRST", false)
+		first := conv.ID
+		f.forget()
+		hows, _ := walk("SECOND", true)
+		if got := strings.Join(hows, " "); got != "stored:not_found fresh:completed" {
+			t.Fatalf("%s", got)
+		}
+		if conv.ID == first {
+			t.Error("the stored id was not repaired")
+		}
+		if hows, _ = walk("THIRD", false); strings.Join(hows, " ") != "stored:completed" {
+			t.Errorf("%s", hows)
+		}
+		runs := f.runs()
+		if last := runs[len(runs)-1]; len(last.History) != 1 || !strings.Contains(last.History[0], "SECOND") {
+			t.Errorf("history %q", last.History)
+		}
+	})
+}
+
+func TestFind(t *testing.T) {
+	got := Find(func(name string) (string, error) {
+		if name == "codex" || name == "gemini" {
+			return "/bin/" + name, nil
+		}
+		return "", os.ErrNotExist
+	})
+	if len(got) != 2 || got[0].Name != "codex" || got[1].Binary != "/bin/gemini" {
+		t.Errorf("%v", got)
+	}
+	if got := Find(func(string) (string, error) { return "", os.ErrNotExist }); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestRealPathOfWhatIsGone(t *testing.T) {
+	dir := t.TempDir()
+	if got := realPath(filepath.Join(dir, "gone", "..", "x")); filepath.Base(got) != "x" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCustomSettings(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  map[string]string
+		err  string
+	}{
+		{"mine", map[string]string{"start": "x"}, ""},
+		{"mine", map[string]string{"start": "x", "format": "codex-json", "resume": "y", "presetId": "true", "notFound": "no such"}, ""},
+		{"mine", map[string]string{}, "tilth.agent.mine.start is not set"},
+		{"mine", map[string]string{"start": "x", "strat": "y"}, "tilth.agent.mine.strat is not known"},
+		{"mine", map[string]string{"start": "x", "format": "xml"}, "tilth.agent.mine.format"},
+		{"mine", map[string]string{"start": "x", "presetid": "maybe"}, "tilth.agent.mine.presetId"},
+		{"mine", map[string]string{"start": "x", "notfound": "("}, "tilth.agent.mine.notfound"},
+		{"mine", map[string]string{"start": "x", "done": "("}, "tilth.agent.mine.done"},
+		{"mine", map[string]string{"start": "x", "args": "y"}, "no row of the table"},
+		{"claude", map[string]string{"path": "/opt/claude", "args": "--effort high"}, ""},
+		{"claude", map[string]string{"start": "x"}, "only path and args"},
+	} {
+		p, err := Custom(c.name, c.set)
+		if c.err == "" && (err != nil || p.Name != c.name) {
+			t.Errorf("%v: %v", c.set, err)
+		}
+		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%v: got %v, want %s", c.set, err, c.err)
+		}
+	}
+}
+
+func TestAdjustedRow(t *testing.T) {
+	f := newFake(t)
+	p, err := Custom("claude", map[string]string{"args": "--model big"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.run(p, f.turn("x", Ref{ID: p.NewID()}))
+	if got := strings.Join(f.runs()[0].Args, " "); !strings.Contains(got, "--model big --session-id") {
+		t.Errorf("got %s", got)
+	}
+	if row, _ := ByName("claude"); len(row.Args) > 0 {
+		t.Error("the table was changed")
+	}
+}
+
+// A program of the user's own, which prints text and keeps its conversations in files.
+func TestTextProgram(t *testing.T) {
+	const start = `[ -n "$TILTH_CONVERSATION" ] && cat > "$TILTH_CONVERSATION" && echo "said $TILTH_MAX_TURNS:$TILTH_READ_ONLY:$TILTH_MODEL" && echo DONE`
+	const resume = `if [ -f "$TILTH_CONVERSATION" ]; then echo "knows $(cat "$TILTH_CONVERSATION")"; echo DONE; else echo "never heard of it" >&2; exit 1; fi`
+	p, err := Custom("mine", map[string]string{"start": start, "resume": resume, "presetid": "true", "done": "^DONE$", "notfound": "never heard"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFake(t)
+	turn := f.turn("the task; $(exit 9)", Ref{ID: p.NewID()})
+	turn.MaxTurns, turn.Model, turn.System = 5, "big", "the system prompt"
+	one := f.run(p, turn)
+	if one.How != Completed || one.Text != "said 5::big\nDONE\n" || one.Conversation != turn.Conversation.ID {
+		t.Fatalf("%+v", one)
+	}
+	two := f.run(p, f.turn("go on", Ref{ID: one.Conversation, Resume: true}))
+	if two.How != Completed || !strings.Contains(two.Text, "knows the system prompt\n\nthe task; $(exit 9)") {
+		t.Fatalf("%+v", two)
+	}
+	if out := f.run(p, f.turn("go on", Ref{ID: newUUID(), Resume: true})); out.How != NotFound {
+		t.Errorf("%+v", out)
+	}
+	if s := p.Stored(f.env, f.dir, one.Conversation); s.Presence != Unknown {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTextProgramWithoutADoneLine(t *testing.T) {
+	f := newFake(t)
+	for command, want := range map[string]How{"echo hello": Completed, "true": Failed, "echo hello; exit 1": Failed, "echo TILTH_CONVERSATION=abc; echo hello": Completed} {
+		p, err := Custom("mine", map[string]string{"start": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := f.run(p, f.turn("x", Ref{}))
+		if out.How != want {
+			t.Errorf("%s: %+v", command, out)
+		}
+		if strings.Contains(command, "abc") && (out.Conversation != "abc" || out.Text != "hello\n") {
+			t.Errorf("%s: %+v", command, out)
+		}
+		if out = f.run(p, f.turn("x", Ref{ID: "abc", Resume: true})); out.How != NotFound {
+			t.Errorf("resumed without a command for it: %+v", out)
+		}
+	}
+}
+
+// A program of the user's own that speaks another program's language.
+func TestCustomFormat(t *testing.T) {
+	f := newFake(t)
+	p, err := Custom("wrapped", map[string]string{"format": "codex-json", "start": "codex exec --json -", "resume": `codex exec --json resume "$TILTH_CONVERSATION" -`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := f.run(p, f.turn("FIRST", Ref{}))
+	if one.How != Completed || one.Conversation == "" || one.Usage.Prompt != 100 {
+		t.Fatalf("%+v", one)
+	}
+	turn := f.turn("SECOND", Ref{ID: one.Conversation, Resume: true})
+	turn.PriorTotal = one.Total
+	if two := f.run(p, turn); two.How != Completed || two.Usage.Prompt != 100 || two.Total.Prompt != 200 {
+		t.Errorf("%+v", two)
+	}
+}
+
+func TestFinalJSON(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`{"a":1}`, `{"a":1}`},
+		{"Here it is:\n```json\n{\"a\": {\"b\": \"}\"}}\n```\nbye {", `{"a": {"b": "}"}}`},
+		{`first {"a":1} then {"b":2} done`, `{"b":2}`},
+		{`{"a":{"b":1}}`, `{"a":{"b":1}}`},
+		{`func f() { return } {"a":"\u00e4"}`, `{"a":"\u00e4"}`},
+		{`{{{{`, ""}, {"", ""}, {"[1]", ""}, {`{"a":`, ""},
+	} {
+		got, ok := FinalJSON(c.text)
+		if string(got) != c.want || ok != (c.want != "") {
+			t.Errorf("%q: got %s", c.text, got)
+		}
+	}
+}
+
+// Text that looks like the beginning of an object everywhere is given up.
+func TestFinalJSONOfNonsense(t *testing.T) {
+	if got, ok := FinalJSON(strings.Repeat(`{"a":`, 200_000)); ok {
+		t.Errorf("found %.20s", got)
+	}
+}
+
+func FuzzFinalJSON(f *testing.F) {
+	f.Add("a {\"b\":1} c")
+	f.Add("```{}```{")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, ok := FinalJSON(text); ok && (len(got) == 0 || got[0] != '{' || !strings.Contains(text, string(got))) {
+			t.Errorf("got %q", got)
+		}
+	})
+}

@@ -1,0 +1,256 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// feed lets a row read a stream of events, and of lines of standard error, as a run would.
+func feed(p *Program, t *Turn, stdout, stderr string) (*stream, *ended) {
+	var stopped *ended
+	s := &stream{program: p, turn: t, steps: map[string]Usage{}}
+	s.stop = func(how How, why string) {
+		if stopped == nil {
+			stopped = &ended{how, why}
+		}
+	}
+	for line := range strings.Lines(stderr) {
+		if p.watch != nil {
+			p.watch(s, []byte(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	for line := range strings.Lines(stdout) {
+		p.read(s, []byte(strings.TrimSuffix(line, "\n")))
+	}
+	return s, stopped
+}
+
+const (
+	claudeInit   = `{"type":"system","subtype":"init","cwd":"/w","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b","tools":["Bash","Read"],"model":"m","permissionMode":"acceptEdits"}` + "\n"
+	claudeTool   = `{"type":"assistant","message":{"content":[{"id":"toolu_1","input":{"command":"ls"},"name":"Bash","type":"tool_use"}],"id":"msg_1","role":"assistant","usage":{"cache_creation_input_tokens":5,"cache_read_input_tokens":10,"input_tokens":100,"output_tokens":1}},"parent_tool_use_id":null,"session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}` + "\n"
+	claudeAnswer = `{"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_1","type":"tool_result","content":[{"type":"text","text":"a.txt"}],"is_error":false}]},"session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}` + "\n"
+	claudeUsed   = `"usage":{"input_tokens":200,"cache_creation_input_tokens":5,"cache_read_input_tokens":20,"output_tokens":40}`
+)
+
+// What one run of each program printed, and what it means.
+func TestEvents(t *testing.T) {
+	reset := time.Unix(1795282561, 0).UTC()
+	for _, c := range []struct {
+		name, program  string
+		stdout, stderr string
+		res            result
+		resume         bool
+		maxTurns       int
+		want           Outcome
+	}{
+		{name: "success, with the cost of this run", program: "claude",
+			stdout: claudeInit + claudeTool + claudeTool + claudeAnswer +
+				`{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"done","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b","total_cost_usd":0.9,` + claudeUsed +
+				`,"permission_denials":[{"tool_name":"WebFetch","tool_use_id":"x","tool_input":{}}],"model_usage_since_last_result":{"m":{"costUSD":0.25},"small":{"costUSD":0.5}}}`,
+			want: Outcome{How: Completed, Text: "done", Turns: 1, CostKnown: true, Denied: []string{"WebFetch"}, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.75}}},
+		{name: "success of an older version", program: "claude",
+			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.5,` + claudeUsed + `}`,
+			want:   Outcome{How: Completed, Text: "done", CostKnown: true, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.5}}},
+		{name: "turn limit", program: "claude", res: result{exit: 1},
+			stdout: claudeInit + claudeTool + claudeAnswer + `{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":3,` + claudeUsed + `,"errors":["Reached maximum number of turns (2)"]}`,
+			want:   Outcome{How: TurnLimit, Turns: 1, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20}}},
+		{name: "auth error called success", program: "claude", res: result{exit: 1},
+			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":true,"result":"Invalid API key","api_error_status":401}`,
+			want:   Outcome{How: Failed}},
+		{name: "refused key", program: "claude", res: result{canceled: true, exit: 143},
+			stdout: claudeInit + `{"type":"system","subtype":"api_retry","attempt":1,"error_status":401,"error":"authentication_failed"}` + "\n" +
+				`{"type":"system","subtype":"api_retry","attempt":2,"error_status":401,"error":"authentication_failed"}`,
+			want: Outcome{How: Failed}},
+		{name: "usage limit", program: "claude", res: result{exit: 1},
+			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795282561,"rateLimitType":"five_hour"}}` + "\n" +
+				`{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"api_error":"usage_limit_reached","result":"You've hit your 5-hour limit"}`,
+			want: Outcome{How: UsageLimit, LimitReset: reset}},
+		{name: "a limit that was near", program: "claude",
+			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795282561}}` + "\n" +
+				`{"type":"result","subtype":"success","is_error":false,"result":"done"}`,
+			want: Outcome{How: Completed, Text: "done"}},
+		{name: "not found", program: "claude", resume: true, res: result{exit: 1, stderr: "No conversation found with session ID: x"},
+			stdout: `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}`,
+			want:   Outcome{How: NotFound}},
+		{name: "the model says that nothing was found", program: "claude", resume: true,
+			stdout: claudeInit + `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"No conversation found with session ID: x"}]}}`,
+			want:   Outcome{How: Failed, Text: "No conversation found with session ID: x", Turns: 1}},
+		{name: "interrupted from elsewhere", program: "claude",
+			stdout: claudeInit + `{"type":"result","subtype":"error_during_execution","is_error":true}`,
+			want:   Outcome{How: Failed}},
+		{name: "a subagent's messages", program: "claude",
+			stdout: claudeInit + `{"type":"assistant","parent_tool_use_id":"toolu_9","message":{"id":"sub","content":[{"type":"text","text":"a subagent's words"}]}}` + "\n" +
+				`{"type":"result","subtype":"success","is_error":false,"result":"done"}`,
+			want: Outcome{How: Completed, Text: "done"}},
+
+		{name: "success", program: "codex",
+			stdout: `{"type":"thread.started","thread_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}
+{"type":"item.completed","item":{"id":"item_0","type":"error","message":"Model metadata not found. Defaulting to fallback metadata"}}
+{"type":"turn.started"}
+{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"","exit_code":null,"status":"in_progress"}}
+{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"ls","aggregated_output":"a","exit_code":0,"status":"completed"}}
+{"type":"item.completed","item":{"id":"item_2","type":"reasoning","text":"hm"}}
+{"type":"item.completed","item":{"id":"item_3","type":"file_change","changes":[{"path":"a","kind":"add"}],"status":"completed"}}
+{"type":"item.completed","item":{"id":"item_4","type":"agent_message","text":"done"}}
+{"type":"turn.completed","usage":{"input_tokens":600,"cached_input_tokens":60,"output_tokens":120,"reasoning_output_tokens":30}}`,
+			want: Outcome{How: Completed, Text: "done", Turns: 3, Usage: Usage{Prompt: 500, Eval: 100, Cached: 60, Reasoning: 30}}},
+		{name: "turns are counted", program: "codex", maxTurns: 1, res: result{canceled: true, exit: 143},
+			stdout: `{"type":"thread.started","thread_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}
+{"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"a","status":"in_progress"}}
+{"type":"item.started","item":{"id":"item_2","type":"command_execution","command":"b","status":"in_progress"}}
+{"type":"item.completed","item":{"id":"item_2","type":"command_execution","command":"b","exit_code":1,"status":"failed"}}
+{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"a","exit_code":0,"status":"completed"}}`,
+			want: Outcome{How: TurnLimit, Turns: 1}},
+		{name: "usage limit", program: "codex", res: result{exit: 1},
+			stdout: `{"type":"turn.failed","error":{"message":"You’ve hit your usage limit. Upgrade to Pro or try again at Jan 3rd, 2027 5:04 PM."}}`,
+			want:   Outcome{How: UsageLimit, LimitReset: time.Date(2027, 1, 3, 17, 5, 0, 0, time.Local).UTC()}},
+		{name: "usage limit without a time", program: "codex", res: result{exit: 1},
+			stdout: `{"type":"error","message":"You've hit your usage limit."}`, want: Outcome{How: UsageLimit}},
+		{name: "a file that speaks of a limit", program: "codex", res: result{exit: 1},
+			stdout: `{"type":"item.completed","item":{"id":"i","type":"command_execution","command":"cat f","aggregated_output":"You've hit your usage limit.","exit_code":0,"status":"completed"}}
+{"type":"turn.failed","error":{"message":"stream disconnected"}}`,
+			want: Outcome{How: Failed, Turns: 1}},
+
+		{name: "success", program: "gemini",
+			stdout: `{"type":"init","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b","model":"m"}
+{"type":"message","role":"user","content":"hi"}
+{"type":"message","role":"assistant","content":"I will look.","delta":true}
+{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t1","parameters":{"command":"ls"}}
+{"type":"tool_result","tool_id":"t1","status":"success","output":"a"}
+{"type":"error","severity":"warning","message":"Loop detected"}
+{"type":"message","role":"assistant","content":"do","delta":true}
+{"type":"message","role":"assistant","content":"ne","delta":true}
+{"type":"result","status":"success","stats":{"total_tokens":370,"input_tokens":300,"output_tokens":60,"cached":30,"input":270,"duration_ms":1,"tool_calls":1}}`,
+			want: Outcome{How: Completed, Text: "done", Turns: 2, Usage: Usage{Prompt: 300, Eval: 70, Cached: 30, Reasoning: 10}}},
+		{name: "its own turn limit", program: "gemini", res: result{exit: 53},
+			stdout: `{"type":"result","status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns"}}`, want: Outcome{How: TurnLimit}},
+		{name: "quota", program: "gemini", res: result{exit: 173},
+			stdout: `{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: You have exhausted your daily quota on this model.]\nPlease wait"}}`, want: Outcome{How: UsageLimit}},
+		{name: "not found", program: "gemini", resume: true, res: result{exit: 42, stderr: "Error resuming session: Invalid session identifier \"x\"."}, want: Outcome{How: NotFound}},
+		{name: "ended by SIGINT", program: "gemini", stdout: `{"type":"init","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}`, want: Outcome{How: Failed}},
+		{name: "a short wait", program: "gemini", stderr: "Attempt 1 failed: Resource exhausted. Retrying after 5000ms...",
+			stdout: `{"type":"result","status":"success"}`, want: Outcome{How: Completed, Turns: 1}},
+
+		{name: "success", program: "opencode",
+			stdout: `{"type":"step_start","sessionID":"ses_a","part":{"type":"step-start"}}
+{"type":"tool_use","sessionID":"ses_a","part":{"type":"tool","tool":"bash","callID":"c","state":{"status":"completed","input":{"command":"ls"},"output":"a"}}}
+{"type":"step_finish","sessionID":"ses_a","part":{"reason":"tool-calls","tokens":{"input":90,"output":20,"reasoning":5,"cache":{"write":1,"read":10}},"cost":0.5}}
+{"type":"step_start","sessionID":"ses_a","part":{"type":"step-start"}}
+{"type":"text","sessionID":"ses_a","part":{"type":"text","text":"done"}}
+{"type":"step_finish","sessionID":"ses_a","part":{"reason":"stop","tokens":{"input":90,"output":20,"reasoning":0,"cache":{"write":0,"read":10}},"cost":0.25}}`,
+			want: Outcome{How: Completed, Text: "done", Turns: 2, CostKnown: true, Usage: Usage{Prompt: 201, Eval: 45, Cached: 20, Reasoning: 5, Cost: 0.75}}},
+		{name: "stopped before it was done", program: "opencode",
+			stdout: `{"type":"step_start","sessionID":"ses_a","part":{}}
+{"type":"step_finish","sessionID":"ses_a","part":{"reason":"tool-calls","cost":0}}`, want: Outcome{How: Failed, Turns: 1}},
+		{name: "not found with exit status 0", program: "opencode", resume: true,
+			stdout: `{"type":"error","sessionID":"ses_a","error":{"name":"NotFoundError","data":{"message":"Session not found: ses_a"}}}`, want: Outcome{How: NotFound}},
+		{name: "not found in colours", program: "opencode", resume: true, res: result{exit: 1, stderr: "\x1b[91m\x1b[1mError: \x1b[0mSession not found"}, want: Outcome{How: NotFound}},
+		{name: "an error after the answer", program: "opencode", res: result{exit: 1},
+			stdout: `{"type":"step_finish","sessionID":"ses_a","part":{"reason":"stop"}}
+{"type":"error","sessionID":"ses_a","error":{"name":"UnknownError","data":{"message":"boom"}}}`, want: Outcome{How: Failed}},
+		{name: "it waits in silence for its allowance", program: "opencode", res: result{canceled: true, exit: 143},
+			stderr: `timestamp=2026-11-21T14:39:01Z level=ERROR run=f message="stream error" providerID=p modelID=m session.id=ses_a small=false agent=build mode=primary error.error="AI_APICallError: The usage limit has been reached"`,
+			want:   Outcome{How: UsageLimit}},
+	} {
+		t.Run(c.program+"/"+c.name, func(t *testing.T) {
+			p, _ := ByName(c.program)
+			turn := &Turn{MaxTurns: c.maxTurns, Conversation: Ref{ID: "x", Resume: c.resume}}
+			if p.Usage == RunningTotal {
+				turn.PriorTotal = Usage{Prompt: 100, Eval: 20}
+			}
+			s, stopped := feed(p, turn, c.stdout, c.stderr)
+			got := p.judge(s, turn, c.res, stopped)
+			if got.How != Completed && got.Detail == "" {
+				t.Error("it does not say why")
+			}
+			got.Conversation, got.Detail, got.Total, got.ExitCode = "", "", Usage{}, 0
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got  %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestConversationFromTheLog(t *testing.T) {
+	p, _ := ByName("opencode")
+	s, _ := feed(p, &Turn{}, "", `timestamp=2026-11-21T14:38:59.066Z level=INFO run=f0eb957c message=created id=ses_e01742c05ffeKZSuvDlpvxpBWD slug=lucky-panda version=1.18.33
+timestamp=2026-11-21T14:39:00.066Z level=INFO run=f0eb957c message=created id=ses_ofAnotherAgent parentID=ses_e01742c05ffeKZSuvDlpvxpBWD`)
+	if s.conversation != "ses_e01742c05ffeKZSuvDlpvxpBWD" {
+		t.Errorf("got %q", s.conversation)
+	}
+}
+
+func TestQuotaThatWouldBeWaitedFor(t *testing.T) {
+	p, _ := ByName("gemini")
+	_, stopped := feed(p, &Turn{}, "", "Attempt 1 failed: Your quota will reset after 3h0m0s.. Retrying after 12620212ms...")
+	if stopped == nil || stopped.how != UsageLimit {
+		t.Errorf("got %+v", stopped)
+	}
+}
+
+// Whatever a program prints, reading it does not fail, and what is kept stays small.
+func FuzzEvents(f *testing.F) {
+	for _, seed := range []string{claudeInit, claudeTool, claudeAnswer, `{"type":"item.started","item":{"type":"command_execution"}}`,
+		`{"type":"turn.completed","usage":{"input_tokens":-1}}`, `{"type":"tool_result","error":{"type":"policy"}}`, `{"type":"step_finish","part":{"reason":"stop","tokens":{}}}`,
+		`{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1e300}}`, `5`, `null`, `{`, "\x00", `{"type":5}`,
+		"Attempt 1 failed: x Retrying after 999999999999999ms", `{"type":"error","message":"You've hit your usage limit. try again at 99:99 PM"}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, p := range append(Programs(), textProgram(t)) {
+			for _, resume := range []bool{false, true} {
+				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume}, OnEvent: func(Activity) {}}
+				s, stopped := feed(p, turn, text, text)
+				out := p.judge(s, turn, result{stderr: text}, stopped)
+				if out.How == "" || len(out.Detail) > 400 || strings.ContainsAny(out.Detail, "\n\r") {
+					t.Fatalf("%s: %+v", p.Name, out)
+				}
+			}
+		}
+	})
+}
+
+func textProgram(t testing.TB) *Program {
+	p, err := Custom("mine", map[string]string{"start": "true", "resume": "true", "done": "^DONE"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Whatever stands in a program's store, looking a conversation up does not fail.
+func FuzzStores(f *testing.F) {
+	id := "c608d775-a1e6-44af-ad14-56c828dd876b"
+	for _, seed := range []string{"", "{}\n", `{"type":"user","cwd":"/w","timestamp":"2026-11-21T14:20:53Z"}`, `{"type":"session_meta","payload":{"id":"` + id + `","cwd":"/w"}}`,
+		`{"sessionId":"` + id + `"}`, `{"projects":{"/w":"../../etc"}}`, `{"projects":5}`, "\xff\xfe{"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		home := t.TempDir()
+		dir := realPath(t.TempDir())
+		env := []string{"HOME=" + home}
+		for _, path := range []string{".claude/projects/x/" + id + ".jsonl", ".codex/sessions/2026/11/21/rollout-2026-11-21T14-20-55-" + id + ".jsonl",
+			".gemini/projects.json", ".gemini/tmp/w/chats/session-2026-c608d775.jsonl"} {
+			full := filepath.Join(home, path)
+			if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(full, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"claude", "codex", "gemini"} {
+			p, _ := ByName(name)
+			if s := p.Stored(env, dir, id); s.Why == "" {
+				t.Errorf("%s: %+v", name, s)
+			}
+			if got, ok, err := p.Discover(env, dir, time.Time{}); ok && (err != nil || !p.ValidID.MatchString(got)) {
+				t.Errorf("%s: %q %v", name, got, err)
+			}
+		}
+	})
+}
