@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -261,7 +263,7 @@ func (p Plan) String() string {
 	if p.CommitTree != nil {
 		add("commit the accepted work of %s", p.CommitTree.Task)
 	}
-	for id := range p.MarkDone {
+	for _, id := range slices.Sorted(maps.Keys(p.MarkDone)) {
 		add("mark %s done, its commit is there", id)
 	}
 	if n := len(p.Unwind); n > 0 {

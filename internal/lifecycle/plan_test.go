@@ -1,0 +1,288 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+const (
+	testID  = "20260601-120000-abc123"
+	otherID = "20260601-130000-def456"
+)
+
+// tasks makes a plan of the statuses, T-001 first.
+func tasks(status ...string) []session.Task {
+	var out []session.Task
+	for i, s := range status {
+		id := "T-00" + string(rune('1'+i))
+		out = append(out, session.Task{ID: id, Title: "Title of " + id, AcceptanceCriteria: []string{"it works"}, Status: s})
+	}
+	return out
+}
+
+// chain gives commits, newest first, their ids and parents: c3, c2, c1 on the seed.
+func chain(commits ...gitx.Commit) []gitx.Commit {
+	for i := range commits {
+		commits[i].SHA = shaAt(len(commits) - i)
+		commits[i].Parents = []string{shaAt(len(commits) - i - 1)}
+	}
+	return commits
+}
+
+func shaAt(n int) string {
+	if n == 0 {
+		return "seed"
+	}
+	return "c" + string(rune('0'+n))
+}
+
+func by(sessionID, subject string, trailers ...string) gitx.Commit {
+	c := gitx.Commit{Subject: subject, Trailers: map[string][]string{TrailerSession: {sessionID}}}
+	for i := 0; i+1 < len(trailers); i += 2 {
+		c.Trailers[trailers[i]] = []string{trailers[i+1]}
+	}
+	return c
+}
+
+func doneBy(sessionID, task string) gitx.Commit {
+	return by(sessionID, task+": Title of "+task, TrailerTask, task)
+}
+
+func failedBy(sessionID, task string) gitx.Commit {
+	return by(sessionID, "FAILED (iter_cap): "+task+" Title", TrailerTask, task, TrailerFailed, "iter_cap")
+}
+
+func plain(subject string) gitx.Commit { return gitx.Commit{Subject: subject} }
+
+// want is what matters of a plan; zero fields are expected to be zero.
+type want struct {
+	action   Action
+	why      string // a part of it
+	hint     string // a part of it
+	rewind   bool
+	commit   string // the task of CommitTree
+	done     string // tasks marked done, with their commits: "T-001=c1"
+	unwind   string // shas
+	to       string // checked where unwind is given
+	retried  string
+	redo     string
+	pending  string
+	worktree TreeState
+	fresh    bool
+	line     string // a part of the plan's line
+}
+
+// TestDecide has at least one case for each row of the table in Decide's comment, named like the row.
+func TestDecide(t *testing.T) {
+	accepted := &Accepted{Task: "T-002", Tree: "tree", Base: "c1", Summary: "did it"}
+	cases := []struct {
+		row, name string
+		change    func(*State)
+		want      want
+	}{
+		{"a teardown was begun", "even with all else in order", func(s *State) { s.Resetting = true },
+			want{action: Refuse, why: "teardown", hint: "git tilth reset " + testID, line: "cannot be resumed"}},
+		{"prd.json cannot be read", "", func(s *State) { s.Tasks, s.TasksError = nil, "prd.json: unexpected end" },
+			want{action: Refuse, why: "prd.json", hint: "git tilth reset"}},
+		{"the source repository is gone", "", func(s *State) { s.SourceGone = "the source repository /x is gone" },
+			want{action: Refuse, why: "/x is gone", hint: "git tilth reset"}},
+		{"no seed was ever committed", "an interview that ended early", func(s *State) { s.SeedSHA, s.SeedKnown, s.Status, s.Tasks = "", false, session.Failed, nil },
+			want{action: Refuse, why: "never committed", hint: "prep-feature"}},
+		{"no seed was ever committed", "no tasks though prepared", func(s *State) { s.SeedSHA, s.SeedKnown, s.Status, s.Tasks = "", false, session.Prepared, nil },
+			want{action: Refuse, why: "never committed"}},
+		{"the branch is gone", "", func(s *State) { s.BranchTip = "" },
+			want{action: Refuse, why: "session/" + testID + " is gone", hint: "git tilth reset"}},
+		{"a rewind was begun", "whatever prd.json and the branch still say", func(s *State) {
+			s.Rewinding, s.Tasks, s.Status = true, tasks("done", "failed"), session.Failed
+			s.Commits = chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Continue, rewind: true, fresh: true, pending: "T-001 T-002", line: "finish the rewind"}},
+		{"a rewind was begun", "and the branch is gone", func(s *State) { s.Rewinding, s.BranchTip = true, "" },
+			want{action: Refuse, why: "is gone"}},
+		{"the branch no longer holds the seed", "someone rebased it", func(s *State) {
+			s.SeedKnown, s.Commits, s.Tasks, s.Status = false, nil, tasks("done", "failed"), session.Failed
+		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
+		{"an accepted tree, judged on the branch's tip", "", func(s *State) {
+			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c1", accepted
+			s.Commits = chain(doneBy(testID, "T-001"))
+		}, want{action: Conclude, commit: "T-002", line: "commit the accepted work of T-002"}},
+		{"an accepted tree, judged on the branch's tip", "the branch went on since", func(s *State) {
+			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", accepted
+			s.Commits = chain(plain("a person's work"), doneBy(testID, "T-001"))
+		}, want{action: Continue, pending: "T-002"}},
+		{"an accepted tree, judged on the branch's tip", "its commit is there already", func(s *State) {
+			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", &Accepted{Task: "T-002", Tree: "tree", Base: "c2"}
+			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Conclude, done: "T-002=c2"}},
+		{"an accepted tree, judged on the branch's tip", "of a task that someone took out of the plan", func(s *State) {
+			s.BranchTip, s.Accepted = "c1", &Accepted{Task: "T-009", Tree: "tree", Base: "c1"}
+			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"))
+		}, want{action: Continue, pending: "T-002"}},
+		{"a commit of this session for a task not done", "the process died before prd.json", func(s *State) {
+			s.Commits = chain(doneBy(testID, "T-001"))
+		}, want{action: Continue, done: "T-001=c1", pending: "T-002", line: "mark T-001 done"}},
+		{"a commit of this session for a task not done", "and it was the last", func(s *State) {
+			s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Conclude, done: "T-002=c2"}},
+		{"a commit of this session for a task not done", "of another session: no", func(s *State) {
+			s.Commits = chain(doneBy(otherID, "T-001"))
+		}, want{action: Continue, pending: "T-001 T-002"}},
+		{"a commit of this session for a task not done", "by a worker that imitates the trailers: no, and it is unwound", func(s *State) {
+			s.Commits, s.ByWorker = chain(doneBy(testID, "T-001")), map[string]bool{"c1": true}
+		}, want{action: Continue, unwind: "c1", to: "seed", pending: "T-001 T-002"}},
+		{"placeholders or worker's commits at the tip", "one", func(s *State) {
+			s.Tasks, s.Commits = tasks("done", "failed"), chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Continue, unwind: "c2", to: "c1", retried: "T-002", pending: "T-002", line: "unwind 1 commit into the index; retry T-002"}},
+		{"placeholders or worker's commits at the tip", "stacked", func(s *State) {
+			s.Tasks = tasks("done", "failed")
+			s.Commits = chain(failedBy(testID, "T-002"), failedBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Continue, unwind: "c3 c2", to: "c1", retried: "T-002", pending: "T-002", line: "unwind 2 commits"}},
+		{"placeholders or worker's commits at the tip", "a worker's commit between them", func(s *State) {
+			s.Tasks, s.ByWorker = tasks("failed", "pending"), map[string]bool{"c2": true}
+			s.Commits = chain(failedBy(testID, "T-001"), plain("wip"), failedBy(testID, "T-001"))
+		}, want{action: Continue, unwind: "c3 c2 c1", to: "seed", retried: "T-001", pending: "T-001 T-002"}},
+		{"placeholders or worker's commits at the tip", "a person's commit on top keeps them", func(s *State) {
+			s.Tasks = tasks("done", "failed")
+			s.Commits = chain(plain("fix by hand"), failedBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
+		{"placeholders or worker's commits at the tip", "a person's commit called FAILED", func(s *State) {
+			s.Tasks = tasks("done", "failed")
+			s.Commits = chain(plain("FAILED (iter_cap): T-002 Title"), doneBy(testID, "T-001"))
+		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
+		{"placeholders or worker's commits at the tip", "another session's placeholder", func(s *State) {
+			s.Tasks = tasks("done", "failed")
+			s.Commits = chain(failedBy(otherID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
+		{"placeholders or worker's commits at the tip", "a failure without a change has none: the finished task stays", func(s *State) {
+			s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-001"))
+		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
+		{"placeholders or worker's commits at the tip", "prd.json not yet failed", func(s *State) {
+			s.Tasks, s.Commits = tasks("pending", "pending"), chain(failedBy(testID, "T-001"))
+		}, want{action: Continue, unwind: "c1", to: "seed", pending: "T-001 T-002"}},
+		{"placeholders or worker's commits at the tip", "never the first commit of a repository", func(s *State) {
+			c := failedBy(testID, "T-001")
+			c.SHA = "root"
+			s.Tasks, s.Commits = tasks("failed"), []gitx.Commit{c}
+		}, want{action: Continue, retried: "T-001", pending: "T-001"}},
+		{"placeholders or worker's commits at the tip", "Python Tilth's, in both forms", func(s *State) {
+			s.Foreign, s.Tasks = true, tasks("done", "failed")
+			s.Commits = chain(plain("FAILED (no_case): T-002 Title"), plain("T-002: FAILED (iter_cap): Title"), plain("T-001: Title"))
+		}, want{action: Continue, unwind: "c3 c2", to: "c1", retried: "T-002", pending: "T-002"}},
+		{"placeholders or worker's commits at the tip", "Python Tilth's that holds a finished task's only work", func(s *State) {
+			s.Foreign, s.Tasks, s.Status = true, tasks("done"), session.AllDone
+			s.Commits = chain(plain("T-001: FAILED (iter_cap): Title"))
+		}, want{action: Nothing}},
+		{"a failed task", "several, as a plan edited by hand may have", func(s *State) { s.Tasks, s.Commits = tasks("failed", "failed"), nil },
+			want{action: Continue, retried: "T-001 T-002", pending: "T-001 T-002"}},
+		{"a done task without a commit, its work uncommitted", "", func(s *State) {
+			s.Foreign, s.Tasks, s.Dirty, s.Commits = true, tasks("done", "done", "pending"), true, chain(plain("T-001: Title"))
+		}, want{action: Continue, redo: "T-002", pending: "T-002 T-003", line: "do T-002 again"}},
+		{"a done task without a commit, its work uncommitted", "clean: there was nothing to commit", func(s *State) {
+			s.Foreign, s.Tasks, s.Commits = true, tasks("done", "done", "pending"), chain(plain("T-001: Title"))
+		}, want{action: Continue, pending: "T-003"}},
+		{"the worktree is missing, plain, unregistered", "missing", func(s *State) { s.Tree = TreeMissing },
+			want{action: Continue, worktree: TreeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
+		{"the worktree is missing, plain, unregistered", "plain", func(s *State) { s.Tree = TreePlain },
+			want{action: Continue, worktree: TreePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
+		{"the worktree is missing, plain, unregistered", "unregistered", func(s *State) { s.Tree = TreeUnregistered },
+			want{action: Continue, worktree: TreeUnregistered, pending: "T-001 T-002", line: "register the worktree again"}},
+		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.TreeOn = TreeElsewhere, "other" },
+			want{action: Continue, worktree: TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
+		{"nothing pending, status all_done", "", func(s *State) {
+			s.Tasks, s.Status, s.LastStop = tasks("done", "done"), session.AllDone, "all_done"
+			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Nothing, line: "nothing to resume"}},
+		{"nothing pending, status all_done", "but tasks were added since: they are run", func(s *State) {
+			s.Tasks, s.Status, s.LastStop = tasks("done", "done", ""), session.AllDone, "all_done"
+			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Continue, pending: "T-003", line: "1 of 3 tasks to do, next T-003"}},
+		{"nothing pending, any other status", "it died before its stop", func(s *State) {
+			s.Tasks, s.Commits = tasks("done", "done"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
+		}, want{action: Conclude, line: "all tasks are done"}},
+		{"else", "it was interrupted", func(s *State) { s.LastStop = "interrupted" },
+			want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
+		{"else", "it was prepared", func(s *State) { s.Status = session.Prepared },
+			want{action: Continue, fresh: true, pending: "T-001 T-002", line: "start with 2 tasks"}},
+	}
+	for _, c := range cases {
+		t.Run(c.row+"/"+c.name, func(t *testing.T) {
+			s := State{
+				SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "seed", Tree: TreeFine,
+				Tasks: tasks("pending", "pending"),
+			}
+			c.change(&s)
+			if len(s.Commits) > 0 && s.BranchTip == "seed" {
+				s.BranchTip = s.Commits[0].SHA
+			}
+			c.want.check(t, Decide(s))
+		})
+	}
+}
+
+func (w want) check(t *testing.T, p Plan) {
+	t.Helper()
+	equal := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %q, want %q (plan: %s)", what, got, want, p)
+		}
+	}
+	contains := func(what, got, part string) {
+		t.Helper()
+		if !strings.Contains(got, part) {
+			t.Errorf("%s: %q does not contain %q", what, got, part)
+		}
+	}
+	equal("action", string(p.Action), string(w.action))
+	contains("why", p.Why, w.why)
+	contains("hint", p.Hint, w.hint)
+	contains("line", p.String(), w.line)
+	if w.action == Refuse {
+		return
+	}
+	commit := ""
+	if p.CommitTree != nil {
+		commit = p.CommitTree.Task
+	}
+	equal("to commit", commit, w.commit)
+	var done []string
+	for _, id := range slices.Sorted(maps.Keys(p.MarkDone)) {
+		done = append(done, id+"="+p.MarkDone[id])
+	}
+	equal("marked done", strings.Join(done, " "), w.done)
+	equal("unwound", strings.Join(shas(p.Unwind), " "), w.unwind)
+	if w.unwind != "" {
+		equal("unwound to", p.UnwindTo, w.to)
+	}
+	equal("retried", strings.Join(p.Retried, " "), w.retried)
+	equal("redone", p.Redo, w.redo)
+	equal("pending", strings.Join(p.Pending, " "), w.pending)
+	if w.worktree != "" {
+		equal("worktree", string(p.Worktree), string(w.worktree))
+	}
+	if p.Fresh != w.fresh || p.FinishRewind != w.rewind {
+		t.Errorf("fresh %v, finishes a rewind %v; want %v, %v", p.Fresh, p.FinishRewind, w.fresh, w.rewind)
+	}
+	if p.Behind+len(p.Pending) != p.Total && !p.FinishRewind {
+		t.Errorf("%d done and %d pending of %d", p.Behind, len(p.Pending), p.Total)
+	}
+}
+
+// The plan's line is on the record: the same state gives the same line.
+func TestPlanLineIsStable(t *testing.T) {
+	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3", Tree: TreeFine,
+		Tasks: tasks("pending", "pending", "pending"), Commits: chain(doneBy(testID, "T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
+	first := Decide(s).String()
+	for range 50 {
+		if line := Decide(s).String(); line != first {
+			t.Fatalf("%q, then %q", first, line)
+		}
+	}
+	if i, j := strings.Index(first, "T-001"), strings.Index(first, "T-003"); i < 0 || j < i {
+		t.Errorf("tasks out of order: %s", first)
+	}
+}
