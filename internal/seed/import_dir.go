@@ -9,6 +9,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 )
 
 // importDir reads the T-NNN-*.md files of a directory in the order of their
-// names, its overview.md, and the acceptance tests that lie below it at their
+// names, or else its prd.json, its overview.md, and the acceptance tests that lie below it at their
 // paths in the worktree. Symlinks that lead out of the directory are not
 // followed.
 func importDir(dir string) (*Imported, error) {
@@ -82,21 +84,52 @@ func (d *dirImport) taskFiles() error {
 		}
 	}
 	if found == 0 {
-		return d.noTasks()
+		return d.planFile()
 	}
 	d.im.recognise("%s with %s", FormatDirectory, count(found, "task file"))
 	return nil
 }
 
+// planFile reads the prd.json of a directory that has no task files. Its tests are laid out as those of task files.
+func (d *dirImport) planFile() error {
+	if _, err := d.root.Lstat(session.PlanFile); err != nil {
+		return d.noTasks()
+	}
+	text, err := d.read(session.PlanFile)
+	if err != nil {
+		return err
+	}
+	plan, err := parseImport(d.name(session.PlanFile), text)
+	if err != nil {
+		return err
+	}
+	own := d.im
+	d.im = plan
+	d.im.Source = own.Source
+	d.im.Recognised = append(own.Recognised, plan.Recognised...)
+	for _, line := range own.Dropped {
+		if !strings.HasPrefix(line, session.PlanFile+":") {
+			d.im.drop("%s", line)
+		}
+	}
+	if own.Overview != "" {
+		d.im.Overview = own.Overview
+	}
+	if d.im.TestFiles == nil {
+		d.im.TestFiles = map[string]string{}
+	}
+	return nil
+}
+
 func (d *dirImport) noTasks() error {
 	fix := "name the task files T-001-<words>.md"
-	for _, other := range []string{"prd.json", "tasks.md", "TODO.md"} {
+	for _, other := range []string{"tasks.md", "TODO.md"} {
 		if _, err := d.root.Stat(other); err == nil {
 			fix = "there is a " + other + " in it: give that file"
 			break
 		}
 	}
-	return &ImportError{File: d.dir, Msg: "there is no T-NNN-*.md in the directory", Fix: fix}
+	return &ImportError{File: d.dir, Msg: "there is no T-NNN-*.md and no prd.json in the directory", Fix: fix}
 }
 
 func (d *dirImport) taskFile(rel string) error {
@@ -156,7 +189,7 @@ func (d *dirImport) tests() error {
 			return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d files", maxDirEntries), Fix: "give a directory with nothing but the tasks and their tests"}
 		}
 		if e.IsDir() {
-			if p != "." && (strings.HasPrefix(e.Name(), ".") || contains(neverCommitted, e.Name())) {
+			if p != "." && (strings.HasPrefix(e.Name(), ".") || contains(neverCommitted, e.Name()) || d.isRepository(p)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -167,6 +200,13 @@ func (d *dirImport) tests() error {
 		d.im.recognise("%s", count(len(d.im.TestFiles), "acceptance test"))
 	}
 	return err
+}
+
+// isRepository tells a repository or worktree within the directory, such as the one of a session directory: its files have
+// paths of their own, and tests of other features among them.
+func (d *dirImport) isRepository(p string) bool {
+	_, err := d.root.Lstat(path.Join(p, ".git"))
+	return err == nil
 }
 
 func (d *dirImport) test(p string, e fs.DirEntry) error {

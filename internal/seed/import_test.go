@@ -264,7 +264,8 @@ func TestImportDirectoryErrors(t *testing.T) {
 		says string
 	}{
 		{"empty", func(string) {}, "no T-NNN-*.md"},
-		{"a prd.json in it", func(d string) { write(t, filepath.Join(d, "prd.json"), "[]") }, "no T-NNN-*.md"},
+		{"an empty prd.json in it", func(d string) { write(t, filepath.Join(d, "prd.json"), "[]") }, "it holds no tasks"},
+		{"a broken prd.json in it", func(d string) { write(t, filepath.Join(d, "prd.json"), "[\n{") }, "prd.json:2"},
 		{"the same id twice", func(d string) {
 			write(t, filepath.Join(d, "T-001-a.md"), taskText("T-001", "a"))
 			write(t, filepath.Join(d, "T-001-b.md"), taskText("T-001", "b"))
@@ -298,6 +299,31 @@ func TestImportDirectoryErrors(t *testing.T) {
 	}
 	if _, err := Import(filepath.Join(t.TempDir(), "none"), nil); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
+	}
+}
+
+func TestImportDirectoryWithAPlan(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "overview.md"), "# Calculator\n")
+	write(t, filepath.Join(dir, "prd.json"), `{"userStories":[{"id":"US-001","title":"Add","acceptanceCriteria":["a"]}]}`)
+	write(t, filepath.Join(dir, "tests", "test_t001_add.py"), "assert x\n")
+	// A session directory holds a worktree: its tests have other paths and may be of other features.
+	write(t, filepath.Join(dir, "workspace", ".git"), "gitdir: x\n")
+	write(t, filepath.Join(dir, "workspace", "test_t001_old.py"), "assert x\n")
+	im, err := Import(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if im.Format != FormatRalph || im.Source != dir || outlines(im) != "T-001|Add||a" || im.Overview != "# Calculator" || len(im.Dropped) != 0 {
+		t.Errorf("%+v", im)
+	}
+	if len(im.TestFiles) != 1 || im.TestFiles["tests/test_t001_add.py"] == "" {
+		t.Errorf("%v", im.TestFiles)
+	}
+	// Task files outrank it.
+	write(t, filepath.Join(dir, "T-001-sub.md"), taskText("T-001", "Subtract"))
+	if im, err = Import(dir, nil); err != nil || im.Format != FormatDirectory || !strings.Contains(strings.Join(im.Dropped, " "), "prd.json") {
+		t.Errorf("%+v %v", im, err)
 	}
 }
 
