@@ -67,6 +67,7 @@ func start(t *testing.T, steps ...scripted.Step) *console {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
+	keepOutput(t, c.tty)
 	return c
 }
 
