@@ -13,6 +13,12 @@ func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string) error {
 	return g.change(ctx, wt, "read-tree", "--reset", tree)
 }
 
+// ReadTreeIntoFiles makes the index and the tracked files equal to tree. HEAD
+// stays where it is.
+func (g *Git) ReadTreeIntoFiles(ctx context.Context, wt Worktree, tree string) error {
+	return g.change(ctx, wt, "read-tree", "--reset", "-u", tree)
+}
+
 // SoftReset moves the worktree's branch to sha; index and files stay.
 func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 	return g.change(ctx, wt, "reset", "--soft", "--quiet", sha)

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,11 +21,7 @@ func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, e
 	case TreeFine:
 		return false, nil
 	case TreeElsewhere:
-		wt, err := gitx.RegisteredWorktree(h.Common, path)
-		if err != nil {
-			return false, err
-		}
-		return false, h.Git.AttachHead(ctx, wt, h.S.Branch())
+		return false, h.comeBack(ctx, path)
 	case TreeUnregistered:
 		return false, h.adopt(ctx, path)
 	case TreePlain:
@@ -34,6 +31,44 @@ func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, e
 		}
 	}
 	return true, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
+}
+
+// comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
+// `git checkout -b` and goes on. One exception: a clean worktree at a commit that does not hold the branch was left there
+// by someone who looked at another commit. Nothing in it is unsaved, and kept, its files would undo finished tasks.
+func (h *Held) comeBack(ctx context.Context, path string) error {
+	wt, err := gitx.RegisteredWorktree(h.Common, path)
+	if err != nil {
+		return err
+	}
+	astray, err := h.astray(ctx, path)
+	if err != nil {
+		return err
+	}
+	if astray {
+		// HEAD last: until then the next look finds it elsewhere, and these files worth keeping.
+		if err := h.Git.ReadTreeIntoFiles(ctx, wt, "refs/heads/"+h.S.Branch()); err != nil {
+			return err
+		}
+	}
+	return h.Git.AttachHead(ctx, wt, h.S.Branch())
+}
+
+// astray tells whether the worktree is clean and at a commit that the branch's tip is no ancestor of.
+func (h *Held) astray(ctx context.Context, path string) (bool, error) {
+	head, err := h.Git.Head(ctx, path)
+	if errors.Is(err, gitx.ErrNoCommit) {
+		return false, nil // an orphan branch: everything in the index is new
+	}
+	if err != nil {
+		return false, err
+	}
+	ahead, err := h.Git.Log(ctx, h.Common, "refs/heads/"+h.S.Branch(), head, 1)
+	if err != nil || len(ahead) == 0 {
+		return false, err
+	}
+	dirty, err := h.Git.IsDirty(ctx, path)
+	return !dirty, err
 }
 
 // adopt gives a directory whose admin entry was pruned a new one, files kept.
