@@ -1,0 +1,444 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// userState describes everything in the repository that is the user's.
+func (w *world) userState() (string, error) {
+	var b strings.Builder
+	for _, args := range [][]string{
+		{"rev-parse", "HEAD"}, {"for-each-ref"}, {"stash", "list"}, {"config", "--local", "--list"},
+	} {
+		out, err := w.git(args...)
+		if err != nil {
+			return "", err
+		}
+		for line := range strings.Lines(out) {
+			if !strings.Contains(line, "refs/heads/session/") {
+				b.WriteString(line)
+			}
+		}
+	}
+	// What belongs to sessions, or is git's own and no file of anybody.
+	skip := []string{".git/objects", ".git/worktrees", ".git/refs/heads/session", ".git/logs/refs/heads/session"}
+	err := filepath.WalkDir(w.repo(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(w.repo(), path)
+		switch {
+		case slices.Contains(skip, rel):
+			return filepath.SkipDir
+		case d.IsDir(), strings.HasPrefix(rel, ".git/") && strings.HasSuffix(rel, ".lock"):
+			return nil // locks are looked at when all is over
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(&b, "%s %s %q\n", rel, info.Mode(), data)
+		return err
+	})
+	return b.String(), err
+}
+
+// leftLocks lists lock files in the repository, which would stop the user's own git commands.
+func (w *world) leftLocks() error {
+	var left []string
+	err := filepath.WalkDir(filepath.Join(w.repo(), ".git"), func(path string, d fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".lock") {
+			left = append(left, path)
+		}
+		return err
+	})
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("left in the repository: %s", strings.Join(left, ", "))
+	}
+	return err
+}
+
+// wholeFiles checks that every JSON file is whole and every JSON-lines file has at most a torn last line.
+func (w *world) wholeFiles(tornAllowed bool) error {
+	return filepath.WalkDir(w.sessionDir(), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case path == w.workspace():
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		switch {
+		case strings.HasPrefix(name, "."):
+			if !tornAllowed {
+				return fmt.Errorf("a temporary file was left: %s", path)
+			}
+		case strings.HasSuffix(name, ".json") && !json.Valid(data):
+			return fmt.Errorf("%s is not whole: %q", path, clip(string(data)))
+		case strings.HasSuffix(name, ".jsonl"):
+			return wholeLines(path, data, tornAllowed)
+		}
+		return nil
+	})
+}
+
+func wholeLines(path string, data []byte, tornAllowed bool) error {
+	for line := range bytes.Lines(data) {
+		isLast := !bytes.HasSuffix(line, []byte("\n"))
+		if isLast && tornAllowed {
+			continue
+		}
+		if isLast || !json.Valid(line) || line[0] != '{' {
+			return fmt.Errorf("%s has a line that is no object: %q", path, clip(string(line)))
+		}
+	}
+	return nil
+}
+
+// commit is one of the session's.
+type commit struct {
+	sha, parent, tree, subject, task, failed string
+}
+
+// commits lists the branch's commits after the seed, oldest first.
+func (w *world) commits() ([]commit, error) {
+	out, err := w.git("log", "--reverse", "--first-parent", "-z", "--format=%H%x01%P%x01%T%x01%s%x01%(trailers:key=Tilth-Task,valueonly,separator=)%x01%(trailers:key=Tilth-Failed,valueonly,separator=)", "main.."+w.branch())
+	if err != nil {
+		return nil, err
+	}
+	var all []commit
+	for _, entry := range strings.Split(strings.TrimSuffix(out, "\x00"), "\x00") {
+		f := strings.Split(entry, "\x01")
+		if len(f) != 6 {
+			return nil, fmt.Errorf("git log says %q", entry)
+		}
+		all = append(all, commit{f[0], f[1], f[2], f[3], f[4], f[5]})
+	}
+	if len(all) == 0 || !strings.HasPrefix(all[0].subject, "seed: ") {
+		return nil, fmt.Errorf("the branch does not begin with the seed: %+v", all)
+	}
+	return all[1:], nil
+}
+
+// events reads the record's whole lines.
+func (w *world) events() []gjson.Result {
+	data, _ := os.ReadFile(w.file("events.jsonl"))
+	var all []gjson.Result
+	for line := range bytes.Lines(data) {
+		if bytes.HasSuffix(line, []byte("\n")) {
+			all = append(all, gjson.ParseBytes(line))
+		}
+	}
+	return all
+}
+
+// status reads the status of each task from prd.json.
+func (w *world) status() (map[string]string, error) {
+	data, err := os.ReadFile(w.file("prd.json"))
+	status := map[string]string{}
+	for _, t := range gjson.ParseBytes(data).Array() {
+		status[t.Get("id").Str] = t.Get("status").Str
+	}
+	return status, err
+}
+
+// tasksAndCommits checks that no task is done without its commit, none has two, and no commit holds anything but its own
+// task's accepted work.
+func (w *world) tasksAndCommits() error {
+	commits, err := w.commits()
+	if err != nil {
+		return err
+	}
+	status, err := w.status()
+	if err != nil {
+		return err
+	}
+	accepted := map[string]bool{}
+	for _, e := range w.events() {
+		if e.Get("type").Str == "evaluator_verdict" && e.Get("payload.verdict").Str == "accept" {
+			accepted[e.Get("payload.task_id").Str+" "+e.Get("payload.tree").Str] = true
+		}
+	}
+	done := map[string]bool{}
+	for i, c := range commits {
+		if c.failed != "" || c.task == "" {
+			if i != len(commits)-1 {
+				return fmt.Errorf("commit %s %q is in the middle of the branch", c.sha, c.subject)
+			}
+			continue
+		}
+		if done[c.task] {
+			return fmt.Errorf("%s has two commits", c.task)
+		}
+		done[c.task] = true
+		// A hook may just have changed what is at the tip; then it is no task's work yet.
+		if status[c.task] != "done" && i == len(commits)-1 {
+			continue
+		}
+		if !accepted[c.task+" "+c.tree] {
+			return fmt.Errorf("the commit of %s holds tree %s, which nobody accepted", c.task, c.tree)
+		}
+		if err := w.ownWork(c); err != nil {
+			return err
+		}
+	}
+	for id, s := range status {
+		if s == "done" && !done[id] {
+			return fmt.Errorf("%s is done without a commit", id)
+		}
+	}
+	return nil
+}
+
+// ownWork checks that a commit changes its task's files, all of them and no others.
+func (w *world) ownWork(c commit) error {
+	out, err := w.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", c.parent, c.sha)
+	if err != nil {
+		return err
+	}
+	want := contents[c.task]
+	names := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	if len(names) != len(want) {
+		return fmt.Errorf("the commit of %s changes %q", c.task, names)
+	}
+	for _, name := range names {
+		text, err := w.git("cat-file", "blob", c.sha+":"+name)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(want[name], text) {
+			return fmt.Errorf("the commit of %s has %s with %q", c.task, name, text)
+		}
+	}
+	return nil
+}
+
+// shown checks that list and show work and hide nothing that is unfinished.
+func (w *world) shown() error {
+	if _, err := os.Stat(w.sessionDir()); errors.Is(err, fs.ErrNotExist) {
+		_, err := w.expect([]int{0}, "list")
+		return err
+	}
+	for _, args := range [][]string{{"list"}, {"show", w.id}} {
+		if _, err := w.expect([]int{0}, args...); err != nil {
+			return err
+		}
+	}
+	show, err := w.expect([]int{0}, "show", "--json", w.id)
+	if err != nil {
+		return err
+	}
+	list, err := w.expect([]int{0}, "list", "--json", "--all")
+	if err != nil {
+		return err
+	}
+	if !gjson.Valid(show.out) || !gjson.Valid(list.out) {
+		return fmt.Errorf("no JSON: %s\n%s", clip(list.out), clip(show.out))
+	}
+	row := gjson.Get(list.out, "0")
+	if row.Get("session_id").Str != w.id {
+		return fmt.Errorf("list does not name the session: %s", clip(list.out))
+	}
+	if row.Get("holder").Exists() {
+		return fmt.Errorf("the lock is still held: %s", clip(list.out))
+	}
+	checkpoint, _ := os.ReadFile(w.file("checkpoint.json"))
+	if gjson.GetBytes(checkpoint, "rewind").Exists() &&
+		(row.Get("state").Str != "rewinding" || !strings.Contains(gjson.Get(show.out, "resume").Str, "finish the rewind")) {
+		return fmt.Errorf("a rewind that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
+	}
+	if _, err := os.Lstat(w.file("reset")); err == nil &&
+		(row.Get("state").Str != "resetting" || !strings.Contains(gjson.Get(show.out, "resume").Str, "teardown")) {
+		return fmt.Errorf("a teardown that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
+	}
+	return nil
+}
+
+// allDone checks that the session ended as it would have without any crash.
+func (w *world) allDone() error {
+	commits, err := w.commits()
+	if err != nil {
+		return err
+	}
+	var tasks []string
+	for _, c := range commits {
+		tasks = append(tasks, c.task+c.failed)
+	}
+	if !slices.Equal(tasks, taskIDs) {
+		return fmt.Errorf("the branch has commits for %q, want one for each task", tasks)
+	}
+	status, err := w.status()
+	if err != nil {
+		return err
+	}
+	for _, id := range taskIDs {
+		if status[id] != "done" {
+			return fmt.Errorf("%s is %q", id, status[id])
+		}
+	}
+	if err := errors.Join(w.tasksAndCommits(), w.wholeFiles(false), w.recordTells(commits), w.leftLocks()); err != nil {
+		return err
+	}
+	data, _ := os.ReadFile(w.file("checkpoint.json"))
+	if got := gjson.GetBytes(data, "status").Str; got != "all_done" {
+		return fmt.Errorf("the session's status is %q", got)
+	}
+	out, err := w.git("-C", w.workspace(), "status", "--porcelain")
+	if err == nil && out != "" {
+		err = fmt.Errorf("the worktree is not clean:\n%s", out)
+	}
+	return err
+}
+
+// recordTells checks the record of a session that is all done: no task was begun again after its commit, the totals are
+// those of the calls, progress and roll-up name every task once.
+func (w *world) recordTells(commits []commit) error {
+	place := map[string]int{}
+	for i, c := range commits {
+		place[c.sha] = i + 1
+	}
+	var used, stops int64
+	noted := map[string]bool{}
+	for _, e := range w.events() {
+		p := e.Get("payload")
+		switch e.Get("type").Str {
+		case "context_reset":
+			i := slices.Index(taskIDs, p.Get("task_id").Str)
+			if at := place[p.Get("base").Str]; at > i {
+				return fmt.Errorf("%s was begun again on a branch that had its commit", taskIDs[i])
+			}
+		case "model_call":
+			used += p.Get("prompt_tokens").Int() + p.Get("eval_tokens").Int()
+		case "commit":
+			noted[p.Get("sha").Str] = true
+		case "stop":
+			if p.Get("reason").Str == "all_done" {
+				stops++
+			}
+		}
+	}
+	for _, c := range commits {
+		if !noted[c.sha] {
+			return fmt.Errorf("the commit of %s is not in the record", c.task)
+		}
+	}
+	if stops != 1 {
+		return fmt.Errorf("%d stops say all_done", stops)
+	}
+	data, err := os.ReadFile(w.file("checkpoint.json"))
+	if got := gjson.GetBytes(data, "tokens_used").Int(); err != nil || got != used {
+		return fmt.Errorf("the checkpoint has %d tokens, the calls in the record %d %v", got, used, err)
+	}
+	data, err = os.ReadFile(w.file("summary.json"))
+	for _, id := range taskIDs {
+		if got := gjson.GetBytes(data, "tasks."+id+".status").Str; err != nil || got != "done" {
+			return fmt.Errorf("summary.json has %s as %q %v", id, got, err)
+		}
+	}
+	data, err = os.ReadFile(w.file("progress.txt"))
+	if err != nil {
+		return err
+	}
+	for _, id := range taskIDs {
+		if n := strings.Count(string(data), id+"\tdone\t"); n != 1 {
+			return fmt.Errorf("progress.txt names %s %d times:\n%s", id, n, data)
+		}
+	}
+	return nil
+}
+
+// gone checks that nothing is left of the session.
+func (w *world) gone() error {
+	var errs []error
+	if _, err := os.Lstat(w.sessionDir()); !errors.Is(err, fs.ErrNotExist) {
+		errs = append(errs, fmt.Errorf("%s is still there", w.sessionDir()))
+	}
+	for _, args := range [][]string{{"for-each-ref", "refs/heads/session/"}, {"worktree", "list", "--porcelain"}} {
+		out, err := w.git(args...)
+		if err == nil && strings.Contains(out, w.id) {
+			err = fmt.Errorf("git %s: %s", strings.Join(args, " "), out)
+		}
+		errs = append(errs, err)
+	}
+	entries, _ := os.ReadDir(filepath.Join(w.repo(), ".git", "worktrees"))
+	if len(entries) > 0 {
+		errs = append(errs, errors.New("a worktree entry is still there"))
+	}
+	return errors.Join(append(errs, w.leftLocks())...)
+}
+
+// snapshot is what a rewind has to bring back: the session's directory and the files of its worktree, ignored ones apart.
+func (w *world) snapshot() (string, error) {
+	var b strings.Builder
+	err := filepath.WalkDir(w.sessionDir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(w.sessionDir(), path)
+		switch {
+		case rel == "workspace/cache":
+			return filepath.SkipDir
+		case d.IsDir(), rel == "workspace/.git", rel == "lock", strings.HasSuffix(rel, ".ignored"):
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(&b, "%s %s %q\n", rel, info.Mode(), data)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, args := range [][]string{{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"}, {"-C", w.workspace(), "diff", "--cached", "--name-status"}} {
+		out, err := w.git(args...)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(out)
+	}
+	return b.String(), nil
+}
+
+// differ shows where two descriptions differ.
+func differ(what, was, is string) error {
+	if was == is {
+		return nil
+	}
+	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
+	var diff []string
+	for _, l := range a {
+		if !slices.Contains(b, l) {
+			diff = append(diff, "- "+l)
+		}
+	}
+	for _, l := range b {
+		if !slices.Contains(a, l) {
+			diff = append(diff, "+ "+l)
+		}
+	}
+	return fmt.Errorf("%s changed:\n%s", what, clip(strings.Join(diff, "\n")))
+}

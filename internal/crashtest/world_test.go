@@ -1,0 +1,215 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// world is a directory with everything that a command acts on: home/, repo/ and sessions/ with one session. All worlds
+// have paths of the same length, so that one can be made of another by copying it and exchanging the path in the
+// files that hold it, with every offset in them still right.
+type world struct {
+	dir    string
+	binary string
+	url    string // of the scripted model
+	id     string // of the session
+}
+
+func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }
+func (w *world) sessionDir() string   { return filepath.Join(w.dir, "sessions", w.id) }
+func (w *world) workspace() string    { return filepath.Join(w.sessionDir(), "workspace") }
+func (w *world) branch() string       { return "session/" + w.id }
+func (w *world) logFile() string      { return w.dir + ".out" }
+func (w *world) file(n string) string { return filepath.Join(w.sessionDir(), n) }
+
+func (w *world) environ() []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
+		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + w.url, "TILTH_WORKER_MODEL=scripted",
+		"TILTH_RESUME_NOTICE=0",
+		// The runtime's own signals would only slow the tracer down.
+		"GODEBUG=asyncpreemptoff=1",
+	}
+}
+
+// result is what a command came to.
+type result struct {
+	code        int
+	out, errOut string
+}
+
+// tilth runs git-tilth undisturbed.
+func (w *world) tilth(args ...string) (result, error) {
+	return w.command(w.binary, args...)
+}
+
+func (w *world) command(program string, args ...string) (result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env = w.repo(), w.environ()
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	r := result{out: out.String(), errOut: errOut.String()}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		r.code = exit.ExitCode()
+	case err != nil:
+		return r, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
+	}
+	if strings.Contains(r.errOut, "panic:") || strings.Contains(r.errOut, "goroutine ") {
+		return r, fmt.Errorf("git-tilth %s panicked:\n%s", strings.Join(args, " "), r.errOut)
+	}
+	return r, nil
+}
+
+// expect runs git-tilth and wants one of the exit codes.
+func (w *world) expect(codes []int, args ...string) (result, error) {
+	r, err := w.tilth(args...)
+	if err == nil && !slices.Contains(codes, r.code) {
+		err = fmt.Errorf("git-tilth %s: exit code %d, want %v\nstdout: %s\nstderr: %s", strings.Join(args, " "), r.code, codes, clip(r.out), clip(r.errOut))
+	}
+	return r, err
+}
+
+// git runs git in the user's repository, without taking optional locks.
+func (w *world) git(args ...string) (string, error) {
+	r, err := w.command("git", append([]string{"--no-optional-locks", "-C", w.repo()}, args...)...)
+	if err == nil && r.code != 0 {
+		err = fmt.Errorf("git %s: exit code %d: %s", strings.Join(args, " "), r.code, r.errOut)
+	}
+	return r.out, err
+}
+
+func clip(s string) string {
+	if len(s) > 3000 {
+		return s[:1500] + "\n...\n" + s[len(s)-1500:]
+	}
+	return s
+}
+
+// trace runs git-tilth under the tracer.
+func (w *world) trace(decide func(n int, o op) way, args ...string) (outcome, error) {
+	return traced{
+		argv: append([]string{w.binary}, args...), env: w.environ(), dir: w.repo(), root: w.dir, log: w.logFile(), decide: decide,
+	}.run()
+}
+
+// copyTo makes another world like this one in a directory whose path is as long.
+func (w *world) copyTo(dir string) (*world, error) {
+	if len(dir) != len(w.dir) {
+		return nil, fmt.Errorf("%s and %s are not of the same length", dir, w.dir)
+	}
+	to := *w
+	to.dir = dir
+	return &to, filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return copyEntry(path, filepath.Join(dir, strings.TrimPrefix(path, w.dir)), d, func(data []byte) []byte {
+			if strings.HasPrefix(path, w.workspace()) && d.Name() != ".git" || strings.Contains(path, "/objects/") {
+				return data
+			}
+			return bytes.ReplaceAll(data, []byte(w.dir+"/"), []byte(dir+"/"))
+		})
+	})
+}
+
+func copyEntry(from, to string, d fs.DirEntry, edit func([]byte) []byte) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	switch {
+	case d.IsDir():
+		return os.Mkdir(to, info.Mode().Perm())
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, edit(data), info.Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Chtimes(to, time.Time{}, info.ModTime())
+}
+
+// preCommit is the repository's own hook. It changes what is committed, once: the result has to be judged again.
+const preCommit = `#!/bin/sh
+grep -q RAW gamma.txt 2>/dev/null && echo COOKED > gamma.txt && git add gamma.txt
+exit 0
+`
+
+const prd = `[
+ {"id": "T-001", "title": "Alpha", "description": "Write alpha.txt", "acceptance_criteria": ["alpha.txt exists"]},
+ {"id": "T-002", "title": "Beta", "description": "Write beta.txt", "acceptance_criteria": ["beta.txt exists"]},
+ {"id": "T-003", "title": "Gamma", "description": "Write gamma.txt", "acceptance_criteria": ["gamma.txt exists"], "note": "kept"}
+]
+`
+
+// newWorld makes a repository with everything of a user's that a session must not touch, and prepares a session in it.
+func newWorld(dir, binary, url string) (*world, error) {
+	w := &world{dir: dir, binary: binary, url: url}
+	for name, content := range map[string]string{
+		"home/.gitconfig":    "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n",
+		"tasks/prd.json":     prd,
+		"repo/hello.txt":     "hello\n",
+		"repo/.gitignore":    "*.ignored\n",
+		"repo/mine.ignored":  "mine\n",
+		"sessions/notes.txt": "no session\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	write := func(name, content string, mode os.FileMode) func() error {
+		return func() error { return os.WriteFile(filepath.Join(w.repo(), name), []byte(content), mode) }
+	}
+	git := func(args ...string) func() error {
+		return func() error { _, err := w.git(args...); return err }
+	}
+	for _, step := range []func() error{
+		git("init", "-q", "--template="), git("add", "-A"), git("commit", "-q", "-m", "first"), git("branch", "other"), git("tag", "v1"),
+		write("hello.txt", "stashed\n", 0o644), git("stash", "-q"),
+		write("staged.txt", "staged\n", 0o644), git("add", "staged.txt"), write("hello.txt", "changed\n", 0o644), write("untracked.txt", "untracked\n", 0o644),
+		git("config", "tilth.validator", "check=test -f hello.txt"), git("config", "branch.main.description", "mine"),
+		func() error { return os.MkdirAll(filepath.Join(w.repo(), ".git/hooks"), 0o755) }, write(".git/hooks/pre-commit", preCommit, 0o755),
+		func() error {
+			_, err := w.expect([]int{0}, "prep", "--from", filepath.Join(dir, "tasks", "prd.json"))
+			return err
+		},
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "sessions"))
+	if err != nil || len(entries) != 2 {
+		return nil, fmt.Errorf("the sessions root has %v %v", entries, err)
+	}
+	w.id = entries[0].Name()
+	return w, nil
+}
