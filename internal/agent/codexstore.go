@@ -92,7 +92,9 @@ func readCodexHead(path string) (codexHead, error) {
 	return head, err
 }
 
-// codexFinish takes the thread's totals from its rollout when the run was ended before it could say them.
+// codexFinish takes the thread's tokens from its rollout when the run was ended before it could say them. Newer versions
+// record each answer at once, but count on from the last token_count when they resume, which may be behind by one answer:
+// so the one is what was spent, and the other what the next run's total has to be compared with.
 func codexFinish(s *stream, h *history) {
 	if s.totalKnown || h.id == "" {
 		return
@@ -100,24 +102,14 @@ func codexFinish(s *stream, h *history) {
 	for _, path := range (codexStore{}).files(h, "-"+h.id) {
 		// A file that cannot be read leaves the usage unknown, which is what it was.
 		_ = eachLine(path, 0, func(line []byte) {
-			if total := codexTotal(line); total != nil {
-				s.total, s.totalKnown = total.usage(), true
+			var e codexLine
+			switch {
+			case !decode(line, &e):
+			case e.Type == "token_usage_record" && e.Payload.Thread != nil:
+				s.spent = e.Payload.Thread.usage()
+			case e.Payload.Type == "token_count" && e.Payload.Info != nil && e.Payload.Info.Total != nil:
+				s.total, s.totalKnown = e.Payload.Info.Total.usage(), true
 			}
 		})
 	}
-}
-
-// codexTotal returns the running total that a line of a rollout holds. Newer versions write it with each answer, older
-// ones only when the answer's tools are done.
-func codexTotal(line []byte) *codexUsage {
-	var e codexLine
-	switch {
-	case !decode(line, &e):
-		return nil
-	case e.Type == "token_usage_record":
-		return e.Payload.Thread
-	case e.Payload.Type == "token_count" && e.Payload.Info != nil:
-		return e.Payload.Info.Total
-	}
-	return nil
 }

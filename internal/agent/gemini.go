@@ -153,6 +153,9 @@ func (s *stream) geminiResult(e *geminiEvent) {
 		return
 	}
 	s.fail(e.Error.Message)
+	if wait := geminiReset(e.Error.Message); wait > 0 {
+		s.reset = time.Now().Add(wait).UTC()
+	}
 }
 
 var geminiWait = regexp.MustCompile(`^Attempt \d+ failed: (.*) Retrying after (\d{1,15})`)
@@ -170,8 +173,28 @@ func watchGemini(s *stream, line []byte) {
 	if err != nil || ms < patience.Milliseconds() || ms > (366*24*time.Hour).Milliseconds() {
 		return
 	}
-	s.limit(time.Now().Add(time.Duration(ms)*time.Millisecond).UTC(), string(m[1]))
+	// What it sleeps is longer than what it was told, so that not all clients come back at once.
+	wait := geminiReset(string(m[1]))
+	if wait == 0 {
+		wait = time.Duration(ms) * time.Millisecond
+	}
+	s.limit(time.Now().Add(wait).UTC(), string(m[1]))
 	s.stop(UsageLimit, string(m[1]))
+}
+
+var geminiResetForm = regexp.MustCompile(`quota will reset after ((?:\d{1,6}[hms])+)`)
+
+// geminiReset returns after how long an error says that the quota is filled again, 0 if it does not.
+func geminiReset(text string) time.Duration {
+	m := geminiResetForm.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	wait, err := time.ParseDuration(m[1])
+	if err != nil {
+		return 0
+	}
+	return wait
 }
 
 func firstOf(texts ...string) string {

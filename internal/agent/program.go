@@ -141,7 +141,7 @@ type Outcome struct {
 	Conversation string // "" if the program never said
 	Text         string // final message
 	Usage        Usage  // of this run alone
-	Total        Usage  // of the conversation, to be handed to the next turn as PriorTotal
+	Total        Usage  // what the program has counted for the conversation, to be handed to the next turn as PriorTotal
 	CostKnown    bool
 	Turns        int
 	LimitReset   time.Time // for UsageLimit; zero if not said

@@ -160,6 +160,9 @@ func (p *Program) judge(s *stream, t *Turn, res result, cause *ended) Outcome {
 	if s.totalKnown {
 		out.Usage, out.Total = s.total.since(t.PriorTotal), s.total
 	}
+	if s.spent.Prompt > s.total.Prompt {
+		out.Usage = s.spent.since(t.PriorTotal)
+	}
 	out.How, out.Detail = p.verdict(s, t, res, cause)
 	if out.How == UsageLimit {
 		out.LimitReset = s.reset

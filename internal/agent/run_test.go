@@ -103,6 +103,9 @@ func TestWaysToEnd(t *testing.T) {
 				if out.How == UsageLimit && p.Name == "claude" && !out.LimitReset.Equal(reset) {
 					t.Errorf("reset at %s", out.LimitReset)
 				}
+				if out.How == UsageLimit && p.Name == "gemini" && time.Until(out.LimitReset) > time.Hour {
+					t.Errorf("reset at %s", out.LimitReset)
+				}
 				if c.step["denied"] != nil && len(out.Denied) == 0 {
 					t.Error("the denied tool is not reported")
 				}

@@ -174,3 +174,28 @@ func TestTwoSessionsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A thread that was ended between an answer and its count: the answer was paid for, but the next run counts on from before it.
+func TestCodexTokensOfAnEndedRun(t *testing.T) {
+	const id = "c608d775-a1e6-44af-ad14-56c828dd876b"
+	home := t.TempDir()
+	path := filepath.Join(home, "sessions", "2026", "11", "21", "rollout-2026-11-21T14-20-55-"+id+".jsonl")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rollout := `{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":200,"output_tokens":40}}}}
+{"type":"token_usage_record","payload":{"thread_token_usage":{"input_tokens":300,"output_tokens":60}}}
+{"type":"event_msg","payload":{"type":"token_count","info":null}}
+`
+	if err := os.WriteFile(path, []byte(rollout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := ByName("codex")
+	turn := &Turn{PriorTotal: Usage{Prompt: 100, Eval: 20}}
+	s, _ := feed(p, turn, "", "")
+	p.finish(s, &history{program: p, env: []string{"CODEX_HOME=" + home}, id: id})
+	out := p.judge(s, turn, result{}, &ended{TurnLimit, "x"})
+	if out.Usage != (Usage{Prompt: 200, Eval: 40}) || out.Total != (Usage{Prompt: 200, Eval: 40}) {
+		t.Errorf("usage %+v, total %+v", out.Usage, out.Total)
+	}
+}

@@ -25,7 +25,8 @@ type stream struct {
 	usage        Usage  // of this run
 	total        Usage  // of the conversation, if totalKnown
 	totalKnown   bool
-	usageSaid    bool // the program itself summed its usage up
+	spent        Usage // of the conversation, where its store knows more than total
+	usageSaid    bool  // the program itself summed its usage up
 	costKnown    bool
 	turns        int
 	running      int       // tools that have begun and not ended

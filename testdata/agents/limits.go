@@ -27,8 +27,8 @@ func openAILimit(reset time.Time) answer {
 }
 
 func googleLimit(reset time.Time) answer {
-	return answer{status: 429, body: fmt.Sprintf(`{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED",`+
-		`"details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"generativelanguage.googleapis.com/generate_content_requests","quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]},`+
+	return answer{status: 429, body: fmt.Sprintf(`{"error":{"code":429,"message":"You have exhausted your capacity on this model. Your quota will reset after 3h0m0s.","status":"RESOURCE_EXHAUSTED",`+
+		`"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"QUOTA_EXHAUSTED","domain":"cloudcode-pa.googleapis.com","metadata":{"quotaResetDelay":"3h0m0s"}},`+
 		`{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"%ds"}]}}`, int(time.Until(reset).Seconds()))}
 }
 
