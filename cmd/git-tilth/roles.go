@@ -80,7 +80,7 @@ func (w *world) role(r config.Role) (loop.Role, error) {
 	if err != nil {
 		return loop.Role{}, err
 	}
-	role := loop.Role{Program: c.program, Env: agent.ScrubEnv(w.git.Environ(w.p.dir))}
+	role := loop.Role{Program: c.program}
 	if c.program != nil {
 		role.Model = w.config.Text("tilth." + string(r) + ".model")
 		return role, nil

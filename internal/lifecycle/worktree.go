@@ -88,9 +88,6 @@ func (h *Held) adopt(ctx context.Context, path string) error {
 
 func (h *Held) finishAdoption(ctx context.Context, path, aside string) error {
 	if _, err := os.Lstat(path); err != nil {
-		if err := h.Git.PruneWorktrees(ctx, h.Common); err != nil {
-			return err
-		}
 		if err := h.Git.AddWorktreeEmpty(ctx, h.Common, path, h.S.Branch()); err != nil {
 			return err
 		}

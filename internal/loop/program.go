@@ -26,14 +26,16 @@ type programWorker struct {
 	a       *attempt
 	wt      gitx.Worktree
 	role    Role
+	env     []string
 	system  string
 	choices []agent.Choice // what is left of the chain, best first
 	prompt  string         // for the next turn; "" takes the choice's own
 	failed  int            // turns in a row that failed
+	stored  string         // the conversation that this turn has stored
 }
 
 func newProgramWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	return &programWorker{a: a, wt: wt, role: r}, nil
+	return &programWorker{a: a, wt: wt, role: r, env: a.childEnv(wt)}, nil
 }
 
 func (w *programWorker) begin(ctx context.Context) error {
@@ -64,7 +66,7 @@ func (w *programWorker) chain() []agent.Choice {
 		stored = &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
 	}
 	isNew := stored == nil && (!a.o.Resumed || len(a.Check.Conversations) > 0)
-	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.role.Env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue)
+	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue)
 	if isNew && !a.o.Fresh {
 		choices[0].Why = "a new task"
 	}
@@ -156,7 +158,7 @@ func (w *programWorker) stay(out agent.Outcome) {
 	if c := w.a.Check.Conversations[w.a.task.ID]; id == "" && c != nil {
 		id = c.ID
 	}
-	if id == "" || !w.role.Program.CanResume || w.role.Program.Stored(w.role.Env, w.wt.Path, id).Presence == agent.Missing {
+	if id == "" || !w.role.Program.CanResume || w.role.Program.Stored(w.env, w.wt.Path, id).Presence == agent.Missing {
 		w.choices = []agent.Choice{{Ref: agent.Ref{ID: w.role.Program.NewID()}, How: "fresh", Prompt: agent.PromptTask, Why: w.role.Program.Name + " has no conversation to go on with"}}
 		return
 	}
@@ -182,10 +184,11 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 	a := w.a
 	log := &activityLog{emit: a.emit}
 	prior := w.priorTotal(choice)
+	w.stored = ""
 	started := a.Now()
 	out, err := w.role.Program.Run(ctx, agent.Turn{
 		Prompt: prompt, System: w.system, Dir: w.wt.Path, Model: w.role.Model, Conversation: choice.Ref,
-		MaxTurns: a.o.Limits.Turns, Timeout: a.o.Limits.Turn, Env: w.role.Env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
+		MaxTurns: a.o.Limits.Turns, Timeout: a.o.Limits.Turn, Env: w.env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
 		PriorTotal:     prior,
 		OnConversation: func(id string) error { return w.store(id, choice) },
 		OnEvent:        log.write,
@@ -214,7 +217,7 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 	a := w.a
 	c := a.Check.Conversations[a.task.ID]
 	now := session.FormatTime(a.Now())
-	if c != nil && c.ID == id && c.LastUsed != "" && choice.How == "continued" {
+	if id == w.stored {
 		return nil
 	}
 	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
@@ -223,12 +226,14 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 			a.Check.Conversations = map[string]*session.Conversation{}
 		}
 		a.Check.Conversations[a.task.ID] = c
-	} else if c.LastUsed == now {
-		return nil
 	}
 	c.LastUsed = now
 	if err := a.Save(); err != nil {
 		return err
+	}
+	w.stored = id
+	if choice.How == "continued" && id == choice.Ref.ID {
+		return nil
 	}
 	return a.emit("agent_session", map[string]any{"agent": c.Agent, "conversation": id, "how": choice.How, "why": choice.Why})
 }
@@ -338,6 +343,7 @@ type programJudge struct {
 	a      *attempt
 	wt     gitx.Worktree
 	role   Role
+	env    []string
 	system string
 	prompt string
 	id     string
@@ -348,7 +354,7 @@ func newProgramJudge(a *attempt, wt gitx.Worktree, r Role, system, user string) 
 	if err != nil {
 		return nil, err
 	}
-	return &programJudge{a: a, wt: wt, role: r, system: system + "\n" + ending, prompt: user}, nil
+	return &programJudge{a: a, wt: wt, role: r, env: a.childEnv(wt), system: system + "\n" + ending, prompt: user}, nil
 }
 
 func (j *programJudge) ask(ctx context.Context) (string, any, error) {
@@ -356,7 +362,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		ref := agent.Ref{ID: j.role.Program.NewID()}
 		out, err := j.role.Program.Run(ctx, agent.Turn{
 			Prompt: j.prompt, System: j.system, Dir: j.wt.Path, Model: j.role.Model, Conversation: ref, ReadOnly: true,
-			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.role.Env, GitDir: j.wt.AdminDir, CommonDir: j.wt.Common,
+			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.wt.AdminDir, CommonDir: j.wt.Common,
 			OnConversation: func(id string) error {
 				if id == j.id {
 					return nil

@@ -17,7 +17,6 @@ type Role struct {
 	Model   string         // as it is recorded; may be empty for a program's own default
 	Client  *model.Client  // of a model; nil where only a program is configured
 	Program *agent.Program // nil for a model
-	Env     []string       // environment of the program's children and of the worker's tools
 }
 
 // Name is the role's agent as the record and people know it.

@@ -54,7 +54,8 @@ type attempt struct {
 
 // task takes one task to done or failed. A nil error is done.
 func (r *run) task(ctx context.Context, i int) (err error) {
-	a := &attempt{run: r, index: i, task: r.tasks[i], trace: randomHex(16)}
+	// What comes before the first iteration carries the first one's span.
+	a := &attempt{run: r, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8)}
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
@@ -131,7 +132,9 @@ func (a *attempt) iterations(ctx context.Context) error {
 			a.iter--
 			return &halt{Stop: Stop{Reason: IterCap, Detail: fmt.Sprint(a.o.Caps.Iterations)}}
 		}
-		a.span = randomHex(8)
+		if a.iter > 1 {
+			a.span = randomHex(8)
+		}
 		t, err := a.worker.iterate(ctx)
 		if err != nil {
 			return err
@@ -248,9 +251,9 @@ func (a *attempt) emitSync(typ string, payload map[string]any) error {
 }
 
 func (a *attempt) scoped(payload map[string]any) map[string]any {
-	payload["task_id"], payload["trace_id"] = a.task.ID, a.trace
-	if a.span != "" {
-		payload["span_id"], payload["iter"] = a.span, a.iter
+	payload["task_id"], payload["trace_id"], payload["span_id"] = a.task.ID, a.trace, a.span
+	if a.iter > 0 {
+		payload["iter"] = a.iter
 	}
 	return payload
 }

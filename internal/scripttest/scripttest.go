@@ -3,17 +3,22 @@
 //
 //	mkrepo DIR                     a repository with one commit, .gitignore and a file
 //	fakemodel FILE                 a scripted endpoint; TILTH_BASE_URL and TILTH_WORKER_MODEL point to it
+//	fakeagent KIND FILE            a fake agent program on PATH under this name, playing a script (testdata/fakeagent);
+//	                               FAKEAGENT_LOG has a line for each of its runs
 //	modelsaw [-role R] REGEXP      some request matched (! for none)
 //	modelcalls ROLE N              there were exactly so many
 //	exits CODE CMD ARGS...         the command ends with this code; stdout and stderr are kept as with exec
 //	session [-n N] VAR             VAR is the id, VAR_DIR the directory of the newest session (or the Nth newest)
 //	events VAR TYPE N              the session has exactly N events of a type; N may be N+ for at least
-//	field FILE PATH REGEXP         the value at a gjson path matches (! for does not)
+//	field FILE PATH REGEXP         the value at a gjson path matches (! for does not); a .jsonl is an array of its lines
 //	waitevent VAR TYPE [N]         until the record of the session (or of the newest one) has N events of a type
 //	waitfile FILE                  until a file exists
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
 //	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
+//	contract VAR                   every file of the session is as the contract says: events, ledgers, summary, modes
+//	leaks DIR TEXT                 some file under DIR holds the text (! for none)
+//	console [-type WHEN TEXT]... CODE CMD ARGS...  runs it at a terminal; the screen is in $WORK/screen
 package scripttest
 
 import (
@@ -81,10 +86,13 @@ func goCache() string {
 	return strings.TrimSpace(string(out))
 }
 
-// Condition knows the conditions of scripts beyond testscript's own: [root].
+// Condition knows the conditions of scripts beyond testscript's own: [root], and [pytest] for a Python in /usr/bin that has it.
 func Condition(cond string) (bool, error) {
-	if cond == "root" {
+	switch cond {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "pytest":
+		return exec.Command("/usr/bin/python3", "-c", "import pytest").Run() == nil, nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
@@ -92,9 +100,10 @@ func Condition(cond string) (bool, error) {
 // Commands are the commands that scripts have beside testscript's own.
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
-		"mkrepo": mkrepo, "fakemodel": fakemodel, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
+		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
 		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile,
 		"keep": keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
+		"contract": contract, "console": console, "leaks": leaks,
 	}
 }
 
@@ -235,7 +244,7 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	value := gjson.Get(data, args[1])
 	if strings.HasSuffix(args[0], ".jsonl") {
-		value = gjson.Get(data, ".."+"."+args[1]) // every line
+		value = gjson.Get(data, ".."+args[1]) // the lines as an array
 	}
 	if re.MatchString(value.String()) == neg {
 		ts.Fatalf("%s: %s is %q", args[0], args[1], value.String())
@@ -294,11 +303,16 @@ func repoState(ts *testscript.TestScript, dir string) string {
 		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
 		cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0"}
 		out, err := cmd.CombinedOutput()
-		fmt.Fprintf(&b, "%s: %v\n%s\n", strings.Join(args, " "), err, out)
+		fmt.Fprintf(&b, "%s: %v\n", strings.Join(args, " "), err)
+		for line := range strings.Lines(string(out)) {
+			if !strings.Contains(line, "refs/heads/session/") {
+				b.WriteString(line)
+			}
+		}
 	}
 	git("rev-parse", "HEAD")
 	git("symbolic-ref", "-q", "HEAD")
-	git("for-each-ref", "--exclude=refs/heads/session/")
+	git("for-each-ref") // its --exclude is newer than the git that is supported
 	git("stash", "list")
 	common := filepath.Join(dir, ".git")
 	if _, err := os.Stat(common); err != nil {

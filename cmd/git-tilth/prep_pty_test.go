@@ -1,0 +1,350 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+func calls(name string, args any) scripted.Step {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return scripted.Step{Tools: []scripted.Tool{{Name: name, Args: raw}}}
+}
+
+func asks(question string, options ...string) scripted.Step {
+	args := map[string]any{"question": question}
+	if len(options) > 0 {
+		args["options"] = options
+	}
+	return calls("ask_user", args)
+}
+
+// seeds hands in a seed of one task for sub in calc.py.
+func seeds(tests map[string]string) scripted.Step {
+	return calls("write_seed", map[string]any{
+		"prd_entries": []any{map[string]any{"id": "T-001", "title": "Add sub", "description": "Write sub(a, b) in calc.py.",
+			"acceptance_criteria": []string{"sub(3, 2) returns 1"}}},
+		"test_files": tests, "tldr": "The calculator learns to subtract.", "open_questions": []string{"What about complex numbers?"},
+		"blockers": []string{"nobody owns the docs"}, "scope_notes": []string{"no division"},
+	})
+}
+
+var subTest = map[string]string{"tests/test_t001_sub.py": "from calc import sub\n\n\ndef test_sub():\n    assert sub(3, 2) == 1\n"}
+
+// expecting holds a step to what the request before it must have carried.
+func expecting(s scripted.Step, texts ...string) scripted.Step {
+	s.Expect = texts
+	return s
+}
+
+// wholeInterview reads twice, asks with a menu and freely, hands in a seed that is refused and then one that is taken.
+func wholeInterview() *scripted.Script {
+	return &scripted.Script{VerifyEcho: true, Interview: []scripted.Step{
+		expecting(calls("read_file", map[string]any{"path": "calc.py"}), "subtract, as docs/spec.md has it", "sub(3, 2) is 1."),
+		expecting(calls("grep", map[string]any{"pattern": "def "}), "return a + b", "uncommitted"),
+		expecting(asks("What about floats?", "ignore them", "round them"), "calc.py"),
+		expecting(asks(`What should sub("a", 1) do?`), "round them"),
+		expecting(seeds(nil), `raise TypeError\nnaming the argument`),
+		expecting(seeds(subTest), "task-without-test"),
+	}}
+}
+
+// preparedAsAgreed holds the session to the contract, as wholeInterview has to leave it.
+func preparedAsAgreed(t *testing.T, p *place) {
+	t.Helper()
+	s, c := p.newest(), p.checkpoint()
+	if c.Status != session.Prepared || c.TokensUsed != 6*120 || c.Usage.Interview.Calls != 6 || c.Usage.Interview.Total() != 6*120 {
+		t.Errorf("status %s, %d tokens, %+v", c.Status, c.TokensUsed, c.Usage.Interview)
+	}
+	calling := []string{"model_call", "tool_call", "tool_result"}
+	want := []string{"session_start"}
+	for range 6 {
+		want = append(want, calling...)
+	}
+	want = append(want, "session_prepared", "seed_committed")
+	if got := p.events(); strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("the events are\n%v, want\n%v", got, want)
+	}
+	prepared, _, ok, err := s.LastEvent("session_prepared")
+	var payload struct {
+		Entries     int    `json:"prd_entries"`
+		Tests       int    `json:"test_files"`
+		Interviewer string `json:"interviewer_model"`
+		Tokens      int64  `json:"tokens_used"`
+	}
+	if err != nil || !ok || json.Unmarshal(prepared.Payload, &payload) != nil || payload.Entries != 1 || payload.Tests != 1 || payload.Interviewer != "scripted" || payload.Tokens != 720 {
+		t.Errorf("session_prepared %s: %v", prepared.Payload, err)
+	}
+	committed, _, ok, err := s.LastEvent("seed_committed")
+	var seed struct{ SHA, Branch string }
+	if err != nil || !ok || json.Unmarshal(committed.Payload, &seed) != nil || seed.SHA != p.git("rev-parse", s.Branch()) || seed.Branch != s.Branch() {
+		t.Errorf("seed_committed %s: %v", committed.Payload, err)
+	}
+	if got := p.git("log", "--format=%s %P", "-1", s.Branch()); got != "seed: 1 task(s) + 1 acceptance test(s) "+p.git("rev-parse", "HEAD") {
+		t.Errorf("the seed commit is %q", got)
+	}
+	if got := p.git("show", "--name-only", "--format=", s.Branch()); got != "tests/test_t001_sub.py" {
+		t.Errorf("the seed commit holds %q", got)
+	}
+	if out := p.git("-C", s.Workspace(), "status", "--porcelain", "--ignored"); out != "" {
+		t.Errorf("the worktree is not clean:\n%s", out)
+	}
+	tasks, err := s.Plan()
+	if err != nil || len(tasks) != 1 || tasks[0].ID != "T-001" || tasks[0].Status != session.TaskPending {
+		t.Errorf("%+v %v", tasks, err)
+	}
+	text, err := os.ReadFile(s.Path(session.SeedMetaFile))
+	var meta struct {
+		Model   string   `json:"interviewer_model"`
+		Started string   `json:"started_at"`
+		Ended   string   `json:"ended_at"`
+		Tokens  int64    `json:"tokens"`
+		TLDR    string   `json:"tldr"`
+		Open    []string `json:"open_questions"`
+		Block   []string `json:"blockers"`
+		Scope   []string `json:"scope_notes"`
+	}
+	if err != nil || json.Unmarshal(text, &meta) != nil || meta.Model != "scripted" || meta.Started == "" || meta.Ended == "" || meta.Tokens != 720 ||
+		meta.TLDR == "" || len(meta.Open) != 1 || len(meta.Block) != 1 || len(meta.Scope) != 1 {
+		t.Errorf("seed-meta.json: %s %v", text, err)
+	}
+	transcript, err := os.ReadFile(s.Path(session.InterviewFile))
+	if lines := strings.Count(string(transcript), "\n"); err != nil || lines != 2+6*2 {
+		t.Errorf("%d messages of the interview: %v", lines, err)
+	}
+	if _, err := os.Lstat(s.Path("seed-staging")); err == nil {
+		t.Error("seed-staging is left")
+	}
+}
+
+func TestInterviewAtATerminal(t *testing.T) {
+	p := newPlace(t)
+	p.write("calc.py", "def add(a, b):\n    return a + b  # uncommitted\n")
+	p.write("new.py", "untracked = 1\n")
+	before := p.user()
+	p.model(wholeInterview())
+	c := p.console("prep-feature", "--brief", "subtract, as docs/spec.md has it")
+	c.expect("has uncommitted changes", "read docs/spec.md", "read calc.py", "search for def", "360 tokens")
+	c.expect("What about floats?", "1. ignore them", "2. round them", "3. other", "> ")
+	c.send("2\r")
+	c.expect("480 tokens", `What should sub("a", 1) do?`, "> ")
+	c.send("raise TypeError\r")
+	c.expect("> ")
+	c.send("naming the argument\r\r")
+	c.expect("refused: task-without-test")
+	c.expect("learns to subtract", "1 task", "T-001", "open questions", "complex numbers", "blockers", "nobody owns", "left out", "no division", "720 tokens")
+	c.expect("is prepared", "git tilth run")
+	c.ends(0)
+	preparedAsAgreed(t, p)
+	if after := p.user(); after != before {
+		t.Errorf("the user's tree has changed from\n%s\nto\n%s", before, after)
+	}
+}
+
+func TestInterviewThroughAPipe(t *testing.T) {
+	for _, how := range []string{"pipe", "file"} {
+		t.Run(how, func(t *testing.T) {
+			p := newPlace(t)
+			p.write("calc.py", "def add(a, b):\n    return a + b  # uncommitted\n")
+			p.write("../answers", "2\nraise TypeError\\nnaming the argument\n")
+			before := p.user()
+			script := wholeInterview()
+			script.Interview[4].Expect = []string{`raise TypeError\\nnaming`}
+			p.model(script)
+			command := `git tilth prep-feature --brief "subtract, as docs/spec.md has it" <../answers`
+			if how == "file" {
+				command = `git tilth prep --answers ../answers --brief "subtract, as docs/spec.md has it"`
+			}
+			out, code := p.try("sh", "-c", command)
+			if code != 0 || !strings.Contains(out, "3. other") || !strings.Contains(out, "> 2. round them") || !strings.Contains(out, "is prepared") || strings.Contains(out, "\x1b") {
+				t.Fatalf("exit code %d\n%s", code, out)
+			}
+			preparedAsAgreed(t, p)
+			if p.user() != before {
+				t.Error("the user's tree has changed")
+			}
+		})
+	}
+}
+
+// endedInterview holds a session whose interview came to nothing to what list, run, resume and reset make of it.
+func endedInterview(t *testing.T, p *place, status, stop string) {
+	t.Helper()
+	p.noBundle()
+	s := p.newest()
+	if c := p.checkpoint(); c.Status != status {
+		t.Errorf("the status is %s, want %s", c.Status, status)
+	}
+	last, _, _, err := s.LastEvent("stop")
+	var payload struct{ Reason string }
+	if err != nil || (stop != "" && (json.Unmarshal(last.Payload, &payload) != nil || payload.Reason != stop)) {
+		t.Errorf("the stop is %s: %v", last.Payload, err)
+	}
+	if out, code := p.try("git", "tilth", "list"); code != 0 || !strings.Contains(out, s.ID) || !strings.Contains(out, "no seed") {
+		t.Errorf("list: exit code %d\n%s", code, out)
+	}
+	for _, verb := range []string{"resume", "run"} {
+		if out, code := p.try("git", "tilth", verb); code != 2 || !strings.Contains(out, "prep-feature") && !strings.Contains(out, "reset") {
+			t.Errorf("%s: exit code %d\n%s", verb, code, out)
+		}
+	}
+	// A new preparation is told about it, and a way that works.
+	if out, code := p.try("git", "tilth", "prep", "--brief", "x"); code != 2 || !strings.Contains(out, "--force") || !strings.Contains(out, "--keep-existing") || strings.Contains(out, "git tilth resume") {
+		t.Errorf("prep: exit code %d\n%s", code, out)
+	}
+	if out, code := p.try("git", "tilth", "reset", "-y"); code != 0 {
+		t.Errorf("reset: exit code %d\n%s", code, out)
+	}
+	if n := p.sessions(); n != 0 || p.git("branch", "--list", "session/*") != "" || strings.Count(p.git("worktree", "list"), "\n") != 0 {
+		t.Errorf("%d sessions are left, %s", n, p.git("branch"))
+	}
+}
+
+func TestInterviewsThatEndAtATerminal(t *testing.T) {
+	cases := map[string]string{
+		"Ctrl-C":                  "\x03",
+		"Ctrl-D":                  "\x04",
+		"Ctrl-C in a line":        "half a line\x03",
+		"Ctrl-D in a long answer": "own words\r\x04",
+	}
+	for name, keys := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			before := p.user()
+			p.model(&scripted.Script{Interview: []scripted.Step{asks("Well?", "a", "b")}})
+			c := p.console("prep", "--brief", "x")
+			c.expect("Well?", "> ")
+			c.send(keys)
+			c.expect("there is no seed", "hint: git tilth reset "+p.newest().ID)
+			c.ends(130)
+			endedInterview(t, p, session.Failed, "interrupted")
+			if p.user() != before {
+				t.Error("the user's tree has changed")
+			}
+		})
+	}
+}
+
+func TestCtrlCWhileTheModelThinks(t *testing.T) {
+	p := newPlace(t)
+	p.model(&scripted.Script{Interview: []scripted.Step{calls("read_file", map[string]any{"path": "calc.py"}), {Hang: true}}})
+	c := p.console("prep", "--brief", "x")
+	c.expect("read calc.py", "thinking")
+	c.send("\x03")
+	c.ends(130)
+	endedInterview(t, p, session.Failed, "interrupted")
+}
+
+func TestTerminalThatGoesAway(t *testing.T) {
+	p := newPlace(t)
+	p.model(&scripted.Script{Interview: []scripted.Step{asks("Well?")}})
+	c := p.console("prep", "--brief", "x")
+	c.expect("Well?", "> ")
+	c.tty.Close()
+	_ = c.cmd.Wait()
+	endedInterview(t, p, session.Failed, "interrupted")
+}
+
+func TestKilledInterview(t *testing.T) {
+	p := newPlace(t)
+	p.model(&scripted.Script{Interview: []scripted.Step{asks("Well?")}})
+	c := p.console("prep", "--brief", "x")
+	c.expect("Well?", "> ")
+	if out, code := p.try("git", "tilth", "reset", "-y"); code != 4 {
+		t.Errorf("reset during the interview: exit code %d\n%s", code, out)
+	}
+	holder, busy := p.newest().Holder()
+	if !busy {
+		t.Fatal("nobody holds the session")
+	}
+	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.cmd.Wait()
+	endedInterview(t, p, session.Running, "")
+}
+
+func TestBriefIsAskedAtATerminal(t *testing.T) {
+	p := newPlace(t)
+	server := p.model(&scripted.Script{Interview: []scripted.Step{expecting(seeds(subTest), "teach it to subtract")}})
+	c := p.console("prep")
+	c.expect("What is to be built?", "> ")
+	c.send("teach it to subtract\r")
+	c.expect("is prepared")
+	c.ends(0)
+	if n := len(server.Requests()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+	// No brief is a no.
+	for keys, code := range map[string]int{"\r": 1, "\x04": 1, "\x03": 130} {
+		c := p.console("prep", "--keep-existing")
+		c.expect("What is to be built?", "> ")
+		c.send(keys)
+		c.ends(code)
+	}
+	if n := p.sessions(); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
+func TestMenuOfSessionsInFlight(t *testing.T) {
+	p := newPlace(t)
+	p.write("../one.json", `[{"id": "T-001", "title": "Add sub to calc.py", "description": "", "acceptance_criteria": ["sub(3, 2) returns 1"]}]`)
+	edit := calls("edit_file", map[string]any{"path": "calc.py", "old_string": "    return a + b\n", "new_string": "    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"})
+	edit.Tools = append(edit.Tools, calls("submit_case", map[string]any{"summary": "sub"}).Tools...)
+	p.model(&scripted.Script{
+		Interview: []scripted.Step{{Tools: seeds(subTest).Tools, Repeat: -1}},
+		Worker:    []scripted.Step{edit, {Tools: edit.Tools}},
+		Evaluator: []scripted.Step{{Tools: calls("submit_verdict", map[string]any{"verdict": "accept"}).Tools, Repeat: -1}},
+	})
+	if out, code := p.try("git", "tilth", "prep", "--from", "../one.json"); code != 0 {
+		t.Fatal(out)
+	}
+	first := p.newest().ID
+
+	for keys, code := range map[string]int{"4\r": 1, "\r": 1, "x\r": 1, "\x04": 1, "\x03": 130} { // cancel, in every way
+		c := p.console("prep", "--brief", "x")
+		c.expect(first, "prepared", "Add sub to calc.py", "1  run it", "2  discard", "3  start alongside", "4  cancel", "> ")
+		c.send(keys)
+		c.ends(code)
+	}
+	if p.newest().ID != first || p.sessions() != 1 {
+		t.Error("a cancelled preparation has changed something")
+	}
+
+	c := p.console("prep", "--brief", "x") // start alongside
+	c.expect("> ")
+	c.send("3\r")
+	c.expect("is prepared")
+	c.ends(0)
+	second := p.newest().ID
+	if second == first || p.sessions() != 2 {
+		t.Errorf("%d sessions", p.sessions())
+	}
+
+	c = p.console("prep", "--brief", "x") // discard the newest, and nothing else
+	c.expect(second, first, "> ")
+	c.send("2\r")
+	c.expect("is prepared")
+	c.ends(0)
+	if third := p.newest().ID; third == second || third == first || p.sessions() != 2 {
+		t.Errorf("%d sessions, the newest is %s", p.sessions(), third)
+	}
+
+	c = p.console("prep", "--brief", "x") // run the newest
+	c.expect("1  run it", "> ")
+	c.send("1\r")
+	c.expect("all_done")
+	c.ends(0)
+	if c := p.checkpoint(); c.Status != session.AllDone {
+		t.Errorf("the status is %s", c.Status)
+	}
+}

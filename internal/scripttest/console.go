@@ -1,0 +1,97 @@
+package scripttest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// console runs a command at a terminal of 80 columns, types what it is told to when the screen shows what it waits for, and
+// writes all that the screen was sent to $WORK/screen.
+func console(ts *testscript.TestScript, _ bool, args []string) {
+	var waits [][2]string
+	for len(args) > 2 && args[0] == "-type" {
+		waits, args = append(waits, [2]string{args[1], args[2]}), args[3:]
+	}
+	need(ts, args, 2, "console [-type WHEN TEXT]... CODE CMD ARGS...")
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environ(ts)
+	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 80})
+	ts.Check(err)
+	defer tty.Close()
+	hung := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	defer hung.Stop()
+	var screen bytes.Buffer
+	chunk := make([]byte, 4096)
+	for seen := 0; ; {
+		n, err := tty.Read(chunk)
+		screen.Write(chunk[:n])
+		if len(waits) > 0 {
+			if i := bytes.Index(screen.Bytes()[seen:], []byte(waits[0][0])); i >= 0 {
+				seen += i + len(waits[0][0])
+				_, werr := tty.WriteString(strings.NewReplacer(`\n`, "\n", `\x03`, "\x03").Replace(waits[0][1]))
+				ts.Check(werr)
+				waits = waits[1:]
+			}
+		}
+		if err != nil {
+			break // the last process that had the terminal has closed it
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(filepath.Join(ts.Getenv("WORK"), "screen")), screen.Bytes(), 0o644))
+	code := 0
+	var exit *exec.ExitError
+	if err := cmd.Wait(); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	}
+	ts.Logf("[screen]\n%s", screen.String())
+	if len(waits) > 0 {
+		ts.Fatalf("the screen never showed %q", waits[0][0])
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("%s: exit code %d, want %s", strings.Join(args[1:], " "), code, args[0])
+	}
+}
+
+// environ is the script's environment, as its commands get it.
+func environ(ts *testscript.TestScript) []string {
+	var out []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "TILTH_SESSIONS_DIR", "TILTH_RESUME_NOTICE",
+		"TILTH_BASE_URL", "TILTH_WORKER_MODEL", "LC_ALL", "GOCACHE", "GOFLAGS", "NO_COLOR"} {
+		if v := ts.Getenv(name); v != "" {
+			out = append(out, name+"="+v)
+		}
+	}
+	return append(out, "TERM=xterm")
+}
+
+// leaks looks for a text in every file under a directory but git's own.
+func leaks(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, args, 2, "leaks DIR TEXT")
+	var found []string
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(args[1])) {
+			found = append(found, path)
+		}
+		return err
+	}))
+	if (len(found) > 0) == neg {
+		ts.Fatalf("files that hold %q: %v", args[1], found)
+	}
+}
