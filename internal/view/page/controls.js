@@ -37,6 +37,8 @@ const controls = {
       const a = ev.target.closest?.("a[href^='#e']");
       if (a && a.getAttribute("href") === location.hash) follow();
     });
+    const bar = document.querySelector(".bar");
+    new ResizeObserver(() => document.documentElement.style.setProperty("--bar", bar.offsetHeight + "px")).observe(bar);
     addEventListener("beforeprint", () => printable(true));
     addEventListener("afterprint", () => printable(false));
   },

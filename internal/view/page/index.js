@@ -31,6 +31,7 @@ function row(r) {
     num(r.cost) ? money(r.cost) : "",
     str(r.last_stop) && r.last_stop !== "all_done" ? "last stop: " + r.last_stop.replace(/_/g, " ") : "",
     str(r.source).split("/").filter(Boolean).pop() || "",
+    Date.parse(str(r.last_event_at)) ? span(Date.now() - Date.parse(r.last_event_at)) + " ago" : "",
     str(r.session_id),
   ].filter(Boolean);
   const li = el("li", "session-row", el("span", "", a, " ", el("span", "tag " + (TONE[r.state] || ""), str(r.state).replace(/_/g, " "))), furrow, el("p", "dim facts", ...facts.map((f) => el("span", "", f))));
@@ -40,6 +41,7 @@ function row(r) {
 
 async function refresh() {
   try {
+    if (document.visibilityState !== "visible" && drawn) return;
     const r = await fetch("sessions.json");
     const text = await r.text();
     if (r.ok && text !== drawn) {
@@ -53,6 +55,13 @@ async function refresh() {
   document.documentElement.dataset.ready = "1";
 }
 
+// The next look comes after a while that is long against what this one took, so that
+// thousands of sessions keep no machine busy.
+async function keepFresh() {
+  const begun = performance.now();
+  await refresh();
+  setTimeout(keepFresh, Math.max(2000, 20 * (performance.now() - begun)));
+}
+
 document.getElementById("find").addEventListener("input", draw);
-refresh();
-setInterval(() => document.visibilityState === "visible" && refresh(), 2000);
+keepFresh();

@@ -80,12 +80,29 @@ func Story(w *Writer) {
 	third(w)
 	w.Event(time.Second, "stop", P{"reason": "iter_cap"})
 	w.Flush()
+	settle(w)
+}
+
+// settle writes what was spent into the checkpoint.
+func settle(w *Writer) {
+	w.t.Helper()
+	sum, err := w.S.Summarize()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cp, err := w.S.Checkpoint()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cp.Usage, cp.TokensUsed = sum.Usage, sum.Usage.Total()
+	if err := w.S.SaveCheckpoint(cp); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func saveFiles(w *Writer) {
 	cp := &session.Checkpoint{SessionID: w.S.ID, Source: "/home/ada/src/orchard", Workspace: w.S.Workspace(), Branch: w.S.Branch(), Status: session.Failed,
-		TokensUsed: 715_540, StartedAt: Start.Add(8 * time.Hour).Format(time.RFC3339), Label: "Graft schedule: parse, store, list, remind"}
-	cp.Usage.Interview = session.RoleUsage{Calls: 9, PromptTokens: 61_200, EvalTokens: 4_100, CachedTokens: 30_000, Cost: 0.31}
+		StartedAt: Start.Add(8 * time.Hour).Format(time.RFC3339), Label: "Graft schedule: parse, store, list, remind"}
 	if err := w.S.SaveCheckpoint(cp); err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,194 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+func overviews() []session.Overview {
+	return []session.Overview{
+		{ID: "20260612-080000-aaaaaa", Status: session.Running, Busy: &session.BusyError{PID: 12, Host: "h", Since: "2026-06-12T08:00:00Z"}, Label: "Running now",
+			Tasks: session.TaskCounts{Total: 3, Done: 1, Pending: 2}, TokensUsed: 12_345, Cost: 0.42, Source: "/home/ada/src/orchard"},
+		{ID: "20260611-220410-bbbbbb", Status: session.Running, LastStop: "wall_clock", Tasks: session.TaskCounts{Total: 2, Done: 1, Pending: 1}, TokensUsed: 2_000_000, Label: "Stopped"},
+		{ID: "20260610-000000-cccccc", Status: session.Failed, LastStop: "iter_cap", Tasks: session.TaskCounts{Total: 2, Done: 1, Failed: 1}, Label: "Failed \x1b[31m"},
+		{ID: "20260609-000000-dddddd", Status: session.Running, Crashed: true, Label: "Crashed"},
+		{ID: "20260608-000000-eeeeee", Status: session.AllDone, LastStop: "all_done", Tasks: session.TaskCounts{Total: 1, Done: 1}, Label: "Done"},
+		{ID: "20260607-000000-ffffff", Problems: []string{"checkpoint.json: is missing"}},
+	}
+}
+
+var noon = time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)
+
+func TestList(t *testing.T) {
+	var b bytes.Buffer
+	if err := List(&b, overviews(), ListOptions{Terminal: Terminal{TTY: true, Width: 120}, Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	want := `SESSION                 STATUS    TASKS         TOKENS   COST          AGE  LAST STOP   LABEL
+20260612-080000-aaaaaa  running   1/3            12.3k  $0.42       4h ago              Running now
+20260611-220410-bbbbbb  stopped   1/2               2M      -  13h 55m ago  wall_clock  Stopped
+20260610-000000-cccccc  failed    1/2 1 failed       0      -   2d 12h ago  iter_cap    Failed ␛[31m
+20260609-000000-dddddd  crashed   -                  0      -   3d 12h ago              Crashed
+20260608-000000-eeeeee  all_done  1/1                0      -   4d 12h ago  all_done    Done
+20260607-000000-ffffff            -                  0      -   5d 12h ago              ! checkpoint.json: is missing
+`
+	if b.String() != want {
+		t.Errorf("the list is\n%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := List(&b, overviews(), ListOptions{Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	if line, _, _ := strings.Cut(b.String(), "\n"); line != "20260612-080000-aaaaaa\trunning\t1/3\t12.3k\t$0.42\t4h ago\t\tRunning now\t/home/ada/src/orchard" {
+		t.Errorf("in a pipe: %q", line)
+	}
+}
+
+// The members that scripts rely on are there, also when there is nothing to say.
+func TestListJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := List(&b, overviews(), ListOptions{JSON: true, Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(b.Bytes(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		for _, key := range []string{"session_id", "status", "source", "branch", "label", "tasks", "tokens_used", "cost", "last_stop", "started_at"} {
+			if _, ok := r[key]; !ok {
+				t.Errorf("%v lacks %s", r["session_id"], key)
+			}
+		}
+		tasks, _ := r["tasks"].(map[string]any)
+		for _, key := range []string{"total", "done", "failed", "pending"} {
+			if _, ok := tasks[key].(float64); !ok {
+				t.Errorf("%v: tasks lack %s", r["session_id"], key)
+			}
+		}
+	}
+	if rows[1]["status"] != "running" || rows[1]["state"] != "stopped" || rows[0]["holder"].(map[string]any)["pid"] != 12.0 {
+		t.Errorf("%v", rows[:2])
+	}
+	b.Reset()
+	if err := List(&b, nil, ListOptions{JSON: true}); err != nil || b.String() != "[]\n" {
+		t.Errorf("no sessions: %q, %v", b.String(), err)
+	}
+}
+
+func detail(t *testing.T) Detail {
+	t.Helper()
+	s := story(t)
+	o := s.Overview()
+	o.ID, o.Source, o.Branch = "20260611-220410-abcdef", "/home/ada/src/orchard", "session/20260611-220410-abcdef"
+	o.Busy, o.Crashed = nil, false
+	plan, err := s.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := s.Summarize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cp, err := s.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Detail{Overview: o, Plan: plan, Summary: sum, Usage: cp.Usage,
+		Worktree:      Worktree{Path: "/w", State: "ok", Head: viewtest.SecondSHA, Commits: 2, Dirty: true},
+		Conversations: []Conversation{{Task: "T-003", Agent: "claude", ID: "c-1", Resumable: true, Attempts: 1}, {Task: "T-004", Agent: "codex", ID: "c-2", Why: "its store has no such conversation"}},
+		Resume:        "unwinds 1 placeholder and retries T-003",
+	}
+}
+
+func TestShow(t *testing.T) {
+	// Times are shown as the reader's own.
+	t.Setenv("TZ", "UTC")
+	time.Local = time.UTC
+	var b bytes.Buffer
+	if err := Show(&b, detail(t), ShowOptions{Terminal: Terminal{TTY: true, Width: 100}, Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	want := `session    20260611-220410-abcdef
+label      Graft schedule: parse, store, list, remind
+status     failed (last stop: iter_cap)
+source     /home/ada/src/orchard
+branch     session/20260611-220410-abcdef at c0ffee0000, 2 after the seed
+worktree   /w (uncommitted changes)
+begun      2026-06-11 22:04:10 (13h 55m ago)
+last event 2026-06-12 06:10:27 (5h 49m ago)
+evaluator  acme/judge-2
+worker     acme/large-4
+
+tasks
+TASK   STATUS            ITER  REJECTED  TOKENS   COST  COMMIT      TITLE
+T-001  done                 5         1   78.9k  $0.17  c0ffee0000  Parse durations like 3w2d
+T-002  done                 6         -    139k  $0.28  c0ffee0000  Keep the schedule sorted on disk
+T-003  failed: iter_cap    12         3    433k  $0.88  fa11ed0000  List what is due this week
+T-004  pending              -         -       0      -              Remind by mail
+
+usage
+ROLE          CALLS  PROMPT  CACHED  ANSWER   COST
+worker           21    529k     70%    8.8k  $1.06
+evaluator         6   96.6k      0%    3.7k  $0.25
+interview         9   61.2k     49%      4k  $0.31
+self_improve      2   12.2k      0%     120  $0.03
+tokens     716k of 2M (36%)
+cost       $1.64 of $5.00 (33%)
+
+conversations
+TASK   AGENT   RESUMABLE  ID   WHY
+T-003  claude  yes        c-1
+T-004  codex   no         c-2  its store has no such conversation
+
+resume
+  unwinds 1 placeholder and retries T-003
+`
+	if b.String() != want {
+		t.Errorf("show prints\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestShowJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := Show(&b, detail(t), ShowOptions{JSON: true, Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(b.Bytes(), &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"session_id", "status", "tasks", "usage", "plan", "worktree", "conversations", "resume", "limits", "models", "last_stop"} {
+		if _, ok := v[key]; !ok {
+			t.Errorf("lacks %s", key)
+		}
+	}
+	if plan := v["plan"].([]any); len(plan) != 4 || plan[2].(map[string]any)["failure_reason"] != "iter_cap" || plan[0].(map[string]any)["failure_reason"] != nil {
+		t.Errorf("the plan is %v", plan)
+	}
+	b.Reset()
+	if err := Show(&b, Detail{Overview: session.Overview{ID: "x"}}, ShowOptions{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
+		t.Errorf("of nothing: %s, %v", b.String(), err)
+	}
+}
+
+func TestShowInPipe(t *testing.T) {
+	var b bytes.Buffer
+	if err := Show(&b, detail(t), ShowOptions{Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"status\tfailed (last stop: iter_cap)\n", "T-001\tdone\t5\t1\t78.9k\t$0.17\tc0ffee0000\tParse durations like 3w2d\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "\x1b") {
+		t.Error("colours in a pipe")
+	}
+}

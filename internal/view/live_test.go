@@ -1,0 +1,165 @@
+package view
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+func TestCheckAddr(t *testing.T) {
+	for addr, ok := range map[string]bool{
+		"127.0.0.1:8765": true, "127.0.0.1:0": true, "[::1]:8765": true, "localhost:8765": true, "127.9.9.9:1": true, "[::ffff:127.0.0.1]:1": true,
+		"0.0.0.0:8765": false, ":8765": false, "[::]:8765": false, "192.168.1.2:8765": false, "example.com:80": false, "127.0.0.1": false,
+		"127.0.0.1:99999": false, "localhost.example.com:80": false, "2130706433:80": false, "": false, "127.0.0.1:http:": false,
+	} {
+		err := CheckAddr(addr)
+		var refused *AddrError
+		if ok != (err == nil) || err != nil && !errors.As(err, &refused) {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+	if err := Serve(context.Background(), session.Store{}, ServeOptions{Addr: "0.0.0.0:0"}); err == nil {
+		t.Error("it served on all addresses")
+	}
+}
+
+// served starts the viewer and returns its URL, token included.
+func served(t *testing.T, store session.Store) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	url, done := make(chan string, 1), make(chan error, 1)
+	go func() {
+		done <- Serve(ctx, store, ServeOptions{Addr: "127.0.0.1:0", Open: func(u string) { url <- u }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case u := <-url:
+		return u
+	case err := <-done:
+		t.Fatal(err)
+		return ""
+	}
+}
+
+func request(t *testing.T, method, url, host string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host != "" {
+		req.Host = host
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+func TestServerLetsNobodyElseIn(t *testing.T) {
+	s := story(t)
+	url := served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)})
+	base, token, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	port := base[strings.LastIndex(base, ":"):]
+	page := url + "s/" + s.ID + "/"
+	for _, c := range []struct {
+		name, method, url, host string
+		want                    int
+	}{
+		{"the index", "GET", url, "", 200},
+		{"the page", "GET", page, "", 200},
+		{"its head", "HEAD", page, "", 200},
+		{"by name", "GET", page, "localhost" + port, 200},
+		{"another name", "GET", page, "attacker.example" + port, 421},
+		{"another name without a port", "GET", page, "attacker.example", 421},
+		{"a name that begins like ours", "GET", page, "localhost.attacker.example" + port, 421},
+		{"our name with another port", "GET", page, "localhost:1", 421},
+		{"writing", "POST", page, "", 405},
+		{"deleting", "DELETE", page, "", 405},
+		{"asking for options", "OPTIONS", page, "", 405},
+		{"no token", "GET", "http://" + base + "/", "", 404},
+		{"no token, a session", "GET", "http://" + base + "/s/" + s.ID + "/", "", 404},
+		{"another token", "GET", strings.Replace(page, token[:4], "AAAA", 1), "", 404},
+		{"a part of the token", "GET", "http://" + base + "/" + token[:8] + "/", "", 404},
+		{"another session", "GET", url + "s/20200101-000000-000000/", "", 404},
+		{"a part of an id", "GET", url + "s/" + s.ID[:8] + "/", "", 404},
+		{"a file", "GET", url + "s/" + s.ID + "/checkpoint.json", "", 404},
+		{"a way out", "GET", url + "s/..%2f..%2fetc/", "", 404},
+		{"a diff of no commit", "GET", page + "diff/HEAD", "", 404},
+		{"a diff that nobody gives", "GET", page + "diff/" + viewtest.FirstSHA, "", 404},
+	} {
+		resp, body := request(t, c.method, c.url, c.host)
+		if resp.StatusCode != c.want {
+			t.Errorf("%s: %s", c.name, resp.Status)
+		}
+		if c.want != 200 && (strings.Contains(body, s.ID) || strings.Contains(body, strings.Trim(token, "/"))) {
+			t.Errorf("%s: the refusal tells something: %s", c.name, body)
+		}
+	}
+	resp, _ := request(t, "GET", page, "")
+	for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"} {
+		if got := resp.Header.Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") {
+		t.Errorf("the policy is %q", csp)
+	}
+	if resp, _ := request(t, "GET", page, ""); resp.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Error("other sites may read")
+	}
+}
+
+func TestServerListsSessions(t *testing.T) {
+	s := story(t)
+	_, body := request(t, "GET", served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)})+"sessions.json", "")
+	for _, want := range []string{s.ID, `"failed"`, "Graft schedule"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the list lacks %s: %s", want, body)
+		}
+	}
+}
+
+// A browser that comes back after a break is told to start again.
+func TestStreamStartsAgain(t *testing.T) {
+	s := story(t)
+	url := served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)}) + "s/" + s.ID + "/events"
+	for last, want := range map[string]string{"": "event: block", "1234": "event: reset"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last != "" {
+			req.Header.Set("Last-Event-ID", last)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(resp.Body).ReadString('\n')
+		if err != nil || strings.TrimSpace(line) != want {
+			t.Errorf("after %q: %q, %v", last, line, err)
+		}
+		cancel()
+		resp.Body.Close()
+	}
+}

@@ -1,0 +1,190 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+func parseStrict(s string) (int64, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	return t.UnixMilli(), err
+}
+
+func story(t testing.TB) *session.Session {
+	t.Helper()
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	viewtest.Story(w)
+	return w.S
+}
+
+func render(t testing.TB, s *session.Session) string {
+	t.Helper()
+	if err := RenderFile(context.Background(), s, RenderOptions{Diff: viewtest.Diff, Now: viewtest.Start}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(s.Path(session.ChatHTMLFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Every part of a page is in the binary, and its policy names exactly its own script
+// and style.
+func TestPagesAreWhole(t *testing.T) {
+	for name, d := range map[string]document{"static": staticPage(), "live": livePage(), "index": indexPage()} {
+		html := d.before + d.after
+		if strings.Contains(html, "{{") || !strings.HasPrefix(html, "<!doctype html>") {
+			t.Errorf("%s: a part of the page is missing", name)
+		}
+		for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "base-uri 'none'", "form-action 'none'"} {
+			if !strings.Contains(d.policy, want) {
+				t.Errorf("%s: the policy lacks %s", name, want)
+			}
+		}
+		if strings.Contains(d.policy, "unsafe") || (name == "static") == strings.Contains(d.policy, "connect-src") {
+			t.Errorf("%s: the policy is %s", name, d.policy)
+		}
+		script := regexp.MustCompile(`(?s)<script>(.*)</script>`).FindStringSubmatch(html)
+		style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(html)
+		if script == nil || style == nil || !strings.Contains(d.policy, sourceHash(script[1])) || !strings.Contains(d.policy, sourceHash(style[1])) {
+			t.Errorf("%s: the policy does not name the page's own script and style", name)
+		}
+	}
+	entries, err := fs.ReadDir(pageFiles, "page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := append(slices.Clone(pageScripts), "page.html", "page.css", "index.html", "index.js")
+	for _, e := range entries {
+		if !slices.Contains(used, e.Name()) {
+			t.Errorf("%s is in no page", e.Name())
+		}
+	}
+}
+
+// The script never makes markup of data, and nothing in it runs text as code.
+func TestScriptUsesTextOnly(t *testing.T) {
+	for _, name := range append(slices.Clone(pageScripts), "index.js") {
+		for _, no := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "new Function", "setAttribute(\"on", "srcdoc", "DOMParser"} {
+			if strings.Contains(readPage(name), no) {
+				t.Errorf("%s uses %s", name, no)
+			}
+		}
+	}
+}
+
+func TestRenderFile(t *testing.T) {
+	s := story(t)
+	html := render(t, s)
+	info, err := os.Stat(s.Path(session.ChatHTMLFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v: a page holds prompts and diffs", info.Mode(), err)
+	}
+	for _, want := range []string{`id="head"`, `class="index"`, `class="events"`, `data-sha="` + viewtest.FirstSHA + `"`, "Graft schedule"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	page := staticPage()
+	if load := regexp.MustCompile(`(src|href|action)="?https?:|url\(|@import|import\(|fetch\("http`).FindString(page.before + page.after); load != "" {
+		t.Errorf("the page loads something: %s", load)
+	}
+}
+
+// A page of the story and a page of the hostile record differ in their data only: all
+// the markup is the program's own.
+func TestMarkupIsTheSame(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	viewtest.HostileRecord(w)
+	data := regexp.MustCompile(`(?s)(<script type="application/json"[^>]*>)([^<>]*)</script>\n`)
+	strip := func(html string) string { return data.ReplaceAllString(html, "") }
+	if a, b := strip(render(t, story(t))), strip(render(t, w.S)); a != b {
+		t.Errorf("the markup depends on the data: %d and %d bytes", len(a), len(b))
+	}
+}
+
+func TestRenderLeavesNothingBehind(t *testing.T) {
+	s := story(t)
+	old := render(t, s)
+	before := filesIn(t, s.Dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := RenderFile(ctx, s, RenderOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	if after := filesIn(t, s.Dir); after != before {
+		t.Errorf("left behind: %s, before %s", after, before)
+	}
+	if data, err := os.ReadFile(s.Path(session.ChatHTMLFile)); err != nil || string(data) != old {
+		t.Errorf("the old page is gone: %v", err)
+	}
+}
+
+func filesIn(t *testing.T, dir string) string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden, err := filepath.Glob(filepath.Join(dir, ".*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(append(list, hidden...), " ")
+}
+
+// A session without any file but its directory, or with damaged ones, has a page.
+func TestRenderDamaged(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	render(t, w.S)
+	for _, name := range []string{session.CheckpointFile, session.PlanFile, session.SeedMetaFile, session.SummaryFile} {
+		if err := os.WriteFile(w.S.Path(name), []byte(`{"tokens_used":"many`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Raw("5\nnull\n\xff\n{\"type\":\"stop\"\n")
+	w.Event(0, "stop", viewtest.P{"reason": "error"})
+	w.Flush()
+	html := render(t, w.S)
+	for _, want := range []string{`"unreadable":4`, session.CheckpointFile + ":", session.PlanFile + ":"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page does not say %s", want)
+		}
+	}
+}
+
+// Diffs are asked for once each, and only for what can be the name of a commit.
+func TestDiffsAreAskedForOnce(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	for _, sha := range []string{viewtest.FirstSHA, viewtest.FirstSHA, "--output=/tmp/x", "HEAD", "", "zzzz", "abc"} {
+		w.Event(time.Second, "commit", viewtest.P{"sha": sha})
+	}
+	w.Event(time.Second, "nudge", viewtest.P{"sha": viewtest.SecondSHA})
+	w.Flush()
+	var asked []string
+	diff := func(sha string) (string, bool) {
+		asked = append(asked, sha)
+		return strings.Repeat("+</script>\n", maxPatch), false
+	}
+	if err := RenderFile(context.Background(), w.S, RenderOptions{Diff: diff}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(asked, []string{viewtest.FirstSHA}) {
+		t.Errorf("asked for %q", asked)
+	}
+	if info, err := os.Stat(w.S.Path(session.ChatHTMLFile)); err != nil || info.Size() > 4*maxPatch {
+		t.Errorf("%v bytes, %v", info.Size(), err)
+	}
+}

@@ -1,0 +1,204 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
+)
+
+func TestCopyEvent(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"plain", `{"ts":"x","type":"t","payload":{"a":1}}`, `{"ts":"x","type":"t","payload":{"a":1}}`},
+		{"space between tokens", " { \"a\" : [ 1 , 2 ] ,\n\"b\":{ } } \r\n", `{"a":[1,2],"b":{}}`},
+		{"end of script", `{"a":"</script>"}`, `{"a":"\u003c/script\u003e"}`},
+		{"entity", `{"a&b":"&lt;"}`, `{"a\u0026b":"\u0026lt;"}`},
+		{"line separators", "{\"a\":\"\u2028\u2029\"}", `{"a":"\u2028\u2029"}`},
+		{"broken UTF-8", "{\"a\":\"\xff\xc0\xaf\"}", "{\"a\":\"\uFFFD\uFFFD\uFFFD\"}"},
+		{"delete", "{\"a\":\"\x7f\"}", `{"a":"\u007f"}`},
+		{"escapes stay", `{"a":"\u003c\ud800\n\/\""}`, `{"a":"\u003c\ud800\n\/\""}`},
+		{"numbers", `{"a":-0.5e+10,"b":0,"c":1E5}`, `{"a":-0.5e+10,"b":0,"c":1E5}`},
+		{"words", `{"a":true,"b":false,"c":null}`, `{"a":true,"b":false,"c":null}`},
+	} {
+		var s safeJSON
+		got, err := s.copyEvent([]byte("before"), []byte(c.in))
+		if err != nil || string(got) != "before"+c.want {
+			t.Errorf("%s: %s, %v; want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+func TestCopyEventRefuses(t *testing.T) {
+	for _, in := range []string{
+		"", "5", `"x"`, "[1]", "null", "{", `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`, `{"a":1}{}`, `{"a":1} x`, `{"a":01}`, `{"a":1.}`, `{"a":.5}`, `{"a":+1}`,
+		`{"a":1e}`, `{"a":tru}`, `{"a":"x}`, "{\"a\":\"\x01\"}", `{"a":"\x"}`, `{"a":"\u12"}`, `{"a":"\u12g4"}`, `{"a":[1,]}`, `{"a":[1}`, `{"a":NaN}`, `{"a":-}`, `{'a':1}`,
+	} {
+		var s safeJSON
+		if got, err := s.copyEvent([]byte("before"), []byte(in)); err == nil || string(got) != "before" {
+			t.Errorf("%q: %s, %v", in, got, err)
+		}
+	}
+}
+
+func TestLongStringIsCut(t *testing.T) {
+	var s safeJSON
+	long := strings.Repeat("é<\\n", maxString)
+	got, err := s.copyEvent(nil, []byte(`{"a":"`+long+`","b":"whole"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v map[string]string
+	if err := json.Unmarshal(got, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) > maxString+100 || s.left == 0 || v["b"] != "whole" || !utf8.ValidString(v["a"]) {
+		t.Errorf("%d bytes, %d left out, b=%q", len(got), s.left, v["b"])
+	}
+	if kept := len(v["a"]); kept == 0 || !strings.HasPrefix(strings.Repeat("é<\n", maxString), v["a"]) {
+		t.Errorf("what was kept (%d bytes) is not the beginning", kept)
+	}
+}
+
+func TestFieldsAreFound(t *testing.T) {
+	var s safeJSON
+	line := `{"type":"model_call","ts":"2026-06-11T22:04:10.123Z","payload":{"x":{"task_id":"T-999","cost":5},"l":[{"iter":7}],"task_id":"T-001","iter":3,"prompt_tokens":1200,"cost":0.5,"verdict":"acc\u0065pt","passed":true}}`
+	if _, err := s.copyEvent(nil, []byte(line)); err != nil {
+		t.Fatal(err)
+	}
+	if s.str(fTask) != "T-001" || s.num(fIter) != 3 || s.num(fPrompt) != 1200 || s.num(fCost) != 0.5 || s.str(fVerdict) != "accept" || !s.isTrue(fPassed) {
+		t.Errorf("task %q, iter %v, prompt %v, cost %v, verdict %q", s.str(fTask), s.num(fIter), s.num(fPrompt), s.num(fCost), s.str(fVerdict))
+	}
+	at, ok := eventTime(s.raw2(s.ts))
+	if !ok || at.Format("15:04:05.000") != "22:04:10.123" || plainString(s.raw2(s.typ)) != "model_call" {
+		t.Errorf("time %v, type %s", at, s.raw2(s.typ))
+	}
+}
+
+// blockOf puts lines into one block and reads it back as the page does.
+func blockOf(t testing.TB, lines ...[]byte) (index map[string]any, events []json.RawMessage) {
+	t.Helper()
+	var b blocks
+	for _, l := range lines {
+		b.add(l)
+	}
+	data := b.appendIndex(nil)
+	if err := json.Unmarshal(data, &index); err != nil {
+		t.Fatalf("the index is no JSON: %v\n%s", err, data)
+	}
+	body := append(append([]byte("["), b.events...), ']')
+	if err := json.Unmarshal(body, &events); err != nil {
+		t.Fatalf("the events are no JSON: %v\n%.2000s", err, body)
+	}
+	for _, part := range [][]byte{data, b.events} {
+		if bytes.ContainsAny(part, "<>&") || !utf8.Valid(part) {
+			t.Fatalf("unsafe in a script element: %.2000s", part)
+		}
+	}
+	return index, events
+}
+
+func TestBlock(t *testing.T) {
+	index, events := blockOf(t,
+		[]byte(`{"ts":"2026-06-11T22:04:10Z","type":"session_start","payload":{"phase":"run"}}`),
+		[]byte(`{"ts":"2026-06-11T22:04:11.5Z","type":"model_call","payload":{"task_id":"T-001","iter":2,"prompt_tokens":100,"eval_tokens":5,"cost":0.25,"phase":"evaluator"}}`),
+		[]byte(`{"ts":"2026-06-11T22:04:11Z","type":"evaluator_verdict","payload":{"task_id":"T-001","iter":2,"verdict":"reject","rejection_category":"weak_test","concern":"<b>"}}`),
+		[]byte(`{"ts":"nonsense","type":"session_start","payload":null}`),
+	)
+	for key, want := range map[string]any{
+		"n": 4.0, "t0": 1781215450000.0, "names": []any{"session_start", "model_call", "evaluator_verdict"}, "tasks": []any{"T-001"},
+		"type": []any{0.0, 1.0, 2.0, 0.0}, "task": []any{-1.0, 0.0, 0.0, -1.0}, "iter": []any{0.0, 2.0, 2.0, 0.0}, "dt": []any{0.0, 1500.0, -500.0, 0.0},
+		"facts": []any{
+			[]any{0.0, map[string]any{"ph": "run"}},
+			[]any{1.0, map[string]any{"p": 100.0, "e": 5.0, "$": 0.25, "ph": "evaluator"}},
+			[]any{2.0, map[string]any{"v": "reject", "g": "weak_test", "w": "<b>"}},
+		},
+		"cut": []any{},
+	} {
+		if !reflect.DeepEqual(index[key], want) {
+			t.Errorf("%s is %v, want %v", key, index[key], want)
+		}
+	}
+	if len(events) != 4 {
+		t.Errorf("%d events", len(events))
+	}
+}
+
+// Python Tilth called the evaluator a judge in its first records.
+func TestOldVerdict(t *testing.T) {
+	index, _ := blockOf(t, []byte(`{"type":"judge_verdict","payload":{"accept":true}}`))
+	if got := index["facts"].([]any)[0].([]any)[1].(map[string]any)["v"]; got != "accept" {
+		t.Errorf("the verdict is %v", got)
+	}
+}
+
+func TestHostileRecordInBlocks(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	viewtest.HostileRecord(w)
+	var lines [][]byte
+	_, skipped, err := w.S.ScanRecord(0, func(_ int64, line []byte) error {
+		lines = append(lines, bytes.Clone(line))
+		return nil
+	})
+	if err != nil || skipped == 0 {
+		t.Fatal(skipped, err)
+	}
+	for i := 0; i < len(lines); i += 100 {
+		part := lines[i:min(i+100, len(lines))]
+		if _, events := blockOf(t, part...); len(events) != len(part) {
+			t.Errorf("%d events of %d lines", len(events), len(part))
+		}
+	}
+}
+
+// What is an object for encoding/json is one for the page, and says the same.
+func FuzzCopyEvent(f *testing.F) {
+	f.Add([]byte(`{"ts":"2026-06-11T22:04:10Z","type":"model_call","payload":{"task_id":"T-001","iter":2,"cost":1e-3,"content":"</script>\u2028"}}`))
+	f.Add([]byte("{\"a\":\"\xff\xed\xa0\x80\",\"b\":[[[{}]]],\"c\":-0.0e-1}"))
+	f.Add([]byte(`{"payload":{"payload":{"iter":1}},"type":["x"],"ts":null}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var s safeJSON
+		out, err := s.copyEvent(nil, line)
+		if err == errTooBig {
+			return
+		}
+		var want, got any
+		wantErr := json.Unmarshal(line, &want)
+		if _, isObject := want.(map[string]any); wantErr == nil && isObject != (err == nil) {
+			t.Fatalf("object: %v, but %v", isObject, err)
+		}
+		if wantErr != nil && err == nil {
+			t.Fatalf("accepted what is no JSON (%v): %q", wantErr, out)
+		}
+		if err != nil {
+			return
+		}
+		if bytes.ContainsAny(out, "<>&\n") || !utf8.Valid(out) {
+			t.Fatalf("unsafe: %q", out)
+		}
+		if err := json.Unmarshal(out, &got); err != nil {
+			t.Fatalf("%v: %q", err, out)
+		}
+		if s.left == 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q became %q", line, out)
+		}
+		blockOf(t, line)
+	})
+}
+
+func FuzzEventTime(f *testing.F) {
+	for _, s := range []string{"2026-06-11T22:04:10.123Z", "2026-02-31T00:00:00Z", "2026-06-11T22:04:10+02:00", "2026-06-11T22:04:10.Z"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		ms, ok := quickMillis([]byte(s))
+		want, err := parseStrict(s)
+		if ok && err == nil && ms != want {
+			t.Fatalf("%s is %d, want %d", s, ms, want)
+		}
+	})
+}
