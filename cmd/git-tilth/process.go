@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -39,42 +37,6 @@ func newProcess() *process {
 	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	p.watchSignals()
 	return p
-}
-
-// watchSignals makes the first signal cancel the context and a second one end the process at once.
-func (p *process) watchSignals() {
-	ctx, cancel := context.WithCancel(context.Background())
-	p.ctx = ctx
-	ch := make(chan os.Signal, 2)
-	watched := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	// A process started by nohup keeps ignoring hang-ups.
-	if !signal.Ignored(syscall.SIGHUP) {
-		watched = append(watched, syscall.SIGHUP)
-	}
-	signal.Notify(ch, watched...)
-	// A reader of our output that goes away must not end a run of hours. With a handler instead of "ignore", children still
-	// get the default.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	got := false
-	var mu sync.Mutex
-	go func() {
-		for range ch {
-			mu.Lock()
-			second := got
-			got = true
-			mu.Unlock()
-			if second {
-				os.Exit(exitInterrupted)
-			}
-			cancel()
-		}
-	}()
-	p.interrupted = func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return got
-	}
-	p.stopSignals = func() { signal.Stop(ch); cancel() }
 }
 
 // getenv looks a variable up in the environment as it was gathered.

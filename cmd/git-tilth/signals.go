@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// watchSignals makes the first signal cancel the context and a second one end the process at once.
+func (p *process) watchSignals() {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.ctx = ctx
+	ch := make(chan os.Signal, 4)
+	watched := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	// A process started by nohup keeps ignoring hang-ups.
+	if !signal.Ignored(syscall.SIGHUP) {
+		watched = append(watched, syscall.SIGHUP)
+	}
+	signal.Notify(ch, watched...)
+	// A reader of our output that goes away must not end a run of hours. With a handler instead of "ignore", children still
+	// get the default.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	var got atomic.Bool
+	go func() {
+		count := impatience{echoes: startedByGit()}
+		for sig := range ch {
+			end := count.second(sig, time.Now())
+			got.Store(true)
+			if end {
+				os.Exit(exitInterrupted)
+			}
+			cancel()
+		}
+	}()
+	p.interrupted = got.Load
+	p.stopSignals = func() { signal.Stop(ch); cancel() }
+}
+
+// echoWindow is how long after a signal git's copy of it is waited for. It comes within milliseconds; a busy machine
+// may take longer.
+const echoWindow = time.Second
+
+// impatience tells a second signal from the first one's echo. The git that dispatched to this process hands every signal that it
+// gets on to it, and waits for its end; so a Ctrl-C, which the terminal sends to both, arrives here twice.
+type impatience struct {
+	echoes bool // git may send copies
+	first  os.Signal
+	at     time.Time
+}
+
+// second takes a signal in and tells whether somebody is asking for the second time.
+func (c *impatience) second(sig os.Signal, now time.Time) bool {
+	if c.first == nil {
+		c.first, c.at = sig, now
+		return false
+	}
+	echo := c.echoes && sig == c.first && now.Sub(c.at) < echoWindow
+	c.echoes = false // there is one copy, and no more
+	return !echo
+}
+
+// startedByGit tells whether the parent is a git. Where there is no /proc to ask, it may be.
+func startedByGit() bool {
+	name, err := os.Readlink(filepath.Join("/proc", fmt.Sprint(os.Getppid()), "exe"))
+	if err != nil {
+		return true
+	}
+	return strings.HasPrefix(filepath.Base(name), "git")
+}
