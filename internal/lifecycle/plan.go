@@ -28,6 +28,8 @@ type Accepted struct {
 	// Base is the commit on which the tree was judged.
 	Base    string
 	Summary string
+	// Noted tells that task_done is on record.
+	Noted bool
 }
 
 // State is everything that the decision about a session rests on: the session on disk and git.
@@ -93,7 +95,9 @@ type Plan struct {
 //	the branch is gone                                 refuse
 //	a rewind was begun                                 finish it, then as prepared
 //	the branch no longer holds the seed                trust prd.json, unwind nothing
-//	an accepted tree, judged on the branch's tip       commit it
+//	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
+//	a commit at the tip that a hook changed after the  unwind it, its task is not done
+//	verdict
 //	a commit of this session for a task not done       mark it done
 //	placeholders or worker's commits at the tip        unwind them, and only them
 //	a failed task                                      back to pending
@@ -127,9 +131,10 @@ func Decide(s State) Plan {
 		}
 	}
 	switch {
-	case len(p.Pending) > 0:
+	case len(p.Pending) > 0, p.CommitTree != nil:
+		// A hook may refuse the accepted tree; then there is work after all.
 		p.Action = Continue
-	case s.Status == session.AllDone && len(p.MarkDone) == 0 && p.CommitTree == nil:
+	case s.Status == session.AllDone && len(p.MarkDone) == 0:
 		p.Action = Nothing
 	default:
 		p.Action = Conclude
@@ -166,7 +171,7 @@ func (p *Plan) settleTasks(s State) map[string]string {
 	if s.SeedKnown {
 		for _, c := range s.Commits {
 			// A worker that imitates the trailers it saw in the log has still not been judged.
-			if id, ok := who.done(c); ok && !s.ByWorker[c.SHA] && committed[id] == "" {
+			if id, ok := who.done(c); ok && !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id]) && committed[id] == "" {
 				committed[id] = c.SHA
 			}
 		}
@@ -204,7 +209,7 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 			// A tool that never unwinds leaves a finished task's only work in its placeholder.
 			break
 		}
-		if !failed && !s.ByWorker[c.SHA] {
+		if id, _ := who.done(c); !failed && !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id]) {
 			break
 		}
 		if len(c.Parents) == 0 {
@@ -213,6 +218,14 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 		p.Unwind = append(p.Unwind, c)
 		p.UnwindTo = c.Parents[0]
 	}
+}
+
+// unjudged tells a commit of a task that is not what was accepted: a commit hook had changed the tree, and
+// the process died before it took the commit back.
+func (s State) unjudged(c gitx.Commit, task, status string) bool {
+	a := s.Accepted
+	return a != nil && status != "done" && c.SHA == s.BranchTip && a.Task == task && a.Tree != c.Tree &&
+		len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 
 // lastDoneWithoutCommit finds the one task that a crash between "done" and the commit can leave: the last
@@ -264,6 +277,9 @@ func (p Plan) String() string {
 		add("commit the accepted work of %s", p.CommitTree.Task)
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.MarkDone)) {
+		if p.CommitTree != nil && p.CommitTree.Task == id {
+			continue // Wake, having just committed it
+		}
 		add("mark %s done, its commit is there", id)
 	}
 	if n := len(p.Unwind); n > 0 {
@@ -276,7 +292,7 @@ func (p Plan) String() string {
 		add("do %s again, it has no commit", p.Redo)
 	}
 	switch {
-	case p.Action == Conclude:
+	case p.Action == Conclude, len(p.Pending) == 0:
 		add("all tasks are done")
 	case p.Fresh:
 		add("start with %s", plural(len(p.Pending), "task"))

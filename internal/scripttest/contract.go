@@ -349,7 +349,7 @@ func (a *auditor) summary(s *session.Session) {
 	}
 	for id, task := range v.Get("tasks").Map() {
 		a.where = "summary.json " + id
-		a.fields(task, kinds{"status": "s", "iterations": "n", "tokens": "on", "tool_calls": "n", "hook_blocks": "n", "evaluator": "o", "failure_reason": "s?-"})
+		a.fields(task, kinds{"status": "s", "iterations": "n", "tokens": "on", "tool_calls": "o", "hook_blocks": "n", "evaluator": "o", "failure_reason": "s?-"})
 		a.fields(task.Get("evaluator"), kinds{"accepts": "n", "rejects": "n", "rejection_categories": "o"})
 		if task.Get("status").Str == "done" && task.Get("failure_reason").Str != "" {
 			a.fault("is done and has a failure_reason")

@@ -13,6 +13,7 @@
 //	field FILE PATH REGEXP         the value at a gjson path matches (! for does not); a .jsonl is an array of its lines
 //	waitevent VAR TYPE [N]         until the record of the session (or of the newest one) has N events of a type
 //	waitfile FILE                  until a file exists
+//	signal SIGNAL VAR              sends INT, TERM, HUP or KILL to the process that holds the session
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
 //	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
@@ -31,6 +32,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -102,7 +104,8 @@ func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
 		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile,
-		"keep": keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
+		"signal": signalHolder,
+		"keep":   keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
 		"contract": contract, "console": console, "leaks": leaks,
 	}
 }
@@ -293,6 +296,19 @@ func waitfile(ts *testscript.TestScript, _ bool, args []string) {
 		_, err := os.Stat(ts.MkAbs(args[0]))
 		return err == nil
 	})
+}
+
+var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+
+func signalHolder(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "signal SIGNAL VAR")
+	id := ts.Getenv(args[1])
+	s := &session.Session{ID: id, Dir: filepath.Join(ts.Getenv("TILTH_SESSIONS_DIR"), id)}
+	holder, busy := s.Holder()
+	if !busy || holder.PID == 0 || signals[args[0]] == 0 {
+		ts.Fatalf("signal %s: nobody holds %s", args[0], id)
+	}
+	ts.Check(syscall.Kill(holder.PID, signals[args[0]]))
 }
 
 // repoState describes everything of a user's repository that a session must leave alone: HEAD, branches, index, files, stash,
