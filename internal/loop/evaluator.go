@@ -26,7 +26,7 @@ type judgeVoice interface {
 }
 
 // evaluate asks the evaluator, in a context of its own, for a verdict on a tree.
-func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree string, report validator.Report) (*Verdict, error) {
+func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree string, report validator.Report) (v *Verdict, err error) {
 	system, user, err := a.evaluatorPrompt(ctx, wt, c, tree, report)
 	if err != nil {
 		return nil, err
@@ -36,13 +36,21 @@ func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree 
 		return nil, err
 	}
 	defer voice.close()
+	if a.o.Evaluator.Program != nil {
+		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be taken for the
+		// worker's.
+		defer func() {
+			if restoring := a.restore(context.WithoutCancel(ctx), wt, tree); restoring != nil && err == nil {
+				v, err = nil, restoring
+			}
+		}()
+	}
 	var problem error
 	for try := 1; try <= verdictTries; try++ {
 		args, raw, err := voice.ask(ctx)
 		if err != nil {
 			return nil, err
 		}
-		var v *Verdict
 		if args == "" {
 			problem = fmt.Errorf("submit_verdict was not called")
 		} else if v, problem = ParseVerdict(args); problem == nil {
@@ -59,6 +67,18 @@ func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree 
 	}
 	category, concern := "half_finished", "The reviewer gave no readable verdict: "+problem.Error()+"."
 	return &Verdict{Verdict: Reject, Category: &category, Concern: &concern, ParseFailed: true}, nil
+}
+
+// restore puts the worktree back to the tree that was judged, if it is another one now.
+func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) error {
+	now, err := a.stage(ctx, wt)
+	if err != nil || now == tree {
+		return err
+	}
+	if err := a.Git.ReadTreeIntoFiles(ctx, wt, tree); err != nil {
+		return err
+	}
+	return a.emit("log_repaired", map[string]any{"what": "the evaluator changed files", "done": "put back to the tree that was judged"})
 }
 
 // evaluatorPrompt assembles what the evaluator is told, and records it.
