@@ -1,0 +1,190 @@
+//go:build bench
+
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Variables of the git that records.
+const (
+	recordDirVar   = "BENCH_RECORD_DIR"   // where it writes what it was called with
+	recordWatchVar = "BENCH_RECORD_WATCH" // patterns of files to write down, separated by colons
+)
+
+// call is one git command as it ran.
+type call struct {
+	Args  []string
+	Dir   string
+	Env   []string
+	Stdin []byte
+	Exit  int
+	Files map[string][]byte // those of the watched files that were there when it began
+}
+
+// recordGit is the git that records: it runs the real one and writes down what it was called with.
+func recordGit(args []string) int {
+	began := time.Now().UnixNano()
+	c := call{Args: args, Files: map[string][]byte{}}
+	c.Dir, _ = os.Getwd()
+	own := filepath.Dir(os.Args[0])
+	for _, line := range os.Environ() {
+		if rest, ok := strings.CutPrefix(line, "PATH="); ok {
+			line = "PATH=" + strings.TrimPrefix(rest, own+":")
+		}
+		if !strings.HasPrefix(line, "BENCH_") {
+			c.Env = append(c.Env, line)
+		}
+	}
+	for pattern := range strings.SplitSeq(os.Getenv(recordWatchVar), ":") {
+		names, _ := filepath.Glob(pattern)
+		for _, name := range names {
+			if data, err := os.ReadFile(name); err == nil {
+				c.Files[name] = data
+			}
+		}
+	}
+	c.Stdin, _ = io.ReadAll(os.Stdin)
+	cmd := c.command()
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	_ = cmd.Run()
+	c.Exit = cmd.ProcessState.ExitCode()
+	data, err := json.Marshal(c)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(os.Getenv(recordDirVar), fmt.Sprintf("%020d.json", began)), data, 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "the recording git:", err)
+		return 125
+	}
+	return c.Exit
+}
+
+// command is the call with the git that comes first on its own PATH.
+func (c call) command() *exec.Cmd {
+	git := "git"
+	for _, line := range c.Env {
+		if path, ok := strings.CutPrefix(line, "PATH="); ok {
+			for dir := range strings.SplitSeq(path, ":") {
+				if _, err := os.Stat(filepath.Join(dir, "git")); err == nil {
+					git = filepath.Join(dir, "git")
+					break
+				}
+			}
+		}
+	}
+	cmd := exec.Command(git, c.Args...)
+	cmd.Dir, cmd.Env = c.Dir, c.Env
+	if len(c.Stdin) > 0 {
+		cmd.Stdin = bytes.NewReader(c.Stdin)
+	}
+	return cmd
+}
+
+// recorder is a directory with the recording git and one for what it writes.
+type recorder struct {
+	t        testing.TB
+	bin, out string
+	watch    []string
+}
+
+func newRecorder(t testing.TB, watch ...string) *recorder {
+	t.Helper()
+	r := &recorder{t: t, bin: t.TempDir(), out: t.TempDir(), watch: watch}
+	self, err := os.Executable()
+	must(t, err)
+	must(t, os.Symlink(self, filepath.Join(r.bin, "git")))
+	return r
+}
+
+// environ is env with the recording git first on PATH.
+func (r *recorder) environ(env []string) []string {
+	out := slices.Clone(env)
+	for i, line := range out {
+		if path, ok := strings.CutPrefix(line, "PATH="); ok {
+			out[i] = "PATH=" + r.bin + ":" + path
+		}
+	}
+	return append(out, recordDirVar+"="+r.out, recordWatchVar+"="+strings.Join(r.watch, ":"))
+}
+
+// calls are what was recorded, in the order in which the commands began.
+func (r *recorder) calls() []call {
+	r.t.Helper()
+	entries, err := os.ReadDir(r.out)
+	must(r.t, err)
+	var out []call
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(r.out, e.Name()))
+		must(r.t, err)
+		var c call
+		must(r.t, json.Unmarshal(data, &c))
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		r.t.Fatal("no git command was recorded")
+	}
+	return out
+}
+
+// replay runs recorded commands alone and returns how long they took, without the time for the files that the worker
+// wrote in between. That a command ends otherwise than it did means that something else was measured.
+func replay(t testing.TB, calls []call) time.Duration {
+	t.Helper()
+	var total time.Duration
+	written := map[string]string{}
+	for _, c := range calls {
+		for name, data := range c.Files {
+			if written[name] == string(data) {
+				continue
+			}
+			written[name] = string(data)
+			must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+			must(t, os.WriteFile(name, data, 0o644))
+		}
+		cmd := c.command()
+		start := time.Now()
+		_ = cmd.Run()
+		total += time.Since(start)
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != c.Exit {
+			t.Fatalf("the replay of git %s in %s: %v, was exit code %d", strings.Join(c.Args, " "), c.Dir, cmd.ProcessState, c.Exit)
+		}
+	}
+	return total
+}
+
+// subcommands counts recorded calls by what they do, for -v.
+func subcommands(calls []call) string {
+	count := map[string]int{}
+	for _, c := range calls {
+		count[subcommand(c.Args)]++
+	}
+	var out []string
+	for name, n := range count {
+		out = append(out, fmt.Sprintf("%d %s", n, name))
+	}
+	slices.Sort(out)
+	return fmt.Sprintf("%d git commands: %s", len(calls), strings.Join(out, ", "))
+}
+
+func subcommand(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-c" || args[i] == "-C":
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return "?"
+}
