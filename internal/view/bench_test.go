@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
@@ -62,6 +63,30 @@ func Benchmark1M(b *testing.B) {
 		b.Skip("TILTH_BENCH_1M is not set")
 	}
 	benchmarkRender(b, 1_000_000)
+}
+
+// BenchmarkList is what `list --all` does with ten thousand sessions.
+func BenchmarkList(b *testing.B) {
+	store := session.Store{Root: b.TempDir()}
+	start := viewtest.Start
+	for i := range 10_000 {
+		s, err := store.Create(session.NewID(start.Add(time.Duration(i) * time.Minute)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		w := viewtest.Open(b, s)
+		viewtest.Small(w)
+		w.Close()
+	}
+	for b.Loop() {
+		ids, err := store.IDs()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := List(io.Discard, store.Overview(ids, nil), ListOptions{Terminal: Terminal{TTY: true, Width: 120}, Now: start}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func BenchmarkTail(b *testing.B) {

@@ -45,6 +45,7 @@ type Row struct {
 	LastEventAt string   `json:"last_event_at,omitempty"`
 	Holder      *Holder  `json:"holder,omitempty"`
 	Rewinding   bool     `json:"rewinding,omitempty"`
+	Resetting   bool     `json:"resetting,omitempty"`
 	Problems    []string `json:"problems,omitempty"`
 }
 
@@ -61,7 +62,7 @@ func RowOf(o session.Overview) Row {
 		SessionID: o.ID, Status: o.Status, State: State(o), Source: o.Source, Branch: o.Branch, Workspace: o.Workspace,
 		Label: o.Label, Tasks: Tasks(o.Tasks), TokensUsed: o.TokensUsed, Cost: o.Cost, LastStop: o.LastStop,
 		LastStopAt: o.LastStopAt, StartedAt: o.StartedAt, LastEventAt: o.LastEventAt, Rewinding: o.Rewinding,
-		Problems: o.Problems,
+		Resetting: o.Resetting, Problems: o.Problems,
 	}
 	if o.Busy != nil {
 		r.Holder = &Holder{PID: o.Busy.PID, Host: o.Busy.Host, Since: fmt.Sprint(o.Busy.Since)}
@@ -75,6 +76,8 @@ func State(o session.Overview) string {
 	switch {
 	case o.Busy != nil:
 		return "running"
+	case o.Resetting:
+		return "resetting"
 	case o.Rewinding:
 		return "rewinding"
 	case o.Status != session.Running:
@@ -94,7 +97,7 @@ func stateStyle(state string) string {
 		return plain
 	case "failed", "crashed":
 		return red
-	case "stopped", "rewinding":
+	case "stopped", "rewinding", "resetting":
 		return yellow
 	}
 	return cyan
@@ -115,8 +118,11 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 	}}
 	for _, r := range rows {
 		state := State(r)
-		label := r.Label
+		label, tasks := r.Label, taskCount(r.Tasks)
 		if len(r.Problems) > 0 {
+			if r.Tasks.Total == 0 {
+				tasks = "-" // there may well be a seed, which nothing can be read of
+			}
 			label = "! " + r.Problems[0]
 		}
 		source := ""
@@ -129,7 +135,7 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 				source = ""
 			}
 		}
-		t.add(cell{r.ID, plain}, cell{state, stateStyle(state)}, cell{taskCount(r.Tasks), plain}, cell{Count(r.TokensUsed), plain},
+		t.add(cell{r.ID, plain}, cell{state, stateStyle(state)}, cell{tasks, plain}, cell{Count(r.TokensUsed), plain},
 			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r)), plain}, cell{r.LastStop, stopStyle(r.LastStop)},
 			cell{label, labelStyle(r)}, cell{source, dim})
 	}
@@ -153,10 +159,10 @@ func stopStyle(reason string) string {
 	return red
 }
 
-// taskCount is "2/3", with the failed ones named.
+// taskCount is "2/3", with the failed ones named. A session without tasks is one whose preparation has not come to a seed.
 func taskCount(c session.TaskCounts) string {
 	if c.Total == 0 {
-		return "-"
+		return "no seed"
 	}
 	s := fmt.Sprintf("%d/%d", c.Done, c.Total)
 	if c.Failed > 0 {

@@ -34,7 +34,7 @@ func TestList(t *testing.T) {
 20260612-080000-aaaaaa  running   1/3            12.3k  $0.42       4h ago              Running now
 20260611-220410-bbbbbb  stopped   1/2               2M      -  13h 55m ago  wall_clock  Stopped
 20260610-000000-cccccc  failed    1/2 1 failed       0      -   2d 12h ago  iter_cap    Failed ␛[31m
-20260609-000000-dddddd  crashed   -                  0      -   3d 12h ago              Crashed
+20260609-000000-dddddd  crashed   no seed            0      -   3d 12h ago              Crashed
 20260608-000000-eeeeee  all_done  1/1                0      -   4d 12h ago  all_done    Done
 20260607-000000-ffffff            -                  0      -   5d 12h ago              ! checkpoint.json: is missing
 `

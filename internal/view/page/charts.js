@@ -57,7 +57,7 @@ function furrow(t, attempts, scale, costly) {
   const info = groups.taskInfo.get(t.id);
   const track = el("span", "track");
   for (const b of scale.breaks) place(track.appendChild(el("span", "break")), b.x).title = "paused " + span(b.ms);
-  for (const g of attempts) {
+  for (const g of thin(attempts, 60)) {
     const bar = link(g.start, "", "stretch " + (g.outcome || "open"));
     bar.setAttribute("aria-label", groupTitle(g) + ", " + span(g.until - g.from));
     bar.tabIndex = -1;

@@ -1,6 +1,8 @@
 // What a reader steers with: filter, contents, theme, keys.
 
 const controls = {
+  outlined: "", // what the contents were drawn from
+
   init() {
     const find = document.getElementById("find");
     let wait = 0;
@@ -71,6 +73,9 @@ const controls = {
 
   // outline lists the sections, and the tasks to filter by.
   outline() {
+    const key = JSON.stringify([rec.head.tasks, groups.all.length, ...groups.all.slice(-3).map((g) => g.outcome)]);
+    if (key === this.outlined) return;
+    this.outlined = key;
     const pick = document.getElementById("pick-task");
     const ids = [...new Set([...planOf().map((t) => t.id), ...groups.taskInfo.keys()])];
     pick.replaceChildren(option("", "All tasks"), ...ids.map((id) => option(id, oneLine(id + " " + titleOf(id), 48))));

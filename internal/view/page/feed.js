@@ -265,6 +265,13 @@ const feed = {
     return innerHeight + scrollY >= document.documentElement.scrollHeight - 160;
   },
 
+  // stick keeps the end in view without moving the keyboard's event.
+  stick() {
+    if (!this.pages.length) return;
+    this.fill(this.pages[this.pages.length - 1]);
+    scrollTo(0, document.documentElement.scrollHeight);
+  },
+
   toEnd() {
     if (this.items.length) this.jump(this.items[this.items.length - 1], { focus: false });
   },

@@ -7,7 +7,7 @@ const groups = {
   totals: new Map(), // role → {calls, p, e, c, r, cost}
   taskInfo: new Map(), // task id → figures over all its attempts
   objections: [],
-  commits: new Map(), // task id → latest commit
+  attempts: new Map(), // task id → how often it was begun
   lastStop: null,
   started: 0, // of the latest start or resume
   done: 0, // events taken in
@@ -18,7 +18,7 @@ const groups = {
     this.totals = new Map();
     this.taskInfo = new Map();
     this.objections = [];
-    this.commits = new Map();
+    this.attempts = new Map();
     this.lastStop = null;
     this.started = 0;
     this.done = 0;
@@ -49,7 +49,8 @@ const groups = {
     } else if (task && (!g || g.kind !== "task" || g.task !== task || (type === "context_reset" && g.worked))) {
       g = this.open(i, "task");
       g.task = task;
-      g.attempt = 1 + this.all.filter((o) => o.kind === "task" && o.task === task && o !== g).length;
+      g.attempt = (this.attempts.get(task) || 0) + 1;
+      this.attempts.set(task, g.attempt);
     } else if (!g) {
       g = this.open(i, "start");
     }
@@ -105,9 +106,6 @@ const groups = {
           t.outcome = g.outcome;
           t.reason = g.reason;
         }
-        break;
-      case "commit":
-        if (task) this.commits.set(task, { i, sha: str(f.sha) });
         break;
     }
     if (t) {
@@ -173,9 +171,14 @@ function planOf() {
   return out;
 }
 
+let titles = { of: null, map: new Map() };
+
 function titleOf(task) {
-  for (const t of list(rec.head.tasks)) if (isObject(t) && t.id === task) return str(t.title);
-  return "";
+  if (titles.of !== rec.head.tasks) {
+    titles = { of: rec.head.tasks, map: new Map() };
+    for (const t of list(rec.head.tasks)) if (isObject(t)) titles.map.set(t.id, str(t.title));
+  }
+  return titles.map.get(task) || "";
 }
 
 const REASONS = new Map(

@@ -32,9 +32,11 @@ const live = {
       groups.update();
       search.more();
       feed.extend(from);
-      if (following) feed.toEnd();
+      if (following) feed.stick();
+      announce(from);
       this.redraw();
     });
+    setInterval(() => rec.head.running && this.redraw(), 5000); // the wall clock goes on without events
     this.source.addEventListener("open", () => this.state("live"));
     this.source.addEventListener("error", () => this.state("lost"));
   },
@@ -54,6 +56,17 @@ const live = {
     }, rec.count > 20000 ? 600 : 120);
   },
 };
+
+// announce tells who listens to the page what matters among new events.
+function announce(from) {
+  for (let i = rec.count - 1; i >= Math.max(from, rec.count - 50); i--) {
+    const type = typeAt(i);
+    const f = factAt(i);
+    if (type === "evaluator_verdict") return say(taskOf(i) + (f.v === "accept" ? " accepted" : " rejected"));
+    if (type === "task_failed") return say(taskOf(i) + " failed: " + because(str(f.why)));
+    if (type === "stop") return say("Stopped: " + because(str(f.why)));
+  }
+}
 
 const fetched = new Map(); // sha → promise of {patch, truncated}
 

@@ -1,25 +1,46 @@
 // What a person asks the morning after, answered above the conversation.
 
+// Each panel is drawn again only when what it shows has changed, so that a reader of
+// a live page keeps what they have unfolded and where they are.
+const PANELS = [
+  ["problems", "", () => list(rec.head.problems), problems],
+  ["unreadable", "", () => [num(rec.head.unreadable), rec.head.samples], unreadable],
+  ["caps", "Caps", () => [rec.head.summary?.limits, totalTokens(), totalCost(), rec.count, rec.head.running && Date.now() >> 12], capMeters],
+  ["usage", "Tokens and cost", () => usageRows(), usageTable],
+  ["tasks", "Tasks over time", () => [rec.head.tasks, rec.count], timeline],
+  ["prompts", "Prompt size per call", () => groups.calls.length, promptChart],
+  ["objections", "What the reviewer objected to", () => [groups.objections.length, groups.totals.has("evaluator")], objections],
+  ["told", "What it was told", () => ["tasks", "tldr", "open_questions", "blockers", "scope_notes", "learnings"].map((k) => rec.head[k]), told],
+];
+
 const overview = {
+  drawn: new Map(), // panel → {key, node}
+
   draw() {
     const root = document.getElementById("overview");
-    const parts = [
-      problems(),
-      unreadable(),
-      panel("Caps", "caps", capMeters()),
-      panel("Tokens and cost", "usage", usageTable()),
-      panel("Tasks over time", "tasks", timeline()),
-      panel("Prompt size per call", "prompts", promptChart()),
-      panel("What the reviewer objected to", "objections", objections()),
-      panel("What it was told", "told", told()),
-    ];
-    root.replaceChildren(...parts.filter(Boolean));
+    let at = root.firstChild;
+    for (const [id, title, sees, make] of PANELS) {
+      const key = JSON.stringify(sees());
+      let p = this.drawn.get(id);
+      if (!p || p.key !== key) {
+        const body = make();
+        const node = body && title ? panel(title, id, body) : body;
+        if (p?.node) {
+          if (at === p.node) at = at.nextSibling;
+          p.node.remove();
+        }
+        if (node) root.insertBefore(node, at);
+        p = { key, node };
+        this.drawn.set(id, p);
+      } else if (p.node) {
+        at = p.node.nextSibling;
+      }
+    }
     masthead();
   },
 };
 
 function panel(title, id, body) {
-  if (!body) return null;
   const h = el("h2", "", title);
   h.id = "h-" + id;
   const s = el("section", "panel " + id, h, body);
@@ -76,7 +97,8 @@ function activeTime() {
 }
 
 function totalTokens() {
-  const used = num(rec.head.session?.tokens_used);
+  // The checkpoint is written at a task's end, the record at each call.
+  const used = Math.max(num(rec.head.session?.tokens_used), num(rec.head.summary?.tokens?.total));
   if (used) return used;
   let n = 0;
   for (const r of groups.totals.values()) n += r.p + r.e;
@@ -220,7 +242,7 @@ function told() {
     if (!items.length) continue;
     box.append(el("h3", "", name), el("ul", "", ...items.map((x) => el("li", "", words(x)))));
   }
-  for (const t of plan) {
+  for (const t of plan.slice(0, 500)) {
     const d = el("details", "brief", el("summary", "", el("b", "", t.id), " ", t.title));
     const fill = () => {
       if (d.childElementCount > 1) return;

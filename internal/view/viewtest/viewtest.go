@@ -77,6 +77,35 @@ func (w *Writer) Flush() {
 	}
 }
 
+// Close flushes and closes the record, for tests that make thousands.
+func (w *Writer) Close() {
+	w.t.Helper()
+	w.Flush()
+	if err := w.f.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Small fills a session with what an ordinary short run leaves: a checkpoint, a plan
+// and twenty events, the last of them a stop.
+func Small(w *Writer) {
+	w.t.Helper()
+	files := map[string]string{
+		session.CheckpointFile: `{"session_id":"` + w.S.ID + `","source":"/home/ada/src/orchard","workspace":"` + w.S.Workspace() + `","branch":"` + w.S.Branch() +
+			`","status":"all_done","tokens_used":41000,"usage":{"worker":{"calls":9,"prompt":40000,"eval":1000,"cost":0.08}},"started_at":"2026-06-11T22:04:10Z","conversations":{}}`,
+		session.PlanFile: `[{"id":"T-001","title":"Parse durations","description":"d","acceptance_criteria":["a"],"status":"done"}]`,
+	}
+	for name, data := range files {
+		if err := os.WriteFile(w.S.Path(name), []byte(data), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for i := range 19 {
+		w.Event(time.Second, "model_call", Task("T-001", 1+i, P{"prompt_tokens": 4000, "eval_tokens": 100, "content": strings.Repeat("word ", 60)}))
+	}
+	w.Event(time.Second, "stop", P{"reason": "all_done"})
+}
+
 // Task makes the payload of an event of a task.
 func Task(id string, iter int, more P) P {
 	p := P{"task_id": id, "trace_id": TraceID(id), "span_id": fmt.Sprintf("%08x%08x", len(id)*7919, iter)}
