@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"time"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -161,9 +162,6 @@ func costOf(u model.Usage) any {
 
 // putCapped adds a text with its length, cut to what a line of the record may hold.
 func putCapped(payload map[string]any, key, text string) {
-	payload[key] = clip(text, promptCap)
-	if n := len([]rune(text)); n > 0 {
-		payload["chars"] = n
-		payload["truncated"] = n > promptCap
-	}
+	n := utf8.RuneCountInString(text)
+	payload[key], payload["chars"], payload["truncated"] = firstRunes(text, promptCap), n, n > promptCap
 }

@@ -68,7 +68,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	if c.Tests, err = a.seedTests(ctx, wt); err != nil {
 		return c, err
 	}
-	if c.Partial, err = a.Git.IsDirty(ctx, wt.Path); err != nil {
+	if c.Partial, err = a.Git.HasWork(ctx, wt.Path); err != nil {
 		return c, err
 	}
 	return c, nil
@@ -253,16 +253,23 @@ func (a *attempt) recordPrompt(role, system, user string, channels map[string]an
 
 // clip cuts a text to n characters and says how much is missing.
 func clip(s string, n int) string {
+	head := firstRunes(s, n)
+	if len(head) == len(s) {
+		return s
+	}
+	return fmt.Sprintf("%s\n[... %d more characters]", head, utf8.RuneCountInString(s[len(head):]))
+}
+
+// firstRunes is the beginning of a text, n characters of it.
+func firstRunes(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	runes := 0
 	for i := range s {
-		if runes == n {
-			rest := utf8.RuneCountInString(s[i:])
-			return fmt.Sprintf("%s\n[... %d more characters]", s[:i], rest)
+		if n == 0 {
+			return s[:i]
 		}
-		runes++
+		n--
 	}
 	return s
 }
