@@ -147,6 +147,35 @@ func TestIndexAndDiff(t *testing.T) {
 	p.quiet()
 }
 
+// New events leave what a reader has unfolded as it is, and the headline tells that
+// the session runs for as long as somebody holds it.
+func TestLiveKeepsThePlace(t *testing.T) {
+	store := session.Store{Root: t.TempDir()}
+	w := viewtest.New(t, store)
+	viewtest.Story(w)
+	unlock, err := w.S.Lock(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t)
+	p.do(chromedp.Navigate(serve(t, store) + "s/" + w.S.ID + "/"))
+	p.until(ready)
+	p.until(shown + ` === 139 && document.querySelector("h1").textContent === "Running: 2 of 4 tasks done"`)
+	p.shot("live", false)
+	p.do(chromedp.Click(chromedp.CSS(".brief summary")))
+	p.until(`document.querySelector(".brief[open] ul") !== null`)
+	w.Event(time.Minute, "session_resume", viewtest.P{"last_stop": "iter_cap", "retried": []string{"T-003"}})
+	w.Event(time.Minute, "model_call", viewtest.Task("T-003", 1, viewtest.P{"prompt_tokens": 1000, "eval_tokens": 1}))
+	w.Flush()
+	p.until(shown + ` === 141 && document.querySelectorAll(".plot svg rect").length === 39`)
+	if !eval[bool](p, `document.querySelector(".brief[open] ul") !== null`) {
+		t.Error("an event folded what the reader had unfolded")
+	}
+	unlock()
+	p.until(`document.querySelector("h1").textContent.startsWith("T-003 failed")`)
+	p.quiet()
+}
+
 func TestHostileRecordLive(t *testing.T) {
 	store := session.Store{Root: t.TempDir()}
 	w := viewtest.New(t, store)

@@ -45,3 +45,36 @@ func TestLooks(t *testing.T) {
 	p.quiet()
 	p.alone("file://" + path)
 }
+
+// On paper there are no controls, and the events that are not on the screen are there too.
+func TestPrint(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	drawn := eval[int](p, `document.querySelectorAll("article").length`)
+	p.do(chromedp.Evaluate[chromedp.Void](`dispatchEvent(new Event("beforeprint"))`))
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+	if n := eval[int](p, `document.querySelectorAll("article").length`); n <= drawn || n != 139 {
+		t.Errorf("%d events are printed, %d are on the screen", n, drawn)
+	}
+	if !eval[bool](p, `[".bar", ".mast-tools", "#outline"].every((s) => getComputedStyle(document.querySelector(s)).display === "none")`) {
+		t.Error("controls are printed")
+	}
+	p.shot("print-top", false)
+	p.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".t-commit").scrollIntoView()`))
+	p.shot("print-talk", false)
+	p.quiet()
+}
+
+func TestHelpLooks(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path)
+	p.press("vvjj?")
+	p.until(`document.getElementById("help").open`)
+	p.shot("help", false)
+	p.press("\x1b")
+	p.until(`!document.getElementById("help").open`)
+	p.shot("cursor", false)
+	p.quiet()
+}
