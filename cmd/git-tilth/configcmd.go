@@ -65,7 +65,7 @@ func (w *world) configRow(v config.Value) configRow {
 	switch v.Name {
 	case "tilth.sessionsDir":
 		row.Value = w.store.Root
-		if v.Value == "" && w.p.getenv("TILTH_HOME") != "" {
+		if w.p.getenv("TILTH_SESSIONS_DIR") == "" && w.p.getenv("TILTH_HOME") != "" {
 			row.Origin = "environment TILTH_HOME"
 		}
 	case "tilth.worker.agent", "tilth.evaluator.agent":

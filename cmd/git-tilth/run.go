@@ -130,6 +130,9 @@ func (w *world) severalPrepared(prepared []session.Overview, from bool) error {
 // runNew makes a session and runs it, after a note about one that could be resumed instead. Everything that can be refused is
 // refused before the pause, and nothing is changed before it is over.
 func (w *world) runNew(r runRequest, all []session.Overview) error {
+	if r.from == "" && len(all) > 0 && all[0].Busy != nil {
+		return all[0].Busy // the one that is meant is being run
+	}
 	resumable := w.headsUp(all)
 	if r.from == "" && !w.p.asks() {
 		return refuse("git tilth prep-feature, or git tilth run --from PATH", "no prepared session in this repository")

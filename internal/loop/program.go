@@ -2,15 +2,11 @@ package loop
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -280,124 +276,3 @@ func (w *programWorker) nudge(text string) error {
 }
 
 func (w *programWorker) close(error) error { return nil }
-
-func usageOf(out agent.Outcome) model.Usage {
-	return model.Usage{Prompt: out.Usage.Prompt, Eval: out.Usage.Eval, Cached: out.Usage.Cached, Reasoning: out.Usage.Reasoning, Cost: out.Usage.Cost, CostKnown: out.CostKnown}
-}
-
-// programCall is a turn of a program as a model_call.
-func programCall(a *attempt, out agent.Outcome, more map[string]any) map[string]any {
-	u := usageOf(out)
-	payload := map[string]any{
-		"prompt_tokens": u.Prompt, "eval_tokens": u.Eval, "cached_tokens": u.Cached, "reasoning_tokens": u.Reasoning,
-		"cost": costOf(u), "tokens_used_total": a.Check.TokensUsed, "attempt": 1, "finish_reason": string(out.How),
-		"turns": out.Turns, "conversation": out.Conversation, "health": "ok",
-	}
-	if out.How != agent.Completed {
-		payload["health"], payload["error"] = string(out.How), out.Detail
-	}
-	if len(out.Denied) > 0 {
-		payload["denied"] = out.Denied
-	}
-	putCapped(payload, "content", out.Text)
-	for k, v := range more {
-		payload[k] = v
-	}
-	return payload
-}
-
-// activityLog writes what a program says and does to the record as it happens.
-type activityLog struct {
-	emit func(string, map[string]any) error
-	mu   sync.Mutex
-	err  error
-}
-
-func (l *activityLog) write(e agent.Activity) {
-	var typ string
-	var payload map[string]any
-	switch e.Kind {
-	case "tool":
-		typ, payload = "tool_call", map[string]any{"tool": e.Tool, "args": jsonOrText(e.Args)}
-	case "tool_result":
-		typ, payload = "tool_result", map[string]any{"tool": e.Tool, "result_preview": clip(e.Text, 2000), "result_chars": e.Chars, "is_error": e.IsError}
-	default:
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.emit(typ, payload); err != nil && l.err == nil {
-		l.err = err
-	}
-}
-
-func jsonOrText(s string) any {
-	if json.Valid([]byte(s)) {
-		return json.RawMessage(s)
-	}
-	return s
-}
-
-// programJudge is an agent program as evaluator: a fresh conversation for each review, read-only.
-type programJudge struct {
-	a      *attempt
-	wt     gitx.Worktree
-	role   Role
-	env    []string
-	system string
-	prompt string
-	id     string
-}
-
-func newProgramJudge(a *attempt, wt gitx.Worktree, r Role, system, user string) (judgeVoice, error) {
-	ending, err := a.o.Prompts.Render("evaluator_agent", nil)
-	if err != nil {
-		return nil, err
-	}
-	return &programJudge{a: a, wt: wt, role: r, env: a.childEnv(wt), system: system + "\n" + ending, prompt: user}, nil
-}
-
-func (j *programJudge) ask(ctx context.Context) (string, any, error) {
-	for try := 1; ; try++ {
-		ref := agent.Ref{ID: j.role.Program.NewID()}
-		out, err := j.role.Program.Run(ctx, agent.Turn{
-			Prompt: j.prompt, System: j.system, Dir: j.wt.Path, Model: j.role.Model, Conversation: ref, ReadOnly: true,
-			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.wt.AdminDir, CommonDir: j.wt.Common,
-			OnConversation: func(id string) error {
-				if id == j.id {
-					return nil
-				}
-				j.id = id
-				return j.a.emit("agent_session", map[string]any{"agent": j.role.Program.Name, "conversation": id, "how": "fresh", "why": "a review", "role": "evaluator"})
-			},
-		})
-		if err != nil {
-			return "", nil, err
-		}
-		if ctx.Err() != nil {
-			return "", nil, ctx.Err()
-		}
-		j.a.count(session.RoleEvaluator, usageOf(out))
-		if err := j.a.emit("model_call", programCall(j.a, out, map[string]any{"phase": session.RoleEvaluator, "attempt": try})); err != nil {
-			return "", nil, err
-		}
-		switch {
-		case out.How == agent.Completed || out.How == agent.TurnLimit:
-			raw, _ := agent.FinalJSON(out.Text)
-			return string(raw), clip(out.Text, promptCap), nil
-		case out.How == agent.UsageLimit:
-			if err := j.a.waitUntil(ctx, out.LimitReset, out.Detail); err != nil {
-				return "", nil, err
-			}
-		case try >= programFailures:
-			return "", nil, &halt{Stop: Stop{Reason: ProviderFailure, Detail: j.role.Program.Name + " as evaluator: " + out.Detail}, err: errors.New(out.Detail)}
-		}
-	}
-}
-
-func (j *programJudge) correct(text string) error {
-	j.prompt += "\n\n" + text
-	return nil
-}
-
-func (j *programJudge) close() error { return nil }

@@ -1,0 +1,74 @@
+package loop
+
+import (
+	"context"
+	"errors"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// programJudge is an agent program as evaluator: a fresh conversation for each review, read-only.
+type programJudge struct {
+	a      *attempt
+	wt     gitx.Worktree
+	role   Role
+	env    []string
+	system string
+	prompt string
+	id     string
+}
+
+func newProgramJudge(a *attempt, wt gitx.Worktree, r Role, system, user string) (judgeVoice, error) {
+	ending, err := a.o.Prompts.Render("evaluator_agent", nil)
+	if err != nil {
+		return nil, err
+	}
+	return &programJudge{a: a, wt: wt, role: r, env: a.childEnv(wt), system: system + "\n" + ending, prompt: user}, nil
+}
+
+func (j *programJudge) ask(ctx context.Context) (string, any, error) {
+	for try := 1; ; try++ {
+		ref := agent.Ref{ID: j.role.Program.NewID()}
+		out, err := j.role.Program.Run(ctx, agent.Turn{
+			Prompt: j.prompt, System: j.system, Dir: j.wt.Path, Model: j.role.Model, Conversation: ref, ReadOnly: true,
+			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.wt.AdminDir, CommonDir: j.wt.Common,
+			OnConversation: func(id string) error {
+				if id == j.id {
+					return nil
+				}
+				j.id = id
+				return j.a.emit("agent_session", map[string]any{"agent": j.role.Program.Name, "conversation": id, "how": "fresh", "why": "a review", "role": "evaluator"})
+			},
+		})
+		if err != nil {
+			return "", nil, err
+		}
+		if ctx.Err() != nil {
+			return "", nil, ctx.Err()
+		}
+		j.a.count(session.RoleEvaluator, usageOf(out))
+		if err := j.a.emit("model_call", programCall(j.a, out, map[string]any{"phase": session.RoleEvaluator, "attempt": try})); err != nil {
+			return "", nil, err
+		}
+		switch {
+		case out.How == agent.Completed || out.How == agent.TurnLimit:
+			raw, _ := agent.FinalJSON(out.Text)
+			return string(raw), clip(out.Text, promptCap), nil
+		case out.How == agent.UsageLimit:
+			if err := j.a.waitUntil(ctx, out.LimitReset, out.Detail); err != nil {
+				return "", nil, err
+			}
+		case try >= programFailures:
+			return "", nil, &halt{Stop: Stop{Reason: ProviderFailure, Detail: j.role.Program.Name + " as evaluator: " + out.Detail}, err: errors.New(out.Detail)}
+		}
+	}
+}
+
+func (j *programJudge) correct(text string) error {
+	j.prompt += "\n\n" + text
+	return nil
+}
+
+func (j *programJudge) close() error { return nil }
