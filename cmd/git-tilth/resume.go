@@ -64,7 +64,7 @@ func (w *world) resume(s *session.Session, r runRequest) error {
 		return refuse(plan.Hint, "session %s: %s", s.ID, plan.Why)
 	}
 	var o loop.Options
-	if plan.Action == lifecycle.Continue {
+	if plan.NeedsWorker() {
 		// Who works is settled before anything is changed.
 		if o, err = w.options(r.runSettings); err != nil {
 			return err

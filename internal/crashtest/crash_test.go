@@ -173,7 +173,19 @@ func rewound(f *fixtures, w *world, turn int) error {
 		}
 		return nil
 	}
+	list, err := w.expect([]int{0}, "list", "--json")
+	if err != nil {
+		return err
+	}
+	state := gjson.Get(list.out, "0.state").Str
 	again := func() error {
+		if state == "prepared" {
+			// The rewind was over. Another one goes by the seed's own ignore rules.
+			if err := kept(); err != nil {
+				return err
+			}
+			kept = func() error { return nil }
+		}
 		if _, err := w.expect([]int{0}, "reset", "--to-seed", "-y"); err != nil {
 			return err
 		}
@@ -182,11 +194,7 @@ func rewound(f *fixtures, w *world, turn int) error {
 	}
 	switch turn % 3 {
 	case 1:
-		list, err := w.expect([]int{0}, "list", "--json")
-		if err != nil {
-			return err
-		}
-		if state := gjson.Get(list.out, "0.state").Str; state != "rewinding" && state != "prepared" {
+		if state != "rewinding" && state != "prepared" {
 			if _, err := w.expect([]int{2}, "run"); err != nil {
 				return err
 			}
@@ -228,6 +236,10 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 			return live
 		}
 		at = o
+		// Times make some object ids, and with them some changes, differ from those that were counted.
+		if p.how == torn && (!o.harness || o.size < 2) || p.how == child && o.harness {
+			return power
+		}
 		return p.how
 	}, s.args...)
 	stage := func(name string, err error) error {

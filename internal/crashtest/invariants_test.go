@@ -42,8 +42,8 @@ func (w *world) userState() (string, error) {
 		switch {
 		case slices.Contains(skip, rel):
 			return filepath.SkipDir
-		case d.IsDir(), strings.HasPrefix(rel, ".git/") && strings.HasSuffix(rel, ".lock"):
-			return nil // locks are looked at when all is over
+		case d.IsDir(), strings.HasPrefix(rel, ".git/") && strings.HasSuffix(rel, ".lock"), strings.HasPrefix(rel, ".git/packed-refs"):
+			return nil // locks are looked at when all is over, refs were listed
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -60,7 +60,7 @@ func (w *world) userState() (string, error) {
 func (w *world) leftLocks() error {
 	var left []string
 	err := filepath.WalkDir(filepath.Join(w.repo(), ".git"), func(path string, d fs.DirEntry, err error) error {
-		if strings.HasSuffix(path, ".lock") {
+		if strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".new") {
 			left = append(left, path)
 		}
 		return err

@@ -18,20 +18,26 @@ func (g *Git) Clean(ctx context.Context, wt Worktree) error {
 // What the ignore rules covered before the reset stays, also where the reset
 // takes the rule away, and so does what they cover after it.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string) error {
-	keep, err := g.ignoredBefore(ctx, wt, sha)
+	keep, err := g.IgnoredBefore(ctx, wt, sha)
 	if err != nil {
 		return err
 	}
+	return g.RewindTreeKeeping(ctx, wt, sha, keep)
+}
+
+// RewindTreeKeeping is RewindTree with what IgnoredBefore had found: for a
+// rewind that may have been begun before, when the rules are gone already.
+func (g *Git) RewindTreeKeeping(ctx context.Context, wt Worktree, sha string, keep []string) error {
 	if err := g.HardReset(ctx, wt, sha); err != nil {
 		return err
 	}
 	return g.clean(ctx, wt, keep)
 }
 
-// ignoredBefore lists what is ignored now, directories as one, if going to sha
+// IgnoredBefore lists what is ignored now, directories as one, if going to sha
 // changes the ignore rules, and nothing if it does not: the look at the rules
 // is cheap, the list is a walk through the worktree.
-func (g *Git) ignoredBefore(ctx context.Context, wt Worktree, sha string) ([]string, error) {
+func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]string, error) {
 	// One star and no magic is what git matches fastest; that it takes in x.gitignore
 	// costs a list at worst. Threads to stat a handful of files are a loss.
 	out, err := g.read(ctx, g.inWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only", "--no-ext-diff",

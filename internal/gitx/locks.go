@@ -67,7 +67,7 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 // the git directory, as this package does.
 func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	places := []string{resolveParents(wt.Path), wt.Common}
-	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock"); err != nil || wt.Branch == "" {
+	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil || wt.Branch == "" {
 		return err
 	}
 	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
@@ -77,5 +77,5 @@ func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 // a branch. Some are shared with all of the repository's worktrees, so any git
 // process may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
-	return g.clearLocks(ctx, nil, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "config.lock")
+	return g.clearLocks(ctx, nil, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
 }

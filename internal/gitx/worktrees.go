@@ -143,6 +143,32 @@ func mendLinks(admin, path string) error {
 	return os.WriteFile(dotGit, []byte("gitdir: "+admin+"\n"), 0o666)
 }
 
+// AdminDir returns the repository's own directory for the worktree at path, in
+// common/worktrees; ok is false if it has none.
+func AdminDir(common, path string) (dir string, ok bool) { return adminDirFor(common, path) }
+
+// RemoveAdminDir removes what a `git worktree remove` that was killed has left
+// of admin, which AdminDir gave for path before. A directory that has become
+// another worktree's is left alone.
+func (g *Git) RemoveAdminDir(common, admin, path string) error {
+	realCommon, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return err
+	}
+	if all := filepath.Join(realCommon, "worktrees"); g.dry || filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
+		return nil
+	}
+	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	if err == nil && !samePath(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
+		return nil
+	}
+	if err := os.RemoveAll(admin); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(admin)) // as git does, if it is empty
+	return nil
+}
+
 // adminDirFor finds the repository's entry for a worktree at path: the one
 // whose gitdir file names it, else the one that path's own .git file names and
 // that names no other place.

@@ -66,6 +66,10 @@ const (
 	Continue Action = "continue" // enter the loop
 )
 
+// NeedsWorker tells whether carrying the plan out may come to running a task: one is pending, or a hook may refuse
+// the tree that is to be committed.
+func (p Plan) NeedsWorker() bool { return p.Action == Continue || p.CommitTree != nil }
+
 // Plan is what a resume does, in the order of its fields.
 type Plan struct {
 	Action        Action
@@ -131,10 +135,9 @@ func Decide(s State) Plan {
 		}
 	}
 	switch {
-	case len(p.Pending) > 0, p.CommitTree != nil:
-		// A hook may refuse the accepted tree; then there is work after all.
+	case len(p.Pending) > 0:
 		p.Action = Continue
-	case s.Status == session.AllDone && len(p.MarkDone) == 0:
+	case s.Status == session.AllDone && len(p.MarkDone) == 0 && p.CommitTree == nil:
 		p.Action = Nothing
 	default:
 		p.Action = Conclude
@@ -292,7 +295,7 @@ func (p Plan) String() string {
 		add("do %s again, it has no commit", p.Redo)
 	}
 	switch {
-	case p.Action == Conclude, len(p.Pending) == 0:
+	case p.Action == Conclude:
 		add("all tasks are done")
 	case p.Fresh:
 		add("start with %s", plural(len(p.Pending), "task"))

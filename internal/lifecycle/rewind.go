@@ -136,6 +136,14 @@ func (h *Held) preparedEvent(before int64) (preparation, bool, error) {
 // Rewind carries a plan out.
 func (h *Held) Rewind(ctx context.Context, p RewindPlan) error {
 	j := p.Journal
+	// Half-way, the ignore rules are the seed's already.
+	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, j.SHA)
+	if err != nil {
+		return err
+	}
+	for _, path := range keep {
+		j.Keep = append(j.Keep, []byte(path))
+	}
 	h.Check.Rewind = &j
 	if err := h.Save(); err != nil {
 		return err
@@ -162,7 +170,11 @@ func (h *Held) FinishRewind(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Git.RewindTree(ctx, wt, j.SHA); err != nil {
+	var keep []string
+	for _, path := range j.Keep {
+		keep = append(keep, string(path))
+	}
+	if err := h.Git.RewindTreeKeeping(ctx, wt, j.SHA, keep); err != nil {
 		return err
 	}
 	for _, name := range rewoundFiles {

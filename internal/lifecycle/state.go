@@ -67,7 +67,7 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 		}
 	}
 	if st.Tree == TreeFine && check.Status != session.Prepared && Decide(*st).mayRedo(*st) {
-		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
+		if st.Dirty, err = g.HasWork(ctx, path); err != nil {
 			return err
 		}
 	}
@@ -207,7 +207,9 @@ func readTail(s *session.Session) (tail, error) {
 			begun = true
 		case "evaluator_verdict":
 			if e.Payload.Verdict == "accept" && e.Payload.Tree != "" && (taskID == "" || taskID == e.Payload.TaskID) {
-				t.accepted = &Accepted{Task: e.Payload.TaskID, Tree: e.Payload.Tree, Base: e.Payload.Base, Summary: e.Payload.Summary}
+				t.accepted = &Accepted{
+					Task: e.Payload.TaskID, Tree: e.Payload.Tree, Base: e.Payload.Base, Summary: e.Payload.Summary, Noted: taskID != "",
+				}
 			}
 			return false
 		case "model_call":

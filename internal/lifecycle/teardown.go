@@ -16,7 +16,7 @@ import (
 // The teardown removes the worktree, then the branch, then the session directory. Each step finds out by itself
 // whether it is needed, so a teardown that died anywhere is finished by running it again:
 //
-//  1. the marker resetMarker               nothing is removed, but the session is neither run nor resumed any more
+//  1. the marker session.ResetMarkFile     nothing is removed, but the session is neither run nor resumed any more
 //  2. worktree and admin entry gone
 //  3. branch gone
 //  4. everything in the directory but the checkpoint and the marker
@@ -26,12 +26,9 @@ import (
 // session's: the branch is always session/<id>, and a path is removed by git only if it is registered with the source for that
 // branch or lies where the layout says.
 
-// resetMarker is there from the first step of a teardown to its last.
-const resetMarker = "reset"
-
 // Resetting tells whether a teardown of the session was begun.
 func Resetting(s *session.Session) bool {
-	_, err := os.Lstat(s.Path(resetMarker))
+	_, err := os.Lstat(s.Path(session.ResetMarkFile))
 	return err == nil
 }
 
@@ -165,7 +162,8 @@ func (e *StepError) Unwrap() error { return e.Err }
 func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, skipped string)) error {
 	ctx = quiet(ctx)
 	again := "git tilth reset -y " + r.S.ID
-	if err := session.WriteFileAtomic(r.S.Path(resetMarker), nil); err != nil {
+	admin, err := r.mark()
+	if err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
 	}
 	switch {
@@ -173,7 +171,11 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 		report("worktree", "the source repository is gone")
 		report("branch "+r.Branch, "the source repository is gone")
 	default:
-		if err := r.removeWorktree(ctx, g, report); err != nil {
+		err := r.removeWorktree(ctx, g, report)
+		if err == nil && admin != "" {
+			err = g.RemoveAdminDir(r.Common, admin, r.Worktree)
+		}
+		if err != nil {
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 		}
 		if r.Tip == "" {
@@ -193,6 +195,19 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 	}
 	report("session directory", "")
 	return nil
+}
+
+// mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed while it
+// removes it leaves a directory that nothing else connects with the session.
+func (r Remains) mark() (admin string, err error) {
+	path := r.S.Path(session.ResetMarkFile)
+	if data, err := os.ReadFile(path); err == nil && len(data) > 0 {
+		return string(data), nil
+	}
+	if r.Common != "" {
+		admin, _ = gitx.AdminDir(r.Common, r.Worktree)
+	}
+	return admin, session.WriteFileAtomic(path, []byte(admin))
 }
 
 func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
@@ -220,7 +235,7 @@ func removeDir(s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	keep := map[string]bool{session.CheckpointFile: true, resetMarker: true, session.LockFile: true}
+	keep := map[string]bool{session.CheckpointFile: true, session.ResetMarkFile: true, session.LockFile: true}
 	for _, e := range entries {
 		if keep[e.Name()] {
 			continue
@@ -233,7 +248,7 @@ func removeDir(s *session.Session) error {
 			}
 		}
 	}
-	for _, name := range []string{session.CheckpointFile, session.LockFile, resetMarker} {
+	for _, name := range []string{session.CheckpointFile, session.LockFile, session.ResetMarkFile} {
 		if err := os.RemoveAll(filepath.Join(s.Dir, name)); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 
@@ -106,11 +107,16 @@ func (h *Held) mend(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 			return p, err
 		}
 	}
+	if err := h.noteCommits(p); err != nil {
+		return p, err
+	}
 	return p, h.settlePlan(p)
 }
 
 // commitAccepted commits a tree that was accepted before the process died. The repo's hooks run, as they would
-// have; if one refuses or changes the tree, the task is simply not done yet and its work is in the index.
+// have. If one refuses or changes the tree, or if the files are not what was judged any more (a hook died half-way, a
+// person edited them), the task is simply not done yet and its work is in the index: what differs from the accepted
+// tree would be taken for work of the next task.
 func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Plan, error) {
 	a := p.CommitTree
 	if a == nil {
@@ -135,8 +141,17 @@ func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Pl
 	if !there {
 		return giveUp(), nil
 	}
-	if err := h.Git.ReadTree(ctx, wt, a.Tree); err != nil {
+	now, _, err := h.Git.StageAll(ctx, wt, a.Base)
+	if err != nil {
 		return p, err
+	}
+	if now != a.Tree {
+		return giveUp(), nil
+	}
+	if !a.Noted {
+		if err := h.Record.Append("task_done", map[string]any{"task_id": a.Task, "summary": a.Summary, "rolled_forward": true}); err != nil {
+			return p, err
+		}
 	}
 	sha, err := h.CommitTask(ctx, wt, tasks[i], a.Summary, a.Tree, a.Base)
 	var refused *gitx.HookRefusedError
@@ -147,11 +162,31 @@ func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Pl
 	if err != nil {
 		return p, err
 	}
-	if err := h.Record.AppendSync("commit", map[string]any{"task_id": a.Task, "sha": sha, "rolled_forward": true}); err != nil {
-		return p, err
-	}
 	p.MarkDone[a.Task] = sha
 	return p, nil
+}
+
+// noteCommits writes down the commits of tasks that are marked done now and that are not on record. What a process
+// that died had not written down is at most one, the last.
+func (h *Held) noteCommits(p Plan) error {
+	e, _, _, err := h.S.LastEvent("commit")
+	if err != nil {
+		return err
+	}
+	var last struct {
+		SHA string `json:"sha"`
+	}
+	_ = json.Unmarshal(e.Payload, &last) // no commit on record is as good as another one
+	for _, t := range slices.Sorted(maps.Keys(p.MarkDone)) {
+		sha := p.MarkDone[t]
+		if sha == last.SHA {
+			continue
+		}
+		if err := h.Record.AppendSync("commit", map[string]any{"task_id": t, "sha": sha, "rolled_forward": true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // TreeChangedError says that a commit hook made another tree than the one that was judged. The commit was
@@ -192,17 +227,37 @@ func (h *Held) settlePlan(p Plan) error {
 		switch {
 		case p.MarkDone[t.ID] != "":
 			t.Status, changed = "done", true
-			if err := h.S.AppendProgress(t.ID, "done", t.Title); err != nil {
-				return err
-			}
 		case t.Status == "failed", t.ID == p.Redo:
 			t.Status, changed = "pending", true
 		}
 	}
-	if !changed {
-		return nil
+	if changed {
+		if err := h.S.SavePlan(tasks); err != nil {
+			return err
+		}
 	}
-	return h.S.SavePlan(tasks)
+	return h.settleProgress(tasks)
+}
+
+// settleProgress adds the lines that a process that died had no time for: progress.txt comes after prd.json.
+func (h *Held) settleProgress(tasks []session.Task) error {
+	lines, err := h.S.Progress()
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, l := range lines {
+		there[l.Task] = there[l.Task] || l.State == "done"
+	}
+	for _, t := range tasks {
+		if t.Status != "done" || there[t.ID] {
+			continue
+		}
+		if err := h.S.AppendProgress(t.ID, "done", t.Title); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settleTotals raises the checkpoint's totals to what the record's last model call says: a run that

@@ -74,6 +74,8 @@ type Rewind struct {
 	Usage      json.RawMessage `json:"usage"`
 	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
 	Started    string          `json:"started"`              // when the rewind began
+	// Keep are the paths that were ignored when the rewind began and stay, relative to the worktree. Bytes, because names need not be UTF-8.
+	Keep [][]byte `json:"keep,omitempty"`
 
 	extra *Object
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ type Overview struct {
 	Busy         *BusyError // the process that holds the session now
 	Crashed      bool       // status running, nobody holds it, and no stop was written
 	Rewinding    bool       // a rewind was begun and not finished
+	Resetting    bool       // a teardown was begun and not finished
 	Problems     []string   // what is wrong with its files, one line each
 }
 
@@ -100,6 +102,9 @@ func (rd *reader) overview(s *Session, wanted func(source, commonDir string) boo
 		if rd.held(s.Dir, LockFile) {
 			o.Busy, _ = s.Holder()
 		}
+	}
+	if _, err := os.Lstat(s.Path(ResetMarkFile)); err == nil {
+		o.Resetting = true
 	}
 	o.Crashed = o.Status == Running && o.Busy == nil && o.LastStop == ""
 	return o

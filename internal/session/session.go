@@ -17,6 +17,7 @@ const (
 	SummaryFile       = "summary.json"
 	ChatHTMLFile      = "chat.html"
 	LockFile          = "lock"
+	ResetMarkFile     = "reset" // there from the first step of a teardown to its last
 	branchPrefix      = "session/"
 	dirMode, fileMode = 0o700, 0o600
 )
