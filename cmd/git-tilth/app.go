@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
 // run parses a command line and runs its command.
@@ -83,10 +84,18 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			if err := checkArgs(ctx, maxArgs); err != nil {
 				return err
 			}
+			if branch := p.getenv(gitx.HarnessCommit); branch != "" && startsWork[ctx.Command.Name] {
+				p.warnf("git-tilth: %s does nothing in a hook of the commits on %s\n", commandName(ctx), branch)
+				return nil
+			}
 			return action(ctx)
 		}
 	}
 }
+
+// startsWork are the commands that a commit hook of the user may run. The same hook runs on the commits that those
+// commands make: they must neither start themselves again without end nor, refused, keep every task from its commit.
+var startsWork = map[string]bool{"prep-feature": true, "run": true, "resume": true, "reset": true}
 
 // anyBool looks for a flag in the command and in what it was called through: git tilth -v run, git tilth run -v.
 func anyBool(ctx *cli.Context, name string) bool {

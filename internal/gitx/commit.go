@@ -12,6 +12,10 @@ type CommitOpts struct {
 	Author string // "Name <email>"; "" for the committer
 }
 
+// HarnessCommit is the variable by which what a commit hook starts can tell that
+// the commit is not the user's. Its value is the branch.
+const HarnessCommit = "TILTH_COMMITTING"
+
 // Commit commits the index, empty changes too, with the repository's hooks. It
 // returns the new commit, which a hook may have given another tree than the
 // index had, and what the hooks printed. The error is a *HookRefusedError when
@@ -30,6 +34,7 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, opts CommitOp
 	c.hooks = true
 	c.stdin = []byte(msg)
 	c.more = append(c.more, g.identity(wt.Path)...)
+	c.more = append(c.more, HarnessCommit+"="+wt.Branch)
 	if opts.Sign {
 		c.more = append(c.more, noDialog...)
 	}
