@@ -171,27 +171,57 @@ func (w *world) inFlight(r *prepRequest) error {
 	}
 	var names []string
 	for _, o := range found {
-		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, o.Status, o.Label)))
+		status := o.Status
+		if o.Tasks.Total == 0 {
+			status += ", no seed"
+		}
+		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, status, o.Label)))
 	}
 	if !w.p.asks() {
-		next := "git tilth resume " + newest.ID
-		if found[0].Status == session.Prepared {
-			next = "git tilth run"
+		next := "git tilth prep-feature --force (discards the newest first) or --keep-existing (starts alongside)"
+		switch w.wayOn(newest) {
+		case "run":
+			next = "git tilth run, or " + next
+			if len(preparedOf(found)) > 1 {
+				next = "git tilth resume " + newest.ID + strings.TrimPrefix(next, "git tilth run")
+			}
+		case "resume":
+			next = "git tilth resume " + newest.ID + ", or " + next
 		}
-		return refuse(next+", or prep-feature --force (discards the newest), or prep-feature --keep-existing (starts alongside)",
-			"sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
+		return refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
 	}
 	return w.menu(r, newest, found[0], names)
 }
 
+// wayOn is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on with, as
+// after an interview that came to no seed.
+func (w *world) wayOn(s *session.Session) string {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return ""
+	}
+	state, err := lifecycle.Look(w.p.ctx, w.git, s, check)
+	if err != nil {
+		return ""
+	}
+	switch plan := lifecycle.Decide(state); {
+	case plan.Action == lifecycle.Refuse:
+		return ""
+	case plan.Fresh:
+		return "run"
+	}
+	return "resume"
+}
+
 // menu asks what to do about sessions in flight.
 func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
-	verb := "resume it"
-	if o.Status == session.Prepared {
-		verb = "run it"
+	way := w.wayOn(newest)
+	first := way + " it"
+	if way == "" {
+		first = "(nothing to run: it has no seed)"
 	}
 	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ",
-		strings.Join(names, "\n  "), verb, o.ID)
+		strings.Join(names, "\n  "), first, o.ID)
 	line, err := w.p.readLine()
 	if err != nil {
 		return err
@@ -199,10 +229,10 @@ func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview
 	switch n, _ := strconv.Atoi(strings.TrimSpace(line)); n {
 	case 1:
 		r.baseSHA = ""
-		if o.Status == session.Prepared {
-			return w.startSession(newest, runRequest{})
+		if way == "resume" {
+			return w.resume(newest, runRequest{})
 		}
-		return w.resume(newest, runRequest{})
+		return w.startSession(newest, runRequest{})
 	case 2:
 		if o.Busy != nil {
 			return o.Busy
@@ -247,7 +277,14 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n", w.loc.TopLevel)
 		}
 	}
-	start := map[string]any{"base_url": w.config.Endpoint(config.Prep).BaseURL, "limits": limitsOf(w.config.Caps())}
+	start := map[string]any{
+		"base_url": w.config.Endpoint(config.Prep).BaseURL, "limits": limitsOf(w.config.Caps()), "task_count": 0,
+		// Who will work and judge, as far as it is settled now; the run's own session_start has the last word.
+		"worker_model": nullable(w.config.Endpoint(config.Worker).Model), "evaluator_model": nullable(w.config.Endpoint(config.Evaluator).Model),
+	}
+	if r.imported != nil {
+		start["task_count"] = len(r.imported.Tasks)
+	}
 	if r.interviewer.Model != "" {
 		start["interviewer_model"] = r.interviewer.Model
 	}

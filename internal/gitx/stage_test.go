@@ -84,6 +84,25 @@ func TestStageAllLeavesProductsOut(t *testing.T) {
 	equalLists(t, "left out the second time", left2, left)
 }
 
+func TestHasWorkIsMoreThanBuildProducts(t *testing.T) {
+	w := newWorld(t, "pkg/a.py", "a\n")
+	has := func(want bool, when string) {
+		t.Helper()
+		got, err := w.git.HasWork(t.Context(), w.path)
+		if err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", when, got, err, want)
+		}
+	}
+	has(false, "clean")
+	write(t, w.path, "pkg/__pycache__/a.pyc", "x", "node_modules/m/index.js", "x", "gone/__pycache__/b.pyc", "x")
+	has(false, "products")
+	write(t, w.path, "pkg/a.py", "b\n")
+	has(true, "a changed file")
+	w.sh(w.path, "checkout", "-q", "--", ".")
+	write(t, w.path, "new/b.py", "b\n")
+	has(true, "a new file")
+}
+
 func TestStageAllTakesOutWhatTheWorkerAdded(t *testing.T) {
 	w := newWorld(t, "a.py", "x\n", "lib/__pycache__/kept.pyc", "old")
 	write(t, w.path, "pkg/__pycache__/a.pyc", "x", "pkg/a.py", "x", "node_modules/m/i.js", "x", "lib/__pycache__/kept.pyc", "new")

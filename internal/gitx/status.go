@@ -1,6 +1,9 @@
 package gitx
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // IsDirty tells whether the work tree at dir has changes to tracked files, in
 // the index or out of it, or untracked files that are not ignored. It takes no
@@ -10,6 +13,27 @@ func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
 	c.limit = 1
 	out, err := g.run(ctx, c)
 	return len(out.stdout) > 0, err
+}
+
+// HasWork is IsDirty for a session's worktree: build products, which stay
+// untracked from one task to the next, are no one's work.
+func (g *Git) HasWork(ctx context.Context, dir string) (bool, error) {
+	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames"))
+	if err != nil {
+		return false, err
+	}
+	var s survey
+	for _, f := range fields(out) {
+		path, untracked := strings.CutPrefix(f, "?? ")
+		if !untracked {
+			return true, nil
+		}
+		s.sortUntracked(dir, path)
+		if len(s.refused)+len(s.heldBack) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // TrackedFiles lists the files of the index at dir and below that match any of
