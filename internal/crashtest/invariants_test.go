@@ -269,7 +269,7 @@ func (w *world) shown() error {
 		return fmt.Errorf("a rewind that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
 	if _, err := os.Lstat(w.file("reset")); err == nil &&
-		(row.Get("state").Str != "resetting" || !strings.Contains(gjson.Get(show.out, "resume").Str, "teardown")) {
+		(row.Get("state").Str != "resetting" || !strings.HasPrefix(gjson.Get(show.out, "resume").Str, "cannot be resumed")) {
 		return fmt.Errorf("a teardown that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
 	return nil

@@ -73,6 +73,12 @@ func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
+// ClearBranchLocks clears what a git that was killed while it deleted the branch
+// has left: it takes the branch away first and its settings afterwards.
+func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error {
+	return g.clearBranchLocks(ctx, common, branch)
+}
+
 // clearBranchLocks clears the locks that stand in the way of making or deleting
 // a branch. Some are shared with all of the repository's worktrees, so any git
 // process may be the owner.

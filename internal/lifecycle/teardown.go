@@ -162,6 +162,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, skipped string)) error {
 	ctx = quiet(ctx)
 	again := "git tilth reset -y " + r.S.ID
+	begun := Resetting(r.S)
 	admin, err := r.mark()
 	if err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
@@ -179,6 +180,11 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 		}
 		if r.Tip == "" {
+			if begun {
+				if err := g.ClearBranchLocks(ctx, r.Common, r.Branch); err != nil {
+					return &StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
+				}
+			}
 			report("branch "+r.Branch, "already gone")
 		} else if err := g.DeleteBranch(ctx, r.Common, r.Branch); err != nil {
 			hint := again
