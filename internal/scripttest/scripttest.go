@@ -88,11 +88,14 @@ func goCache() string {
 	return strings.TrimSpace(string(out))
 }
 
-// Condition knows the conditions of scripts beyond testscript's own: [root], and [pytest] for a Python in /usr/bin that has it.
+// Condition knows the conditions of scripts beyond testscript's own: [root], [pytest] for a Python in /usr/bin that has it, and
+// [tmpfs] where a small file system can be mounted in a namespace of its own.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
 		return os.Geteuid() == 0, nil
+	case "tmpfs":
+		return exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", os.TempDir()).Run() == nil, nil
 	case "pytest":
 		return exec.Command("/usr/bin/python3", "-c", "import pytest").Run() == nil, nil
 	}
@@ -358,7 +361,7 @@ func dirState(ts *testscript.TestScript, dir string, skipIgnored bool) string {
 			return err
 		}
 		rel, _ := filepath.Rel(dir, path)
-		if fi.Name() == ".git" || (skipIgnored && rel == "workspace") {
+		if fi.Name() == ".git" || (skipIgnored && rel == "workspace") || (rel != "." && path == ts.Getenv("TILTH_SESSIONS_DIR")) {
 			if fi.IsDir() {
 				return filepath.SkipDir
 			}
