@@ -66,6 +66,15 @@ func TestPrint(t *testing.T) {
 	p.quiet()
 }
 
+func TestLinkedEventLooks(t *testing.T) {
+	_, path := rendered(t, viewtest.Story, viewtest.Diff)
+	p := open(t)
+	p.visit(path + "#e100")
+	p.until(`(() => { const r = document.getElementById("e100")?.getBoundingClientRect(); return r && r.top >= 0 && r.top < innerHeight; })()`)
+	p.shot("linked", false)
+	p.quiet()
+}
+
 func TestHelpLooks(t *testing.T) {
 	_, path := rendered(t, viewtest.Story, viewtest.Diff)
 	p := open(t)

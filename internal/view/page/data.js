@@ -118,7 +118,6 @@ const KIND_OF = new Map(
     validator_run: "check",
     evaluator_verdict: "verdict",
     judge_verdict: "verdict",
-    ledger_appended: "verdict",
     commit: "commit",
     seed_committed: "commit",
     task_done: "commit",
@@ -132,7 +131,9 @@ const KIND_OF = new Map(
   }),
 );
 
-function kindOf(type) {
+function kindAt(i) {
+  const type = typeAt(i);
+  if (type === "stop" && factAt(i).why === "all_done") return "session";
   return KIND_OF.get(type) || "session";
 }
 

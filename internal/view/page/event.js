@@ -26,13 +26,13 @@ const RENDER = {
   evaluator_parse_error: parseError,
   nudge: (p, x) => [longText(x, "nudge", str(p.content), 6)],
   task_done: (p, x) => [longText(x, "summary", str(p.summary), 12)],
-  task_failed: (p) => [el("p", "strong", because(str(p.reason)))],
-  stop: (p) => [el("p", "strong", because(str(p.reason)))],
+  task_failed: (p, x) => [el("p", "strong", because(str(p.reason))), pairs(p, ["reason"], x)],
+  stop: (p, x) => [el("p", "strong", because(str(p.reason))), pairs(p, ["reason"], x)],
   commit: commitCard,
   seed_committed: commitCard,
   memory_load: memoryLoad,
   proposed_learnings: (p, x) => [p.emitted === false || !p.entry ? el("p", "dim", str(p.reason) || "Nothing to remember.") : longText(x, "entry", words(p.entry), 8)],
-  session_resume: (p) => [str(p.plan) ? el("p", "", str(p.plan)) : null, pairs(p, ["plan", "session_id"])],
+  session_resume: (p, x) => [str(p.plan) ? el("p", "", str(p.plan)) : null, pairs(p, ["plan", "session_id"], x)],
 };
 
 const QUIET = new Set(["task_id", "trace_id", "span_id", "iter"]);
@@ -40,7 +40,7 @@ const QUIET = new Set(["task_id", "trace_id", "span_id", "iter"]);
 function renderEvent(i) {
   const type = typeAt(i);
   let e = {};
-  const a = el("article", "event " + kindOf(type) + " t-" + type.replace(/[^a-z_]/g, ""));
+  const a = el("article", "event " + kindAt(i) + " t-" + type.replace(/[^a-z_]/g, ""));
   a.id = "e" + i;
   a.dataset.i = String(i);
   a.tabIndex = -1;
@@ -52,7 +52,7 @@ function renderEvent(i) {
     a.append(eventHead(i, type, p));
     const x = { i, open: (part) => feed.opened.has(i + ":" + part) };
     const draw = RENDER[type];
-    const kids = draw ? draw(p, x) : [pairs(isObject(e.payload) ? p : { payload: e.payload }, [])];
+    const kids = draw ? draw(p, x) : [pairs(isObject(e.payload) ? p : { payload: e.payload }, [], x)];
     const body = el("div", "body", ...kids.filter(Boolean));
     if (e.payload !== undefined && !isObject(e.payload) && draw) body.append(el("pre", "", words(e.payload)));
     a.append(body);
@@ -66,7 +66,8 @@ function renderEvent(i) {
 }
 
 function eventHead(i, type, p) {
-  const label = el("span", "label", LABELS.get(type) || (Object.hasOwn(p, "text") && !type ? "Text" : type || "Event"));
+  const done = type === "stop" && p.reason === "all_done";
+  const label = el("span", "label", done ? "Finished" : LABELS.get(type) || (Object.hasOwn(p, "text") && !type ? "Text" : type || "Event"));
   const meta = el("span", "meta");
   for (const m of metaOf(type, p)) if (m) meta.append(m instanceof Node ? m : el("span", "", m));
   const t = el("time", "", clock(rec.at[i]));
@@ -94,7 +95,7 @@ function metaOf(type, p) {
       return [el("span", "role " + roleOf(str(p.role)), "for the " + (str(p.role) || "worker").replace("_", " ")), num(p.chars) ? full(p.chars) + " characters" : ""];
     case "tool_call":
     case "tool_result":
-      return [el("code", "", str(p.tool))];
+      return [el("code", "", str(p.tool)), p.is_error === true ? tagOf("error", "bad") : null];
     case "validator_run":
       return [p.passed === true ? tagOf("passed", "good") : p.passed === false ? tagOf("failed", "bad") : null];
     case "commit":
@@ -115,6 +116,10 @@ function tagOf(text, cls) {
   return el("span", "tag " + (cls || ""), text.replace(/_/g, " "));
 }
 
+// What a call's heading and text already say.
+const CALL_DRAWN = ["prompt_tokens", "eval_tokens", "cached_tokens", "reasoning_tokens", "cost", "tokens_used_total", "phase", "attempt", "finish_reason",
+  "content", "reasoning", "reasoning_details", "health", "chars", "truncated", "model", "role"];
+
 function modelCall(p, x) {
   const out = [];
   const thought = str(p.reasoning) || reasoningText(p.reasoning_details);
@@ -122,8 +127,7 @@ function modelCall(p, x) {
   const said = str(p.content);
   if (said) out.push(longText(x, "content", said, 24));
   else if (!thought) out.push(el("p", "dim", "No text."));
-  const c = cutNote(p);
-  if (c) out.push(c);
+  out.push(cutNote(p), pairs(p, CALL_DRAWN, x));
   return out;
 }
 
@@ -162,7 +166,7 @@ function toolCall(p, x) {
   }
   if (Object.hasOwn(a, "content")) out.push(longCode(x, "content", take("content"), 10));
   if (p.tool === "submit_case") out.push(...theCase(a, x, used));
-  out.push(pairs(a, used));
+  out.push(pairs(a, used, x));
   return out;
 }
 
@@ -198,6 +202,7 @@ function validatorRun(p, x) {
 function verdict(p, x) {
   const ok = p.verdict === "accept" || (p.verdict === undefined && p.accept === true);
   const out = [el("p", "ruling " + (ok ? "accept" : "reject"), el("span", "glyph", ok ? "✓" : "✕"), ok ? "Accepted" : p.parse_failed === true ? "Rejected: the verdict could not be read" : "Rejected", p.rejection_category ? tagOf(str(p.rejection_category), "warn") : null)];
+  if (p.summary) out.push(el("p", "dim", "The case: " + oneLine(words(p.summary), 600)));
   if (p.concern) out.push(longText(x, "concern", words(p.concern), 12));
   const evidence = list(p.evidence);
   if (evidence.length) out.push(el("h4", "", "Evidence"), el("ul", "", ...evidence.map((s) => el("li", "", words(s)))));
@@ -211,7 +216,7 @@ function parseError(p, x) {
 
 function memoryLoad(p, x) {
   const ch = isObject(p.channels) ? Object.entries(p.channels) : list(p.channels).filter(isObject).map((c) => [str(c.name), c]);
-  if (!ch.length) return [pairs(p, [])];
+  if (!ch.length) return [pairs(p, [], x)];
   const t = el("table", "figures small");
   for (const [name, c] of ch) {
     if (!isObject(c)) continue;
@@ -221,12 +226,24 @@ function memoryLoad(p, x) {
 }
 
 // pairs lists what an event says beyond what was drawn already.
-function pairs(p, used) {
+function pairs(p, used, x) {
   const dl = el("dl", "pairs");
   for (const [k, v] of Object.entries(p)) {
     if (QUIET.has(k) || used.includes(k) || v === null || v === "") continue;
-    const text = words(v);
-    dl.append(el("dt", "", k), el("dd", text.length > 100 || text.includes("\n") ? "long" : "", text.length > 6000 ? longCode({ i: -1, open: () => false }, k, text, 12) : text));
+    const text = flat(v);
+    const long = text.length > 600 || text.split("\n", 8).length > 7;
+    dl.append(el("dt", "", k), el("dd", "", long ? longCode(x, "pair-" + k, text, 6) : text));
   }
   return dl.childElementCount ? dl : null;
+}
+
+// flat writes a short list or object on one line, and anything else as it is.
+function flat(v) {
+  const simple = (x) => x === null || typeof x !== "object";
+  if (typeof v === "number" && !Number.isInteger(v)) return String(Math.abs(v) >= 1 ? Math.round(v * 1000) / 1000 : Number(v.toPrecision(3)));
+  if (Array.isArray(v) && v.length && v.every(simple)) return v.map((x) => words(x)).join(", ");
+  if (isObject(v) && Object.values(v).length && Object.values(v).every(simple)) {
+    return Object.entries(v).map(([k, x]) => k + " " + (words(x) || "–")).join(", ");
+  }
+  return words(v);
 }

@@ -28,7 +28,7 @@ const feed = {
   shows(i) {
     const f = this.filter;
     if (f.task && taskOf(i) !== f.task) return false;
-    if (f.kinds.size && !f.kinds.has(kindOf(typeAt(i)))) return false;
+    if (f.kinds.size && !f.kinds.has(kindAt(i))) return false;
     if (f.matches && search.query && !search.hit.has(i)) return false;
     return true;
   },
@@ -227,7 +227,7 @@ const feed = {
     let k = this.position(this.cursor >= 0 ? this.cursor : Math.max(0, this.firstInView()));
     for (k += by; k >= 0 && k < this.items.length; k += by) {
       const i = this.items[k];
-      if (i >= 0 && kinds.includes(kindOf(typeAt(i)))) return this.jump(i);
+      if (i >= 0 && kinds.includes(kindAt(i))) return this.jump(i);
     }
   },
 

@@ -112,7 +112,7 @@ function commitCard(p, x) {
   const d = rec.diffs.get(sha);
   if (d) out.push(patchCard(d, x));
   else if (rec.head.live && sha) out.push(folded(x, "diff", "Changes", () => fetchDiff(sha, x)));
-  out.push(pairs(p, ["sha", "branch"]));
+  out.push(pairs(p, ["sha", "branch"], x));
   return out;
 }
 

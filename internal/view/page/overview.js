@@ -56,7 +56,7 @@ function masthead() {
   const [state, sentence] = verdictOf(s, plan, done, failed);
   const mast = document.querySelector(".mast");
   mast.dataset.state = state;
-  const title = str(s.label) || str(rec.head.tldr) || plan.map((t) => t.title).filter(Boolean)[0] || str(s.id);
+  const title = str(s.label) || str(rec.head.tldr).replace(/^#+\s*/, "") || plan.map((t) => t.title).filter(Boolean)[0] || str(s.id);
   document.title = sentence + " · " + oneLine(title, 60);
   document.getElementById("where").replaceChildren(
     el("span", "", str(s.source).split("/").filter(Boolean).pop() || ""), " ", el("code", "", str(s.branch)));
@@ -178,7 +178,8 @@ function capMeters() {
   };
   const minutes = pick("max_wall_clock_minutes", "wall_clock_minutes", "max_minutes", "max_wall_clock_min");
   const seconds = pick("max_wall_clock_seconds", "wall_clock_seconds") || minutes * 60;
-  const latest = rec.count ? (rec.head.running ? Date.now() : rec.at[rec.count - 1]) - (groups.started || rec.at[0]) : 0;
+  const now = groups.lastStop ? groups.lastStop.at : rec.head.running ? Date.now() : rec.at[rec.count - 1];
+  const latest = rec.count ? now - (groups.started || rec.at[0]) : 0;
   const caps = [
     ["Wall clock of this start", latest, seconds * 1000, span],
     ["Tokens", totalTokens(), pick("max_tokens", "max_session_tokens", "tokens"), count],
@@ -235,7 +236,7 @@ function told() {
   const plan = planOf().filter((t) => t.title || t.description);
   if (!plan.length && !h.tldr) return null;
   const box = el("div");
-  if (h.tldr) box.appendChild(el("p", "tldr", str(h.tldr)));
+  if (h.tldr) box.appendChild(el("p", "tldr", str(h.tldr).replace(/^#+\s*/, "")));
   for (const [key, name] of [["open_questions", "Open questions"], ["blockers", "Blockers"], ["scope_notes", "Scope"]]) {
     const v = h[key];
     const items = Array.isArray(v) ? v : v ? [v] : [];
