@@ -182,7 +182,7 @@ func (p *place) user() string {
 	}
 	for line := range strings.Lines(p.git("for-each-ref")) {
 		if !strings.Contains(line, "refs/heads/session/") {
-			b.WriteString(line)
+			b.WriteString(strings.TrimSpace(line) + "\n")
 		}
 	}
 	return b.String()
@@ -207,6 +207,7 @@ func (p *place) console(args ...string) *console {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
+	keepOutput(p.t, c.tty)
 	return c
 }
 

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -213,7 +215,13 @@ func (r Remains) mark() (admin string, err error) {
 	if r.Common != "" {
 		admin, _ = gitx.AdminDir(r.Common, r.Worktree)
 	}
-	return admin, session.WriteFileAtomic(path, []byte(admin))
+	err = session.WriteFileAtomic(path, []byte(admin))
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		// A full disk must not keep a session from being removed, which makes room. An empty file mostly still fits.
+		_ = session.WriteFileAtomic(path, nil)
+		err = nil
+	}
+	return admin, err
 }
 
 func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
