@@ -149,7 +149,7 @@ func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Pl
 		return giveUp(), nil
 	}
 	if !a.Noted {
-		if err := h.Record.Append("task_done", map[string]any{"task_id": a.Task, "summary": a.Summary, "rolled_forward": true}); err != nil {
+		if err := h.Record.Append("task_done", h.rolledForward(a.Task, "summary", a.Summary)); err != nil {
 			return p, err
 		}
 	}
@@ -182,11 +182,28 @@ func (h *Held) noteCommits(p Plan) error {
 		if sha == last.SHA {
 			continue
 		}
-		if err := h.Record.AppendSync("commit", map[string]any{"task_id": t, "sha": sha, "rolled_forward": true}); err != nil {
+		if err := h.Record.AppendSync("commit", h.rolledForward(t, "sha", sha)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rolledForward is the payload of an event that a process that died did not come to write. It belongs to the iteration
+// of the task's last verdict.
+func (h *Held) rolledForward(task, key, value string) map[string]any {
+	payload := map[string]any{"task_id": task, key: value, "rolled_forward": true}
+	e, _, ok, err := h.S.LastEvent("evaluator_verdict")
+	var verdict map[string]any
+	if err != nil || !ok || json.Unmarshal(e.Payload, &verdict) != nil || verdict["task_id"] != task {
+		return payload // a foreign record may have none
+	}
+	for _, name := range []string{"trace_id", "span_id", "iter"} {
+		if v, ok := verdict[name]; ok {
+			payload[name] = v
+		}
+	}
+	return payload
 }
 
 // TreeChangedError says that a commit hook made another tree than the one that was judged. The commit was

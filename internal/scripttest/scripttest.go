@@ -73,11 +73,24 @@ func Setup(env *testscript.Env) error {
 	}
 	env.Values[stateKey] = &state{kept: map[string]string{}}
 	env.Defer(func() {
+		endRuns(env.Getenv("TILTH_SESSIONS_DIR"))
 		if s := env.Values[stateKey].(*state); s.server != nil {
 			s.server.Close()
 		}
 	})
 	return nil
+}
+
+// endRuns ends what a script that failed has left running, which would be waited for.
+func endRuns(root string) {
+	store := session.Store{Root: root}
+	ids, _ := store.IDs()
+	for _, id := range ids {
+		s := &session.Session{ID: id, Dir: filepath.Join(root, id)}
+		if holder, busy := s.Holder(); busy && holder.PID != 0 {
+			_ = syscall.Kill(holder.PID, syscall.SIGKILL)
+		}
+	}
 }
 
 func goCache() string {
