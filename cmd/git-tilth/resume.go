@@ -97,6 +97,9 @@ func (w *world) resume(s *session.Session, r runRequest) error {
 
 // planResume prints what a resume would do, and changes nothing.
 func (w *world) planResume(s *session.Session) error {
+	if holder, busy := s.Holder(); busy {
+		return holder
+	}
 	check, err := s.Checkpoint()
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
