@@ -299,6 +299,9 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 	}
 	defer h.Close()
 	if err := w.fillSeed(h, r); err != nil {
+		if h.Seeded() {
+			return nil, fail("git tilth resume "+h.S.ID, err) // the seed is complete, only the checkpoint does not say so
+		}
 		reason := loop.Errored
 		if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {
 			reason = loop.Interrupted
@@ -319,7 +322,7 @@ func prepError(err error, id, reason string) error {
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
 		return &exitError{code: exitNo, msg: err.Error(), hint: hint, err: err}
 	case errors.Is(err, seed.ErrAnswers):
-		return &exitError{code: exitRefused, msg: err.Error(), hint: hint, err: err}
+		return &exitError{code: exitRefused, msg: err.Error(), hint: hint + ", then git tilth prep-feature --answers FILE with more of them", err: err}
 	}
 	return fail(hint, err)
 }
@@ -350,7 +353,9 @@ func (w *world) fillSeed(h *lifecycle.Held, r prepRequest) error {
 		prepared["imported"] = r.imported.Format
 	}
 	if err := h.CommitSeed(w.p.ctx, len(b.Tasks), len(b.TestFiles), prepared); err != nil {
-		sink.abort()
+		if !h.Seeded() {
+			sink.abort()
+		}
 		return err
 	}
 	return seed.Finish(h.S.Dir)

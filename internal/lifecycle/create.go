@@ -109,19 +109,44 @@ func (h *Held) CommitSeed(ctx context.Context, tasks, tests int, prepared map[st
 	if err != nil {
 		return err
 	}
-	tree, _, err := h.Git.StageAll(ctx, wt, parent)
+	sha, err := h.commitSeed(ctx, wt, parent, SeedMessage(h.S.ID, tasks, tests))
 	if err != nil {
-		return err
-	}
-	sha, err := h.Git.CommitTree(ctx, wt, tree, parent, SeedMessage(h.S.ID, tasks, tests), "tilth: seed", h.Sign)
-	if err != nil {
+		h.undoSeed(ctx, wt, parent)
 		return err
 	}
 	if err := h.Record.AppendSync("seed_committed", map[string]any{"sha": sha, "branch": h.S.Branch()}); err != nil {
+		if !h.Seeded() {
+			h.undoSeed(ctx, wt, parent)
+		}
 		return err
 	}
 	h.Check.Status = session.Prepared
 	return h.Save()
+}
+
+func (h *Held) commitSeed(ctx context.Context, wt gitx.Worktree, parent, message string) (sha string, err error) {
+	tree, _, err := h.Git.StageAll(ctx, wt, parent)
+	if err != nil {
+		return "", err
+	}
+	return h.Git.CommitTree(ctx, wt, tree, parent, message, "tilth: seed", h.Sign)
+}
+
+// undoSeed takes a seed off the branch and out of the index that did not get on record. Errors have no one to go to: what stays
+// is what reset removes.
+func (h *Held) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) {
+	if tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && tip != parent {
+		_ = h.Git.SoftReset(ctx, wt, parent)
+	}
+	if tree, err := h.Git.TreeOf(ctx, h.Common, parent); err == nil {
+		_ = h.Git.ReadTree(ctx, wt, tree)
+	}
+}
+
+// Seeded tells whether the seed is on record. From then on it is part of the session, whatever fails after it.
+func (h *Held) Seeded() bool {
+	_, _, _, err := SeedOf(h.S)
+	return err == nil
 }
 
 // Fail ends a preparation that did not come to a seed.

@@ -93,9 +93,9 @@ type Plan struct {
 //
 //	state                                              decision
 //	a teardown was begun                               refuse: reset finishes it
+//	no seed was ever committed                         refuse: reset, prep-feature
 //	prd.json cannot be read                            refuse: reset
 //	the source repository is gone                      refuse
-//	no seed was ever committed                         refuse: reset, prep-feature
 //	the branch is gone                                 refuse
 //	a rewind was begun                                 finish it, then as prepared
 //	the branch no longer holds the seed                trust prd.json, unwind nothing
@@ -150,16 +150,23 @@ func refusal(s State) (why, hint string) {
 	switch {
 	case s.Resetting:
 		return "its teardown was begun and not finished", reset
+	case s.SeedSHA == "" && s.Status != session.Prepared:
+		return unseeded(reset)
 	case s.TasksError != "":
 		return s.TasksError, reset
 	case s.SourceGone != "":
 		return s.SourceGone, reset
-	case s.SeedSHA == "" && (s.Status != session.Prepared || len(s.Tasks) == 0):
-		return "its seed was never committed, so there is nothing to resume", reset + ", then git tilth prep-feature"
+	case s.SeedSHA == "" && len(s.Tasks) == 0:
+		return unseeded(reset)
 	case s.BranchTip == "":
 		return "its branch session/" + s.SessionID + " is gone", reset
 	}
 	return "", ""
+}
+
+// unseeded is what can be said of a session whose preparation came to nothing, whatever else is missing in it.
+func unseeded(reset string) (why, hint string) {
+	return "its seed was never committed, so there is nothing to resume", reset + ", then git tilth prep-feature"
 }
 
 // settleTasks works out each task's true status from prd.json and the commits, and with it
