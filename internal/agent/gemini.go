@@ -8,10 +8,15 @@ import (
 	"time"
 )
 
-// geminiReadOnly refuses every tool that changes something, whatever the user's own rules say.
+// geminiReadOnly allows the tools that read and refuses all others, whatever the user's own rules say.
 const geminiReadOnly = `[[rule]]
-toolName = ["run_shell_command", "write_file", "replace", "save_memory", "web_fetch", "google_web_search"]
+toolName = "*"
 decision = "deny"
+priority = 990
+
+[[rule]]
+toolName = ["read_file", "read_many_files", "glob", "grep_search", "search_file_content", "list_directory"]
+decision = "allow"
 priority = 999
 `
 

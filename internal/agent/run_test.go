@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -166,6 +169,33 @@ func TestDeafProgramIsKilled(t *testing.T) {
 	f := newFake(t, fakeStep{"turns": 1, "hang": true, "deaf": true, "stray": true})
 	if out := cancelOnEvent(t, f, p); out.How != Interrupted {
 		t.Fatalf("%+v", out)
+	}
+	strayIsGone(t, f)
+}
+
+func TestStrayIsEnded(t *testing.T) {
+	p, _ := ByName("gemini")
+	f := newFake(t, fakeStep{"stray": true})
+	f.run(p, f.turn("x", Ref{ID: p.NewID()}))
+	strayIsGone(t, f)
+}
+
+// strayIsGone checks that what the program left behind in a session of its own was ended with it.
+func strayIsGone(t *testing.T, f *fake) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return // only Linux finds what left the group
+	}
+	data, err := os.ReadFile(f.log + ".stray")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d is still there (%v)", pid, err)
 	}
 }
 

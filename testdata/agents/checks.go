@@ -36,7 +36,7 @@ var checks = []struct {
 	{"a deleted transcript is not found, and a fresh conversation repairs the id", deleted},
 	{"discovery finds this directory's conversation and no other's", discovered},
 	{"the worker can commit", commits},
-	{"read-only changes nothing", readOnly},
+	{"read-only reads and changes nothing", readOnly},
 	{"a prompt is not taken as a command or a file", plainPrompt},
 	{"an error of the API is a failure", apiError},
 	{"a usage limit is one", usageLimit},
@@ -53,6 +53,10 @@ func (r *rig) check() int {
 	}
 	failed := 0
 	for _, c := range checks {
+		if s.ctx.Err() != nil {
+			fmt.Println("   interrupted")
+			return failed + 1
+		}
 		began := time.Now()
 		if err := c.do(s); err != nil {
 			failed++
@@ -73,11 +77,10 @@ func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn), brai
 	if s.verbose {
 		t.OnEvent = func(a agent.Activity) { fmt.Printf("      %s %s %s %.200s\n", a.Kind, a.Tool, a.Args, a.Text) }
 	}
-	ctx := context.Background()
 	if change != nil {
 		change(&t)
 	}
-	out, err := s.program.Run(ctx, t)
+	out, err := s.program.Run(s.ctx, t)
 	if s.verbose {
 		fmt.Printf("      %+v %v\n", out, err)
 	}
@@ -183,7 +186,7 @@ func ended(s *scene) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	s.stub.play(func(n int, body string) answer {
 		if n == 1 {
@@ -293,12 +296,17 @@ func (s *scene) lastResult() string {
 }
 
 func readOnly(s *scene) error {
+	if err := os.WriteFile(filepath.Join(s.dir, "good.txt"), []byte("WHAT-THE-FILE-SAYS\n"), 0o600); err != nil {
+		return err
+	}
 	out, err := s.run("judge", agent.Ref{ID: s.program.NewID()}, func(t *agent.Turn) { t.ReadOnly = true }, func(n int, body string) answer {
 		switch n {
 		case 1:
 			return answer{shell: "echo bad > bad.txt"}
 		case 2:
 			return answer{write: filepath.Join(s.dir, "bad.txt")}
+		case 3:
+			return answer{read: filepath.Join(s.dir, "good.txt")}
 		}
 		return finished(n, body)
 	})
@@ -310,6 +318,9 @@ func readOnly(s *scene) error {
 	}
 	if err := want(out, nil, agent.Completed); err != nil {
 		return err
+	}
+	if err := s.holds("WHAT-THE-FILE-SAYS"); err != nil {
+		return fmt.Errorf("it could not read: %w", err)
 	}
 	state := s.program.Stored(s.env, s.dir, out.Conversation)
 	if (s.program.Name == "claude" || s.program.Name == "codex") && state.Presence != agent.Missing {

@@ -14,6 +14,8 @@ var generative = dialect{
 		switch {
 		case a.shell != "":
 			part = obj{"functionCall": obj{"name": "run_shell_command", "args": obj{"command": a.shell, "description": "a step"}}}
+		case a.read != "":
+			part = obj{"functionCall": obj{"name": "read_file", "args": obj{"file_path": a.read}}}
 		case a.write != "":
 			part = obj{"functionCall": obj{"name": "write_file", "args": obj{"file_path": a.write, "content": "written\n"}}}
 		}

@@ -10,19 +10,25 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 )
 
 func main() {
-	os.Exit(run())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx)
+	stop()
+	os.Exit(code)
 }
 
-func run() int {
+func run(ctx context.Context) int {
 	only := flag.String("only", "", "programs, separated by commas (default: all)")
 	scratch := flag.String("scratch", "", "directory for the installed programs (default: a temporary one)")
 	versions := flag.String("version", "", "versions to install, as name=version, separated by commas (default: latest)")
@@ -39,6 +45,9 @@ func run() int {
 	}
 	var tested, failed, missing []string
 	for _, p := range agent.Programs() {
+		if ctx.Err() != nil {
+			return 1
+		}
 		if *only != "" && !strings.Contains(","+*only+",", ","+p.Name+",") {
 			continue
 		}
@@ -48,7 +57,7 @@ func run() int {
 			missing = append(missing, p.Name)
 			continue
 		}
-		r.verbose = *verbose
+		r.verbose, r.ctx = *verbose, ctx
 		if n := r.check(); n > 0 {
 			failed = append(failed, fmt.Sprintf("%s %s (%d)", p.Name, r.version, n))
 		}

@@ -13,11 +13,7 @@ var responses = dialect{
 	write: func(w http.ResponseWriter, r *http.Request, body []byte, a answer) {
 		id := unique("resp_")
 		item := obj{"type": "message", "role": "assistant", "id": unique("msg_"), "content": []any{obj{"type": "output_text", "text": a.text}}}
-		if a.shell != "" || a.write != "" {
-			command := a.shell
-			if command == "" {
-				command = "echo written > " + a.write
-			}
+		if command := a.command(); command != "" {
 			name, args := "exec_command", obj{"cmd": command}
 			if !mentions(body, `"name":"exec_command"`) {
 				name, args = "shell_command", obj{"command": command}
@@ -33,6 +29,17 @@ var responses = dialect{
 	},
 }
 
+// command is the answer as a shell command: Codex has no other tool for files that a stub could use.
+func (a answer) command() string {
+	switch {
+	case a.write != "":
+		return "echo written > " + a.write
+	case a.read != "":
+		return "cat " + a.read
+	}
+	return a.shell
+}
+
 // completions speaks the Chat Completions API to OpenCode.
 var completions = dialect{
 	path: "/chat/completions",
@@ -42,6 +49,8 @@ var completions = dialect{
 		switch {
 		case a.shell != "":
 			delta, reason = toolDelta("bash", obj{"command": a.shell, "description": "a step"}), "tool_calls"
+		case a.read != "":
+			delta, reason = toolDelta("read", obj{"filePath": a.read}), "tool_calls"
 		case a.write != "":
 			delta, reason = toolDelta("write", obj{"filePath": a.write, "content": "written\n"}), "tool_calls"
 		}

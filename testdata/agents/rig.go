@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ type rig struct {
 	stub    *stub
 	model   string
 	verbose bool
+	ctx     context.Context // ends the program that is running
 }
 
 // setup says how a program is pointed to a stub: what its API speaks, its environment, and files in its home.

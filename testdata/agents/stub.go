@@ -17,6 +17,7 @@ type answer struct {
 	text    string
 	shell   string // a command for the program's shell tool
 	write   string // a path for the program's file writing tool
+	read    string // a path for its file reading tool
 	hang    bool   // until the client leaves
 	status  int    // an HTTP error, with body and headers
 	body    string

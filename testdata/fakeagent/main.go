@@ -5,7 +5,8 @@
 // or from FAKEAGENT_KIND. The environment names its script and its log:
 //
 //	FAKEAGENT_SCRIPT  file with {"steps":[...]}, see Step
-//	FAKEAGENT_LOG     file to which one line of JSON is added for each run, see Run
+//	FAKEAGENT_LOG     file to which one line of JSON is added for each run, see Run; the id of a process that was left
+//	                  behind is written to a file beside it, <log>.stray
 //
 // A run takes the first step that is not used up and whose conditions hold. Without a script, or when no step is left, it
 // succeeds and says "done".

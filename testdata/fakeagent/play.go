@@ -178,6 +178,11 @@ func (p *player) act() error {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
+		if log := os.Getenv("FAKEAGENT_LOG"); log != "" {
+			if err := os.WriteFile(log+".stray", []byte(fmt.Sprint(cmd.Process.Pid)), 0o600); err != nil {
+				return err
+			}
+		}
 	}
 	return p.flood()
 }
