@@ -169,6 +169,9 @@ func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Pl
 // noteCommits writes down the commits of tasks that are marked done now and that are not on record. What a process
 // that died had not written down is at most one, the last.
 func (h *Held) noteCommits(p Plan) error {
+	if len(p.MarkDone) == 0 {
+		return nil // looking for the last commit may mean reading all of a long record
+	}
 	e, _, _, err := h.S.LastEvent("commit")
 	if err != nil {
 		return err
