@@ -120,10 +120,11 @@ func (w *world) checkPrep(r *prepRequest) error {
 		if r.imported, err = seed.Import(from, w.p.stdin); err != nil {
 			return err
 		}
-		if vs := w.checkImport(r.imported); len(vs) > 0 {
-			return refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
+		vs, err := w.checkImport(r)
+		if err == nil && len(vs) > 0 {
+			err = refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
 		}
-		return nil
+		return err
 	}
 	if dir := w.promptDir(); dir != "" {
 		if err := seed.CheckPrompts(dir); err != nil {
@@ -135,8 +136,19 @@ func (w *world) checkPrep(r *prepRequest) error {
 
 // checkImport judges imported tasks by the rules of a bundle, as far as that can be done without the worktree, which will hold what
 // the base commit holds and nothing else.
-func (w *world) checkImport(im *seed.Imported) []seed.Violation {
-	return seed.Check(im.Bundle(), "", nil, seed.Rules{})
+func (w *world) checkImport(r *prepRequest) ([]seed.Violation, error) {
+	b := r.imported.Bundle()
+	tracked := map[string]bool{}
+	if len(b.TestFiles) > 0 {
+		files, err := w.git.TreeFiles(w.p.ctx, w.loc.CommonDir, r.baseSHA)
+		if err != nil {
+			return nil, fail("", err)
+		}
+		for _, f := range files {
+			tracked[f] = true
+		}
+	}
+	return seed.Check(b, "", func(path string) bool { return tracked[path] }, seed.Rules{}), nil
 }
 
 // inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was cleared

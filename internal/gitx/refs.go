@@ -30,6 +30,12 @@ func (g *Git) TreeOf(ctx context.Context, common, commit string) (string, error)
 	return g.verify(ctx, inRepo(common), commit+"^{tree}", commit)
 }
 
+// TreeFiles lists what a commit holds: files, symlinks and submodules, with slash-separated paths.
+func (g *Git) TreeFiles(ctx context.Context, common, commit string) ([]string, error) {
+	out, err := g.read(ctx, inRepo(common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
+	return fields(out), err
+}
+
 func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, error) {
 	c.args = append(c.args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
 	sha, err := g.line(ctx, c)
