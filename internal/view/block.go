@@ -82,8 +82,8 @@ func (b *blocks) add(line []byte) (full bool) {
 // asText stands in for an event that is too deep or too wide for a page: its
 // beginning as one string.
 func (b *blocks) asText(line []byte) (out []byte, left int) {
-	typ := plainString(b.scan.raw2(b.scan.typ))
-	ts := plainString(b.scan.raw2(b.scan.ts))
+	typ := plainString(b.scan.part(b.scan.typ))
+	ts := plainString(b.scan.part(b.scan.ts))
 	part := line[:min(len(line), maxString/4)]
 	v, err := json.Marshal(map[string]any{"ts": ts, "type": typ, "payload": map[string]string{"text": string(part)}})
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *blocks) asText(line []byte) (out []byte, left int) {
 }
 
 // raw2 is a value of the envelope.
-func (s *safeJSON) raw2(at span) []byte {
+func (s *safeJSON) part(at span) []byte {
 	if !at.ok() {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (s *safeJSON) raw2(at span) []byte {
 func (b *blocks) index() {
 	s := &b.scan
 	sep := b.n > 0
-	typ := plainString(s.raw2(s.typ))
+	typ := plainString(s.part(s.typ))
 	b.typ = appendInt(b.typ, sep, int64(b.types.of(typ)))
 	task := int64(-1)
 	if id := s.str(fTask); id != "" {
@@ -112,7 +112,7 @@ func (b *blocks) index() {
 	}
 	b.task = appendInt(b.task, sep, task)
 	b.iter = appendInt(b.iter, sep, int64(min(max(s.num(fIter), 0), 1e6)))
-	b.dt = appendInt(b.dt, sep, b.elapsed(s.raw2(s.ts)))
+	b.dt = appendInt(b.dt, sep, b.elapsed(s.part(s.ts)))
 	b.remember(typ)
 	at := len(b.facts)
 	b.facts = appendPair(b.facts, b.n)

@@ -35,8 +35,6 @@ const (
 	fLastStop
 	fRole
 	fTool
-	fTrace
-	fSpan
 	fieldCount
 )
 
@@ -89,10 +87,6 @@ func fieldOf(key []byte) (field, bool) {
 		return fRole, true
 	case "tool":
 		return fTool, true
-	case "trace_id":
-		return fTrace, true
-	case "span_id":
-		return fSpan, true
 	}
 	return 0, false
 }

@@ -1,14 +1,17 @@
 package view
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
@@ -228,4 +231,34 @@ func TestFollowerNoticesAnotherRecord(t *testing.T) {
 	if n, reset := count(); n != 0 || reset {
 		t.Fatalf("still removed: %d lines, reset %v", n, reset)
 	}
+}
+
+// No line of a record can do anything to a terminal, or be two lines of a log.
+func FuzzLogLine(f *testing.F) {
+	f.Add([]byte(`{"ts":"2026-06-11T22:04:10Z","type":"tool_call","payload":{"task_id":"T-001","iter":1,"tool":"bash","args":{"command":"\u001b[2J\n"}}}`))
+	f.Add([]byte(`{"type":"validator_run","payload":{"results":[{"name":"\u202e"},5]}}`))
+	f.Add([]byte("{\"type\":\"x\",\"payload\":{\"a\xff\":[1],\"b\":{}}}"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if !json.Valid(line) {
+			return
+		}
+		for _, term := range []Terminal{{}, {TTY: true, Width: 60}} {
+			var b bytes.Buffer
+			l := &logger{out: bufio.NewWriter(&b), o: LogOptions{Terminal: term}}
+			l.fits(line)
+			if err := l.write(line); err != nil {
+				t.Fatal(err)
+			}
+			l.out.Flush()
+			text := strings.TrimSuffix(b.String(), "\n")
+			for _, r := range text {
+				if unicode.IsControl(r) && (r != '\t' || term.TTY) || unicode.Is(unicode.Bidi_Control, r) {
+					t.Fatalf("%q lets %U through", text, r)
+				}
+			}
+			if !term.TTY && strings.Count(text, "\t") != 3 {
+				t.Fatalf("%q has not four fields", text)
+			}
+		}
+	})
 }

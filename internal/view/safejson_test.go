@@ -73,9 +73,9 @@ func TestFieldsAreFound(t *testing.T) {
 	if s.str(fTask) != "T-001" || s.num(fIter) != 3 || s.num(fPrompt) != 1200 || s.num(fCost) != 0.5 || s.str(fVerdict) != "accept" || !s.isTrue(fPassed) {
 		t.Errorf("task %q, iter %v, prompt %v, cost %v, verdict %q", s.str(fTask), s.num(fIter), s.num(fPrompt), s.num(fCost), s.str(fVerdict))
 	}
-	at, ok := eventTime(s.raw2(s.ts))
-	if !ok || at.Format("15:04:05.000") != "22:04:10.123" || plainString(s.raw2(s.typ)) != "model_call" {
-		t.Errorf("time %v, type %s", at, s.raw2(s.typ))
+	at, ok := eventTime(s.part(s.ts))
+	if !ok || at.Format("15:04:05.000") != "22:04:10.123" || plainString(s.part(s.typ)) != "model_call" {
+		t.Errorf("time %v, type %s", at, s.part(s.typ))
 	}
 }
 
