@@ -77,12 +77,11 @@ func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOption
 	if err == nil {
 		err = r.flush(ctx)
 	}
-	summary := <-sum
 	if err != nil {
 		return err
 	}
 	h := readHead(s, o.Now)
-	h.Summary, h.Unreadable = summary, unreadable
+	h.Summary, h.Unreadable = <-sum, unreadable
 	if unreadable > 0 {
 		h.Samples = unreadableSamples(s.Path(session.RecordFile))
 	}

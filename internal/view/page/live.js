@@ -15,6 +15,8 @@ const live = {
     this.source.addEventListener("reset", () => {
       rec.clear();
       groups.clear();
+      overview.drawn.forEach((p) => (p.key = null)); // another record may count the same
+      controls.outlined = "";
       search.hits = [];
       search.hit = new Set();
       search.done = 0;
