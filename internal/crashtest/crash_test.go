@@ -68,27 +68,34 @@ type story struct {
 	from  func(*fixtures) *world
 	args  []string
 	few   int // points in a bounded run
+	full  int // the share of the points in a full run: 1 is all, 5 every fifth
+	turns int // ways to go on after a kill
 	after func(f *fixtures, w *world) error
 	next  func(f *fixtures, w *world, turn int) error
 }
 
 var stories = []story{
-	{name: "run", from: prepared, args: []string{"run"}, few: 14, after: consistent, next: resumed},
-	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, after: consistent, next: resumed},
-	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 8, after: consistent, next: resumed},
-	{name: "reset", from: failed, args: []string{"reset", "-y"}, few: 10, after: nothing, next: tornDown},
-	{name: "reset-to-seed", from: failed, args: []string{"reset", "--to-seed", "-y"}, few: 12, after: consistent, next: rewound},
+	{name: "prep", from: bare, args: []string{"prep", "--from", "../tasks/prd.json"}, few: 8, full: 1, turns: 2, after: nothing, next: prepped},
+	{name: "run", from: prepared, args: []string{"run"}, few: 14, full: 1, turns: 1, after: consistent, next: resumed},
+	{name: "run-twice", from: prepared, args: []string{"run"}, few: 4, full: 5, turns: 1, after: consistent, next: resumedTwice},
+	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
+	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
+	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, full: 1, turns: 1, after: nothing, next: tornDown},
+	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, full: 1, turns: 3, after: consistent, next: rewound},
 }
 
 // fixtures are the worlds that the stories begin with.
 type fixtures struct {
-	prepared, failed, crashed *world
-	user                      string // the user's own state in all of them
-	seed                      string // the session's when its preparation had ended
-	base                      string
-	made                      atomic.Int64
+	bare, prepared, failed, crashed, dirty *world
+
+	user string // the user's own state in all of them
+	seed string // the session's when its preparation had ended
+	base string
+	made atomic.Int64
 }
 
+func bare(f *fixtures) *world     { return f.bare }
+func dirty(f *fixtures) *world    { return f.dirty }
 func prepared(f *fixtures) *world { return f.prepared }
 func failed(f *fixtures) *world   { return f.failed }
 func crashed(f *fixtures) *world  { return f.crashed }
@@ -101,7 +108,13 @@ func (f *fixtures) copy(w *world) (*world, error) { return w.copyTo(f.place()) }
 func newFixtures(base, binary, url string) (*fixtures, error) {
 	f := &fixtures{base: base}
 	var err error
-	if f.prepared, err = newWorld(f.place(), binary, url); err != nil {
+	if f.bare, err = newWorld(f.place(), binary, url); err != nil {
+		return nil, err
+	}
+	if f.prepared, err = f.copy(f.bare); err != nil {
+		return nil, err
+	}
+	if err = f.prepared.prepare(); err != nil {
 		return nil, err
 	}
 	if f.user, err = f.prepared.userState(); err != nil {
@@ -114,6 +127,12 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 		return nil, err
 	}
 	if _, err = f.failed.expect([]int{1}, "run", "--max-iterations", "1"); err != nil {
+		return nil, err
+	}
+	if f.dirty, err = f.copy(f.failed); err != nil {
+		return nil, err
+	}
+	if err = f.dirty.litter(); err != nil {
 		return nil, err
 	}
 	if f.crashed, err = f.copy(f.prepared); err != nil {
@@ -150,6 +169,45 @@ func resumed(_ *fixtures, w *world, _ int) error {
 		return err
 	}
 	return w.allDone()
+}
+
+// resumedTwice kills the resume as well, anywhere.
+func resumedTwice(f *fixtures, w *world, turn int) error {
+	at := turn * 37 % 300
+	out, err := w.trace(func(n int, _ op) way {
+		if n == at {
+			return power
+		}
+		return live
+	}, "resume")
+	if err == nil {
+		err = errors.Join(w.wholeFiles(true), w.shown(), consistent(f, w))
+	}
+	if err != nil {
+		return fmt.Errorf("the resume, killed at op %d: %w\n%s", at, err, clip(out.output))
+	}
+	return resumed(f, w, turn)
+}
+
+// prepped goes on after a preparation that was killed: what is there is removed, or run if it is ready.
+func prepped(f *fixtures, w *world, turn int) error {
+	if w.id == "" {
+		return w.gone()
+	}
+	list, err := w.expect([]int{0}, "list", "--json", "--all")
+	if err != nil {
+		return err
+	}
+	if gjson.Get(list.out, "0.status").Str == "prepared" && turn%2 == 0 {
+		if _, err := w.expect([]int{0}, "run"); err != nil {
+			return err
+		}
+		return w.allDone()
+	}
+	if _, err := w.expect([]int{0, 2}, "resume", w.id); err != nil {
+		return err
+	}
+	return tornDown(f, w, turn)
 }
 
 func tornDown(_ *fixtures, w *world, _ int) error {
@@ -205,6 +263,11 @@ func rewound(f *fixtures, w *world, turn int) error {
 		}
 		return errors.Join(w.allDone(), kept())
 	case 2:
+		if state == "failed" {
+			if err := w.sweep(); err != nil {
+				return err
+			}
+		}
 		if _, err := w.expect([]int{0}, "resume"); err != nil {
 			return err
 		}
@@ -230,6 +293,7 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 			_ = os.Remove(w.logFile())
 		}
 	}()
+	w.locksStay = p.how == child
 	var at op
 	out, err := w.trace(func(n int, o op) way {
 		if n != p.n {
@@ -251,6 +315,9 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 	user := func() error {
 		is, err := w.userState()
 		return errors.Join(err, differ("the user's repository", f.user, is))
+	}
+	if w.id == "" {
+		w.findSession()
 	}
 	if err == nil && (strings.Contains(out.output, "panic:") || strings.Contains(out.output, "goroutine ")) {
 		err = errors.New("it panicked")
@@ -275,6 +342,7 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 }
 
 func TestCrashes(t *testing.T) {
+	startTracing(jobs)
 	binary := build(t)
 	server, err := startModel()
 	if err != nil {
@@ -294,36 +362,40 @@ func TestCrashes(t *testing.T) {
 func (s story) test(t *testing.T, f *fixtures) {
 	ops := s.undisturbed(t, f)
 	all := points(ops)
-	chosen := all
-	if os.Getenv("TILTH_CRASH") != "full" {
-		chosen = spread(all, s.few)
+	turns, few := 1, s.few
+	if os.Getenv("TILTH_CRASH") == "full" {
+		turns, few = s.turns, len(all)/s.full
 	}
+	chosen := spread(all, few)
 	if name := os.Getenv("TILTH_CRASH_POINT"); name != "" {
 		how, n, _ := strings.Cut(name, "-")
 		at, err := strconv.Atoi(n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		chosen = []point{{at, way(how)}}
+		chosen, turns = []point{{at, way(how)}}, s.turns
 	}
 	queue := make(chan int)
-	var met, bad atomic.Int64
+	var tried, met, bad atomic.Int64
 	var group sync.WaitGroup
 	for range jobs {
 		group.Go(func() {
 			for i := range queue {
-				ok, err := s.try(f, chosen[i], i)
+				// A bounded run takes the ways to go on in turns, a full one all of them at each point.
+				p, turn := chosen[i/turns], i/turns+i%turns
+				tried.Add(1)
+				ok, err := s.try(f, p, turn)
 				if ok {
 					met.Add(1)
 				}
 				if err != nil {
 					bad.Add(1)
-					t.Errorf("%s/%s: %v", s.name, chosen[i], err)
+					t.Errorf("%s/%s, turn %d: %v", s.name, p, turn%s.turns, err)
 				}
 			}
 		})
 	}
-	for i := range chosen {
+	for i := range len(chosen) * turns {
 		if bad.Load() < 10 {
 			queue <- i
 		}
@@ -334,8 +406,8 @@ func (s story) test(t *testing.T, f *fixtures) {
 	for _, p := range chosen {
 		count[p.how]++
 	}
-	t.Logf("%s: %d of %d points over %d changes (power %d, torn %d, harness %d, child %d; %d were met)",
-		s.name, len(chosen), len(all), len(ops), count[power], count[torn], count[harness], count[child], met.Load())
+	t.Logf("%s: %d of %d points over %d changes (power %d, torn %d, harness %d, child %d); %d kills, %d met",
+		s.name, len(chosen), len(all), len(ops), count[power], count[torn], count[harness], count[child], tried.Load(), met.Load())
 }
 
 // undisturbed runs a story's command without killing anything, and checks what it came to.
@@ -353,6 +425,7 @@ func (s story) undisturbed(t *testing.T, f *fixtures) []op {
 			t.Logf("%d %s", n, strings.ReplaceAll(o.String(), w.dir, "."))
 		}
 	}
+	w.findSession()
 	if err := s.next(f, w, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -60,6 +60,9 @@ func (w *world) userState() (string, error) {
 func (w *world) leftLocks() error {
 	var left []string
 	err := filepath.WalkDir(filepath.Join(w.repo(), ".git"), func(path string, d fs.DirEntry, err error) error {
+		if w.locksStay && strings.Contains(path, "/.git/worktrees/") {
+			return err
+		}
 		if strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".new") {
 			left = append(left, path)
 		}
@@ -236,7 +239,7 @@ func (w *world) ownWork(c commit) error {
 
 // shown checks that list and show work and hide nothing that is unfinished.
 func (w *world) shown() error {
-	if _, err := os.Stat(w.sessionDir()); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(w.sessionDir()); w.id == "" || errors.Is(err, fs.ErrNotExist) {
 		_, err := w.expect([]int{0}, "list")
 		return err
 	}
@@ -371,12 +374,12 @@ func (w *world) recordTells(commits []commit) error {
 // gone checks that nothing is left of the session.
 func (w *world) gone() error {
 	var errs []error
-	if _, err := os.Lstat(w.sessionDir()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(w.sessionDir()); w.id != "" && !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("%s is still there", w.sessionDir()))
 	}
 	for _, args := range [][]string{{"for-each-ref", "refs/heads/session/"}, {"worktree", "list", "--porcelain"}} {
 		out, err := w.git(args...)
-		if err == nil && strings.Contains(out, w.id) {
+		if err == nil && (strings.Contains(out, "/sessions/") || strings.Contains(out, "refs/heads/session/")) {
 			err = fmt.Errorf("git %s: %s", strings.Join(args, " "), out)
 		}
 		errs = append(errs, err)

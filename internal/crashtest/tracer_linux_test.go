@@ -165,20 +165,38 @@ const traceOptions = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.P
 // patience bounds a traced program.
 const patience = 2 * time.Minute
 
-// trace runs a program to its end, and with it every process that it started.
+// tracing takes what has to run on a thread that is for tracing alone.
+var tracing = make(chan func())
+
+// startTracing makes threads for tracing. Tracees belong to a thread, which waits for all of its children: one on which anything
+// else had started a process would take that away from whoever waits for it. So call this before any process is started.
+func startTracing(threads int) {
+	ready := make(chan bool)
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			ready <- true
+			for job := range tracing {
+				job()
+			}
+		}()
+	}
+	for range threads {
+		<-ready
+	}
+}
+
+// run runs a program to its end, and with it every process that it started.
 func (t traced) run() (outcome, error) {
 	type result struct {
 		out outcome
 		err error
 	}
 	done := make(chan result)
-	go func() {
-		// Tracees belong to a thread.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+	tracing <- func() {
 		out, err := t.onThread()
 		done <- result{out, err}
-	}()
+	}
 	r := <-done
 	data, err := os.ReadFile(t.log)
 	r.out.output = string(data)

@@ -24,6 +24,9 @@ type world struct {
 	binary string
 	url    string // of the scripted model
 	id     string // of the session
+	// locksStay: a git that ran in a hook or a tool was killed and nobody else, so its locks may stay in the worktree's own
+	// directory until the next command.
+	locksStay bool
 }
 
 func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }
@@ -121,7 +124,7 @@ func (w *world) copyTo(dir string) (*world, error) {
 			return err
 		}
 		return copyEntry(path, filepath.Join(dir, strings.TrimPrefix(path, w.dir)), d, func(data []byte) []byte {
-			if strings.HasPrefix(path, w.workspace()) && d.Name() != ".git" || strings.Contains(path, "/objects/") {
+			if w.id != "" && strings.HasPrefix(path, w.workspace()) && d.Name() != ".git" || strings.Contains(path, "/objects/") {
 				return data
 			}
 			return bytes.ReplaceAll(data, []byte(w.dir+"/"), []byte(dir+"/"))
@@ -197,19 +200,49 @@ func newWorld(dir, binary, url string) (*world, error) {
 		write("staged.txt", "staged\n", 0o644), git("add", "staged.txt"), write("hello.txt", "changed\n", 0o644), write("untracked.txt", "untracked\n", 0o644),
 		git("config", "tilth.validator", "check=test -f hello.txt"), git("config", "branch.main.description", "mine"),
 		func() error { return os.MkdirAll(filepath.Join(w.repo(), ".git/hooks"), 0o755) }, write(".git/hooks/pre-commit", preCommit, 0o755),
-		func() error {
-			_, err := w.expect([]int{0}, "prep", "--from", filepath.Join(dir, "tasks", "prd.json"))
-			return err
-		},
 	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	entries, err := os.ReadDir(filepath.Join(dir, "sessions"))
-	if err != nil || len(entries) != 2 {
-		return nil, fmt.Errorf("the sessions root has %v %v", entries, err)
-	}
-	w.id = entries[0].Name()
 	return w, nil
+}
+
+// prepare makes the session.
+func (w *world) prepare() error {
+	if _, err := w.expect([]int{0}, "prep", "--from", "../tasks/prd.json"); err != nil {
+		return err
+	}
+	if w.findSession(); w.id == "" {
+		return errors.New("there is no session")
+	}
+	return nil
+}
+
+// findSession sets the id to that of the one session there is.
+func (w *world) findSession() {
+	entries, _ := os.ReadDir(filepath.Join(w.dir, "sessions"))
+	for _, e := range entries {
+		if e.IsDir() {
+			w.id = e.Name()
+		}
+	}
+}
+
+// litter leaves in the worktree what a person or a process may leave there; sweep takes it away again.
+func (w *world) litter() error {
+	deep := filepath.Join(w.workspace(), "sub", "deep")
+	return errors.Join(
+		os.WriteFile(filepath.Join(w.workspace(), "junk.txt"), []byte("junk\n"), 0o644),
+		os.MkdirAll(deep, 0o755),
+		os.WriteFile(filepath.Join(deep, "junk.txt"), []byte("junk\n"), 0o644),
+		os.WriteFile(filepath.Join(w.workspace(), "hello.txt"), []byte("changed\n"), 0o644),
+	)
+}
+
+func (w *world) sweep() error {
+	return errors.Join(
+		os.RemoveAll(filepath.Join(w.workspace(), "junk.txt")), os.RemoveAll(filepath.Join(w.workspace(), "sub")),
+		os.WriteFile(filepath.Join(w.workspace(), "hello.txt"), []byte("hello\n"), 0o644),
+	)
 }

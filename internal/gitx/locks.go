@@ -73,8 +73,9 @@ func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
-// ClearBranchLocks clears what a git that was killed while it deleted the branch
-// has left: it takes the branch away first and its settings afterwards.
+// ClearBranchLocks clears what a git that was killed while it made or deleted
+// the branch has left beside no branch: it makes the branch after its lock, and
+// takes its settings away after the branch.
 func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error {
 	return g.clearBranchLocks(ctx, common, branch)
 }

@@ -169,6 +169,46 @@ func (g *Git) RemoveAdminDir(common, admin, path string) error {
 	return nil
 }
 
+// RemoveUnborn removes entries that a `git worktree add` for path was killed
+// over before it wrote down whose they are. Such an entry is empty or holds
+// nothing but the note that it is being made, which keeps `git worktree prune`
+// off it for ever. While any git process lives, it may be the one that makes it.
+func (g *Git) RemoveUnborn(common, path string) error {
+	all := filepath.Join(common, "worktrees")
+	names, err := os.ReadDir(all)
+	if err != nil || g.dry {
+		return nil // none
+	}
+	for _, e := range names {
+		// git appends a number to a name that is taken.
+		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") || !e.IsDir() {
+			continue
+		}
+		admin := filepath.Join(all, e.Name())
+		fi, err := e.Info()
+		if err != nil || !unborn(admin) || g.lockOwner(fi, nil) != "" {
+			continue
+		}
+		if err := os.RemoveAll(admin); err != nil {
+			return err
+		}
+	}
+	_ = os.Remove(all) // as git does, if it is empty
+	return nil
+}
+
+func unborn(admin string) bool {
+	entries, err := os.ReadDir(admin)
+	if err != nil || len(entries) > 1 {
+		return false
+	}
+	if len(entries) == 0 {
+		return true
+	}
+	note, err := os.ReadFile(filepath.Join(admin, "locked"))
+	return err == nil && (len(note) == 0 || trimLine(note) == "initializing")
+}
+
 // adminDirFor finds the repository's entry for a worktree at path: the one
 // whose gitdir file names it, else the one that path's own .git file names and
 // that names no other place.

@@ -78,8 +78,11 @@ func (h *Held) undoCreate(ctx context.Context) {
 	ctx = quiet(ctx)
 	// Errors have no one to go to: what stays is what reset removes.
 	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path())
+	_ = h.Git.RemoveUnborn(h.Common, h.Path())
 	if _, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && ok {
 		_ = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
+	} else {
+		_ = h.Git.ClearBranchLocks(ctx, h.Common, h.S.Branch())
 	}
 	_ = os.RemoveAll(h.S.Dir)
 }

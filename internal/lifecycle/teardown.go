@@ -164,7 +164,6 @@ func (e *StepError) Unwrap() error { return e.Err }
 func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, skipped string)) error {
 	ctx = quiet(ctx)
 	again := "git tilth reset -y " + r.S.ID
-	begun := Resetting(r.S)
 	admin, err := r.mark()
 	if err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
@@ -178,14 +177,15 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 		if err == nil && admin != "" {
 			err = g.RemoveAdminDir(r.Common, admin, r.Worktree)
 		}
+		if err == nil {
+			err = g.RemoveUnborn(r.Common, r.Worktree)
+		}
 		if err != nil {
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 		}
 		if r.Tip == "" {
-			if begun {
-				if err := g.ClearBranchLocks(ctx, r.Common, r.Branch); err != nil {
-					return &StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
-				}
+			if err := g.ClearBranchLocks(ctx, r.Common, r.Branch); err != nil {
+				return &StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
 			}
 			report("branch "+r.Branch, "already gone")
 		} else if err := g.DeleteBranch(ctx, r.Common, r.Branch); err != nil {
