@@ -1,11 +1,13 @@
 package seed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -115,7 +117,8 @@ type interview struct {
 	history  []json.RawMessage
 	usage    session.RoleUsage
 	iter     int
-	silent   int // text-only turns in a row
+	silent   int  // text-only turns in a row
+	garbled  bool // the answer at hand held bytes that are no UTF-8
 	accepted *Bundle
 }
 
@@ -184,7 +187,9 @@ func (in *interview) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := in.keep(reply.Message); err != nil {
+	// Decoding has replaced bytes that are no UTF-8 by then; sent back as they came they would be refused.
+	in.garbled = !utf8.Valid(reply.Message)
+	if err := in.keep(bytes.ToValidUTF8(reply.Message, []byte("\uFFFD"))); err != nil {
 		return err
 	}
 	if text := printable(reply.Content); text != "" {

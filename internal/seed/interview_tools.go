@@ -159,6 +159,9 @@ func usableOptions(options []string) []string {
 
 // propose hands a seed to the sink. A refusal goes back with its rules.
 func (in *interview) propose(ctx context.Context, args string) (string, error) {
+	if in.garbled {
+		return in.refused([]Violation{violation("utf-8", "the arguments are not valid UTF-8")})
+	}
 	b, err := ParseBundle([]byte(args))
 	if err != nil {
 		return in.refused([]Violation{{Rule: "shape", Message: err.Error()}})
