@@ -99,7 +99,7 @@ func (w *world) differ(ctx context.Context, s *session.Session) view.DiffFunc {
 		if err != nil {
 			return "", false
 		}
-		return string(patch), cut
+		return w.redact.String(string(patch)), cut // what was committed may hold a secret; a page must not
 	}
 }
 

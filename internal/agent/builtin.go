@@ -94,6 +94,7 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 			if turn.Case == "" {
 				turn.Case = "{}"
 			}
+			err = b.Emit("tool_call", map[string]any{"tool": call.Name, "args": argsForRecord(call.Arguments)})
 		case call.Name == b.Final:
 			err = b.answer(call.ID, "Not judged: one case at a time. The first one of this message is being judged.")
 		case b.pending != "":
@@ -126,17 +127,21 @@ func (b *Builtin) use(ctx context.Context, call model.ToolCall, _ int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	payload := map[string]any{"tool": call.Name, "result_preview": preview(res.Output), "result_chars": res.Chars}
-	if res.IsError {
-		payload["is_error"] = true
-	}
-	if err := b.Emit("tool_result", payload); err != nil {
+	if err := b.Emit("tool_result", resultPayload(call.Name, res.Output, res.Chars, res.IsError)); err != nil {
 		return err
 	}
 	if res.Edited != "" && b.PostEdit != nil {
 		b.PostEdit(ctx, res.Edited)
 	}
 	return b.answer(call.ID, res.Output)
+}
+
+func resultPayload(name, text string, chars int, isError bool) map[string]any {
+	payload := map[string]any{"tool": name, "result_preview": preview(text), "result_chars": chars}
+	if isError {
+		payload["is_error"] = true
+	}
+	return payload
 }
 
 func (b *Builtin) blocked(call model.ToolCall, reason string) error {
@@ -153,6 +158,9 @@ func (b *Builtin) Answer(text string) error {
 	}
 	id := b.pending
 	b.pending = ""
+	if err := b.Emit("tool_result", resultPayload(b.Final, text, len(text), false)); err != nil {
+		return err
+	}
 	return b.answer(id, text)
 }
 
