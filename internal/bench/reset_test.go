@@ -4,7 +4,6 @@ package bench
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -25,7 +24,7 @@ const resetFloor = "git worktree remove, branch -D, rm -rf"
 // benchReset is `reset` against the plain commands that do the same, beside 1 and beside 500 old sessions.
 func benchReset(t *testing.T, tb *table) {
 	one, many := newResetCase(t, 1), newResetCase(t, 500)
-	took := alternate(7, one.reset, one.floor, many.reset, many.floor)
+	took := alternate(5, one.reset, one.floor, many.reset, many.floor)
 	tb.ratio("reset, 20,000 files, 1 old session", took[0], took[1], resetFloor, 1.3)
 	tb.ratio("reset, 20,000 files, 500 old sessions", took[2], took[3], resetFloor, 1.3)
 }
@@ -77,7 +76,7 @@ type rewindCase struct {
 // benchRewind is `reset --to-seed` with 2,000 of 20,000 files changed.
 func benchRewind(t *testing.T, tb *table) {
 	one, many := newRewindCase(t, 1), newRewindCase(t, 500)
-	took := alternate(9, one.rewind, one.floor, many.rewind, many.floor)
+	took := alternate(7, one.rewind, one.floor, many.rewind, many.floor)
 	what := "git reset --hard, git clean -fd"
 	tb.ratio("reset --to-seed, 2,000 of 20,000 files, 1 old session", took[0], took[1], what, 1.15)
 	tb.ratio("reset --to-seed, 2,000 of 20,000 files, 500 old sessions", took[2], took[3], what, 1.15)
@@ -94,15 +93,7 @@ func newRewindCase(t *testing.T, old int) *rewindCase {
 		t.Fatal("the record has no seed_committed: ", err)
 	}
 	c.seed = shaOf(t, e)
-	entries, err := os.ReadDir(c.s.Dir)
-	must(t, err)
-	var own []string
-	for _, e := range entries {
-		if path := filepath.Join(c.s.Dir, e.Name()); path != c.s.Workspace() {
-			own = append(own, path)
-		}
-	}
-	c.before = take(t, nil, own...)
+	c.before = take(t, nil, append(ownFiles(t, c.s), c.s.Path(session.RecordFile))...)
 	return c
 }
 

@@ -75,6 +75,20 @@ func lengthen(t testing.TB, s *session.Session, size int64) {
 	settle(t)
 }
 
+// ownFiles are a session's files but for its worktree and its record.
+func ownFiles(t testing.TB, s *session.Session) []string {
+	t.Helper()
+	entries, err := os.ReadDir(s.Dir)
+	must(t, err)
+	var out []string
+	for _, e := range entries {
+		if path := s.Path(e.Name()); path != s.Workspace() && e.Name() != session.RecordFile {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
 // settle waits until what was written is on the disk, so that no measurement pays for an earlier one's files.
 func settle(t testing.TB) {
 	t.Helper()

@@ -9,55 +9,39 @@ import (
 	"testing"
 )
 
-// snapshot is a copy of directories, to be put back at the same paths. One file of each may be left out that is
-// only appended to: it is cut back to its length.
+// snapshot is a copy of files and directories, to be put back at the same paths. Files that are only appended to may be
+// too large to be copied: they are cut back to their length.
 type snapshot struct {
-	t    testing.TB
-	dirs map[string]string // original: copy
-	logs map[string]int64  // append-only file: length
+	t      testing.TB
+	copies map[string]string // original: copy
+	logs   map[string]int64  // append-only file: length
 }
 
-// take copies directories. logs are files in them that are too large to be copied each time.
-func take(t testing.TB, logs []string, dirs ...string) *snapshot {
+// take copies files and directories. logs are none of them, and in none of them.
+func take(t testing.TB, logs []string, paths ...string) *snapshot {
 	t.Helper()
-	s := &snapshot{t: t, dirs: map[string]string{}, logs: map[string]int64{}}
+	s := &snapshot{t: t, copies: map[string]string{}, logs: map[string]int64{}}
 	for _, log := range logs {
 		fi, err := os.Stat(log)
 		must(t, err)
 		s.logs[log] = fi.Size()
-		must(t, os.Rename(log, s.aside(log)))
 	}
-	for _, dir := range dirs {
-		s.dirs[dir] = filepath.Join(t.TempDir(), "copy")
-		s.copy(dir, s.dirs[dir])
-	}
-	for log := range s.logs {
-		must(t, os.Rename(s.aside(log), log))
+	for _, path := range paths {
+		s.copies[path] = filepath.Join(t.TempDir(), "copy")
+		s.copy(path, s.copies[path])
 	}
 	return s
-}
-
-// aside is where a log waits while the directory around it is replaced: outside of it, on the same file system.
-func (s *snapshot) aside(log string) string {
-	return filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(log))), "aside-"+filepath.Base(log))
 }
 
 // restore puts everything back as it was.
 func (s *snapshot) restore() {
 	s.t.Helper()
 	for log, n := range s.logs {
-		if _, err := os.Stat(log); err != nil {
-			s.t.Fatal(err)
-		}
 		must(s.t, os.Truncate(log, n))
-		must(s.t, os.Rename(log, s.aside(log)))
 	}
-	for dir, copied := range s.dirs {
-		must(s.t, os.RemoveAll(dir))
-		s.copy(copied, dir)
-	}
-	for log := range s.logs {
-		must(s.t, os.Rename(s.aside(log), log))
+	for path, copied := range s.copies {
+		must(s.t, os.RemoveAll(path))
+		s.copy(copied, path)
 	}
 }
 
