@@ -84,7 +84,7 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 	}
 	turn := BuiltinTurn{RawCalls: reply.ToolCalls, Silent: len(reply.ToolCalls) == 0, Text: reply.Content}
 	b.pending = ""
-	for i, call := range reply.ToolCalls {
+	for _, call := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return turn, err
 		}
@@ -100,7 +100,7 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 		case b.pending != "":
 			err = b.answer(call.ID, "Not run: it came after the case. Call it again if the case is sent back.")
 		default:
-			err = b.use(ctx, call, i)
+			err = b.use(ctx, call)
 		}
 		if err != nil {
 			return turn, err
@@ -110,7 +110,7 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 }
 
 // use runs one tool call and answers it.
-func (b *Builtin) use(ctx context.Context, call model.ToolCall, _ int) error {
+func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
 	if err := b.Emit("tool_call", map[string]any{"tool": call.Name, "args": argsForRecord(call.Arguments)}); err != nil {
 		return err
 	}
