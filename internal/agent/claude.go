@@ -154,10 +154,11 @@ func (s *stream) claudeMessage(e *claudeEvent) {
 	if _, seen := s.steps[e.Message.ID]; !seen && e.ParentToolUseID == "" {
 		s.step()
 	}
+	used := s.steps[e.Message.ID]
 	if e.Message.Usage != nil {
-		s.steps[e.Message.ID] = e.Message.Usage.usage()
+		used = e.Message.Usage.usage()
 	}
-	s.usage = sum(s.steps)
+	s.spend(e.Message.ID, used)
 	s.claudeBlocks(e)
 }
 
@@ -220,14 +221,6 @@ func (s *stream) claudeCost(e *claudeEvent) {
 	case e.TotalCost != nil:
 		s.usage.Cost, s.costKnown = *e.TotalCost, true
 	}
-}
-
-func sum(parts map[string]Usage) Usage {
-	var all Usage
-	for _, u := range parts {
-		all = all.plus(u)
-	}
-	return all
 }
 
 // unixTime reads seconds since 1970; 0 and nonsense are the zero time.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"sort"
@@ -158,7 +159,7 @@ func readText(s *stream, line []byte) {
 	if s.program.done != nil && s.program.done.MatchString(text) {
 		s.success = true
 	}
-	s.partial = tailOf(s.partial+text+"\n", maxText)
+	s.partial = tailOf(append(append(s.partial, line...), '\n'), maxText)
 }
 
 // conversationLine is how a program without events can say its conversation's id.
@@ -174,14 +175,15 @@ func finishText(s *stream, _ *history) {
 	}
 }
 
-// tailOf keeps the end of a text, beginning with a whole line.
-func tailOf(s string, n int) string {
-	if len(s) <= 2*n {
-		return s
+// tailOf keeps the end of a text, beginning with a whole line where it has one. It only acts at twice the length, so that
+// adding to the text stays cheap.
+func tailOf(text []byte, n int) []byte {
+	if len(text) <= 2*n {
+		return text
 	}
-	s = s[len(s)-n:]
-	if i := strings.IndexByte(s, '\n'); i >= 0 {
-		s = s[i+1:]
+	tail := text[len(text)-n:]
+	if i := bytes.IndexByte(tail, '\n'); i >= 0 && i+1 < len(tail) {
+		tail = tail[i+1:]
 	}
-	return s
+	return append([]byte(nil), tail...)
 }

@@ -95,6 +95,18 @@ func TestTextProgramWithoutADoneLine(t *testing.T) {
 	}
 }
 
+func TestTextProgramWithMuchToSay(t *testing.T) {
+	f := newFake(t)
+	p, err := Custom("mine", map[string]string{"start": "yes a line of output | head -c 100000000; echo; echo the end"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := f.run(p, f.turn("x", Ref{}))
+	if out.How != Completed || !strings.HasSuffix(out.Text, "the end\n") || !strings.HasPrefix(out.Text, "a line") || len(out.Text) > 3*maxText {
+		t.Errorf("%s, %d bytes, %.20q", out.How, len(out.Text), out.Text)
+	}
+}
+
 // A program of the user's own that speaks another program's language.
 func TestCustomFormat(t *testing.T) {
 	f := newFake(t)

@@ -136,7 +136,7 @@ func (s *stream) geminiText(e *geminiEvent) {
 		s.flush()
 	}
 	if len(s.partial) < maxMessage {
-		s.partial += e.Content
+		s.partial = append(s.partial, e.Content...)
 	}
 }
 

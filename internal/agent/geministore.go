@@ -98,7 +98,6 @@ func geminiFinish(s *stream, h *history) {
 		// What cannot be read leaves the usage unknown, which is what it was.
 		_ = eachLine(path, 0, func(line []byte) { s.geminiTokens(line) })
 	}
-	s.usage = sum(s.steps)
 }
 
 // geminiTokens takes one line of a conversation. An answer is written again when its tools are done.
@@ -119,7 +118,7 @@ func (s *stream) geminiTokens(line []byte) {
 		return
 	}
 	t := e.Tokens
-	s.steps[e.ID] = Usage{Prompt: t.Input, Eval: t.Output + t.Thoughts, Cached: t.Cached, Reasoning: t.Thoughts}
+	s.spend(e.ID, Usage{Prompt: t.Input, Eval: t.Output + t.Thoughts, Cached: t.Cached, Reasoning: t.Thoughts})
 }
 
 // readGeminiHead reads a conversation: a description and then a message on each line.

@@ -21,7 +21,7 @@ type stream struct {
 
 	conversation string
 	text         string
-	partial      string // of a message that arrives in pieces
+	partial      []byte // of a message that arrives in pieces
 	usage        Usage  // of this run
 	total        Usage  // of the conversation, if totalKnown
 	totalKnown   bool
@@ -63,10 +63,17 @@ func (s *stream) say(text string) {
 	s.emit(Activity{Kind: "text", Text: text})
 }
 
+// spend books the tokens of one message, which replace what was booked for it before.
+func (s *stream) spend(message string, u Usage) {
+	old := s.steps[message]
+	s.steps[message] = u
+	s.usage = s.usage.plus(u).minus(old)
+}
+
 // flush ends a message that arrived in pieces.
 func (s *stream) flush() {
-	text := s.partial
-	s.partial = ""
+	text := string(s.partial)
+	s.partial = nil
 	s.say(text)
 }
 
@@ -174,6 +181,10 @@ func textOf(raw json.RawMessage) string {
 // plus adds two counts.
 func (u Usage) plus(v Usage) Usage {
 	return Usage{u.Prompt + v.Prompt, u.Eval + v.Eval, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost}
+}
+
+func (u Usage) minus(v Usage) Usage {
+	return Usage{u.Prompt - v.Prompt, u.Eval - v.Eval, u.Cached - v.Cached, u.Reasoning - v.Reasoning, u.Cost - v.Cost}
 }
 
 // since returns what was added after prior. A total that shrank was counted anew, so that all of it is new.
