@@ -112,6 +112,10 @@ func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
 	name := commandName(ctx)
 	for i, a := range args {
+		if a == "" {
+			// A script's unset variable must not mean "the newest".
+			return refuse(name+" -h", "an argument is empty")
+		}
 		if len(a) > 1 && a[0] == '-' && i > 0 {
 			return refuse(fmt.Sprintf("%s %s %s", name, strings.Join(args[i:], " "), strings.Join(args[:i], " ")),
 				"%s stands after the argument %q; flags come first", a, args[i-1])

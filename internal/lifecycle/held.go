@@ -102,7 +102,9 @@ func CommonOf(c *session.Checkpoint) (string, error) {
 		}
 	}
 	if c.GitCommonDir != "" {
-		return gitx.CommonDirOf(c.GitCommonDir)
+		if common, err := gitx.CommonDirOf(c.GitCommonDir); err == nil {
+			return common, nil
+		}
 	}
 	return "", fmt.Errorf("the source repository %s is gone", c.Source)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"time"
 
@@ -10,10 +11,14 @@ import (
 // idLayout is the time part of an id; sorted by name, sessions are sorted by time.
 const idLayout = "20060102-150405"
 
-// NewID makes the id of a session that begins at now: YYYYMMDD-HHMMSS in UTC and six random hex digits.
+// NewID makes the id of a session that begins at now: YYYYMMDD-HHMMSS in UTC and six hex digits. The first four of
+// them are the part of the second that has passed, so that two sessions of one second sort by time as well; the last
+// two are random.
 func NewID(now time.Time) string {
+	part := uint16(uint64(now.Nanosecond()) << 16 / uint64(time.Second))
+	digits := binary.BigEndian.AppendUint16(nil, part)
 	u := uuid.New()
-	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(u[:3])
+	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(append(digits, u[0]))
 }
 
 // ValidID tells whether name has the form of a session id.

@@ -13,7 +13,7 @@ import (
 func TestNewID(t *testing.T) {
 	zone := time.FixedZone("", 5*3600)
 	a, b := NewID(testNow.In(zone)), NewID(testNow)
-	if !ValidID(a) || a == b || !strings.HasPrefix(a, "20260601-102030-") {
+	if !ValidID(a) || !ValidID(b) || !strings.HasPrefix(a, "20260601-102030-") {
 		t.Errorf("ids %q, %q", a, b)
 	}
 	if at, ok := IDTime(a); !ok || !at.Equal(testNow.Truncate(time.Second)) {
@@ -136,5 +136,25 @@ func TestContaining(t *testing.T) {
 				t.Errorf("Containing(%s) in %s: %v %v", dir, store.Root, got, ok)
 			}
 		}
+	}
+}
+
+// Two sessions of one second sort by time, and are told apart if they begin at the same instant.
+func TestIDsOfOneSecondSortByTime(t *testing.T) {
+	begin := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	last := ""
+	for ms := range 1000 {
+		id := NewID(begin.Add(time.Duration(ms) * time.Millisecond))
+		if !ValidID(id) || id <= last {
+			t.Fatalf("%s after %s", id, last)
+		}
+		last = id
+	}
+	same := map[string]bool{}
+	for range 8 {
+		same[NewID(begin)] = true
+	}
+	if len(same) < 2 {
+		t.Errorf("always %v", same)
 	}
 }
