@@ -206,7 +206,7 @@ func (p *progress) describe(typ string, s seen) string {
 	case "build_products":
 		return fmt.Sprintf("%s  left out of commits: %s", s.TaskID, strings.Join(s.LeftOut, ", "))
 	case "log_repaired":
-		return "repaired: " + firstWords(strings.TrimSpace(s.File+" "+s.Why+s.What+" "+s.Done), "the record")
+		return "repaired: " + firstWords(strings.Trim(s.File+" "+s.Why+s.What+", "+s.Done, ", "), "the record")
 	}
 	return ""
 }

@@ -149,6 +149,25 @@ func TestSoftResetUnwinds(t *testing.T) {
 	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "A  b.txt")
 }
 
+func TestSoftResetWithConflictsInTheIndex(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"theirs", "ours"} {
+		w.sh(w.path, "checkout", "-q", "--detach", w.base)
+		write(t, w.path, "a.txt", name+"\n")
+		w.sh(w.path, "commit", "-q", "-a", "-m", name)
+		w.sh(w.path, "tag", name)
+	}
+	w.sh(w.path, "checkout", "-q", branch)
+	w.sh(w.path, "reset", "-q", "--hard", "ours")
+	if _, err := w.try(w.path, "merge", "-q", "theirs"); err == nil {
+		t.Fatal("there is no conflict")
+	}
+	must(t, w.git.QuitOperations(ctx, w.wt()))
+	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "UU a.txt")
+}
+
 func TestLog(t *testing.T) {
 	w := newWorld(t)
 	messages := []string{"one\n\nbody\nmore\n\nKey: v1\nKey: v2\nOther: w\n folded\n", "FAILED (x): T-001 y", " \n\n lead", "subject\nstill the subject\n\nlast: no\n\nnot a trailer"}

@@ -19,9 +19,21 @@ func (g *Git) ReadTreeIntoFiles(ctx context.Context, wt Worktree, tree string) e
 	return g.change(ctx, wt, "read-tree", "--reset", "-u", tree)
 }
 
-// SoftReset moves the worktree's branch to sha; index and files stay.
+// SoftReset moves the worktree's branch to sha; index and files stay, conflicts
+// of a merge in the index included.
 func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
-	return g.change(ctx, wt, "reset", "--soft", "--quiet", sha)
+	err := g.change(ctx, wt, "reset", "--soft", "--quiet", sha)
+	if err == nil {
+		return nil
+	}
+	// git reset --soft takes conflicts in the index for a merge under way, even
+	// when nothing else of it is left, and refuses.
+	c := g.inWorktree(wt, "ls-files", "-z", "--unmerged")
+	c.limit = 1
+	if out, lerr := g.run(ctx, c); lerr != nil || len(out.stdout) == 0 {
+		return err
+	}
+	return g.change(ctx, wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha)
 }
 
 // HardReset moves the worktree's branch to sha and makes index and tracked

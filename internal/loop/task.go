@@ -113,7 +113,11 @@ func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 		if err := a.Git.AttachHead(ctx, moved, a.S.Branch()); err != nil {
 			return wt, err
 		}
-		if err := a.emit("log_repaired", map[string]any{"what": "HEAD was on " + wrong.On, "done": "brought back to " + a.S.Branch() + ", files kept"}); err != nil {
+		was := "HEAD was on " + wrong.On
+		if wrong.On == "" {
+			was = "HEAD was on no branch"
+		}
+		if err := a.emit("log_repaired", map[string]any{"what": was, "done": "brought back to " + a.S.Branch() + ", files kept"}); err != nil {
 			return wt, err
 		}
 		wt, err = a.Worktree()
