@@ -102,6 +102,9 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
 	}
 	if !g.dry {
+		if !complete(admin) {
+			return g.removeIncomplete(common, admin, path)
+		}
 		if err := mendLinks(admin, path); err != nil {
 			return err
 		}
@@ -112,6 +115,36 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 		_, err = g.mutate(ctx, c)
 	}
 	return err
+}
+
+// Incomplete tells whether the repository has an entry for path that a killed
+// git left without what makes it one. git's list of worktrees may fail on it
+// altogether; RemoveWorktree removes it.
+func Incomplete(common, path string) bool {
+	admin, found := adminDirFor(common, path)
+	return found && !complete(admin)
+}
+
+// complete tells whether an entry has what makes it a repository to git.
+func complete(admin string) bool {
+	for _, name := range []string{"HEAD", "commondir"} {
+		if fi, err := os.Stat(filepath.Join(admin, name)); err != nil || fi.Size() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// removeIncomplete removes what a git that was killed while it made or removed
+// a worktree has left. git refuses to: the entry is no repository.
+func (g *Git) removeIncomplete(common, admin, path string) error {
+	if err := os.RemoveAll(path); err != nil {
+		makeRemovable(path)
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return g.RemoveAdminDir(common, admin, path)
 }
 
 // mendLinks puts the two links between a worktree and its entry back, without
@@ -170,15 +203,17 @@ func (g *Git) RemoveAdminDir(common, admin, path string) error {
 }
 
 // RemoveUnborn removes entries that a `git worktree add` for path was killed
-// over before it wrote down whose they are. Such an entry is empty or holds
-// nothing but the note that it is being made, which keeps `git worktree prune`
-// off it for ever. While any git process lives, it may be the one that makes it.
+// over before it wrote down whose they are. Such an entry is empty, or its files
+// are, or it holds nothing but the note that it is being made, which keeps `git worktree prune`
+// off it for ever. While a git process works in the repository, it may be the
+// one that makes it.
 func (g *Git) RemoveUnborn(common, path string) error {
 	all := filepath.Join(common, "worktrees")
 	names, err := os.ReadDir(all)
 	if err != nil || g.dry {
 		return nil // none
 	}
+	places := []string{resolveParents(common), filepath.Dir(resolveParents(common)), resolveParents(path)}
 	for _, e := range names {
 		// git appends a number to a name that is taken.
 		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") || !e.IsDir() {
@@ -186,7 +221,7 @@ func (g *Git) RemoveUnborn(common, path string) error {
 		}
 		admin := filepath.Join(all, e.Name())
 		fi, err := e.Info()
-		if err != nil || !unborn(admin) || g.lockOwner(fi, nil) != "" {
+		if err != nil || !unborn(admin) || g.lockOwner(fi, places) != "" {
 			continue
 		}
 		if err := os.RemoveAll(admin); err != nil {
@@ -199,14 +234,16 @@ func (g *Git) RemoveUnborn(common, path string) error {
 
 func unborn(admin string) bool {
 	entries, err := os.ReadDir(admin)
-	if err != nil || len(entries) > 1 {
+	if err != nil {
 		return false
 	}
-	if len(entries) == 0 {
-		return true
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(admin, e.Name()))
+		if err != nil || len(data) > 0 && (e.Name() != "locked" || trimLine(data) != "initializing") {
+			return false
+		}
 	}
-	note, err := os.ReadFile(filepath.Join(admin, "locked"))
-	return err == nil && (len(note) == 0 || trimLine(note) == "initializing")
+	return true
 }
 
 // adminDirFor finds the repository's entry for a worktree at path: the one

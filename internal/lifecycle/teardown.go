@@ -72,6 +72,9 @@ func Survey(ctx context.Context, g *gitx.Git, s *session.Session) (Remains, erro
 		return r, err
 	}
 	entries, err := g.Worktrees(ctx, r.Common)
+	if gitx.Incomplete(r.Common, r.Worktree) {
+		r.Entry, err = true, nil
+	}
 	if err != nil {
 		return r, err
 	}
