@@ -83,11 +83,7 @@ func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 	if p.systemAsArgument(t) {
 		vars["{system}"] = t.System
 	}
-	policy := p.Policy
-	if t.ReadOnly {
-		policy = p.PolicyReadOnly
-	}
-	if policy == "" {
+	if !t.ReadOnly || p.PolicyReadOnly == "" {
 		return vars, nil
 	}
 	dir, err := os.MkdirTemp("", "git-tilth-agent-")
@@ -96,7 +92,7 @@ func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 	}
 	c.remove = func() { os.RemoveAll(dir) }
 	vars["{policy}"] = filepath.Join(dir, "policy.toml")
-	if err := os.WriteFile(vars["{policy}"], []byte(policy), 0o600); err != nil {
+	if err := os.WriteFile(vars["{policy}"], []byte(p.PolicyReadOnly), 0o600); err != nil {
 		c.remove()
 		return nil, err
 	}

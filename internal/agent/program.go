@@ -11,7 +11,6 @@
 package agent
 
 import (
-	"context"
 	"regexp"
 	"time"
 )
@@ -48,8 +47,7 @@ type Program struct {
 	EnvReadOnly map[string]string // set for a run that may not
 	KeyVars     []string          // the program's own credentials, which it keeps
 
-	Policy         string // contents of the {policy} file of a run that may change files
-	PolicyReadOnly string // the same for a run that may not
+	PolicyReadOnly string // contents of the {policy} file of a run that may not change files
 
 	Preset        bool                    // takes an id that we chose
 	MakeID        func() string           // makes such an id
@@ -156,9 +154,4 @@ func (p *Program) NewID() string {
 		return ""
 	}
 	return p.MakeID()
-}
-
-// Runner is what the loop needs of a program; tests replace it.
-type Runner interface {
-	Run(ctx context.Context, t Turn) (Outcome, error)
 }
