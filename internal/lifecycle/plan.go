@@ -100,8 +100,7 @@ type Plan struct {
 //	a rewind was begun                                 finish it, then as prepared
 //	the branch no longer holds the seed                trust prd.json, unwind nothing
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
-//	a commit at the tip that a hook changed after the  unwind it, its task is not done
-//	verdict
+//	a task's commit at the tip that nobody judged      unwind it: a commit hook had changed the tree
 //	a commit of this session for a task not done       mark it done
 //	placeholders or worker's commits at the tip        unwind them, and only them
 //	a failed task                                      back to pending

@@ -1,0 +1,52 @@
+package lifecycle
+
+import (
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// A commit hook changes what was judged, and the process dies before it takes the commit back: the commit has the
+// session's trailers, and is nobody's accepted work.
+func TestUnjudgedCommitIsUnwound(t *testing.T) {
+	commit := doneBy(testID, "T-002")
+	commit.Tree = "made by the hook"
+	state := State{
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
+		Tasks:    tasks("done", "pending"),
+		Accepted: &Accepted{Task: "T-002", Tree: "judged", Base: "c1"},
+		Commits:  chain(commit, doneBy(testID, "T-001")),
+	}
+	p := Decide(state)
+	if len(p.Unwind) != 1 || p.UnwindTo != "c1" || len(p.MarkDone) != 0 || p.CommitTree != nil || len(p.Pending) != 1 {
+		t.Errorf("the plan is %+v", p)
+	}
+	for name, change := range map[string]func(*State){
+		"the judged tree":    func(s *State) { s.Commits[0].Tree = "judged" },
+		"done by prd.json":   func(s *State) { s.Tasks = tasks("done", "done") },
+		"judged elsewhere":   func(s *State) { s.Accepted.Base = "c0" },
+		"of another task":    func(s *State) { s.Accepted.Task = "T-001" },
+		"without a verdict":  func(s *State) { s.Accepted = nil },
+		"not at the tip now": func(s *State) { s.BranchTip = "c9" },
+	} {
+		s := state
+		accepted := *state.Accepted
+		s.Accepted = &accepted
+		s.Commits = append([]gitx.Commit{}, state.Commits...)
+		change(&s)
+		if p := Decide(s); len(p.Unwind) != 0 || len(p.Pending) != 0 {
+			t.Errorf("%s: the plan is %+v", name, p)
+		}
+	}
+}
+
+// Committing an accepted tree may come to running its task, so a worker has to be at hand.
+func TestCommittingNeedsAWorker(t *testing.T) {
+	if p := (Plan{Action: Conclude, CommitTree: &Accepted{}}); !p.NeedsWorker() {
+		t.Error("a hook may refuse the tree")
+	}
+	if p := (Plan{Action: Conclude}); p.NeedsWorker() {
+		t.Error("nothing is left to do")
+	}
+}
