@@ -42,6 +42,10 @@ bench: build
 crash:
 	TILTH_CRASH=full $(GO) test -count=1 -timeout 90m -v ./internal/crashtest
 
+# Installs the real agent programs from the npm registry into a scratch directory and drives each against a stub of its API.
+test-agents:
+	$(GO) run ./testdata/agents
+
 fuzz:
 	./scripts/fuzz
 

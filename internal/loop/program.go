@@ -62,11 +62,22 @@ func (w *programWorker) chain() []agent.Choice {
 		stored = &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
 	}
 	isNew := stored == nil && (!a.o.Resumed || len(a.Check.Conversations) > 0)
-	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue)
+	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue, a.otherConversations()...)
 	if isNew && !a.o.Fresh {
 		choices[0].Why = "a new task"
 	}
 	return choices
+}
+
+// otherConversations are those of other tasks, which live in the same directory.
+func (a *attempt) otherConversations() []string {
+	var ids []string
+	for task, c := range a.Check.Conversations {
+		if task != a.task.ID {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
 }
 
 func (r *run) madeAt() time.Time {
@@ -154,7 +165,9 @@ func (w *programWorker) stay(out agent.Outcome) {
 	if c := w.a.Check.Conversations[w.a.task.ID]; id == "" && c != nil {
 		id = c.ID
 	}
-	if id == "" || !w.role.Program.CanResume || w.role.Program.Stored(w.env, w.wt.Path, id).Presence == agent.Missing {
+	// A program that ended in good order has its conversation; asking its store may mean starting it again.
+	ended := out.How == agent.Completed || out.How == agent.TurnLimit
+	if id == "" || !w.role.Program.CanResume || (!ended && w.role.Program.Stored(w.env, w.wt.Path, id).Presence == agent.Missing) {
 		w.choices = []agent.Choice{{Ref: agent.Ref{ID: w.role.Program.NewID()}, How: "fresh", Prompt: agent.PromptTask, Why: w.role.Program.Name + " has no conversation to go on with"}}
 		return
 	}
