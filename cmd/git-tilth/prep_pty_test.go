@@ -348,3 +348,26 @@ func TestMenuOfSessionsInFlight(t *testing.T) {
 		t.Errorf("the status is %s", c.Status)
 	}
 }
+
+// A Ctrl-C in the editor is the editor's: what was typed is neither lost nor left half done.
+func TestCtrlCInTheEditorOfASeed(t *testing.T) {
+	p := newPlace(t)
+	p.write("../one.md", "- [ ] Add sub\n")
+	p.write("../edit.sh", "trap 'echo not so fast' INT\necho ready\nuntil read line; do :; done\nsed -i.bak s/Add/Learn/ \"$1\"\n")
+	if out, code := p.try("git", "tilth", "prep", "--from", "../one.md"); code != 0 {
+		t.Fatal(out)
+	}
+	p.env = append(p.env, "GIT_EDITOR=sh "+p.repo+"/../edit.sh")
+	c := p.console("seed", "edit")
+	c.expect("ready")
+	c.send("\x03")
+	c.expect("not so fast")
+	c.send("\x03")
+	c.expect("not so fast")
+	c.send("go on\r")
+	c.expect("has a new seed of 1 task.")
+	c.ends(130) // git's own end; it waits for the program that it started
+	if tasks, err := p.newest().Plan(); err != nil || tasks[0].Title != "Learn sub" {
+		t.Errorf("%+v %v", tasks, err)
+	}
+}

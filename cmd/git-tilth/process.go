@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -27,6 +28,7 @@ type process struct {
 	verbose, dryRun bool
 	traceMu         sync.Mutex
 	interrupted     func() bool
+	editing         atomic.Bool // an editor has the terminal: a Ctrl-C is meant for it
 }
 
 func newProcess() *process {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -56,6 +59,9 @@ func (w *world) seedEdit(s *session.Session) error {
 		return err
 	}
 	defer h.Close()
+	if !h.Seeded() {
+		return refuse("git tilth reset "+s.ID+", then git tilth prep-feature", "session %s has no seed", s.ID)
+	}
 	if h.Check.Status != session.Prepared || h.Check.Rewind != nil {
 		return refuse("git tilth reset --to-seed "+s.ID, "session %s has been run; its seed can be edited after a rewind", s.ID)
 	}
@@ -71,24 +77,9 @@ func (w *world) seedEdit(s *session.Session) error {
 		w.p.printf("would open %s in %s\n", s.Path(session.PlanFile), w.editorName())
 		return nil
 	}
-	draft := s.Path("prd.edit.json")
-	if _, err := os.Stat(draft); err != nil {
-		if err := session.WriteFileAtomic(draft, old); err != nil {
-			return fail("", err)
-		}
-	} else {
-		w.p.warnf("going on with the edit that was refused last time (%s)\n", draft)
-	}
-	if err := gitx.Edit(w.p.ctx, w.p.environ, h.Common, draft, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
-		return fail("git config core.editor", err)
-	}
-	edited, err := os.ReadFile(draft)
-	if err != nil {
-		return fail("", err)
-	}
-	if string(edited) == string(old) {
-		w.p.printf("nothing was changed\n")
-		return os.Remove(draft)
+	edited, err := w.editDraft(h, old)
+	if err != nil || edited == nil {
+		return err
 	}
 	tasks, broken, err := seed.EditPlan(old, edited, files, seed.Rules{TestsRequired: len(files) > 0})
 	if err != nil {
@@ -100,15 +91,75 @@ func (w *world) seedEdit(s *session.Session) error {
 	if err := h.Reseed(w.p.ctx, tasks, len(files)); err != nil {
 		return fail("git tilth seed edit "+s.ID, err)
 	}
-	w.p.printf("Session %s has a new seed of %d tasks.\nnext: git tilth run\n", s.ID, len(tasks))
-	return os.Remove(draft)
+	w.p.printf("Session %s has a new seed of %s.\nnext: git tilth run\n", s.ID, counted(len(tasks), "task"))
+	return os.Remove(draftOf(s))
+}
+
+func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
+
+// editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was saved, or
+// nil if that changes nothing.
+func (w *world) editDraft(h *lifecycle.Held, old []byte) ([]byte, error) {
+	environ := w.editorEnviron()
+	if _, err := gitx.EditorName(w.p.ctx, environ, h.Common); err != nil {
+		return nil, refuse("GIT_EDITOR=<command> git tilth seed edit "+h.S.ID, "there is no editor to open the seed in")
+	}
+	draft := draftOf(h.S)
+	if _, err := os.Stat(draft); err != nil {
+		if err := session.WriteFileAtomic(draft, old); err != nil {
+			return nil, fail("", err)
+		}
+	} else {
+		w.p.warnf("going on with the edit that was refused last time (%s)\n", draft)
+	}
+	w.p.editing.Store(true)
+	failed := gitx.Edit(w.p.ctx, environ, h.Common, draft, w.p.stdin, w.p.stdout, w.p.stderr)
+	w.p.editing.Store(false)
+	edited, err := os.ReadFile(draft)
+	if err != nil {
+		return nil, fail("", err)
+	}
+	// What holds nothing of anybody's is not kept: neither an untouched copy nor, as with a commit message, an empty one.
+	untouched, empty := bytes.Equal(edited, old), len(bytes.TrimSpace(edited)) == 0
+	if untouched || empty {
+		if err := os.Remove(draft); err != nil {
+			return nil, fail("", err)
+		}
+	}
+	switch {
+	case failed != nil:
+		return nil, fail("git config core.editor", failed)
+	case empty:
+		return nil, &exitError{code: exitNo, msg: "the file was saved empty; the seed is as it was"}
+	case untouched:
+		w.p.printf("nothing was changed\n")
+		return nil, nil
+	}
+	return edited, nil
+}
+
+// editorEnviron is the environment in which git names the user's editor. Without a terminal only one that was asked for is
+// named: the vi that git falls back to would wait for ever.
+func (w *world) editorEnviron() []string {
+	if w.p.asks() {
+		return w.p.environ
+	}
+	return append(slices.Clone(w.p.environ), "TERM=dumb")
 }
 
 func (w *world) editorName() string {
-	if name, err := gitx.EditorName(w.p.ctx, w.p.environ, w.loc.CommonDir); err == nil {
+	if name, err := gitx.EditorName(w.p.ctx, w.editorEnviron(), w.loc.CommonDir); err == nil {
 		return name
 	}
 	return "your editor"
+}
+
+// counted is a number of things in words: 1 task, 2 tasks.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // seedFiles are the test files of a seed's commit.
@@ -178,7 +229,7 @@ func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) e
 		w.p.printf("%s\n", f)
 	}
 	if len(findings) == 0 {
-		w.p.printf("nothing weak was found in %d tasks\n", tasks)
+		w.p.printf("nothing weak was found in %s\n", counted(tasks, "task"))
 	}
 	for _, f := range findings {
 		if f.Severity == seed.Error {

@@ -30,6 +30,9 @@ func (p *process) watchSignals() {
 	go func() {
 		count := impatience{echoes: startedByGit()}
 		for sig := range ch {
+			if p.editing.Load() && sig == syscall.SIGINT {
+				continue
+			}
 			end := count.second(sig, time.Now())
 			got.Store(true)
 			if end {

@@ -2,6 +2,7 @@ package gitx
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -26,13 +27,17 @@ func EditorName(ctx context.Context, environ []string, common string) (string, e
 
 // Edit opens a file in the user's editor, on the terminal of this process, and
 // waits until it is closed. As git does, it lets a shell read the command, which may
-// hold arguments.
+// hold arguments. The editor does not end because ctx does: what a person types is not thrown away.
 func Edit(ctx context.Context, environ []string, common, path string, in, out, errOut *os.File) error {
 	name, err := EditorName(ctx, environ, common)
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", name+` "$@"`, name, path)
+	// The shell waits for the editor over a Ctrl-C. With a trap that does something, the editor still gets the default.
+	cmd := exec.Command("sh", "-c", "trap : INT; "+name+` "$@"`, name, path)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, in, out, errOut
-	return cmd.Run()
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the editor %s: %w", name, err)
+	}
+	return nil
 }
