@@ -94,7 +94,7 @@ type Plan struct {
 //	state                                              decision
 //	a teardown was begun                               refuse: reset finishes it
 //	no seed was ever committed                         refuse: reset, prep-feature
-//	prd.json cannot be read                            refuse: reset
+//	prd.json cannot be read, or has no tasks           refuse: reset
 //	the source repository is gone                      refuse
 //	the branch is gone                                 refuse
 //	a rewind was begun                                 finish it, then as prepared

@@ -87,7 +87,7 @@ func TestDecide(t *testing.T) {
 	}{
 		{"a teardown was begun", "even with all else in order", func(s *State) { s.Resetting = true },
 			want{action: Refuse, why: "teardown", hint: "git tilth reset " + testID, line: "cannot be resumed"}},
-		{"prd.json cannot be read", "", func(s *State) { s.Tasks, s.TasksError = nil, "prd.json: unexpected end" },
+		{"prd.json cannot be read, or has no tasks", "", func(s *State) { s.Tasks, s.TasksError = nil, "prd.json: unexpected end" },
 			want{action: Refuse, why: "prd.json", hint: "git tilth reset"}},
 		{"the source repository is gone", "", func(s *State) { s.SourceGone = "the source repository /x is gone" },
 			want{action: Refuse, why: "/x is gone", hint: "git tilth reset"}},

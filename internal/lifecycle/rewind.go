@@ -76,8 +76,12 @@ func (h *Held) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if err != nil {
 		return refuse("%s", err)
 	}
-	if _, err := h.S.Plan(); err != nil {
+	tasks, err := h.S.Plan()
+	if err != nil {
 		return refuse("%s", err)
+	}
+	if broken := session.ValidatePlan(tasks); len(broken) > 0 {
+		return refuse("%s: %s", h.S.Path(session.PlanFile), broken[0])
 	}
 	cut, err := lineEnd(h.S.Path(session.RecordFile), end)
 	if err != nil {

@@ -20,6 +20,9 @@ func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.C
 	st := State{SessionID: s.ID, Status: check.Status, Rewinding: check.Rewind != nil, Resetting: Resetting(s)}
 	st.Foreign = check.GitCommonDir == ""
 	tasks, err := s.Plan()
+	if err == nil {
+		err = knowable(s, tasks)
+	}
 	if err != nil {
 		st.TasksError = err.Error()
 	}
@@ -38,6 +41,26 @@ func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.C
 		return st, nil
 	}
 	return st, st.lookAtGit(ctx, g, s, check, common)
+}
+
+// knowable tells a plan whose tasks can be told apart, by their ids. One that was edited into something else must
+// neither count as done nor do a task twice.
+func knowable(s *session.Session, tasks []session.Task) error {
+	path := s.Path(session.PlanFile)
+	if len(tasks) == 0 {
+		return fmt.Errorf("%s holds no task", path)
+	}
+	seen := map[string]bool{}
+	for i, t := range tasks {
+		if !session.ValidTaskID(t.ID) {
+			return fmt.Errorf("%s: the id of entry %d, %q, is not T- and three or more digits", path, i+1, t.ID)
+		}
+		if seen[t.ID] {
+			return fmt.Errorf("%s holds %s twice", path, t.ID)
+		}
+		seen[t.ID] = true
+	}
+	return nil
 }
 
 func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) error {
