@@ -103,7 +103,7 @@ func (w *world) client(r config.Role) (*model.Client, string, error) {
 	}
 	if e.APIKey == "" {
 		// Having no key is no fault: local servers need none, and others will say so.
-		if _, password, err := w.git.CredentialFill(w.p.ctx, e.BaseURL); err == nil {
+		if _, password, err := w.git.CredentialFill(w.p.ctx, w.loc.CommonDir, e.BaseURL); err == nil {
 			e.APIKey = password
 		}
 	}

@@ -51,14 +51,19 @@ func parseConfig(f []string) []ConfigEntry {
 	return entries
 }
 
-// CredentialFill asks the user's credential helpers for the user name and
-// password of a URL. Nobody is prompted. The error is ErrNoCredential if no
-// helper knows.
-func (g *Git) CredentialFill(ctx context.Context, url string) (username, password string, err error) {
+// CredentialFill asks the credential helpers of the user, and of the repository
+// with this common directory unless it is "", for the user name and password of
+// a URL. Nobody is prompted. The error is ErrNoCredential if no helper knows.
+func (g *Git) CredentialFill(ctx context.Context, common, url string) (username, password string, err error) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
 		return "", "", fmt.Errorf("%q: %w", url, ErrNoCredential)
 	}
-	out, err := g.read(ctx, command{dir: "/", args: []string{"credential", "fill"}, stdin: []byte("url=" + url + "\n\n")})
+	c := command{dir: "/", args: []string{"credential", "fill"}}
+	if common != "" {
+		c = inRepo(common, c.args...)
+	}
+	c.stdin = []byte("url=" + url + "\n\n")
+	out, err := g.read(ctx, c)
 	for line := range strings.Lines(string(out)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		switch key {

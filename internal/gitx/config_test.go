@@ -47,12 +47,12 @@ func TestCredentialFill(t *testing.T) {
 	write(t, w.home, "helper", "#!/bin/sh\ngrep -q '^host=known.example' || exit 0\necho username=u; echo password=s3=cret\n")
 	w.sh(w.home, "config", "--global", "credential.helper", helper)
 	w.restart()
-	user, password, err := w.git.CredentialFill(ctx, "https://known.example/v1")
+	user, password, err := w.git.CredentialFill(ctx, "", "https://known.example/v1")
 	must(t, err)
 	equal(t, "user", user, "u")
 	equal(t, "password", password, "s3=cret")
 	for _, url := range []string{"https://unknown.example/", "", "https://x\nhost=known.example", "no url"} {
-		if _, password, err := w.git.CredentialFill(ctx, url); !errors.Is(err, ErrNoCredential) || password != "" {
+		if _, password, err := w.git.CredentialFill(ctx, "", url); !errors.Is(err, ErrNoCredential) || password != "" {
 			t.Errorf("%q: %q, %v", url, password, err)
 		}
 	}

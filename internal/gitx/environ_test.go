@@ -126,7 +126,7 @@ func TestNothingAsks(t *testing.T) {
 	// A helper that would ask is never reached, and git does not ask itself.
 	w.sh(w.home, "config", "--global", "core.askPass", "/bin/echo asked")
 	w.restart()
-	if _, _, err := w.git.CredentialFill(ctx, "https://example.invalid/x"); err == nil {
+	if _, _, err := w.git.CredentialFill(ctx, "", "https://example.invalid/x"); err == nil {
 		t.Error("a password out of nowhere")
 	}
 }

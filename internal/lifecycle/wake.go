@@ -215,10 +215,11 @@ type TreeChangedError struct{ Judged, Made string }
 
 func (e *TreeChangedError) Error() string { return "a commit hook changed the tree" }
 
-// CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks.
+// CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes public with
+// the branch, so secrets are taken out of it as they are on the record.
 func (h *Held) CommitTask(ctx context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
 	ctx = quiet(ctx)
-	sha, _, err = h.Git.Commit(ctx, wt, TaskMessage(h.S.ID, t, summary), gitx.CommitOpts{Sign: h.Sign})
+	sha, _, err = h.Git.Commit(ctx, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
 	if err != nil {
 		return "", err
 	}

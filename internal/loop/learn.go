@@ -22,6 +22,7 @@ func (a *attempt) learn(ctx context.Context, wt gitx.Worktree, c *Case, tree str
 	}
 	entry, reason := a.proposal(ctx, client, wt, c, tree)
 	if entry != "" {
+		entry = a.Redact.String(entry)
 		if err := a.S.AppendLearning(a.Now(), a.task.ID, a.task.Title, entry); err != nil {
 			entry, reason = "", err.Error()
 		}
