@@ -60,7 +60,7 @@ func (w *world) userState() (string, error) {
 func (w *world) leftLocks() error {
 	var left []string
 	err := filepath.WalkDir(filepath.Join(w.repo(), ".git"), func(path string, d fs.DirEntry, err error) error {
-		if w.locksStay && strings.Contains(path, "/.git/worktrees/") {
+		if w.childDied && strings.Contains(path, "/.git/worktrees/") {
 			return err
 		}
 		if strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".new") {
@@ -308,7 +308,7 @@ func (w *world) allDone() error {
 		return fmt.Errorf("the session's status is %q", got)
 	}
 	out, err := w.git("-C", w.workspace(), "status", "--porcelain")
-	if err == nil && out != "" {
+	if err == nil && out != "" && !w.childDied {
 		err = fmt.Errorf("the worktree is not clean:\n%s", out)
 	}
 	return err

@@ -24,9 +24,9 @@ type world struct {
 	binary string
 	url    string // of the scripted model
 	id     string // of the session
-	// locksStay: a git that ran in a hook or a tool was killed and nobody else, so its locks may stay in the worktree's own
-	// directory until the next command.
-	locksStay bool
+	// childDied: only a child was killed. When that was a command of a hook, which goes on regardless, the commit is what was
+	// accepted, and what the command left stays in the worktree: its locks, and files that it had changed and not added.
+	childDied bool
 }
 
 func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }

@@ -107,7 +107,7 @@ type Plan struct {
 //	a done task without a commit, its work uncommitted back to pending
 //	the worktree is missing, plain, unregistered       re-create it
 //	HEAD was moved to another branch                   bring it back
-//	nothing pending, status all_done                   nothing
+//	nothing pending, status or last stop all_done      nothing; the status is brought up to the stop
 //	nothing pending, any other status                  conclude as all_done
 //	else                                               continue
 func Decide(s State) Plan {
@@ -136,7 +136,7 @@ func Decide(s State) Plan {
 	switch {
 	case len(p.Pending) > 0:
 		p.Action = Continue
-	case s.Status == session.AllDone && len(p.MarkDone) == 0 && p.CommitTree == nil:
+	case (s.Status == session.AllDone || s.LastStop == session.AllDone) && len(p.MarkDone) == 0 && p.CommitTree == nil:
 		p.Action = Nothing
 	default:
 		p.Action = Conclude

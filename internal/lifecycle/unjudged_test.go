@@ -50,3 +50,18 @@ func TestCommittingNeedsAWorker(t *testing.T) {
 		t.Error("nothing is left to do")
 	}
 }
+
+// The last stop says all_done and the process died before the checkpoint did: no second stop is written.
+func TestAllDoneIsNotConcludedTwice(t *testing.T) {
+	state := State{
+		SessionID: testID, Status: session.Running, LastStop: session.AllDone, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1",
+		Tree: TreeFine, Tasks: tasks("done"), Commits: chain(doneBy(testID, "T-001")),
+	}
+	if p := Decide(state); p.Action != Nothing {
+		t.Errorf("the plan is to %s", p.Action)
+	}
+	state.Tasks = tasks("done", "pending")
+	if p := Decide(state); p.Action != Continue {
+		t.Errorf("with a task that was added the plan is to %s", p.Action)
+	}
+}

@@ -63,6 +63,13 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 			return p, err
 		}
 	}
+	if p.Action == Nothing && h.Check.Status != session.AllDone {
+		// The process died between the stop and the checkpoint.
+		h.Check.Status = session.AllDone
+		if err := h.Save(); err != nil {
+			return p, err
+		}
+	}
 	payload := map[string]any{
 		"session_id": h.S.ID, "last_stop": nullable(p.LastStop), "retried": list(p.Retried), "pending": list(p.Pending),
 		"unwound_commit": nil, "plan": p.String(),
