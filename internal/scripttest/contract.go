@@ -142,7 +142,8 @@ func (a *auditor) event(line []byte) {
 		a.fault("has fields beside ts, type and payload")
 	}
 	a.fields(p, fields)
-	if !slices.Contains(sessionEvents, typ) || (typ == "log_repaired" && p.Get("task_id").Exists()) {
+	ofSession := slices.Contains(sessionEvents, typ) || p.Get("hook").Str == "post-run"
+	if !ofSession || (typ == "log_repaired" && p.Get("task_id").Exists()) {
 		a.scope(typ, p)
 	}
 	a.values(typ, p)
