@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -57,11 +58,16 @@ func judge(c choice) (*Reply, *Failure) {
 			return nil, &Failure{Kind: Malformed, FinishReason: string(c.FinishReason), Said: "the message is no object"}
 		}
 	}
+	calls, named := toolCalls(m.ToolCalls)
+	raw := c.Message
+	if named {
+		raw = withCallIDs(raw, calls)
+	}
 	reply := &Reply{
-		Message:      withRole(c.Message, m.Role != ""),
+		Message:      withRole(raw, m.Role != ""),
 		Content:      string(m.Content),
 		Reasoning:    string(m.Reasoning),
-		ToolCalls:    toolCalls(m.ToolCalls),
+		ToolCalls:    calls,
 		FinishReason: string(c.FinishReason),
 	}
 	if reply.Content == "" {
@@ -100,18 +106,60 @@ func withRole(raw json.RawMessage, hasRole bool) json.RawMessage {
 	return append([]byte(`{"role":"assistant",`), rest...)
 }
 
-func toolCalls(calls []wireCall) []ToolCall {
-	if len(calls) == 0 {
-		return nil
-	}
-	out := make([]ToolCall, len(calls))
-	for i, c := range calls {
-		out[i] = ToolCall{ID: string(c.ID), Name: string(c.Function.Name), Arguments: string(c.Function.Arguments)}
-		if out[i].ID == "" {
-			out[i].ID = fmt.Sprintf("call_%d", i)
+// toolCalls reads the calls of a message. One without an id, or with the id of another, is given its own: the answer to a call names
+// it. named says that this was done.
+func toolCalls(calls []wireCall) (out []ToolCall, named bool) {
+	seen := map[string]bool{}
+	for _, c := range calls {
+		id := string(c.ID)
+		if id == "" || seen[id] {
+			// Unlike any of the conversation, not of this message alone: endpoints refuse an id that comes twice.
+			id, named = "call_"+strings.ToLower(rand.Text()[:16]), true
 		}
+		seen[id] = true
+		out = append(out, ToolCall{ID: id, Name: string(c.Function.Name), Arguments: string(c.Function.Arguments)})
 	}
-	return out
+	return out, named
+}
+
+// withCallIDs writes into a message the ids that its calls were given: sent back without them, it would not have made the calls
+// that the answers name, and be refused. Everything else stays as it came.
+func withCallIDs(raw json.RawMessage, calls []ToolCall) json.RawMessage {
+	var message map[string]json.RawMessage
+	var entries []json.RawMessage
+	if json.Unmarshal(raw, &message) != nil || json.Unmarshal(message["tool_calls"], &entries) != nil || len(entries) != len(calls) {
+		return raw
+	}
+	for i, entry := range entries {
+		var call map[string]json.RawMessage
+		if json.Unmarshal(entry, &call) != nil || call == nil {
+			call = map[string]json.RawMessage{}
+		}
+		call["id"] = quoted(calls[i].ID)
+		if isNull(call["type"]) {
+			call["type"] = quoted("function")
+		}
+		if isNull(call["function"]) {
+			call["function"] = json.RawMessage(`{"name":"","arguments":"{}"}`)
+		}
+		entries[i] = object(call)
+	}
+	list, err := json.Marshal(entries)
+	if err != nil {
+		return raw
+	}
+	message["tool_calls"] = list
+	return object(message)
+}
+
+func quoted(s string) json.RawMessage {
+	b, _ := json.Marshal(s) // a string always has a form
+	return b
+}
+
+func object(m map[string]json.RawMessage) json.RawMessage {
+	b, _ := json.Marshal(m) // its values were read from JSON
+	return b
 }
 
 func noChoices(body []byte, whole completion) *Failure {

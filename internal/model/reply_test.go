@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // answerWith is a completion around a message.
@@ -121,7 +123,7 @@ func TestReplyFields(t *testing.T) {
 	if r.Content != "ab" || r.Reasoning != "why" || string(r.ReasoningDetails) != `[{"type":"reasoning.text","text":"why"}]` || r.FinishReason != "tool_calls" {
 		t.Errorf("%+v", r)
 	}
-	want := []ToolCall{{"c1", "bash", `{"command":"ls"}`}, {"call_1", "glob", `{"pattern":"*"}`}, {"c3", "x", `{"cut`}, {"c4", "", ""}}
+	want := []ToolCall{{"c1", "bash", `{"command":"ls"}`}, {r.ToolCalls[1].ID, "glob", `{"pattern":"*"}`}, {"c3", "x", `{"cut`}, {"c4", "", ""}}
 	if len(r.ToolCalls) != len(want) {
 		t.Fatalf("%+v", r.ToolCalls)
 	}
@@ -191,5 +193,46 @@ func TestOneLine(t *testing.T) {
 	}
 	if got := oneLine(strings.Repeat("é", 1000)); len(got) > 310 || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%q", got)
+	}
+}
+
+// The answer to a call names it, so a call that came without a name of its own is sent back with the one that it was given.
+func TestCallsWithoutIDs(t *testing.T) {
+	body := `{"choices":[{"message":{"content":null,"x_opaque":{"b":1.50,"a":2},"tool_calls":[
+		{"function":{"name":"glob","arguments":"{}"},"extra":7},{"id":"","type":"function","function":{"name":"a","arguments":{"k":1}}},null,
+		{"id":"twice","type":"function","function":{"name":"b"}},{"id":"twice","type":"function","function":{"name":"c"}}]}}]}`
+	first, failure := parseReply([]byte(body))
+	if failure != nil {
+		t.Fatal(failure.Said)
+	}
+	second, _ := parseReply([]byte(body))
+	seen := map[string]bool{}
+	for _, r := range []*Reply{first, second} {
+		sent := gjson.ParseBytes(r.Message)
+		for i, call := range r.ToolCalls {
+			entry := sent.Get("tool_calls").Array()[i]
+			if call.ID == "" || seen[call.ID] && call.ID != "twice" || entry.Get("id").String() != call.ID || entry.Get("type").String() != "function" || !entry.Get("function").IsObject() {
+				t.Errorf("call %d: %+v is sent back as %s", i, call, entry.Raw)
+			}
+			seen[call.ID] = true
+		}
+		if len(r.ToolCalls) != 5 || r.ToolCalls[3].ID != "twice" || r.ToolCalls[4].ID == "twice" {
+			t.Errorf("%+v", r.ToolCalls)
+		}
+		if sent.Get("role").String() != "assistant" || sent.Get("x_opaque").Raw != `{"b":1.50,"a":2}` || sent.Get("tool_calls.0.extra").Int() != 7 ||
+			sent.Get("tool_calls.1.function.arguments").Raw != `{"k":1}` {
+			t.Errorf("not as it came: %s", sent.Raw)
+		}
+	}
+}
+
+func TestUsageOfATotalAlone(t *testing.T) {
+	r, failure := parseReply([]byte(`{"choices":[{"message":{"content":"hi"}}],"usage":{"total_tokens":120}}`))
+	if failure != nil || r.Usage.Prompt != 120 {
+		t.Errorf("%+v %+v", r, failure)
+	}
+	r, _ = parseReply([]byte(`{"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":0,"completion_tokens":7,"total_tokens":120}}`))
+	if r.Usage.Prompt != 0 || r.Usage.Eval != 7 {
+		t.Errorf("%+v", r.Usage)
 	}
 }

@@ -57,6 +57,7 @@ func (f *function) UnmarshalJSON(b []byte) error {
 type wireUsage struct {
 	Prompt           number `json:"prompt_tokens"`
 	Completion       number `json:"completion_tokens"`
+	Total            number `json:"total_tokens"`
 	Cost             number `json:"cost"`
 	TotalCost        number `json:"total_cost"`
 	CacheHits        number `json:"prompt_cache_hit_tokens"` // DeepSeek's name for cached tokens
@@ -93,6 +94,9 @@ func (u wireUsage) usage() Usage {
 		Eval:      u.Completion.count(),
 		Cached:    u.PromptDetails.Cached.count(),
 		Reasoning: u.CompletionDetail.Reasoning.count(),
+	}
+	if !u.Prompt.known && !u.Completion.known {
+		out.Prompt = u.Total.count() // all that is said: a cap must still be reached
 	}
 	if !u.PromptDetails.Cached.known {
 		out.Cached = u.CacheHits.count()
