@@ -216,20 +216,20 @@ func (p *process) seedLint(arg string, asJSON bool) error {
 }
 
 func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) error {
-	if asJSON {
-		if findings == nil {
-			findings = []seed.Finding{}
-		}
+	switch {
+	case asJSON:
 		enc := json.NewEncoder(w.p.stdout)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
-		return enc.Encode(findings)
-	}
-	for _, f := range findings {
-		w.p.printf("%s\n", f)
-	}
-	if len(findings) == 0 {
+		if err := enc.Encode(append([]seed.Finding{}, findings...)); err != nil {
+			return err
+		}
+	case len(findings) == 0:
 		w.p.printf("nothing weak was found in %s\n", counted(tasks, "task"))
+	default:
+		for _, f := range findings {
+			w.p.printf("%s\n", f)
+		}
 	}
 	for _, f := range findings {
 		if f.Severity == seed.Error {
