@@ -13,5 +13,10 @@
 //	harness   git-tilth is gone as a child starts; the child runs to its end
 //	child     the process that is about to make the change is gone, git-tilth lives and has to cope
 //
-// `go test` takes a spread of the points; with TILTH_CRASH=full it takes all.
+// A start of a program that changes nothing is no point, nor are changes outside the session's and the user's directories:
+// on disk the state there is that of the next point.
+//
+// `go test` takes a spread of the points; with TILTH_CRASH=full it takes all, and goes on after each in every way that its
+// story has. With -v it says how many there were. TILTH_CRASH_POINT=power-17 (with -run 'TestCrashes/run$') takes one,
+// TILTH_CRASH_OPS=1 lists the changes that the numbers mean, and TILTH_CRASH_KEEP=1 keeps what a failure has left.
 package crashtest

@@ -1,0 +1,233 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/tidwall/gjson"
+)
+
+// story is a command that is killed, and what has to come of it.
+type story struct {
+	name  string
+	from  func(*fixtures) *world
+	args  []string
+	few   int // points in a bounded run
+	full  int // the share of the points in a full run: 1 is all, 5 every fifth
+	turns int // ways to go on after a kill
+	after func(f *fixtures, w *world) error
+	next  func(f *fixtures, w *world, turn int) error
+}
+
+var stories = []story{
+	{name: "prep", from: bare, args: []string{"prep", "--from", "../tasks/prd.json"}, few: 8, full: 1, turns: 2, after: nothing, next: prepped},
+	{name: "run", from: prepared, args: []string{"run"}, few: 14, full: 1, turns: 1, after: consistent, next: resumed},
+	{name: "run-twice", from: prepared, args: []string{"run"}, few: 4, full: 5, turns: 1, after: consistent, next: resumedTwice},
+	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
+	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
+	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, full: 1, turns: 1, after: nothing, next: tornDown},
+	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, full: 1, turns: 3, after: consistent, next: rewound},
+}
+
+// fixtures are the worlds that the stories begin with.
+type fixtures struct {
+	bare, prepared, failed, crashed, dirty *world
+
+	user string // the user's own state in all of them
+	seed string // the session's when its preparation had ended
+	base string
+	made atomic.Int64
+}
+
+func bare(f *fixtures) *world     { return f.bare }
+func dirty(f *fixtures) *world    { return f.dirty }
+func prepared(f *fixtures) *world { return f.prepared }
+func failed(f *fixtures) *world   { return f.failed }
+func crashed(f *fixtures) *world  { return f.crashed }
+
+// place is a directory for another world; all have the same length.
+func (f *fixtures) place() string { return filepath.Join(f.base, fmt.Sprintf("w%06d", f.made.Add(1))) }
+
+func (f *fixtures) copy(w *world) (*world, error) { return w.copyTo(f.place()) }
+
+func newFixtures(base, binary, url string) (*fixtures, error) {
+	f := &fixtures{base: base}
+	var err error
+	if f.bare, err = newWorld(f.place(), binary, url); err != nil {
+		return nil, err
+	}
+	if f.prepared, err = f.copy(f.bare); err != nil {
+		return nil, err
+	}
+	if err = f.prepared.prepare(); err != nil {
+		return nil, err
+	}
+	if f.user, err = f.prepared.userState(); err != nil {
+		return nil, err
+	}
+	if f.seed, err = f.prepared.snapshot(); err != nil {
+		return nil, err
+	}
+	if f.failed, err = f.copy(f.prepared); err != nil {
+		return nil, err
+	}
+	if _, err = f.failed.expect([]int{1}, "run", "--max-iterations", "1"); err != nil {
+		return nil, err
+	}
+	if f.dirty, err = f.copy(f.failed); err != nil {
+		return nil, err
+	}
+	if err = f.dirty.litter(); err != nil {
+		return nil, err
+	}
+	if f.crashed, err = f.copy(f.prepared); err != nil {
+		return nil, err
+	}
+	commits := 0
+	out, err := f.crashed.trace(func(_ int, o op) way {
+		if o.call == "exec" && strings.Contains(o.program, " --file=-") {
+			if commits++; commits == 2 {
+				return power // T-002 is accepted and not committed
+			}
+		}
+		return live
+	}, "run")
+	if err == nil && !out.killed {
+		err = fmt.Errorf("no second commit: %s", out.output)
+	}
+	return f, err
+}
+
+func nothing(*fixtures, *world) error { return nil }
+
+// consistent is what must hold at any time while the session is there.
+func consistent(_ *fixtures, w *world) error {
+	checkpoint, err := os.ReadFile(w.file("checkpoint.json"))
+	if err != nil || gjson.GetBytes(checkpoint, "rewind").Exists() {
+		return err
+	}
+	return w.tasksAndCommits()
+}
+
+func resumed(_ *fixtures, w *world, _ int) error {
+	if _, err := w.expect([]int{0}, "resume"); err != nil {
+		return err
+	}
+	return w.allDone()
+}
+
+// resumedTwice kills the resume as well, anywhere.
+func resumedTwice(f *fixtures, w *world, turn int) error {
+	at := turn * 37 % 300
+	out, err := w.trace(func(n int, _ op) way {
+		if n == at {
+			return power
+		}
+		return live
+	}, "resume")
+	if err == nil {
+		err = errors.Join(w.wholeFiles(true), w.shown(), consistent(f, w))
+	}
+	if err != nil {
+		return fmt.Errorf("the resume, killed at op %d: %w\n%s", at, err, clip(out.output))
+	}
+	return resumed(f, w, turn)
+}
+
+// prepped goes on after a preparation that was killed: what is there is removed, or run if it is ready.
+func prepped(f *fixtures, w *world, turn int) error {
+	if w.id == "" {
+		return w.gone()
+	}
+	list, err := w.expect([]int{0}, "list", "--json", "--all")
+	if err != nil {
+		return err
+	}
+	if gjson.Get(list.out, "0.status").Str == "prepared" && turn%2 == 0 {
+		if _, err := w.expect([]int{0}, "run"); err != nil {
+			return err
+		}
+		return w.allDone()
+	}
+	if _, err := w.expect([]int{0, 2}, "resume", w.id); err != nil {
+		return err
+	}
+	return tornDown(f, w, turn)
+}
+
+func tornDown(_ *fixtures, w *world, _ int) error {
+	codes := []int{0}
+	if _, err := os.Lstat(w.sessionDir()); err != nil {
+		codes = []int{2} // there is no such session any more
+	}
+	if _, err := w.expect(codes, "reset", "-y", w.id); err != nil {
+		return err
+	}
+	return w.gone()
+}
+
+// rewound goes on after a rewind that was killed: with the rewind, with a run or with a resume.
+func rewound(f *fixtures, w *world, turn int) error {
+	kept := func() error {
+		for _, name := range []string{"cache/data", "kept.ignored"} {
+			if _, err := os.Stat(filepath.Join(w.workspace(), name)); err != nil {
+				return fmt.Errorf("an ignored file is gone: %w", err)
+			}
+		}
+		return nil
+	}
+	list, err := w.expect([]int{0}, "list", "--json")
+	if err != nil {
+		return err
+	}
+	state := gjson.Get(list.out, "0.state").Str
+	again := func() error {
+		if state == "prepared" {
+			// The rewind was over. Another one goes by the seed's own ignore rules.
+			if err := kept(); err != nil {
+				return err
+			}
+			kept = func() error { return nil }
+		}
+		if _, err := w.expect([]int{0}, "reset", "--to-seed", "-y"); err != nil {
+			return err
+		}
+		is, err := w.snapshot()
+		return errors.Join(err, differ("the session", translate(f.seed, f.prepared, w), is), kept(), w.leftLocks())
+	}
+	switch turn % 3 {
+	case 1:
+		if state != "rewinding" && state != "prepared" {
+			if _, err := w.expect([]int{2}, "run"); err != nil {
+				return err
+			}
+			return again()
+		}
+		if _, err := w.expect([]int{0}, "run"); err != nil {
+			return err
+		}
+		return errors.Join(w.allDone(), kept())
+	case 2:
+		if state == "failed" {
+			if err := w.sweep(); err != nil {
+				return err
+			}
+		}
+		if _, err := w.expect([]int{0}, "resume"); err != nil {
+			return err
+		}
+		return errors.Join(w.allDone(), kept())
+	}
+	return again()
+}
+
+// translate exchanges the path of one world in a text for that of another.
+func translate(text string, from, to *world) string {
+	return strings.ReplaceAll(text, from.dir, to.dir)
+}
