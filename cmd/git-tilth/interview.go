@@ -30,10 +30,12 @@ func (w *world) readyInterview(r *prepRequest) error {
 	r.interviewer = loop.Role{Client: client, Model: name}
 	r.in, r.typed = w.p.stdin, w.p.asks()
 	if r.answers != "" {
-		if r.in, err = os.Open(r.answers); err != nil {
-			return refuse("", "--answers: %s", err)
-		}
 		r.typed = false
+		if r.answers != "-" {
+			if r.in, err = os.Open(r.answers); err != nil {
+				return refuse("", "--answers: %s", err)
+			}
+		}
 	}
 	if r.brief != "" {
 		return nil

@@ -349,6 +349,52 @@ func TestMenuOfSessionsInFlight(t *testing.T) {
 	}
 }
 
+// Without a prepared session, run at a terminal prepares one first, by an interview.
+func TestRunAtATerminalInterviewsFirst(t *testing.T) {
+	p := newPlace(t)
+	work := calls("write_file", map[string]any{"path": "sub.py", "content": "sub = 1\n"})
+	work.Tools = append(work.Tools, calls("submit_case", map[string]any{"summary": "sub"}).Tools...)
+	p.model(&scripted.Script{
+		Interview: []scripted.Step{asks("Well?", "a", "b"), expecting(seeds(subTest), "my own words")},
+		Worker:    []scripted.Step{work},
+		Evaluator: []scripted.Step{calls("submit_verdict", map[string]any{"verdict": "accept"})},
+	})
+	p.git("config", "tilth.validator", "none=true")
+	c := p.console("run")
+	c.expect("What is to be built?", "> ")
+	c.send("subtraction\r")
+	c.expect("Well?", "> ")
+	c.send("my own words\r\r")
+	c.expect("T-001  Add sub", "all_done")
+	c.ends(0)
+	if c := p.checkpoint(); c.Status != session.AllDone || c.Usage.Interview.Calls != 2 {
+		t.Errorf("status %s, %+v", c.Status, c.Usage)
+	}
+}
+
+// A session that has no seed can be discarded or left, and not be run.
+func TestMenuAfterAnInterviewWithoutASeed(t *testing.T) {
+	p := newPlace(t)
+	p.model(&scripted.Script{Interview: []scripted.Step{asks("Well?"), seeds(subTest)}})
+	if out, code := p.try("sh", "-c", "git tilth prep --brief first </dev/null"); code != 2 {
+		t.Fatal(out)
+	}
+	first := p.newest().ID
+	c := p.console("prep", "--brief", "second")
+	c.expect(first, "failed, no seed", "first", "1  (nothing to run: it has no seed)", "> ")
+	c.send("1\r")
+	c.expect("its seed was never committed", "hint: git tilth reset "+first)
+	c.ends(2)
+	c = p.console("prep", "--brief", "second")
+	c.expect("> ")
+	c.send("2\r")
+	c.expect("removed", first, "is prepared")
+	c.ends(0)
+	if p.newest().ID == first || p.sessions() != 1 {
+		t.Errorf("%d sessions", p.sessions())
+	}
+}
+
 // A Ctrl-C in the editor is the editor's: what was typed is neither lost nor left half done.
 func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	p := newPlace(t)
