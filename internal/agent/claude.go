@@ -3,9 +3,10 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // claude is Claude Code.
@@ -26,9 +27,9 @@ func claude() *Program {
 		Usage: PerRun, ReportsCost: true, Terminal: "a result event without is_error",
 		EscapePrompt: escapeClaude, read: readClaude, store: claudeStore{},
 		Rules: []Rule{
-			{How: NotFound, Text: regexp.MustCompile(`No conversation found with session ID`)},
-			{How: InUse, Text: regexp.MustCompile(`Session ID \S+ is already in use|^Error: .*already in use`)},
-			{How: UsageLimit, Text: regexp.MustCompile(`^Claude(?: AI)? usage limit reached\|\d+`)},
+			{How: NotFound, Text: pattern.New(`No conversation found with session ID`)},
+			{How: InUse, Text: pattern.New(`Session ID \S+ is already in use|^Error: .*already in use`)},
+			{How: UsageLimit, Text: pattern.New(`^Claude(?: AI)? usage limit reached\|\d+`)},
 		},
 		Notes: []string{
 			"Conversations are removed by the program after 30 days (its cleanupPeriodDays).",
@@ -49,7 +50,7 @@ func escapeClaude(p string) string {
 	return escapeSlash(escaped)
 }
 
-var atWord = regexp.MustCompile(`(^|\s)@`)
+var atWord = pattern.New(`(^|\s)@`)
 
 // atNote explains the escapes to the model, for which they are nothing special.
 const atNote = "\n\n(In this message \\@ stands for a plain at sign.)\n"

@@ -2,8 +2,9 @@ package agent
 
 import (
 	"encoding/json"
-	"regexp"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // codex is OpenAI's Codex CLI.
@@ -23,8 +24,8 @@ func codex() *Program {
 		Usage: RunningTotal, Terminal: "a turn.completed event",
 		read: readCodex, finish: codexFinish, store: codexStore{},
 		Rules: []Rule{
-			{How: NotFound, Text: regexp.MustCompile(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
-			{How: InUse, Text: regexp.MustCompile(`already has an active writer`)},
+			{How: NotFound, Text: pattern.New(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
+			{How: InUse, Text: pattern.New(`already has an active writer`)},
 			{How: UsageLimit, Text: codexLimit},
 		},
 		Notes: []string{
@@ -101,9 +102,9 @@ func readCodex(s *stream, line []byte) {
 }
 
 // codexLimit is how it says that the account's allowance is used up. The apostrophe is a typographic one in some versions.
-var codexLimit = regexp.MustCompile(`^You.{1,3}ve hit your usage limit`)
+var codexLimit = pattern.New(`^You.{1,3}ve hit your usage limit`)
 
-var codexReset = regexp.MustCompile(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
+var codexReset = pattern.New(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
 
 // codexError keeps an error. That of a used up allowance says when it is over: the time of today, or with its date.
 func (s *stream) codexError(text string) {

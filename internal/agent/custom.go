@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // CustomKeys are the settings of tilth.agent.<name>.*, with what each one means. Names are compared without case, as
@@ -107,14 +109,14 @@ func describe(name string, set map[string]string) (*Program, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tilth.agent.%s.%s: %w", name, r.key, err)
 		}
-		p.Rules = append([]Rule{{How: r.how, Text: form}}, p.Rules...)
+		p.Rules = append([]Rule{{How: r.how, Text: pattern.Of(form)}}, p.Rules...)
 	}
 	if set["done"] != "" {
 		form, err := regexp.Compile(set["done"])
 		if err != nil {
 			return nil, fmt.Errorf("tilth.agent.%s.done: %w", name, err)
 		}
-		p.done, p.Terminal = form, "a line that matches tilth.agent."+name+".done"
+		p.done, p.Terminal = pattern.Of(form), "a line that matches tilth.agent."+name+".done"
 	}
 	return p, nil
 }
@@ -163,7 +165,7 @@ func readText(s *stream, line []byte) {
 }
 
 // conversationLine is how a program without events can say its conversation's id.
-var conversationLine = regexp.MustCompile(`^TILTH_CONVERSATION=(\S+)\s*$`)
+var conversationLine = pattern.New(`^TILTH_CONVERSATION=(\S+)\s*$`)
 
 // finishText ends the message of a program without events. Without a line of its own that says so, there is only the exit
 // status to go by, and that it said anything at all.

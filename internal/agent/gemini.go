@@ -2,10 +2,11 @@ package agent
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // geminiReadOnly allows the tools that read and refuses all others, whatever the user's own rules say.
@@ -39,11 +40,11 @@ func gemini() *Program {
 		Usage: PerRun, Terminal: "a result event with status success",
 		EscapePrompt: escapeGemini, read: readGemini, watch: watchGemini, finish: geminiFinish, store: geminiStore{},
 		Rules: []Rule{
-			{How: NotFound, Text: regexp.MustCompile(`Invalid session identifier|No previous sessions found for this project`)},
-			{How: InUse, Text: regexp.MustCompile(`Session ID .*already exists`)},
-			{How: UsageLimit, Text: regexp.MustCompile(`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},
+			{How: NotFound, Text: pattern.New(`Invalid session identifier|No previous sessions found for this project`)},
+			{How: InUse, Text: pattern.New(`Session ID .*already exists`)},
+			{How: UsageLimit, Text: pattern.New(`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},
 			{How: TurnLimit, Exit: 53},
-			{How: TurnLimit, Text: regexp.MustCompile(`FatalTurnLimitedError|Reached max session turns`)},
+			{How: TurnLimit, Text: pattern.New(`FatalTurnLimitedError|Reached max session turns`)},
 		},
 		Notes: []string{
 			"It resumes only from the directory in which the conversation began.",
@@ -163,7 +164,7 @@ func (s *stream) geminiResult(e *geminiEvent) {
 	}
 }
 
-var geminiWait = regexp.MustCompile(`^Attempt \d+ failed: (.*) Retrying after (\d{1,15})`)
+var geminiWait = pattern.New(`^Attempt \d+ failed: (.*) Retrying after (\d{1,15})`)
 
 // patience is how long a program may wait for its API by itself.
 const patience = 5 * time.Minute
@@ -187,7 +188,7 @@ func watchGemini(s *stream, line []byte) {
 	s.stop(UsageLimit, string(m[1]))
 }
 
-var geminiResetForm = regexp.MustCompile(`quota will reset after ((?:\d{1,6}[hms])+)`)
+var geminiResetForm = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)
 
 // geminiReset returns after how long an error says that the quota is filled again, 0 if it does not.
 func geminiReset(text string) time.Duration {

@@ -2,8 +2,9 @@ package agent
 
 import (
 	"encoding/json"
-	"regexp"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // opencode is OpenCode.
@@ -17,12 +18,12 @@ func opencode() *Program {
 		EnvReadOnly: map[string]string{"OPENCODE_PERMISSION": `{"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow"}`},
 		KeyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY",
 			"DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
-		ValidID: regexp.MustCompile(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
+		ValidID: pattern.New(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
 		Usage: PerStep, ReportsCost: true, Terminal: "a step_finish event with reason stop",
 		read: readOpenCode, watch: watchOpenCode, store: openCodeStore{},
 		Rules: []Rule{
-			{How: NotFound, Text: regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
-			{How: UsageLimit, Text: regexp.MustCompile(`^APIError: (?:The usage limit has been reached|You exceeded your current quota)`)},
+			{How: NotFound, Text: pattern.New(`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
+			{How: UsageLimit, Text: pattern.New(`^APIError: (?:The usage limit has been reached|You exceeded your current quota)`)},
 		},
 		Notes: []string{
 			"It takes no id of ours. Its events say its own only after the model's first answer, its log (--print-logs) before; where the log is not understood, a run that is ended early is found again by looking for this directory's newest conversation.",
@@ -95,8 +96,8 @@ func readOpenCode(s *stream, line []byte) {
 }
 
 var (
-	openCodeBegun = regexp.MustCompile(`^timestamp=\S+ level=INFO .*message=(?:created id|loop session\.id)=(ses_[0-9A-Za-z]+) `)
-	openCodeLimit = regexp.MustCompile(`^timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="AI_APICallError: (.*(?:usage limit has been reached|usage_limit|exceeded your current quota|insufficient_quota).*)"`)
+	openCodeBegun = pattern.New(`^timestamp=\S+ level=INFO .*message=(?:created id|loop session\.id)=(ses_[0-9A-Za-z]+) `)
+	openCodeLimit = pattern.New(`^timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="AI_APICallError: (.*(?:usage limit has been reached|usage_limit|exceeded your current quota|insufficient_quota).*)"`)
 )
 
 // watchOpenCode reads its log. The first conversation that is named is the run's own; those of its subagents follow.
@@ -119,7 +120,7 @@ func (s *stream) openCodeTool(e *openCodeEvent) {
 	}
 }
 
-var deniedForm = regexp.MustCompile(`(?i)rejected permission|prevents you from using|permission denied by`)
+var deniedForm = pattern.New(`(?i)rejected permission|prevents you from using|permission denied by`)
 
 func (s *stream) openCodeStep(e *openCodeEvent) {
 	if t := e.Part.Tokens; t != nil {

@@ -11,8 +11,9 @@
 package agent
 
 import (
-	"regexp"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // UsageMode says what the numbers in a program's events count.
@@ -51,7 +52,7 @@ type Program struct {
 
 	Preset        bool                    // takes an id that we chose
 	MakeID        func() string           // makes such an id
-	ValidID       *regexp.Regexp          // what an id of this program looks like; others are not handed to it
+	ValidID       *pattern.Regexp         // what an id of this program looks like; others are not handed to it
 	KeepsID       bool                    // another id after a resume means that another conversation was begun
 	CanResume     bool                    // a conversation can be continued by another process
 	CountsTurns   bool                    // no turn limit of its own: turns are counted and it is ended from outside, after a tool has ended
@@ -66,14 +67,14 @@ type Program struct {
 	store         store                   // where conversations are kept; nil: not known
 	Notes         []string                // what this program makes impossible or does in a surprising way
 	shellCommands bool                    // Base and Resume are shell commands of the user
-	done          *regexp.Regexp          // the line with which a program without events says that it is done
+	done          *pattern.Regexp         // the line with which a program without events says that it is done
 }
 
 // Rule recognises one way to fail. A rule matches when each of its non-zero fields does.
 type Rule struct {
 	How  How
-	Exit int            // exit status
-	Text *regexp.Regexp // found in an error event or on standard error
+	Exit int             // exit status
+	Text *pattern.Regexp // found in an error event or on standard error
 }
 
 // How says in what way a turn ended.

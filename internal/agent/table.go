@@ -3,7 +3,8 @@ package agent
 import (
 	"crypto/rand"
 	"fmt"
-	"regexp"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // table holds the rows in the order in which programs are looked for.
@@ -40,7 +41,7 @@ func Find(lookPath func(string) (string, error)) []*Program {
 	return out
 }
 
-var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
+var uuidForm = pattern.New(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
 // newUUID returns a random (version 4) UUID.
 func newUUID() string {

@@ -7,10 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -255,7 +255,7 @@ func (n *ids) free() string {
 
 // leadingID finds a task id at the start of a heading or an item: "T-001: title",
 // "**T-001** title", "[T-001] title".
-var leadingID = regexp.MustCompile(`^[*_\[(\x60]*(T-[0-9]{3,18})[*_\])\x60]*(?:[\s:.\-–—]+|$)`)
+var leadingID = pattern.New(`^[*_\[(\x60]*(T-[0-9]{3,18})[*_\])\x60]*(?:[\s:.\-–—]+|$)`)
 
 // splitID takes a leading task id off a title.
 func splitID(title string) (id, rest string) {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -272,7 +272,7 @@ func readStory(name string, e element) (story, error) {
 	return s, nil
 }
 
-var trailingNumber = regexp.MustCompile(`([0-9]{1,9})$`)
+var trailingNumber = pattern.New(`([0-9]{1,9})$`)
 
 // addStories turns stories into tasks. US-007 becomes T-007 as long as all
 // stories have numbers of their own; else they are numbered in their order.

@@ -3,9 +3,9 @@ package seed
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -24,10 +24,10 @@ type mdLine struct {
 }
 
 var (
-	bulletLine  = regexp.MustCompile(`^([-*+]|[0-9]{1,9}[.)])[ \t]+(.*)$`)
-	boxText     = regexp.MustCompile(`^\[([ xX])\](?:[ \t]+(.*))?$`)
-	headingLine = regexp.MustCompile(`^(#{1,6})[ \t]+(.*?)[ \t]*#*$`)
-	fenceLine   = regexp.MustCompile("^(```+|~~~+)")
+	bulletLine  = pattern.New(`^([-*+]|[0-9]{1,9}[.)])[ \t]+(.*)$`)
+	boxText     = pattern.New(`^\[([ xX])\](?:[ \t]+(.*))?$`)
+	headingLine = pattern.New(`^(#{1,6})[ \t]+(.*?)[ \t]*#*$`)
+	fenceLine   = pattern.New("^(```+|~~~+)")
 )
 
 // scanMarkdown splits text into lines; first is the number of its first line.
@@ -88,7 +88,7 @@ func indentOf(raw string) (int, string) {
 
 // taskFileName is the name of a task file; its id stands in where the
 // frontmatter has none.
-var taskFileName = regexp.MustCompile(`^(T-[0-9]{3,18})(?:[-_. ](.*))?\.(?:md|markdown)$`)
+var taskFileName = pattern.New(`^(T-[0-9]{3,18})(?:[-_. ](.*))?\.(?:md|markdown)$`)
 
 // isTaskFile tells one task file from a checklist.
 func isTaskFile(name string, trimmed []byte) bool {
@@ -125,7 +125,7 @@ func (im *Imported) addTaskFile(name string, tf taskFile) {
 	im.Tasks = append(im.Tasks, tf.task)
 }
 
-var criteriaHeading = regexp.MustCompile(`(?i)^acceptance[ _-]*criteria:?$`)
+var criteriaHeading = pattern.New(`(?i)^acceptance[ _-]*criteria:?$`)
 
 // opensCriteria tells the heading of the criteria; a line in bold counts as one
 // that any real heading ends.

@@ -2,8 +2,9 @@ package seed
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // language is how the tests of one language assert. Rows, so that a new
@@ -11,32 +12,32 @@ import (
 type language struct {
 	endings string // of file names, without the dot
 	comment string // begins a comment that goes to the end of the line
-	assert  *regexp.Regexp
+	assert  *pattern.Regexp
 	// empty finds assertions that hold whatever the code does; they are taken off the count.
-	empty *regexp.Regexp
+	empty *pattern.Regexp
 }
 
 var languages = []language{
 	{"py", "#",
-		regexp.MustCompile(`\bassert\b|\.assert\w+\(|\bpytest\.(?:raises|fail|warns)\b|\bself\.fail\(|\.assert_\w+\(|\bassert_\w+\(|\bexpect\(`),
-		regexp.MustCompile(`(?m)\bassert\s*\(?\s*(?:True|1|"[^"]*"|not\s+False)\s*\)?\s*(?:,.*)?$|\.assertTrue\(\s*True\s*\)`)},
+		pattern.New(`\bassert\b|\.assert\w+\(|\bpytest\.(?:raises|fail|warns)\b|\bself\.fail\(|\.assert_\w+\(|\bassert_\w+\(|\bexpect\(`),
+		pattern.New(`(?m)\bassert\s*\(?\s*(?:True|1|"[^"]*"|not\s+False)\s*\)?\s*(?:,.*)?$|\.assertTrue\(\s*True\s*\)`)},
 	{"go", "//",
-		regexp.MustCompile(`\b\w+\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(|\b(?:assert|require|is|qt|must|check)\.[A-Z]\w*\(|\bpanic\(|// Output:`),
-		regexp.MustCompile(`\b(?:assert|require)\.True\(\s*\w+\s*,\s*true\s*[,)]`)},
+		pattern.New(`\b\w+\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(|\b(?:assert|require|is|qt|must|check)\.[A-Z]\w*\(|\bpanic\(|// Output:`),
+		pattern.New(`\b(?:assert|require)\.True\(\s*\w+\s*,\s*true\s*[,)]`)},
 	{"js mjs cjs jsx ts mts cts tsx vue svelte", "//",
-		regexp.MustCompile(`\bexpect(?:\.\w+)?\s*\(|\bassert(?:\.\w+)*\s*\(|\b(?:strictEqual|deepEqual|deepStrictEqual|throws|rejects)\s*\(|\bt\.(?:is|not|deepEqual|equal|equals|same|ok|true|false|truthy|falsy|throws|throwsAsync|regex|match|assert\.\w+)\s*\(|\.should\b|\bthrow\s+new\s+\w*Error`),
-		regexp.MustCompile(`\bexpect\(\s*true\s*\)\.to(?:Be|Equal)\(\s*true\s*\)|\bexpect\(\s*1\s*\)\.to(?:Be|Equal)\(\s*1\s*\)|\bassert(?:\.ok)?\(\s*(?:true|1)\s*\)`)},
+		pattern.New(`\bexpect(?:\.\w+)?\s*\(|\bassert(?:\.\w+)*\s*\(|\b(?:strictEqual|deepEqual|deepStrictEqual|throws|rejects)\s*\(|\bt\.(?:is|not|deepEqual|equal|equals|same|ok|true|false|truthy|falsy|throws|throwsAsync|regex|match|assert\.\w+)\s*\(|\.should\b|\bthrow\s+new\s+\w*Error`),
+		pattern.New(`\bexpect\(\s*true\s*\)\.to(?:Be|Equal)\(\s*true\s*\)|\bexpect\(\s*1\s*\)\.to(?:Be|Equal)\(\s*1\s*\)|\bassert(?:\.ok)?\(\s*(?:true|1)\s*\)`)},
 	{"rs", "//",
-		regexp.MustCompile(`\b(?:debug_)?(?:prop_)?assert(?:_\w+)?!|\bpanic!|\bshould_panic\b|\bunreachable!|\binsta::`),
-		regexp.MustCompile(`\bassert!\(\s*true\s*\)|\bassert_eq!\(\s*1\s*,\s*1\s*\)`)},
-	{"rb", "#", regexp.MustCompile(`\bassert\w*\b|\brefute\w*\b|\bexpect\b|\.should\b|\.must_\w+`), regexp.MustCompile(`\bassert\(?\s*true\b`)},
-	{"java kt kts scala groovy", "//", regexp.MustCompile(`\bassert\w*\s*[({]?|\bverify\(|\bfail\(|\bshould\w*\b`), regexp.MustCompile(`\bassertTrue\(\s*true\s*\)`)},
-	{"cs", "//", regexp.MustCompile(`\bAssert\.\w+|\.Should\(|\bVerify\(`), regexp.MustCompile(`\bAssert\.(?:True|IsTrue)\(\s*true\s*\)`)},
-	{"php", "//", regexp.MustCompile(`\bassert\w*\(|->expect\w*\(|\bexpect\(`), regexp.MustCompile(`\bassertTrue\(\s*true\s*\)`)},
-	{"ex exs", "#", regexp.MustCompile(`\bassert\w*\b|\brefute\w*\b`), regexp.MustCompile(`\bassert\s+true\b`)},
-	{"swift", "//", regexp.MustCompile(`\bXCT(?:Assert\w*|Fail)\(|#expect\(|#require\(`), regexp.MustCompile(`\bXCTAssertTrue\(\s*true\s*\)`)},
-	{"c cc cpp cxx h hpp", "//", regexp.MustCompile(`\b(?:ASSERT|EXPECT|CHECK|REQUIRE|TEST_ASSERT)\w*\s*\(|\bassert\w*\s*\(|\bck_assert\w*`), regexp.MustCompile(`\b(?:ASSERT|EXPECT)_TRUE\(\s*true\s*\)`)},
-	{"sh bash bats", "#", regexp.MustCompile(`\[\[? |\btest |\bexit\b|\bassert\w*|\bdiff\b|\bcmp\b|\bgrep\b|\bset -[a-z]*e`), nil},
+		pattern.New(`\b(?:debug_)?(?:prop_)?assert(?:_\w+)?!|\bpanic!|\bshould_panic\b|\bunreachable!|\binsta::`),
+		pattern.New(`\bassert!\(\s*true\s*\)|\bassert_eq!\(\s*1\s*,\s*1\s*\)`)},
+	{"rb", "#", pattern.New(`\bassert\w*\b|\brefute\w*\b|\bexpect\b|\.should\b|\.must_\w+`), pattern.New(`\bassert\(?\s*true\b`)},
+	{"java kt kts scala groovy", "//", pattern.New(`\bassert\w*\s*[({]?|\bverify\(|\bfail\(|\bshould\w*\b`), pattern.New(`\bassertTrue\(\s*true\s*\)`)},
+	{"cs", "//", pattern.New(`\bAssert\.\w+|\.Should\(|\bVerify\(`), pattern.New(`\bAssert\.(?:True|IsTrue)\(\s*true\s*\)`)},
+	{"php", "//", pattern.New(`\bassert\w*\(|->expect\w*\(|\bexpect\(`), pattern.New(`\bassertTrue\(\s*true\s*\)`)},
+	{"ex exs", "#", pattern.New(`\bassert\w*\b|\brefute\w*\b`), pattern.New(`\bassert\s+true\b`)},
+	{"swift", "//", pattern.New(`\bXCT(?:Assert\w*|Fail)\(|#expect\(|#require\(`), pattern.New(`\bXCTAssertTrue\(\s*true\s*\)`)},
+	{"c cc cpp cxx h hpp", "//", pattern.New(`\b(?:ASSERT|EXPECT|CHECK|REQUIRE|TEST_ASSERT)\w*\s*\(|\bassert\w*\s*\(|\bck_assert\w*`), pattern.New(`\b(?:ASSERT|EXPECT)_TRUE\(\s*true\s*\)`)},
+	{"sh bash bats", "#", pattern.New(`\[\[? |\btest |\bexit\b|\bassert\w*|\bdiff\b|\bcmp\b|\bgrep\b|\bset -[a-z]*e`), nil},
 }
 
 // dataEndings are files that go with a test and are none themselves.

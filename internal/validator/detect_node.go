@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/tool/proc"
 )
 
@@ -90,7 +91,7 @@ func (p *project) nodePackage(dir string) nodePackage {
 // runner is a test runner that can be told which tests to run or to leave out.
 type runner struct {
 	name  string
-	match *regexp.Regexp // on the last command of the test script
+	match *pattern.Regexp // on the last command of the test script
 	only  func(files []string) []string
 	but   func(files []string) []string
 }
@@ -108,7 +109,7 @@ func each(flag string) func([]string) []string {
 // runners is the table of those that take arguments after the script's own.
 var runners = []runner{{
 	name:  "jest",
-	match: regexp.MustCompile(`(^|[\s/])(jest(\.js)?|react-scripts test)(\s|$)`),
+	match: pattern.New(`(^|[\s/])(jest(\.js)?|react-scripts test)(\s|$)`),
 	only:  func(files []string) []string { return append([]string{"--runTestsByPath"}, files...) },
 	but: func(files []string) []string {
 		out := []string{"--testPathIgnorePatterns", "/node_modules/"}
@@ -119,18 +120,18 @@ var runners = []runner{{
 	},
 }, {
 	name:  "vitest",
-	match: regexp.MustCompile(`(^|[\s/])vitest(\s|$)`),
+	match: pattern.New(`(^|[\s/])vitest(\s|$)`),
 	only:  slices.Clone[[]string],
 	but:   each("--exclude"),
 }, {
 	name:  "mocha",
-	match: regexp.MustCompile(`(^|[\s/])mocha(\s|$)`),
+	match: pattern.New(`(^|[\s/])mocha(\s|$)`),
 	but:   each("--ignore"),
 }}
 
 var (
-	nodeTest  = regexp.MustCompile(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)
-	noTestYet = regexp.MustCompile(`no test specified`)
+	nodeTest  = pattern.New(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)
+	noTestYet = pattern.New(`no test specified`)
 )
 
 // validator is the check of one package; false if it has none.
@@ -231,7 +232,7 @@ func (n nodePackage) nodeTest(before, last string) (command string, ok bool) {
 }
 
 // byName matches what node's runner takes for a test when it is given no files.
-var byName = regexp.MustCompile(`^(?:test|test-.+|.+[._-]test)\.[cm]?[jt]s$`)
+var byName = pattern.New(`^(?:test|test-.+|.+[._-]test)\.[cm]?[jt]s$`)
 
 // tests are the files that a test script on node's runner would run.
 func (n nodePackage) tests(own []string) []string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/tool/proc"
 )
 
@@ -58,7 +59,7 @@ func (p *project) importable(ctx context.Context, python, module string) bool {
 // section returns the text of a table in an ini or TOML file, and whether it is
 // there; its sub-tables count as a part of it.
 func section(text, name string) (body string, ok bool) {
-	header := regexp.MustCompile(`^\s*\[+\s*` + regexp.QuoteMeta(name) + `\s*(?:\]|\.|:)`)
+	header := pattern.New(`^\s*\[+\s*` + regexp.QuoteMeta(name) + `\s*(?:\]|\.|:)`)
 	inside := false
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -89,7 +90,7 @@ func ruff(ctx context.Context, p *project) (Validator, bool) {
 	return Validator{Name: "ruff", Argv: append(argv, "."), Env: []string{noBytecode}}, true
 }
 
-var mypyTargets = regexp.MustCompile(`(?m)^\s*(files|packages|modules)\s*=`)
+var mypyTargets = pattern.New(`(?m)^\s*(files|packages|modules)\s*=`)
 
 func mypy(ctx context.Context, p *project) (Validator, bool) {
 	conf, configured := "", false

@@ -3,14 +3,15 @@ package validator
 import (
 	"context"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // integrationTest matches the root file of an integration test of some package:
 // tests/name.rs or tests/name/main.rs.
-var integrationTest = regexp.MustCompile(`(?:^|/)tests/(?:([^/]+)\.rs|([^/]+)/main\.rs)$`)
+var integrationTest = pattern.New(`(?:^|/)tests/(?:([^/]+)\.rs|([^/]+)/main\.rs)$`)
 
 // rust runs cargo test. Integration tests of later tasks, which may not compile
 // yet, are left out by naming all other targets.

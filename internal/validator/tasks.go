@@ -2,13 +2,14 @@ package validator
 
 import (
 	"path"
-	"regexp"
 	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
 // taskName finds a task in a base name: t and three or more digits, between
 // separators or at an end.
-var taskName = regexp.MustCompile(`(?i)(?:^|[^0-9a-z])t(\d{3,})(?:$|[^0-9a-z])`)
+var taskName = pattern.New(`(?i)(?:^|[^0-9a-z])t(\d{3,})(?:$|[^0-9a-z])`)
 
 // TaskOf returns the id of the task whose acceptance test a base name is:
 // test_t001_add.py belongs to T-001.
