@@ -78,7 +78,11 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 		return wt, err
 	}
 	if !ok {
-		return wt, fmt.Errorf("the branch %s is gone", a.S.Branch())
+		// Renamed or deleted by the worker: what it held is the commit at which the attempt began.
+		err := a.emit("log_repaired", map[string]any{"what": a.S.Branch() + " was gone", "done": "made again at " + a.base + ", files kept"})
+		if err != nil {
+			return wt, err
+		}
 	}
 	if tip != a.base {
 		return wt, a.Git.SoftReset(ctx, wt, a.base)

@@ -19,7 +19,8 @@ func TestGuardBlocks(t *testing.T) {
 		"git -c clean.requireForce=false clean -d", "git -c alias.r='reset --hard' r", "git -c alias.x='!git reset --hard' x",
 		// what belongs to the repository's owner
 		"git worktree remove ../x", "git worktree move a b", "git branch -D session/20260101-000000-abcdef",
-		"git branch --delete --force session/x", "git branch -M session/x y", "git update-ref -d refs/heads/main",
+		"git branch --delete --force session/x", "git branch -M session/x y", "git branch -m mine", "git branch --move mine",
+		"git switch --ignore-other-worktrees main", "git checkout --ignore-other-worktrees main", "git update-ref -d refs/heads/main",
 		"git config user.name x", "git config --global core.editor vim", "git config --unset user.name", "git config set a.b c",
 		"git config --type bool a.b true", "git config --type=bool a.b true", "git config --edit", "git config --add a.b c",
 		"git remote add x y", "git remote set-url origin z", "git stash", "git stash -u", "git stash push -m x", "git stash pop", "git stash drop",
@@ -69,7 +70,7 @@ func TestGuardBlocks(t *testing.T) {
 func TestGuardLetsThrough(t *testing.T) {
 	for _, command := range []string{
 		"", " ", "#", "ls", "git status", "git push origin main", "git push -u origin feature", "git reset HEAD~1", "git reset --soft HEAD~1",
-		"git clean -n", "git clean -nfd", "git worktree list", "git branch -D topic", "git branch -a", "git branch session/x",
+		"git clean -n", "git clean -nfd", "git worktree list", "git branch -D topic", "git branch -m topic other", "git branch -a", "git branch session/x",
 		"git checkout other", "git switch -c x", "git checkout -- f", "git restore .", "git config user.name", "git config --get user.name",
 		"git config --get-regexp '^user' x", "git config --list", "git config -l", "git config get user.name", "git config --type=bool a.b",
 		"git config -f .gitmodules a.b c", "git -c user.name=x -c user.email=y commit -m z", "git remote -v", "git remote show origin",

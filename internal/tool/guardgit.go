@@ -109,6 +109,8 @@ var gitRules = map[string]rule{
 	"clean":      gitClean,
 	"worktree":   gitWorktree,
 	"branch":     gitBranch,
+	"checkout":   gitSwitch,
+	"switch":     gitSwitch,
 	"config":     gitConfig,
 	"remote":     gitRemote,
 	"stash":      gitStash,
@@ -166,10 +168,18 @@ func gitBranch(_ *simple, args []shWord) string {
 	if !changes {
 		return ""
 	}
-	for _, w := range operands {
-		if strings.Contains(w.text, sessionRef) {
-			return "the session's branch is not to be changed; git commit adds to it"
-		}
+	// With one name, -m renames the branch that is checked out.
+	renamesThis := (flags.has('m', "move") || strings.ContainsRune(flags.short, 'M')) && len(operands) < 2
+	if renamesThis || slices.ContainsFunc(operands, func(w shWord) bool { return strings.Contains(w.text, sessionRef) }) {
+		return "the session's branch is not to be changed; git commit adds to it"
+	}
+	return ""
+}
+
+// gitSwitch refuses to check out a branch that is checked out elsewhere: a commit would move the user's own branch under their files.
+func gitSwitch(_ *simple, args []shWord) string {
+	if flags, _ := splitFlags(args, "bBcC"); flags.has(0, "ignore-other-worktrees") {
+		return "a branch that another worktree has checked out is not to be checked out here"
 	}
 	return ""
 }
