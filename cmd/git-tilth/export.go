@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -14,18 +15,10 @@ func (p *process) exportCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "otlp", Usage: "a `FILE` (JSON, or protobuf if it ends in .pb) or the URL of an OTLP/HTTP receiver"},
 		},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
+		Action: p.onSession(func(ctx *cli.Context, _ *world, s *session.Session) error {
 			dest := ctx.String("otlp")
 			if dest == "" {
 				return refuse("git tilth export --otlp trace.json", "where to export to is missing")
-			}
-			s, err := w.session(ctx.Args().First())
-			if err != nil {
-				return err
 			}
 			if p.dryRun {
 				p.printf("would export session %s to %s\n", s.ID, dest)
@@ -36,6 +29,6 @@ func (p *process) exportCommand() *cli.Command {
 			}
 			p.printf("session %s exported to %s\n", s.ID, dest)
 			return nil
-		},
+		}),
 	}
 }

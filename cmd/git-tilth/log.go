@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -18,15 +19,7 @@ func (p *process) logCommand() *cli.Command {
 			&cli.StringFlag{Name: "type", Usage: "only events of `TYPE`"},
 			&cli.BoolFlag{Name: "json", Usage: "print the record's own lines"},
 		},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
-			s, err := w.session(ctx.Args().First())
-			if err != nil {
-				return err
-			}
+		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
 			if ctx.Int("tail") < 0 || (ctx.IsSet("tail") && ctx.Int("tail") == 0) {
 				return refuse("git tilth log -h", "--tail takes a number from 1")
 			}
@@ -41,6 +34,6 @@ func (p *process) logCommand() *cli.Command {
 				return nil // interrupting is how following ends
 			}
 			return err
-		},
+		}),
 	}
 }

@@ -25,20 +25,12 @@ func (p *process) resetCommand() *cli.Command {
 			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the instant prep-feature finished"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
-			s, err := w.session(ctx.Args().First())
-			if err != nil {
-				return err
-			}
+		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
 			if ctx.Bool("to-seed") {
 				return w.rewind(s, ctx.Bool("yes"))
 			}
 			return w.tearDown(s, ctx.Bool("yes"))
-		},
+		}),
 	}
 }
 

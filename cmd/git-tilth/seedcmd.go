@@ -24,31 +24,18 @@ func (p *process) seedCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
-				Action: func(ctx *cli.Context) error { return p.withSeed(ctx.Args().First(), (*world).seedEdit) },
+				Action: p.onSession(func(_ *cli.Context, w *world, s *session.Session) error { return w.seedEdit(s) }),
 			},
 			{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
 				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
-				Action: func(ctx *cli.Context) error { return p.seedLint(ctx.Args().First(), ctx.Bool("json")) },
+				Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error { return w.seedLint(s, ctx.Bool("json")) }),
 			},
 		},
 		Action: func(ctx *cli.Context) error {
 			return refuse("git tilth seed edit, or git tilth seed lint", "seed needs a subcommand")
 		},
 	}
-}
-
-// withSeed finds the session of a seed subcommand.
-func (p *process) withSeed(arg string, do func(*world, *session.Session) error) error {
-	w, err := p.enter("", nil)
-	if err != nil {
-		return err
-	}
-	s, err := w.session(arg)
-	if err != nil {
-		return err
-	}
-	return do(w, s)
 }
 
 // seedEdit opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that nothing of
@@ -185,34 +172,32 @@ func (w *world) seedFiles(h *lifecycle.Held) ([]string, error) {
 
 // seedLint prints what is weak about a seed. Findings are advice: they are the output, not a failure, unless one
 // is an error.
-func (p *process) seedLint(arg string, asJSON bool) error {
-	return p.withSeed(arg, func(w *world, s *session.Session) error {
-		tasks, err := s.Plan()
-		if err != nil {
-			return refuse("git tilth reset "+s.ID, "%s", err)
-		}
-		check, err := s.Checkpoint()
-		if err != nil {
-			return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
-		}
-		h := &lifecycle.Held{Deps: w.deps(nil), S: s, Check: check}
-		if h.Common, err = lifecycle.CommonOf(check); err != nil {
-			return refuse("", "%s", err)
-		}
-		files, err := w.seedFiles(h)
-		if err != nil {
-			return refuse("git tilth show "+s.ID, "the seed cannot be read: %s", err)
-		}
-		in := seed.LintInput{Tasks: tasks, Worktree: h.Path(), Files: files}
-		if check.Status == session.Prepared {
-			in.Run = w.testRunner(h, tasks, files)
-		}
-		findings := seed.Lint(p.ctx, in)
-		if p.ctx.Err() != nil {
-			return p.ctx.Err()
-		}
-		return w.printFindings(findings, len(tasks), asJSON)
-	})
+func (w *world) seedLint(s *session.Session, asJSON bool) error {
+	tasks, err := s.Plan()
+	if err != nil {
+		return refuse("git tilth reset "+s.ID, "%s", err)
+	}
+	check, err := s.Checkpoint()
+	if err != nil {
+		return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
+	}
+	h := &lifecycle.Held{Deps: w.deps(nil), S: s, Check: check}
+	if h.Common, err = lifecycle.CommonOf(check); err != nil {
+		return refuse("", "%s", err)
+	}
+	files, err := w.seedFiles(h)
+	if err != nil {
+		return refuse("git tilth show "+s.ID, "the seed cannot be read: %s", err)
+	}
+	in := seed.LintInput{Tasks: tasks, Worktree: h.Path(), Files: files}
+	if check.Status == session.Prepared {
+		in.Run = w.testRunner(h, tasks, files)
+	}
+	findings := seed.Lint(w.p.ctx, in)
+	if w.p.ctx.Err() != nil {
+		return w.p.ctx.Err()
+	}
+	return w.printFindings(findings, len(tasks), asJSON)
 }
 
 func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) error {

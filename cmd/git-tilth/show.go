@@ -18,17 +18,9 @@ func (p *process) showCommand() *cli.Command {
 		Usage:     "one session: worktree, tasks, usage, conversations, and what resume would do",
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
-			s, err := w.session(ctx.Args().First())
-			if err != nil {
-				return err
-			}
+		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
 			return view.Show(p.stdout, w.detail(s), view.ShowOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Now: p.now()})
-		},
+		}),
 	}
 }
 

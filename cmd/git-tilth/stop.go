@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // stopPatience is how long stop waits for the run to end: it finishes what a signal may not cut in two.
@@ -18,15 +20,7 @@ func (p *process) stopCommand() *cli.Command {
 		Usage:       "end a running session as Ctrl-C does, from another terminal",
 		ArgsUsage:   "[<session>]",
 		Description: "Signals the process that runs the session and waits until it has written its stop.",
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
-			s, err := w.session(ctx.Args().First())
-			if err != nil {
-				return err
-			}
+		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
 			holder, busy := s.Holder()
 			if !busy {
 				p.printf("session %s is not running\n", s.ID)
@@ -45,7 +39,7 @@ func (p *process) stopCommand() *cli.Command {
 				return fail("", err)
 			}
 			return w.awaitRelease(s.Holder, s.ID)
-		},
+		}),
 	}
 }
 

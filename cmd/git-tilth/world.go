@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -111,6 +113,21 @@ func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lif
 		return nil, fail("git tilth reset "+s.ID, err)
 	}
 	return h, nil
+}
+
+// onSession is the action of a command whose only argument is a session.
+func (p *process) onSession(do func(*cli.Context, *world, *session.Session) error) cli.ActionFunc {
+	return func(ctx *cli.Context) error {
+		w, err := p.enter("", nil)
+		if err != nil {
+			return err
+		}
+		s, err := w.session(ctx.Args().First())
+		if err != nil {
+			return err
+		}
+		return do(ctx, w, s)
+	}
 }
 
 // session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
