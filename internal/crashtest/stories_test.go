@@ -27,6 +27,7 @@ type story struct {
 
 var stories = []story{
 	{name: "prep", from: bare, args: []string{"prep", "--from", "../tasks/prd.json"}, few: 8, full: 1, turns: 2, after: nothing, next: prepped},
+	{name: "seed-edit", from: prepared, args: []string{"seed", "edit"}, few: 5, full: 1, turns: 2, after: consistent, next: edited},
 	{name: "run", from: prepared, args: []string{"run"}, few: 14, full: 1, turns: 1, after: consistent, next: resumed},
 	{name: "run-twice", from: prepared, args: []string{"run"}, few: 4, full: 5, turns: 1, after: consistent, next: resumedTwice},
 	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
@@ -159,6 +160,22 @@ func prepped(f *fixtures, w *world, turn int) error {
 		return err
 	}
 	return tornDown(f, w, turn)
+}
+
+// edited goes on after an edit of the seed that was killed: with another edit or at once with the run.
+func edited(_ *fixtures, w *world, turn int) error {
+	if turn%2 == 1 {
+		if _, err := w.expect([]int{0}, "seed", "edit"); err != nil {
+			return err
+		}
+		if data, err := os.ReadFile(w.file("prd.json")); err != nil || gjson.GetBytes(data, "0.title").Str != "Alef" {
+			return fmt.Errorf("the edit is not in the plan: %s %w", data, err)
+		}
+	}
+	if _, err := w.expect([]int{0}, "run"); err != nil {
+		return err
+	}
+	return w.allDone()
 }
 
 func tornDown(_ *fixtures, w *world, _ int) error {
