@@ -32,13 +32,14 @@ var stories = []story{
 	{name: "run-twice", from: prepared, args: []string{"run"}, few: 4, full: 5, turns: 1, after: consistent, next: resumedTwice},
 	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
 	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
+	{name: "resume-lost", from: lost, args: []string{"resume"}, few: 6, full: 2, turns: 1, after: consistent, next: recovered},
 	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, full: 1, turns: 1, after: nothing, next: tornDown},
 	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, full: 1, turns: 3, after: consistent, next: rewound},
 }
 
 // fixtures are the worlds that the stories begin with.
 type fixtures struct {
-	bare, prepared, failed, crashed, dirty *world
+	bare, prepared, failed, crashed, lost, dirty *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended
@@ -48,6 +49,7 @@ type fixtures struct {
 
 func bare(f *fixtures) *world     { return f.bare }
 func dirty(f *fixtures) *world    { return f.dirty }
+func lost(f *fixtures) *world     { return f.lost }
 func prepared(f *fixtures) *world { return f.prepared }
 func failed(f *fixtures) *world   { return f.failed }
 func crashed(f *fixtures) *world  { return f.crashed }
@@ -102,7 +104,13 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 	if err == nil && !out.killed {
 		err = fmt.Errorf("no second commit: %s", out.output)
 	}
-	return f, err
+	if err != nil {
+		return nil, err
+	}
+	if f.lost, err = f.copy(f.crashed); err != nil {
+		return nil, err
+	}
+	return f, os.RemoveAll(f.lost.workspace())
 }
 
 func nothing(*fixtures, *world) error { return nil }
@@ -121,6 +129,24 @@ func resumed(_ *fixtures, w *world, _ int) error {
 		return err
 	}
 	return w.allDone()
+}
+
+// recovered is resumed after the worktree of an accepted, uncommitted task was lost: what was accepted is committed, and no
+// worker is asked for it again.
+func recovered(f *fixtures, w *world, turn int) error {
+	if err := resumed(f, w, turn); err != nil {
+		return err
+	}
+	begun := 0
+	for _, e := range w.events() {
+		if e.Get("type").Str == "context_reset" && e.Get("payload.task_id").Str == "T-002" {
+			begun++
+		}
+	}
+	if begun != 1 && !w.childDied {
+		return fmt.Errorf("T-002 was begun %d times", begun)
+	}
+	return nil
 }
 
 // resumedTwice kills the resume as well, anywhere.

@@ -152,7 +152,18 @@ func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Pl
 	if err != nil {
 		return p, err
 	}
-	if now != a.Tree {
+	base, err := h.Git.TreeOf(ctx, h.Common, a.Base)
+	if err != nil {
+		return p, err
+	}
+	switch now {
+	case a.Tree:
+	case base:
+		// The worktree was lost and made again; the accepted work is in the repository still.
+		if err := h.Git.ReadTreeIntoFiles(ctx, wt, a.Tree); err != nil {
+			return p, err
+		}
+	default:
 		return giveUp(), nil
 	}
 	if !a.Noted {
