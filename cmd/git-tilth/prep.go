@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -34,7 +35,7 @@ func (p *process) prepCommand() *cli.Command {
 			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
 			&cli.StringFlag{Name: "from", Usage: "read tasks from `PATH`: prd.json, a directory of T-NNN-*.md, userStories, a checklist, - for standard input"},
 			&cli.StringFlag{Name: "base", Usage: "begin the branch at `REV` instead of HEAD"},
-			&cli.StringFlag{Name: "answers", Usage: "read the interview's answers from `FILE`, one a line"},
+			&cli.StringFlag{Name: "answers", Usage: "read the interview's answers from `FILE`, one a line; - for standard input"},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
 			&cli.BoolFlag{Name: "keep-existing", Usage: "start alongside sessions in flight"},
 		}, capFlags()...),
@@ -55,6 +56,7 @@ func (p *process) prepCommand() *cli.Command {
 type prepRequest struct {
 	brief, from, base, answers string
 	force, keep                bool
+	json                       bool // of run: print the events as they happen
 
 	baseSHA  string
 	imported *seed.Imported
@@ -264,25 +266,30 @@ func (w *world) planPrep(r prepRequest) error {
 		w.p.printf("would discard session %s first\n", r.discard.ID)
 	}
 	if r.imported != nil {
-		w.describeImport(r.imported)
+		describeImport(w.p.stdout, r.imported)
 	}
 	w.p.printf("would run: git -C %s worktree add -b session/<id> <sessions root>/<id>/workspace %s\n", w.loc.CommonDir, r.baseSHA)
 	return nil
 }
 
-func (w *world) describeImport(im *seed.Imported) {
+func describeImport(out io.Writer, im *seed.Imported) {
 	for _, line := range im.Recognised {
-		w.p.printf("%s\n", line)
+		fmt.Fprintf(out, "%s\n", line)
 	}
 	for _, line := range im.Dropped {
-		w.p.printf("dropped: %s\n", line)
+		fmt.Fprintf(out, "dropped: %s\n", line)
 	}
 }
 
 // prepare makes a session and its seed. The session that it returns is prepared and not held.
 func (w *world) prepare(r prepRequest) (*session.Session, error) {
+	// With --json, standard output is the events and nothing else.
+	out, sink := w.p.stdout, (func([]byte, session.Event))(nil)
+	if r.json {
+		out, sink = w.p.stderr, func(line []byte, _ session.Event) { w.p.printf("%s\n", line) }
+	}
 	if r.imported != nil {
-		w.describeImport(r.imported)
+		describeImport(out, r.imported)
 	}
 	if !w.loc.Bare {
 		if dirty, err := w.git.IsDirty(w.p.ctx, w.loc.TopLevel); err == nil && dirty {
@@ -300,7 +307,7 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 	if r.interviewer.Model != "" {
 		start["interviewer_model"] = r.interviewer.Model
 	}
-	h, err := lifecycle.Create(w.p.ctx, w.deps(nil), lifecycle.New{
+	h, err := lifecycle.Create(w.p.ctx, w.deps(sink), lifecycle.New{
 		Store: w.store, Location: w.loc, Base: r.baseSHA, Label: w.label(r), Start: start,
 	})
 	if err != nil {
@@ -428,7 +435,7 @@ func (s *bundleSink) abort() {
 // label is a few words by which a person knows the session in a list.
 func (w *world) label(r prepRequest) string {
 	text := r.brief
-	if r.imported != nil {
+	if r.imported != nil && text == "" {
 		text = r.imported.Tasks[0].Title
 		if n := len(r.imported.Tasks); n > 1 {
 			text += fmt.Sprintf(" (+%d)", n-1)

@@ -140,7 +140,7 @@ func (w *world) runNew(r runRequest, all []session.Overview) error {
 	if _, err := w.options(r.runSettings); err != nil {
 		return err
 	}
-	prep := prepRequest{from: r.from, base: r.base, keep: true}
+	prep := prepRequest{from: r.from, base: r.base, keep: true, json: r.json}
 	if err := w.checkPrep(&prep); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/creack/pty"
@@ -55,6 +56,9 @@ func console(ts *testscript.TestScript, _ bool, args []string) {
 	var exit *exec.ExitError
 	if err := cmd.Wait(); errors.As(err, &exit) {
 		code = exit.ExitCode()
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			code = 128 + int(status.Signal()) // git, which had started the command, was interrupted as well
+		}
 	}
 	ts.Logf("[screen]\n%s", screen.String())
 	if len(waits) > 0 {
