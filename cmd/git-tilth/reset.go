@@ -36,11 +36,16 @@ func (p *process) resetCommand() *cli.Command {
 
 // tearDown is `git tilth reset`.
 func (w *world) tearDown(s *session.Session, yes bool) error {
-	unlock, err := s.Lock(w.p.now())
-	if err != nil {
-		return err
+	if holder, busy := s.Holder(); busy && w.p.dryRun {
+		return holder
 	}
-	defer unlock()
+	if !w.p.dryRun {
+		unlock, err := s.Lock(w.p.now())
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	r, err := lifecycle.Survey(w.p.ctx, w.git, s)
 	if err != nil {
 		return fail("", err)

@@ -96,9 +96,12 @@ func (w *world) deps(sink func([]byte, session.Event)) lifecycle.Deps {
 
 // hold takes a session for this process and ends what a preparation that died has left of its seed.
 func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lifecycle.Held, error) {
+	if w.p.dryRun {
+		return lifecycle.Observe(w.deps(sink), s)
+	}
 	h, err := lifecycle.Hold(w.deps(sink), s)
-	if err != nil || w.p.dryRun {
-		return h, err
+	if err != nil {
+		return nil, err
 	}
 	if h.Check.Status == session.Running {
 		// A run that was killed may have left its worker's commands behind; two of them in one worktree would be one too many.

@@ -49,7 +49,21 @@ func Hold(d Deps, s *session.Session) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(d, s, unlock)
+}
+
+// Observe is Hold for a dry run: the session is refused when it is in use, but not taken, so that nothing is written,
+// not even the lock.
+func Observe(d Deps, s *session.Session) (*Held, error) {
+	if holder, busy := s.Holder(); busy {
+		return nil, holder
+	}
+	return open(d, s, func() {})
+}
+
+func open(d Deps, s *session.Session, unlock func()) (*Held, error) {
 	h := &Held{Deps: d, S: s, unlock: unlock}
+	var err error
 	if h.Check, err = s.Checkpoint(); err != nil {
 		unlock()
 		if errors.Is(err, fs.ErrNotExist) {
