@@ -15,7 +15,7 @@ build:
 	$(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
 
 test:
-	$(GO) test -timeout 10m ./...
+	$(GO) test -timeout 10m $(TESTFLAGS) ./...
 
 demo: build
 	PATH="$(CURDIR)/bin:$$PATH" git tilth demo
