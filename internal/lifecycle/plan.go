@@ -101,7 +101,7 @@ type Plan struct {
 //	the branch no longer holds the seed                trust prd.json, unwind nothing
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
 //	a task's commit at the tip that nobody judged      unwind it: a commit hook had changed the tree
-//	a commit of this session for a task not done       mark it done
+//	a commit of this session for a task not done       mark it done, known by its trailers or as the accepted tree
 //	placeholders or worker's commits at the tip        unwind them, and only them
 //	a failed task                                      back to pending
 //	a done task without a commit, its work uncommitted back to pending
@@ -180,7 +180,11 @@ func (p *Plan) settleTasks(s State) map[string]string {
 	if s.SeedKnown {
 		for _, c := range s.Commits {
 			// A worker that imitates the trailers it saw in the log has still not been judged.
-			if id, ok := who.done(c); ok && !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id]) && committed[id] == "" {
+			id, ok := who.done(c)
+			if !ok && s.isAccepted(c) {
+				id, ok = s.Accepted.Task, true
+			}
+			if ok && !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id]) && committed[id] == "" {
 				committed[id] = c.SHA
 			}
 		}
@@ -227,6 +231,13 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 		p.Unwind = append(p.Unwind, c)
 		p.UnwindTo = c.Parents[0]
 	}
+}
+
+// isAccepted tells the commit of the accepted tree, where it was judged, by these two alone: a commit-msg hook can have written
+// another message, and with it have taken the trailers away.
+func (s State) isAccepted(c gitx.Commit) bool {
+	a := s.Accepted
+	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 
 // unjudged tells a commit of a task that is not what was accepted: a commit hook had changed the tree, and

@@ -41,6 +41,35 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	}
 }
 
+// A commit-msg hook writes another message, and the process dies before the trailers are put back: the commit of the accepted
+// tree where it was judged is the task's, whatever it says.
+func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
+	state := State{
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
+		Tasks:    tasks("done", "pending"),
+		Accepted: &Accepted{Task: "T-002", Tree: "judged", Base: "c1"},
+		Commits:  chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
+	}
+	if p := Decide(state); p.MarkDone["T-002"] != "c2" || len(p.Pending) != 0 || len(p.Unwind) != 0 || p.CommitTree != nil {
+		t.Errorf("the plan is %+v", p)
+	}
+	for name, change := range map[string]func(*State){
+		"another tree":    func(s *State) { s.Commits[0].Tree = "other" },
+		"judged before":   func(s *State) { s.Accepted.Base = "c0" },
+		"of the worker":   func(s *State) { s.ByWorker = map[string]bool{"c2": true} },
+		"with no verdict": func(s *State) { s.Accepted = nil },
+	} {
+		s := state
+		accepted := *state.Accepted
+		s.Accepted = &accepted
+		s.Commits = append([]gitx.Commit{}, state.Commits...)
+		change(&s)
+		if p := Decide(s); len(p.MarkDone) != 0 || len(p.Pending) != 1 {
+			t.Errorf("%s: the plan is %+v", name, p)
+		}
+	}
+}
+
 // Committing an accepted tree may come to running its task, so a worker has to be at hand.
 func TestCommittingNeedsAWorker(t *testing.T) {
 	if p := (Plan{Action: Conclude, CommitTree: &Accepted{}}); !p.NeedsWorker() {

@@ -241,17 +241,31 @@ func (h *Held) CommitTask(ctx context.Context, wt gitx.Worktree, t session.Task,
 	if err != nil {
 		return "", err
 	}
-	made, err := h.Git.TreeOf(ctx, h.Common, sha)
+	made, err := h.Git.Log(ctx, h.Common, sha, "", 1)
 	if err != nil {
 		return "", err
 	}
-	if made != tree {
+	if len(made) == 0 {
+		return "", errors.New("the commit of " + t.ID + " cannot be read back")
+	}
+	if made[0].Tree != tree {
 		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
 			return "", err
 		}
-		return "", &TreeChangedError{Judged: tree, Made: made}
+		return "", &TreeChangedError{Judged: tree, Made: made[0].Tree}
 	}
-	return sha, nil
+	return h.withTrailers(ctx, wt, t, made[0])
+}
+
+// withTrailers gives the commit of a task back the trailers that it is known by, if a commit-msg hook took them away. Until
+// then it is known as the accepted tree.
+func (h *Held) withTrailers(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit) (sha string, err error) {
+	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
+	if task, ok := who.done(c); ok && task == t.ID || len(c.Parents) != 1 {
+		return c.SHA, nil
+	}
+	msg := message(c.Subject, c.Body, trailer(TrailerSession, h.S.ID), trailer(TrailerTask, t.ID))
+	return h.Git.CommitTreeOver(ctx, wt, c.Tree, c.Parents[0], c.SHA, msg, "tilth: trailers", h.Sign)
 }
 
 // settlePlan brings prd.json and progress.txt in line with the plan.
