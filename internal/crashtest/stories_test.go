@@ -33,13 +33,14 @@ var stories = []story{
 	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
 	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
 	{name: "resume-lost", from: lost, args: []string{"resume"}, few: 6, full: 2, turns: 1, after: consistent, next: recovered},
+	{name: "resume-unregistered", from: unregistered, args: []string{"resume"}, few: 6, full: 2, turns: 1, after: consistent, next: recovered},
 	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, full: 1, turns: 1, after: nothing, next: tornDown},
 	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, full: 1, turns: 3, after: consistent, next: rewound},
 }
 
 // fixtures are the worlds that the stories begin with.
 type fixtures struct {
-	bare, prepared, failed, crashed, lost, dirty *world
+	bare, prepared, failed, crashed, lost, unregistered, dirty *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended
@@ -47,12 +48,13 @@ type fixtures struct {
 	made atomic.Int64
 }
 
-func bare(f *fixtures) *world     { return f.bare }
-func dirty(f *fixtures) *world    { return f.dirty }
-func lost(f *fixtures) *world     { return f.lost }
-func prepared(f *fixtures) *world { return f.prepared }
-func failed(f *fixtures) *world   { return f.failed }
-func crashed(f *fixtures) *world  { return f.crashed }
+func bare(f *fixtures) *world         { return f.bare }
+func dirty(f *fixtures) *world        { return f.dirty }
+func lost(f *fixtures) *world         { return f.lost }
+func unregistered(f *fixtures) *world { return f.unregistered }
+func prepared(f *fixtures) *world     { return f.prepared }
+func failed(f *fixtures) *world       { return f.failed }
+func crashed(f *fixtures) *world      { return f.crashed }
 
 // place is a directory for another world; all have the same length.
 func (f *fixtures) place() string { return filepath.Join(f.base, fmt.Sprintf("w%06d", f.made.Add(1))) }
@@ -110,7 +112,10 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 	if f.lost, err = f.copy(f.crashed); err != nil {
 		return nil, err
 	}
-	return f, os.RemoveAll(f.lost.workspace())
+	if f.unregistered, err = f.copy(f.crashed); err != nil {
+		return nil, err
+	}
+	return f, errors.Join(os.RemoveAll(f.lost.workspace()), os.RemoveAll(filepath.Join(f.unregistered.repo(), ".git", "worktrees")))
 }
 
 func nothing(*fixtures, *world) error { return nil }
@@ -131,7 +136,7 @@ func resumed(_ *fixtures, w *world, _ int) error {
 	return w.allDone()
 }
 
-// recovered is resumed after the worktree of an accepted, uncommitted task was lost: what was accepted is committed, and no
+// recovered is resumed after the worktree of an accepted, uncommitted task was lost, or its registration: what was accepted is committed, and no
 // worker is asked for it again.
 func recovered(f *fixtures, w *world, turn int) error {
 	if err := resumed(f, w, turn); err != nil {

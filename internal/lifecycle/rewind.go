@@ -170,6 +170,9 @@ func (h *Held) FinishRewind(ctx context.Context) error {
 	if _, err := h.mendWorktree(ctx, state); err != nil {
 		return err
 	}
+	if err := h.worktreeMade(); err != nil {
+		return err
+	}
 	wt, err := h.Worktree()
 	if err != nil {
 		return err

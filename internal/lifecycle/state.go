@@ -73,7 +73,9 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 		st.BranchTip = tip
 	}
 	path := workspaceOf(s, check)
-	st.Tree, st.TreeOn = treeState(common, path, branch)
+	if st.Tree, st.TreeOn = treeState(common, path, branch); remaking(s) {
+		st.Tree, st.TreeOn = TreeMissing, ""
+	}
 	if st.SeedSHA == "" || !ok {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -82,20 +81,15 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 }
 
 func (h *Held) mend(ctx context.Context, p Plan, setup Setup) (Plan, error) {
-	if aside := h.Path() + ".adopt"; p.Worktree != TreeUnregistered {
-		if _, err := os.Lstat(aside); err == nil {
-			if err := h.finishAdoption(ctx, h.Path(), aside); err != nil {
-				return p, err
-			}
-			p.Worktree = TreeFine
-		}
-	}
 	fresh, err := h.mendWorktree(ctx, p.Worktree)
 	if err != nil {
 		return p, err
 	}
 	if fresh {
 		if err := h.Furnish(ctx, setup); err != nil {
+			return p, err
+		}
+		if err := h.worktreeMade(); err != nil {
 			return p, err
 		}
 	}

@@ -10,13 +10,28 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // mendWorktree makes the worktree fit to work in and says whether it is a new one. No file of a
 // session's work is lost on the way: a directory that is in the way is moved aside, and one whose admin entry is gone is
 // registered again around its files.
+//
+// On disk while a new one is made, and what a resume then makes of it:
+//  1. the marker session.RemakeMarkFile    missing, whatever stands there: files that are not checked out yet are no deletions
+//  2. branch checked out at the path       the same
+//  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
 func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, err error) {
 	path := h.Path()
+	if _, err := os.Lstat(path + adoptSuffix); err == nil {
+		return false, h.finishAdoption(ctx, path)
+	}
+	if remaking(h.S) {
+		if err := h.clearPlace(ctx, path); err != nil {
+			return false, err
+		}
+		state = TreeMissing
+	}
 	switch state {
 	case TreeFine:
 		return false, nil
@@ -30,7 +45,37 @@ func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, e
 			return false, err
 		}
 	}
+	if err := session.WriteFileAtomic(h.S.Path(session.RemakeMarkFile), nil); err != nil {
+		return false, err
+	}
 	return true, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
+}
+
+// remaking tells whether the worktree was being made again when a process died.
+func remaking(s *session.Session) bool {
+	_, err := os.Lstat(s.Path(session.RemakeMarkFile))
+	return err == nil
+}
+
+// worktreeMade ends what mendWorktree began with a new worktree.
+func (h *Held) worktreeMade() error {
+	err := os.Remove(h.S.Path(session.RemakeMarkFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// clearPlace removes what a git that was killed while it made a worktree has left at path and in the repository.
+func (h *Held) clearPlace(ctx context.Context, path string) error {
+	err := h.Git.RemoveWorktree(ctx, h.Common, path)
+	if err != nil && !errors.Is(err, gitx.ErrUnregistered) {
+		return err
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	return h.Git.RemoveUnborn(h.Common, path)
 }
 
 // comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
@@ -73,35 +118,25 @@ func (h *Held) astray(ctx context.Context, path string) (bool, error) {
 
 // adopt gives a directory whose admin entry was pruned a new one, files kept.
 //
-// On disk after each step, and what a resume then makes of it:
-//  1. workspace renamed to workspace.adopt       missing: this function finds workspace.adopt and goes on
-//  2. a new, empty worktree at workspace         fine, but empty: as before
-//  3. its .git file moved into workspace.adopt, the empty directory removed
-//  4. workspace.adopt renamed to workspace       fine
+// On disk after each step; as long as there is a workspace.adopt, whatever is done next with the worktree begins with
+// finishAdoption:
+//  1. workspace renamed to workspace.adopt
+//  2. a new worktree at workspace, without files
+//  3. its index at the branch's tip
+//  4. its .git file moved into workspace.adopt, the empty directory removed
+//  5. workspace.adopt renamed to workspace       fine
 func (h *Held) adopt(ctx context.Context, path string) error {
-	aside := path + ".adopt"
-	if err := os.Rename(path, aside); err != nil {
+	if err := os.Rename(path, path+adoptSuffix); err != nil {
 		return err
 	}
-	return h.finishAdoption(ctx, path, aside)
+	return h.finishAdoption(ctx, path)
 }
 
-func (h *Held) finishAdoption(ctx context.Context, path, aside string) error {
-	if _, err := os.Lstat(path); err != nil {
-		if err := h.Git.AddWorktreeEmpty(ctx, h.Common, path, h.S.Branch()); err != nil {
-			return err
-		}
-	}
-	if err := os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git")); err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil {
-		return err
-	}
-	if err := os.Rename(aside, path); err != nil {
-		return err
-	}
-	wt, err := h.Worktree()
+const adoptSuffix = ".adopt"
+
+func (h *Held) finishAdoption(ctx context.Context, path string) error {
+	aside := path + adoptSuffix
+	wt, err := h.emptyWorktree(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -109,7 +144,33 @@ func (h *Held) finishAdoption(ctx context.Context, path, aside string) error {
 	if err != nil {
 		return err
 	}
-	return h.Git.ReadTree(ctx, wt, tip)
+	if err := h.Git.ReadTree(ctx, wt, tip); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git")); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return os.Rename(aside, path)
+}
+
+// emptyWorktree is the new worktree of an adoption, made if it is not there or not whole.
+func (h *Held) emptyWorktree(ctx context.Context, path string) (gitx.Worktree, error) {
+	if entries, err := os.ReadDir(path); err == nil && (len(entries) > 1 || len(entries) == 1 && entries[0].Name() != ".git") {
+		return gitx.Worktree{}, fmt.Errorf("%s and %s are both there; move one of them away", path, path+adoptSuffix)
+	}
+	if wt, err := h.Worktree(); err == nil {
+		return wt, nil
+	}
+	if err := h.clearPlace(ctx, path); err != nil {
+		return gitx.Worktree{}, err
+	}
+	if err := h.Git.AddWorktreeEmpty(ctx, h.Common, path, h.S.Branch()); err != nil {
+		return gitx.Worktree{}, err
+	}
+	return h.Worktree()
 }
 
 // Setup is what tilth.setup and tilth.copy do in a new worktree.

@@ -17,7 +17,8 @@ const (
 	SummaryFile       = "summary.json"
 	ChatHTMLFile      = "chat.html"
 	LockFile          = "lock"
-	ResetMarkFile     = "reset" // there from the first step of a teardown to its last
+	ResetMarkFile     = "reset"  // there from the first step of a teardown to its last
+	RemakeMarkFile    = "remake" // there while the worktree is made again: what stands in its place is not whole
 	branchPrefix      = "session/"
 	dirMode, fileMode = 0o700, 0o600
 )
