@@ -343,7 +343,7 @@ func (a *auditor) summary(s *session.Session) {
 		a.fault("summary.json: %v", err)
 	}
 	v := a.jsonFile(s.Path("summary.json"), kinds{"version": "n", "session_id": "s", "started_at": "s", "prep_started_at": "s", "last_event_at": "s",
-		"tokens": "o", "tasks": "o", "tool_histogram": "o", "hook_outcomes": "o", "evaluator": "o", "stop": "o?"})
+		"tokens": "o", "tasks": "o", "tool_histogram": "o", "hook_outcomes": "o", "evaluator": "o", "stop": "o?-"})
 	a.fields(v.Get("tokens"), kinds{"prompt": "n", "eval": "n", "total": "n"})
 	if v.Get("stop").IsObject() {
 		a.fields(v.Get("stop"), kinds{"reason": "s", "ts": "s"})
