@@ -7,12 +7,15 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # urfave/cli can render its help as a man page through a Markdown library that costs every start of the program its
 # initialisation; nothing here uses it.
 TAGS    := -tags urfave_cli_no_docs
+# Without C the program needs no libraries and starts a tenth faster. Names that only the system's resolver knows (.local)
+# need CGO=1.
+CGO     ?= 0
 LDFLAGS := -ldflags "-s -w -X main.version=$(VERSION)"
 
 .PHONY: build test demo lint install uninstall bench crash fuzz test-agents clean
 
 build:
-	$(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
+	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
 
 test:
 	$(GO) test -timeout 10m $(TESTFLAGS) ./...

@@ -37,26 +37,39 @@ type row struct {
 	over     bool
 }
 
+// add prints a figure, so that a run that is cut short was not in vain, and keeps it for the table.
+func (tb *table) add(r row) {
+	fmt.Printf("    %s: %s, floor %s: %s of %s, %s\n", r.name, r.measured, r.floor, r.value, r.target, r.state())
+	*tb = append(*tb, r)
+}
+
+func (r row) state() string {
+	if r.over {
+		return "OVER"
+	}
+	return "ok"
+}
+
 // ratio adds a figure that is judged against its floor.
 func (tb *table) ratio(name string, measured, floor time.Duration, what string, target float64) {
 	value := float64(measured) / float64(floor)
-	*tb = append(*tb, row{name, short(measured), short(floor) + " " + what, fmt.Sprintf("%.2f x", value), fmt.Sprintf("%.2f x", target), value > target})
+	tb.add(row{name, short(measured), short(floor) + " " + what, fmt.Sprintf("%.2f x", value), fmt.Sprintf("%.2f x", target), value > target})
 }
 
 // limit adds a figure that is judged by itself; the floor says what the machine can do.
 func (tb *table) limit(name string, measured, floor time.Duration, what string, target time.Duration) {
-	*tb = append(*tb, row{name, short(measured), short(floor) + " " + what, short(measured), short(target), measured > target})
+	tb.add(row{name, short(measured), short(floor) + " " + what, short(measured), short(target), measured > target})
 }
 
 // above adds a figure that is judged by how much it is above its floor, per unit.
 func (tb *table) above(name string, measured, floor time.Duration, what string, target time.Duration) {
 	diff := measured - floor
-	*tb = append(*tb, row{name, short(measured), short(floor) + " " + what, "+" + short(diff), "+" + short(target), diff > target})
+	tb.add(row{name, short(measured), short(floor) + " " + what, "+" + short(diff), "+" + short(target), diff > target})
 }
 
 // memory adds a peak resident size in MiB.
 func (tb *table) memory(name string, mib, target float64) {
-	*tb = append(*tb, row{name, fmt.Sprintf("%.0f MiB", mib), "-", fmt.Sprintf("%.0f MiB", mib), fmt.Sprintf("%.0f MiB", target), mib > target})
+	tb.add(row{name, fmt.Sprintf("%.0f MiB", mib), "-", fmt.Sprintf("%.0f MiB", mib), fmt.Sprintf("%.0f MiB", target), mib > target})
 }
 
 func short(d time.Duration) string {
@@ -75,11 +88,7 @@ func (tb table) print() {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(out, "\nfigure\tmeasured\tfloor\tvalue\ttarget\t\n")
 	for _, r := range tb {
-		state := "ok"
-		if r.over {
-			state = "OVER"
-		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.measured, r.floor, r.value, r.target, state)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.measured, r.floor, r.value, r.target, r.state())
 	}
 	out.Flush()
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -85,6 +86,8 @@ func (c call) command() *exec.Cmd {
 	}
 	cmd := exec.Command(git, c.Args...)
 	cmd.Dir, cmd.Env = c.Dir, c.Env
+	// As git-tilth starts them: a scheduler may share the processors out by sessions.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if len(c.Stdin) > 0 {
 		cmd.Stdin = bytes.NewReader(c.Stdin)
 	}

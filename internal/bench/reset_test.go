@@ -24,7 +24,7 @@ const resetFloor = "git worktree remove, branch -D, rm -rf"
 // benchReset is `reset` against the plain commands that do the same, beside 1 and beside 500 old sessions.
 func benchReset(t *testing.T, tb *table) {
 	one, many := newResetCase(t, 1), newResetCase(t, 500)
-	took := alternate(5, one.reset, one.floor, many.reset, many.floor)
+	took := alternate(3, one.reset, one.floor, many.reset, many.floor)
 	tb.ratio("reset, 20,000 files, 1 old session", took[0], took[1], resetFloor, 1.3)
 	tb.ratio("reset, 20,000 files, 500 old sessions", took[2], took[3], resetFloor, 1.3)
 }
@@ -76,7 +76,7 @@ type rewindCase struct {
 // benchRewind is `reset --to-seed` with 2,000 of 20,000 files changed.
 func benchRewind(t *testing.T, tb *table) {
 	one, many := newRewindCase(t, 1), newRewindCase(t, 500)
-	took := alternate(7, one.rewind, one.floor, many.rewind, many.floor)
+	took := alternate(5, one.rewind, one.floor, many.rewind, many.floor)
 	what := "git reset --hard, git clean -fd"
 	tb.ratio("reset --to-seed, 2,000 of 20,000 files, 1 old session", took[0], took[1], what, 1.15)
 	tb.ratio("reset --to-seed, 2,000 of 20,000 files, 500 old sessions", took[2], took[3], what, 1.15)

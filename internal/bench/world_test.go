@@ -161,7 +161,7 @@ func binary(t testing.TB) string {
 			return
 		}
 		cmd := exec.Command("go", "build", "-tags", "urfave_cli_no_docs", "-ldflags", "-s -w", "-o", built.path, "./cmd/git-tilth")
-		cmd.Dir = root(t)
+		cmd.Dir, cmd.Env = root(t), append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("go build: %w\n%s", err, out)
 		}
