@@ -107,6 +107,10 @@ func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lif
 		// A run that was killed may have left its worker's commands behind; two of them in one worktree would be one too many.
 		proc.EndStale(h.Path())
 	}
+	if h.Check.Status == session.Running || h.Check.Rewind != nil {
+		// The same for its git: a commit whose hook takes its time would end in the middle of what comes now.
+		w.git.EndStrays(h.Path())
+	}
 	if err = h.HealSeed(w.p.ctx); err == nil && seed.Unfinished(s.Dir) {
 		_, _, _, noSeed := lifecycle.SeedOf(s)
 		_, err = seed.Recover(h.Path(), s.Dir, noSeed == nil)
