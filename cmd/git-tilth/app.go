@@ -179,16 +179,11 @@ func (p *process) undeprecate(args []string) ([]string, error) {
 		if hasValue {
 			rest = append(slices.Clone(rest), value)
 		}
-		// What followed the value of the old flag were flags; the new order is flags first.
-		var flags, plain []string
-		for _, r := range rest {
-			if strings.HasPrefix(r, "-") {
-				flags = append(flags, r)
-			} else {
-				plain = append(plain, r)
-			}
+		// The old flag's value came first, other flags after it; the new order is flags first.
+		if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			rest = append(slices.Clone(rest[1:]), rest[0])
 		}
-		return slices.Concat(args[:i+1], []string{verb}, flags, plain), nil
+		return slices.Concat(args[:i+1], []string{verb}, rest), nil
 	}
 	return args, nil
 }

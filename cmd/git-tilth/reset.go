@@ -92,7 +92,9 @@ func (w *world) describeRemains(r lifecycle.Remains) {
 		return s
 	}
 	var lost []string
-	if r.Commits > 0 {
+	if r.Commits == 1 {
+		lost = append(lost, "1 commit")
+	} else if r.Commits > 1 {
 		lost = append(lost, fmt.Sprintf("%d commits", r.Commits))
 	}
 	if r.Dirty {

@@ -2,6 +2,7 @@ package gitx
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -296,6 +297,33 @@ func resolveParents(p string) string {
 		rest = filepath.Join(filepath.Base(p), rest)
 		p = up
 	}
+}
+
+// RepairMoved makes the repository know a worktree at path that it knows at
+// another place where nothing is any more: someone moved the directory. moved is
+// false, and nothing is changed, if that is not how it is.
+func (g *Git) RepairMoved(ctx context.Context, common, path string) (moved bool, err error) {
+	admin, err := readGitFile(filepath.Join(path, ".git"))
+	if err != nil {
+		return false, nil
+	}
+	realCommon, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return false, nil
+	}
+	admin, err = filepath.EvalSymlinks(admin)
+	if err != nil || filepath.Dir(admin) != filepath.Join(realCommon, "worktrees") {
+		return false, nil
+	}
+	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	if err != nil {
+		return false, nil
+	}
+	if _, err := os.Lstat(relativeTo(admin, trimLine(back))); !errors.Is(err, os.ErrNotExist) {
+		return false, nil // a copy: the entry is the other one's
+	}
+	_, err = g.mutate(ctx, inRepo(common, "worktree", "repair", path))
+	return err == nil, err
 }
 
 // PruneWorktrees drops the entries of all worktrees that are gone from disk.

@@ -38,7 +38,7 @@ func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, e
 	case TreeElsewhere:
 		return false, h.comeBack(ctx, path)
 	case TreeUnregistered:
-		return false, h.adopt(ctx, path)
+		return false, h.register(ctx, path)
 	case TreePlain:
 		aside := fmt.Sprintf("%s.found-%s", path, h.Now().UTC().Format("20060102-150405"))
 		if err := os.Rename(path, aside); err != nil {
@@ -114,6 +114,35 @@ func (h *Held) astray(ctx context.Context, path string) (bool, error) {
 	}
 	dirty, err := h.Git.IsDirty(ctx, path)
 	return !dirty, err
+}
+
+// register makes the source know the worktree at path again: one that was moved with the sessions root, or one whose
+// admin entry was pruned.
+func (h *Held) register(ctx context.Context, path string) error {
+	moved, err := h.Git.RepairMoved(ctx, h.Common, path)
+	if err != nil {
+		return err
+	}
+	if moved {
+		if state, _ := treeState(h.Common, path, h.S.Branch()); state == TreeElsewhere {
+			return h.comeBack(ctx, path)
+		}
+		return nil
+	}
+	// Asked before any file is moved: where the branch is checked out elsewhere, git would refuse halfway.
+	entries, err := h.Git.Worktrees(ctx, h.Common)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Branch == h.S.Branch() && !e.Prunable {
+			return &RefusedError{
+				Why:  fmt.Sprintf("session %s: its branch is checked out in %s, and %s is not registered with the repository", h.S.ID, e.Path, path),
+				Hint: fmt.Sprintf("git -C %s switch --detach, then git tilth resume %s", e.Path, h.S.ID),
+			}
+		}
+	}
+	return h.adopt(ctx, path)
 }
 
 // adopt gives a directory whose admin entry was pruned a new one, files kept.
