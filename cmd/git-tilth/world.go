@@ -65,6 +65,9 @@ func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 		return nil, err
 	}
 	w.store = session.Store{Root: session.RootFrom(p.getenv, w.configuredRoot())}
+	if w.store.Root == "" {
+		return nil, refuse("export TILTH_SESSIONS_DIR=...", "there is no home directory to keep sessions in: HOME is not set")
+	}
 	w.redact = session.NewRedactor(p.environ, nil)
 	return w, nil
 }

@@ -115,7 +115,11 @@ func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
 		return err
 	}
 	if b.PreTool != nil {
-		if reason, blocked := b.PreTool(ctx, call.Name, call.Arguments); blocked {
+		reason, blocked := b.PreTool(ctx, call.Name, call.Arguments)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if blocked {
 			return b.blocked(call, reason)
 		}
 	}

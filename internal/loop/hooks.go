@@ -49,7 +49,8 @@ func (h hooks) run(ctx context.Context, emit func(string, map[string]any) error,
 	outcome, reason := "ok", strings.TrimSpace(res.Output)
 	switch {
 	case err != nil:
-		outcome, reason = "error", err.Error()
+		// What guards must not let pass because it could not be asked.
+		outcome, reason, res.ExitCode, res.Output = "error", err.Error(), -1, err.Error()
 	case res.ExitCode != 0 && name == preTool:
 		outcome = "block"
 	case res.ExitCode != 0:
