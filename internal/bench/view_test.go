@@ -67,7 +67,7 @@ func (w *world) gauged(args ...string) reading {
 // benchView is what looking at a long record costs.
 func benchView(t *testing.T, tb *table) {
 	w := newWorld(t, 10)
-	short, long, longest := w.longSession(2_200), w.longSession(100_000), w.longSession(1_000_000)
+	long, longest := w.longSession(100_000), w.longSession(1_000_000)
 	visualize := func(s *session.Session, peak *float64) func() time.Duration {
 		return func() time.Duration {
 			r := w.gauged("visualize", s.ID)
@@ -89,12 +89,24 @@ func benchView(t *testing.T, tb *table) {
 	tb.limit("visualize, 1,000,000 events", took[0], took[1], what+sizeOf(t, longest), 6*time.Second)
 	tb.memory("visualize, 1,000,000 events, peak memory", peakest, 100)
 
-	command := func(args ...string) func() time.Duration {
-		return func() time.Duration { return w.timed(0, w.tilth(args...)) }
+	benchLook(t, tb)
+}
+
+// benchLook is what show and log cost for one and the same session with a short record and with a long one.
+func benchLook(t *testing.T, tb *table) {
+	look := func(size int64) (*session.Session, func(args ...string) func() time.Duration) {
+		w := newWorld(t, 200)
+		s := w.failedSession()
+		lengthen(t, s, size)
+		return s, func(args ...string) func() time.Duration {
+			return func() time.Duration { return w.timed(0, w.tilth(append(args, s.ID)...)) }
+		}
 	}
-	took = alternate(21, command("show", longest.ID), command("show", short.ID), command("log", "--tail", "20", longest.ID), command("log", "--tail", "20", short.ID))
-	tb.ratio("show, "+sizeOf(t, longest)+" record", took[0], took[1], "show, "+sizeOf(t, short)+" record", 1.2)
-	tb.ratio("log --tail 20, "+sizeOf(t, longest)+" record", took[2], took[3], "log, "+sizeOf(t, short)+" record", 1.2)
+	short, atShort := look(1_000_000)
+	long, atLong := look(450_000_000)
+	took := alternate(31, atLong("show"), atShort("show"), atLong("log", "--tail", "20"), atShort("log", "--tail", "20"))
+	tb.ratio("show, "+sizeOf(t, long)+" record", took[0], took[1], "show, "+sizeOf(t, short)+" record", 1.1)
+	tb.ratio("log --tail 20, "+sizeOf(t, long)+" record", took[2], took[3], "log, "+sizeOf(t, short)+" record", 1.1)
 }
 
 // longSession makes a session with a record of n events, as it is when its run has ended.

@@ -1,10 +1,14 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -110,7 +114,7 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 		for i, r := range rows {
 			out[i] = RowOf(r)
 		}
-		return writeJSON(w, out)
+		return writeRows(w, out)
 	}
 	t := table{term: o.Terminal, columns: []column{
 		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS"}, {name: "TOKENS", right: true}, {name: "COST", right: true},
@@ -184,6 +188,34 @@ func startOf(o session.Overview) time.Time {
 		return t
 	}
 	return parseTime(o.StartedAt)
+}
+
+// writeRows is writeJSON for many rows: putting 10,000 of them into JSON takes as long as reading the sessions, so the
+// processors share it.
+func writeRows(w io.Writer, rows []Row) error {
+	parts := min(len(rows)/256, runtime.GOMAXPROCS(0))
+	if parts < 2 {
+		return writeJSON(w, rows)
+	}
+	texts, errs := make([][]byte, parts), make([]error, parts)
+	var wg sync.WaitGroup
+	for i := range parts {
+		wg.Go(func() {
+			texts[i], errs[i] = json.MarshalIndent(rows[i*len(rows)/parts:(i+1)*len(rows)/parts], "", "  ")
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i, text := range texts {
+		if i > 0 {
+			text[0] = ',' // instead of the bracket
+		}
+		texts[i] = text[:len(text)-len("\n]")]
+	}
+	_, err := w.Write(append(bytes.Join(texts, nil), "\n]\n"...))
+	return err
 }
 
 func writeJSON(w io.Writer, v any) error {

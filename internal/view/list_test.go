@@ -3,6 +3,8 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -190,5 +192,19 @@ func TestShowInPipe(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "\x1b") {
 		t.Error("colours in a pipe")
+	}
+}
+
+// TestWriteRows compares the array that several goroutines made with the one that the library makes alone.
+func TestWriteRows(t *testing.T) {
+	rows := []Row{}
+	for _, n := range []int{0, 1, 511, 512, 3_001} {
+		for len(rows) < n {
+			rows = append(rows, Row{SessionID: fmt.Sprint(len(rows)), Label: "a <b> & \"c\"", Problems: []string{"x"}})
+		}
+		var got, want bytes.Buffer
+		if err := errors.Join(writeRows(&got, rows), writeJSON(&want, rows)); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+			t.Errorf("%d rows: %v, %d bytes, want %d", n, err, got.Len(), want.Len())
+		}
 	}
 }
