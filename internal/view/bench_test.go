@@ -37,7 +37,7 @@ func benchmarkRender(b *testing.B, n int) {
 		}
 	}
 	b.StopTimer()
-	b.ReportMetric((cpuTime() - start).Seconds()*1000/float64(b.N), "cpu-ms/op")
+	b.ReportMetric((cpuTime()-start).Seconds()*1000/float64(b.N), "cpu-ms/op")
 	b.ReportMetric(peakMiB(), "peak-MiB")
 }
 
