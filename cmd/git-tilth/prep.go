@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
@@ -102,6 +103,12 @@ func (w *world) checkPrep(r *prepRequest) error {
 	}
 	if r.force && r.keep {
 		return refuse("git tilth prep-feature -h", "--force and --keep-existing exclude each other")
+	}
+	// checkpoint.json and the record are JSON: a path that is no text could not be found again.
+	for _, path := range []string{w.loc.Source(), w.loc.CommonDir, w.store.Root} {
+		if !utf8.ValidString(path) {
+			return refuse("", "the path %q is not UTF-8, and cannot be recorded", path)
+		}
 	}
 	rev := r.base
 	if rev == "" {

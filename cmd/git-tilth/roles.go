@@ -1,7 +1,9 @@
 package main
 
 import (
+	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -107,21 +109,25 @@ func (w *world) client(r config.Role) (*model.Client, string, error) {
 			e.APIKey = password
 		}
 	}
-	w.hide(e.APIKey)
+	w.hide(r, e.APIKey)
 	return model.New(model.Endpoint{BaseURL: e.BaseURL, Model: e.Model, APIKey: e.APIKey}, model.Options{
 		Stream: w.config.Bool("tilth.stream"), Timeout: w.config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + version,
 	}), e.Model, nil
 }
 
-// hide keeps a key that came from elsewhere than the environment out of the record.
-func (w *world) hide(key string) {
-	if key == "" {
+// hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.
+func (w *world) hide(r config.Role, key string) {
+	if key == "" || slices.Contains(slices.Collect(maps.Values(w.keys)), key) {
 		return
 	}
 	if w.keys == nil {
 		w.keys = map[string]string{}
 	}
-	w.keys["TILTH_API_KEY"] = key
+	name := "TILTH_API_KEY"
+	if w.keys[name] != "" {
+		name = "TILTH_" + strings.ToUpper(string(r)) + "_API_KEY"
+	}
+	w.keys[name] = key
 	w.redact = session.NewRedactor(w.p.environ, w.keys)
 }
 

@@ -124,7 +124,7 @@ func (c *Client) hideKey(s string) string {
 	if len(c.key) < 4 {
 		return s
 	}
-	return strings.ReplaceAll(s, c.key, "[redacted]")
+	return strings.ReplaceAll(s, c.key, "[redacted:API_KEY]")
 }
 
 // transportFailure is a request that got no answer at all.

@@ -80,7 +80,7 @@ func TestFailuresOnTheWire(t *testing.T) {
 		kind model.Kind
 		says string
 	}{
-		{"wrong key", scripted.Step{Status: 401, Error: json.RawMessage(`{"message":"incorrect key sk-very-secret"}`)}, model.Fatal, "401 Unauthorized: incorrect key [redacted]"},
+		{"wrong key", scripted.Step{Status: 401, Error: json.RawMessage(`{"message":"incorrect key sk-very-secret"}`)}, model.Fatal, "401 Unauthorized: incorrect key [redacted:API_KEY]"},
 		{"server error", scripted.Step{Status: 500}, model.HTTP, "500 Internal Server Error"},
 		{"server error, cut off", scripted.Step{Status: 500, Cut: &cut}, model.HTTP, "500"},
 		{"error object", scripted.Step{Error: json.RawMessage(`{"message":"overloaded"}`)}, model.ErrorObject, "overloaded"},
