@@ -153,7 +153,8 @@ func (r *Remains) count(ctx context.Context, g *gitx.Git) {
 	}
 }
 
-// StepError is a step of a teardown that could not be done. The session directory is still there.
+// StepError is a step of a teardown or a resume that could not be done. The session directory is still there, and
+// doing the same again goes on from there.
 type StepError struct {
 	Step string
 	Err  error
@@ -176,29 +177,15 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 		report("worktree", "the source repository is gone")
 		report("branch "+r.Branch, "the source repository is gone")
 	default:
-		err := r.removeWorktree(ctx, g, report)
-		if err == nil && admin != "" {
-			err = g.RemoveAdminDir(r.Common, admin, r.Worktree)
-		}
-		if err == nil {
-			err = g.RemoveUnborn(r.Common, r.Worktree)
-		}
-		if err != nil {
+		if err := r.removeWorktree(ctx, g, admin, report); err != nil {
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 		}
-		if r.Tip == "" {
-			if err := g.ClearBranchLocks(ctx, r.Common, r.Branch); err != nil {
-				return &StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
-			}
-			report("branch "+r.Branch, "already gone")
-		} else if err := g.DeleteBranch(ctx, r.Common, r.Branch); err != nil {
+		if err := r.removeBranch(ctx, g, report); err != nil {
 			hint := again
 			if r.CheckedIn != "" {
 				hint = fmt.Sprintf("git -C %s switch --detach, then %s", r.CheckedIn, again)
 			}
 			return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
-		} else {
-			report("branch "+r.Branch, "")
 		}
 	}
 	if err := removeDir(r.S); err != nil {
@@ -227,7 +214,23 @@ func (r Remains) mark() (admin string, err error) {
 	return admin, err
 }
 
-func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
+func (r Remains) removeBranch(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
+	if r.Tip != "" {
+		if err := g.DeleteBranch(ctx, r.Common, r.Branch); err != nil {
+			return err
+		}
+		report("branch "+r.Branch, "")
+		return nil
+	}
+	if err := g.ClearBranchLocks(ctx, r.Common, r.Branch); err != nil {
+		return err
+	}
+	report("branch "+r.Branch, "already gone")
+	return nil
+}
+
+// removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
+func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, admin string, report func(step, skipped string)) error {
 	switch {
 	case r.Entry:
 		if err := g.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {
@@ -239,7 +242,12 @@ func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, report func(st
 	default:
 		report("worktree "+r.Worktree, "already gone")
 	}
-	return nil
+	if admin != "" {
+		if err := g.RemoveAdminDir(r.Common, admin, r.Worktree); err != nil {
+			return err
+		}
+	}
+	return g.RemoveUnborn(r.Common, r.Worktree)
 }
 
 // removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may hold

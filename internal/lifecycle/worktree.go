@@ -39,7 +39,11 @@ func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, e
 		return false, h.comeBack(ctx, path)
 	case TreeUnregistered:
 		return false, h.register(ctx, path)
-	case TreePlain:
+	}
+	if err := h.branchFree(ctx, path); err != nil {
+		return false, err
+	}
+	if state == TreePlain {
 		aside := fmt.Sprintf("%s.found-%s", path, h.Now().UTC().Format("20060102-150405"))
 		if err := os.Rename(path, aside); err != nil {
 			return false, err
@@ -129,20 +133,28 @@ func (h *Held) register(ctx context.Context, path string) error {
 		}
 		return nil
 	}
-	// Asked before any file is moved: where the branch is checked out elsewhere, git would refuse halfway.
+	if err := h.branchFree(ctx, path); err != nil {
+		return err
+	}
+	return h.adopt(ctx, path)
+}
+
+// branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
+// halfway.
+func (h *Held) branchFree(ctx context.Context, path string) error {
 	entries, err := h.Git.Worktrees(ctx, h.Common)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.Branch == h.S.Branch() && !e.Prunable {
-			return &RefusedError{
-				Why:  fmt.Sprintf("session %s: its branch is checked out in %s, and %s is not registered with the repository", h.S.ID, e.Path, path),
+		if e.Branch == h.S.Branch() && !e.Prunable && !samePlace(e.Path, path) {
+			return &StepError{
+				Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", e.Path),
 				Hint: fmt.Sprintf("git -C %s switch --detach, then git tilth resume %s", e.Path, h.S.ID),
 			}
 		}
 	}
-	return h.adopt(ctx, path)
+	return nil
 }
 
 // adopt gives a directory whose admin entry was pruned a new one, files kept.
