@@ -81,8 +81,31 @@ func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error
 }
 
 // clearBranchLocks clears the locks that stand in the way of making or deleting
-// a branch. Some are shared with all of the repository's worktrees, so any git
-// process may be the owner.
+// a branch. Some are shared with all of the repository's worktrees, so a git
+// process in any of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
-	return g.clearLocks(ctx, nil, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
+	return g.clearLocks(ctx, repoPlaces(common), common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
+}
+
+// repoPlaces are the directories in which a git process that works on the
+// repository is. A machine on which git is never at rest elsewhere, as a build
+// server, must not make a stale lock look owned for ever. It is nil, for any
+// directory, where the main worktree is not beside the common directory.
+func repoPlaces(common string) []string {
+	real, err := filepath.EvalSymlinks(common)
+	if err != nil || filepath.Base(real) != ".git" {
+		return nil
+	}
+	places := []string{filepath.Dir(real)}
+	entries, err := os.ReadDir(filepath.Join(real, "worktrees"))
+	if err != nil {
+		return places // none
+	}
+	for _, e := range entries {
+		admin := filepath.Join(real, "worktrees", e.Name())
+		if b, err := os.ReadFile(filepath.Join(admin, "gitdir")); err == nil && len(b) > 0 {
+			places = append(places, resolveParents(filepath.Dir(relativeTo(admin, trimLine(b)))))
+		}
+	}
+	return places
 }

@@ -29,12 +29,24 @@ func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 		}
 		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
 		switch {
-		case err == nil && (len(places) == 0 || slices.ContainsFunc(places, func(place string) bool { return within(cwd, place) })),
+		case err == nil && (len(places) == 0 || slices.ContainsFunc(places, func(place string) bool { return within(cwd, place) || names(dir, place) })),
 			os.IsPermission(err) && sameOwner(dir, lock):
 			return "git, process " + p.Name()
 		}
 	}
 	return ""
+}
+
+// names tells whether a process was told to work on a repository in a place that
+// is not its working directory.
+func names(dir, place string) bool {
+	for file, option := range map[string]string{"cmdline": "--git-dir=", "environ": "GIT_DIR="} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err == nil && strings.Contains("\x00"+string(data), "\x00"+option+place+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // isGit tells whether the process of a /proc directory is git or one of its

@@ -81,3 +81,24 @@ func TestLockThatStays(t *testing.T) {
 	}
 	equal(t, "lock", exists(wt.AdminDir, "index.lock"), true)
 }
+
+func TestRepoPlaces(t *testing.T) {
+	w, other := newWorld(t), newWorld(t)
+	write(t, w.common, "packed-refs.lock", "")
+	fi, err := os.Lstat(filepath.Join(w.common, "packed-refs.lock"))
+	must(t, err)
+	defer other.liveGit(other.repo)()
+	equal(t, "owner with git at work in another repository", w.git.lockOwner(fi, repoPlaces(w.common)), "")
+	for _, dir := range []string{w.repo, w.common, w.path} {
+		end := w.liveGit(dir)
+		if w.git.lockOwner(fi, repoPlaces(w.common)) == "" {
+			t.Errorf("a live git in %s is no owner", dir)
+		}
+		end()
+	}
+	w.environ = append(w.environ, "GIT_DIR="+w.common)
+	defer w.liveGit(w.home)()
+	if w.git.lockOwner(fi, repoPlaces(w.common)) == "" {
+		t.Error("a live git that was told to work on the repository is no owner")
+	}
+}

@@ -214,7 +214,7 @@ func (g *Git) RemoveUnborn(common, path string) error {
 	if err != nil || g.dry {
 		return nil // none
 	}
-	places := []string{resolveParents(common), filepath.Dir(resolveParents(common)), resolveParents(path)}
+	places := repoPlaces(common)
 	for _, e := range names {
 		// git appends a number to a name that is taken.
 		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") || !e.IsDir() {
