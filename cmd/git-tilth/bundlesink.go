@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/seed"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// bundleSink puts an accepted bundle in place: all of it, or nothing.
+type bundleSink struct {
+	w     *world
+	h     *lifecycle.Held
+	rules seed.Rules
+	undo  func()
+}
+
+// Propose implements seed.Sink.
+func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
+	tracked := map[string]bool{}
+	files, err := s.w.git.TrackedFiles(ctx, s.h.Path())
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		tracked[f] = true
+	}
+	wt, err := s.h.Worktree()
+	if err != nil {
+		return nil, err
+	}
+	ignored, err := s.w.git.CheckIgnored(ctx, wt, slices.Collect(maps.Keys(b.TestFiles)))
+	if err != nil {
+		ignored = nil // a path that git cannot take breaks a rule that Check knows
+	}
+	s.rules.Ignored = func(path string) bool { return ignored[path] }
+	if vs := seed.Check(b, s.h.Path(), func(path string) bool { return tracked[path] }, s.rules); len(vs) > 0 {
+		return vs, nil
+	}
+	if b.Meta.EndedAt == "" {
+		b.Meta.EndedAt = session.FormatTime(s.w.p.now())
+	}
+	b.Meta.Tokens = s.h.Check.TokensUsed
+	commit, abort, err := seed.Stage(b, s.h.Path(), s.h.S.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s.undo = abort
+	if err := commit(); err != nil {
+		abort()
+		return nil, err
+	}
+	return nil, nil
+}
+
+func (s *bundleSink) abort() {
+	if s.undo != nil {
+		s.undo()
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was cleared
+// has been answered in another way.
+func (w *world) inFlight(r *prepRequest) error {
+	if r.keep {
+		return nil
+	}
+	all, err := w.overviews(false)
+	if err != nil {
+		return err
+	}
+	var found []session.Overview
+	for _, o := range all {
+		if o.Status == session.Prepared || o.Status == session.Running || o.Status == session.Failed {
+			found = append(found, o)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	newest, err := w.store.Find(found[0].ID)
+	if err != nil {
+		return err
+	}
+	if r.force {
+		if found[0].Busy != nil {
+			return found[0].Busy
+		}
+		r.discard = newest
+		return nil
+	}
+	var names []string
+	for _, o := range found {
+		status := o.Status
+		if o.Tasks.Total == 0 {
+			status += ", no seed"
+		}
+		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, status, o.Label)))
+	}
+	if !w.p.asks() {
+		next := "git tilth prep-feature --force (discards the newest first) or --keep-existing (starts alongside)"
+		switch w.wayOn(newest) {
+		case "run":
+			next = "git tilth run, or " + next
+			if len(preparedOf(found)) > 1 {
+				next = "git tilth resume " + newest.ID + strings.TrimPrefix(next, "git tilth run")
+			}
+		case "resume":
+			next = "git tilth resume " + newest.ID + ", or " + next
+		}
+		return refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
+	}
+	return w.menu(r, newest, found[0], names)
+}
+
+// wayOn is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on with, as
+// after an interview that came to no seed.
+func (w *world) wayOn(s *session.Session) string {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return ""
+	}
+	state, err := lifecycle.Look(w.p.ctx, w.git, s, check)
+	if err != nil {
+		return ""
+	}
+	switch plan := lifecycle.Decide(state); {
+	case plan.Action == lifecycle.Refuse:
+		return ""
+	case plan.Fresh:
+		return "run"
+	}
+	return "resume"
+}
+
+// menu asks what to do about sessions in flight.
+func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
+	way := w.wayOn(newest)
+	first := way + " it"
+	if way == "" {
+		first = "(nothing to run: it has no seed)"
+	}
+	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ",
+		strings.Join(names, "\n  "), first, o.ID)
+	line, err := w.p.readLine()
+	if err != nil {
+		return err
+	}
+	switch n, _ := strconv.Atoi(strings.TrimSpace(line)); n {
+	case 1:
+		r.baseSHA = ""
+		if way == "resume" {
+			return w.resume(newest, runRequest{})
+		}
+		return w.startSession(newest, runRequest{})
+	case 2:
+		if o.Busy != nil {
+			return o.Busy
+		}
+		r.discard = newest
+		return nil
+	case 3:
+		return nil
+	}
+	return &exitError{code: exitNo, msg: "nothing was changed"}
+}
