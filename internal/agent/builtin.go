@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/model"
@@ -214,10 +215,10 @@ func preview(s string) string {
 	return fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(s[:previewChars], ""), len(s)-previewChars)
 }
 
-// unanswered lists the tool calls of a history that have no answer, in order.
+// unanswered lists the tool calls of a history that have no answer, in order. Some models give every turn's calls the
+// same ids, so an answer closes the call that came before it, not all calls of that name.
 func unanswered(history []json.RawMessage) []string {
-	var ids []string
-	answered := map[string]bool{}
+	var open []string
 	for _, raw := range history {
 		var m struct {
 			ToolCallID string `json:"tool_call_id"`
@@ -228,17 +229,11 @@ func unanswered(history []json.RawMessage) []string {
 		if json.Unmarshal(raw, &m) != nil {
 			continue
 		}
-		if m.ToolCallID != "" {
-			answered[m.ToolCallID] = true
+		if i := slices.Index(open, m.ToolCallID); i >= 0 {
+			open = slices.Delete(open, i, i+1)
 		}
 		for _, c := range m.ToolCalls {
-			ids = append(ids, c.ID)
-		}
-	}
-	var open []string
-	for _, id := range ids {
-		if !answered[id] {
-			open = append(open, id)
+			open = append(open, c.ID)
 		}
 	}
 	return open
