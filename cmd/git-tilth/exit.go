@@ -88,7 +88,7 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	case errors.As(err, &imported):
 		return exitRefused, err.Error(), imported.Hint()
 	case errors.As(err, &busy):
-		return exitBusy, err.Error(), "git tilth stop"
+		return exitBusy, err.Error(), strings.TrimSpace("git tilth stop " + busy.Session)
 	case errors.As(err, &step):
 		return exitFailed, err.Error(), step.Hint
 	case errors.Is(err, context.Canceled) && p.interrupted():

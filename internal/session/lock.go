@@ -19,6 +19,8 @@ type BusyError struct {
 	PID   int    `json:"pid"`
 	Host  string `json:"host"`
 	Since string `json:"since"` // RFC 3339
+
+	Session string `json:"-"` // the id of the session that is in use
 }
 
 func (e *BusyError) Error() string {
@@ -83,7 +85,7 @@ func (s *Session) openLock() (*os.File, error) {
 			}
 			err = fs.ErrNotExist
 		}
-		busy := readHolder(f)
+		busy := s.readHolder(f)
 		f.Close()
 		switch {
 		case try < lockTries:
@@ -109,7 +111,7 @@ func (s *Session) Holder() (*BusyError, bool) {
 	if err := flock(f, syscall.LOCK_SH); !errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, false
 	}
-	return readHolder(f), true
+	return s.readHolder(f), true
 }
 
 func flock(f *os.File, how int) error {
@@ -130,11 +132,12 @@ func sameFile(f *os.File, path string) bool {
 }
 
 // readHolder reads what the lock's holder says of itself; nothing, where it has not got round to it.
-func readHolder(f *os.File) *BusyError {
+func (s *Session) readHolder(f *os.File) *BusyError {
 	busy := &BusyError{}
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, 4096))
 	if err != nil || json.Unmarshal(data, busy) != nil {
-		return &BusyError{}
+		busy = &BusyError{}
 	}
+	busy.Session = s.ID
 	return busy
 }
