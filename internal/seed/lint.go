@@ -58,7 +58,15 @@ type TestRun struct {
 // When ctx ends, it returns what it found by then.
 func Lint(ctx context.Context, in LintInput) []Finding {
 	l := &linter{in: in, places: map[string][]string{}}
+	seen := map[string]bool{}
 	for _, t := range in.Tasks {
+		switch {
+		case !session.ValidTaskID(t.ID):
+			l.add(t.ID, "bad-id", Error, "%q is not T- and three or more digits", t.ID)
+		case seen[t.ID]:
+			l.add(t.ID, "duplicate-id", Error, "another task has this id too, so that the two cannot be told apart")
+		}
+		seen[t.ID] = true
 		l.task(ctx, t)
 	}
 	l.sharedPlaces()

@@ -168,3 +168,19 @@ func FuzzLint(f *testing.F) {
 			Tasks: []session.Task{{ID: "T-001", Description: description, AcceptanceCriteria: []string{criterion}}}})
 	})
 }
+
+// A resume refuses such a list, so the lint says it before.
+func TestLintIDs(t *testing.T) {
+	task := func(id string) session.Task {
+		return session.Task{ID: id, Title: "t", AcceptanceCriteria: []string{"add(1, 2) returns 3"}}
+	}
+	found := map[string]int{}
+	for _, f := range Lint(context.Background(), LintInput{Tasks: []session.Task{task("T-001"), task("T-001"), task("../x"), task("T-002")}}) {
+		if f.Severity == Error {
+			found[f.Task+" "+f.Rule]++
+		}
+	}
+	if len(found) != 2 || found["T-001 duplicate-id"] != 1 || found["../x bad-id"] != 1 {
+		t.Errorf("%v", found)
+	}
+}
