@@ -26,7 +26,7 @@ type world struct {
 	environ  []string
 }
 
-// newWorld makes a repository with n small files in one commit.
+// newWorld makes a repository with n small files in one commit, packed like one that was cloned.
 func newWorld(t testing.TB, n int) *world {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,11 +36,11 @@ func newWorld(t testing.TB, n int) *world {
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "TILTH_SESSIONS_DIR=" + w.sessions,
 		"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date, "TILTH_RESUME_NOTICE=0", "TILTH_WORKER_MODEL=scripted",
 	}
-	w.write(".gitconfig", "[user]\n\tname = Bench\n\temail = bench@example.com\n[init]\n\tdefaultBranch = main\n[tilth]\n\tvalidator = null=:\n")
+	w.write(".gitconfig", "[user]\n\tname = Bench\n\temail = bench@example.com\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n[tilth]\n\tvalidator = null=:\n")
 	for i := range n {
 		w.write(filepath.Join("repo", fileName(i)), fmt.Sprintf("file %d\n%s", i, strings.Repeat("a line of text\n", 10)))
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}} {
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}, {"gc", "-q"}} {
 		w.git(w.repo, args...)
 	}
 	return w
