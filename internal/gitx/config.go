@@ -7,6 +7,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // ConfigEntry is one setting of git's configuration.
@@ -51,9 +52,13 @@ func parseConfig(f []string) []ConfigEntry {
 	return entries
 }
 
+// helperPatience is how long a credential helper may take: some ask a server.
+const helperPatience = 30 * time.Second
+
 // CredentialFill asks the credential helpers of the user, and of the repository
 // with this common directory unless it is "", for the user name and password of
-// a URL. Nobody is prompted. The error is ErrNoCredential if no helper knows.
+// a URL. Nobody is prompted, and a helper that waits for someone all the same is
+// ended. The error is ErrNoCredential if no helper knows.
 func (g *Git) CredentialFill(ctx context.Context, common, url string) (username, password string, err error) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
 		return "", "", fmt.Errorf("%q: %w", url, ErrNoCredential)
@@ -63,6 +68,8 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 		c = inRepo(common, c.args...)
 	}
 	c.stdin = []byte("url=" + url + "\n\n")
+	ctx, cancel := context.WithTimeout(ctx, g.asking)
+	defer cancel()
 	out, err := g.read(ctx, c)
 	for line := range strings.Lines(string(out)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")

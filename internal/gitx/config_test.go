@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestConfigList(t *testing.T) {
@@ -38,6 +39,15 @@ func TestConfigList(t *testing.T) {
 	}
 	if len(entries) == 0 {
 		t.Error("the user's own settings are missing")
+	}
+}
+
+func TestCredentialFillEndsAHelperThatWaits(t *testing.T) {
+	w := newWorld(t)
+	w.sh(w.repo, "config", "credential.helper", "!sleep 3600;:")
+	w.git.asking = 50 * time.Millisecond
+	if _, password, err := w.git.CredentialFill(ctx, w.common, "https://known.example/v1"); err == nil || password != "" {
+		t.Errorf("%q, %v", password, err)
 	}
 }
 

@@ -67,6 +67,7 @@ type Git struct {
 	dry      bool
 	started  time.Time
 	patience time.Duration // with a lock that a live process holds
+	asking   time.Duration // with a credential helper
 	known    *known
 }
 
@@ -92,6 +93,7 @@ func New(environ []string, trace func(Call)) *Git {
 		trace:    trace,
 		started:  time.Now(),
 		patience: lockPatience,
+		asking:   helperPatience,
 		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}},
 	}
 }
