@@ -118,6 +118,10 @@ func (w *world) checkPrep(r *prepRequest) error {
 		}
 		return refuse("git log --oneline --all", "--base %s is not a commit", r.base)
 	}
+	// Refs are files: a branch of this name leaves no room for session/<id>.
+	if _, taken, err := w.git.BranchTip(w.p.ctx, w.loc.CommonDir, "session"); err == nil && taken {
+		return refuse("git branch -m session another-name", "a branch is called session, so that none can be called session/<id>")
+	}
 	if r.from != "" {
 		from := r.from
 		if from != "-" && !filepath.IsAbs(from) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,6 +22,12 @@ func (p *process) stopCommand() *cli.Command {
 		ArgsUsage:   "[<session>]",
 		Description: "Signals the process that runs the session and waits until it has written its stop.",
 		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
+			if ctx.Args().First() == "" {
+				var err error
+				if s, err = w.running(s); err != nil {
+					return err
+				}
+			}
 			holder, busy := s.Holder()
 			if !busy {
 				p.printf("session %s is not running\n", s.ID)
@@ -41,6 +48,31 @@ func (p *process) stopCommand() *cli.Command {
 			return w.awaitRelease(s.Holder, s.ID)
 		}),
 	}
+}
+
+// running is the session that a stop without a name means: the one at hand if it is running, else the only one of this
+// repository that is.
+func (w *world) running(s *session.Session) (*session.Session, error) {
+	if _, busy := s.Holder(); busy {
+		return s, nil
+	}
+	all, err := w.overviews(!w.inRepo)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, o := range all {
+		if o.Busy != nil {
+			ids = append(ids, o.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return s, nil
+	case 1:
+		return w.store.Find(ids[0])
+	}
+	return nil, refuse("git tilth stop "+ids[0], "several sessions are running: %s", strings.Join(ids, ", "))
 }
 
 // awaitRelease waits until nobody holds the session any more.

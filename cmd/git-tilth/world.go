@@ -171,7 +171,7 @@ func (w *world) session(arg string) (*session.Session, error) {
 // belongs tells whether a session was made in this repository, whichever of its worktrees. A session with a damaged
 // checkpoint is known by its worktree's own link.
 func (w *world) belongs(s *session.Session) bool {
-	if check, err := s.Checkpoint(); err == nil {
+	if check, err := s.Checkpoint(); err == nil && check.Source+check.GitCommonDir != "" {
 		if common, err := lifecycle.CommonOf(check); err == nil {
 			return common == w.loc.CommonDir
 		}

@@ -34,9 +34,9 @@ type Builtin struct {
 	Emit func(typ string, payload map[string]any) error
 	// Transcript keeps a message verbatim.
 	Transcript func(json.RawMessage) error
-	// PreTool may block a call; the reason goes to the model. PostEdit hears of a written file.
+	// PreTool may block a call; the reason goes to the model. PostEdit hears of a file that a tool wrote.
 	PreTool  func(ctx context.Context, name, args string) (reason string, blocked bool)
-	PostEdit func(ctx context.Context, path string)
+	PostEdit func(ctx context.Context, tool, path string)
 
 	history []json.RawMessage
 	pending string // id of the Final call that Answer will answer
@@ -136,7 +136,7 @@ func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
 		return err
 	}
 	if res.Edited != "" && b.PostEdit != nil {
-		b.PostEdit(ctx, res.Edited)
+		b.PostEdit(ctx, call.Name, res.Edited)
 	}
 	return b.answer(call.ID, res.Output)
 }

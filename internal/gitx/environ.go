@@ -3,6 +3,7 @@ package gitx
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -54,6 +55,17 @@ var ownConfig = []string{
 	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#", "core.hooksPath=/dev/null",
 }
 
+// authorVars are what `git commit` exports to its hooks about its own commit.
+var authorVars = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"}
+
+// without returns the lines of env but for the named variables.
+func without(env, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains(names, name)
+	})
+}
+
 // Reflog actions: what the reflog says before the colon.
 const (
 	reflogHarness = "tilth"
@@ -71,6 +83,11 @@ type environment struct {
 
 func newEnvironment(environ []string) environment {
 	plain := append(scrub(environ), unattendedVars...)
+	if lookup(environ, "GIT_INDEX_FILE") != "" {
+		// Called from a commit hook: git has put the author and date of the commit at hand into the environment, and they are
+		// nobody's wish for the commits that are made here.
+		plain = without(plain, authorVars)
+	}
 	params := lookup(environ, "GIT_CONFIG_PARAMETERS")
 	return environment{
 		raw:   environ,

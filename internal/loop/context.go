@@ -106,10 +106,13 @@ func ProjectContext(dir string) string {
 	return strings.TrimSpace(b.String())
 }
 
+// progressText is what is finished. What failed says by which cap, and of caps a worker is told nothing.
 func progressText(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(strings.ReplaceAll(l, "\t", "  ") + "\n")
+		if id, rest, _ := strings.Cut(l, "\t"); strings.HasPrefix(rest, "done\t") {
+			b.WriteString(id + "  " + strings.TrimPrefix(rest, "done\t") + "\n")
+		}
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -75,8 +75,8 @@ func (h hooks) preTool(ctx context.Context, a *attempt, name, args string) (reas
 	return reason, true
 }
 
-func (h hooks) postEdit(ctx context.Context, a *attempt, path string) {
-	h.run(ctx, a.emit, postEdit, "", nil, path)
+func (h hooks) postEdit(ctx context.Context, a *attempt, tool, path string) {
+	h.run(ctx, a.emit, postEdit, tool, nil, path)
 }
 
 func (h hooks) postTask(ctx context.Context, a *attempt, sha string) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -104,7 +106,7 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err
 		}
 	}
 	if len(news) > 0 {
-		err = a.emit("build_products", map[string]any{"left_out": news, "reason": "build products that no .gitignore covers"})
+		err = a.emit("build_products", map[string]any{"left_out": news, "reason": "build products that no .gitignore covers, repositories within this one, and files that cannot be read"})
 	}
 	return tree, err
 }
@@ -187,7 +189,7 @@ func (a *attempt) review(ctx context.Context, wt gitx.Worktree, c *Case, tree st
 	}
 	var v *Verdict
 	if len(files) == 0 {
-		v = emptyDiff()
+		v = emptyDiff(slices.Sorted(maps.Keys(a.notified)))
 	} else {
 		if v, err = a.evaluate(ctx, wt, c, tree, report); err != nil {
 			return nil, err
@@ -213,8 +215,11 @@ func (a *attempt) review(ctx context.Context, wt gitx.Worktree, c *Case, tree st
 }
 
 // emptyDiff is the verdict on a change that changes nothing; no model is asked for it.
-func emptyDiff() *Verdict {
+func emptyDiff(leftOut []string) *Verdict {
 	category, concern, next := "acceptance_gap", "The change is empty: no file differs from where the task began.", "Make the change, check with git status that it is in the working tree, and submit again."
+	if len(leftOut) > 0 {
+		concern += " Not taken, as build products, repositories of their own or unreadable files: " + strings.Join(leftOut, ", ") + "."
+	}
 	return &Verdict{Verdict: Reject, Category: &category, Concern: &concern, NextStep: &next}
 }
 

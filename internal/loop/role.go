@@ -75,7 +75,7 @@ func newModelWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
 			}
 			return a.hooks.preTool(ctx, a, name, args)
 		},
-		PostEdit: func(ctx context.Context, path string) { a.hooks.postEdit(ctx, a, path) },
+		PostEdit: func(ctx context.Context, tool, path string) { a.hooks.postEdit(ctx, a, tool, path) },
 	}
 	return w, nil
 }
