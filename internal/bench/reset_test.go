@@ -25,13 +25,13 @@ const resetFloor = "git worktree remove, branch -D, rm -rf"
 func benchReset(t *testing.T, tb *table) {
 	one, many := newResetCase(t, 1), newResetCase(t, 500)
 	took := alternate(3, one.reset, one.floor, many.reset, many.floor)
-	tb.ratio("reset, 20,000 files, 1 old session", took[0], took[1], resetFloor, 1.3)
-	tb.ratio("reset, 20,000 files, 500 old sessions", took[2], took[3], resetFloor, 1.3)
+	tb.ratio("reset, 5,000 files, 1 old session", took[0], took[1], resetFloor, 1.3)
+	tb.ratio("reset, 5,000 files, 500 old sessions", took[2], took[3], resetFloor, 1.3)
 }
 
 func newResetCase(t *testing.T, old int) *resetCase {
 	t.Helper()
-	w := newWorld(t, 20_000)
+	w := newWorld(t, 5_000)
 	c := &resetCase{w: w, s: w.failedSession()}
 	w.oldSessions(c.s, old)
 	c.before = take(t, nil, filepath.Join(w.repo, ".git"), c.s.Dir)
