@@ -15,7 +15,6 @@ type caller struct {
 	*attempt
 	role   string // session.RoleWorker and so on
 	client *model.Client
-	stay   func() error // what the caller wants checked before each attempt; nil for nothing
 }
 
 // ask makes one request until an answer is a turn. What it cannot get is a *halt with the reason for which the

@@ -47,7 +47,6 @@ type attempt struct {
 	span    string // 16 hex digits, one per iteration
 	iter    int
 	verdict int // evaluator calls so far
-	partial bool
 	worker  worker
 	context taskContext
 }
