@@ -41,7 +41,7 @@ uninstall:
 bench: build
 	$(GO) test -tags bench -count=1 -timeout 60m -v ./internal/bench
 
-# Kills the process at every file and git operation in turn. Needs strace.
+# Kills the process at every file and git operation in turn. Needs the ptrace and seccomp of Linux.
 crash:
 	TILTH_CRASH=full $(GO) test -count=1 -timeout 90m -v ./internal/crashtest
 
