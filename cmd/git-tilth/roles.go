@@ -104,15 +104,29 @@ func (w *world) client(r config.Role) (*model.Client, string, error) {
 		return nil, "", refuse("export TILTH_WORKER_MODEL=... or git config tilth.worker.model ...", "no model for the %s: tilth.%s.model is not set", r, r)
 	}
 	if e.APIKey == "" {
-		// Having no key is no fault: local servers need none, and others will say so.
-		if _, password, err := w.git.CredentialFill(w.p.ctx, w.loc.CommonDir, e.BaseURL); err == nil {
-			e.APIKey = password
-		}
+		e.APIKey = w.credential(e.BaseURL)
 	}
 	w.hide(r, e.APIKey)
 	return model.New(model.Endpoint{BaseURL: e.BaseURL, Model: e.Model, APIKey: e.APIKey}, model.Options{
 		Stream: w.config.Bool("tilth.stream"), Timeout: w.config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + version,
 	}), e.Model, nil
+}
+
+// credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need none, and
+// others will say so.
+func (w *world) credential(url string) string {
+	if key, asked := w.asked[url]; asked {
+		return key
+	}
+	_, key, err := w.git.CredentialFill(w.p.ctx, w.loc.CommonDir, url)
+	if err != nil {
+		key = ""
+	}
+	if w.asked == nil {
+		w.asked = map[string]string{}
+	}
+	w.asked[url] = key
+	return key
 }
 
 // hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.

@@ -27,6 +27,7 @@ type world struct {
 	store  session.Store
 	redact *session.Redactor
 	keys   map[string]string // credentials that did not come from the environment
+	asked  map[string]string // what git's credential helpers said, by URL
 }
 
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's variables are
