@@ -80,6 +80,7 @@ type Plan struct {
 	CommitTree    *Accepted         // an accepted tree to commit
 	MarkDone      map[string]string // task id to the commit that did it
 	Unwind        []gitx.Commit     // placeholders, and commits a worker left behind, newest first
+	Buried        []gitx.Commit     // placeholders of unfinished tasks that stay, because someone's commit stands on them
 	UnwindTo      string
 	Retried       []string // failed tasks that go back to pending
 	Redo          string   // a task that claims to be done, has no commit, and left its work uncommitted
@@ -231,6 +232,11 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 		p.Unwind = append(p.Unwind, c)
 		p.UnwindTo = c.Parents[0]
 	}
+	for _, c := range s.Commits[len(p.Unwind):] {
+		if task, _, failed := who.placeholder(c); failed && status[task] != "done" {
+			p.Buried = append(p.Buried, c)
+		}
+	}
 }
 
 // isAccepted tells the commit of the accepted tree, where it was judged, by these two alone: a commit-msg hook can have written
@@ -304,6 +310,9 @@ func (p Plan) String() string {
 	}
 	if n := len(p.Unwind); n > 0 {
 		add("unwind %s into the index", plural(n, "commit"))
+	}
+	for _, c := range p.Buried {
+		add("the partial work in %.10s stays where it is, another commit stands on it", c.SHA)
 	}
 	if len(p.Retried) > 0 {
 		add("retry %s", strings.Join(p.Retried, ", "))

@@ -57,6 +57,17 @@ func failedBy(sessionID, task string) gitx.Commit {
 	return by(sessionID, "FAILED (iter_cap): "+task+" Title", TrailerTask, task, TrailerFailed, "iter_cap")
 }
 
+func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
+	s := State{
+		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine, Tasks: tasks("failed", "pending"),
+		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
+	}
+	p := Decide(s)
+	if len(p.Unwind) != 0 || len(p.Buried) != 1 || !strings.Contains(p.String(), "c1 stays where it is") {
+		t.Errorf("%+v\n%s", p, p)
+	}
+}
+
 func plain(subject string) gitx.Commit { return gitx.Commit{Subject: subject} }
 
 // want is what matters of a plan; zero fields are expected to be zero.
