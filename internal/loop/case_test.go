@@ -1,0 +1,147 @@
+package loop
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestParseCase(t *testing.T) {
+	for _, c := range []struct{ args, wrong string }{
+		{`{"summary": "s", "ac_coverage": [{"criterion": "c", "addressed_by": "a", "evidence": "e"}], "work_arounds": ["w"], "uncertainties": []}`, ""},
+		{`{"summary": "s"}`, ""},
+		{`{"summary": "s", "work_arounds": null, "more": 1}`, ""},
+		{`{"summary": "  "}`, "summary is missing"},
+		{`{}`, "summary is missing"},
+		{``, "one JSON object"},
+		{`"text"`, "one JSON object"},
+		{`[{"summary": "s"}]`, "one JSON object"},
+		{`{"summary": "s"}{"summary": "s"}`, "no valid JSON"},
+		{`{"summary": "cut of`, "no valid JSON"},
+		{`{"summary": 5}`, "summary must be a string"},
+		{`{"summary": "s", "work_arounds": "none"}`, "work_arounds must be a list of strings"},
+		{`{"summary": "s", "ac_coverage": {}}`, "ac_coverage must be a list of objects"},
+	} {
+		got, err := ParseCase(c.args)
+		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%s: %v, want %q", c.args, err, c.wrong)
+		}
+		if err == nil && got.Summary != "s" {
+			t.Errorf("%s: %+v", c.args, got)
+		}
+	}
+}
+
+func TestParseVerdict(t *testing.T) {
+	for _, c := range []struct{ args, wrong string }{
+		{`{"verdict": "accept"}`, ""},
+		{`{"verdict": " Accept ", "rejection_category": "", "concern": "", "next_step": ""}`, ""},
+		{`{"verdict": "accept", "rejection_category": null, "evidence": []}`, ""},
+		{`{"verdict": "reject", "rejection_category": "weak_test", "concern": "c"}`, ""},
+		{`{"verdict": "accept", "rejection_category": "weak_test"}`, "no rejection_category"},
+		{`{"verdict": "reject"}`, "needs a rejection_category"},
+		{`{"verdict": "reject", "rejection_category": ""}`, "needs a rejection_category"},
+		{`{"verdict": "reject", "rejection_category": "taste"}`, "unknown rejection_category"},
+		{`{"verdict": "maybe"}`, "verdict must be"},
+		{`{}`, "verdict must be"},
+		{`{"verdict": "accept", "evidence": "none"}`, "evidence must be a list of strings"},
+		{`accept`, "one JSON object"},
+	} {
+		v, err := ParseVerdict(c.args)
+		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%s: %v, want %q", c.args, err, c.wrong)
+		}
+		if err == nil && v.Accepted() && (v.Category != nil || v.Concern != nil || v.NextStep != nil) {
+			t.Errorf("%s: an empty string is not null: %+v", c.args, v)
+		}
+	}
+}
+
+func TestReadProposal(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"propose": "yes", "learning": "tests need a server"}`:                "tests need a server",
+		"Well.\n```json\n{\"propose\": \"YES\", \"learning\": \" x \"}\n```\n": "x",
+		`{"propose": true, "learning": "x"}`:                                   "x",
+		`{"propose": "no", "learning": "x"}`:                                   "",
+		`{"propose": "yes", "learning": ""}`:                                   "",
+		`{"propose": "yes", "learning": 5}`:                                    "",
+		`yes`:                                                                  "",
+		``:                                                                     "",
+	} {
+		if got, reason := readProposal(text); got != want || reason == "" {
+			t.Errorf("%q: %q (%s), want %q", text, got, reason, want)
+		}
+	}
+}
+
+func TestCaseOfAProgramsLastWords(t *testing.T) {
+	for _, c := range []struct {
+		text         string
+		args, silent bool
+	}{
+		{"", false, true},
+		{" \n", false, true},
+		{"I am done.", false, false},
+		{`Done. {"summary": "s"}`, true, false},
+		{`The config is {"debug": true} now.`, false, false},
+	} {
+		got := caseOf(c.text)
+		if (got.caseArgs != "") != c.args || got.silent != c.silent || (!c.args && !c.silent && got.caseText == "") {
+			t.Errorf("%q: %+v", c.text, got)
+		}
+	}
+}
+
+func TestStatusAfterEachStop(t *testing.T) {
+	for reason, want := range map[string]string{
+		AllDone: "all_done", WallClock: "running", TokenCap: "running", CostCap: "running", Interrupted: "running", UsageLimit: "running",
+		Errored: "failed", IterCap: "failed", EvaluatorCap: "failed", NoCase: "failed", EmptyResponses: "failed", ProviderFailure: "failed",
+	} {
+		if got := statusAfter(Stop{Reason: reason}); got != want {
+			t.Errorf("%s leaves %s, want %s", reason, got, want)
+		}
+	}
+}
+
+func TestBuiltinPromptsRender(t *testing.T) {
+	p, err := LoadPrompts("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]any{
+		"worker": nil, "agent_case": nil, "evaluator": nil, "evaluator_agent": nil, "nudge": nil, "learning": nil,
+		"worker_task":    taskContext{},
+		"worker_resume":  map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": ""},
+		"evaluator_task": map[string]any{"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "Validators": "", "Diff": ""},
+		"learning_task":  map[string]any{"Task": taskContext{}.Task, "Case": "", "Files": "", "Learnings": ""},
+	} {
+		if text, err := p.Render(name, data); err != nil || strings.TrimSpace(text) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := LoadPrompts(t.TempDir() + "/none"); err == nil {
+		t.Error("a directory that is not there is taken")
+	}
+}
+
+func FuzzCaseAndVerdict(f *testing.F) {
+	f.Add(`{"summary": "s", "ac_coverage": [{}]}`)
+	f.Add(`{"verdict": "reject", "rejection_category": "scope_creep", "evidence": ["e"]}`)
+	f.Add("{\"summary\": \"\xff\"}")
+	f.Fuzz(func(t *testing.T, args string) {
+		if c, err := ParseCase(args); err == nil {
+			if strings.TrimSpace(c.Summary) == "" || !json.Valid([]byte(args)) {
+				t.Fatalf("%q is taken for a case", args)
+			}
+			_ = c.Text()
+		}
+		if v, err := ParseVerdict(args); err == nil && v.Accepted() != (v.Category == nil) {
+			t.Fatalf("%q contradicts itself", args)
+		}
+		if got := firstRunes(args, 5); utf8.RuneCountInString(got) > 5 || !strings.HasPrefix(args, got) {
+			t.Fatalf("%q is not the beginning of %q", got, args)
+		}
+		readProposal(args)
+	})
+}
