@@ -67,16 +67,17 @@ func (p *progress) start(line string) {
 	p.line(line)
 	if p.live && p.ticker == nil {
 		p.ticker = time.NewTicker(time.Second)
-		go p.tick()
+		go p.tick(p.ticker, p.done)
 	}
 }
 
-func (p *progress) tick() {
+// tick redraws the live line. It has its own ticker and end: those of p are replaced when the run is resumed by itself.
+func (p *progress) tick(ticker *time.Ticker, done <-chan struct{}) {
 	for {
 		select {
-		case <-p.done:
+		case <-done:
 			return
-		case <-p.ticker.C:
+		case <-ticker.C:
 			p.mu.Lock()
 			p.drawLive()
 			p.mu.Unlock()

@@ -36,18 +36,17 @@ func Resetting(s *session.Session) bool {
 
 // Remains is what there is of a session, as far as it can be found out.
 type Remains struct {
-	S         *session.Session
-	Source    string // "" when it is not known
-	Common    string // "" when the source is gone
-	Worktree  string
-	Branch    string
-	Status    string // "damaged" when the checkpoint cannot be read
-	Tip       string // of the branch, "" when it is gone
-	Entry     bool   // git has a worktree registered
-	OnDisk    bool   // there is a directory at Worktree
-	Commits   int    // since the seed
-	Dirty     bool   // uncommitted changes
-	CheckedIn string // another worktree in which the branch is checked out
+	S        *session.Session
+	Source   string // "" when it is not known
+	Common   string // "" when the source is gone
+	Worktree string
+	Branch   string
+	Status   string // "damaged" when the checkpoint cannot be read
+	Tip      string // of the branch, "" when it is gone
+	Entry    bool   // git has a worktree registered
+	OnDisk   bool   // there is a directory at Worktree
+	Commits  int    // since the seed
+	Dirty    bool   // uncommitted changes
 }
 
 // Survey finds out what a teardown would remove. It changes nothing and puts up with every damage.
@@ -71,6 +70,12 @@ func Survey(ctx context.Context, g *gitx.Git, s *session.Session) (Remains, erro
 	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
 		return r, err
 	}
+	if _, found := gitx.AdminDir(r.Common, r.Worktree); found {
+		// The ordinary case, in which git need not be asked: it reads every worktree of the repository.
+		r.Entry = true
+		r.count(ctx, g)
+		return r, nil
+	}
 	entries, err := g.Worktrees(ctx, r.Common)
 	if gitx.Incomplete(r.Common, r.Worktree) {
 		r.Entry, err = true, nil
@@ -85,8 +90,6 @@ func Survey(ctx context.Context, g *gitx.Git, s *session.Session) (Remains, erro
 		case e.Branch == r.Branch && inside(e.Path, s):
 			// The sessions root was moved: the entry still has the old path.
 			r.Entry, r.Worktree = true, e.Path
-		case e.Branch == r.Branch:
-			r.CheckedIn = e.Path
 		}
 	}
 	r.count(ctx, g)
@@ -164,6 +167,20 @@ type StepError struct {
 func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 func (e *StepError) Unwrap() error { return e.Err }
 
+// checkedIn is another worktree in which the session's branch is checked out, "" if there is none.
+func (r Remains) checkedIn(ctx context.Context, g *gitx.Git) string {
+	entries, err := g.Worktrees(ctx, r.Common)
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries {
+		if e.Branch == r.Branch && e.Path != r.Worktree {
+			return e.Path
+		}
+	}
+	return ""
+}
+
 // Teardown removes a session. report hears of each step, and whether it was skipped and why.
 func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, skipped string)) error {
 	ctx = quiet(ctx)
@@ -182,8 +199,8 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 		}
 		if err := r.removeBranch(ctx, g, report); err != nil {
 			hint := again
-			if r.CheckedIn != "" {
-				hint = fmt.Sprintf("git -C %s switch --detach, then %s", r.CheckedIn, again)
+			if elsewhere := r.checkedIn(ctx, g); elsewhere != "" {
+				hint = fmt.Sprintf("git -C %s switch --detach, then %s", elsewhere, again)
 			}
 			return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
 		}
