@@ -256,12 +256,18 @@ func adminDirFor(common, path string) (string, bool) {
 		return "", false
 	}
 	all := filepath.Join(realCommon, "worktrees")
+	dotGit := filepath.Join(path, ".git")
+	own, _ := readGitFile(dotGit)
+	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
+	if real, err := filepath.EvalSymlinks(own); own != "" && err == nil && filepath.Dir(real) == all {
+		if b, err := os.ReadFile(filepath.Join(real, "gitdir")); err == nil && samePath(relativeTo(real, trimLine(b)), dotGit) {
+			return real, true
+		}
+	}
 	names, err := os.ReadDir(all)
 	if err != nil {
 		return "", false
 	}
-	dotGit := filepath.Join(path, ".git")
-	own, _ := readGitFile(dotGit)
 	fallback, found := "", false
 	for _, e := range names {
 		admin := filepath.Join(all, e.Name())
