@@ -2,7 +2,6 @@ package main
 
 import (
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -74,7 +74,10 @@ func (w *world) program(name string) (*agent.Program, error) {
 	return p, nil
 }
 
-func (w *world) lookPath(name string) (string, error) { return exec.LookPath(name) }
+// lookPath finds a program as those that start it do: relative entries of PATH are not searched.
+func (w *world) lookPath(name string) (string, error) {
+	return proc.LookPath(name, w.p.dir, w.p.environ)
+}
 
 // role resolves who works in a role, ready to work.
 func (w *world) role(r config.Role) (loop.Role, error) {
