@@ -19,15 +19,15 @@ const (
 // Git takes a lock by making the file and drops it by renaming or removing it;
 // a killed one leaves it for ever, and every later command fails on it. A file
 // goes only if no live git process can be its owner; one that has an owner is
-// waited for, and is ErrLocked if it stays. places are the directories that an
-// owner would work in, any if there are none.
-func (g *Git) clearLocks(ctx context.Context, places []string, dir string, names ...string) error {
+// waited for, and is ErrLocked if it stays. places gives the directories that an
+// owner would work in, any if there are none; it is asked only where a lock stands.
+func (g *Git) clearLocks(ctx context.Context, places func() []string, dir string, names ...string) error {
 	for _, name := range names {
 		lock := filepath.Join(dir, filepath.FromSlash(name))
 		if _, err := os.Lstat(lock); err != nil || g.dry {
 			continue
 		}
-		if err := g.clearLock(ctx, lock, places); err != nil {
+		if err := g.clearLock(ctx, lock, places()); err != nil {
 			return err
 		}
 	}
@@ -66,7 +66,7 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 // worktree. Nobody works on them from outside of the worktree, but by naming
 // the git directory, as this package does.
 func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
-	places := []string{resolveParents(wt.Path), wt.Common}
+	places := func() []string { return []string{resolveParents(wt.Path), wt.Common} }
 	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil || wt.Branch == "" {
 		return err
 	}
@@ -84,7 +84,7 @@ func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error
 // a branch. Some are shared with all of the repository's worktrees, so a git
 // process in any of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
-	return g.clearLocks(ctx, repoPlaces(common), common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
+	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
 }
 
 // repoPlaces are the directories in which a git process that works on the

@@ -214,15 +214,17 @@ func (g *Git) RemoveUnborn(common, path string) error {
 	if err != nil || g.dry {
 		return nil // none
 	}
-	places := repoPlaces(common)
 	for _, e := range names {
 		// git appends a number to a name that is taken.
 		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") || !e.IsDir() {
 			continue
 		}
 		admin := filepath.Join(all, e.Name())
+		if !unborn(admin) {
+			continue
+		}
 		fi, err := e.Info()
-		if err != nil || !unborn(admin) || g.lockOwner(fi, places) != "" {
+		if err != nil || g.lockOwner(fi, repoPlaces(common)) != "" {
 			continue
 		}
 		if err := os.RemoveAll(admin); err != nil {
@@ -234,6 +236,10 @@ func (g *Git) RemoveUnborn(common, path string) error {
 }
 
 func unborn(admin string) bool {
+	// Nearly every entry says whose it is, which one stat tells.
+	if fi, err := os.Stat(filepath.Join(admin, "gitdir")); err == nil && fi.Size() > 0 {
+		return false
+	}
 	entries, err := os.ReadDir(admin)
 	if err != nil {
 		return false
