@@ -24,38 +24,38 @@ func TestMenuOfSessionsInFlight(t *testing.T) {
 
 	for keys, code := range map[string]int{"4\r": 1, "\r": 1, "x\r": 1, "\x04": 1, "\x03": 130} { // cancel, in every way
 		c := p.console("prep", "--brief", "x")
-		c.expect(first, "prepared", "Add sub to calc.py", "1  run it", "2  discard", "3  start alongside", "4  cancel", "> ")
-		c.send(keys)
-		c.ends(code)
+		c.Expect(first, "prepared", "Add sub to calc.py", "1  run it", "2  discard", "3  start alongside", "4  cancel", "> ")
+		c.Send(keys)
+		c.Ends(code)
 	}
 	if p.newest().ID != first || p.sessions() != 1 {
 		t.Error("a cancelled preparation has changed something")
 	}
 
 	c := p.console("prep", "--brief", "x") // start alongside
-	c.expect("> ")
-	c.send("3\r")
-	c.expect("is prepared")
-	c.ends(0)
+	c.Expect("> ")
+	c.Send("3\r")
+	c.Expect("is prepared")
+	c.Ends(0)
 	second := p.newest().ID
 	if second == first || p.sessions() != 2 {
 		t.Errorf("%d sessions", p.sessions())
 	}
 
 	c = p.console("prep", "--brief", "x") // discard the newest, and nothing else
-	c.expect(second, first, "> ")
-	c.send("2\r")
-	c.expect("is prepared")
-	c.ends(0)
+	c.Expect(second, first, "> ")
+	c.Send("2\r")
+	c.Expect("is prepared")
+	c.Ends(0)
 	if third := p.newest().ID; third == second || third == first || p.sessions() != 2 {
 		t.Errorf("%d sessions, the newest is %s", p.sessions(), third)
 	}
 
 	c = p.console("prep", "--brief", "x") // run the newest
-	c.expect("1  run it", "> ")
-	c.send("1\r")
-	c.expect("all_done")
-	c.ends(0)
+	c.Expect("1  run it", "> ")
+	c.Send("1\r")
+	c.Expect("all_done")
+	c.Ends(0)
 	if c := p.checkpoint(); c.Status != session.AllDone {
 		t.Errorf("the status is %s", c.Status)
 	}
@@ -70,15 +70,15 @@ func TestMenuAfterAnInterviewWithoutASeed(t *testing.T) {
 	}
 	first := p.newest().ID
 	c := p.console("prep", "--brief", "second")
-	c.expect(first, "failed, no seed", "first", "1  (nothing to run: it has no seed)", "> ")
-	c.send("1\r")
-	c.expect("its seed was never committed", "hint: git tilth reset "+first)
-	c.ends(2)
+	c.Expect(first, "failed, no seed", "first", "1  (nothing to run: it has no seed)", "> ")
+	c.Send("1\r")
+	c.Expect("its seed was never committed", "hint: git tilth reset "+first)
+	c.Ends(2)
 	c = p.console("prep", "--brief", "second")
-	c.expect("> ")
-	c.send("2\r")
-	c.expect("removed", first, "is prepared")
-	c.ends(0)
+	c.Expect("> ")
+	c.Send("2\r")
+	c.Expect("removed", first, "is prepared")
+	c.Ends(0)
 	if p.newest().ID == first || p.sessions() != 1 {
 		t.Errorf("%d sessions", p.sessions())
 	}

@@ -132,17 +132,17 @@ func TestInterviewAtATerminal(t *testing.T) {
 	before := p.user()
 	p.model(wholeInterview())
 	c := p.console("prep-feature", "--brief", "subtract, as docs/spec.md has it")
-	c.expect("has uncommitted changes", "read docs/spec.md", "read calc.py", "search for def", "360 tokens")
-	c.expect("What about floats?", "1. ignore them", "2. round them", "3. other", "> ")
-	c.send("2\r")
-	c.expect("480 tokens", `What should sub("a", 1) do?`, "> ")
-	c.send("raise TypeError\r")
-	c.expect("> ")
-	c.send("naming the argument\r\r")
-	c.expect("refused: task-without-test")
-	c.expect("learns to subtract", "1 task", "T-001", "open questions", "complex numbers", "blockers", "nobody owns", "left out", "no division", "720 tokens")
-	c.expect("is prepared", "git tilth run")
-	c.ends(0)
+	c.Expect("has uncommitted changes", "read docs/spec.md", "read calc.py", "search for def", "360 tokens")
+	c.Expect("What about floats?", "1. ignore them", "2. round them", "3. other", "> ")
+	c.Send("2\r")
+	c.Expect("480 tokens", `What should sub("a", 1) do?`, "> ")
+	c.Send("raise TypeError\r")
+	c.Expect("> ")
+	c.Send("naming the argument\r\r")
+	c.Expect("refused: task-without-test")
+	c.Expect("learns to subtract", "1 task", "T-001", "open questions", "complex numbers", "blockers", "nobody owns", "left out", "no division", "720 tokens")
+	c.Expect("is prepared", "git tilth run")
+	c.Ends(0)
 	preparedAsAgreed(t, p)
 	if p.user() != before {
 		t.Error("the user's tree has changed")
@@ -221,10 +221,10 @@ func TestInterviewsThatEndAtATerminal(t *testing.T) {
 			before := p.user()
 			p.model(&scripted.Script{Interview: []scripted.Step{asks("Well?", "a", "b")}})
 			c := p.console("prep", "--brief", "x")
-			c.expect("Well?", "> ")
-			c.send(keys)
-			c.expect("there is no seed", "hint: git tilth reset "+p.newest().ID)
-			c.ends(130)
+			c.Expect("Well?", "> ")
+			c.Send(keys)
+			c.Expect("there is no seed", "hint: git tilth reset "+p.newest().ID)
+			c.Ends(130)
 			endedInterview(t, p, session.Failed, "interrupted")
 			if p.user() != before {
 				t.Error("the user's tree has changed")
@@ -237,9 +237,9 @@ func TestCtrlCWhileTheModelThinks(t *testing.T) {
 	p := newPlace(t)
 	p.model(&scripted.Script{Interview: []scripted.Step{calls("read_file", map[string]any{"path": "calc.py"}), {Hang: true}}})
 	c := p.console("prep", "--brief", "x")
-	c.expect("read calc.py", "thinking")
-	c.send("\x03")
-	c.ends(130)
+	c.Expect("read calc.py", "thinking")
+	c.Send("\x03")
+	c.Ends(130)
 	endedInterview(t, p, session.Failed, "interrupted")
 }
 
@@ -247,9 +247,8 @@ func TestTerminalThatGoesAway(t *testing.T) {
 	p := newPlace(t)
 	p.model(&scripted.Script{Interview: []scripted.Step{asks("Well?")}})
 	c := p.console("prep", "--brief", "x")
-	c.expect("Well?", "> ")
-	c.tty.Close()
-	_ = c.cmd.Wait()
+	c.Expect("Well?", "> ")
+	c.HangUp()
 	endedInterview(t, p, session.Failed, "interrupted")
 }
 
@@ -257,7 +256,7 @@ func TestKilledInterview(t *testing.T) {
 	p := newPlace(t)
 	p.model(&scripted.Script{Interview: []scripted.Step{asks("Well?")}})
 	c := p.console("prep", "--brief", "x")
-	c.expect("Well?", "> ")
+	c.Expect("Well?", "> ")
 	if out, code := p.try("git", "tilth", "reset", "-y"); code != 4 {
 		t.Errorf("reset during the interview: exit code %d\n%s", code, out)
 	}
@@ -268,7 +267,7 @@ func TestKilledInterview(t *testing.T) {
 	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.cmd.Wait()
+	c.Wait()
 	endedInterview(t, p, session.Running, "")
 }
 
@@ -276,19 +275,19 @@ func TestBriefIsAskedAtATerminal(t *testing.T) {
 	p := newPlace(t)
 	server := p.model(&scripted.Script{Interview: []scripted.Step{expecting(seeds(subTest), "teach it to subtract")}})
 	c := p.console("prep")
-	c.expect("What is to be built?", "> ")
-	c.send("teach it to subtract\r")
-	c.expect("is prepared")
-	c.ends(0)
+	c.Expect("What is to be built?", "> ")
+	c.Send("teach it to subtract\r")
+	c.Expect("is prepared")
+	c.Ends(0)
 	if n := len(server.Requests()); n != 1 {
 		t.Errorf("%d requests", n)
 	}
 	// No brief is a no.
 	for keys, code := range map[string]int{"\r": 1, "\x04": 1, "\x03": 130} {
 		c := p.console("prep", "--keep-existing")
-		c.expect("What is to be built?", "> ")
-		c.send(keys)
-		c.ends(code)
+		c.Expect("What is to be built?", "> ")
+		c.Send(keys)
+		c.Ends(code)
 	}
 	if n := p.sessions(); n != 1 {
 		t.Errorf("%d sessions", n)
@@ -307,12 +306,12 @@ func TestRunAtATerminalInterviewsFirst(t *testing.T) {
 	})
 	p.git("config", "tilth.validator", "none=true")
 	c := p.console("run")
-	c.expect("What is to be built?", "> ")
-	c.send("subtraction\r")
-	c.expect("Well?", "> ")
-	c.send("my own words\r\r")
-	c.expect("T-001  Add sub", "all_done")
-	c.ends(0)
+	c.Expect("What is to be built?", "> ")
+	c.Send("subtraction\r")
+	c.Expect("Well?", "> ")
+	c.Send("my own words\r\r")
+	c.Expect("T-001  Add sub", "all_done")
+	c.Ends(0)
 	if c := p.checkpoint(); c.Status != session.AllDone || c.Usage.Interview.Calls != 2 {
 		t.Errorf("status %s, %+v", c.Status, c.Usage)
 	}
@@ -328,14 +327,14 @@ func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	}
 	p.env = append(p.env, "GIT_EDITOR=sh "+p.repo+"/../edit.sh")
 	c := p.console("seed", "edit")
-	c.expect("ready")
-	c.send("\x03")
-	c.expect("not so fast")
-	c.send("\x03")
-	c.expect("not so fast")
-	c.send("go on\r")
-	c.expect("has a new seed of 1 task.")
-	c.ends(130) // git's own end; it waits for the program that it started
+	c.Expect("ready")
+	c.Send("\x03")
+	c.Expect("not so fast")
+	c.Send("\x03")
+	c.Expect("not so fast")
+	c.Send("go on\r")
+	c.Expect("has a new seed of 1 task.")
+	c.Ends(130) // git's own end; it waits for the program that it started
 	if tasks, err := p.newest().Plan(); err != nil || tasks[0].Title != "Learn sub" {
 		t.Errorf("%+v %v", tasks, err)
 	}

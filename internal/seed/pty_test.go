@@ -9,12 +9,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
-	"github.com/creack/pty"
-
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
 // childMark makes the test binary an interview at its own terminal, so that
@@ -43,13 +41,9 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// console is a child at a pseudo-terminal and what it has shown so far.
+// console is a child at a pseudo-terminal, and its session directory.
 type console struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	tty  *os.File
-	seen strings.Builder
-	at   int
+	*ttytest.Console
 	sess string
 }
 
@@ -61,60 +55,31 @@ func start(t *testing.T, steps ...scripted.Step) *console {
 	}
 	t.Cleanup(func() { server.Close() })
 	_, sess := sessionDirs(t)
-	c := &console{t: t, sess: sess, cmd: exec.Command(os.Args[0], "-test.run=^TestChild$")}
-	c.cmd.Env = append(os.Environ(), childMark+"="+strings.Join([]string{server.URL, sourceTree(t), sess}, "\n"), "SEED_TEST_TTY=1", "TERM=xterm", "NO_COLOR=")
-	if c.tty, err = pty.Start(c.cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
-	keepOutput(t, c.tty)
-	return c
-}
-
-// expect reads until the text has been shown behind what was expected before.
-func (c *console) expect(text string) {
-	c.t.Helper()
-	buf := make([]byte, 4096)
-	for {
-		if i := strings.Index(c.seen.String()[c.at:], text); i >= 0 {
-			c.at += i + len(text)
-			return
-		}
-		n, err := c.tty.Read(buf)
-		c.seen.Write(buf[:n])
-		if err != nil && n == 0 {
-			c.t.Fatalf("%q was not shown: %v\n%s", text, err, c.seen.String())
-		}
-	}
-}
-
-func (c *console) send(text string) {
-	c.t.Helper()
-	if _, err := c.tty.WriteString(text); err != nil {
-		c.t.Fatal(err)
-	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), childMark+"="+strings.Join([]string{server.URL, sourceTree(t), sess}, "\n"), "SEED_TEST_TTY=1", "TERM=xterm", "NO_COLOR=")
+	return &console{Console: ttytest.Start(t, cmd), sess: sess}
 }
 
 func TestInterviewAtATerminal(t *testing.T) {
 	c := start(t, fullScript(t)...)
-	c.expect("What about floats?")
-	c.expect("3. other")
-	c.expect("> ")
-	c.send("\r") // an empty line is no answer
-	c.expect("> ")
-	c.send("9\r")
-	c.expect("there is no option 9")
-	c.send("2\r")
-	c.expect("What should sub(\"a\", 1) do?")
-	c.expect("> ")
-	c.send("raise\x1b[A TypeError\r")
-	c.expect("> ")
-	c.send("with the argument's name\r\r")
-	c.expect("task-without-test")
-	c.expect("2 tasks")
-	c.expect("720 tokens")
-	c.expect("CHILD: 2 tasks, 720 tokens")
-	if !strings.Contains(c.seen.String(), "\x1b[1m") {
+	c.Expect("What about floats?")
+	c.Expect("3. other")
+	c.Expect("> ")
+	c.Send("\r") // an empty line is no answer
+	c.Expect("> ")
+	c.Send("9\r")
+	c.Expect("there is no option 9")
+	c.Send("2\r")
+	c.Expect("What should sub(\"a\", 1) do?")
+	c.Expect("> ")
+	c.Send("raise\x1b[A TypeError\r")
+	c.Expect("> ")
+	c.Send("with the argument's name\r\r")
+	c.Expect("task-without-test")
+	c.Expect("2 tasks")
+	c.Expect("720 tokens")
+	c.Expect("CHILD: 2 tasks, 720 tokens")
+	if !strings.Contains(c.Seen(), "\x1b[1m") {
 		t.Error("no colours at a terminal")
 	}
 	_, text := transcriptRoles(t, c.sess)
@@ -130,15 +95,15 @@ func TestOtherAndOwnWordsAtAMenu(t *testing.T) {
 	c := start(t, step(ask(t, "First?", "a", "b")),
 		scripted.Step{Tools: []scripted.Tool{ask(t, "Second?", "a", "b")}, Expect: scripted.Strings{"my own\\nwords"}},
 		scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil)}, Expect: scripted.Strings{"straight away"}})
-	c.expect("First?")
-	c.expect("> ")
-	c.send("3\r")
-	c.expect("your answer")
-	c.send("my own\rwords\r\r")
-	c.expect("Second?")
-	c.expect("> ")
-	c.send("straight away\r\r")
-	c.expect("CHILD: 1 tasks")
+	c.Expect("First?")
+	c.Expect("> ")
+	c.Send("3\r")
+	c.Expect("your answer")
+	c.Send("my own\rwords\r\r")
+	c.Expect("Second?")
+	c.Expect("> ")
+	c.Send("straight away\r\r")
+	c.Expect("CHILD: 1 tasks")
 }
 
 func TestEndsAtATerminal(t *testing.T) {
@@ -151,9 +116,9 @@ func TestEndsAtATerminal(t *testing.T) {
 	for name, k := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, step(ask(t, "Well?", "a", "b")))
-			c.expect("> ")
-			c.send(k.keys)
-			c.expect(k.says)
+			c.Expect("> ")
+			c.Send(k.keys)
+			c.Expect(k.says)
 			noBundle(t, c.sess)
 		})
 	}
@@ -161,19 +126,16 @@ func TestEndsAtATerminal(t *testing.T) {
 
 func TestCtrlCWhileTheModelThinks(t *testing.T) {
 	c := start(t, scripted.Step{Tools: []scripted.Tool{call(t, "read_file", map[string]any{"path": "calc.py"})}}, scripted.Step{Hang: true})
-	c.expect("read calc.py")
-	c.send("\x03")
-	c.expect("CHILD: aborted, interrupted true")
+	c.Expect("read calc.py")
+	c.Send("\x03")
+	c.Expect("CHILD: aborted, interrupted true")
 	noBundle(t, c.sess)
 }
 
 func TestKilledInterviewLeavesNoBundle(t *testing.T) {
 	c := start(t, step(ask(t, "Well?")))
-	c.expect("> ")
-	if err := c.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.cmd.Wait()
+	c.Expect("> ")
+	c.Kill()
 	noBundle(t, c.sess)
 	if roles, _ := transcriptRoles(t, c.sess); strings.Join(roles, " ") != "system user assistant" {
 		t.Errorf("%v", roles)
@@ -182,8 +144,7 @@ func TestKilledInterviewLeavesNoBundle(t *testing.T) {
 
 func TestTerminalThatGoesAway(t *testing.T) {
 	c := start(t, step(ask(t, "Well?")))
-	c.expect("> ")
-	c.tty.Close()
-	_ = c.cmd.Wait() // it ends, by SIGHUP or by the end of its input
+	c.Expect("> ")
+	c.HangUp() // it ends, by SIGHUP or by the end of its input
 	noBundle(t, c.sess)
 }

@@ -1,4 +1,4 @@
-package main
+package ttytest
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 // keepOutput stops the terminal from throwing away what was written when Ctrl-C is typed: the kernel signals first and flushes then,
 // which loses the words of a child that is quick to say goodbye.
-func keepOutput(t *testing.T, tty *os.File) {
+func keepOutput(t testing.TB, tty *os.File) {
 	t.Helper()
 	mode, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 	if err != nil {

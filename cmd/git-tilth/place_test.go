@@ -10,13 +10,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-
-	"github.com/creack/pty"
 
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
 // place is a home, a repository and a sessions root of a test's own.
@@ -188,72 +186,10 @@ func (p *place) user() string {
 	return b.String()
 }
 
-// console is a git tilth at a pseudo-terminal of its own and what it has shown so far.
-type console struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	tty  *os.File
-	seen strings.Builder
-	at   int
-}
-
 // console starts git tilth, through git, at a pseudo-terminal.
-func (p *place) console(args ...string) *console {
+func (p *place) console(args ...string) *ttytest.Console {
 	p.t.Helper()
-	c := &console{t: p.t, cmd: exec.Command("git", append([]string{"tilth"}, args...)...)}
-	c.cmd.Dir, c.cmd.Env = p.repo, p.env
-	var err error
-	if c.tty, err = pty.Start(c.cmd); err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
-	keepOutput(p.t, c.tty)
-	return c
-}
-
-// expect reads until the texts have been shown, in this order, behind what was expected before.
-func (c *console) expect(texts ...string) {
-	c.t.Helper()
-	buf := make([]byte, 4096)
-	for _, text := range texts {
-		for {
-			if i := strings.Index(c.seen.String()[c.at:], text); i >= 0 {
-				c.at += i + len(text)
-				break
-			}
-			n, err := c.tty.Read(buf)
-			c.seen.Write(buf[:n])
-			if err != nil && n == 0 {
-				c.t.Fatalf("%q was not shown: %v\n%s", text, err, c.seen.String())
-			}
-		}
-	}
-}
-
-func (c *console) send(keys string) {
-	c.t.Helper()
-	if _, err := c.tty.WriteString(keys); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// ends reads to the end and wants an exit code.
-func (c *console) ends(code int) {
-	c.t.Helper()
-	buf := make([]byte, 4096)
-	for {
-		n, err := c.tty.Read(buf)
-		c.seen.Write(buf[:n])
-		if err != nil { // a terminal that nobody has open any more
-			break
-		}
-	}
-	_ = c.cmd.Wait()
-	got := c.cmd.ProcessState.ExitCode()
-	if status := c.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
-		got = 128 + int(status.Signal()) // git ends by the signal that it got, which a shell reports as this
-	}
-	if got != code {
-		c.t.Fatalf("exit code %d, want %d\n%s", got, code, c.seen.String())
-	}
+	cmd := exec.Command("git", append([]string{"tilth"}, args...)...)
+	cmd.Dir, cmd.Env = p.repo, p.env
+	return ttytest.Start(p.t, cmd)
 }

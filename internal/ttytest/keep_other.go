@@ -1,0 +1,10 @@
+//go:build !linux
+
+package ttytest
+
+import (
+	"os"
+	"testing"
+)
+
+func keepOutput(testing.TB, *os.File) {}
