@@ -161,20 +161,8 @@ func (s *safeJSON) object(depth int) error {
 				s.fields[f] = at
 			}
 		}
-		if len(s.out) > s.limit {
-			return errTooBig
-		}
-		s.space()
-		switch s.peek() {
-		case ',':
-			s.pos++
-			s.out = append(s.out, ',')
-		case '}':
-			s.pos++
-			s.out = append(s.out, '}')
-			return nil
-		default:
-			return errNotObject
+		if last, err := s.after('}'); last || err != nil {
+			return err
 		}
 	}
 }
@@ -202,22 +190,25 @@ func (s *safeJSON) array(depth int) error {
 		if err := s.value(depth + 1); err != nil {
 			return err
 		}
-		if len(s.out) > s.limit {
-			return errTooBig
-		}
-		s.space()
-		switch s.peek() {
-		case ',':
-			s.pos++
-			s.out = append(s.out, ',')
-		case ']':
-			s.pos++
-			s.out = append(s.out, ']')
-			return nil
-		default:
-			return errNotObject
+		if last, err := s.after(']'); last || err != nil {
+			return err
 		}
 	}
+}
+
+// after copies what stands after a member or an element: a comma, or the end, which makes it the last.
+func (s *safeJSON) after(end byte) (last bool, err error) {
+	if len(s.out) > s.limit {
+		return false, errTooBig
+	}
+	s.space()
+	b := s.peek()
+	if b != ',' && b != end {
+		return false, errNotObject
+	}
+	s.pos++
+	s.out = append(s.out, b)
+	return b == end, nil
 }
 
 func (s *safeJSON) word(w string) error {
