@@ -135,7 +135,8 @@ func (c *Client) transportFailure(caller context.Context, a attempt, err error) 
 	}
 	kind := Network
 	var record tls.RecordHeaderError
-	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || isRequestError(err) {
+	var certificate *tls.CertificateVerificationError
+	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) || isRequestError(err) {
 		kind = Fatal
 	}
 	return c.interrupted(caller, a, kind, 0, err)

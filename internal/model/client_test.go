@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -123,6 +124,17 @@ func TestNoConnection(t *testing.T) {
 	l.Close()
 	_, err = client(t, url, model.Options{}).Chat(context.Background(), workerRequest("hi"))
 	if f := failureOf(t, err); f.Kind != model.Network || !strings.Contains(f.Error(), "connection refused") {
+		t.Errorf("%s %v", f.Kind, f)
+	}
+}
+
+func TestCertificateThatIsNotTrustedIsFatal(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	_, err := client(t, s.URL, model.Options{}).Chat(context.Background(), workerRequest("hi"))
+	if f := failureOf(t, err); f.Kind != model.Fatal || !strings.Contains(f.Error(), "certificate") {
 		t.Errorf("%s %v", f.Kind, f)
 	}
 }
