@@ -153,6 +153,9 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 		}
 		return true
 	})
+	if o.Source+o.GitCommonDir == "" {
+		o.GitCommonDir = rd.commonFromLink(s)
+	}
 	switch o.Status {
 	case Prepared, Running, AllDone, Failed:
 	default:
