@@ -144,7 +144,7 @@ func (s story) test(t *testing.T, f *fixtures) {
 	all := points(ops)
 	turns, few := 1, s.few
 	if os.Getenv("TILTH_CRASH") == "full" {
-		turns, few = s.turns, len(all)/s.full
+		turns, few = s.turns, len(all)
 	}
 	chosen := spread(all, few)
 	if name := os.Getenv("TILTH_CRASH_POINT"); name != "" {

@@ -19,23 +19,22 @@ type story struct {
 	from  func(*fixtures) *world
 	args  []string
 	few   int // points in a bounded run
-	full  int // the share of the points in a full run: 1 is all, 5 every fifth
 	turns int // ways to go on after a kill
 	after func(f *fixtures, w *world) error
 	next  func(f *fixtures, w *world, turn int) error
 }
 
 var stories = []story{
-	{name: "prep", from: bare, args: []string{"prep", "--from", "../tasks/prd.json"}, few: 8, full: 1, turns: 2, after: nothing, next: prepped},
-	{name: "seed-edit", from: prepared, args: []string{"seed", "edit"}, few: 5, full: 1, turns: 2, after: consistent, next: edited},
-	{name: "run", from: prepared, args: []string{"run"}, few: 14, full: 1, turns: 1, after: consistent, next: resumed},
-	{name: "run-twice", from: prepared, args: []string{"run"}, few: 4, full: 5, turns: 1, after: consistent, next: resumedTwice},
-	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
-	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 8, full: 1, turns: 1, after: consistent, next: resumed},
-	{name: "resume-lost", from: lost, args: []string{"resume"}, few: 6, full: 2, turns: 1, after: consistent, next: recovered},
-	{name: "resume-unregistered", from: unregistered, args: []string{"resume"}, few: 6, full: 2, turns: 1, after: consistent, next: recovered},
-	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, full: 1, turns: 1, after: nothing, next: tornDown},
-	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, full: 1, turns: 3, after: consistent, next: rewound},
+	{name: "prep", from: bare, args: []string{"prep", "--from", "../tasks/prd.json"}, few: 8, turns: 2, after: nothing, next: prepped},
+	{name: "seed-edit", from: prepared, args: []string{"seed", "edit"}, few: 5, turns: 2, after: consistent, next: edited},
+	{name: "run", from: prepared, args: []string{"run"}, few: 14, turns: 1, after: consistent, next: resumed},
+	{name: "run-twice", from: prepared, args: []string{"run"}, few: 4, turns: 1, after: consistent, next: resumedTwice},
+	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 8, turns: 1, after: consistent, next: resumed},
+	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 8, turns: 1, after: consistent, next: resumed},
+	{name: "resume-lost", from: lost, args: []string{"resume"}, few: 6, turns: 1, after: consistent, next: recovered},
+	{name: "resume-unregistered", from: unregistered, args: []string{"resume"}, few: 6, turns: 1, after: consistent, next: recovered},
+	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, turns: 1, after: nothing, next: tornDown},
+	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, turns: 3, after: consistent, next: rewound},
 }
 
 // fixtures are the worlds that the stories begin with.
