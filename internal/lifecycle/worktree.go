@@ -83,41 +83,53 @@ func (h *Held) clearPlace(ctx context.Context, path string) error {
 }
 
 // comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
-// `git checkout -b` and goes on. One exception: a clean worktree at a commit that does not hold the branch was left there
-// by someone who looked at another commit. Nothing in it is unsaved, and kept, its files would undo finished tasks.
+// `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, someone looked at another commit: what
+// differs from that is work, all else is brought up to the branch, or it would undo finished tasks.
 func (h *Held) comeBack(ctx context.Context, path string) error {
 	wt, err := gitx.RegisteredWorktree(h.Common, path)
 	if err != nil {
 		return err
 	}
-	astray, err := h.astray(ctx, path)
+	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
 	if err != nil {
 		return err
 	}
-	if astray {
-		// HEAD last: until then the next look finds it elsewhere, and these files worth keeping.
-		if err := h.Git.ReadTreeIntoFiles(ctx, wt, "refs/heads/"+h.S.Branch()); err != nil {
+	head, err := h.Git.Head(ctx, path)
+	switch {
+	case !ok, errors.Is(err, gitx.ErrNoCommit): // an orphan branch: everything in the index is new
+	case err != nil:
+		return err
+	default:
+		base, err := h.Git.MergeBase(ctx, h.Common, head, tip)
+		if err != nil {
 			return err
+		}
+		if base != tip {
+			// HEAD last: until then the next look finds it elsewhere, and does this again.
+			if err := h.catchUp(ctx, wt, head, tip); err != nil {
+				return err
+			}
 		}
 	}
 	return h.Git.AttachHead(ctx, wt, h.S.Branch())
 }
 
-// astray tells whether the worktree is clean and at a commit that the branch's tip is no ancestor of.
-func (h *Held) astray(ctx context.Context, path string) (bool, error) {
-	head, err := h.Git.Head(ctx, path)
-	if errors.Is(err, gitx.ErrNoCommit) {
-		return false, nil // an orphan branch: everything in the index is new
+// CatchUp brings up to the commit to a worktree in which a worker went back to an older commit or another line, head: what it did
+// since their common ancestor stays, committed or not, and what finished tasks did is not undone.
+func (h *Held) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
+	base, err := h.Git.MergeBase(ctx, h.Common, head, to)
+	if err != nil || base == "" || base == to {
+		return err
 	}
+	return h.catchUp(ctx, wt, base, to)
+}
+
+func (h *Held) catchUp(ctx context.Context, wt gitx.Worktree, from, to string) error {
+	tree, _, err := h.Git.StageAll(ctx, wt, to)
 	if err != nil {
-		return false, err
+		return err
 	}
-	ahead, err := h.Git.Log(ctx, h.Common, "refs/heads/"+h.S.Branch(), head, 1)
-	if err != nil || len(ahead) == 0 {
-		return false, err
-	}
-	dirty, err := h.Git.IsDirty(ctx, path)
-	return !dirty, err
+	return h.Git.CatchUp(ctx, wt, from, to, tree)
 }
 
 // register makes the source know the worktree at path again: one that was moved with the sessions root, or one whose

@@ -87,6 +87,11 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 		}
 	}
 	if tip != a.base {
+		if ok {
+			if err := a.CatchUp(ctx, wt, tip, a.base); err != nil {
+				return wt, err
+			}
+		}
 		return wt, a.Git.SoftReset(ctx, wt, a.base)
 	}
 	return wt, nil

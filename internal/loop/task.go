@@ -100,23 +100,12 @@ func (a *attempt) begin(ctx context.Context) error {
 }
 
 // settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a merge or
-// rebase that it left unfinished is dropped; files stay as they are in both cases.
+// rebase that it left unfinished is dropped; its files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.Worktree()
 	var wrong *gitx.WrongBranchError
 	if errors.As(err, &wrong) {
-		moved, regErr := gitx.RegisteredWorktree(a.Common, a.Path())
-		if regErr != nil {
-			return wt, regErr
-		}
-		if err := a.Git.AttachHead(ctx, moved, a.S.Branch()); err != nil {
-			return wt, err
-		}
-		was := "HEAD was on " + wrong.On
-		if wrong.On == "" {
-			was = "HEAD was on no branch"
-		}
-		if err := a.emit("log_repaired", map[string]any{"what": was, "done": "brought back to " + a.S.Branch() + ", files kept"}); err != nil {
+		if err := a.bringBack(ctx, wrong.On); err != nil {
 			return wt, err
 		}
 		wt, err = a.Worktree()
@@ -125,6 +114,39 @@ func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 		return wt, err
 	}
 	return wt, a.Git.QuitOperations(ctx, wt)
+}
+
+// bringBack puts HEAD, which the worker moved to another branch or to none, back on the session's branch.
+func (a *attempt) bringBack(ctx context.Context, on string) error {
+	wt, err := gitx.RegisteredWorktree(a.Common, a.Path())
+	if err != nil {
+		return err
+	}
+	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
+	if err != nil {
+		return err
+	}
+	if !ok {
+		tip = a.base
+	}
+	head, err := a.Git.Head(ctx, wt.Path)
+	switch {
+	case tip == "", errors.Is(err, gitx.ErrNoCommit):
+	case err != nil:
+		return err
+	default:
+		if err := a.CatchUp(ctx, wt, head, tip); err != nil {
+			return err
+		}
+	}
+	if err := a.Git.AttachHead(ctx, wt, a.S.Branch()); err != nil {
+		return err
+	}
+	was := "HEAD was on " + on
+	if on == "" {
+		was = "HEAD was on no branch"
+	}
+	return a.emit("log_repaired", map[string]any{"what": was, "done": "brought back to " + a.S.Branch() + ", the worker's files kept"})
 }
 
 // iterations is the inner loop. It returns nil once the task is committed.
