@@ -41,8 +41,8 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return "", err
 		}
 		if !v.Accepted() {
-			if a.o.Caps.EvaluatorCalls > 0 && a.verdict >= a.o.Caps.EvaluatorCalls {
-				return "", &halt{Stop: Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(a.o.Caps.EvaluatorCalls)}}
+			if err := a.evaluatorLeft(); err != nil {
+				return "", err
 			}
 			return "The reviewer sent the change back. Deal with every point and submit again.\n\n" + v.Text(), nil
 		}
@@ -58,6 +58,14 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		return "", err
 	}
 	return a.refusedByHook("A commit hook changed the files again after each review.")
+}
+
+// evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
+func (a *attempt) evaluatorLeft() error {
+	if limit := a.o.Caps.EvaluatorCalls; limit > 0 && a.verdict >= limit {
+		return &halt{Stop: Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit)}}
+	}
+	return nil
 }
 
 // refusedByHook hands a commit hook's refusal to the worker, as a validator that failed.
@@ -196,14 +204,20 @@ func (a *attempt) review(ctx context.Context, wt gitx.Worktree, c *Case, tree st
 	if len(files) == 0 {
 		v = emptyDiff(slices.Sorted(maps.Keys(a.notified)))
 	} else {
+		// A commit hook that refuses, or changes what was accepted, leads to another review without a rejection.
+		if err := a.evaluatorLeft(); err != nil {
+			return nil, err
+		}
 		if v, err = a.evaluate(ctx, wt, c, tree, report); err != nil {
 			return nil, err
 		}
 		a.verdict++
 	}
+	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word with it.
 	if err := a.emitSync("evaluator_verdict", map[string]any{
 		"verdict": v.Verdict, "rejection_category": v.Category, "concern": v.Concern, "evidence": list(v.Evidence),
 		"next_step": v.NextStep, "tree": tree, "base": a.base, "parse_failed": v.ParseFailed, "summary": c.Summary,
+		"diff_summary": diffSummary(files), "case": c,
 	}); err != nil {
 		return nil, err
 	}
