@@ -159,7 +159,11 @@ func (w *world) seedFiles(h *lifecycle.Held) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	changes, err := w.git.ChangedFiles(w.p.ctx, wt, sha+"^", sha)
+	full, err := lifecycle.ResolveSeed(w.p.ctx, w.git, h.Common, sha)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := w.git.ChangedFiles(w.p.ctx, wt, full+"^", full)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (h *Held) Reseed(ctx context.Context, tasks []session.Task, tests int) erro
 	if err != nil {
 		return err
 	}
-	old, err := h.Git.ResolveCommit(ctx, h.Common, recorded)
+	old, err := ResolveSeed(ctx, h.Git, h.Common, recorded)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (h *Held) HealSeed(ctx context.Context) error {
 		return nil
 	}
 	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
-	if err != nil || !ok || tip == recorded {
+	if err != nil || !ok || (recorded != "" && (!isSHA(recorded) || strings.HasPrefix(tip, recorded))) {
 		return err
 	}
 	commits, err := h.Git.Log(ctx, h.Common, tip, "", 1)

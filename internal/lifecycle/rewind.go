@@ -65,7 +65,10 @@ func (h *Held) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if h.Common == "" {
 		return refuse("its source repository is gone")
 	}
-	full, err := h.Git.ResolveCommit(ctx, h.Common, sha)
+	if !isSHA(sha) {
+		return refuse("its seed is recorded as %q, which is not the id of a commit", sha)
+	}
+	full, err := ResolveSeed(ctx, h.Git, h.Common, sha)
 	if err != nil {
 		return refuse("its seed %s is not a commit of the repository", sha)
 	}

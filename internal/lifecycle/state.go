@@ -79,7 +79,7 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 	if st.SeedSHA == "" || !ok {
 		return nil
 	}
-	if !strings.HasPrefix(tip, st.SeedSHA) {
+	if !isSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {
 		if st.Commits, st.SeedKnown, err = commitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
 			return err
 		}
@@ -102,9 +102,9 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 // commitsSince lists a branch's commits after the seed, newest first, and tells whether the seed is on its first-parent
 // line at all. The seed may be recorded with an abbreviated id.
 func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([]gitx.Commit, bool, error) {
-	full, err := g.ResolveCommit(ctx, common, seed)
+	full, err := ResolveSeed(ctx, g, common, seed)
 	if err != nil {
-		// A seed that the repository does not have is a fact about the session, not a failure to read it.
+		// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a failure to read it.
 		return nil, false, nil
 	}
 	commits, err := g.Log(ctx, common, tip, full, 0)

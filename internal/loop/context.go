@@ -197,7 +197,7 @@ func (r *run) seedFiles(ctx context.Context, wt gitx.Worktree) ([]string, error)
 	if err != nil {
 		return r.seed, nil
 	}
-	full, err := r.Git.ResolveCommit(ctx, r.Common, sha)
+	full, err := lifecycle.ResolveSeed(ctx, r.Git, r.Common, sha)
 	if err != nil {
 		return r.seed, nil
 	}
