@@ -199,7 +199,7 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 		}
 	}
 	start := map[string]any{
-		"base_url": w.config.Endpoint(config.Prep).BaseURL, "limits": limitsOf(w.config.Caps()), "task_count": 0,
+		"base_url": config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), "limits": limitsOf(w.config.Caps()), "task_count": 0,
 		// Who will work and judge, as far as it is settled now; the run's own session_start has the last word.
 		"worker_model": nullable(w.config.Endpoint(config.Worker).Model), "evaluator_model": nullable(w.config.Endpoint(config.Evaluator).Model),
 	}

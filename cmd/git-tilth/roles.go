@@ -9,7 +9,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/tool/proc"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -145,7 +144,7 @@ func (w *world) hide(r config.Role, key string) {
 		name = "TILTH_" + strings.ToUpper(string(r)) + "_API_KEY"
 	}
 	w.keys[name] = key
-	w.redact = session.NewRedactor(w.p.environ, w.keys)
+	w.redact = w.redactor()
 }
 
 // runSettings are a run's own flags.
@@ -205,7 +204,7 @@ func limitsOf(c config.Caps) map[string]any {
 func (w *world) startOf(o loop.Options) map[string]any {
 	return map[string]any{
 		"worker_model": modelOf(o.Worker), "evaluator_model": modelOf(o.Evaluator), "worker_agent": o.Worker.Name(),
-		"evaluator_agent": o.Evaluator.Name(), "base_url": w.config.Endpoint(config.Worker).BaseURL, "limits": limitsOf(o.Caps),
+		"evaluator_agent": o.Evaluator.Name(), "base_url": config.ShownURL(w.config.Endpoint(config.Worker).BaseURL), "limits": limitsOf(o.Caps),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -69,8 +70,14 @@ func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 	if w.store.Root == "" {
 		return nil, refuse("export TILTH_SESSIONS_DIR=...", "there is no home directory to keep sessions in: HOME is not set")
 	}
-	w.redact = session.NewRedactor(p.environ, nil)
+	w.redact = w.redactor()
 	return w, nil
+}
+
+// redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys known
+// so far.
+func (w *world) redactor() *session.Redactor {
+	return session.NewRedactor(slices.Concat(w.p.environ, w.config.URLs()), w.keys)
 }
 
 // configuredRoot is tilth.sessionsDir, with ~ expanded; a relative path is relative to the home directory, because the

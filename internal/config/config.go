@@ -22,6 +22,7 @@ type Value struct {
 	Values []string // of a repeatable setting, in order
 	Origin string
 	Secret bool
+	url    bool
 }
 
 // Error is a setting that cannot be used. It names the setting and its origin.
@@ -137,7 +138,7 @@ func didYouMean(key string) string {
 }
 
 func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, error) {
-	v := Value{Name: s.Name, Value: s.Default, Origin: "default", Secret: s.kind == kindSecret}
+	v := Value{Name: s.Name, Value: s.Default, Origin: "default", Secret: s.kind == kindSecret, url: s.kind == kindURL}
 	take := func(text, origin string) error {
 		text = strings.TrimSpace(text)
 		if text == "" {
@@ -270,12 +271,15 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// All returns every setting in the order of their names, secrets masked.
+// All returns every setting in the order of their names, secrets masked, those within URLs too.
 func (c *Config) All() []Value {
 	var out []Value
 	for _, v := range c.values {
 		if v.Secret && v.Value != "" {
 			v.Value = Mask(v.Value)
+		}
+		if v.url {
+			v.Value = ShownURL(v.Value)
 		}
 		out = append(out, v)
 	}

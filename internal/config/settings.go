@@ -19,6 +19,7 @@ const (
 	kindSeconds  // a decimal number of seconds
 	kindList     // repeatable
 	kindSecret
+	kindURL // may hold a password
 )
 
 // Setting is a row of the table of everything that can be configured.
@@ -39,21 +40,21 @@ type Setting struct {
 // settings is the table. A new setting is a new row.
 var settings = []Setting{
 	{Name: "tilth.sessionsDir", Env: []string{"TILTH_SESSIONS_DIR"}, Help: "where sessions are kept (default ~/.tilth/sessions, or $TILTH_HOME/sessions)"},
-	{Name: "tilth.baseUrl", Env: []string{"TILTH_BASE_URL"}, Help: "OpenAI-compatible endpoint, for example http://localhost:11434/v1"},
+	{Name: "tilth.baseUrl", Env: []string{"TILTH_BASE_URL"}, kind: kindURL, Help: "OpenAI-compatible endpoint, for example http://localhost:11434/v1"},
 	{Name: "tilth.apiKey", Env: []string{"TILTH_API_KEY"}, kind: kindSecret, envOnly: true, Help: "key of the endpoint; without it git credential is asked for one"},
 
 	{Name: "tilth.worker.agent", Env: []string{"TILTH_WORKER_AGENT"}, Help: "builtin, or an agent program: claude, codex, gemini, opencode, or one of yours"},
 	{Name: "tilth.worker.model", Env: []string{"TILTH_WORKER_MODEL"}, Flag: "model", Help: "the model that does the tasks"},
-	{Name: "tilth.worker.baseUrl", Env: []string{"TILTH_WORKER_BASE_URL"}, Help: "endpoint of the worker, if not tilth.baseUrl"},
+	{Name: "tilth.worker.baseUrl", Env: []string{"TILTH_WORKER_BASE_URL"}, kind: kindURL, Help: "endpoint of the worker, if not tilth.baseUrl"},
 	{Name: "tilth.worker.apiKey", Env: []string{"TILTH_WORKER_API_KEY"}, kind: kindSecret, envOnly: true, Help: "key of the worker's endpoint"},
 
 	{Name: "tilth.evaluator.agent", Env: []string{"TILTH_EVALUATOR_AGENT"}, Help: "builtin, or an agent program, for the reviewer"},
 	{Name: "tilth.evaluator.model", Env: []string{"TILTH_EVALUATOR_MODEL"}, Flag: "evaluator-model", Help: "the model that judges (default: the worker's)"},
-	{Name: "tilth.evaluator.baseUrl", Env: []string{"TILTH_EVALUATOR_BASE_URL"}, Help: "endpoint of the evaluator, if not tilth.baseUrl"},
+	{Name: "tilth.evaluator.baseUrl", Env: []string{"TILTH_EVALUATOR_BASE_URL"}, kind: kindURL, Help: "endpoint of the evaluator, if not tilth.baseUrl"},
 	{Name: "tilth.evaluator.apiKey", Env: []string{"TILTH_EVALUATOR_API_KEY"}, kind: kindSecret, envOnly: true, Help: "key of the evaluator's endpoint"},
 
 	{Name: "tilth.prep.model", Env: []string{"TILTH_PREP_MODEL"}, Help: "the model that interviews (default: the worker's)"},
-	{Name: "tilth.prep.baseUrl", Env: []string{"TILTH_PREP_BASE_URL"}, Help: "endpoint of the interview, if not tilth.baseUrl"},
+	{Name: "tilth.prep.baseUrl", Env: []string{"TILTH_PREP_BASE_URL"}, kind: kindURL, Help: "endpoint of the interview, if not tilth.baseUrl"},
 	{Name: "tilth.prep.apiKey", Env: []string{"TILTH_PREP_API_KEY"}, kind: kindSecret, envOnly: true, Help: "key of the interview's endpoint"},
 
 	{Name: "tilth.maxIterationsPerTask", Env: []string{"TILTH_MAX_ITERATIONS_PER_TASK"}, Flag: "max-iterations", Default: "32", kind: kindPositive, Help: "model calls, or turns of an agent program, per task"},

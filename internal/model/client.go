@@ -126,6 +126,10 @@ func parseBaseURL(base string) (*url.URL, error) {
 func shownURL(u *url.URL) string {
 	shown := *u
 	shown.User, shown.RawQuery, shown.Fragment = nil, "", ""
+	// Without its scheme, user:password@host is a URL with a scheme called user.
+	if i := strings.LastIndexByte(shown.Opaque, '@'); i >= 0 {
+		shown.Opaque = shown.Opaque[i+1:]
+	}
 	return shown.String()
 }
 

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+)
+
+// ShownURL is a URL as people and records may see it: with **** in the place of a password, of a user without one, which is
+// where some put a key, and of the parameters that are keys by their names. A text that is no URL is hidden more than it needs.
+func ShownURL(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if found {
+		scheme += "://"
+	} else {
+		scheme, rest = "", text
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if _, err := url.Parse(text); err != nil || end < 0 {
+		end = len(rest) // as in a password with a slash in it
+	}
+	if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 {
+		user := "****"
+		if name, _, has := strings.Cut(rest[:at], ":"); has {
+			user = name + ":****"
+		}
+		rest = user + rest[at:]
+	}
+	path, query, found := strings.Cut(rest, "?")
+	if !found {
+		return scheme + rest
+	}
+	params := strings.Split(query, "&")
+	for i, p := range params {
+		if name, _, has := strings.Cut(p, "="); has && keyName(name) {
+			params[i] = name + "=****"
+		}
+	}
+	return scheme + path + "?" + strings.Join(params, "&")
+}
+
+func keyName(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range []string{"key", "token", "secret", "password", "sig"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// URLs are the settings that are URLs and set, as NAME=value with the name of the variable that sets each, wherever it
+// comes from: what is secret in them is as secret as if it came from the environment.
+func (c *Config) URLs() []string {
+	var out []string
+	for _, s := range settings {
+		if v := c.values[s.Name]; s.kind == kindURL && v.Value != "" {
+			out = append(out, s.Env[0]+"="+v.Value)
+		}
+	}
+	return out
+}
