@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/tool"
+	"github.com/git-tilth/git-tilth/internal/tool/proc"
 )
 
 // Role is who works or judges: a model at an endpoint, or an agent program.
@@ -49,6 +52,18 @@ func (a *attempt) childEnv(wt gitx.Worktree) []string {
 	return agent.ScrubEnv(a.Git.Environ(wt.Path))
 }
 
+// protected are the directories that no command of the worker may touch: this session's and those of all others, unless they
+// are kept in a place that is for other things as well.
+func (a *attempt) protected(wt gitx.Worktree) []string {
+	root := filepath.Dir(a.S.Dir)
+	for _, shared := range []string{os.TempDir(), wt.Common, a.Check.Source, proc.Getenv(a.Environ, "HOME")} {
+		if rel, err := filepath.Rel(root, shared); shared != "" && err == nil && filepath.IsLocal(rel) {
+			return []string{a.S.Dir}
+		}
+	}
+	return []string{a.S.Dir, root}
+}
+
 // modelWorker is the builtin worker as the loop sees it.
 type modelWorker struct {
 	a      *attempt
@@ -58,7 +73,7 @@ type modelWorker struct {
 }
 
 func newModelWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	box, err := tool.Open(wt.Path, tool.Options{Env: a.childEnv(wt), BashTimeout: a.o.Limits.Bash, Protected: []string{a.S.Dir}})
+	box, err := tool.Open(wt.Path, tool.Options{Env: a.childEnv(wt), BashTimeout: a.o.Limits.Bash, Protected: a.protected(wt)})
 	if err != nil {
 		return nil, err
 	}
