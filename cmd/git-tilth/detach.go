@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -16,6 +19,7 @@ func (w *world) detach(s *session.Session, command string, args []string) error 
 	if err != nil {
 		return fail("", err)
 	}
+	out := w.p.prose(slices.Contains(args, "--json"))
 	log := s.Path(lifecycle.RunLog)
 	argv := append([]string{self, command}, args...)
 	if w.p.verbose {
@@ -29,12 +33,12 @@ func (w *world) detach(s *session.Session, command string, args []string) error 
 	defer tick.Stop()
 	for {
 		if holder, busy := s.Holder(); busy && holder.PID == child.PID {
-			w.p.printf("session %s runs in the background (pid %d), its output is in %s\nnext: git tilth log -f %s, git tilth stop %s\n", s.ID, child.PID, log, s.ID, s.ID)
+			fmt.Fprintf(out, "session %s runs in the background (pid %d), its output is in %s\nnext: git tilth log -f %s, git tilth stop %s\n", s.ID, child.PID, log, s.ID, s.ID)
 			return nil
 		}
 		select {
 		case code := <-child.Ended:
-			return w.childEnded(s, log, code)
+			return w.childEnded(out, s, log, code)
 		case <-w.p.ctx.Done():
 			return w.p.ctx.Err()
 		case <-tick.C:
@@ -43,11 +47,11 @@ func (w *world) detach(s *session.Session, command string, args []string) error 
 }
 
 // childEnded is the result of a child that was over before it could be seen at work: a short run, or one that was refused.
-func (w *world) childEnded(s *session.Session, log string, code int) error {
+func (w *world) childEnded(out io.Writer, s *session.Session, log string, code int) error {
 	text, _ := os.ReadFile(log)
 	w.p.stderr.Write(text)
 	if code == exitOK {
-		w.p.printf("session %s has run in the background and is over; its output is in %s\n", s.ID, log)
+		fmt.Fprintf(out, "session %s has run in the background and is over; its output is in %s\n", s.ID, log)
 		return nil
 	}
 	return &exitError{code: code}

@@ -161,16 +161,29 @@ func (w *world) checkImport(r *prepRequest) ([]seed.Violation, error) {
 	return seed.Check(b, "", func(path string) bool { return tracked[path] }, seed.Rules{}), nil
 }
 
-// planPrep prints what a preparation would make.
+// planPrep prints what a preparation would make, and its git commands: the id of the session, and with it the names of what
+// is made, are not known before.
 func (w *world) planPrep(r prepRequest) error {
-	w.p.printf("would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
+	out := w.p.prose(r.json)
 	if r.discard != nil {
 		w.p.printf("would discard session %s first\n", r.discard.ID)
+		if err := w.tearDown(r.discard, true); err != nil {
+			return err
+		}
 	}
+	fmt.Fprintf(out, "would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
+	seeded := "with the tests that the interview comes to"
 	if r.imported != nil {
-		describeImport(w.p.stdout, r.imported)
+		describeImport(out, r.imported)
+		b := r.imported.Bundle()
+		seeded, _, _ = strings.Cut(lifecycle.SeedMessage("<id>", len(b.Tasks), len(b.TestFiles)), "\n")
 	}
-	w.p.printf("would run: git -C %s worktree add -b session/<id> <sessions root>/<id>/workspace %s\n", w.loc.CommonDir, r.baseSHA)
+	workspace := filepath.Join(w.store.Root, "<id>", "workspace")
+	fmt.Fprintf(out, "would run: git -C %s worktree add -b session/<id> %s %s\n", w.loc.CommonDir, workspace, r.baseSHA)
+	fmt.Fprintf(out, "would commit the seed, %s:\n", seeded)
+	for _, cmd := range []string{"add --all", "write-tree", "commit-tree -p " + r.baseSHA + " -F - <tree>", "update-ref refs/heads/session/<id> <commit> " + r.baseSHA} {
+		fmt.Fprintf(out, "would run: git -C %s %s\n", workspace, cmd)
+	}
 	return nil
 }
 

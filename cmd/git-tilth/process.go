@@ -79,6 +79,15 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 func (p *process) asks() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
 
 func (p *process) printf(format string, args ...any) { fmt.Fprintf(p.stdout, format, args...) }
+
+// prose is where a plan or a note goes: with --json, standard output is the events and nothing else.
+func (p *process) prose(asJSON bool) *os.File {
+	if asJSON {
+		return p.stderr
+	}
+	return p.stdout
+}
+
 func (p *process) warnf(format string, args ...any)  { fmt.Fprintf(p.stderr, format, args...) }
 
 // ask puts a yes-or-no question; no is the default. Without a terminal nobody is asked: the error names the flag that

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -43,7 +44,7 @@ func (p *process) resumeCommand() *cli.Command {
 // resume is `git tilth resume`: hold, decide, wake, work.
 func (w *world) resume(s *session.Session, r runRequest) error {
 	if w.p.dryRun {
-		return w.planResume(s)
+		return w.planResume(s, r.json)
 	}
 	show := w.newProgress(s, loop.Options{}, r.json)
 	h, err := w.hold(s, show.event)
@@ -96,7 +97,7 @@ func (w *world) resume(s *session.Session, r runRequest) error {
 }
 
 // planResume prints what a resume would do, and changes nothing.
-func (w *world) planResume(s *session.Session) error {
+func (w *world) planResume(s *session.Session, asJSON bool) error {
 	if holder, busy := s.Holder(); busy {
 		return holder
 	}
@@ -112,9 +113,14 @@ func (w *world) planResume(s *session.Session) error {
 	if plan.Action == lifecycle.Refuse {
 		return refuse(plan.Hint, "session %s: %s", s.ID, plan.Why)
 	}
-	w.p.printf("session %s: %s\n", s.ID, strings.Join(lifecycle.Outline(plan), "\n  "))
-	for _, cmd := range lifecycle.Commands(s, check, plan) {
-		w.p.printf("  would run: %s\n", cmd)
-	}
+	printPlan(w.p.prose(asJSON), s, check, plan)
 	return nil
+}
+
+// printPlan prints what would be done with a session, and the git commands of it.
+func printPlan(out io.Writer, s *session.Session, check *session.Checkpoint, plan lifecycle.Plan) {
+	fmt.Fprintf(out, "session %s: %s\n", s.ID, strings.Join(lifecycle.Outline(plan), "\n  "))
+	for _, cmd := range lifecycle.Commands(s, check, plan) {
+		fmt.Fprintf(out, "  would run: %s\n", cmd)
+	}
 }

@@ -239,7 +239,7 @@ func (w *world) startSession(s *session.Session, r runRequest) error {
 		return refuse(plan.Hint, "session %s cannot be run: %s", s.ID, plan.Why)
 	}
 	if w.p.dryRun {
-		w.p.printf("session %s: %s\n", s.ID, plan)
+		printPlan(w.p.prose(r.json), s, h.Check, plan)
 		return nil
 	}
 	if r.detach {
