@@ -1,17 +1,16 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
 // Clean removes untracked files and directories that the ignore rules do not
 // cover, as `git clean -fd` does, and untracked repositories with them.
 func (g *Git) Clean(ctx context.Context, wt Worktree) error {
-	return g.clean(ctx, wt, nil)
+	_, err := g.clean(ctx, wt, nil)
+	return err
 }
 
 // RewindTree makes the worktree what it was at sha: a hard reset and a clean.
@@ -28,43 +27,85 @@ func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string) error {
 // RewindTreeKeeping is RewindTree with what IgnoredBefore had found: for a
 // rewind that may have been begun before, when the rules are gone already.
 func (g *Git) RewindTreeKeeping(ctx context.Context, wt Worktree, sha string, keep []string) error {
-	if err := g.HardReset(ctx, wt, sha); err != nil {
+	opened, err := g.hardReset(ctx, wt, sha)
+	if err != nil {
 		return err
 	}
-	return g.clean(ctx, wt, keep)
+	more, err := g.clean(ctx, wt, keep)
+	if err == nil {
+		g.closeAgain(ctx, wt, append(opened, more...))
+	}
+	return err
+}
+
+// hardReset is HardReset past what can be in its way: an index that cannot be
+// read, and directories without the right to write, which it returns. A reset
+// that stops half-way has moved neither HEAD nor index, so it can simply be done
+// again.
+func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) (opened []openedDir, err error) {
+	if err = g.HardReset(ctx, wt, sha); err == nil || ctx.Err() != nil {
+		return nil, err
+	}
+	mended, merr := g.mendIndex(ctx, wt)
+	if merr != nil {
+		return nil, merr
+	}
+	if mended {
+		err = g.HardReset(ctx, wt, sha)
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil, err
+	}
+	if opened = makeRemovable(wt.Path); len(opened) > 0 {
+		err = g.HardReset(ctx, wt, sha)
+	}
+	return opened, err
 }
 
 // IgnoredBefore lists what is ignored now, directories as one, if going to sha
 // changes the ignore rules, and nothing if it does not: the look at the rules
 // is cheap, the list is a walk through the worktree.
 func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]string, error) {
+	changed, err := g.rulesChanged(ctx, wt, sha)
+	if err != nil && ctx.Err() == nil {
+		if mended, merr := g.mendIndex(ctx, wt); merr != nil || !mended {
+			return nil, cmp.Or(merr, err)
+		}
+		changed, err = g.rulesChanged(ctx, wt, sha)
+	}
+	if err != nil || !changed {
+		return nil, err
+	}
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+	return fields(out), err
+}
+
+// rulesChanged tells whether going to sha may change the ignore rules.
+func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, error) {
 	// One star and no magic is what git matches fastest; that it takes in x.gitignore
 	// costs a list at worst. Threads to stat a handful of files are a loss.
 	out, err := g.read(ctx, g.inWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only", "--no-ext-diff",
 		sha, "--", "*.gitignore"))
-	if err != nil || len(out) == 0 {
-		return nil, err
-	}
-	out, err = g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
-	return fields(out), err
+	return len(out) > 0, err
 }
 
-// clean runs `git clean -fd` on all but the paths in keep.
-func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
+// clean runs `git clean -fd` on all but the paths in keep, and returns the
+// directories that it had to open for that.
+func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) ([]openedDir, error) {
 	if err := g.prepare(ctx, wt); err != nil {
-		return err
+		return nil, err
 	}
 	_, err := g.cleanOnce(ctx, wt, keep)
 	if err == nil || ctx.Err() != nil {
-		return err
+		return nil, err
 	}
 	// Only what was in the way is tried again: an untracked .gitignore may have
 	// gone with the first pass, and over all a second would take what it covered.
-	locked := makeRemovable(wt.Path)
-	if len(locked) > 0 {
-		_, err = g.cleanOnce(ctx, wt, keep, locked...)
+	opened := makeRemovable(wt.Path)
+	if len(opened) > 0 {
+		_, err = g.cleanOnce(ctx, wt, keep, topmost(opened)...)
 	}
-	return err
+	return opened, err
 }
 
 // maxKeepArgs is how many bytes of paths go on git's command line.
@@ -96,32 +137,4 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 		}
 	}
 	return g.mutate(ctx, c)
-}
-
-// makeRemovable gives the owner back the right to write to the directories at
-// path and below, and returns the topmost of those that lacked it, relative to
-// path. Caches of build tools (Go's modules) are read-only, and git removes
-// nothing from them.
-func makeRemovable(path string) []string {
-	var changed []string
-	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, _ error) error {
-		if d == nil || !d.IsDir() {
-			return nil
-		}
-		fi, err := d.Info()
-		if err != nil || fi.Mode()&0o700 == 0o700 || os.Chmod(p, fi.Mode().Perm()|0o700) != nil {
-			return nil
-		}
-		rel, err := filepath.Rel(path, p)
-		if n := len(changed); err == nil && (n == 0 || !within(rel, changed[n-1])) {
-			changed = append(changed, rel)
-		}
-		return nil
-	})
-	return changed
-}
-
-// within tells whether path is dir or lies below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

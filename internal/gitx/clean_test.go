@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -107,8 +108,48 @@ func TestCleanReadOnlyDirectories(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(w.path, "dir", "sub"), 0o500))
 	must(t, os.Chmod(filepath.Join(w.path, "dir"), 0o500))
 	must(t, os.Chmod(filepath.Join(w.path, "other"), 0))
-	equalLists(t, "directories without the right", makeRemovable(w.path), []string{"dir", "other"})
-	equalLists(t, "none left", makeRemovable(w.path), nil)
+	equalLists(t, "directories without the right", topmost(makeRemovable(w.path)), []string{"dir", "other"})
+	equalLists(t, "none left", topmost(makeRemovable(w.path)), nil)
+}
+
+func TestOpenedDirectoriesAreClosedAgain(t *testing.T) {
+	w := newWorld(t, ".gitignore", "cache/\n", "src/deep/f", "1\n", "g", "1\n")
+	write(t, w.path, "cache/x", "1", "gone/x", "1")
+	mode := func(name string) os.FileMode {
+		fi, err := os.Stat(filepath.Join(w.path, name))
+		must(t, err)
+		return fi.Mode().Perm()
+	}
+	was := map[string]os.FileMode{"src": mode("src"), "src/deep": mode("src/deep"), ".": mode("."), "cache": 0o555}
+	for _, name := range []string{"src/deep", "src", "cache", "gone", "."} {
+		must(t, os.Chmod(filepath.Join(w.path, name), 0o555))
+	}
+	opened := makeRemovable(w.path)
+	equal(t, "opened", mode("src/deep")&0o700, 0o700)
+	must(t, os.RemoveAll(filepath.Join(w.path, "gone")))
+	w.git.closeAgain(ctx, w.wt(), opened)
+	for name, want := range was {
+		equal(t, name, mode(name), want)
+	}
+}
+
+func TestRewindTreeOverAnIndexThatCannotBeRead(t *testing.T) {
+	for name, index := range map[string]string{"empty": "", "garbage": "zz", "torn": "DIRC\x00\x00\x00\x02\x00\x00\x00\x09", "longer garbage": strings.Repeat("x", 4096)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, ".gitignore", "*.log\n", "a.txt", "one\n")
+			write(t, w.path, ".gitignore", "*.log\nkeep/\n", "a.txt", "two\n", "keep/k", "1", "new", "1")
+			wt := w.wt()
+			write(t, wt.AdminDir, "index", index)
+			keep, err := w.git.IgnoredBefore(ctx, wt, w.base)
+			must(t, err)
+			equalLists(t, "kept", keep, []string{"keep/"})
+			// The machine may lose its power again half-way.
+			write(t, wt.AdminDir, "index", index)
+			must(t, w.git.RewindTreeKeeping(ctx, wt, w.base, keep))
+			equal(t, "status", w.sh(w.path, "status", "--porcelain"), "?? keep/")
+			equal(t, "file", read(t, w.path, "a.txt"), "one\n")
+		})
+	}
 }
 
 // TestRewindTreeCost: without a change of rules, one cheap command beyond reset

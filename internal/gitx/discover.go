@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Location says where a repository is. Paths are absolute, their symlinks
@@ -145,18 +146,31 @@ func gitDirAt(path string) (string, error) {
 	dotGit := filepath.Join(path, ".git")
 	fi, err := os.Stat(dotGit)
 	switch {
-	case err == nil && fi.IsDir() && isGitDir(dotGit):
-		return filepath.EvalSymlinks(dotGit)
 	case err == nil && fi.Mode().IsRegular():
 		gitDir, err := readGitFile(dotGit)
 		if err != nil {
 			return "", err
 		}
 		return filepath.EvalSymlinks(gitDir)
-	case isGitDir(path):
-		return filepath.EvalSymlinks(path)
+	case err == nil && fi.IsDir():
+		if err := checkGitDir(dotGit); err == nil {
+			return filepath.EvalSymlinks(dotGit)
+		} else if !errors.Is(err, ErrNotRepo) {
+			return "", err
+		}
+	case err != nil && !isAbsent(err):
+		return "", err
 	}
-	return "", fmt.Errorf("%s: %w", path, ErrNotRepo)
+	if err := checkGitDir(path); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// isAbsent tells that there is nothing at a path from an error about what is
+// there. That it cannot be looked at is no answer.
+func isAbsent(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // commonDir returns what gitDir shares with the other worktrees.
@@ -171,18 +185,28 @@ func commonDir(gitDir string) (string, error) {
 	return filepath.EvalSymlinks(relativeTo(gitDir, trimLine(b)))
 }
 
-// isGitDir tells whether dir has what makes a git directory. The admin
-// directory of a linked worktree has a commondir in the place of objects.
-func isGitDir(dir string) bool {
-	if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err != nil {
-		return false
-	}
+// isGitDir tells whether dir has what makes a git directory.
+func isGitDir(dir string) bool { return checkGitDir(dir) == nil }
+
+// checkGitDir looks for what makes a git directory. The admin directory of a
+// linked worktree has a commondir in the place of objects. The error is
+// ErrNotRepo, or says why it cannot be told.
+func checkGitDir(dir string) error {
+	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	for _, name := range []string{"objects", "commondir"} {
-		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-			return true
+		if err != nil {
+			break
+		}
+		if _, err = os.Stat(filepath.Join(dir, name)); err == nil {
+			return nil
+		} else if isAbsent(err) && name == "objects" {
+			err = nil
 		}
 	}
-	return false
+	if isAbsent(err) {
+		err = fmt.Errorf("%s: %w", dir, ErrNotRepo)
+	}
+	return err
 }
 
 // readGitFile returns the git directory that a .git file points to.

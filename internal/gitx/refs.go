@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -39,8 +40,9 @@ func (g *Git) TreeFiles(ctx context.Context, common, commit string) ([]string, e
 func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, error) {
 	c.args = append(c.args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
 	sha, err := g.line(ctx, c)
-	// --quiet: exit 1 without a word. An invalid name may still be a complaint.
-	if err != nil && (exitCode(err) == 1 || exitCode(err) == 128 && !isBroken(err)) {
+	// --quiet: exit 1 without a word. An invalid name may still be a complaint,
+	// but never an object id: of one that is not there git says just that.
+	if err != nil && (exitCode(err) == 1 || exitCode(err) == 128 && !isObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, ErrNoCommit)
 	}
 	return sha, err
@@ -50,7 +52,12 @@ func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, 
 // that it does not know.
 func isBroken(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && (strings.Contains(e.Stderr, "not a git repository") || strings.Contains(e.Stderr, "dubious ownership"))
+	if !errors.As(err, &e) {
+		return false
+	}
+	return slices.ContainsFunc([]string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}, func(said string) bool {
+		return strings.Contains(e.Stderr, said)
+	})
 }
 
 // ObjectExists tells whether the repository has the object with this full id.

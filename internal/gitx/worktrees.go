@@ -62,9 +62,9 @@ func parseWorktrees(out string) []WorktreeEntry {
 
 // AddWorktree adds a worktree at path on branch. With newBranch the branch is
 // made at base, which names a commit; else the branch exists and base is "".
-// An entry that the repository still has for exactly this path, where nothing
-// is any more, is dropped first; entries for other paths are left alone. No
-// hook runs and no upstream is configured.
+// An entry that the repository still has for exactly this path, or for another
+// with this branch, is dropped if nothing is there any more; all others are left
+// alone. No hook runs and no upstream is configured.
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, newBranch bool) error {
 	if newBranch {
 		return g.addWorktree(ctx, common, path, branch, "--no-track", "-b", branch, path, base)
@@ -89,7 +89,16 @@ func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
-	_, err := g.mutate(ctx, inRepo(common, append([]string{"worktree", "add", "--quiet", "--no-guess-remote"}, args...)...))
+	add := inRepo(common, append([]string{"worktree", "add", "--quiet", "--no-guess-remote"}, args...)...)
+	_, err := g.mutate(ctx, add)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// The branch may be checked out in a worktree that is gone.
+	if dropped, derr := g.DropStale(ctx, common, branch); derr != nil || len(dropped) == 0 {
+		return err
+	}
+	_, err = g.mutate(ctx, add)
 	return err
 }
 
@@ -110,12 +119,48 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 			return err
 		}
 	}
-	c := inRepo(common, "worktree", "remove", "--force", "--force", path)
-	_, err := g.mutate(ctx, c)
-	if err != nil && ctx.Err() == nil && len(makeRemovable(path)) > 0 {
-		_, err = g.mutate(ctx, c)
+	_, err := g.mutate(ctx, inRepo(common, "worktree", "remove", "--force", "--force", path))
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// git drops its entry also when it could not remove all of the files, and
+	// then knows nothing to try again. Without the entry, the rest is ours to remove.
+	if !complete(admin) {
+		return g.removeIncomplete(common, admin, path)
+	}
+	if len(makeRemovable(path)) > 0 {
+		_, err = g.mutate(ctx, inRepo(common, "worktree", "remove", "--force", "--force", path))
 	}
 	return err
+}
+
+// DropStale drops the entries of worktrees that had branch checked out and of
+// which nothing is left at the path that the repository knows: moved with
+// `git worktree move`, or with the directory around them, and gone from there.
+// Until then git takes the branch for checked out. One that somebody locked
+// stays, because that is how an absent disk is announced. It returns the paths.
+func (g *Git) DropStale(ctx context.Context, common, branch string) (dropped []string, err error) {
+	entries, err := g.Worktrees(ctx, common)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Branch != branch || e.Locked || !Absent(e.Path) {
+			continue
+		}
+		if err := g.RemoveWorktree(ctx, common, e.Path); err != nil {
+			return dropped, err
+		}
+		dropped = append(dropped, e.Path)
+	}
+	return dropped, nil
+}
+
+// Absent tells whether nothing is at path. A path that cannot be looked at is
+// not absent.
+func Absent(path string) bool {
+	_, err := os.Lstat(path)
+	return err != nil && isAbsent(err)
 }
 
 // Incomplete tells whether the repository has an entry for path that a killed
@@ -175,6 +220,41 @@ func mendLinks(admin, path string) error {
 		return err
 	}
 	return os.WriteFile(dotGit, []byte("gitdir: "+admin+"\n"), 0o666)
+}
+
+// LostLink tells whether path is a worktree whose .git file alone is gone: the
+// repository still has its entry, and most of the files of the entry's index
+// are there. A directory that something else made in the place of a worktree
+// that is gone has few of them or none.
+func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
+	admin, found := adminDirFor(common, path)
+	if _, err := os.Lstat(filepath.Join(path, ".git")); !found || err == nil || !complete(admin) {
+		return false, nil
+	}
+	list := func(which ...string) ([]string, error) {
+		c := inRepo(admin, append([]string{"--work-tree=" + path, "ls-files", "-z", "--deduplicate"}, which...)...)
+		c.dir = path
+		out, err := g.read(ctx, c)
+		return fields(out), err
+	}
+	all, err := list("--cached")
+	if err != nil || len(all) == 0 {
+		return false, nil // an index that cannot be read proves nothing
+	}
+	gone, err := list("--deleted")
+	return err == nil && len(gone)*2 < len(all), err
+}
+
+// Relink puts back the .git file of a worktree that LostLink tells of.
+func (g *Git) Relink(common, path string) error {
+	admin, found := adminDirFor(common, path)
+	if !found {
+		return fmt.Errorf("%s: %w", path, ErrUnregistered)
+	}
+	if g.dry {
+		return nil
+	}
+	return mendLinks(admin, path)
 }
 
 // AdminDir returns the repository's own directory for the worktree at path, in

@@ -1,0 +1,117 @@
+package gitx
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestLinkedCommon(t *testing.T) {
+	w := newWorld(t)
+	common, registered, err := LinkedCommon(w.path)
+	must(t, err)
+	equal(t, "common", common, w.common)
+	equal(t, "registered", registered, true)
+
+	copied := filepath.Join(w.home, "copied")
+	write(t, copied, ".git", read(t, w.path, ".git"))
+	common, registered, err = LinkedCommon(copied)
+	must(t, err)
+	equal(t, "of a copy", common, w.common)
+	equal(t, "a copy registered", registered, false)
+
+	for _, plain := range []string{w.repo, w.home, filepath.Join(w.home, "none")} {
+		if _, _, err := LinkedCommon(plain); !errors.Is(err, ErrNotRepo) {
+			t.Errorf("%s: %v", plain, err)
+		}
+	}
+	must(t, os.Rename(w.repo, w.repo+"-moved"))
+	if _, _, err := LinkedCommon(w.path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after a move: %v", err)
+	}
+	w.sh(w.repo+"-moved", "worktree", "repair", w.path)
+	common, registered, err = LinkedCommon(w.path)
+	must(t, err)
+	equal(t, "after a repair", common, filepath.Join(w.repo+"-moved", ".git"))
+	equal(t, "registered after a repair", registered, true)
+}
+
+func TestHasBranch(t *testing.T) {
+	w := newWorld(t)
+	equal(t, "loose", HasBranch(w.common, branch), true)
+	equal(t, "a directory of branches", HasBranch(w.common, filepath.Dir(branch)), false)
+	w.sh(w.repo, "pack-refs", "--all")
+	equal(t, "packed", HasBranch(w.common, branch), true)
+	equal(t, "a longer name", HasBranch(w.common, branch+"x"), false)
+	equal(t, "the end of a name", HasBranch(w.common, filepath.Base(branch)), false)
+}
+
+// TestVanished: only what is not there has vanished.
+func TestVanished(t *testing.T) {
+	w := newWorld(t)
+	plain := filepath.Join(w.home, "plain")
+	must(t, os.Mkdir(plain, 0o755))
+	must(t, os.WriteFile(filepath.Join(w.home, "file"), nil, 0o600))
+	bare := filepath.Join(w.home, "bare.git")
+	w.sh(w.home, "clone", "-q", "--bare", w.repo, bare)
+	must(t, os.Remove(filepath.Join(bare, "HEAD")))
+	must(t, os.Remove(filepath.Join(w.common, "HEAD")))
+	for path, want := range map[string]bool{
+		filepath.Join(w.home, "none"): true, filepath.Join(w.home, "file", "below"): true, plain: true,
+		w.repo: false, bare: false,
+	} {
+		_, err := CommonDirOf(path)
+		if err == nil {
+			t.Fatalf("%s is a repository", path)
+		}
+		equal(t, path, Vanished(path, err), want)
+	}
+	equal(t, "not to be looked at", Vanished(plain, &os.PathError{Op: "stat", Path: plain, Err: os.ErrPermission}), false)
+}
+
+// TestAnObjectThatCannotBeReadIsNoMissingOne: only git's plain no is an answer.
+func TestAnObjectThatCannotBeReadIsNoMissingOne(t *testing.T) {
+	w := newWorld(t)
+	tip := w.sh(w.path, "rev-parse", "HEAD")
+	_, err := w.git.ResolveCommit(ctx, w.common, "1234567890123456789012345678901234567890")
+	equal(t, "none there", errors.Is(err, ErrNoCommit), true)
+	w.sh(w.path, "commit", "-q", "--allow-empty", "-m", "to be damaged")
+	damaged := w.sh(w.path, "rev-parse", "HEAD")
+	object := filepath.Join(w.common, "objects", damaged[:2], damaged[2:])
+	must(t, os.Chmod(object, 0o600))
+	must(t, os.WriteFile(object, []byte("garbage"), 0o600))
+	_, err = w.git.ResolveCommit(ctx, w.common, damaged)
+	var said *Error
+	if errors.Is(err, ErrNoCommit) || !errors.As(err, &said) {
+		t.Errorf("a damaged object: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(w.common, "config"), []byte("[bad\n"), 0o600))
+	if _, err = w.git.ResolveCommit(ctx, w.common, tip); errors.Is(err, ErrNoCommit) || !errors.As(err, &said) {
+		t.Errorf("a damaged config: %v", err)
+	}
+}
+
+func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	moved := filepath.Join(w.home, "moved")
+	w.sh(w.repo, "worktree", "move", w.path, moved)
+	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", false); err == nil {
+		t.Fatal("the branch is checked out in a worktree that is there")
+	}
+	must(t, os.RemoveAll(moved))
+	w.sh(w.repo, "worktree", "add", "-q", "-b", "mine", filepath.Join(w.home, "mine"))
+	must(t, os.RemoveAll(filepath.Join(w.home, "mine")))
+	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", false))
+	entries, err := w.git.Worktrees(ctx, w.common)
+	must(t, err)
+	equal(t, "entries, the user's among them", len(entries), 3)
+
+	// A locked one is on a disk that is not there now.
+	w.sh(w.repo, "worktree", "move", w.path, moved)
+	w.sh(w.repo, "worktree", "lock", moved)
+	must(t, os.RemoveAll(moved))
+	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", false); err == nil {
+		t.Error("a locked entry was dropped")
+	}
+}
