@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -32,6 +34,10 @@ func (p *process) logCommand() *cli.Command {
 			}
 			if ctx.Bool("follow") && p.ctx.Err() != nil {
 				return nil // interrupting is how following ends
+			}
+			if errors.Is(err, view.ErrRemoved) {
+				p.warnf("git-tilth: session %s was removed\n", s.ID)
+				return nil
 			}
 			return err
 		}),

@@ -88,7 +88,7 @@ func (p *process) prose(asJSON bool) *os.File {
 	return p.stdout
 }
 
-func (p *process) warnf(format string, args ...any)  { fmt.Fprintf(p.stderr, format, args...) }
+func (p *process) warnf(format string, args ...any) { fmt.Fprintf(p.stderr, format, args...) }
 
 // ask puts a yes-or-no question; no is the default. Without a terminal nobody is asked: the error names the flag that
 // answers.

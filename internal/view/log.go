@@ -3,7 +3,9 @@ package view
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -23,7 +25,8 @@ type LogOptions struct {
 // Log prints the record of a session, oldest first. With Follow it goes on with what
 // is appended, through stops, resumes and rewinds, until ctx ends, which is no error.
 // What Tail costs depends on how far back its events lie, not on the record's length.
-// It returns how many lines of the record it left out because they are no events.
+// It returns how many lines of the record it left out because they are no events. The
+// error is ErrRemoved when the session that it follows was torn down.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
 	l := &logger{out: bufio.NewWriter(w), o: o}
 	f := &follower{s: s}
@@ -36,7 +39,17 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 			return skipped, err
 		}
 	}
+	replaced := false
 	for {
+		if replaced && there(s.Path(session.RecordFile)) {
+			replaced = false
+			if after, err = l.rewound(s); err != nil {
+				return skipped, err
+			}
+		}
+		if o.Follow && removed(s) {
+			return skipped, ErrRemoved
+		}
 		n, reset, err := f.poll(func(off int64, line []byte) error {
 			if off <= after {
 				return nil
@@ -51,9 +64,8 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 			return skipped, ignoreCanceled(ctx, err)
 		}
 		if reset {
-			if after, err = l.rewound(s); err != nil {
-				return skipped, err
-			}
+			// A record that is gone may come back as another one, or go with its session.
+			replaced = true
 			continue
 		}
 		after = -1
@@ -61,6 +73,20 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 			return skipped, nil
 		}
 	}
+}
+
+// ErrRemoved ends the following of a session that is no more.
+var ErrRemoved = errors.New("the session was removed")
+
+// removed tells a session that was torn down, or whose teardown has got as far as the record, from one that has no record yet.
+func removed(s *session.Session) bool {
+	return !there(s.Dir) || !there(s.Path(session.RecordFile)) && there(s.Path(session.ResetMarkFile))
+}
+
+// there is false only for what is certainly not there.
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, os.ErrNotExist)
 }
 
 func ignoreCanceled(ctx context.Context, err error) error {

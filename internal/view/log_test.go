@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -187,6 +188,73 @@ func TestLogFollows(t *testing.T) {
 		if len(out.line) > 0 {
 			t.Errorf("shown twice: %q", <-out.line)
 		}
+	}
+}
+
+// Following ends with the session, and does not take its end for a rewind: the record goes first, the directory last.
+func TestLogFollowsToTheEndOfTheSession(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	w.Event(0, "nudge", viewtest.P{"kind": "k", "content": "one"})
+	w.Flush()
+	out := newLineWriter()
+	done := make(chan error, 1)
+	go func() {
+		_, err := Log(context.Background(), out, w.S, LogOptions{Follow: true})
+		done <- err
+	}()
+	out.expect(t, "k: one")
+	if err := os.WriteFile(w.S.Path(session.ResetMarkFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.Event(0, "nudge", viewtest.P{"kind": "k", "content": "a reset that has only begun"})
+	w.Flush()
+	out.expect(t, "k: a reset that has only begun")
+	if err := os.Remove(w.S.Path(session.RecordFile)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, ErrRemoved) {
+			t.Errorf("the error is %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it goes on following")
+	}
+	if len(out.line) > 0 {
+		t.Errorf("printed %q", <-out.line)
+	}
+}
+
+// A record that is gone and comes back, as when a backup is put in place, is followed on.
+func TestLogFollowsARecordThatComesBack(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	w.Event(0, "nudge", viewtest.P{"kind": "k", "content": "one"})
+	w.Flush()
+	path := w.S.Path(session.RecordFile)
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	out := newLineWriter()
+	done := make(chan error, 1)
+	go func() {
+		_, err := Log(ctx, out, w.S, LogOptions{Follow: true})
+		done <- err
+	}()
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	out.expect(t, "k: one")
+	if err := os.WriteFile(path+".new", []byte(`{"type":"nudge","payload":{"kind":"k","content":"two"}}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	out.expect(t, "-- the record was replaced; this is the new one --", "k: two")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
