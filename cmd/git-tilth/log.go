@@ -25,10 +25,14 @@ func (p *process) logCommand() *cli.Command {
 			if ctx.Int("tail") < 0 || (ctx.IsSet("tail") && ctx.Int("tail") == 0) {
 				return refuse("git tilth log -h", "--tail takes a number from 1")
 			}
-			skipped, err := view.Log(p.ctx, p.stdout, s, view.LogOptions{
+			o := view.LogOptions{
 				Terminal: p.terminal(), Follow: ctx.Bool("follow"), Tail: ctx.Int("tail"), Task: ctx.String("task"),
 				Type: ctx.String("type"), JSON: ctx.Bool("json"),
-			})
+			}
+			if err := view.CheckLogFilter(s, o); err != nil {
+				return refuse("git tilth show "+s.ID, "%s", err)
+			}
+			skipped, err := view.Log(p.ctx, p.stdout, s, o)
 			if skipped > 0 {
 				p.warnf("git-tilth: %d lines of the record are no events and were skipped\n", skipped)
 			}

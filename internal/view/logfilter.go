@@ -1,0 +1,50 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// CheckLogFilter tells whether a filter can ever show anything: an error names what there is instead. What the record holds
+// is always fine, whoever wrote it.
+func CheckLogFilter(s *session.Session, o LogOptions) error {
+	if o.Type != "" && !slices.Contains(session.EventTypes(), o.Type) && !recordHas(s, "type", o.Type) {
+		return fmt.Errorf("there is no type of event called %q, and the record holds none; the types are %s", o.Type, strings.Join(session.EventTypes(), ", "))
+	}
+	if o.Task == "" {
+		return nil
+	}
+	tasks, err := s.Plan()
+	if err != nil {
+		return nil // which tasks it has, or will have, is not known
+	}
+	var ids []string
+	for _, t := range tasks {
+		if t.ID == o.Task {
+			return nil
+		}
+		ids = append(ids, t.ID)
+	}
+	if recordHas(s, "payload.task_id", o.Task) {
+		return nil
+	}
+	return fmt.Errorf("the session has no task %q; its tasks are %s", o.Task, strings.Join(ids, ", "))
+}
+
+// recordHas looks for an event with this value. It reads all of a record that has none.
+func recordHas(s *session.Session, path, value string) bool {
+	found := errors.New("found")
+	_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+		if gjson.GetBytes(line, path).String() == value {
+			return found
+		}
+		return nil
+	})
+	return errors.Is(err, found)
+}
