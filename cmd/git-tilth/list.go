@@ -24,6 +24,11 @@ func (p *process) listCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			for _, r := range rows {
+				if r.Skipped > 0 && !ctx.Bool("json") {
+					p.warnf("git-tilth: session %s: lines at the end of its record that are no events: %d\n", r.ID, r.Skipped)
+				}
+			}
 			return view.List(p.stdout, rows, view.ListOptions{
 				Terminal: p.terminal(), JSON: ctx.Bool("json"), Source: all, Now: p.now(),
 			})

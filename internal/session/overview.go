@@ -33,6 +33,7 @@ type Overview struct {
 	Crashed      bool       // status running, nobody holds it, and no stop was written
 	Rewinding    bool       // a rewind was begun and not finished
 	Resetting    bool       // a teardown was begun and not finished
+	Skipped      int        // lines after the last stop that are no events; what is before it was not read
 	Problems     []string   // what is wrong with its files, one line each
 }
 
@@ -210,7 +211,7 @@ func (rd *reader) plan(s *Session, o *Overview) {
 
 // lastStop reads the record backwards to the first event that settles whether the session has stopped.
 func (rd *reader) lastStop(s *Session, o *Overview) {
-	err := rd.tail(s.Dir, RecordFile, func(_ int64, line []byte) bool {
+	skipped, err := rd.tail(s.Dir, RecordFile, func(_ int64, line []byte) bool {
 		e := openEnvelope(line)
 		if o.LastEventAt == "" {
 			o.LastEventAt = strings.Clone(e.ts)
@@ -223,6 +224,7 @@ func (rd *reader) lastStop(s *Session, o *Overview) {
 		}
 		return e.typ == "" || !goesOn(e.typ, &f)
 	})
+	o.Skipped = skipped
 	if err != nil && !isMissing(err) {
 		o.problem(RecordFile, err)
 	}

@@ -89,18 +89,17 @@ func (rd *reader) file(dir, name string) ([]byte, error) {
 }
 
 // tail is TailLines, beginning with less: the last line of most records is the stop.
-func (rd *reader) tail(dir, name string, fn func(off int64, line []byte) (more bool)) error {
+func (rd *reader) tail(dir, name string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := openFD(dir + "/" + name)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.close()
 	var st syscall.Stat_t
 	if err := syscall.Fstat(int(f), &st); err != nil {
-		return err
+		return 0, err
 	}
-	_, err = tailReader(f, st.Size, overviewBlock, fn)
-	return err
+	return tailReader(f, st.Size, overviewBlock, fn)
 }
 
 // held tells whether a file is locked by some process: Holder, cheaper where nobody is.

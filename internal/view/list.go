@@ -50,6 +50,7 @@ type Row struct {
 	Holder      *Holder  `json:"holder,omitempty"`
 	Rewinding   bool     `json:"rewinding,omitempty"`
 	Resetting   bool     `json:"resetting,omitempty"`
+	Skipped     int      `json:"skipped,omitempty"` // lines at the record's end that are no events; show has them all
 	Problems    []string `json:"problems,omitempty"`
 }
 
@@ -66,7 +67,7 @@ func RowOf(o session.Overview) Row {
 		SessionID: o.ID, Status: o.Status, State: State(o), Source: o.Source, Branch: o.Branch, Workspace: o.Workspace,
 		Label: o.Label, Tasks: Tasks(o.Tasks), TokensUsed: o.TokensUsed, Cost: o.Cost, LastStop: o.LastStop,
 		LastStopAt: o.LastStopAt, StartedAt: o.StartedAt, LastEventAt: o.LastEventAt, Rewinding: o.Rewinding,
-		Resetting: o.Resetting, Problems: o.Problems,
+		Resetting: o.Resetting, Skipped: o.Skipped, Problems: o.Problems,
 	}
 	if o.Busy != nil {
 		r.Holder = &Holder{PID: o.Busy.PID, Host: o.Busy.Host, Since: fmt.Sprint(o.Busy.Since)}

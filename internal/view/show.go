@@ -64,6 +64,7 @@ type detailJSON struct {
 	Plan          []taskJSON        `json:"plan"`
 	Worktree      Worktree          `json:"worktree"`
 	Conversations []Conversation    `json:"conversations"`
+	Skipped       int64             `json:"skipped"` // lines of the record that are no events
 	Resume        string            `json:"resume"`
 }
 
@@ -90,7 +91,7 @@ func Show(w io.Writer, d Detail, o ShowOptions) error {
 			j.Conversations = []Conversation{}
 		}
 		if d.Summary != nil {
-			j.Models, j.Limits = d.Summary.Models, d.Summary.Limits
+			j.Models, j.Limits, j.Skipped = d.Summary.Models, d.Summary.Limits, d.Summary.Skipped
 		}
 		return writeJSON(w, j)
 	}
@@ -177,6 +178,9 @@ func (s shower) facts(d Detail) {
 	if d.Summary != nil {
 		for _, role := range sortedKeys(d.Summary.Models) {
 			s.fact(role, d.Summary.Models[role], plain)
+		}
+		if n := d.Summary.Skipped; n > 0 {
+			s.fact("skipped", fmt.Sprintf("lines of the record that are no events: %d", n), red)
 		}
 	}
 	for _, p := range o.Problems {
