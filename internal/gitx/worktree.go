@@ -71,6 +71,9 @@ func RegisteredWorktree(common, path string) (Worktree, error) {
 	if err != nil {
 		return refuse("the repository has forgotten it: %v", err)
 	}
+	if rel, err := filepath.Rel(realCommon, realAdmin); err == nil && filepath.IsLocal(rel) && filepath.Dir(rel) != "worktrees" {
+		return refuse("its .git file names %s, which is not the git directory of a worktree of its own", realAdmin)
+	}
 	if filepath.Dir(realAdmin) != filepath.Join(realCommon, "worktrees") {
 		return refuse("it belongs to %s, not to %s", realAdmin, realCommon)
 	}

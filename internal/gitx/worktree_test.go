@@ -5,8 +5,23 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
+
+// A .git file that names the repository itself, or something else in it, is told from one that names another repository.
+func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
+	for _, name := range []string{"", "/modules/sub", "/worktrees/a/b"} {
+		w := newWorld(t)
+		must(t, os.MkdirAll(w.common+name, 0o700))
+		write(t, w.path, ".git", "gitdir: "+w.common+name+"\n")
+		_, err := CheckWorktree(w.common, w.path, branch)
+		if !errors.Is(err, ErrUnregistered) || !strings.Contains(err.Error(), "its .git file names ") ||
+			!strings.HasSuffix(err.Error(), ".git"+name+", which is not the git directory of a worktree of its own") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
 
 func TestCheckWorktree(t *testing.T) {
 	tests := []struct {
