@@ -45,17 +45,22 @@ func (w *world) inFlight(r *prepRequest) error {
 		if o.Tasks.Total == 0 {
 			status += ", no seed"
 		}
+		if o.Busy != nil && o.Busy.PID != 0 {
+			status += fmt.Sprintf(", in use by pid %d", o.Busy.PID)
+		}
 		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, status, o.Label)))
 	}
 	if !w.p.asks() {
 		next := "git tilth prep-feature --force (discards the newest first) or --keep-existing (starts alongside)"
-		switch w.wayOn(newest) {
-		case "run":
+		switch way := w.wayOn(newest); {
+		case found[0].Busy != nil:
+			next = "git tilth stop " + newest.ID + " ends it, git tilth log -f " + newest.ID + " follows it; git tilth prep-feature --keep-existing starts alongside"
+		case way == "run":
 			next = "git tilth run, or " + next
 			if len(preparedOf(found)) > 1 {
 				next = "git tilth resume " + newest.ID + strings.TrimPrefix(next, "git tilth run")
 			}
-		case "resume":
+		case way == "resume":
 			next = "git tilth resume " + newest.ID + ", or " + next
 		}
 		return refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
@@ -87,7 +92,10 @@ func (w *world) wayOn(s *session.Session) string {
 func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
 	way := w.wayOn(newest)
 	first := way + " it"
-	if way == "" {
+	switch {
+	case o.Busy != nil:
+		first = "git tilth log -f follows it: it is running"
+	case way == "":
 		first = "(nothing to run: it has no seed)"
 	}
 	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ",
@@ -99,6 +107,9 @@ func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview
 	switch n, _ := strconv.Atoi(strings.TrimSpace(line)); n {
 	case 1:
 		r.baseSHA = ""
+		if o.Busy != nil {
+			return o.Busy
+		}
 		if way == "resume" {
 			return w.resume(newest, runRequest{})
 		}
