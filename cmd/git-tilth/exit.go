@@ -12,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -49,6 +50,14 @@ func fail(hint string, err error) error {
 
 // exitCode reports an error and returns its code. It is the only place in which errors become exit codes.
 func (p *process) exitCode(err error) int {
+	code := p.report(err)
+	if p.twice.Load() {
+		return exitInterrupted // whatever else the second signal made fail
+	}
+	return code
+}
+
+func (p *process) report(err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -95,6 +104,37 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 		return exitInterrupted, "interrupted", ""
 	}
 	return exitFailed, err.Error(), ""
+}
+
+// wakeError is why a session could not be brought to where its loop begins. What was reached is kept, so that the way on is
+// always a resume; a cause that says more about it has the word.
+func (p *process) wakeError(err error, sessionID string) error {
+	resume := "git tilth resume " + sessionID
+	var refused *lifecycle.RefusedError
+	var step *lifecycle.StepError
+	var setup *validator.SetupError
+	switch {
+	case errors.As(err, &refused), errors.As(err, &step):
+		return err
+	case p.interrupted() && errors.Is(err, context.Canceled):
+		return &exitError{code: exitInterrupted, msg: "interrupted", hint: resume, err: err}
+	case errors.As(err, &setup):
+		return fail("correct tilth.setup, then "+resume, err)
+	}
+	return fail(resume, err)
+}
+
+// outcome is a run's stop as the command's result. A signal that came after the stop was written, to a tilth-post-run hook,
+// is no part of the run, whose end is on record; but a command that was interrupted never reports success.
+func (p *process) outcome(s loop.Stop, sessionID string) error {
+	err := stopError(s, sessionID)
+	if !p.interrupted() || s.Reason == loop.Interrupted {
+		return err
+	}
+	if err == nil {
+		return &exitError{code: exitInterrupted, msg: "interrupted after the run: all tasks are done"}
+	}
+	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + err.Error(), hint: "git tilth resume " + sessionID, err: err}
 }
 
 // stopError is a run's stop as the command's result; nil for all_done.

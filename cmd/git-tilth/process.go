@@ -28,6 +28,7 @@ type process struct {
 	verbose, dryRun bool
 	traceMu         sync.Mutex
 	interrupted     func() bool
+	twice           atomic.Bool // a second signal came
 	editing         atomic.Bool // an editor has the terminal: a Ctrl-C is meant for it
 }
 

@@ -18,6 +18,7 @@ import (
 // the events themselves. It shows what is on the record and decides nothing.
 type progress struct {
 	out   *os.File
+	err   *os.File
 	json  bool
 	live  bool
 	term  view.Terminal
@@ -40,7 +41,7 @@ type progress struct {
 func (w *world) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
 	t := w.p.terminal()
 	pr := &progress{
-		out: w.p.stdout, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now, since: w.p.now(),
+		out: w.p.stdout, err: w.p.stderr, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now, since: w.p.now(),
 		titles: map[string]string{}, plan: s.Plan, done: make(chan struct{}),
 	}
 	if check, err := s.Checkpoint(); err == nil {
@@ -288,6 +289,15 @@ func (p *progress) waiting(until time.Time) {
 	if !p.json {
 		p.line("usage limit: waiting until " + until.Local().Format("2006-01-02 15:04:05") + "; Ctrl-C stops")
 	}
+}
+
+// tell says something to the person at the terminal, whatever standard output is for.
+func (p *progress) tell(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clearLive()
+	fmt.Fprintln(p.err, "git-tilth: "+line)
+	p.drawLive()
 }
 
 // stopped prints the summary of a run that ended.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,7 +26,7 @@ func (p *process) resetCommand() *cli.Command {
 			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the instant prep-feature finished"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
-		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
+		Action: p.onSessionToChange(func(ctx *cli.Context, w *world, s *session.Session) error {
 			if ctx.Bool("to-seed") {
 				return w.rewind(s, ctx.Bool("yes"))
 			}
@@ -39,23 +40,28 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 	if holder, busy := s.Holder(); busy && w.p.dryRun {
 		return holder
 	}
+	release := func() {}
+	defer func() { release() }()
+	unlock := release
 	if !w.p.dryRun {
-		unlock, err := s.Lock(w.p.now())
-		if err != nil {
+		var err error
+		if unlock, release, err = s.LockToLook(w.p.now()); err != nil {
 			return err
 		}
-		defer unlock()
 	}
-	r, err := lifecycle.Survey(w.p.ctx, w.git, s)
+	r, err := lifecycle.Survey(w.p.ctx, w.git, s, w.loc.CommonDir)
 	if err != nil {
-		return fail("", err)
+		return err
 	}
 	w.describeRemains(r)
 	if w.p.dryRun {
 		if r.Entry {
 			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"worktree", "remove", "--force", "--force", r.Worktree}})
 		}
-		if r.Tip != "" {
+		for _, path := range r.Stale {
+			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"worktree", "remove", "--force", "--force", path}})
+		}
+		if r.Tip != "" && r.Original == "" {
 			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"branch", "-D", r.Branch}})
 		}
 		w.p.printf("would remove: %s\n", s.Dir)
@@ -70,6 +76,7 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 			return &exitError{code: exitNo, msg: "nothing was removed"}
 		}
 	}
+	release = unlock
 	err = lifecycle.Teardown(w.p.ctx, w.git, r, func(step, skipped string) {
 		if skipped != "" {
 			w.p.printf("skipped  %s: %s\n", step, skipped)
@@ -79,6 +86,10 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 	})
 	if err != nil {
 		return err
+	}
+	if r.Original != "" {
+		w.p.printf("The copy of session %s is gone; the session is in %s.\n", s.ID, r.Original)
+		return nil
 	}
 	w.p.printf("Session %s is gone.\n", s.ID)
 	return nil
@@ -100,16 +111,22 @@ func (w *world) describeRemains(r lifecycle.Remains) {
 	if r.Dirty {
 		lost = append(lost, "uncommitted changes")
 	}
-	if r.Tip != "" && len(lost) == 0 {
+	if r.Tip != "" && len(lost) == 0 && r.Original == "" {
 		lost = append(lost, "the seed")
 	}
 	lost = append(lost, "the record")
+	if r.Original != "" {
+		lost = []string{"this copy of the record and of the worktree's files"}
+	}
 	worktree := r.Worktree
 	if !r.OnDisk {
 		worktree += " (gone)"
 	}
 	branch := r.Branch
-	if r.Tip == "" {
+	switch {
+	case r.Original != "":
+		branch += " (stays: it is of the session in " + r.Original + ", of which this is a copy)"
+	case r.Tip == "":
 		branch += " (gone)"
 	}
 	w.p.printf("session   %s\nsource    %s\nworktree  %s\nbranch    %s\nstatus    %s\nwill be lost: %s\n",
@@ -119,11 +136,20 @@ func (w *world) describeRemains(r lifecycle.Remains) {
 // rewind is `git tilth reset --to-seed`.
 func (w *world) rewind(s *session.Session, yes bool) error {
 	h, err := w.hold(s, nil)
+	var refused *lifecycle.RefusedError
+	if errors.As(err, &refused) {
+		return refuse(refused.Hint+", then git tilth prep-feature", "%s", refused.Why)
+	}
 	if err != nil {
 		return err
 	}
-	defer h.Close()
+	release := h.Leave
+	defer func() { release() }()
 	if h.Check.Rewind != nil {
+		if err := h.CheckRewind(w.p.ctx); err != nil {
+			return err
+		}
+		release = h.Close
 		return w.finishRewind(h)
 	}
 	plan, err := h.PlanRewind(w.p.ctx)
@@ -146,6 +172,7 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 			return &exitError{code: exitNo, msg: "nothing was changed"}
 		}
 	}
+	release = h.Close
 	if err := h.Rewind(w.p.ctx, plan); err != nil {
 		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
 	}
@@ -160,7 +187,7 @@ func (w *world) finishRewind(h *lifecycle.Held) error {
 		return nil
 	}
 	if err := h.FinishRewind(w.p.ctx); err != nil {
-		return fail("git tilth reset --to-seed -y "+h.S.ID, err)
+		return fail("git tilth reset --to-seed -y "+h.S.ID+" finishes it", err)
 	}
 	w.p.printf("The rewind of session %s is finished.\nnext: git tilth run\n", h.S.ID)
 	return nil

@@ -78,8 +78,9 @@ func (w *world) resume(s *session.Session, r runRequest) error {
 		closed = true
 		return w.detach(s, "resume", append(r.childFlags(), s.ID))
 	}
+	h.Tell = show.tell
 	if plan, err = h.Wake(w.p.ctx, plan, w.setup(h)); err != nil {
-		return err
+		return w.p.wakeError(err, s.ID)
 	}
 	show.start(fmt.Sprintf("session %s: %s", s.ID, plan))
 	if plan.Action == lifecycle.Nothing {
@@ -92,7 +93,7 @@ func (w *world) resume(s *session.Session, r runRequest) error {
 			return fail("", err)
 		}
 	}
-	o.Resumed, o.LastStop = !plan.Fresh, plan.LastStop
+	o.TakeUp(plan)
 	return w.work(h, o, show, r)
 }
 

@@ -249,8 +249,9 @@ func (w *world) startSession(s *session.Session, r runRequest) error {
 	}
 	start := w.startOf(o)
 	start["task_count"] = plan.Total
+	h.Tell = show.tell
 	if err := h.Begin(w.p.ctx, plan, start, w.setup(h)); err != nil {
-		return fail("git tilth resume "+s.ID, err)
+		return w.p.wakeError(err, s.ID)
 	}
 	show.start(fmt.Sprintf("session %s: %s", s.ID, plan))
 	return w.work(h, o, show, r)
@@ -279,7 +280,7 @@ func (w *world) work(h *lifecycle.Held, o loop.Options, show *progress, r runReq
 		if err != nil {
 			return fail("git tilth resume "+h.S.ID, err)
 		}
-		result := stopError(stop, h.S.ID)
+		result := w.p.outcome(stop, h.S.ID)
 		if again >= r.autoResume || !retryable(stop) || w.p.ctx.Err() != nil {
 			return result
 		}
@@ -289,9 +290,9 @@ func (w *world) work(h *lifecycle.Held, o loop.Options, show *progress, r runReq
 			return fail("", err)
 		}
 		if plan, err = h.Wake(w.p.ctx, plan, w.setup(h)); err != nil {
-			return fail("git tilth resume "+h.S.ID, err)
+			return w.p.wakeError(err, h.S.ID)
 		}
-		o.Resumed, o.LastStop = true, stop.Reason
+		o.TakeUp(plan)
 		show.start(plan.String())
 	}
 }

@@ -186,7 +186,7 @@ func (w *world) seedLint(s *session.Session, asJSON bool) error {
 		return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
 	}
 	h := &lifecycle.Held{Deps: w.deps(nil), S: s, Check: check}
-	if h.Common, err = lifecycle.CommonOf(check); err != nil {
+	if h.Common, err = lifecycle.CommonOf(s, check); err != nil {
 		return refuse("", "%s", err)
 	}
 	files, err := w.seedFiles(h)

@@ -10,14 +10,18 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// watchSignals makes the first signal cancel the context and a second one end the process at once.
+// watchSignals makes the first signal cancel the context and a second one end the process and its children at once.
 func (p *process) watchSignals() {
-	ctx, cancel := context.WithCancel(context.Background())
+	second := make(chan struct{})
+	ctx, cancel := context.WithCancel(urgency.With(context.Background(), second))
 	p.ctx = ctx
 	ch := make(chan os.Signal, 4)
-	watched := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	// Unhandled, SIGQUIT would show the inside of this program to whoever types Ctrl-\.
+	watched := []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT}
 	// A process started by nohup keeps ignoring hang-ups.
 	if !signal.Ignored(syscall.SIGHUP) {
 		watched = append(watched, syscall.SIGHUP)
@@ -30,20 +34,38 @@ func (p *process) watchSignals() {
 	go func() {
 		count := impatience{echoes: startedByGit()}
 		for sig := range ch {
-			if p.editing.Load() && sig == syscall.SIGINT {
+			if p.editing.Load() && (sig == syscall.SIGINT || sig == syscall.SIGQUIT) {
 				continue
 			}
 			end := count.second(sig, time.Now())
 			got.Store(true)
+			cancel()
 			if end {
+				p.twice.Store(true)
+				close(second)
+				lastWords()
 				os.Exit(exitInterrupted)
 			}
-			cancel()
 		}
 	}()
 	p.interrupted = got.Load
-	p.stopSignals = func() { signal.Stop(ch); cancel() }
+	// The handler stays: a signal that comes while the process ends must not show a stack either.
+	p.stopSignals = cancel
 }
+
+// lastWords waits for the end of the children, which a second signal ends, and then gives the stop a moment to be written.
+func lastWords() {
+	for end := time.Now().Add(childrenEnd); urgency.Children() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(stopWritten)
+}
+
+const (
+	// childrenEnd is longer than what git has to put its affairs in order.
+	childrenEnd = 5 * time.Second
+	stopWritten = time.Second
+)
 
 // echoWindow is how long after a signal git's copy of it is waited for. It comes within milliseconds; a busy machine
 // may take longer.

@@ -90,7 +90,7 @@ func (w *world) differ(ctx context.Context, s *session.Session) view.DiffFunc {
 	if err != nil {
 		return func(string) (string, bool) { return "", false }
 	}
-	common, err := lifecycle.CommonOf(check)
+	common, err := lifecycle.CommonOf(s, check)
 	if err != nil {
 		return func(string) (string, bool) { return "", false }
 	}

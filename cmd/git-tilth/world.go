@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
 )
 
 // world is where a command stands: the repository it was called in, if any, the settings that hold there and the
@@ -114,13 +114,8 @@ func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lif
 	if err != nil {
 		return nil, err
 	}
-	if h.Check.Status == session.Running {
-		// A run that was killed may have left its worker's commands behind; two of them in one worktree would be one too many.
-		proc.EndStale(h.Path())
-	}
 	if h.Check.Status == session.Running || h.Check.Rewind != nil {
-		// The same for its git: a commit whose hook takes its time would end in the middle of what comes now.
-		w.git.EndStrays(h.Path())
+		lifecycle.EndLeftovers(w.git, h.Path())
 	}
 	if err = h.HealSeed(w.p.ctx); err == nil && seed.Unfinished(s.Dir) {
 		_, _, _, noSeed := lifecycle.SeedOf(s)
@@ -133,14 +128,23 @@ func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lif
 	return h, nil
 }
 
-// onSession is the action of a command whose only argument is a session.
+// onSession is the action of a command whose only argument is a session that it looks at.
 func (p *process) onSession(do func(*cli.Context, *world, *session.Session) error) cli.ActionFunc {
+	return p.on((*world).session, do)
+}
+
+// onSessionToChange is the same for one that it changes.
+func (p *process) onSessionToChange(do func(*cli.Context, *world, *session.Session) error) cli.ActionFunc {
+	return p.on((*world).sessionToChange, do)
+}
+
+func (p *process) on(find func(*world, string) (*session.Session, error), do func(*cli.Context, *world, *session.Session) error) cli.ActionFunc {
 	return func(ctx *cli.Context) error {
 		w, err := p.enter("", nil)
 		if err != nil {
 			return err
 		}
-		s, err := w.session(ctx.Args().First())
+		s, err := find(w, ctx.Args().First())
 		if err != nil {
 			return err
 		}
@@ -149,47 +153,82 @@ func (p *process) onSession(do func(*cli.Context, *world, *session.Session) erro
 }
 
 // session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
-// repository; the newest of all.
+// repository; the newest of all. It is for commands that only look; where a newer session is damaged so far that it may
+// be the one that is meant, they say so.
 func (w *world) session(arg string) (*session.Session, error) {
+	s, unclear, err := w.find(arg)
+	if err == nil && len(unclear) > 0 {
+		w.p.warnf("git-tilth: %s\n", w.passedOver(unclear))
+	}
+	return s, err
+}
+
+// sessionToChange is session for commands that change it: they never guess.
+func (w *world) sessionToChange(arg string) (*session.Session, error) {
+	s, unclear, err := w.find(arg)
+	if err == nil && len(unclear) > 0 {
+		return nil, refuse("git tilth reset "+unclear[0]+" if it is of no use any more; else name the session, as "+s.ID, "%s", w.passedOver(unclear))
+	}
+	return s, err
+}
+
+func (w *world) passedOver(unclear []string) string {
+	return fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged to tell its own", strings.Join(unclear, ", "))
+}
+
+// find is session, with the newer ones of which it cannot be told whether they are of this repository.
+func (w *world) find(arg string) (found *session.Session, unclear []string, err error) {
 	if arg != "" {
-		return w.store.Find(arg)
+		found, err = w.store.Find(arg)
+		return found, nil, err
 	}
 	if s, ok := w.store.Containing(w.p.dir); ok {
-		return s, nil
+		return s, nil, nil
 	}
 	ids, err := w.store.IDs()
 	if err != nil {
-		return nil, fail("", err)
+		return nil, nil, fail("", err)
 	}
 	for _, id := range ids {
 		s, err := w.store.Find(id)
 		if err != nil {
 			continue
 		}
-		if !w.inRepo || w.belongs(s) {
-			return s, nil
+		belongs, known := !w.inRepo, true
+		if w.inRepo {
+			belongs, known = w.belongs(s)
+		}
+		if belongs {
+			return s, unclear, nil
+		}
+		if _, busy := s.Holder(); !known && !busy { // one that is busy is being made
+			unclear = append(unclear, id)
 		}
 	}
-	if w.inRepo {
-		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
+	switch {
+	case len(unclear) > 0:
+		return nil, nil, refuse("git tilth list --all", "no session in %s is known to be of this repository; of %s it cannot be told", w.store.Root, strings.Join(unclear, ", "))
+	case w.inRepo:
+		return nil, nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
 	}
-	return nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
+	return nil, nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
 }
 
-// belongs tells whether a session was made in this repository, whichever of its worktrees. A session with a damaged
-// checkpoint is known by its worktree's own link.
-func (w *world) belongs(s *session.Session) bool {
-	if check, err := s.Checkpoint(); err == nil && check.Source+check.GitCommonDir != "" {
-		if common, err := lifecycle.CommonOf(check); err == nil {
-			return common == w.loc.CommonDir
-		}
-		return check.Source == w.loc.Source()
+// belongs tells whether a session was made in this repository, whichever of its worktrees, and whether that is known. What
+// a damaged checkpoint does not say is derived as the teardown derives it.
+func (w *world) belongs(s *session.Session) (belongs, known bool) {
+	check, err := s.Checkpoint()
+	if err != nil {
+		check = nil
 	}
-	if _, err := os.Lstat(filepath.Join(s.Workspace(), ".git")); err != nil {
-		return false
+	common, err := lifecycle.CommonOf(s, check)
+	switch {
+	case err == nil:
+		return common == w.loc.CommonDir, true
+	case check != nil && check.Source == w.loc.Source(), lifecycle.Knows(w.loc.CommonDir, s, s.Workspace()):
+		return true, true
 	}
-	common, err := gitx.CommonDirOf(s.Workspace())
-	return err == nil && common == w.loc.CommonDir
+	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)
 }
 
 // overviews are the sessions of this repository, newest first, or all of them.
@@ -198,15 +237,29 @@ func (w *world) overviews(all bool) ([]session.Overview, error) {
 	if err != nil {
 		return nil, fail("", err)
 	}
-	var keep func(source, common string) bool
-	if !all {
-		keep = func(source, common string) bool {
-			got, err := lifecycle.CommonOf(&session.Checkpoint{Source: source, GitCommonDir: common})
-			if err != nil {
-				return source == w.loc.Source()
-			}
-			return got == w.loc.CommonDir
-		}
+	if all {
+		return w.store.Overview(ids, nil), nil
 	}
-	return w.store.Overview(ids, keep), nil
+	return w.store.Overview(ids, &session.Keep{
+		// Where all that a session names leads to one repository, it is that one.
+		Known: func(source, commonDir, linked string) (belongs, sure bool) {
+			common, err := gitx.CommonDirOf(source)
+			if err != nil {
+				return false, false
+			}
+			for _, name := range []string{commonDir, linked} {
+				if name == "" {
+					continue
+				}
+				if other, err := gitx.CommonDirOf(name); err != nil || other != common {
+					return false, false
+				}
+			}
+			return common == w.loc.CommonDir, true
+		},
+		One: func(s *session.Session) bool {
+			belongs, _ := w.belongs(s)
+			return belongs
+		},
+	}), nil
 }

@@ -60,6 +60,20 @@ var unfinished = []string{
 	"REBASE_HEAD", "BISECT_LOG", "BISECT_START", "rebase-merge", "rebase-apply", "sequencer",
 }
 
+// Unfinished names what was left unfinished in a worktree: "merge", "rebase"
+// and so on, "" for nothing.
+func Unfinished(wt Worktree) string {
+	for _, o := range []struct{ file, name string }{
+		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisection"},
+	} {
+		if _, err := os.Lstat(filepath.Join(wt.AdminDir, o.file)); err == nil {
+			return o.name
+		}
+	}
+	return ""
+}
+
 // QuitOperations forgets a merge, rebase, cherry-pick or bisection that was left
 // unfinished in the worktree, as `git merge --quit` and its like do: HEAD, index
 // and files stay as they are. (`git rebase --quit` would put an autostash among

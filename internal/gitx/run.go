@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 const (
@@ -82,6 +84,7 @@ func (g *Git) start(ctx context.Context, c command) (output, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = endGrace
 
+	defer urgency.Child()()
 	err := cmd.Run()
 	if cmd.Process != nil && (c.hooks || ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay)) {
 		// The leader is gone; ESRCH says that nothing else was left.

@@ -10,9 +10,8 @@ import (
 
 // Begin starts a prepared session. The status is running before anything else happens, so that no second run takes it up.
 func (h *Held) Begin(ctx context.Context, p Plan, start map[string]any, setup Setup) error {
-	ctx = quiet(ctx)
 	if p.FinishRewind {
-		if err := h.FinishRewind(ctx); err != nil {
+		if err := h.FinishRewind(quiet(ctx)); err != nil {
 			return err
 		}
 		p.Worktree = TreeFine
@@ -26,7 +25,7 @@ func (h *Held) Begin(ctx context.Context, p Plan, start map[string]any, setup Se
 		return err
 	}
 	if _, err := h.mend(ctx, p, setup); err != nil {
-		return err
+		return h.broken(ctx, err)
 	}
 	return h.NoteStart(start)
 }
@@ -45,7 +44,7 @@ func (h *Held) NoteStart(start map[string]any) error {
 // Commands are the git commands that a plan comes to, for a dry run.
 func Commands(s *session.Session, check *session.Checkpoint, p Plan) []string {
 	var out []string
-	common, err := CommonOf(check)
+	common, err := CommonOf(s, check)
 	if err != nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // Deps is the outside world, as it was gathered at the start of the process.
@@ -24,6 +25,8 @@ type Deps struct {
 	Redact  *session.Redactor
 	// Sink hears of every event after it is on disk; nil for none.
 	Sink func(line []byte, e session.Event)
+	// Tell hears why a first signal does not end the process yet, in a line for a person; nil for nobody.
+	Tell func(line string)
 	Sign bool // sign harness commits
 }
 
@@ -33,8 +36,11 @@ type Held struct {
 	S      *session.Session
 	Check  *session.Checkpoint
 	Record *session.Record
-	Common string // the source's common git directory
+	Common string // the source's common git directory, "" where sourceErr says why it has none
 	unlock func()
+	leave  func() // unlock, where nothing was done
+
+	sourceErr error
 }
 
 // RefusedError is a command that cannot be carried out; nothing was changed.
@@ -45,11 +51,11 @@ func (e *RefusedError) Error() string { return e.Why }
 // Hold takes the session's lock and repairs what a crash left of its record. The error is a
 // *session.BusyError when another process has it.
 func Hold(d Deps, s *session.Session) (*Held, error) {
-	unlock, err := s.Lock(d.Now())
+	unlock, leave, err := s.LockToLook(d.Now())
 	if err != nil {
 		return nil, err
 	}
-	return open(d, s, unlock)
+	return open(d, s, unlock, leave)
 }
 
 // Observe is Hold for a dry run: the session is refused when it is in use, but not taken, so that nothing is written,
@@ -58,20 +64,21 @@ func Observe(d Deps, s *session.Session) (*Held, error) {
 	if holder, busy := s.Holder(); busy {
 		return nil, holder
 	}
-	return open(d, s, func() {})
+	return open(d, s, func() {}, func() {})
 }
 
-func open(d Deps, s *session.Session, unlock func()) (*Held, error) {
-	h := &Held{Deps: d, S: s, unlock: unlock}
+func open(d Deps, s *session.Session, unlock, leave func()) (*Held, error) {
+	h := &Held{Deps: d, S: s, unlock: unlock, leave: leave}
 	var err error
 	if h.Check, err = s.Checkpoint(); err != nil {
-		unlock()
+		leave()
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("checkpoint.json is missing")
 		}
 		return nil, &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err), Hint: "git tilth reset " + s.ID}
 	}
-	h.Common, _ = CommonOf(h.Check)
+	h.Common, h.sourceErr = CommonOf(s, h.Check)
+	h.adoptSource()
 	return h, nil
 }
 
@@ -94,6 +101,15 @@ func (h *Held) Close() {
 	h.unlock()
 }
 
+// Leave is Close for a command that was refused: nothing was changed, and no lock file stays that was not there before.
+func (h *Held) Leave() {
+	if h.Record != nil {
+		h.Record.Close()
+		h.Record = nil
+	}
+	h.leave()
+}
+
 // Save writes checkpoint.json.
 func (h *Held) Save() error { return h.S.SaveCheckpoint(h.Check) }
 
@@ -105,34 +121,17 @@ func (h *Held) Worktree() (gitx.Worktree, error) {
 	return gitx.CheckWorktree(h.Common, h.Path(), h.S.Branch())
 }
 
-// CommonOf finds the source's common git directory, from the checkpoint's own note or from the source.
-func CommonOf(c *session.Checkpoint) (string, error) {
-	if c == nil {
-		return "", errors.New("no checkpoint")
-	}
-	if c.Source != "" {
-		if common, err := gitx.CommonDirOf(c.Source); err == nil {
-			return common, nil
-		}
-	}
-	if c.GitCommonDir != "" {
-		if common, err := gitx.CommonDirOf(c.GitCommonDir); err == nil {
-			return common, nil
-		}
-	}
-	return "", fmt.Errorf("the source repository %s is gone", c.Source)
-}
-
-// workspaceOf is the recorded worktree where that is plausible for this session, else the one that the
-// layout says. A session whose root was moved has an old path on record; what lies there is still its own, because
-// git's registration is asked before anything is done to it.
+// workspaceOf is the recorded worktree where it lies in this session's directory, else the one that the layout says. What
+// is recorded lies elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of
+// the session that it was copied from.
 func workspaceOf(s *session.Session, c *session.Checkpoint) string {
-	if c != nil && filepath.IsAbs(c.Workspace) && filepath.Base(filepath.Dir(c.Workspace)) == s.ID {
-		if _, err := os.Lstat(s.Workspace()); err != nil || sameFile(c.Workspace, s.Workspace()) {
-			return c.Workspace
-		}
+	if c == nil || !filepath.IsAbs(c.Workspace) || !sameFile(filepath.Dir(c.Workspace), s.Dir) {
+		return s.Workspace()
 	}
-	return s.Workspace()
+	if _, err := os.Lstat(s.Workspace()); err == nil && filepath.Base(c.Workspace) != session.WorkspaceDir {
+		return s.Workspace()
+	}
+	return c.Workspace
 }
 
 func sameFile(a, b string) bool {
@@ -158,4 +157,11 @@ func (h *Held) Stopped(status string, payload map[string]any) error {
 
 // quiet is the context of a sequence that a first signal does not cut short: it takes a moment, and
 // half of it would be work for the next resume.
-func quiet(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
+func quiet(ctx context.Context) context.Context { return urgency.UntilSecond(ctx) }
+
+// Say tells a person, if one listens.
+func (h *Held) Say(line string) {
+	if h.Tell != nil {
+		h.Tell(line)
+	}
+}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,7 +18,8 @@ type TreeState string
 const (
 	TreeFine         TreeState = "fine"         // registered, at its path, on the session's branch
 	TreeMissing      TreeState = "missing"      // nothing there
-	TreePlain        TreeState = "plain"        // a directory that git knows nothing of
+	TreePlain        TreeState = "plain"        // a directory that is no worktree
+	TreeUnlinked     TreeState = "unlinked"     // a worktree whose .git file is gone; git's entry still names it
 	TreeUnregistered TreeState = "unregistered" // a worktree whose admin entry is gone
 	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
@@ -41,6 +43,7 @@ type State struct {
 	Resetting bool // a teardown was begun and not finished
 	// SourceGone says why the source repository cannot be used, "" when it can.
 	SourceGone string
+	SourceHint string // how to go on without it
 	SeedSHA    string // of the seed's commit as recorded, "" when none is
 	SeedKnown  bool   // the branch contains it
 	BranchTip  string // "" when the branch is gone
@@ -50,9 +53,15 @@ type State struct {
 	Tasks      []session.Task
 	TasksError string
 	LastStop   string // "" when nothing stopped the last run in an orderly way
+	LastTask   string // that the last run worked on, "" when its end does not say
 	Accepted   *Accepted
-	Commits    []gitx.Commit   // since the seed, first parent, newest first
-	ByWorker   map[string]bool // commits that a worker made by itself
+	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
+	AcceptedStale bool
+	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
+	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
+	BranchHint    string          // how to free it
+	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where the seed is not known
+	ByWorker      map[string]bool // commits that a worker made by itself
 }
 
 // Action is what a command makes of a session.
@@ -70,6 +79,9 @@ const (
 // the tree that is to be committed.
 func (p Plan) NeedsWorker() bool { return p.Action == Continue || p.CommitTree != nil }
 
+// HookRefusal is what a commit hook said against a task's accepted tree.
+type HookRefusal struct{ Task, Output string }
+
 // Plan is what a resume does, in the order of its fields.
 type Plan struct {
 	Action        Action
@@ -77,6 +89,9 @@ type Plan struct {
 	FinishRewind  bool
 	LastStop      string
 	Worktree      TreeState         // what has to be mended first
+	Aside         string            // where what stood at the worktree's path was moved; Wake sets it
+	Unfinished    string            // a merge or the like that is dropped, files kept
+	Refused       *HookRefusal      // what a commit hook said when the accepted tree was to be committed; Wake sets it
 	CommitTree    *Accepted         // an accepted tree to commit
 	MarkDone      map[string]string // task id to the commit that did it
 	Unwind        []gitx.Commit     // placeholders, and commits a worker left behind, newest first
@@ -98,21 +113,26 @@ type Plan struct {
 //	prd.json cannot be read, or has no tasks           refuse: reset
 //	the source repository is gone                      refuse
 //	the branch is gone                                 refuse
+//	no worktree, the branch is checked out elsewhere   refuse, and say how to free it
 //	a rewind was begun                                 finish it, then as prepared
-//	the branch no longer holds the seed                trust prd.json, unwind nothing
+//	the branch no longer holds the seed                trust prd.json, unwind only placeholders with this session's trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
 //	a task's commit at the tip that nobody judged      unwind it: a commit hook had changed the tree
 //	a commit of this session for a task not done       mark it done, known by its trailers or as the accepted tree
 //	placeholders or worker's commits at the tip        unwind them, and only them
 //	a failed task                                      back to pending
 //	a done task without a commit, its work uncommitted back to pending
-//	the worktree is missing, plain, unregistered       re-create it
+//	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
+//	the worktree is missing, unregistered              re-create it, register it
+//	its .git file is gone, its files are there         link it again
+//	another directory stands there                     move that aside, re-create it
+//	a merge or the like was left unfinished            drop it, files kept
 //	HEAD was moved to another branch                   bring it back
 //	nothing pending, status or last stop all_done      nothing; the status is brought up to the stop
 //	nothing pending, any other status                  conclude as all_done
 //	else                                               continue
 func Decide(s State) Plan {
-	p := Plan{LastStop: s.LastStop, Worktree: s.Tree, MarkDone: map[string]string{}, Total: len(s.Tasks)}
+	p := Plan{LastStop: s.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{}, Total: len(s.Tasks)}
 	if why, hint := refusal(s); why != "" {
 		p.Action, p.Why, p.Hint = Refuse, why, hint
 		return p
@@ -134,6 +154,7 @@ func Decide(s State) Plan {
 			p.Pending = append(p.Pending, t.ID)
 		}
 	}
+	p.headFirst(s)
 	switch {
 	case len(p.Pending) > 0:
 		p.Action = Continue
@@ -145,6 +166,18 @@ func Decide(s State) Plan {
 	return p
 }
 
+// headFirst puts the task whose partial work is in the worktree before those that a person put before it since: it would
+// be committed as theirs.
+func (p *Plan) headFirst(s State) {
+	first := s.LastTask
+	if p.Redo != "" {
+		first = p.Redo
+	}
+	if i := slices.Index(p.Pending, first); i > 0 && !p.Fresh {
+		p.Pending = slices.Insert(slices.Delete(p.Pending, i, i+1), 0, first)
+	}
+}
+
 func refusal(s State) (why, hint string) {
 	reset := "git tilth reset " + s.SessionID
 	switch {
@@ -153,13 +186,15 @@ func refusal(s State) (why, hint string) {
 	case s.SeedSHA == "" && s.Status != session.Prepared:
 		return unseeded(reset)
 	case s.TasksError != "":
-		return s.TasksError, reset
+		return s.TasksError, "correct it, then git tilth resume " + s.SessionID + "; or " + reset
 	case s.SourceGone != "":
-		return s.SourceGone, reset
+		return s.SourceGone, cmp.Or(s.SourceHint, reset)
 	case s.SeedSHA == "" && len(s.Tasks) == 0:
 		return unseeded(reset)
 	case s.BranchTip == "":
 		return "its branch session/" + s.SessionID + " is gone", reset
+	case s.BranchIn != "":
+		return "its branch is checked out in " + s.BranchIn, s.BranchHint
 	}
 	return "", ""
 }
@@ -189,9 +224,11 @@ func (p *Plan) settleTasks(s State) map[string]string {
 				committed[id] = c.SHA
 			}
 		}
-		p.unwindTip(s, who, status)
+	} else {
+		who.foreign = false // without the seed, a subject alone is no proof
 	}
-	if a := s.Accepted; a != nil && status[a.Task] != "done" && committed[a.Task] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
+	p.unwindTip(s, who, status)
+	if a := s.Accepted; a != nil && !s.AcceptedStale && status[a.Task] != "done" && committed[a.Task] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
 		if _, known := byID[a.Task]; known {
 			p.CommitTree = a
 			status[a.Task] = "done"
@@ -223,7 +260,7 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 			// A tool that never unwinds leaves a finished task's only work in its placeholder.
 			break
 		}
-		if id, _ := who.done(c); !failed && !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id]) {
+		if id, _ := who.done(c); !failed && (!s.SeedKnown || !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id])) {
 			break
 		}
 		if len(c.Parents) == 0 {
@@ -292,12 +329,23 @@ func (p Plan) String() string {
 		add("finish the rewind")
 	}
 	switch p.Worktree {
-	case TreeMissing, TreePlain:
+	case TreePlain:
+		if p.Aside == "" {
+			add("move aside what stands in the worktree's place, re-create the worktree")
+		} else {
+			add("what stood in the worktree's place is in %s; re-create the worktree", p.Aside)
+		}
+	case TreeMissing:
 		add("re-create the worktree")
+	case TreeUnlinked:
+		add("link the worktree again, its .git file is gone")
 	case TreeUnregistered:
 		add("register the worktree again")
 	case TreeElsewhere:
 		add("bring HEAD back to the session's branch")
+	}
+	if p.Unfinished != "" {
+		add("drop the unfinished %s, files kept", p.Unfinished)
 	}
 	if p.CommitTree != nil {
 		add("commit the accepted work of %s", p.CommitTree.Task)

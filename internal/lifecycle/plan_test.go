@@ -117,10 +117,25 @@ func TestDecide(t *testing.T) {
 		{"the branch no longer holds the seed", "someone rebased it", func(s *State) {
 			s.SeedKnown, s.Commits, s.Tasks, s.Status = false, nil, tasks("done", "failed"), session.Failed
 		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
+		{"the branch no longer holds the seed", "with a placeholder of this session at the tip, by its trailers alone", func(s *State) {
+			s.SeedKnown, s.Foreign, s.Tasks, s.Status = false, true, tasks("done", "failed"), session.Failed
+			s.Commits = chain(failedBy(testID, "T-002"), plain("T-002: FAILED (iter_cap): Title"), doneBy(testID, "T-001"))
+		}, want{action: Continue, unwind: "c3", to: "c2", retried: "T-002", pending: "T-002"}},
+		{"the branch no longer holds the seed", "a worker's commit is not known without it", func(s *State) {
+			s.SeedKnown, s.Tasks, s.ByWorker = false, tasks("pending", "pending"), map[string]bool{"c1": true}
+			s.Commits = chain(plain("wip"))
+		}, want{action: Continue, pending: "T-001 T-002"}},
+		{"no worktree, the branch is checked out elsewhere", "", func(s *State) {
+			s.Tree, s.BranchIn, s.BranchHint = TreeMissing, "/x", "git -C /x switch --detach"
+		}, want{action: Refuse, why: "checked out in /x", hint: "switch --detach"}},
 		{"an accepted tree, judged on the branch's tip", "", func(s *State) {
 			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c1", accepted
 			s.Commits = chain(doneBy(testID, "T-001"))
 		}, want{action: Conclude, commit: "T-002", line: "commit the accepted work of T-002"}},
+		{"an accepted tree, judged on the branch's tip", "the files have changed since", func(s *State) {
+			s.Tasks, s.BranchTip, s.Accepted, s.AcceptedStale = tasks("done", "pending"), "c1", accepted, true
+			s.Commits = chain(doneBy(testID, "T-001"))
+		}, want{action: Continue, pending: "T-002"}},
 		{"an accepted tree, judged on the branch's tip", "the branch went on since", func(s *State) {
 			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", accepted
 			s.Commits = chain(plain("a person's work"), doneBy(testID, "T-001"))
@@ -195,11 +210,20 @@ func TestDecide(t *testing.T) {
 		{"a done task without a commit, its work uncommitted", "clean: there was nothing to commit", func(s *State) {
 			s.Foreign, s.Tasks, s.Commits = true, tasks("done", "done", "pending"), chain(plain("T-001: Title"))
 		}, want{action: Continue, pending: "T-003"}},
-		{"the worktree is missing, plain, unregistered", "missing", func(s *State) { s.Tree = TreeMissing },
+		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = TreeMissing },
 			want{action: Continue, worktree: TreeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
-		{"the worktree is missing, plain, unregistered", "plain", func(s *State) { s.Tree = TreePlain },
+		{"its .git file is gone, its files are there", "", func(s *State) { s.Tree = TreeUnlinked },
+			want{action: Continue, worktree: TreeUnlinked, pending: "T-001 T-002", line: "link the worktree again"}},
+		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
+			want{action: Continue, pending: "T-001 T-002", line: "drop the unfinished rebase"}},
+		{"the task last worked on is not the first pending", "someone put one before it", func(s *State) { s.LastTask = "T-002" },
+			want{action: Continue, pending: "T-002 T-001", line: "next T-002"}},
+		{"the task last worked on is not the first pending", "it is done", func(s *State) {
+			s.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID, "T-001"))
+		}, want{action: Continue, pending: "T-002 T-003"}},
+		{"another directory stands there", "plain", func(s *State) { s.Tree = TreePlain },
 			want{action: Continue, worktree: TreePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
-		{"the worktree is missing, plain, unregistered", "unregistered", func(s *State) { s.Tree = TreeUnregistered },
+		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = TreeUnregistered },
 			want{action: Continue, worktree: TreeUnregistered, pending: "T-001 T-002", line: "register the worktree again"}},
 		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.TreeOn = TreeElsewhere, "other" },
 			want{action: Continue, worktree: TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},

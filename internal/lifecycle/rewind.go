@@ -39,19 +39,67 @@ type RewindPlan struct {
 	RunBytes int64 // of the record that goes
 }
 
-// PlanRewind makes the pre-flight of a rewind. Each refusal is a *RefusedError, and nothing has been changed.
+// notRewound is why a session cannot be rewound; nothing has been changed.
+func (h *Held) notRewound(format string, args ...any) error {
+	return &RefusedError{
+		Why:  fmt.Sprintf("session %s cannot be rewound: ", h.S.ID) + fmt.Sprintf(format, args...),
+		Hint: "git tilth reset " + h.S.ID + ", then git tilth prep-feature",
+	}
+}
+
+// notLooked is an error of git or of the file system, which says nothing about the session.
+func (h *Held) notLooked(what string, err error) error {
+	return &StepError{Step: "looking at " + what + " of session " + h.S.ID, Err: err, Hint: "repair that, then git tilth reset --to-seed " + h.S.ID}
+}
+
+// rewindSource refuses a rewind without a repository that holds the commit and the branch. It returns the commit's full id.
+func (h *Held) rewindSource(ctx context.Context, sha string) (string, error) {
+	switch {
+	case Resetting(h.S):
+		return "", h.notRewound("its teardown was begun and not finished")
+	case errors.Is(h.sourceErr, ErrSourceGone):
+		return "", &RefusedError{
+			Why:  fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, h.sourceErr),
+			Hint: sourceHint(h.S, h.Path()) + " and git tilth prep-feature",
+		}
+	case errors.Is(h.sourceErr, ErrSourceUnknown):
+		return "", h.notRewound("%s", h.sourceErr)
+	case h.sourceErr != nil:
+		return "", h.notLooked("the source", h.sourceErr)
+	}
+	if !isSHA(sha) {
+		return "", h.notRewound("its seed is recorded as %q, which is not the id of a commit", sha)
+	}
+	full, err := ResolveSeed(ctx, h.Git, h.Common, sha)
+	if errors.Is(err, gitx.ErrNoCommit) {
+		return "", h.notRewound("its seed %s is not a commit of the repository", sha)
+	}
+	if err != nil {
+		return "", h.notLooked("the seed", err)
+	}
+	_, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	if err != nil {
+		return "", h.notLooked("the branch", err)
+	}
+	if !ok {
+		return "", h.notRewound("its branch %s is gone", h.S.Branch())
+	}
+	return full, nil
+}
+
+// PlanRewind makes the pre-flight of a rewind. Each refusal is a *RefusedError, a look that failed a *StepError; nothing has
+// been changed.
 func (h *Held) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	var p RewindPlan
-	refuse := func(format string, args ...any) (RewindPlan, error) {
-		return p, &RefusedError{
-			Why:  fmt.Sprintf("session %s cannot be rewound: ", h.S.ID) + fmt.Sprintf(format, args...),
-			Hint: "git tilth reset " + h.S.ID + ", then git tilth prep-feature",
-		}
-	}
+	refuse := func(format string, args ...any) (RewindPlan, error) { return p, h.notRewound(format, args...) }
 	if Resetting(h.S) {
 		return refuse("its teardown was begun and not finished")
 	}
 	sha, branch, end, err := SeedOf(h.S)
+	var unreadable *fs.PathError
+	if errors.As(err, &unreadable) {
+		return p, h.notLooked("the record", err)
+	}
 	if err != nil {
 		return refuse("%s", err)
 	}
@@ -59,32 +107,29 @@ func (h *Held) PlanRewind(ctx context.Context) (RewindPlan, error) {
 		return refuse("its seed was committed on %q, which is not its branch", branch)
 	}
 	prepared, ok, err := h.preparedEvent(end)
-	if err != nil || !ok {
+	if err != nil {
+		return p, h.notLooked("the record", err)
+	}
+	if !ok {
 		return refuse("no session_prepared event with tokens_used in the record")
 	}
-	if h.Common == "" {
-		return refuse("its source repository is gone")
-	}
-	if !isSHA(sha) {
-		return refuse("its seed is recorded as %q, which is not the id of a commit", sha)
-	}
-	full, err := ResolveSeed(ctx, h.Git, h.Common, sha)
+	full, err := h.rewindSource(ctx, sha)
 	if err != nil {
-		return refuse("its seed %s is not a commit of the repository", sha)
+		return p, err
 	}
-	if contains, err := h.Git.Contains(ctx, h.Common, h.S.Branch(), full); err != nil || !contains {
+	contains, err := h.Git.Contains(ctx, h.Common, h.S.Branch(), full)
+	if err != nil {
+		return p, h.notLooked("the branch", err)
+	}
+	if !contains {
 		return refuse("its branch does not contain the seed %s", sha)
 	}
 	wt, err := h.Worktree()
 	if err != nil {
 		return refuse("%s", err)
 	}
-	tasks, err := h.S.Plan()
-	if err != nil {
-		return refuse("%s", err)
-	}
-	if broken := session.ValidatePlan(tasks); len(broken) > 0 {
-		return refuse("%s: %s", h.S.Path(session.PlanFile), broken[0])
+	if err := h.planOf(); err != nil {
+		return p, err
 	}
 	cut, err := lineEnd(h.S.Path(session.RecordFile), end)
 	if err != nil {
@@ -158,6 +203,40 @@ func (h *Held) Rewind(ctx context.Context, p RewindPlan) error {
 	return h.FinishRewind(ctx)
 }
 
+// CheckRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what is needed
+// to the end is asked for before the first step. The errors are those of PlanRewind.
+func (h *Held) CheckRewind(ctx context.Context) error {
+	j := h.Check.Rewind
+	if _, err := h.rewindSource(ctx, j.SHA); err != nil {
+		return err
+	}
+	if err := h.planOf(); err != nil {
+		return err
+	}
+	fi, err := os.Lstat(h.S.Path(session.RecordFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return h.notRewound("its record is gone")
+	case err != nil:
+		return h.notLooked("the record", err)
+	case !fi.Mode().IsRegular() || fi.Size() < j.RecordLen:
+		return h.notRewound("its record is damaged: it is shorter than it was when the rewind began")
+	}
+	return nil
+}
+
+// planOf refuses a rewind of a session whose tasks cannot be told.
+func (h *Held) planOf() error {
+	tasks, err := h.S.Plan()
+	if err != nil {
+		return h.notRewound("%s", err)
+	}
+	if broken := session.ValidatePlan(tasks); len(broken) > 0 {
+		return h.notRewound("%s: %s", h.S.Path(session.PlanFile), broken[0])
+	}
+	return nil
+}
+
 // FinishRewind does what a rewind that was begun has left to do.
 func (h *Held) FinishRewind(ctx context.Context) error {
 	ctx = quiet(ctx)
@@ -165,12 +244,15 @@ func (h *Held) FinishRewind(ctx context.Context) error {
 	if j == nil {
 		return nil
 	}
+	if err := h.CheckRewind(ctx); err != nil {
+		return err
+	}
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
 	}
 	state, _ := treeState(h.Common, h.Path(), h.S.Branch())
-	if _, err := h.mendWorktree(ctx, state); err != nil {
+	if _, _, err := h.mendWorktree(ctx, state); err != nil {
 		return err
 	}
 	if err := h.worktreeMade(); err != nil {
@@ -218,7 +300,7 @@ func (h *Held) FinishRewind(ctx context.Context) error {
 
 // lineEnd is the offset just after the newline that ends the line which ends at off.
 func lineEnd(path string, off int64) (int64, error) {
-	f, err := os.Open(path)
+	f, err := session.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}
@@ -241,7 +323,7 @@ func lineEnd(path string, off int64) (int64, error) {
 
 // cutFile shortens a file to n bytes, durably. A file that is shorter already stays as it is.
 func cutFile(path string, n int64) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := session.OpenFile(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

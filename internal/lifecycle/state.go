@@ -31,14 +31,17 @@ func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.C
 	if err != nil {
 		return st, err
 	}
-	st.LastStop, st.Accepted = tail.lastStop, tail.accepted
+	st.LastStop, st.LastTask, st.Accepted = tail.lastStop, tail.lastTask, tail.accepted
 	if sha, _, _, err := SeedOf(s); err == nil {
 		st.SeedSHA = sha
 	}
-	common, err := CommonOf(check)
-	if err != nil {
-		st.SourceGone = err.Error()
+	common, err := CommonOf(s, check)
+	if errors.Is(err, ErrSourceGone) || errors.Is(err, ErrSourceUnknown) {
+		st.SourceGone, st.SourceHint = err.Error(), sourceHint(s, workspaceOf(s, check))
 		return st, nil
+	}
+	if err != nil {
+		return st, err
 	}
 	return st, st.lookAtGit(ctx, g, s, check, common)
 }
@@ -76,8 +79,11 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 	if st.Tree, st.TreeOn = treeState(common, path, branch); remaking(s) {
 		st.Tree, st.TreeOn = TreeMissing, ""
 	}
-	if st.SeedSHA == "" || !ok {
+	if !ok {
 		return nil
+	}
+	if err := st.lookAtWorktree(ctx, g, s, common, path); err != nil || st.SeedSHA == "" {
+		return err
 	}
 	if !isSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {
 		if st.Commits, st.SeedKnown, err = commitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
@@ -85,6 +91,12 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 		}
 	} else {
 		st.SeedKnown = true
+	}
+	if !st.SeedKnown {
+		// Rebased, by a person. What this session left at the tip can still be told by its trailers.
+		if st.Commits, err = g.Log(ctx, common, tip, "", tipCommits); err != nil {
+			return err
+		}
 	}
 	if len(st.Commits) > 0 {
 		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
@@ -96,7 +108,67 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 			return err
 		}
 	}
+	if a := Decide(*st).CommitTree; a != nil && st.Tree == TreeFine {
+		holds, err := g.HoldsTree(ctx, path, a.Tree)
+		if err != nil {
+			return err
+		}
+		st.AcceptedStale = !holds
+	}
 	return nil
+}
+
+// tipCommits is how far the tip is looked at for placeholders where the seed is not known.
+const tipCommits = 50
+
+// lookAtWorktree finds out what more there is to know of the worktree, depending on its state.
+func (st *State) lookAtWorktree(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (err error) {
+	switch st.Tree {
+	case TreeFine, TreeElsewhere:
+		if wt, err := gitx.RegisteredWorktree(common, path); err == nil {
+			st.Unfinished = gitx.Unfinished(wt)
+		}
+		return nil
+	case TreePlain:
+		linked, err := g.LostLink(ctx, common, path)
+		if err != nil {
+			return err
+		}
+		if linked {
+			st.Tree = TreeUnlinked
+			return nil
+		}
+	}
+	st.BranchIn, st.BranchHint, err = checkedOutIn(ctx, g, s, common, path)
+	return err
+}
+
+// checkedOutIn says in which other worktree the session's branch is checked out, and how to free it; "" if in none.
+func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (place, hint string, err error) {
+	entries, err := g.Worktrees(ctx, common)
+	if err != nil {
+		if gitx.Incomplete(common, path) {
+			return "", "", nil // git's list fails on what a killed git left; it is cleared away when the worktree is made
+		}
+		return "", "", err
+	}
+	for _, e := range entries {
+		if e.Branch != s.Branch() || e.Prunable || samePlace(e.Path, path) {
+			continue
+		}
+		free := gitx.Call{Dir: e.Path, Args: []string{"switch", "--detach"}}
+		if admin, ok := gitx.AdminDir(common, e.Path); ok && isWorkspace(filepath.Base(admin)) {
+			// git keeps an entry's name when a worktree is moved: this is the session's own, with its uncommitted work.
+			free = gitx.Call{Dir: common, Args: []string{"worktree", "move", e.Path, path}}
+		}
+		return e.Path, free.String() + ", then git tilth resume " + s.ID, nil
+	}
+	return "", "", nil
+}
+
+// isWorkspace tells the names that git gives to the entries of sessions' worktrees.
+func isWorkspace(name string) bool {
+	return strings.TrimRight(name, "0123456789") == session.WorkspaceDir
 }
 
 // commitsSince lists a branch's commits after the seed, newest first, and tells whether the seed is on its first-parent
@@ -185,6 +257,7 @@ func SeedOf(s *session.Session) (sha, branch string, end int64, err error) {
 // tail is what the end of the record says.
 type tail struct {
 	lastStop string
+	lastTask string // the task of the last event that has one
 	accepted *Accepted
 }
 
@@ -204,20 +277,26 @@ func readTail(s *session.Session) (tail, error) {
 				Base    string `json:"base"`
 				Phase   string `json:"phase"`
 				Summary string `json:"summary"`
+
+				LastStop string   `json:"last_stop"`
+				Pending  []string `json:"pending"`
+				Retried  []string `json:"retried"`
 			} `json:"payload"`
 		}
 		if json.Unmarshal(line, &e) != nil {
 			return true
 		}
+		if t.lastTask == "" {
+			t.lastTask = e.Payload.TaskID
+		}
 		switch e.Type {
 		case "stop":
-			if begun {
-				return false // the end of an earlier run
+			if !begun {
+				t.lastStop = e.Payload.Reason
 			}
-			t.lastStop = e.Payload.Reason
-			switch t.lastStop {
+			switch e.Payload.Reason {
 			case "interrupted", "error":
-				// These may cut in between a verdict and its commit.
+				// These may cut in between a verdict and its commit, of a run and of each resume that tries to make up for it.
 				begun = true
 			default:
 				return false
@@ -227,6 +306,9 @@ func readTail(s *session.Session) (tail, error) {
 			taskID = e.Payload.TaskID
 			begun = true
 		case "session_resume":
+			if e.Payload.LastStop == session.AllDone && len(e.Payload.Pending)+len(e.Payload.Retried) == 0 {
+				return true // it found everything done
+			}
 			// A resume that died before its first task changed nothing of what came before it, so an accepted
 			// tree may still be waiting beyond it; its stop is not the last word any more.
 			begun = true

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,8 +24,8 @@ import (
 //  5. the directory
 //
 // What a damaged checkpoint no longer tells is derived, and what it tells is believed only where it can be this
-// session's: the branch is always session/<id>, and a path is removed by git only if it is registered with the source for that
-// branch or lies where the layout says.
+// session's: the branch is always session/<id>, and a path is removed by git only if it lies where the layout says, or if nothing
+// is there and only git's entry goes. A worktree that a person made on the branch stays, and git refuses to delete the branch.
 
 // Resetting tells whether a teardown of the session was begun.
 func Resetting(s *session.Session) bool {
@@ -38,7 +37,8 @@ func Resetting(s *session.Session) bool {
 type Remains struct {
 	S        *session.Session
 	Source   string // "" when it is not known
-	Common   string // "" when the source is gone
+	Common   string // "" when the source is gone, or not known
+	Lost     string // why there is no Common
 	Worktree string
 	Branch   string
 	Status   string // "damaged" when the checkpoint cannot be read
@@ -47,28 +47,44 @@ type Remains struct {
 	OnDisk   bool   // there is a directory at Worktree
 	Commits  int    // since the seed
 	Dirty    bool   // uncommitted changes
+	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its worktree was
+	// there before it, or the sessions root, was moved.
+	Stale []string
+	// Original is the directory of the session of which this one is a copy, "" for none. Branch, entry and worktree are that
+	// one's, and nothing of them is touched: what goes is the directory of the copy.
+	Original string
 }
 
-// Survey finds out what a teardown would remove. It changes nothing and puts up with every damage.
-func Survey(ctx context.Context, g *gitx.Git, s *session.Session) (Remains, error) {
-	r := Remains{S: s, Branch: s.Branch(), Worktree: s.Workspace(), Status: "damaged"}
+// Survey finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the common
+// directory of the repository that the command stands in, "" for none: a repository that was moved is known by what it holds.
+// The error is a *StepError.
+func Survey(ctx context.Context, g *gitx.Git, s *session.Session, here string) (Remains, error) {
+	r := Remains{S: s, Branch: s.Branch(), Status: "damaged"}
 	check, err := s.Checkpoint()
-	if err == nil {
+	if err != nil {
+		check = nil
+	} else {
 		r.Source, r.Status = check.Source, check.Status
-		r.Worktree = workspaceOf(s, check)
-		r.Common, _ = CommonOf(check)
 	}
-	if r.Common == "" {
-		r.derive()
-	}
+	r.Worktree = workspaceOf(s, check)
 	if fi, err := os.Lstat(r.Worktree); err == nil && fi.IsDir() {
 		r.OnDisk = true
 	}
-	if r.Common == "" {
+	switch r.Common, err = CommonOf(s, check); {
+	case err == nil:
+	case !errors.Is(err, ErrSourceGone) && !errors.Is(err, ErrSourceUnknown):
+		return r, r.unclear(err)
+	case here != "" && Knows(here, s, r.Worktree):
+		r.Common = here
+	default:
+		r.Lost = err.Error()
 		return r, nil
 	}
+	if common, err := gitx.CommonDirOf(r.Source); err != nil || common != r.Common {
+		r.Source = sourceOfCommon(r.Common)
+	}
 	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
-		return r, err
+		return r, r.unclear(err)
 	}
 	if _, found := gitx.AdminDir(r.Common, r.Worktree); found {
 		// The ordinary case, in which git need not be asked: it reads every worktree of the repository.
@@ -77,63 +93,52 @@ func Survey(ctx context.Context, g *gitx.Git, s *session.Session) (Remains, erro
 		return r, nil
 	}
 	entries, err := g.Worktrees(ctx, r.Common)
-	if gitx.Incomplete(r.Common, r.Worktree) {
-		r.Entry, err = true, nil
-	}
 	if err != nil {
-		return r, err
+		return r, r.unclear(err)
 	}
-	for _, e := range entries {
-		switch {
-		case e.Path == r.Worktree || sameFile(e.Path, r.Worktree) || samePlace(e.Path, r.Worktree):
-			r.Entry, r.Worktree = true, e.Path
-		case e.Branch == r.Branch && inside(e.Path, s):
-			// The sessions root was moved: the entry still has the old path.
-			r.Entry, r.Worktree = true, e.Path
-		}
-	}
+	r.findElsewhere(entries, check)
 	r.count(ctx, g)
 	return r, nil
 }
 
-// derive finds the source without a checkpoint: from the worktree's own link, then from session_start.
-func (r *Remains) derive() {
-	if common, err := gitx.CommonDirOf(r.Worktree); err == nil {
-		if _, err := os.Lstat(filepath.Join(r.Worktree, ".git")); err == nil {
-			r.Common = common
-			if r.Source == "" {
-				r.Source = sourceOfCommon(common)
-			}
-			return
-		}
+// unclear is what keeps a survey from knowing what there is. Nothing is removed then: the rest would be an orphan.
+func (r Remains) unclear(err error) error {
+	where := r.Common
+	if where == "" {
+		where = "its source repository"
 	}
-	enough := errors.New("enough")
-	_, _, err := r.S.ScanRecord(0, func(_ int64, line []byte) error {
-		var e struct {
-			Type    string `json:"type"`
-			Payload struct {
-				Source string `json:"source"`
-			} `json:"payload"`
-		}
-		if json.Unmarshal(line, &e) == nil && e.Type == "session_start" && e.Payload.Source != "" {
-			r.Source = e.Payload.Source
-			return enough
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, enough) || r.Source == "" {
-		return
-	}
-	if common, err := gitx.CommonDirOf(r.Source); err == nil {
-		r.Common = common
+	return &StepError{
+		Step: "looking for the worktree and branch of session " + r.S.ID + " in " + where, Err: err,
+		Hint: "repair that, then git tilth reset -y " + r.S.ID,
 	}
 }
 
-func sourceOfCommon(common string) string {
-	if filepath.Base(common) == ".git" {
-		return filepath.Dir(common)
+// findElsewhere looks through git's list for a session that has no entry at its place.
+func (r *Remains) findElsewhere(entries []gitx.WorktreeEntry, check *session.Checkpoint) {
+	elsewhere := ""
+	for _, e := range entries {
+		switch {
+		case sameFile(e.Path, r.Worktree) || samePlace(e.Path, r.Worktree):
+			r.Entry, r.Worktree = true, e.Path
+		case e.Branch != r.Branch:
+		case gitx.Absent(e.Path) && (!e.Locked || inside(e.Path, r.Worktree)):
+			r.Stale = append(r.Stale, e.Path)
+		default:
+			elsewhere = filepath.Dir(e.Path)
+		}
 	}
-	return common
+	if r.Entry {
+		return
+	}
+	recorded := ""
+	if check != nil {
+		recorded = filepath.Dir(check.Workspace)
+	}
+	for _, dir := range []string{elsewhere, recorded} {
+		if r.S.IsCopyOf(dir) {
+			r.Original, r.Stale = dir, nil
+		}
+	}
 }
 
 // samePlace compares two paths of which the last part may not exist.
@@ -141,11 +146,16 @@ func samePlace(a, b string) bool {
 	return filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
 }
 
-// inside tells whether a registered path has this session's layout: <anything>/<id>/<name>.
-func inside(path string, s *session.Session) bool { return filepath.Base(filepath.Dir(path)) == s.ID }
+// inside tells whether a registered path has the layout of this session's worktree, under another root.
+func inside(path, worktree string) bool {
+	return filepath.Base(path) == filepath.Base(worktree) && filepath.Base(filepath.Dir(path)) == filepath.Base(filepath.Dir(worktree))
+}
 
 // count says what will be lost. It is for a person to read; what cannot be counted is left out.
 func (r *Remains) count(ctx context.Context, g *gitx.Git) {
+	if r.Original != "" {
+		return
+	}
 	if sha, _, _, err := SeedOf(r.S); err == nil && r.Tip != "" {
 		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
 			r.Commits = len(commits)
@@ -191,9 +201,12 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 	}
 	switch {
 	case r.Common == "":
-		report("worktree", "the source repository is gone")
-		report("branch "+r.Branch, "the source repository is gone")
+		report("worktree", r.Lost)
+		report("branch "+r.Branch, r.Lost)
+	case r.Original != "":
+		report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
 	default:
+		EndLeftovers(g, append(r.Stale, r.Worktree)...)
 		if err := r.removeWorktree(ctx, g, admin, report); err != nil {
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 		}
@@ -213,16 +226,17 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 }
 
 // mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed while it
-// removes it leaves a directory that nothing else connects with the session.
+// removes it leaves a directory that nothing else connects with the session. The common directory is in it for a teardown
+// that dies when the marker is all that is left.
 func (r Remains) mark() (admin string, err error) {
-	path := r.S.Path(session.ResetMarkFile)
-	if data, err := os.ReadFile(path); err == nil && len(data) > 0 {
-		return string(data), nil
+	if admin, common := resetMark(r.S); admin+common != "" {
+		return admin, nil
 	}
 	if r.Common != "" {
 		admin, _ = gitx.AdminDir(r.Common, r.Worktree)
 	}
-	err = session.WriteFileAtomic(path, []byte(admin))
+	path := r.S.Path(session.ResetMarkFile)
+	err = session.WriteFileAtomic(path, []byte(admin+"\n"+r.Common+"\n"))
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		// A full disk must not keep a session from being removed, which makes room. An empty file mostly still fits.
 		_ = session.WriteFileAtomic(path, nil)
@@ -258,6 +272,12 @@ func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, admin string, 
 		report("worktree "+r.Worktree, "not registered with git; it goes with the session directory")
 	default:
 		report("worktree "+r.Worktree, "already gone")
+	}
+	for _, path := range r.Stale {
+		if err := g.RemoveWorktree(ctx, r.Common, path); err != nil {
+			return err
+		}
+		report("git's entry for "+path, "")
 	}
 	if admin != "" {
 		if err := g.RemoveAdminDir(r.Common, admin, r.Worktree); err != nil {

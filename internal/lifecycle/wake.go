@@ -24,20 +24,22 @@ func (h *Held) Inspect(ctx context.Context) (Plan, State, error) {
 //
 // Each step leaves a state of which Decide makes the same plan, less what is done:
 //  1. a rewind is finished                 prepared
-//  2. status running, totals settled       no other run takes it up
+//  2. the last verdict in the ledger       as before
+//     status running, totals settled       no other run takes it up
 //  3. the worktree stands
 //  4. an accepted tree is committed        its trailers make the task done in the next look
 //  5. commits marked done in prd.json
 //  6. the tip is unwound (one soft reset)  the failed tasks still say so in prd.json
 //  7. failed tasks pending in prd.json
 //  8. session_resume
+//
+// Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
 func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
-	ctx = quiet(ctx)
 	if p.FinishRewind {
-		if err := h.FinishRewind(ctx); err != nil {
+		if err := h.FinishRewind(quiet(ctx)); err != nil {
 			return p, err
 		}
-		again, _, err := h.Inspect(ctx)
+		again, _, err := h.Inspect(quiet(ctx))
 		if err != nil {
 			return p, err
 		}
@@ -52,6 +54,9 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 	}
 	h.settleTotals()
 	if p.Action != Nothing {
+		if err := h.settleLedger(); err != nil {
+			return p, err
+		}
 		h.Check.Status = session.Running
 		h.Check.StartedAt = session.FormatTime(h.Now())
 		if err := h.Save(); err != nil {
@@ -59,7 +64,7 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 		}
 		var err error
 		if p, err = h.mend(ctx, p, setup); err != nil {
-			return p, err
+			return p, h.broken(ctx, err)
 		}
 	}
 	if p.Action == Nothing && h.Check.Status != session.AllDone {
@@ -80,13 +85,22 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 	return p, h.Record.AppendSync("session_resume", payload)
 }
 
-func (h *Held) mend(ctx context.Context, p Plan, setup Setup) (Plan, error) {
-	fresh, err := h.mendWorktree(ctx, p.Worktree)
+// mend brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
+// project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
+func (h *Held) mend(live context.Context, p Plan, setup Setup) (Plan, error) {
+	ctx := quiet(live)
+	fresh, aside, err := h.mendWorktree(ctx, p.Worktree)
 	if err != nil {
 		return p, err
 	}
+	if p.Aside = aside; aside != "" {
+		what := map[string]any{"what": "a directory that is no worktree stood at " + h.Path(), "done": "moved to " + aside}
+		if err := h.Record.Append("log_repaired", what); err != nil {
+			return p, err
+		}
+	}
 	if fresh {
-		if err := h.Furnish(ctx, setup); err != nil {
+		if err := h.Furnish(live, setup); err != nil {
 			return p, err
 		}
 		if err := h.worktreeMade(); err != nil {
@@ -100,7 +114,7 @@ func (h *Held) mend(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 	if err := h.Git.QuitOperations(ctx, wt); err != nil {
 		return p, err
 	}
-	if p, err = h.commitAccepted(ctx, wt, p); err != nil {
+	if p, err = h.commitAccepted(live, wt, p); err != nil {
 		return p, err
 	}
 	if len(p.Unwind) > 0 {
@@ -114,11 +128,35 @@ func (h *Held) mend(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 	return p, h.settlePlan(p)
 }
 
+// broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run. What was
+// mended stays mended, and the next resume makes the same plan of the rest.
+func (h *Held) broken(ctx context.Context, cause error) error {
+	status, payload := session.Failed, map[string]any{"reason": "error", "detail": ends(cause.Error())}
+	if ctx.Err() != nil {
+		status, payload = session.Running, map[string]any{"reason": "interrupted"}
+	}
+	if err := h.Stopped(status, payload); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// ends are the beginning of a long text, which says what it is, and its end, which says what went wrong.
+func ends(text string) string {
+	const head, tail = 500, 3500
+	r := []rune(text)
+	if len(r) <= head+tail {
+		return text
+	}
+	return string(r[:head]) + "\n[...]\n" + string(r[len(r)-tail:])
+}
+
 // commitAccepted commits a tree that was accepted before the process died. The repo's hooks run, as they would
 // have. If one refuses or changes the tree, or if the files are not what was judged any more (a hook died half-way, a
 // person edited them), the task is simply not done yet and its work is in the index: what differs from the accepted
 // tree would be taken for work of the next task.
-func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Plan, error) {
+func (h *Held) commitAccepted(live context.Context, wt gitx.Worktree, p Plan) (Plan, error) {
+	ctx := quiet(live)
 	a := p.CommitTree
 	if a == nil {
 		return p, nil
@@ -161,14 +199,18 @@ func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Pl
 		return giveUp(), nil
 	}
 	if !a.Noted {
-		if err := h.Record.Append("task_done", h.rolledForward(a.Task, "summary", a.Summary)); err != nil {
+		if err := h.Record.Append("task_done", h.rolledForward(a.Task, map[string]any{"summary": a.Summary})); err != nil {
 			return p, err
 		}
 	}
-	sha, err := h.CommitTask(ctx, wt, tasks[i], a.Summary, a.Tree, a.Base)
+	sha, err := h.CommitTask(live, wt, tasks[i], a.Summary, a.Tree, a.Base)
 	var refused *gitx.HookRefusedError
 	var changed *TreeChangedError
-	if errors.As(err, &refused) || errors.As(err, &changed) {
+	switch {
+	case errors.As(err, &refused):
+		p.Refused = &HookRefusal{Task: a.Task, Output: refused.Output}
+		return giveUp(), h.Record.Append("validator_run", h.rolledForward(a.Task, RefusedBy(refused.Output)))
+	case errors.As(err, &changed):
 		return giveUp(), nil
 	}
 	if err != nil {
@@ -178,26 +220,42 @@ func (h *Held) commitAccepted(ctx context.Context, wt gitx.Worktree, p Plan) (Pl
 	return p, nil
 }
 
+// onRecord tells whether a commit of a task is on record, behind the verdict that accepted it.
+func (h *Held) onRecord(task, sha string) (found bool, err error) {
+	_, err = h.S.TailRecord(func(_ int64, line []byte) (more bool) {
+		if !mentions(line, `"commit"`, `"evaluator_verdict"`) {
+			return true
+		}
+		e := session.ParseEvent(line)
+		var p struct {
+			Task    string `json:"task_id"`
+			SHA     string `json:"sha"`
+			Verdict string `json:"verdict"`
+		}
+		if json.Unmarshal(e.Payload, &p) != nil {
+			return true
+		}
+		found = e.Type == "commit" && p.SHA == sha
+		return !found && !(e.Type == "evaluator_verdict" && p.Task == task && p.Verdict == "accept")
+	})
+	return found, err
+}
+
 // noteCommits writes down the commits of tasks that are marked done now and that are not on record. What a process
-// that died had not written down is at most one, the last.
+// that died had not written down is at most one, the last; but a person may have set a task back.
 func (h *Held) noteCommits(p Plan) error {
 	if len(p.MarkDone) == 0 {
 		return nil // looking for the last commit may mean reading all of a long record
 	}
-	e, _, _, err := h.S.LastEvent("commit")
-	if err != nil {
-		return err
-	}
-	var last struct {
-		SHA string `json:"sha"`
-	}
-	_ = json.Unmarshal(e.Payload, &last) // no commit on record is as good as another one
 	for _, t := range slices.Sorted(maps.Keys(p.MarkDone)) {
 		sha := p.MarkDone[t]
-		if sha == last.SHA {
+		if known, err := h.onRecord(t, sha); err != nil || known {
+			if err != nil {
+				return err
+			}
 			continue
 		}
-		if err := h.Record.AppendSync("commit", h.rolledForward(t, "sha", sha)); err != nil {
+		if err := h.Record.AppendSync("commit", h.rolledForward(t, map[string]any{"sha": sha})); err != nil {
 			return err
 		}
 	}
@@ -206,8 +264,8 @@ func (h *Held) noteCommits(p Plan) error {
 
 // rolledForward is the payload of an event that a process that died did not come to write. It belongs to the iteration
 // of the task's last verdict.
-func (h *Held) rolledForward(task, key, value string) map[string]any {
-	payload := map[string]any{"task_id": task, key: value, "rolled_forward": true}
+func (h *Held) rolledForward(task string, payload map[string]any) map[string]any {
+	payload["task_id"], payload["rolled_forward"] = task, true
 	e, _, ok, err := h.S.LastEvent("evaluator_verdict")
 	var verdict map[string]any
 	if err != nil || !ok || json.Unmarshal(e.Payload, &verdict) != nil || verdict["task_id"] != task {
@@ -221,6 +279,13 @@ func (h *Held) rolledForward(task, key, value string) map[string]any {
 	return payload
 }
 
+// RefusedBy is the payload of a validator_run by which a commit hook's refusal is on record.
+func RefusedBy(output string) map[string]any {
+	return map[string]any{
+		"passed": false, "results": []map[string]any{{"name": "commit hook", "passed": false, "seconds": 0, "output": output}},
+	}
+}
+
 // TreeChangedError says that a commit hook made another tree than the one that was judged. The commit was
 // taken back; the index holds what the hook made.
 type TreeChangedError struct{ Judged, Made string }
@@ -228,8 +293,10 @@ type TreeChangedError struct{ Judged, Made string }
 func (e *TreeChangedError) Error() string { return "a commit hook changed the tree" }
 
 // CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes public with
-// the branch, so secrets are taken out of it as they are on the record.
+// the branch, so secrets are taken out of it as they are on the record. A first signal does not end it, and whoever gave it
+// is told what is waited for.
 func (h *Held) CommitTask(ctx context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
+	defer context.AfterFunc(ctx, func() { h.Say("interrupted; the commit at hand is finished first, a second signal ends it") })()
 	ctx = quiet(ctx)
 	sha, _, err = h.Git.Commit(ctx, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
 	if err != nil {

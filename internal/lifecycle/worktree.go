@@ -13,46 +13,48 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// mendWorktree makes the worktree fit to work in and says whether it is a new one. No file of a
-// session's work is lost on the way: a directory that is in the way is moved aside, and one whose admin entry is gone is
+// mendWorktree makes the worktree fit to work in and says whether it is a new one, and where a directory that was in the
+// way is now. No file of a session's work is lost on the way: that directory is kept, and one whose admin entry is gone is
 // registered again around its files.
 //
 // On disk while a new one is made, and what a resume then makes of it:
 //  1. the marker session.RemakeMarkFile    missing, whatever stands there: files that are not checked out yet are no deletions
 //  2. branch checked out at the path       the same
 //  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
-func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, err error) {
+func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
 	path := h.Path()
 	if _, err := os.Lstat(path + adoptSuffix); err == nil {
-		return false, h.finishAdoption(ctx, path)
+		return false, "", h.finishAdoption(ctx, path)
 	}
 	if remaking(h.S) {
 		if err := h.clearPlace(ctx, path); err != nil {
-			return false, err
+			return false, "", err
 		}
 		state = TreeMissing
 	}
 	switch state {
 	case TreeFine:
-		return false, nil
+		return false, "", nil
 	case TreeElsewhere:
-		return false, h.comeBack(ctx, path)
+		return false, "", h.comeBack(ctx, path)
 	case TreeUnregistered:
-		return false, h.register(ctx, path)
+		return false, "", h.register(ctx, path)
+	case TreeUnlinked:
+		return false, "", h.relink(ctx, path)
 	}
 	if err := h.branchFree(ctx, path); err != nil {
-		return false, err
+		return false, "", err
 	}
 	if state == TreePlain {
-		aside := fmt.Sprintf("%s.found-%s", path, h.Now().UTC().Format("20060102-150405"))
+		aside = fmt.Sprintf("%s.found-%s", path, h.Now().UTC().Format("20060102-150405"))
 		if err := os.Rename(path, aside); err != nil {
-			return false, err
+			return false, "", err
 		}
 	}
 	if err := session.WriteFileAtomic(h.S.Path(session.RemakeMarkFile), nil); err != nil {
-		return false, err
+		return false, "", err
 	}
-	return true, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
+	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
 }
 
 // remaking tells whether the worktree was being made again when a process died.
@@ -151,22 +153,25 @@ func (h *Held) register(ctx context.Context, path string) error {
 	return h.adopt(ctx, path)
 }
 
+// relink gives the worktree its .git file back.
+func (h *Held) relink(ctx context.Context, path string) error {
+	if err := h.Git.Relink(h.Common, path); err != nil {
+		return err
+	}
+	if state, _ := treeState(h.Common, path, h.S.Branch()); state == TreeElsewhere {
+		return h.comeBack(ctx, path)
+	}
+	return nil
+}
+
 // branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
 // halfway.
 func (h *Held) branchFree(ctx context.Context, path string) error {
-	entries, err := h.Git.Worktrees(ctx, h.Common)
-	if err != nil {
-		return err
+	place, hint, err := checkedOutIn(ctx, h.Git, h.S, h.Common, path)
+	if err == nil && place != "" {
+		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", place), Hint: hint}
 	}
-	for _, e := range entries {
-		if e.Branch == h.S.Branch() && !e.Prunable && !samePlace(e.Path, path) {
-			return &StepError{
-				Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", e.Path),
-				Hint: fmt.Sprintf("git -C %s switch --detach, then git tilth resume %s", e.Path, h.S.ID),
-			}
-		}
-	}
-	return nil
+	return err
 }
 
 // adopt gives a directory whose admin entry was pruned a new one, files kept.
@@ -241,6 +246,9 @@ func (h *Held) Furnish(ctx context.Context, s Setup) error {
 			return err
 		}
 		for _, f := range files {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if err := copyInto(h.Check.Source, h.Path(), f); err != nil {
 				return fmt.Errorf("tilth.copy: %w", err)
 			}

@@ -112,7 +112,7 @@ func TestBuiltinPromptsRender(t *testing.T) {
 	for name, data := range map[string]any{
 		"worker": nil, "agent_case": nil, "evaluator": nil, "evaluator_agent": nil, "nudge": nil, "learning": nil,
 		"worker_task":    taskContext{},
-		"worker_resume":  map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": ""},
+		"worker_resume":  map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": ""},
 		"evaluator_task": map[string]any{"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "Validators": "", "Diff": ""},
 		"learning_task":  map[string]any{"Task": taskContext{}.Task, "Case": "", "Files": "", "Learnings": ""},
 	} {

@@ -45,6 +45,7 @@ type taskContext struct {
 	Ledger   string
 	Tests    []string // paths of the task's acceptance tests
 	Partial  bool     // an earlier attempt's work is in the working tree
+	Refused  string   // what a commit hook said against that work
 
 	channels map[string]any
 }
@@ -70,6 +71,9 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	}
 	if c.Partial, err = a.Git.HasWork(ctx, wt.Path); err != nil {
 		return c, err
+	}
+	if r := a.o.Refused; r != nil && r.Task == a.task.ID {
+		c.Refused = c.channel("commit_hook", r.Output, validatorCap)
 	}
 	return c, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -40,7 +41,7 @@ func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree 
 		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be taken for the
 		// worker's.
 		defer func() {
-			if restoring := a.restore(context.WithoutCancel(ctx), wt, tree); restoring != nil && err == nil {
+			if restoring := a.restore(urgency.UntilSecond(ctx), wt, tree); restoring != nil && err == nil {
 				v, err = nil, restoring
 			}
 		}()

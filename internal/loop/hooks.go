@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // hooks are the lifecycle hooks that the repository has: git's own hook scripts, named tilth-<name>. Which
@@ -48,6 +49,8 @@ func (h hooks) run(ctx context.Context, emit func(string, map[string]any) error,
 	res, err := h.r.Git.RunHook(ctx, h.wt, name, stdin, nil, args...)
 	outcome, reason := "ok", strings.TrimSpace(res.Output)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		outcome, reason, res.ExitCode, res.Output = "interrupted", "ended by a signal", -1, "it was interrupted"
 	case err != nil:
 		// What guards must not let pass because it could not be asked.
 		outcome, reason, res.ExitCode, res.Output = "error", err.Error(), -1, err.Error()
@@ -79,12 +82,25 @@ func (h hooks) postEdit(ctx context.Context, a *attempt, tool, path string) {
 	h.run(ctx, a.emit, postEdit, tool, nil, path)
 }
 
+// postTask ends with the first signal: the commit is on disk and on record, and nothing waits for the hook. After a signal it is
+// not begun.
 func (h hooks) postTask(ctx context.Context, a *attempt, sha string) {
-	h.run(context.WithoutCancel(ctx), a.emit, postTask, "", nil, a.task.ID, sha)
+	if ctx.Err() == nil {
+		h.run(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
+	}
 }
 
+// postRun runs after every stop, that of an interruption included. The next signal ends it, the first or the second: the stop
+// is on record, and the hook's own hook_run is all that is still written.
 func (h hooks) postRun(ctx context.Context, s Stop) {
-	if h.r != nil {
-		h.run(ctx, h.r.Note, postRun, "", nil, s.Reason)
+	if h.r == nil || !h.exists[postRun] {
+		return
 	}
+	if ctx.Err() != nil {
+		if ctx = urgency.UntilSecond(ctx); ctx.Err() != nil {
+			return
+		}
+		h.r.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")
+	}
+	h.run(ctx, h.r.Note, postRun, "", nil, s.Reason)
 }

@@ -70,9 +70,7 @@ func (a *attempt) evaluatorLeft() error {
 
 // refusedByHook hands a commit hook's refusal to the worker, as a validator that failed.
 func (a *attempt) refusedByHook(output string) (string, error) {
-	err := a.emit("validator_run", map[string]any{
-		"passed": false, "results": []map[string]any{{"name": "commit hook", "passed": false, "seconds": 0, "output": clip(output, promptCap)}},
-	})
+	err := a.emit("validator_run", lifecycle.RefusedBy(clip(output, promptCap)))
 	return "The repository's commit hook refused the change. Fix what it reports and submit again.\n\n" + output, err
 }
 

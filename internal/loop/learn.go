@@ -17,7 +17,7 @@ import (
 // nothing and its failure fails nothing: the task is committed and on record before it is asked.
 func (a *attempt) learn(ctx context.Context, wt gitx.Worktree, c *Case, tree string) {
 	client := a.o.Worker.Client
-	if client == nil {
+	if client == nil || ctx.Err() != nil {
 		return
 	}
 	entry, reason := a.proposal(ctx, client, wt, c, tree)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -84,7 +85,10 @@ type Options struct {
 	Fresh      bool          // agent program: begin a new conversation
 	Resumed    bool          // the session ran before
 	LastStop   string        // of that run, for the prompt of a resumed conversation
-	Waiting    func(until time.Time)
+	First      string        // the task to begin with, whose partial work is in the worktree; "" for the first pending one
+	// Refused is what a commit hook said when the tree that was accepted in that run was to be committed; nil for nothing.
+	Refused *lifecycle.HookRefusal
+	Waiting func(until time.Time)
 }
 
 // Limits bound what a worker's children may take.
@@ -113,7 +117,7 @@ func Run(ctx context.Context, h *lifecycle.Held, o Options) (Stop, error) {
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
-	r.hooks.postRun(context.WithoutCancel(ctx), stop)
+	r.hooks.postRun(ctx, stop)
 	return stop, nil
 }
 
@@ -129,12 +133,13 @@ func (r *run) outer(ctx context.Context) Stop {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
 	for {
+		// Before anything else: whoever interrupts the last task's hooks is not told that all went well, and resume is.
+		if ctx.Err() != nil {
+			return Stop{Reason: Interrupted}
+		}
 		i := r.next()
 		if i < 0 {
 			return Stop{Reason: AllDone}
-		}
-		if ctx.Err() != nil {
-			return Stop{Reason: Interrupted}
 		}
 		if reason, detail := r.capReached(); reason != "" {
 			return Stop{Reason: reason, Detail: detail}
@@ -158,14 +163,21 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 	return Stop{Reason: Errored, Task: task, Detail: err.Error()}
 }
 
+// TakeUp makes a run go on where a resume has brought the session to.
+func (o *Options) TakeUp(p lifecycle.Plan) {
+	o.Resumed, o.LastStop, o.First, o.Refused = !p.Fresh, p.LastStop, "", p.Refused
+	if len(p.Pending) > 0 {
+		o.First = p.Pending[0]
+	}
+}
+
 // next is the index of the first pending task, -1 when there is none.
 func (r *run) next() int {
-	for i, t := range r.tasks {
-		if t.Status != "done" && t.Status != "failed" {
-			return i
-		}
+	pending := func(t session.Task) bool { return t.Status != "done" && t.Status != "failed" }
+	if i := slices.IndexFunc(r.tasks, func(t session.Task) bool { return t.ID == r.o.First && pending(t) }); i >= 0 {
+		return i
 	}
-	return -1
+	return slices.IndexFunc(r.tasks, pending)
 }
 
 // capReached checks the session's caps. It is asked between tasks only, so that the task at hand finishes.

@@ -140,7 +140,7 @@ func (w *modelWorker) begin(ctx context.Context) error {
 // resumeData is what a conversation that knows its task is told.
 func (a *attempt) resumeData(why string) map[string]any {
 	entries, _ := a.S.ReadLedger(a.task.ID, 1)
-	return map[string]any{"Task": a.task, "Why": why, "Ledger": lastVerdict(entries)}
+	return map[string]any{"Task": a.task, "Why": why, "Ledger": lastVerdict(entries), "Refused": a.context.Refused}
 }
 
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {

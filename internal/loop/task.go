@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // silentTurns is how many turns in a row without tool or case end a task.
@@ -221,7 +222,7 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 //  4. progress.txt
 //  5. stop and checkpoint       written by finish
 func (a *attempt) fail(ctx context.Context, s Stop) error {
-	ctx = context.WithoutCancel(ctx)
+	ctx = urgency.UntilSecond(ctx)
 	payload := map[string]any{"reason": s.Reason}
 	if s.Detail != "" {
 		payload["detail"] = s.Detail

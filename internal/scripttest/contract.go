@@ -273,7 +273,7 @@ func (a *auditor) values(typ string, p gjson.Result) {
 func (a *auditor) order(typ string, p gjson.Result) {
 	switch typ {
 	case "ledger_appended":
-		if a.lastType != "evaluator_verdict" {
+		if a.lastType != "evaluator_verdict" && !p.Get("rolled_forward").Bool() {
 			a.fault("after %s", a.lastType)
 		}
 	case "task_done":

@@ -13,7 +13,8 @@
 //	field FILE PATH REGEXP         the value at a gjson path matches (! for does not); a .jsonl is an array of its lines
 //	waitevent VAR TYPE [N]         until the record of the session (or of the newest one) has N events of a type
 //	waitfile FILE                  until a file exists
-//	signal SIGNAL VAR              sends INT, TERM, HUP or KILL to the process that holds the session
+//	waittext FILE REGEXP           until a file holds a match
+//	signal SIGNAL VAR              sends INT, TERM, HUP, QUIT or KILL to the process that holds the session
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
 //	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
@@ -119,7 +120,7 @@ func Condition(cond string) (bool, error) {
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
-		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile,
+		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile, "waittext": waittext,
 		"signal": signalHolder,
 		"keep":   keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
 		"contract": contract, "console": console, "leaks": leaks,
@@ -314,7 +315,17 @@ func waitfile(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+func waittext(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "waittext FILE REGEXP")
+	re, err := regexp.Compile(args[1])
+	ts.Check(err)
+	wait(ts, args[1], func() bool {
+		data, err := os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && re.Match(data)
+	})
+}
+
+var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL}
 
 func signalHolder(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 2, "signal SIGNAL VAR")

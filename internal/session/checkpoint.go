@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -84,7 +83,7 @@ type Rewind struct {
 // a missing one. Members that older or other writers do not have are zero.
 func (s *Session) Checkpoint() (*Checkpoint, error) {
 	path := s.Path(CheckpointFile)
-	data, err := os.ReadFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ type appender struct {
 
 // openAppender opens path (0600) for appending, made if missing, with its tail repaired.
 func openAppender(path string, whole func([]byte) bool) (*appender, Repair, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, fileMode)
+	f, err := OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW)
 	if err != nil {
 		return nil, Repair{}, err
 	}

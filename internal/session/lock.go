@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -48,11 +49,19 @@ const (
 
 // Lock makes the caller the one writer of the session, or returns a *BusyError. It holds until unlock is called or the
 // process ends, however it ends: it is a flock on the open file, and what the file says is for people. Children do not
-// inherit it. Leftovers of killed writers are removed on the way.
+// inherit it. Leftovers of killed writers are removed on the way. A session that is gone is a *RefusedError, a lock file that
+// cannot be used a *LockFileError.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
-	f, err := s.openLock()
+	unlock, _, err = s.LockToLook(now)
+	return unlock, err
+}
+
+// LockToLook is Lock for a command that may turn out to be refused: leave is unlock, but for the file that this call may have
+// made, which it takes away again.
+func (s *Session) LockToLook(now time.Time) (unlock, leave func(), err error) {
+	f, made, err := s.openLock()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	who := BusyError{PID: os.Getpid(), Since: FormatTime(now)}
 	who.Host, _ = os.Hostname()
@@ -63,25 +72,35 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 		}
 	}
 	removeStaleTemps(s.Dir, now)
-	return func() {
+	unlock = func() {
 		_ = f.Truncate(0)
 		_ = f.Close()
-	}, nil
+	}
+	leave = func() {
+		if made && sameFile(f, s.Path(LockFile)) {
+			_ = os.Remove(s.Path(LockFile)) // whoever waits for it looks the name up again
+		}
+		unlock()
+	}
+	return unlock, leave, nil
 }
 
 // openLock opens and locks the lock file. The directory may be torn down and the file replaced between the open and the
 // lock; a lock on a file that has no name any more would exclude nobody, so the name is looked up again.
-func (s *Session) openLock() (*os.File, error) {
+func (s *Session) openLock() (f *os.File, made bool, err error) {
 	path := s.Path(LockFile)
 	for try := 1; ; try++ {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, fileMode)
+		f, made, err = s.openLockFile(path)
+		if errors.Is(err, fs.ErrExist) && try < lockTries {
+			continue // somebody else made it meanwhile
+		}
 		if err != nil {
-			return nil, fmt.Errorf("lock the session: %w", err)
+			return nil, false, err
 		}
 		err = flock(f, syscall.LOCK_EX)
 		if err == nil {
 			if sameFile(f, path) {
-				return f, nil
+				return f, made, nil
 			}
 			err = fs.ErrNotExist
 		}
@@ -93,16 +112,35 @@ func (s *Session) openLock() (*os.File, error) {
 				time.Sleep(lockPause)
 			}
 		case errors.Is(err, syscall.EWOULDBLOCK):
-			return nil, busy
+			return nil, false, busy
 		default:
-			return nil, fmt.Errorf("lock the session: %w", err)
+			return nil, false, fmt.Errorf("lock the session: %w", err)
 		}
 	}
 }
 
+// openLockFile opens the lock file, and makes it if it is missing.
+func (s *Session) openLockFile(path string) (f *os.File, made bool, err error) {
+	if f, err = OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW); err == nil {
+		return f, false, nil
+	}
+	if isMissing(err) {
+		if f, err = OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW); err == nil {
+			return f, true, nil
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil, false, err
+	}
+	if _, there := os.Lstat(s.Dir); isMissing(there) {
+		return nil, false, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
+	}
+	return nil, false, lockFileError(path, err)
+}
+
 // Holder tells whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
-	f, err := os.OpenFile(s.Path(LockFile), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	f, err := OpenFile(s.Path(LockFile), os.O_RDONLY|syscall.O_NOFOLLOW)
 	if err != nil {
 		return nil, false
 	}

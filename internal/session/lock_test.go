@@ -134,7 +134,8 @@ func TestLockOfARemovedSession(t *testing.T) {
 	unlock, err := s.Lock(testNow)
 	must(t, err)
 	must(t, os.RemoveAll(s.Dir))
-	if _, err := s.Lock(testNow); !errors.Is(err, fs.ErrNotExist) {
+	var gone *RefusedError
+	if _, err := s.Lock(testNow); !errors.As(err, &gone) {
 		t.Errorf("%v", err)
 	}
 	unlock()

@@ -40,11 +40,19 @@ type Overview struct {
 // TaskCounts are the tasks of a session by status.
 type TaskCounts struct{ Total, Done, Failed, Pending int }
 
-// Overview reads the given sessions, concurrently, in the order given. keep, if not nil, says by a session's source and
-// git common directory (either may be empty) whether it belongs in the list; the others cost only their checkpoint. It is
-// asked once for each pair, one at a time.
-func (st Store) Overview(ids []string, keep func(source, commonDir string) bool) []Overview {
-	wanted := memoize(keep)
+// Keep says which sessions an overview is of.
+type Keep struct {
+	// Known answers by what a session's checkpoint and the link of its worktree name as its repository; each may be empty. It
+	// is asked once for each combination, one at a time.
+	Known func(source, commonDir, linked string) (belongs, sure bool)
+	// One answers for a session for which Known was not sure. It is asked concurrently.
+	One func(s *Session) bool
+}
+
+// Overview reads the given sessions, concurrently, in the order given. keep, if not nil, says which of them belong in the
+// list; the others cost only their checkpoint and their worktree's link.
+func (st Store) Overview(ids []string, keep *Keep) []Overview {
+	wanted := keep.memoize()
 	all := make([]*Overview, len(ids))
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -67,35 +75,48 @@ func (st Store) Overview(ids []string, keep func(source, commonDir string) bool)
 }
 
 // Overview reads one session.
-func (s *Session) Overview() Overview {
-	return *newReader().overview(s, func(string, string) bool { return true })
-}
+func (s *Session) Overview() Overview { return *newReader().overview(s, nil) }
 
-func memoize(keep func(source, commonDir string) bool) func(source, commonDir string) bool {
-	if keep == nil {
-		return func(string, string) bool { return true }
+// memoize is nil if every session is wanted.
+func (k *Keep) memoize() func(s *Session, source, commonDir, linked string) bool {
+	if k == nil {
+		return nil
 	}
+	type answer struct{ belongs, sure bool }
 	var mu sync.Mutex
-	known := map[[2]string]bool{}
-	return func(source, commonDir string) bool {
+	known := map[[3]string]answer{}
+	ask := func(source, commonDir, linked string) answer {
 		mu.Lock()
 		defer mu.Unlock()
-		pair := [2]string{source, commonDir}
-		yes, ok := known[pair]
+		names := [3]string{source, commonDir, linked}
+		a, ok := known[names]
 		if !ok {
-			yes = keep(source, commonDir)
-			known[pair] = yes
+			a.belongs, a.sure = k.Known(source, commonDir, linked)
+			known[names] = a
 		}
-		return yes
+		return a
+	}
+	return func(s *Session, source, commonDir, linked string) bool {
+		if a := ask(source, commonDir, linked); a.sure {
+			return a.belongs
+		}
+		return k.One(s)
 	}
 }
 
 // overview is nil if the session is not wanted.
-func (rd *reader) overview(s *Session, wanted func(source, commonDir string) bool) *Overview {
+func (rd *reader) overview(s *Session, wanted func(s *Session, source, commonDir, linked string) bool) *Overview {
 	o := &Overview{ID: s.ID, Dir: s.Dir, Branch: s.Branch(), Workspace: s.Workspace()}
 	rd.checkpoint(s, o)
-	if !wanted(o.Source, o.GitCommonDir) {
+	linked := ""
+	if wanted != nil || o.Source+o.GitCommonDir == "" {
+		linked = rd.commonFromLink(s)
+	}
+	if wanted != nil && !wanted(s, o.Source, o.GitCommonDir, linked) {
 		return nil
+	}
+	if o.Source+o.GitCommonDir == "" {
+		o.GitCommonDir = linked
 	}
 	rd.plan(s, o)
 	rd.lastStop(s, o)
@@ -118,7 +139,6 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 	}
 	if err != nil {
 		o.problem(CheckpointFile, err)
-		o.GitCommonDir = rd.commonFromLink(s)
 		return
 	}
 	eachMember(text(data), func(key, raw string) bool {
@@ -154,9 +174,6 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 		}
 		return true
 	})
-	if o.Source+o.GitCommonDir == "" {
-		o.GitCommonDir = rd.commonFromLink(s)
-	}
 	switch o.Status {
 	case Prepared, Running, AllDone, Failed:
 	default:

@@ -70,18 +70,25 @@ func TestOverviewFiltersBySource(t *testing.T) {
 		write(t, s.Path(WorkspaceDir, ".git"), "gitdir: /a/.git/worktrees/workspace3\n")
 		ids = append(ids, id)
 	}
-	var asked []string
-	got := st.Overview(ids, func(source, common string) bool {
-		asked = append(asked, source+"|"+common)
-		return common == "/a/.git"
+	var asked, one []string
+	got := st.Overview(ids, &Keep{
+		Known: func(source, common, linked string) (bool, bool) {
+			asked = append(asked, source+"|"+common+"|"+linked)
+			return common == "/a/.git", source != ""
+		},
+		One: func(s *Session) bool {
+			one = append(one, s.ID)
+			return true
+		},
 	})
 	var names []string
 	for _, o := range got {
 		names = append(names, o.ID)
 	}
 	slices.Sort(asked)
-	if !slices.Equal(names, []string{ids[0], ids[2], ids[3]}) || !slices.Equal(asked, []string{"/a|/a/.git", "/b|", "|/a/.git"}) {
-		t.Errorf("%v, asked %v", names, asked)
+	if !slices.Equal(names, []string{ids[0], ids[2], ids[3]}) || !slices.Equal(asked, []string{"/a|/a/.git|/a/.git", "/b||/a/.git", "||/a/.git"}) ||
+		!slices.Equal(one, ids[3:]) {
+		t.Errorf("%v, asked %v and %v", names, asked, one)
 	}
 	if none := st.Overview(nil, nil); len(none) != 0 {
 		t.Error(none)

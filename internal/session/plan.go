@@ -3,7 +3,6 @@ package session
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"unicode"
@@ -99,7 +98,7 @@ func ParsePlan(data []byte) ([]Task, error) {
 // Plan reads prd.json. Errors name the file and what is wrong in it.
 func (s *Session) Plan() ([]Task, error) {
 	path := s.Path(PlanFile)
-	data, err := os.ReadFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

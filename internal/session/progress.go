@@ -39,7 +39,7 @@ func (s *Session) Progress() ([]Progress, error) {
 
 // ProgressTail is the last n lines of progress.txt, oldest first; all of them if n is 0 or less.
 func (s *Session) ProgressTail(n int) ([]string, error) {
-	data, err := os.ReadFile(s.Path(ProgressFile))
+	data, err := ReadFile(s.Path(ProgressFile))
 	if isMissing(err) {
 		return nil, nil
 	}

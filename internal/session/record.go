@@ -96,7 +96,7 @@ func (s *Session) repairOthers() []Repair {
 	}
 	var repairs []Repair
 	for _, path := range paths {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+		f, err := OpenFile(path, os.O_RDWR|os.O_APPEND)
 		if err != nil {
 			continue
 		}
@@ -205,7 +205,7 @@ func (s *Session) FirstEvent(types ...string) (ev Event, end int64, ok bool, err
 
 // CutRecord cuts events.jsonl behind its first n bytes, durably. n must be the end of a line, or 0. No Record may be open.
 func (s *Session) CutRecord(n int64) error {
-	f, err := os.OpenFile(s.Path(RecordFile), os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	f, err := OpenFile(s.Path(RecordFile), os.O_RDWR|syscall.O_NOFOLLOW)
 	if err != nil {
 		return err
 	}

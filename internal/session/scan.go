@@ -30,7 +30,7 @@ func (s *Session) ScanRecord(from int64, fn func(off int64, line []byte) error) 
 // handed over if it is a whole object, and otherwise left for later: end lies before it. A missing file is an empty one;
 // one shorter than from is ErrShrunk. Memory is bounded by the longest line, and that by 64 MiB.
 func ScanLines(path string, from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
-	f, err := os.Open(path)
+	f, err := OpenFile(path, os.O_RDONLY)
 	if isMissing(err) && from == 0 {
 		return 0, 0, nil
 	}
@@ -125,7 +125,7 @@ func (s *Session) TailRecord(fn func(off int64, line []byte) (more bool)) (skipp
 
 // TailLines is ScanLines backwards.
 func TailLines(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	f, err := os.Open(path)
+	f, err := OpenFile(path, os.O_RDONLY)
 	if isMissing(err) {
 		return 0, nil
 	}

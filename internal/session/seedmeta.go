@@ -3,7 +3,6 @@ package session
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 )
 
 // SeedMeta is the interview's record. An imported seed has one too, with an empty InterviewerModel.
@@ -76,7 +75,7 @@ func (m *SeedMeta) MarshalJSON() ([]byte, error) {
 // SeedMeta reads seed-meta.json.
 func (s *Session) SeedMeta() (*SeedMeta, error) {
 	path := s.Path(SeedMetaFile)
-	data, err := os.ReadFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

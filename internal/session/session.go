@@ -1,6 +1,9 @@
 package session
 
-import "path/filepath"
+import (
+	"os"
+	"path/filepath"
+)
 
 // Names of what lies in a session's directory.
 const (
@@ -36,3 +39,23 @@ func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 
 // Branch is the session's branch, without refs/heads/.
 func (s *Session) Branch() string { return branchPrefix + s.ID }
+
+// IsCopyOf tells whether dir is another directory than this session's that holds a session with its id.
+func (s *Session) IsCopyOf(dir string) bool {
+	if filepath.Base(dir) != s.ID {
+		return false
+	}
+	there, err := os.Stat(dir)
+	if err != nil || !there.IsDir() {
+		return false
+	}
+	if own, err := os.Stat(s.Dir); err != nil || os.SameFile(own, there) {
+		return false
+	}
+	for _, name := range []string{CheckpointFile, RecordFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

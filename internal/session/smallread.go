@@ -112,15 +112,15 @@ func (rd *reader) held(dir, name string) bool {
 	return syscall.Flock(int(f), syscall.LOCK_SH|syscall.LOCK_NB) == syscall.EWOULDBLOCK
 }
 
-// commonFromLink finds the source's common directory by the worktree's own link to it, for a session whose checkpoint
-// does not tell: workspace/.git says "gitdir: <common>/worktrees/<name>".
+// commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is relative:
+// workspace/.git says "gitdir: <common>/worktrees/<name>".
 func (rd *reader) commonFromLink(s *Session) string {
 	data, err := rd.file(s.Workspace(), ".git")
 	if err != nil {
 		return ""
 	}
 	admin, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
-	if !ok || filepath.Base(filepath.Dir(admin)) != "worktrees" {
+	if !ok || filepath.Base(filepath.Dir(admin)) != "worktrees" || !filepath.IsAbs(admin) {
 		return ""
 	}
 	return filepath.Dir(filepath.Dir(admin))

@@ -136,7 +136,7 @@ func (s *Session) rollUp() (r *Rollup, old *Object, err error) {
 // storedRollup is the roll-up in summary.json, nil if there is none that the record still agrees with. A damaged
 // summary.json is no error: it can be made again.
 func (s *Session) storedRollup() (*Rollup, *Object) {
-	data, err := os.ReadFile(s.Path(SummaryFile))
+	data, err := ReadFile(s.Path(SummaryFile))
 	if err != nil {
 		return nil, nil
 	}
@@ -170,7 +170,7 @@ func (s *Session) fingerprint(n int64) (string, error) {
 	const part = 4096
 	h := sha256.New()
 	if n > 0 {
-		f, err := os.Open(s.Path(RecordFile))
+		f, err := OpenFile(s.Path(RecordFile), os.O_RDONLY)
 		if err != nil {
 			return "", err
 		}

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 const (
@@ -100,7 +102,7 @@ type Outcome struct {
 // ErrDir is wrapped by Run's error when the working directory is not there.
 var ErrDir = errors.New("working directory is gone")
 
-// Run runs a command to its end. The error says why it could not be started or,
+// Run runs a command to its end. A second signal (see package urgency) takes the grace away. The error says why it could not be started or,
 // very rarely, waited for; an exit code, a time limit and a canceled context are
 // reported in the outcome only.
 func Run(ctx context.Context, c Cmd) (Outcome, error) {
@@ -115,6 +117,7 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	defer urgency.Child()()
 	begun := time.Now()
 	fam, err := startFamily(cmd, id)
 	pipes.closeChildEnds()
@@ -129,7 +132,13 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	go func() { exited <- cmd.Wait() }()
 	waitErr := supervise(ctx, c, fam, exited, &out)
 	out.Took = time.Since(begun)
-	out.Ended = fam.endRest(grace(c))
+	rest := grace(c)
+	select {
+	case <-urgency.Second(ctx):
+		rest = 0
+	default:
+	}
+	out.Ended = fam.endRest(rest)
 	pipes.finish(&out)
 	setExit(&out, cmd.ProcessState)
 
@@ -163,16 +172,17 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 		case <-ctx.Done():
 			out.Canceled = true
 		}
-		return endLeader(c, fam, exited)
+		return endLeader(ctx, c, fam, exited)
 	}
 }
 
 // endLeader asks the command and all below it to end, and kills what does not.
-func endLeader(c Cmd, fam *family, exited <-chan error) error {
+func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) error {
 	for _, step := range []struct {
-		sig  syscall.Signal
-		wait time.Duration
-	}{{unix.SIGTERM, grace(c)}, {unix.SIGKILL, 10 * time.Second}} {
+		sig   syscall.Signal
+		wait  time.Duration
+		hurry <-chan struct{}
+	}{{unix.SIGTERM, grace(c), urgency.Second(ctx)}, {unix.SIGKILL, 10 * time.Second, nil}} {
 		fam.signal(step.sig)
 		t := time.NewTimer(step.wait)
 		select {
@@ -180,6 +190,8 @@ func endLeader(c Cmd, fam *family, exited <-chan error) error {
 			t.Stop()
 			fam.leaderGone()
 			return err
+		case <-step.hurry:
+			t.Stop()
 		case <-t.C:
 		}
 	}

@@ -1,0 +1,160 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Why the repository of a session cannot be named. Every other error of CommonOf means that it is there, or may be, and cannot be
+// used: then nothing may be concluded about what it holds.
+var (
+	ErrSourceGone    = errors.New("is gone")
+	ErrSourceUnknown = errors.New("its source repository is not known")
+)
+
+// CommonOf finds the common git directory of the repository that a session was made in. check is nil for a session whose
+// checkpoint cannot be read. The first of these that leads to a repository, where more than one does, the first whose repository
+// has this session's worktree or branch:
+//
+//  1. the worktree's own link, which git itself keeps up: a repository that was moved mends it with `git worktree repair`
+//  2. the checkpoint's source, then the checkpoint's note of the common directory
+//  3. what a teardown that was begun wrote down
+//  4. the source of session_start
+//
+// The error is ErrSourceGone or ErrSourceUnknown if there is nothing at any of them.
+func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
+	path := workspaceOf(s, check)
+	linked, registered, err := gitx.LinkedCommon(path)
+	switch {
+	case err == nil && (registered || gitx.HasBranch(linked, s.Branch())):
+		return linked, nil
+	case err != nil && !errors.Is(err, gitx.ErrNotRepo) && !errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("the repository of the worktree %s cannot be used: %w", path, err)
+	}
+	var found []string
+	var unclear error
+	named := sourceNames(s, check)
+	try := func(name string) {
+		common, err := gitx.CommonDirOf(name)
+		switch {
+		case err == nil && !slices.Contains(found, common):
+			found = append(found, common)
+		case err != nil && unclear == nil && !gitx.Vanished(name, err):
+			unclear = fmt.Errorf("the source repository %s cannot be used: %w", name, err)
+		}
+	}
+	for _, name := range named {
+		try(name)
+	}
+	if len(found) == 1 && unclear == nil && check != nil && check.GitCommonDir != "" {
+		return found[0], nil // by far the most, of which nothing more need be read
+	}
+	if i := slices.IndexFunc(found, func(common string) bool { return Knows(common, s, path) }); i >= 0 {
+		return found[i], nil
+	}
+	if start := startSource(s); filepath.IsAbs(start) && !slices.Contains(named, start) {
+		named = append(named, start)
+		try(start)
+	}
+	switch {
+	case unclear != nil:
+		return "", unclear
+	case len(found) > 0:
+		return found[0], nil
+	case len(named) == 0:
+		return "", ErrSourceUnknown
+	}
+	return "", fmt.Errorf("the source repository %s %w", named[0], ErrSourceGone)
+}
+
+// Knows tells whether a repository has the session's branch or an entry for its worktree at path.
+func Knows(common string, s *session.Session, path string) bool {
+	if gitx.HasBranch(common, s.Branch()) {
+		return true
+	}
+	_, found := gitx.AdminDir(common, path)
+	return found
+}
+
+// sourceNames are the paths by which the session's own files call its repository.
+func sourceNames(s *session.Session, check *session.Checkpoint) []string {
+	var names []string
+	add := func(name string) {
+		if filepath.IsAbs(name) && (len(names) == 0 || names[len(names)-1] != name) {
+			names = append(names, name)
+		}
+	}
+	if check != nil {
+		add(check.Source)
+		add(check.GitCommonDir)
+	}
+	_, common := resetMark(s)
+	add(common)
+	return names
+}
+
+// startSource is the source that session_start names, "" if no event does.
+func startSource(s *session.Session) (source string) {
+	// A record that cannot be read names none.
+	_, _, _ = s.ScanRecord(0, func(_ int64, line []byte) error {
+		var e struct {
+			Type    string `json:"type"`
+			Payload struct {
+				Source string `json:"source"`
+			} `json:"payload"`
+		}
+		if mentions(line, "session_start") && json.Unmarshal(line, &e) == nil && e.Type == "session_start" && e.Payload.Source != "" {
+			source = e.Payload.Source
+			return session.ErrStop
+		}
+		return nil
+	})
+	return source
+}
+
+// resetMark reads what a teardown wrote down first: the worktree's admin directory and the common directory, each "" if it was not
+// known or did not get to the disk.
+func resetMark(s *session.Session) (admin, common string) {
+	data, err := os.ReadFile(s.Path(session.ResetMarkFile))
+	if err != nil {
+		return "", ""
+	}
+	admin, common, _ = strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n")
+	return admin, common
+}
+
+// adoptSource puts into the checkpoint where the repository is now, if that is not what it says. It is written with the
+// next change of the session.
+func (h *Held) adoptSource() {
+	if h.Common == "" {
+		return
+	}
+	if common, err := gitx.CommonDirOf(h.Check.Source); err != nil || common != h.Common {
+		h.Check.Source = sourceOfCommon(h.Common)
+	}
+	// A session of another tool has no such note, by which it is known as one.
+	if h.Check.GitCommonDir != "" {
+		h.Check.GitCommonDir = h.Common
+	}
+}
+
+func sourceOfCommon(common string) string {
+	if filepath.Base(common) == ".git" {
+		return filepath.Dir(common)
+	}
+	return common
+}
+
+// sourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's side.
+func sourceHint(s *session.Session, path string) string {
+	repair := gitx.Call{Dir: "<its new place>", Args: []string{"worktree", "repair", path}}
+	return fmt.Sprintf("if it was moved: %s; else git tilth reset %s", repair, s.ID)
+}
