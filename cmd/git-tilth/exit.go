@@ -139,7 +139,7 @@ func (p *process) outcome(s loop.Stop, sessionID string) error {
 
 // stopError is a run's stop as the command's result; nil for all_done.
 func stopError(s loop.Stop, sessionID string) error {
-	e := &exitError{hint: "git tilth resume " + sessionID}
+	e := &exitError{hint: resumeCommand(sessionID, s.Over)}
 	detail := ""
 	if s.Detail != "" {
 		detail = " (" + s.Detail + ")"

@@ -61,7 +61,7 @@ func (w *world) inFlight(r *prepRequest) error {
 				next = "git tilth resume " + newest.ID + strings.TrimPrefix(next, "git tilth run")
 			}
 		case way == "resume":
-			next = "git tilth resume " + newest.ID + ", or " + next
+			next = w.resumeOf(found[0]) + ", or " + next
 		}
 		return refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
 	}

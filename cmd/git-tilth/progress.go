@@ -328,7 +328,7 @@ func (p *progress) stopped(h *lifecycle.Held, s loop.Stop) {
 		fmt.Fprintf(p.out, ", %d failed", failed)
 	}
 	fmt.Fprintf(p.out, "\n%s\n", p.capUse(h))
-	next := "git tilth resume " + h.S.ID
+	next := resumeCommand(h.S.ID, s.Over)
 	if s.Reason == loop.AllDone {
 		next = "git log -p " + h.S.Branch() + ", then git merge " + h.S.Branch()
 	}

@@ -187,8 +187,8 @@ func (w *world) headsUp(all []session.Overview) bool {
 		if stop == "" {
 			stop = "none: the run was cut off"
 		}
-		w.p.warnf("A session of this repository can be resumed: %s\n  last stop: %s\n  git tilth resume %s\n  git tilth reset %s\n",
-			strings.TrimSpace(o.ID+"  "+o.Label), stop, o.ID, o.ID)
+		w.p.warnf("A session of this repository can be resumed: %s\n  last stop: %s\n  %s\n  git tilth reset %s\n",
+			strings.TrimSpace(o.ID+"  "+o.Label), stop, w.resumeOf(o), o.ID)
 		return true
 	}
 	return false

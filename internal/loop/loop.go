@@ -45,6 +45,7 @@ type Stop struct {
 	Task   string // of a task's reason, and of error
 	Detail string
 	Reset  time.Time // of usage_limit, zero when unknown
+	Over   []Over    // caps of the session that are used up
 }
 
 // halt is a Stop on its way up.
@@ -114,6 +115,7 @@ type run struct {
 func Run(ctx context.Context, h *lifecycle.Held, o Options) (Stop, error) {
 	r := &run{Held: h, o: o, started: h.Now(), notified: map[string]bool{}}
 	stop := r.outer(ctx)
+	stop.Over = OverCaps(o.Caps, h.Check.TokensUsed, h.Check.Usage.Cost())
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
