@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -113,6 +114,9 @@ func (w *world) describeRemains(r lifecycle.Remains) {
 	}
 	if r.Tip != "" && len(lost) == 0 && r.Original == "" {
 		lost = append(lost, "the seed")
+	}
+	for _, dir := range r.Aside {
+		lost = append(lost, "what was moved to "+filepath.Base(dir))
 	}
 	lost = append(lost, "the record")
 	if r.Original != "" {

@@ -274,6 +274,11 @@ func (h *Held) FinishRewind(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, dir := range SetAside(h.S) {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
 	tasks, err := h.S.Plan()
 	if err != nil {
 		return err

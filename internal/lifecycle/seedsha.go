@@ -19,7 +19,7 @@ func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 		return "", err
 	}
 	if !strings.HasPrefix(full, strings.ToLower(recorded)) {
-		return "", fmt.Errorf("%s names a ref that leads to %s", recorded, full)
+		return "", fmt.Errorf("%s names a ref that leads to %s: %w", recorded, full, gitx.ErrNoCommit)
 	}
 	return full, nil
 }

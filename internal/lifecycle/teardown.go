@@ -41,12 +41,13 @@ type Remains struct {
 	Lost     string // why there is no Common
 	Worktree string
 	Branch   string
-	Status   string // "damaged" when the checkpoint cannot be read
-	Tip      string // of the branch, "" when it is gone
-	Entry    bool   // git has a worktree registered
-	OnDisk   bool   // there is a directory at Worktree
-	Commits  int    // since the seed
-	Dirty    bool   // uncommitted changes
+	Status   string   // "damaged" when the checkpoint cannot be read
+	Tip      string   // of the branch, "" when it is gone
+	Entry    bool     // git has a worktree registered
+	OnDisk   bool     // there is a directory at Worktree
+	Commits  int      // since the seed
+	Dirty    bool     // uncommitted changes
+	Aside    []string // what a resume moved out of the worktree's place
 	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its worktree was
 	// there before it, or the sessions root, was moved.
 	Stale []string
@@ -59,7 +60,7 @@ type Remains struct {
 // directory of the repository that the command stands in, "" for none: a repository that was moved is known by what it holds.
 // The error is a *StepError.
 func Survey(ctx context.Context, g *gitx.Git, s *session.Session, here string) (Remains, error) {
-	r := Remains{S: s, Branch: s.Branch(), Status: "damaged"}
+	r := Remains{S: s, Branch: s.Branch(), Status: "damaged", Aside: SetAside(s)}
 	check, err := s.Checkpoint()
 	if err != nil {
 		check = nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -46,7 +47,7 @@ func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, a
 		return false, "", err
 	}
 	if state == TreePlain {
-		aside = fmt.Sprintf("%s.found-%s", path, h.Now().UTC().Format("20060102-150405"))
+		aside = path + asideSuffix + h.Now().UTC().Format("20060102-150405")
 		if err := os.Rename(path, aside); err != nil {
 			return false, "", err
 		}
@@ -55,6 +56,23 @@ func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, a
 		return false, "", err
 	}
 	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
+}
+
+const asideSuffix = ".found-"
+
+// SetAside lists the directories that were moved out of the worktree's place by a resume, absolute.
+func SetAside(s *session.Session) []string {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), session.WorkspaceDir+asideSuffix) {
+			out = append(out, filepath.Join(s.Dir, e.Name()))
+		}
+	}
+	return out
 }
 
 // remaking tells whether the worktree was being made again when a process died.
