@@ -41,15 +41,15 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 	if holder, busy := s.Holder(); busy && w.p.dryRun {
 		return holder
 	}
-	release := func() {}
-	defer func() { release() }()
-	unlock := release
+	unlock, release := func() {}, func() {}
 	if !w.p.dryRun {
-		var err error
-		if unlock, release, err = s.LockToLook(w.p.now()); err != nil {
+		keep, leave, err := s.LockToLook(w.p.now())
+		if err != nil {
 			return err
 		}
+		unlock, release = keep, leave
 	}
+	defer func() { release() }()
 	r, err := lifecycle.Survey(w.p.ctx, w.git, s, w.loc.CommonDir)
 	if err != nil {
 		return err
