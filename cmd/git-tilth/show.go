@@ -49,6 +49,8 @@ func (w *world) detail(s *session.Session) view.Detail {
 	for _, t := range d.Plan {
 		if c := check.Conversations[t.ID]; c != nil {
 			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, check))
+		} else if t.Status != session.TaskDone {
+			d.Conversations = append(d.Conversations, w.builtinConversation(s, t.ID, d.Summary)...)
 		}
 	}
 	return d
@@ -100,4 +102,32 @@ func (w *world) conversation(task string, c *session.Conversation, check *sessio
 	choices := agent.Choose(worker.program, stored, check.Workspace, w.config.Text("tilth.worker.model"), env, time.Time{}, false, false)
 	v.Resumable, v.Why = choices[0].Ref.Resume, choices[0].Why
 	return v
+}
+
+// builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue could take it up.
+func (w *world) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
+	history, err := s.ReadTranscript(task, session.WorkerTranscript)
+	if err == nil && len(history) == 0 {
+		return nil
+	}
+	v := view.Conversation{Task: task, Agent: "builtin", ID: session.ConversationDir + "/" + task + ".jsonl", Why: "only with resume --continue"}
+	if sum != nil && sum.Tasks[task] != nil {
+		t := sum.Tasks[task]
+		v.Attempts, v.Tokens, v.Cost = int(t.Attempts), t.Tokens, t.Cost
+	}
+	if err == nil {
+		err = agent.Continuable(history)
+	}
+	worker, choosing := w.chooseAgent(config.Worker)
+	switch {
+	case err != nil:
+		v.Why = err.Error()
+	case choosing != nil:
+		v.Why = "no worker is configured"
+	case worker.program != nil:
+		v.Why = "the worker is " + worker.program.Name + " now, the conversation belongs to the builtin one"
+	default:
+		v.Resumable = true
+	}
+	return []view.Conversation{v}
 }

@@ -98,10 +98,9 @@ func newModelWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
 // begin starts with a fresh context, or takes up the last conversation where the user asked for that.
 func (w *modelWorker) begin(ctx context.Context) error {
 	a := w.a
-	var history []json.RawMessage
-	if a.o.Continue {
-		// A conversation that cannot be read is replaced by a fresh one: the ledger has what matters.
-		history, _ = a.S.ReadTranscript(a.task.ID, session.WorkerTranscript)
+	history, err := w.earlier()
+	if err != nil {
+		return err
 	}
 	system, err := a.o.Prompts.Render("worker", nil)
 	if err != nil {
@@ -135,6 +134,25 @@ func (w *modelWorker) begin(ctx context.Context) error {
 		}
 	}
 	return w.b.Continue(history, user)
+}
+
+// earlier is the conversation that the user asked to continue, nil for none. One that cannot be taken up is replaced by a fresh
+// one, which the record says: the ledger has what matters.
+func (w *modelWorker) earlier() ([]json.RawMessage, error) {
+	a := w.a
+	if !a.o.Continue {
+		return nil, nil
+	}
+	history, err := a.S.ReadTranscript(a.task.ID, session.WorkerTranscript)
+	if err == nil && len(history) > 0 {
+		err = agent.Continuable(history)
+	}
+	if err == nil {
+		return history, nil
+	}
+	return nil, a.emit("log_repaired", map[string]any{
+		"what": "the conversation about " + a.task.ID + " cannot be continued: " + err.Error(), "done": "a fresh one is begun",
+	})
 }
 
 // resumeData is what a conversation that knows its task is told.
