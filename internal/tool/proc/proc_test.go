@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // sh runs a script to its end.
@@ -180,6 +183,29 @@ func TestCancel(t *testing.T) {
 	}
 	if o, err := Run(ctx, Cmd{Argv: []string{"no-such-program"}}); err != nil || !o.Canceled {
 		t.Errorf("canceled beforehand: got %+v, %v", o, err)
+	}
+}
+
+// TestASecondSignalTakesTheGraceAway: with a grace of an hour, Run could not come back otherwise.
+func TestASecondSignalTakesTheGraceAway(t *testing.T) {
+	second := make(chan struct{})
+	ctx, first := context.WithCancel(urgency.With(context.Background(), second))
+	asked := sync.OnceFunc(func() { close(second) })
+	pid := ""
+	o, err := Run(ctx, Cmd{
+		Argv: []string{"sh", "-c", `trap "echo asked" TERM; echo $$; while :; do sleep 1000 & wait; done`}, Grace: time.Hour,
+		OnLine: func(line []byte) {
+			switch text := string(line); text {
+			case "asked":
+				asked() // the leader may be asked twice: alone and with its group
+			default:
+				pid = text
+				first()
+			}
+		},
+	})
+	if err != nil || !o.Canceled || o.Signal != "SIGKILL" || !gone(t, pid) {
+		t.Errorf("got %+v, %v", o, err)
 	}
 }
 
