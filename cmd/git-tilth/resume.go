@@ -32,7 +32,7 @@ func (p *process) resumeCommand() *cli.Command {
 			if r.fresh && r.cont {
 				return refuse("git tilth resume -h", "--fresh and --continue exclude each other")
 			}
-			s, err := w.session(ctx.Args().First())
+			s, err := w.sessionToChange(ctx.Args().First())
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func (p *process) seedCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
-				Action: p.onSession(func(_ *cli.Context, w *world, s *session.Session) error { return w.seedEdit(s) }),
+				Action: p.onSessionToChange(func(_ *cli.Context, w *world, s *session.Session) error { return w.seedEdit(s) }),
 			},
 			{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
