@@ -243,15 +243,12 @@ func (w *world) overviews(all bool) ([]session.Overview, error) {
 	return w.store.Overview(ids, &session.Keep{
 		// Where all that a session names leads to one repository, it is that one.
 		Known: func(source, commonDir, linked string) (belongs, sure bool) {
-			common, err := gitx.CommonDirOf(source)
+			common, err := gitx.CommonDirOf(linked)
 			if err != nil {
 				return false, false
 			}
-			for _, name := range []string{commonDir, linked} {
-				if name == "" {
-					continue
-				}
-				if other, err := gitx.CommonDirOf(name); err != nil || other != common {
+			for _, name := range []string{source, commonDir} {
+				if other, err := gitx.CommonDirOf(name); name != "" && (err != nil || other != common) {
 					return false, false
 				}
 			}

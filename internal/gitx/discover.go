@@ -133,6 +133,9 @@ func absolute(dir, p string) string {
 // git directory. It reads git's own files and starts no process. The error is
 // ErrNotRepo, or says what could not be read.
 func CommonDirOf(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%q: %w: no absolute path", path, ErrNotRepo)
+	}
 	gitDir, err := gitDirAt(path)
 	if err != nil {
 		return "", err

@@ -59,6 +59,9 @@ func Vanished(path string, err error) bool {
 	if !errors.Is(err, ErrNotRepo) {
 		return false
 	}
+	if !filepath.IsAbs(path) {
+		return true
+	}
 	for _, name := range []string{".git", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(path, name)); !isAbsent(err) {
 			return false

@@ -54,17 +54,18 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	for _, name := range named {
 		try(name)
 	}
-	if len(found) == 1 && unclear == nil && check != nil && check.GitCommonDir != "" {
-		return found[0], nil // by far the most, of which nothing more need be read
-	}
-	if i := slices.IndexFunc(found, func(common string) bool { return Knows(common, s, path) }); i >= 0 {
+	knows := func(common string) bool { return Knows(common, s, path) }
+	if i := slices.IndexFunc(found, knows); i >= 0 {
 		return found[i], nil
 	}
 	if start := startSource(s); filepath.IsAbs(start) && !slices.Contains(named, start) {
 		named = append(named, start)
 		try(start)
 	}
+	i := slices.IndexFunc(found, knows)
 	switch {
+	case i >= 0:
+		return found[i], nil
 	case unclear != nil:
 		return "", unclear
 	case len(found) > 0:
