@@ -83,6 +83,7 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	var step *lifecycle.StepError
 	var addr *view.AddrError
 	var imported *seed.ImportError
+	var lock *session.LockFileError
 	switch {
 	case errors.As(err, &own):
 		return own.code, own.msg, own.hint
@@ -100,6 +101,8 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 		return exitBusy, err.Error(), strings.TrimSpace("git tilth stop " + busy.Session)
 	case errors.As(err, &step):
 		return exitFailed, err.Error(), step.Hint
+	case errors.As(err, &lock):
+		return exitFailed, err.Error(), lock.Hint
 	case errors.Is(err, context.Canceled) && p.interrupted():
 		return exitInterrupted, "interrupted", ""
 	}
