@@ -54,8 +54,8 @@ func within(path, dir string) bool {
 }
 
 // closeAgain gives the directories that are still there after a rewind the mode
-// that they are to have: one with tracked files is as git makes it, any other,
-// which was ignored, as it was. What cannot be set stays open.
+// that they are to have: one with tracked files is as git makes it, the top as
+// AddWorktree does, any other, which was ignored, as it was. What cannot be set stays open.
 func (g *Git) closeAgain(ctx context.Context, wt Worktree, opened []openedDir) {
 	if len(opened) == 0 || g.dry {
 		return
@@ -72,7 +72,10 @@ func (g *Git) closeAgain(ctx context.Context, wt Worktree, opened []openedDir) {
 	}
 	for _, d := range opened {
 		path, mode := filepath.Join(wt.Path, d.path), d.mode
-		if tracked[d.path] {
+		switch {
+		case d.path == ".":
+			mode = topMode
+		case tracked[d.path]:
 			mode = 0o777 &^ umask
 		}
 		if fi, err := os.Lstat(path); err == nil && fi.IsDir() {

@@ -6,8 +6,30 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// Whatever the umask, only its owner may look into a new worktree.
+func TestNewWorktreeIsPrivate(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	w := newWorld(t)
+	private := func() {
+		t.Helper()
+		fi, err := os.Stat(w.path)
+		must(t, err)
+		if fi.Mode().Perm() != 0o700 {
+			t.Errorf("the mode is %v", fi.Mode())
+		}
+	}
+	private()
+	must(t, os.RemoveAll(w.path))
+	must(t, w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", false))
+	private()
+	must(t, os.RemoveAll(w.path))
+	must(t, w.git.AddWorktreeEmpty(t.Context(), w.common, w.path, branch))
+	private()
+}
 
 // A .git file that names the repository itself, or something else in it, is told from one that names another repository.
 func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {

@@ -60,11 +60,14 @@ func parseWorktrees(out string) []WorktreeEntry {
 	return entries
 }
 
+// topMode is the mode of a worktree's top directory.
+const topMode = 0o700
+
 // AddWorktree adds a worktree at path on branch. With newBranch the branch is
 // made at base, which names a commit; else the branch exists and base is "".
 // An entry that the repository still has for exactly this path, or for another
 // with this branch, is dropped if nothing is there any more; all others are left
-// alone. No hook runs and no upstream is configured.
+// alone. No hook runs and no upstream is configured. The worktree's top is private (0700).
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, newBranch bool) error {
 	if newBranch {
 		return g.addWorktree(ctx, common, path, branch, "--no-track", "-b", branch, path, base)
@@ -91,14 +94,16 @@ func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args
 	}
 	add := inRepo(common, append([]string{"worktree", "add", "--quiet", "--no-guess-remote"}, args...)...)
 	_, err := g.mutate(ctx, add)
-	if err == nil || ctx.Err() != nil {
-		return err
+	if err != nil && ctx.Err() == nil {
+		// The branch may be checked out in a worktree that is gone.
+		if dropped, derr := g.DropStale(ctx, common, branch); derr == nil && len(dropped) > 0 {
+			_, err = g.mutate(ctx, add)
+		}
 	}
-	// The branch may be checked out in a worktree that is gone.
-	if dropped, derr := g.DropStale(ctx, common, branch); derr != nil || len(dropped) == 0 {
-		return err
+	if err == nil && !g.dry {
+		// git leaves it to the umask who may look into its directories. Where modes cannot be set, that is as it is.
+		_ = os.Chmod(path, topMode)
 	}
-	_, err = g.mutate(ctx, add)
 	return err
 }
 

@@ -372,7 +372,7 @@ func (a *auditor) plan(path string) {
 	}
 }
 
-// modes checks that nobody else can read the session: directories 0700, files 0600. The worktree's files are git's.
+// modes checks that nobody else can read the session: directories 0700, files 0600. The worktree's files are git's, but for its top.
 func (a *auditor) modes(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -385,7 +385,7 @@ func (a *auditor) modes(dir string) {
 			return nil // removed meanwhile
 		}
 		switch {
-		case a.where == "workspace":
+		case a.where == "workspace" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir
 		case d.IsDir() && info.Mode().Perm() != 0o700, !d.IsDir() && info.Mode().Perm() != 0o600:
 			a.fault("has mode %o", info.Mode().Perm())
