@@ -117,6 +117,9 @@ func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lif
 	if h.Check.Status == session.Running || h.Check.Rewind != nil {
 		lifecycle.EndLeftovers(w.git, h.Path())
 	}
+	if h.Check.Rewind != nil {
+		return h, nil // its seed was whole, and what has become of it is the rewind's to judge
+	}
 	if err = h.HealSeed(w.p.ctx); err == nil && seed.Unfinished(s.Dir) {
 		_, _, _, noSeed := lifecycle.SeedOf(s)
 		_, err = seed.Recover(h.Path(), s.Dir, noSeed == nil)
