@@ -35,7 +35,7 @@ func (w *world) detail(s *session.Session) view.Detail {
 		d.Resume = "cannot be resumed: " + err.Error()
 		return d
 	}
-	d.Usage = check.Usage
+	d.Usage, d.Worktree.Path = check.Usage, lifecycle.WorkspaceOf(s, check)
 	st, err := lifecycle.Look(w.p.ctx, w.git, s, check)
 	if err != nil {
 		d.Resume = err.Error()
@@ -72,9 +72,6 @@ func (w *world) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.St
 	d.Worktree.Head, d.Worktree.Commits = st.BranchTip, len(st.Commits)
 	if len(st.Commits) > 0 {
 		d.Worktree.Subject = st.Commits[0].Subject
-	}
-	if d.Overview.Workspace != "" {
-		d.Worktree.Path = d.Overview.Workspace
 	}
 	if st.Tree == lifecycle.TreeFine || st.Tree == lifecycle.TreeElsewhere {
 		d.Worktree.Dirty, _ = w.git.IsDirty(w.p.ctx, d.Worktree.Path)

@@ -48,7 +48,7 @@ func Commands(s *session.Session, check *session.Checkpoint, p Plan) []string {
 	if err != nil {
 		return nil
 	}
-	path := workspaceOf(s, check)
+	path := WorkspaceOf(s, check)
 	add := func(dir string, args ...string) {
 		out = append(out, gitx.Call{Dir: dir, Args: args}.String())
 	}

@@ -114,17 +114,17 @@ func (h *Held) Leave() {
 func (h *Held) Save() error { return h.S.SaveCheckpoint(h.Check) }
 
 // Path is the session's worktree as recorded.
-func (h *Held) Path() string { return workspaceOf(h.S, h.Check) }
+func (h *Held) Path() string { return WorkspaceOf(h.S, h.Check) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Held) Worktree() (gitx.Worktree, error) {
 	return gitx.CheckWorktree(h.Common, h.Path(), h.S.Branch())
 }
 
-// workspaceOf is the recorded worktree where it lies in this session's directory, else the one that the layout says. What
-// is recorded lies elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of
-// the session that it was copied from.
-func workspaceOf(s *session.Session, c *session.Checkpoint) string {
+// WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's directory, else
+// where the layout says. c is nil for a checkpoint that cannot be read. What is recorded lies elsewhere when the sessions
+// root was moved, and when the directory is a copy: then it is the worktree of the session that it was copied from.
+func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 	if c == nil || !filepath.IsAbs(c.Workspace) || !sameFile(filepath.Dir(c.Workspace), s.Dir) {
 		return s.Workspace()
 	}

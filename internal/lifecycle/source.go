@@ -31,7 +31,7 @@ var (
 //
 // The error is ErrSourceGone or ErrSourceUnknown if there is nothing at any of them.
 func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
-	path := workspaceOf(s, check)
+	path := WorkspaceOf(s, check)
 	linked, registered, err := gitx.LinkedCommon(path)
 	switch {
 	case err == nil && (registered || gitx.HasBranch(linked, s.Branch())):

@@ -37,7 +37,7 @@ func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.C
 	}
 	common, err := CommonOf(s, check)
 	if errors.Is(err, ErrSourceGone) || errors.Is(err, ErrSourceUnknown) {
-		st.SourceGone, st.SourceHint = err.Error(), sourceHint(s, workspaceOf(s, check))
+		st.SourceGone, st.SourceHint = err.Error(), sourceHint(s, WorkspaceOf(s, check))
 		return st, nil
 	}
 	if err != nil {
@@ -75,7 +75,7 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 	if ok {
 		st.BranchTip = tip
 	}
-	path := workspaceOf(s, check)
+	path := WorkspaceOf(s, check)
 	if st.Tree, st.TreeOn = treeState(common, path, branch); remaking(s) {
 		st.Tree, st.TreeOn = TreeMissing, ""
 	}
@@ -155,6 +155,9 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 	for _, e := range entries {
 		if e.Branch != s.Branch() || e.Prunable || samePlace(e.Path, path) {
 			continue
+		}
+		if dir := filepath.Dir(e.Path); s.IsCopyOf(dir) {
+			return e.Path, fmt.Sprintf("this is a copy of the session there: TILTH_SESSIONS_DIR='%s' git tilth resume %s", filepath.Dir(dir), s.ID), nil
 		}
 		free := gitx.Call{Dir: e.Path, Args: []string{"switch", "--detach"}}
 		if admin, ok := gitx.AdminDir(common, e.Path); ok && isWorkspace(filepath.Base(admin)) {

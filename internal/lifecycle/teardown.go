@@ -67,7 +67,7 @@ func Survey(ctx context.Context, g *gitx.Git, s *session.Session, here string) (
 	} else {
 		r.Source, r.Status = check.Source, check.Status
 	}
-	r.Worktree = workspaceOf(s, check)
+	r.Worktree = WorkspaceOf(s, check)
 	if fi, err := os.Lstat(r.Worktree); err == nil && fi.IsDir() {
 		r.OnDisk = true
 	}
