@@ -1,8 +1,11 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -20,14 +23,22 @@ func (p *process) exportCommand() *cli.Command {
 			if dest == "" {
 				return refuse("git tilth export --otlp trace.json", "where to export to is missing")
 			}
+			shown := dest
+			if strings.Contains(dest, "://") {
+				shown = config.ShownURL(dest)
+			}
 			if p.dryRun {
-				p.printf("would export session %s to %s\n", s.ID, dest)
+				p.printf("would export session %s to %s\n", s.ID, shown)
 				return nil
 			}
-			if err := view.Export(p.ctx, s, dest); err != nil {
+			skipped, err := view.Export(p.ctx, s, dest)
+			if err != nil {
 				return fail("", err)
 			}
-			p.printf("session %s exported to %s\n", s.ID, dest)
+			if skipped > 0 {
+				p.warnf("git-tilth: lines of the record that are no events, and were not exported: %d\n", skipped)
+			}
+			p.printf("session %s exported to %s\n", s.ID, shown)
 			return nil
 		}),
 	}

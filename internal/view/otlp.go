@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -21,17 +22,18 @@ const batchSpans = 500
 // dest is the URL of an OTLP/HTTP receiver (spans go as protobuf to <url>/v1/traces,
 // with the headers of OTEL_EXPORTER_OTLP_HEADERS), or a file: one JSON document, JSON
 // lines where its name ends in .jsonl, protobuf where it ends in .pb, .binpb or
-// .protobuf. A file is replaced by rename.
-func Export(ctx context.Context, s *session.Session, dest string) error {
+// .protobuf. A file is replaced by rename. It returns how many lines of the record it
+// left out because they are no events.
+func Export(ctx context.Context, s *session.Session, dest string) (skipped int, err error) {
 	out, err := openSink(ctx, dest, os.Getenv)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err := exportTo(ctx, s, out); err != nil {
+	if skipped, err = exportTo(ctx, s, out); err != nil {
 		out.abort()
-		return err
+		return skipped, err
 	}
-	return out.close()
+	return skipped, out.close()
 }
 
 // sink takes batches of spans.
@@ -47,7 +49,8 @@ func openSink(ctx context.Context, dest string, getenv func(string) string) (sin
 	}
 	u, err := url.Parse(dest)
 	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+		// The parser's error quotes the whole URL, which may hold a password.
+		return nil, errors.New("export: the destination is no URL")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("export: %q is no http or https URL", u.Redacted())
@@ -59,21 +62,21 @@ func openSink(ctx context.Context, dest string, getenv func(string) string) (sin
 }
 
 // exportTo streams the record into out.
-func exportTo(ctx context.Context, s *session.Session, out sink) error {
+func exportTo(ctx context.Context, s *session.Session, out sink) (skipped int, err error) {
 	x := newTracer(s, out)
 	if tasks, err := s.Plan(); err == nil {
 		for _, t := range tasks {
 			x.titles[t.ID] = t.Title
 		}
 	}
-	_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+	_, skipped, err = s.ScanRecord(0, func(_ int64, line []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		return x.event(session.ParseEvent(line))
 	})
 	if err != nil {
-		return err
+		return skipped, err
 	}
-	return x.finish()
+	return skipped, x.finish()
 }

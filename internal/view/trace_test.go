@@ -84,7 +84,7 @@ func BenchmarkExport(b *testing.B) {
 	b.SetBytes(info.Size())
 	path := s.Path("trace.json")
 	for b.Loop() {
-		if err := Export(b.Context(), s, path); err != nil {
+		if _, err := Export(b.Context(), s, path); err != nil {
 			b.Fatal(err)
 		}
 	}

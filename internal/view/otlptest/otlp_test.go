@@ -166,7 +166,7 @@ const wantFirst = `task T-001: Parse durations like 3w2d 3m32.821s
 func TestReceiverTakesTheTree(t *testing.T) {
 	url, sink := receiver(t)
 	s := story(t)
-	if err := view.Export(context.Background(), s, url); err != nil {
+	if _, err := view.Export(context.Background(), s, url); err != nil {
 		t.Fatal(err)
 	}
 	roots := forest(t, sink.AllTraces())
@@ -184,7 +184,7 @@ func TestReceiverTakesTheTree(t *testing.T) {
 func TestSpansSayWhatTheyAre(t *testing.T) {
 	url, sink := receiver(t)
 	s := story(t)
-	if err := view.Export(context.Background(), s, url); err != nil {
+	if _, err := view.Export(context.Background(), s, url); err != nil {
 		t.Fatal(err)
 	}
 	roots := forest(t, sink.AllTraces())
@@ -232,7 +232,7 @@ func TestFilesHoldTheSame(t *testing.T) {
 	count := func(tr ptrace.Traces) int { return tr.SpanCount() }
 	for _, name := range []string{"trace.json", "trace.pb"} {
 		path := filepath.Join(dir, name)
-		if err := view.Export(context.Background(), s, path); err != nil {
+		if _, err := view.Export(context.Background(), s, path); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
@@ -266,7 +266,7 @@ func TestLongRecordInBatches(t *testing.T) {
 	url, sink := receiver(t)
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	w.Long(events)
-	if err := view.Export(context.Background(), w.S, url); err != nil {
+	if _, err := view.Export(context.Background(), w.S, url); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(sink.AllTraces()); n < 10 {
@@ -307,7 +307,7 @@ func TestHostileRecord(t *testing.T) {
 	url, sink := receiver(t)
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	viewtest.HostileRecord(w)
-	if err := view.Export(context.Background(), w.S, url); err != nil {
+	if _, err := view.Export(context.Background(), w.S, url); err != nil {
 		t.Fatal(err)
 	}
 	forest(t, sink.AllTraces())
@@ -326,7 +326,7 @@ func TestRefusals(t *testing.T) {
 		"http://" + closed.Addr().String():      "connection refused",
 		filepath.Join(t.TempDir(), "no", "dir"): "no such file or directory",
 	} {
-		if err := view.Export(context.Background(), s, dest); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := view.Export(context.Background(), s, dest); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", dest, err, want)
 		}
 	}
