@@ -293,12 +293,11 @@ type TreeChangedError struct{ Judged, Made string }
 func (e *TreeChangedError) Error() string { return "a commit hook changed the tree" }
 
 // CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes public with
-// the branch, so secrets are taken out of it as they are on the record. A first signal does not end it, and whoever gave it
-// is told what is waited for.
-func (h *Held) CommitTask(ctx context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
-	defer context.AfterFunc(ctx, func() { h.Say("interrupted; the commit at hand is finished first, a second signal ends it") })()
-	ctx = quiet(ctx)
-	sha, _, err = h.Git.Commit(ctx, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
+// the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks, which may take minutes;
+// the next resume finds the commit made, or makes it of the accepted tree. What follows a commit that was made is not cut short.
+func (h *Held) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
+	ctx := quiet(live)
+	sha, _, err = h.Git.Commit(live, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
 	if err != nil {
 		return "", err
 	}

@@ -1,7 +1,7 @@
 // Package urgency tells a first signal from a second one, wherever something is under way.
 //
-// A first signal cancels the context of the command. What would only be work for the next resume if it were cut short, a
-// commit above all, goes on in UntilSecond of it. A second signal ends that too, so that no child outlives the process.
+// A first signal cancels the context of the command. What takes a moment and would only be work for the next resume if
+// it were cut short goes on in UntilSecond of it. A second signal ends that too, so that no child outlives the process.
 package urgency
 
 import (
