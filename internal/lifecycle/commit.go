@@ -1,0 +1,58 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// RefusedBy is the payload of a validator_run by which a commit hook's refusal is on record.
+func RefusedBy(output string) map[string]any {
+	return map[string]any{
+		"passed": false, "results": []map[string]any{{"name": "commit hook", "passed": false, "seconds": 0, "output": output}},
+	}
+}
+
+// TreeChangedError says that a commit hook made another tree than the one that was judged. The commit was
+// taken back; the index holds what the hook made.
+type TreeChangedError struct{ Judged, Made string }
+
+func (e *TreeChangedError) Error() string { return "a commit hook changed the tree" }
+
+// CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes public with
+// the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks, which may take minutes;
+// the next resume finds the commit made, or makes it of the accepted tree. What follows a commit that was made is not cut short.
+func (h *Held) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
+	ctx := quiet(live)
+	sha, _, err = h.Git.Commit(live, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
+	if err != nil {
+		return "", err
+	}
+	made, err := h.Git.Log(ctx, h.Common, sha, "", 1)
+	if err != nil {
+		return "", err
+	}
+	if len(made) == 0 {
+		return "", errors.New("the commit of " + t.ID + " cannot be read back")
+	}
+	if made[0].Tree != tree {
+		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
+			return "", err
+		}
+		return "", &TreeChangedError{Judged: tree, Made: made[0].Tree}
+	}
+	return h.withTrailers(ctx, wt, t, made[0])
+}
+
+// withTrailers gives the commit of a task back the trailers that it is known by, if a commit-msg hook took them away. Until
+// then it is known as the accepted tree.
+func (h *Held) withTrailers(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit) (sha string, err error) {
+	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
+	if task, ok := who.done(c); ok && task == t.ID || len(c.Parents) != 1 {
+		return c.SHA, nil
+	}
+	msg := message(c.Subject, c.Body, trailer(TrailerSession, h.S.ID), trailer(TrailerTask, t.ID))
+	return h.Git.CommitTreeOver(ctx, wt, c.Tree, c.Parents[0], c.SHA, msg, "tilth: trailers", h.Sign)
+}

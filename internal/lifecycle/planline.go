@@ -1,0 +1,79 @@
+package lifecycle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// String is the plan as one line, as resume prints it and session_resume records it.
+func (p Plan) String() string {
+	switch p.Action {
+	case Refuse:
+		return "cannot be resumed: " + p.Why
+	case Nothing:
+		return "nothing to resume: all tasks are done"
+	}
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if p.FinishRewind {
+		add("finish the rewind")
+	}
+	switch p.Worktree {
+	case TreePlain:
+		if p.Aside == "" {
+			add("move aside what stands in the worktree's place, re-create the worktree")
+		} else {
+			add("what stood in the worktree's place is in %s; re-create the worktree", p.Aside)
+		}
+	case TreeMissing:
+		add("re-create the worktree")
+	case TreeUnlinked:
+		add("link the worktree again, its .git file is gone")
+	case TreeUnregistered:
+		add("register the worktree again")
+	case TreeElsewhere:
+		add("bring HEAD back to the session's branch")
+	}
+	if p.Unfinished != "" {
+		add("drop the unfinished %s, files kept", p.Unfinished)
+	}
+	if p.CommitTree != nil {
+		add("commit the accepted work of %s", p.CommitTree.Task)
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.MarkDone)) {
+		if p.CommitTree != nil && p.CommitTree.Task == id {
+			continue // Wake, having just committed it
+		}
+		add("mark %s done, its commit is there", id)
+	}
+	if n := len(p.Unwind); n > 0 {
+		add("unwind %s into the index", plural(n, "commit"))
+	}
+	for _, c := range p.Buried {
+		add("the partial work in %.10s stays where it is, another commit stands on it", c.SHA)
+	}
+	if len(p.Retried) > 0 {
+		add("retry %s", strings.Join(p.Retried, ", "))
+	}
+	if p.Redo != "" {
+		add("do %s again, it has no commit", p.Redo)
+	}
+	switch {
+	case p.Action == Conclude:
+		add("all tasks are done")
+	case p.Fresh:
+		add("start with %s", plural(len(p.Pending), "task"))
+	default:
+		add("%d of %s to do, next %s", len(p.Pending), plural(p.Total, "task"), p.Pending[0])
+	}
+	return strings.Join(parts, "; ")
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
