@@ -137,7 +137,7 @@ func (p *process) outcome(s loop.Stop, sessionID string) error {
 	if err == nil {
 		return &exitError{code: exitInterrupted, msg: "interrupted after the run: all tasks are done"}
 	}
-	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + err.Error(), hint: "git tilth resume " + sessionID, err: err}
+	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + err.Error(), hint: resumeCommand(sessionID, s.Over), err: err}
 }
 
 // stopError is a run's stop as the command's result; nil for all_done.
