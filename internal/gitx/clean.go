@@ -3,6 +3,7 @@ package gitx
 import (
 	"cmp"
 	"context"
+	"os"
 	"strings"
 )
 
@@ -32,10 +33,14 @@ func (g *Git) RewindTreeKeeping(ctx context.Context, wt Worktree, sha string, ke
 		return err
 	}
 	more, err := g.clean(ctx, wt, keep)
-	if err == nil {
-		g.closeAgain(ctx, wt, append(opened, more...))
+	if err != nil {
+		return err
 	}
-	return err
+	g.closeAgain(ctx, wt, append(opened, more...))
+	if fi, err := os.Lstat(wt.Path); err == nil && fi.Mode()&0o700 != 0o700 && !g.dry {
+		_ = os.Chmod(wt.Path, topMode) // closed by the run, though nothing was in the way
+	}
+	return nil
 }
 
 // hardReset is HardReset past what can be in its way: an index that cannot be

@@ -270,12 +270,12 @@ func (h *Held) FinishRewind(ctx context.Context) error {
 		return err
 	}
 	for _, name := range rewoundFiles {
-		if err := os.RemoveAll(h.S.Path(name)); err != nil {
+		if err := removeTree(h.S.Path(name)); err != nil {
 			return err
 		}
 	}
 	for _, dir := range SetAside(h.S) {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := removeTree(dir); err != nil {
 			return err
 		}
 	}

@@ -303,12 +303,8 @@ func removeDir(s *session.Session) error {
 		if keep[e.Name()] {
 			continue
 		}
-		path := filepath.Join(s.Dir, e.Name())
-		if err := os.RemoveAll(path); err != nil {
-			makeWritable(path)
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
+		if err := removeTree(filepath.Join(s.Dir, e.Name())); err != nil {
+			return err
 		}
 	}
 	for _, name := range []string{session.CheckpointFile, session.LockFile, session.ResetMarkFile} {
@@ -317,6 +313,15 @@ func removeDir(s *session.Session) error {
 		}
 	}
 	return os.RemoveAll(s.Dir)
+}
+
+// removeTree is os.RemoveAll for what may hold directories without write permission.
+func removeTree(path string) error {
+	if os.RemoveAll(path) == nil {
+		return nil
+	}
+	makeWritable(path)
+	return os.RemoveAll(path)
 }
 
 func makeWritable(root string) {

@@ -135,6 +135,9 @@ func (s *Session) openLockFile(path string) (f *os.File, made bool, err error) {
 	if _, there := os.Lstat(s.Dir); isMissing(there) {
 		return nil, false, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
 	}
+	if _, there := os.Lstat(path); errors.Is(there, fs.ErrPermission) {
+		return nil, false, lockFileError(s.Dir, err)
+	}
 	return nil, false, lockFileError(path, err)
 }
 

@@ -60,7 +60,7 @@ func lockFileError(path string, err error) error {
 	case errors.Is(err, errIrregular):
 		return &LockFileError{Path: path, Why: errIrregular.Error(), Hint: remove}
 	case errors.Is(err, os.ErrPermission):
-		return &LockFileError{Path: path, Why: "cannot be opened: " + syscall.EACCES.Error(), Hint: "chmod u+rw '" + path + "'"}
+		return &LockFileError{Path: path, Why: "cannot be opened: " + syscall.EACCES.Error(), Hint: "chmod u+rwX '" + path + "'"}
 	}
 	return fmt.Errorf("lock the session: %w", err)
 }

@@ -1,0 +1,68 @@
+package session
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// TestOnlyRegularFilesAreOpened: none of these may keep a command waiting.
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"FIFO":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"device":    func(path string) error { return os.Symlink(os.DevNull, path) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t)
+			for _, file := range []string{CheckpointFile, RecordFile, PlanFile, ProgressFile, SeedMetaFile, LockFile} {
+				_ = os.Remove(s.Path(file))
+				must(t, put(s.Path(file)))
+			}
+			if _, err := s.Checkpoint(); !errors.Is(err, errIrregular) {
+				t.Errorf("checkpoint: %v", err)
+			}
+			if _, err := s.Plan(); !errors.Is(err, errIrregular) {
+				t.Errorf("plan: %v", err)
+			}
+			if _, _, err := s.ScanRecord(0, func(int64, []byte) error { return nil }); !errors.Is(err, errIrregular) {
+				t.Errorf("record: %v", err)
+			}
+			if _, err := s.OpenRecord(RecordOptions{}); err == nil {
+				t.Error("the record was opened for writing")
+			}
+			var unusable *LockFileError
+			if _, err := s.Lock(testNow); !errors.As(err, &unusable) || unusable.Hint == "" {
+				t.Errorf("lock: %v", err)
+			}
+			if _, busy := s.Holder(); busy {
+				t.Error("busy")
+			}
+			s.Overview()
+		})
+	}
+}
+
+func TestALookLeavesNoLockFile(t *testing.T) {
+	s := newSession(t)
+	_ = os.Remove(s.Path(LockFile))
+	_, leave, err := s.LockToLook(testNow)
+	must(t, err)
+	if _, busy := s.Holder(); !busy {
+		t.Error("not locked")
+	}
+	leave()
+	if _, err := os.Lstat(s.Path(LockFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left: %v", err)
+	}
+	unlock, err := s.Lock(testNow)
+	must(t, err)
+	unlock()
+	_, leave, err = s.LockToLook(testNow)
+	must(t, err)
+	leave()
+	if _, err := os.Lstat(s.Path(LockFile)); err != nil {
+		t.Errorf("it was there before: %v", err)
+	}
+}
