@@ -138,16 +138,20 @@ func (h *Held) adoptSource() {
 	if h.Common == "" {
 		return
 	}
-	if common, err := gitx.CommonDirOf(h.Check.Source); err != nil || common != h.Common {
-		h.Check.Source = sourceOfCommon(h.Common)
-	}
+	h.Check.Source = sourceNow(h.Check.Source, h.Common)
 	// A session of another tool has no such note, by which it is known as one.
 	if h.Check.GitCommonDir != "" {
 		h.Check.GitCommonDir = h.Common
 	}
 }
 
-func sourceOfCommon(common string) string {
+// sourceNow is the recorded source, or, where nothing is there any more or another repository is, the main worktree of the one
+// that was found. A directory without a repository stays: GIT_WORK_TREE named it.
+func sourceNow(recorded, common string) string {
+	of, err := gitx.CommonDirOf(recorded)
+	if err == nil && of == common || err != nil && filepath.IsAbs(recorded) && !gitx.Absent(recorded) {
+		return recorded
+	}
 	if filepath.Base(common) == ".git" {
 		return filepath.Dir(common)
 	}

@@ -81,9 +81,7 @@ func Survey(ctx context.Context, g *gitx.Git, s *session.Session, here string) (
 		r.Lost = err.Error()
 		return r, nil
 	}
-	if common, err := gitx.CommonDirOf(r.Source); err != nil || common != r.Common {
-		r.Source = sourceOfCommon(r.Common)
-	}
+	r.Source = sourceNow(r.Source, r.Common)
 	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
 		return r, r.unclear(err)
 	}
