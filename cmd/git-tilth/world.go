@@ -223,6 +223,14 @@ func (w *world) belongs(s *session.Session) (belongs, known bool) {
 	check, err := s.Checkpoint()
 	if err != nil {
 		check = nil
+	} else {
+		linked, _, err := gitx.LinkedCommon(lifecycle.WorkspaceOf(s, check))
+		if err != nil {
+			linked = ""
+		}
+		if belongs, sure := w.named(check.Source, check.GitCommonDir, linked); sure {
+			return belongs, true
+		}
 	}
 	common, err := lifecycle.CommonOf(s, check)
 	switch {
@@ -232,6 +240,23 @@ func (w *world) belongs(s *session.Session) (belongs, known bool) {
 		return true, true
 	}
 	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)
+}
+
+// named tells whether a session is of this repository by the names that it has for its own, each of which may be empty: where all
+// of them lead to one, it is that one. This is what ten thousand sessions are sorted by.
+func (w *world) named(source, commonDir, linked string) (belongs, sure bool) {
+	common := ""
+	for _, name := range []string{source, commonDir, linked} {
+		if name == "" {
+			continue
+		}
+		of, err := gitx.CommonDirOf(name)
+		if err != nil || common != "" && of != common {
+			return false, false
+		}
+		common = of
+	}
+	return common == w.loc.CommonDir, common != ""
 }
 
 // overviews are the sessions of this repository, newest first, or all of them.
@@ -244,19 +269,7 @@ func (w *world) overviews(all bool) ([]session.Overview, error) {
 		return w.store.Overview(ids, nil), nil
 	}
 	return w.store.Overview(ids, &session.Keep{
-		// Where all that a session names leads to one repository, it is that one.
-		Known: func(source, commonDir, linked string) (belongs, sure bool) {
-			common, err := gitx.CommonDirOf(linked)
-			if err != nil {
-				return false, false
-			}
-			for _, name := range []string{source, commonDir} {
-				if other, err := gitx.CommonDirOf(name); name != "" && (err != nil || other != common) {
-					return false, false
-				}
-			}
-			return common == w.loc.CommonDir, true
-		},
+		Known: w.named,
 		One: func(s *session.Session) bool {
 			belongs, _ := w.belongs(s)
 			return belongs

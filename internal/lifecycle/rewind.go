@@ -77,14 +77,22 @@ func (h *Held) rewindSource(ctx context.Context, sha string) (string, error) {
 	if err != nil {
 		return "", h.notLooked("the seed", err)
 	}
-	_, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
-	if err != nil {
-		return "", h.notLooked("the branch", err)
-	}
-	if !ok {
-		return "", h.notRewound("its branch %s is gone", h.S.Branch())
-	}
 	return full, nil
+}
+
+// onBranch refuses a rewind of a session whose branch is gone or does not hold the seed.
+func (h *Held) onBranch(ctx context.Context, full string) error {
+	contains, err := h.Git.Contains(ctx, h.Common, h.S.Branch(), full)
+	if err == nil && contains {
+		return nil
+	}
+	if err == nil {
+		return h.notRewound("its branch does not contain the seed %s", full)
+	}
+	if _, ok, terr := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); terr == nil && !ok {
+		return h.notRewound("its branch %s is gone", h.S.Branch())
+	}
+	return h.notLooked("the branch", err)
 }
 
 // PlanRewind makes the pre-flight of a rewind. Each refusal is a *RefusedError, a look that failed a *StepError; nothing has
@@ -117,12 +125,8 @@ func (h *Held) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if err != nil {
 		return p, err
 	}
-	contains, err := h.Git.Contains(ctx, h.Common, h.S.Branch(), full)
-	if err != nil {
-		return p, h.notLooked("the branch", err)
-	}
-	if !contains {
-		return refuse("its branch does not contain the seed %s", sha)
+	if err := h.onBranch(ctx, full); err != nil {
+		return p, err
 	}
 	wt, err := h.Worktree()
 	if err != nil {
@@ -200,7 +204,7 @@ func (h *Held) Rewind(ctx context.Context, p RewindPlan) error {
 	if err := h.Save(); err != nil {
 		return err
 	}
-	return h.FinishRewind(ctx)
+	return h.carryOut(ctx)
 }
 
 // CheckRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what is needed
@@ -209,6 +213,11 @@ func (h *Held) CheckRewind(ctx context.Context) error {
 	j := h.Check.Rewind
 	if _, err := h.rewindSource(ctx, j.SHA); err != nil {
 		return err
+	}
+	if _, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err != nil {
+		return h.notLooked("the branch", err)
+	} else if !ok {
+		return h.notRewound("its branch %s is gone", h.S.Branch())
 	}
 	if err := h.planOf(); err != nil {
 		return err
@@ -239,14 +248,20 @@ func (h *Held) planOf() error {
 
 // FinishRewind does what a rewind that was begun has left to do.
 func (h *Held) FinishRewind(ctx context.Context) error {
-	ctx = quiet(ctx)
-	j := h.Check.Rewind
-	if j == nil {
+	if h.Check.Rewind == nil {
 		return nil
 	}
+	ctx = quiet(ctx)
 	if err := h.CheckRewind(ctx); err != nil {
 		return err
 	}
+	return h.carryOut(ctx)
+}
+
+// carryOut takes the steps that the journal says.
+func (h *Held) carryOut(ctx context.Context) error {
+	ctx = quiet(ctx)
+	j := h.Check.Rewind
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
