@@ -69,6 +69,7 @@ type Git struct {
 	patience time.Duration // with a lock that a live process holds
 	asking   time.Duration // with a credential helper
 	known    *known
+	preview  *preview // nil: everything is written where git writes it
 }
 
 // known is what one process asks git only once. It is shared between a Git

@@ -117,7 +117,7 @@ func (g *Git) commandEnv(c command) []string {
 			env = g.env.hooks
 		}
 	}
-	env = with(env, c.more...)
+	env = append(with(env, c.more...), g.preview.environ()...)
 	if !c.mutates {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")
 	}

@@ -19,8 +19,10 @@ const stagePasses = 2
 // worktree and sorted, what was left out although no ignore rule covers it:
 // build products, repositories within the worktree, files that cannot be read.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	if err := g.prepare(ctx, wt); err != nil {
-		return "", nil, err
+	if g.preview == nil {
+		if err := g.prepare(ctx, wt); err != nil {
+			return "", nil, err
+		}
 	}
 	rules := productRules()
 	for range stagePasses {
@@ -83,6 +85,9 @@ func (g *Git) addRules(ctx context.Context, wt Worktree, c *command, name, rules
 		return err
 	}
 	file := filepath.Join(wt.AdminDir, name)
+	if g.preview != nil {
+		file = filepath.Join(g.preview.dir, name)
+	}
 	c.args = append([]string{"-c", "core.excludesFile=" + file}, c.args...)
 	if g.dry {
 		return nil

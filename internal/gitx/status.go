@@ -36,33 +36,6 @@ func (g *Git) HasWork(ctx context.Context, dir string) (bool, error) {
 	return false, nil
 }
 
-// HoldsTree tells whether the index and the files at dir are tree, but for build
-// products. It writes nothing.
-func (g *Git) HoldsTree(ctx context.Context, dir, tree string) (bool, error) {
-	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames"))
-	if err != nil {
-		return false, err
-	}
-	var s survey
-	for _, f := range fields(out) {
-		if path, untracked := strings.CutPrefix(f, "?? "); untracked {
-			s.sortUntracked(dir, path)
-			continue
-		}
-		if len(f) < 3 || f[1] != ' ' {
-			return false, nil // the file is not what the index has
-		}
-	}
-	if len(s.refused)+len(s.heldBack) > 0 {
-		return false, nil
-	}
-	_, err = g.read(ctx, g.inUserDir(dir, "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "--end-of-options", tree, "--"))
-	if exitCode(err) == 1 {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // TrackedFiles lists the files of the index at dir and below that match any of
 // the pathspecs (all if there are none), relative to dir.
 func (g *Git) TrackedFiles(ctx context.Context, dir string, pathspecs ...string) ([]string, error) {

@@ -76,8 +76,12 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 		st.BranchTip = tip
 	}
 	path := WorkspaceOf(s, check)
-	if st.Tree, st.TreeOn = treeState(common, path, branch); remaking(s) {
+	st.Tree, st.TreeOn = treeState(common, path, branch)
+	switch {
+	case remaking(s):
 		st.Tree, st.TreeOn = TreeMissing, ""
+	case adopting(path):
+		st.Tree, st.TreeOn = TreeUnregistered, ""
 	}
 	if !ok {
 		return nil
@@ -109,13 +113,24 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 		}
 	}
 	if a := Decide(*st).CommitTree; a != nil && st.Tree == TreeFine {
-		holds, err := g.HoldsTree(ctx, path, a.Tree)
-		if err != nil {
-			return err
-		}
-		st.AcceptedStale = !holds
+		st.AcceptedStale = isStale(ctx, g, common, path, branch, a)
 	}
 	return nil
+}
+
+// isStale tells whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what it was
+// judged on. What cannot be found out is left to the roll-forward, which looks again.
+func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *Accepted) bool {
+	wt, err := gitx.CheckWorktree(common, path, branch)
+	if err != nil {
+		return false
+	}
+	now, err := g.TreeAhead(ctx, wt, a.Base)
+	if err != nil || now == a.Tree {
+		return false
+	}
+	base, err := g.TreeOf(ctx, common, a.Base)
+	return err == nil && now != base
 }
 
 // tipCommits is how far the tip is looked at for placeholders where the seed is not known.

@@ -24,7 +24,7 @@ import (
 //  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
 func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
 	path := h.Path()
-	if _, err := os.Lstat(path + adoptSuffix); err == nil {
+	if adopting(path) {
 		return false, "", h.finishAdoption(ctx, path)
 	}
 	if remaking(h.S) {
@@ -209,6 +209,12 @@ func (h *Held) adopt(ctx context.Context, path string) error {
 }
 
 const adoptSuffix = ".adopt"
+
+// adopting tells whether a process died in the middle of an adoption.
+func adopting(path string) bool {
+	_, err := os.Lstat(path + adoptSuffix)
+	return err == nil
+}
 
 func (h *Held) finishAdoption(ctx context.Context, path string) error {
 	aside := path + adoptSuffix
