@@ -51,7 +51,7 @@ func (h *Held) commitAccepted(live context.Context, wt gitx.Worktree, p Plan) (P
 	switch now {
 	case a.Tree:
 	case base:
-		// The worktree was lost and made again; the accepted work is in the repository still.
+		// Somebody took the work away; it is in the repository still.
 		if err := h.Git.ReadTreeIntoFiles(ctx, wt, a.Tree); err != nil {
 			return p, err
 		}

@@ -97,10 +97,7 @@ func (h *Held) mend(live context.Context, p Plan, setup Setup) (Plan, error) {
 		}
 	}
 	if fresh {
-		if err := h.Furnish(live, setup); err != nil {
-			return p, err
-		}
-		if err := h.worktreeMade(); err != nil {
+		if err := h.fillNew(live, p, setup); err != nil {
 			return p, err
 		}
 	}
@@ -123,6 +120,31 @@ func (h *Held) mend(live context.Context, p Plan, setup Setup) (Plan, error) {
 		return p, err
 	}
 	return p, h.settlePlan(p)
+}
+
+// fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the setup brings. As
+// long as the mark of mendWorktree is there, a resume makes it anew: half of the accepted work would pass for edited.
+func (h *Held) fillNew(live context.Context, p Plan, setup Setup) error {
+	if a := p.CommitTree; a != nil {
+		ctx := quiet(live)
+		wt, err := h.Worktree()
+		if err != nil {
+			return err
+		}
+		there, err := h.Git.ObjectExists(ctx, h.Common, a.Tree)
+		if err != nil {
+			return err
+		}
+		if there {
+			if err := h.Git.ReadTreeIntoFiles(ctx, wt, a.Tree); err != nil {
+				return err
+			}
+		}
+	}
+	if err := h.Furnish(live, setup); err != nil {
+		return err
+	}
+	return h.worktreeMade()
 }
 
 // broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run. What was
