@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -68,4 +69,95 @@ func Vanished(path string, err error) bool {
 		}
 	}
 	return true
+}
+
+// mendLinks puts the two links between a worktree and its entry back, without
+// which git refuses to remove either: the .git file may be gone with a
+// directory that was deleted and made again, or may have become a repository.
+func mendLinks(admin, path string) error {
+	dotGit := filepath.Join(path, ".git")
+	back := filepath.Join(admin, "gitdir")
+	if b, err := os.ReadFile(back); err != nil || !samePath(relativeTo(admin, trimLine(b)), dotGit) {
+		if err := os.WriteFile(back, []byte(dotGit+"\n"), 0o666); err != nil {
+			return err
+		}
+	}
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return nil
+	}
+	if !fi.IsDir() {
+		// A symlink or a file in the place of the worktree: what a link leads
+		// to is not the session's, so only the link goes.
+		return os.Remove(path)
+	}
+	if to, err := readGitFile(dotGit); err == nil && sameFile(to, admin) {
+		return nil
+	}
+	if err := os.RemoveAll(dotGit); err != nil {
+		return err
+	}
+	return os.WriteFile(dotGit, []byte("gitdir: "+admin+"\n"), 0o666)
+}
+
+// LostLink tells whether path is a worktree whose .git file alone is gone: the
+// repository still has its entry, and most of the files of the entry's index
+// are there. A directory that something else made in the place of a worktree
+// that is gone has few of them or none.
+func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
+	admin, found := adminDirFor(common, path)
+	if _, err := os.Lstat(filepath.Join(path, ".git")); !found || err == nil || !complete(admin) {
+		return false, nil
+	}
+	list := func(which ...string) ([]string, error) {
+		c := inRepo(admin, append([]string{"--work-tree=" + path, "ls-files", "-z", "--deduplicate"}, which...)...)
+		c.dir = path
+		out, err := g.read(ctx, c)
+		return fields(out), err
+	}
+	all, err := list("--cached")
+	if err != nil || len(all) == 0 {
+		return false, nil // an index that cannot be read proves nothing
+	}
+	gone, err := list("--deleted")
+	return err == nil && len(gone)*2 < len(all), err
+}
+
+// Relink puts back the .git file of a worktree that LostLink tells of.
+func (g *Git) Relink(common, path string) error {
+	admin, found := adminDirFor(common, path)
+	if !found {
+		return fmt.Errorf("%s: %w", path, ErrUnregistered)
+	}
+	if g.dry {
+		return nil
+	}
+	return mendLinks(admin, path)
+}
+
+// RepairMoved makes the repository know a worktree at path that it knows at
+// another place where nothing is any more: someone moved the directory. moved is
+// false, and nothing is changed, if that is not how it is.
+func (g *Git) RepairMoved(ctx context.Context, common, path string) (moved bool, err error) {
+	admin, err := readGitFile(filepath.Join(path, ".git"))
+	if err != nil {
+		return false, nil
+	}
+	realCommon, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return false, nil
+	}
+	admin, err = filepath.EvalSymlinks(admin)
+	if err != nil || filepath.Dir(admin) != filepath.Join(realCommon, "worktrees") {
+		return false, nil
+	}
+	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	if err != nil {
+		return false, nil
+	}
+	if _, err := os.Lstat(relativeTo(admin, trimLine(back))); !errors.Is(err, os.ErrNotExist) {
+		return false, nil // a copy: the entry is the other one's
+	}
+	_, err = g.mutate(ctx, inRepo(common, "worktree", "repair", path))
+	return err == nil, err
 }
