@@ -2,7 +2,10 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -12,9 +15,22 @@ import (
 
 // TestMain puts git-tilth on PATH under its own name, so that the scripts reach it through git.
 func TestMain(m *testing.M) {
+	if strings.Contains(filepath.Base(os.Args[0]), ".test") {
+		heedSignals()
+	}
 	testscript.Main(m, map[string]func(){
 		"git-tilth": func() { os.Exit(Main()) },
 	})
+}
+
+// heedSignals gives the processes that the tests start the signals which whoever started the tests ignores, as nohup and a shell's
+// background jobs do: an ignored one is inherited, one that is handled here begins as usual there.
+func heedSignals() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
 
 // TestScripts runs testdata/script: each file is a story told with the real git, a real HTTP endpoint and real processes.
