@@ -24,7 +24,7 @@ func lastVerdict(s *session.Session) (e session.Event, ok bool, err error) {
 		switch e.Type {
 		case "evaluator_verdict":
 			ok = true
-		case "stop", "task_done", "log_repaired", "task_failed":
+		case "stop", "task_done", "log_repaired", "task_failed", "hook_run": // the last by tilth-post-run, after the stop
 			return true
 		}
 		return false

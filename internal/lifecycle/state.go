@@ -152,12 +152,13 @@ func (st *State) lookAtWorktree(ctx context.Context, g *gitx.Git, s *session.Ses
 			return nil
 		}
 	}
-	st.BranchIn, st.BranchHint, err = checkedOutIn(ctx, g, s, common, path)
+	st.BranchIn, st.BranchHint, err = checkedOutIn(ctx, g, s, common, path, "git tilth resume "+s.ID)
 	return err
 }
 
-// checkedOutIn says in which other worktree the session's branch is checked out, and how to free it; "" if in none.
-func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (place, hint string, err error) {
+// checkedOutIn says in which other worktree the session's branch is checked out, and how to free it for the command
+// again; "" if in none.
+func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path, again string) (place, hint string, err error) {
 	entries, err := g.Worktrees(ctx, common)
 	if err != nil {
 		if gitx.Incomplete(common, path) {
@@ -177,7 +178,7 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 			// git keeps an entry's name when a worktree is moved: this is the session's own, with its uncommitted work.
 			free = gitx.Call{Dir: common, Args: []string{"worktree", "move", e.Path, path}}
 		}
-		return e.Path, free.String() + ", then git tilth resume " + s.ID, nil
+		return e.Path, free.String() + ", then " + again, nil
 	}
 	return "", "", nil
 }

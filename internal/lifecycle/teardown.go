@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -176,20 +175,6 @@ type StepError struct {
 func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// checkedIn is another worktree in which the session's branch is checked out, "" if there is none.
-func (r Remains) checkedIn(ctx context.Context, g *gitx.Git) string {
-	entries, err := g.Worktrees(ctx, r.Common)
-	if err != nil {
-		return ""
-	}
-	for _, e := range entries {
-		if e.Branch == r.Branch && e.Path != r.Worktree {
-			return e.Path
-		}
-	}
-	return ""
-}
-
 // Teardown removes a session. report hears of each step, and whether it was skipped and why.
 func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, skipped string)) error {
 	ctx = quiet(ctx)
@@ -211,8 +196,8 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 		}
 		if err := r.removeBranch(ctx, g, report); err != nil {
 			hint := again
-			if elsewhere := r.checkedIn(ctx, g); elsewhere != "" {
-				hint = fmt.Sprintf("git -C %s switch --detach, then %s", elsewhere, again)
+			if place, free, err := checkedOutIn(ctx, g, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
+				hint = free
 			}
 			return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
 		}

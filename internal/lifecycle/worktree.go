@@ -185,7 +185,7 @@ func (h *Held) relink(ctx context.Context, path string) error {
 // branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
 // halfway.
 func (h *Held) branchFree(ctx context.Context, path string) error {
-	place, hint, err := checkedOutIn(ctx, h.Git, h.S, h.Common, path)
+	place, hint, err := checkedOutIn(ctx, h.Git, h.S, h.Common, path, "git tilth resume "+h.S.ID)
 	if err == nil && place != "" {
 		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", place), Hint: hint}
 	}
