@@ -5,6 +5,7 @@ package crashtest
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -228,6 +229,18 @@ func needTracing(t *testing.T) {
 
 // build builds git-tilth once for all.
 func build(t *testing.T) string {
+	// go test sees what a test looks at, not what it builds: without this, a result from before a change would be taken from its cache.
+	for _, dir := range []string{"../../cmd", "../../internal"} {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	binary := filepath.Join(t.TempDir(), "git-tilth")
 	out, err := exec.Command("go", "build", "-o", binary, "../../cmd/git-tilth").CombinedOutput()
 	if err != nil {
