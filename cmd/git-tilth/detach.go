@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
 )
 
 // detach starts a command of this program in the background, its output in the session's directory, and returns once the

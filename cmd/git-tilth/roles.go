@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 

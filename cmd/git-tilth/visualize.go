@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // outputKept is how much of a program's standard output is kept beside what is read from it as it comes.

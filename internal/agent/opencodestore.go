@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // openCodeStore asks the program itself: its database is its own affair.

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // EndLeftovers ends what a killed git-tilth has left running in worktrees at these paths: its worker's commands, and git with

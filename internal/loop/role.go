@@ -10,9 +10,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/tool"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
 )
 
 // Role is who works or judges: a model at an endpoint, or an agent program.

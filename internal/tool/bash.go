@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // checkCommand refuses commands of the deny list.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // Guard judges a shell command by the deny list alone, for a worktree and

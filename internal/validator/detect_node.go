@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // nodeExts are the endings of files that may hold tests.

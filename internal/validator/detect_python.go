@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // noBytecode keeps the checks from leaving __pycache__ behind.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // SetupTimeout is how long one setup command may take: it may install all of a

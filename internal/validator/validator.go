@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/tool/proc"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 const (
