@@ -13,7 +13,7 @@ import (
 // bundleSink puts an accepted bundle in place: all of it, or nothing.
 type bundleSink struct {
 	w     *world
-	h     *lifecycle.Held
+	h     *lifecycle.Handle
 	rules seed.Rules
 	undo  func()
 }
@@ -43,7 +43,7 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	if b.Meta.EndedAt == "" {
 		b.Meta.EndedAt = session.FormatTime(s.w.p.now())
 	}
-	b.Meta.Tokens = s.h.Check.TokensUsed
+	b.Meta.Tokens = s.h.Checkpoint.TokensUsed
 	commit, abort, err := seed.Stage(b, s.h.Path(), s.h.S.Dir)
 	if err != nil {
 		return nil, err

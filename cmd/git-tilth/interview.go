@@ -54,7 +54,7 @@ func (w *world) readyInterview(r *prepRequest) error {
 }
 
 // interview lets the model ask until it hands in a seed.
-func (w *world) interview(h *lifecycle.Held, r prepRequest, sink seed.Sink) (*seed.Bundle, error) {
+func (w *world) interview(h *lifecycle.Handle, r prepRequest, sink seed.Sink) (*seed.Bundle, error) {
 	source := w.loc.TopLevel
 	if source == "" {
 		// A bare repository has no tree to read; the new worktree is one.
@@ -75,7 +75,7 @@ func (w *world) interview(h *lifecycle.Held, r prepRequest, sink seed.Sink) (*se
 	}
 	defer script.Close()
 	frontend := seed.NewTerminal(r.in, w.p.stderr, r.typed)
-	before := h.Check.TokensUsed
+	before := h.Checkpoint.TokensUsed
 	return seed.Interview(w.p.ctx, seed.Deps{
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
 		Model: r.interviewer.Client, ModelName: r.interviewer.Model,
@@ -84,8 +84,8 @@ func (w *world) interview(h *lifecycle.Held, r prepRequest, sink seed.Sink) (*se
 		Transcript: script.AppendMessage,
 		Emit:       h.Record.Append,
 		Spent: func(u session.RoleUsage) error {
-			h.Check.Usage.Interview = u
-			h.Check.TokensUsed = before + u.Total()
+			h.Checkpoint.Usage.Interview = u
+			h.Checkpoint.TokensUsed = before + u.Total()
 			return h.Save()
 		},
 		PromptDir: w.promptDir(), Now: w.p.now,

@@ -262,7 +262,7 @@ func prepError(err error, id, reason string) error {
 }
 
 // fillSeed gets the bundle, puts it in place and commits it.
-func (w *world) fillSeed(h *lifecycle.Held, r prepRequest) error {
+func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	if err := h.Furnish(w.p.ctx, w.setup(h)); err != nil {
 		return fmt.Errorf("the worktree could not be set up: %w", err)
 	}
@@ -271,7 +271,7 @@ func (w *world) fillSeed(h *lifecycle.Held, r prepRequest) error {
 	var err error
 	if r.imported != nil {
 		b = r.imported.Bundle()
-		b.Meta.StartedAt = h.Check.StartedAt
+		b.Meta.StartedAt = h.Checkpoint.StartedAt
 		vs, err := sink.Propose(w.p.ctx, b)
 		if err != nil {
 			return err
@@ -315,7 +315,7 @@ func (w *world) label(r prepRequest) string {
 }
 
 // setup is what tilth.setup and tilth.copy ask for in a new worktree.
-func (w *world) setup(h *lifecycle.Held) lifecycle.Setup {
+func (w *world) setup(h *lifecycle.Handle) lifecycle.Setup {
 	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
 	if commands := w.config.List("tilth.setup"); len(commands) > 0 {
 		s.Run = func(ctx context.Context, dir string) error {

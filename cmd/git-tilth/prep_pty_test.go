@@ -97,7 +97,7 @@ func preparedAsAgreed(t *testing.T, p *place) {
 	if out := p.git("-C", s.Workspace(), "status", "--porcelain", "--ignored"); out != "" {
 		t.Errorf("the worktree is not clean:\n%s", out)
 	}
-	tasks, err := s.Plan()
+	tasks, err := s.Tasks()
 	if err != nil || len(tasks) != 1 || tasks[0].ID != "T-001" || tasks[0].Status != session.TaskPending {
 		t.Errorf("%+v %v", tasks, err)
 	}
@@ -335,7 +335,7 @@ func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	c.Send("go on\r")
 	c.Expect("has a new seed of 1 task.")
 	c.Ends(130) // git's own end; it waits for the program that it started
-	if tasks, err := p.newest().Plan(); err != nil || tasks[0].Title != "Learn sub" {
+	if tasks, err := p.newest().Tasks(); err != nil || tasks[0].Title != "Learn sub" {
 		t.Errorf("%+v %v", tasks, err)
 	}
 }

@@ -42,7 +42,7 @@ func (w *world) newProgress(s *session.Session, o loop.Options, asJSON bool) *pr
 	t := w.p.terminal()
 	pr := &progress{
 		out: w.p.stdout, err: w.p.stderr, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now, since: w.p.now(),
-		titles: map[string]string{}, plan: s.Plan, done: make(chan struct{}),
+		titles: map[string]string{}, plan: s.Tasks, done: make(chan struct{}),
 	}
 	if check, err := s.Checkpoint(); err == nil {
 		pr.tokens, pr.cost = check.TokensUsed, check.Usage.Cost()
@@ -301,7 +301,7 @@ func (p *progress) tell(line string) {
 }
 
 // stopped prints the summary of a run that ended.
-func (p *progress) stopped(h *lifecycle.Held, s loop.Stop) {
+func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ticker != nil {
@@ -313,7 +313,7 @@ func (p *progress) stopped(h *lifecycle.Held, s loop.Stop) {
 	if p.json {
 		return
 	}
-	tasks, _ := h.S.Plan()
+	tasks, _ := h.S.Tasks()
 	done, failed := 0, 0
 	for _, t := range tasks {
 		switch t.Status {
@@ -336,7 +336,7 @@ func (p *progress) stopped(h *lifecycle.Held, s loop.Stop) {
 }
 
 // capUse is how much of each cap was used.
-func (p *progress) capUse(h *lifecycle.Held) string {
+func (p *progress) capUse(h *lifecycle.Handle) string {
 	c := p.o.Caps
 	part := func(name, used string, of float64, share float64) string {
 		if of <= 0 {
@@ -345,7 +345,7 @@ func (p *progress) capUse(h *lifecycle.Held) string {
 		return fmt.Sprintf("%s %s (%.0f%% of cap)", name, used, 100*share/of)
 	}
 	minutes := p.now().Sub(p.since).Minutes()
-	tokens, cost := h.Check.TokensUsed, h.Check.Usage.Cost()
+	tokens, cost := h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost()
 	parts := []string{
 		part("time", view.Span(p.now().Sub(p.since)), c.Minutes, minutes),
 		part("tokens", view.Count(tokens), float64(c.Tokens), float64(tokens)),

@@ -147,9 +147,9 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 	if err != nil {
 		return err
 	}
-	release := h.Leave
+	release := h.Release
 	defer func() { release() }()
-	if h.Check.Rewind != nil {
+	if h.Checkpoint.Rewind != nil {
 		if err := h.CheckRewind(w.p.ctx); err != nil {
 			return err
 		}
@@ -185,9 +185,9 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 }
 
 // finishRewind ends a rewind that was begun: the question was answered then.
-func (w *world) finishRewind(h *lifecycle.Held) error {
+func (w *world) finishRewind(h *lifecycle.Handle) error {
 	if w.p.dryRun {
-		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, h.Check.Rewind.Started)
+		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, h.Checkpoint.Rewind.Started)
 		return nil
 	}
 	if err := h.FinishRewind(w.p.ctx); err != nil {

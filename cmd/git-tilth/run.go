@@ -239,7 +239,7 @@ func (w *world) startSession(s *session.Session, r runRequest) error {
 		return refuse(plan.Hint, "session %s cannot be run: %s", s.ID, plan.Why)
 	}
 	if w.p.dryRun {
-		printPlan(w.p.prose(r.json), s, h.Check, plan)
+		printPlan(w.p.prose(r.json), s, h.Checkpoint, plan)
 		return nil
 	}
 	if r.detach {
@@ -272,7 +272,7 @@ func (r runRequest) childFlags() []string {
 }
 
 // work runs the loop until it stops, resumes it as often as was asked for, and reports.
-func (w *world) work(h *lifecycle.Held, o loop.Options, show *progress, r runRequest) error {
+func (w *world) work(h *lifecycle.Handle, o loop.Options, show *progress, r runRequest) error {
 	o.Waiting = show.waiting
 	for again := 0; ; again++ {
 		stop, err := loop.Run(w.p.ctx, h, o)

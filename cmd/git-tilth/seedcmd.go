@@ -49,10 +49,10 @@ func (w *world) seedEdit(s *session.Session) error {
 	if !h.Seeded() {
 		return refuse("git tilth reset "+s.ID+", then git tilth prep-feature", "session %s has no seed", s.ID)
 	}
-	if h.Check.Status != session.Prepared || h.Check.Rewind != nil {
+	if h.Checkpoint.Status != session.Prepared || h.Checkpoint.Rewind != nil {
 		return refuse("git tilth reset --to-seed "+s.ID, "session %s has been run; its seed can be edited after a rewind", s.ID)
 	}
-	old, err := os.ReadFile(s.Path(session.PlanFile))
+	old, err := os.ReadFile(s.Path(session.TasksFile))
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "the seed cannot be read: %s", err)
 	}
@@ -61,7 +61,7 @@ func (w *world) seedEdit(s *session.Session) error {
 		return fail("", err)
 	}
 	if w.p.dryRun {
-		w.p.printf("would open %s in %s\n", s.Path(session.PlanFile), w.editorName())
+		w.p.printf("would open %s in %s\n", s.Path(session.TasksFile), w.editorName())
 		return nil
 	}
 	edited, err := w.editDraft(h, old)
@@ -86,7 +86,7 @@ func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 
 // editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was saved, or
 // nil if that changes nothing.
-func (w *world) editDraft(h *lifecycle.Held, old []byte) ([]byte, error) {
+func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
 	if _, err := gitx.EditorName(w.p.ctx, environ, h.Common); err != nil {
 		return nil, refuse("GIT_EDITOR=<command> git tilth seed edit "+h.S.ID, "there is no editor to open the seed in")
@@ -150,7 +150,7 @@ func counted(n int, thing string) string {
 }
 
 // seedFiles are the test files of a seed's commit.
-func (w *world) seedFiles(h *lifecycle.Held) ([]string, error) {
+func (w *world) seedFiles(h *lifecycle.Handle) ([]string, error) {
 	sha, _, _, err := lifecycle.SeedOf(h.S)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (w *world) seedFiles(h *lifecycle.Held) ([]string, error) {
 // seedLint prints what is weak about a seed. Findings are advice: they are the output, not a failure, unless one
 // is an error.
 func (w *world) seedLint(s *session.Session, asJSON bool) error {
-	tasks, err := s.Plan()
+	tasks, err := s.Tasks()
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "%s", err)
 	}
@@ -185,7 +185,7 @@ func (w *world) seedLint(s *session.Session, asJSON bool) error {
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "session %s is damaged: %s", s.ID, err)
 	}
-	h := &lifecycle.Held{Deps: w.deps(nil), S: s, Check: check}
+	h := &lifecycle.Handle{Deps: w.deps(nil), S: s, Checkpoint: check}
 	if h.Common, err = lifecycle.CommonOf(s, check); err != nil {
 		return refuse("", "%s", err)
 	}
@@ -229,7 +229,7 @@ func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) e
 }
 
 // testRunner runs one task's acceptance tests in the session's worktree as it is.
-func (w *world) testRunner(h *lifecycle.Held, tasks []session.Task, files []string) func(context.Context, string, []string) (seed.TestRun, error) {
+func (w *world) testRunner(h *lifecycle.Handle, tasks []session.Task, files []string) func(context.Context, string, []string) (seed.TestRun, error) {
 	var all []string
 	for _, t := range tasks {
 		all = append(all, t.ID)

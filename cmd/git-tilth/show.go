@@ -27,7 +27,7 @@ func (p *process) showCommand() *cli.Command {
 // detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
 func (w *world) detail(s *session.Session) view.Detail {
 	d := view.Detail{Overview: s.Overview()}
-	d.Plan, _ = s.Plan()
+	d.Plan, _ = s.Tasks()
 	d.Summary, _ = s.Summarize()
 	d.Worktree = view.Worktree{Path: s.Workspace(), State: "unknown"}
 	check, err := s.Checkpoint()

@@ -106,18 +106,18 @@ func (w *world) deps(sink func([]byte, session.Event)) lifecycle.Deps {
 }
 
 // hold takes a session for this process and ends what a preparation that died has left of its seed.
-func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lifecycle.Held, error) {
+func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lifecycle.Handle, error) {
 	if w.p.dryRun {
-		return lifecycle.Observe(w.deps(sink), s)
+		return lifecycle.OpenReadOnly(w.deps(sink), s)
 	}
-	h, err := lifecycle.Hold(w.deps(sink), s)
+	h, err := lifecycle.Open(w.deps(sink), s)
 	if err != nil {
 		return nil, err
 	}
-	if h.Check.Status == session.Running || h.Check.Rewind != nil {
+	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil {
 		lifecycle.EndLeftovers(w.git, h.Path())
 	}
-	if h.Check.Rewind != nil {
+	if h.Checkpoint.Rewind != nil {
 		return h, nil // its seed was whole, and what has become of it is the rewind's to judge
 	}
 	if err = h.HealSeed(w.p.ctx); err == nil && seed.Unfinished(s.Dir) {

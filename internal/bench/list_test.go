@@ -35,7 +35,7 @@ func (w *world) readSmall() time.Duration {
 	entries, err := os.ReadDir(w.sessions)
 	must(w.t, err)
 	for _, e := range entries {
-		for _, name := range []string{session.CheckpointFile, session.PlanFile} {
+		for _, name := range []string{session.CheckpointFile, session.TasksFile} {
 			_, err := os.ReadFile(filepath.Join(w.sessions, e.Name(), name))
 			must(w.t, err)
 		}
@@ -73,7 +73,7 @@ func (w *world) manySessions(n int) {
 		record := filler + fmt.Sprintf(`{"ts":"2026-06-01T10:20:00.000Z","type":"stop","payload":{"reason":%q}}`+"\n", stop)
 		must(w.t, os.MkdirAll(dir, 0o700))
 		for name, text := range map[string]string{
-			session.CheckpointFile: checkpoint, session.PlanFile: plan, session.RecordFile: record, session.LockFile: "",
+			session.CheckpointFile: checkpoint, session.TasksFile: plan, session.RecordFile: record, session.LockFile: "",
 		} {
 			must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}

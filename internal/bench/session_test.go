@@ -38,7 +38,7 @@ func (w *world) oldSessions(s *session.Session, n int) {
 		dir := filepath.Join(w.sessions, id)
 		must(w.t, os.MkdirAll(dir, 0o700))
 		w.git(w.repo, "worktree", "add", "--quiet", "--no-checkout", "-b", "session/"+id, filepath.Join(dir, "workspace"), "HEAD")
-		for _, name := range []string{session.CheckpointFile, session.PlanFile, session.RecordFile} {
+		for _, name := range []string{session.CheckpointFile, session.TasksFile, session.RecordFile} {
 			data, err := os.ReadFile(s.Path(name))
 			must(w.t, err)
 			must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(string(data), s.ID, id)), 0o600))

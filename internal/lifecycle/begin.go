@@ -9,7 +9,7 @@ import (
 )
 
 // Begin starts a prepared session. The status is running before anything else happens, so that no second run takes it up.
-func (h *Held) Begin(ctx context.Context, p Plan, start map[string]any, setup Setup) error {
+func (h *Handle) Begin(ctx context.Context, p Plan, start map[string]any, setup Setup) error {
 	if p.FinishRewind {
 		if err := h.FinishRewind(quiet(ctx)); err != nil {
 			return err
@@ -19,8 +19,8 @@ func (h *Held) Begin(ctx context.Context, p Plan, start map[string]any, setup Se
 	if err := h.OpenRecord(); err != nil {
 		return err
 	}
-	h.Check.Status = session.Running
-	h.Check.StartedAt = session.FormatTime(h.Now())
+	h.Checkpoint.Status = session.Running
+	h.Checkpoint.StartedAt = session.FormatTime(h.Now())
 	if err := h.Save(); err != nil {
 		return err
 	}
@@ -31,9 +31,9 @@ func (h *Held) Begin(ctx context.Context, p Plan, start map[string]any, setup Se
 }
 
 // NoteStart logs the session_start of a run.
-func (h *Held) NoteStart(start map[string]any) error {
+func (h *Handle) NoteStart(start map[string]any) error {
 	payload := map[string]any{
-		"phase": "run", "source": h.Check.Source, "worktree": h.Path(), "branch": h.S.Branch(),
+		"phase": "run", "source": h.Checkpoint.Source, "worktree": h.Path(), "branch": h.S.Branch(),
 	}
 	for k, v := range start {
 		payload[k] = v

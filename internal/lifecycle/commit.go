@@ -24,7 +24,7 @@ func (e *TreeChangedError) Error() string { return "a commit hook changed the tr
 // CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes public with
 // the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks, which may take minutes;
 // the next resume finds the commit made, or makes it of the accepted tree. What follows a commit that was made is not cut short.
-func (h *Held) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
+func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
 	ctx := quiet(live)
 	sha, _, err = h.Git.Commit(live, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
 	if err != nil {
@@ -48,7 +48,7 @@ func (h *Held) CommitTask(live context.Context, wt gitx.Worktree, t session.Task
 
 // withTrailers gives the commit of a task back the trailers that it is known by, if a commit-msg hook took them away. Until
 // then it is known as the accepted tree.
-func (h *Held) withTrailers(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit) (sha string, err error) {
+func (h *Handle) withTrailers(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit) (sha string, err error) {
 	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
 	if task, ok := who.done(c); ok && task == t.ID || len(c.Parents) != 1 {
 		return c.SHA, nil

@@ -28,7 +28,7 @@ type New struct {
 //     reset removes whichever of them is there
 //
 // The status becomes prepared only after the seed's commit is on record (CommitSeed).
-func Create(ctx context.Context, d Deps, n New) (*Held, error) {
+func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 	now := d.Now()
 	s, err := n.Store.Create(session.NewID(now))
 	if err != nil {
@@ -39,8 +39,8 @@ func Create(ctx context.Context, d Deps, n New) (*Held, error) {
 		os.Remove(s.Dir)
 		return nil, err
 	}
-	h := &Held{Deps: d, S: s, Common: n.Location.CommonDir, unlock: unlock}
-	h.Check = &session.Checkpoint{
+	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, unlock: unlock}
+	h.Checkpoint = &session.Checkpoint{
 		SessionID: s.ID, Source: n.Location.Source(), GitCommonDir: n.Location.CommonDir,
 		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
 		StartedAt: session.FormatTime(now), Label: n.Label,
@@ -54,7 +54,7 @@ func Create(ctx context.Context, d Deps, n New) (*Held, error) {
 	return h, nil
 }
 
-func (h *Held) begin(ctx context.Context, n New) error {
+func (h *Handle) begin(ctx context.Context, n New) error {
 	if err := h.Save(); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (h *Held) begin(ctx context.Context, n New) error {
 		return err
 	}
 	start := map[string]any{
-		"phase": "prep-feature", "source": h.Check.Source, "worktree": h.Check.Workspace, "branch": h.Check.Branch, "base": n.Base,
+		"phase": "prep-feature", "source": h.Checkpoint.Source, "worktree": h.Checkpoint.Workspace, "branch": h.Checkpoint.Branch, "base": n.Base,
 	}
 	for k, v := range n.Start {
 		start[k] = v
@@ -74,7 +74,7 @@ func (h *Held) begin(ctx context.Context, n New) error {
 }
 
 // undoCreate takes back a session in which nothing can have been done yet.
-func (h *Held) undoCreate(ctx context.Context) {
+func (h *Handle) undoCreate(ctx context.Context) {
 	ctx = quiet(ctx)
 	// Errors have no one to go to: what stays is what reset removes.
 	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path())
@@ -95,16 +95,16 @@ func (h *Held) undoCreate(ctx context.Context) {
 //  2. the commit            as before; the branch holds nothing else
 //  3. seed_committed        the seed is complete; resume treats it as prepared
 //  4. checkpoint prepared
-func (h *Held) CommitSeed(ctx context.Context, tasks, tests int, prepared map[string]any) error {
+func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared map[string]any) error {
 	ctx = quiet(ctx)
 	wt, err := h.Worktree()
 	if err != nil {
 		return err
 	}
 	prepared["prd_entries"], prepared["test_files"] = tasks, tests
-	prepared["tokens_used"] = h.Check.TokensUsed
+	prepared["tokens_used"] = h.Checkpoint.TokensUsed
 	// What a rewind brings back.
-	prepared["usage"], prepared["started_at"] = h.Check.Usage, h.Check.StartedAt
+	prepared["usage"], prepared["started_at"] = h.Checkpoint.Usage, h.Checkpoint.StartedAt
 	if err := h.Record.AppendSync("session_prepared", prepared); err != nil {
 		return err
 	}
@@ -123,11 +123,11 @@ func (h *Held) CommitSeed(ctx context.Context, tasks, tests int, prepared map[st
 		}
 		return err
 	}
-	h.Check.Status = session.Prepared
+	h.Checkpoint.Status = session.Prepared
 	return h.Save()
 }
 
-func (h *Held) commitSeed(ctx context.Context, wt gitx.Worktree, parent, message string) (sha string, err error) {
+func (h *Handle) commitSeed(ctx context.Context, wt gitx.Worktree, parent, message string) (sha string, err error) {
 	tree, _, err := h.Git.StageAll(ctx, wt, parent)
 	if err != nil {
 		return "", err
@@ -137,7 +137,7 @@ func (h *Held) commitSeed(ctx context.Context, wt gitx.Worktree, parent, message
 
 // undoSeed takes a seed off the branch and out of the index that did not get on record. Errors have no one to go to: what stays
 // is what reset removes.
-func (h *Held) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) {
+func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) {
 	if tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && tip != parent {
 		_ = h.Git.SoftReset(ctx, wt, parent)
 	}
@@ -147,13 +147,13 @@ func (h *Held) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) {
 }
 
 // Seeded tells whether the seed is on record. From then on it is part of the session, whatever fails after it.
-func (h *Held) Seeded() bool {
+func (h *Handle) Seeded() bool {
 	_, _, _, err := SeedOf(h.S)
 	return err == nil
 }
 
 // Fail ends a preparation that did not come to a seed.
-func (h *Held) Fail(reason string, cause error) error {
+func (h *Handle) Fail(reason string, cause error) error {
 	payload := map[string]any{"reason": reason}
 	if cause != nil {
 		payload["error"] = cause.Error()

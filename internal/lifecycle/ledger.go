@@ -34,7 +34,7 @@ func lastVerdict(s *session.Session) (e session.Event, ok bool, err error) {
 
 // settleLedger writes down the reviewer's last word if a process died between the verdict and the ledger. On disk after each
 // step: the ledger line, which is found again by its task, iteration and time; then the event, and it is settled.
-func (h *Held) settleLedger() error {
+func (h *Handle) settleLedger() error {
 	e, ok, err := lastVerdict(h.S)
 	if err != nil || !ok {
 		return err

@@ -13,7 +13,7 @@ import (
 //  1. prd.json                  the new plan over the old seed commit, whose tests are the same
 //  2. the branch at a new seed  HealSeed finds it
 //  3. seed_committed            done
-func (h *Held) Reseed(ctx context.Context, tasks []session.Task, tests int) error {
+func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) error {
 	ctx = quiet(ctx)
 	wt, err := h.Worktree()
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *Held) Reseed(ctx context.Context, tasks []session.Task, tests int) erro
 	if err != nil {
 		return err
 	}
-	if err := h.S.SavePlan(tasks); err != nil {
+	if err := h.S.SaveTasks(tasks); err != nil {
 		return err
 	}
 	made, err := h.Git.CommitTreeOver(ctx, wt, tree, base, old, SeedMessage(h.S.ID, len(tasks), tests), "tilth: seed", h.Sign)
@@ -45,7 +45,7 @@ func (h *Held) Reseed(ctx context.Context, tasks []session.Task, tests int) erro
 	return h.noteSeed(made)
 }
 
-func (h *Held) noteSeed(sha string) error {
+func (h *Handle) noteSeed(sha string) error {
 	if err := h.OpenRecord(); err != nil {
 		return err
 	}
@@ -54,9 +54,9 @@ func (h *Held) noteSeed(sha string) error {
 
 // HealSeed writes down a seed commit whose process died between the commit and the record. The tip of the branch is
 // such a commit if it carries this session's trailer and names no task.
-func (h *Held) HealSeed(ctx context.Context) error {
+func (h *Handle) HealSeed(ctx context.Context) error {
 	recorded, _, _, err := SeedOf(h.S)
-	if (err == nil && h.Check.Status != session.Prepared) || h.Common == "" || h.Check.GitCommonDir == "" {
+	if (err == nil && h.Checkpoint.Status != session.Prepared) || h.Common == "" || h.Checkpoint.GitCommonDir == "" {
 		return nil
 	}
 	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
@@ -71,12 +71,12 @@ func (h *Held) HealSeed(ctx context.Context) error {
 	if one(c.Trailers[TrailerSession]) != h.S.ID || len(c.Trailers[TrailerTask]) > 0 || !strings.HasPrefix(c.Subject, "seed: ") {
 		return nil
 	}
-	if _, err := h.S.Plan(); err != nil {
+	if _, err := h.S.Tasks(); err != nil {
 		return nil // without its plan it is no seed
 	}
 	if err := h.noteSeed(tip); err != nil {
 		return err
 	}
-	h.Check.Status = session.Prepared
+	h.Checkpoint.Status = session.Prepared
 	return h.Save()
 }

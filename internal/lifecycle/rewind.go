@@ -40,7 +40,7 @@ type RewindPlan struct {
 }
 
 // notRewound is why a session cannot be rewound; nothing has been changed.
-func (h *Held) notRewound(format string, args ...any) error {
+func (h *Handle) notRewound(format string, args ...any) error {
 	return &RefusedError{
 		Why:  fmt.Sprintf("session %s cannot be rewound: ", h.S.ID) + fmt.Sprintf(format, args...),
 		Hint: "git tilth reset " + h.S.ID + ", then git tilth prep-feature",
@@ -48,12 +48,12 @@ func (h *Held) notRewound(format string, args ...any) error {
 }
 
 // notLooked is an error of git or of the file system, which says nothing about the session.
-func (h *Held) notLooked(what string, err error) error {
+func (h *Handle) notLooked(what string, err error) error {
 	return &StepError{Step: "looking at " + what + " of session " + h.S.ID, Err: err, Hint: "repair that, then git tilth reset --to-seed " + h.S.ID}
 }
 
 // rewindSource refuses a rewind without a repository that holds the commit and the branch. It returns the commit's full id.
-func (h *Held) rewindSource(ctx context.Context, sha string) (string, error) {
+func (h *Handle) rewindSource(ctx context.Context, sha string) (string, error) {
 	switch {
 	case Resetting(h.S):
 		return "", h.notRewound("its teardown was begun and not finished")
@@ -81,7 +81,7 @@ func (h *Held) rewindSource(ctx context.Context, sha string) (string, error) {
 }
 
 // onBranch refuses a rewind of a session whose branch is gone or does not hold the seed.
-func (h *Held) onBranch(ctx context.Context, full string) error {
+func (h *Handle) onBranch(ctx context.Context, full string) error {
 	contains, err := h.Git.Contains(ctx, h.Common, h.S.Branch(), full)
 	if err == nil && contains {
 		return nil
@@ -97,7 +97,7 @@ func (h *Held) onBranch(ctx context.Context, full string) error {
 
 // PlanRewind makes the pre-flight of a rewind. Each refusal is a *RefusedError, a look that failed a *StepError; nothing has
 // been changed.
-func (h *Held) PlanRewind(ctx context.Context) (RewindPlan, error) {
+func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	var p RewindPlan
 	refuse := func(format string, args ...any) (RewindPlan, error) { return p, h.notRewound(format, args...) }
 	if Resetting(h.S) {
@@ -158,7 +158,7 @@ type preparation struct {
 
 // preparedEvent finds what the interview had used when it ended. Only this tool's record says it by role; of
 // another's usage, the interview's own member is what can be kept.
-func (h *Held) preparedEvent(before int64) (preparation, bool, error) {
+func (h *Handle) preparedEvent(before int64) (preparation, bool, error) {
 	var p preparation
 	found := false
 	enough := errors.New("enough")
@@ -184,13 +184,13 @@ func (h *Held) preparedEvent(before int64) (preparation, bool, error) {
 		err = nil
 	}
 	if p.usage == nil && err == nil {
-		p.usage, err = json.Marshal(map[string]any{session.RoleInterview: h.Check.Usage.Interview})
+		p.usage, err = json.Marshal(map[string]any{session.RoleInterview: h.Checkpoint.Usage.Interview})
 	}
 	return p, found, err
 }
 
 // Rewind carries a plan out.
-func (h *Held) Rewind(ctx context.Context, p RewindPlan) error {
+func (h *Handle) Rewind(ctx context.Context, p RewindPlan) error {
 	j := p.Journal
 	// Half-way, the ignore rules are the seed's already.
 	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, j.SHA)
@@ -200,7 +200,7 @@ func (h *Held) Rewind(ctx context.Context, p RewindPlan) error {
 	for _, path := range keep {
 		j.Keep = append(j.Keep, []byte(path))
 	}
-	h.Check.Rewind = &j
+	h.Checkpoint.Rewind = &j
 	if err := h.Save(); err != nil {
 		return err
 	}
@@ -209,8 +209,8 @@ func (h *Held) Rewind(ctx context.Context, p RewindPlan) error {
 
 // CheckRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what is needed
 // to the end is asked for before the first step. The errors are those of PlanRewind.
-func (h *Held) CheckRewind(ctx context.Context) error {
-	j := h.Check.Rewind
+func (h *Handle) CheckRewind(ctx context.Context) error {
+	j := h.Checkpoint.Rewind
 	if _, err := h.rewindSource(ctx, j.SHA); err != nil {
 		return err
 	}
@@ -235,20 +235,20 @@ func (h *Held) CheckRewind(ctx context.Context) error {
 }
 
 // planOf refuses a rewind of a session whose tasks cannot be told.
-func (h *Held) planOf() error {
-	tasks, err := h.S.Plan()
+func (h *Handle) planOf() error {
+	tasks, err := h.S.Tasks()
 	if err != nil {
 		return h.notRewound("%s", err)
 	}
-	if broken := session.ValidatePlan(tasks); len(broken) > 0 {
-		return h.notRewound("%s: %s", h.S.Path(session.PlanFile), broken[0])
+	if broken := session.ValidateTasks(tasks); len(broken) > 0 {
+		return h.notRewound("%s: %s", h.S.Path(session.TasksFile), broken[0])
 	}
 	return nil
 }
 
 // FinishRewind does what a rewind that was begun has left to do.
-func (h *Held) FinishRewind(ctx context.Context) error {
-	if h.Check.Rewind == nil {
+func (h *Handle) FinishRewind(ctx context.Context) error {
+	if h.Checkpoint.Rewind == nil {
 		return nil
 	}
 	ctx = quiet(ctx)
@@ -259,9 +259,9 @@ func (h *Held) FinishRewind(ctx context.Context) error {
 }
 
 // carryOut takes the steps that the journal says.
-func (h *Held) carryOut(ctx context.Context) error {
+func (h *Handle) carryOut(ctx context.Context) error {
 	ctx = quiet(ctx)
-	j := h.Check.Rewind
+	j := h.Checkpoint.Rewind
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
@@ -294,27 +294,27 @@ func (h *Held) carryOut(ctx context.Context) error {
 			return err
 		}
 	}
-	tasks, err := h.S.Plan()
+	tasks, err := h.S.Tasks()
 	if err != nil {
 		return err
 	}
 	for i := range tasks {
 		tasks[i].Status = "pending"
 	}
-	if err := h.S.SavePlan(tasks); err != nil {
+	if err := h.S.SaveTasks(tasks); err != nil {
 		return err
 	}
 	if err := cutFile(h.S.Path(session.RecordFile), j.RecordLen); err != nil {
 		return err
 	}
-	h.Check.Status, h.Check.TokensUsed, h.Check.Rewind = session.Prepared, j.TokensUsed, nil
-	if err := json.Unmarshal(j.Usage, &h.Check.Usage); err != nil {
-		h.Check.Usage = session.Usage{}
+	h.Checkpoint.Status, h.Checkpoint.TokensUsed, h.Checkpoint.Rewind = session.Prepared, j.TokensUsed, nil
+	if err := json.Unmarshal(j.Usage, &h.Checkpoint.Usage); err != nil {
+		h.Checkpoint.Usage = session.Usage{}
 	}
 	if j.StartedAt != "" {
-		h.Check.StartedAt = j.StartedAt
+		h.Checkpoint.StartedAt = j.StartedAt
 	}
-	h.Check.Conversations = map[string]*session.Conversation{}
+	h.Checkpoint.Conversations = map[string]*session.Conversation{}
 	return h.Save()
 }
 

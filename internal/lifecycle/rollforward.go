@@ -15,13 +15,13 @@ import (
 // have. If one refuses or changes the tree, or if the files are not what was judged any more (a hook died half-way, a
 // person edited them), the task is simply not done yet and its work is in the index: what differs from the accepted
 // tree would be taken for work of the next task.
-func (h *Held) commitAccepted(live context.Context, wt gitx.Worktree, p Plan) (Plan, error) {
+func (h *Handle) commitAccepted(live context.Context, wt gitx.Worktree, p Plan) (Plan, error) {
 	ctx := quiet(live)
 	a := p.CommitTree
 	if a == nil {
 		return p, nil
 	}
-	tasks, err := h.S.Plan()
+	tasks, err := h.S.Tasks()
 	if err != nil {
 		return p, err
 	}
@@ -81,7 +81,7 @@ func (h *Held) commitAccepted(live context.Context, wt gitx.Worktree, p Plan) (P
 }
 
 // onRecord tells whether a commit of a task is on record, behind the verdict that accepted it.
-func (h *Held) onRecord(task, sha string) (found bool, err error) {
+func (h *Handle) onRecord(task, sha string) (found bool, err error) {
 	_, err = h.S.TailRecord(func(_ int64, line []byte) (more bool) {
 		if !mentions(line, `"commit"`, `"evaluator_verdict"`) {
 			return true
@@ -103,7 +103,7 @@ func (h *Held) onRecord(task, sha string) (found bool, err error) {
 
 // noteCommits writes down the commits of tasks that are marked done now and that are not on record. What a process
 // that died had not written down is at most one, the last; but a person may have set a task back.
-func (h *Held) noteCommits(p Plan) error {
+func (h *Handle) noteCommits(p Plan) error {
 	if len(p.MarkDone) == 0 {
 		return nil // looking for the last commit may mean reading all of a long record
 	}
@@ -124,7 +124,7 @@ func (h *Held) noteCommits(p Plan) error {
 
 // rolledForward is the payload of an event that a process that died did not come to write. It belongs to the iteration
 // of the task's last verdict.
-func (h *Held) rolledForward(task string, payload map[string]any) map[string]any {
+func (h *Handle) rolledForward(task string, payload map[string]any) map[string]any {
 	payload["task_id"], payload["rolled_forward"] = task, true
 	e, _, ok, err := h.S.LastEvent("evaluator_verdict")
 	var verdict map[string]any

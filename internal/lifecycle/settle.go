@@ -7,8 +7,8 @@ import (
 )
 
 // settlePlan brings prd.json and progress.txt in line with the plan.
-func (h *Held) settlePlan(p Plan) error {
-	tasks, err := h.S.Plan()
+func (h *Handle) settlePlan(p Plan) error {
+	tasks, err := h.S.Tasks()
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (h *Held) settlePlan(p Plan) error {
 		}
 	}
 	if changed {
-		if err := h.S.SavePlan(tasks); err != nil {
+		if err := h.S.SaveTasks(tasks); err != nil {
 			return err
 		}
 	}
@@ -31,7 +31,7 @@ func (h *Held) settlePlan(p Plan) error {
 }
 
 // settleProgress adds the lines that a process that died had no time for: progress.txt comes after prd.json.
-func (h *Held) settleProgress(tasks []session.Task) error {
+func (h *Handle) settleProgress(tasks []session.Task) error {
 	lines, err := h.S.Progress()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (h *Held) settleProgress(tasks []session.Task) error {
 
 // settleTotals raises the checkpoint's totals to what the record's last model call says: a run that
 // died did not come to write its checkpoint.
-func (h *Held) settleTotals() {
+func (h *Handle) settleTotals() {
 	e, _, ok, err := h.S.LastEvent("model_call")
 	if err != nil || !ok {
 		return
@@ -61,10 +61,10 @@ func (h *Held) settleTotals() {
 	var last struct {
 		Total int64 `json:"tokens_used_total"`
 	}
-	if json.Unmarshal(e.Payload, &last) == nil && last.Total > h.Check.TokensUsed {
-		h.Check.TokensUsed = last.Total
+	if json.Unmarshal(e.Payload, &last) == nil && last.Total > h.Checkpoint.TokensUsed {
+		h.Checkpoint.TokensUsed = last.Total
 		if sum, err := h.S.Summarize(); err == nil {
-			h.Check.Usage = sum.Usage
+			h.Checkpoint.Usage = sum.Usage
 		}
 	}
 }

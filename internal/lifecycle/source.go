@@ -134,14 +134,14 @@ func resetMark(s *session.Session) (admin, common string) {
 
 // adoptSource puts into the checkpoint where the repository is now, if that is not what it says. It is written with the
 // next change of the session.
-func (h *Held) adoptSource() {
+func (h *Handle) adoptSource() {
 	if h.Common == "" {
 		return
 	}
-	h.Check.Source = sourceNow(h.Check.Source, h.Common)
+	h.Checkpoint.Source = sourceNow(h.Checkpoint.Source, h.Common)
 	// A session of another tool has no such note, by which it is known as one.
-	if h.Check.GitCommonDir != "" {
-		h.Check.GitCommonDir = h.Common
+	if h.Checkpoint.GitCommonDir != "" {
+		h.Checkpoint.GitCommonDir = h.Common
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Status: check.Status, Rewinding: check.Rewind != nil, Resetting: Resetting(s)}
 	st.Foreign = check.GitCommonDir == ""
-	tasks, err := s.Plan()
+	tasks, err := s.Tasks()
 	if err == nil {
 		err = knowable(s, tasks)
 	}
@@ -47,7 +47,7 @@ func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.C
 // knowable tells a plan whose tasks can be told apart, by their ids. One that was edited into something else must
 // neither count as done nor do a task twice.
 func knowable(s *session.Session, tasks []session.Task) error {
-	path := s.Path(session.PlanFile)
+	path := s.Path(session.TasksFile)
 	if len(tasks) == 0 {
 		return fmt.Errorf("%s holds no task", path)
 	}

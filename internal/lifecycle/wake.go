@@ -9,8 +9,8 @@ import (
 )
 
 // Inspect decides what a resume of the held session would do, with no change but the end of a rewind that was begun.
-func (h *Held) Inspect(ctx context.Context) (Plan, State, error) {
-	st, err := Look(ctx, h.Git, h.S, h.Check)
+func (h *Handle) Inspect(ctx context.Context) (Plan, State, error) {
+	st, err := Look(ctx, h.Git, h.S, h.Checkpoint)
 	if err != nil {
 		return Plan{}, st, err
 	}
@@ -31,7 +31,7 @@ func (h *Held) Inspect(ctx context.Context) (Plan, State, error) {
 //  8. session_resume
 //
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
-func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
+func (h *Handle) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 	if p.FinishRewind {
 		if err := h.FinishRewind(quiet(ctx)); err != nil {
 			return p, err
@@ -54,8 +54,8 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 		if err := h.settleLedger(); err != nil {
 			return p, err
 		}
-		h.Check.Status = session.Running
-		h.Check.StartedAt = session.FormatTime(h.Now())
+		h.Checkpoint.Status = session.Running
+		h.Checkpoint.StartedAt = session.FormatTime(h.Now())
 		if err := h.Save(); err != nil {
 			return p, err
 		}
@@ -64,9 +64,9 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 			return p, h.broken(ctx, err)
 		}
 	}
-	if p.Action == Nothing && h.Check.Status != session.AllDone {
+	if p.Action == Nothing && h.Checkpoint.Status != session.AllDone {
 		// The process died between the stop and the checkpoint.
-		h.Check.Status = session.AllDone
+		h.Checkpoint.Status = session.AllDone
 		if err := h.Save(); err != nil {
 			return p, err
 		}
@@ -84,7 +84,7 @@ func (h *Held) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 
 // mend brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
 // project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
-func (h *Held) mend(live context.Context, p Plan, setup Setup) (Plan, error) {
+func (h *Handle) mend(live context.Context, p Plan, setup Setup) (Plan, error) {
 	ctx := quiet(live)
 	fresh, aside, err := h.mendWorktree(ctx, p.Worktree)
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *Held) mend(live context.Context, p Plan, setup Setup) (Plan, error) {
 
 // fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the setup brings. As
 // long as the mark of mendWorktree is there, a resume makes it anew: half of the accepted work would pass for edited.
-func (h *Held) fillNew(live context.Context, p Plan, setup Setup) error {
+func (h *Handle) fillNew(live context.Context, p Plan, setup Setup) error {
 	if a := p.CommitTree; a != nil {
 		ctx := quiet(live)
 		wt, err := h.Worktree()
@@ -149,7 +149,7 @@ func (h *Held) fillNew(live context.Context, p Plan, setup Setup) error {
 
 // broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run. What was
 // mended stays mended, and the next resume makes the same plan of the rest.
-func (h *Held) broken(ctx context.Context, cause error) error {
+func (h *Handle) broken(ctx context.Context, cause error) error {
 	status, payload := session.Failed, map[string]any{"reason": "error", "detail": ends(cause.Error())}
 	if ctx.Err() != nil {
 		status, payload = session.Running, map[string]any{"reason": "interrupted"}

@@ -22,7 +22,7 @@ import (
 //  1. the marker session.RemakeMarkFile    missing, whatever stands there: files that are not checked out yet are no deletions
 //  2. branch checked out at the path       the same
 //  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
-func (h *Held) mendWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
+func (h *Handle) mendWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
 	path := h.Path()
 	if adopting(path) {
 		return false, "", h.finishAdoption(ctx, path)
@@ -82,7 +82,7 @@ func remaking(s *session.Session) bool {
 }
 
 // worktreeMade ends what mendWorktree began with a new worktree.
-func (h *Held) worktreeMade() error {
+func (h *Handle) worktreeMade() error {
 	err := os.Remove(h.S.Path(session.RemakeMarkFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -91,7 +91,7 @@ func (h *Held) worktreeMade() error {
 }
 
 // clearPlace removes what a git that was killed while it made a worktree has left at path and in the repository.
-func (h *Held) clearPlace(ctx context.Context, path string) error {
+func (h *Handle) clearPlace(ctx context.Context, path string) error {
 	err := h.Git.RemoveWorktree(ctx, h.Common, path)
 	if err != nil && !errors.Is(err, gitx.ErrUnregistered) {
 		return err
@@ -105,7 +105,7 @@ func (h *Held) clearPlace(ctx context.Context, path string) error {
 // comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
 // `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, someone looked at another commit: what
 // differs from that is work, all else is brought up to the branch, or it would undo finished tasks.
-func (h *Held) comeBack(ctx context.Context, path string) error {
+func (h *Handle) comeBack(ctx context.Context, path string) error {
 	wt, err := gitx.RegisteredWorktree(h.Common, path)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (h *Held) comeBack(ctx context.Context, path string) error {
 
 // CatchUp brings up to the commit to a worktree in which a worker went back to an older commit or another line, head: what it did
 // since their common ancestor stays, committed or not, and what finished tasks did is not undone.
-func (h *Held) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
+func (h *Handle) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
 	base, err := h.Git.MergeBase(ctx, h.Common, head, to)
 	if err != nil || base == "" || base == to {
 		return err
@@ -144,7 +144,7 @@ func (h *Held) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) e
 	return h.catchUp(ctx, wt, base, to)
 }
 
-func (h *Held) catchUp(ctx context.Context, wt gitx.Worktree, from, to string) error {
+func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string) error {
 	tree, _, err := h.Git.StageAll(ctx, wt, to)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (h *Held) catchUp(ctx context.Context, wt gitx.Worktree, from, to string) e
 
 // register makes the source know the worktree at path again: one that was moved with the sessions root, or one whose
 // admin entry was pruned.
-func (h *Held) register(ctx context.Context, path string) error {
+func (h *Handle) register(ctx context.Context, path string) error {
 	moved, err := h.Git.RepairMoved(ctx, h.Common, path)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (h *Held) register(ctx context.Context, path string) error {
 }
 
 // relink gives the worktree its .git file back.
-func (h *Held) relink(ctx context.Context, path string) error {
+func (h *Handle) relink(ctx context.Context, path string) error {
 	if err := h.Git.Relink(h.Common, path); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (h *Held) relink(ctx context.Context, path string) error {
 
 // branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
 // halfway.
-func (h *Held) branchFree(ctx context.Context, path string) error {
+func (h *Handle) branchFree(ctx context.Context, path string) error {
 	place, hint, err := checkedOutIn(ctx, h.Git, h.S, h.Common, path, "git tilth resume "+h.S.ID)
 	if err == nil && place != "" {
 		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", place), Hint: hint}
@@ -201,7 +201,7 @@ func (h *Held) branchFree(ctx context.Context, path string) error {
 //  3. its index at the branch's tip
 //  4. its .git file moved into workspace.adopt, the empty directory removed
 //  5. workspace.adopt renamed to workspace       fine
-func (h *Held) adopt(ctx context.Context, path string) error {
+func (h *Handle) adopt(ctx context.Context, path string) error {
 	if err := os.Rename(path, path+adoptSuffix); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func adopting(path string) bool {
 	return err == nil
 }
 
-func (h *Held) finishAdoption(ctx context.Context, path string) error {
+func (h *Handle) finishAdoption(ctx context.Context, path string) error {
 	aside := path + adoptSuffix
 	wt, err := h.emptyWorktree(ctx, path)
 	if err != nil {
@@ -239,7 +239,7 @@ func (h *Held) finishAdoption(ctx context.Context, path string) error {
 }
 
 // emptyWorktree is the new worktree of an adoption, made if it is not there or not whole.
-func (h *Held) emptyWorktree(ctx context.Context, path string) (gitx.Worktree, error) {
+func (h *Handle) emptyWorktree(ctx context.Context, path string) (gitx.Worktree, error) {
 	if entries, err := os.ReadDir(path); err == nil && (len(entries) > 1 || len(entries) == 1 && entries[0].Name() != ".git") {
 		return gitx.Worktree{}, fmt.Errorf("%s and %s are both there; move one of them away", path, path+adoptSuffix)
 	}
@@ -263,9 +263,9 @@ type Setup struct {
 }
 
 // Furnish copies ignored files of the source into a new worktree and runs the setup commands in it.
-func (h *Held) Furnish(ctx context.Context, s Setup) error {
+func (h *Handle) Furnish(ctx context.Context, s Setup) error {
 	if len(s.Copy) > 0 {
-		files, err := h.Git.IgnoredFiles(ctx, h.Check.Source, s.Copy)
+		files, err := h.Git.IgnoredFiles(ctx, h.Checkpoint.Source, s.Copy)
 		if err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (h *Held) Furnish(ctx context.Context, s Setup) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := copyInto(h.Check.Source, h.Path(), f); err != nil {
+			if err := copyInto(h.Checkpoint.Source, h.Path(), f); err != nil {
 				return fmt.Errorf("tilth.copy: %w", err)
 			}
 		}

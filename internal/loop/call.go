@@ -114,7 +114,7 @@ func (c caller) recordReply(n int, r *model.Reply) error {
 	c.count(c.role, r.Usage)
 	payload := map[string]any{
 		"prompt_tokens": r.Usage.Prompt, "eval_tokens": r.Usage.Eval, "cached_tokens": r.Usage.Cached,
-		"reasoning_tokens": r.Usage.Reasoning, "cost": costOf(r.Usage), "tokens_used_total": c.Check.TokensUsed,
+		"reasoning_tokens": r.Usage.Reasoning, "cost": costOf(r.Usage), "tokens_used_total": c.Checkpoint.TokensUsed,
 		"attempt": n, "finish_reason": r.FinishReason, "health": model.HealthOK,
 	}
 	putCapped(payload, "content", r.Content)
@@ -134,7 +134,7 @@ func (c caller) recordFailure(n, empties int, f *model.Failure, wait time.Durati
 	err := c.emit("model_call", c.phase(map[string]any{
 		"prompt_tokens": f.Usage.Prompt, "eval_tokens": f.Usage.Eval, "cached_tokens": f.Usage.Cached,
 		"reasoning_tokens": f.Usage.Reasoning, "cost": costOf(f.Usage),
-		"tokens_used_total": c.Check.TokensUsed, "attempt": n, "finish_reason": f.FinishReason, "content": "",
+		"tokens_used_total": c.Checkpoint.TokensUsed, "attempt": n, "finish_reason": f.FinishReason, "content": "",
 		"health": string(f.Kind), "status": f.Status, "error": clip(f.Message, 2000), "wait_seconds": wait.Seconds(),
 	}))
 	if err != nil || f.Kind != model.Empty {
@@ -146,8 +146,8 @@ func (c caller) recordFailure(n, empties int, f *model.Failure, wait time.Durati
 // count adds an answer's usage to the session's totals. They go to disk with the checkpoint at each task's end; the
 // record has them after every call.
 func (r *run) count(role string, u model.Usage) {
-	r.Check.TokensUsed += u.Prompt + u.Eval
-	r.Check.Usage.Role(role).Add(session.RoleUsage{
+	r.Checkpoint.TokensUsed += u.Prompt + u.Eval
+	r.Checkpoint.Usage.Role(role).Add(session.RoleUsage{
 		Calls: 1, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning, Cost: u.Cost,
 	})
 }

@@ -100,7 +100,7 @@ type Limits struct {
 
 // run is one process's work on a session.
 type run struct {
-	*lifecycle.Held
+	*lifecycle.Handle
 	o        Options
 	started  time.Time
 	tasks    []session.Task
@@ -112,10 +112,10 @@ type run struct {
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could not be
 // written; everything else is in Stop.
-func Run(ctx context.Context, h *lifecycle.Held, o Options) (Stop, error) {
-	r := &run{Held: h, o: o, started: h.Now(), notified: map[string]bool{}}
+func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}}
 	stop := r.outer(ctx)
-	stop.Over = OverCaps(o.Caps, h.Check.TokensUsed, h.Check.Usage.Cost())
+	stop.Over = OverCaps(o.Caps, h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost())
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
@@ -131,7 +131,7 @@ func (r *run) outer(ctx context.Context) Stop {
 	if r.hooks, err = r.findHooks(ctx, wt); err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
-	if r.tasks, err = r.S.Plan(); err != nil {
+	if r.tasks, err = r.S.Tasks(); err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
 	for {
@@ -189,10 +189,10 @@ func (r *run) capReached() (reason, detail string) {
 	switch {
 	case c.Minutes > 0 && used.Minutes() >= c.Minutes:
 		return WallClock, fmt.Sprintf("%.1f of %g minutes", used.Minutes(), c.Minutes)
-	case c.Tokens > 0 && r.Check.TokensUsed >= c.Tokens:
-		return TokenCap, fmt.Sprintf("%d of %d tokens", r.Check.TokensUsed, c.Tokens)
-	case c.Cost > 0 && r.Check.Usage.Cost() >= c.Cost:
-		return CostCap, fmt.Sprintf("$%.4f of $%g", r.Check.Usage.Cost(), c.Cost)
+	case c.Tokens > 0 && r.Checkpoint.TokensUsed >= c.Tokens:
+		return TokenCap, fmt.Sprintf("%d of %d tokens", r.Checkpoint.TokensUsed, c.Tokens)
+	case c.Cost > 0 && r.Checkpoint.Usage.Cost() >= c.Cost:
+		return CostCap, fmt.Sprintf("$%.4f of $%g", r.Checkpoint.Usage.Cost(), c.Cost)
 	}
 	return "", ""
 }

@@ -58,10 +58,10 @@ func (w *programWorker) begin(ctx context.Context) error {
 func (w *programWorker) chain() []agent.Choice {
 	a, p := w.a, w.role.Program
 	var stored *agent.StoredConversation
-	if c := a.Check.Conversations[a.task.ID]; c != nil {
+	if c := a.Checkpoint.Conversations[a.task.ID]; c != nil {
 		stored = &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
 	}
-	isNew := stored == nil && (!a.o.Resumed || len(a.Check.Conversations) > 0)
+	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
 	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue, a.otherConversations()...)
 	if isNew && !a.o.Fresh {
 		choices[0].Why = "a new task"
@@ -72,7 +72,7 @@ func (w *programWorker) chain() []agent.Choice {
 // otherConversations are those of other tasks, which live in the same directory.
 func (a *attempt) otherConversations() []string {
 	var ids []string
-	for task, c := range a.Check.Conversations {
+	for task, c := range a.Checkpoint.Conversations {
 		if task != a.task.ID {
 			ids = append(ids, c.ID)
 		}
@@ -84,7 +84,7 @@ func (r *run) madeAt() time.Time {
 	if t, ok := session.IDTime(r.S.ID); ok {
 		return t
 	}
-	return r.Check.StartTime()
+	return r.Checkpoint.StartTime()
 }
 
 // promptFor is what a choice's conversation is told first.
@@ -162,7 +162,7 @@ func (w *programWorker) outcome(ctx context.Context, choice agent.Choice, out ag
 // stay makes the conversation that was just used the one of the next turn.
 func (w *programWorker) stay(out agent.Outcome) {
 	id := out.Conversation
-	if c := w.a.Check.Conversations[w.a.task.ID]; id == "" && c != nil {
+	if c := w.a.Checkpoint.Conversations[w.a.task.ID]; id == "" && c != nil {
 		id = c.ID
 	}
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
@@ -224,17 +224,17 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 // store keeps the id of the task's conversation, before the program works with it.
 func (w *programWorker) store(id string, choice agent.Choice) error {
 	a := w.a
-	c := a.Check.Conversations[a.task.ID]
+	c := a.Checkpoint.Conversations[a.task.ID]
 	now := session.FormatTime(a.Now())
 	if id == w.stored {
 		return nil
 	}
 	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
 		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now, Attempts: attemptsOf(c)}
-		if a.Check.Conversations == nil {
-			a.Check.Conversations = map[string]*session.Conversation{}
+		if a.Checkpoint.Conversations == nil {
+			a.Checkpoint.Conversations = map[string]*session.Conversation{}
 		}
-		a.Check.Conversations[a.task.ID] = c
+		a.Checkpoint.Conversations[a.task.ID] = c
 	}
 	c.LastUsed = now
 	if err := a.Save(); err != nil {
@@ -257,7 +257,7 @@ func attemptsOf(c *session.Conversation) []session.Attempt {
 
 // priorTotal is what a conversation had used by its last turn, for programs that report running totals.
 func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
-	c := w.a.Check.Conversations[w.a.task.ID]
+	c := w.a.Checkpoint.Conversations[w.a.task.ID]
 	if c == nil || !choice.Ref.Resume || c.ID != choice.Ref.ID || c.Total == nil {
 		return agent.Usage{}
 	}
@@ -266,7 +266,7 @@ func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
 
 // book adds the attempt to the conversation's history.
 func (w *programWorker) book(started time.Time, out agent.Outcome) {
-	c := w.a.Check.Conversations[w.a.task.ID]
+	c := w.a.Checkpoint.Conversations[w.a.task.ID]
 	if c == nil {
 		return
 	}

@@ -17,7 +17,7 @@ func programCall(a *attempt, out agent.Outcome, more map[string]any) map[string]
 	u := usageOf(out)
 	payload := map[string]any{
 		"prompt_tokens": u.Prompt, "eval_tokens": u.Eval, "cached_tokens": u.Cached, "reasoning_tokens": u.Reasoning,
-		"cost": costOf(u), "tokens_used_total": a.Check.TokensUsed, "attempt": 1, "finish_reason": string(out.How),
+		"cost": costOf(u), "tokens_used_total": a.Checkpoint.TokensUsed, "attempt": 1, "finish_reason": string(out.How),
 		"turns": out.Turns, "conversation": out.Conversation, "health": "ok",
 	}
 	if out.How != agent.Completed {

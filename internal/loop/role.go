@@ -56,7 +56,7 @@ func (a *attempt) childEnv(wt gitx.Worktree) []string {
 // are kept in a place that is for other things as well.
 func (a *attempt) protected(wt gitx.Worktree) []string {
 	root := filepath.Dir(a.S.Dir)
-	for _, shared := range []string{os.TempDir(), wt.Common, a.Check.Source, proc.Getenv(a.Environ, "HOME")} {
+	for _, shared := range []string{os.TempDir(), wt.Common, a.Checkpoint.Source, proc.Getenv(a.Environ, "HOME")} {
 		if rel, err := filepath.Rel(root, shared); shared != "" && err == nil && filepath.IsLocal(rel) {
 			return []string{a.S.Dir}
 		}

@@ -257,7 +257,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 // settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it.
 func (a *attempt) settle(status, progress string) error {
 	a.tasks[a.index].Status = status
-	if err := a.S.SavePlan(a.tasks); err != nil {
+	if err := a.S.SaveTasks(a.tasks); err != nil {
 		return err
 	}
 	if err := a.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {

@@ -16,7 +16,7 @@ import (
 // The violations are for the person who edits; with any of them the plan must
 // not be saved. err says that old, not the edited text, cannot be read.
 func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, []Violation, error) {
-	before, err := session.ParsePlan(old)
+	before, err := session.ParseTasks(old)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the plan as it was: %w", err)
 	}
@@ -26,10 +26,10 @@ func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, 
 	if i := firstBadByte(edited); i >= 0 {
 		return nil, []Violation{violation("utf-8", "line %d is not UTF-8 text", lineAt(edited, i))}, nil
 	}
-	if err := checkJSON(session.PlanFile, edited); err != nil {
+	if err := checkJSON(session.TasksFile, edited); err != nil {
 		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
 	}
-	tasks, err := session.ParsePlan(edited)
+	tasks, err := session.ParseTasks(edited)
 	if err != nil {
 		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
 	}

@@ -92,14 +92,14 @@ func (d *dirImport) taskFiles() error {
 
 // planFile reads the prd.json of a directory that has no task files. Its tests are laid out as those of task files.
 func (d *dirImport) planFile() error {
-	if _, err := d.root.Lstat(session.PlanFile); err != nil {
+	if _, err := d.root.Lstat(session.TasksFile); err != nil {
 		return d.noTasks()
 	}
-	text, err := d.read(session.PlanFile)
+	text, err := d.read(session.TasksFile)
 	if err != nil {
 		return err
 	}
-	plan, err := parseImport(d.name(session.PlanFile), text)
+	plan, err := parseImport(d.name(session.TasksFile), text)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (d *dirImport) planFile() error {
 	d.im.Source = own.Source
 	d.im.Recognised = append(own.Recognised, plan.Recognised...)
 	for _, line := range own.Dropped {
-		if !strings.HasPrefix(line, session.PlanFile+":") {
+		if !strings.HasPrefix(line, session.TasksFile+":") {
 			d.im.drop("%s", line)
 		}
 	}

@@ -29,7 +29,7 @@ import (
 const (
 	stagingDir  = "seed-staging"
 	journalFile = "journal.json"
-	planFile    = session.PlanFile
+	planFile    = session.TasksFile
 	metaFile    = session.SeedMetaFile
 )
 

@@ -75,7 +75,7 @@ func TestStageInstallsAllOfIt(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	s := &session.Session{Dir: sess}
-	tasks, err := s.Plan()
+	tasks, err := s.Tasks()
 	if err != nil || len(tasks) != 2 || tasks[0].Status != "pending" {
 		t.Errorf("%v %v", tasks, err)
 	}

@@ -16,14 +16,14 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t)
-			for _, file := range []string{CheckpointFile, RecordFile, PlanFile, ProgressFile, SeedMetaFile, LockFile} {
+			for _, file := range []string{CheckpointFile, RecordFile, TasksFile, ProgressFile, SeedMetaFile, LockFile} {
 				_ = os.Remove(s.Path(file))
 				must(t, put(s.Path(file)))
 			}
 			if _, err := s.Checkpoint(); !errors.Is(err, errIrregular) {
 				t.Errorf("checkpoint: %v", err)
 			}
-			if _, err := s.Plan(); !errors.Is(err, errIrregular) {
+			if _, err := s.Tasks(); !errors.Is(err, errIrregular) {
 				t.Errorf("plan: %v", err)
 			}
 			if _, _, err := s.ScanRecord(0, func(int64, []byte) error { return nil }); !errors.Is(err, errIrregular) {

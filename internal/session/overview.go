@@ -183,18 +183,18 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 
 // plan counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
 func (rd *reader) plan(s *Session, o *Overview) {
-	data, err := rd.file(s.Dir, PlanFile)
+	data, err := rd.file(s.Dir, TasksFile)
 	if isMissing(err) {
 		return
 	}
 	trimmed := trimSpace(data)
 	if err == nil && !(len(trimmed) > 0 && trimmed[0] == '[' && gjson.ValidBytes(trimmed)) {
-		if _, err = ParsePlan(data); err == nil {
+		if _, err = ParseTasks(data); err == nil {
 			err = fmt.Errorf("is nested too deeply")
 		}
 	}
 	if err != nil {
-		o.problem(PlanFile, err)
+		o.problem(TasksFile, err)
 		return
 	}
 	gjson.Parse(text(trimmed)).ForEach(func(_, task gjson.Result) bool {

@@ -62,7 +62,7 @@ func manySessions(tb testing.TB, n int) Store {
 			tb.Fatal(err)
 		}
 		for name, text := range map[string]string{
-			CheckpointFile: checkpoint, PlanFile: "[\n" + strings.Join(tasks, ",\n") + "\n]\n", RecordFile: record, LockFile: "",
+			CheckpointFile: checkpoint, TasksFile: "[\n" + strings.Join(tasks, ",\n") + "\n]\n", RecordFile: record, LockFile: "",
 		} {
 			if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
 				tb.Fatal(err)

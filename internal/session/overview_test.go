@@ -11,7 +11,7 @@ import (
 func TestOverview(t *testing.T) {
 	s := newSession(t)
 	write(t, s.Path(CheckpointFile), pythonCheckpoint)
-	write(t, s.Path(PlanFile), pythonPlan)
+	write(t, s.Path(TasksFile), pythonPlan)
 	write(t, s.Path(RecordFile), wholeRun+`{"torn`)
 	o := s.Overview()
 	if o.ID != testID || o.Status != Running || o.Source != "/home/u/répo" || o.TokensUsed != 140 || o.Cost != 0.001 || o.Label != "T-001: Add" ||
@@ -38,12 +38,12 @@ func TestOverviewOfDamagedSessions(t *testing.T) {
 		"torn checkpoint":   {map[string]string{CheckpointFile: `{"status": "run`}, "checkpoint.json: is not JSON: line 1"},
 		"list":              {map[string]string{CheckpointFile: "[]"}, "checkpoint.json: is a list, want an object"},
 		"unknown status":    {map[string]string{CheckpointFile: `{"status":"x"}`}, `checkpoint.json: status "x" is unknown`},
-		"torn plan":         {map[string]string{CheckpointFile: `{"status":"failed"}`, PlanFile: `[{"id":`}, "prd.json: is not JSON"},
-		"plan is an object": {map[string]string{CheckpointFile: `{"status":"failed"}`, PlanFile: `{}`}, "prd.json: is an object"},
+		"torn plan":         {map[string]string{CheckpointFile: `{"status":"failed"}`, TasksFile: `[{"id":`}, "prd.json: is not JSON"},
+		"plan is an object": {map[string]string{CheckpointFile: `{"status":"failed"}`, TasksFile: `{}`}, "prd.json: is an object"},
 		"no plan yet":       {map[string]string{CheckpointFile: `{"status":"failed"}`}, ""},
-		"odd plan entries":  {map[string]string{CheckpointFile: `{"status":"failed"}`, PlanFile: `[5, {"status": 7}, null]`}, ""},
+		"odd plan entries":  {map[string]string{CheckpointFile: `{"status":"failed"}`, TasksFile: `[5, {"status": 7}, null]`}, ""},
 		"rubbish record":    {map[string]string{CheckpointFile: `{"status":"failed"}`, RecordFile: "5\n\x00\n[]\n{\"type\":7}\n"}, ""},
-		"deep":              {map[string]string{CheckpointFile: `{"a":` + strings.Repeat("[", 1<<20), PlanFile: strings.Repeat("[", 1<<20)}, "checkpoint.json: is not JSON"},
+		"deep":              {map[string]string{CheckpointFile: `{"a":` + strings.Repeat("[", 1<<20), TasksFile: strings.Repeat("[", 1<<20)}, "checkpoint.json: is not JSON"},
 	} {
 		s := newSession(t)
 		for file, text := range c.files {

@@ -12,7 +12,7 @@ const (
 	LedgerDir         = "ledger"
 	CheckpointFile    = "checkpoint.json"
 	RecordFile        = "events.jsonl"
-	PlanFile          = "prd.json"
+	TasksFile         = "prd.json"
 	SeedMetaFile      = "seed-meta.json"
 	InterviewFile     = "interview.jsonl"
 	ProgressFile      = "progress.txt"

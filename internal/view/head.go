@@ -48,7 +48,7 @@ type headSession struct {
 func readHead(s *session.Session, now time.Time) head {
 	h := head{Rendered: now.UnixMilli(), Session: headSession{ID: s.ID, Branch: s.Branch(), Workspace: s.Workspace()}}
 	h.checkpoint(s)
-	if tasks, err := s.Plan(); err == nil {
+	if tasks, err := s.Tasks(); err == nil {
 		h.Tasks = tasks
 	} else {
 		h.problem(err)

@@ -90,7 +90,7 @@ func detail(t *testing.T) Detail {
 	o := s.Overview()
 	o.ID, o.Source, o.Branch = "20260611-220410-abcdef", "/home/ada/src/orchard", "session/20260611-220410-abcdef"
 	o.Busy, o.Crashed = nil, false
-	plan, err := s.Plan()
+	plan, err := s.Tasks()
 	if err != nil {
 		t.Fatal(err)
 	}

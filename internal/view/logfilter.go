@@ -20,7 +20,7 @@ func CheckLogFilter(s *session.Session, o LogOptions) error {
 	if o.Task == "" {
 		return nil
 	}
-	tasks, err := s.Plan()
+	tasks, err := s.Tasks()
 	if err != nil {
 		return nil // which tasks it has, or will have, is not known
 	}

@@ -64,7 +64,7 @@ func openSink(ctx context.Context, dest string, getenv func(string) string) (sin
 // exportTo streams the record into out.
 func exportTo(ctx context.Context, s *session.Session, out sink) (skipped int, err error) {
 	x := newTracer(s, out)
-	if tasks, err := s.Plan(); err == nil {
+	if tasks, err := s.Tasks(); err == nil {
 		for _, t := range tasks {
 			x.titles[t.ID] = t.Title
 		}

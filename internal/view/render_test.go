@@ -149,7 +149,7 @@ func filesIn(t *testing.T, dir string) string {
 func TestRenderDamaged(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	render(t, w.S)
-	for _, name := range []string{session.CheckpointFile, session.PlanFile, session.SeedMetaFile, session.SummaryFile} {
+	for _, name := range []string{session.CheckpointFile, session.TasksFile, session.SeedMetaFile, session.SummaryFile} {
 		if err := os.WriteFile(w.S.Path(name), []byte(`{"tokens_used":"many`), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestRenderDamaged(t *testing.T) {
 	w.Event(0, "stop", viewtest.P{"reason": "error"})
 	w.Flush()
 	html := render(t, w.S)
-	for _, want := range []string{`"unreadable":4`, session.CheckpointFile + ":", session.PlanFile + ":"} {
+	for _, want := range []string{`"unreadable":4`, session.CheckpointFile + ":", session.TasksFile + ":"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not say %s", want)
 		}

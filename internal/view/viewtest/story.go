@@ -110,7 +110,7 @@ func saveFiles(w *Writer) {
 		return session.Task{ID: id, Title: title, Status: status, AcceptanceCriteria: criteria,
 			Description: title + ".\n\nGrafts are cut in late winter and set in spring; the schedule must survive a restart."}
 	}
-	if err := w.S.SavePlan([]session.Task{
+	if err := w.S.SaveTasks([]session.Task{
 		task("T-001", "Parse durations like 3w2d", session.TaskDone, "Parse(\"3w2d\") is 23 days", "An empty string is an error that says so"),
 		task("T-002", "Keep the schedule sorted on disk", session.TaskDone, "Save keeps the order by date", "A crash between two saves loses neither"),
 		task("T-003", "List what is due this week", session.TaskFailed, "`due --week` prints one line for each graft", "Nothing due prints nothing and exits 0"),

@@ -93,7 +93,7 @@ func Small(w *Writer) {
 	files := map[string]string{
 		session.CheckpointFile: `{"session_id":"` + w.S.ID + `","source":"/home/ada/src/orchard","workspace":"` + w.S.Workspace() + `","branch":"` + w.S.Branch() +
 			`","status":"all_done","tokens_used":41000,"usage":{"worker":{"calls":9,"prompt":40000,"eval":1000,"cost":0.08}},"started_at":"2026-06-11T22:04:10Z","conversations":{}}`,
-		session.PlanFile: `[{"id":"T-001","title":"Parse durations","description":"d","acceptance_criteria":["a"],"status":"done"}]`,
+		session.TasksFile: `[{"id":"T-001","title":"Parse durations","description":"d","acceptance_criteria":["a"],"status":"done"}]`,
 	}
 	for name, data := range files {
 		if err := os.WriteFile(w.S.Path(name), []byte(data), 0o600); err != nil {

@@ -30,15 +30,15 @@ type Deps struct {
 	Sign bool // sign harness commits
 }
 
-// Held is a session that this process alone writes, from Hold to Close.
-type Held struct {
+// Handle is a session that this process alone writes, from Open to Close.
+type Handle struct {
 	Deps
-	S      *session.Session
-	Check  *session.Checkpoint
-	Record *session.Record
-	Common string // the source's common git directory, "" where sourceErr says why it has none
-	unlock func()
-	leave  func() // unlock, where nothing was done
+	S          *session.Session
+	Checkpoint *session.Checkpoint
+	Record     *session.Record
+	Common     string // the source's common git directory, "" where sourceErr says why it has none
+	unlock     func()
+	leave      func() // unlock, where nothing was done
 
 	sourceErr error
 }
@@ -48,9 +48,9 @@ type RefusedError struct{ Why, Hint string }
 
 func (e *RefusedError) Error() string { return e.Why }
 
-// Hold takes the session's lock and repairs what a crash left of its record. The error is a
+// Open takes the session's lock and repairs what a crash left of its record. The error is a
 // *session.BusyError when another process has it.
-func Hold(d Deps, s *session.Session) (*Held, error) {
+func Open(d Deps, s *session.Session) (*Handle, error) {
 	unlock, leave, err := s.LockToLook(d.Now())
 	if err != nil {
 		return nil, err
@@ -58,32 +58,32 @@ func Hold(d Deps, s *session.Session) (*Held, error) {
 	return open(d, s, unlock, leave)
 }
 
-// Observe is Hold for a dry run: the session is refused when it is in use, but not taken, so that nothing is written,
+// OpenReadOnly is Open for a dry run: the session is refused when it is in use, but not taken, so that nothing is written,
 // not even the lock.
-func Observe(d Deps, s *session.Session) (*Held, error) {
+func OpenReadOnly(d Deps, s *session.Session) (*Handle, error) {
 	if holder, busy := s.Holder(); busy {
 		return nil, holder
 	}
 	return open(d, s, func() {}, func() {})
 }
 
-func open(d Deps, s *session.Session, unlock, leave func()) (*Held, error) {
-	h := &Held{Deps: d, S: s, unlock: unlock, leave: leave}
+func open(d Deps, s *session.Session, unlock, leave func()) (*Handle, error) {
+	h := &Handle{Deps: d, S: s, unlock: unlock, leave: leave}
 	var err error
-	if h.Check, err = s.Checkpoint(); err != nil {
+	if h.Checkpoint, err = s.Checkpoint(); err != nil {
 		leave()
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("checkpoint.json is missing")
 		}
 		return nil, &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err), Hint: "git tilth reset " + s.ID}
 	}
-	h.Common, h.sourceErr = CommonOf(s, h.Check)
+	h.Common, h.sourceErr = CommonOf(s, h.Checkpoint)
 	h.adoptSource()
 	return h, nil
 }
 
 // OpenRecord opens the record for appending, after what a crash left of it was repaired.
-func (h *Held) OpenRecord() error {
+func (h *Handle) OpenRecord() error {
 	if h.Record != nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (h *Held) OpenRecord() error {
 }
 
 // Close releases the session.
-func (h *Held) Close() {
+func (h *Handle) Close() {
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
@@ -101,8 +101,8 @@ func (h *Held) Close() {
 	h.unlock()
 }
 
-// Leave is Close for a command that was refused: nothing was changed, and no lock file stays that was not there before.
-func (h *Held) Leave() {
+// Release is Close for a command that was refused: nothing was changed, and no lock file stays that was not there before.
+func (h *Handle) Release() {
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
@@ -111,13 +111,13 @@ func (h *Held) Leave() {
 }
 
 // Save writes checkpoint.json.
-func (h *Held) Save() error { return h.S.SaveCheckpoint(h.Check) }
+func (h *Handle) Save() error { return h.S.SaveCheckpoint(h.Checkpoint) }
 
 // Path is the session's worktree as recorded.
-func (h *Held) Path() string { return WorkspaceOf(h.S, h.Check) }
+func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
-func (h *Held) Worktree() (gitx.Worktree, error) {
+func (h *Handle) Worktree() (gitx.Worktree, error) {
 	return gitx.CheckWorktree(h.Common, h.Path(), h.S.Branch())
 }
 
@@ -141,14 +141,14 @@ func sameFile(a, b string) bool {
 }
 
 // Note appends an event that belongs to no task.
-func (h *Held) Note(typ string, payload map[string]any) error { return h.Record.Append(typ, payload) }
+func (h *Handle) Note(typ string, payload map[string]any) error { return h.Record.Append(typ, payload) }
 
 // Stopped writes the end of a run: the stop, fsynced, then the checkpoint.
-func (h *Held) Stopped(status string, payload map[string]any) error {
+func (h *Handle) Stopped(status string, payload map[string]any) error {
 	if err := h.Record.AppendSync("stop", payload); err != nil {
 		return err
 	}
-	h.Check.Status = status
+	h.Checkpoint.Status = status
 	if err := h.Save(); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (h *Held) Stopped(status string, payload map[string]any) error {
 func quiet(ctx context.Context) context.Context { return urgency.UntilSecond(ctx) }
 
 // Say tells a person, if one listens.
-func (h *Held) Say(line string) {
+func (h *Handle) Say(line string) {
 	if h.Tell != nil {
 		h.Tell(line)
 	}

@@ -14,24 +14,24 @@ const pythonPlan = `[
 
 func TestPlan(t *testing.T) {
 	s := newSession(t)
-	write(t, s.Path(PlanFile), pythonPlan)
-	tasks, err := s.Plan()
+	write(t, s.Path(TasksFile), pythonPlan)
+	tasks, err := s.Tasks()
 	must(t, err)
-	if broken := ValidatePlan(tasks); broken != nil {
+	if broken := ValidateTasks(tasks); broken != nil {
 		t.Error(broken)
 	}
 	if tasks[0].Status != TaskPending || tasks[1].Status != TaskFailed || tasks[1].Title != "Café" || tasks[0].UnknownKeys()[0] != "priority" {
 		t.Errorf("%+v", tasks)
 	}
-	must(t, s.SavePlan(tasks))
-	if got := read(t, s.Path(PlanFile)); strings.Count(got, "status") != 1 || !strings.Contains(got, `"Caf\u00e9"`) || !strings.Contains(got, `"priority": 3`) {
+	must(t, s.SaveTasks(tasks))
+	if got := read(t, s.Path(TasksFile)); strings.Count(got, "status") != 1 || !strings.Contains(got, `"Caf\u00e9"`) || !strings.Contains(got, `"priority": 3`) {
 		t.Errorf("a rewrite of the same:\n%s", got)
 	}
 	tasks[0].Status = TaskDone
 	tasks = append(tasks, Task{ID: "T-013", Title: "new"})
-	must(t, s.SavePlan(tasks))
-	got := read(t, s.Path(PlanFile))
-	again, err := s.Plan()
+	must(t, s.SaveTasks(tasks))
+	got := read(t, s.Path(TasksFile))
+	again, err := s.Tasks()
 	must(t, err)
 	if again[0].Status != TaskDone || again[1].UnknownKeys()[0] != "notes" || again[2].Status != TaskPending || !strings.Contains(got, `"acceptance_criteria": []`) {
 		t.Errorf("after a change:\n%s", got)
@@ -48,13 +48,13 @@ func TestParsePlanErrors(t *testing.T) {
 		`[{"acceptance_criteria": [5]}]`:    `"acceptance_criteria" is a number, want a string`,
 		"[{},]":                             "line 1, column 5",
 	} {
-		if _, err := ParsePlan([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseTasks([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	s := newSession(t)
-	write(t, s.Path(PlanFile), "[")
-	if _, err := s.Plan(); err == nil || !strings.Contains(err.Error(), s.Path(PlanFile)) {
+	write(t, s.Path(TasksFile), "[")
+	if _, err := s.Tasks(); err == nil || !strings.Contains(err.Error(), s.Path(TasksFile)) {
 		t.Errorf("the error does not name the file: %v", err)
 	}
 }
@@ -83,12 +83,12 @@ func TestValidatePlan(t *testing.T) {
 		"blank criterion": {with(func(t *Task) { t.AcceptanceCriteria = []string{"a", ""} }), "criterion 2 is empty"},
 		"odd status":      {with(func(t *Task) { t.Status = "doing" }), `status "doing"`},
 	} {
-		got := strings.Join(ValidatePlan(c.tasks), "\n")
+		got := strings.Join(ValidateTasks(c.tasks), "\n")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	if n := len(ValidatePlan([]Task{{}, {}})); n != 6 {
+	if n := len(ValidateTasks([]Task{{}, {}})); n != 6 {
 		t.Errorf("%d broken rules of two empty tasks", n)
 	}
 }
@@ -97,16 +97,16 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte(pythonPlan))
 	f.Add([]byte(`[{"id":null,"status":null,"acceptance_criteria":null}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tasks, err := ParsePlan(data)
+		tasks, err := ParseTasks(data)
 		if err != nil {
 			return
 		}
-		ValidatePlan(tasks)
+		ValidateTasks(tasks)
 		once, err := encodeJSON(tasks)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParsePlan(once)
+		again, err := ParseTasks(once)
 		if err != nil || len(again) != len(tasks) {
 			t.Fatalf("%v\n%s", err, once)
 		}

@@ -70,8 +70,8 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return o.MarshalJSON()
 }
 
-// ParsePlan reads a task list: a JSON list of objects with the right types. What the entries say is ValidatePlan's affair.
-func ParsePlan(data []byte) ([]Task, error) {
+// ParseTasks reads a task list: a JSON list of objects with the right types. What the entries say is ValidateTasks's affair.
+func ParseTasks(data []byte) ([]Task, error) {
 	if err := checkJSON(data); err != nil {
 		return nil, err
 	}
@@ -95,34 +95,34 @@ func ParsePlan(data []byte) ([]Task, error) {
 	return tasks, nil
 }
 
-// Plan reads prd.json. Errors name the file and what is wrong in it.
-func (s *Session) Plan() ([]Task, error) {
-	path := s.Path(PlanFile)
+// Tasks reads prd.json. Errors name the file and what is wrong in it.
+func (s *Session) Tasks() ([]Task, error) {
+	path := s.Path(TasksFile)
 	data, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := ParsePlan(data)
+	tasks, err := ParseTasks(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return tasks, nil
 }
 
-// SavePlan replaces prd.json.
-func (s *Session) SavePlan(tasks []Task) error {
+// SaveTasks replaces prd.json.
+func (s *Session) SaveTasks(tasks []Task) error {
 	if tasks == nil {
 		tasks = []Task{}
 	}
 	data, err := indentJSON(tasks)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.Path(PlanFile), err)
+		return fmt.Errorf("%s: %w", s.Path(TasksFile), err)
 	}
-	return WriteFileAtomic(s.Path(PlanFile), data)
+	return WriteFileAtomic(s.Path(TasksFile), data)
 }
 
-// ValidatePlan lists every rule that the tasks break, one line each, with the entry that breaks it.
-func ValidatePlan(tasks []Task) []string {
+// ValidateTasks lists every rule that the tasks break, one line each, with the entry that breaks it.
+func ValidateTasks(tasks []Task) []string {
 	if len(tasks) == 0 {
 		return []string{"there is no task"}
 	}
