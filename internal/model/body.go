@@ -1,77 +1,24 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
+	"net"
 	"strconv"
-	"sync"
 )
 
-// bodyTail closes the messages array and the request. It is no part of the kept bytes, so that the next request only
-// appends to them.
-const bodyTail = "]}"
-
-// assembler builds request bodies. A conversation only ever grows, so the bytes of the last request, up to its last
-// message, are the beginning of the next one: they are kept, and a turn costs what is new in it. Bytes once handed out
-// are never overwritten, as a transport may still be reading them when the answer is there.
-type assembler struct {
-	mu   sync.Mutex
-	head []byte
-	buf  []byte
-	sent []span
-}
-
-// span is a message's identity: where its bytes are. Holding the pointer keeps the memory from being used again.
-type span struct {
-	first *byte
-	n     int
-}
-
-func spanOf(m json.RawMessage) span {
-	if len(m) == 0 {
-		return span{}
-	}
-	return span{&m[0], len(m)}
-}
-
-// body gives a reader over head, the messages and bodyTail.
-func (a *assembler) body(head []byte, messages []json.RawMessage) *body {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.continues(head, messages) {
-		a.restart(head, messages)
-	}
-	for _, m := range messages[len(a.sent):] {
-		if len(a.sent) > 0 {
-			a.buf = append(a.buf, ',')
+// body is a request in pieces: its messages stay where they are, because a conversation is long and each turn sends
+// all of it.
+func (c *Client) body(r Request) net.Buffers {
+	pieces := make(net.Buffers, 0, 2*len(r.Messages)+2)
+	pieces = append(pieces, c.head(r))
+	comma := []byte(",")
+	for i, m := range r.Messages {
+		if i > 0 {
+			pieces = append(pieces, comma)
 		}
-		a.buf = append(a.buf, m...)
-		a.sent = append(a.sent, spanOf(m))
+		pieces = append(pieces, m)
 	}
-	return &body{data: a.buf[:len(a.buf):len(a.buf)]}
-}
-
-func (a *assembler) continues(head []byte, messages []json.RawMessage) bool {
-	if a.buf == nil || len(messages) < len(a.sent) || !bytes.Equal(a.head, head) {
-		return false
-	}
-	for i, s := range a.sent {
-		if spanOf(messages[i]) != s {
-			return false
-		}
-	}
-	return true
-}
-
-func (a *assembler) restart(head []byte, messages []json.RawMessage) {
-	size := len(head)
-	for _, m := range messages {
-		size += len(m) + 1
-	}
-	a.head = append([]byte(nil), head...)
-	a.buf = append(make([]byte, 0, size+size/4), head...)
-	a.sent = a.sent[:0:0]
+	return append(pieces, []byte(`]}`))
 }
 
 // head is a request up to and including the opening bracket of its messages. Everything but the messages comes first,
@@ -109,33 +56,3 @@ func appendToolChoice(b []byte, choice string) []byte {
 	b = append(b, quoted...)
 	return append(b, `}}`...)
 }
-
-// body reads a request. It can be read again from the start through again, which lets the transport repeat a request
-// that met a kept-alive connection the server had just closed.
-type body struct {
-	data []byte
-	off  int
-}
-
-func (b *body) size() int64 { return int64(len(b.data) + len(bodyTail)) }
-
-func (b *body) again() (io.ReadCloser, error) { return &body{data: b.data}, nil }
-
-func (b *body) Read(p []byte) (int, error) {
-	n := 0
-	if b.off < len(b.data) {
-		n = copy(p, b.data[b.off:])
-		b.off += n
-	}
-	if n < len(p) && b.off >= len(b.data) {
-		m := copy(p[n:], bodyTail[b.off-len(b.data):])
-		b.off += m
-		n += m
-	}
-	if n == 0 && len(p) > 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-func (b *body) Close() error { return nil }

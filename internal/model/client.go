@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 )
 
 const (
+	chatPath = "/chat/completions"
+
 	defaultTimeout     = 15 * time.Minute
 	defaultIdle        = 5 * time.Minute
 	defaultMaxResponse = 64 << 20
@@ -28,9 +29,8 @@ type Client struct {
 	shown     string // the URL as errors name it: without user, password and query
 	maxTokens string
 	invalid   *Failure // what is wrong with the endpoint's settings, told by every Chat
-	api       openai.Client
+	url       string
 	http      *http.Client
-	assembler assembler
 }
 
 // New makes a client; nothing is sent. A base URL that cannot be used is reported by CheckBaseURL, and by each Chat as
@@ -43,10 +43,14 @@ func New(e Endpoint, o Options) *Client {
 		c.invalid = &Failure{Kind: Fatal, Message: err.Error(), cause: err}
 		return c
 	}
-	c.shown = shownURL(u) + "/chat/completions"
+	u.Path += chatPath
+	if u.RawPath != "" {
+		u.RawPath += chatPath
+	}
+	c.shown = shownURL(u)
 	c.maxTokens = maxTokensField(u)
 	c.http = newHTTPClient()
-	c.api = openai.Client{Options: c.requestOptions(u)}
+	c.url = u.String()
 	return c
 }
 
@@ -67,35 +71,6 @@ func withDefaults(o Options) Options {
 		o.Now = time.Now
 	}
 	return o
-}
-
-// requestOptions configures the openai client completely. The client is made as a literal of its request options and
-// not by openai.NewClient, because that one reads OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_ORG_ID and, with
-// OPENAI_CUSTOM_HEADERS, headers of any name: a key meant for another endpoint would be sent to this one. Client.Post,
-// the only method in use here, needs nothing but the options.
-func (c *Client) requestOptions(u *url.URL) []option.RequestOption {
-	base := *u
-	base.RawQuery = ""
-	// The openai client adds the slash that makes this a directory to the decoded path only, and loses an escaped one.
-	base.Path += "/"
-	if base.RawPath != "" {
-		base.RawPath += "/"
-	}
-	options := []option.RequestOption{
-		option.WithBaseURL(base.String()),
-		option.WithHTTPClient(c.http),
-		option.WithMaxRetries(0),
-		option.WithHeader("User-Agent", c.options.UserAgent),
-	}
-	if c.key != "" {
-		options = append(options, option.WithAPIKey(c.key))
-	}
-	for name, values := range u.Query() {
-		for _, v := range values {
-			options = append(options, option.WithQueryAdd(name, v))
-		}
-	}
-	return options
 }
 
 // CheckBaseURL tells what is wrong with a base URL, for a check before anything starts.
@@ -155,23 +130,46 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	}
 	attempt, end := newAttempt(ctx, c.options.Timeout)
 	defer end()
-	var res *http.Response
-	accept := "application/json"
-	if c.options.Stream {
-		accept = "text/event-stream, application/json"
-	}
-	b := c.assembler.body(c.head(r), r.Messages)
-	err := c.api.Post(attempt, "chat/completions", nil, &res,
-		option.WithRequestBody("application/json", b),
-		option.WithMiddleware(c.exchange(attempt, b)),
-		option.WithHeader("Accept", accept))
-	if res == nil {
+	req, err := c.newRequest(attempt, r)
+	if err != nil {
 		return nil, c.transportFailure(ctx, attempt, err)
 	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.transportFailure(ctx, attempt, err)
+	}
+	res.Body = c.bounded(attempt, res)
 	defer res.Body.Close()
 	reply, failure := c.answer(ctx, attempt, res)
 	if failure != nil {
 		return nil, failure
 	}
 	return reply, nil
+}
+
+func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	body := c.body(r)
+	for _, piece := range body {
+		req.ContentLength += int64(len(piece)) // without a length it would go out in chunks, which some servers refuse
+	}
+	// The transport asks for it again when a kept-alive connection turns out to be closed.
+	req.GetBody = func() (io.ReadCloser, error) {
+		again := slices.Clone(body) // what is read of it is taken out of it
+		return io.NopCloser(&again), nil
+	}
+	req.Body, _ = req.GetBody()
+	req.Header.Set("User-Agent", c.options.UserAgent)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	if c.options.Stream {
+		req.Header.Set("Accept", "text/event-stream, application/json")
+	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	return req, nil
 }

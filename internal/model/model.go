@@ -38,8 +38,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Request is one call. Messages and Tools are JSON that goes out as it is; a message's bytes must not be changed once
-// they were passed, because the client keeps the assembled request and adds only what is new in the next one.
+// Request is one call. Messages and Tools are JSON that goes out as it is.
 type Request struct {
 	Messages []json.RawMessage
 	// Tools is a JSON array in the shape of the chat completions API, or nil.

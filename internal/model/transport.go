@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -38,30 +37,7 @@ func newHTTPClient() *http.Client {
 	}
 }
 
-// middleware is what the openai client calls a hook around one HTTP exchange.
-type middleware = func(*http.Request, func(*http.Request) (*http.Response, error)) (*http.Response, error)
-
-// exchange is the last hand on a request and the first on its answer. The openai client takes a body that is any
-// io.Reader for one of unknown length and would send it in chunks, which some servers refuse. Answers are bounded here
-// because the client reads those with an error status to their end by itself.
-func (c *Client) exchange(a attempt, b *body) middleware {
-	return func(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-		for name := range req.Header {
-			if strings.HasPrefix(name, "X-Stainless-") {
-				delete(req.Header, name) // what machine and what Go this is concerns no endpoint
-			}
-		}
-		req.ContentLength = b.size()
-		req.GetBody = b.again
-		req.Body, _ = b.again()
-		res, err := next(req)
-		if res != nil && res.Body != nil {
-			res.Body = c.bounded(a, res)
-		}
-		return res, err
-	}
-}
-
+// bounded is an answer's body as far as the client reads it.
 func (c *Client) bounded(a attempt, res *http.Response) io.ReadCloser {
 	b := &boundedBody{ReadCloser: res.Body, left: c.options.MaxResponse}
 	if res.StatusCode >= 400 {
