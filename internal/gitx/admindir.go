@@ -27,6 +27,9 @@ func complete(admin string) bool {
 // removeIncomplete removes what a git that was killed while it made or removed
 // a worktree has left. git refuses to: the entry is no repository.
 func (g *Git) removeIncomplete(common, admin, path string) error {
+	if g.dry {
+		return nil
+	}
 	if err := os.RemoveAll(path); err != nil {
 		makeRemovable(path)
 		if err := os.RemoveAll(path); err != nil {

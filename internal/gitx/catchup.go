@@ -27,9 +27,11 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	if err != nil {
 		return err
 	}
-	worked, err := g.paths(ctx, wt, from, tree)
-	if err != nil {
-		return err
+	var worked []string
+	if !g.dry { // the tree of a dry run is in no repository
+		if worked, err = g.paths(ctx, wt, from, tree); err != nil {
+			return err
+		}
 	}
 	theirs := map[string]bool{}
 	for _, p := range worked {

@@ -98,7 +98,7 @@ func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip
 	}
 	sha = strings.TrimSpace(string(out.stdout))
 	if out.skipped {
-		sha = parent
+		sha = "<commit>"
 	}
 	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", reflog, "refs/heads/"+wt.Branch, sha, tip))
 	if err != nil || out.skipped {

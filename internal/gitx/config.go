@@ -187,6 +187,9 @@ func (g *Git) defaultExcludes() string {
 // identity returns the variables that commits in dir need, none if dir is no
 // repository.
 func (g *Git) identity(dir string) []string {
+	if g.dry {
+		return nil
+	}
 	c := command{dir: dir, more: []string{g.ceiling(dir)}}
 	s, err := g.settingsAt(context.Background(), dir, c)
 	if err != nil {

@@ -70,6 +70,7 @@ type Git struct {
 	asking   time.Duration // with a credential helper
 	known    *known
 	preview  *preview // nil: everything is written where git writes it
+	planned  *planned // what a dry run would have made; nil for a real one
 }
 
 // known is what one process asks git only once. It is shared between a Git
@@ -97,14 +98,6 @@ func New(environ []string, trace func(Call)) *Git {
 		asking:   helperPatience,
 		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}},
 	}
-}
-
-// DryRun returns a Git whose mutations are traced as Skipped and not run.
-// Values that a mutation would return (object ids) are then empty.
-func (g *Git) DryRun() *Git {
-	d := *g
-	d.dry = true
-	return &d
 }
 
 // Version returns the version of the git in use, such as "2.39.5".

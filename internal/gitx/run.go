@@ -50,6 +50,9 @@ func (g *Git) run(ctx context.Context, c command) (output, error) {
 		g.trace(Call{Dir: c.dir, Args: c.args, Mutates: true, Skipped: true})
 		return output{skipped: true}, nil
 	}
+	if g.dry && missing(c.dir) {
+		return output{skipped: true}, nil
+	}
 	start := time.Now()
 	out, err := g.start(ctx, c)
 	g.trace(Call{Dir: c.dir, Args: c.args, Took: time.Since(start), Err: err, Mutates: c.mutates})

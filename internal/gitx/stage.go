@@ -19,6 +19,13 @@ const stagePasses = 2
 // worktree and sorted, what was left out although no ignore rule covers it:
 // build products, repositories within the worktree, files that cannot be read.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
+	if g.dry {
+		if missing(wt.Path) {
+			_, err := g.mutate(ctx, g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors"))
+			return "", nil, err
+		}
+		return g.stagePreview(ctx, wt, base)
+	}
 	if g.preview == nil {
 		if err := g.prepare(ctx, wt); err != nil {
 			return "", nil, err
@@ -28,7 +35,7 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	for range stagePasses {
 		var again []string
 		leftOut, again, err = g.stageOnce(ctx, wt, base, rules)
-		if err != nil || g.dry {
+		if err != nil {
 			return "", nil, err
 		}
 		if len(again) == 0 {

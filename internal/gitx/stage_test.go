@@ -234,21 +234,36 @@ func TestStageAllInTheMiddleOfAMerge(t *testing.T) {
 	equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", sha), sha+" "+w.base)
 }
 
+// A dry run names the tree and the very commands that the run then uses, and changes nothing.
 func TestStageAllDryRun(t *testing.T) {
 	w := newWorld(t)
-	write(t, w.path, "b.txt", "b\n")
+	write(t, w.path, "b.txt", "b\n", "node_modules/m.js", "x\n")
 	before := snapshot(t, w.home)
 	w.calls = nil
 	tree, left, err := w.git.DryRun().StageAll(ctx, w.wt(), w.base)
 	must(t, err)
-	equal(t, "tree", tree, "")
-	equalLists(t, "left out", left, nil)
-	for p, content := range snapshot(t, w.home) {
+	after := snapshot(t, w.home)
+	equal(t, "number of files", len(after), len(before))
+	for p, content := range after {
 		equal(t, p, content, before[p])
 	}
-	if len(w.calls) == 0 || !w.calls[len(w.calls)-1].Skipped {
-		t.Errorf("calls: %v", w.calls)
+	dry := mutations(w.calls, true)
+	w.calls = nil
+	real, realLeft := w.stage()
+	equal(t, "tree", tree, real)
+	equalLists(t, "left out", left, realLeft)
+	equalLists(t, "commands", dry, mutations(w.calls, false))
+}
+
+// mutations are the commands among calls that write, run or skipped.
+func mutations(calls []Call, skipped bool) []string {
+	var out []string
+	for _, c := range calls {
+		if c.Mutates && c.Skipped == skipped {
+			out = append(out, c.String())
+		}
 	}
+	return out
 }
 
 func TestStageAllUnreadableFile(t *testing.T) {

@@ -81,8 +81,14 @@ func (g *Git) AddWorktreeEmpty(ctx context.Context, common, path, branch string)
 
 func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args ...string) error {
 	if somethingAt(path) != nil {
-		if _, found := adminDirFor(common, path); found {
+		_, found := adminDirFor(common, path)
+		switch {
+		case found:
 			if err := g.RemoveWorktree(ctx, common, path); err != nil {
+				return err
+			}
+		case g.dry: // no command fails below, which is where this is done for real
+			if _, err := g.DropStale(ctx, common, branch); err != nil {
 				return err
 			}
 		}
@@ -98,7 +104,7 @@ func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args
 			_, err = g.mutate(ctx, add)
 		}
 	}
-	if err == nil && !g.dry {
+	if g.plan(path); err == nil && !g.dry {
 		// git leaves it to the umask who may look into its directories. Where modes cannot be set, that is as it is.
 		_ = os.Chmod(path, topMode)
 	}
@@ -114,10 +120,10 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	if !found {
 		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
 	}
+	if !complete(admin) {
+		return g.removeIncomplete(common, admin, path)
+	}
 	if !g.dry {
-		if !complete(admin) {
-			return g.removeIncomplete(common, admin, path)
-		}
 		if err := mendLinks(admin, path); err != nil {
 			return err
 		}
