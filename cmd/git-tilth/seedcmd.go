@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -88,7 +89,8 @@ func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 // nil if that changes nothing.
 func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
-	if _, err := gitx.EditorName(w.p.ctx, environ, h.Common); err != nil {
+	editor, err := w.git.Editor(w.p.ctx, h.Common, environ)
+	if err != nil {
 		return nil, refuse("GIT_EDITOR=<command> git tilth seed edit "+h.S.ID, "there is no editor to open the seed in")
 	}
 	draft := draftOf(h.S)
@@ -100,7 +102,7 @@ func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 		w.p.warnf("going on with the edit that was refused last time (%s)\n", draft)
 	}
 	w.p.editing.Store(true)
-	failed := gitx.Edit(w.p.ctx, environ, h.Common, draft, w.p.stdin, w.p.stdout, w.p.stderr)
+	failed := w.edit(editor, draft, environ)
 	w.p.editing.Store(false)
 	edited, err := os.ReadFile(draft)
 	if err != nil {
@@ -125,6 +127,17 @@ func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 	return edited, nil
 }
 
+// edit opens a file in the user's editor, on this terminal, and waits until it is closed. As git does, it lets a shell read
+// the command, which may hold arguments.
+func (w *world) edit(editor, file string, environ []string) error {
+	// The shell waits for the editor over a Ctrl-C. With a trap that does something, the editor still gets the default.
+	argv := []string{"sh", "-c", "trap : INT; " + editor + ` "$@"`, editor, file}
+	if err := proc.Attach(argv, environ, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
+		return fmt.Errorf("the editor %s: %w", editor, err)
+	}
+	return nil
+}
+
 // editorEnviron is the environment in which git names the user's editor. Without a terminal only one that was asked for is
 // named: the vi that git falls back to would wait for ever.
 func (w *world) editorEnviron() []string {
@@ -135,7 +148,7 @@ func (w *world) editorEnviron() []string {
 }
 
 func (w *world) editorName() string {
-	if name, err := gitx.EditorName(w.p.ctx, w.editorEnviron(), w.loc.CommonDir); err == nil {
+	if name, err := w.git.Editor(w.p.ctx, w.loc.CommonDir, w.editorEnviron()); err == nil {
 		return name
 	}
 	return "your editor"

@@ -86,6 +86,19 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 	return username, password, err
 }
 
+// Editor returns the command that git would open a file with for the user:
+// GIT_EDITOR, core.editor, VISUAL, EDITOR. Everywhere else of this package the
+// editor is one that does nothing; environ is the user's own environment.
+func (g *Git) Editor(ctx context.Context, common string, environ []string) (string, error) {
+	c := command{dir: "/", args: []string{"var", "GIT_EDITOR"}}
+	if common != "" {
+		c = inRepo(common, c.args...)
+	}
+	c.env = environ
+	name, err := g.line(ctx, c)
+	return strings.TrimSpace(name), err
+}
+
 // settings is what the harness needs to know of a repository's configuration.
 type settings struct {
 	identity  []string // variables to commit with; none if the user has an identity

@@ -139,13 +139,10 @@ func TestCallString(t *testing.T) {
 func TestEditor(t *testing.T) {
 	w := newWorld(t)
 	w.sh(w.home, "config", "--global", "core.editor", "printf '%s' edited >")
-	name, err := EditorName(ctx, w.environ, w.common)
+	name, err := w.git.Editor(ctx, w.common, w.environ)
 	must(t, err)
 	equal(t, "editor", name, "printf '%s' edited >")
-	file := filepath.Join(w.home, "a draft")
-	must(t, Edit(ctx, w.environ, w.common, file, nil, nil, nil))
-	equal(t, "file", read(t, file), "edited")
-	if err := Edit(ctx, with(w.environ, "GIT_EDITOR=false"), w.common, file, nil, nil, nil); err == nil {
-		t.Error("no error from an editor that fails")
-	}
+	name, err = w.git.Editor(ctx, "", with(w.environ, "GIT_EDITOR=mine"))
+	must(t, err)
+	equal(t, "editor of the environment", name, "mine")
 }

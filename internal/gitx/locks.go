@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 const (
@@ -60,6 +66,38 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 		case <-time.After(lockPoll):
 		}
 	}
+}
+
+// staleAfter is the age from which a lock that is older than this process is
+// taken for left behind, where other processes cannot be looked at.
+const staleAfter = 10 * time.Second
+
+// lockOwner names a live git process that may own the lock, or is "". A git
+// that waits for an editor or a hook has closed the file and still owns it, so
+// it does not matter who has it open: a git process that works in one of the
+// places counts (any, without places), and so does one that hides where it
+// works. The git processes that started this one do not: `git tilth` itself,
+// or the command whose hook runs it. Where processes cannot be looked at, age
+// has to do: this process holds the session's lock, so a file older than it is
+// of a run that is over.
+func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
+	q := proc.Query{Name: isGitName, Places: places, Argument: "--git-dir=", Variable: "GIT_DIR="}
+	if made, ok := lock.Sys().(*syscall.Stat_t); ok {
+		q.Owner = made.Uid
+	}
+	pid, err := proc.Find(q)
+	switch {
+	case err == nil && pid == 0, err != nil && lock.ModTime().Before(g.started) && time.Since(lock.ModTime()) > staleAfter:
+		return ""
+	case err != nil:
+		return "it is recent; remove it if no git is at work there"
+	}
+	return "git, process " + strconv.Itoa(pid)
+}
+
+// isGitName reports whether a process of this name is git or one of its helpers.
+func isGitName(name string) bool {
+	return name == "git" || strings.HasPrefix(name, "git-") && !strings.HasPrefix(name, "git-tilth")
 }
 
 // clearWorktreeLocks clears the locks that stand in the way of a change in the

@@ -52,9 +52,6 @@ func TestLockOwner(t *testing.T) {
 	}
 	end()
 	equal(t, "owner that ended", w.git.lockOwner(fi, places), "")
-	if above := ancestors(); !above[os.Getpid()] || !above[os.Getppid()] {
-		t.Errorf("ancestors: %v", above)
-	}
 }
 
 func TestLockIsWaitedFor(t *testing.T) {

@@ -2,7 +2,7 @@ package gitx
 
 import (
 	"errors"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -207,7 +207,7 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 	gone := New([]string{"PATH=/nowhere"}, nil)
 	gone.program = "/nowhere/git"
 	_, err = gone.Version(ctx)
-	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, os.ErrNotExist) {
+	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("no git: %v", err)
 	}
 }

@@ -5,18 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/urgency"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 const (
 	// outputLimit bounds what is kept of a command's standard output.
 	outputLimit = 256 << 20
-	// stderrLimit bounds what is kept of its standard error.
+	// stderrLimit bounds what is kept of what hooks say.
 	stderrLimit = 64 << 10
 	// endGrace is how long git and its hooks have to end by themselves, once
 	// they were told to or once git is gone and something holds its pipes.
@@ -54,60 +52,49 @@ func (g *Git) run(ctx context.Context, c command) (output, error) {
 		return output{skipped: true}, nil
 	}
 	start := time.Now()
-	out, err := g.start(ctx, c)
+	out, err := g.exec(ctx, c)
 	g.trace(Call{Dir: c.dir, Args: c.args, Took: time.Since(start), Err: err, Mutates: c.mutates})
 	return out, err
 }
 
-func (g *Git) start(ctx context.Context, c command) (output, error) {
-	if err := ctx.Err(); err != nil {
-		return output{}, fmt.Errorf("git %s: %w", subcommand(c.args), err)
+// exec starts a command and waits for its end.
+func (g *Git) exec(ctx context.Context, c command) (output, error) {
+	call := proc.Cmd{
+		Argv: append([]string{g.program}, c.args...), Dir: c.dir, Env: g.commandEnv(c), Grace: endGrace,
+		OutputCap: outputLimit, HeadOnly: true, SeparateStderr: true, Lasting: !c.mutates,
 	}
-	cmd := exec.CommandContext(ctx, g.program, c.args...)
-	cmd.Dir = c.dir
-	cmd.Env = g.commandEnv(c)
 	if c.stdin != nil {
-		cmd.Stdin = bytes.NewReader(c.stdin)
+		call.Stdin = bytes.NewReader(c.stdin)
 	}
-	limit := c.limit
-	if limit <= 0 {
-		limit = outputLimit
+	if c.limit > 0 {
+		call.OutputCap = int(c.limit)
 	}
-	stdout := &headBuffer{limit: limit}
-	stderr := &endsBuffer{limit: stderrLimit}
-	cmd.Stdout, cmd.Stderr = stdout, stderr
 	if c.hooks {
-		cmd.Stdout = stderr
+		call.OutputCap, call.HeadOnly, call.SeparateStderr = stderrLimit, false, false
 	}
-	// A session of its own: a group that can be ended as one, and no
-	// controlling terminal on which ssh, gpg or a hook could wait for an answer.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// SIGTERM lets git remove its lock files; what is left after the grace
-	// period is killed.
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = endGrace
-
-	defer urgency.Child()()
-	err := cmd.Run()
-	if cmd.Process != nil && (c.hooks || ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay)) {
-		// The leader is gone; ESRCH says that nothing else was left.
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	ended, err := proc.Run(ctx, call)
+	out := output{stdout: ended.Output, stderr: string(ended.Stderr), truncated: ended.Truncated}
+	if c.hooks {
+		out = output{stderr: string(ended.Output)}
 	}
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil
-	}
-	out := output{stdout: stdout.buf, stderr: stderr.String(), truncated: stdout.full}
+	full := call.HeadOnly && ended.Truncated
 	switch {
-	case ctx.Err() != nil && err != nil:
+	case err == nil && ended.Canceled:
 		return out, fmt.Errorf("git %s: %w", subcommand(c.args), ctx.Err())
-	case stdout.full && c.limit > 0:
+	case full && c.limit > 0:
 		return out, nil
-	case stdout.full:
-		err = fmt.Errorf("more than %d bytes of output", limit)
-	case err == nil:
+	case full:
+		err = fmt.Errorf("more than %d bytes of output", call.OutputCap)
+	case err == nil && ended.ExitCode == 0:
 		return out, nil
+	case ended.Signal != "":
+		err = errors.New("ended by " + ended.Signal)
 	}
-	return out, &Error{Args: c.args, Dir: c.dir, ExitCode: exitStatus(cmd, err), Stderr: strings.TrimSpace(out.stderr), cause: err}
+	code := ended.ExitCode
+	if err != nil {
+		code = -1
+	}
+	return out, &Error{Args: c.args, Dir: c.dir, ExitCode: code, Stderr: strings.TrimSpace(out.stderr), cause: err}
 }
 
 // commandEnv is the environment of one command. A command that only reads must
@@ -125,67 +112,6 @@ func (g *Git) commandEnv(c command) []string {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")
 	}
 	return env
-}
-
-// exitStatus returns the exit code, or -1 for a signal or a command that did
-// not start.
-func exitStatus(cmd *exec.Cmd, err error) int {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && cmd.ProcessState != nil {
-		return cmd.ProcessState.ExitCode()
-	}
-	return -1
-}
-
-// errFull ends the copying of a command's output: git gets a SIGPIPE and stops
-// computing what nobody reads.
-var errFull = errors.New("output limit reached")
-
-// headBuffer keeps the first limit bytes.
-type headBuffer struct {
-	buf   []byte
-	limit int64
-	full  bool
-}
-
-func (b *headBuffer) Write(p []byte) (int, error) {
-	if room := b.limit - int64(len(b.buf)); int64(len(p)) > room {
-		b.buf = append(b.buf, p[:room]...)
-		b.full = true
-		return 0, errFull
-	}
-	b.buf = append(b.buf, p...)
-	return len(p), nil
-}
-
-// endsBuffer keeps the beginning and the end of what is written: what went
-// wrong stands in one of the two.
-type endsBuffer struct {
-	head, tail []byte
-	limit      int
-	dropped    int64
-}
-
-func (b *endsBuffer) Write(p []byte) (int, error) {
-	n := len(p)
-	if room := b.limit/2 - len(b.head); room > 0 {
-		k := min(room, len(p))
-		b.head = append(b.head, p[:k]...)
-		p = p[k:]
-	}
-	b.tail = append(b.tail, p...)
-	if over := len(b.tail) - b.limit/2; over > 0 {
-		b.dropped += int64(over)
-		b.tail = append(b.tail[:0], b.tail[over:]...)
-	}
-	return n, nil
-}
-
-func (b *endsBuffer) String() string {
-	if b.dropped == 0 {
-		return string(b.head) + string(b.tail)
-	}
-	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", b.head, b.dropped, b.tail)
 }
 
 // inRepo returns a command on the repository with this git directory (its

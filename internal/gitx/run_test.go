@@ -8,31 +8,6 @@ import (
 	"testing"
 )
 
-func TestEndsBuffer(t *testing.T) {
-	b := &endsBuffer{limit: 10}
-	for _, s := range []string{"12", "345678", "9", "0abc", "def"} {
-		n, err := b.Write([]byte(s))
-		if n != len(s) || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	equal(t, "kept", b.String(), "12345\n[6 bytes left out]\nbcdef")
-	b = &endsBuffer{limit: 10}
-	_, _ = b.Write([]byte("1234567890"))
-	equal(t, "kept", b.String(), "1234567890")
-}
-
-func TestHeadBuffer(t *testing.T) {
-	b := &headBuffer{limit: 4}
-	if _, err := b.Write([]byte("1234")); err != nil || b.full {
-		t.Error("full at its limit")
-	}
-	if _, err := b.Write([]byte("5")); err == nil || !b.full {
-		t.Error("not full beyond its limit")
-	}
-	equal(t, "kept", string(b.buf), "1234")
-}
-
 func TestHookOutputIsBounded(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\necho first\nyes x | head -c 1000000\necho last\nexit 1\n")

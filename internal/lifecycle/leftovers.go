@@ -17,9 +17,5 @@ func EndLeftovers(g *gitx.Git, paths ...string) {
 			real = filepath.Join(dir, filepath.Base(path))
 		}
 		proc.EndStale(real) // by the name without links, which cannot be asked for once the directory is gone
-		g.EndStrays(path)
-		if real != path {
-			g.EndStrays(real)
-		}
 	}
 }

@@ -15,6 +15,7 @@ type family struct {
 	mark   string // its own entry in the mark
 	since  uint64 // start time of the leader, in the kernel's ticks; 0 if unknown
 	gone   bool   // the leader has exited and was reaped
+	apart  bool   // what it leaves behind is nobody's to end
 }
 
 // registry knows the processes that this process started itself, as opposed to
@@ -28,14 +29,16 @@ var registry = struct {
 }{leaders: map[int]*family{}, detached: map[int]bool{}}
 
 // startFamily starts the command and registers it.
-func startFamily(cmd *exec.Cmd, mark string) (*family, error) {
-	becomeSubreaper()
+func startFamily(cmd *exec.Cmd, mark string, apart bool) (*family, error) {
+	if !apart {
+		becomeSubreaper()
+	}
 	registry.Lock()
 	defer registry.Unlock()
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	f := &family{leader: cmd.Process.Pid, mark: mark}
+	f := &family{leader: cmd.Process.Pid, mark: mark, apart: apart}
 	f.since = startTime(f.leader)
 	registry.leaders[f.leader] = f
 	return f, nil
@@ -50,11 +53,24 @@ func (f *family) leaderGone() {
 	f.gone = true
 }
 
-// alone reports whether this is the only command that runs, and f is it.
+// alone reports whether this is the only command that runs, and f is it. One
+// whose rest is not ended does not count: its children keep their session.
 func (f *family) alone() bool {
 	registry.Lock()
 	defer registry.Unlock()
-	return len(registry.leaders) == 1 && registry.leaders[f.leader] == f
+	for _, other := range registry.leaders {
+		if other != f && !other.apart {
+			return false
+		}
+	}
+	return !f.apart
+}
+
+// forget ends the watch over a command whose rest goes on.
+func (f *family) forget() {
+	registry.Lock()
+	defer registry.Unlock()
+	delete(registry.leaders, f.leader)
 }
 
 // signal sends sig to every member that is alive and returns how many there were.
@@ -79,12 +95,8 @@ func (f *family) signal(sig syscall.Signal) int {
 // endRest ends what is left after the leader has exited, and returns how many
 // processes that were. It takes no longer than the grace and a little more.
 func (f *family) endRest(grace time.Duration) int {
-	defer func() {
-		registry.Lock()
-		delete(registry.leaders, f.leader)
-		registry.Unlock()
-		reapOrphans()
-	}()
+	defer reapOrphans()
+	defer f.forget()
 	if f.waitGone(settle) {
 		return 0
 	}

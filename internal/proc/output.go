@@ -13,14 +13,20 @@ const MaxLine = 32 << 20
 // memory. Not safe for concurrent use.
 type headTail struct {
 	limit int
-	head  []byte
-	tail  []byte // the last bytes, in order, once compacted
-	total int64
+	// headOnly keeps the first limit bytes and nothing of the end.
+	headOnly bool
+	head     []byte
+	tail     []byte // the last bytes, in order, once compacted
+	total    int64
 }
 
 func (b *headTail) Write(p []byte) (int, error) {
 	n := len(p)
 	b.total += int64(n)
+	if b.headOnly {
+		b.head = append(b.head, p[:min(n, b.limit-len(b.head))]...)
+		return n, nil
+	}
 	if room := b.limit/2 - len(b.head); room > 0 {
 		k := min(room, len(p))
 		b.head = append(b.head, p[:k]...)
@@ -40,6 +46,9 @@ func (b *headTail) Write(p []byte) (int, error) {
 // Bytes returns what was kept and whether something was left out. The cut is
 // made between lines where one is near, else between characters.
 func (b *headTail) Bytes() ([]byte, bool) {
+	if b.headOnly {
+		return b.head, b.total > int64(b.limit)
+	}
 	keep := b.limit - b.limit/2
 	if b.total <= int64(len(b.head)+min(len(b.tail), keep)) {
 		return append(b.head, b.tail...), false

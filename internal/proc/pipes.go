@@ -17,11 +17,16 @@ type pipes struct {
 	out     *os.File
 	err     *os.File
 	readers sync.WaitGroup
+	done    chan struct{} // closed once the readers have seen the end
 
 	mu     sync.Mutex // guards the buffers: a reader that is cut off may still run
 	outBuf headTail
 	errBuf headTail
 }
+
+// maxHeadErr is how much is kept of the standard error of a command of whose
+// output only the beginning is.
+const maxHeadErr = 64 << 10
 
 // connect makes the pipes that a command needs and hands it its ends.
 func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
@@ -29,7 +34,10 @@ func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
 	if limit <= 0 {
 		limit = defaultOutputCap
 	}
-	p := &pipes{outBuf: headTail{limit: limit}, errBuf: headTail{limit: limit}}
+	p := &pipes{done: make(chan struct{}), outBuf: headTail{limit: limit, headOnly: c.HeadOnly}, errBuf: headTail{limit: limit}}
+	if c.HeadOnly {
+		p.errBuf.limit = maxHeadErr
+	}
 	var err error
 	if p.out, cmd.Stdout, err = p.outward(); err != nil {
 		p.abandon()
@@ -96,6 +104,7 @@ func (p *pipes) begin(c Cmd) {
 	if p.err != nil {
 		p.read(p.err, &p.errBuf, c.OnErrLine)
 	}
+	go func() { p.readers.Wait(); close(p.done) }()
 }
 
 func (p *pipes) read(f *os.File, buf *headTail, onLine func([]byte)) {
@@ -110,28 +119,31 @@ func (p *pipes) read(f *os.File, buf *headTail, onLine func([]byte)) {
 			n, err := f.Read(chunk)
 			p.mu.Lock()
 			buf.Write(chunk[:n])
+			full := buf.headOnly && buf.total > int64(buf.limit)
 			p.mu.Unlock()
 			if lines != nil {
 				lines.Write(chunk[:n])
 			}
-			if err != nil {
+			if full {
+				f.Close()
+			}
+			if full || err != nil {
 				return
 			}
 		}
 	})
 }
 
-// drain waits for the end of the output, as long as some still arrives.
-func (p *pipes) drain() {
-	drained := make(chan struct{})
-	go func() { p.readers.Wait(); close(drained) }()
+// drain waits for the end of the output, as long as some still arrives, and
+// reports whether it came. What is in the pipes is read to the end; a process
+// that was not found and still holds them is not waited for.
+func (p *pipes) drain() bool {
 	tick := time.NewTicker(drainWait)
 	defer tick.Stop()
 	for round, seen := 0, int64(-1); round < drainRounds; round++ {
 		select {
-		case <-drained:
-			p.abandon()
-			return
+		case <-p.done:
+			return true
 		case <-tick.C:
 		}
 		p.mu.Lock()
@@ -142,15 +154,13 @@ func (p *pipes) drain() {
 		}
 		seen = now
 	}
-	p.abandon()
-	<-drained
+	return false
 }
 
-// finish collects the output. What is in the pipes is read to the end; a process
-// that was not found and still holds them is not waited for.
+// finish closes the pipes and collects what came out of them.
 func (p *pipes) finish(out *Outcome) {
-	p.drain()
-
+	p.abandon()
+	<-p.done
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var cutOut, cutErr bool
@@ -158,6 +168,6 @@ func (p *pipes) finish(out *Outcome) {
 	if p.err != nil {
 		out.Stderr, cutErr = p.errBuf.Bytes()
 	}
-	out.Truncated = cutOut || cutErr
+	out.Truncated = cutOut || cutErr && !p.outBuf.headOnly
 	out.Total = p.outBuf.total + p.errBuf.total
 }

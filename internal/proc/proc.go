@@ -61,6 +61,13 @@ type Cmd struct {
 	// OutputCap is how many bytes of output are kept, half of them from its
 	// beginning and half from its end; 0 means 1 MiB.
 	OutputCap int
+	// HeadOnly keeps the first OutputCap bytes of standard output and closes it
+	// then: the command gets a SIGPIPE and computes nothing that nobody reads.
+	HeadOnly bool
+	// Lasting lets what the command leaves in the background go on, as long as it
+	// does not hold the command's output: a credential helper starts its cache so.
+	// The command carries no mark then.
+	Lasting bool
 	// OnLine gets each line of standard output without its newline, in order,
 	// from one goroutine. A line longer than MaxLine is cut. The slice is only
 	// valid during the call.
@@ -84,7 +91,7 @@ type Outcome struct {
 	Output []byte
 	// Stderr is standard error if it was kept apart, capped like Output.
 	Stderr []byte
-	// Truncated says that some output was left out.
+	// Truncated says that some output was left out; with HeadOnly, of standard output.
 	Truncated bool
 	// TimedOut says that the time limit ended the command.
 	TimedOut bool
@@ -97,6 +104,20 @@ type Outcome struct {
 	Total int64
 	// Took is the time from start to exit.
 	Took time.Duration
+}
+
+// Query describes processes that Find looks for.
+type Query struct {
+	// Name accepts the name of a program, which is cut at 15 bytes.
+	Name func(string) bool
+	// Places are the directories at or below which the process works, by its
+	// working directory or by what it was told; any, if there are none.
+	Places []string
+	// Argument and Variable are what stands before a place in an argument or in
+	// the environment of a process that was told to work there: "--git-dir=".
+	Argument, Variable string
+	// Owner is the user of processes that hide where they work and may be it.
+	Owner uint32
 }
 
 // ErrDir is wrapped by Run's error when the working directory is not there.
@@ -113,13 +134,16 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if c.Lasting {
+		cmd.Env = c.Env
+	}
 	pipes, err := connect(cmd, c)
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer urgency.Child()()
 	begun := time.Now()
-	fam, err := startFamily(cmd, id)
+	fam, err := startFamily(cmd, id, c.Lasting)
 	pipes.closeChildEnds()
 	if err != nil {
 		pipes.abandon()
@@ -132,13 +156,18 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	go func() { exited <- cmd.Wait() }()
 	waitErr := supervise(ctx, c, fam, exited, &out)
 	out.Took = time.Since(begun)
-	rest := grace(c)
-	select {
-	case <-urgency.Second(ctx):
-		rest = 0
-	default:
+	if c.Lasting && !out.Canceled && !out.TimedOut && pipes.drain() {
+		fam.forget()
+	} else {
+		rest := grace(c)
+		select {
+		case <-urgency.Second(ctx):
+			rest = 0
+		default:
+		}
+		out.Ended = fam.endRest(rest)
+		pipes.drain()
 	}
-	out.Ended = fam.endRest(rest)
 	pipes.finish(&out)
 	setExit(&out, cmd.ProcessState)
 
@@ -165,7 +194,9 @@ func supervise(ctx context.Context, c Cmd, fam *family, exited <-chan error, out
 			fam.leaderGone()
 			return err
 		case <-reap.C:
-			reapOrphans()
+			if !c.Lasting {
+				reapOrphans()
+			}
 			continue
 		case <-limit:
 			out.TimedOut = true

@@ -313,3 +313,45 @@ func TestDetach(t *testing.T) {
 		t.Error("a log that cannot be written was taken")
 	}
 }
+
+func TestAttach(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := Attach([]string{"sh", "-c", "echo $WHO; exit 3"}, []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}, nil, out, nil); err == nil {
+		t.Error("no error from a command that fails")
+	}
+	if said, _ := os.ReadFile(file); string(said) != "me\n" {
+		t.Errorf("it said %q", said)
+	}
+}
+
+// TestHeadOnly: a command whose output is enough is ended by that, and its
+// standard error is kept apart from it.
+func TestHeadOnly(t *testing.T) {
+	o := sh(t, "echo why >&2; exec yes", func(c *Cmd) { c.HeadOnly, c.SeparateStderr, c.OutputCap = true, true, 3 })
+	if string(o.Output) != "y\ny" || !o.Truncated || o.Signal != "SIGPIPE" || string(o.Stderr) != "why\n" {
+		t.Errorf("%+v, %q, %q", o, o.Output, o.Stderr)
+	}
+	o = sh(t, "printf 123", func(c *Cmd) { c.HeadOnly, c.OutputCap = true, 3 })
+	if string(o.Output) != "123" || o.Truncated {
+		t.Errorf("%+v, %q", o, o.Output)
+	}
+}
+
+// TestLasting: what was left in the background goes on, unless it holds the output.
+func TestLasting(t *testing.T) {
+	lasting := func(c *Cmd) { c.Lasting = true }
+	o := sh(t, "sleep 1000 >/dev/null 2>&1 & echo $!", lasting)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(o.Output)))
+	if err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
+		t.Errorf("%q has ended: %+v", o.Output, o)
+	}
+	o = sh(t, "sleep 1000 & echo $!", lasting)
+	if o.Ended == 0 || !gone(t, string(o.Output)) {
+		t.Errorf("%q holds the output: %+v", o.Output, o)
+	}
+}

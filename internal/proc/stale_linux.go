@@ -38,14 +38,7 @@ func EndStale(dir string) int {
 // stale lists processes with a mark of dir that are neither above nor below us.
 func stale(dir string) []process {
 	all := processes()
-	parents := map[int]int{}
-	for _, p := range all {
-		parents[p.pid] = p.parent
-	}
-	spared := map[int]bool{}
-	for pid := os.Getpid(); pid > 1 && !spared[pid]; pid = parents[pid] {
-		spared[pid] = true
-	}
+	spared := ancestors(all)
 	for _, p := range descendants(os.Getpid()) {
 		spared[p.pid] = true
 	}
