@@ -17,6 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -297,21 +298,17 @@ func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 
 // label is a few words by which a person knows the session in a list.
 func (w *world) label(r prepRequest) string {
-	text := r.brief
-	if r.imported != nil && text == "" {
-		text = r.imported.Tasks[0].Title
+	subject := r.brief
+	if r.imported != nil && subject == "" {
+		subject = r.imported.Tasks[0].Title
 		if n := len(r.imported.Tasks); n > 1 {
-			text += fmt.Sprintf(" (+%d)", n-1)
+			subject += fmt.Sprintf(" (+%d)", n-1)
 		}
 		if t := strings.TrimSpace(r.imported.Overview); t != "" {
-			text, _, _ = strings.Cut(strings.TrimLeft(t, "# "), "\n")
+			subject, _, _ = strings.Cut(strings.TrimLeft(t, "# "), "\n")
 		}
 	}
-	if words := []rune(strings.Join(strings.Fields(text), " ")); len(words) > 60 {
-		return string(words[:59]) + "…"
-	} else {
-		return string(words)
-	}
+	return text.Clip(text.OneLine(subject), 60)
 }
 
 // setup is what tilth.setup and tilth.copy ask for in a new worktree.

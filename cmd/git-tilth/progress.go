@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -236,21 +237,17 @@ func validatorWords(s seen) string {
 }
 
 // firstWords is the beginning of a text on one line.
-func firstWords(text, otherwise string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if text == "" {
-		return otherwise
+func firstWords(s, otherwise string) string {
+	if words := text.OneLine(s); words != "" {
+		return text.Clip(words, 160)
 	}
-	if r := []rune(text); len(r) > 160 {
-		return string(r[:159]) + "…"
-	}
-	return text
+	return otherwise
 }
 
 // line prints a line above the live one.
-func (p *progress) line(text string) {
+func (p *progress) line(line string) {
 	p.clearLive()
-	fmt.Fprintln(p.out, view.Clean(text))
+	fmt.Fprintln(p.out, text.VisibleLine(line))
 	p.drawLive()
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // claude is Claude Code.
@@ -199,7 +200,7 @@ func (s *stream) claudeResult(e *claudeEvent) {
 	case !e.IsError && e.Subtype == "success":
 		s.success = true
 		if strings.TrimSpace(e.Result) != "" {
-			s.text = cut(e.Result, maxMessage)
+			s.text = text.HeadBytes(e.Result, maxMessage)
 		}
 	case e.Subtype == "error_max_turns" || e.Subtype == "error_max_budget_usd":
 		s.how, s.why = TurnLimit, e.Subtype

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // claudeStore reads $CLAUDE_CONFIG_DIR/projects/<directory>/<id>.jsonl, one message a line.
@@ -21,7 +23,7 @@ func (claudeStore) root(h *history) string {
 
 func (c claudeStore) state(h *history) StoreState {
 	// The directory's name is cut and hashed in a way that changed between versions, so that every one is looked in.
-	paths, _ := filepath.Glob(filepath.Join(globQuote(c.root(h)), "*", h.id+".jsonl"))
+	paths, _ := filepath.Glob(filepath.Join(text.GlobQuote(c.root(h)), "*", h.id+".jsonl"))
 	if len(paths) == 0 {
 		return StoreState{Missing, "claude has no transcript of it (it removes them after 30 days)"}
 	}
@@ -42,7 +44,7 @@ func (c claudeStore) state(h *history) StoreState {
 }
 
 func (c claudeStore) newest(h *history, since time.Time, except map[string]bool) (string, error) {
-	paths, err := filepath.Glob(filepath.Join(globQuote(c.root(h)), "*", "*.jsonl"))
+	paths, err := filepath.Glob(filepath.Join(text.GlobQuote(c.root(h)), "*", "*.jsonl"))
 	if err != nil || len(paths) == 0 {
 		return "", errNoStore
 	}
@@ -153,15 +155,3 @@ func olderThan(path string, since time.Time) bool {
 }
 
 func trimExt(name string) string { return name[:len(name)-len(filepath.Ext(name))] }
-
-// globQuote escapes what would be a pattern in a directory's name.
-func globQuote(path string) string {
-	out := make([]byte, 0, len(path))
-	for i := 0; i < len(path); i++ {
-		if path[i] == '*' || path[i] == '?' || path[i] == '[' || path[i] == '\\' {
-			out = append(out, '\\')
-		}
-		out = append(out, path[i])
-	}
-	return string(out)
-}

@@ -3,6 +3,8 @@ package agent
 import (
 	"path/filepath"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // codexStore reads $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl, whose first line describes the thread.
@@ -16,7 +18,7 @@ func (codexStore) root(h *history) string {
 }
 
 func (c codexStore) files(h *history, id string) []string {
-	paths, _ := filepath.Glob(filepath.Join(globQuote(c.root(h)), "*", "*", "*", "rollout-*"+id+".jsonl"))
+	paths, _ := filepath.Glob(filepath.Join(text.GlobQuote(c.root(h)), "*", "*", "*", "rollout-*"+id+".jsonl"))
 	return paths
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // geminiStore reads ~/.gemini/tmp/<slug>/chats/session-<time>-<first 8 of the id>.jsonl. The slug of a directory
@@ -48,7 +50,7 @@ func (g geminiStore) state(h *history) StoreState {
 	if err != nil {
 		return StoreState{Unknown, "gemini's store cannot be read: " + err.Error()}
 	}
-	paths, _ := filepath.Glob(filepath.Join(globQuote(dir), "session-*-"+h.id[:8]+".json*"))
+	paths, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "session-*-"+h.id[:8]+".json*"))
 	state := StoreState{Missing, "gemini has no conversation with this id for this directory"}
 	for _, path := range paths {
 		head, err := readGeminiHead(path)
@@ -70,7 +72,7 @@ func (g geminiStore) newest(h *history, since time.Time, except map[string]bool)
 	if err != nil {
 		return "", err
 	}
-	paths, _ := filepath.Glob(filepath.Join(globQuote(dir), "session-*.json*"))
+	paths, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "session-*.json*"))
 	var best candidate
 	for _, path := range paths {
 		if olderThan(path, since) {
@@ -93,7 +95,7 @@ func geminiFinish(s *stream, h *history) {
 	if err != nil {
 		return
 	}
-	paths, _ := filepath.Glob(filepath.Join(globQuote(dir), "session-*-"+h.id[:8]+".json*"))
+	paths, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "session-*-"+h.id[:8]+".json*"))
 	for _, path := range paths {
 		// What cannot be read leaves the usage unknown, which is what it was.
 		_ = eachLine(path, 0, func(line []byte) { s.geminiTokens(line) })

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -249,7 +251,7 @@ func oneLine(s string) string {
 	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
 		s = s[:i]
 	}
-	return cut(s, 300)
+	return text.HeadBytes(s, 300)
 }
 
 func lastLine(s string) string {

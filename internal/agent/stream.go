@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -55,12 +57,12 @@ func (s *stream) id(id string) {
 }
 
 // say takes a whole message of the model; the last one is the turn's text.
-func (s *stream) say(text string) {
-	if strings.TrimSpace(text) == "" {
+func (s *stream) say(said string) {
+	if strings.TrimSpace(said) == "" {
 		return
 	}
-	s.text = cut(text, maxMessage)
-	s.emit(Activity{Kind: "text", Text: text})
+	s.text = text.HeadBytes(said, maxMessage)
+	s.emit(Activity{Kind: "text", Text: said})
 }
 
 // spend books the tokens of one message, which replace what was booked for it before.
@@ -105,15 +107,15 @@ func (s *stream) toolEnded() {
 }
 
 // fail keeps the text of an error event.
-func (s *stream) fail(text string) {
-	text = strings.TrimSpace(text)
-	if text == "" {
+func (s *stream) fail(said string) {
+	said = strings.TrimSpace(said)
+	if said == "" {
 		return
 	}
 	if len(s.errors) < maxErrors {
-		s.errors = append(s.errors, cut(text, maxActivity))
+		s.errors = append(s.errors, text.HeadBytes(said, maxActivity))
 	}
-	s.emit(Activity{Kind: "error", Text: text, IsError: true})
+	s.emit(Activity{Kind: "error", Text: said, IsError: true})
 }
 
 // limit takes a structured usage limit.
@@ -135,20 +137,9 @@ func (s *stream) emit(a Activity) {
 		return
 	}
 	a.Chars = utf8.RuneCountInString(a.Text)
-	a.Text = cut(a.Text, maxActivity)
-	a.Args = cut(a.Args, maxActivity)
+	a.Text = text.HeadBytes(a.Text, maxActivity)
+	a.Args = text.HeadBytes(a.Args, maxActivity)
 	s.turn.OnEvent(a)
-}
-
-// cut shortens s to at most n bytes without breaking a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // decode reads one event. Lines that are no JSON object are not events: programs print warnings between them.

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Call is one git command as it ran or, under dry run, would have run.
@@ -35,27 +37,7 @@ type Call struct {
 
 // String returns the command as a line that can be pasted into a shell.
 func (c Call) String() string {
-	words := make([]string, 0, len(c.Args)+3)
-	words = append(words, "git", "-C", shellQuote(c.Dir))
-	for _, a := range c.Args {
-		words = append(words, shellQuote(a))
-	}
-	return strings.Join(words, " ")
-}
-
-// shellQuote quotes s for a POSIX shell where it needs it.
-func shellQuote(s string) string {
-	plain := s != ""
-	for _, r := range s {
-		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:@%+,", r) {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return text.ShellQuote(append([]string{"git", "-C", c.Dir}, c.Args...)...)
 }
 
 // Git runs git commands with one environment. It is immutable and safe for

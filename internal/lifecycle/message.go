@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // The trailers by which a commit of a session is known.
@@ -19,12 +20,12 @@ const (
 
 // TaskMessage is the commit message of an accepted task.
 func TaskMessage(sessionID string, t session.Task, summary string) string {
-	return message(t.ID+": "+oneLine(t.Title), summary, trailer(TrailerSession, sessionID), trailer(TrailerTask, t.ID))
+	return message(t.ID+": "+text.VisibleLine(text.OneLine(t.Title)), summary, trailer(TrailerSession, sessionID), trailer(TrailerTask, t.ID))
 }
 
 // PlaceholderMessage is the message of the commit that holds a failed task's partial work.
 func PlaceholderMessage(sessionID string, t session.Task, reason string) string {
-	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, oneLine(t.Title)),
+	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, text.VisibleLine(text.OneLine(t.Title))),
 		"Partial work. git tilth resume takes this commit back into the index.",
 		trailer(TrailerSession, sessionID), trailer(TrailerTask, t.ID), trailer(TrailerFailed, reason))
 }
@@ -39,18 +40,15 @@ func trailer(key, value string) string { return key + ": " + value }
 
 // message assembles subject, body and a trailer block that git recognises. A body that ends in
 // lines that look like trailers is kept apart from them by the blank line before the block.
+// The body is the worker's: whoever reads it reads it in a terminal.
 func message(subject, body string, trailers ...string) string {
 	var b strings.Builder
 	b.WriteString(subject + "\n\n")
-	if body = strings.TrimSpace(strings.ReplaceAll(body, "\x00", "")); body != "" {
+	if body = strings.TrimSpace(text.Visible(body)); body != "" {
 		b.WriteString(body + "\n\n")
 	}
 	b.WriteString(strings.Join(trailers, "\n") + "\n")
 	return b.String()
-}
-
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\x00", "")), " ")
 }
 
 // TaskReasons are the reasons for which a task fails, and so those that a placeholder can name.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // String is the plan as one line, as resume prints it and session_resume records it.
@@ -49,7 +51,7 @@ func (p Plan) String() string {
 		add("mark %s done, its commit is there", id)
 	}
 	if n := len(p.Unwind); n > 0 {
-		add("unwind %s into the index", plural(n, "commit"))
+		add("unwind %s into the index", text.Plural(n, "commit"))
 	}
 	for _, c := range p.Buried {
 		add("the partial work in %.10s stays where it is, another commit stands on it", c.SHA)
@@ -64,16 +66,9 @@ func (p Plan) String() string {
 	case p.Action == Conclude:
 		add("all tasks are done")
 	case p.Fresh:
-		add("start with %s", plural(len(p.Pending), "task"))
+		add("start with %s", text.Plural(len(p.Pending), "task"))
 	default:
-		add("%d of %s to do, next %s", len(p.Pending), plural(p.Total, "task"), p.Pending[0])
+		add("%d of %s to do, next %s", len(p.Pending), text.Plural(p.Total, "task"), p.Pending[0])
 	}
 	return strings.Join(parts, "; ")
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // caller makes one role's model calls: retried, counted and on the record.
@@ -160,7 +161,7 @@ func costOf(u model.Usage) any {
 }
 
 // putCapped adds a text with its length, cut to what a line of the record may hold.
-func putCapped(payload map[string]any, key, text string) {
-	n := utf8.RuneCountInString(text)
-	payload[key], payload["chars"], payload["truncated"] = firstRunes(text, promptCap), n, n > promptCap
+func putCapped(payload map[string]any, key, said string) {
+	n := utf8.RuneCountInString(said)
+	payload[key], payload["chars"], payload["truncated"] = text.Head(said, promptCap), n, n > promptCap
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 func TestParseCase(t *testing.T) {
@@ -139,7 +141,7 @@ func FuzzCaseAndVerdict(f *testing.F) {
 		if v, err := ParseVerdict(args); err == nil && v.Accepted() != (v.Category == nil) {
 			t.Fatalf("%q contradicts itself", args)
 		}
-		if got := firstRunes(args, 5); utf8.RuneCountInString(got) > 5 || !strings.HasPrefix(args, got) {
+		if got := text.Head(args, 5); utf8.RuneCountInString(got) > 5 || !strings.HasPrefix(args, got) {
 			t.Fatalf("%q is not the beginning of %q", got, args)
 		}
 		readProposal(args)

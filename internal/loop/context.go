@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -260,25 +261,11 @@ func (a *attempt) recordPrompt(role, system, user string, channels map[string]an
 
 // clip cuts a text to n characters and says how much is missing.
 func clip(s string, n int) string {
-	head := firstRunes(s, n)
+	head := text.Head(s, n)
 	if len(head) == len(s) {
 		return s
 	}
 	return fmt.Sprintf("%s\n[... %d more characters]", head, utf8.RuneCountInString(s[len(head):]))
-}
-
-// firstRunes is the beginning of a text, n characters of it.
-func firstRunes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
 }
 
 // redacted is v as JSON, with what must not be on the record taken out.

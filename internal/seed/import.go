@@ -214,14 +214,6 @@ func (im *Imported) drop(format string, args ...any) {
 	}
 }
 
-// count words a number of things: "1 task", "3 tasks".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // ids hands out task ids. Numbers that a source names are taken first, so that
 // the tasks without one never collide with them.
 type ids struct {

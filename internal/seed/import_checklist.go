@@ -5,14 +5,15 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // parseChecklist reads markdown in which each unchecked item of the outermost
 // list is a task and the bullets below it are its criteria. Text below an item
 // is its description, text before the first one the overview.
-func parseChecklist(name string, text []byte) (*Imported, error) {
+func parseChecklist(name string, data []byte) (*Imported, error) {
 	p := &checklist{name: name, im: &Imported{Format: FormatChecklist}, ids: newIDs()}
-	_, body, first, err := splitFrontmatter(name, string(text))
+	_, body, first, err := splitFrontmatter(name, string(data))
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func parseChecklist(name string, text []byte) (*Imported, error) {
 		}
 	}
 	p.im.Overview = strings.TrimSpace(strings.Join(p.overview, "\n"))
-	p.im.recognise("%s with %s to do", FormatChecklist, count(len(p.items), "item"))
+	p.im.recognise("%s with %s to do", FormatChecklist, text.Plural(len(p.items), "item"))
 	if len(p.im.Tasks) == 0 && len(p.items) > 0 {
 		return nil, &ImportError{File: name, Msg: fmt.Sprintf("it holds %d tasks; at most %d are taken", len(p.items), maxTasks), Fix: "split the feature into smaller seeds"}
 	}
@@ -140,7 +141,7 @@ func (p *checklist) tasks() error {
 	named := make([]string, len(p.items))
 	for i, it := range p.items {
 		named[i], titles[i] = splitID(it.title)
-		titles[i] = oneLine(stripEmphasis(titles[i]))
+		titles[i] = text.OneLine(stripEmphasis(titles[i]))
 		if titles[i] == "" {
 			return &ImportError{File: p.name, Line: it.line, Msg: "the item has no text", Fix: "give it a title"}
 		}

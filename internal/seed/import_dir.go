@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -86,7 +87,7 @@ func (d *dirImport) taskFiles() error {
 	if found == 0 {
 		return d.planFile()
 	}
-	d.im.recognise("%s with %s", FormatDirectory, count(found, "task file"))
+	d.im.recognise("%s with %s", FormatDirectory, text.Plural(found, "task file"))
 	return nil
 }
 
@@ -197,7 +198,7 @@ func (d *dirImport) tests() error {
 		return d.test(p, e)
 	})
 	if err == nil && len(d.im.TestFiles) > 0 {
-		d.im.recognise("%s", count(len(d.im.TestFiles), "acceptance test"))
+		d.im.recognise("%s", text.Plural(len(d.im.TestFiles), "acceptance test"))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // element is one entry of a JSON list, with the line that it starts in.
@@ -93,7 +94,7 @@ func planFrom(name string, elements []element) (*Imported, error) {
 		t.Status = "pending"
 		im.Tasks = append(im.Tasks, t)
 	}
-	im.recognise("%s with %s", FormatPlan, count(len(im.Tasks), "task"))
+	im.recognise("%s with %s", FormatPlan, text.Plural(len(im.Tasks), "task"))
 	return im, nil
 }
 
@@ -146,8 +147,8 @@ func parseObject(name string, text []byte) (*Imported, error) {
 }
 
 // parseBundleFile takes a bundle that was written down in write_seed's own shape.
-func parseBundleFile(name string, text []byte) (*Imported, error) {
-	b, err := ParseBundle(text)
+func parseBundleFile(name string, data []byte) (*Imported, error) {
+	b, err := ParseBundle(data)
 	if err == nil && len(b.faults) > 0 {
 		err = errors.New(b.faults[0].String())
 	}
@@ -155,7 +156,7 @@ func parseBundleFile(name string, text []byte) (*Imported, error) {
 		return nil, &ImportError{File: name, Msg: err.Error(), Fix: "mend the bundle and run it again"}
 	}
 	im := &Imported{Format: FormatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.TLDR, bundle: b}
-	im.recognise("%s with %s and %s", FormatBundle, count(len(b.Tasks), "task"), count(len(b.TestFiles), "test file"))
+	im.recognise("%s with %s and %s", FormatBundle, text.Plural(len(b.Tasks), "task"), text.Plural(len(b.TestFiles), "test file"))
 	return im, nil
 }
 
@@ -176,10 +177,10 @@ type story struct {
 
 // parseRalph reads {project, description, userStories: [...]}. Stories run in
 // the order of their priority; those that pass already are dropped.
-func parseRalph(name string, text []byte, fields []field, list json.RawMessage, base int) (*Imported, error) {
-	elements, err := listElements(text, list, base)
+func parseRalph(name string, data []byte, fields []field, list json.RawMessage, base int) (*Imported, error) {
+	elements, err := listElements(data, list, base)
 	if err != nil {
-		return nil, &ImportError{File: name, Line: lineAt(text, base), Msg: "userStories is no list", Fix: formatsHint}
+		return nil, &ImportError{File: name, Line: lineAt(data, base), Msg: "userStories is no list", Fix: formatsHint}
 	}
 	im := &Imported{Format: FormatRalph, Overview: ralphOverview(fields)}
 	var stories []story
@@ -194,7 +195,7 @@ func parseRalph(name string, text []byte, fields []field, list json.RawMessage, 
 			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("the story id %s was given in line %d already", quoteShort(s.original), before), Fix: "give each story an id of its own"}
 		}
 		if s.Passes {
-			im.drop("%s %s: it passes already", s.original, oneLine(s.Title))
+			im.drop("%s %s: it passes already", s.original, text.OneLine(s.Title))
 			continue
 		}
 		stories = append(stories, s)
@@ -305,7 +306,7 @@ func (im *Imported) addStories(stories []story) {
 // original id is what a person looks for later.
 func storyTask(id string, s story) session.Task {
 	entry := map[string]any{
-		"id": id, "title": oneLine(s.Title), "description": s.Description,
+		"id": id, "title": text.OneLine(s.Title), "description": s.Description,
 		"acceptance_criteria": s.AcceptanceCriteria, "status": "pending", "source_id": s.original,
 	}
 	if s.Priority != nil {
@@ -332,6 +333,3 @@ func ralphOverview(fields []field) string {
 	}
 	return strings.Trim(project+": "+description, ": ")
 }
-
-// oneLine makes a title of text that may hold line breaks and tabs.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

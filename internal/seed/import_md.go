@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // mdLine is one line of markdown as the parsers below need it: what it is,
@@ -162,7 +163,7 @@ func (tf *taskFile) readFront(front []frontKey) {
 		case "id":
 			tf.task.ID, tf.line = k.value, k.line
 		case "title":
-			tf.task.Title = oneLine(k.value)
+			tf.task.Title = text.OneLine(k.value)
 		case "status":
 			tf.done = strings.EqualFold(k.value, "done")
 		default:
@@ -178,7 +179,7 @@ func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 		if l.heading == 1 && !criteriaHeading.MatchString(l.text) {
 			id, title := splitID(l.text)
 			if tf.task.Title == "" {
-				tf.task.Title = oneLine(title)
+				tf.task.Title = text.OneLine(title)
 			}
 			if tf.task.ID == "" {
 				tf.task.ID, tf.line = id, l.n

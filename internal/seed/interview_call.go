@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // phase is the name of the interview in the events of the record.
@@ -101,21 +102,7 @@ func (in *interview) callPayload(u model.Usage, attempt int, health, finish stri
 }
 
 // capped bounds a text in characters; what is cut is said.
-func capped(s string) string { return cappedAt(s, maxRecorded) }
-
-func cappedAt(s string, max int) string {
-	if len(s) <= max {
-		return s
-	}
-	n := 0
-	for i := range s {
-		if n == max {
-			return s[:i] + "…"
-		}
-		n++
-	}
-	return s
-}
+func capped(s string) string { return text.Clip(s, maxRecorded) }
 
 // encode renders JSON as it would be written by hand: no \u003c for <.
 func encode(v any) (json.RawMessage, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // The two tools that only an interview has.
@@ -68,7 +69,7 @@ func (in *interview) answer(ctx context.Context, t *turnState, c model.ToolCall)
 		return err
 	}
 	err = in.Emit("tool_result", map[string]any{
-		"phase": phase, "iter": in.iter, "tool": c.Name, "result_preview": cappedAt(output, maxPreview), "result_chars": utf8.RuneCountInString(output),
+		"phase": phase, "iter": in.iter, "tool": c.Name, "result_preview": text.Clip(output, maxPreview), "result_chars": utf8.RuneCountInString(output),
 	})
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func parseQuestion(args string) (Question, error) {
 func usableOptions(options []string) []string {
 	var out []string
 	for _, o := range options {
-		o = oneLine(o)
+		o = text.OneLine(o)
 		word := strings.ToLower(strings.Trim(o, " .…()"))
 		if o == "" || word == "other" || contains(out, o) {
 			continue

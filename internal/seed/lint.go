@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -103,7 +104,7 @@ func (l *linter) task(ctx context.Context, t session.Task) {
 func (l *linter) duplicateCriteria(t session.Task) {
 	seen := map[string]int{}
 	for i, c := range t.AcceptanceCriteria {
-		key := strings.ToLower(oneLine(c))
+		key := strings.ToLower(text.OneLine(c))
 		if first, ok := seen[key]; ok {
 			l.add(t.ID, "repeated-criterion", Hint, "criterion %d repeats criterion %d", i+1, first)
 			continue
@@ -166,7 +167,7 @@ func (l *linter) run(ctx context.Context, t session.Task, files []string) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		l.add(t.ID, "not-run", Hint, "its tests could not be run: %s", quoteShort(oneLine(err.Error())))
+		l.add(t.ID, "not-run", Hint, "its tests could not be run: %s", quoteShort(text.OneLine(err.Error())))
 	case !r.Ran:
 		note := "nothing knows how"
 		if r.Note != "" {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Terminal is the frontend for a person at a terminal, and for answers from a
@@ -155,7 +156,7 @@ func (t *Terminal) answerLine(ctx context.Context, q Question) (string, error) {
 	for {
 		line, err := t.lines.next(ctx)
 		if errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked, quoteShort(oneLine(printable(q.Text))))
+			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked, quoteShort(text.OneLine(printable(q.Text))))
 		}
 		if err != nil {
 			return "", err
@@ -192,18 +193,18 @@ func stripEscapes(s string) string {
 }
 
 // Say shows a line: what the model says, what it looks at, what went wrong.
-func (t *Terminal) Say(kind SayKind, text string) {
-	text = printable(text)
-	if text == "" {
+func (t *Terminal) Say(kind SayKind, said string) {
+	said = printable(said)
+	if said == "" {
 		return
 	}
 	switch kind {
 	case Step:
-		t.printf("%s\n", t.style.dim("· "+oneLine(text)))
+		t.printf("%s\n", t.style.dim("· "+text.OneLine(said)))
 	case Warn:
-		t.printf("%s\n", t.style.warn("! "+oneLine(text)))
+		t.printf("%s\n", t.style.warn("! "+text.OneLine(said)))
 	default:
-		t.printf("\n%s\n", text)
+		t.printf("\n%s\n", said)
 	}
 }
 
@@ -270,9 +271,9 @@ func WriteSummary(w io.Writer, b *Bundle, colour bool) {
 	if text := printable(b.TLDR); text != "" {
 		line("%s\n", text)
 	}
-	line("%s", s.bold(count(len(b.Tasks), "task")))
+	line("%s", s.bold(text.Plural(len(b.Tasks), "task")))
 	for _, task := range b.Tasks {
-		line("  %s  %s  %s", printable(task.ID), printable(oneLine(task.Title)), s.dim("("+taskSize(b, task)+")"))
+		line("  %s  %s  %s", printable(task.ID), printable(text.OneLine(task.Title)), s.dim("("+taskSize(b, task)+")"))
 	}
 	for _, list := range []struct {
 		name  string
@@ -283,7 +284,7 @@ func WriteSummary(w io.Writer, b *Bundle, colour bool) {
 		}
 		line("%s", s.bold(list.name))
 		for _, l := range list.lines {
-			line("  - %s", printable(oneLine(l)))
+			line("  - %s", printable(text.OneLine(l)))
 		}
 	}
 }
@@ -300,7 +301,7 @@ func taskSize(b *Bundle, task session.Task) string {
 	if n == 1 {
 		criteria = "1 criterion"
 	}
-	return criteria + ", " + count(tests, "test file")
+	return criteria + ", " + text.Plural(tests, "test file")
 }
 
 // style colours text for a terminal that can show it.

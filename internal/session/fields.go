@@ -7,16 +7,16 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// text is line as a string without a copy. The string lives no longer than line stays as it is: whatever is kept of it
+// asString is line as a string without a copy. The string lives no longer than line stays as it is: whatever is kept of it
 // must be cloned.
-func text(line []byte) string { return unsafe.String(unsafe.SliceData(line), len(line)) }
+func asString(line []byte) string { return unsafe.String(unsafe.SliceData(line), len(line)) }
 
 // bytesOf is s as bytes without a copy; they must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // eventType is the type of an event line, a part of line where it has no escapes.
 func eventType(line []byte) string {
-	r := gjson.Get(text(line), "type")
+	r := gjson.Get(asString(line), "type")
 	if r.Type != gjson.String {
 		return ""
 	}

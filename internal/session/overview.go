@@ -141,7 +141,7 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 		o.problem(CheckpointFile, err)
 		return
 	}
-	eachMember(text(data), func(key, raw string) bool {
+	eachMember(asString(data), func(key, raw string) bool {
 		switch key {
 		case "status":
 			o.Status = strings.Clone(stringOf(raw))
@@ -197,7 +197,7 @@ func (rd *reader) plan(s *Session, o *Overview) {
 		o.problem(TasksFile, err)
 		return
 	}
-	gjson.Parse(text(trimmed)).ForEach(func(_, task gjson.Result) bool {
+	gjson.Parse(asString(trimmed)).ForEach(func(_, task gjson.Result) bool {
 		var status, id, title string
 		eachMember(task.Raw, func(key, raw string) bool {
 			switch key {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Progress is one line of progress.txt: a task that is finished.
@@ -17,8 +19,7 @@ type Progress struct {
 // AppendProgress adds a line to progress.txt: id TAB state TAB title. It is not durable by itself: prd.json, which is
 // written before, says the same.
 func (s *Session) AppendProgress(task, state, title string) error {
-	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	line := oneLine(task) + "\t" + oneLine(state) + "\t" + oneLine(title) + "\n"
+	line := text.OneLine(task) + "\t" + text.OneLine(state) + "\t" + text.VisibleLine(text.OneLine(title)) + "\n"
 	return appendOnce(s.Path(ProgressFile), []byte(line), isProgress, false)
 }
 
@@ -75,7 +76,7 @@ func (s *Session) AppendLearning(now time.Time, task, title, learning string) er
 	if _, err := os.Stat(path); isMissing(err) {
 		b.WriteString("# Proposed learnings\n\nFor a person to review; nothing reads this file.\n")
 	}
-	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", task, strings.Join(strings.Fields(title), " "),
-		s.ID, FormatTime(now), strings.TrimSpace(learning))
+	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", task, text.VisibleLine(text.OneLine(title)),
+		s.ID, FormatTime(now), text.Visible(strings.TrimSpace(learning)))
 	return appendOnce(path, []byte(b.String()), func([]byte) bool { return true }, false)
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Event is one line of the record.
@@ -25,7 +27,7 @@ type Event struct {
 // line, not a copy.
 func ParseEvent(line []byte) Event {
 	var ev Event
-	eachMember(text(line), func(key, raw string) bool {
+	eachMember(asString(line), func(key, raw string) bool {
 		switch {
 		case key == "ts" && raw[0] == '"':
 			ev.TS = strings.Clone(unquote(raw))
@@ -91,7 +93,7 @@ func (s *Session) OpenRecord(opts RecordOptions) (*Record, error) {
 func (s *Session) repairOthers() []Repair {
 	paths := []string{s.Path(InterviewFile)}
 	for _, dir := range []string{LedgerDir, ConversationDir} {
-		more, _ := filepath.Glob(filepath.Join(globQuote(s.Path(dir)), "*.jsonl"))
+		more, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(dir)), "*.jsonl"))
 		paths = append(paths, more...)
 	}
 	var repairs []Repair
@@ -108,11 +110,6 @@ func (s *Session) repairOthers() []Repair {
 		}
 	}
 	return repairs
-}
-
-// globQuote makes filepath.Glob take dir literally.
-func globQuote(dir string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
 
 // Append writes one event. payload must encode to a JSON object; nil is an empty one. When Append returns, the line is in

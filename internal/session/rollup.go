@@ -122,7 +122,7 @@ func (f *fields) set(key, raw string) bool {
 type envelope struct{ ts, typ, payload string }
 
 func openEnvelope(line []byte) (e envelope) {
-	eachMember(text(line), func(key, raw string) bool {
+	eachMember(asString(line), func(key, raw string) bool {
 		switch key {
 		case "ts":
 			e.ts = stringOf(raw)

@@ -125,5 +125,5 @@ func readMessages(path string) ([]json.RawMessage, error) {
 
 // isReset tells the line that begins an attempt from a message: a message has a role.
 func isReset(line []byte) bool {
-	return eventType(line) == "context_reset" && !gjson.Get(text(line), "role").Exists()
+	return eventType(line) == "context_reset" && !gjson.Get(asString(line), "role").Exists()
 }

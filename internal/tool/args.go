@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // toolDef is one row of the table of tools.
@@ -127,7 +129,7 @@ func decode(t *toolDef, args string) (arguments, error) {
 	}
 	for name := range fields {
 		if !slices.ContainsFunc(t.params, func(p param) bool { return p.name == name }) {
-			return in, fmt.Errorf("%s has no argument %q; expected %s", t.name, clip(name, 60), t.usage())
+			return in, fmt.Errorf("%s has no argument %q; expected %s", t.name, text.Clip(name, 60), t.usage())
 		}
 	}
 	for _, p := range t.params {

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -192,7 +194,7 @@ func (b *Box) find(name string) (*toolDef, error) {
 		}
 		names = append(names, t.name)
 	}
-	return nil, fmt.Errorf("there is no tool %q; the tools here are %s", clip(name, 60), strings.Join(names, ", "))
+	return nil, fmt.Errorf("there is no tool %q; the tools here are %s", text.Clip(name, 60), strings.Join(names, ", "))
 }
 
 // Specs returns the tools as the JSON array that an OpenAI-style request takes.
@@ -227,15 +229,4 @@ func finished(res Result) Result {
 	}
 	res.Chars = utf8.RuneCountInString(res.Output)
 	return res
-}
-
-// clip shortens a text that is quoted in a message.
-func clip(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit] + "..."
 }

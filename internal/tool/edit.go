@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // editCap is the largest file that edit_file takes.
@@ -27,7 +29,7 @@ func (b *Box) editFile(_ context.Context, in arguments) (Result, error) {
 	}
 	out, line, err := replaceOnce(data, old, repl)
 	if err != nil {
-		return Result{}, fmt.Errorf("%s: %w", clip(name, 200), err)
+		return Result{}, fmt.Errorf("%s: %w", text.Clip(name, 200), err)
 	}
 	mode, existed, err := b.target(name, rel)
 	if err != nil {
@@ -46,16 +48,16 @@ func (b *Box) readWhole(name string) ([]byte, string, error) {
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return nil, "", fmt.Errorf("%s is a directory", clip(name, 200))
+		return nil, "", fmt.Errorf("%s is a directory", text.Clip(name, 200))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, editCap+1))
 	switch {
 	case err != nil:
 		return nil, "", describe(name, err)
 	case len(data) > editCap:
-		return nil, "", fmt.Errorf("%s is too large to edit (%d bytes)", clip(name, 200), info.Size())
+		return nil, "", fmt.Errorf("%s is too large to edit (%d bytes)", text.Clip(name, 200), info.Size())
 	case isBinary(data):
-		return nil, "", fmt.Errorf("%s is a binary file", clip(name, 200))
+		return nil, "", fmt.Errorf("%s is a binary file", text.Clip(name, 200))
 	}
 	return data, rel, nil
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // globCap is how many matches one call shows.
@@ -32,7 +34,7 @@ func (b *Box) glob(ctx context.Context, in arguments) (Result, error) {
 		return Result{}, err
 	}
 	if len(found) == 0 && !cut {
-		return Result{Output: "no file matches " + clip(q.pattern, 200)}, nil
+		return Result{Output: "no file matches " + text.Clip(q.pattern, 200)}, nil
 	}
 	slices.Sort(found)
 	var out strings.Builder

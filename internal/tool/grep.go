@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -145,14 +147,14 @@ func (s *search) result(glob string, cut bool) Result {
 	out := s.out.String()
 	switch {
 	case s.lines == 0 && s.files == 0 && len(s.tooBig) == 0:
-		out = "no text file matches " + clip(glob, 200) + "\n"
+		out = "no text file matches " + text.Clip(glob, 200) + "\n"
 	case s.lines == 0:
 		out = fmt.Sprintf("no match in %d files\n", s.files)
 	case s.stopped:
 		out += fmt.Sprintf("[only the first %d matching lines are shown; narrow the pattern or path_glob]\n", s.lines)
 	}
 	if n := len(s.tooBig); n > 0 {
-		out += fmt.Sprintf("[%d files are too large to be searched, among them %s]\n", n, clip(s.tooBig[0], 200))
+		out += fmt.Sprintf("[%d files are too large to be searched, among them %s]\n", n, text.Clip(s.tooBig[0], 200))
 	}
 	if cut {
 		out += "[the search was ended after too many files; narrow path_glob]\n"

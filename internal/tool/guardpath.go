@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // reaches refuses commands with a word that leads into a protected directory.
@@ -111,7 +113,7 @@ func rmRule(s *simple, args []shWord) string {
 	}
 	for _, w := range operands {
 		if s.tooMuch(w) {
-			return "rm -r of " + clip(w.text, 60) + " is not allowed; remove files inside the worktree only"
+			return "rm -r of " + text.Clip(w.text, 60) + " is not allowed; remove files inside the worktree only"
 		}
 	}
 	return ""

@@ -8,6 +8,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // maxLinks is how many symlinks a path may lead through.
@@ -26,12 +28,12 @@ func (b *Box) clean(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		var ok bool
 		if rel, ok = b.inside(name); !ok {
-			return "", &blocked{fmt.Sprintf("%s is outside the worktree; give a path relative to it", clip(name, 200))}
+			return "", &blocked{fmt.Sprintf("%s is outside the worktree; give a path relative to it", text.Clip(name, 200))}
 		}
 	}
 	rel = path.Clean(rel)
 	if rel == ".." || strings.HasPrefix(rel, "../") {
-		return "", &blocked{clip(name, 200) + " leads out of the worktree"}
+		return "", &blocked{text.Clip(name, 200) + " leads out of the worktree"}
 	}
 	if hasGit(rel) {
 		return "", &blocked{"git's own files are not to be read or written; use git commands"}
@@ -79,20 +81,20 @@ func (b *Box) resolve(name string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", fmt.Errorf("%s: too many symbolic links", clip(name, 200))
+			return "", fmt.Errorf("%s: too many symbolic links", text.Clip(name, 200))
 		}
 		target, err := b.root.Readlink(next)
 		if err != nil {
 			return "", describe(name, err)
 		}
 		if filepath.IsAbs(target) {
-			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", clip(next, 200))}
+			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", text.Clip(next, 200))}
 		}
 		// The link's own `..` may leave the directory but not the worktree, and
 		// what comes before it is already resolved, so joining is exact.
 		joined := path.Join(done, filepath.ToSlash(target), path.Join(rest...))
 		if joined == ".." || strings.HasPrefix(joined, "../") {
-			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", clip(next, 200))}
+			return "", &blocked{fmt.Sprintf("%s is a symbolic link out of the worktree", text.Clip(next, 200))}
 		}
 		done, rest = ".", strings.Split(joined, "/")
 	}
@@ -133,7 +135,7 @@ func cause(err error) error {
 func describe(name string, err error) error {
 	inner := cause(err)
 	if strings.Contains(inner.Error(), "escapes from parent") {
-		return &blocked{clip(name, 200) + " leads out of the worktree"}
+		return &blocked{text.Clip(name, 200) + " leads out of the worktree"}
 	}
-	return fmt.Errorf("%s: %w", clip(name, 200), inner)
+	return fmt.Errorf("%s: %w", text.Clip(name, 200), inner)
 }

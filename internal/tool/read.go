@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -38,7 +40,7 @@ func (b *Box) open(name string) (*os.File, os.FileInfo, string, error) {
 	case b.isGitFile(info):
 		err = &blocked{"git's own files are not to be read or written; use git commands"}
 	case !info.IsDir() && !info.Mode().IsRegular():
-		err = fmt.Errorf("%s is not a regular file", clip(name, 200))
+		err = fmt.Errorf("%s is not a regular file", text.Clip(name, 200))
 	}
 	if err != nil {
 		f.Close()
@@ -65,7 +67,7 @@ func (b *Box) readFile(_ context.Context, in arguments) (Result, error) {
 	case len(data) == 0:
 		return Result{Output: "(the file is empty)"}, nil
 	case isBinary(data):
-		return Result{}, fmt.Errorf("%s is a binary file of %d bytes", clip(name, 200), info.Size())
+		return Result{}, fmt.Errorf("%s is a binary file of %d bytes", text.Clip(name, 200), info.Size())
 	case len(data) > readCap:
 		return Result{Output: b.cutFile(data[:readCap], info.Size())}, nil
 	}
@@ -113,7 +115,7 @@ func listDir(name string, f *os.File) (Result, error) {
 	}
 	slices.Sort(names)
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s is a directory with %d entries:\n", clip(name, 200), len(names))
+	fmt.Fprintf(&out, "%s is a directory with %d entries:\n", text.Clip(name, 200), len(names))
 	for _, n := range names[:min(len(names), listCap)] {
 		out.WriteString(n + "\n")
 	}

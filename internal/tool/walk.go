@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // walkCap bounds how many directory entries one call looks at.
@@ -37,7 +39,7 @@ func (b *Box) newQuery(pattern string) (query, error) {
 	if path.IsAbs(pattern) {
 		rel, ok := b.inside(pattern)
 		if !ok {
-			return query{}, &blocked{fmt.Sprintf("%s is outside the worktree; give a pattern relative to it", clip(pattern, 200))}
+			return query{}, &blocked{fmt.Sprintf("%s is outside the worktree; give a pattern relative to it", text.Clip(pattern, 200))}
 		}
 		pattern = rel
 	}
@@ -45,12 +47,12 @@ func (b *Box) newQuery(pattern string) (query, error) {
 	q := query{pattern: pattern, depth: -1, named: map[string]bool{}}
 	for part := range strings.SplitSeq(pattern, "/") {
 		if part == ".." {
-			return query{}, &blocked{clip(pattern, 200) + " leads out of the worktree"}
+			return query{}, &blocked{text.Clip(pattern, 200) + " leads out of the worktree"}
 		}
 		q.named[part] = true
 	}
 	if !doublestar.ValidatePattern(pattern) {
-		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and {a,b} are understood", clip(pattern, 200))
+		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and {a,b} are understood", text.Clip(pattern, 200))
 	}
 	if hasGit(pattern) {
 		return query{}, &blocked{"git's own files are not to be read or written; use git commands"}

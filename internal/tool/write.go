@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // tempPrefix begins the name of a file that is being written. Such files stand at
@@ -22,7 +24,7 @@ func (b *Box) writeFile(_ context.Context, in arguments) (Result, error) {
 		return Result{}, err
 	}
 	if strings.HasSuffix(name, "/") {
-		return Result{}, fmt.Errorf("%s names a directory; give the path of a file", clip(name, 200))
+		return Result{}, fmt.Errorf("%s names a directory; give the path of a file", text.Clip(name, 200))
 	}
 	mode, existed, err := b.target(name, rel)
 	if err != nil {
@@ -52,11 +54,11 @@ func (b *Box) target(name, rel string) (mode fs.FileMode, existed bool, err erro
 	case err != nil:
 		return 0, false, describe(name, err)
 	case info.IsDir():
-		return 0, false, fmt.Errorf("%s is a directory", clip(name, 200))
+		return 0, false, fmt.Errorf("%s is a directory", text.Clip(name, 200))
 	case b.isGitFile(info):
 		return 0, false, &blocked{"git's own files are not to be read or written; use git commands"}
 	case !info.Mode().IsRegular():
-		return 0, false, fmt.Errorf("%s is not a regular file", clip(name, 200))
+		return 0, false, fmt.Errorf("%s is not a regular file", text.Clip(name, 200))
 	}
 	return info.Mode().Perm(), true, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // nodeExts are the endings of files that may hold tests.
@@ -224,7 +225,7 @@ func (n nodePackage) nodeTest(before, last string) (command string, ok bool) {
 	if len(files) == 0 {
 		return "", false
 	}
-	command = before + strings.Join(kept, " ") + " " + quoteAll(files)
+	command = before + strings.Join(kept, " ") + " " + text.ShellQuote(files...)
 	if n.scripts["pretest"] != "" {
 		command = n.manager[0] + " run pretest && " + command
 	}

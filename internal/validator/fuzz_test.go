@@ -53,14 +53,6 @@ func FuzzFromConfig(f *testing.F) {
 	})
 }
 
-func TestQuote(t *testing.T) {
-	for in, want := range map[string]string{"a/b.js": "a/b.js", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'"} {
-		if got := quote(in); got != want {
-			t.Errorf("quote(%q) = %s, want %s", in, got, want)
-		}
-	}
-}
-
 func TestCovers(t *testing.T) {
 	for _, c := range []struct {
 		pattern, file string

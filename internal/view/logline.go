@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // event prints one event: on a terminal time, task, type and what it says in the
@@ -14,22 +16,22 @@ func (l *logger) event(line []byte) {
 	e := gjson.ParseBytes(line)
 	typ, p := e.Get("type").String(), e.Get("payload")
 	ts := e.Get("ts").String()
-	where := Clean(p.Get("task_id").String())
+	where := text.VisibleLine(p.Get("task_id").String())
 	if n := p.Get("iter").Int(); n > 0 && where != "" {
 		where += "/" + strconv.FormatInt(n, 10)
 	}
-	text := Clean(gist(typ, p))
+	shown := text.VisibleLine(gist(typ, p))
 	style := eventStyle(typ, p)
 	if !l.o.TTY {
-		l.out.WriteString(strings.Join([]string{Clean(ts), where, Clean(typ), text}, "\t"))
+		l.out.WriteString(strings.Join([]string{text.VisibleLine(ts), where, text.VisibleLine(typ), shown}, "\t"))
 		return
 	}
 	head := fmt.Sprintf("%-8s  %-9s ", clockOf(ts), fit(where, 9))
-	name := fmt.Sprintf("%-18s", fit(Clean(typ), 18))
+	name := fmt.Sprintf("%-18s", fit(text.VisibleLine(typ), 18))
 	if l.o.Width > 0 {
-		text = fit(text, max(l.o.Width-width(head)-width(name)-1, 20))
+		shown = fit(shown, max(l.o.Width-width(head)-width(name)-1, 20))
 	}
-	l.out.WriteString(l.o.paint(dim, head) + l.o.paint(style, name) + " " + text)
+	l.out.WriteString(l.o.paint(dim, head) + l.o.paint(style, name) + " " + shown)
 }
 
 // clockOf is the local time of day of a timestamp.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // fileSink writes a file in one of the encodings of OTLP.
@@ -182,7 +184,7 @@ func (s *httpSink) send(body []byte) (retry bool, err error) {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		retry = true
 	}
-	return retry, fmt.Errorf("export to %s: the receiver answered %s: %s", s.shown, resp.Status, fit(Clean(string(said)), 300))
+	return retry, fmt.Errorf("export to %s: the receiver answered %s: %s", s.shown, resp.Status, fit(text.VisibleLine(string(said)), 300))
 }
 
 func (s *httpSink) close() error { return nil }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Detail is one session as show prints it. The parts that git and the agent programs
@@ -103,7 +104,7 @@ func Show(w io.Writer, d Detail, o ShowOptions) error {
 	sh.conversations(d.Conversations)
 	if d.Resume != "" {
 		sh.heading("resume")
-		sh.line("  " + Clean(d.Resume))
+		sh.line("  " + text.VisibleLine(d.Resume))
 	}
 	return out.Flush()
 }
@@ -145,7 +146,7 @@ func (s shower) fact(name, value, style string) {
 	if value == "" {
 		return
 	}
-	value = Clean(value)
+	value = text.VisibleLine(value)
 	if !s.term.TTY {
 		s.line(name + "\t" + value)
 		return

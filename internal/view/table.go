@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // table is the one place where output for a person and for a script differ: a
@@ -28,7 +30,7 @@ type cell struct {
 
 func (t *table) add(cells ...cell) {
 	for i := range cells {
-		cells[i].text = Clean(cells[i].text)
+		cells[i].text = text.VisibleLine(cells[i].text)
 	}
 	t.rows = append(t.rows, cells)
 }

@@ -1,10 +1,8 @@
 package view
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Terminal says what an output can show. The zero value is a pipe.
@@ -33,58 +31,6 @@ func (t Terminal) paint(style, s string) string {
 		return s
 	}
 	return "\x1b[" + style + "m" + s + "\x1b[0m"
-}
-
-// Clean makes foreign text harmless on a terminal and in a tab-separated line:
-// control characters, which could move the cursor, set the title or hide text, and
-// characters that reorder or hide what is read are replaced by what they are called.
-// The result is one line of valid UTF-8.
-func Clean(s string) string {
-	if isClean(s) {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s) + 8)
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
-		switch {
-		case r == utf8.RuneError && n == 1:
-			b.WriteRune(utf8.RuneError)
-		case r == '\n' || r == '\t' || r == '\r':
-			b.WriteByte(' ')
-		case r < 0x20:
-			b.WriteRune(0x2400 + r)
-		case r == 0x7f:
-			b.WriteRune(0x2421)
-		case hidden(r):
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func isClean(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-// hidden tells the characters that a terminal does not draw, or draws elsewhere:
-// C1 controls, bidirectional and other format characters, line separators.
-func hidden(r rune) bool {
-	switch {
-	case r >= 0x80 && r < 0xa0, r == 0x2028, r == 0x2029:
-		return true
-	case r == 0x200d, r == 0x200c: // joiners, part of emoji and of some scripts
-		return false
-	}
-	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) || unicode.Is(unicode.Cs, r)
 }
 
 // width is how many columns s takes on a terminal.

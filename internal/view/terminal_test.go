@@ -5,44 +5,15 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-func TestClean(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain text":                    "plain text",
-		"tab\tand\nline\r":              "tab and line ",
-		"\x1b[31mred\x07":               "␛[31mred␇",
-		"\x7f":                          "␡",
-		"\u009b2J":                      "<U+009B>2J",
-		"a\u202eb\u2066c":               "a<U+202E>b<U+2066>c",
-		"zero\u200bwidth\ufeff":         "zero<U+200B>width<U+FEFF>",
-		"broken \xff\xfe":               "broken \uFFFD\uFFFD",
-		"line\u2028separator":           "line<U+2028>separator",
-		"naïve 日本 👩\u200d🔬":             "naïve 日本 👩\u200d🔬",
-		"tag \U000E0041 private \ue000": "tag <U+E0041> private <U+E000>",
-	} {
-		if got := Clean(in); got != want {
-			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
-func FuzzClean(f *testing.F) {
+func FuzzFit(f *testing.F) {
 	f.Add("\x1b]0;title\x07 \u202e\xff")
 	f.Fuzz(func(t *testing.T, s string) {
-		got := Clean(s)
-		if !utf8.ValidString(got) {
-			t.Fatalf("not UTF-8: %q", got)
-		}
-		for _, r := range got {
-			if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-				t.Fatalf("%q lets %U through", got, r)
-			}
-		}
-		if w := 12; width(fit(got, w)) > w {
-			t.Fatalf("fit(%q) is %d columns wide", got, width(fit(got, w)))
+		if got, w := fit(text.VisibleLine(s), 12), 12; width(got) > w {
+			t.Fatalf("fit(%q) is %d columns wide", got, width(got))
 		}
 	})
 }

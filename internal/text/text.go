@@ -1,0 +1,72 @@
+// Package text holds the small things that are done to text all over the house: shortening, quoting, and showing foreign
+// text without obeying it.
+package text
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// OneLine folds every run of white space into one blank.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Head is the beginning of a text, n characters of it.
+func Head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n <= 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// HeadBytes is the beginning of a text, at most n bytes of it and only whole characters.
+func HeadBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Clip is Head with an ellipsis where something is missing.
+func Clip(s string, n int) string {
+	if head := Head(s, n); len(head) < len(s) {
+		return head + "…"
+	}
+	return s
+}
+
+// Plural counts things: "1 task", "3 tasks".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:@%+,"
+
+// ShellQuote is a line that a POSIX shell reads as these words. Words that need no quotes have none.
+func ShellQuote(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if w == "" || strings.Trim(w, shellSafe) != "" {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		quoted[i] = w
+	}
+	return strings.Join(quoted, " ")
+}
+
+// GlobQuote makes filepath.Glob take a path literally.
+func GlobQuote(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}

@@ -1,0 +1,85 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestVisibleLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain text":                    "plain text",
+		"tab\tand\nline\r":              "tab and line ",
+		"\x1b[31mred\x07":               "␛[31mred␇",
+		"\x7f":                          "␡",
+		"\u009b2J":                      "<U+009B>2J",
+		"a\u202eb\u2066c":               "a<U+202E>b<U+2066>c",
+		"zero\u200bwidth\ufeff":         "zero<U+200B>width<U+FEFF>",
+		"broken \xff\xfe":               "broken \uFFFD\uFFFD",
+		"line\u2028separator":           "line<U+2028>separator",
+		"naïve 日本 👩\u200d🔬":             "naïve 日本 👩\u200d🔬",
+		"tag \U000E0041 private \ue000": "tag <U+E0041> private <U+E000>",
+	} {
+		if got := VisibleLine(in); got != want {
+			t.Errorf("VisibleLine(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestVisibleKeepsLines(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\n\tb":             "a\n\tb",
+		"dos\r\nline\r\n":    "dos\nline\n",
+		"over\rwritten":      "over␍written",
+		"\x1b]0;t\x07\nnext": "␛]0;t␇\nnext",
+		"a\u202eb":           "a<U+202E>b",
+	} {
+		if got := Visible(in); got != want {
+			t.Errorf("Visible(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzVisible(f *testing.F) {
+	f.Add("\x1b]0;title\x07 \u202e\xff\r\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, got := range []string{Visible(s), VisibleLine(s)} {
+			if !utf8.ValidString(got) {
+				t.Fatalf("not UTF-8: %q", got)
+			}
+		}
+		for _, r := range VisibleLine(s) + strings.NewReplacer("\n", "", "\t", "").Replace(Visible(s)) {
+			if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+				t.Fatalf("%q lets %U through", s, r)
+			}
+		}
+	})
+}
+
+func TestShortening(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Head("日本語", 2), "日本"}, {Head("ab", 2), "ab"}, {Head("ab", 0), ""},
+		{HeadBytes("日本語", 4), "日"}, {HeadBytes("ab", 5), "ab"}, {HeadBytes("日", 1), ""},
+		{Clip("日本語", 3), "日本語"}, {Clip("日本語", 2), "日本…"},
+		{OneLine(" a\n\t b "), "a b"}, {Plural(1, "task"), "1 task"}, {Plural(0, "task"), "0 tasks"},
+		{GlobQuote(`/a[b]*?\`), `/a\[b]\*\?\\`},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+func TestShellQuote(t *testing.T) {
+	for in, want := range map[string]string{
+		"a/b.js": "a/b.js", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$x": "'$x'", "é": "'é'",
+	} {
+		if got := ShellQuote(in); got != want {
+			t.Errorf("ShellQuote(%q) = %s, want %s", in, got, want)
+		}
+	}
+	if got := ShellQuote("git", "-C", "a b"); got != "git -C 'a b'" {
+		t.Error(got)
+	}
+}
