@@ -32,7 +32,7 @@ func (p *process) prepCommand() *cli.Command {
 			"session's own branch.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
-			&cli.StringFlag{Name: "from", Usage: "read tasks from `PATH`: prd.json, a directory of T-NNN-*.md, userStories, a checklist, - for standard input"},
+			&cli.StringFlag{Name: "from", Usage: "read tasks from `PATH`: prd.json, a directory of T-NNN-*.md, userStories, a checklist or plan, - for standard input"},
 			&cli.StringFlag{Name: "base", Usage: "begin the branch at `REV` instead of HEAD"},
 			&cli.StringFlag{Name: "answers", Usage: "read the interview's answers from `FILE`, one a line; - for standard input"},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
@@ -75,11 +75,15 @@ func (w *world) prep(r prepRequest) error {
 	if err := w.inFlight(&r); err != nil || r.baseSHA == "" {
 		return err
 	}
+	if w.p.dryRun {
+		if r.imported == nil {
+			_, _, err := w.client(config.Prep)
+			w.noteRefusal(err)
+		}
+		return w.planPrep(r)
+	}
 	if err := w.readyInterview(&r); err != nil {
 		return err
-	}
-	if w.p.dryRun {
-		return w.planPrep(r)
 	}
 	if r.discard != nil {
 		if err := w.tearDown(r.discard, true); err != nil {
@@ -162,6 +166,13 @@ func (w *world) checkImport(r *prepRequest) ([]seed.Violation, error) {
 	return seed.Check(b, "", func(path string) bool { return tracked[path] }, seed.Rules{}), nil
 }
 
+// noteRefusal says in a dry run for what the command itself would be refused: the plan can be shown without it.
+func (w *world) noteRefusal(err error) {
+	if err != nil {
+		w.p.warnf("note: without -n this is refused: %s\n", err)
+	}
+}
+
 // planPrep prints what a preparation would make, and its git commands: the id of the session, and with it the names of what
 // is made, are not known before.
 func (w *world) planPrep(r prepRequest) error {
@@ -188,9 +199,13 @@ func (w *world) planPrep(r prepRequest) error {
 	return nil
 }
 
+// describeImport says what of the tasks that exist is taken, task by task, and what is left out.
 func describeImport(out io.Writer, im *seed.Imported) {
 	for _, line := range im.Recognised {
 		fmt.Fprintf(out, "%s\n", line)
+	}
+	for _, t := range im.Tasks {
+		fmt.Fprintf(out, "  %s  %s\n", t.ID, text.VisibleLine(t.Title))
 	}
 	for _, line := range im.Dropped {
 		fmt.Fprintf(out, "dropped: %s\n", line)

@@ -30,7 +30,7 @@ func (p *process) runCommand() *cli.Command {
 		Description: "Runs the session that prep-feature prepared in this repository. With --from, the tasks are read from a file or a\n" +
 			"directory and a session is prepared first, without an interview.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist, - for standard input"},
+			&cli.StringFlag{Name: "from", Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or plan, - for standard input"},
 			&cli.StringFlag{Name: "base", Usage: "with --from: begin the branch at `REV` instead of HEAD"},
 			&cli.IntFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not pause after the note about a resumable session"},
@@ -137,14 +137,16 @@ func (w *world) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && !w.p.asks() {
 		return refuse("git tilth prep-feature, or git tilth run --from PATH", "no prepared session in this repository")
 	}
-	if _, err := w.options(r.runSettings); err != nil {
-		return err
+	_, unready := w.options(r.runSettings)
+	if unready != nil && !w.p.dryRun {
+		return unready
 	}
 	prep := prepRequest{from: r.from, base: r.base, keep: true, json: r.json}
 	if err := w.checkPrep(&prep); err != nil {
 		return err
 	}
 	if w.p.dryRun {
+		w.noteRefusal(unready)
 		return w.planPrep(prep)
 	}
 	if resumable && !r.yes {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -72,7 +74,7 @@ var bundleKeys = []string{"prd_entries", "test_files", "tldr", "open_questions",
 
 // entryKeys are the keys that a proposed prd entry may have. Status is known
 // as well, and refused with a rule of its own.
-var entryKeys = []string{"id", "title", "description", "acceptance_criteria"}
+var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "needs"}
 
 // ParseBundle reads write_seed's arguments. It fails only if they are no JSON
 // object; every other fault is kept in the bundle and reported by Check, so
@@ -119,11 +121,11 @@ func (b *Bundle) readField(f field) {
 	case "tldr":
 		b.readString("tldr", f.raw, &b.TLDR)
 	case "open_questions":
-		b.readStrings(f.key, f.raw, &b.OpenQuestions)
+		b.readNotes(f.key, f.raw, &b.OpenQuestions)
 	case "blockers":
-		b.readStrings(f.key, f.raw, &b.Blockers)
+		b.readNotes(f.key, f.raw, &b.Blockers)
 	case "scope_notes":
-		b.readStrings(f.key, f.raw, &b.ScopeNotes)
+		b.readNotes(f.key, f.raw, &b.ScopeNotes)
 	}
 }
 
@@ -170,6 +172,8 @@ func (b *Bundle) readEntry(i int, raw json.RawMessage) {
 			b.readString("the description of "+where, f.raw, &t.Description)
 		case "acceptance_criteria":
 			b.readStrings("acceptance_criteria of "+where, f.raw, &t.AcceptanceCriteria)
+		case "needs":
+			b.readStrings("needs of "+where, f.raw, &t.Needs)
 		}
 	}
 	b.Tasks = append(b.Tasks, t)
@@ -214,6 +218,16 @@ func (b *Bundle) readStrings(what string, raw json.RawMessage, into *[]string) {
 	}
 }
 
+// readNotes is readStrings for what is only shown: one string is a list of one, and an empty one of none.
+func (b *Bundle) readNotes(what string, raw json.RawMessage, into *[]string) {
+	var one string
+	if isNull(raw) || json.Unmarshal(raw, &one) != nil {
+		b.readStrings(what, raw, into)
+	} else if strings.TrimSpace(one) != "" {
+		*into = []string{one}
+	}
+}
+
 // checkKeys reports unknown keys, and known ones that come twice.
 func (b *Bundle) checkKeys(where string, fields []field, known []string) {
 	seen := map[string]bool{}
@@ -222,7 +236,7 @@ func (b *Bundle) checkKeys(where string, fields []field, known []string) {
 			b.fault("duplicate", "%s has the key %s twice", where, quoteShort(f.key))
 		}
 		seen[f.key] = true
-		if !contains(known, f.key) {
+		if !slices.Contains(known, f.key) {
 			b.fault("unknown-key", "%s has an unknown key %s", where, quoteShort(f.key))
 		}
 	}
@@ -230,10 +244,5 @@ func (b *Bundle) checkKeys(where string, fields []field, known []string) {
 
 // testPaths lists the test files in a stable order.
 func (b *Bundle) testPaths() []string {
-	paths := make([]string, 0, len(b.TestFiles))
-	for p := range b.TestFiles {
-		paths = append(paths, p)
-	}
-	sort.Strings(paths)
-	return paths
+	return slices.Sorted(maps.Keys(b.TestFiles))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func soundBundle(t testing.TB, n int) *Bundle {
 func ruleNames(vs []Violation) []string {
 	var out []string
 	for _, v := range vs {
-		if !contains(out, v.Rule) {
+		if !slices.Contains(out, v.Rule) {
 			out = append(out, v.Rule)
 		}
 	}
@@ -196,7 +197,12 @@ func TestCheckRules(t *testing.T) {
 		}, "size"},
 		{"long tldr", func(b map[string]any) { b["tldr"] = strings.Repeat("x", 70<<10) }, "size"},
 		{"tldr null", func(b map[string]any) { b["tldr"] = nil }, ""},
-		{"blockers a string", func(b map[string]any) { b["blockers"] = "none" }, "shape"},
+		{"blockers a number", func(b map[string]any) { b["blockers"] = 5 }, "shape"},
+		{"blockers a list of numbers", func(b map[string]any) { b["blockers"] = []any{5} }, "shape"},
+		{"needs itself", func(b map[string]any) { first(b)["needs"] = []string{"T-001"} }, "needs"},
+		{"needs what is not there", func(b map[string]any) { first(b)["needs"] = []string{"T-009"} }, "needs"},
+		{"needs no list", func(b map[string]any) { first(b)["needs"] = "T-009" }, "shape"},
+		{"needs nothing", func(b map[string]any) { first(b)["needs"] = []string{} }, ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,7 +214,7 @@ func TestCheckRules(t *testing.T) {
 			if c.rule == "" && len(got) > 0 {
 				t.Errorf("refused: %v", got)
 			}
-			if c.rule != "" && !contains(ruleNames(got), c.rule) {
+			if c.rule != "" && !slices.Contains(ruleNames(got), c.rule) {
 				t.Errorf("got %v, want %s", got, c.rule)
 			}
 			for _, v := range got {
@@ -251,7 +257,7 @@ func TestCheckNamesEveryFault(t *testing.T) {
 	}
 	got := ruleNames(Check(b, t.TempDir(), nil, Rules{TestsRequired: true}))
 	for _, want := range []string{"id", "unknown-key", "path-absolute", "test-without-task", "task-without-test"} {
-		if !contains(got, want) {
+		if !slices.Contains(got, want) {
 			t.Errorf("%s is missing in %v", want, got)
 		}
 	}
@@ -283,9 +289,35 @@ func TestParseBundleSeesWhatADecoderHides(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ruleNames(b.faults)
-		if (c.rule == "" && len(got) > 0) || (c.rule != "" && !contains(got, c.rule)) {
+		if (c.rule == "" && len(got) > 0) || (c.rule != "" && !slices.Contains(got, c.rule)) {
 			t.Errorf("%.60s: got %v, want %q", c.text, got, c.rule)
 		}
+	}
+}
+
+func TestNeedsAreEarlierTasks(t *testing.T) {
+	task := func(id string, needs ...string) session.Task { return session.Task{ID: id, Needs: needs} }
+	tasks := []session.Task{
+		task("T-001", "T-002"), task("T-002", "T-001"), task("T-003", "T-001", "T-002"), task("T-004", "T-001", "T-001"), task("T-005", "x"),
+	}
+	want := []string{"later", "", "", "twice", "no earlier task"}
+	for i, w := range want {
+		got := badNeeds(tasks, i)
+		if (w == "") != (len(got) == 0) || w != "" && !strings.Contains(got[0].Message, w) {
+			t.Errorf("%s: %v, want %q", tasks[i].ID, got, w)
+		}
+	}
+}
+
+func TestOneStringIsAListOfNotes(t *testing.T) {
+	b, err := ParseBundle(arguments(t, 1, func(b map[string]any) {
+		b["scope_notes"], b["open_questions"], b["blockers"] = "no floats", "Which rounding?", " "
+	}))
+	if err != nil || len(b.faults) > 0 {
+		t.Fatal(err, b.faults)
+	}
+	if got := fmt.Sprint(b.ScopeNotes, b.OpenQuestions, b.Blockers); got != "[no floats] [Which rounding?] []" {
+		t.Error(got)
 	}
 }
 

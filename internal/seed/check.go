@@ -2,6 +2,7 @@ package seed
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -92,7 +93,34 @@ func (c *checker) tasks() {
 			c.add("duplicate", "the id %s is given to two tasks", quoteShort(t.ID))
 		}
 		seen[t.ID] = true
+		for _, v := range badNeeds(tasks, i) {
+			c.add(v.Rule, "%s", v.Message)
+		}
 	}
+}
+
+const needsFix = "name only tasks that stand earlier in the list"
+
+// badNeeds lists what is wrong with the needs of the i-th task: a need is the id of a task that stands before it.
+func badNeeds(tasks []session.Task, i int) (found []Violation) {
+	for n, id := range tasks[i].Needs {
+		at := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == id })
+		problem := ""
+		switch {
+		case id == tasks[i].ID:
+			problem = "itself"
+		case at < 0:
+			problem = quoteShort(id) + ", which is no earlier task of this seed"
+		case at > i:
+			problem = id + ", which comes later: " + needsFix
+		case slices.Contains(tasks[i].Needs[:n], id):
+			problem = id + " twice"
+		default:
+			continue
+		}
+		found = append(found, violation("needs", "%s needs %s", quoteShort(tasks[i].ID), problem))
+	}
+	return found
 }
 
 func (c *checker) task(i int, t session.Task) {
@@ -105,8 +133,8 @@ func (c *checker) task(i int, t session.Task) {
 		name = quoteShort(t.ID)
 		c.add("id", "the id %s is not T- and 3 or more digits, like %s", name, taskIDExample)
 	}
-	if t.Status != "" && t.Status != "pending" {
-		c.add("status", "%s has the status %s; only the harness writes it: leave it out", name, quoteShort(string(t.Status)))
+	if t.Status != "" && t.Status != session.TaskPending {
+		c.add("status", "%s has the status %s; only the harness writes it: leave it out", name, quoteShort(t.Status))
 	}
 	c.title(name, t.Title)
 	c.text("the description of "+name, t.Description)

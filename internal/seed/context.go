@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,7 +61,7 @@ func briefWords(brief string) []string {
 
 // specPath says whether a word of the brief can be the path of a document.
 func specPath(source, word string) (string, bool) {
-	if len(word) > maxPathBytes || !contains(specEndings, strings.ToLower(path.Ext(word))) {
+	if len(word) > maxPathBytes || !slices.Contains(specEndings, strings.ToLower(path.Ext(word))) {
 		return "", false
 	}
 	if filepath.IsAbs(word) {

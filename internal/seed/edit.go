@@ -49,7 +49,7 @@ func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, 
 // duplicateKeys finds keys that an entry has twice: of those, a reader keeps
 // one, which may not be the one that was edited.
 func (c *checker) duplicateKeys(edited []byte) {
-	elements, err := listElements(edited, edited, 0)
+	elements, err := listElements(edited, 0)
 	if err != nil {
 		return
 	}

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -45,7 +46,7 @@ func TestEditPlan(t *testing.T) {
 			if c.rule == "" && (len(broken) > 0 || len(tasks) != 2) {
 				t.Errorf("%v", broken)
 			}
-			if c.rule != "" && (tasks != nil || !contains(ruleNames(broken), c.rule)) {
+			if c.rule != "" && (tasks != nil || !slices.Contains(ruleNames(broken), c.rule)) {
 				t.Errorf("%v, want %s", broken, c.rule)
 			}
 		})

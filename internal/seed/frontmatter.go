@@ -1,87 +1,259 @@
 package seed
 
 import (
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// frontKey is one "key: value" of a frontmatter block.
+// frontKey is one "key: value" of a frontmatter block. A list has its items beside its text.
 type frontKey struct {
 	key, value string
+	list       []string
 	line       int
 }
 
-// splitFrontmatter takes a leading block between two --- lines off a text. It
-// understands what task files need of YAML: plain and quoted scalars, comments,
-// and folded or literal blocks; lists and maps are kept as keys without a value.
+// splitFrontmatter takes a leading block between two --- lines off a text. It understands what task files need of
+// YAML: keys at the left margin, plain or quoted; values that are plain, quoted, folded (>) or literal (|), each over
+// one line or several; lists of such scalars. A map below a key is read as plain text. Text that is not quite YAML,
+// such as a title with words behind its quotes, is taken as it stands.
 func splitFrontmatter(name, text string) (keys []frontKey, body string, bodyLine int, err error) {
 	lines := strings.Split(text, "\n")
 	if strings.TrimRight(lines[0], " \t") != "---" {
 		return nil, text, 1, nil
 	}
-	end := -1
-	for i := 1; i < len(lines); i++ {
-		if l := strings.TrimRight(lines[i], " \t"); l == "---" || l == "..." {
-			end = i
+	end := 1
+	for ; end < len(lines); end++ {
+		if l := strings.TrimRight(lines[end], " \t"); l == "---" || l == "..." {
 			break
 		}
 	}
-	if end < 0 {
-		return nil, "", 0, &ImportError{File: name, Line: 1, Msg: "the frontmatter is not closed", Fix: "end it with a line of ---"}
+	if end == len(lines) {
+		return nil, "", 0, &ImportError{
+			File: name, Line: 1, Msg: "the frontmatter is not closed", Fix: "end it with a line of ---",
+		}
 	}
+	seen := map[string]bool{}
 	for i := 1; i < end; i++ {
-		key, value, ok := frontLine(lines[i])
+		key, first, ok := frontLine(lines[i])
 		if !ok {
 			continue
 		}
-		for _, k := range keys {
-			if k.key == key {
-				return nil, "", 0, &ImportError{File: name, Line: i + 1, Msg: "the frontmatter has " + key + " twice", Fix: "keep one of them"}
+		if seen[key] {
+			return nil, "", 0, &ImportError{
+				File: name, Line: i + 1, Msg: "the frontmatter has " + key + " twice", Fix: "keep one of them",
 			}
 		}
-		at := i + 1
-		if value == "" || value[0] == '>' || value[0] == '|' {
-			value, i = frontBlock(lines, i, end)
-		}
-		keys = append(keys, frontKey{key: key, value: unquote(value), line: at})
+		seen[key] = true
+		k := frontKey{key: key, line: i + 1}
+		below := belowKey(lines[i+1 : end])
+		i += len(below)
+		k.value, k.list = frontValue(first, below)
+		keys = append(keys, k)
 	}
 	return keys, strings.Join(lines[end+1:], "\n"), end + 2, nil
 }
 
-// frontLine splits a key that stands at the left margin from its value.
+// frontLine splits a key at the left margin from its value.
 func frontLine(l string) (key, value string, ok bool) {
-	if l == "" || l[0] == ' ' || l[0] == '\t' || l[0] == '#' || l[0] == '-' {
+	if l == "" || strings.ContainsRune(" \t#-", rune(l[0])) {
 		return "", "", false
 	}
-	key, value, ok = strings.Cut(l, ":")
+	if l[0] == '"' || l[0] == '\'' {
+		var rest string
+		if key, rest, ok = quoted(l); !ok {
+			return "", "", false
+		}
+		l = rest
+	}
+	before, value, ok := strings.Cut(l, ":")
 	if !ok || (value != "" && value[0] != ' ' && value[0] != '\t') {
 		return "", "", false
 	}
-	return strings.TrimSpace(key), strings.TrimSpace(value), true
+	return strings.TrimSpace(key + before), strings.TrimSpace(value), true
 }
 
-// frontBlock joins the indented lines below line i and returns the last of them.
-func frontBlock(lines []string, i, end int) (string, int) {
-	var parts []string
-	for i+1 < end && (lines[i+1] == "" || lines[i+1][0] == ' ' || lines[i+1][0] == '\t') {
-		i++
-		parts = append(parts, strings.TrimSpace(lines[i]))
-	}
-	return strings.TrimSpace(strings.Join(parts, " ")), i
-}
-
-// unquote takes quotes or a trailing comment off a scalar.
-func unquote(v string) string {
-	if len(v) >= 2 && (v[0] == '"' || v[0] == '\'') {
-		if end := strings.LastIndexByte(v, v[0]); end > 0 {
-			inner := v[1:end]
-			if v[0] == '\'' {
-				return strings.ReplaceAll(inner, "''", "'")
-			}
-			return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(inner)
+// belowKey lists the lines that belong to the value of a key: indented and empty ones, and, also at the margin, the
+// items of a list and the end of one in brackets.
+func belowKey(lines []string) []string {
+	for i, l := range lines {
+		if l != "" && !strings.ContainsRune(" \t]", rune(l[0])) && l != "-" && !strings.HasPrefix(l, "- ") {
+			return lines[:i]
 		}
 	}
-	if i := strings.Index(v, " #"); i >= 0 {
-		v = v[:i]
+	return lines
+}
+
+var blockHeader = pattern.New(`^([|>])[-+1-9]*(?:[ \t]+#.*)?$`)
+
+// frontValue reads a value of which head stands behind its key and below under it. Blanks around it say nothing, so
+// that the ways in which a block may end make no difference.
+func frontValue(head string, below []string) (value string, list []string) {
+	if m := blockHeader.FindStringSubmatch(head); m != nil {
+		if m[1] == ">" {
+			return fold(below), nil
+		}
+		return strings.TrimSpace(strings.Join(dedentAll(below), "\n")), nil
 	}
-	return strings.TrimSpace(v)
+	if items := listItems(below); plainScalar(head) == "" && len(items) > 0 {
+		for _, item := range items {
+			text, _ := frontValue(strings.TrimSpace(item[0]), item[1:])
+			list = append(list, text)
+		}
+		return "", list
+	}
+	if strings.HasPrefix(head, "[") {
+		return flowList(fold(append([]string{head}, below...)))
+	}
+	if head != "" && (head[0] == '"' || head[0] == '\'') {
+		text, rest, ok := quoted(fold(append([]string{head}, below...)))
+		if ok && plainScalar(rest) == "" {
+			return text, nil
+		}
+	}
+	lines := []string{plainScalar(head)}
+	for _, l := range below {
+		lines = append(lines, plainScalar(l))
+	}
+	return fold(lines), nil
+}
+
+// listItems splits the lines of a list into its items, each without its dash.
+func listItems(lines []string) (items [][]string) {
+	for _, l := range lines {
+		text := strings.TrimSpace(l)
+		switch {
+		case text == "" || text[0] == '#':
+		case text == "-" || strings.HasPrefix(text, "- "):
+			items = append(items, []string{text[1:]})
+		case len(items) == 0:
+			return nil
+		default:
+			items[len(items)-1] = append(items[len(items)-1], l)
+		}
+	}
+	return items
+}
+
+// flowList reads [a, "b, c"]. What is no such list is a plain text.
+func flowList(text string) (string, []string) {
+	var list []string
+	for rest := strings.TrimSpace(text[1:]); rest != ""; {
+		switch rest[0] {
+		case ']':
+			if plainScalar(rest[1:]) != "" {
+				return text, nil
+			}
+			return "", append([]string{}, list...)
+		case '"', '\'':
+			item, after, ok := quoted(rest)
+			if !ok {
+				return text, nil
+			}
+			list, rest = append(list, item), after
+		case ',':
+			rest = rest[1:]
+		default:
+			n := strings.IndexAny(rest, ",]")
+			if n < 0 {
+				return text, nil
+			}
+			list, rest = append(list, strings.TrimSpace(rest[:n])), rest[n:]
+		}
+		rest = strings.TrimSpace(rest)
+	}
+	return text, nil
+}
+
+// plainScalar takes a comment off an unquoted scalar.
+func plainScalar(s string) string {
+	if strings.HasPrefix(strings.TrimSpace(s), "#") {
+		return ""
+	}
+	for _, mark := range []string{" #", "\t#"} {
+		s, _, _ = strings.Cut(s, mark)
+	}
+	return strings.TrimSpace(s)
+}
+
+// fold joins lines as YAML does: a break is a space, an empty line is a break. A backslash at the end of a line, which
+// only a quoted text has, joins without the space.
+func fold(lines []string) string {
+	text, broken := "", true
+	for _, l := range lines {
+		l = strings.TrimSpace(l)
+		switch before, joined := strings.CutSuffix(text, `\`); {
+		case l == "":
+			text, broken = text+"\n", true
+		case joined && !strings.HasSuffix(before, `\`):
+			text, broken = before+l, false
+		case broken:
+			text, broken = text+l, false
+		default:
+			text += " " + l
+		}
+	}
+	return strings.TrimSpace(text)
+}
+
+// dedentAll takes the indentation of the first line with text off all lines.
+func dedentAll(lines []string) []string {
+	out, indent := []string{}, -1
+	for _, l := range lines {
+		if n := len(l) - len(strings.TrimLeft(l, " \t")); indent < 0 && n < len(l) {
+			indent = n
+		}
+		out = append(out, dedent(l, max(indent, 0)))
+	}
+	return out
+}
+
+// escapes are YAML's escapes of one letter in double quotes.
+var escapes = map[byte]string{
+	'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", 'n': "\n", 'v': "\v", 'f': "\f", 'r': "\r", 'e': "\x1b",
+	' ': " ", '"': `"`, '/': "/", '\\': `\`, 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029",
+}
+
+// quoted reads the quoted scalar at the start of s and returns what stands behind its closing quote. An escape that
+// YAML does not know stays as it is.
+func quoted(s string) (text, rest string, ok bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[0] == '\'' && strings.HasPrefix(s[i:], "''"):
+			b.WriteByte('\'')
+			i++
+		case s[i] == s[0]:
+			return b.String(), s[i+1:], true
+		case s[0] == '"' && s[i] == '\\' && i+1 < len(s):
+			n := b.Len()
+			i += unescape(&b, s[i+1:])
+			if b.Len() == n {
+				b.WriteByte('\\')
+			}
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return "", "", false
+}
+
+// unescape writes what the escape behind a backslash stands for and returns its length; 0 if there is no such escape.
+func unescape(b *strings.Builder, s string) int {
+	if text, ok := escapes[s[0]]; ok {
+		b.WriteString(text)
+		return 1
+	}
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[0]]
+	if digits == 0 || len(s) <= digits {
+		return 0
+	}
+	n, err := strconv.ParseUint(s[1:1+digits], 16, 32)
+	if err != nil || !utf8.ValidRune(rune(n)) {
+		return 0
+	}
+	b.WriteRune(rune(n))
+	return 1 + digits
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,6 +23,7 @@ const (
 	FormatTaskFile  = "task file"
 	FormatRalph     = "Ralph-style prd.json"
 	FormatChecklist = "markdown checklist"
+	FormatHeadings  = "markdown plan"
 )
 
 // Imported is what a file or directory of tasks held.
@@ -39,6 +41,10 @@ type Imported struct {
 	Recognised []string
 	Dropped    []string
 
+	// done are the ids of tasks that were left out because they are done: what needs them has what it needs.
+	done map[string]bool
+	// lines are those in which the tasks begin, where that helps to find them.
+	lines map[string]int
 	// bundle is set where the source was a bundle with more in it than tasks.
 	bundle *Bundle
 }
@@ -75,7 +81,8 @@ func (e *ImportError) Hint() string { return e.Fix }
 const (
 	stdinName      = "standard input"
 	maxImportBytes = 4 << 20
-	formatsHint    = "give a prd.json, a directory of T-NNN-*.md files, a Ralph-style prd.json or a markdown checklist"
+	formatsHint    = "give a prd.json, a directory of T-NNN-*.md files, a Ralph-style prd.json, a markdown checklist, " +
+		"or a plan of ### Task N: headings with checkboxes below"
 )
 
 // Import reads tasks from a file, from a directory, or from stdin if path is
@@ -131,7 +138,7 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, &ImportError{File: name, Msg: plainError(err).Error(), Fix: formatsHint}
 	case len(text) > maxImportBytes:
-		return nil, &ImportError{File: name, Msg: "it is larger than " + byteSize(maxImportBytes), Fix: "split the feature into smaller seeds"}
+		return nil, &ImportError{File: name, Msg: "it is larger than " + byteSize(maxImportBytes), Fix: splitFix}
 	}
 	if i := firstBadByte(text); i >= 0 {
 		return nil, &ImportError{File: name, Line: lineAt(text, i), Msg: "it is not UTF-8 text", Fix: "save it as UTF-8"}
@@ -194,9 +201,31 @@ func validateImport(name string, im *Imported) error {
 		return &ImportError{File: name, Msg: msg, Fix: formatsHint}
 	}
 	if len(im.Tasks) > maxTasks {
-		return &ImportError{File: name, Msg: fmt.Sprintf("it holds %d tasks; at most %d are taken", len(im.Tasks), maxTasks), Fix: "split the feature into smaller seeds"}
+		return tooManyTasks(name, fmt.Sprint(len(im.Tasks)))
+	}
+	for i := range im.Tasks {
+		t := &im.Tasks[i]
+		t.Needs = slices.DeleteFunc(t.Needs, func(id string) bool { return im.done[id] })
+		if bad := badNeeds(im.Tasks, i); len(bad) > 0 {
+			return &ImportError{File: name, Line: im.lines[t.ID], Msg: bad[0].Message, Fix: needsFix}
+		}
 	}
 	return nil
+}
+
+const splitFix = "split the feature into smaller seeds"
+
+func tooManyTasks(name, tasks string) error {
+	return &ImportError{
+		File: name, Msg: fmt.Sprintf("it holds %s tasks; at most %d are taken", tasks, maxTasks), Fix: splitFix,
+	}
+}
+
+func idTwice(name string, line int, id string, before int) error {
+	return &ImportError{
+		File: name, Line: line, Msg: fmt.Sprintf("the id %s was given in line %d already", id, before),
+		Fix: "give each task an id of its own",
+	}
 }
 
 func (im *Imported) recognise(format string, args ...any) {

@@ -8,33 +8,51 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// parseChecklist reads markdown in which each unchecked item of the outermost
-// list is a task and the bullets below it are its criteria. Text below an item
-// is its description, text before the first one the overview.
+// parseChecklist reads markdown in which each unchecked item of the outermost list is a task and the bullets below it
+// are its criteria; or, where checkboxes stand below headings like "### Task 1: title", each heading is a task and the
+// checkboxes are its criteria. Other text below a task is its description, text before the first one the overview.
 func parseChecklist(name string, data []byte) (*Imported, error) {
-	p := &checklist{name: name, im: &Imported{Format: FormatChecklist}, ids: newIDs()}
 	_, body, first, err := splitFrontmatter(name, string(data))
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range scanMarkdown(body, first) {
-		p.line(l)
+	lines := scanMarkdown(body, first)
+	p := &checklist{name: name, im: &Imported{Format: FormatChecklist}, ids: newIDs()}
+	read, things := p.line, "item"
+	if hasTaskHeadings(lines) {
+		p.im.Format = FormatHeadings
+		read, things = p.lineOfHeadings, "task"
+	}
+	for _, l := range lines {
+		read(l)
 	}
 	p.endItem()
 	if !p.any {
-		return nil, &ImportError{File: name, Msg: "it has no checklist items", Fix: "write each task as a line that begins with - [ ], or " + formatsHint}
+		return nil, noItems(name, lines)
 	}
-	if len(p.items) <= maxTasks {
-		if err := p.tasks(); err != nil {
-			return nil, err
-		}
+	if len(p.items) > maxTasks {
+		return nil, tooManyTasks(name, fmt.Sprint(len(p.items)))
+	}
+	if err := p.tasks(); err != nil {
+		return nil, err
 	}
 	p.im.Overview = strings.TrimSpace(strings.Join(p.overview, "\n"))
-	p.im.recognise("%s with %s to do", FormatChecklist, text.Plural(len(p.items), "item"))
-	if len(p.im.Tasks) == 0 && len(p.items) > 0 {
-		return nil, &ImportError{File: name, Msg: fmt.Sprintf("it holds %d tasks; at most %d are taken", len(p.items), maxTasks), Fix: "split the feature into smaller seeds"}
-	}
+	p.im.recognise("%s with %s to do", p.im.Format, text.Plural(len(p.items), things))
 	return p.im, nil
+}
+
+// noItems says what is taken of a text in which nothing is a task, and where its plain list begins if it has one.
+func noItems(name string, lines []mdLine) error {
+	e := &ImportError{File: name, Msg: "it has no checklist items", Fix: "begin each task with - [ ] (or 1. [ ]) and put " +
+		"its criteria as bullets below it; or " + formatsHint}
+	for _, l := range lines {
+		if l.bullet {
+			e.Line = l.n
+			e.Msg += ": its list is a plain one, and only items with a checkbox are taken as tasks"
+			break
+		}
+	}
+	return e
 }
 
 type checklist struct {
@@ -51,11 +69,14 @@ type checklist struct {
 // item is one entry of the checklist while it is being read.
 type item struct {
 	line, indent int
-	title        string
+	id, title    string // the id that it names, or ""
 	section      string
 	description  []string
 	criteria     criteriaList
 	checked      bool
+
+	level       int // of its heading, 0 for an item of a list
+	boxes, open int // checkboxes below its heading, and those that are not checked
 }
 
 func (p *checklist) line(l mdLine) {
@@ -66,7 +87,8 @@ func (p *checklist) line(l mdLine) {
 	case l.box && (p.at == nil || l.indent <= p.at.indent+1):
 		p.endItem()
 		p.any = true
-		p.at = &item{line: l.n, indent: l.indent, title: l.text, section: p.section, checked: l.checked}
+		id, title := splitID(l.text)
+		p.at = &item{line: l.n, indent: l.indent, id: id, title: title, section: p.section, checked: l.checked}
 	case p.at == nil:
 		p.outside(l)
 	case l.bullet && l.indent <= p.at.indent+1:
@@ -92,6 +114,8 @@ func (p *checklist) outside(l mdLine) {
 	switch {
 	case !p.any:
 		p.overview = append(p.overview, l.raw)
+	case l.box:
+		p.im.drop("line %d: %s: it stands below no task", l.n, quoteShort(l.text))
 	case l.bullet:
 		p.im.drop("line %d: %s: it has no checkbox", l.n, quoteShort(l.text))
 	case l.text != "" && !l.fenced:
@@ -134,45 +158,46 @@ func (p *checklist) endItem() {
 	p.items = append(p.items, it)
 }
 
-// tasks numbers the items: ids that they name are kept, the others get the
-// lowest free numbers, in order.
+// tasks numbers the items: ids that they name are kept, the others get the lowest free numbers, in order.
 func (p *checklist) tasks() error {
-	titles := make([]string, len(p.items))
-	named := make([]string, len(p.items))
-	for i, it := range p.items {
-		named[i], titles[i] = splitID(it.title)
-		titles[i] = text.OneLine(stripEmphasis(titles[i]))
-		if titles[i] == "" {
+	for i := range p.items {
+		it := &p.items[i]
+		if it.title = text.OneLine(stripEmphasis(it.title)); it.title == "" {
 			return &ImportError{File: p.name, Line: it.line, Msg: "the item has no text", Fix: "give it a title"}
 		}
-		if named[i] == "" {
+		if it.id == "" {
 			continue
 		}
-		if before, ok := p.ids.claim(named[i], it.line); !ok {
-			return &ImportError{File: p.name, Line: it.line, Msg: fmt.Sprintf("the id %s was given in line %d already", named[i], before), Fix: "give each task an id of its own"}
+		if before, ok := p.ids.claim(it.id, it.line); !ok {
+			return idTwice(p.name, it.line, it.id, before)
 		}
 	}
-	for i, it := range p.items {
-		id := named[i]
-		if id == "" {
-			id = p.ids.free()
+	for _, it := range p.items {
+		if it.id == "" {
+			it.id = p.ids.free()
 		}
-		p.im.Tasks = append(p.im.Tasks, p.task(id, titles[i], it))
+		p.im.Tasks = append(p.im.Tasks, p.task(it))
 	}
 	return nil
 }
 
-func (p *checklist) task(id, title string, it item) session.Task {
+func (p *checklist) task(it item) session.Task {
 	criteria := it.criteria.done()
 	if len(criteria) == 0 {
-		criteria = []string{title}
-		p.im.recognise("%s has no nested bullets: its own text is its criterion", id)
+		criteria = []string{it.title}
+		below := "nested bullets"
+		if it.level > 0 {
+			below = "checkboxes below it"
+		}
+		p.im.recognise("%s has no %s: its own text is its criterion", it.id, below)
 	}
 	description := strings.TrimSpace(strings.Join(it.description, "\n"))
 	if it.section != "" {
 		description = strings.TrimSpace("Section: " + it.section + "\n\n" + description)
 	}
-	return session.Task{ID: id, Title: title, Description: description, AcceptanceCriteria: criteria, Status: "pending"}
+	return session.Task{
+		ID: it.id, Title: it.title, Description: description, AcceptanceCriteria: criteria, Status: session.TaskPending,
+	}
 }
 
 // stripEmphasis takes ** and __ off a title that is emphasised as a whole.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -30,7 +31,8 @@ func importDir(dir string) (*Imported, error) {
 	}
 	defer root.Close()
 	d := &dirImport{dir: dir, root: root, seen: newIDs(), files: map[string]string{},
-		im: &Imported{Format: FormatDirectory, Source: dir, TestFiles: map[string]string{}}}
+		im: &Imported{Format: FormatDirectory, Source: dir, TestFiles: map[string]string{},
+			done: map[string]bool{}}}
 	if err := d.taskFiles(); err != nil {
 		return nil, err
 	}
@@ -190,7 +192,7 @@ func (d *dirImport) tests() error {
 			return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d files", maxDirEntries), Fix: "give a directory with nothing but the tasks and their tests"}
 		}
 		if e.IsDir() {
-			if p != "." && (strings.HasPrefix(e.Name(), ".") || contains(neverCommitted, e.Name()) || d.isRepository(p)) {
+			if p != "." && (strings.HasPrefix(e.Name(), ".") || slices.Contains(neverCommitted, e.Name()) || d.isRepository(p)) {
 				return fs.SkipDir
 			}
 			return nil

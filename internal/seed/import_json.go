@@ -1,7 +1,7 @@
 package seed
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,55 +15,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// element is one entry of a JSON list, with the line that it starts in.
-type element struct {
-	raw  json.RawMessage
-	line int
-}
-
-// listElements splits a JSON list; lines are counted from the start of text,
-// base being the offset of list in it.
-func listElements(text, list []byte, base int) ([]element, error) {
-	dec := json.NewDecoder(bytes.NewReader(list))
-	if tok, err := dec.Token(); err != nil || tok != json.Delim('[') {
-		return nil, errors.New("it is no list")
-	}
-	var out []element
-	line, counted := 1, 0
-	for dec.More() {
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return nil, jsonError(err)
-		}
-		start := base + int(dec.InputOffset()) - len(raw)
-		line += bytes.Count(text[counted:start], []byte("\n"))
-		counted = start
-		out = append(out, element{raw: raw, line: line})
-	}
-	return out, nil
-}
-
-// checkJSON finds the line of a syntax error.
-func checkJSON(name string, text []byte) error {
-	var any json.RawMessage
-	err := json.Unmarshal(text, &any)
-	if err == nil {
-		return nil
-	}
-	line := lineAt(text, len(bytes.TrimRight(text, " \t\n")))
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		line = lineAt(text, max(0, int(syntax.Offset)-1))
-	}
-	return &ImportError{File: name, Line: line, Msg: "it is not valid JSON: " + err.Error(), Fix: "mend the JSON and run it again"}
-}
-
 // parsePlan reads a prd.json: a list of tasks in the shape of a session's plan.
-func parsePlan(name string, text []byte) (*Imported, error) {
-	if err := checkJSON(name, text); err != nil {
+func parsePlan(name string, data []byte) (*Imported, error) {
+	if err := checkJSON(name, data); err != nil {
 		return nil, err
 	}
-	elements, err := listElements(text, text, 0)
+	elements, err := listElements(data, 0)
 	if err != nil {
 		return nil, &ImportError{File: name, Line: 1, Msg: err.Error(), Fix: formatsHint}
 	}
@@ -71,7 +28,7 @@ func parsePlan(name string, text []byte) (*Imported, error) {
 }
 
 func planFrom(name string, elements []element) (*Imported, error) {
-	im := &Imported{Format: FormatPlan}
+	im := &Imported{Format: FormatPlan, done: map[string]bool{}, lines: map[string]int{}}
 	seen := newIDs()
 	for _, e := range elements {
 		t, err := planTask(name, e)
@@ -79,19 +36,24 @@ func planFrom(name string, elements []element) (*Imported, error) {
 			return nil, err
 		}
 		if before, ok := seen.claim(t.ID, e.line); !ok {
-			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("the id %s was given in line %d already", t.ID, before), Fix: "give each task an id of its own"}
+			return nil, idTwice(name, e.line, t.ID, before)
 		}
 		switch t.Status {
-		case "done":
-			im.drop("%s %s: its status is done", t.ID, t.Title)
+		case session.TaskDone, session.TaskSkipped:
+			im.done[t.ID] = t.Status == session.TaskDone
+			im.drop("%s %s: its status is %s", t.ID, t.Title, t.Status)
 			continue
-		case "failed":
+		case session.TaskFailed:
 			im.recognise("%s is taken as pending; its status was failed", t.ID)
-		case "", "pending":
+		case "", session.TaskPending:
 		default:
-			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("%s has the unknown status %s", t.ID, quoteShort(string(t.Status))), Fix: "use pending, done or failed, or leave it out"}
+			return nil, &ImportError{
+				File: name, Line: e.line, Msg: fmt.Sprintf("%s has the unknown status %s", t.ID, quoteShort(t.Status)),
+				Fix: "use pending, done, failed or skipped, or leave it out",
+			}
 		}
-		t.Status = "pending"
+		t.Status = session.TaskPending
+		im.lines[t.ID] = e.line
 		im.Tasks = append(im.Tasks, t)
 	}
 	im.recognise("%s with %s", FormatPlan, text.Plural(len(im.Tasks), "task"))
@@ -126,21 +88,20 @@ func planTask(name string, e element) (session.Task, error) {
 }
 
 // parseObject tells the formats that are one JSON object apart.
-func parseObject(name string, text []byte) (*Imported, error) {
-	if err := checkJSON(name, text); err != nil {
+func parseObject(name string, data []byte) (*Imported, error) {
+	if err := checkJSON(name, data); err != nil {
 		return nil, err
 	}
-	fields, err := objectFields(text)
+	fields, err := objectFields(data)
 	if err != nil {
 		return nil, &ImportError{File: name, Line: 1, Msg: err.Error(), Fix: formatsHint}
 	}
 	for _, f := range fields {
-		base := int(f.end) - len(f.raw)
 		switch f.key {
 		case "userStories":
-			return parseRalph(name, text, fields, f.raw, base)
+			return parseRalph(name, data, fields, f.at)
 		case "prd_entries":
-			return parseBundleFile(name, text)
+			return parseBundleFile(name, data)
 		}
 	}
 	return nil, &ImportError{File: name, Line: 1, Msg: "it is a JSON object without userStories or prd_entries", Fix: formatsHint}
@@ -177,10 +138,10 @@ type story struct {
 
 // parseRalph reads {project, description, userStories: [...]}. Stories run in
 // the order of their priority; those that pass already are dropped.
-func parseRalph(name string, data []byte, fields []field, list json.RawMessage, base int) (*Imported, error) {
-	elements, err := listElements(data, list, base)
+func parseRalph(name string, data []byte, fields []field, list int) (*Imported, error) {
+	elements, err := listElements(data, list)
 	if err != nil {
-		return nil, &ImportError{File: name, Line: lineAt(data, base), Msg: "userStories is no list", Fix: formatsHint}
+		return nil, &ImportError{File: name, Line: lineAt(data, list), Msg: "userStories is no list", Fix: formatsHint}
 	}
 	im := &Imported{Format: FormatRalph, Overview: ralphOverview(fields)}
 	var stories []story
@@ -200,15 +161,7 @@ func parseRalph(name string, data []byte, fields []field, list json.RawMessage, 
 		}
 		stories = append(stories, s)
 	}
-	slices.SortStableFunc(stories, func(a, b story) int {
-		switch pa, pb := a.priority(), b.priority(); {
-		case pa < pb:
-			return -1
-		case pa > pb:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(stories, func(a, b story) int { return cmp.Compare(a.priority(), b.priority()) })
 	im.recognise("%s with %s", FormatRalph, storyCount(len(stories)))
 	im.dropKeys("the key %s", fields, "project", "description", "userStories")
 	if len(stories) <= maxTasks {
@@ -228,7 +181,7 @@ func storyCount(n int) string {
 func (im *Imported) dropKeys(format string, fields []field, known ...string) {
 	for _, f := range fields {
 		line := fmt.Sprintf(format, quoteShort(f.key))
-		if !contains(known, f.key) && !contains(im.Dropped, line) {
+		if !slices.Contains(known, f.key) && !slices.Contains(im.Dropped, line) {
 			im.drop("%s", line)
 		}
 	}
@@ -307,7 +260,7 @@ func (im *Imported) addStories(stories []story) {
 func storyTask(id string, s story) session.Task {
 	entry := map[string]any{
 		"id": id, "title": text.OneLine(s.Title), "description": s.Description,
-		"acceptance_criteria": s.AcceptanceCriteria, "status": "pending", "source_id": s.original,
+		"acceptance_criteria": s.AcceptanceCriteria, "status": session.TaskPending, "source_id": s.original,
 	}
 	if s.Priority != nil {
 		entry["source_priority"] = *s.Priority

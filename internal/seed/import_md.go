@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -31,11 +32,27 @@ var (
 	fenceLine   = pattern.New("^(```+|~~~+)")
 )
 
-// scanMarkdown splits text into lines; first is the number of its first line.
+// scanMarkdown splits text into lines; first is the number of its first line. Comments (<!-- -->) are left out, and so
+// are lines that hold nothing else.
 func scanMarkdown(text string, first int) []mdLine {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	lastEnd := len(lines) - 1
+	for lastEnd >= 0 && !strings.Contains(lines[lastEnd], "-->") {
+		lastEnd--
+	}
 	var out []mdLine
-	fence := ""
-	for i, raw := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+	fence, hidden := "", false
+	for i, raw := range lines {
+		if fence == "" {
+			within := hidden
+			var shown string
+			shown, hidden = outsideComments(raw, within, i < lastEnd)
+			if shown != raw || within {
+				if raw = strings.TrimRight(shown, " \t"); raw == "" {
+					continue
+				}
+			}
+		}
 		l := mdLine{n: first + i, raw: raw}
 		var rest string
 		l.indent, rest = indentOf(raw)
@@ -55,6 +72,52 @@ func scanMarkdown(text string, first int) []mdLine {
 		out = append(out, l)
 	}
 	return out
+}
+
+// outsideComments returns what of a line stands outside comments. within says that it begins inside one, endBelow that a
+// comment may end in a later line, and hidden that the next line begins inside one. What looks like a comment in a code
+// span is none. One that never ends hides the rest of the text if it begins a line, and is text otherwise.
+func outsideComments(line string, within, endBelow bool) (shown string, hidden bool) {
+	var b strings.Builder
+	for line != "" {
+		if within {
+			_, rest, ends := strings.Cut(line, "-->")
+			if !ends {
+				return b.String(), true
+			}
+			line, within = rest, false
+		}
+		n := strings.IndexAny(line, "`<")
+		if n < 0 {
+			b.WriteString(line)
+			break
+		}
+		b.WriteString(line[:n])
+		line = line[n:]
+		size := 1
+		switch {
+		case line[0] == '`':
+			size = codeSpan(line)
+		case strings.HasPrefix(line, "<!--"):
+			begins := strings.TrimSpace(b.String()) == ""
+			within = begins || endBelow || strings.Contains(line[2:], "-->")
+			if within {
+				line, size = line[2:], 0 // <!--> is a whole comment
+			}
+		}
+		b.WriteString(line[:size])
+		line = line[size:]
+	}
+	return b.String(), within
+}
+
+// codeSpan is the length of the code span at the start of a line, or of its backticks if they open none.
+func codeSpan(line string) int {
+	ticks := len(line) - len(strings.TrimLeft(line, "`"))
+	if end := strings.Index(line[ticks:], line[:ticks]); end >= 0 {
+		return 2*ticks + end
+	}
+	return ticks
 }
 
 func (l *mdLine) classify(rest string) {
@@ -101,7 +164,7 @@ func parseSingleTask(name string, text []byte) (*Imported, error) {
 	if err != nil {
 		return nil, err
 	}
-	im := &Imported{Format: FormatTaskFile}
+	im := &Imported{Format: FormatTaskFile, done: map[string]bool{}}
 	im.addTaskFile(name, tf)
 	im.recognise("%s with 1 task", FormatTaskFile)
 	return im, nil
@@ -121,26 +184,33 @@ func (im *Imported) addTaskFile(name string, tf taskFile) {
 	}
 	if tf.done {
 		im.drop("%s %s: its status is done", tf.task.ID, tf.task.Title)
+		im.done[tf.task.ID] = true
 		return
 	}
 	im.Tasks = append(im.Tasks, tf.task)
 }
 
-var criteriaHeading = pattern.New(`(?i)^acceptance[ _-]*criteria:?$`)
+var (
+	criteriaHeading    = pattern.New(`(?i)^acceptance[ _-]*criteria:?$`)
+	descriptionHeading = pattern.New(`(?i)^description:?$`)
+)
 
-// opensCriteria tells the heading of the criteria; a line in bold counts as one
-// that any real heading ends.
-func (l mdLine) opensCriteria() (level int, ok bool) {
+// section returns the title of a section that the line begins, "" if it begins none, and its level. A line in bold
+// counts as a heading that any real one ends.
+func (l mdLine) section() (title string, level int) {
 	if l.heading > 0 {
-		return l.heading, criteriaHeading.MatchString(l.text)
+		return l.text, l.heading
 	}
 	bold := strings.Trim(l.text, "*_: ")
-	return 6, !l.fenced && !l.bullet && l.text != bold && strings.HasPrefix(l.text, "**") && criteriaHeading.MatchString(bold)
+	if l.fenced || l.bullet || l.text == bold || !strings.HasPrefix(l.text, "**") {
+		return "", 0
+	}
+	return bold, 6
 }
 
-// parseTaskFile reads frontmatter (id, title), a description, and the bullets
-// below "## Acceptance criteria". What follows the criteria under another
-// heading belongs to the description again.
+// parseTaskFile reads frontmatter (id, title, needs), a description, with or without a heading of its own, and the
+// bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to the description
+// again.
 func parseTaskFile(name string, text []byte) (taskFile, error) {
 	tf := taskFile{line: 1}
 	front, body, bodyLine, err := splitFrontmatter(name, string(text))
@@ -153,7 +223,7 @@ func parseTaskFile(name string, text []byte) (taskFile, error) {
 	var description []string
 	heading := tf.readBody(lines, &description)
 	tf.task.Description = strings.TrimSpace(strings.Join(description, "\n"))
-	tf.task.Status = "pending"
+	tf.task.Status = session.TaskPending
 	return tf, tf.validate(name, heading)
 }
 
@@ -166,6 +236,11 @@ func (tf *taskFile) readFront(front []frontKey) {
 			tf.task.Title = text.OneLine(k.value)
 		case "status":
 			tf.done = strings.EqualFold(k.value, "done")
+		case "needs":
+			tf.task.Needs = k.list
+			if k.value != "" {
+				tf.task.Needs = strings.FieldsFunc(k.value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+			}
 		default:
 			tf.ignored = append(tf.ignored, k.key)
 		}
@@ -208,10 +283,12 @@ func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int
 	var list criteriaList
 	inside, level := false, 0
 	for _, l := range lines {
-		at, opens := l.opensCriteria()
+		title, at := l.section()
 		switch {
-		case opens:
+		case criteriaHeading.MatchString(title):
 			inside, level, heading = true, at, l.n
+		case descriptionHeading.MatchString(title):
+			inside = false
 		case l.heading > 0 && inside && l.heading <= level:
 			inside = false
 			*description = append(*description, l.raw)

@@ -14,7 +14,11 @@ import (
 
 // outline is a task as one string: id|title|description|criterion/criterion.
 func outline(t session.Task) string {
-	return t.ID + "|" + t.Title + "|" + strings.ReplaceAll(t.Description, "\n", "⏎") + "|" + strings.Join(t.AcceptanceCriteria, "/")
+	text := t.ID + "|" + t.Title + "|" + strings.ReplaceAll(t.Description, "\n", "⏎") + "|" + strings.Join(t.AcceptanceCriteria, "/")
+	if len(t.Needs) > 0 {
+		text += "|" + strings.Join(t.Needs, "/")
+	}
+	return text
 }
 
 func outlines(im *Imported) string {
@@ -86,6 +90,49 @@ Some words.
 		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", FormatChecklist, "T-001|A||one\nT-002|C||C", "B"},
 		{"one task file", "T-001-add.md", "---\nid: T-001\ntitle: \"Add: it\"\n---\n\nWords.\n\n## Acceptance criteria\n- a\n- b\n  more\n", FormatTaskFile, "T-001|Add: it|Words.|a/b more", ""},
 		{"criteria below a line in bold", "T-001-x.md", "# Add\n\nWords in **bold**.\n\n**Acceptance Criteria:**\n\n- a\n- b\n", FormatTaskFile, "T-001|Add|Words in **bold**.|a/b", ""},
+		{"items in comments", "todo.md", "<!-- how to write one:\n- [ ] Title\n  - criterion\n-->\n- [ ] A <!-- 5 -->\n  <!-- - hidden -->\n  - one `<!-- shown -->`\n- [ ] B <!-- and\n- [ ] C\n-->\n  - two\n- [ ] a <!-- b\n",
+			FormatChecklist, "T-001|A||one `<!-- shown -->`\nT-002|B||two\nT-003|a <!-- b||a <!-- b", ""},
+		{"comments in code", "todo.md", "- [ ] A\n\n  ```\n  <!--\n  ```\n\n- [ ] B\n", FormatChecklist, "T-001|A|```⏎<!--⏎```|A\nT-002|B||B", ""},
+		{"a description with a heading", "T-001-x.md", "# Add\n\n## Description\n\nWords.\n\n### How\n\nSo.\n\n## Acceptance Criteria\n\n- a\n", FormatTaskFile, "T-001|Add|Words.⏎⏎### How⏎⏎So.|a", ""},
+		{"a description behind the criteria", "T-001-x.md", "# Add\n\n**Acceptance criteria:**\n- a\n\n**Description:**\nWords.\n", FormatTaskFile, "T-001|Add|Words.|a", ""},
+		{"task headings", "plan.md", `# Plan: Calculator
+
+## Overview
+Some words.
+
+## Validation Commands
+- ` + "`go test ./...`" + `
+
+## Implementation Steps
+
+### Task 1: Add numbers
+**Files:**
+- Modify: calc.go
+
+- [ ] add(1, 2) is 3
+  - also with floats
+- [x] it has a doc comment
+
+More words.
+
+### Task 2: Done already
+- [x] all of it
+
+### Iteration 2.5: Clean up
+- [ ] no dead code
+
+### Task 4 — Nothing to check
+Words only.
+
+## Afterwards
+- [ ] never a task
+`, FormatHeadings, "T-001|Add numbers|**Files:**⏎- Modify: calc.go⏎⏎⏎More words.|add(1, 2) is 3: also with floats/it has a doc comment\n" +
+			"T-002|Clean up||no dead code\nT-004|Nothing to check|Words only.|Nothing to check", "Done already never"},
+		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", FormatHeadings, "T-003|A||a\nT-001|B||b", ""},
+		{"a heading without boxes below it is no task", "todo.md", "## Task 1: A\nwords\n## Others\n- [ ] B\n", FormatChecklist, "T-001|B|Section: Others|B", ""},
+		{"needs", "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["a"],"status":"done"},
+{"id":"T-002","title":"B","acceptance_criteria":["a"],"needs":["T-001"]},{"id":"T-003","title":"C","acceptance_criteria":["a"],"needs":["T-001","T-002"]}]`,
+			FormatPlan, "T-002|B||a\nT-003|C||a|T-002", "T-001"},
 		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", FormatChecklist, "T-001|A||A", ""},
 	}
 	for _, c := range cases {
@@ -167,7 +214,15 @@ func TestImportErrors(t *testing.T) {
 		{"story without id", "prd.json", `{"userStories":[{"title":"x"}]}`, 1, "no id"},
 		{"story twice", "prd.json", `{"userStories":[{"id":1,"title":"x","acceptanceCriteria":["y"]},{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`, 1, "line 1"},
 		{"all pass", "prd.json", `{"userStories":[{"id":1,"title":"x","passes":true}]}`, 0, "done already"},
-		{"no checklist", "notes.md", "# Words\n\n- a bullet\n", 0, "no checklist"},
+		{"no checklist", "notes.md", "# Words\n\nNothing else.\n", 0, "no checklist items"},
+		{"a plain list", "notes.md", "# Words\n\n- a bullet\n", 3, "only items with a checkbox"},
+		{"a numbered list", "notes.md", "1. one\n2. two\n", 1, "only items with a checkbox"},
+		{"only hidden items", "todo.md", "<!--\n- [ ] a\n-->\n", 0, "no checklist items"},
+		{"a task heading without words", "plan.md", "### Task 1:\n- [ ] a\n", 1, "no text"},
+		{"a task heading twice", "plan.md", "### Task 1: A\n- [ ] a\n### Task 1: B\n- [ ] b\n", 3, "line 1"},
+		{"needs a later task", "prd.json", "[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-002\"]},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 1, "later"},
+		{"needs a skipped task", "prd.json", "[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"status\":\"skipped\"},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-001\"]}]", 2, "no earlier task"},
+		{"a task file that needs itself", "T-001-x.md", "---\nneeds: [T-001]\n---\n## Acceptance criteria\n- x\n", 0, "itself"},
 		{"all checked", "todo.md", "- [x] a\n", 0, "done already"},
 		{"item without text", "todo.md", "- [ ] a\n- [ ]\n", 2, "no text"},
 		{"id twice in a checklist", "todo.md", "- [ ] T-001 a\n- [ ] T-001 b\n", 2, "line 1"},

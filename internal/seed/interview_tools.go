@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -150,7 +151,7 @@ func usableOptions(options []string) []string {
 	for _, o := range options {
 		o = text.OneLine(o)
 		word := strings.ToLower(strings.Trim(o, " .…()"))
-		if o == "" || word == "other" || contains(out, o) {
+		if o == "" || word == "other" || slices.Contains(out, o) {
 			continue
 		}
 		out = append(out, o)

@@ -60,7 +60,7 @@ type TestRun struct {
 func Lint(ctx context.Context, in LintInput) []Finding {
 	l := &linter{in: in, places: map[string][]string{}}
 	seen := map[string]bool{}
-	for _, t := range in.Tasks {
+	for i, t := range in.Tasks {
 		switch {
 		case !session.ValidTaskID(t.ID):
 			l.add(t.ID, "bad-id", Error, "%q is not T- and three or more digits", t.ID)
@@ -68,6 +68,9 @@ func Lint(ctx context.Context, in LintInput) []Finding {
 			l.add(t.ID, "duplicate-id", Error, "another task has this id too, so that the two cannot be told apart")
 		}
 		seen[t.ID] = true
+		for _, v := range badNeeds(in.Tasks, i) {
+			l.add(t.ID, "bad-need", Error, "%s", strings.TrimPrefix(v.Message, quoteShort(t.ID)+" "))
+		}
 		l.task(ctx, t)
 	}
 	l.sharedPlaces()

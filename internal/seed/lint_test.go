@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		got := strings.Fields(strings.Join(pathsIn(text), " "))
 		for _, w := range strings.Fields(want) {
-			if !contains(got, w) {
+			if !slices.Contains(got, w) {
 				t.Errorf("%q: %v lacks %s", text, got, w)
 			}
 		}

@@ -2,6 +2,7 @@ package seed
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
@@ -52,7 +53,7 @@ func ending(p string) string { return strings.ToLower(strings.TrimPrefix(path.Ex
 // findings are for a person.
 func countAssertions(p, text string) (n int, known bool) {
 	for _, l := range languages {
-		if !contains(strings.Fields(l.endings), ending(p)) {
+		if !slices.Contains(strings.Fields(l.endings), ending(p)) {
 			continue
 		}
 		text = dropComments(text, l.comment)

@@ -3,6 +3,7 @@ package seed
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -71,12 +72,12 @@ func pathsIn(text string) []string {
 		if strings.Contains(text, "://"+p) || strings.HasPrefix(p, "/") || p == "" {
 			continue
 		}
-		if isFile && !contains(out, p) {
+		if isFile && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n.,;:()`\"'", r) }) {
-		if wellKnown[w] && !contains(out, w) {
+		if wellKnown[w] && !slices.Contains(out, w) {
 			out = append(out, w)
 		}
 	}

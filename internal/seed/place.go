@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -94,7 +95,7 @@ func partOf(q, part string) (Violation, bool) {
 		return violation("path", "a part of the path %s is longer than 255 bytes", q), false
 	case meansDotGit(part):
 		return violation("path-git", "the path %s leads into .git, which belongs to git", q), false
-	case contains(neverCommitted, part):
+	case slices.Contains(neverCommitted, part):
 		return violation("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q, part), false
 	}
 	return Violation{}, true

@@ -13,6 +13,7 @@ const (
 	TaskPending = "pending"
 	TaskDone    = "done"
 	TaskFailed  = "failed"
+	TaskSkipped = "skipped"
 )
 
 var taskID = regexp.MustCompile(`^T-[0-9]{3,}$`)
@@ -26,7 +27,8 @@ type Task struct {
 	Title              string   `json:"title"`
 	Description        string   `json:"description"`
 	AcceptanceCriteria []string `json:"acceptance_criteria"`
-	Status             string   `json:"status"` // pending, done or failed; never empty after reading
+	Status             string   `json:"status"`          // one of the constants above; never empty after reading
+	Needs              []string `json:"needs,omitempty"` // ids of earlier tasks without which this one is not begun
 
 	extra *Object
 }
@@ -36,7 +38,7 @@ func (t Task) UnknownKeys() []string {
 	var unknown []string
 	for _, k := range t.extra.Keys() {
 		switch k {
-		case "id", "title", "description", "acceptance_criteria", "status":
+		case "id", "title", "description", "acceptance_criteria", "status", "needs":
 		default:
 			unknown = append(unknown, k)
 		}

@@ -1,0 +1,137 @@
+package seed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/tidwall/gjson"
+)
+
+// field is one member of a JSON object, or one element of a list, in the order of the text. A Go map would lose
+// repeated keys, and with them a rule.
+type field struct {
+	key string
+	raw json.RawMessage
+	at  int // offset of the value
+}
+
+// objectFields splits a JSON object into its members. Anything but exactly one object is an error.
+func objectFields(raw []byte) ([]field, error) {
+	if err := jsonFault(raw); err != nil {
+		return nil, err
+	}
+	whole := gjson.ParseBytes(raw)
+	if !whole.IsObject() {
+		return nil, errors.New("it is no JSON object")
+	}
+	return fieldsOf(whole), nil
+}
+
+func fieldsOf(whole gjson.Result) []field {
+	var fields []field
+	whole.ForEach(func(key, value gjson.Result) bool {
+		fields = append(fields, field{key: key.String(), raw: json.RawMessage(value.Raw), at: value.Index})
+		return true
+	})
+	return fields
+}
+
+// jsonFault is the syntax error of a text that is not exactly one JSON value, nil if there is none.
+func jsonFault(raw []byte) error {
+	var whole json.RawMessage
+	return json.Unmarshal(raw, &whole)
+}
+
+// checkJSON finds the line of a syntax error.
+func checkJSON(name string, text []byte) error {
+	err := jsonFault(text)
+	if err == nil {
+		return nil
+	}
+	line := lineAt(text, len(bytes.TrimRight(text, " \t\n")))
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line = lineAt(text, max(0, int(syntax.Offset)-1))
+	}
+	return &ImportError{
+		File: name, Line: line, Msg: "it is not valid JSON: " + err.Error(), Fix: "mend the JSON and run it again",
+	}
+}
+
+// element is one entry of a JSON list, with the line that it starts in.
+type element struct {
+	raw  json.RawMessage
+	line int
+}
+
+// listElements splits a JSON list that begins at an offset of a valid text.
+func listElements(text []byte, offset int) ([]element, error) {
+	list := gjson.ParseBytes(text[offset:])
+	if !list.IsArray() {
+		return nil, errors.New("it is no list")
+	}
+	var out []element
+	line, counted := 1, 0
+	for _, f := range fieldsOf(list) {
+		start := offset + f.at
+		line += bytes.Count(text[counted:start], []byte("\n"))
+		counted = start
+		out = append(out, element{raw: f.raw, line: line})
+	}
+	return out, nil
+}
+
+func hasKey(fields []field, key string) bool {
+	for _, f := range fields {
+		if f.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
+
+// hasLoneSurrogate finds \ud800 to \udfff without their other half. The decoder turns them into U+FFFD without a word,
+// which would change a test's content.
+func hasLoneSurrogate(raw []byte) bool {
+	for i := bytes.IndexByte(raw, '\\'); i >= 0; i = bytes.IndexByte(raw, '\\') {
+		raw = raw[i:]
+		size := 2
+		if r, ok := unicodeEscape(raw); ok {
+			size = 6
+			if utf16.IsSurrogate(r) {
+				low, _ := unicodeEscape(raw[size:])
+				if utf16.DecodeRune(r, low) == unicode.ReplacementChar {
+					return true
+				}
+				size = 12
+			}
+		}
+		raw = raw[min(size, len(raw)):]
+	}
+	return false
+}
+
+// unicodeEscape reads \uXXXX at the start of b.
+func unicodeEscape(b []byte) (rune, bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	return rune(n), err == nil
+}
+
+// encodeJSON renders JSON as it would be written by hand: < and & as they are, indented where indent says how.
+func encodeJSON(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}
