@@ -44,7 +44,6 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 		SessionID: s.ID, Source: n.Location.Source(), GitCommonDir: n.Location.CommonDir,
 		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
 		StartedAt: session.FormatTime(now), Label: n.Label,
-		Conversations: map[string]*session.Conversation{},
 	}
 	if err := h.begin(ctx, n); err != nil {
 		h.undoCreate(ctx)

@@ -314,7 +314,7 @@ func (h *Handle) carryOut(ctx context.Context) error {
 	if j.StartedAt != "" {
 		h.Checkpoint.StartedAt = j.StartedAt
 	}
-	h.Checkpoint.Conversations = map[string]*session.Conversation{}
+	h.Checkpoint.Conversations = nil
 	return h.Save()
 }
 

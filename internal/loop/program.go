@@ -58,26 +58,15 @@ func (w *programWorker) begin(ctx context.Context) error {
 func (w *programWorker) chain() []agent.Choice {
 	a, p := w.a, w.role.Program
 	var stored *agent.StoredConversation
-	if c := a.Checkpoint.Conversations[a.task.ID]; c != nil {
+	if c := a.Checkpoint.Conversations.Get(a.task.ID); c != nil {
 		stored = &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
 	}
 	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
-	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue, a.otherConversations()...)
+	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue, a.Checkpoint.Conversations.OtherIDs(a.task.ID)...)
 	if isNew && !a.o.Fresh {
 		choices[0].Why = "a new task"
 	}
 	return choices
-}
-
-// otherConversations are those of other tasks, which live in the same directory.
-func (a *attempt) otherConversations() []string {
-	var ids []string
-	for task, c := range a.Checkpoint.Conversations {
-		if task != a.task.ID {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
 }
 
 func (r *run) madeAt() time.Time {
@@ -162,7 +151,7 @@ func (w *programWorker) outcome(ctx context.Context, choice agent.Choice, out ag
 // stay makes the conversation that was just used the one of the next turn.
 func (w *programWorker) stay(out agent.Outcome) {
 	id := out.Conversation
-	if c := w.a.Checkpoint.Conversations[w.a.task.ID]; id == "" && c != nil {
+	if c := w.a.Checkpoint.Conversations.Get(w.a.task.ID); id == "" && c != nil {
 		id = c.ID
 	}
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
@@ -214,7 +203,9 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 		}
 	}
 	a.count(session.RoleWorker, usageOf(out))
-	w.book(started, out)
+	if err := w.book(started, out); err != nil {
+		return out, err
+	}
 	if err := a.emit("model_call", programCall(a, out, nil)); err != nil {
 		return out, err
 	}
@@ -224,19 +215,18 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 // store keeps the id of the task's conversation, before the program works with it.
 func (w *programWorker) store(id string, choice agent.Choice) error {
 	a := w.a
-	c := a.Checkpoint.Conversations[a.task.ID]
+	c := a.Checkpoint.Conversations.Get(a.task.ID)
 	now := session.FormatTime(a.Now())
 	if id == w.stored {
 		return nil
 	}
 	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
 		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now, Attempts: attemptsOf(c)}
-		if a.Checkpoint.Conversations == nil {
-			a.Checkpoint.Conversations = map[string]*session.Conversation{}
-		}
-		a.Checkpoint.Conversations[a.task.ID] = c
 	}
 	c.LastUsed = now
+	if err := a.Checkpoint.Conversations.Set(a.task.ID, c); err != nil {
+		return err
+	}
 	if err := a.Save(); err != nil {
 		return err
 	}
@@ -257,7 +247,7 @@ func attemptsOf(c *session.Conversation) []session.Attempt {
 
 // priorTotal is what a conversation had used by its last turn, for programs that report running totals.
 func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
-	c := w.a.Checkpoint.Conversations[w.a.task.ID]
+	c := w.a.Checkpoint.Conversations.Get(w.a.task.ID)
 	if c == nil || !choice.Ref.Resume || c.ID != choice.Ref.ID || c.Total == nil {
 		return agent.Usage{}
 	}
@@ -265,10 +255,10 @@ func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
 }
 
 // book adds the attempt to the conversation's history.
-func (w *programWorker) book(started time.Time, out agent.Outcome) {
-	c := w.a.Checkpoint.Conversations[w.a.task.ID]
+func (w *programWorker) book(started time.Time, out agent.Outcome) error {
+	c := w.a.Checkpoint.Conversations.Get(w.a.task.ID)
 	if c == nil {
-		return
+		return nil
 	}
 	c.LastUsed = session.FormatTime(w.a.Now())
 	c.Total = &session.RoleUsage{PromptTokens: out.Total.Prompt, EvalTokens: out.Total.Eval, CachedTokens: out.Total.Cached, ReasoningTokens: out.Total.Reasoning, Cost: out.Total.Cost}
@@ -276,6 +266,7 @@ func (w *programWorker) book(started time.Time, out agent.Outcome) {
 		Started: session.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Prompt + out.Usage.Eval, Cost: out.Usage.Cost, TotalTokens: out.Total.Prompt + out.Total.Eval,
 	})
+	return w.a.Checkpoint.Conversations.Set(w.a.task.ID, c)
 }
 
 func (w *programWorker) answer(text string) error {

@@ -110,35 +110,17 @@ func dropStaging(sessionDir string) error {
 // records renders prd.json, with every task's status written out as pending,
 // and seed-meta.json.
 func records(b *Bundle) (plan, meta []byte, err error) {
-	entries := make([]*session.Object, len(b.Tasks))
-	for i, t := range b.Tasks {
-		raw, err := json.Marshal(t)
-		if err != nil {
-			return nil, nil, err
-		}
-		if entries[i], err = session.ParseObject(raw); err != nil {
-			return nil, nil, err
-		}
-		if err := entries[i].Set("status", session.TaskPending); err != nil {
-			return nil, nil, err
-		}
+	entries := slices.Clone(b.Tasks)
+	for i := range entries {
+		entries[i].Status = session.TaskPending
 	}
 	if plan, err = indented(entries); err != nil {
 		return nil, nil, err
 	}
-	m := &session.SeedMeta{}
-	if b.Meta.Source != "" {
-		source, err := json.Marshal(map[string]string{"source": b.Meta.Source})
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := m.UnmarshalJSON(source); err != nil {
-			return nil, nil, err
-		}
-	}
-	m.InterviewerModel, m.StartedAt, m.EndedAt, m.Tokens = b.Meta.InterviewerModel, b.Meta.StartedAt, b.Meta.EndedAt, b.Meta.Tokens
-	m.TLDR, m.OpenQuestions, m.Blockers, m.ScopeNotes = b.TLDR, b.OpenQuestions, b.Blockers, b.ScopeNotes
-	meta, err = indented(m)
+	meta, err = indented(&session.SeedMeta{
+		Source: b.Meta.Source, InterviewerModel: b.Meta.InterviewerModel, StartedAt: b.Meta.StartedAt, EndedAt: b.Meta.EndedAt,
+		Tokens: b.Meta.Tokens, TLDR: b.TLDR, OpenQuestions: b.OpenQuestions, Blockers: b.Blockers, ScopeNotes: b.ScopeNotes,
+	})
 	return plan, meta, err
 }
 

@@ -1,10 +1,11 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -19,49 +20,23 @@ const (
 
 // Checkpoint is what a session needs to be woken.
 type Checkpoint struct {
-	SessionID     string                   `json:"session_id"`
-	Source        string                   `json:"source"`    // the source repo's work tree, or its common directory if bare
-	Workspace     string                   `json:"workspace"` // the worktree, absolute
-	Branch        string                   `json:"branch"`
-	Status        string                   `json:"status"`
-	TokensUsed    int64                    `json:"tokens_used"` // prompt and eval tokens, all roles
-	Usage         Usage                    `json:"usage"`
-	StartedAt     string                   `json:"started_at"` // RFC 3339; what the wall-clock cap counts from
-	Conversations map[string]*Conversation `json:"conversations"`
-	GitCommonDir  string                   `json:"git_common_dir,omitempty"` // of the source repo, absolute
-	Label         string                   `json:"label,omitempty"`
-	Rewind        *Rewind                  `json:"rewind,omitempty"` // a rewind that has begun and not ended
+	SessionID    string  `json:"session_id"`
+	Source       string  `json:"source"`    // the source repo's work tree, or its common directory if bare
+	Workspace    string  `json:"workspace"` // the worktree, absolute
+	Branch       string  `json:"branch"`
+	Status       string  `json:"status"`
+	TokensUsed   int64   `json:"tokens_used"` // prompt and eval tokens, all roles
+	Usage        Usage   `json:"usage"`
+	GitCommonDir string  `json:"git_common_dir,omitempty"` // of the source repo, absolute
+	Label        string  `json:"label,omitempty"`
+	Rewind       *Rewind `json:"rewind,omitempty"` // a rewind that has begun and not ended
 
-	extra   *Object
-	started string // what StartedAt was made from extra's started_at
-}
+	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
+	// of Python Tilth stays one until the session is woken.
+	StartedAt     string        `json:"-"`
+	Conversations Conversations `json:"-"`
 
-// Conversation is a task's conversation with an agent program.
-type Conversation struct {
-	Agent    string    `json:"agent"`
-	ID       string    `json:"id"`
-	Cwd      string    `json:"cwd"`
-	Model    string    `json:"model"`
-	Created  string    `json:"created"`
-	LastUsed string    `json:"last_used"`
-	Attempts []Attempt `json:"attempts"`
-	// Total is the program's running total after the last attempt, where it reports one.
-	Total *RoleUsage `json:"total,omitempty"`
-
-	extra *Object
-}
-
-// Attempt is one start of the program on a conversation.
-type Attempt struct {
-	Started     string  `json:"started"`
-	Ended       string  `json:"ended"`
-	How         string  `json:"how"` // how it ended
-	Turns       int     `json:"turns"`
-	Tokens      int64   `json:"tokens"`       // spent by this attempt
-	Cost        float64 `json:"cost"`         // spent by this attempt, dollars
-	TotalTokens int64   `json:"total_tokens"` // the program's running total after it, where it reports one
-
-	extra *Object
+	others extra
 }
 
 // Rewind is the journal of a rewind in progress: what the session is being taken back to.
@@ -73,22 +48,23 @@ type Rewind struct {
 	Usage      json.RawMessage `json:"usage"`
 	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
 	Started    string          `json:"started"`              // when the rewind began
-	// Keep are the paths that were ignored when the rewind began and stay, relative to the worktree. Bytes, because names need not be UTF-8.
+	// Keep are the paths that were ignored when the rewind began and stay, relative to the worktree. They are bytes,
+	// because names need not be UTF-8.
 	Keep [][]byte `json:"keep,omitempty"`
 
-	extra *Object
+	others extra
 }
 
-// Checkpoint reads checkpoint.json. Errors name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) tells
-// a missing one. Members that older or other writers do not have are zero.
+// Checkpoint reads checkpoint.json. Errors name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) holds
+// for a missing one. Members that older or other writers do not have are zero.
 func (s *Session) Checkpoint() (*Checkpoint, error) {
 	path := s.Path(CheckpointFile)
 	data, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	cp := &Checkpoint{}
-	if err := cp.UnmarshalJSON(data); err != nil {
+	cp, err := decodeCheckpoint(data)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return cp, nil
@@ -96,90 +72,51 @@ func (s *Session) Checkpoint() (*Checkpoint, error) {
 
 // SaveCheckpoint replaces checkpoint.json; unknown members of the file that cp was read from stay.
 func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
-	data, err := indentJSON(cp)
+	path := s.Path(CheckpointFile)
+	data, err := cp.encode()
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.Path(CheckpointFile), err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return WriteFileAtomic(s.Path(CheckpointFile), data)
+	return WriteFileAtomic(path, data)
 }
 
-// UnmarshalJSON reads a checkpoint of this program or of Python Tilth.
-func (c *Checkpoint) UnmarshalJSON(data []byte) error {
-	o, err := ParseObject(data)
-	if err != nil {
-		return err
-	}
-	*c = Checkpoint{}
-	known := o.clone()
-	if raw, ok := known.Get("started_at"); ok {
-		c.started = momentText(raw)
-		if err := known.Set("started_at", c.started); err != nil {
-			return err
-		}
-	}
-	started := c.started
-	if err := known.bind(c); err != nil {
-		return err
-	}
-	c.extra, c.started = o, started
-	for task, conv := range c.Conversations {
-		if conv == nil {
-			delete(c.Conversations, task)
-		}
-	}
-	return nil
-}
-
-// MarshalJSON writes the checkpoint over what it was read from.
-func (c *Checkpoint) MarshalJSON() ([]byte, error) {
-	o := c.extra.clone()
-	oldStart, hadStart := o.Get("started_at")
-	conversations, err := c.conversations(o)
+// decodeCheckpoint reads a checkpoint of this program or of Python Tilth.
+func decodeCheckpoint(data []byte) (*Checkpoint, error) {
+	c := &Checkpoint{}
+	others, err := decodeObject(data, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.overlay(c); err != nil {
-		return nil, err
-	}
-	if hadStart && c.StartedAt == c.started {
-		o.SetRaw("started_at", oldStart) // a float of Python Tilth stays one until the session is woken
-	}
-	if conversations != nil {
-		o.SetRaw("conversations", conversations)
-	}
-	return o.MarshalJSON()
-}
-
-// conversations keeps the order in which tasks came to have one; a Go map would sort them. nil means that overlay's own
-// text will do.
-func (c *Checkpoint) conversations(o *Object) (json.RawMessage, error) {
-	if len(c.Conversations) == 0 {
-		return nil, nil
-	}
-	old := &Object{}
-	if raw, ok := o.Get("conversations"); ok && string(raw) != "null" {
-		if err := old.UnmarshalJSON(raw); err != nil {
+	c.others, c.StartedAt = others, momentText(others["started_at"])
+	if raw, ok := others["conversations"]; ok {
+		delete(others, "conversations")
+		if c.Conversations, err = decodeConversations(raw); err != nil {
 			return nil, fmt.Errorf("\"conversations\" %w", err)
 		}
 	}
-	for _, task := range slices.Clone(old.Keys()) {
-		if c.Conversations[task] == nil {
-			old.Delete(task)
+	return c, nil
+}
+
+// encode is the file's text. The conversations stand last and are taken as they were encoded, so that a checkpoint costs
+// the same however many there are.
+func (c *Checkpoint) encode() ([]byte, error) {
+	others := maps.Clone(c.others)
+	if raw, ok := others["started_at"]; !ok || momentText(raw) != c.StartedAt {
+		if others == nil {
+			others = extra{}
 		}
+		others["started_at"], _ = encodeJSON(c.StartedAt) // a string always has a JSON text
 	}
-	tasks := make([]string, 0, len(c.Conversations))
-	for task := range c.Conversations {
-		tasks = append(tasks, task)
+	compact, err := encodeObject(c, others)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(tasks)
-	for _, task := range tasks {
-		if conv := c.Conversations[task]; conv != nil {
-			if err := old.Set(task, conv); err != nil {
-				return nil, err
-			}
-		}
+	text, err := indentJSON(json.RawMessage(compact))
+	if err != nil {
+		return nil, err
 	}
-	return old.MarshalJSON()
+	text = append(bytes.TrimSuffix(text, []byte("\n}\n")), ",\n  \"conversations\": "...)
+	return append(c.Conversations.appendTo(text), "\n}\n"...), nil
 }
 
 // StartTime is StartedAt as a time; zero when it is empty or unreadable.
@@ -214,50 +151,14 @@ func momentText(raw json.RawMessage) string {
 	return FormatTime(time.Unix(int64(whole), int64(frac*1e9)))
 }
 
-// UnmarshalJSON and MarshalJSON of the parts keep what they do not know, like the whole.
-
-// UnmarshalJSON reads a conversation.
-func (c *Conversation) UnmarshalJSON(data []byte) error {
-	return keep(data, c, func(o *Object) { c.extra = o })
-}
-
-// MarshalJSON writes the conversation over what it was read from.
-func (c *Conversation) MarshalJSON() ([]byte, error) { return over(c.extra, c) }
-
-// UnmarshalJSON reads an attempt.
-func (a *Attempt) UnmarshalJSON(data []byte) error {
-	return keep(data, a, func(o *Object) { a.extra = o })
-}
-
-// MarshalJSON writes the attempt over what it was read from.
-func (a Attempt) MarshalJSON() ([]byte, error) { return over(a.extra, a) }
-
 // UnmarshalJSON reads a rewind's journal.
-func (r *Rewind) UnmarshalJSON(data []byte) error {
-	return keep(data, r, func(o *Object) { r.extra = o })
+func (r *Rewind) UnmarshalJSON(data []byte) (err error) {
+	r.others, err = decodeObject(data, r)
+	return err
 }
 
-// MarshalJSON writes the journal over what it was read from.
-func (r *Rewind) MarshalJSON() ([]byte, error) { return over(r.extra, r) }
-
-// keep binds data to dst and hands the whole object to set.
-func keep(data []byte, dst any, set func(*Object)) error {
-	o, err := ParseObject(data)
-	if err != nil {
-		return err
-	}
-	if err := o.bind(dst); err != nil {
-		return err
-	}
-	set(o)
-	return nil
-}
-
-// over writes src over a copy of extra.
-func over(extra *Object, src any) ([]byte, error) {
-	o := extra.clone()
-	if err := o.overlay(src); err != nil {
-		return nil, err
-	}
-	return o.MarshalJSON()
+// MarshalJSON writes the journal with the members that this version does not know.
+func (r *Rewind) MarshalJSON() ([]byte, error) {
+	type plain Rewind
+	return encodeObject((*plain)(r), r.others)
 }

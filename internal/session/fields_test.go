@@ -40,8 +40,8 @@ func FuzzEachMember(f *testing.F) {
 	f.Add(`{"a":"\\\"","b" : [ ] }`)
 	f.Fuzz(func(t *testing.T, object string) {
 		got := membersOf(object)
-		o, err := ParseObject([]byte(object))
-		if err != nil {
+		var want map[string]json.RawMessage
+		if json.Unmarshal([]byte(object), &want) != nil || want == nil {
 			return
 		}
 		seen := map[string]string{}
@@ -54,12 +54,12 @@ func FuzzEachMember(f *testing.F) {
 			seen[key] = raw
 			return true
 		})
-		if len(seen) != len(o.Keys()) && !strings.Contains(object, `\`) && strings.ToValidUTF8(object, "") == object {
-			t.Fatalf("%s: %s, want %v", object, got, o.Keys())
+		if len(seen) != len(want) && !strings.Contains(object, `\`) && strings.ToValidUTF8(object, "") == object {
+			t.Fatalf("%s: %s, want %v", object, got, want)
 		}
 		for key, raw := range seen {
-			if want, ok := o.Get(key); ok && !sameJSON(want, []byte(raw)) {
-				t.Fatalf("%s: %q is %s, want %s", object, key, raw, want)
+			if value, ok := want[key]; ok && string(value) != raw {
+				t.Fatalf("%s: %q is %s, want %s", object, key, raw, value)
 			}
 		}
 	})

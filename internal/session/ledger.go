@@ -14,35 +14,9 @@ import (
 type LedgerEntry struct {
 	TS          string          `json:"ts"`
 	Iter        int64           `json:"iter"`
-	DiffSummary json.RawMessage `json:"diff_summary"` // a string of this program's; other writers have objects here; nil is null
+	DiffSummary json.RawMessage `json:"diff_summary"` // a string of this program's; other writers have objects here
 	Case        json.RawMessage `json:"case"`
 	Verdict     json.RawMessage `json:"verdict"`
-
-	extra *Object
-}
-
-// UnmarshalJSON reads an entry of any writer.
-func (e *LedgerEntry) UnmarshalJSON(data []byte) error {
-	return keep(data, e, func(o *Object) { e.extra = o })
-}
-
-// MarshalJSON writes the entry over what it was read from.
-func (e LedgerEntry) MarshalJSON() ([]byte, error) { return over(e.extra, e) }
-
-// NewLedgerEntry makes an entry of values that encode to JSON; a nil one is null.
-func NewLedgerEntry(iter int64, diffSummary, submitted, verdict any) (LedgerEntry, error) {
-	e := LedgerEntry{Iter: iter}
-	for _, part := range []struct {
-		dst *json.RawMessage
-		v   any
-	}{{&e.DiffSummary, diffSummary}, {&e.Case, submitted}, {&e.Verdict, verdict}} {
-		raw, err := encodeJSON(part.v)
-		if err != nil {
-			return LedgerEntry{}, fmt.Errorf("ledger entry: %w", err)
-		}
-		*part.dst = raw
-	}
-	return e, nil
 }
 
 // AppendLedger adds an entry to a task's ledger as it is, with an fsync. Record.AppendLedger redacts it as well.
@@ -51,11 +25,6 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 }
 
 func (s *Session) appendLedger(task string, entry LedgerEntry, redact *Redactor) error {
-	for _, part := range []*json.RawMessage{&entry.DiffSummary, &entry.Case, &entry.Verdict} {
-		if *part == nil {
-			*part = json.RawMessage("null")
-		}
-	}
 	line, err := encodeJSON(entry)
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
@@ -78,7 +47,7 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	var entries []LedgerEntry
 	_, err = TailLines(path, func(_ int64, line []byte) bool {
 		var e LedgerEntry
-		if e.UnmarshalJSON(line) == nil {
+		if _, err := decodeObject(line, &e); err == nil {
 			entries = append(entries, e)
 		}
 		return last <= 0 || len(entries) < last

@@ -135,7 +135,7 @@ func (rd *reader) overview(s *Session, wanted func(s *Session, source, commonDir
 func (rd *reader) checkpoint(s *Session, o *Overview) {
 	data, err := rd.file(s.Dir, CheckpointFile)
 	if err == nil && !isObject(trimSpace(data)) {
-		err = (&Object{}).UnmarshalJSON(data)
+		_, err = decodeObject(data, &struct{}{})
 	}
 	if err != nil {
 		o.problem(CheckpointFile, err)

@@ -99,8 +99,7 @@ func TestSecretsStayOutOfEveryFile(t *testing.T) {
 		}
 	}})
 	must(t, r.Append("tool_result", p{"result_preview": "export API_KEY=" + secret}))
-	entry, err := NewLedgerEntry(1, "diff "+secret, p{"summary": secret}, nil)
-	must(t, err)
+	entry := LedgerEntry{Iter: 1, DiffSummary: []byte(`"diff ` + secret + `"`), Case: []byte(`{"summary":"` + secret + `"}`)}
 	must(t, r.AppendLedger("T-001", entry))
 	tr, err := s.OpenTranscript("T-001", WorkerTranscript, redact)
 	must(t, err)

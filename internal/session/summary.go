@@ -93,7 +93,7 @@ func (s *Session) Summarize() (*Summary, error) {
 
 // WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it.
 func (s *Session) WriteSummary() error {
-	r, old, err := s.rollUp()
+	r, others, err := s.rollUp()
 	if err != nil {
 		return err
 	}
@@ -101,23 +101,27 @@ func (s *Session) WriteSummary() error {
 	if at.Fingerprint, err = s.fingerprint(at.Offset); err != nil {
 		return err
 	}
-	out := old.clone()
-	if err := out.overlay(r.Summary()); err != nil {
+	if others == nil {
+		others = extra{}
+	}
+	if others[markKey], err = encodeJSON(at); err != nil {
 		return err
 	}
-	if err := out.Set(markKey, at); err != nil {
-		return err
-	}
-	data, err := indentJSON(out)
+	text, err := encodeObject(r.Summary(), others)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Path(SummaryFile), err)
+	}
+	data, err := indentJSON(json.RawMessage(text))
+	if err != nil {
+		return err
 	}
 	return WriteFileAtomic(s.Path(SummaryFile), data)
 }
 
-// rollUp brings the roll-up in summary.json up to date, in memory. old is the file's content.
-func (s *Session) rollUp() (r *Rollup, old *Object, err error) {
-	r, old = s.storedRollup()
+// rollUp brings the roll-up in summary.json up to date, in memory. others are the members of the file that are no part
+// of a summary.
+func (s *Session) rollUp() (r *Rollup, others extra, err error) {
+	r, others = s.storedRollup()
 	if r == nil {
 		r = NewRollup(s.ID)
 	}
@@ -130,38 +134,28 @@ func (s *Session) rollUp() (r *Rollup, old *Object, err error) {
 	}
 	r.mark.Offset = end
 	r.sum.Skipped += int64(skipped)
-	return r, old, nil
+	return r, others, nil
 }
 
 // storedRollup is the roll-up in summary.json, nil if there is none that the record still agrees with. A damaged
 // summary.json is no error: it can be made again.
-func (s *Session) storedRollup() (*Rollup, *Object) {
+func (s *Session) storedRollup() (*Rollup, extra) {
 	data, err := ReadFile(s.Path(SummaryFile))
 	if err != nil {
 		return nil, nil
 	}
-	old, err := ParseObject(data)
-	if err != nil {
-		return nil, nil
-	}
-	raw, ok := old.Get(markKey)
-	if !ok {
-		return nil, old
-	}
 	r := NewRollup(s.ID)
-	if json.Unmarshal(raw, &r.mark) != nil || r.mark.Offset < 0 || old.bind(&r.sum) != nil {
-		return nil, old
-	}
-	if r.sum.Version != SummaryVersion {
-		return nil, old
+	others, err := decodeObject(data, &r.sum)
+	if err != nil || json.Unmarshal(others[markKey], &r.mark) != nil || r.mark.Offset < 0 || r.sum.Version != SummaryVersion {
+		return nil, others
 	}
 	now, err := s.fingerprint(r.mark.Offset)
 	if err != nil || now != r.mark.Fingerprint {
-		return nil, old
+		return nil, others
 	}
 	r.sum.SessionID = s.ID
 	r.complete()
-	return r, old
+	return r, others
 }
 
 // fingerprint identifies the first n bytes of the record by how they begin and end. Events carry their time to the

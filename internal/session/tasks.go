@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -30,59 +31,36 @@ type Task struct {
 	Status             string   `json:"status"`          // one of the constants above; never empty after reading
 	Needs              []string `json:"needs,omitempty"` // ids of earlier tasks without which this one is not begun
 
-	extra *Object
-}
-
-// UnknownKeys are the members of the entry that are none of a task's, in order.
-func (t Task) UnknownKeys() []string {
-	var unknown []string
-	for _, k := range t.extra.Keys() {
-		switch k {
-		case "id", "title", "description", "acceptance_criteria", "status", "needs":
-		default:
-			unknown = append(unknown, k)
-		}
-	}
-	return unknown
+	others extra
 }
 
 // UnmarshalJSON reads one entry; a missing status is pending.
-func (t *Task) UnmarshalJSON(data []byte) error {
-	*t = Task{}
-	err := keep(data, t, func(o *Object) { t.extra = o })
+func (t *Task) UnmarshalJSON(data []byte) (err error) {
+	t.others, err = decodeObject(data, t)
 	if t.Status == "" {
 		t.Status = TaskPending
 	}
 	return err
 }
 
-// MarshalJSON writes the entry over what it was read from; a status that was missing appears when it is no longer pending.
+// MarshalJSON writes the entry with the members that this version does not know.
 func (t Task) MarshalJSON() ([]byte, error) {
-	o := t.extra.clone()
-	_, had := o.Get("status")
+	type plain Task
+	t.AcceptanceCriteria = orEmpty(t.AcceptanceCriteria)
 	if t.Status == "" {
 		t.Status = TaskPending
 	}
-	if err := o.overlay(t); err != nil {
-		return nil, err
-	}
-	if !had && t.extra != nil && t.Status == TaskPending {
-		o.Delete("status")
-	}
-	return o.MarshalJSON()
+	return encodeObject(plain(t), t.others)
 }
 
 // ParseTasks reads a task list: a JSON list of objects with the right types. What the entries say is ValidateTasks's affair.
 func ParseTasks(data []byte) ([]Task, error) {
-	if err := checkJSON(data); err != nil {
-		return nil, err
-	}
-	if kind := jsonKind(data); kind != "a list" {
-		return nil, fmt.Errorf("is %s, want a list of tasks", kind)
-	}
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
-		return nil, err
+		return nil, jsonError(data, err)
+	}
+	if entries == nil {
+		return nil, errors.New("is null, want a list")
 	}
 	tasks := make([]Task, len(entries))
 	for i, raw := range entries {
@@ -113,10 +91,7 @@ func (s *Session) Tasks() ([]Task, error) {
 
 // SaveTasks replaces prd.json.
 func (s *Session) SaveTasks(tasks []Task) error {
-	if tasks == nil {
-		tasks = []Task{}
-	}
-	data, err := indentJSON(tasks)
+	data, err := indentJSON(orEmpty(tasks))
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Path(TasksFile), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -50,7 +51,7 @@ func openTranscript(path string, redact *Redactor) (*Transcript, error) {
 func (t *Transcript) AppendMessage(message json.RawMessage) error {
 	line := oneLine(t.redact.JSON(bytes.TrimSpace(message)))
 	if !isObject(line) {
-		err := (&Object{}).UnmarshalJSON(line)
+		_, err := decodeObject(line, &struct{}{})
 		return fmt.Errorf("transcript: the message %w", err)
 	}
 	if len(line) >= maxLine {
@@ -76,15 +77,11 @@ func oneLine(raw []byte) []byte {
 
 // Reset adds the line with which an attempt begins. payload, if not nil, is a JSON object with more about it.
 func (t *Transcript) Reset(now time.Time, payload any) error {
-	o := &Object{}
-	_ = o.Set("ts", FormatTime(now))
-	_ = o.Set("type", "context_reset")
-	if payload != nil {
-		if err := o.Set("payload", payload); err != nil {
-			return err
-		}
-	}
-	line, err := o.MarshalJSON()
+	line, err := encodeJSON(struct {
+		TS      string `json:"ts"`
+		Type    string `json:"type"`
+		Payload any    `json:"payload,omitempty"`
+	}{FormatTime(now), "context_reset", payload})
 	if err != nil {
 		return err
 	}
@@ -100,26 +97,15 @@ func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	return readMessages(path)
-}
-
-// ReadInterview reads the messages of interview.jsonl since the last context_reset, if there is one.
-func (s *Session) ReadInterview() ([]json.RawMessage, error) {
-	return readMessages(s.Path(InterviewFile))
-}
-
-func readMessages(path string) ([]json.RawMessage, error) {
 	var messages []json.RawMessage
-	_, err := TailLines(path, func(_ int64, line []byte) bool {
+	_, err = TailLines(path, func(_ int64, line []byte) bool {
 		if isReset(line) {
 			return false
 		}
 		messages = append(messages, bytes.Clone(line))
 		return true
 	})
-	for i, j := 0, len(messages)-1; i < j; i, j = i+1, j-1 {
-		messages[i], messages[j] = messages[j], messages[i]
-	}
+	slices.Reverse(messages)
 	return messages, err
 }
 

@@ -1,6 +1,10 @@
 package session
 
-import "encoding/json"
+import (
+	"bytes"
+	"maps"
+	"strconv"
+)
 
 // Roles that spend tokens; also the names of the members of usage. The phase of a model_call is empty for the worker.
 const (
@@ -20,7 +24,7 @@ type RoleUsage struct {
 	ReasoningTokens int64   `json:"reasoning"`
 	Cost            float64 `json:"cost"`
 
-	extra *Object
+	others extra
 }
 
 // Total is what counts against the token cap.
@@ -36,40 +40,20 @@ func (r *RoleUsage) Add(more RoleUsage) {
 	r.Cost += more.Cost
 }
 
-// zero tells whether nothing was spent.
-func (r RoleUsage) zero() bool {
-	r.extra = nil
-	return r == RoleUsage{}
-}
-
 // UnmarshalJSON takes what it can read of a role's usage and never fails: other tools count other things.
 func (r *RoleUsage) UnmarshalJSON(data []byte) error {
-	*r = RoleUsage{}
-	o, err := ParseObject(data)
-	if err != nil {
-		return nil
-	}
-	r.extra = o
-	return lenient(o, map[string]any{
-		"calls": &r.Calls, "prompt": &r.PromptTokens, "eval": &r.EvalTokens, "cached": &r.CachedTokens,
-		"reasoning": &r.ReasoningTokens, "cost": &r.Cost,
-	})
+	r.others = decodeLoose(data, r)
+	return nil
 }
 
 // MarshalJSON writes the counts, and their total where the file has one (Python Tilth's does).
 func (r RoleUsage) MarshalJSON() ([]byte, error) {
-	o := r.extra.clone()
-	if err := o.overlay(r); err != nil {
-		return nil, err
+	type plain RoleUsage
+	if _, ok := r.others["total"]; ok {
+		r.others = maps.Clone(r.others)
+		r.others["total"] = strconv.AppendInt(nil, r.Total(), 10)
 	}
-	if old, ok := o.Get("total"); ok {
-		if n, whole := wholeNumber(old); !whole || n != r.Total() {
-			if err := o.Set("total", r.Total()); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return o.MarshalJSON()
+	return encodeObject(plain(r), r.others)
 }
 
 // Usage is what a session has spent, by role.
@@ -79,8 +63,7 @@ type Usage struct {
 	Interview   RoleUsage `json:"interview"`
 	SelfImprove RoleUsage `json:"self_improve"`
 
-	extra   *Object         // the object as it was read
-	foreign json.RawMessage // what was read, where it was no object
+	others extra
 }
 
 // Cost is the sum over the roles, in dollars.
@@ -106,61 +89,24 @@ func (u *Usage) Role(name string) *RoleUsage {
 	return &u.Worker
 }
 
-// UnmarshalJSON never fails; a value of an unknown shape is kept as it is.
+// UnmarshalJSON takes what it can read and never fails.
 func (u *Usage) UnmarshalJSON(data []byte) error {
-	*u = Usage{}
-	o, err := ParseObject(data)
-	if err != nil {
-		u.foreign = append(json.RawMessage(nil), data...)
-		return nil
-	}
-	u.extra = o
-	return lenient(o, map[string]any{
-		RoleWorker: &u.Worker, RoleEvaluator: &u.Evaluator, RoleInterview: &u.Interview, RoleSelfImprove: &u.SelfImprove,
-	})
-}
-
-// MarshalJSON writes all roles, but leaves out one that neither spent anything nor was in the file.
-func (u Usage) MarshalJSON() ([]byte, error) {
-	if u.foreign != nil && u.Worker.zero() && u.Evaluator.zero() && u.Interview.zero() && u.SelfImprove.zero() {
-		return u.foreign, nil
-	}
-	o := u.extra.clone()
-	if u.foreign != nil {
-		o.SetRaw("other", u.foreign)
-	}
-	for _, role := range []string{RoleWorker, RoleEvaluator, RoleInterview, RoleSelfImprove} {
-		r := u.Role(role)
-		old, had := o.Get(role)
-		if r.zero() && (had && r.extra == nil || !had && u.extra != nil) {
-			continue
-		}
-		raw, err := r.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		if !had || !sameJSON(old, raw) {
-			o.SetRaw(role, raw)
-		}
-	}
-	return o.MarshalJSON()
-}
-
-// lenient fills what has the right shape and leaves the rest at zero. It returns nil so that an UnmarshalJSON can
-// return it.
-func lenient(o *Object, into map[string]any) error {
-	for name, dst := range into {
-		raw, ok := o.Get(name)
-		if !ok {
-			continue
-		}
-		if n, isInt := dst.(*int64); isInt {
-			if v, whole := wholeNumber(raw); whole {
-				*n = v
-			}
-			continue
-		}
-		_ = json.Unmarshal(raw, dst)
-	}
+	u.others = decodeLoose(data, u)
 	return nil
+}
+
+// MarshalJSON writes all roles.
+func (u Usage) MarshalJSON() ([]byte, error) {
+	type plain Usage
+	return encodeObject(plain(u), u.others)
+}
+
+// decodeLoose is decodeObject for other tools' shapes: a member that does not fit its field leaves it at zero, and what is
+// no object at all is kept as the member "other".
+func decodeLoose(data []byte, dst any) extra {
+	others, _ := decodeObject(data, dst)
+	if others == nil && string(data) != "null" {
+		return extra{"other": bytes.Clone(data)}
+	}
+	return others
 }

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tidwall/gjson"
+)
+
+// Conversations are the tasks' conversations with agent programs, by task, each in the text that goes into the file.
+// Only the one that Set changes is encoded again.
+type Conversations map[string]json.RawMessage
+
+// Conversation is a task's conversation with an agent program.
+type Conversation struct {
+	Agent    string    `json:"agent"`
+	ID       string    `json:"id"`
+	Cwd      string    `json:"cwd"`
+	Model    string    `json:"model"`
+	Created  string    `json:"created"`
+	LastUsed string    `json:"last_used"`
+	Attempts []Attempt `json:"attempts"`
+	// Total is the program's running total after the last attempt, where it reports one.
+	Total *RoleUsage `json:"total,omitempty"`
+
+	others extra
+}
+
+// Attempt is one start of the program on a conversation.
+type Attempt struct {
+	Started     string  `json:"started"`
+	Ended       string  `json:"ended"`
+	How         string  `json:"how"` // how it ended
+	Turns       int     `json:"turns"`
+	Tokens      int64   `json:"tokens"`       // spent by this attempt
+	Cost        float64 `json:"cost"`         // spent by this attempt, dollars
+	TotalTokens int64   `json:"total_tokens"` // the program's running total after it, where it reports one
+
+	others extra
+}
+
+// Get is a task's conversation, nil if it has none. Set stores what the caller changes in it.
+func (c Conversations) Get(task string) *Conversation {
+	raw, ok := c[task]
+	if !ok {
+		return nil
+	}
+	conv := &Conversation{}
+	if conv.UnmarshalJSON(raw) != nil {
+		return nil
+	}
+	return conv
+}
+
+// Set stores a task's conversation.
+func (c *Conversations) Set(task string, conv *Conversation) error {
+	raw, err := encodeJSON(conv)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := json.Indent(&text, raw, "    ", "  "); err != nil {
+		return err
+	}
+	if *c == nil {
+		*c = Conversations{}
+	}
+	(*c)[task] = text.Bytes()
+	return nil
+}
+
+// OtherIDs are the ids of the conversations of all tasks but one.
+func (c Conversations) OtherIDs(task string) []string {
+	var ids []string
+	for other, raw := range c {
+		if other != task {
+			ids = append(ids, gjson.GetBytes(raw, "id").String())
+		}
+	}
+	return ids
+}
+
+// decodeConversations refuses a conversation that cannot be read, so that Get need not. One that is null is none.
+func decodeConversations(data []byte) (Conversations, error) {
+	var c Conversations
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, jsonError(data, err)
+	}
+	for task, raw := range c {
+		if string(raw) == "null" {
+			delete(c, task)
+		} else if err := (&Conversation{}).UnmarshalJSON(raw); err != nil {
+			return nil, fmt.Errorf("of %s: %w", task, err)
+		}
+	}
+	return c, nil
+}
+
+// appendTo appends the JSON object of all conversations to text, sorted by task, as a member of an indented file.
+func (c Conversations) appendTo(text []byte) []byte {
+	if len(c) == 0 {
+		return append(text, "{}"...)
+	}
+	for i, task := range slices.Sorted(maps.Keys(c)) {
+		open := ","
+		if i == 0 {
+			open = "{"
+		}
+		name, _ := encodeJSON(task) // a string always has a JSON text
+		text = append(append(append(text, open+"\n    "...), name...), ": "...)
+		text = append(text, c[task]...)
+	}
+	return append(text, "\n  }"...)
+}
+
+// UnmarshalJSON reads a conversation.
+func (c *Conversation) UnmarshalJSON(data []byte) (err error) {
+	c.others, err = decodeObject(data, c)
+	return err
+}
+
+// MarshalJSON writes the conversation with the members that this version does not know.
+func (c Conversation) MarshalJSON() ([]byte, error) {
+	type plain Conversation
+	c.Attempts = orEmpty(c.Attempts)
+	return encodeObject(plain(c), c.others)
+}
+
+// UnmarshalJSON reads an attempt.
+func (a *Attempt) UnmarshalJSON(data []byte) (err error) {
+	a.others, err = decodeObject(data, a)
+	return err
+}
+
+// MarshalJSON writes the attempt with the members that this version does not know.
+func (a Attempt) MarshalJSON() ([]byte, error) {
+	type plain Attempt
+	return encodeObject(plain(a), a.others)
+}
