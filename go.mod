@@ -19,6 +19,7 @@ require (
 	go.opentelemetry.io/collector/receiver/receivertest v0.162.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
+	mvdan.cc/sh/v3 v3.14.1
 )
 
 require (

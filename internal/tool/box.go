@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -223,10 +224,29 @@ func failure(err error) Result {
 }
 
 func finished(res Result) Result {
-	res.Output = strings.ToValidUTF8(res.Output, "\uFFFD")
+	res.Output = sendable(res.Output)
 	if res.Output == "" {
 		res.Output = "(nothing)"
 	}
 	res.Chars = utf8.RuneCountInString(res.Output)
 	return res
+}
+
+// sendable makes an output that a request can hold: some endpoints refuse one with control characters in it. They are
+// written as an escape (\x00), but for those of ordinary text.
+func sendable(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	isControl := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r' }
+	if !strings.ContainsFunc(s, isControl) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isControl(r) {
+			fmt.Fprintf(&b, `\x%02x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

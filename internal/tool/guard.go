@@ -8,14 +8,16 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Guard judges a shell command by the deny list alone, for a worktree and
+// Guard inspects a shell command by the deny list alone, for a worktree and
 // protected directories that are not known. It is a rail, not a wall: it stops
 // what is plainly written, and does not try to see through variables or scripts.
 func Guard(command string) (reason string, isBlocked bool) {
 	return newGuard(nil, nil, nil).check(command)
 }
 
-// guard judges commands that are about to run in one worktree.
+const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+// guard inspects commands that are about to run in one worktree.
 type guard struct {
 	tops      []string // names of the worktree; the first is where commands start
 	protected []string // directories that are the harness's own
@@ -49,8 +51,9 @@ func newGuard(tops, protected, env []string) guard {
 // maxNesting is how deep commands in commands are followed. Nobody writes more by hand.
 const maxNesting = 12
 
-// maxCommand is the longest command line that is looked at, here documents included.
-const maxCommand = 4 << 20
+// maxCommand is the longest command line that is looked at, here documents included. Linux starts no program with a
+// longer argument, and it bounds how deep a reader of nested commands can go.
+const maxCommand = 128<<10 - 1
 
 func (g guard) check(command string) (reason string, isBlocked bool) {
 	if len(command) > maxCommand {
@@ -59,9 +62,9 @@ func (g guard) check(command string) (reason string, isBlocked bool) {
 	if reason := g.mention(command); reason != "" {
 		return reason, true
 	}
-	left := 4*maxCommand + 20*len(command)
-	j := judge{g: g, left: &left}
-	reason = j.script(command, g.tops[0], 0)
+	left := 16 * maxCommand
+	in := inspector{guard: g, cwd: g.tops[0], left: &left}
+	reason = in.script(command)
 	return reason, reason != ""
 }
 

@@ -9,6 +9,12 @@ import (
 
 func TestGuardBlocks(t *testing.T) {
 	for _, command := range []string{
+		// what belongs to a person
+		"git push origin main", "git push -u origin feature", "git push", "git push origin HEAD:main",
+		"git branch -D topic", "git branch -m topic other", "git branch -f main HEAD", "git update-ref refs/heads/main HEAD",
+		"git tilth reset -y x", "git-tilth run", "/usr/local/bin/git-tilth list", "git -c a.b=c tilth stop",
+		"git -C /home/u/repo checkout -f", "cd /home/u/repo && git commit -am x", "git --work-tree /home/u/repo reset",
+		"git config --file /home/u/repo/.git/config a.b c", "git config -f .git/config a.b c", "git config --file=../x --add a.b c",
 		// force push
 		"git push --force", "git push -f origin main", "git push origin main --force-with-lease",
 		"git push --force-with-lease=main:abc origin", "git push origin +main", "git push -uf origin x",
@@ -59,6 +65,10 @@ func TestGuardBlocks(t *testing.T) {
 		"git status >/dev/null 2>&1 && git reset --hard", "git add -A &>log; git reset --hard", "2>/dev/null git reset --hard",
 		"setsid git reset --hard", "busybox sh -c 'git reset --hard'", "stdbuf -oL git reset --hard",
 		"echo $((1<<2))\ngit reset --hard", "((x = 1 << 2))\ngit reset --hard",
+		"echo $(case x in x) git reset --hard;; esac)", "x=$(case x in (x) git reset --hard;; esac)", "[[ -n $(git reset --hard) ]]",
+		"export x=$(git reset --hard)", "time -p git reset --hard", "coproc git reset --hard", "a=($(git reset --hard))",
+		"until git reset --hard; do :; done", "select x in y; do git reset --hard; done", "echo $(( $(git reset --hard) ))",
+		"git reset --hard\necho \"unfinished",
 		"cat $TILTH_SESSIONS_DIR/x", "ls \"${TILTH_HOME}\"",
 	} {
 		if reason, bad := Guard(command); !bad || reason == "" {
@@ -69,11 +79,13 @@ func TestGuardBlocks(t *testing.T) {
 
 func TestGuardLetsThrough(t *testing.T) {
 	for _, command := range []string{
-		"", " ", "#", "ls", "git status", "git push origin main", "git push -u origin feature", "git reset HEAD~1", "git reset --soft HEAD~1",
-		"git clean -n", "git clean -nfd", "git worktree list", "git branch -D topic", "git branch -m topic other", "git branch -a", "git branch session/x",
+		"", " ", "#", "ls", "git status", "git reset HEAD~1", "git reset --soft HEAD~1",
+		"git clean -n", "git clean -nfd", "git worktree list", "git branch -a", "git branch session/x",
 		"git checkout other", "git switch -c x", "git checkout -- f", "git restore .", "git config user.name", "git config --get user.name",
 		"git config --get-regexp '^user' x", "git config --list", "git config -l", "git config get user.name", "git config --type=bool a.b",
-		"git config -f .gitmodules a.b c", "git -c user.name=x -c user.email=y commit -m z", "git remote -v", "git remote show origin",
+		"git config -f .gitmodules a.b c", "git config --file=src/x a.b c", "git config --file /home/u/.gitconfig --list",
+		"git -C src add x", "git -C /home/u/repo log", "git -C " + os.TempDir() + "/t/repo commit -m x", "git -C $X add y", "git branch topic",
+		"git -c user.name=x -c user.email=y commit -m z", "git remote -v", "git remote show origin",
 		"git stash list", "git stash show -p", "git reflog",
 		"echo \"git reset --hard\"", "echo 'git reset --hard'", "echo git reset --hard", "git commit -m 'never git reset --hard'",
 		"git commit -m \"git push --force; rm -rf /\"", "grep -rn \"git reset --hard\" .", "grep -rn 'sudo' docs", "rg 'curl .* | sh'",
@@ -125,6 +137,13 @@ func TestGuardProtectsTheHarness(t *testing.T) {
 		if reason, bad := g.check(command); bad {
 			t.Errorf("blocked (%s): %s", reason, command)
 		}
+	}
+}
+
+// No nesting that fits into a command line takes the process down.
+func TestGuardSurvivesDeepNesting(t *testing.T) {
+	for _, open := range []string{"(", "$(", "if "} {
+		Guard(strings.Repeat(open, maxCommand/len(open)))
 	}
 }
 

@@ -1,8 +1,11 @@
 package tool
 
 import (
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // flagSet are the options of a command line.
@@ -53,16 +56,20 @@ func (f flagSet) has(short rune, long string) bool {
 // gitGlobals are git's own options that take the next word as their value.
 var gitGlobals = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env", "--attr-source"}
 
-// gitRule judges a git command line.
+// gitRule inspects a git command line.
 func gitRule(s *simple, args []shWord) string {
 	aliases := map[string]string{}
+	place := s.cwd
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		opt := args[0].text
 		args = args[1:]
 		if !slices.Contains(gitGlobals, opt) || len(args) == 0 {
 			continue
 		}
-		if opt == "-c" {
+		switch opt {
+		case "-C", "--git-dir", "--work-tree":
+			place, _ = s.locate(args[0].text, place)
+		case "-c":
 			key, val, _ := strings.Cut(args[0].text, "=")
 			if name, ok := strings.CutPrefix(strings.ToLower(key), "alias."); ok {
 				aliases[name] = val
@@ -80,61 +87,65 @@ func gitRule(s *simple, args []shWord) string {
 	if def, ok := aliases[strings.ToLower(sub)]; ok {
 		return s.gitAlias(def, args[1:])
 	}
-	if r := gitRules[sub]; r != nil {
+	if slices.Contains(gitWriters, sub) && !s.isOwn(place) {
+		return "git " + sub + " in another repository is not allowed; work inside the worktree only"
+	}
+	if r := gitRuleOf(sub); r != nil {
 		return r(s, args[1:])
 	}
 	return ""
 }
 
-// gitAlias judges an alias that the command line itself defines.
+// gitWriters are the commands that change a repository or its files.
+var gitWriters = strings.Fields("add am apply checkout cherry-pick commit merge mv pull rebase reset restore revert rm switch tag")
+
+// isOwn reports whether a repository may be changed: the worktree's, or one that a test has made for itself. A place that
+// is not known is taken for one of these.
+func (in *inspector) isOwn(place string) bool {
+	return place == "" || in.inTops(place) || within(os.TempDir(), place) && !in.isProtected(place)
+}
+
+// gitAlias inspects an alias that the command line itself defines.
 func (s *simple) gitAlias(def string, args []shWord) string {
 	if shell, ok := strings.CutPrefix(def, "!"); ok {
-		return s.nested(shell)
+		return s.script(shell)
 	}
-	cmds, _ := parseShell(def)
-	if len(cmds) == 0 || len(cmds[0].words) == 0 {
-		return ""
-	}
-	words := append(slices.Clone(cmds[0].words), args...)
-	if r := gitRules[words[0].text]; r != nil {
-		return r(s, words[1:])
-	}
-	return ""
+	return s.script("git " + def + " " + text.ShellQuote(texts(args)...))
 }
 
-// gitRules is the deny list, by git command.
-var gitRules = map[string]rule{
-	"push":       gitPush,
-	"reset":      gitReset,
-	"clean":      gitClean,
-	"worktree":   gitWorktree,
-	"branch":     gitBranch,
-	"checkout":   gitSwitch,
-	"switch":     gitSwitch,
-	"config":     gitConfig,
-	"remote":     gitRemote,
-	"stash":      gitStash,
-	"update-ref": gitUpdateRef,
-	"reflog":     gitReflog,
+// gitRuleOf is the deny list, by git command.
+func gitRuleOf(name string) rule {
+	switch name {
+	case "push":
+		return gitPush
+	case "reset":
+		return gitReset
+	case "clean":
+		return gitClean
+	case "worktree":
+		return gitWorktree
+	case "branch":
+		return gitBranch
+	case "checkout", "switch":
+		return gitSwitch
+	case "config":
+		return gitConfig
+	case "remote":
+		return gitRemote
+	case "stash":
+		return gitStash
+	case "update-ref":
+		return gitUpdateRef
+	case "reflog":
+		return gitReflog
+	case "tilth":
+		return tilthRule
+	}
+	return nil
 }
 
-func gitPush(_ *simple, args []shWord) string {
-	flags, operands := splitFlags(args, "o")
-	if flags.has('f', "force") || flags.has(0, "force-with-lease") || flags.has(0, "mirror") {
-		return "git push with force is not allowed"
-	}
-	if flags.has('d', "delete") {
-		return "deleting branches of a remote is not allowed"
-	}
-	for _, w := range operands {
-		switch {
-		case strings.HasPrefix(w.text, "+"):
-			return "git push with force (a refspec with +) is not allowed"
-		case strings.HasPrefix(w.text, ":") && len(w.text) > 1:
-			return "deleting branches of a remote is not allowed"
-		}
-	}
-	return ""
+func gitPush(*simple, []shWord) string {
+	return "git push is not allowed; commit here, and a person decides what is published"
 }
 
 func gitReset(_ *simple, args []shWord) string {
@@ -159,24 +170,19 @@ func gitWorktree(_ *simple, args []shWord) string {
 	return ""
 }
 
-const sessionRef = "session/"
+const refsStay = "no branch is to be moved, renamed or deleted; git commit adds to the one that is checked out"
 
 func gitBranch(_ *simple, args []shWord) string {
-	flags, operands := splitFlags(args, "u")
-	changes := flags.has('d', "delete") || flags.has('D', "delete") || flags.has('m', "move") ||
-		strings.ContainsAny(flags.short, "MC") || flags.has('f', "force")
-	if !changes {
-		return ""
-	}
-	// With one name, -m renames the branch that is checked out.
-	renamesThis := (flags.has('m', "move") || strings.ContainsRune(flags.short, 'M')) && len(operands) < 2
-	if renamesThis || slices.ContainsFunc(operands, func(w shWord) bool { return strings.Contains(w.text, sessionRef) }) {
-		return "the session's branch is not to be changed; git commit adds to it"
+	flags, _ := splitFlags(args, "u")
+	if flags.has('d', "delete") || flags.has('D', "delete") || flags.has('m', "move") || flags.has('f', "force") ||
+		strings.ContainsAny(flags.short, "MC") {
+		return refsStay
 	}
 	return ""
 }
 
-// gitSwitch refuses to check out a branch that is checked out elsewhere: a commit would move the user's own branch under their files.
+// gitSwitch refuses to check out a branch that is checked out elsewhere: a commit would move the user's own branch under
+// their files.
 func gitSwitch(_ *simple, args []shWord) string {
 	if flags, _ := splitFlags(args, "bBcC"); flags.has(0, "ignore-other-worktrees") {
 		return "a branch that another worktree has checked out is not to be checked out here"
@@ -184,14 +190,7 @@ func gitSwitch(_ *simple, args []shWord) string {
 	return ""
 }
 
-func gitUpdateRef(_ *simple, args []shWord) string {
-	for _, w := range args {
-		if w.text == "-d" || w.text == "--stdin" || strings.Contains(w.text, sessionRef) {
-			return "changing refs directly is not allowed"
-		}
-	}
-	return ""
-}
+func gitUpdateRef(*simple, []shWord) string { return refsStay }
 
 func gitReflog(_ *simple, args []shWord) string {
 	if len(args) > 0 && (args[0].text == "expire" || args[0].text == "delete") {
@@ -202,37 +201,50 @@ func gitReflog(_ *simple, args []shWord) string {
 
 const configWrite = "the configuration belongs to the repository's owner; use git -c name=value for one command"
 
-// gitConfig refuses writes: a linked worktree shares its repository's settings. A
-// file that is named (.gitmodules) is a file like others.
-func gitConfig(_ *simple, args []shWord) string {
-	flags, operands := splitFlags(joinValues(args, "--type", "--default", "--file", "--blob", "--value", "--url", "--comment"), "f")
-	if flags.has('f', "file") || flags.has(0, "blob") {
+// gitConfig refuses writes: a linked worktree shares its repository's settings. A file of the worktree that is named
+// (.gitmodules) is a file like others.
+func gitConfig(s *simple, args []shWord) string {
+	valued := []string{"--type", "--default", "--file", "--blob", "--value", "--url", "--comment"}
+	flags, operands := splitFlags(joinValues(args, valued...), "f")
+	if !configWrites(flags, operands) {
 		return ""
 	}
+	for i, a := range args {
+		file, named := strings.CutPrefix(a.text, "--file=")
+		if i+1 < len(args) && (a.text == "-f" || a.text == "--file") {
+			file, named = args[i+1].text, true
+		}
+		if !named {
+			continue
+		}
+		if place, ok := s.locate(file, s.cwd); ok && s.isOwn(place) {
+			return s.writesTo(shWord{text: file})
+		}
+	}
+	return configWrite
+}
+
+func configWrites(flags flagSet, operands []shWord) bool {
 	for _, write := range []string{"add", "unset", "unset-all", "replace-all", "rename-section", "remove-section", "edit"} {
 		if slices.Contains(flags.long, "--"+write) {
-			return configWrite
+			return true
 		}
 	}
 	if strings.ContainsRune(flags.short, 'e') {
-		return configWrite
+		return true
 	}
 	// --get and the like take patterns as operands too, and only read.
 	if slices.ContainsFunc(flags.long, func(l string) bool { return strings.HasPrefix(l, "--get") || l == "--list" }) ||
 		strings.ContainsRune(flags.short, 'l') || len(operands) == 0 {
-		return ""
+		return false
 	}
 	switch operands[0].text {
 	case "list", "get":
-		return ""
+		return false
 	case "set", "unset", "edit", "rename-section", "remove-section":
-		return configWrite
+		return true
 	}
-	// `git config name` reads, `git config name value` writes.
-	if len(operands) > 1 {
-		return configWrite
-	}
-	return ""
+	return len(operands) > 1 // `git config name` reads, `git config name value` writes
 }
 
 // joinValues drops the word after each of the long options names, whose value it is.

@@ -5,32 +5,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // reaches refuses commands with a word that leads into a protected directory.
 // A word that merely looks like a relative path (a pattern for grep, say) counts
 // only if there is something at that place.
-func (s *simple) reaches(words []shWord) string {
+func (in *inspector) reaches(words []shWord) string {
 	for _, w := range words {
-		for _, v := range w.vars {
-			if v == "TILTH_SESSIONS_DIR" || v == "TILTH_HOME" {
-				return harnessDir
-			}
-		}
 		for _, part := range pathsIn(w.text) {
-			if p, ok := s.g.locate(part, s.cwd); ok && s.g.isProtected(p) && exists(p) {
+			if p, ok := in.locate(part, in.cwd); ok && in.isProtected(p) && exists(p) {
 				return harnessDir
 			}
-		}
-	}
-	for _, r := range s.cmd.redirs {
-		if !strings.Contains(r.op, ">") {
-			continue
-		}
-		if reason := s.writesTo(r.target); reason != "" {
-			return reason
 		}
 	}
 	return ""
@@ -71,50 +56,18 @@ func (s *simple) writes(name string, args []shWord) string {
 }
 
 // writesTo judges one place that is written to.
-func (s *simple) writesTo(w shWord) string {
-	p, ok := s.g.locate(w.text, s.cwd)
+func (in *inspector) writesTo(w shWord) string {
+	p, ok := in.locate(w.text, in.cwd)
 	if !ok {
 		return ""
 	}
-	if s.g.isProtected(p) {
+	if in.isProtected(p) {
 		return harnessDir
 	}
 	// A linked worktree's repository has its own files elsewhere. Repositories
 	// that a test has made for itself are let through.
-	if hasGit(p) && (s.g.inTops(p) || !within(os.TempDir(), p)) {
+	if hasGit(p) && (in.inTops(p) || !within(os.TempDir(), p)) {
 		return "git's own files are not to be written; use git commands"
-	}
-	return ""
-}
-
-// cdRule follows a change of directory.
-func cdRule(s *simple, args []shWord) string {
-	for len(args) > 0 && len(args[0].text) > 1 && strings.HasPrefix(args[0].text, "-") {
-		args = args[1:]
-	}
-	target := "~"
-	if len(args) > 0 {
-		target = args[0].text
-	}
-	s.cwd, _ = s.g.locate(target, s.cwd)
-	return ""
-}
-
-func unknownPlace(s *simple, _ []shWord) string {
-	s.cwd = ""
-	return ""
-}
-
-// rmRule refuses to remove, with all below it, what is not the worktree's.
-func rmRule(s *simple, args []shWord) string {
-	flags, operands := splitFlags(args, "")
-	if !flags.has('r', "recursive") && !flags.has('R', "recursive") {
-		return ""
-	}
-	for _, w := range operands {
-		if s.tooMuch(w) {
-			return "rm -r of " + text.Clip(w.text, 60) + " is not allowed; remove files inside the worktree only"
-		}
 	}
 	return ""
 }
@@ -132,23 +85,23 @@ func (s *simple) tooMuch(w shWord) bool {
 		text = "."
 	}
 	atHome := strings.HasPrefix(text, "~") && !w.quoted || strings.HasPrefix(text, "$HOME") || strings.HasPrefix(text, "${HOME}")
-	p, ok := s.g.locate(text, s.cwd)
+	p, ok := s.locate(text, s.cwd)
 	if !ok {
 		// From a directory that is not known, a way up leads anywhere.
 		return atHome || text == ".." || strings.HasPrefix(text, "../")
 	}
-	if s.g.inTops(p) {
-		return slices.Contains(s.g.tops, p) && !all
+	if s.inTops(p) {
+		return slices.Contains(s.tops, p) && !all
 	}
-	for _, top := range s.g.tops {
+	for _, top := range s.tops {
 		if within(p, top) {
 			return true
 		}
 	}
-	home := s.g.home
+	home := s.home
 	if atHome || home != "" && (within(p, home) || within(home, p)) {
 		return true
 	}
 	// A relative path out of the worktree went up.
-	return !filepath.IsAbs(text) && s.g.inTops(s.cwd) || strings.Count(p, "/") <= 1
+	return !filepath.IsAbs(text) && s.inTops(s.cwd) || strings.Count(p, "/") <= 1
 }

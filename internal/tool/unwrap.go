@@ -1,13 +1,6 @@
 package tool
 
-import (
-	"path"
-	"slices"
-	"strings"
-)
-
-// keywords may stand before a command.
-var keywords = []string{"if", "then", "elif", "else", "while", "until", "do", "!", "{", "}", "time", "coproc"}
+import "strings"
 
 // wrapper is a program that runs the command after its own arguments.
 type wrapper struct {
@@ -42,13 +35,9 @@ var wrappers = map[string]wrapper{
 func (s *simple) unwrap(words []shWord) (rest []shWord, reason string) {
 	for len(words) > 0 {
 		w := words[0]
-		name := path.Base(w.text)
+		name := programName(w)
 		wrap, isWrapper := wrappers[name]
 		switch {
-		case !w.quoted && slices.Contains(keywords, w.text) && w.text != "time":
-			words = words[1:]
-		case !w.quoted && w.text == "function":
-			words = words[min(2, len(words)):]
 		case isAssignment(w):
 			words = words[1:]
 		case isWrapper:
@@ -76,7 +65,7 @@ func (s *simple) unwrapOne(wrap wrapper, args []shWord) (rest []shWord, reason s
 				args = args[1:]
 			}
 			if text, ok := strings.CutPrefix(a, "--split-string="); ok {
-				if reason := s.nested(text); reason != "" {
+				if reason := s.script(text); reason != "" {
 					return nil, reason
 				}
 			}
@@ -91,7 +80,7 @@ func (s *simple) unwrapOne(wrap wrapper, args []shWord) (rest []shWord, reason s
 					value, args = args[1].text, args[1:]
 				}
 				if wrap.assigns && a[i+1] == 'S' {
-					if reason := s.nested(value); reason != "" {
+					if reason := s.script(value); reason != "" {
 						return nil, reason
 					}
 				}
