@@ -1,0 +1,257 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// kept is what stays in the place although no tree holds it, with the stamps of all of it.
+type kept struct {
+	roots  map[string]bool
+	stamps map[string]stamp
+	locks  string // the lock files for which it was made
+}
+
+// lockFiles are those whose change makes a setup run again.
+var lockFiles = []string{
+	"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "go.sum",
+	"Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "composer.lock", "Gemfile.lock",
+}
+
+// volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
+var volatile = []string{".cache", ".vite", ".vitest"}
+
+// IsLockFile reports whether a file pins what a setup installs.
+func IsLockFile(file string) bool {
+	base := path.Base(file)
+	return slices.Contains(lockFiles, base) || strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
+}
+
+// locks names the lock files of the tree with their contents' ids.
+func (p *Place) locks() string {
+	var b strings.Builder
+	for _, e := range p.entries {
+		if IsLockFile(e.path) {
+			b.WriteString(e.oid + " " + e.path + "\n")
+		}
+	}
+	return b.String()
+}
+
+// furnish runs the setup where it has not run for these lock files.
+func (p *Place) furnish(ctx context.Context, commit string) error {
+	if p.o.Setup == nil || p.kept != nil && p.kept.locks == p.locks() {
+		return nil
+	}
+	p.kept = nil
+	if err := p.o.Setup(ctx, p.Dir); err != nil {
+		// Half of a setup is none: the next judgement begins anew.
+		p.forget()
+		if isCanceled(err) {
+			return err
+		}
+		return &SetupError{err}
+	}
+	// What it changed of the tree itself is not judged.
+	for name, was := range p.files {
+		if p.unchanged(name, was) {
+			continue
+		}
+		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+			return err
+		}
+		delete(p.files, name)
+	}
+	if len(p.files) < len(p.entries) {
+		if err := p.writeRepo(commit); err != nil {
+			return err
+		}
+		if err := p.update(ctx, p.tree, true); err != nil {
+			return err
+		}
+	}
+	roots, err := p.untracked()
+	if err != nil {
+		return err
+	}
+	p.kept, err = p.keep(roots)
+	if p.kept != nil {
+		p.kept.locks = p.locks()
+	}
+	return err
+}
+
+// untracked lists what lies beside the tracked files, but for what Cargo builds.
+func (p *Place) untracked() ([]string, error) {
+	var roots []string
+	dirs := directories(p.entries)
+	tracked := map[string]bool{".git": true}
+	for _, e := range p.entries {
+		tracked[e.path] = true
+	}
+	for dir := range dirs {
+		names, err := os.ReadDir(filepath.Join(p.Dir, dir))
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range names {
+			name := path.Join(dir, d.Name())
+			if !dirs[name] && !tracked[name] && !p.isBuild(name) {
+				roots = append(roots, name)
+			}
+		}
+	}
+	return roots, nil
+}
+
+// keep takes the stamps of everything at and below roots.
+func (p *Place) keep(roots []string) (*kept, error) {
+	k := &kept{roots: map[string]bool{}, stamps: map[string]stamp{}}
+	for _, root := range roots {
+		k.roots[root] = true
+		err := filepath.WalkDir(filepath.Join(p.Dir, root), func(name string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && slices.Contains(volatile, d.Name()) {
+				if err := removeAll(name); err != nil {
+					return err
+				}
+				return fs.SkipDir
+			}
+			rel, err := filepath.Rel(p.Dir, name)
+			if err != nil {
+				return err
+			}
+			k.stamps[rel], err = p.look(rel)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	// Directories last: removing a cache changed the one that held it.
+	for name, s := range k.stamps {
+		if s.isDir() || s.isFile() {
+			var err error
+			if k.stamps[name], err = p.take(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return k, nil
+}
+
+// intact removes what was added to k and reports whether the rest is as it was.
+func (p *Place) intact(k *kept) (bool, error) {
+	for name, was := range k.stamps {
+		if !was.isDir() {
+			if !p.unchanged(name, was) {
+				return false, nil
+			}
+			continue
+		}
+		now, err := p.look(name)
+		if err != nil || !now.isDir() {
+			return false, nil
+		}
+		if now.equal(was) && !was.fresh {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(p.Dir, name))
+		if err != nil {
+			return false, err
+		}
+		for _, d := range entries {
+			child := path.Join(name, d.Name())
+			if _, ok := k.stamps[child]; ok {
+				continue
+			}
+			if err := removeAll(filepath.Join(p.Dir, child)); err != nil {
+				return false, err
+			}
+		}
+		if k.stamps[name], err = p.take(name); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// checkKept drops what is not as it was left: a setup runs again, and Cargo builds again.
+func (p *Place) checkKept() error {
+	if p.kept != nil {
+		ok, err := p.intact(p.kept)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			if err := p.removeRoots(p.kept.roots); err != nil {
+				return err
+			}
+			p.kept = nil
+			if err := p.o.Repaired("what tilth.setup installed where changes are judged was changed", "set up again"); err != nil {
+				return err
+			}
+		}
+	}
+	for dir, k := range p.builds {
+		ok, err := p.intact(k)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			if err := p.removeRoots(map[string]bool{dir: true}); err != nil {
+				return err
+			}
+			delete(p.builds, dir)
+		}
+	}
+	return nil
+}
+
+func (p *Place) removeRoots(roots map[string]bool) error {
+	for name := range roots {
+		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isBuild reports whether name is the target directory of a Cargo package.
+func (p *Place) isBuild(name string) bool {
+	return path.Base(name) == "target" && exists(filepath.Join(p.Dir, path.Dir(name), "Cargo.toml"))
+}
+
+// keepBuilds takes the stamps of what Cargo built.
+func (p *Place) keepBuilds() error {
+	p.builds = map[string]*kept{}
+	for _, e := range p.entries {
+		if path.Base(e.path) != "Cargo.toml" {
+			continue
+		}
+		dir := path.Join(path.Dir(e.path), "target")
+		if p.tracked(dir) {
+			continue
+		}
+		if fi, err := os.Lstat(filepath.Join(p.Dir, dir)); err != nil || !fi.IsDir() {
+			continue
+		}
+		k, err := p.keep([]string{dir})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // something that was left behind still tidies up; it is built again
+		}
+		if err != nil {
+			return err
+		}
+		p.builds[dir] = k
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+)
+
+// What is lent are links, made anew where they differ: a dependency directory of the place is a directory whose entries
+// lead to those of the worker's.
+//
+//   - A link among the worker's entries that leads back into its worktree (a workspace package, an editable install) leads
+//     to the same file of the judged tree instead.
+//   - node_modules/.bin goes before the user's PATH in every npm script. A name in it that is also a program of the user's
+//     is left out, so that no node, sh or git of the worker's runs; unless the user's own lies in a node_modules too.
+//   - A virtual environment is made anew around the user's interpreter of the same version (see venv.go).
+//   - Cargo's target is not lent.
+//
+// The dependencies themselves are what the worker installed. Whoever does not want to take its word for them configures
+// tilth.setup.
+
+// lendable are the dependency directories by the files beside which they are looked for.
+var lendable = []struct {
+	beside string
+	names  []string
+}{
+	{"package.json", []string{"node_modules"}},
+	{"go.mod", []string{"vendor"}},
+	{"composer.json", []string{"vendor"}},
+	{"Gemfile", []string{"vendor"}},
+	{"pyproject.toml", []string{".venv", "venv"}},
+	{"requirements.txt", []string{".venv", "venv"}},
+	{"setup.py", []string{".venv", "venv"}},
+}
+
+// lend gives the place the worker's dependency directories and takes back what is no longer lent.
+func (p *Place) lend(ctx context.Context) error {
+	var now []string
+	for _, dir := range p.wanted() {
+		ok, err := p.lendDir(ctx, dir)
+		if err != nil {
+			return err
+		}
+		if ok {
+			now = append(now, dir)
+		}
+	}
+	for _, dir := range p.lent {
+		if !slices.Contains(now, dir) && !p.tracked(dir) {
+			if err := removeAll(filepath.Join(p.Dir, dir)); err != nil {
+				return err
+			}
+		}
+	}
+	p.lent = now
+	return nil
+}
+
+// wanted lists the dependency directories that the tree may want and does not hold.
+func (p *Place) wanted() []string {
+	if !p.o.Borrow {
+		return nil
+	}
+	dirs := directories(p.entries)
+	want := map[string]bool{".venv": true, "venv": true}
+	for _, e := range p.entries {
+		for _, l := range lendable {
+			if path.Base(e.path) == l.beside {
+				for _, name := range l.names {
+					want[path.Join(path.Dir(e.path), name)] = true
+				}
+			}
+		}
+	}
+	var out []string
+	for dir := range want {
+		// A dependency's own manifest, in a directory that is tracked, wants nothing.
+		inDependency := slices.Contains(strings.Split(path.Dir(dir), "/"), "node_modules")
+		entry := slices.ContainsFunc(p.entries, func(e entry) bool { return e.path == dir })
+		if !dirs[dir] && !inDependency && !entry {
+			out = append(out, dir)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// lendDir makes one dependency directory; false says that the worker has none.
+func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
+	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir))
+	fi, err := os.Lstat(from)
+	if err != nil || !fi.IsDir() {
+		return false, nil
+	}
+	var links map[string]string
+	files := map[string][]byte{}
+	if base := path.Base(dir); base == ".venv" || base == "venv" {
+		links, files, err = p.venv(ctx, dir)
+	} else {
+		links, err = p.forest(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(links) == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, p.plant(filepath.Join(p.Dir, filepath.FromSlash(dir)), links, files)
+}
+
+// forest are the links for a dependency directory, by their paths in it.
+func (p *Place) forest(dir string) (map[string]string, error) {
+	links := map[string]string{}
+	err := p.linkEntries(dir, "", links)
+	return links, err
+}
+
+// linkEntries links the entries of sub, a directory in the dependency directory dir.
+func (p *Place) linkEntries(dir, sub string, links map[string]string) error {
+	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir), sub)
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, d := range entries {
+		name := path.Join(sub, d.Name())
+		switch {
+		case slices.Contains(volatile, d.Name()):
+		case sub == ".bin" && p.shadows(d.Name()):
+		case sub == "" && d.IsDir() && (d.Name() == ".bin" || strings.HasPrefix(d.Name(), "@")):
+			if err := p.linkEntries(dir, name, links); err != nil {
+				return err
+			}
+		default:
+			links[name] = p.target(dir, from, d)
+		}
+	}
+	return nil
+}
+
+// target is where the link for one of the worker's entries leads.
+func (p *Place) target(dir, from string, d fs.DirEntry) string {
+	name := filepath.Join(from, d.Name())
+	if d.Type()&fs.ModeSymlink == 0 {
+		return name
+	}
+	to, err := os.Readlink(name)
+	if err != nil {
+		return name
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(from, to)
+	}
+	return p.judged(to, dir)
+}
+
+// judged is the path in the place for one in the worktree, but for what lies in the dependency directory dir itself.
+func (p *Place) judged(to, dir string) string {
+	for _, worktree := range p.worktree {
+		rel, err := filepath.Rel(worktree, to)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		if in, err := filepath.Rel(filepath.FromSlash(dir), rel); err == nil && filepath.IsLocal(in) {
+			return to
+		}
+		return filepath.Join(p.Dir, rel)
+	}
+	return to
+}
+
+// shadows reports whether a program of this name would take the place of one of the user's.
+func (p *Place) shadows(name string) bool {
+	found, err := p.program(name)
+	if err != nil {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(found)
+	return err != nil || !slices.Contains(strings.Split(real, string(filepath.Separator)), "node_modules")
+}
+
+// program finds a program of the user's: on PATH, and not in the worktree.
+func (p *Place) program(name string) (string, error) {
+	var path []string
+	for _, dir := range filepath.SplitList(proc.Getenv(p.o.Environ, "PATH")) {
+		if rel, err := filepath.Rel(filepath.Dir(p.Dir), dir); err != nil || !filepath.IsLocal(rel) {
+			path = append(path, dir)
+		}
+	}
+	return proc.LookPath(name, p.Dir, []string{"PATH=" + strings.Join(path, string(filepath.ListSeparator))})
+}
+
+// plant makes at top exactly these links and files.
+func (p *Place) plant(top string, links map[string]string, files map[string][]byte) error {
+	dirs := map[string]bool{".": true}
+	for _, names := range []map[string]bool{keys(links), keys(files)} {
+		for name := range names {
+			for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
+				dirs[dir] = true
+			}
+		}
+	}
+	if fi, err := os.Lstat(top); err == nil && !fi.IsDir() {
+		if err := os.Remove(top); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(top, 0o700); err != nil {
+		return err
+	}
+	if err := prune(top, ".", dirs, links, files); err != nil {
+		return err
+	}
+	for name, to := range links {
+		at := filepath.Join(top, filepath.FromSlash(name))
+		if exists(at) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return err
+		}
+		if err := os.Symlink(to, at); err != nil {
+			return err
+		}
+	}
+	for name, data := range files {
+		at := filepath.Join(top, filepath.FromSlash(name))
+		if exists(at) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(at, data, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prune removes from the directory sub of top what is not as it should be.
+func prune(top, sub string, dirs map[string]bool, links map[string]string, files map[string][]byte) error {
+	entries, err := os.ReadDir(filepath.Join(top, sub))
+	if err != nil {
+		return err
+	}
+	for _, d := range entries {
+		name := path.Join(sub, d.Name())
+		at := filepath.Join(top, name)
+		if d.IsDir() && dirs[name] {
+			if err := prune(top, name, dirs, links, files); err != nil {
+				return err
+			}
+			continue
+		}
+		if want, ok := links[name]; ok && d.Type()&fs.ModeSymlink != 0 {
+			if to, err := os.Readlink(at); err == nil && to == want {
+				continue
+			}
+		}
+		if want, ok := files[name]; ok && d.Type().IsRegular() {
+			if data, err := os.ReadFile(at); err == nil && string(data) == string(want) {
+				continue
+			}
+		}
+		if err := removeAll(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func keys[V any](m map[string]V) map[string]bool {
+	out := make(map[string]bool, len(m))
+	for k := range m {
+		out[k] = true
+	}
+	return out
+}

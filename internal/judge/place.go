@@ -1,0 +1,355 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// Options say whose place it is and what it is furnished with.
+type Options struct {
+	Git      *gitx.Git
+	Common   string // the repository's common directory
+	Branch   string // the session's, without refs/heads/
+	Worktree string // where the worker works
+	Environ  []string
+	// Setup does in a directory what tilth.copy and tilth.setup say; nil for nothing.
+	Setup func(ctx context.Context, dir string) error
+	// Borrow lends the dependency directories of the worktree.
+	Borrow bool
+	// Repaired hears of what was put right, in words for the record.
+	Repaired func(what, done string) error
+}
+
+// Place is the directory in which changes are judged. It is one process's, and serves one judgement after the other.
+type Place struct {
+	Dir string
+
+	o        Options
+	top      *os.File // the directory itself, nil before the first layout
+	settings []byte
+	tags     []byte
+	hashSize int
+
+	tree    string
+	index   []byte // as git wrote it; nil: nothing is laid out
+	entries []entry
+	files   map[string]stamp // of the entries
+	dirs    map[string]stamp // of the directories that hold entries
+	kept    *kept            // what the setup made; nil before it ran
+	builds  map[string]*kept // Cargo's target directories
+	lent    []string         // dependency directories of the worker, relative to the place
+
+	worktree []string          // the worker's, as it is named and with links resolved
+	pythons  map[string]string // interpreters of the user by version
+}
+
+// Laid is a tree as it is laid out.
+type Laid struct {
+	Files    []string          // paths, sorted as git sorts
+	Blobs    map[string]string // object ids by path
+	Borrowed []string          // dependency directories that are the worker's
+}
+
+// New names the place dir, which need not exist. Nothing is touched before the first LayOut, but the settings of the
+// repository are read: a worker that has begun could have changed them.
+func New(ctx context.Context, dir string, o Options) (*Place, error) {
+	p := &Place{Dir: dir, o: o, builds: map[string]*kept{}, pythons: map[string]string{}, worktree: []string{o.Worktree}}
+	real, err := filepath.EvalSymlinks(o.Worktree)
+	if err == nil && real != o.Worktree {
+		p.worktree = append(p.worktree, real)
+	}
+	if p.settings, err = readSettings(ctx, o.Git, o.Common); err != nil {
+		return nil, err
+	}
+	p.tags, err = o.Git.TagRefs(ctx, o.Common)
+	return p, err
+}
+
+// LayOut makes the place hold tree and opens it. HEAD is at commit. A setup that fails is the caller's kind of error.
+func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
+	p.hashSize = len(tree) / 2
+	changed, err := p.recheck()
+	if err != nil {
+		return Laid{}, err
+	}
+	if err := p.writeRepo(commit); err != nil {
+		return Laid{}, err
+	}
+	if p.index == nil || changed || tree != p.tree {
+		if err := p.update(ctx, tree, changed); err != nil {
+			return Laid{}, err
+		}
+	}
+	if err := p.furnish(ctx, commit); err != nil {
+		return Laid{}, err
+	}
+	if err := p.lend(ctx); err != nil {
+		return Laid{}, err
+	}
+	if err := p.stampDirs(); err != nil {
+		return Laid{}, err
+	}
+	laid := Laid{Blobs: make(map[string]string, len(p.entries)), Borrowed: p.lent}
+	for _, e := range p.entries {
+		laid.Files = append(laid.Files, e.path)
+		laid.Blobs[e.path] = e.oid
+	}
+	return laid, nil
+}
+
+// Put gives the files at paths the contents that a commit has for them, until the next LayOut.
+func (p *Place) Put(ctx context.Context, commit string, paths []string) error {
+	return p.o.Git.LayOutPaths(ctx, p.Dir, commit, paths)
+}
+
+// Shut closes the place while a worker works.
+func (p *Place) Shut() error {
+	if p.top == nil {
+		return nil
+	}
+	if err := p.keepBuilds(); err != nil {
+		return err
+	}
+	return p.top.Chmod(0)
+}
+
+// Open ends the use of the place and leaves it open for whoever wants to look.
+func (p *Place) Open() {
+	if p.top == nil {
+		return
+	}
+	_ = p.top.Chmod(0o700)
+	p.top.Close()
+	p.top = nil
+	p.forget()
+}
+
+// Remove removes the place at dir, whatever it holds.
+func Remove(dir string) error { return removeAll(dir) }
+
+func (p *Place) forget() {
+	p.index, p.tree, p.entries, p.files, p.dirs, p.kept = nil, "", nil, nil, nil, nil
+	p.builds = map[string]*kept{}
+}
+
+// recheck opens the place and holds it against what is known of it. What does not belong there goes; changed says that
+// tracked files went with it. A place that is not the one that was laid out is begun anew.
+func (p *Place) recheck() (changed bool, err error) {
+	if p.top != nil {
+		var there, ours unix.Stat_t
+		same := unix.Lstat(p.Dir, &there) == nil && unix.Fstat(int(p.top.Fd()), &ours) == nil &&
+			there.Ino == ours.Ino && there.Dev == ours.Dev
+		if !same {
+			if err := p.o.Repaired("the judge's directory was replaced", "laid out again"); err != nil {
+				return false, err
+			}
+			p.top.Close()
+			p.top = nil
+		}
+	}
+	if p.top == nil {
+		return false, p.begin()
+	}
+	if err := p.top.Chmod(0o700); err != nil {
+		return false, err
+	}
+	if err := removePlanted(filepath.Dir(p.Dir)); err != nil {
+		return false, err
+	}
+	if p.index == nil {
+		return false, p.begin()
+	}
+	changed, whole, err := p.check()
+	if err == nil && !whole {
+		return false, p.begin()
+	}
+	return changed, err
+}
+
+// begin makes an empty place.
+func (p *Place) begin() error {
+	if p.top != nil {
+		p.top.Close()
+		p.top = nil
+	}
+	p.forget()
+	if err := removeAll(p.Dir); err != nil {
+		return err
+	}
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
+		return err
+	}
+	top, err := os.OpenFile(p.Dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	p.top = top
+	return removePlanted(filepath.Dir(p.Dir))
+}
+
+// planted are names that tools look for in the directories above the one they run in. The session's own directory has
+// none of them; a worker could put one there.
+var planted = []string{
+	"node_modules", "package.json", ".npmrc", "pytest.ini", ".pytest.ini", "conftest.py", "pyproject.toml", "tox.ini",
+	"setup.cfg", "setup.py", "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", "go.mod", "go.work", "Cargo.toml",
+	".cargo", "rust-toolchain", "rust-toolchain.toml", "tsconfig.json", "babel.config.js", "jest.config.js",
+	"vitest.config.js", "vitest.config.ts", ".mocharc.json", ".babelrc", ".eslintrc.json", ".python-version", ".git",
+}
+
+func removePlanted(session string) error {
+	for _, name := range planted {
+		if err := removeAll(filepath.Join(session, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update brings the files to tree and takes the stamps of those that git wrote. force looks at all of them.
+func (p *Place) update(ctx context.Context, tree string, force bool) error {
+	from := p.tree
+	if force || p.index == nil {
+		from = ""
+	}
+	err := p.o.Git.LayOut(ctx, p.Dir, from, tree)
+	if err != nil && from != "" && ctx.Err() == nil {
+		// A file of a setup stands where the tree has one now.
+		err = p.o.Git.LayOut(ctx, p.Dir, "", tree)
+	}
+	if err != nil {
+		return fmt.Errorf("the tree cannot be laid out to be judged: %w", err)
+	}
+	index, err := os.ReadFile(filepath.Join(p.Dir, ".git", "index"))
+	if err != nil {
+		return err
+	}
+	entries, err := parseIndex(index, p.hashSize)
+	if err != nil {
+		return err
+	}
+	return p.adopt(tree, index, entries)
+}
+
+// adopt takes the stamps of the entries that are new or were written again.
+func (p *Place) adopt(tree string, index []byte, entries []entry) error {
+	old := make(map[string]entry, len(p.entries))
+	for _, e := range p.entries {
+		old[e.path] = e
+	}
+	files := make(map[string]stamp, len(entries))
+	for _, e := range entries {
+		if e.mode == gitlink {
+			continue
+		}
+		if was, ok := p.files[e.path]; ok && old[e.path] == e {
+			files[e.path] = was
+			continue
+		}
+		s, err := p.take(e.path)
+		if err != nil {
+			return fmt.Errorf("%s: laid out and gone: %w", e.path, err)
+		}
+		files[e.path] = s
+	}
+	p.tree, p.index, p.entries, p.files = tree, index, entries, files
+	return nil
+}
+
+func (p *Place) stampDirs() error {
+	p.dirs = map[string]stamp{}
+	for dir := range directories(p.entries) {
+		s, err := p.take(dir)
+		if err != nil {
+			return err
+		}
+		p.dirs[dir] = s
+	}
+	return nil
+}
+
+// check removes what is not as it was laid out. whole is false where directories are not what they were, so that the
+// place has to be begun anew.
+func (p *Place) check() (changed, whole bool, err error) {
+	for dir, was := range p.dirs {
+		now, err := p.look(dir)
+		if err != nil || !now.isDir() {
+			return false, false, nil
+		}
+		if now.equal(was) && !was.fresh {
+			continue
+		}
+		if err := p.clear(dir); err != nil {
+			return false, false, err
+		}
+	}
+	for name, was := range p.files {
+		if p.unchanged(name, was) {
+			continue
+		}
+		changed = true
+		delete(p.files, name)
+		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+			return false, false, err
+		}
+	}
+	return changed, true, p.checkKept()
+}
+
+// clear removes from a directory what is neither tracked nor kept.
+func (p *Place) clear(dir string) error {
+	names, err := os.ReadDir(filepath.Join(p.Dir, dir))
+	if err != nil {
+		return err
+	}
+	for _, d := range names {
+		name := d.Name()
+		if dir != "." {
+			name = dir + "/" + name
+		}
+		if name == ".git" || p.tracked(name) || p.stays(name) {
+			continue
+		}
+		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tracked reports whether name is an entry or a directory that holds one.
+func (p *Place) tracked(name string) bool {
+	if _, ok := p.dirs[name]; ok {
+		return true
+	}
+	_, ok := slices.BinarySearchFunc(p.entries, name, func(e entry, name string) int { return strings.Compare(e.path, name) })
+	return ok
+}
+
+// stays reports whether name is kept from one judgement to the next although no tree holds it.
+func (p *Place) stays(name string) bool {
+	if p.kept != nil && p.kept.roots[name] {
+		return true
+	}
+	_, build := p.builds[name]
+	return build || slices.Contains(p.lent, name)
+}
+
+// SetupError says that a setup command failed over a judged tree: its words are for the worker.
+type SetupError struct{ Err error }
+
+func (e *SetupError) Error() string { return e.Err.Error() }
+func (e *SetupError) Unwrap() error { return e.Err }
+
+// isCanceled reports whether an error is the context's.
+func isCanceled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

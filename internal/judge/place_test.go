@@ -1,0 +1,449 @@
+package judge_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/judge"
+)
+
+// world is a repository with a worktree beside which a place is kept.
+type world struct {
+	*testing.T
+	repo, session, dir string
+	place              *judge.Place
+	base               string
+	repaired           []string
+}
+
+func newWorld(t *testing.T, files map[string]string, more func(*judge.Options)) *world {
+	t.Helper()
+	top := t.TempDir()
+	w := &world{T: t, repo: filepath.Join(top, "repo"), session: filepath.Join(top, "session")}
+	w.dir = filepath.Join(w.session, "judge")
+	for _, dir := range []string{w.repo, w.session} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("HOME", top)
+	t.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	w.git("init", "-q")
+	w.git("config", "user.name", "a")
+	w.git("config", "user.email", "a@example.com")
+	for name, text := range files {
+		w.write(w.repo, name, text)
+	}
+	w.git("add", "-A")
+	w.git("commit", "-q", "-m", "first")
+	w.base = w.git("rev-parse", "HEAD")
+	o := judge.Options{
+		Git: gitx.New(os.Environ(), nil), Common: filepath.Join(w.repo, ".git"), Branch: "session/x", Worktree: w.repo,
+		Environ: os.Environ(), Borrow: true,
+		Repaired: func(what, done string) error { w.repaired = append(w.repaired, what); return nil },
+	}
+	if more != nil {
+		more(&o)
+	}
+	var err error
+	if w.place, err = judge.New(context.Background(), w.dir, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.place.Open)
+	return w
+}
+
+func (w *world) git(args ...string) string {
+	w.Helper()
+	cmd := exec.Command("git", append([]string{"-C", w.repo}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (w *world) write(dir, name, text string) {
+	w.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		w.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// tree stages everything in the worktree and names it.
+func (w *world) tree() string {
+	w.Helper()
+	w.git("add", "-A")
+	return w.git("write-tree")
+}
+
+func (w *world) layOut() judge.Laid {
+	w.Helper()
+	laid, err := w.place.LayOut(context.Background(), w.base, w.tree())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return laid
+}
+
+func (w *world) shut() {
+	w.Helper()
+	if err := w.place.Shut(); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) has(name, text string) {
+	w.Helper()
+	data, err := os.ReadFile(filepath.Join(w.dir, name))
+	if err != nil || string(data) != text {
+		w.Errorf("%s is %q (%v), want %q", name, data, err, text)
+	}
+}
+
+func (w *world) hasNot(name string) {
+	w.Helper()
+	if _, err := os.Lstat(filepath.Join(w.dir, name)); !errors.Is(err, os.ErrNotExist) {
+		w.Errorf("%s is there (%v)", name, err)
+	}
+}
+
+func (w *world) inPlace(command string) string {
+	w.Helper()
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Dir = w.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		w.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestLayOutHoldsTheTreeAndNothingElse(t *testing.T) {
+	w := newWorld(t, map[string]string{".gitignore": "*.log\n", "a/b.txt": "1\n", "c.txt": "c\n"}, nil)
+	w.write(w.repo, "x.log", "ignored")
+	w.write(w.repo, "a/b.txt", "2\n")
+	w.write(w.repo, "a/new.txt", "n\n")
+	laid := w.layOut()
+	if got := strings.Join(laid.Files, " "); got != ".gitignore a/b.txt a/new.txt c.txt" {
+		t.Errorf("files are %s", got)
+	}
+	w.has("a/b.txt", "2\n")
+	w.hasNot("x.log")
+	w.inPlace("touch a/left.txt && mkdir -p build/x && touch build/x/y")
+	w.shut()
+	if fi, err := os.Lstat(w.dir); err != nil || fi.Mode().Perm() != 0 {
+		t.Errorf("a place that is shut has mode %v (%v)", fi.Mode(), err)
+	}
+	if err := os.Remove(filepath.Join(w.repo, "a/new.txt")); err != nil {
+		t.Fatal(err)
+	}
+	w.layOut()
+	w.hasNot("a/left.txt")
+	w.hasNot("build")
+	w.hasNot("a/new.txt")
+	w.has("c.txt", "c\n")
+}
+
+func TestLayOutUndoesWhatGotIn(t *testing.T) {
+	w := newWorld(t, map[string]string{"a.py": "1\n", "dir/b.py": "2\n", "dir/sub/c.py": "3\n"}, nil)
+	w.layOut()
+	w.shut()
+	was, err := os.Stat(filepath.Join(w.repo, "a.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// The same size, and the mtime set back.
+	there, err := os.Stat(filepath.Join(w.dir, "a.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(w.dir, "a.py", "9\n")
+	if err := os.Chtimes(filepath.Join(w.dir, "a.py"), was.ModTime(), there.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	w.write(w.dir, "dir/conftest.py", "evil\n")
+	// A directory that was changed for another one.
+	if err := os.Rename(filepath.Join(w.dir, "dir/sub"), filepath.Join(w.session, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	w.write(w.dir, "dir/sub/c.py", "9\n")
+	// What tools look for above the place.
+	w.write(w.session, "conftest.py", "evil\n")
+	w.layOut()
+	w.has("a.py", "1\n")
+	w.has("dir/sub/c.py", "3\n")
+	w.hasNot("dir/conftest.py")
+	w.hasNot("../conftest.py")
+	// A place that was replaced is laid out again.
+	if err := os.Rename(w.dir, w.dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	w.write(w.dir, "a.py", "9\n")
+	w.layOut()
+	w.has("a.py", "1\n")
+	if len(w.repaired) != 1 {
+		t.Errorf("repaired: %q", w.repaired)
+	}
+}
+
+// An index that was changed, git's settings in the place, a filter that the worker configured: none of it has a say.
+func TestLayOutBelievesNoSettings(t *testing.T) {
+	w := newWorld(t, map[string]string{"a.py": "1\n"}, func(o *judge.Options) {
+		// Before the run: the user's own.
+		if out, err := exec.Command("git", "-C", o.Worktree, "config", "filter.up.smudge", "tr a-z A-Z").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+	w.git("config", "filter.evil.smudge", "sed s/1/5/")
+	w.write(w.repo, ".gitattributes", "*.py filter=evil\n*.up filter=up\n")
+	w.write(w.repo, "b.py", "1 2\n")
+	w.write(w.repo, "c.up", "loud\n")
+	w.layOut()
+	w.has("b.py", "1 2\n")
+	w.has("c.up", "LOUD\n")
+	w.inPlace("git config filter.evil.smudge 'sed s/1/5/'; git rm -q --cached a.py")
+	w.write(w.repo, "b.py", "1 3\n")
+	w.layOut()
+	w.has("b.py", "1 3\n")
+	w.has("a.py", "1\n")
+}
+
+func TestPlaceAnswersGitAndKeepsOutOfTheRepository(t *testing.T) {
+	w := newWorld(t, map[string]string{"a.py": "1\n"}, func(o *judge.Options) {
+		if out, err := exec.Command("git", "-C", o.Worktree, "tag", "-a", "-m", "v", "v1.2").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+	w.layOut()
+	if got := w.inPlace("git describe --dirty"); got != "v1.2" {
+		t.Errorf("describe says %s", got)
+	}
+	if got := w.inPlace("git branch --show-current"); got != "session/x" {
+		t.Errorf("the branch is %s", got)
+	}
+	w.inPlace("git tag evil && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m evil")
+	if got := w.git("for-each-ref", "--format=%(refname)"); strings.Contains(got, "evil") || strings.Contains(got, "session") {
+		t.Errorf("refs of the repository: %s", got)
+	}
+	w.write(w.repo, "a.py", "2\n")
+	w.layOut()
+	if got := w.inPlace("git describe --dirty --tags; git tag"); got != "v1.2-dirty\nv1.2" {
+		t.Errorf("after a change: %s", got)
+	}
+}
+
+func TestSetupRunsOnceAndForEachLockFile(t *testing.T) {
+	ran := 0
+	w := newWorld(t, map[string]string{"package.json": "{}", "package-lock.json": "1", "a.js": "1"}, func(o *judge.Options) {
+		o.Borrow = false
+		o.Setup = func(_ context.Context, dir string) error {
+			ran++
+			if data, _ := os.ReadFile(filepath.Join(dir, "a.js")); string(data) == "broken" {
+				return errors.New("no")
+			}
+			for name, text := range map[string]string{"node_modules/x/index.js": "x", "node_modules/.cache/c": "c", "a.js": "by the setup"} {
+				file := filepath.Join(dir, name)
+				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+					return err
+				}
+				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	})
+	expect := func(n int) {
+		t.Helper()
+		w.layOut()
+		if ran != n {
+			t.Errorf("the setup ran %d times, want %d", ran, n)
+		}
+		w.has("node_modules/x/index.js", "x")
+		w.shut()
+		_ = os.Chmod(w.dir, 0o700)
+	}
+	expect(1)
+	w.has("a.js", "1")
+	w.write(w.dir, "node_modules/.cache/c", "other")
+	w.write(w.dir, "node_modules/evil.js", "other")
+	expect(1)
+	w.hasNot("node_modules/evil.js")
+	w.write(w.repo, "a.js", "2")
+	expect(1)
+	w.write(w.dir, "node_modules/x/index.js", "y")
+	expect(2)
+	w.write(w.repo, "package-lock.json", "2")
+	expect(3)
+	w.write(w.repo, "a.js", "broken")
+	w.write(w.repo, "package-lock.json", "3")
+	var failed *judge.SetupError
+	if _, err := w.place.LayOut(context.Background(), w.base, w.tree()); !errors.As(err, &failed) {
+		t.Errorf("a setup that fails gives %v", err)
+	}
+	w.write(w.repo, "a.js", "mended")
+	expect(5)
+}
+
+func TestLendLeadsBackToTheJudgedTree(t *testing.T) {
+	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n", "package.json": "{}", "lib/own/index.js": "judged"}, nil)
+	w.write(w.repo, "node_modules/dep/index.js", "dep")
+	w.write(w.repo, "node_modules/@s/dep/index.js", "scoped")
+	w.write(w.repo, "node_modules/dep/cli.js", "#!/bin/sh\necho dep\n")
+	for name, to := range map[string]string{
+		"node_modules/own": "../lib/own", "node_modules/.bin/dep": "../dep/cli.js", "node_modules/.bin/sh": "../dep/cli.js",
+	} {
+		if err := os.MkdirAll(filepath.Join(w.repo, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, filepath.Join(w.repo, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	laid := w.layOut()
+	if got := strings.Join(laid.Borrowed, " "); got != "node_modules" {
+		t.Errorf("borrowed %s", got)
+	}
+	w.write(w.repo, "lib/own/index.js", "later")
+	w.has("node_modules/own/index.js", "judged")
+	w.has("node_modules/dep/index.js", "dep")
+	w.has("node_modules/@s/dep/index.js", "scoped")
+	w.has("node_modules/.bin/dep", "#!/bin/sh\necho dep\n")
+	w.hasNot("node_modules/.bin/sh")
+	// What was changed among the links, and what the worker removed, is put right.
+	if err := os.Remove(filepath.Join(w.dir, "node_modules/dep")); err != nil {
+		t.Fatal(err)
+	}
+	w.write(w.dir, "node_modules/dep/index.js", "evil")
+	if err := os.RemoveAll(filepath.Join(w.repo, "node_modules/@s")); err != nil {
+		t.Fatal(err)
+	}
+	w.layOut()
+	w.has("node_modules/dep/index.js", "dep")
+	w.hasNot("node_modules/@s/dep")
+	if err := os.RemoveAll(filepath.Join(w.repo, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	if laid := w.layOut(); len(laid.Borrowed) > 0 {
+		t.Errorf("borrowed %s", laid.Borrowed)
+	}
+	w.hasNot("node_modules")
+}
+
+func TestCargoTargetStaysUnlessItWasChanged(t *testing.T) {
+	w := newWorld(t, map[string]string{".gitignore": "target/\n", "Cargo.toml": "", "src/lib.rs": "1"}, nil)
+	w.write(w.repo, "target/debug/x", "the worker's")
+	w.layOut()
+	w.hasNot("target")
+	w.write(w.dir, "target/debug/x", "built")
+	w.shut()
+	w.write(w.repo, "src/lib.rs", "2")
+	w.layOut()
+	w.has("target/debug/x", "built")
+	w.shut()
+	_ = os.Chmod(w.dir, 0o700)
+	w.write(w.dir, "target/debug/x", "evil!")
+	w.layOut()
+	w.hasNot("target")
+}
+
+// A virtual environment of the worker's runs nothing of its own before the tests, and imports the judged tree.
+func TestVenvIsMadeAnew(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, map[string]string{".gitignore": ".venv/\n", "pyproject.toml": "", "src/calc/__init__.py": "X = 'judged'\n", "flat/__init__.py": "Y = 'judged'\n"}, nil)
+	if out, err := exec.Command(python, "-m", "venv", "--without-pip", filepath.Join(w.repo, ".venv")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	sites, _ := filepath.Glob(filepath.Join(w.repo, ".venv/lib/python3*/site-packages"))
+	if len(sites) != 1 {
+		t.Fatal(sites)
+	}
+	w.write(sites[0], "dep.py", "Z = 'dep'\n")
+	w.write(sites[0], "sitecustomize.py", "print('evil')\n")
+	w.write(sites[0], "__editable__.calc.pth", filepath.Join(w.repo, "src")+"\nimport sys; print('evil')\n")
+	w.write(sites[0], "__editable___flat_0_1_finder.py", "MAPPING: dict = {'flat': '"+filepath.Join(w.repo, "flat")+"'}\n")
+	w.write(w.repo, ".venv/bin/tool", "#!"+filepath.Join(w.repo, ".venv/bin/python")+"\n# x\nimport sys\nfrom dep import main\nprint('5 passed')\n")
+	w.write(sites[0], "dep.py", "Z = 'dep'\ndef main(): print('honest')\n")
+	if err := os.Chmod(filepath.Join(w.repo, ".venv/bin/tool"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"python", "python3"} {
+		file := filepath.Join(w.repo, ".venv/bin", name)
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		w.write(w.repo, ".venv/bin/"+name, "#!/bin/sh\necho 5 passed\n")
+		if err := os.Chmod(file, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	laid := w.layOut()
+	if got := strings.Join(laid.Borrowed, " "); got != ".venv" {
+		t.Errorf("borrowed %s", got)
+	}
+	w.write(w.repo, "src/calc/__init__.py", "X = 'later'\n")
+	got := w.inPlace("cd / && " + filepath.Join(w.dir, ".venv/bin/python") + " -c 'import calc, flat, dep; print(calc.X, flat.Y, dep.Z)'")
+	if got != "judged judged dep" {
+		t.Errorf("the environment says %q", got)
+	}
+	if got := w.inPlace(".venv/bin/tool"); got != "honest" {
+		t.Errorf("the program says %q", got)
+	}
+}
+
+func TestNothingRunsWhereNothingChanged(t *testing.T) {
+	calls := 0
+	w := newWorld(t, map[string]string{"a": "1"}, func(o *judge.Options) {
+		o.Git = gitx.New(os.Environ(), func(gitx.Call) { calls++ })
+	})
+	w.layOut()
+	calls = 0
+	w.shut()
+	w.layOut()
+	if calls != 0 {
+		t.Errorf("%d git commands for the same tree", calls)
+	}
+	w.write(w.repo, "a", "2")
+	w.layOut()
+	if calls != 1 {
+		t.Errorf("%d git commands for another tree", calls)
+	}
+}
+
+func TestRemoveOfAClosedPlace(t *testing.T) {
+	w := newWorld(t, map[string]string{"a/b": "1"}, nil)
+	w.layOut()
+	w.shut()
+	if err := judge.Remove(w.dir); err != nil {
+		t.Fatal(err)
+	}
+	w.hasNot(".")
+	// A link in its place leads nowhere.
+	other := t.TempDir()
+	w.write(other, "x", "x")
+	if err := syscall.Symlink(other, w.dir); err != nil {
+		t.Fatal(err)
+	}
+	w.layOut()
+	if _, err := os.Stat(filepath.Join(other, "x")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,131 @@
+package judge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// ownSettings outrank the user's global ones: an index that parseIndex can read, and nothing that runs by itself.
+const ownSettings = `[core]
+	bare = false
+	fsmonitor = false
+	untrackedCache = false
+	splitIndex = false
+	sparseCheckout = false
+	hooksPath = /dev/null
+	logAllRefUpdates = false
+[index]
+	version = 2
+	sparse = false
+	skipHash = false
+[feature]
+	manyFiles = false
+[gc]
+	auto = 0
+`
+
+// takenSettings are those of the user's repository that decide what a checked-out file looks like.
+var takenSettings = []string{
+	"core.autocrlf", "core.eol", "core.symlinks", "core.filemode", "core.ignorecase", "core.precomposeunicode",
+	"core.protecthfs", "core.protectntfs", "core.longpaths", "extensions.objectformat",
+}
+
+// readSettings makes the configuration of the place's git directory, once for a run and before a worker can have changed
+// the repository's.
+func readSettings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
+	all, err := g.ConfigList(ctx, common)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString(ownSettings)
+	version := "0"
+	for _, c := range all {
+		taken := strings.HasPrefix(c.Key, "filter.") || strings.HasPrefix(c.Key, "lfs.")
+		for _, key := range takenSettings {
+			taken = taken || c.Key == key
+		}
+		if c.Scope != "local" || !taken {
+			continue
+		}
+		if c.Key == "extensions.objectformat" {
+			version = "1"
+		}
+		writeSetting(&b, c.Key, c.Value)
+	}
+	writeSetting(&b, "core.repositoryformatversion", version)
+	// Git LFS keeps what it fetched beside the objects.
+	writeSetting(&b, "lfs.storage", filepath.Join(common, "lfs"))
+	return b.Bytes(), nil
+}
+
+// writeSetting writes one key as a section of its own.
+func writeSetting(b *bytes.Buffer, key, value string) {
+	section, rest, _ := strings.Cut(key, ".")
+	name := rest
+	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
+		section, name = section+` "`+escape(rest[:i])+`"`, rest[i+1:]
+	}
+	b.WriteString("[" + section + "]\n\t" + name + ` = "` + escape(value) + "\"\n")
+}
+
+var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`)
+
+func escape(s string) string { return escaper.Replace(s) }
+
+// writeRepo makes judge/.git anew with HEAD at commit. Only what a setup cloned as submodules stays of the old one.
+func (p *Place) writeRepo(commit string) error {
+	git := filepath.Join(p.Dir, ".git")
+	if fi, err := os.Lstat(git); err == nil && !fi.IsDir() {
+		if err := os.Remove(git); err != nil {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(git)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == "modules" && e.IsDir() {
+			continue
+		}
+		if err := removeAll(filepath.Join(git, e.Name())); err != nil {
+			return err
+		}
+	}
+	objects := filepath.Join(p.o.Common, "objects")
+	if strings.Contains(objects, "\n") {
+		return errors.New(objects + " cannot be named as an alternate")
+	}
+	if strings.HasPrefix(objects, `"`) || strings.HasPrefix(objects, "#") {
+		objects = `"` + escape(objects) + `"`
+	}
+	branch := "refs/heads/" + p.o.Branch
+	files := map[string][]byte{
+		"HEAD": []byte("ref: " + branch + "\n"), branch: []byte(commit + "\n"), "config": p.settings,
+		"objects/info/alternates": []byte(objects + "\n"), "packed-refs": p.tags, "index": p.index,
+	}
+	if shallow, err := os.ReadFile(filepath.Join(p.o.Common, "shallow")); err == nil {
+		files["shallow"] = shallow
+	}
+	for name, data := range files {
+		if data == nil {
+			continue
+		}
+		file := filepath.Join(git, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
