@@ -28,7 +28,7 @@ func (w *world) readyInterview(r *prepRequest) error {
 		return err
 	}
 	r.interviewer = loop.Role{Client: client, Model: name}
-	r.in, r.typed = w.p.stdin, w.p.interactive()
+	r.in, r.typed = w.p.stdin, w.p.asks()
 	if r.answers != "" {
 		r.typed = false
 		if r.answers != "-" {

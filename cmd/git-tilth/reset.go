@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -37,19 +38,32 @@ func (p *process) resetCommand() *cli.Command {
 
 // tearDown is `git tilth reset`.
 func (w *world) tearDown(s *session.Session, yes bool) error {
-	unlock, release, err := w.lockToRemove(s)
-	if err != nil {
-		return err
+	if holder, busy := s.Holder(); busy && w.p.dryRun {
+		return holder
+	}
+	unlock, release := func() {}, func() {}
+	if !w.p.dryRun {
+		keep, leave, err := s.LockToLook(w.p.now())
+		if err != nil {
+			return err
+		}
+		unlock, release = keep, leave
 	}
 	defer func() { release() }()
-	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir)
+	r, err := lifecycle.Survey(w.p.ctx, w.git, s, w.loc.CommonDir)
 	if err != nil {
 		return err
 	}
-	w.describeTeardown(plan)
+	w.describeRemains(r)
 	if w.p.dryRun {
-		if err := plan.Execute(w.p.ctx, w.git, func(string, string) {}); err != nil {
-			return err
+		if r.Entry {
+			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"worktree", "remove", "--force", "--force", r.Worktree}})
+		}
+		for _, path := range r.Stale {
+			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"worktree", "remove", "--force", "--force", path}})
+		}
+		if r.Tip != "" && r.Original == "" {
+			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"branch", "-D", r.Branch}})
 		}
 		w.p.printf("would remove: %s\n", s.Dir)
 		return nil
@@ -64,7 +78,7 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 		}
 	}
 	release = unlock
-	err = plan.Execute(w.p.ctx, w.git, func(step, skipped string) {
+	err = lifecycle.Teardown(w.p.ctx, w.git, r, func(step, skipped string) {
 		if skipped != "" {
 			w.p.printf("skipped  %s: %s\n", step, skipped)
 		} else {
@@ -74,27 +88,15 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if plan.Original != "" {
-		w.p.printf("The copy of session %s is gone; the session is in %s.\n", s.ID, plan.Original)
+	if r.Original != "" {
+		w.p.printf("The copy of session %s is gone; the session is in %s.\n", s.ID, r.Original)
 		return nil
 	}
 	w.p.printf("Session %s is gone.\n", s.ID)
 	return nil
 }
 
-// lockToRemove takes a session that may be too damaged to be opened; a dry run only asks whether it is free. release gives it up
-// without a trace.
-func (w *world) lockToRemove(s *session.Session) (unlock, release func(), err error) {
-	if !w.p.dryRun {
-		return s.LockToLook(w.p.now())
-	}
-	if holder, busy := s.Holder(); busy {
-		return nil, nil, holder
-	}
-	return func() {}, func() {}, nil
-}
-
-func (w *world) describeTeardown(r lifecycle.TeardownPlan) {
+func (w *world) describeRemains(r lifecycle.Remains) {
 	unknown := func(s string) string {
 		if s == "" {
 			return "unknown"
@@ -160,10 +162,9 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 	}
 	w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.Journal.SHA)
 	if w.p.dryRun {
-		if err := h.Rewind(w.p.ctx, plan); err != nil {
-			return err
-		}
-		w.p.printf("would cut: %s by %d bytes\n", s.Path(session.RecordFile), plan.RunBytes)
+		w.p.printf("would run: %s\nwould run: %s\nwould cut: %s by %d bytes\n",
+			gitx.Call{Dir: plan.Worktree.Path, Args: []string{"reset", "--hard", plan.Journal.SHA}},
+			gitx.Call{Dir: plan.Worktree.Path, Args: []string{"clean", "-fd"}}, s.Path(session.RecordFile), plan.RunBytes)
 		return nil
 	}
 	if !yes {
@@ -187,7 +188,7 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 func (w *world) finishRewind(h *lifecycle.Handle) error {
 	if w.p.dryRun {
 		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, h.Checkpoint.Rewind.Started)
-		return h.FinishRewind(w.p.ctx)
+		return nil
 	}
 	if err := h.FinishRewind(w.p.ctx); err != nil {
 		return fail("git tilth reset --to-seed -y "+h.S.ID+" finishes it", err)

@@ -15,7 +15,7 @@ const outputKept = 64 << 10
 // that they will now wait for hours.
 func startChild(ctx context.Context, t *Turn, cmd *command, onOut, onErr func([]byte)) (result, error) {
 	res, err := proc.Run(ctx, proc.Cmd{
-		Argv: cmd.argv, Dir: t.Dir, Env: cmd.env, Stdin: strings.NewReader(cmd.stdin),
+		Argv: cmd.argv, Dir: cmd.dir, Env: cmd.env, Stdin: strings.NewReader(cmd.stdin),
 		Timeout: t.Timeout, Grace: grace, OutputCap: outputKept, OnLine: onOut, OnErrLine: onErr,
 	})
 	return result{

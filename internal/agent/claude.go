@@ -20,8 +20,9 @@ func claude() *Program {
 		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash", "--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"},
 		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring more.
 		// What is judged is never continued, so that it leaves no transcript for discovery to find.
-		ReadOnly: []string{"--permission-mode", "default", "--tools", "Read,Glob,Grep", "--strict-mcp-config", "--no-session-persistence"},
-		Model:    []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"}, System: []string{"--append-system-prompt", "{system}"},
+		ReadOnly: []string{"--permission-mode", "default", "--tools", "Read,Glob,Grep", "--strict-mcp-config", "--no-session-persistence",
+			"--setting-sources", "user"},
+		Model: []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"}, System: []string{"--append-system-prompt", "{system}"},
 		New: []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
 		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
 		Preset:  true, MakeID: newUUID, ValidID: uuidForm, CanResume: true,

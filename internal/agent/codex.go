@@ -15,12 +15,13 @@ func codex() *Program {
 		// Its sandbox makes everything but the worktree read only; git needs these four to work in a linked worktree.
 		Write: []string{"-s", "workspace-write", "", "--add-dir", "{gitdir}", "", "--add-dir", "{commondir}/objects", "",
 			"--add-dir", "{commondir}/refs", "", "--add-dir", "{commondir}/logs"},
-		ReadOnly: []string{"-s", "read-only", "--ephemeral"}, // never continued, and not to be discovered
-		Model:    []string{"-m", "{model}"},
-		Resume:   []string{"resume", "{id}"},
-		Tail:     []string{"-"},
-		KeyVars:  []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
-		ValidID:  uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
+		ReadOnly: []string{"-s", "read-only", "--ephemeral", "--ignore-rules", "-c", "project_doc_max_bytes=0",
+			"-c", `projects={"{dir}"={trust_level="untrusted"}}`, "-c", "skills.include_instructions=false"}, // never continued, and not to be discovered
+		Model:   []string{"-m", "{model}"},
+		Resume:  []string{"resume", "{id}"},
+		Tail:    []string{"-"},
+		KeyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+		ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
 		Usage: RunningTotal, Terminal: "a turn.completed event",
 		read: readCodex, finish: codexFinish, store: codexStore{},
 		Rules: []Rule{

@@ -16,8 +16,9 @@ const maxArg = 100_000
 type command struct {
 	argv   []string
 	env    []string
+	dir    string
 	stdin  string
-	remove func() // takes the turn's scratch file away
+	remove func() // takes the turn's private directory away
 }
 
 // build makes the command line, environment and standard input of a turn.
@@ -27,7 +28,7 @@ func (p *Program) build(t *Turn) (*command, error) {
 	if !ok {
 		return nil, &NotInstalledError{Program: p}
 	}
-	c := &command{env: env, remove: func() {}}
+	c := &command{env: env, dir: t.Dir, remove: func() {}}
 	vars, err := p.scratch(c, t)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (p *Program) envFor(t *Turn) []map[string]string {
 // scratch returns the values of the placeholders and writes the file that one of them names.
 func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 	vars := map[string]string{
-		"{id}": t.Conversation.ID, "{model}": t.Model, "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
+		"{id}": t.Conversation.ID, "{dir}": realPath(t.Dir), "{model}": t.Model, "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
 	}
 	if t.MaxTurns > 0 {
 		vars["{turns}"] = strconv.Itoa(t.MaxTurns)
@@ -83,20 +84,49 @@ func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 	if p.systemAsArgument(t) {
 		vars["{system}"] = t.System
 	}
-	if !t.ReadOnly || p.PolicyReadOnly == "" {
-		return vars, nil
-	}
-	dir, err := os.MkdirTemp("", "git-tilth-agent-")
-	if err != nil {
-		return nil, err
-	}
-	c.remove = func() { os.RemoveAll(dir) }
-	vars["{policy}"] = filepath.Join(dir, "policy.toml")
-	if err := os.WriteFile(vars["{policy}"], []byte(p.PolicyReadOnly), 0o600); err != nil {
-		c.remove()
-		return nil, err
+	if t.ReadOnly && len(p.FilesReadOnly) > 0 {
+		return vars, p.private(c, t, vars)
 	}
 	return vars, nil
+}
+
+// outside is the part of a turn's own directory in which a program is started that is to know nothing of the tree.
+const outside = "outside"
+
+// private makes the directory that a turn has for itself. A kill leaves it behind: the caller names it, and so can remove
+// it later.
+func (p *Program) private(c *command, t *Turn, vars map[string]string) error {
+	dir := t.Private
+	if dir == "" {
+		made, err := os.MkdirTemp("", "git-tilth-agent-")
+		if err != nil {
+			return err
+		}
+		dir = made
+	}
+	c.remove = func() { os.RemoveAll(dir) }
+	vars["{private}"] = dir
+	for name, text := range p.FilesReadOnly {
+		path := filepath.Join(dir, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = os.WriteFile(path, []byte(expand(text, vars)), 0o600)
+		}
+		if err != nil {
+			c.remove()
+			return err
+		}
+	}
+	if p.prepareReadOnly != nil {
+		if err := p.prepareReadOnly(c.env, dir); err != nil {
+			c.remove()
+			return err
+		}
+	}
+	if p.JudgesFromOutside {
+		c.dir = filepath.Join(dir, outside)
+	}
+	return nil
 }
 
 // fill puts values into a part of a command line. A part that names an empty value is left out; --add-dir and its
@@ -129,7 +159,7 @@ func fillGroup(group []string, vars map[string]string) ([]string, bool) {
 	return out, true
 }
 
-var placeholders = []string{"{id}", "{model}", "{turns}", "{system}", "{gitdir}", "{commondir}", "{policy}"}
+var placeholders = []string{"{id}", "{model}", "{turns}", "{system}", "{dir}", "{gitdir}", "{commondir}", "{private}"}
 
 // expand replaces each placeholder once, so that a value that looks like one stays as it is.
 func expand(s string, vars map[string]string) string {
@@ -147,6 +177,9 @@ func (p *Program) systemAsArgument(t *Turn) bool {
 // prompt returns what goes to standard input.
 func (p *Program) prompt(t *Turn) string {
 	text := t.Prompt
+	if t.ReadOnly && p.JudgesFromOutside {
+		text = "The working tree that this is about is " + t.Dir + ". Name its files by their absolute paths.\n\n" + text
+	}
 	if t.System != "" && !p.systemAsArgument(t) {
 		text = t.System + "\n\n" + text
 	}

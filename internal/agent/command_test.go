@@ -24,15 +24,17 @@ func TestCommandLines(t *testing.T) {
 		{"claude", Ref{ID: id}, false, false, "-p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools Bash " +
 			"--disallowedTools EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup --model m --max-turns 7 --append-system-prompt s --session-id " + id, "p"},
 		{"claude", Ref{ID: id, Resume: true}, true, true, "-p --output-format stream-json --verbose --permission-mode default --tools Read,Glob,Grep " +
-			"--strict-mcp-config --no-session-persistence --resume " + id, "p"},
+			"--strict-mcp-config --no-session-persistence --setting-sources user --resume " + id, "p"},
 		{"codex", Ref{}, false, false, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s workspace-write " +
 			"--add-dir /g/worktrees/w --add-dir /g/objects --add-dir /g/refs --add-dir /g/logs -m m -", "s\n\np"},
 		{"codex", Ref{ID: id, Resume: true}, false, true, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s workspace-write resume " + id + " -", "p"},
-		{"codex", Ref{}, true, true, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s read-only --ephemeral -", "p"},
-		{"gemini", Ref{ID: id}, false, false, "--skip-trust -o stream-json --approval-mode yolo -m m --session-id " + id, "s\n\np"},
-		{"gemini", Ref{ID: id, Resume: true}, true, true, "--skip-trust -o stream-json --approval-mode default --policy POLICY --resume " + id, "p"},
+		{"codex", Ref{}, true, true, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s read-only --ephemeral --ignore-rules " +
+			`-c project_doc_max_bytes=0 -c projects={"DIR"={trust_level="untrusted"}} -c skills.include_instructions=false -`, "p"},
+		{"gemini", Ref{ID: id}, false, false, "-o stream-json --skip-trust --approval-mode yolo -m m --session-id " + id, "s\n\np"},
+		{"gemini", Ref{ID: id, Resume: true}, true, true, "-o stream-json --approval-mode default --policy POLICY --resume " + id, "p"},
 		{"opencode", Ref{}, false, false, "run --format json --print-logs -m m", "s\n\np"},
-		{"opencode", Ref{ID: "ses_1", Resume: true}, true, true, "run --format json --print-logs --session ses_1", "p"},
+		{"opencode", Ref{ID: "ses_1", Resume: true}, true, true, "run --format json --print-logs --session ses_1",
+			"The working tree that this is about is DIR. Name its files by their absolute paths.\n\np"},
 	} {
 		f := newFake(t)
 		p, _ := ByName(c.program)
@@ -45,7 +47,8 @@ func TestCommandLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Join(cmd.argv[1:], " ")
+		got := strings.ReplaceAll(strings.Join(cmd.argv[1:], " "), f.dir, "DIR")
+		stdin := strings.ReplaceAll(cmd.stdin, f.dir, "DIR")
 		for _, arg := range cmd.argv {
 			if strings.HasSuffix(arg, "policy.toml") {
 				if _, err := os.Stat(arg); err != nil {
@@ -54,11 +57,53 @@ func TestCommandLines(t *testing.T) {
 				got = strings.ReplaceAll(got, arg, "POLICY")
 			}
 		}
-		if got != c.want || cmd.stdin != c.stdin || cmd.argv[0] != filepath.Join(f.home, "bin", p.Binary) {
-			t.Errorf("%s\ngot  %s < %q\nwant %s < %q", c.program, got, cmd.stdin, c.want, c.stdin)
+		if got != c.want || stdin != c.stdin || cmd.argv[0] != filepath.Join(f.home, "bin", p.Binary) {
+			t.Errorf("%s\ngot  %s < %q\nwant %s < %q", c.program, got, stdin, c.want, c.stdin)
 		}
 		cmd.remove()
 	}
+}
+
+// A program that judges gets nothing from the tree but what it reads there by itself. What each of these makes of it is in
+// testdata/agents, with the real programs.
+func TestJudgesTakeNothingFromTheTree(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t)
+		settings := filepath.Join(f.home, ".gemini", "settings.json")
+		if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		theirs := `{"security": {"auth": {"selectedType": "x"}, "folderTrust": {"enabled": true}}}`
+		for path, text := range map[string]string{settings: theirs, filepath.Join(f.home, ".gemini", "oauth_creds.json"): "{}"} {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turn := f.turn("judge", Ref{ID: p.NewID()})
+		turn.ReadOnly, turn.Private = true, filepath.Join(f.home, "private")
+		cmd, err := p.build(&turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (cmd.dir == f.dir) == p.JudgesFromOutside {
+			t.Errorf("it is started in %s", cmd.dir)
+		}
+		if p.Name == "gemini" {
+			home := filepath.Join(getenv(cmd.env, "GEMINI_CLI_HOME"), ".gemini")
+			data, err := os.ReadFile(filepath.Join(home, "settings.json"))
+			want := `{"security":{"auth":{"selectedType":"x"},"folderTrust":{"enabled":false}}}`
+			if string(data) != want || getenv(cmd.env, "GEMINI_CLI_TRUST_WORKSPACE") != "false" {
+				t.Errorf("settings %s (%v)", data, err)
+			}
+			if _, err := os.Stat(filepath.Join(home, "oauth_creds.json")); err != nil {
+				t.Error(err)
+			}
+		}
+		cmd.remove()
+		if _, err := os.Stat(turn.Private); !os.IsNotExist(err) {
+			t.Errorf("its files are still there (%v)", err)
+		}
+	})
 }
 
 // A value that looks like a placeholder stays what it is, and an option without a value is left out.

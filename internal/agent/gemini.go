@@ -25,14 +25,15 @@ priority = 999
 func gemini() *Program {
 	return &Program{
 		Name: "gemini", Title: "Gemini CLI", Package: "@google/gemini-cli", Binary: "gemini",
-		Base: []string{"--skip-trust", "-o", "stream-json"},
+		Base: []string{"-o", "stream-json"},
 		// auto_edit with a policy for the shell still asks, and so refuses, for rm -rf, git -c and their like. In every mode the file
 		// tools stay inside the directory.
-		Write:          []string{"--approval-mode", "yolo"},
-		ReadOnly:       []string{"--approval-mode", "default", "--policy", "{policy}"},
-		PolicyReadOnly: geminiReadOnly,
-		Model:          []string{"-m", "{model}"},
-		New:            []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
+		Write:         []string{"--skip-trust", "--approval-mode", "yolo"},
+		ReadOnly:      []string{"--approval-mode", "default", "--policy", "{private}/policy.toml"},
+		EnvReadOnly:   map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "false", "GEMINI_CLI_HOME": "{private}/home"},
+		FilesReadOnly: map[string]string{"policy.toml": geminiReadOnly}, prepareReadOnly: geminiHome,
+		Model: []string{"-m", "{model}"},
+		New:   []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
 		// Its parent process swallows signals and leaves the child behind when it is killed.
 		Env:     map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"},
 		KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},

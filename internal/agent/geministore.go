@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,6 +19,50 @@ func (geminiStore) home(h *history) string {
 		return filepath.Join(dir, ".gemini")
 	}
 	return filepath.Join(homeIn(h.env), ".gemini")
+}
+
+// geminiHome makes a home for a run that judges. Of a directory that is not trusted the program loads nothing; but without
+// a person at hand it refuses to run there, unless trust is switched off, which only a settings file of the user can do.
+// So it gets the user's own files but for the settings, which have that in them, and for its conversations.
+func geminiHome(env []string, private string) error {
+	theirs := geminiStore{}.home(&history{env: env})
+	home := filepath.Join(private, "home", ".gemini")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(theirs)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	settings := map[string]any{}
+	for _, e := range entries {
+		path := filepath.Join(theirs, e.Name())
+		switch e.Name() {
+		case "settings.json":
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if json.Unmarshal(data, &settings) != nil {
+				return fmt.Errorf("%s is not plain JSON; take the comments out of it", path)
+			}
+		case "tmp", "history", "projects.json", "trustedFolders.json":
+		default:
+			if err := os.Symlink(path, filepath.Join(home, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	security, _ := settings["security"].(map[string]any)
+	if security == nil {
+		security = map[string]any{}
+	}
+	security["folderTrust"], settings["security"] = map[string]any{"enabled": false}, security
+	data, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(home, "settings.json"), data, 0o600)
 }
 
 // chats returns the directory with the conversations of exactly h.dir.

@@ -14,8 +14,14 @@ func opencode() *Program {
 		// Its log says which conversation it began before the model is asked, and why it waits; its events say neither.
 		Base:  []string{"run", "--format", "json", "--print-logs"},
 		Model: []string{"-m", "{model}"}, Resume: []string{"--session", "{id}"},
-		EnvWrite:    map[string]string{"OPENCODE_PERMISSION": `{"*":"allow","external_directory":"deny"}`},
-		EnvReadOnly: map[string]string{"OPENCODE_PERMISSION": `{"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow"}`},
+		EnvWrite: map[string]string{"OPENCODE_PERMISSION": `{"*":"allow","external_directory":"deny"}`},
+		// It takes AGENTS.md from below its directory with every file that it reads there.
+		JudgesFromOutside: true, FilesReadOnly: map[string]string{outside + "/README": "Nothing is here on purpose.\n"},
+		EnvReadOnly: map[string]string{
+			"OPENCODE_PERMISSION": `{"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow",` +
+				`"external_directory":{"*":"deny","{dir}/*":"allow"}}`,
+			"OPENCODE_DISABLE_PROJECT_CONFIG": "1",
+		},
 		KeyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY",
 			"DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
 		ValidID: pattern.New(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,

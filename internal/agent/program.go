@@ -38,7 +38,7 @@ type Program struct {
 	Binary  string // name on PATH, or an absolute path
 
 	// The command line is Binary, Base, ReadOnly or Write, Model, Limit, System, Args, New or Resume, Tail. In each part
-	// {id}, {model}, {turns}, {system}, {gitdir}, {commondir} and {policy} stand for the turn's values; a part that
+	// {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for the turn's values; a part that
 	// names an empty value is left out as a whole.
 	Base, Write, ReadOnly, Model, Limit, System, New, Resume, Tail []string
 	Args                                                           []string // what the user adds (tilth.agent.<name>.args)
@@ -48,7 +48,12 @@ type Program struct {
 	EnvReadOnly map[string]string // set for a run that may not
 	KeyVars     []string          // the program's own credentials, which it keeps
 
-	PolicyReadOnly string // contents of the {policy} file of a run that may not change files
+	// FilesReadOnly are put into the directory {private} for a run that may not change files.
+	FilesReadOnly   map[string]string
+	prepareReadOnly func(env []string, private string) error // puts more there; may be nil
+	// JudgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is. It is for
+	// programs that always take settings or instructions from the directory in which they are started.
+	JudgesFromOutside bool
 
 	Preset        bool                    // takes an id that we chose
 	MakeID        func() string           // makes such an id
@@ -116,6 +121,7 @@ type Turn struct {
 	ReadOnly       bool          // may read but not write or run commands
 	GitDir         string        // the worktree's git directory, which sandboxes must let through
 	CommonDir      string        // the repository's common directory
+	Private        string        // a directory for this turn's own files, removed at its end; "" is a temporary one
 	PriorTotal     Usage         // Outcome.Total of the conversation's last turn, zero for a new one
 	// OnConversation is called with the conversation's id as soon as it is known: before the start for an id that is
 	// preset, at the first event otherwise, and again if it changes. An error ends the program and is Run's error.

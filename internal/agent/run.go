@@ -113,7 +113,7 @@ func (p *Program) play(ctx context.Context, t *Turn, cmd *command) (Outcome, err
 		return Outcome{}, fmt.Errorf("%s could not be run: %w", p.Name, err)
 	}
 	if p.finish != nil {
-		p.finish(s, &history{program: p, env: cmd.env, dir: realPath(t.Dir), id: s.conversation})
+		p.finish(s, &history{program: p, env: cmd.env, dir: realPath(cmd.dir), id: s.conversation})
 	}
 	var cause *ended
 	errors.As(context.Cause(ctx), &cause)

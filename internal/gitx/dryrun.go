@@ -3,26 +3,16 @@ package gitx
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 )
 
-// planned is what the skipped commands of a dry run would have made of the
-// places of worktrees.
+// planned is what a dry run would have made so far: the worktrees that stand at
+// their places, on their branches.
 type planned struct {
-	mu     sync.Mutex
-	places map[string]place
+	mu        sync.Mutex
+	worktrees map[string]bool
 }
-
-type place int
-
-const (
-	unchanged place = iota
-	made            // a worktree stands there, on its branch
-	moved           // what stood there is somewhere else
-	removed         // neither files nor an entry are left
-)
 
 // DryRun returns a Git whose mutations are traced as Skipped and not run. Reads
 // run, so that a sequence of both takes the way that it would take for real:
@@ -31,7 +21,7 @@ const (
 // skipped command would have made finds nothing. Ids of commits are then empty.
 func (g *Git) DryRun() *Git {
 	d := *g
-	d.dry, d.planned = true, &planned{places: map[string]place{}}
+	d.dry, d.planned = true, &planned{worktrees: map[string]bool{}}
 	return &d
 }
 
@@ -45,45 +35,26 @@ func (g *Git) Worktree(common, path, branch string) (Worktree, error) {
 	if err == nil || !g.dry {
 		return wt, err
 	}
-	if g.placeOf(path) != made {
+	g.planned.mu.Lock()
+	defer g.planned.mu.Unlock()
+	if !g.planned.worktrees[path] {
 		return wt, err
 	}
 	admin, found := adminDirFor(common, path)
-	for n := 0; !found; n++ { // git's choice of a name
+	if !found {
 		admin = filepath.Join(common, "worktrees", filepath.Base(path))
-		if n > 0 {
-			admin += strconv.Itoa(n)
-		}
-		found = missing(admin)
 	}
 	return Worktree{Path: path, Branch: branch, Common: common, AdminDir: admin}, nil
 }
 
-// MoveAside renames what stands at the place of a worktree.
-func (g *Git) MoveAside(path, to string) error {
-	if g.plan(path, moved); g.dry {
-		return nil
-	}
-	return os.Rename(path, to)
-}
-
-// plan notes in a dry run what a skipped command would have made of a place.
-func (g *Git) plan(path string, p place) {
+// plan notes in a dry run that a skipped command would have made the worktree at path fit to work in.
+func (g *Git) plan(path string) {
 	if !g.dry {
 		return
 	}
 	g.planned.mu.Lock()
 	defer g.planned.mu.Unlock()
-	g.planned.places[path] = p
-}
-
-func (g *Git) placeOf(path string) place {
-	if !g.dry {
-		return unchanged
-	}
-	g.planned.mu.Lock()
-	defer g.planned.mu.Unlock()
-	return g.planned.places[path]
+	g.planned.worktrees[path] = true
 }
 
 // missing reports whether a directory is not there.

@@ -147,7 +147,7 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 	if err := g.prepare(ctx, wt); err != nil {
 		return err
 	}
-	g.plan(wt.Path, made)
+	g.plan(wt.Path)
 	_, err := g.mutate(ctx, g.inWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD", "refs/heads/"+branch))
 	return err
 }

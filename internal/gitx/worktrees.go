@@ -80,7 +80,7 @@ func (g *Git) AddWorktreeEmpty(ctx context.Context, common, path, branch string)
 }
 
 func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args ...string) error {
-	if place := g.placeOf(path); place != removed && (place == moved || somethingAt(path) != nil) {
+	if somethingAt(path) != nil {
 		_, found := adminDirFor(common, path)
 		switch {
 		case found:
@@ -104,7 +104,7 @@ func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args
 			_, err = g.mutate(ctx, add)
 		}
 	}
-	if g.plan(path, made); err == nil && !g.dry {
+	if g.plan(path); err == nil && !g.dry {
 		// git leaves it to the umask who may look into its directories. Where modes cannot be set, that is as it is.
 		_ = os.Chmod(path, topMode)
 	}
@@ -120,7 +120,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	if !found {
 		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
 	}
-	if g.plan(path, removed); !complete(admin) {
+	if !complete(admin) {
 		return g.removeIncomplete(common, admin, path)
 	}
 	if !g.dry {

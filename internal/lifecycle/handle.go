@@ -84,7 +84,7 @@ func open(d Deps, s *session.Session, unlock, leave func()) (*Handle, error) {
 
 // OpenRecord opens the record for appending, after what a crash left of it was repaired.
 func (h *Handle) OpenRecord() error {
-	if h.Record != nil || h.Git.IsDryRun() {
+	if h.Record != nil {
 		return nil
 	}
 	var err error
@@ -111,34 +111,14 @@ func (h *Handle) Release() {
 }
 
 // Save writes checkpoint.json.
-func (h *Handle) Save() error {
-	return h.change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
-}
-
-// change makes a change to the session's files, which a dry run leaves out.
-func (h *Handle) change(do func() error) error {
-	if h.Git.IsDryRun() {
-		return nil
-	}
-	return do()
-}
-
-// append writes an event to the record.
-func (h *Handle) append(typ string, payload map[string]any) error {
-	return h.change(func() error { return h.Record.Append(typ, payload) })
-}
-
-// appendSync is append for what must survive a power cut.
-func (h *Handle) appendSync(typ string, payload map[string]any) error {
-	return h.change(func() error { return h.Record.AppendSync(typ, payload) })
-}
+func (h *Handle) Save() error { return h.S.SaveCheckpoint(h.Checkpoint) }
 
 // Path is the session's worktree as recorded.
 func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree() (gitx.Worktree, error) {
-	return h.Git.Worktree(h.Common, h.Path(), h.S.Branch())
+	return gitx.CheckWorktree(h.Common, h.Path(), h.S.Branch())
 }
 
 // WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's directory, else

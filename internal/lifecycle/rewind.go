@@ -26,7 +26,7 @@ import (
 //  6. checkpoint prepared, no journal      done
 
 // rewoundFiles are what a run leaves beside the record.
-var rewoundFiles = []string{"ledger", "conversation", session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, RunLog}
+var rewoundFiles = []string{"ledger", "conversation", session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog}
 
 // RunLog is where a detached run writes what it prints.
 const RunLog = "run.log"
@@ -267,7 +267,7 @@ func (h *Handle) carryOut(ctx context.Context) error {
 		h.Record = nil
 	}
 	state, _ := treeState(h.Common, h.Path(), h.S.Branch())
-	if _, _, err := h.repairWorktree(ctx, state); err != nil {
+	if _, _, err := h.mendWorktree(ctx, state); err != nil {
 		return err
 	}
 	if err := h.worktreeMade(); err != nil {
@@ -284,11 +284,6 @@ func (h *Handle) carryOut(ctx context.Context) error {
 	if err := h.Git.RewindTreeKeeping(ctx, wt, j.SHA, keep); err != nil {
 		return err
 	}
-	return h.change(func() error { return h.rewindFiles(j) })
-}
-
-// rewindFiles takes the steps of a rewind after git's.
-func (h *Handle) rewindFiles(j *session.Rewind) error {
 	for _, name := range rewoundFiles {
 		if err := removeTree(h.S.Path(name)); err != nil {
 			return err

@@ -2,18 +2,12 @@ package lifecycle
 
 import (
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// settleTasks brings prd.json and progress.txt in line with a plan: done names the commits of tasks that are done, redo a task
-// that claims to be and is not.
-func (h *Handle) settleTasks(done map[string]string, redo string) error {
-	if h.Git.IsDryRun() {
-		return nil
-	}
+// settlePlan brings prd.json and progress.txt in line with the plan.
+func (h *Handle) settlePlan(p Plan) error {
 	tasks, err := h.S.Tasks()
 	if err != nil {
 		return err
@@ -22,9 +16,9 @@ func (h *Handle) settleTasks(done map[string]string, redo string) error {
 	for i := range tasks {
 		t := &tasks[i]
 		switch {
-		case done[t.ID] != "":
+		case p.MarkDone[t.ID] != "":
 			t.Status, changed = "done", true
-		case t.Status == "failed", t.ID == redo:
+		case t.Status == "failed", t.ID == p.Redo:
 			t.Status, changed = "pending", true
 		}
 	}
@@ -73,63 +67,4 @@ func (h *Handle) settleTotals() {
 			h.Checkpoint.Usage = sum.Usage
 		}
 	}
-}
-
-// onRecord tells whether a commit of a task is on record, behind the verdict that accepted it.
-func (h *Handle) onRecord(task, sha string) (found bool, err error) {
-	_, err = h.S.TailRecord(func(_ int64, line []byte) (more bool) {
-		if !mentions(line, `"commit"`, `"evaluator_verdict"`) {
-			return true
-		}
-		e := session.ParseEvent(line)
-		var p struct {
-			Task    string `json:"task_id"`
-			SHA     string `json:"sha"`
-			Verdict string `json:"verdict"`
-		}
-		if json.Unmarshal(e.Payload, &p) != nil {
-			return true
-		}
-		found = e.Type == "commit" && p.SHA == sha
-		return !found && !(e.Type == "evaluator_verdict" && p.Task == task && p.Verdict == "accept")
-	})
-	return found, err
-}
-
-// noteCommits writes down the commits of tasks that are marked done now and that are not on record. What a process
-// that died had not written down is at most one, the last; but a person may have set a task back.
-func (h *Handle) noteCommits(done map[string]string) error {
-	if h.Git.IsDryRun() {
-		return nil
-	}
-	for _, t := range slices.Sorted(maps.Keys(done)) {
-		sha := done[t]
-		if known, err := h.onRecord(t, sha); err != nil || known {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		if err := h.Record.AppendSync("commit", h.rolledForward(t, map[string]any{"sha": sha})); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rolledForward is the payload of an event that a process that died did not come to write. It belongs to the iteration
-// of the task's last verdict.
-func (h *Handle) rolledForward(task string, payload map[string]any) map[string]any {
-	payload["task_id"], payload["rolled_forward"] = task, true
-	e, _, ok, err := h.S.LastEvent("evaluator_verdict")
-	var verdict map[string]any
-	if err != nil || !ok || json.Unmarshal(e.Payload, &verdict) != nil || verdict["task_id"] != task {
-		return payload // a foreign record may have none
-	}
-	for _, name := range []string{"trace_id", "span_id", "iter"} {
-		if v, ok := verdict[name]; ok {
-			payload[name] = v
-		}
-	}
-	return payload
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -124,6 +125,10 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 }
 
 func (r *run) outer(ctx context.Context) Stop {
+	// A run that was killed while a program judged has left that program's own files.
+	if err := os.RemoveAll(r.S.Path(session.AgentDir)); err != nil {
+		return Stop{Reason: Errored, Detail: err.Error()}
+	}
 	wt, err := r.Worktree()
 	if err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
@@ -165,8 +170,8 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 	return Stop{Reason: Errored, Task: task, Detail: err.Error()}
 }
 
-// SetPending makes a run go on where a plan has brought the session to.
-func (o *Options) SetPending(p lifecycle.Outcome) {
+// TakeUp makes a run go on where a resume has brought the session to.
+func (o *Options) TakeUp(p lifecycle.Plan) {
 	o.Resumed, o.LastStop, o.First, o.Refused = !p.Fresh, p.LastStop, "", p.Refused
 	if len(p.Pending) > 0 {
 		o.First = p.Pending[0]

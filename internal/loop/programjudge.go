@@ -34,6 +34,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		out, err := j.role.Program.Run(ctx, agent.Turn{
 			Prompt: j.prompt, System: j.system, Dir: j.wt.Path, Model: j.role.Model, Conversation: ref, ReadOnly: true,
 			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.wt.AdminDir, CommonDir: j.wt.Common,
+			Private: j.a.S.Path(session.AgentDir),
 			OnConversation: func(id string) error {
 				if id == j.id {
 					return nil

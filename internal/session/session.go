@@ -19,6 +19,7 @@ const (
 	LearningsFile     = "proposed-learnings.md"
 	SummaryFile       = "summary.json"
 	ChatHTMLFile      = "chat.html"
+	AgentDir          = "agent" // what an agent program needs for itself while it judges; a kill leaves it behind
 	LockFile          = "lock"
 	ResetMarkFile     = "reset"  // there from the first step of a teardown to its last
 	RemakeMarkFile    = "remake" // there while the worktree is made again: what stands in its place is not whole

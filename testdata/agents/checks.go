@@ -40,6 +40,7 @@ var checks = []struct {
 	{"a prompt is not taken as a command or a file", plainPrompt},
 	{"an error of the API is a failure", apiError},
 	{"a usage limit is one", usageLimit},
+	{"a hostile tree does not turn its judge", hostileTree},
 }
 
 // check runs all checks and returns how many failed.
@@ -53,6 +54,9 @@ func (r *rig) check() int {
 	}
 	failed := 0
 	for _, c := range checks {
+		if !r.chosen.MatchString(c.name) {
+			continue
+		}
 		if s.ctx.Err() != nil {
 			fmt.Println("   interrupted")
 			return failed + 1

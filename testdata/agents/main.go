@@ -3,7 +3,7 @@
 // after it was ended, and in a worktree that was made again, with the earlier conversation in the request that the stub got;
 // and a transcript that was deleted has to lead to a fresh conversation.
 //
-//	go run ./testdata/agents [-only claude,codex] [-scratch DIR] [-version claude=2.1.197] [-v]
+//	go run ./testdata/agents [-only claude,codex] [-run REGEXP] [-scratch DIR] [-version claude=2.1.197] [-v]
 //
 // A program whose package cannot be installed is reported as not tested. The exit status is 1 if a check failed, or if
 // nothing could be tested.
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -30,10 +31,16 @@ func main() {
 
 func run(ctx context.Context) int {
 	only := flag.String("only", "", "programs, separated by commas (default: all)")
+	checks := flag.String("run", "", "the checks to do, by a regular expression for their names (default: all)")
 	scratch := flag.String("scratch", "", "directory for the installed programs (default: a temporary one)")
 	versions := flag.String("version", "", "versions to install, as name=version, separated by commas (default: latest)")
 	verbose := flag.Bool("v", false, "print what the programs say and do")
 	flag.Parse()
+	chosen, err := regexp.Compile(*checks)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if *scratch == "" {
 		dir, err := os.MkdirTemp("", "git-tilth-agents-")
 		if err != nil {
@@ -57,7 +64,7 @@ func run(ctx context.Context) int {
 			missing = append(missing, p.Name)
 			continue
 		}
-		r.verbose, r.ctx = *verbose, ctx
+		r.verbose, r.chosen, r.ctx = *verbose, chosen, ctx
 		if n := r.check(); n > 0 {
 			failed = append(failed, fmt.Sprintf("%s %s (%d)", p.Name, r.version, n))
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type rig struct {
 	stub    *stub
 	model   string
 	verbose bool
+	chosen  *regexp.Regexp  // the checks to do, by name
 	ctx     context.Context // ends the program that is running
 }
 
@@ -110,14 +112,8 @@ func newRig(name, scratch, version string) (*rig, error) {
 	if set.files == nil {
 		return r, r.ask()
 	}
-	for path, content := range set.files(r.stub.URL) {
-		full := filepath.Join(r.home, path)
-		if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(full, []byte(content), 0o600); err != nil {
-			return nil, err
-		}
+	if err := writeFiles(r.home, set.files(r.stub.URL)); err != nil {
+		return nil, err
 	}
 	return r, r.ask()
 }
