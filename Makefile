@@ -12,21 +12,31 @@ TAGS    := -tags urfave_cli_no_docs
 CGO     ?= 0
 LDFLAGS := -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: build test demo lint install uninstall bench crash fuzz test-agents clean
+# Tests whose libraries the program does not need are modules of their own.
+TEST_MODULES := internal/view/browsertest internal/view/otlptest
+
+STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: build test demo lint longlines install uninstall bench crash fuzz test-agents clean
 
 build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
 
 test:
 	$(GO) test -timeout 10m $(TESTFLAGS) ./...
+	for m in $(TEST_MODULES); do (cd $$m && $(GO) test -timeout 10m $(TESTFLAGS) ./...) || exit 1; done
 
 demo: build
 	PATH="$(CURDIR)/bin:$$PATH" git tilth demo
 
 lint:
 	@test -z "$$(gofmt -l cmd internal testdata)" || { gofmt -l cmd internal testdata; echo "gofmt would change these"; exit 1; }
-	$(GO) vet ./...
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	for m in . $(TEST_MODULES); do \
+		(cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+
+# Lines of Go longer than 120 columns.
+longlines:
+	$(GO) run scripts/longlines.go
 
 install: build
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
