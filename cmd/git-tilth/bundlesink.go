@@ -44,18 +44,11 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 		b.Meta.EndedAt = session.FormatTime(s.w.p.now())
 	}
 	b.Meta.Tokens = s.h.Checkpoint.TokensUsed
-	commit, abort, err := seed.Stage(b, s.h.Path(), s.h.S.Dir)
-	if err != nil {
-		return nil, err
-	}
-	s.undo = abort
-	if err := commit(); err != nil {
-		abort()
-		return nil, err
-	}
-	return nil, nil
+	s.undo, err = seed.Install(b, s.h.Path(), s.h.S)
+	return nil, err
 }
 
+// abort takes back a bundle whose commit failed.
 func (s *bundleSink) abort() {
 	if s.undo != nil {
 		s.undo()

@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
@@ -28,13 +29,15 @@ func (w *world) readyInterview(r *prepRequest) error {
 		return err
 	}
 	r.interviewer = loop.Role{Client: client, Model: name}
-	r.in, r.typed = w.p.stdin, w.p.asks()
+	r.in, r.typed = w.p.lines, w.p.asks()
 	if r.answers != "" {
 		r.typed = false
 		if r.answers != "-" {
-			if r.in, err = os.Open(r.answers); err != nil {
+			answers, err := os.Open(r.answers)
+			if err != nil {
 				return refuse("", "--answers: %s", err)
 			}
+			r.in = text.NewLines(answers)
 		}
 	}
 	if r.brief != "" {

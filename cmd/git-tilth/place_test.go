@@ -141,7 +141,7 @@ func (p *place) events() []string {
 func (p *place) noBundle() {
 	p.t.Helper()
 	s := p.newest()
-	for _, name := range []string{session.TasksFile, session.SeedMetaFile, "seed-staging"} {
+	for _, name := range []string{session.TasksFile, session.SeedMetaFile} {
 		if _, err := os.Lstat(s.Path(name)); err == nil {
 			p.t.Errorf("%s is left", name)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -63,7 +62,7 @@ type prepRequest struct {
 
 	// For an interview: who asks, and where the answers come from.
 	interviewer loop.Role
-	in          *os.File
+	in          *text.Lines
 	typed       bool // a person types them
 }
 
@@ -302,13 +301,11 @@ func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	if r.imported != nil {
 		prepared["imported"] = r.imported.Format
 	}
-	if err := h.CommitSeed(w.p.ctx, len(b.Tasks), len(b.TestFiles), prepared); err != nil {
-		if !h.Seeded() {
-			sink.abort()
-		}
-		return err
+	err = h.CommitSeed(w.p.ctx, len(b.Tasks), len(b.TestFiles), prepared)
+	if err != nil && !h.Seeded() {
+		sink.abort()
 	}
-	return seed.Finish(h.S.Dir)
+	return err
 }
 
 // label is a few words by which a person knows the session in a list.

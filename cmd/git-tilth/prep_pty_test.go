@@ -120,9 +120,6 @@ func preparedAsAgreed(t *testing.T, p *place) {
 	if lines := strings.Count(string(transcript), "\n"); err != nil || lines != 2+6*2 {
 		t.Errorf("%d messages of the interview: %v", lines, err)
 	}
-	if _, err := os.Lstat(s.Path("seed-staging")); err == nil {
-		t.Error("seed-staging is left")
-	}
 }
 
 func TestInterviewAtATerminal(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // process is the outside world, gathered once and passed down.
@@ -21,6 +22,7 @@ type process struct {
 	dir         string
 	environ     []string
 	stdin       *os.File
+	lines       *text.Lines // of stdin: what a person answers
 	stdout      *os.File
 	stderr      *os.File
 	stopSignals func()
@@ -37,7 +39,7 @@ func newProcess() *process {
 	if err != nil {
 		dir = "." // a deleted directory: git says so itself
 	}
-	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, lines: text.NewLines(os.Stdin), stdout: os.Stdout, stderr: os.Stderr}
 	p.watchSignals()
 	return p
 }
@@ -107,36 +109,14 @@ func (p *process) ask(question, flag string) (bool, error) {
 	return answer == "y" || answer == "yes", nil
 }
 
-// readLine reads one line of standard input, or ends with the context.
+// readLine reads one line of standard input, or ends with the context. The end of the input is an empty line.
 func (p *process) readLine() (string, error) {
-	type result struct {
-		line string
-		err  error
-	}
-	ch := make(chan result, 1)
-	go func() {
-		var b strings.Builder
-		one := make([]byte, 1)
-		for {
-			n, err := p.stdin.Read(one)
-			if n == 1 && one[0] != '\n' {
-				b.WriteByte(one[0])
-				continue
-			}
-			if err == io.EOF && b.Len() > 0 {
-				err = nil
-			}
-			ch <- result{b.String(), err}
-			return
-		}
-	}()
-	select {
-	case <-p.ctx.Done():
+	line, err := p.lines.Next(p.ctx)
+	switch {
+	case p.ctx.Err() != nil:
 		return "", context.Canceled
-	case r := <-ch:
-		if r.err == io.EOF {
-			return "", nil
-		}
-		return r.line, r.err
+	case err == io.EOF:
+		return "", nil
 	}
+	return line, err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -105,7 +104,7 @@ func (w *world) deps(sink func([]byte, session.Event)) lifecycle.Deps {
 	}
 }
 
-// hold takes a session for this process and ends what a preparation that died has left of its seed.
+// hold takes a session for this process and completes a seed whose preparation died behind its commit.
 func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lifecycle.Handle, error) {
 	if w.p.dryRun {
 		return lifecycle.OpenReadOnly(w.deps(sink), s)
@@ -120,11 +119,7 @@ func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lif
 	if h.Checkpoint.Rewind != nil {
 		return h, nil // its seed was whole, and what has become of it is the rewind's to judge
 	}
-	if err = h.HealSeed(w.p.ctx); err == nil && seed.Unfinished(s.Dir) {
-		_, _, _, noSeed := lifecycle.SeedOf(s)
-		_, err = seed.Recover(h.Path(), s.Dir, noSeed == nil)
-	}
-	if err != nil {
+	if err = h.HealSeed(w.p.ctx); err != nil {
 		h.Close()
 		return nil, fail("git tilth reset "+s.ID, err)
 	}

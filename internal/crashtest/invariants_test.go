@@ -82,8 +82,8 @@ func (w *world) wholeFiles(tornAllowed bool) error {
 			return nil
 		case err != nil:
 			return err
-		case path == w.workspace(), tornAllowed && d.Name() == "seed-staging":
-			return filepath.SkipDir // what is staged is in no place yet
+		case path == w.workspace():
+			return filepath.SkipDir
 		case d.IsDir():
 			return nil
 		}

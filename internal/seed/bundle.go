@@ -17,27 +17,13 @@ import (
 type Bundle struct {
 	Tasks []session.Task
 	// TestFiles maps slash-separated paths relative to the worktree to contents.
-	TestFiles     map[string]string
-	TLDR          string
-	OpenQuestions []string
-	Blockers      []string
-	ScopeNotes    []string
-	// Meta says who made the bundle and when; it ends up in seed-meta.json.
-	Meta Meta
+	TestFiles map[string]string
+	// Meta says who made the bundle, when and out of what, and holds its notes; it becomes seed-meta.json.
+	Meta session.SeedMeta
 
 	// faults are the broken rules that only the raw form shows (an unknown or
 	// repeated key, a status, a wrong type). Check reports them with the rest.
 	faults []Violation
-}
-
-// Meta is the part of seed-meta.json that does not come from the model.
-type Meta struct {
-	InterviewerModel string
-	StartedAt        string // RFC 3339, UTC
-	EndedAt          string
-	Tokens           int64
-	// Source says where an imported seed came from; "" for an interview.
-	Source string
 }
 
 // Violation is one broken rule. Rule is a short, stable name; Message is a
@@ -119,13 +105,13 @@ func (b *Bundle) readField(f field) {
 	case "test_files":
 		b.readTestFiles(f.raw)
 	case "tldr":
-		b.readString("tldr", f.raw, &b.TLDR)
+		b.readString("tldr", f.raw, &b.Meta.TLDR)
 	case "open_questions":
-		b.readNotes(f.key, f.raw, &b.OpenQuestions)
+		b.readNotes(f.key, f.raw, &b.Meta.OpenQuestions)
 	case "blockers":
-		b.readNotes(f.key, f.raw, &b.Blockers)
+		b.readNotes(f.key, f.raw, &b.Meta.Blockers)
 	case "scope_notes":
-		b.readNotes(f.key, f.raw, &b.ScopeNotes)
+		b.readNotes(f.key, f.raw, &b.Meta.ScopeNotes)
 	}
 }
 

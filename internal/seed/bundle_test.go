@@ -316,13 +316,13 @@ func TestOneStringIsAListOfNotes(t *testing.T) {
 	if err != nil || len(b.faults) > 0 {
 		t.Fatal(err, b.faults)
 	}
-	if got := fmt.Sprint(b.ScopeNotes, b.OpenQuestions, b.Blockers); got != "[no floats] [Which rounding?] []" {
+	if got := fmt.Sprint(b.Meta.ScopeNotes, b.Meta.OpenQuestions, b.Meta.Blockers); got != "[no floats] [Which rounding?] []" {
 		t.Error(got)
 	}
 }
 
 // FuzzBundle: whatever arrives is parsed and judged without a panic, and what
-// is judged sound can be staged, lands below the worktree, and can be taken back.
+// is judged sound can be put in place, lands below the worktree, and can be taken back.
 func FuzzBundle(f *testing.F) {
 	f.Add(arguments(f, 2, nil))
 	for _, c := range []string{"../t001", ".git/t001", "a/t001", "a/t001/b", "Ä/t001"} {
@@ -344,11 +344,8 @@ func FuzzBundle(f *testing.F) {
 		if len(Check(b, wt, nil, Rules{})) > 0 {
 			return
 		}
-		commit, abort, err := Stage(b, wt, sess)
+		undo, err := Install(b, wt, sessionAt(sess))
 		if err != nil {
-			t.Fatalf("a sound bundle cannot be staged: %v", err)
-		}
-		if err := commit(); err != nil {
 			t.Fatalf("a sound bundle cannot be put in place: %v", err)
 		}
 		for p, content := range b.TestFiles {
@@ -356,7 +353,7 @@ func FuzzBundle(f *testing.F) {
 				t.Errorf("%q: %q, %v", p, got, err)
 			}
 		}
-		abort()
+		undo()
 		if left := tree(t, base); len(left) != 2 {
 			t.Errorf("left: %v", left)
 		}

@@ -174,12 +174,12 @@ func (c *checker) criteria(name string, criteria []string) {
 }
 
 func (c *checker) notes() {
-	c.text("tldr", c.bundle.TLDR)
+	c.text("tldr", c.bundle.Meta.TLDR)
 	for _, list := range []struct {
 		name  string
 		lines []string
 	}{
-		{"open_questions", c.bundle.OpenQuestions}, {"blockers", c.bundle.Blockers}, {"scope_notes", c.bundle.ScopeNotes},
+		{"open_questions", c.bundle.Meta.OpenQuestions}, {"blockers", c.bundle.Meta.Blockers}, {"scope_notes", c.bundle.Meta.ScopeNotes},
 	} {
 		if len(list.lines) > maxNotes {
 			c.add("size", "%s has %d entries; at most %d are taken", list.name, len(list.lines), maxNotes)

@@ -1,11 +1,9 @@
 // Package seed makes, checks and installs a seed: the task list of a session
 // with its acceptance tests.
 //
-// A seed comes from an interview (Interview), in which the model reads the
-// source tree and asks one question at a time, or from a file (Import). Either
-// way it is a Bundle: Check judges it, Stage writes it beside the session and
-// moves it in as one. Lint judges a seed without a model, EditPlan a plan that
-// its user changed by hand.
+// A seed comes from an interview (Interview), in which the model reads the source tree and asks one question at a time,
+// or from a file (Import). Either way it is a Bundle: Check judges it, Install puts it in place, all of it or nothing.
+// Lint judges a seed without a model, EditPlan a plan that its user changed by hand.
 //
 // The rules that hold here:
 //   - Everything that a model or a file says is foreign: sizes are bounded, and

@@ -53,7 +53,7 @@ type Imported struct {
 func (im *Imported) Bundle() *Bundle {
 	b := im.bundle
 	if b == nil {
-		b = &Bundle{TLDR: im.Overview}
+		b = &Bundle{Meta: session.SeedMeta{TLDR: im.Overview}}
 	}
 	b.Tasks, b.TestFiles = im.Tasks, im.TestFiles
 	b.Meta.Source = im.Source

@@ -116,7 +116,7 @@ func parseBundleFile(name string, data []byte) (*Imported, error) {
 	if err != nil {
 		return nil, &ImportError{File: name, Msg: err.Error(), Fix: "mend the bundle and run it again"}
 	}
-	im := &Imported{Format: FormatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.TLDR, bundle: b}
+	im := &Imported{Format: FormatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.Meta.TLDR, bundle: b}
 	im.recognise("%s with %s and %s", FormatBundle, text.Plural(len(b.Tasks), "task"), text.Plural(len(b.TestFiles), "test file"))
 	return im, nil
 }

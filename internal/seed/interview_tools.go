@@ -168,10 +168,8 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	if err != nil {
 		return in.refused([]Violation{{Rule: "shape", Message: err.Error()}})
 	}
-	b.Meta = Meta{
-		InterviewerModel: in.ModelName, Tokens: in.usage.Total(),
-		StartedAt: session.FormatTime(in.started), EndedAt: session.FormatTime(in.Now()),
-	}
+	b.Meta.InterviewerModel, b.Meta.Tokens = in.ModelName, in.usage.Total()
+	b.Meta.StartedAt, b.Meta.EndedAt = session.FormatTime(in.started), session.FormatTime(in.Now())
 	violations, err := in.Sink.Propose(ctx, b)
 	if err != nil {
 		return "", err

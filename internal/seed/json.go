@@ -125,13 +125,3 @@ func unicodeEscape(b []byte) (rune, bool) {
 	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
 	return rune(n), err == nil
 }
-
-// encodeJSON renders JSON as it would be written by hand: < and & as they are, indented where indent says how.
-func encodeJSON(v any, indent string) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	err := enc.Encode(v)
-	return b.Bytes(), err
-}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
@@ -29,7 +30,7 @@ func TestChild(t *testing.T) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	d := interviewDeps(t, url, source, filepath.Join(sess, "workspace"), sess)
-	d.Frontend = NewTerminal(os.Stdin, os.Stdout, os.Getenv("SEED_TEST_TTY") != "")
+	d.Frontend = NewTerminal(text.NewLines(os.Stdin), os.Stdout, os.Getenv("SEED_TEST_TTY") != "")
 	b, err := Interview(ctx, d)
 	switch {
 	case errors.Is(err, ErrAborted):

@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
@@ -83,7 +84,7 @@ func newRig(t testing.TB, answers string, steps ...scripted.Step) *rig {
 		return errors.Join(err, emit(typ, payload))
 	}
 	r.deps.Spent = func(u session.RoleUsage) error { r.spent = u; return spent(u) }
-	r.deps.Frontend = NewTerminal(strings.NewReader(answers), &r.out, false)
+	r.deps.Frontend = NewTerminal(text.NewLines(strings.NewReader(answers)), &r.out, false)
 	return r
 }
 
@@ -132,14 +133,8 @@ func (s *stagingSink) Propose(_ context.Context, b *Bundle) ([]Violation, error)
 	if s.fail != nil {
 		return nil, s.fail
 	}
-	commit, _, err := Stage(b, s.wt, s.sess)
-	if err != nil {
-		return nil, err
-	}
-	if err := commit(); err != nil {
-		return nil, err
-	}
-	return nil, Finish(s.sess)
+	_, err := Install(b, s.wt, sessionAt(s.sess))
+	return nil, err
 }
 
 func (r *rig) run() (*Bundle, error) { return Interview(context.Background(), r.deps) }
@@ -167,7 +162,7 @@ func (r *rig) types() string {
 func noBundle(t testing.TB, sess string) {
 	t.Helper()
 	for _, p := range tree(t, sess) {
-		if strings.Contains(p, "t00") || strings.HasPrefix(p, stagingDir) || p == "prd.json" || p == "seed-meta.json" {
+		if strings.Contains(p, "t00") || p == "prd.json" || p == "seed-meta.json" {
 			t.Errorf("%s is left", p)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // Ctrl-D ends the input and Ctrl-C is a signal, which the caller turns into the
 // end of ctx. So there is no state to put back, however the process ends.
 type Terminal struct {
-	lines *lineReader
+	lines *text.Lines
 	out   io.Writer
 	tty   bool
 	style style
@@ -37,12 +37,12 @@ type Terminal struct {
 // NewTerminal makes a frontend that reads answers from in and writes to out.
 // isTTY says that a person types at in: longer answers are then ended by an
 // empty line. Otherwise in holds one answer a line, and a number picks an option.
-func NewTerminal(in io.Reader, out io.Writer, isTTY bool) *Terminal {
+func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
 	plain := !isTTY || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	if f, ok := out.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
 		plain = true
 	}
-	return &Terminal{lines: newLineReader(in), out: out, tty: isTTY, style: style{plain: plain}}
+	return &Terminal{lines: in, out: out, tty: isTTY, style: style{plain: plain}}
 }
 
 // Ask shows a question and reads its answer.
@@ -117,12 +117,12 @@ func (t *Terminal) longAnswer(ctx context.Context, first string) (Answer, error)
 // prompt reads one line of a person.
 func (t *Terminal) prompt(ctx context.Context) (string, error) {
 	t.printf("%s", t.style.bold("> "))
-	line, err := t.lines.next(ctx)
+	line, err := t.lines.Next(ctx)
 	if err != nil {
 		t.printf("\n")
 		switch {
-		case errors.Is(err, ErrAborted):
-			return "", err
+		case ctx.Err() != nil:
+			return "", aborted(ctx)
 		case errors.Is(err, io.EOF): // Ctrl-D
 			return "", ErrAborted
 		}
@@ -154,7 +154,10 @@ func (t *Terminal) askLine(ctx context.Context, q Question) (Answer, error) {
 
 func (t *Terminal) answerLine(ctx context.Context, q Question) (string, error) {
 	for {
-		line, err := t.lines.next(ctx)
+		line, err := t.lines.Next(ctx)
+		if ctx.Err() != nil {
+			return "", aborted(ctx)
+		}
 		if errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked, quoteShort(text.OneLine(printable(q.Text))))
 		}
@@ -268,7 +271,7 @@ func (t *Terminal) printf(format string, args ...any) {
 func WriteSummary(w io.Writer, b *Bundle, colour bool) {
 	s := style{plain: !colour}
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
-	if text := printable(b.TLDR); text != "" {
+	if text := printable(b.Meta.TLDR); text != "" {
 		line("%s\n", text)
 	}
 	line("%s", s.bold(text.Plural(len(b.Tasks), "task")))
@@ -278,7 +281,7 @@ func WriteSummary(w io.Writer, b *Bundle, colour bool) {
 	for _, list := range []struct {
 		name  string
 		lines []string
-	}{{"open questions", b.OpenQuestions}, {"blockers", b.Blockers}, {"left out", b.ScopeNotes}} {
+	}{{"open questions", b.Meta.OpenQuestions}, {"blockers", b.Meta.Blockers}, {"left out", b.Meta.ScopeNotes}} {
 		if len(list.lines) == 0 {
 			continue
 		}

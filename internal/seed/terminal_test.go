@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 func TestAnswersFromAPipe(t *testing.T) {
@@ -35,7 +37,7 @@ func TestAnswersFromAPipe(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			got, err := NewTerminal(strings.NewReader(c.in), &out, false).Ask(context.Background(), Question{Text: "Well?", Options: c.options})
+			got, err := NewTerminal(text.NewLines(strings.NewReader(c.in)), &out, false).Ask(context.Background(), Question{Text: "Well?", Options: c.options})
 			if got != c.want || !errors.Is(err, c.err) {
 				t.Errorf("%+v %v", got, err)
 			}
@@ -47,7 +49,7 @@ func TestAnswersFromAPipe(t *testing.T) {
 }
 
 func TestAnAnswerIsBounded(t *testing.T) {
-	_, err := NewTerminal(strings.NewReader(strings.Repeat("x", maxTextBytes+2)+"\n"), io.Discard, false).Ask(context.Background(), Question{Text: "?"})
+	_, err := NewTerminal(text.NewLines(strings.NewReader(strings.Repeat("x", maxTextBytes+2)+"\n")), io.Discard, false).Ask(context.Background(), Question{Text: "?"})
 	if err == nil || errors.Is(err, ErrAnswers) {
 		t.Error(err)
 	}
@@ -55,7 +57,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 
 func TestQuestionsCannotDriveTheTerminal(t *testing.T) {
 	var out bytes.Buffer
-	term := NewTerminal(strings.NewReader("1\n"), &out, false)
+	term := NewTerminal(text.NewLines(strings.NewReader("1\n")), &out, false)
 	term.Say(Note, "a\x1b]0;title\x07b")
 	term.Say(Step, "one\ntwo\u202e")
 	if _, err := term.Ask(context.Background(), Question{Text: "\x1b[2Jq\x9b31m", Options: []string{"\ro"}}); err != nil {
@@ -73,7 +75,7 @@ func TestAskEndsWithItsContext(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	term := NewTerminal(r, io.Discard, true)
+	term := NewTerminal(text.NewLines(r), io.Discard, true)
 	cause := errors.New("told to stop")
 	cancel(cause)
 	_, err := term.Ask(ctx, Question{Text: "?"})

@@ -1,0 +1,113 @@
+package seed
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Install puts a checked bundle in place: its test files into the worktree, then seed-meta.json and prd.json into the
+// session's directory. If it fails, nothing of the bundle is left; undo takes all of it back, as long as the seed is
+// not on record.
+//
+// On disk after each step, and what the next command makes of it:
+//  1. test files, each whole or being written   no seed: only a reset goes on, which removes the worktree
+//  2. seed-meta.json                            the same
+//  3. prd.json                                  the same: the tasks are listed, and resume refuses
+//  4. the seed's commit (lifecycle.CommitSeed)  HealSeed puts it on record: its plan is there
+//
+// There is no journal of these steps. The worktree is at the base commit and no worker has been in it, so that what it
+// was can be had from the base at any time.
+func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err error) {
+	in := &installation{worktree: worktree, session: s}
+	if err := in.install(b); err != nil {
+		in.undo()
+		return nil, fmt.Errorf("putting the seed in place: %w", err)
+	}
+	return in.undo, nil
+}
+
+// installation knows what of a bundle has been put in place.
+type installation struct {
+	worktree string
+	session  *session.Session
+	files    []string // in the worktree
+	dirs     []string // made for them, outermost first
+	records  []string // in the session's directory
+}
+
+func (in *installation) install(b *Bundle) error {
+	for _, name := range []string{session.TasksFile, session.SeedMetaFile} {
+		if _, err := os.Lstat(in.session.Path(name)); err == nil {
+			return fmt.Errorf("the session already has a %s", name)
+		}
+	}
+	root, err := os.OpenRoot(in.worktree)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, p := range b.testPaths() {
+		if err := in.writeTest(root, p, b.TestFiles[p]); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	in.records = append(in.records, session.SeedMetaFile)
+	if err := in.session.SaveSeedMeta(&b.Meta); err != nil {
+		return err
+	}
+	in.records = append(in.records, session.TasksFile)
+	return in.session.SaveTasks(b.Tasks)
+}
+
+// writeTest writes one test, never over anything and never through a symlink. It is on disk when it returns: the seed's
+// commit, which comes later, must not outlive it.
+func (in *installation) writeTest(root *os.Root, p, content string) error {
+	for _, dir := range prefixes(p) {
+		info, err := root.Lstat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := root.Mkdir(dir, 0o777); err != nil {
+				return err
+			}
+			in.dirs = append(in.dirs, dir)
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return fmt.Errorf("%s is not a directory", dir)
+		}
+	}
+	f, err := root.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	in.files = append(in.files, p)
+	_, err = f.WriteString(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// undo removes what was put in place. Errors have no one to go to: what stays is what reset removes.
+func (in *installation) undo() {
+	for _, name := range slices.Backward(in.records) {
+		_ = os.Remove(in.session.Path(name))
+	}
+	root, err := os.OpenRoot(in.worktree)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, p := range in.files {
+		_ = root.Remove(p)
+	}
+	for _, dir := range slices.Backward(in.dirs) {
+		_ = root.Remove(dir) // not if something else has come into it
+	}
+	in.files, in.dirs, in.records = nil, nil, nil
+}
