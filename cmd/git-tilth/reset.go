@@ -41,15 +41,13 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 	if holder, busy := s.Holder(); busy && w.p.dryRun {
 		return holder
 	}
-	unlock, release := func() {}, func() {}
 	if !w.p.dryRun {
-		keep, leave, err := s.LockToLook(w.p.now())
+		unlock, err := s.Lock(w.p.now())
 		if err != nil {
 			return err
 		}
-		unlock, release = keep, leave
+		defer unlock()
 	}
-	defer func() { release() }()
 	r, err := lifecycle.Survey(w.p.ctx, w.git, s, w.loc.CommonDir)
 	if err != nil {
 		return err
@@ -77,7 +75,6 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 			return &exitError{code: exitNo, msg: "nothing was removed"}
 		}
 	}
-	release = unlock
 	err = lifecycle.Teardown(w.p.ctx, w.git, r, func(step, skipped string) {
 		if skipped != "" {
 			w.p.printf("skipped  %s: %s\n", step, skipped)
@@ -147,13 +144,11 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 	if err != nil {
 		return err
 	}
-	release := h.Release
-	defer func() { release() }()
+	defer h.Close()
 	if h.Checkpoint.Rewind != nil {
 		if err := h.CheckRewind(w.p.ctx); err != nil {
 			return err
 		}
-		release = h.Close
 		return w.finishRewind(h)
 	}
 	plan, err := h.PlanRewind(w.p.ctx)
@@ -176,7 +171,6 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 			return &exitError{code: exitNo, msg: "nothing was changed"}
 		}
 	}
-	release = h.Close
 	if err := h.Rewind(w.p.ctx, plan); err != nil {
 		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
 	}

@@ -38,7 +38,6 @@ type Handle struct {
 	Record     *session.Record
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
 	unlock     func()
-	leave      func() // unlock, where nothing was done
 
 	sourceErr error
 }
@@ -51,11 +50,11 @@ func (e *RefusedError) Error() string { return e.Why }
 // Open takes the session's lock and repairs what a crash left of its record. The error is a
 // *session.BusyError when another process has it.
 func Open(d Deps, s *session.Session) (*Handle, error) {
-	unlock, leave, err := s.LockToLook(d.Now())
+	unlock, err := s.Lock(d.Now())
 	if err != nil {
 		return nil, err
 	}
-	return open(d, s, unlock, leave)
+	return open(d, s, unlock)
 }
 
 // OpenReadOnly is Open for a dry run: the session is refused when it is in use, but not taken, so that nothing is written,
@@ -64,14 +63,14 @@ func OpenReadOnly(d Deps, s *session.Session) (*Handle, error) {
 	if holder, busy := s.Holder(); busy {
 		return nil, holder
 	}
-	return open(d, s, func() {}, func() {})
+	return open(d, s, func() {})
 }
 
-func open(d Deps, s *session.Session, unlock, leave func()) (*Handle, error) {
-	h := &Handle{Deps: d, S: s, unlock: unlock, leave: leave}
+func open(d Deps, s *session.Session, unlock func()) (*Handle, error) {
+	h := &Handle{Deps: d, S: s, unlock: unlock}
 	var err error
 	if h.Checkpoint, err = s.Checkpoint(); err != nil {
-		leave()
+		unlock()
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("checkpoint.json is missing")
 		}
@@ -99,15 +98,6 @@ func (h *Handle) Close() {
 		h.Record = nil
 	}
 	h.unlock()
-}
-
-// Release is Close for a command that was refused: nothing was changed, and no lock file stays that was not there before.
-func (h *Handle) Release() {
-	if h.Record != nil {
-		h.Record.Close()
-		h.Record = nil
-	}
-	h.leave()
 }
 
 // Save writes checkpoint.json.

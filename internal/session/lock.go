@@ -8,20 +8,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// BusyError says that another process writes the session. What it knows of that process is what the process wrote into
-// the lock file; that the session is in use is known from the lock itself, never from these fields, because a pid is
-// reused and a file outlives its writer. PID 0 and empty fields are unknown.
+// BusyError says that another process writes the session. PID 0 and empty fields are unknown.
 type BusyError struct {
-	PID   int    `json:"pid"`
-	Host  string `json:"host"`
-	Since string `json:"since"` // RFC 3339
-
-	Session string `json:"-"` // the id of the session that is in use
+	PID     int
+	Host    string
+	Since   string // RFC 3339
+	Session string // the id of the session that is in use
 }
 
 func (e *BusyError) Error() string {
@@ -47,112 +49,131 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
-// Lock makes the caller the one writer of the session, or returns a *BusyError. It holds until unlock is called or the
-// process ends, however it ends: it is a flock on the open file, and what the file says is for people. Children do not
-// inherit it. Leftovers of killed writers are removed on the way. A session that is gone is a *RefusedError, a lock file that
-// cannot be used a *LockFileError.
-func (s *Session) Lock(now time.Time) (unlock func(), err error) {
-	unlock, _, err = s.LockToLook(now)
-	return unlock, err
+// holderLine is what the lock's holder writes into the lock file, for people and for builds that ask only the file. It
+// proves nothing: a pid is reused, a file outlives its writer, and the worker can write it.
+type holderLine struct {
+	PID   int    `json:"pid"`
+	Host  string `json:"host"`
+	Since string `json:"since"`
 }
 
-// LockToLook is Lock for a command that may turn out to be refused: leave is unlock, but for the file that this call may have
-// made, which it takes away again.
-func (s *Session) LockToLook(now time.Time) (unlock, leave func(), err error) {
-	f, made, err := s.openLock()
+// Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called or
+// the process ends, however it ends: it is a flock on the session's directory, which nobody can remove while it has
+// files, and one on the lock file, which is all that older builds ask. Children do not inherit it. unlock removes a lock
+// file that Lock has made. Leftovers of killed writers are removed on the way. A session that is gone is a
+// *RefusedError, a lock file that cannot be used a *LockFileError.
+func (s *Session) Lock(now time.Time) (unlock func(), err error) {
+	dir, err := s.lockDir()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	who := BusyError{PID: os.Getpid(), Since: FormatTime(now)}
-	who.Host, _ = os.Hostname()
-	if data, err := encodeJSON(who); err == nil {
+	f, made, err := s.lockFile()
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	line := holderLine{PID: os.Getpid(), Since: FormatTime(now)}
+	line.Host, _ = os.Hostname()
+	if data, err := encodeJSON(line); err == nil && f.Truncate(0) == nil {
 		// A full disk must not stop anyone from resuming or removing a session: the text is a courtesy.
-		if f.Truncate(0) == nil {
-			_, _ = f.WriteAt(append(data, '\n'), 0)
-		}
+		_, _ = f.WriteAt(append(data, '\n'), 0)
 	}
 	removeStaleTemps(s.Dir, now)
-	unlock = func() {
-		_ = f.Truncate(0)
-		_ = f.Close()
-	}
-	leave = func() {
+	return func() {
 		if made && sameFile(f, s.Path(LockFile)) {
 			_ = os.Remove(s.Path(LockFile)) // whoever waits for it looks the name up again
 		}
-		unlock()
-	}
-	return unlock, leave, nil
+		_ = f.Truncate(0)
+		_ = f.Close()
+		_ = dir.Close()
+	}, nil
 }
 
-// openLock opens and locks the lock file. The directory may be torn down and the file replaced between the open and the
-// lock; a lock on a file that has no name any more would exclude nobody, so the name is looked up again.
-func (s *Session) openLock() (f *os.File, made bool, err error) {
+// lockDir locks the session's directory. The file is nil where the filesystem locks no directories, as NFS.
+func (s *Session) lockDir() (*os.File, error) {
+	dir, err := s.acquire(s.Dir, func() (*os.File, error) { return openDir(s.Dir) })
+	switch {
+	case errors.Is(err, syscall.EBADF), errors.Is(err, syscall.ENOLCK), errors.Is(err, errors.ErrUnsupported):
+		return nil, nil
+	case isMissing(err):
+		return nil, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, lockFileError(s.Dir, err)
+	}
+	return dir, err
+}
+
+// lockFile locks the lock file, which is made if it is missing.
+func (s *Session) lockFile() (f *os.File, made bool, err error) {
 	path := s.Path(LockFile)
+	f, err = s.acquire(path, func() (*os.File, error) {
+		made = false
+		f, err := OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW)
+		if isMissing(err) {
+			made = true
+			f, err = OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW)
+		}
+		return f, err
+	})
+	if busy := (*BusyError)(nil); err != nil && !errors.As(err, &busy) {
+		if _, there := os.Lstat(path); errors.Is(there, fs.ErrPermission) || isMissing(there) {
+			path = s.Dir
+		}
+		err = lockFileError(path, err)
+	}
+	return f, made, err
+}
+
+// acquire opens path and locks it. The name may be removed or replaced between the open and the lock; a lock on a file
+// that has no name any more would exclude nobody, so the name is looked up again.
+func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File, error) {
 	for try := 1; ; try++ {
-		f, made, err = s.openLockFile(path)
+		f, err := open()
 		if errors.Is(err, fs.ErrExist) && try < lockTries {
 			continue // somebody else made it meanwhile
 		}
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		err = flock(f, syscall.LOCK_EX)
 		if err == nil {
 			if sameFile(f, path) {
-				return f, made, nil
+				return f, nil
 			}
-			err = fs.ErrNotExist
+			err = &os.PathError{Op: "lock", Path: path, Err: fs.ErrNotExist}
 		}
-		busy := s.readHolder(f)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = s.holderOf(f)
+		}
 		f.Close()
-		switch {
-		case try < lockTries:
-			if errors.Is(err, syscall.EWOULDBLOCK) {
-				time.Sleep(lockPause)
-			}
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return nil, false, busy
-		default:
-			return nil, false, fmt.Errorf("lock the session: %w", err)
+		busy := &BusyError{}
+		switch isBusy := errors.As(err, &busy); {
+		case !isBusy && !isMissing(err), try >= lockTries:
+			return nil, err
+		case isBusy:
+			time.Sleep(lockPause)
 		}
 	}
 }
 
-// openLockFile opens the lock file, and makes it if it is missing.
-func (s *Session) openLockFile(path string) (f *os.File, made bool, err error) {
-	if f, err = OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW); err == nil {
-		return f, false, nil
-	}
-	if isMissing(err) {
-		if f, err = OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW); err == nil {
-			return f, true, nil
-		}
-	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil, false, err
-	}
-	if _, there := os.Lstat(s.Dir); isMissing(there) {
-		return nil, false, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
-	}
-	if _, there := os.Lstat(path); errors.Is(there, fs.ErrPermission) {
-		return nil, false, lockFileError(s.Dir, err)
-	}
-	return nil, false, lockFileError(path, err)
-}
-
-// Holder tells whether a process holds the lock now, and which. It never waits and creates nothing.
+// Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
-	f, err := OpenFile(s.Path(LockFile), os.O_RDONLY|syscall.O_NOFOLLOW)
-	if err != nil {
-		return nil, false
-	}
-	defer f.Close()
+	dir, dirErr := openDir(s.Dir)
+	file, fileErr := OpenFile(s.Path(LockFile), os.O_RDONLY|syscall.O_NOFOLLOW)
+	defer dir.Close()
+	defer file.Close()
 	// A shared lock, so that two that look do not see each other.
-	if err := flock(f, syscall.LOCK_SH); !errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, false
+	switch {
+	case dirErr == nil && errors.Is(flock(dir, syscall.LOCK_SH), syscall.EWOULDBLOCK):
+		return s.holderOf(dir), true
+	case fileErr == nil && errors.Is(flock(file, syscall.LOCK_SH), syscall.EWOULDBLOCK):
+		return s.holderOf(file), true
 	}
-	return s.readHolder(f), true
+	return nil, false
+}
+
+func openDir(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
 
 func flock(f *os.File, how int) error {
@@ -172,13 +193,47 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// readHolder reads what the lock's holder says of itself; nothing, where it has not got round to it.
-func (s *Session) readHolder(f *os.File) *BusyError {
-	busy := &BusyError{}
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, 4096))
-	if err != nil || json.Unmarshal(data, busy) != nil {
-		busy = &BusyError{}
+// holderOf is who holds the lock on f. The kernel's word outranks the lock file's; the file has its say where the kernel
+// has none, as on another system or for a holder on another machine.
+func (s *Session) holderOf(f *os.File) *BusyError {
+	var line holderLine
+	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, &line) != nil {
+		line = holderLine{}
 	}
-	busy.Session = s.ID
-	return busy
+	if pid := flockOwner(f); pid != 0 {
+		if pid != line.PID {
+			line.Since = ""
+		}
+		line.PID = pid
+		line.Host, _ = os.Hostname()
+	}
+	return &BusyError{PID: line.PID, Host: text.VisibleLine(line.Host), Since: text.VisibleLine(line.Since), Session: s.ID}
+}
+
+// readAtMost reads the beginning of a file of a session's directory.
+func readAtMost(path string, n int64) ([]byte, error) {
+	f, err := OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n))
+}
+
+// flockOwner is the process of this machine that has the exclusive flock on f, by /proc/locks, 0 if that is unknown. A
+// line there: "3: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF".
+func flockOwner(f *os.File) int {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return 0
+	}
+	data, _ := os.ReadFile("/proc/locks")
+	inode := fmt.Sprintf("%02x:%02x:%d", unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), st.Ino)
+	for line := range strings.Lines(string(data)) {
+		if w := strings.Fields(line); len(w) > 5 && w[1] == "FLOCK" && w[3] == "WRITE" && w[5] == inode {
+			pid, _ := strconv.Atoi(w[4])
+			return max(pid, 0)
+		}
+	}
+	return 0
 }

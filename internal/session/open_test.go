@@ -44,24 +44,21 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-func TestALookLeavesNoLockFile(t *testing.T) {
+func TestLockLeavesNoFileOfItsOwn(t *testing.T) {
 	s := newSession(t)
-	_ = os.Remove(s.Path(LockFile))
-	_, leave, err := s.LockToLook(testNow)
+	unlock, err := s.Lock(testNow)
 	must(t, err)
 	if _, busy := s.Holder(); !busy {
 		t.Error("not locked")
 	}
-	leave()
+	unlock()
 	if _, err := os.Lstat(s.Path(LockFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("left: %v", err)
 	}
-	unlock, err := s.Lock(testNow)
+	write(t, s.Path(LockFile), "")
+	unlock, err = s.Lock(testNow)
 	must(t, err)
 	unlock()
-	_, leave, err = s.LockToLook(testNow)
-	must(t, err)
-	leave()
 	if _, err := os.Lstat(s.Path(LockFile)); err != nil {
 		t.Errorf("it was there before: %v", err)
 	}

@@ -121,7 +121,7 @@ func (rd *reader) overview(s *Session, wanted func(s *Session, source, commonDir
 	rd.plan(s, o)
 	rd.lastStop(s, o)
 	if o.Status == Running || o.Status == "" {
-		if rd.held(s.Dir, LockFile) {
+		if rd.held(s.Dir) || rd.held(s.Path(LockFile)) {
 			o.Busy, _ = s.Holder()
 		}
 	}

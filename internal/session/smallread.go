@@ -102,9 +102,9 @@ func (rd *reader) tail(dir, name string, fn func(off int64, line []byte) (more b
 	return tailReader(f, st.Size, overviewBlock, fn)
 }
 
-// held tells whether a file is locked by some process: Holder, cheaper where nobody is.
-func (rd *reader) held(dir, name string) bool {
-	f, err := openFD(dir + "/" + name)
+// held reports whether a file or directory is locked by some process: Holder, cheaper where nobody is.
+func (rd *reader) held(path string) bool {
+	f, err := openFD(path)
 	if err != nil {
 		return false
 	}
