@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -214,9 +215,9 @@ func describeImport(out io.Writer, im *seed.Imported) {
 // prepare makes a session and its seed. The session that it returns is prepared and not held.
 func (w *world) prepare(r prepRequest) (*session.Session, error) {
 	// With --json, standard output is the events and nothing else.
-	out, sink := w.p.stdout, (func([]byte, session.Event))(nil)
+	out, sink := w.p.stdout, (func(record.Line))(nil)
 	if r.json {
-		out, sink = w.p.stderr, func(line []byte, _ session.Event) { w.p.printf("%s\n", line) }
+		out, sink = w.p.stderr, func(l record.Line) { w.p.printf("%s\n", l.Raw) }
 	}
 	if r.imported != nil {
 		describeImport(out, r.imported)
@@ -226,16 +227,15 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n", w.loc.TopLevel)
 		}
 	}
-	start := map[string]any{
-		"base_url": config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), "limits": limitsOf(w.config.Caps()), "task_count": 0,
+	start := record.SessionStart{
+		BaseURL: config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), Limits: limitsOf(w.config.Caps()),
 		// Who will work and judge, as far as it is settled now; the run's own session_start has the last word.
-		"worker_model": nullable(w.config.Endpoint(config.Worker).Model), "evaluator_model": nullable(w.config.Endpoint(config.Evaluator).Model),
+		WorkerModel:      record.Optional(w.config.Endpoint(config.Worker).Model),
+		EvaluatorModel:   record.Optional(w.config.Endpoint(config.Evaluator).Model),
+		InterviewerModel: r.interviewer.Model,
 	}
 	if r.imported != nil {
-		start["task_count"] = len(r.imported.Tasks)
-	}
-	if r.interviewer.Model != "" {
-		start["interviewer_model"] = r.interviewer.Model
+		start.TaskCount = len(r.imported.Tasks)
 	}
 	h, err := lifecycle.Create(w.p.ctx, w.deps(sink), lifecycle.New{
 		Store: w.store, Location: w.loc, Base: r.baseSHA, Label: w.label(r), Start: start,
@@ -297,9 +297,9 @@ func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	} else if b, err = w.interview(h, r, sink); err != nil {
 		return err
 	}
-	prepared := map[string]any{"interviewer_model": nullable(r.interviewer.Model)}
+	prepared := record.SessionPrepared{InterviewerModel: record.Optional(r.interviewer.Model)}
 	if r.imported != nil {
-		prepared["imported"] = r.imported.Format
+		prepared.Imported = r.imported.Format
 	}
 	err = h.CommitSeed(w.p.ctx, len(b.Tasks), len(b.TestFiles), prepared)
 	if err != nil && !h.Seeded() {
@@ -330,13 +330,6 @@ func (w *world) setup(h *lifecycle.Handle) lifecycle.Setup {
 		s.Run = func(ctx context.Context, dir string) error {
 			return validator.RunSetup(ctx, commands, dir, w.git.Environ(dir))
 		}
-	}
-	return s
-}
-
-func nullable(s string) any {
-	if s == "" {
-		return nil
 	}
 	return s
 }

@@ -73,7 +73,7 @@ func preparedAsAgreed(t *testing.T, p *place) {
 	if got := p.events(); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("the events are\n%v, want\n%v", got, want)
 	}
-	prepared, _, ok, err := s.LastEvent("session_prepared")
+	prepared, ok, err := s.LastEvent("session_prepared")
 	var payload struct {
 		Entries     int    `json:"prd_entries"`
 		Tests       int    `json:"test_files"`
@@ -83,7 +83,7 @@ func preparedAsAgreed(t *testing.T, p *place) {
 	if err != nil || !ok || json.Unmarshal(prepared.Payload, &payload) != nil || payload.Entries != 1 || payload.Tests != 1 || payload.Interviewer != "scripted" || payload.Tokens != 720 {
 		t.Errorf("session_prepared %s: %v", prepared.Payload, err)
 	}
-	committed, _, ok, err := s.LastEvent("seed_committed")
+	committed, ok, err := s.LastEvent("seed_committed")
 	var seed struct{ SHA, Branch string }
 	if err != nil || !ok || json.Unmarshal(committed.Payload, &seed) != nil || seed.SHA != p.git("rev-parse", s.Branch()) || seed.Branch != s.Branch() {
 		t.Errorf("seed_committed %s: %v", committed.Payload, err)
@@ -180,7 +180,7 @@ func endedInterview(t *testing.T, p *place, status, stop string) {
 	if c := p.checkpoint(); c.Status != status {
 		t.Errorf("the status is %s, want %s", c.Status, status)
 	}
-	last, _, _, err := s.LastEvent("stop")
+	last, _, err := s.LastEvent("stop")
 	var payload struct{ Reason string }
 	if err != nil || (stop != "" && (json.Unmarshal(last.Payload, &payload) != nil || payload.Reason != stop)) {
 		t.Errorf("the stop is %s: %v", last.Payload, err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -87,71 +87,28 @@ func (p *progress) tick(ticker *time.Ticker, done <-chan struct{}) {
 	}
 }
 
-// seen is what the display needs of an event.
-type seen struct {
-	TaskID   string   `json:"task_id"`
-	Iter     int      `json:"iter"`
-	Total    int64    `json:"tokens_used_total"`
-	Cost     *float64 `json:"cost"`
-	Health   string   `json:"health"`
-	Error    string   `json:"error"`
-	Wait     float64  `json:"wait_seconds"`
-	Phase    string   `json:"phase"`
-	Passed   bool     `json:"passed"`
-	Results  []result `json:"results"`
-	Note     string   `json:"note"`
-	Verdict  string   `json:"verdict"`
-	Category *string  `json:"rejection_category"`
-	Concern  *string  `json:"concern"`
-	SHA      string   `json:"sha"`
-	Place    bool     `json:"placeholder"`
-	Tool     string   `json:"tool"`
-	Reason   string   `json:"reason"`
-	Kind     string   `json:"kind"`
-	Emitted  bool     `json:"emitted"`
-	Entry    string   `json:"entry"`
-	Agent    string   `json:"agent"`
-	Conv     string   `json:"conversation"`
-	How      string   `json:"how"`
-	What     string   `json:"what"`
-	Done     string   `json:"done"`
-	File     string   `json:"file"`
-	Why      string   `json:"why"`
-	LeftOut  []string `json:"left_out"`
-}
-
-type result struct {
-	Name    string  `json:"name"`
-	Passed  bool    `json:"passed"`
-	Skipped bool    `json:"skipped"`
-	Seconds float64 `json:"seconds"`
-}
-
 // event is the record's sink.
-func (p *progress) event(line []byte, e session.Event) {
+func (p *progress) event(l record.Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.json {
-		p.out.Write(append(append([]byte{}, line...), '\n'))
+		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
 		return
 	}
-	if quietEvents[e.Type] && e.Type != "model_call" {
+	if quietEvents[l.Type] {
 		return
 	}
-	var s seen
-	if json.Unmarshal(e.Payload, &s) != nil {
-		return
+	e := l.Event()
+	if in := e.Common(); in.TaskID != "" {
+		p.task, p.iter = in.TaskID, in.Iter
 	}
-	if s.TaskID != "" {
-		p.task, p.iter = s.TaskID, s.Iter
-	}
-	if e.Type == "model_call" {
-		p.tokens = max(p.tokens, s.Total)
-		if s.Cost != nil {
-			p.cost += *s.Cost
+	if call, ok := e.(*record.ModelCall); ok {
+		p.tokens = max(p.tokens, call.TokensUsedTotal)
+		if call.Cost != nil {
+			p.cost += *call.Cost
 		}
 	}
-	if text := p.describe(e.Type, s); text != "" {
+	if text := p.describe(e); text != "" {
 		p.line(text)
 	} else {
 		p.drawLive()
@@ -160,61 +117,65 @@ func (p *progress) event(line []byte, e session.Event) {
 
 // quietEvents are for the record, not for the screen, and are not even decoded.
 var quietEvents = map[string]bool{
-	"prompt_assembled": true, "memory_load": true, "tool_call": true, "tool_result": true, "ledger_appended": true, "model_call": true,
+	"prompt_assembled": true, "memory_load": true, "tool_call": true, "tool_result": true, "ledger_appended": true,
 	"session_start": true, "session_resume": true, "stop": true, "task_failed": true, "hook_run": true,
 }
 
 // describe is the line of an event, "" for none.
-func (p *progress) describe(typ string, s seen) string {
-	switch typ {
-	case "context_reset":
-		return fmt.Sprintf("%s  %s", s.TaskID, p.titles[s.TaskID])
-	case "model_call":
-		if s.Health == "" || s.Health == "ok" || s.Health == "completed" {
+func (p *progress) describe(e record.Event) string {
+	in := e.Common()
+	at := fmt.Sprintf("%s  iter %d  ", in.TaskID, in.Iter)
+	switch e := e.(type) {
+	case *record.ContextReset:
+		return fmt.Sprintf("%s  %s", e.TaskID, p.titles[e.TaskID])
+	case *record.ModelCall:
+		if e.Health == "" || e.Health == "ok" || e.Health == "completed" {
 			return ""
 		}
-		text := fmt.Sprintf("%s  model: %s", s.TaskID, firstWords(s.Error, s.Health))
-		if s.Wait > 0 {
-			text += fmt.Sprintf(" (again in %.0f s)", s.Wait)
+		text := fmt.Sprintf("%s  model: %s", e.TaskID, firstWords(e.Error, e.Health))
+		if e.WaitSeconds != nil && *e.WaitSeconds > 0 {
+			text += fmt.Sprintf(" (again in %.0f s)", *e.WaitSeconds)
 		}
 		return text
-	case "validator_run":
-		return fmt.Sprintf("%s  iter %d  validators %s", s.TaskID, s.Iter, validatorWords(s))
-	case "evaluator_verdict":
-		text := fmt.Sprintf("%s  iter %d  evaluator: %s", s.TaskID, s.Iter, s.Verdict)
-		if s.Category != nil {
-			text += " (" + *s.Category + ")"
+	case *record.ValidatorRun:
+		return at + "validators " + validatorWords(e)
+	case *record.EvaluatorVerdict:
+		text := at + "evaluator: " + e.Verdict
+		if e.RejectionCategory != nil {
+			text += " (" + *e.RejectionCategory + ")"
 		}
-		if s.Concern != nil && s.Verdict == loop.Reject {
-			text += ": " + firstWords(*s.Concern, "")
+		if e.Concern != nil && e.Verdict == loop.Reject {
+			text += ": " + firstWords(*e.Concern, "")
 		}
 		return text
-	case "commit":
-		if s.Place {
-			return fmt.Sprintf("%s  partial work kept in %.10s", s.TaskID, s.SHA)
+	case *record.Commit:
+		if e.Placeholder {
+			return fmt.Sprintf("%s  partial work kept in %.10s", e.TaskID, e.SHA)
 		}
-		return fmt.Sprintf("%s  done, commit %.10s", s.TaskID, s.SHA)
-	case "nudge":
-		return fmt.Sprintf("%s  iter %d  nudged: a turn without a tool or a case", s.TaskID, s.Iter)
-	case "pre_tool_block":
-		return fmt.Sprintf("%s  iter %d  %s blocked: %s", s.TaskID, s.Iter, s.Tool, firstWords(s.Reason, ""))
-	case "case_parse_error", "evaluator_parse_error":
-		return fmt.Sprintf("%s  iter %d  %s: %s", s.TaskID, s.Iter, strings.ReplaceAll(typ, "_", " "), firstWords(s.Error, ""))
-	case "agent_session":
-		return fmt.Sprintf("%s  %s conversation %s, %s", s.TaskID, s.Agent, s.Conv, s.How)
-	case "proposed_learnings":
-		if s.Emitted {
-			return fmt.Sprintf("%s  learned: %s", s.TaskID, firstWords(s.Entry, ""))
+		return fmt.Sprintf("%s  done, commit %.10s", e.TaskID, e.SHA)
+	case *record.Nudge:
+		return at + "nudged: a turn without a tool or a case"
+	case *record.PreToolBlock:
+		return at + e.Tool + " blocked: " + firstWords(e.Reason, "")
+	case *record.CaseParseError:
+		return at + "case parse error: " + firstWords(e.Error, "")
+	case *record.EvaluatorParseError:
+		return at + "evaluator parse error: " + firstWords(e.Error, "")
+	case *record.AgentSession:
+		return fmt.Sprintf("%s  %s conversation %s, %s", e.TaskID, e.Agent, e.Conversation, e.How)
+	case *record.ProposedLearnings:
+		if e.Emitted && e.Entry != nil {
+			return fmt.Sprintf("%s  learned: %s", e.TaskID, firstWords(*e.Entry, ""))
 		}
-	case "build_products":
-		return fmt.Sprintf("%s  left out of commits: %s", s.TaskID, strings.Join(s.LeftOut, ", "))
-	case "log_repaired":
-		return "repaired: " + firstWords(strings.Trim(s.File+" "+s.Why+s.What+", "+s.Done, ", "), "the record")
+	case *record.BuildProducts:
+		return fmt.Sprintf("%s  left out of commits: %s", e.TaskID, strings.Join(e.LeftOut, ", "))
+	case *record.LogRepaired:
+		return "repaired: " + firstWords(strings.Trim(e.File+" "+e.Why+e.What+", "+e.Done, ", "), "the record")
 	}
 	return ""
 }
 
-func validatorWords(s seen) string {
+func validatorWords(s *record.ValidatorRun) string {
 	if len(s.Results) == 0 {
 		return "none: " + firstWords(s.Note, "nothing was detected")
 	}

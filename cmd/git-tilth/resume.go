@@ -88,7 +88,7 @@ func (w *world) resume(s *session.Session, r runRequest) error {
 	}
 	if plan.Fresh {
 		start := w.startOf(o)
-		start["task_count"] = plan.Total
+		start.TaskCount = plan.Total
 		if err := h.NoteStart(start); err != nil {
 			return fail("", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -193,18 +194,18 @@ func (w *world) promptDir() string {
 }
 
 // limitsOf are the caps as session_start records them.
-func limitsOf(c config.Caps) map[string]any {
-	return map[string]any{
-		"max_iterations_per_task": c.Iterations, "max_evaluator_calls_per_task": c.EvaluatorCalls,
-		"max_wall_clock_minutes": c.Minutes, "max_tokens": c.Tokens, "max_cost": c.Cost,
+func limitsOf(c config.Caps) record.Limits {
+	return record.Limits{
+		Iterations: c.Iterations, EvaluatorCalls: c.EvaluatorCalls, Minutes: c.Minutes, Tokens: c.Tokens, Cost: c.Cost,
 	}
 }
 
 // startOf is what session_start says of who works, beside where.
-func (w *world) startOf(o loop.Options) map[string]any {
-	return map[string]any{
-		"worker_model": modelOf(o.Worker), "evaluator_model": modelOf(o.Evaluator), "worker_agent": o.Worker.Name(),
-		"evaluator_agent": o.Evaluator.Name(), "base_url": config.ShownURL(w.config.Endpoint(config.Worker).BaseURL), "limits": limitsOf(o.Caps),
+func (w *world) startOf(o loop.Options) record.SessionStart {
+	return record.SessionStart{
+		WorkerModel: new(modelOf(o.Worker)), EvaluatorModel: new(modelOf(o.Evaluator)),
+		WorkerAgent: o.Worker.Name(), EvaluatorAgent: o.Evaluator.Name(),
+		BaseURL: config.ShownURL(w.config.Endpoint(config.Worker).BaseURL), Limits: limitsOf(o.Caps),
 	}
 }
 

@@ -250,7 +250,7 @@ func (w *world) startSession(s *session.Session, r runRequest) error {
 		return w.detach(s, "run", append([]string{"--session=" + s.ID}, r.childFlags()...))
 	}
 	start := w.startOf(o)
-	start["task_count"] = plan.Total
+	start.TaskCount = plan.Total
 	h.Tell = show.tell
 	if err := h.Begin(w.p.ctx, plan, start, w.setup(h)); err != nil {
 		return w.p.wakeError(err, s.ID)

@@ -13,6 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -25,7 +26,7 @@ type world struct {
 	inRepo bool
 	config *config.Config
 	store  session.Store
-	redact *session.Redactor
+	redact *record.Redactor
 	keys   map[string]string // credentials that did not come from the environment
 	asked  map[string]string // what git's credential helpers said, by URL
 }
@@ -75,8 +76,8 @@ func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 
 // redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys known
 // so far.
-func (w *world) redactor() *session.Redactor {
-	return session.NewRedactor(slices.Concat(w.p.environ, w.config.URLs()), w.keys)
+func (w *world) redactor() *record.Redactor {
+	return record.NewRedactor(slices.Concat(w.p.environ, w.config.URLs()), w.keys)
 }
 
 // configuredRoot is tilth.sessionsDir, with ~ expanded; a relative path is relative to the home directory, because the
@@ -98,14 +99,14 @@ func (w *world) repo() error {
 }
 
 // deps are what a session needs of the outside world.
-func (w *world) deps(sink func([]byte, session.Event)) lifecycle.Deps {
+func (w *world) deps(sink func(record.Line)) lifecycle.Deps {
 	return lifecycle.Deps{
 		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink, Sign: w.config.Bool("tilth.signCommits"),
 	}
 }
 
 // hold takes a session for this process and completes a seed whose preparation died behind its commit.
-func (w *world) hold(s *session.Session, sink func([]byte, session.Event)) (*lifecycle.Handle, error) {
+func (w *world) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Handle, error) {
 	if w.p.dryRun {
 		return lifecycle.OpenReadOnly(w.deps(sink), s)
 	}

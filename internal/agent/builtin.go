@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
@@ -31,7 +32,7 @@ type Builtin struct {
 	Final string
 	Box   Toolbox
 	// Emit writes an event of this iteration to the record.
-	Emit func(typ string, payload map[string]any) error
+	Emit func(record.Event) error
 	// Transcript keeps a message verbatim.
 	Transcript func(json.RawMessage) error
 	// PreTool may block a call; the reason goes to the model. PostEdit hears of a file that a tool wrote.
@@ -95,7 +96,7 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 			if turn.Case == "" {
 				turn.Case = "{}"
 			}
-			err = b.Emit("tool_call", map[string]any{"tool": call.Name, "args": argsForRecord(call.Arguments)})
+			err = b.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)})
 		case call.Name == b.Final:
 			err = b.answer(call.ID, "Not judged: one case at a time. The first one of this message is being judged.")
 		case b.pending != "":
@@ -112,7 +113,7 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 
 // use runs one tool call and answers it.
 func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
-	if err := b.Emit("tool_call", map[string]any{"tool": call.Name, "args": argsForRecord(call.Arguments)}); err != nil {
+	if err := b.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)}); err != nil {
 		return err
 	}
 	if b.PreTool != nil {
@@ -132,7 +133,7 @@ func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := b.Emit("tool_result", resultPayload(call.Name, res.Output, res.Chars, res.IsError)); err != nil {
+	if err := b.Emit(toolResult(call.Name, res.Output, res.Chars, res.IsError)); err != nil {
 		return err
 	}
 	if res.Edited != "" && b.PostEdit != nil {
@@ -141,16 +142,16 @@ func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
 	return b.answer(call.ID, res.Output)
 }
 
-func resultPayload(name, text string, chars int, isError bool) map[string]any {
-	payload := map[string]any{"tool": name, "result_preview": preview(text), "result_chars": chars}
+func toolResult(name, text string, chars int, isError bool) *record.ToolResult {
+	res := &record.ToolResult{Tool: name, Preview: preview(text), Chars: chars}
 	if isError {
-		payload["is_error"] = true
+		res.IsError = &isError
 	}
-	return payload
+	return res
 }
 
 func (b *Builtin) blocked(call model.ToolCall, reason string) error {
-	if err := b.Emit("pre_tool_block", map[string]any{"tool": call.Name, "reason": reason}); err != nil {
+	if err := b.Emit(&record.PreToolBlock{Tool: call.Name, Reason: reason}); err != nil {
 		return err
 	}
 	return b.answer(call.ID, "Blocked: "+reason)
@@ -163,7 +164,7 @@ func (b *Builtin) Answer(text string) error {
 	}
 	id := b.pending
 	b.pending = ""
-	if err := b.Emit("tool_result", resultPayload(b.Final, text, len(text), false)); err != nil {
+	if err := b.Emit(toolResult(b.Final, text, len(text), false)); err != nil {
 		return err
 	}
 	return b.answer(id, text)
@@ -198,11 +199,11 @@ func message(fields map[string]string) json.RawMessage {
 }
 
 // argsForRecord keeps arguments as JSON where they are, as text where a model garbled them.
-func argsForRecord(args string) any {
+func argsForRecord(args string) json.RawMessage {
 	if t := strings.TrimSpace(args); strings.HasPrefix(t, "{") && json.Valid([]byte(t)) {
 		return json.RawMessage(t)
 	}
-	return args
+	return record.JSON(args)
 }
 
 // previewChars bounds what of a tool's result the record shows; the transcript has all of it.

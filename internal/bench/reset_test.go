@@ -88,7 +88,7 @@ func newRewindCase(t *testing.T, old int) *rewindCase {
 	c := &rewindCase{w: w, s: w.failedSession()}
 	w.oldSessions(c.s, old)
 	c.tip = w.git(c.s.Workspace(), "rev-parse", "HEAD")
-	e, _, ok, err := c.s.LastEvent("seed_committed")
+	e, ok, err := c.s.LastEvent("seed_committed")
 	if err != nil || !ok {
 		t.Fatal("the record has no seed_committed: ", err)
 	}

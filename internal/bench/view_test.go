@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
@@ -147,7 +148,7 @@ func sizeOf(t *testing.T, s *session.Session) string {
 }
 
 // shaOf is the commit that an event names.
-func shaOf(t *testing.T, e session.Event) string {
+func shaOf(t *testing.T, e record.Line) string {
 	var p struct {
 		SHA string `json:"sha"`
 	}

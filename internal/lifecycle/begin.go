@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // Begin starts a prepared session. The status is running before anything else happens, so that no second run takes it up.
-func (h *Handle) Begin(ctx context.Context, p Plan, start map[string]any, setup Setup) error {
+func (h *Handle) Begin(ctx context.Context, p Plan, start record.SessionStart, setup Setup) error {
 	if p.FinishRewind {
 		if err := h.FinishRewind(quiet(ctx)); err != nil {
 			return err
@@ -30,15 +31,10 @@ func (h *Handle) Begin(ctx context.Context, p Plan, start map[string]any, setup 
 	return h.NoteStart(start)
 }
 
-// NoteStart logs the session_start of a run.
-func (h *Handle) NoteStart(start map[string]any) error {
-	payload := map[string]any{
-		"phase": "run", "source": h.Checkpoint.Source, "worktree": h.Path(), "branch": h.S.Branch(),
-	}
-	for k, v := range start {
-		payload[k] = v
-	}
-	return h.Record.AppendSync("session_start", payload)
+// NoteStart logs the session_start of a run; start says who works.
+func (h *Handle) NoteStart(start record.SessionStart) error {
+	start.Phase, start.Source, start.Worktree, start.Branch = "run", h.Checkpoint.Source, h.Path(), h.S.Branch()
+	return h.Record.Append(&start)
 }
 
 // Commands are the git commands that a plan comes to, for a dry run.

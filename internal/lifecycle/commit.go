@@ -5,14 +5,13 @@ import (
 	"errors"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// RefusedBy is the payload of a validator_run by which a commit hook's refusal is on record.
-func RefusedBy(output string) map[string]any {
-	return map[string]any{
-		"passed": false, "results": []map[string]any{{"name": "commit hook", "passed": false, "seconds": 0, "output": output}},
-	}
+// RefusedBy is the validator_run by which a commit hook's refusal is on record.
+func RefusedBy(output string) *record.ValidatorRun {
+	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: "commit hook", Output: &output}}}
 }
 
 // TreeChangedError says that a commit hook made another tree than the one that was judged. The commit was

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -13,9 +14,9 @@ import (
 type New struct {
 	Store    session.Store
 	Location gitx.Location
-	Base     string // commit at which the branch begins
-	Label    string // a few words for lists
-	Start    map[string]any
+	Base     string              // commit at which the branch begins
+	Label    string              // a few words for lists
+	Start    record.SessionStart // who will work, and within what limits
 }
 
 // Create makes a session directory, its branch and its worktree, and holds it.
@@ -60,13 +61,10 @@ func (h *Handle) begin(ctx context.Context, n New) error {
 	if err := h.OpenRecord(); err != nil {
 		return err
 	}
-	start := map[string]any{
-		"phase": "prep-feature", "source": h.Checkpoint.Source, "worktree": h.Checkpoint.Workspace, "branch": h.Checkpoint.Branch, "base": n.Base,
-	}
-	for k, v := range n.Start {
-		start[k] = v
-	}
-	if err := h.Note("session_start", start); err != nil {
+	start := n.Start
+	start.Phase, start.Source, start.Worktree = "prep-feature", h.Checkpoint.Source, h.Checkpoint.Workspace
+	start.Branch, start.Base = h.Checkpoint.Branch, n.Base
+	if err := h.Record.Append(&start); err != nil {
 		return err
 	}
 	return h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
@@ -94,17 +92,17 @@ func (h *Handle) undoCreate(ctx context.Context) {
 //  2. the commit            as before; the branch holds nothing else
 //  3. seed_committed        the seed is complete; resume treats it as prepared
 //  4. checkpoint prepared
-func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared map[string]any) error {
+func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared record.SessionPrepared) error {
 	ctx = quiet(ctx)
 	wt, err := h.Worktree()
 	if err != nil {
 		return err
 	}
-	prepared["prd_entries"], prepared["test_files"] = tasks, tests
-	prepared["tokens_used"] = h.Checkpoint.TokensUsed
+	prepared.PRDEntries, prepared.TestFiles = tasks, tests
 	// What a rewind brings back.
-	prepared["usage"], prepared["started_at"] = h.Checkpoint.Usage, h.Checkpoint.StartedAt
-	if err := h.Record.AppendSync("session_prepared", prepared); err != nil {
+	prepared.TokensUsed, prepared.Usage = &h.Checkpoint.TokensUsed, record.JSON(h.Checkpoint.Usage)
+	prepared.StartedAt = h.Checkpoint.StartedAt
+	if err := h.Record.Append(&prepared); err != nil {
 		return err
 	}
 	parent, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
@@ -116,7 +114,7 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared map[
 		h.undoSeed(ctx, wt, parent)
 		return err
 	}
-	if err := h.Record.AppendSync("seed_committed", map[string]any{"sha": sha, "branch": h.S.Branch()}); err != nil {
+	if err := h.Record.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		if !h.Seeded() {
 			h.undoSeed(ctx, wt, parent)
 		}
@@ -153,12 +151,12 @@ func (h *Handle) Seeded() bool {
 
 // Fail ends a preparation that did not come to a seed.
 func (h *Handle) Fail(reason string, cause error) error {
-	payload := map[string]any{"reason": reason}
+	stop := record.Stop{Reason: reason}
 	if cause != nil {
-		payload["error"] = cause.Error()
+		stop.Error = cause.Error()
 	}
 	if err := h.OpenRecord(); err != nil {
 		return fmt.Errorf("the record of %s: %w", h.S.ID, err)
 	}
-	return h.Stopped(session.Failed, payload)
+	return h.Stopped(session.Failed, stop)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
@@ -22,9 +23,9 @@ type Deps struct {
 	Git     *gitx.Git
 	Environ []string
 	Now     func() time.Time
-	Redact  *session.Redactor
+	Redact  *record.Redactor
 	// Sink hears of every event after it is on disk; nil for none.
-	Sink func(line []byte, e session.Event)
+	Sink func(record.Line)
 	// Tell hears why a first signal does not end the process yet, in a line for a person; nil for nobody.
 	Tell func(line string)
 	Sign bool // sign harness commits
@@ -35,7 +36,7 @@ type Handle struct {
 	Deps
 	S          *session.Session
 	Checkpoint *session.Checkpoint
-	Record     *session.Record
+	Record     *record.Record
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
 	unlock     func()
 
@@ -87,7 +88,7 @@ func (h *Handle) OpenRecord() error {
 		return nil
 	}
 	var err error
-	h.Record, err = h.S.OpenRecord(session.RecordOptions{Redact: h.Redact, Clock: h.Now, Sink: h.Sink})
+	h.Record, err = h.S.OpenRecord(record.Options{Redact: h.Redact, Clock: h.Now, Sink: h.Sink})
 	return err
 }
 
@@ -130,12 +131,9 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// Note appends an event that belongs to no task.
-func (h *Handle) Note(typ string, payload map[string]any) error { return h.Record.Append(typ, payload) }
-
 // Stopped writes the end of a run: the stop, fsynced, then the checkpoint.
-func (h *Handle) Stopped(status string, payload map[string]any) error {
-	if err := h.Record.AppendSync("stop", payload); err != nil {
+func (h *Handle) Stopped(status string, stop record.Stop) error {
+	if err := h.Record.Append(&stop); err != nil {
 		return err
 	}
 	h.Checkpoint.Status = status

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -18,9 +19,9 @@ type verdictPayload struct {
 }
 
 // lastVerdict finds the last verdict where nothing shows that its ledger line was written: a process died between the two.
-func lastVerdict(s *session.Session) (e session.Event, ok bool, err error) {
+func lastVerdict(s *session.Session) (e record.Line, ok bool, err error) {
 	_, err = s.TailRecord(func(_ int64, line []byte) (more bool) {
-		e = session.ParseEvent(bytes.Clone(line))
+		e = record.Parse(bytes.Clone(line))
 		switch e.Type {
 		case "evaluator_verdict":
 			ok = true
@@ -57,7 +58,7 @@ func (h *Handle) settleLedger() error {
 	if p.Category != nil {
 		summary += " (" + *p.Category + ")"
 	}
-	return h.Record.Append("ledger_appended", h.rolledForward(p.Task, map[string]any{"verdict_summary": summary}))
+	return h.Record.Append(&record.LedgerAppended{Scope: h.rolledForward(p.Task), VerdictSummary: summary})
 }
 
 // verdictOf is the verdict in an event's payload, as a ledger has it.

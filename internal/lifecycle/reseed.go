@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -49,7 +50,7 @@ func (h *Handle) noteSeed(sha string) error {
 	if err := h.OpenRecord(); err != nil {
 		return err
 	}
-	return h.Record.AppendSync("seed_committed", map[string]any{"sha": sha, "branch": h.S.Branch()})
+	return h.Record.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()})
 }
 
 // HealSeed writes down a seed commit whose process died between the commit and the record. The tip of the branch is

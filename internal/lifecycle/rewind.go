@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -320,7 +321,7 @@ func (h *Handle) carryOut(ctx context.Context) error {
 
 // lineEnd is the offset just after the newline that ends the line which ends at off.
 func lineEnd(path string, off int64) (int64, error) {
-	f, err := session.OpenFile(path, os.O_RDONLY)
+	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return 0, err
 	}
@@ -343,7 +344,7 @@ func lineEnd(path string, off int64) (int64, error) {
 
 // cutFile shortens a file to n bytes, durably. A file that is shorter already stays as it is.
 func cutFile(path string, n int64) error {
-	f, err := session.OpenFile(path, os.O_RDWR)
+	f, err := jsonl.OpenFile(path, os.O_RDWR)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

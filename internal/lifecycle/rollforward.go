@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -59,7 +60,7 @@ func (h *Handle) commitAccepted(live context.Context, wt gitx.Worktree, p Plan) 
 		return giveUp(), nil
 	}
 	if !a.Noted {
-		if err := h.Record.Append("task_done", h.rolledForward(a.Task, map[string]any{"summary": a.Summary})); err != nil {
+		if err := h.Record.Append(&record.TaskDone{Scope: h.rolledForward(a.Task), Summary: a.Summary}); err != nil {
 			return p, err
 		}
 	}
@@ -69,7 +70,9 @@ func (h *Handle) commitAccepted(live context.Context, wt gitx.Worktree, p Plan) 
 	switch {
 	case errors.As(err, &refused):
 		p.Refused = &HookRefusal{Task: a.Task, Output: refused.Output}
-		return giveUp(), h.Record.Append("validator_run", h.rolledForward(a.Task, RefusedBy(refused.Output)))
+		run := RefusedBy(refused.Output)
+		run.Scope = h.rolledForward(a.Task)
+		return giveUp(), h.Record.Append(run)
 	case errors.As(err, &changed):
 		return giveUp(), nil
 	}
@@ -86,7 +89,7 @@ func (h *Handle) onRecord(task, sha string) (found bool, err error) {
 		if !mentions(line, `"commit"`, `"evaluator_verdict"`) {
 			return true
 		}
-		e := session.ParseEvent(line)
+		e := record.Parse(line)
 		var p struct {
 			Task    string `json:"task_id"`
 			SHA     string `json:"sha"`
@@ -115,26 +118,20 @@ func (h *Handle) noteCommits(p Plan) error {
 			}
 			continue
 		}
-		if err := h.Record.AppendSync("commit", h.rolledForward(t, map[string]any{"sha": sha})); err != nil {
+		if err := h.Record.Append(&record.Commit{Scope: h.rolledForward(t), SHA: sha}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rolledForward is the payload of an event that a process that died did not come to write. It belongs to the iteration
-// of the task's last verdict.
-func (h *Handle) rolledForward(task string, payload map[string]any) map[string]any {
-	payload["task_id"], payload["rolled_forward"] = task, true
-	e, _, ok, err := h.S.LastEvent("evaluator_verdict")
-	var verdict map[string]any
-	if err != nil || !ok || json.Unmarshal(e.Payload, &verdict) != nil || verdict["task_id"] != task {
-		return payload // a foreign record may have none
+// rolledForward is the scope of an event that a process that died did not come to write. It belongs to the iteration of
+// the task's last verdict.
+func (h *Handle) rolledForward(task string) record.Scope {
+	in := record.Scope{TaskID: task, RolledForward: true}
+	l, ok, err := h.S.LastEvent("evaluator_verdict")
+	if verdict := l.Scope(); err == nil && ok && verdict.TaskID == task { // a foreign record may have none
+		in.TraceID, in.SpanID, in.Iter = verdict.TraceID, verdict.SpanID, verdict.Iter
 	}
-	for _, name := range []string{"trace_id", "span_id", "iter"} {
-		if v, ok := verdict[name]; ok {
-			payload[name] = v
-		}
-	}
-	return payload
+	return in
 }

@@ -1,8 +1,7 @@
 package lifecycle
 
 import (
-	"encoding/json"
-
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -54,15 +53,12 @@ func (h *Handle) settleProgress(tasks []session.Task) error {
 // settleTotals raises the checkpoint's totals to what the record's last model call says: a run that
 // died did not come to write its checkpoint.
 func (h *Handle) settleTotals() {
-	e, _, ok, err := h.S.LastEvent("model_call")
+	e, ok, err := h.S.LastEvent("model_call")
 	if err != nil || !ok {
 		return
 	}
-	var last struct {
-		Total int64 `json:"tokens_used_total"`
-	}
-	if json.Unmarshal(e.Payload, &last) == nil && last.Total > h.Checkpoint.TokensUsed {
-		h.Checkpoint.TokensUsed = last.Total
+	if call, isCall := e.Event().(*record.ModelCall); isCall && call.TokensUsedTotal > h.Checkpoint.TokensUsed {
+		h.Checkpoint.TokensUsed = call.TokensUsedTotal
 		if sum, err := h.S.Summarize(); err == nil {
 			h.Checkpoint.Usage = sum.Usage
 		}

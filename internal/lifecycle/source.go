@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -114,7 +115,7 @@ func startSource(s *session.Session) (source string) {
 		}
 		if mentions(line, "session_start") && json.Unmarshal(line, &e) == nil && e.Type == "session_start" && e.Payload.Source != "" {
 			source = e.Payload.Source
-			return session.ErrStop
+			return jsonl.ErrStop
 		}
 		return nil
 	})

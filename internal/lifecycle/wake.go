@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -71,15 +72,13 @@ func (h *Handle) Wake(ctx context.Context, p Plan, setup Setup) (Plan, error) {
 			return p, err
 		}
 	}
-	payload := map[string]any{
-		"session_id": h.S.ID, "last_stop": nullable(p.LastStop), "retried": list(p.Retried), "pending": list(p.Pending),
-		"unwound_commit": nil, "plan": p.String(),
+	resume := record.SessionResume{
+		SessionID: h.S.ID, LastStop: record.Optional(p.LastStop), Retried: p.Retried, Pending: p.Pending, Plan: p.String(),
 	}
 	if len(p.Unwind) > 0 {
-		payload["unwound_commit"] = p.Unwind[0].SHA
-		payload["unwound_commits"] = shas(p.Unwind)
+		resume.UnwoundCommit, resume.UnwoundCommits = &p.Unwind[0].SHA, shas(p.Unwind)
 	}
-	return p, h.Record.AppendSync("session_resume", payload)
+	return p, h.Record.Append(&resume)
 }
 
 // mend brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
@@ -91,8 +90,8 @@ func (h *Handle) mend(live context.Context, p Plan, setup Setup) (Plan, error) {
 		return p, err
 	}
 	if p.Aside = aside; aside != "" {
-		what := map[string]any{"what": "a directory that is no worktree stood at " + h.Path(), "done": "moved to " + aside}
-		if err := h.Record.Append("log_repaired", what); err != nil {
+		what := "a directory that is no worktree stood at " + h.Path()
+		if err := h.Record.Append(&record.LogRepaired{What: what, Done: "moved to " + aside}); err != nil {
 			return p, err
 		}
 	}
@@ -150,11 +149,11 @@ func (h *Handle) fillNew(live context.Context, p Plan, setup Setup) error {
 // broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run. What was
 // mended stays mended, and the next resume makes the same plan of the rest.
 func (h *Handle) broken(ctx context.Context, cause error) error {
-	status, payload := session.Failed, map[string]any{"reason": "error", "detail": ends(cause.Error())}
+	status, stop := session.Failed, record.Stop{Reason: "error", Detail: ends(cause.Error())}
 	if ctx.Err() != nil {
-		status, payload = session.Running, map[string]any{"reason": "interrupted"}
+		status, stop = session.Running, record.Stop{Reason: "interrupted"}
 	}
-	if err := h.Stopped(status, payload); err != nil {
+	if err := h.Stopped(status, stop); err != nil {
 		return errors.Join(cause, err)
 	}
 	return cause
@@ -168,20 +167,6 @@ func ends(text string) string {
 		return text
 	}
 	return string(r[:head]) + "\n[...]\n" + string(r[len(r)-tail:])
-}
-
-func list(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
-}
-
-func nullable(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }
 
 func shas(commits []gitx.Commit) []string {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"time"
-	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // caller makes one role's model calls: retried, counted and on the record.
@@ -102,46 +102,35 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 	}
 }
 
-// phase is how a model_call names its role: the worker's carries none.
-func (c caller) phase(payload map[string]any) map[string]any {
-	if c.role != session.RoleWorker {
-		payload["phase"] = c.role
-	}
-	return payload
-}
-
 // recordReply counts an answer and writes its model_call.
 func (c caller) recordReply(n int, r *model.Reply) error {
 	c.count(c.role, r.Usage)
-	payload := map[string]any{
-		"prompt_tokens": r.Usage.Prompt, "eval_tokens": r.Usage.Eval, "cached_tokens": r.Usage.Cached,
-		"reasoning_tokens": r.Usage.Reasoning, "cost": costOf(r.Usage), "tokens_used_total": c.Checkpoint.TokensUsed,
-		"attempt": n, "finish_reason": r.FinishReason, "health": model.HealthOK,
+	return c.recordCall(agent.ReplyCall(r, n))
+}
+
+// recordCall writes a model_call; the worker's has no phase.
+func (c caller) recordCall(call *record.ModelCall) error {
+	call.Phase, call.TokensUsedTotal = c.phase(), c.Checkpoint.TokensUsed
+	return c.emit(call)
+}
+
+func (c caller) phase() string {
+	if c.role == session.RoleWorker {
+		return ""
 	}
-	putCapped(payload, "content", r.Content)
-	if len(r.ReasoningDetails) > 0 && len(r.ReasoningDetails) <= promptCap {
-		payload["reasoning_details"] = r.ReasoningDetails
-	}
-	if r.Reasoning != "" {
-		payload["reasoning"] = clip(r.Reasoning, promptCap)
-	}
-	return c.emit("model_call", c.phase(payload))
+	return c.role
 }
 
 // recordFailure writes an answer that was no turn.
 func (c caller) recordFailure(n, empties int, f *model.Failure, wait time.Duration) error {
-	// What a failed call has cost counts like any other; most cost nothing.
 	c.count(c.role, f.Usage)
-	err := c.emit("model_call", c.phase(map[string]any{
-		"prompt_tokens": f.Usage.Prompt, "eval_tokens": f.Usage.Eval, "cached_tokens": f.Usage.Cached,
-		"reasoning_tokens": f.Usage.Reasoning, "cost": costOf(f.Usage),
-		"tokens_used_total": c.Checkpoint.TokensUsed, "attempt": n, "finish_reason": f.FinishReason, "content": "",
-		"health": string(f.Kind), "status": f.Status, "error": clip(f.Message, 2000), "wait_seconds": wait.Seconds(),
-	}))
+	err := c.recordCall(agent.FailureCall(f, n, wait))
 	if err != nil || f.Kind != model.Empty {
 		return err
 	}
-	return c.emit("empty_model_response", c.phase(map[string]any{"streak": empties, "finish_reason": f.FinishReason}))
+	empty := record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason}
+	empty.Phase = c.phase()
+	return c.emit(&empty)
 }
 
 // count adds an answer's usage to the session's totals. They go to disk with the checkpoint at each task's end; the
@@ -151,17 +140,4 @@ func (r *run) count(role string, u model.Usage) {
 	r.Checkpoint.Usage.Role(role).Add(session.RoleUsage{
 		Calls: 1, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning, Cost: u.Cost,
 	})
-}
-
-func costOf(u model.Usage) any {
-	if !u.CostKnown {
-		return nil
-	}
-	return u.Cost
-}
-
-// putCapped adds a text with its length, cut to what a line of the record may hold.
-func putCapped(payload map[string]any, key, said string) {
-	n := utf8.RuneCountInString(said)
-	payload[key], payload["chars"], payload["truncated"] = text.Head(said, promptCap), n, n > promptCap
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -48,12 +49,12 @@ type taskContext struct {
 	Partial  bool     // an earlier attempt's work is in the working tree
 	Refused  string   // what a commit hook said against that work
 
-	channels map[string]any
+	channels map[string]record.Channel
 }
 
 // loadContext reads the parts of the prompts and notes for each what it was.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
-	c := taskContext{Task: a.task, channels: map[string]any{}}
+	c := taskContext{Task: a.task, channels: map[string]record.Channel{}}
 	c.Context = c.channel("project", ProjectContext(wt.Path), contextCap)
 	lines, err := a.S.ProgressTail(progressLines)
 	if err != nil {
@@ -83,8 +84,8 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 func (c *taskContext) channel(name, text string, limit int) string {
 	sum := sha256.Sum256([]byte(text))
 	n := utf8.RuneCountInString(text)
-	c.channels[name] = map[string]any{
-		"present": text != "", "chars": n, "truncated": n > limit, "sha256_8": hex.EncodeToString(sum[:])[:8],
+	c.channels[name] = record.Channel{
+		Present: text != "", Chars: n, Truncated: n > limit, SHA256: hex.EncodeToString(sum[:])[:8],
 	}
 	return clip(text, limit)
 }
@@ -248,15 +249,18 @@ func testTexts(dir string, paths []string) string {
 }
 
 // recordPrompt writes what a role was told: memory_load for the parts, prompt_assembled for the text.
-func (a *attempt) recordPrompt(role, system, user string, channels map[string]any) error {
+func (a *attempt) recordPrompt(role, system, user string, channels map[string]record.Channel) error {
 	if channels != nil {
-		if err := a.emit("memory_load", map[string]any{"channels": channels, "user_prompt_chars": utf8.RuneCountInString(user), "role": role}); err != nil {
+		load := record.MemoryLoad{Role: role, Channels: channels, UserPromptChars: utf8.RuneCountInString(user)}
+		if err := a.emit(&load); err != nil {
 			return err
 		}
 	}
-	payload := map[string]any{"role": role}
-	putCapped(payload, "content", system+"\n---\n\n"+user)
-	return a.emit("prompt_assembled", payload)
+	prompt := system + "\n---\n\n" + user
+	n := utf8.RuneCountInString(prompt)
+	return a.emit(&record.PromptAssembled{
+		Role: role, Content: text.Head(prompt, promptCap), Chars: n, Truncated: n > promptCap,
+	})
 }
 
 // clip cuts a text to n characters and says how much is missing.

@@ -8,6 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -57,7 +58,8 @@ func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree 
 		} else if v, problem = ParseVerdict(args); problem == nil {
 			return v, nil
 		}
-		if err := a.emit("evaluator_parse_error", map[string]any{"error": problem.Error(), "raw_tool_calls": raw, "attempt": try}); err != nil {
+		unread := record.EvaluatorParseError{Error: problem.Error(), RawToolCalls: record.JSON(raw), Attempt: try}
+		if err := a.emit(&unread); err != nil {
 			return nil, err
 		}
 		if try < verdictTries {
@@ -79,7 +81,7 @@ func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) er
 	if err := a.Git.ReadTreeIntoFiles(ctx, wt, tree); err != nil {
 		return err
 	}
-	return a.emit("log_repaired", map[string]any{"what": "the evaluator changed files", "done": "put back to the tree that was judged"})
+	return a.emit(&record.LogRepaired{What: "the evaluator changed files", Done: "put back to the tree that was judged"})
 }
 
 // evaluatorPrompt assembles what the evaluator is told, and records it.
@@ -96,7 +98,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, wt gitx.Worktree, c *Case
 	if err != nil {
 		return "", "", err
 	}
-	parts := taskContext{Task: a.task, channels: map[string]any{}}
+	parts := taskContext{Task: a.task, channels: map[string]record.Channel{}}
 	data := map[string]any{
 		"Task":       a.task,
 		"Context":    parts.channel("project", a.context.Context, contextCap),
@@ -136,7 +138,7 @@ func (a *attempt) modelJudge(client *model.Client, system, user string) (judgeVo
 		Tools:      withTool(nil, submitVerdictTool),
 		Final:      "submit_verdict",
 		Box:        noTools{},
-		Emit:       func(string, map[string]any) error { return nil },
+		Emit:       func(record.Event) error { return nil },
 		Transcript: script.AppendMessage,
 	}
 	return j, j.worker.Start(system, user)

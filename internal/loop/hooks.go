@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
@@ -38,7 +39,7 @@ func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (hooks, error) {
 }
 
 // run runs one hook and logs it with emit.
-func (h hooks) run(ctx context.Context, emit func(string, map[string]any) error, name, tool string, input any, args ...string) gitx.HookResult {
+func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, tool string, input any, args ...string) gitx.HookResult {
 	if !h.exists[name] {
 		return gitx.HookResult{}
 	}
@@ -59,7 +60,7 @@ func (h hooks) run(ctx context.Context, emit func(string, map[string]any) error,
 	case res.ExitCode != 0:
 		outcome = "failed"
 	}
-	_ = emit("hook_run", map[string]any{"hook": name, "outcome": outcome, "tool": nullable(tool), "reason": clip(reason, 2000)})
+	_ = emit(&record.HookRun{Hook: name, Outcome: outcome, Tool: record.Optional(tool), Reason: clip(reason, 2000)})
 	return res
 }
 
@@ -102,5 +103,5 @@ func (h hooks) postRun(ctx context.Context, s Stop) {
 		}
 		h.r.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")
 	}
-	h.run(ctx, h.r.Note, postRun, "", nil, s.Reason)
+	h.run(ctx, h.r.Record.Append, postRun, "", nil, s.Reason)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -70,7 +71,7 @@ func (a *attempt) evaluatorLeft() error {
 
 // refusedByHook hands a commit hook's refusal to the worker, as a validator that failed.
 func (a *attempt) refusedByHook(output string) (string, error) {
-	err := a.emit("validator_run", lifecycle.RefusedBy(clip(output, promptCap)))
+	err := a.emit(lifecycle.RefusedBy(clip(output, promptCap)))
 	return "The repository's commit hook refused the change. Fix what it reports and submit again.\n\n" + output, err
 }
 
@@ -87,7 +88,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	}
 	if !ok {
 		// Renamed or deleted by the worker: what it held is the commit at which the attempt began.
-		err := a.emit("log_repaired", map[string]any{"what": a.S.Branch() + " was gone", "done": "made again at " + a.base + ", files kept"})
+		err := a.emit(&record.LogRepaired{What: a.S.Branch() + " was gone", Done: "made again at " + a.base + ", files kept"})
 		if err != nil {
 			return wt, err
 		}
@@ -117,7 +118,8 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err
 		}
 	}
 	if len(news) > 0 {
-		err = a.emit("build_products", map[string]any{"left_out": news, "reason": "build products that no .gitignore covers, repositories within this one, and files that cannot be read"})
+		err = a.emit(&record.BuildProducts{LeftOut: news, Reason: "build products that no .gitignore covers, " +
+			"repositories within this one, and files that cannot be read"})
 	}
 	return tree, err
 }
@@ -142,19 +144,15 @@ func (a *attempt) validate(ctx context.Context) (validator.Report, error) {
 	if err := ctx.Err(); err != nil {
 		return report, err
 	}
-	results := []map[string]any{}
+	run := record.ValidatorRun{Passed: report.Passed, Note: report.Note}
 	for _, res := range report.Results {
-		m := map[string]any{"name": res.Name, "passed": res.Passed, "seconds": res.Seconds}
+		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Seconds: res.Seconds}
 		if !res.Passed {
-			m["output"] = clip(res.Output, promptCap)
+			r.Output = new(clip(res.Output, promptCap))
 		}
-		results = append(results, m)
+		run.Results = append(run.Results, r)
 	}
-	payload := map[string]any{"passed": report.Passed, "results": results}
-	if report.Note != "" {
-		payload["note"] = report.Note
-	}
-	return report, a.emit("validator_run", payload)
+	return report, a.emit(&run)
 }
 
 // detected are the validators that the project suggests, narrowed to the acceptance tests of this and earlier tasks.
@@ -212,10 +210,10 @@ func (a *attempt) review(ctx context.Context, wt gitx.Worktree, c *Case, tree st
 		a.verdict++
 	}
 	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word with it.
-	if err := a.emitSync("evaluator_verdict", map[string]any{
-		"verdict": v.Verdict, "rejection_category": v.Category, "concern": v.Concern, "evidence": list(v.Evidence),
-		"next_step": v.NextStep, "tree": tree, "base": a.base, "parse_failed": v.ParseFailed, "summary": c.Summary,
-		"diff_summary": diffSummary(files), "case": c,
+	if err := a.emit(&record.EvaluatorVerdict{
+		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence, NextStep: v.NextStep,
+		Tree: tree, Base: a.base, ParseFailed: v.ParseFailed, Summary: c.Summary, DiffSummary: diffSummary(files),
+		Case: record.JSON(c),
 	}); err != nil {
 		return nil, err
 	}
@@ -228,7 +226,7 @@ func (a *attempt) review(ctx context.Context, wt gitx.Worktree, c *Case, tree st
 	if v.Category != nil {
 		summary += " (" + *v.Category + ")"
 	}
-	return v, a.emit("ledger_appended", map[string]any{"verdict_summary": summary})
+	return v, a.emit(&record.LedgerAppended{VerdictSummary: summary})
 }
 
 // emptyDiff is the verdict on a change that changes nothing; no model is asked for it.
@@ -263,14 +261,14 @@ func diffSummary(files []gitx.FileChange) string {
 //  3. commit event             as before
 //  4. prd.json, progress.txt   done; summary.json is brought up to date by the next reader
 func (a *attempt) accept(ctx context.Context, wt gitx.Worktree, c *Case, tree string) error {
-	if err := a.emit("task_done", map[string]any{"summary": c.Summary}); err != nil {
+	if err := a.emit(&record.TaskDone{Summary: c.Summary}); err != nil {
 		return err
 	}
 	sha, err := a.CommitTask(ctx, wt, a.task, c.Summary, tree, a.base)
 	if err != nil {
 		return err
 	}
-	if err := a.emitSync("commit", map[string]any{"sha": sha}); err != nil {
+	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
 	}
 	if err := a.settle("done", "done"); err != nil {
@@ -282,11 +280,4 @@ func (a *attempt) accept(ctx context.Context, wt gitx.Worktree, c *Case, tree st
 	a.hooks.postTask(ctx, a, sha)
 	a.learn(ctx, wt, c, tree)
 	return nil
-}
-
-func list(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -28,7 +29,7 @@ func (a *attempt) learn(ctx context.Context, wt gitx.Worktree, c *Case, tree str
 		}
 	}
 	// An error here is an error of the record; whoever appends next will meet it and can act on it.
-	_ = a.emit("proposed_learnings", map[string]any{"emitted": entry != "", "entry": nullable(entry), "reason": reason})
+	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
 }
 
 func (a *attempt) proposal(ctx context.Context, client *model.Client, wt gitx.Worktree, c *Case, tree string) (entry, reason string) {
@@ -109,11 +110,4 @@ func chatMessage(role, content string) json.RawMessage {
 		return json.RawMessage(`{}`) // strings always encode
 	}
 	return raw
-}
-
-func nullable(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

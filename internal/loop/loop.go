@@ -15,6 +15,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -204,18 +205,12 @@ func (r *run) capReached() (reason, detail string) {
 
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
-	payload := map[string]any{"reason": s.Reason}
-	if s.Task != "" {
-		payload["task_id"] = s.Task
-	}
-	if s.Detail != "" {
-		payload["detail"] = s.Detail
-	}
+	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Seconds: new(r.Now().Sub(r.started).Seconds())}
+	stop.TaskID = s.Task
 	if !s.Reset.IsZero() {
-		payload["reset"] = session.FormatTime(s.Reset)
+		stop.Reset = session.FormatTime(s.Reset)
 	}
-	payload["seconds"] = r.Now().Sub(r.started).Seconds()
-	return r.Stopped(statusAfter(s), payload)
+	return r.Stopped(statusAfter(s), stop)
 }
 
 // statusAfter is the session's status after a stop.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -202,11 +203,11 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 			return out, err
 		}
 	}
-	a.count(session.RoleWorker, usageOf(out))
+	a.count(session.RoleWorker, out.ModelUsage())
 	if err := w.book(started, out); err != nil {
 		return out, err
 	}
-	if err := a.emit("model_call", programCall(a, out, nil)); err != nil {
+	if err := a.emit(programCall(a, out)); err != nil {
 		return out, err
 	}
 	return out, a.Save()
@@ -234,7 +235,7 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 	if choice.How == "continued" && id == choice.Ref.ID {
 		return nil
 	}
-	return a.emit("agent_session", map[string]any{"agent": c.Agent, "conversation": id, "how": choice.How, "why": choice.Why})
+	return a.emit(&record.AgentSession{Agent: c.Agent, Conversation: id, How: choice.How, Why: choice.Why})
 }
 
 // attemptsOf keeps the history of attempts when a lost conversation is replaced.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -40,7 +41,9 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 					return nil
 				}
 				j.id = id
-				return j.a.emit("agent_session", map[string]any{"agent": j.role.Program.Name, "conversation": id, "how": "fresh", "why": "a review", "role": "evaluator"})
+				return j.a.emit(&record.AgentSession{
+					Agent: j.role.Program.Name, Conversation: id, How: "fresh", Why: "a review", Role: "evaluator",
+				})
 			},
 		})
 		if err != nil {
@@ -49,8 +52,10 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		if ctx.Err() != nil {
 			return "", nil, ctx.Err()
 		}
-		j.a.count(session.RoleEvaluator, usageOf(out))
-		if err := j.a.emit("model_call", programCall(j.a, out, map[string]any{"phase": session.RoleEvaluator, "attempt": try})); err != nil {
+		j.a.count(session.RoleEvaluator, out.ModelUsage())
+		call := programCall(j.a, out)
+		call.Phase, call.Attempt = session.RoleEvaluator, try
+		if err := j.a.emit(call); err != nil {
 			return "", nil, err
 		}
 		switch {

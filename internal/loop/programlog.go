@@ -5,62 +5,43 @@ import (
 	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-func usageOf(out agent.Outcome) model.Usage {
-	return model.Usage{Prompt: out.Usage.Prompt, Eval: out.Usage.Eval, Cached: out.Usage.Cached, Reasoning: out.Usage.Reasoning, Cost: out.Usage.Cost, CostKnown: out.CostKnown}
-}
-
 // programCall is a turn of a program as a model_call.
-func programCall(a *attempt, out agent.Outcome, more map[string]any) map[string]any {
-	u := usageOf(out)
-	payload := map[string]any{
-		"prompt_tokens": u.Prompt, "eval_tokens": u.Eval, "cached_tokens": u.Cached, "reasoning_tokens": u.Reasoning,
-		"cost": costOf(u), "tokens_used_total": a.Checkpoint.TokensUsed, "attempt": 1, "finish_reason": string(out.How),
-		"turns": out.Turns, "conversation": out.Conversation, "health": "ok",
-	}
-	if out.How != agent.Completed {
-		payload["health"], payload["error"] = string(out.How), out.Detail
-	}
-	if len(out.Denied) > 0 {
-		payload["denied"] = out.Denied
-	}
-	putCapped(payload, "content", out.Text)
-	for k, v := range more {
-		payload[k] = v
-	}
-	return payload
+func programCall(a *attempt, out agent.Outcome) *record.ModelCall {
+	call := out.Call()
+	call.TokensUsedTotal = a.Checkpoint.TokensUsed
+	return call
 }
 
 // activityLog writes what a program says and does to the record as it happens.
 type activityLog struct {
-	emit func(string, map[string]any) error
+	emit func(record.Event) error
 	mu   sync.Mutex
 	err  error
 }
 
 func (l *activityLog) write(e agent.Activity) {
-	var typ string
-	var payload map[string]any
+	var ev record.Event
 	switch e.Kind {
 	case "tool":
-		typ, payload = "tool_call", map[string]any{"tool": e.Tool, "args": jsonOrText(e.Args)}
+		ev = &record.ToolCall{Tool: e.Tool, Args: jsonOrText(e.Args)}
 	case "tool_result":
-		typ, payload = "tool_result", map[string]any{"tool": e.Tool, "result_preview": clip(e.Text, 2000), "result_chars": e.Chars, "is_error": e.IsError}
+		ev = &record.ToolResult{Tool: e.Tool, Preview: clip(e.Text, 2000), Chars: e.Chars, IsError: &e.IsError}
 	default:
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.emit(typ, payload); err != nil && l.err == nil {
+	if err := l.emit(ev); err != nil && l.err == nil {
 		l.err = err
 	}
 }
 
-func jsonOrText(s string) any {
+func jsonOrText(s string) json.RawMessage {
 	if json.Valid([]byte(s)) {
 		return json.RawMessage(s)
 	}
-	return s
+	return record.JSON(s)
 }

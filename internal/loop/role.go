@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
@@ -150,9 +151,8 @@ func (w *modelWorker) earlier() ([]json.RawMessage, error) {
 	if err == nil {
 		return history, nil
 	}
-	return nil, a.emit("log_repaired", map[string]any{
-		"what": "the conversation about " + a.task.ID + " cannot be continued: " + err.Error(), "done": "a fresh one is begun",
-	})
+	what := "the conversation about " + a.task.ID + " cannot be continued: " + err.Error()
+	return nil, a.emit(&record.LogRepaired{What: what, Done: "a fresh one is begun"})
 }
 
 // resumeData is what a conversation that knows its task is told.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
@@ -88,7 +89,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		return fmt.Errorf("the branch %s is gone", a.S.Branch())
 	}
 	a.base = tip
-	if err := a.emit("context_reset", map[string]any{"base": tip}); err != nil {
+	if err := a.emit(&record.ContextReset{Base: tip}); err != nil {
 		return err
 	}
 	if a.context, err = a.loadContext(ctx, wt); err != nil {
@@ -147,7 +148,7 @@ func (a *attempt) bringBack(ctx context.Context, on string) error {
 	if on == "" {
 		was = "HEAD was on no branch"
 	}
-	return a.emit("log_repaired", map[string]any{"what": was, "done": "brought back to " + a.S.Branch() + ", the worker's files kept"})
+	return a.emit(&record.LogRepaired{What: was, Done: "brought back to " + a.S.Branch() + ", the worker's files kept"})
 }
 
 // iterations is the inner loop. It returns nil once the task is committed.
@@ -189,7 +190,7 @@ func (a *attempt) nudge(streak int) error {
 	if err != nil {
 		return err
 	}
-	if err := a.emit("nudge", map[string]any{"kind": "silent", "streak": streak, "content": text}); err != nil {
+	if err := a.emit(&record.Nudge{Kind: "silent", Streak: streak, Content: text}); err != nil {
 		return err
 	}
 	return a.worker.nudge(text)
@@ -200,7 +201,8 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 	c := &Case{Summary: t.caseText}
 	if t.caseArgs != "" {
 		if c, err = ParseCase(t.caseArgs); err != nil {
-			if e := a.emit("case_parse_error", map[string]any{"error": err.Error(), "raw_tool_calls": t.rawCalls, "attempt": a.iter}); e != nil {
+			unread := record.CaseParseError{Error: err.Error(), RawToolCalls: record.JSON(t.rawCalls), Attempt: a.iter}
+			if e := a.emit(&unread); e != nil {
 				return false, e
 			}
 			return false, a.worker.answer("The case could not be read: " + err.Error() + ".")
@@ -223,11 +225,7 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 //  5. stop and checkpoint       written by finish
 func (a *attempt) fail(ctx context.Context, s Stop) error {
 	ctx = urgency.UntilSecond(ctx)
-	payload := map[string]any{"reason": s.Reason}
-	if s.Detail != "" {
-		payload["detail"] = s.Detail
-	}
-	if err := a.emitSync("task_failed", payload); err != nil {
+	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail}); err != nil {
 		return err
 	}
 	wt, err := a.foldedWorktree(ctx)
@@ -247,7 +245,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		if err != nil {
 			return err
 		}
-		if err := a.emitSync("commit", map[string]any{"sha": sha, "placeholder": true}); err != nil {
+		if err := a.emit(&record.Commit{SHA: sha, Placeholder: true}); err != nil {
 			return err
 		}
 	}
@@ -267,21 +265,10 @@ func (a *attempt) settle(status, progress string) error {
 }
 
 // emit writes an event of this attempt to the record.
-func (a *attempt) emit(typ string, payload map[string]any) error {
-	return a.Record.Append(typ, a.scoped(payload))
-}
-
-// emitSync is emit for what must survive a power cut.
-func (a *attempt) emitSync(typ string, payload map[string]any) error {
-	return a.Record.AppendSync(typ, a.scoped(payload))
-}
-
-func (a *attempt) scoped(payload map[string]any) map[string]any {
-	payload["task_id"], payload["trace_id"], payload["span_id"] = a.task.ID, a.trace, a.span
-	if a.iter > 0 {
-		payload["iter"] = a.iter
-	}
-	return payload
+func (a *attempt) emit(ev record.Event) error {
+	in := ev.Common()
+	in.TaskID, in.TraceID, in.SpanID, in.Iter = a.task.ID, a.trace, a.span, a.iter
+	return a.Record.Append(ev)
 }
 
 func randomHex(bytes int) string {

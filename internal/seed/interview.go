@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
@@ -75,7 +76,7 @@ type Deps struct {
 	// Transcript takes every message of the conversation, verbatim, as it is sent or received.
 	Transcript func(message json.RawMessage) error
 	// Emit writes an event of the record.
-	Emit func(typ string, payload any) error
+	Emit func(record.Event) error
 	// Spent is called after every model call with what the interview has taken so
 	// far, before anything else happens; it may be nil.
 	Spent func(u session.RoleUsage) error
@@ -232,7 +233,7 @@ func (in *interview) closing() error {
 }
 
 func (in *interview) push(kind string, streak int, text string) error {
-	err := in.Emit("nudge", map[string]any{"phase": phase, "iter": in.iter, "kind": kind, "streak": streak, "content": text})
+	err := in.Emit(&record.Nudge{Scope: in.scope(), Kind: kind, Streak: streak, Content: text})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -131,7 +132,7 @@ func TestInterviewEndsWithoutASeed(t *testing.T) {
 		{"a refused key", "", nil, []scripted.Step{{Status: 401, Repeat: -1}}, nil},
 		{"empty answers for ever", "", nil, []scripted.Step{{Empty: true, Repeat: -1}}, nil},
 		{"a full disk", "", func(d *Deps) { d.Sink.(*stagingSink).fail = errDisk }, []scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
-		{"a record that cannot be written", "", func(d *Deps) { d.Emit = func(string, any) error { return errDisk } }, []scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
+		{"a record that cannot be written", "", func(d *Deps) { d.Emit = func(record.Event) error { return errDisk } }, []scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
 		{"a transcript that cannot be written", "", func(d *Deps) { d.Transcript = func(json.RawMessage) error { return errDisk } }, nil, errDisk},
 		{"usage that cannot be saved", "", func(d *Deps) { d.Spent = func(session.RoleUsage) error { return errDisk } }, []scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
 	}
@@ -238,11 +239,11 @@ func TestPromptsCanBeReplaced(t *testing.T) {
 }
 
 func TestRecordedArguments(t *testing.T) {
-	big := `{"x":"` + strings.Repeat("y", 2*maxRecorded) + `"}`
-	if got, ok := recordedArgs(model.ToolCall{Arguments: big}).(string); !ok || len(got) > maxRecorded+10 {
-		t.Errorf("%T", recordedArgs(model.ToolCall{Arguments: big}))
+	big := `{"x":"` + strings.Repeat("y", 2*record.MaxText) + `"}`
+	if got := recordedArgs(model.ToolCall{Arguments: big}); got[0] != '"' || len(got) > record.MaxText+60 {
+		t.Errorf("%.100s, %d bytes", got, len(got))
 	}
-	if got, ok := recordedArgs(model.ToolCall{Arguments: "{x"}).(string); !ok || got != "{x" {
-		t.Error(got)
+	if got := recordedArgs(model.ToolCall{Arguments: "{x"}); string(got) != `"{x"` {
+		t.Errorf("%s", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -61,7 +62,7 @@ func (in *interview) answerAll(ctx context.Context, calls []model.ToolCall) erro
 type turnState struct{ asks, asked, judged bool }
 
 func (in *interview) answer(ctx context.Context, t *turnState, c model.ToolCall) error {
-	err := in.Emit("tool_call", map[string]any{"phase": phase, "iter": in.iter, "tool": c.Name, "args": recordedArgs(c)})
+	err := in.Emit(&record.ToolCall{Scope: in.scope(), Tool: c.Name, Args: recordedArgs(c)})
 	if err != nil {
 		return err
 	}
@@ -69,8 +70,8 @@ func (in *interview) answer(ctx context.Context, t *turnState, c model.ToolCall)
 	if err != nil {
 		return err
 	}
-	err = in.Emit("tool_result", map[string]any{
-		"phase": phase, "iter": in.iter, "tool": c.Name, "result_preview": text.Clip(output, maxPreview), "result_chars": utf8.RuneCountInString(output),
+	err = in.Emit(&record.ToolResult{
+		Scope: in.scope(), Tool: c.Name, Preview: text.Clip(output, maxPreview), Chars: utf8.RuneCountInString(output),
 	})
 	if err != nil {
 		return err
@@ -190,13 +191,13 @@ func (in *interview) refused(violations []Violation) (string, error) {
 
 // recordedArgs is what the record keeps of a call's arguments: the object if it
 // is a small one, else the beginning of its text. The transcript has all of it.
-func recordedArgs(c model.ToolCall) any {
-	if len(c.Arguments) <= maxRecorded {
+func recordedArgs(c model.ToolCall) json.RawMessage {
+	if len(c.Arguments) <= record.MaxText {
 		if _, err := objectFields([]byte(c.Arguments)); err == nil {
 			return json.RawMessage(c.Arguments)
 		}
 	}
-	return capped(c.Arguments)
+	return record.JSON(text.Clip(c.Arguments, record.MaxText))
 }
 
 // describeCall is one line on what the model looks at.

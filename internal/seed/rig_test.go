@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/tool"
@@ -78,10 +78,9 @@ func newRig(t testing.TB, answers string, steps ...scripted.Step) *rig {
 	r.wt, r.sess = sessionDirs(t)
 	r.deps = interviewDeps(t, server.URL, r.source, r.wt, r.sess)
 	emit, spent := r.deps.Emit, r.deps.Spent
-	r.deps.Emit = func(typ string, payload any) error {
-		raw, err := json.Marshal(payload)
-		r.events = append(r.events, event{typ, raw})
-		return errors.Join(err, emit(typ, payload))
+	r.deps.Emit = func(ev record.Event) error {
+		r.events = append(r.events, event{record.TypeOf(ev), record.JSON(ev)})
+		return emit(ev)
 	}
 	r.deps.Spent = func(u session.RoleUsage) error { r.spent = u; return spent(u) }
 	r.deps.Frontend = NewTerminal(text.NewLines(strings.NewReader(answers)), &r.out, false)
@@ -99,7 +98,7 @@ func sourceTree(t testing.TB) string {
 func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	t.Helper()
 	s := &session.Session{ID: "20260101-000000-abcdef", Dir: sess}
-	record, err := s.OpenRecord(session.RecordOptions{})
+	rec, err := s.OpenRecord(record.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +110,12 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { record.Close(); transcript.Close(); box.Close() })
+	t.Cleanup(func() { rec.Close(); transcript.Close(); box.Close() })
 	return Deps{
 		Brief: "add subtraction", Source: source, Model: model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}), ModelName: "scripted",
 		Retry: model.Retry{Sleep: func(context.Context, time.Duration) error { return nil }},
 		Tools: box, Sink: &stagingSink{wt: wt, sess: sess},
-		Transcript: transcript.AppendMessage, Emit: record.Append, Spent: func(session.RoleUsage) error { return nil },
+		Transcript: transcript.AppendMessage, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
 	}
 }
 

@@ -1,14 +1,14 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // tempMark is what every temporary file of this package has in its name: ".<name>.tmp-<random>".
@@ -49,7 +49,7 @@ func (a *AtomicFile) Commit() error {
 		os.Remove(a.Name())
 		return fmt.Errorf("write %s: %w", a.path, err)
 	}
-	return syncDir(filepath.Dir(a.path))
+	return jsonl.SyncDir(filepath.Dir(a.path))
 }
 
 // Abort removes the temporary file. After Commit it does nothing.
@@ -74,20 +74,6 @@ func WriteFileAtomic(path string, data []byte) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return a.Commit()
-}
-
-// syncDir makes a rename or a creation in dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	// Some file systems cannot fsync a directory and say so; there is nothing more to be done there.
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
 }
 
 // removeStaleTemps deletes what a killed writer left in dir. Only the lock's holder calls it, so files that

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // BenchmarkLastStop is what resume, show and list read of a record, at 1 KB and at 1 GB: the same.
@@ -17,7 +19,7 @@ func BenchmarkLastStop(b *testing.B) {
 			must(b, err)
 			must(b, f.Close())
 			for b.Loop() {
-				if _, _, ok, err := s.LastEvent("stop"); !ok || err != nil {
+				if _, ok, err := s.LastEvent("stop"); !ok || err != nil {
 					b.Fatal(ok, err)
 				}
 			}
@@ -58,7 +60,7 @@ func BenchmarkWriteFileAtomic(b *testing.B) {
 // BenchmarkTranscript appends a message of 4 KB.
 func BenchmarkTranscript(b *testing.B) {
 	s := newSession(b)
-	tr, err := s.OpenTranscript("T-001", WorkerTranscript, NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
+	tr, err := s.OpenTranscript("T-001", WorkerTranscript, record.NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
 	must(b, err)
 	defer tr.Close()
 	message := []byte(`{"role":"tool","content":"` + strings.Repeat(`func main() {\n\treturn\n}\n`, 150) + `"}`)

@@ -8,6 +8,9 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // Statuses of a session.
@@ -59,7 +62,7 @@ type Rewind struct {
 // for a missing one. Members that older or other writers do not have are zero.
 func (s *Session) Checkpoint() (*Checkpoint, error) {
 	path := s.Path(CheckpointFile)
-	data, err := ReadFile(path)
+	data, err := jsonl.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +137,7 @@ func ParseTime(s string) time.Time {
 }
 
 // FormatTime is how times are written: RFC 3339 in UTC with milliseconds.
-func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func FormatTime(t time.Time) string { return record.FormatTime(t) }
 
 // momentText makes a time in words of what started_at holds: a string as it is, seconds since 1970 as RFC 3339.
 func momentText(raw json.RawMessage) string {

@@ -7,6 +7,9 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 var testNow = time.Date(2026, 6, 1, 10, 20, 30, 456e6, time.UTC)
@@ -42,7 +45,7 @@ func read(t testing.TB, path string) string {
 	return string(data)
 }
 
-func openRecord(t testing.TB, s *Session, opts RecordOptions) *Record {
+func openRecord(t testing.TB, s *Session, opts record.Options) *record.Record {
 	t.Helper()
 	if opts.Clock == nil {
 		opts.Clock = func() time.Time { return testNow }
@@ -70,3 +73,22 @@ func sameJSON(a, b []byte) bool {
 
 // p is a payload.
 type p = map[string]any
+
+// event is an event with any payload.
+func event(typ string, payload p) record.Event {
+	if payload == nil {
+		payload = p{}
+	}
+	return &record.Unknown{Type: typ, Payload: record.JSON(payload)}
+}
+
+// scanned is what a scan hands out.
+func scanned(t testing.TB, path string) (lines []string, end int64, skipped int) {
+	t.Helper()
+	end, skipped, err := jsonl.Scan(path, 0, func(_ int64, line []byte) error {
+		lines = append(lines, string(line))
+		return nil
+	})
+	must(t, err)
+	return lines, end, skipped
+}

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // LedgerEntry is one call of the evaluator on a task.
@@ -24,7 +27,7 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	return s.appendLedger(task, entry, nil)
 }
 
-func (s *Session) appendLedger(task string, entry LedgerEntry, redact *Redactor) error {
+func (s *Session) appendLedger(task string, entry LedgerEntry, redact *record.Redactor) error {
 	line, err := encodeJSON(entry)
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
@@ -34,7 +37,7 @@ func (s *Session) appendLedger(task string, entry LedgerEntry, redact *Redactor)
 		return err
 	}
 	line = redact.JSON(line)
-	return appendOnce(path, append(line[:len(line):len(line)], '\n'), isObject, true)
+	return jsonl.AppendOnce(path, append(line[:len(line):len(line)], '\n'), jsonl.IsObject, true)
 }
 
 // ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
@@ -45,7 +48,7 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 		return nil, err
 	}
 	var entries []LedgerEntry
-	_, err = TailLines(path, func(_ int64, line []byte) bool {
+	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		var e LedgerEntry
 		if _, err := decodeObject(line, &e); err == nil {
 			entries = append(entries, e)
@@ -76,20 +79,4 @@ func (s *Session) taskFile(dir, task, suffix string) (string, error) {
 		return "", err
 	}
 	return path, nil
-}
-
-// appendOnce appends one line to a file that is not kept open.
-func appendOnce(path string, line []byte, whole func([]byte) bool, sync bool) error {
-	a, _, err := openAppender(path, whole)
-	if err != nil {
-		return err
-	}
-	err = a.add(line, sync)
-	if cerr := a.close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return fmt.Errorf("append to %s: %w", path, err)
-	}
-	return nil
 }

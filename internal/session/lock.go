@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -95,7 +96,7 @@ func (s *Session) lockDir() (*os.File, error) {
 	switch {
 	case errors.Is(err, syscall.EBADF), errors.Is(err, syscall.ENOLCK), errors.Is(err, errors.ErrUnsupported):
 		return nil, nil
-	case isMissing(err):
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
 	case errors.Is(err, fs.ErrPermission):
 		return nil, lockFileError(s.Dir, err)
@@ -108,15 +109,15 @@ func (s *Session) lockFile() (f *os.File, made bool, err error) {
 	path := s.Path(LockFile)
 	f, err = s.acquire(path, func() (*os.File, error) {
 		made = false
-		f, err := OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW)
-		if isMissing(err) {
+		f, err := jsonl.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW)
+		if errors.Is(err, fs.ErrNotExist) {
 			made = true
-			f, err = OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW)
+			f, err = jsonl.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW)
 		}
 		return f, err
 	})
 	if busy := (*BusyError)(nil); err != nil && !errors.As(err, &busy) {
-		if _, there := os.Lstat(path); errors.Is(there, fs.ErrPermission) || isMissing(there) {
+		if _, there := os.Lstat(path); errors.Is(there, fs.ErrPermission) || errors.Is(there, fs.ErrNotExist) {
 			path = s.Dir
 		}
 		err = lockFileError(path, err)
@@ -148,7 +149,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 		f.Close()
 		busy := &BusyError{}
 		switch isBusy := errors.As(err, &busy); {
-		case !isBusy && !isMissing(err), try >= lockTries:
+		case !isBusy && !errors.Is(err, fs.ErrNotExist), try >= lockTries:
 			return nil, err
 		case isBusy:
 			time.Sleep(lockPause)
@@ -159,7 +160,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 // Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
 	dir, dirErr := openDir(s.Dir)
-	file, fileErr := OpenFile(s.Path(LockFile), os.O_RDONLY|syscall.O_NOFOLLOW)
+	file, fileErr := jsonl.OpenFile(s.Path(LockFile), os.O_RDONLY|syscall.O_NOFOLLOW)
 	defer dir.Close()
 	defer file.Close()
 	// A shared lock, so that two that look do not see each other.
@@ -212,7 +213,7 @@ func (s *Session) holderOf(f *os.File) *BusyError {
 
 // readAtMost reads the beginning of a file of a session's directory.
 func readAtMost(path string, n int64) ([]byte, error) {
-	f, err := OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW)
+	f, err := jsonl.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,9 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // TestOnlyRegularFilesAreOpened: none of these may keep a command waiting.
@@ -20,16 +23,16 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 				_ = os.Remove(s.Path(file))
 				must(t, put(s.Path(file)))
 			}
-			if _, err := s.Checkpoint(); !errors.Is(err, errIrregular) {
+			if _, err := s.Checkpoint(); !errors.Is(err, jsonl.ErrIrregular) {
 				t.Errorf("checkpoint: %v", err)
 			}
-			if _, err := s.Tasks(); !errors.Is(err, errIrregular) {
+			if _, err := s.Tasks(); !errors.Is(err, jsonl.ErrIrregular) {
 				t.Errorf("plan: %v", err)
 			}
-			if _, _, err := s.ScanRecord(0, func(int64, []byte) error { return nil }); !errors.Is(err, errIrregular) {
+			if _, _, err := s.ScanRecord(0, func(int64, []byte) error { return nil }); !errors.Is(err, jsonl.ErrIrregular) {
 				t.Errorf("record: %v", err)
 			}
-			if _, err := s.OpenRecord(RecordOptions{}); err == nil {
+			if _, err := s.OpenRecord(record.Options{}); err == nil {
 				t.Error("the record was opened for writing")
 			}
 			var unusable *LockFileError

@@ -3,7 +3,9 @@ package session
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // Overview is one session as list shows it. Nothing in it fails: what could not be read is in Problems.
@@ -134,36 +138,36 @@ func (rd *reader) overview(s *Session, wanted func(s *Session, source, commonDir
 
 func (rd *reader) checkpoint(s *Session, o *Overview) {
 	data, err := rd.file(s.Dir, CheckpointFile)
-	if err == nil && !isObject(trimSpace(data)) {
+	if err == nil && !jsonl.IsObject(trimSpace(data)) {
 		_, err = decodeObject(data, &struct{}{})
 	}
 	if err != nil {
 		o.problem(CheckpointFile, err)
 		return
 	}
-	eachMember(asString(data), func(key, raw string) bool {
+	jsonl.Members(jsonl.Text(data), func(key, raw string) bool {
 		switch key {
 		case "status":
-			o.Status = strings.Clone(stringOf(raw))
+			o.Status = strings.Clone(jsonl.String(raw))
 		case "source":
-			o.Source = strings.Clone(stringOf(raw))
+			o.Source = strings.Clone(jsonl.String(raw))
 		case "git_common_dir":
-			o.GitCommonDir = strings.Clone(stringOf(raw))
+			o.GitCommonDir = strings.Clone(jsonl.String(raw))
 		case "workspace":
-			o.Workspace = cmp.Or(strings.Clone(stringOf(raw)), o.Workspace)
+			o.Workspace = cmp.Or(strings.Clone(jsonl.String(raw)), o.Workspace)
 		case "branch":
-			o.Branch = cmp.Or(strings.Clone(stringOf(raw)), o.Branch)
+			o.Branch = cmp.Or(strings.Clone(jsonl.String(raw)), o.Branch)
 		case "label":
-			o.Label = strings.Clone(stringOf(raw))
+			o.Label = strings.Clone(jsonl.String(raw))
 		case "tokens_used":
 			o.TokensUsed = gjson.Parse(raw).Int()
 		case "started_at":
 			o.StartedAt = momentText(json.RawMessage(raw))
 		case "rewind":
-			o.Rewinding = isObjectText(raw)
+			o.Rewinding = strings.HasPrefix(raw, "{")
 		case "usage":
-			eachMember(raw, func(_, role string) bool {
-				eachMember(role, func(key, raw string) bool {
+			jsonl.Members(raw, func(_, role string) bool {
+				jsonl.Members(role, func(key, raw string) bool {
 					if key == "cost" {
 						o.Cost += gjson.Parse(raw).Float()
 					}
@@ -184,7 +188,7 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 // plan counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
 func (rd *reader) plan(s *Session, o *Overview) {
 	data, err := rd.file(s.Dir, TasksFile)
-	if isMissing(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	trimmed := trimSpace(data)
@@ -197,16 +201,16 @@ func (rd *reader) plan(s *Session, o *Overview) {
 		o.problem(TasksFile, err)
 		return
 	}
-	gjson.Parse(asString(trimmed)).ForEach(func(_, task gjson.Result) bool {
+	gjson.Parse(jsonl.Text(trimmed)).ForEach(func(_, task gjson.Result) bool {
 		var status, id, title string
-		eachMember(task.Raw, func(key, raw string) bool {
+		jsonl.Members(task.Raw, func(key, raw string) bool {
 			switch key {
 			case "status":
-				status = stringOf(raw)
+				status = jsonl.String(raw)
 			case "id":
-				id = stringOf(raw)
+				id = jsonl.String(raw)
 			case "title":
-				title = stringOf(raw)
+				title = jsonl.String(raw)
 			}
 			return true
 		})
@@ -234,7 +238,7 @@ func (rd *reader) lastStop(s *Session, o *Overview) {
 			o.LastEventAt = strings.Clone(e.ts)
 		}
 		var f fields
-		eachMember(e.payload, f.set)
+		jsonl.Members(e.payload, f.set)
 		if e.typ == "stop" {
 			o.LastStop, o.LastStopAt = strings.Clone(f.reason), strings.Clone(e.ts)
 			return false
@@ -242,13 +246,13 @@ func (rd *reader) lastStop(s *Session, o *Overview) {
 		return e.typ == "" || !goesOn(e.typ, &f)
 	})
 	o.Skipped = skipped
-	if err != nil && !isMissing(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		o.problem(RecordFile, err)
 	}
 }
 
 func (o *Overview) problem(file string, err error) {
-	if isMissing(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		o.Problems = append(o.Problems, file+": is missing")
 		return
 	}

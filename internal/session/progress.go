@@ -1,11 +1,14 @@
 package session
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -20,7 +23,7 @@ type Progress struct {
 // written before, says the same.
 func (s *Session) AppendProgress(task, state, title string) error {
 	line := text.OneLine(task) + "\t" + text.OneLine(state) + "\t" + text.VisibleLine(text.OneLine(title)) + "\n"
-	return appendOnce(s.Path(ProgressFile), []byte(line), isProgress, false)
+	return jsonl.AppendOnce(s.Path(ProgressFile), []byte(line), isProgress, false)
 }
 
 // isProgress is never sure that a line without its newline is whole: the title may have been cut.
@@ -40,8 +43,8 @@ func (s *Session) Progress() ([]Progress, error) {
 
 // ProgressTail is the last n lines of progress.txt, oldest first; all of them if n is 0 or less.
 func (s *Session) ProgressTail(n int) ([]string, error) {
-	data, err := ReadFile(s.Path(ProgressFile))
-	if isMissing(err) {
+	data, err := jsonl.ReadFile(s.Path(ProgressFile))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
@@ -73,10 +76,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 func (s *Session) AppendLearning(now time.Time, task, title, learning string) error {
 	path := s.Path(LearningsFile)
 	var b strings.Builder
-	if _, err := os.Stat(path); isMissing(err) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		b.WriteString("# Proposed learnings\n\nFor a person to review; nothing reads this file.\n")
 	}
 	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", task, text.VisibleLine(text.OneLine(title)),
 		s.ID, FormatTime(now), text.Visible(strings.TrimSpace(learning)))
-	return appendOnce(path, []byte(b.String()), func([]byte) bool { return true }, false)
+	return jsonl.AppendOnce(path, []byte(b.String()), func([]byte) bool { return true }, false)
 }

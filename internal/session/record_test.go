@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // The test binary plays the child processes that some tests need: see the cases.
@@ -49,18 +51,16 @@ func fail(format string, args ...any) {
 func TestAppend(t *testing.T) {
 	s := newSession(t)
 	var seen []string
-	r := openRecord(t, s, RecordOptions{Sink: func(line []byte, ev Event) {
-		seen = append(seen, string(line))
-		if got := ParseEvent(line); got.TS != ev.TS || got.Type != ev.Type || !bytes.Equal(got.Payload, ev.Payload) {
-			t.Errorf("the sink got %+v with %s", ev, line)
+	r := openRecord(t, s, record.Options{Sink: func(l record.Line) {
+		seen = append(seen, string(l.Raw))
+		if got := record.Parse(l.Raw); got.TS != l.TS || got.Type != l.Type || !bytes.Equal(got.Payload, l.Payload) {
+			t.Errorf("the sink got %+v", l)
 		}
 	}})
-	must(t, r.Append("tool_call", p{"tool": "grep", "args": "<a> & \u2028 \xff\n"}))
-	must(t, r.AppendSync("stop", struct {
-		Reason string `json:"reason"`
-	}{"all_done"}))
-	must(t, r.Append("task_done", nil))
-	must(t, r.Append("x", json.RawMessage("{\n\"a\": 1}")))
+	must(t, r.Append(event("tool_call", p{"tool": "grep", "args": "<a> & \u2028 \xff\n"})))
+	must(t, r.Append(&record.Stop{Reason: "all_done"}))
+	must(t, r.Append(event("task_done", p{})))
+	must(t, r.Append(&record.Unknown{Type: "x", Payload: json.RawMessage("{\n\"a\": 1}")}))
 	want := `{"ts":"2026-06-01T10:20:30.456Z","type":"tool_call","payload":{"args":"<a> & \u2028 ` + "\uFFFD" + `\n","tool":"grep"}}
 {"ts":"2026-06-01T10:20:30.456Z","type":"stop","payload":{"reason":"all_done"}}
 {"ts":"2026-06-01T10:20:30.456Z","type":"task_done","payload":{}}
@@ -73,9 +73,9 @@ func TestAppend(t *testing.T) {
 	if joined := strings.ReplaceAll(strings.Join(seen, "\n")+"\n", `\ufffd`, "\uFFFD"); joined != want {
 		t.Errorf("the sink saw\n%s", joined)
 	}
-	for _, bad := range []any{5, "x", []int{1}, json.RawMessage("{"), func() {}} {
-		if err := r.Append("x", bad); err == nil {
-			t.Errorf("payload %v was taken", bad)
+	for _, bad := range []string{"5", `"x"`, "[1]", "{", ""} {
+		if err := r.Append(&record.Unknown{Type: "x", Payload: json.RawMessage(bad)}); err == nil {
+			t.Errorf("payload %s was taken", bad)
 		}
 	}
 	if int64(len(read(t, s.Path(RecordFile)))) != r.Size() {
@@ -85,26 +85,26 @@ func TestAppend(t *testing.T) {
 		t.Errorf("mode %v", info.Mode())
 	}
 	must(t, r.Close())
-	if err := r.Append("x", nil); !errors.Is(err, fs.ErrClosed) {
+	if err := r.Append(event("x", nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
 
 func TestAppendFromManyGoroutines(t *testing.T) {
 	s := newSession(t)
-	r := openRecord(t, s, RecordOptions{})
+	r := openRecord(t, s, record.Options{})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
 			for j := range 50 {
-				if err := r.Append("tool_result", p{"who": i, "n": j, "text": strings.Repeat("x", 3000)}); err != nil {
+				if err := r.Append(event("tool_result", p{"who": i, "n": j, "text": strings.Repeat("x", 3000)})); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	lines, _, _, skipped := scanned(t, s.Path(RecordFile), 0)
+	lines, _, skipped := scanned(t, s.Path(RecordFile))
 	if len(lines) != 400 || skipped != 0 {
 		t.Errorf("%d lines, %d skipped", len(lines), skipped)
 	}
@@ -125,13 +125,13 @@ func TestOpenRecordRepairs(t *testing.T) {
 		"no object, no newline": {whole + "\n5", whole + "\n", 1, true},
 		"zeros of a lost write": {whole + "\n\x00\x00\x00\x00", whole + "\n", 4, true},
 		"rubbish lines stay":    {"5\nrubbish\n", "5\nrubbish\n", 0, false},
-		"a long torn line":      {whole + "\n{" + strings.Repeat("x", 3*tailBlock), whole + "\n", 3*tailBlock + 1, true},
+		"a long torn line":      {whole + "\n{" + strings.Repeat("x", 3*(8<<10)), whole + "\n", 3*(8<<10) + 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSession(t)
 			write(t, s.Path(RecordFile), c.text)
-			r := openRecord(t, s, RecordOptions{})
-			must(t, r.Append("next", nil))
+			r := openRecord(t, s, record.Options{})
+			must(t, r.Append(event("next", nil)))
 			rest, ok := strings.CutPrefix(read(t, s.Path(RecordFile)), c.kept)
 			if !ok {
 				t.Fatalf("not kept:\n%s", rest)
@@ -143,7 +143,7 @@ func TestOpenRecordRepairs(t *testing.T) {
 				}
 				return
 			}
-			ev := ParseEvent([]byte(lines[0]))
+			ev := record.Parse([]byte(lines[0]))
 			var payload map[string]any
 			must(t, json.Unmarshal(ev.Payload, &payload))
 			if len(lines) != 2 || ev.Type != "log_repaired" || payload["cut_bytes"] != c.cut || payload["why"] == "" || payload["file"] != RecordFile {
@@ -159,11 +159,11 @@ func TestOpenRecordRepairsTheOtherLogs(t *testing.T) {
 	write(t, s.Path(ConversationDir, "T-001.evaluator.jsonl"), "{}")
 	write(t, s.Path(ConversationDir, "T-002.jsonl"), "{}\n")
 	write(t, s.Path(InterviewFile), "{}\n[")
-	openRecord(t, s, RecordOptions{})
+	openRecord(t, s, record.Options{})
 	var files []string
 	_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
 		var payload struct{ File string }
-		err := json.Unmarshal(ParseEvent(line).Payload, &payload)
+		err := json.Unmarshal(record.Parse(line).Payload, &payload)
 		files = append(files, payload.File)
 		return err
 	})
@@ -187,7 +187,7 @@ func TestAppendOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	lines, _, end, skipped := scanned(t, s.Path(RecordFile), 0)
+	lines, end, skipped := scanned(t, s.Path(RecordFile))
 	if skipped != 0 || end != int64(len(read(t, s.Path(RecordFile)))) || !strings.Contains(lines[len(lines)-1], "after") {
 		t.Errorf("%d skipped, end %d, last %.100s", skipped, end, lines[len(lines)-1])
 	}
@@ -205,7 +205,7 @@ func childFullDisk(dir string) {
 		fail("%v", err)
 	}
 	var sunk int
-	r, err := s.OpenRecord(RecordOptions{Sink: func([]byte, Event) { sunk++ }})
+	r, err := s.OpenRecord(record.Options{Sink: func(record.Line) { sunk++ }})
 	if err != nil {
 		fail("%v", err)
 	}
@@ -213,7 +213,7 @@ func childFullDisk(dir string) {
 	n := 0
 	for ; err == nil; n++ {
 		size := r.Size()
-		if err = r.Append("filling", long); err != nil && r.Size() != size {
+		if err = r.Append(event("filling", long)); err != nil && r.Size() != size {
 			fail("the size went from %d to %d with %v", size, r.Size(), err)
 		}
 		if n > limit {
@@ -244,7 +244,7 @@ func childFullDisk(dir string) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		fail("%v", err)
 	}
-	if err := r.AppendSync("after", nil); err != nil {
+	if err := r.Append(event("after", nil)); err != nil {
 		fail("%v", err)
 	}
 }
@@ -262,12 +262,12 @@ func TestKilledWriter(t *testing.T) {
 	}
 	must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	lines, _, _, skipped := scanned(t, s.Path(RecordFile), 0)
+	lines, _, skipped := scanned(t, s.Path(RecordFile))
 	if skipped != 0 || len(lines) < 100 {
 		t.Errorf("%d lines, %d skipped", len(lines), skipped)
 	}
-	r := openRecord(t, s, RecordOptions{})
-	must(t, r.Append("next", nil))
+	r := openRecord(t, s, record.Options{})
+	must(t, r.Append(event("next", nil)))
 	for i, line := range lines {
 		if !strings.Contains(line, fmt.Sprintf(`"n":%d,`, i)) {
 			t.Fatalf("line %d is %.80s", i, line)
@@ -276,14 +276,50 @@ func TestKilledWriter(t *testing.T) {
 }
 
 func childAppends(dir string) {
-	r, err := childSession(dir).OpenRecord(RecordOptions{})
+	r, err := childSession(dir).OpenRecord(record.Options{})
 	for n := 0; err == nil; n++ {
-		err = r.Append("tool_result", p{"n": n, "x": strings.Repeat("y", 5000)})
+		err = r.Append(event("tool_result", p{"n": n, "x": strings.Repeat("y", 5000)}))
 		if n == 100 {
 			fmt.Print("r")
 		}
 	}
 	fail("%v", err)
+}
+
+func TestSecretsStayOutOfEveryFile(t *testing.T) {
+	s := newSession(t)
+	const secret = "sk-very-secret"
+	redact := record.NewRedactor([]string{"API_KEY=" + secret}, nil)
+	r := openRecord(t, s, record.Options{Redact: redact, Sink: func(l record.Line) {
+		if bytes.Contains(l.Raw, []byte(secret)) || bytes.Contains(l.Payload, []byte(secret)) {
+			t.Errorf("the sink saw it: %s", l.Raw)
+		}
+	}})
+	must(t, r.Append(&record.ToolResult{Preview: "export API_KEY=" + secret}))
+	tr, err := s.OpenTranscript("T-001", WorkerTranscript, redact)
+	must(t, err)
+	must(t, tr.AppendMessage(json.RawMessage(`{"role":"tool","content":"`+secret+`"}`)))
+	must(t, tr.Close())
+	for _, path := range []string{s.Path(RecordFile), s.Path(ConversationDir, "T-001.jsonl")} {
+		if text := read(t, path); strings.Contains(text, secret) || !strings.Contains(text, "[redacted:API_KEY]") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
+func TestLastEventReadsLittle(t *testing.T) {
+	s := newSession(t)
+	// A hole of 1 GiB in front: reading it would take longer than anybody waits, and no backward reader has to.
+	f, err := os.Create(s.Path(RecordFile))
+	must(t, err)
+	const hole = 1 << 30
+	_, err = f.WriteAt([]byte("\n"+`{"ts":"a","type":"stop","payload":{"reason":"iter_cap"}}`+"\n"+`{"ts":"b","type":"commit","payload":{}}`+"\n{\"torn"), hole)
+	must(t, err)
+	must(t, f.Close())
+	ev, ok, err := s.LastEvent("stop")
+	if err != nil || !ok || ev.TS != "a" || string(ev.Payload) != `{"reason":"iter_cap"}` {
+		t.Errorf("%+v %v %v", ev, ok, err)
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {
@@ -294,19 +330,20 @@ func BenchmarkAppend(b *testing.B) {
 				environ = append(environ, fmt.Sprintf("SERVICE_%d_TOKEN=ghp_%032d/+=", i, i))
 			}
 			s := newSession(b)
-			r := openRecord(b, s, RecordOptions{Clock: time.Now, Redact: NewRedactor(environ, nil)})
+			opts := record.Options{Clock: time.Now, Redact: record.NewRedactor(environ, nil)}
+			r := openRecord(b, s, opts)
 			payload := p{"task_id": "T-001", "trace_id": strings.Repeat("a", 32), "span_id": strings.Repeat("b", 16), "iter": 12, "tool": "read_file",
 				"result_preview": strings.Repeat("func main() {\n\treturn\n}\n", size/24), "result_chars": size}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.Append("tool_result", payload); err != nil {
+				if err := r.Append(event("tool_result", payload)); err != nil {
 					b.Fatal(err)
 				}
 				if r.Size() > 1<<28 {
 					b.StopTimer()
 					must(b, r.Close())
-					must(b, s.CutRecord(0))
-					r = openRecord(b, s, r.opts)
+					must(b, os.Truncate(s.Path(RecordFile), 0))
+					r = openRecord(b, s, opts)
 					b.StartTimer()
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // TaskRunning is the status of a task in a summary between its context_reset and its end.
@@ -68,27 +70,27 @@ type fields struct {
 func (f *fields) set(key, raw string) bool {
 	switch key {
 	case "task_id":
-		f.task = stringOf(raw)
+		f.task = jsonl.String(raw)
 	case "iter":
 		f.iter = gjson.Parse(raw).Int()
 	case "reason":
-		f.reason = stringOf(raw)
+		f.reason = jsonl.String(raw)
 	case "phase":
-		f.phase = stringOf(raw)
+		f.phase = jsonl.String(raw)
 	case "tool":
-		f.tool = stringOf(raw)
+		f.tool = jsonl.String(raw)
 	case "hook":
-		f.hook = stringOf(raw)
+		f.hook = jsonl.String(raw)
 	case "outcome":
-		f.outcome = stringOf(raw)
+		f.outcome = jsonl.String(raw)
 	case "verdict":
-		f.verdict = stringOf(raw)
+		f.verdict = jsonl.String(raw)
 	case "accept":
 		f.accept = raw == "true"
 	case "rejection_category":
-		f.category = stringOf(raw)
+		f.category = jsonl.String(raw)
 	case "sha":
-		f.sha = stringOf(raw)
+		f.sha = jsonl.String(raw)
 	case "prompt_tokens":
 		f.prompt = gjson.Parse(raw).Int()
 	case "eval_tokens":
@@ -109,11 +111,11 @@ func (f *fields) set(key, raw string) bool {
 	case "pending":
 		f.pending = raw
 	case "last_stop":
-		f.lastStop = stringOf(raw)
+		f.lastStop = jsonl.String(raw)
 	case "worker_model":
-		f.workerModel = stringOf(raw)
+		f.workerModel = jsonl.String(raw)
 	case "evaluator_model":
-		f.evaluatorModel = stringOf(raw)
+		f.evaluatorModel = jsonl.String(raw)
 	}
 	return true
 }
@@ -122,13 +124,13 @@ func (f *fields) set(key, raw string) bool {
 type envelope struct{ ts, typ, payload string }
 
 func openEnvelope(line []byte) (e envelope) {
-	eachMember(asString(line), func(key, raw string) bool {
+	jsonl.Members(jsonl.Text(line), func(key, raw string) bool {
 		switch key {
 		case "ts":
-			e.ts = stringOf(raw)
+			e.ts = jsonl.String(raw)
 		case "type":
 			if raw[0] == '"' {
-				e.typ = unquote(raw)
+				e.typ = jsonl.Unquote(raw)
 			}
 		case "payload":
 			e.payload = raw
@@ -146,7 +148,7 @@ func (r *Rollup) Feed(line []byte) {
 		return
 	}
 	var f fields
-	eachMember(e.payload, f.set)
+	jsonl.Members(e.payload, f.set)
 	r.count(e.typ, strings.Clone(e.ts), &f)
 }
 
@@ -227,7 +229,7 @@ func (r *Rollup) start(ts string, f *fields) {
 	} else {
 		s.StartedAt = &ts
 	}
-	if isObjectText(f.limits) {
+	if strings.HasPrefix(f.limits, "{") {
 		s.Limits = []byte(f.limits)
 	}
 	if f.workerModel != "" {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // SeedMeta is the interview's record. An imported seed has one too, with an empty InterviewerModel.
@@ -23,7 +25,7 @@ type SeedMeta struct {
 // number or an object).
 func (s *Session) SeedMeta() (*SeedMeta, error) {
 	path := s.Path(SeedMetaFile)
-	data, err := ReadFile(path)
+	data, err := jsonl.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // reader reads many small files into one buffer. What it returns is valid until its next call.
@@ -99,7 +101,7 @@ func (rd *reader) tail(dir, name string, fn func(off int64, line []byte) (more b
 	if err := syscall.Fstat(int(f), &st); err != nil {
 		return 0, err
 	}
-	return tailReader(f, st.Size, overviewBlock, fn)
+	return jsonl.TailReader(f, st.Size, overviewBlock, fn)
 }
 
 // held reports whether a file or directory is locked by some process: Holder, cheaper where nobody is.

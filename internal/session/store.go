@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // minPart is how short an abbreviated id may be: as short as git's abbreviated commits.
@@ -95,7 +97,7 @@ func (st Store) Create(id string) (*Session, error) {
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the session directory: %w", err)
 	}
-	return s, syncDir(st.Root)
+	return s, jsonl.SyncDir(st.Root)
 }
 
 // Find is the session that part means: a full id, or at least four characters that occur in exactly one id.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // SummaryVersion is the version of summary.json's shape.
@@ -140,7 +142,7 @@ func (s *Session) rollUp() (r *Rollup, others extra, err error) {
 // storedRollup is the roll-up in summary.json, nil if there is none that the record still agrees with. A damaged
 // summary.json is no error: it can be made again.
 func (s *Session) storedRollup() (*Rollup, extra) {
-	data, err := ReadFile(s.Path(SummaryFile))
+	data, err := jsonl.ReadFile(s.Path(SummaryFile))
 	if err != nil {
 		return nil, nil
 	}
@@ -164,7 +166,7 @@ func (s *Session) fingerprint(n int64) (string, error) {
 	const part = 4096
 	h := sha256.New()
 	if n > 0 {
-		f, err := OpenFile(s.Path(RecordFile), os.O_RDONLY)
+		f, err := jsonl.OpenFile(s.Path(RecordFile), os.O_RDONLY)
 		if err != nil {
 			return "", err
 		}
@@ -175,7 +177,7 @@ func (s *Session) fingerprint(n int64) (string, error) {
 			if got, err := io.Copy(h, r); err != nil {
 				return "", err
 			} else if got != r.Size() {
-				return "", ErrShrunk
+				return "", jsonl.ErrShrunk
 			}
 		}
 	}

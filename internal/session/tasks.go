@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // Statuses of a task in prd.json.
@@ -78,7 +80,7 @@ func ParseTasks(data []byte) ([]Task, error) {
 // Tasks reads prd.json. Errors name the file and what is wrong in it.
 func (s *Session) Tasks() ([]Task, error) {
 	path := s.Path(TasksFile)
-	data, err := ReadFile(path)
+	data, err := jsonl.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // Kind says whose conversation about a task a transcript holds.
@@ -21,12 +24,12 @@ const (
 
 // Transcript is a conversation file open for appending: every message, verbatim but for secrets.
 type Transcript struct {
-	out    *appender
-	redact *Redactor
+	out    *jsonl.File
+	redact *record.Redactor
 }
 
 // OpenTranscript opens conversation/<task>.jsonl or <task>.evaluator.jsonl, made if missing.
-func (s *Session) OpenTranscript(task string, kind Kind, redact *Redactor) (*Transcript, error) {
+func (s *Session) OpenTranscript(task string, kind Kind, redact *record.Redactor) (*Transcript, error) {
 	path, err := s.taskFile(ConversationDir, task, string(kind))
 	if err != nil {
 		return nil, err
@@ -35,12 +38,12 @@ func (s *Session) OpenTranscript(task string, kind Kind, redact *Redactor) (*Tra
 }
 
 // OpenInterview opens interview.jsonl, made if missing.
-func (s *Session) OpenInterview(redact *Redactor) (*Transcript, error) {
+func (s *Session) OpenInterview(redact *record.Redactor) (*Transcript, error) {
 	return openTranscript(s.Path(InterviewFile), redact)
 }
 
-func openTranscript(path string, redact *Redactor) (*Transcript, error) {
-	out, _, err := openAppender(path, isObject)
+func openTranscript(path string, redact *record.Redactor) (*Transcript, error) {
+	out, _, err := jsonl.Open(path, jsonl.IsObject)
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +53,14 @@ func openTranscript(path string, redact *Redactor) (*Transcript, error) {
 // AppendMessage adds one message, a JSON object.
 func (t *Transcript) AppendMessage(message json.RawMessage) error {
 	line := oneLine(t.redact.JSON(bytes.TrimSpace(message)))
-	if !isObject(line) {
+	if !jsonl.IsObject(line) {
 		_, err := decodeObject(line, &struct{}{})
 		return fmt.Errorf("transcript: the message %w", err)
 	}
-	if len(line) >= maxLine {
+	if len(line) >= jsonl.MaxLine {
 		return fmt.Errorf("transcript: the message is %d bytes long, more than a line may be", len(line))
 	}
-	return t.out.add(append(line[:len(line):len(line)], '\n'), false)
+	return t.out.Add(append(line[:len(line):len(line)], '\n'), false)
 }
 
 // oneLine takes the line breaks out of a JSON text. In JSON they can only stand between tokens, so this changes nothing
@@ -89,7 +92,7 @@ func (t *Transcript) Reset(now time.Time, payload any) error {
 }
 
 // Close closes the file.
-func (t *Transcript) Close() error { return t.out.close() }
+func (t *Transcript) Close() error { return t.out.Close() }
 
 // ReadTranscript reads the messages of a task's conversation since the last context_reset, oldest first.
 func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, error) {
@@ -98,7 +101,7 @@ func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, err
 		return nil, err
 	}
 	var messages []json.RawMessage
-	_, err = TailLines(path, func(_ int64, line []byte) bool {
+	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		if isReset(line) {
 			return false
 		}
@@ -111,5 +114,5 @@ func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, err
 
 // isReset tells the line that begins an attempt from a message: a message has a role.
 func isReset(line []byte) bool {
-	return eventType(line) == "context_reset" && !gjson.Get(asString(line), "role").Exists()
+	return record.Parse(line).Type == "context_reset" && !gjson.GetBytes(line, "role").Exists()
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -48,7 +49,7 @@ func (f *follower) poll(fn func(off int64, line []byte) error) (skipped int, res
 		return 0, f.restart(), nil
 	}
 	end, skipped, err := f.s.ScanRecord(f.off, fn)
-	if errors.Is(err, session.ErrShrunk) {
+	if errors.Is(err, jsonl.ErrShrunk) {
 		return 0, f.restart(), nil
 	}
 	if err != nil {

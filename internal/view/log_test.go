@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
@@ -164,11 +165,11 @@ func TestLogFollows(t *testing.T) {
 		out.expect(t, "k: torn")
 		w.Raw(`{"type":"nudge","payl`)
 		w.Flush()
-		rec, err := w.S.OpenRecord(session.RecordOptions{Clock: func() time.Time { return viewtest.Start }})
+		rec, err := w.S.OpenRecord(record.Options{Clock: func() time.Time { return viewtest.Start }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec.Append("nudge", map[string]any{"kind": "k", "content": "after the crash"})
+		rec.Append(&record.Nudge{Kind: "k", Content: "after the crash"})
 		rec.Close()
 		for got := range out.line { // log_repaired, if the session writes one, comes first
 			if strings.HasSuffix(got, "k: after the crash") {

@@ -8,14 +8,15 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // CheckLogFilter tells whether a filter can ever show anything: an error names what there is instead. What the record holds
 // is always fine, whoever wrote it.
 func CheckLogFilter(s *session.Session, o LogOptions) error {
-	if o.Type != "" && !slices.Contains(session.EventTypes(), o.Type) && !recordHas(s, "type", o.Type) {
-		return fmt.Errorf("there is no type of event called %q, and the record holds none; the types are %s", o.Type, strings.Join(session.EventTypes(), ", "))
+	if o.Type != "" && !slices.Contains(record.Types(), o.Type) && !recordHas(s, "type", o.Type) {
+		return fmt.Errorf("there is no type of event called %q, and the record holds none; the types are %s", o.Type, strings.Join(record.Types(), ", "))
 	}
 	if o.Task == "" {
 		return nil

@@ -8,8 +8,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/session"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // batchSpans is how many spans go out at once: far below what receivers take.
@@ -73,7 +75,7 @@ func exportTo(ctx context.Context, s *session.Session, out sink) (skipped int, e
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return x.event(session.ParseEvent(line))
+		return x.event(record.Parse(line))
 	})
 	if err != nil {
 		return skipped, err

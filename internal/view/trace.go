@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/tidwall/gjson"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // tracer turns the events of a record, in their order, into spans. A span goes out
@@ -85,7 +87,7 @@ func (x *tracer) newBatch() {
 }
 
 // event takes in the next event of the record.
-func (x *tracer) event(e session.Event) error {
+func (x *tracer) event(e record.Line) error {
 	if e.Type == "" {
 		return nil
 	}

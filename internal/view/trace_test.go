@@ -4,8 +4,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/git-tilth/git-tilth/internal/session"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // keeper is a sink that keeps what it gets.
@@ -38,7 +40,7 @@ func FuzzTrace(f *testing.F) {
 			if len(line) == 0 || line[0] != '{' {
 				return
 			}
-			if err := x.event(session.ParseEvent(line)); err != nil {
+			if err := x.event(record.Parse(line)); err != nil {
 				t.Fatal(err)
 			}
 		}

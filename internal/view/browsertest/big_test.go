@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 

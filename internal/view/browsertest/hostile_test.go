@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 

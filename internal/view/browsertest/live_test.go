@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
@@ -81,11 +83,11 @@ func TestLive(t *testing.T) {
 	// A crash leaves a torn line; the resume cuts it off and goes on.
 	w2.Raw(`{"ts":"2026-06-11T22:11:00Z","type":"model_call","payl`)
 	w2.Flush()
-	rec, err := w.S.OpenRecord(session.RecordOptions{Clock: func() time.Time { return viewtest.Start.Add(time.Hour) }})
+	rec, err := w.S.OpenRecord(record.Options{Clock: func() time.Time { return viewtest.Start.Add(time.Hour) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rec.Append("session_resume", map[string]any{"last_stop": "", "plan": "going on after the crash"}); err != nil {
+	if err := rec.Append(&record.SessionResume{Plan: "going on after the crash"}); err != nil {
 		t.Fatal(err)
 	}
 	rec.Close()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 

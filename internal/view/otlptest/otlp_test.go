@@ -12,15 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/view"
-	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view"
+	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 
 	"go.opentelemetry.io/collector/confmap"
 )
@@ -287,7 +289,7 @@ func TestLongRecordInBatches(t *testing.T) {
 	}
 	wantCalls, wantTools := 0, 0
 	if _, _, err := w.S.ScanRecord(0, func(_ int64, line []byte) error {
-		switch session.ParseEvent(line).Type {
+		switch record.Parse(line).Type {
 		case "model_call":
 			wantCalls++
 		case "tool_call":

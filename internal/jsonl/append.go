@@ -1,9 +1,8 @@
-package session
+package jsonl
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,14 +14,14 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
-const maxLine = 64 << 20
+// MaxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
+const MaxLine = 64 << 20
 
 // maxNesting is how deep a line may be nested; encoding/json has the same bound, gjson has none and would overflow the stack.
 const maxNesting = 10_000
 
-// isObject tells whether line is one whole JSON object.
-func isObject(line []byte) bool {
+// IsObject reports whether line is one whole JSON object.
+func IsObject(line []byte) bool {
 	if len(line) == 0 || line[0] != '{' {
 		return false
 	}
@@ -32,11 +31,10 @@ func isObject(line []byte) bool {
 	return gjson.ValidBytes(line)
 }
 
-// Repair is what was found wrong at the end of a JSON-lines file, and done.
+// Repair is what was found wrong at the end of a file, and done.
 type Repair struct {
-	File         string // relative to the session's directory
-	CutBytes     int64  // a torn last line of this length was cut off
-	AddedNewline bool   // the last line was whole but for its newline
+	CutBytes     int64 // a torn last line of this length was cut off
+	AddedNewline bool  // the last line was whole but for its newline
 }
 
 // Why says it in words; empty if nothing was wrong.
@@ -50,9 +48,19 @@ func (r Repair) Why() string {
 	return ""
 }
 
-// repairTail makes a file, open with O_APPEND, end with a whole line. A line without its newline is whole if whole says so: a prefix of a
-// JSON object is never one itself, so nothing is kept by mistake.
-func repairTail(f *os.File, whole func(line []byte) bool) (Repair, error) {
+// RepairFile makes a file end with a whole line, without opening it for more.
+func RepairFile(path string) (Repair, error) {
+	f, err := OpenFile(path, os.O_RDWR|os.O_APPEND)
+	if err != nil {
+		return Repair{}, err
+	}
+	defer f.Close()
+	return repair(f, IsObject)
+}
+
+// repair makes a file, open with O_APPEND, end with a whole line. A line without its newline is whole if whole says so:
+// a prefix of a JSON object is never one itself, so nothing is kept by mistake.
+func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return Repair{}, err
@@ -93,7 +101,7 @@ func lastPartial(r io.ReaderAt, size int64) (start int64, tail []byte, err error
 		if from == 0 {
 			return 0, buf, nil
 		}
-		if block > maxLine {
+		if block > MaxLine {
 			return lastNewline(r, from)
 		}
 	}
@@ -116,8 +124,8 @@ func lastNewline(r io.ReaderAt, end int64) (start int64, tail []byte, err error)
 	return 0, nil, nil
 }
 
-// appender is a JSON-lines file open for appending. It is safe for concurrent use.
-type appender struct {
+// File is a file of lines open for appending. It is safe for concurrent use.
+type File struct {
 	mu    sync.Mutex
 	f     *os.File
 	size  int64 // of the whole lines
@@ -125,13 +133,14 @@ type appender struct {
 	fresh bool  // the file may be new, and its name not yet durable
 }
 
-// openAppender opens path (0600) for appending, made if missing, with its tail repaired.
-func openAppender(path string, whole func([]byte) bool) (*appender, Repair, error) {
+// Open opens path (0600) for appending, made if missing, with its tail repaired. whole reports whether a last line
+// without its newline is complete; IsObject does for JSON.
+func Open(path string, whole func([]byte) bool) (*File, Repair, error) {
 	f, err := OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW)
 	if err != nil {
 		return nil, Repair{}, err
 	}
-	repair, err := repairTail(f, whole)
+	done, err := repair(f, whole)
 	var info fs.FileInfo
 	if err == nil {
 		info, err = f.Stat()
@@ -140,12 +149,12 @@ func openAppender(path string, whole func([]byte) bool) (*appender, Repair, erro
 		f.Close()
 		return nil, Repair{}, fmt.Errorf("repair %s: %w", path, err)
 	}
-	return &appender{f: f, size: info.Size(), fresh: info.Size() == 0}, repair, nil
+	return &File{f: f, size: info.Size(), fresh: info.Size() == 0}, done, nil
 }
 
-// add appends one line, which ends with its newline, with one write(2). If it does not go in whole, what did is taken
+// Add appends one line, which ends with its newline, with one write(2). If it does not go in whole, what did is taken
 // back, so that the file ends with a whole line as before.
-func (a *appender) add(line []byte, sync bool) error {
+func (a *File) Add(line []byte, sync bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.f == nil {
@@ -169,16 +178,18 @@ func (a *appender) add(line []byte, sync bool) error {
 		return err
 	}
 	a.fresh = false
-	return syncDir(filepath.Dir(a.f.Name()))
+	return SyncDir(filepath.Dir(a.f.Name()))
 }
 
-func (a *appender) length() int64 {
+// Size is the length of the file in bytes.
+func (a *File) Size() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.size
 }
 
-func (a *appender) close() error {
+// Close closes the file. Adding to it after that is an error.
+func (a *File) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.f == nil {
@@ -189,5 +200,18 @@ func (a *appender) close() error {
 	return err
 }
 
-// isMissing tells an absent file or directory.
-func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// AppendOnce appends one line to a file that is not kept open.
+func AppendOnce(path string, line []byte, whole func([]byte) bool, sync bool) error {
+	a, _, err := Open(path, whole)
+	if err != nil {
+		return err
+	}
+	err = a.Add(line, sync)
+	if cerr := a.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,4 +1,4 @@
-package session
+package jsonl
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // scanned is what a scan of text hands out, forward and backward.
 func scanned(t testing.TB, path string, from int64) (lines []string, offs []int64, end int64, skipped int) {
 	t.Helper()
-	end, skipped, err := ScanLines(path, from, func(off int64, line []byte) error {
+	end, skipped, err := Scan(path, from, func(off int64, line []byte) error {
 		lines, offs = append(lines, string(line)), append(offs, off)
 		return nil
 	})
@@ -24,7 +24,7 @@ func scanned(t testing.TB, path string, from int64) (lines []string, offs []int6
 	if from == 0 {
 		var back []string
 		var backOffs []int64
-		backSkipped, err := TailLines(path, func(off int64, line []byte) bool {
+		backSkipped, err := Tail(path, func(off int64, line []byte) bool {
 			back, backOffs = append(back, string(line)), append(backOffs, off)
 			return true
 		})
@@ -96,24 +96,24 @@ func TestScanGoesOnWhereItEnded(t *testing.T) {
 func TestScanOfAShorterFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	nothing := func(int64, []byte) error { return nil }
-	if _, _, err := ScanLines(path, 0, nothing); err != nil {
+	if _, _, err := Scan(path, 0, nothing); err != nil {
 		t.Errorf("a missing file: %v", err)
 	}
-	if _, _, err := ScanLines(path, 5, nothing); !errors.Is(err, ErrShrunk) {
+	if _, _, err := Scan(path, 5, nothing); !errors.Is(err, ErrShrunk) {
 		t.Errorf("a file gone missing: %v", err)
 	}
 	write(t, path, "{}\n")
-	if _, _, err := ScanLines(path, 5, nothing); !errors.Is(err, ErrShrunk) {
+	if _, _, err := Scan(path, 5, nothing); !errors.Is(err, ErrShrunk) {
 		t.Errorf("a file cut: %v", err)
 	}
 	boom := errors.New("boom")
-	if end, _, err := ScanLines(path, 0, func(int64, []byte) error { return boom }); !errors.Is(err, boom) || end != 0 {
+	if end, _, err := Scan(path, 0, func(int64, []byte) error { return boom }); !errors.Is(err, boom) || end != 0 {
 		t.Errorf("an error of the reader: %d %v", end, err)
 	}
-	if end, _, err := ScanLines(path, 0, func(int64, []byte) error { return ErrStop }); err != nil || end != 3 {
+	if end, _, err := Scan(path, 0, func(int64, []byte) error { return ErrStop }); err != nil || end != 3 {
 		t.Errorf("ErrStop: %d %v", end, err)
 	}
-	if _, _, err := ScanLines(filepath.Dir(path), 0, nothing); err == nil {
+	if _, _, err := Scan(filepath.Dir(path), 0, nothing); err == nil {
 		t.Error("a directory was read")
 	}
 }
@@ -132,7 +132,7 @@ func TestScanOfHugeLines(t *testing.T) {
 	_, err = f.WriteString(`{"x":"`)
 	must(t, err)
 	block := bytes.Repeat([]byte{'z'}, 1<<20)
-	for range maxLine>>20 + 1 {
+	for range MaxLine>>20 + 1 {
 		_, err = f.Write(block)
 		must(t, err)
 	}
@@ -143,7 +143,7 @@ func TestScanOfHugeLines(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var got []string
-	_, skipped, err := ScanLines(path, 0, func(_ int64, line []byte) error {
+	_, skipped, err := Scan(path, 0, func(_ int64, line []byte) error {
 		got = append(got, fmt.Sprintf("%.12s %d", line, len(line)))
 		return nil
 	})
@@ -158,7 +158,7 @@ func TestScanOfHugeLines(t *testing.T) {
 		t.Errorf("the scan allocated %d MiB", used)
 	}
 	got = nil
-	skipped, err = TailLines(path, func(_ int64, line []byte) bool {
+	skipped, err = Tail(path, func(_ int64, line []byte) bool {
 		got = append(got, fmt.Sprintf("%.12s %d", line, len(line)))
 		return len(got) < 3
 	})
@@ -168,50 +168,10 @@ func TestScanOfHugeLines(t *testing.T) {
 	}
 }
 
-func TestLastEventReadsLittle(t *testing.T) {
-	s := newSession(t)
-	// A hole of 1 GiB in front: reading it would take longer than anybody waits, and no backward reader has to.
-	f, err := os.Create(s.Path(RecordFile))
-	must(t, err)
-	const hole = 1 << 30
-	_, err = f.WriteAt([]byte("\n"+`{"ts":"a","type":"stop","payload":{"reason":"iter_cap"}}`+"\n"+`{"ts":"b","type":"commit","payload":{}}`+"\n{\"torn"), hole)
-	must(t, err)
-	must(t, f.Close())
-	ev, off, ok, err := s.LastEvent("stop")
-	if err != nil || !ok || ev.TS != "a" || string(ev.Payload) != `{"reason":"iter_cap"}` || off != hole+1 {
-		t.Errorf("%+v %d %v %v", ev, off, ok, err)
-	}
-	if ev, _, ok, _ := s.LastEvent(); !ok || ev.Type != "commit" {
-		t.Errorf("the last of any type: %+v %v", ev, ok)
-	}
-}
-
-func TestFirstEventAndCutRecord(t *testing.T) {
-	s := newSession(t)
-	text := `{"ts":"a","type":"session_start","payload":{}}` + "\nrubbish\n" + `{"ts":"b","type":"seed_committed","payload":{"sha":"abc"}}` + "\n"
-	write(t, s.Path(RecordFile), text+`{"ts":"c","type":"stop"}`+"\n")
-	ev, end, ok, err := s.FirstEvent("seed_committed")
-	if err != nil || !ok || string(ev.Payload) != `{"sha":"abc"}` || end != int64(len(text)) {
-		t.Fatalf("%+v %d %v %v", ev, end, ok, err)
-	}
-	for _, n := range []int64{-1, end - 1, 10_000} {
-		if err := s.CutRecord(n); err == nil {
-			t.Errorf("cut at %d", n)
-		}
-	}
-	must(t, s.CutRecord(end))
-	if got := read(t, s.Path(RecordFile)); got != text {
-		t.Errorf("cut to %q", got)
-	}
-	if _, _, ok, err := s.FirstEvent("absent"); ok || err != nil {
-		t.Errorf("an absent event: %v %v", ok, err)
-	}
-}
-
 func TestIsObjectAgreesWithEncodingJSON(t *testing.T) {
 	for _, line := range []string{`{}`, `{"a":1}`, `{"a":1,}`, `{"a":01}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\"}", `{"a":"\x"}`, `{"a":"\u12"}`, `{"a":+1}`,
 		`{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":-}`, `{'a':1}`, `{"a":NaN}`, `{"a":tru}`, `{} x`, `{`, `}`, `{"a"}`, `{"a":}`, `{,}`, `{"a":1 "b":2}`, `{"a":[1,]}`} {
-		if isObject([]byte(line)) != json.Valid([]byte(line)) {
+		if IsObject([]byte(line)) != json.Valid([]byte(line)) {
 			t.Errorf("%s: %v", line, !json.Valid([]byte(line)))
 		}
 	}
@@ -244,14 +204,6 @@ func FuzzScan(f *testing.F) {
 		if end > int64(len(data)) || end > 0 && end < int64(len(data)) && data[end-1] != '\n' {
 			t.Fatalf("ended at %d of %d", end, len(data))
 		}
-		r := NewRollup("x")
-		for _, line := range lines {
-			r.Feed([]byte(line))
-			ParseEvent([]byte(line))
-		}
-		if _, err := encodeJSON(r.Summary()); err != nil {
-			t.Fatal(err)
-		}
 	})
 }
 
@@ -265,10 +217,10 @@ func FuzzRepair(f *testing.F) {
 			t.Fatal(err)
 		}
 		before, _, _, _ := scanned(t, path, 0)
-		a, repair, err := openAppender(path, isObject)
+		a, repair, err := Open(path, IsObject)
 		must(t, err)
-		must(t, a.add([]byte("{\"new\":1}\n"), false))
-		must(t, a.close())
+		must(t, a.Add([]byte("{\"new\":1}\n"), false))
+		must(t, a.Close())
 		after, _, end, _ := scanned(t, path, 0)
 		if !slices.Equal(after, append(before, `{"new":1}`)) {
 			t.Fatalf("%q became %q", before, after)
@@ -281,4 +233,16 @@ func FuzzRepair(f *testing.F) {
 			t.Fatalf("%d bytes, want %d after %+v", end, size, repair)
 		}
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -1,4 +1,4 @@
-package session
+package jsonl
 
 import (
 	"bufio"
@@ -18,18 +18,12 @@ var ErrShrunk = errors.New("the file is shorter than what was read of it before"
 // ErrStop, returned by the function that a scan calls, ends the scan behind that line without an error.
 var ErrStop = errors.New("stop the scan")
 
-// ScanRecord hands fn every event line of events.jsonl from the byte offset from on, which must be the beginning of a
-// line, and returns the offset at which to go on later. See ScanLines.
-func (s *Session) ScanRecord(from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
-	return ScanLines(s.Path(RecordFile), from, fn)
-}
-
-// ScanLines reads a JSON-lines file from the byte offset from on. fn gets each line that is a JSON object, without its
-// newline, valid until fn returns, with the offset at which it begins; an error of fn ends the scan and is returned, unless it is ErrStop.
-// Lines that are something else are skipped and counted, empty ones only skipped. A last line without its newline is
+// Scan reads a file from the byte offset from on, which must be the beginning of a line. fn gets each line that is a JSON
+// object, without its newline, valid until fn returns, with the offset at which it begins. An error of fn ends the scan
+// and is returned, unless it is ErrStop. Lines that are something else are skipped and counted, empty ones only skipped. A last line without its newline is
 // handed over if it is a whole object, and otherwise left for later: end lies before it. A missing file is an empty one;
 // one shorter than from is ErrShrunk. Memory is bounded by the longest line, and that by 64 MiB.
-func ScanLines(path string, from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
+func Scan(path string, from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if isMissing(err) && from == 0 {
 		return 0, 0, nil
@@ -60,7 +54,7 @@ func ScanLines(path string, from int64, fn func(off int64, line []byte) error) (
 	return end, skipped, err
 }
 
-// scanReader is ScanLines on what r gives, which begins at the offset off.
+// scanReader is Scan on what r gives, which begins at the offset off.
 func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
 	br := bufio.NewReaderSize(r, 256<<10)
 	var long []byte // a line longer than br's buffer
@@ -70,7 +64,7 @@ func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (
 		part, err := br.ReadSlice('\n')
 		off += int64(len(part))
 		if err == bufio.ErrBufferFull || (err == io.EOF && len(part) > 0 && len(long) > 0) {
-			if tooLong = tooLong || len(long)+len(part) > maxLine; tooLong {
+			if tooLong = tooLong || len(long)+len(part) > MaxLine; tooLong {
 				long = long[:0]
 			} else {
 				long = append(long, part...)
@@ -85,7 +79,7 @@ func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (
 		}
 		line := part
 		if len(long) > 0 {
-			if tooLong = tooLong || len(long)+len(part) > maxLine; !tooLong {
+			if tooLong = tooLong || len(long)+len(part) > MaxLine; !tooLong {
 				long = append(long, part...)
 			}
 			line = long
@@ -94,7 +88,7 @@ func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (
 		line = bytes.TrimSpace(line)
 		switch {
 		case !tooLong && len(line) == 0:
-		case !tooLong && isObject(line):
+		case !tooLong && IsObject(line):
 			if err := fn(start, line); errors.Is(err, ErrStop) {
 				return off, skipped, nil
 			} else if err != nil {
@@ -117,14 +111,9 @@ func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (
 	}
 }
 
-// TailRecord hands fn the event lines of events.jsonl from the last one backwards until fn returns false. What it costs
-// depends on how far fn goes, not on the length of the record. See ScanLines for what counts as a line.
-func (s *Session) TailRecord(fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	return TailLines(s.Path(RecordFile), fn)
-}
-
-// TailLines is ScanLines backwards.
-func TailLines(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
+// Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on the
+// length of the file.
+func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if isMissing(err) {
 		return 0, nil
@@ -137,15 +126,15 @@ func TailLines(path string, fn func(off int64, line []byte) (more bool)) (skippe
 	if err != nil {
 		return 0, err
 	}
-	skipped, err = tailReader(f, info.Size(), tailBlock, fn)
+	skipped, err = TailReader(f, info.Size(), tailBlock, fn)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
 	return skipped, err
 }
 
-// tailReader is TailLines on the first size bytes of r; block is how much it reads at first.
-func tailReader(r io.ReaderAt, size int64, block int, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
+// TailReader is Tail on the first size bytes of r; block is how much it reads at first.
+func TailReader(r io.ReaderAt, size int64, block int, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	pos := size      // where buf begins
 	var buf []byte   // read, and not yet handed out
 	tooLong := false // buf is the end of a line that is too long, and was dropped
@@ -153,7 +142,7 @@ func tailReader(r io.ReaderAt, size int64, block int, fn func(off int64, line []
 	for {
 		i := bytes.LastIndexByte(buf, '\n')
 		if i < 0 && pos > 0 {
-			if len(buf) > maxLine {
+			if len(buf) > MaxLine {
 				buf, tooLong = nil, true
 			}
 			// Reading as much again as is there already keeps a long line linear.
@@ -167,11 +156,11 @@ func tailReader(r io.ReaderAt, size int64, block int, fn func(off int64, line []
 			block = 64 << 10
 			continue
 		}
-		tooLong = tooLong || len(buf)-i > maxLine
+		tooLong = tooLong || len(buf)-i > MaxLine
 		line := bytes.TrimSpace(buf[i+1:])
 		switch {
 		case !tooLong && len(line) == 0:
-		case !tooLong && isObject(line):
+		case !tooLong && IsObject(line):
 			if !fn(pos+int64(i)+1, line) {
 				return skipped, nil
 			}

@@ -1,4 +1,4 @@
-package session
+package jsonl
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 
 func membersOf(object string) string {
 	var b strings.Builder
-	eachMember(object, func(key, raw string) bool {
+	Members(object, func(key, raw string) bool {
 		fmt.Fprintf(&b, "%s=%s;", key, raw)
 		return true
 	})
@@ -29,7 +29,7 @@ func TestEachMember(t *testing.T) {
 		}
 	}
 	calls := 0
-	eachMember(`{"a":1,"b":2}`, func(string, string) bool { calls++; return false })
+	Members(`{"a":1,"b":2}`, func(string, string) bool { calls++; return false })
 	if calls != 1 {
 		t.Errorf("%d calls after false", calls)
 	}
@@ -45,7 +45,7 @@ func FuzzEachMember(f *testing.F) {
 			return
 		}
 		seen := map[string]string{}
-		eachMember(object, func(key, raw string) bool {
+		Members(object, func(key, raw string) bool {
 			if !json.Valid([]byte(raw)) {
 				t.Fatalf("%q is no JSON, in %s", raw, object)
 			}

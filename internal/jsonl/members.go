@@ -1,4 +1,4 @@
-package session
+package jsonl
 
 import (
 	"strings"
@@ -7,26 +7,14 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// asString is line as a string without a copy. The string lives no longer than line stays as it is: whatever is kept of it
+// Text is line as a string without a copy. The string lives no longer than line stays as it is: whatever is kept of it
 // must be cloned.
-func asString(line []byte) string { return unsafe.String(unsafe.SliceData(line), len(line)) }
+func Text(line []byte) string { return unsafe.String(unsafe.SliceData(line), len(line)) }
 
-// bytesOf is s as bytes without a copy; they must not be changed.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
-
-// eventType is the type of an event line, a part of line where it has no escapes.
-func eventType(line []byte) string {
-	r := gjson.Get(asString(line), "type")
-	if r.Type != gjson.String {
-		return ""
-	}
-	return r.Str
-}
-
-// eachMember calls fn for the members of a JSON object, in order, until it returns false: the name, and the value's JSON
+// Members calls fn for the members of a JSON object, in order, until fn returns false: the name, and the value's JSON
 // as a part of object. Values are passed over, not decoded, because most of a record is text that nobody asks for here.
 // The object should be valid; of one that is not, some members are handed out, or none.
-func eachMember(object string, fn func(key, raw string) bool) {
+func Members(object string, fn func(key, raw string) bool) {
 	i := skipSpace(object, 0)
 	if i >= len(object) || object[i] != '{' {
 		return
@@ -42,7 +30,7 @@ func eachMember(object string, fn func(key, raw string) bool) {
 		}
 		i = skipSpace(object, i+1)
 		end = skipValue(object, i)
-		if end <= i || !fn(unquote(key), object[i:end]) {
+		if end <= i || !fn(Unquote(key), object[i:end]) {
 			return
 		}
 		if i = skipSpace(object, end); i >= len(object) || object[i] != ',' {
@@ -110,23 +98,21 @@ func skipString(s string, i int) int {
 	}
 }
 
-// unquote is the text of a JSON string with its quotes, without a copy where it has no escapes.
-func unquote(raw string) string {
+// Unquote is the text of a JSON string with its quotes, without a copy where it has no escapes.
+func Unquote(raw string) string {
 	if len(raw) >= 2 && strings.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
 	}
 	return gjson.Parse(raw).String()
 }
 
-// stringOf is a value as text: of a string what it says, of null nothing, of anything else its JSON.
-func stringOf(raw string) string {
+// String is a value as text: of a string what it says, of null nothing, of anything else its JSON.
+func String(raw string) string {
 	switch {
 	case raw == "null":
 		return ""
 	case strings.HasPrefix(raw, `"`):
-		return unquote(raw)
+		return Unquote(raw)
 	}
 	return raw
 }
-
-func isObjectText(raw string) bool { return strings.HasPrefix(raw, "{") }

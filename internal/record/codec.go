@@ -1,0 +1,149 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
+
+// member is a field of an event's struct, or of its Scope, as a member of its payload.
+type member struct {
+	name      string
+	index     []int
+	omitEmpty bool
+}
+
+// layouts has the members of each event's struct, by name: a payload's members are sorted.
+var layouts sync.Map // reflect.Type to []member
+
+func layoutOf(t reflect.Type) []member {
+	if known, ok := layouts.Load(t); ok {
+		return known.([]member)
+	}
+	var all []member
+	for _, f := range reflect.VisibleFields(t) {
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		// A field outranks one of the same name in Scope.
+		if i := slices.IndexFunc(all, func(m member) bool { return m.name == name }); i >= 0 {
+			if len(f.Index) < len(all[i].index) {
+				all[i] = member{name, f.Index, opts == "omitempty"}
+			}
+			continue
+		}
+		all = append(all, member{name, f.Index, opts == "omitempty"})
+	}
+	slices.SortFunc(all, func(a, b member) int { return cmp.Compare(a.name, b.name) })
+	layouts.Store(t, all)
+	return all
+}
+
+// encode appends the payload of an event: its members sorted by name, an empty list as [].
+func encode(b *bytes.Buffer, ev Event) error {
+	if u, ok := ev.(*Unknown); ok {
+		if !jsonl.IsObject(bytes.TrimSpace(u.Payload)) {
+			return errors.New("the payload is no JSON object")
+		}
+		return json.Compact(b, u.Payload)
+	}
+	v := reflect.ValueOf(ev).Elem()
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	b.WriteByte('{')
+	sep := ""
+	for _, m := range layoutOf(v.Type()) {
+		f := v.FieldByIndex(m.index)
+		if m.omitEmpty && isEmpty(f) {
+			continue
+		}
+		b.WriteString(sep + `"` + m.name + `":`)
+		sep = ","
+		if f.Kind() == reflect.Slice && f.IsNil() && f.Type().Elem().Kind() != reflect.Uint8 {
+			b.WriteString("[]")
+			continue
+		}
+		if err := enc.Encode(f.Interface()); err != nil {
+			return fmt.Errorf("%q: %w", m.name, err)
+		}
+		b.Truncate(b.Len() - 1) // the newline with which Encode ends
+	}
+	b.WriteByte('}')
+	return nil
+}
+
+func isEmpty(f reflect.Value) bool {
+	if f.Kind() == reflect.Slice || f.Kind() == reflect.Map {
+		return f.Len() == 0
+	}
+	return f.IsZero()
+}
+
+// encodeJSON is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped.
+func encodeJSON(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// decode fills the struct that dst points to from a payload. Only the members that the struct has are decoded, because
+// most of a record is text that nobody asks for; a member of another kind than its field is left out.
+func decode(payload []byte, dst any) {
+	v := reflect.ValueOf(dst).Elem()
+	layout := layoutOf(v.Type())
+	jsonl.Members(jsonl.Text(payload), func(key, raw string) bool {
+		i, found := slices.BinarySearchFunc(layout, key, func(m member, key string) int { return cmp.Compare(m.name, key) })
+		if found {
+			set(v.FieldByIndex(layout[i].index), raw)
+		}
+		return true
+	})
+}
+
+// set decodes one value; false leaves the field as it was.
+func set(f reflect.Value, raw string) bool {
+	switch f.Kind() {
+	case reflect.String:
+		if raw[0] != '"' {
+			return false
+		}
+		f.SetString(strings.Clone(jsonl.Unquote(raw)))
+	case reflect.Int, reflect.Int64:
+		n := gjson.Parse(raw)
+		if n.Type != gjson.Number {
+			return false
+		}
+		f.SetInt(n.Int()) // 12.0 and 1e6 too
+	case reflect.Pointer:
+		p := reflect.New(f.Type().Elem())
+		if raw == "null" || !set(p.Elem(), raw) {
+			return false
+		}
+		f.Set(p)
+	default:
+		// What of a list or an object does not fit is left at zero, and the rest decoded.
+		var misfit *json.UnmarshalTypeError
+		err := json.Unmarshal([]byte(raw), f.Addr().Interface())
+		return err == nil || errors.As(err, &misfit)
+	}
+	return true
+}
+
+// bytesOf is s as bytes without a copy; they must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

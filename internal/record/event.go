@@ -1,0 +1,141 @@
+// Package record is the record of a session, events.jsonl: what can stand in it, how it is written and how it is read.
+//
+// An event is one struct (events.go) and one row of the table here. Whoever writes one fills the struct; whoever reads
+// switches on its type. The json tags are the contract with scripts and with other tools.
+package record
+
+import (
+	"encoding/json"
+	"reflect"
+)
+
+// Event is one event of the record: a pointer to a struct of this package that embeds Scope.
+type Event interface {
+	// Common is what all events share, to be read and set.
+	Common() *Scope
+}
+
+// MaxText is how many characters of a text an event holds.
+const MaxText = 16_000
+
+// Scope says where in a run an event belongs. Everything in it is left out where it is empty.
+type Scope struct {
+	TaskID  string `json:"task_id,omitempty"`
+	TraceID string `json:"trace_id,omitempty"` // 32 hex digits, one per run of a task
+	SpanID  string `json:"span_id,omitempty"`  // 16 hex digits, one per iteration
+	Iter    int    `json:"iter,omitempty"`     // from 1
+	Phase   string `json:"phase,omitempty"`    // interview, evaluator or self_improve; empty for the worker
+	// RolledForward marks what a later process wrote down for one that had died.
+	RolledForward bool `json:"rolled_forward,omitempty"`
+}
+
+// Common is part of Event.
+func (s *Scope) Common() *Scope { return s }
+
+// Unknown is an event of a type that this program does not write.
+type Unknown struct {
+	Scope
+	Type    string          `json:"-"`
+	Payload json.RawMessage `json:"-"`
+}
+
+// row is a type of event.
+type row struct {
+	name string
+	make func() Event
+	// durable events are fsynced: the seed, verdicts, commits, and how something began or ended.
+	durable bool
+}
+
+// rows are the types of events that this program writes, in the order in which a session has them.
+var rows = []row{
+	{"session_start", func() Event { return &SessionStart{} }, true},
+	{"session_prepared", func() Event { return &SessionPrepared{} }, true},
+	{"seed_committed", func() Event { return &SeedCommitted{} }, true},
+	{"session_resume", func() Event { return &SessionResume{} }, true},
+	{"context_reset", func() Event { return &ContextReset{} }, false},
+	{"memory_load", func() Event { return &MemoryLoad{} }, false},
+	{"prompt_assembled", func() Event { return &PromptAssembled{} }, false},
+	{"model_call", func() Event { return &ModelCall{} }, false},
+	{"empty_model_response", func() Event { return &EmptyModelResponse{} }, false},
+	{"nudge", func() Event { return &Nudge{} }, false},
+	{"tool_call", func() Event { return &ToolCall{} }, false},
+	{"tool_result", func() Event { return &ToolResult{} }, false},
+	{"pre_tool_block", func() Event { return &PreToolBlock{} }, false},
+	{"hook_run", func() Event { return &HookRun{} }, false},
+	{"validator_run", func() Event { return &ValidatorRun{} }, false},
+	{"case_parse_error", func() Event { return &CaseParseError{} }, false},
+	{"evaluator_parse_error", func() Event { return &EvaluatorParseError{} }, false},
+	{"evaluator_verdict", func() Event { return &EvaluatorVerdict{} }, true},
+	{"ledger_appended", func() Event { return &LedgerAppended{} }, false},
+	{"agent_session", func() Event { return &AgentSession{} }, false},
+	{"task_done", func() Event { return &TaskDone{} }, false},
+	{"task_failed", func() Event { return &TaskFailed{} }, true},
+	{"commit", func() Event { return &Commit{} }, true},
+	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false},
+	{"build_products", func() Event { return &BuildProducts{} }, false},
+	{"log_repaired", func() Event { return &LogRepaired{} }, true},
+	{"stop", func() Event { return &Stop{} }, true},
+}
+
+var (
+	byName = map[string]row{}
+	byType = map[reflect.Type]row{}
+)
+
+func init() {
+	for _, r := range rows {
+		byName[r.name] = r
+		byType[reflect.TypeOf(r.make())] = r
+	}
+	// Python Tilth's name for a verdict, in its older records.
+	byName["judge_verdict"] = byName["evaluator_verdict"]
+}
+
+// TypeOf is the name of an event's type in the record.
+func TypeOf(ev Event) string {
+	if u, ok := ev.(*Unknown); ok {
+		return u.Type
+	}
+	return byType[reflect.TypeOf(ev)].name
+}
+
+// Types are the names of the events that this program writes, in the order in which a session has them.
+func Types() []string {
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.name
+	}
+	return names
+}
+
+// Decode reads the payload of an event of the named type. Members that are missing, or of another kind than theirs,
+// are left empty: other tools write records too. Nothing of payload is kept.
+func Decode(typ string, payload []byte) Event {
+	r, known := byName[typ]
+	if !known {
+		u := &Unknown{Type: typ, Payload: append(json.RawMessage(nil), payload...)}
+		decode(payload, u)
+		return u
+	}
+	ev := r.make()
+	decode(payload, ev)
+	return ev
+}
+
+// Optional is a text that is null in the record where it is empty.
+func Optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// JSON is a value as an event carries it: compact, with <, > and & as they are. What cannot be encoded is null.
+func JSON(v any) json.RawMessage {
+	raw, err := encodeJSON(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}

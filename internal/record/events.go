@@ -1,0 +1,290 @@
+package record
+
+import "encoding/json"
+
+// SessionStart begins a session (phase prep-feature) or a run of it (phase run).
+type SessionStart struct {
+	Scope
+	Phase            string  `json:"phase"`
+	Source           string  `json:"source"`
+	Worktree         string  `json:"worktree"`
+	Branch           string  `json:"branch"`
+	Base             string  `json:"base,omitempty"` // commit at which the branch begins
+	WorkerModel      *string `json:"worker_model"`
+	EvaluatorModel   *string `json:"evaluator_model"`
+	InterviewerModel string  `json:"interviewer_model,omitempty"`
+	WorkerAgent      string  `json:"worker_agent,omitempty"`
+	EvaluatorAgent   string  `json:"evaluator_agent,omitempty"`
+	BaseURL          string  `json:"base_url"`
+	Limits           Limits  `json:"limits"`
+	TaskCount        int     `json:"task_count"`
+}
+
+// Limits are the caps of a run; 0 is off.
+type Limits struct {
+	Cost           float64 `json:"max_cost"` // dollars
+	EvaluatorCalls int     `json:"max_evaluator_calls_per_task"`
+	Iterations     int     `json:"max_iterations_per_task"`
+	Tokens         int64   `json:"max_tokens"`
+	Minutes        float64 `json:"max_wall_clock_minutes"`
+}
+
+// SessionPrepared ends a preparation, before its seed is committed.
+type SessionPrepared struct {
+	Scope
+	PRDEntries       int             `json:"prd_entries"`
+	TestFiles        int             `json:"test_files"`
+	InterviewerModel *string         `json:"interviewer_model"`
+	Imported         string          `json:"imported,omitempty"` // the format of --from
+	TokensUsed       *int64          `json:"tokens_used"`
+	Usage            json.RawMessage `json:"usage,omitempty"` // as checkpoint.json has it
+	StartedAt        string          `json:"started_at,omitempty"`
+}
+
+// SeedCommitted names the commit before any work.
+type SeedCommitted struct {
+	Scope
+	SHA    string `json:"sha"`
+	Branch string `json:"branch"`
+}
+
+// SessionResume says what a resume found and will do.
+type SessionResume struct {
+	Scope
+	SessionID      string   `json:"session_id"`
+	LastStop       *string  `json:"last_stop"`
+	Retried        []string `json:"retried"`
+	Pending        []string `json:"pending"`
+	UnwoundCommit  *string  `json:"unwound_commit"`
+	UnwoundCommits []string `json:"unwound_commits,omitempty"`
+	Plan           string   `json:"plan"`
+}
+
+// ContextReset begins an attempt at a task.
+type ContextReset struct {
+	Scope
+	Base string `json:"base"` // the commit at which the attempt begins
+}
+
+// MemoryLoad is the manifest of a prompt.
+type MemoryLoad struct {
+	Scope
+	Role            string             `json:"role"`
+	Channels        map[string]Channel `json:"channels"`
+	UserPromptChars int                `json:"user_prompt_chars"`
+}
+
+// Channel is one part of a prompt.
+type Channel struct {
+	Chars     int    `json:"chars"`
+	Present   bool   `json:"present"`
+	SHA256    string `json:"sha256_8"`
+	Truncated bool   `json:"truncated"`
+}
+
+// PromptAssembled is what a role was told.
+type PromptAssembled struct {
+	Scope
+	Role      string `json:"role"`
+	Content   string `json:"content"`
+	Chars     int    `json:"chars"` // of the whole prompt
+	Truncated bool   `json:"truncated"`
+}
+
+// ModelCall is one answer of a model, or one turn of an agent program. Its Phase says whose.
+type ModelCall struct {
+	Scope
+	PromptTokens     int64           `json:"prompt_tokens"`
+	EvalTokens       int64           `json:"eval_tokens"`
+	CachedTokens     int64           `json:"cached_tokens"`    // of the prompt's
+	ReasoningTokens  int64           `json:"reasoning_tokens"` // of eval's
+	Cost             *float64        `json:"cost"`             // dollars; null where nobody said
+	TokensUsedTotal  int64           `json:"tokens_used_total"`
+	Attempt          int             `json:"attempt"`
+	FinishReason     string          `json:"finish_reason"`
+	Health           string          `json:"health"` // "ok", else what was wrong with the answer
+	Error            string          `json:"error,omitempty"`
+	Status           *int            `json:"status,omitempty"` // of HTTP
+	WaitSeconds      *float64        `json:"wait_seconds,omitempty"`
+	Content          string          `json:"content"`
+	Chars            *int            `json:"chars,omitempty"` // of the whole content
+	Truncated        *bool           `json:"truncated,omitempty"`
+	Reasoning        string          `json:"reasoning,omitempty"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
+	Turns            *int            `json:"turns,omitempty"` // of an agent program
+	Conversation     *string         `json:"conversation,omitempty"`
+	Denied           []string        `json:"denied,omitempty"` // tools whose use an agent program refused
+}
+
+// EmptyModelResponse follows the model_call of an answer that held nothing.
+type EmptyModelResponse struct {
+	Scope
+	Streak       int    `json:"streak"`
+	FinishReason string `json:"finish_reason"`
+}
+
+// Nudge is what a silent model was told.
+type Nudge struct {
+	Scope
+	Kind    string `json:"kind"`
+	Streak  int    `json:"streak"`
+	Content string `json:"content"`
+}
+
+// ToolCall is a call as the model made it. Args is an object, or a string where the model garbled it.
+type ToolCall struct {
+	Scope
+	Tool string          `json:"tool"`
+	Args json.RawMessage `json:"args"`
+}
+
+// ToolResult is the beginning of what a tool answered.
+type ToolResult struct {
+	Scope
+	Tool    string `json:"tool"`
+	Preview string `json:"result_preview"`
+	Chars   int    `json:"result_chars"`
+	IsError *bool  `json:"is_error,omitempty"`
+}
+
+// PreToolBlock is a call that was not carried out.
+type PreToolBlock struct {
+	Scope
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
+}
+
+// HookRun is a run of a lifecycle hook of the repository.
+type HookRun struct {
+	Scope
+	Hook    string  `json:"hook"`
+	Outcome string  `json:"outcome"` // ok, block, failed, error or interrupted
+	Tool    *string `json:"tool"`
+	Reason  string  `json:"reason"`
+}
+
+// ValidatorRun is what the validators said of a change.
+type ValidatorRun struct {
+	Scope
+	Passed  bool              `json:"passed"`
+	Results []ValidatorResult `json:"results"`
+	Note    string            `json:"note,omitempty"` // why there are no results
+}
+
+// ValidatorResult is what one validator said. One that was skipped has neither passed nor failed.
+type ValidatorResult struct {
+	Name    string  `json:"name"`
+	Output  *string `json:"output,omitempty"` // of one that failed
+	Passed  bool    `json:"passed"`
+	Seconds float64 `json:"seconds"`
+	Skipped bool    `json:"skipped"`
+}
+
+// BuildProducts names what no commit takes.
+type BuildProducts struct {
+	Scope
+	LeftOut []string `json:"left_out"`
+	Reason  string   `json:"reason"`
+}
+
+// CaseParseError is a case that could not be read.
+type CaseParseError struct {
+	Scope
+	Error        string          `json:"error"`
+	RawToolCalls json.RawMessage `json:"raw_tool_calls"`
+	Attempt      int             `json:"attempt"`
+}
+
+// EvaluatorParseError is a verdict that could not be read.
+type EvaluatorParseError struct {
+	Scope
+	Error        string          `json:"error"`
+	RawToolCalls json.RawMessage `json:"raw_tool_calls"`
+	Attempt      int             `json:"attempt"`
+}
+
+// EvaluatorVerdict is the evaluator's judgement on a tree.
+type EvaluatorVerdict struct {
+	Scope
+	Verdict           string          `json:"verdict"` // accept or reject
+	RejectionCategory *string         `json:"rejection_category"`
+	Concern           *string         `json:"concern"`
+	Evidence          []string        `json:"evidence"`
+	NextStep          *string         `json:"next_step"`
+	Tree              string          `json:"tree"`
+	Base              string          `json:"base"`
+	Summary           string          `json:"summary"` // of the case
+	Case              json.RawMessage `json:"case"`
+	DiffSummary       string          `json:"diff_summary"`
+	ParseFailed       bool            `json:"parse_failed"`
+	Accept            bool            `json:"accept,omitempty"` // Python Tilth's, in its older records
+}
+
+// Accepted reports whether the change was taken.
+func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" || v.Accept }
+
+// LedgerAppended follows the line of the task's ledger.
+type LedgerAppended struct {
+	Scope
+	VerdictSummary string `json:"verdict_summary"`
+}
+
+// AgentSession is a conversation of an agent program that began, was resumed, was lost or replaced.
+type AgentSession struct {
+	Scope
+	Agent        string `json:"agent"`
+	Conversation string `json:"conversation"`
+	How          string `json:"how"`
+	Why          string `json:"why"`
+	Role         string `json:"role,omitempty"` // empty for the worker
+}
+
+// TaskDone is a task whose change was accepted; its commit follows.
+type TaskDone struct {
+	Scope
+	Summary string `json:"summary"`
+}
+
+// TaskFailed is a task that came to no commit.
+type TaskFailed struct {
+	Scope
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Commit is a task's commit, or the placeholder of a failed one.
+type Commit struct {
+	Scope
+	SHA         string `json:"sha"`
+	Placeholder bool   `json:"placeholder,omitempty"`
+}
+
+// ProposedLearnings is what came of asking what was learned.
+type ProposedLearnings struct {
+	Scope
+	Emitted bool    `json:"emitted"`
+	Entry   *string `json:"entry"`
+	Reason  string  `json:"reason"`
+}
+
+// LogRepaired is what a crash or the worker had left, and what was done: of a file of the session's, or of something
+// else.
+type LogRepaired struct {
+	Scope
+	File     string `json:"file,omitempty"` // relative to the session's directory
+	CutBytes *int64 `json:"cut_bytes,omitempty"`
+	Why      string `json:"why,omitempty"`
+
+	What string `json:"what,omitempty"`
+	Done string `json:"done,omitempty"`
+}
+
+// Stop is how a run ended.
+type Stop struct {
+	Scope
+	Reason  string   `json:"reason"`
+	Detail  string   `json:"detail,omitempty"`
+	Reset   string   `json:"reset,omitempty"` // when a usage limit ends
+	Seconds *float64 `json:"seconds,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}

@@ -1,0 +1,71 @@
+package record
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
+
+// Line is one line of the record, taken apart but not decoded. Raw and Payload are parts of what was read, and valid only
+// as long as that is.
+type Line struct {
+	Off     int64 // where the line begins
+	Raw     []byte
+	TS      string // RFC 3339, UTC
+	Type    string // empty where the line is no event
+	Payload json.RawMessage
+}
+
+// Parse takes a line apart that a scan handed out. What is of another kind than it should be is empty.
+func Parse(line []byte) Line {
+	l := Line{Raw: line}
+	jsonl.Members(jsonl.Text(line), func(key, raw string) bool {
+		switch {
+		case key == "ts" && raw[0] == '"':
+			l.TS = strings.Clone(jsonl.Unquote(raw))
+		case key == "type" && raw[0] == '"':
+			l.Type = typeName(jsonl.Unquote(raw))
+		case key == "payload" && raw[0] == '{':
+			l.Payload = bytesOf(raw)
+		}
+		return true
+	})
+	return l
+}
+
+// typeName is a copy of name; a type that is known costs none.
+func typeName(name string) string {
+	if r, ok := byName[name]; ok && r.name == name {
+		return r.name
+	}
+	return strings.Clone(name)
+}
+
+// Event decodes the event. Nothing of the line is kept.
+func (l Line) Event() Event { return Decode(l.Type, l.Payload) }
+
+// Scope decodes only what all events share, which costs little however long the line is.
+func (l Line) Scope() Scope {
+	var s Scope
+	decode(l.Payload, &s)
+	return s
+}
+
+// Scan hands fn the lines of the record at path from the byte offset from on; see jsonl.Scan.
+func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int, err error) {
+	return jsonl.Scan(path, from, func(off int64, raw []byte) error {
+		l := Parse(raw)
+		l.Off = off
+		return fn(l)
+	})
+}
+
+// Tail hands fn the lines of the record at path from the last one backwards until fn returns false; see jsonl.Tail.
+func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
+	return jsonl.Tail(path, func(off int64, raw []byte) bool {
+		l := Parse(raw)
+		l.Off = off
+		return fn(l)
+	})
+}

@@ -1,0 +1,115 @@
+package record
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
+
+// Options are what a record needs from outside. The zero value redacts nothing and uses the system's clock.
+type Options struct {
+	Redact *Redactor
+	Clock  func() time.Time
+	// Sink sees every event after it was written, valid only until Sink returns. It is called under the record's lock, one
+	// event at a time, in order.
+	Sink func(Line)
+}
+
+// Record is events.jsonl open for appending. It is safe for concurrent use; only the holder of the session's lock may
+// have one.
+type Record struct {
+	opts Options
+	out  *jsonl.File
+	mu   sync.Mutex
+	buf  bytes.Buffer
+}
+
+// Open opens the record at path, made if it is missing. What a crash left at its end, and at the end of the session's
+// other files of lines, is repaired first and logged. One of the others that cannot be opened is left to whoever will
+// append to it, and who will then say so.
+func Open(path string, opts Options, others ...string) (*Record, error) {
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	out, repair, err := jsonl.Open(path, jsonl.IsObject)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{opts: opts, out: out}
+	err = r.logRepair(filepath.Base(path), repair)
+	for _, other := range others {
+		name, rerr := filepath.Rel(filepath.Dir(path), other)
+		repair, ferr := jsonl.RepairFile(other)
+		if err == nil && rerr == nil && ferr == nil {
+			err = r.logRepair(name, repair)
+		}
+	}
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Record) logRepair(file string, repair jsonl.Repair) error {
+	why := repair.Why()
+	if why == "" {
+		return nil
+	}
+	return r.Append(&LogRepaired{File: file, CutBytes: &repair.CutBytes, Why: why})
+}
+
+// Append writes one event. When it returns, the line is in the file, safe from a crash of the process, which costs
+// microseconds; the seed, verdicts, commits, and how something began or ended are safe from a crash of the machine too.
+func (r *Record) Append(ev Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	line, err := r.encode(ev)
+	if err == nil {
+		err = r.out.Add(r.buf.Bytes(), byName[line.Type].durable)
+	}
+	if err != nil {
+		return fmt.Errorf("log %s: %w", TypeOf(ev), err)
+	}
+	if r.opts.Sink != nil {
+		r.opts.Sink(line)
+	}
+	return nil
+}
+
+// encode builds the line in r.buf, with its newline, redacted.
+func (r *Record) encode(ev Event) (Line, error) {
+	r.buf.Reset()
+	line := Line{Off: r.out.Size(), TS: FormatTime(r.opts.Clock()), Type: TypeOf(ev)}
+	fmt.Fprintf(&r.buf, `{"ts":"%s","type":"%s","payload":`, line.TS, line.Type)
+	at := r.buf.Len()
+	if err := encode(&r.buf, ev); err != nil {
+		return line, err
+	}
+	// Only the payload is redacted: a secret that is also an event's name cannot make the record unreadable.
+	raw := r.buf.Bytes()[at:]
+	if clean := r.opts.Redact.JSON(raw); len(clean) != len(raw) || &clean[0] != &raw[0] {
+		r.buf.Truncate(at)
+		r.buf.Write(clean)
+	}
+	end := r.buf.Len()
+	r.buf.WriteString("}\n")
+	if r.buf.Len() > jsonl.MaxLine {
+		return line, fmt.Errorf("the event is %d bytes long, more than a line may be", r.buf.Len())
+	}
+	line.Raw, line.Payload = r.buf.Bytes()[:end+1], r.buf.Bytes()[at:end:end]
+	return line, nil
+}
+
+// Size is the length of the record in bytes: where the next event will begin.
+func (r *Record) Size() int64 { return r.out.Size() }
+
+// Close closes the file. Appending after it is an error.
+func (r *Record) Close() error { return r.out.Close() }
+
+// FormatTime writes a time as every file of a session has it: RFC 3339 in UTC, to the millisecond.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
