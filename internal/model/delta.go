@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+
+	"github.com/tidwall/gjson"
 )
 
 // node is a JSON value that grows by deltas. Strings are kept as the JSON text between their quotes: joined like that,
@@ -72,17 +74,10 @@ func (n *node) mergeObject(delta json.RawMessage, depth int) {
 	if n.object == nil {
 		*n = node{object: map[string]*node{}}
 	}
-	dec := json.NewDecoder(bytes.NewReader(delta))
-	dec.Token() // the brace; the delta was valid when it was cut out
-	for dec.More() {
-		token, err := dec.Token()
-		key, ok := token.(string)
-		var value json.RawMessage
-		if err != nil || !ok || dec.Decode(&value) != nil {
-			return
-		}
-		n.ensure(key).merge(key, value, depth+1)
-	}
+	gjson.ParseBytes(delta).ForEach(func(k, value gjson.Result) bool {
+		n.ensure(textOf(k)).merge(textOf(k), json.RawMessage(value.Raw), depth+1)
+		return true
+	})
 }
 
 func (n *node) ensure(key string) *node {
@@ -99,40 +94,29 @@ func (n *node) mergeList(key string, delta json.RawMessage, depth int) {
 	if !n.isList {
 		*n = node{isList: true}
 	}
-	var parts []json.RawMessage
-	if json.Unmarshal(delta, &parts) != nil {
-		return
-	}
-	for _, p := range parts {
-		n.element(key, p).merge("", p, depth+1)
+	for _, p := range gjson.ParseBytes(delta).Array() {
+		n.element(key, p).merge("", json.RawMessage(p.Raw), depth+1)
 	}
 }
 
 // element is the entry of the list that a delta continues, or a new one.
-func (n *node) element(key string, delta json.RawMessage) *node {
-	var d struct {
-		Index    *number `json:"index"`
-		ID       text    `json:"id"`
-		Type     text    `json:"type"`
-		Function struct {
-			Name text `json:"name"`
-		} `json:"function"`
-	}
-	json.Unmarshal(delta, &d) // what is no object continues nothing
-	begins := key == "tool_calls" && d.ID != "" && d.Function.Name != ""
+func (n *node) element(key string, delta gjson.Result) *node {
+	index, hasIndex := number(delta.Get("index"))
+	id, kind := textOf(delta.Get("id")), textOf(delta.Get("type"))
+	begins := key == "tool_calls" && id != "" && textOf(delta.Get("function.name")) != ""
 	for i := len(n.list) - 1; i >= 0; i-- {
 		e := n.list[i]
-		if d.Index != nil && e.member("index").number() != d.Index.value {
+		if hasIndex && e.member("index").number() != index {
 			continue
 		}
 		// Some servers give every call the same index, or none at all: another id with a name is another call.
-		if begins && string(d.ID) != e.member("id").text() {
+		if begins && id != e.member("id").text() {
 			break
 		}
-		if d.Index == nil && key != "tool_calls" {
+		if !hasIndex && key != "tool_calls" {
 			break // without an index an entry is whole
 		}
-		if key != "tool_calls" && e.isAnother(string(d.ID), string(d.Type)) {
+		if key != "tool_calls" && e.isAnother(id, kind) {
 			break
 		}
 		return e
@@ -178,9 +162,7 @@ func (n *node) number() float64 {
 }
 
 func (n *node) text() string {
-	var t text
-	t.UnmarshalJSON(n.append(nil)) // what is no string is ""
-	return string(t)
+	return textOf(gjson.ParseBytes(n.append(nil)))
 }
 
 // append writes the value as JSON.

@@ -2,9 +2,9 @@ package model
 
 import (
 	"bytes"
-	"encoding/json"
-	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // errorObject is what endpoints put under "error", in the shapes seen: OpenAI {message, type, code}, OpenRouter
@@ -18,112 +18,62 @@ type errorObject struct {
 	headers map[string]string // OpenRouter passes on those of the provider
 }
 
-type wireError struct {
-	Message  text   `json:"message"`
-	Type     text   `json:"type"`
-	Code     scalar `json:"code"`
-	Object   text   `json:"object"`
-	Detail   scalar `json:"detail"`
-	ResetsAt scalar `json:"resets_at"`
-	ResetsIn number `json:"resets_in_seconds"`
-	Metadata struct {
-		Raw     scalar            `json:"raw"`
-		Headers map[string]scalar `json:"headers"`
-	} `json:"metadata"`
-}
-
-// scalar is a JSON string or number as text; an object or list is its JSON.
-type scalar string
-
-func (s *scalar) UnmarshalJSON(b []byte) error {
-	if isNull(b) {
-		return nil
-	}
-	if b[0] == '"' {
-		var t text
-		err := t.UnmarshalJSON(b)
-		*s = scalar(t)
-		return err
-	}
-	*s = scalar(b)
-	return nil
-}
-
 // parseErrorObject reads the value of an "error" field; nil if it says that there is none.
-func parseErrorObject(raw json.RawMessage) *errorObject {
-	raw = bytes.TrimSpace(raw)
-	switch string(raw) {
+func parseErrorObject(r gjson.Result) *errorObject {
+	switch r.Raw {
 	case "", "null", "false", `""`, "{}", "[]", "0":
 		return nil
 	}
-	if raw[0] != '{' {
-		var s scalar
-		if s.UnmarshalJSON(raw) != nil || s == "" {
-			return nil
-		}
-		return &errorObject{message: oneLine(string(s))}
+	if !r.IsObject() {
+		return &errorObject{message: oneLine(scalar(r))}
 	}
-	var w wireError
-	if json.Unmarshal(raw, &w) != nil {
-		// A known field of an odd shape: the object is an error all the same.
-		return &errorObject{message: oneLine(raw)}
+	e := &errorObject{
+		message: oneLine(textOf(r.Get("message"))), kind: textOf(r.Get("type")), code: scalar(r.Get("code")),
+		headers: map[string]string{},
 	}
-	e := &errorObject{message: oneLine(string(w.Message)), kind: string(w.Type), code: string(w.Code)}
 	if e.message == "" {
-		e.message = oneLine(raw)
-	} else if w.Metadata.Raw != "" {
-		e.message += ": " + oneLine(string(w.Metadata.Raw))
+		e.message = oneLine(r.Raw)
+	} else if raw := scalar(r.Get("metadata.raw")); raw != "" {
+		e.message += ": " + oneLine(raw)
 	}
-	e.readReset(w)
-	return e
-}
-
-func (e *errorObject) readReset(w wireError) {
-	if w.ResetsIn.known && w.ResetsIn.value >= 0 {
-		e.resetIn = seconds(w.ResetsIn.value)
+	if in, ok := number(r.Get("resets_in_seconds")); ok && in >= 0 {
+		e.resetIn = seconds(in)
 	}
-	if at, ok := parseInstant(string(w.ResetsAt)); ok {
+	if at, ok := parseInstant(scalar(r.Get("resets_at"))); ok {
 		e.resets = at
 	}
-	for name, v := range w.Metadata.Headers {
-		if e.headers == nil {
-			e.headers = map[string]string{}
-		}
-		e.headers[strings.ToLower(name)] = string(v)
+	if headers := r.Get("metadata.headers"); headers.IsObject() {
+		headers.ForEach(func(name, v gjson.Result) bool {
+			e.headers[textOf(name)] = scalar(v)
+			return true
+		})
 	}
+	return e
 }
 
 // errorIn finds the error in a whole body that is no chat completion; nil if it holds none.
 func errorIn(body []byte) *errorObject {
 	body = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(body), []byte("data:")))
-	var w struct {
-		Error json.RawMessage `json:"error"`
-		wireErrorFields
-	}
-	if json.Unmarshal(body, &w) != nil {
-		// Google's endpoint wraps its error in a list of one.
-		var l []json.RawMessage
-		if json.Unmarshal(body, &l) == nil && len(l) > 0 && len(l[0]) > 0 && l[0][0] == '{' {
-			return errorIn(l[0])
-		}
+	if !gjson.ValidBytes(body) {
 		return nil
 	}
-	if e := parseErrorObject(w.Error); e != nil {
+	r := gjson.ParseBytes(body)
+	if r.IsArray() {
+		r = r.Get("0") // Google's endpoint wraps its error in a list of one
+	}
+	if !r.IsObject() {
+		return nil
+	}
+	if e := parseErrorObject(r.Get("error")); e != nil {
 		return e
 	}
-	if w.Object == "error" || w.Type == "error" {
-		return parseErrorObject(body)
+	if textOf(r.Get("object")) == "error" || textOf(r.Get("type")) == "error" {
+		return parseErrorObject(r)
 	}
-	if w.Detail != "" {
-		return &errorObject{message: oneLine(string(w.Detail))}
+	if detail := scalar(r.Get("detail")); detail != "" {
+		return &errorObject{message: oneLine(detail)}
 	}
 	return nil
-}
-
-type wireErrorFields struct {
-	Object text   `json:"object"`
-	Type   text   `json:"type"`
-	Detail scalar `json:"detail"`
 }
 
 // limitWords are the error types and codes that say that an allowance is used up. rate_limit_exceeded is none of them:

@@ -54,7 +54,7 @@ func (f *Failure) Error() string { return f.Message }
 // Unwrap gives the transport's error, or context.Canceled for a Canceled one.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Retryable tells whether the same request may fare better later.
+// Retryable reports whether the same request may fare better later.
 func (f *Failure) Retryable() bool { return retryable[f.Kind] }
 
 // Hint is what the user can do about it, or "".

@@ -1,11 +1,12 @@
 package model
 
 import (
-	"encoding/json"
 	"math"
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -156,7 +157,7 @@ func TestErrorObjectReset(t *testing.T) {
 		`{"resets_in_seconds":-60}`:                                    {},
 		`{"resets_at":{},"metadata":{"headers":{"retry-after":"10"}}}`: {},
 	} {
-		if got := parseErrorObject(json.RawMessage(in)).reset(nil, noon); !got.Equal(want) {
+		if got := parseErrorObject(gjson.Parse(in)).reset(nil, noon); !got.Equal(want) {
 			t.Errorf("%s: %v, want %v", in, got, want)
 		}
 	}

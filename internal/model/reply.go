@@ -2,10 +2,13 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // parseReply judges the body of an answer with status 200: a Reply if it is a turn, else a Failure without its
@@ -15,69 +18,60 @@ func parseReply(body []byte) (*Reply, *Failure) {
 	if len(trimmed) == 0 {
 		return nil, &Failure{Kind: Empty, Said: "an empty answer"}
 	}
-	var whole completion
-	if err := json.Unmarshal(trimmed, &whole); err != nil {
-		if e := errorIn(trimmed); e != nil {
-			return nil, e.failure()
-		}
+	if err := json.Unmarshal(trimmed, new(json.RawMessage)); err != nil {
 		return nil, malformed(trimmed, err)
 	}
-	if e := parseErrorObject(whole.Error); e != nil {
-		return nil, withUsage(e.failure(), whole.Usage.usage())
+	whole := gjson.ParseBytes(trimmed)
+	usage, _ := readUsage(whole.Get("usage"))
+	choices := whole.Get("choices")
+	first := choices.Get("0")
+	var reply *Reply
+	var failure *Failure
+	if e := parseErrorObject(whole.Get("error")); e != nil {
+		failure = e.failure()
+	} else if !choices.IsArray() || !first.IsObject() {
+		failure = noChoices(trimmed, choices)
+	} else {
+		reply, failure = classify(readChoice(first))
 	}
-	if len(whole.Choices) == 0 {
-		return nil, withUsage(noChoices(trimmed, whole), whole.Usage.usage())
-	}
-	reply, failure := judge(whole.Choices[0])
 	if failure != nil {
-		return nil, withUsage(failure, whole.Usage.usage())
+		failure.Usage = usage
+		return nil, failure
 	}
-	reply.Usage = whole.Usage.usage()
-	reply.Raw = body
+	reply.Usage, reply.Raw = usage, body
 	return reply, nil
 }
 
-func withUsage(f *Failure, u Usage) *Failure {
-	f.Usage = u
-	return f
-}
-
-// judge is the health of one choice.
-func judge(c choice) (*Reply, *Failure) {
-	if e := parseErrorObject(c.Error); e != nil {
-		f := e.failure()
-		f.FinishReason = string(c.FinishReason)
+// classify is the health of one choice.
+func classify(c choice) (*Reply, *Failure) {
+	fail := func(f *Failure) (*Reply, *Failure) {
+		f.FinishReason = c.finish
 		return nil, f
 	}
-	if c.FinishReason == "error" {
-		return nil, &Failure{Kind: FinishError, FinishReason: "error", Said: `finish_reason "error"`}
+	if e := parseErrorObject(c.failed); e != nil {
+		return fail(e.failure())
 	}
-	var m message
-	if !isNull(c.Message) {
-		if err := json.Unmarshal(c.Message, &m); err != nil {
-			return nil, &Failure{Kind: Malformed, FinishReason: string(c.FinishReason), Said: "the message is no object"}
-		}
+	if c.finish == "error" {
+		return fail(&Failure{Kind: FinishError, Said: `finish_reason "error"`})
 	}
-	calls, named := toolCalls(m.ToolCalls)
-	raw := c.Message
+	m := c.message
+	if !isNull([]byte(m.Raw)) && !m.IsObject() {
+		return fail(&Failure{Kind: Malformed, Said: "the message is no object"})
+	}
+	raw := json.RawMessage(m.Raw)
+	calls, named := toolCalls(m.Get("tool_calls"))
 	if named {
 		raw = withCallIDs(raw, calls)
 	}
 	reply := &Reply{
-		Message:      withRole(raw, m.Role != ""),
-		Content:      string(m.Content),
-		Reasoning:    string(m.Reasoning),
+		Message:      withRole(raw, textOf(m.Get("role")) != ""),
+		Content:      cmp.Or(contentOf(m.Get("content")), textOf(m.Get("refusal"))),
+		Reasoning:    cmp.Or(textOf(m.Get("reasoning")), textOf(m.Get("reasoning_content"))),
 		ToolCalls:    calls,
-		FinishReason: string(c.FinishReason),
+		FinishReason: c.finish,
 	}
-	if reply.Content == "" {
-		reply.Content = string(m.Refusal)
-	}
-	if reply.Reasoning == "" {
-		reply.Reasoning = string(m.ReasoningContent)
-	}
-	if !isNull(m.ReasoningDetails) {
-		reply.ReasoningDetails = m.ReasoningDetails
+	if details := m.Get("reasoning_details"); !isNull([]byte(details.Raw)) {
+		reply.ReasoningDetails = json.RawMessage(details.Raw)
 	}
 	// Only blanks count as nothing too: endpoints refuse such a message when it comes back to them.
 	if strings.TrimSpace(reply.Content) == "" && len(reply.ToolCalls) == 0 {
@@ -85,10 +79,10 @@ func judge(c choice) (*Reply, *Failure) {
 		if reply.Reasoning != "" {
 			said = "reasoning, but neither content nor tool calls"
 		}
-		if c.FinishReason != "" {
-			said += fmt.Sprintf(" (finish_reason %q)", string(c.FinishReason))
+		if c.finish != "" {
+			said += fmt.Sprintf(" (finish_reason %q)", c.finish)
 		}
-		return nil, &Failure{Kind: Empty, FinishReason: string(c.FinishReason), Said: said}
+		return fail(&Failure{Kind: Empty, Said: said})
 	}
 	return reply, nil
 }
@@ -106,28 +100,34 @@ func withRole(raw json.RawMessage, hasRole bool) json.RawMessage {
 	return append([]byte(`{"role":"assistant",`), rest...)
 }
 
-// toolCalls reads the calls of a message. One without an id, or with the id of another, is given its own: the answer to a call names
-// it. named says that this was done.
-func toolCalls(calls []wireCall) (out []ToolCall, named bool) {
+// toolCalls reads the calls of a message. One without an id, or with the id of another, is given its own, because the
+// answer to a call names it; named says that this was done. Arguments are a text, or from some servers the JSON itself.
+func toolCalls(list gjson.Result) (out []ToolCall, named bool) {
+	if !list.IsArray() {
+		return nil, false
+	}
 	seen := map[string]bool{}
-	for _, c := range calls {
-		id := string(c.ID)
+	for _, c := range list.Array() {
+		id := textOf(c.Get("id"))
 		if id == "" || seen[id] {
 			// Unlike any of the conversation, not of this message alone: endpoints refuse an id that comes twice.
 			id, named = "call_"+strings.ToLower(rand.Text()[:16]), true
 		}
 		seen[id] = true
-		out = append(out, ToolCall{ID: id, Name: string(c.Function.Name), Arguments: string(c.Function.Arguments)})
+		out = append(out, ToolCall{
+			ID: id, Name: textOf(c.Get("function.name")), Arguments: scalar(c.Get("function.arguments")),
+		})
 	}
 	return out, named
 }
 
-// withCallIDs writes into a message the ids that its calls were given: sent back without them, it would not have made the calls
-// that the answers name, and be refused. Everything else stays as it came.
+// withCallIDs writes into a message the ids that its calls were given: sent back without them, it would not have made
+// the calls that the answers name, and be refused. Everything else stays as it came.
 func withCallIDs(raw json.RawMessage, calls []ToolCall) json.RawMessage {
 	var message map[string]json.RawMessage
 	var entries []json.RawMessage
-	if json.Unmarshal(raw, &message) != nil || json.Unmarshal(message["tool_calls"], &entries) != nil || len(entries) != len(calls) {
+	if json.Unmarshal(raw, &message) != nil || json.Unmarshal(message["tool_calls"], &entries) != nil ||
+		len(entries) != len(calls) {
 		return raw
 	}
 	for i, entry := range entries {
@@ -162,11 +162,11 @@ func object(m map[string]json.RawMessage) json.RawMessage {
 	return b
 }
 
-func noChoices(body []byte, whole completion) *Failure {
+func noChoices(body []byte, choices gjson.Result) *Failure {
 	if e := errorIn(body); e != nil {
 		return e.failure()
 	}
-	if whole.Choices != nil {
+	if choices.IsArray() && !choices.Get("0").Exists() {
 		return &Failure{Kind: Empty, Said: "an answer with no choices in it"}
 	}
 	return &Failure{Kind: Malformed, Said: "no chat completion: " + oneLine(body)}
@@ -176,7 +176,8 @@ func malformed(body []byte, err error) *Failure {
 	if looksLikeHTML(body) {
 		return &Failure{Kind: Malformed, Said: "a page of HTML, no chat completion", cause: err}
 	}
-	return &Failure{Kind: Malformed, Said: fmt.Sprintf("no valid chat completion (%v): %s", err, oneLine(body)), cause: err}
+	said := fmt.Sprintf("no valid chat completion (%v): %s", err, oneLine(body))
+	return &Failure{Kind: Malformed, Said: said, cause: err}
 }
 
 func looksLikeHTML(body []byte) bool {

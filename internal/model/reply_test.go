@@ -158,11 +158,7 @@ func TestUsage(t *testing.T) {
 		{`{"prompt_tokens_details":null,"completion_tokens_details":[]}`, Usage{}},
 	}
 	for _, tt := range tests {
-		var w wireUsage
-		if err := json.Unmarshal([]byte(tt.json), &w); err != nil {
-			t.Errorf("%s: %v", tt.json, err)
-		}
-		if got := w.usage(); got != tt.want {
+		if got, _ := readUsage(gjson.Parse(tt.json)); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.json, got, tt.want)
 		}
 	}

@@ -3,29 +3,26 @@ package model
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/tidwall/gjson"
 )
 
 // streamed collects the chunks of one streamed answer.
 type streamed struct {
-	message node
-	whole   json.RawMessage // a choice's message where a server sends it whole instead of deltas
-	finish  text
-	failed  json.RawMessage // the choice's error
-	usage   wireUsage
-	id      json.RawMessage
-	model   json.RawMessage
-	raw     json.RawMessage // usage as it came
-	done    bool
-}
-
-type chunk struct {
-	completion
-	ID    json.RawMessage `json:"id"`
-	Model json.RawMessage `json:"model"`
+	message  node
+	whole    gjson.Result // a choice's message where a server sends it whole instead of deltas
+	finish   string
+	failed   gjson.Result // the choice's error
+	usage    Usage
+	usageRaw string // as it came
+	id       string // JSON
+	model    string // JSON
+	done     bool
 }
 
 // readStream reads a stream to its end. An error is the connection's, or io.ErrUnexpectedEOF when the stream ended
@@ -42,10 +39,11 @@ func readStream(r io.Reader) (*Reply, *Failure, error) {
 			return nil, nil, err
 		}
 		if f := s.event(data); f != nil {
-			return nil, withUsage(f, s.usage.usage()), nil
+			f.Usage = s.usage
+			return nil, f, nil
 		}
 	}
-	if !s.done && s.finish == "" && s.failed == nil {
+	if !s.done && s.finish == "" && !s.failed.Exists() {
 		return nil, nil, io.ErrUnexpectedEOF
 	}
 	reply, failure := s.reply()
@@ -77,63 +75,61 @@ func (s *streamed) event(data []byte) *Failure {
 }
 
 func (s *streamed) chunk(raw json.RawMessage) *Failure {
-	var c chunk
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return malformed(raw, err)
+	c := gjson.ParseBytes(raw)
+	if !c.IsObject() {
+		return malformed(raw, errors.New("a chunk is no object"))
 	}
-	if u := c.Usage; u.Prompt.known || u.Completion.known || u.Cost.known {
-		var w struct {
-			Usage json.RawMessage `json:"usage"`
-		}
-		json.Unmarshal(raw, &w) // it was decoded a moment ago
-		s.usage, s.raw = u, w.Usage
+	if u, known := readUsage(c.Get("usage")); known {
+		s.usage, s.usageRaw = u, c.Get("usage").Raw
 	}
-	if s.id == nil {
-		s.id, s.model = c.ID, c.Model
+	if s.id == "" {
+		s.id, s.model = c.Get("id").Raw, c.Get("model").Raw
 	}
-	if e := parseErrorObject(c.Error); e != nil {
+	if e := parseErrorObject(c.Get("error")); e != nil {
 		return e.failure()
 	}
-	if len(c.Choices) == 0 {
+	first := c.Get("choices.0")
+	if !first.IsObject() {
 		if e := errorIn(raw); e != nil {
 			return e.failure()
 		}
 		return nil
 	}
-	s.choice(c.Choices[0])
+	s.choice(readChoice(first))
 	return nil
 }
 
 func (s *streamed) choice(c choice) {
-	if c.Index.value != 0 {
+	if c.index != 0 {
 		return
 	}
-	if !isNull(c.Delta) {
-		s.message.merge("", c.Delta, 0)
-	} else if !isNull(c.Message) {
-		s.whole = c.Message
+	if !isNull([]byte(c.delta.Raw)) {
+		s.message.merge("", json.RawMessage(c.delta.Raw), 0)
+	} else if !isNull([]byte(c.message.Raw)) {
+		s.whole = c.message
 	}
-	if c.FinishReason != "" {
-		s.finish = c.FinishReason
+	if c.finish != "" {
+		s.finish = c.finish
 	}
-	if parseErrorObject(c.Error) != nil {
-		s.failed = c.Error
+	if parseErrorObject(c.failed) != nil {
+		s.failed = c.failed
 	}
 }
 
 func (s *streamed) reply() (*Reply, *Failure) {
-	c := choice{Message: s.assembled(), FinishReason: s.finish, Error: s.failed}
-	reply, failure := judge(c)
+	c := choice{message: s.assembled(), finish: s.finish, failed: s.failed}
+	reply, failure := classify(c)
 	if failure != nil {
-		return nil, withUsage(failure, s.usage.usage())
+		failure.Usage = s.usage
+		return nil, failure
 	}
-	reply.Usage = s.usage.usage()
+	reply.Usage = s.usage
 	reply.Raw = s.completion(c)
 	return reply, nil
 }
 
 // assembled is the message that the answer would have had without streaming.
-func (s *streamed) assembled() json.RawMessage {
+func (s *streamed) assembled() gjson.Result {
 	if s.message.object == nil {
 		return s.whole
 	}
@@ -143,18 +139,11 @@ func (s *streamed) assembled() json.RawMessage {
 	if s.message.member("content") == absent && s.message.member("tool_calls") != absent {
 		s.message.merge("", []byte(`{"content":null}`), 0)
 	}
-	return s.message.append(nil)
+	return gjson.ParseBytes(s.message.append(nil))
 }
 
 func (s *streamed) completion(c choice) json.RawMessage {
-	finish, _ := json.Marshal(string(c.FinishReason))
-	return fmt.Appendf(nil, `{"id":%s,"object":"chat.completion","model":%s,"choices":[{"index":0,"message":%s,"finish_reason":%s}],"usage":%s}`,
-		orNull(s.id), orNull(s.model), c.Message, finish, orNull(s.raw))
-}
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
-	}
-	return raw
+	return fmt.Appendf(nil, `{"id":%s,"object":"chat.completion","model":%s,"choices":[{"index":0,"message":%s,`+
+		`"finish_reason":%s}],"usage":%s}`, cmp.Or(s.id, "null"), cmp.Or(s.model, "null"), c.message.Raw,
+		quoted(c.finish), cmp.Or(s.usageRaw, "null"))
 }

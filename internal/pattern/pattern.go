@@ -30,7 +30,7 @@ func (r *Regexp) get() *regexp.Regexp {
 	return r.re
 }
 
-// MatchString tells whether s contains a match.
+// MatchString reports whether s contains a match.
 func (r *Regexp) MatchString(s string) bool { return r.get().MatchString(s) }
 
 // FindString returns the first match in s, or "".

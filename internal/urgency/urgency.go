@@ -53,5 +53,5 @@ func Child() (over func()) {
 	return func() { children.Add(-1) }
 }
 
-// Children tells whether a child is running that is not over yet.
+// Children reports whether a child is running that is not over yet.
 func Children() bool { return children.Load() > 0 }
