@@ -31,8 +31,8 @@ func childrenCPU(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkRewindTree takes turns with plain `git reset --hard` and `git clean
-// -fd`, and reports how much more processor time a rewind takes.
+// BenchmarkRewindTree takes turns with plain `git reset --hard` and `git clean -fd`, and reports how much more
+// processor time a rewind takes.
 func BenchmarkRewindTree(b *testing.B) {
 	w := bigWorld(b)
 	wt := w.wt()

@@ -152,8 +152,7 @@ func TestRewindTreeOverAnIndexThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestRewindTreeCost: without a change of rules, one cheap command beyond reset
-// and clean.
+// TestRewindTreeCost: without a change of rules, one cheap command beyond reset and clean.
 func TestRewindTreeCost(t *testing.T) {
 	w := newWorld(t, ".gitignore", "*.log\n", "a.txt", "one\n")
 	write(t, w.path, "a.txt", "two\n", "b.txt", "b\n")

@@ -3,7 +3,11 @@ package gitx
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // CommitOpts are the choices of a commit.
@@ -12,20 +16,19 @@ type CommitOpts struct {
 	Author string // "Name <email>"; "" for the committer
 }
 
-// HarnessCommit is the variable by which what a commit hook starts can tell that
-// the commit is not the user's. Its value is the branch.
+// HarnessCommit is the variable by which what a commit hook starts can tell that the commit is not the user's. Its
+// value is the branch.
 const HarnessCommit = "TILTH_COMMITTING"
 
-// Commit commits the index, empty changes too, with the repository's hooks. It
-// returns the new commit, which a hook may have given another tree than the
-// index had, and what the hooks printed. The error is a *HookRefusedError when
-// a hook refused; HEAD did not move then.
+// Commit commits the index, empty changes too, with the repository's hooks. It returns the new commit, which a hook
+// may have given another tree than the index had, and what the hooks printed. The error is a *HookRefusedError when a
+// hook refused; HEAD did not move then.
 func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, opts CommitOpts) (sha string, hookOutput string, err error) {
 	if err := g.prepare(ctx, wt); err != nil {
 		return "", "", err
 	}
-	// commit.template and commit.verbose have no say once a message is given
-	// and no editor opens; commit.cleanup would.
+	// commit.template and commit.verbose have no say once a message is given and no editor opens; commit.cleanup
+	// would.
 	args := []string{"commit", "--quiet", "--allow-empty", "--cleanup=whitespace", "--no-edit", "--file=-"}
 	if opts.Author != "" {
 		args = append(args, "--author="+opts.Author)
@@ -46,8 +49,7 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, opts CommitOp
 	case ctx.Err() != nil && err != nil:
 		return "", hookOutput, err
 	case exitCode(err) == 1:
-		// With --allow-empty git has one reason left to exit with 1: a hook. What
-		// git itself cannot do ends in 128.
+		// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
 		return "", hookOutput, &HookRefusedError{Output: hookOutput}
 	case err != nil:
 		return "", hookOutput, err
@@ -66,15 +68,13 @@ func signFlag(sign bool) string {
 	return "--no-gpg-sign"
 }
 
-// CommitTree makes a commit of tree on parent without any hook and moves the
-// worktree's branch there from parent; it fails if the branch is elsewhere. The
-// index and the files stay as they are. reflog is the branch's reflog message.
+// CommitTree makes a commit of tree on parent without any hook and moves the worktree's branch there from parent; it
+// fails if the branch is elsewhere. The index and the files stay as they are. reflog is the branch's reflog message.
 func (g *Git) CommitTree(ctx context.Context, wt Worktree, tree, parent, msg, reflog string, sign bool) (sha string, err error) {
 	return g.CommitTreeOver(ctx, wt, tree, parent, parent, msg, reflog, sign)
 }
 
-// CommitTreeOver is CommitTree for a commit that takes the place of tip, the
-// commit that the branch is at.
+// CommitTreeOver is CommitTree for a commit that takes the place of tip, the commit that the branch is at.
 func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip, msg, reflog string, sign bool) (sha string, err error) {
 	if wt.Branch == "" {
 		return "", errors.New("a commit needs a worktree that was checked against its branch")
@@ -105,4 +105,181 @@ func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip
 		return "", err
 	}
 	return sha, nil
+}
+
+// Commit is one commit of a branch.
+type Commit struct {
+	SHA, Tree     string
+	Parents       []string
+	Subject, Body string // Body includes the trailers
+	AuthorName    string
+	Trailers      map[string][]string // values by key, in order
+	Time          time.Time           // of the commit, not of its authoring
+}
+
+// commitFormat lists the fields of a Commit, each ended by NUL.
+const commitFormat = "%H%x00%T%x00%P%x00%ct%x00%an%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
+
+const commitFields = 8
+
+// Log returns the commits from tip back along first parents, newest first, without those that exclude reaches (none
+// if it is "") and at most max of them (all if it is 0).
+func (g *Git) Log(ctx context.Context, common, tip, exclude string, max int) ([]Commit, error) {
+	args := []string{"rev-list", "--first-parent", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat}
+	if max > 0 {
+		args = append(args, "--max-count="+strconv.Itoa(max))
+	}
+	args = append(args, "--end-of-options", tip)
+	if exclude != "" {
+		args = append(args, "^"+exclude)
+	}
+	out, err := g.read(ctx, inRepo(common, append(args, "--")...))
+	if err != nil {
+		return nil, err
+	}
+	return parseCommits(string(out)), nil
+}
+
+// parseCommits reads records of commitFormat. A newline follows each record.
+func parseCommits(out string) []Commit {
+	var commits []Commit
+	f := strings.Split(out, "\x00")
+	for ; len(f) > commitFields; f = f[commitFields:] {
+		seconds, _ := strconv.ParseInt(f[3], 10, 64)
+		commits = append(commits, Commit{
+			SHA:        strings.TrimPrefix(f[0], "\n"),
+			Tree:       f[1],
+			Parents:    strings.Fields(f[2]),
+			Time:       time.Unix(seconds, 0),
+			AuthorName: f[4],
+			Subject:    f[5],
+			Body:       strings.TrimRight(f[6], "\n"),
+			Trailers:   parseTrailers(f[7]),
+		})
+	}
+	return commits
+}
+
+func parseTrailers(s string) map[string][]string {
+	trailers := map[string][]string{}
+	for line := range strings.Lines(s) {
+		if key, value, ok := strings.Cut(line, ":"); ok {
+			key = strings.TrimSpace(key)
+			trailers[key] = append(trailers[key], strings.TrimSpace(value))
+		}
+	}
+	return trailers
+}
+
+// WorkerCommits returns the commits that reached the branch through a program that ran with Environ, going by the
+// branch's reflog.
+func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[string]bool, error) {
+	// Only git log shows what the reflog says (%gs); rev-list leaves it empty.
+	out, err := g.read(ctx, inRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
+		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--"))
+	if err != nil {
+		return nil, err
+	}
+	workers := map[string]bool{}
+	f := strings.Split(string(out), "\x00")
+	for ; len(f) > 2; f = f[2:] {
+		// rebase and cherry-pick append to the action: "tilth-worker (pick): ...".
+		if strings.HasPrefix(f[1], reflogWorker) {
+			workers[strings.TrimPrefix(f[0], "\n")] = true
+		}
+	}
+	return workers, nil
+}
+
+// hookPrefix goes before the name of each of the harness's lifecycle hooks.
+const hookPrefix = "tilth-"
+
+// HookResult is how a lifecycle hook ended.
+type HookResult struct {
+	Ran      bool   // there is such a hook
+	ExitCode int    // -1 if it was ended by a signal
+	Output   string // both streams, capped
+}
+
+// HookExists reports whether the repository has the lifecycle hook tilth-<name>. It costs no process once the
+// repository's settings are known.
+func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, error) {
+	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	if err != nil {
+		return false, err
+	}
+	dir := s.hooksPath
+	if dir == "" {
+		dir = filepath.Join(wt.Common, "hooks")
+	}
+	fi, err := os.Stat(filepath.Join(dir, hookPrefix+name))
+	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0, nil
+}
+
+// RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its
+// environment and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input
+// where git can pass it on (from 2.40). A hook that fails is no error: see the result.
+func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, env []string, args ...string) (HookResult, error) {
+	exists, err := g.HookExists(ctx, wt, name)
+	if err != nil || !exists {
+		return HookResult{}, err
+	}
+	call := []string{"hook", "run", "--ignore-missing"}
+	if len(input) > 0 {
+		file, err := tempFile(input)
+		if err != nil {
+			return HookResult{}, err
+		}
+		defer os.Remove(file)
+		env = with(env, "TILTH_HOOK_INPUT="+file)
+		if g.atLeast(ctx, 2, 40) {
+			call = append(call, "--to-stdin="+file)
+		}
+	}
+	call = append(append(call, hookPrefix+name, "--"), args...)
+	c := g.inWorktree(wt, call...)
+	c.hooks = true
+	c.more = append(c.more, env...)
+	out, err := g.mutate(ctx, c)
+	if out.skipped {
+		return HookResult{}, nil
+	}
+	result := HookResult{Ran: true, Output: strings.TrimSpace(out.stderr)}
+	if err != nil && ctx.Err() == nil && exitCode(err) > 0 {
+		result.ExitCode = exitCode(err)
+		return result, nil
+	}
+	return result, err
+}
+
+// tempFile writes data to a new file that only this user may read.
+func tempFile(data []byte) (string, error) {
+	f, err := os.CreateTemp("", "tilth-hook-"+strconv.Itoa(os.Getpid())+"-")
+	if err != nil {
+		return "", err
+	}
+	if _, err := f.Write(data); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), f.Close()
+}
+
+// NewRepository makes a repository in dir, on branch main, with one commit of everything that is there.
+func (g *Git) NewRepository(ctx context.Context, dir, message string) error {
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch=main"},
+		{"add", "--all"},
+		{"commit", "--quiet", "--no-verify", "-m", message},
+	} {
+		c := command{dir: dir, args: args, more: []string{g.ceiling(dir)}}
+		if args[0] == "commit" {
+			c.more = append(c.more, g.identity(dir)...)
+		}
+		if _, err := g.mutate(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,9 +6,183 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
+
+// localVars is what `git rev-parse --local-env-vars` lists in every supported version, but for GIT_CONFIG_PARAMETERS
+// and GIT_CONFIG_COUNT, which carry `git -c` and are the user's wish. Git exports these to hooks, aliases and `rebase
+// -x`; inherited, they send a command to the wrong repository.
+var localVars = []string{
+	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_OBJECT_DIRECTORY", "GIT_DIR", "GIT_WORK_TREE",
+	"GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
+	"GIT_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_SUPER_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
+}
+
+// steeringVars are not local to a repository but change what a command does: how pathspecs are read, which program
+// shows a diff, whether refs may be written (a quarantine of receive-pack), what the reflog says.
+var steeringVars = []string{
+	"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+	"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION", "GIT_NAMESPACE",
+	"GIT_OPTIONAL_LOCKS", "GIT_ATTR_SOURCE",
+}
+
+// unattendedVars make git and what it starts fail where they would ask.
+var unattendedVars = []string{
+	"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_PAGER=cat", "PAGER=cat",
+	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=force", "GCM_INTERACTIVE=never", "GIT_MERGE_AUTOEDIT=no",
+}
+
+// unattendedConfig holds for git's own children and for the programs that work in a worktree: no signing dialog, no
+// maintenance in the foreground, no file system monitor that is started in the worktree and stays behind. The reflog
+// tells a worker's own commits from the harness's, in bare repositories too, where git keeps none by itself.
+var unattendedConfig = []string{
+	"commit.gpgSign=false", "tag.gpgSign=false", "gc.auto=0", "maintenance.auto=false", "core.fsmonitor=false",
+	"core.logAllRefUpdates=true", "credential.interactive=false",
+}
+
+// commitConfig holds for the harness's commands, those that run the repository's hooks included: content is taken
+// whatever its line ends are, and messages are UTF-8.
+var commitConfig = []string{"core.safecrlf=false", "i18n.commitEncoding=UTF-8"}
+
+// ownConfig holds for the harness's other commands: submodules keep to themselves, output has one shape, and no hook
+// runs. (A hooks path that is no directory holds none.)
+var ownConfig = []string{
+	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#", "core.hooksPath=/dev/null",
+}
+
+// authorVars are what `git commit` exports to its hooks about its own commit.
+var authorVars = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"}
+
+// without returns the lines of env but for the named variables.
+func without(env, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains(names, name)
+	})
+}
+
+// Reflog actions: what the reflog says before the colon.
+const (
+	reflogHarness = "tilth"
+	reflogWorker  = "tilth-worker"
+)
+
+// environment is the scrubbed environment in the forms that commands need.
+type environment struct {
+	raw   []string // as given to New
+	plain []string // scrubbed, unattended, the user's config only
+	own   []string // for the harness's commands: no hooks, C locale
+	hooks []string // for commands that run the repository's hooks: the user's locale
+	child []string // for programs that work in a worktree
+}
+
+func newEnvironment(environ []string) environment {
+	plain := append(scrub(environ), unattendedVars...)
+	if lookup(environ, "GIT_INDEX_FILE") != "" {
+		// Called from a commit hook: git has put the author and date of the commit at hand into the environment, and
+		// they are nobody's wish for the commits that are made here.
+		plain = without(plain, authorVars)
+	}
+	params := lookup(environ, "GIT_CONFIG_PARAMETERS")
+	return environment{
+		raw:   environ,
+		plain: with(plain, "LC_ALL=C"),
+		own: with(plain, "LC_ALL=C", "GIT_REFLOG_ACTION="+reflogHarness,
+			configParameters(params, unattendedConfig, commitConfig, ownConfig)),
+		hooks: with(plain, "GIT_REFLOG_ACTION="+reflogHarness, configParameters(params, unattendedConfig, commitConfig)),
+		child: with(plain, "GIT_REFLOG_ACTION="+reflogWorker, configParameters(params, unattendedConfig)),
+	}
+}
+
+// scrub returns environ without the variables that would steer git elsewhere.
+func scrub(environ []string) []string {
+	drop := make(map[string]bool, len(localVars)+len(steeringVars))
+	for _, list := range [][]string{localVars, steeringVars} {
+		for _, name := range list {
+			drop[name] = true
+		}
+	}
+	kept := make([]string, 0, len(environ)+len(unattendedVars))
+	for _, line := range environ {
+		name, _, _ := strings.Cut(line, "=")
+		if !drop[name] {
+			kept = append(kept, line)
+		}
+	}
+	return kept
+}
+
+// configParameters returns GIT_CONFIG_PARAMETERS with settings ("key=value") added after what was in it. This
+// variable outranks GIT_CONFIG_COUNT and every file, and unlike -c it does not clutter the commands that -v prints.
+func configParameters(before string, lists ...[]string) string {
+	var words []string
+	if before != "" {
+		words = append(words, before)
+	}
+	for _, list := range lists {
+		for _, setting := range list {
+			key, value, _ := strings.Cut(setting, "=")
+			words = append(words, "'"+key+"'='"+value+"'")
+		}
+	}
+	return "GIT_CONFIG_PARAMETERS=" + strings.Join(words, " ")
+}
+
+// with returns a fresh copy of env with more lines added; later lines win.
+func with(env []string, more ...string) []string {
+	return append(env[:len(env):len(env)], more...)
+}
+
+// lookup returns the value of name in environ, the last one winning.
+func lookup(environ []string, name string) string {
+	for i := len(environ) - 1; i >= 0; i-- {
+		if v, ok := strings.CutPrefix(environ[i], name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// Environ returns the environment for a program that works in the worktree dir and may run git there: scrubbed,
+// unattended, kept from climbing to an enclosing repository, with an identity to commit with, and with its commits
+// marked in the reflog (see [Git.WorkerCommits]).
+func (g *Git) Environ(dir string) []string {
+	env := with(g.env.child, g.ceiling(dir))
+	return append(env, g.identity(dir)...)
+}
+
+// ceiling returns the GIT_CEILING_DIRECTORIES that keeps git from looking for a repository above dir.
+func (g *Git) ceiling(dir string) string {
+	up := filepath.Dir(filepath.Clean(dir))
+	if before := lookup(g.env.raw, "GIT_CEILING_DIRECTORIES"); before != "" {
+		up += string(os.PathListSeparator) + before
+	}
+	return "GIT_CEILING_DIRECTORIES=" + up
+}
+
+// findGit looks git up in the PATH of environ, which need not be this process's own. Without one, "git" is left for
+// the start of a command to complain about.
+func findGit(environ []string) string {
+	for _, dir := range filepath.SplitList(lookup(environ, "PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		p := filepath.Join(dir, "git")
+		if fi, err := os.Stat(p); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+			return p
+		}
+	}
+	return "git"
+}
+
+// atoi returns the number in s, or 0.
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
 
 // ConfigEntry is one setting of git's configuration.
 type ConfigEntry struct {
@@ -18,9 +192,8 @@ type ConfigEntry struct {
 	Scope  string // system, global, local, worktree or command
 }
 
-// ConfigList returns the user's configuration, in the order in which later
-// entries win: that of the repository with this common directory, or, if it is
-// "", what holds outside of any repository. `git -c` counts.
+// ConfigList returns the user's configuration, in the order in which later entries win: that of the repository with
+// this common directory, or, if it is "", what holds outside of any repository. `git -c` counts.
 func (g *Git) ConfigList(ctx context.Context, common string) ([]ConfigEntry, error) {
 	if common == "" {
 		// A git directory that is none keeps git from looking for one.
@@ -55,10 +228,9 @@ func parseConfig(f []string) []ConfigEntry {
 // helperPatience is how long a credential helper may take: some ask a server.
 const helperPatience = 30 * time.Second
 
-// CredentialFill asks the credential helpers of the user, and of the repository
-// with this common directory unless it is "", for the user name and password of
-// a URL. Nobody is prompted, and a helper that waits for someone all the same is
-// ended. The error is ErrNoCredential if no helper knows.
+// CredentialFill asks the credential helpers of the user, and of the repository with this common directory unless it
+// is "", for the user name and password of a URL. Nobody is prompted, and a helper that waits for someone all the
+// same is ended. The error is ErrNoCredential if no helper knows.
 func (g *Git) CredentialFill(ctx context.Context, common, url string) (username, password string, err error) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
 		return "", "", fmt.Errorf("%q: %w", url, ErrNoCredential)
@@ -86,9 +258,8 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 	return username, password, err
 }
 
-// Editor returns the command that git would open a file with for the user:
-// GIT_EDITOR, core.editor, VISUAL, EDITOR. Everywhere else of this package the
-// editor is one that does nothing; environ is the user's own environment.
+// Editor returns the command that git would open a file with for the user: GIT_EDITOR, core.editor, VISUAL, EDITOR.
+// Everywhere else of this package the editor is one that does nothing; environ is the user's own environment.
 func (g *Git) Editor(ctx context.Context, common string, environ []string) (string, error) {
 	c := command{dir: "/", args: []string{"var", "GIT_EDITOR"}}
 	if common != "" {
@@ -148,8 +319,8 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c command) (*settings,
 	return s, nil
 }
 
-// missingIdentity returns the variables to set so that git does not refuse to
-// commit, or make an identity up from the host's name.
+// missingIdentity returns the variables to set so that git does not refuse to commit, or make an identity up from the
+// host's name.
 func (g *Git) missingIdentity(values map[string]string) []string {
 	var vars []string
 	for _, role := range []string{"author", "committer"} {
@@ -197,8 +368,7 @@ func (g *Git) defaultExcludes() string {
 	return filepath.Join(base, "git", "ignore")
 }
 
-// identity returns the variables that commits in dir need, none if dir is no
-// repository.
+// identity returns the variables that commits in dir need, none if dir is no repository.
 func (g *Git) identity(dir string) []string {
 	if g.dry {
 		return nil

@@ -13,17 +13,16 @@ var patchFlags = []string{
 	"--no-relative", "-O/dev/null",
 }
 
-// DiffTrees returns the patch from base to tree (commits or trees), at most max
-// bytes of it (all if it is 0), cut at a line end. It is raw bytes: contents
-// need not be UTF-8. None of the user's settings has a say in its shape.
+// DiffTrees returns the patch from base to tree (commits or trees), at most max bytes of it (all if it is 0), cut at
+// a line end. It is raw bytes: contents need not be UTF-8. None of the user's settings has a say in its shape.
 func (g *Git) DiffTrees(ctx context.Context, wt Worktree, base, tree string, max int64) (patch []byte, truncated bool, err error) {
 	c := g.inWorktree(wt, append(append([]string{"diff-tree", "-r"}, patchFlags...), "--end-of-options", base, tree, "--")...)
 	c.more = append(c.more, attributesOf(base))
 	return g.patch(ctx, c, max)
 }
 
-// CommitDiff returns the patch of a commit against its first parent, limited
-// and shaped like that of DiffTrees. It needs no worktree.
+// CommitDiff returns the patch of a commit against its first parent, limited and shaped like that of DiffTrees. It
+// needs no worktree.
 func (g *Git) CommitDiff(ctx context.Context, common, sha string, max int64) (patch []byte, truncated bool, err error) {
 	args := append([]string{"diff-tree", "-r", "--root", "--diff-merges=first-parent", "--no-commit-id"}, patchFlags...)
 	return g.patch(ctx, inRepo(common, append(args, "--end-of-options", sha, "--")...), max)
@@ -42,9 +41,8 @@ func (g *Git) patch(ctx context.Context, c command, max int64) (patch []byte, tr
 	return patch, out.truncated, nil
 }
 
-// attributesOf makes git read .gitattributes from base (from git 2.41; older
-// ones read those of the worktree): what is to be judged must not be able to
-// declare itself not worth showing.
+// attributesOf makes git read .gitattributes from base (from git 2.41; older ones read those of the worktree): what
+// is to be judged must not be able to declare itself not worth showing.
 func attributesOf(base string) string { return "GIT_ATTR_SOURCE=" + base }
 
 // FileChange is one file that differs between two trees.
@@ -57,8 +55,7 @@ type FileChange struct {
 	Binary  bool
 }
 
-// ChangedFiles lists what differs between two commits or trees, sorted by path
-// as git sorts.
+// ChangedFiles lists what differs between two commits or trees, sorted by path as git sorts.
 func (g *Git) ChangedFiles(ctx context.Context, wt Worktree, base, tree string) ([]FileChange, error) {
 	c := g.inWorktree(wt, "diff-tree", "-r", "-z", "--raw", "--numstat", "--find-renames", "--no-ext-diff", "--no-textconv",
 		"--ignore-submodules=none", "--no-relative", "-O/dev/null", "--end-of-options", base, tree, "--")

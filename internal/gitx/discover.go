@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// Location says where a repository is. Paths are absolute, their symlinks
-// resolved.
+// Location says where a repository is. Paths are absolute, their symlinks resolved.
 type Location struct {
 	CommonDir string // what all worktrees of the repository share
 	GitDir    string // of this worktree; CommonDir in the main one
@@ -20,8 +19,7 @@ type Location struct {
 	Prefix    string // of the directory asked about, below TopLevel: "" or "sub/dir/"
 }
 
-// Source is what a session records as its source: the work tree, or the
-// repository itself when it is bare.
+// Source is what a session records as its source: the work tree, or the repository itself when it is bare.
 func (l Location) Source() string {
 	if l.TopLevel == "" {
 		return l.CommonDir
@@ -29,17 +27,16 @@ func (l Location) Source() string {
 	return l.TopLevel
 }
 
-// Discover finds the repository that dir is in. environ is the environment as
-// the user's shell, hook or alias handed it down: its GIT_DIR and GIT_WORK_TREE
-// count here and nowhere else. The error is ErrNotRepo or an *Error.
+// Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
+// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotRepo or an *Error.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(environ, unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
 		out, err := g.run(ctx, command{dir: dir, args: append([]string{"rev-parse"}, what...), env: env})
 		return strings.Split(strings.TrimSuffix(string(out.stdout), "\n"), "\n"), err
 	}
-	// --show-toplevel comes last: in a bare repository or below .git git
-	// answers the others and then exits with an error.
+	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
+	// error.
 	answers, err := ask("--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel")
 	var gitErr *Error
 	switch {
@@ -73,9 +70,8 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	return loc, nil
 }
 
-// workTree settles the top level of a repository that is not bare. git names
-// none below .git, and .git itself to a hook that was started there with
-// GIT_DIR=. (post-receive): the user means the work tree around it.
+// workTree settles the top level of a repository that is not bare. git names none below .git, and .git itself to a
+// hook that was started there with GIT_DIR=. (post-receive): the user means the work tree around it.
 func (g *Git) workTree(dir string, loc Location) string {
 	top := ""
 	if loc.TopLevel != "" {
@@ -87,8 +83,7 @@ func (g *Git) workTree(dir string, loc Location) string {
 		}
 		return filepath.Dir(loc.GitDir)
 	}
-	// A work tree named by GIT_WORK_TREE has no .git by which later reads
-	// would find its repository.
+	// A work tree named by GIT_WORK_TREE has no .git by which later reads would find its repository.
 	if found, err := gitDirAt(top); err != nil || found != loc.GitDir {
 		g.known.mu.Lock()
 		g.known.separate[top] = loc.GitDir
@@ -97,8 +92,8 @@ func (g *Git) workTree(dir string, loc Location) string {
 	return top
 }
 
-// inUserDir returns a command that reads in a directory of the user's: a
-// worktree, a directory in one, or a repository.
+// inUserDir returns a command that reads in a directory of the user's: a worktree, a directory in one, or a
+// repository.
 func (g *Git) inUserDir(dir string, args ...string) command {
 	g.known.mu.Lock()
 	gitDir, ok := g.known.separate[dir]
@@ -113,8 +108,7 @@ func (g *Git) inUserDir(dir string, args ...string) command {
 	return command{dir: dir, args: args}
 }
 
-// absolute returns p, which may be relative to dir, absolute and with its
-// symlinks resolved as far as it exists.
+// absolute returns p, which may be relative to dir, absolute and with its symlinks resolved as far as it exists.
 func absolute(dir, p string) string {
 	if !filepath.IsAbs(p) {
 		p = filepath.Join(dir, p)
@@ -128,9 +122,8 @@ func absolute(dir, p string) string {
 	return filepath.Clean(p)
 }
 
-// CommonDirOf returns the common directory of the repository that has path as
-// the top of a worktree (the main one, a linked one, a submodule) or as its
-// git directory. It reads git's own files and starts no process. The error is
+// CommonDirOf returns the common directory of the repository that has path as the top of a worktree (the main one, a
+// linked one, a submodule) or as its git directory. It reads git's own files and starts no process. The error is
 // ErrNotRepo, or says what could not be read.
 func CommonDirOf(path string) (string, error) {
 	if !filepath.IsAbs(path) {
@@ -143,8 +136,8 @@ func CommonDirOf(path string) (string, error) {
 	return commonDir(gitDir)
 }
 
-// gitDirAt returns the git directory of the worktree whose top is path, or path
-// itself if it is a git directory; symlinks resolved.
+// gitDirAt returns the git directory of the worktree whose top is path, or path itself if it is a git directory;
+// symlinks resolved.
 func gitDirAt(path string) (string, error) {
 	dotGit := filepath.Join(path, ".git")
 	fi, err := os.Stat(dotGit)
@@ -170,8 +163,8 @@ func gitDirAt(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// isAbsent tells that there is nothing at a path from an error about what is
-// there. That it cannot be looked at is no answer.
+// isAbsent tells that there is nothing at a path from an error about what is there. That it cannot be looked at is no
+// answer.
 func isAbsent(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -188,12 +181,11 @@ func commonDir(gitDir string) (string, error) {
 	return filepath.EvalSymlinks(relativeTo(gitDir, trimLine(b)))
 }
 
-// isGitDir tells whether dir has what makes a git directory.
+// isGitDir reports whether dir has what makes a git directory.
 func isGitDir(dir string) bool { return checkGitDir(dir) == nil }
 
-// checkGitDir looks for what makes a git directory. The admin directory of a
-// linked worktree has a commondir in the place of objects. The error is
-// ErrNotRepo, or says why it cannot be told.
+// checkGitDir looks for what makes a git directory. The admin directory of a linked worktree has a commondir in the
+// place of objects. The error is ErrNotRepo, or says why it cannot be told.
 func checkGitDir(dir string) error {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	for _, name := range []string{"objects", "commondir"} {
@@ -228,11 +220,71 @@ func readGitFile(dotGit string) (string, error) {
 // trimLine takes the line end off the only line of one of git's small files.
 func trimLine(b []byte) string { return strings.TrimRight(string(b), "\r\n") }
 
-// relativeTo resolves a path of git's files, which may be relative to the
-// directory it is written in (worktree.useRelativePaths, from git 2.48).
+// relativeTo resolves a path of git's files, which may be relative to the directory it is written in
+// (worktree.useRelativePaths, from git 2.48).
 func relativeTo(dir, p string) string {
 	if filepath.IsAbs(p) {
 		return filepath.Clean(p)
 	}
 	return filepath.Join(dir, p)
+}
+
+// LinkedCommon returns the common directory of the repository that the worktree at path says it belongs to.
+// registered reports whether the repository knows it at this place. No process is started. The error is ErrNotRepo if
+// there is no linked worktree at path, os.ErrNotExist if its link leads nowhere any more, and anything else if that
+// cannot be told.
+func LinkedCommon(path string) (common string, registered bool, err error) {
+	dotGit := filepath.Join(path, ".git")
+	admin, err := readGitFile(dotGit)
+	if err != nil {
+		// A worktree that a worker closed to its owner tells no more than one without a link.
+		return "", false, fmt.Errorf("%s: %w", path, ErrNotRepo)
+	}
+	if filepath.Base(filepath.Dir(admin)) != "worktrees" {
+		return "", false, fmt.Errorf("%s: %w: it is no linked worktree", path, ErrNotRepo)
+	}
+	real, err := filepath.EvalSymlinks(filepath.Dir(filepath.Dir(admin)))
+	if err != nil {
+		return "", false, err
+	}
+	if err := checkGitDir(real); err != nil {
+		return "", false, err
+	}
+	admin = filepath.Join(real, "worktrees", filepath.Base(admin))
+	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	return real, err == nil && sameFile(relativeTo(admin, trimLine(back)), dotGit), nil
+}
+
+// HasBranch reports whether a repository has a branch, from git's own files; it starts no process. Of reftable refs it
+// says yes: only git can read them.
+func HasBranch(common, branch string) bool {
+	ref := "refs/heads/" + branch
+	if fi, err := os.Lstat(filepath.Join(common, filepath.FromSlash(ref))); err == nil && !fi.IsDir() {
+		return true
+	}
+	if _, err := os.Stat(filepath.Join(common, "reftable")); err == nil {
+		return true
+	}
+	packed, err := os.ReadFile(filepath.Join(common, "packed-refs"))
+	return err == nil && strings.Contains(string(packed)+"\n", " "+ref+"\n")
+}
+
+// Vanished reports whether err, which CommonDirOf gave for path, means that no repository is there any more. One that
+// is there and cannot be read, or lacks a part, has not vanished: what it knows of a worktree is still in it.
+func Vanished(path string, err error) bool {
+	if isAbsent(err) {
+		return true
+	}
+	if !errors.Is(err, ErrNotRepo) {
+		return false
+	}
+	if !filepath.IsAbs(path) {
+		return true
+	}
+	for _, name := range []string{".git", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(path, name)); !isAbsent(err) {
+			return false
+		}
+	}
+	return true
 }

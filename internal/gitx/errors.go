@@ -14,8 +14,7 @@ var (
 	ErrNoCommit = errors.New("no such commit")
 	// ErrWorktreeMissing: nothing, or an empty directory, is where the worktree was.
 	ErrWorktreeMissing = errors.New("worktree is missing")
-	// ErrUnregistered: a directory is there, but it is not the worktree that
-	// the repository knows at this path.
+	// ErrUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
 	ErrUnregistered = errors.New("not a registered worktree")
 	// ErrNoCredential: no credential helper knows the URL.
 	ErrNoCredential = errors.New("no stored credential")
@@ -51,8 +50,7 @@ func (e *Error) Error() string {
 // Unwrap returns why the command did not run, or how it ended.
 func (e *Error) Unwrap() error { return e.cause }
 
-// subcommand skips git's own options, so that an error says "git commit" and
-// not "git --git-dir=...".
+// subcommand skips git's own options, so that an error says "git commit" and not "git --git-dir=...".
 func subcommand(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch {
@@ -105,8 +103,7 @@ func (e *WrongBranchError) Error() string {
 	return fmt.Sprintf("worktree %s is on branch %s, not %s", e.Path, e.On, e.Want)
 }
 
-// HookRefusedError says that one of the repository's hooks refused a commit.
-// Nothing was committed.
+// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
 type HookRefusedError struct {
 	Output string // what the hook printed, capped
 }

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// world is a repository with a linked worktree on branch session/s, in a home
-// directory of its own.
+// world is a repository with a linked worktree on branch session/s, in a home directory of its own.
 type world struct {
 	t       testing.TB
 	environ []string
@@ -39,8 +38,7 @@ func newHome(t testing.TB) (string, []string) {
 	return home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_SYSTEM=/dev/null", "LANG=C.UTF-8"}
 }
 
-// newWorld makes a repository with one commit of the given files (name,
-// content, ...) and a worktree of it.
+// newWorld makes a repository with one commit of the given files (name, content, ...) and a worktree of it.
 func newWorld(t testing.TB, files ...string) *world { return newWorldOf(t, nil, files...) }
 
 func newWorldOf(t testing.TB, initArgs []string, files ...string) *world {
@@ -183,8 +181,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// snapshot returns every file below dir with its content, for comparing before
-// and after.
+// snapshot returns every file below dir with its content, for comparing before and after.
 func snapshot(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

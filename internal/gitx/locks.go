@@ -21,12 +21,11 @@ const (
 	lockPoll     = 20 * time.Millisecond
 )
 
-// clearLocks removes the lock files below dir that a killed git left behind.
-// Git takes a lock by making the file and drops it by renaming or removing it;
-// a killed one leaves it for ever, and every later command fails on it. A file
-// goes only if no live git process can be its owner; one that has an owner is
-// waited for, and is ErrLocked if it stays. places gives the directories that an
-// owner would work in, any if there are none; it is asked only where a lock stands.
+// clearLocks removes the lock files below dir that a killed git left behind. Git takes a lock by making the file and
+// drops it by renaming or removing it; a killed one leaves it for ever, and every later command fails on it. A file
+// goes only if no live git process can be its owner; one that has an owner is waited for, and is ErrLocked if it
+// stays. places gives the directories that an owner would work in, any if there are none; it is asked only where a
+// lock stands.
 func (g *Git) clearLocks(ctx context.Context, places func() []string, dir string, names ...string) error {
 	for _, name := range names {
 		lock := filepath.Join(dir, filepath.FromSlash(name))
@@ -68,18 +67,15 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 	}
 }
 
-// staleAfter is the age from which a lock that is older than this process is
-// taken for left behind, where other processes cannot be looked at.
+// staleAfter is the age from which a lock that is older than this process is taken for left behind, where other
+// processes cannot be looked at.
 const staleAfter = 10 * time.Second
 
-// lockOwner names a live git process that may own the lock, or is "". A git
-// that waits for an editor or a hook has closed the file and still owns it, so
-// it does not matter who has it open: a git process that works in one of the
-// places counts (any, without places), and so does one that hides where it
-// works. The git processes that started this one do not: `git tilth` itself,
-// or the command whose hook runs it. Where processes cannot be looked at, age
-// has to do: this process holds the session's lock, so a file older than it is
-// of a run that is over.
+// lockOwner names a live git process that may own the lock, or is "". A git that waits for an editor or a hook has
+// closed the file and still owns it, so it does not matter who has it open: a git process that works in one of the
+// places counts (any, without places), and so does one that hides where it works. The git processes that started this
+// one do not: `git tilth` itself, or the command whose hook runs it. Where processes cannot be looked at, age has to
+// do: this process holds the session's lock, so a file older than it is of a run that is over.
 func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	q := proc.Query{Name: isGitName, Places: places, Argument: "--git-dir=", Variable: "GIT_DIR="}
 	if made, ok := lock.Sys().(*syscall.Stat_t); ok {
@@ -100,9 +96,8 @@ func isGitName(name string) bool {
 	return name == "git" || strings.HasPrefix(name, "git-") && !strings.HasPrefix(name, "git-tilth")
 }
 
-// clearWorktreeLocks clears the locks that stand in the way of a change in the
-// worktree. Nobody works on them from outside of the worktree, but by naming
-// the git directory, as this package does.
+// clearWorktreeLocks clears the locks that stand in the way of a change in the worktree. Nobody works on them from
+// outside of the worktree, but by naming the git directory, as this package does.
 func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	places := func() []string { return []string{resolveParents(wt.Path), wt.Common} }
 	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil || wt.Branch == "" {
@@ -111,23 +106,20 @@ func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
-// ClearBranchLocks clears what a git that was killed while it made or deleted
-// the branch has left beside no branch: it makes the branch after its lock, and
-// takes its settings away after the branch.
+// ClearBranchLocks clears what a git that was killed while it made or deleted the branch has left beside no branch:
+// it makes the branch after its lock, and takes its settings away after the branch.
 func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error {
 	return g.clearBranchLocks(ctx, common, branch)
 }
 
-// clearBranchLocks clears the locks that stand in the way of making or deleting
-// a branch. Some are shared with all of the repository's worktrees, so a git
-// process in any of them may be the owner.
+// clearBranchLocks clears the locks that stand in the way of making or deleting a branch. Some are shared with all of
+// the repository's worktrees, so a git process in any of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
 	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
 }
 
-// repoPlaces are the directories in which a git process that works on the
-// repository is. A machine on which git is never at rest elsewhere, as a build
-// server, must not make a stale lock look owned for ever. It is nil, for any
+// repoPlaces are the directories in which a git process that works on the repository is. A machine on which git is
+// never at rest elsewhere, as a build server, must not make a stale lock look owned for ever. It is nil, for any
 // directory, where the main worktree is not beside the common directory.
 func repoPlaces(common string) []string {
 	real, err := filepath.EvalSymlinks(common)

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// liveGit starts a git process in dir that waits until the returned function
-// ends it.
+// liveGit starts a git process in dir that waits until the returned function ends it.
 func (w *world) liveGit(dir string) (end func()) {
 	w.t.Helper()
 	cmd := exec.Command("git", "cat-file", "--batch-check")

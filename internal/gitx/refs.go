@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// Head returns the commit that HEAD is at in dir: a worktree or a repository.
-// The error is ErrNoCommit when nothing was committed yet.
+// Head returns the commit that HEAD is at in dir: a worktree or a repository. The error is ErrNoCommit when nothing
+// was committed yet.
 func (g *Git) Head(ctx context.Context, dir string) (string, error) {
 	return g.verify(ctx, g.inUserDir(dir), "HEAD^{commit}", "HEAD")
 }
 
-// ResolveCommit returns the commit that rev means. gitDir is the common
-// directory, or Location.GitDir where the HEAD of a linked worktree counts. The
-// error is ErrNoCommit, naming rev.
+// ResolveCommit returns the commit that rev means. gitDir is the common directory, or Location.GitDir where the HEAD
+// of a linked worktree counts. The error is ErrNoCommit, naming rev.
 func (g *Git) ResolveCommit(ctx context.Context, gitDir, rev string) (string, error) {
 	if rev == "" {
 		return "", fmt.Errorf("an empty revision: %w", ErrNoCommit)
@@ -40,16 +39,15 @@ func (g *Git) TreeFiles(ctx context.Context, common, commit string) ([]string, e
 func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, error) {
 	c.args = append(c.args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
 	sha, err := g.line(ctx, c)
-	// --quiet: exit 1 without a word. An invalid name may still be a complaint,
-	// but never an object id: of one that is not there git says just that.
+	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
+	// is not there git says just that.
 	if err != nil && (exitCode(err) == 1 || exitCode(err) == 128 && !isObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, ErrNoCommit)
 	}
 	return sha, err
 }
 
-// isBroken tells the errors of the repository itself from those about a name
-// that it does not know.
+// isBroken tells the errors of the repository itself from those about a name that it does not know.
 func isBroken(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -60,7 +58,7 @@ func isBroken(err error) bool {
 	})
 }
 
-// ObjectExists tells whether the repository has the object with this full id.
+// ObjectExists reports whether the repository has the object with this full id.
 func (g *Git) ObjectExists(ctx context.Context, common, oid string) (bool, error) {
 	if !isObjectID(oid) {
 		return false, nil
@@ -80,13 +78,12 @@ func (g *Git) ObjectExists(ctx context.Context, common, oid string) (bool, error
 	return err == nil, err
 }
 
-// isObjectID tells whether s is a full SHA-1 or SHA-256 object id.
+// isObjectID reports whether s is a full SHA-1 or SHA-256 object id.
 func isObjectID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// BranchTip returns the commit at the tip of a branch; ok is false if there is
-// no such branch.
+// BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
 	ref := "refs/heads/" + branch
 	// The pattern also matches what lies below refs/heads/<branch>/.
@@ -102,7 +99,7 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 	return "", false, nil
 }
 
-// Contains tells whether the commit sha is reachable from the branch.
+// Contains reports whether the commit sha is reachable from the branch.
 func (g *Git) Contains(ctx context.Context, common, branch, sha string) (bool, error) {
 	_, err := g.read(ctx, inRepo(common, "merge-base", "--is-ancestor", sha, "refs/heads/"+branch))
 	if exitCode(err) == 1 {
@@ -111,8 +108,8 @@ func (g *Git) Contains(ctx context.Context, common, branch, sha string) (bool, e
 	return err == nil, err
 }
 
-// DeleteBranch deletes a branch whatever it holds. Where it is checked out
-// elsewhere git refuses, and the error says where.
+// DeleteBranch deletes a branch whatever it holds. Where it is checked out elsewhere git refuses, and the error says
+// where.
 func (g *Git) DeleteBranch(ctx context.Context, common, branch string) error {
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
@@ -130,8 +127,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) error {
 	return err
 }
 
-// removeBrokenRef removes the file of a branch that holds neither an object id
-// nor the name of another ref.
+// removeBrokenRef removes the file of a branch that holds neither an object id nor the name of another ref.
 func removeBrokenRef(common, branch string) bool {
 	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
 	b, err := os.ReadFile(file)
@@ -141,8 +137,8 @@ func removeBrokenRef(common, branch string) bool {
 	return os.Remove(file) == nil
 }
 
-// AttachHead puts HEAD back on a branch; files and index stay as they are. What
-// the worktree was in the middle of (a rebase, a merge) is forgotten.
+// AttachHead puts HEAD back on a branch; files and index stay as they are. What the worktree was in the middle of (a
+// rebase, a merge) is forgotten.
 func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error {
 	if err := g.prepare(ctx, wt); err != nil {
 		return err
@@ -152,8 +148,8 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 	return err
 }
 
-// tip returns the commit that the worktree's branch is at. A ref that was just
-// written is a loose file, which costs no process to read.
+// tip returns the commit that the worktree's branch is at. A ref that was just written is a loose file, which costs
+// no process to read.
 func (g *Git) tip(ctx context.Context, wt Worktree) (string, error) {
 	if branch, err := headBranch(wt); err == nil && branch != "" {
 		b, err := os.ReadFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(branch)))

@@ -1,3 +1,19 @@
+// Package gitx is the only place of the project that runs git.
+//
+// Rules that hold in every file:
+//   - A directory is always named. Work on a repository names its common
+//     directory and passes it as --git-dir; work in a worktree takes a
+//     [Worktree], which only a passed check hands out, and runs below a
+//     GIT_CEILING_DIRECTORIES, so that git never climbs to an enclosing
+//     repository.
+//   - The environment is scrubbed once, in [New]. Nothing that git exports to
+//     hooks and aliases reaches a command, except in [Git.Discover].
+//   - Commands that read and commands that change something are told apart:
+//     the latter honour [Git.DryRun].
+//   - Output is read with -z from plumbing, so that the user's settings for
+//     colour, quoting, renames or diff programs have no say.
+//
+// The oldest supported git is 2.36 (git hook run, git worktree list -z).
 package gitx
 
 import (
@@ -5,19 +21,180 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
+
+// Call is one git command as it ran or, under dry run, would have run.
+type Call struct {
+	Dir     string        // working directory of the command
+	Args    []string      // arguments after "git"
+	Took    time.Duration // zero when Skipped
+	Err     error         // as returned to the caller of the operation
+	Mutates bool          // the command changes something
+	Skipped bool          // a dry run: it was not run
+}
+
+// String returns the command as a line that can be pasted into a shell.
+func (c Call) String() string {
+	return text.ShellQuote(append([]string{"git", "-C", c.Dir}, c.Args...)...)
+}
+
+// Git runs git commands with one environment. It is immutable and safe for concurrent use.
+type Git struct {
+	env      environment
+	program  string
+	trace    func(Call)
+	dry      bool
+	started  time.Time
+	patience time.Duration // with a lock that a live process holds
+	asking   time.Duration // with a credential helper
+	known    *known
+	preview  *preview // nil: everything is written where git writes it
+	planned  *planned // what a dry run would have made; nil for a real one
+}
+
+// known is what one process asks git only once. It is shared between a Git and its dry-run copy.
+type known struct {
+	mu       sync.Mutex
+	settings map[string]*settings // by the directory they were read in
+	separate map[string]string    // work tree without a .git of its own: its git directory
+	version  string
+}
+
+// New returns a Git that runs with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not
+// nil, is called after every git command and may be called from several goroutines at once.
+func New(environ []string, trace func(Call)) *Git {
+	if trace == nil {
+		trace = func(Call) {}
+	}
+	return &Git{
+		env:      newEnvironment(environ),
+		program:  findGit(environ),
+		trace:    trace,
+		started:  time.Now(),
+		patience: lockPatience,
+		asking:   helperPatience,
+		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}},
+	}
+}
+
+// Version returns the version of the git in use, such as "2.39.5".
+func (g *Git) Version(ctx context.Context) (string, error) {
+	g.known.mu.Lock()
+	v := g.known.version
+	g.known.mu.Unlock()
+	if v != "" {
+		return v, nil
+	}
+	out, err := g.run(ctx, command{dir: "/", args: []string{"version"}})
+	if err != nil {
+		return "", err
+	}
+	// Vendors append to the line: "git version 2.39.5 (Apple Git-154)".
+	v = strings.TrimPrefix(strings.TrimSpace(string(out.stdout)), "git version ")
+	v, _, _ = strings.Cut(v, " ")
+	g.known.mu.Lock()
+	g.known.version = v
+	g.known.mu.Unlock()
+	return v, nil
+}
+
+// atLeast reports whether git is of this version or later.
+func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
+	v, err := g.Version(ctx)
+	if err != nil {
+		return false
+	}
+	first, rest, _ := strings.Cut(v, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	return atoi(first) > major || atoi(first) == major && atoi(second) >= minor
+}
+
+// planned is what a dry run would have made so far: the worktrees that stand at their places, on their branches.
+type planned struct {
+	mu        sync.Mutex
+	worktrees map[string]bool
+}
+
+// DryRun returns a Git whose mutations are traced as Skipped and not run. Reads run, so that a sequence of both takes
+// the way that it would take for real: StageAll names the tree that it would make, [Git.Worktree] passes a worktree
+// that a skipped command would have made, and a read in a directory that only a skipped command would have made finds
+// nothing. Ids of commits are then empty.
+func (g *Git) DryRun() *Git {
+	d := *g
+	d.dry, d.planned = true, &planned{worktrees: map[string]bool{}}
+	return &d
+}
+
+// IsDryRun reports whether this Git runs no mutations.
+func (g *Git) IsDryRun() bool { return g.dry }
+
+// Worktree is [CheckWorktree], which in a dry run also passes a worktree that the skipped commands would have made or
+// put back on its branch.
+func (g *Git) Worktree(common, path, branch string) (Worktree, error) {
+	wt, err := CheckWorktree(common, path, branch)
+	if err == nil || !g.dry {
+		return wt, err
+	}
+	g.planned.mu.Lock()
+	defer g.planned.mu.Unlock()
+	if !g.planned.worktrees[path] {
+		return wt, err
+	}
+	admin, found := adminDirFor(common, path)
+	if !found {
+		admin = filepath.Join(common, "worktrees", filepath.Base(path))
+	}
+	return Worktree{Path: path, Branch: branch, Common: common, AdminDir: admin}, nil
+}
+
+// plan notes in a dry run that a skipped command would have made the worktree at path fit to work in.
+func (g *Git) plan(path string) {
+	if !g.dry {
+		return
+	}
+	g.planned.mu.Lock()
+	defer g.planned.mu.Unlock()
+	g.planned.worktrees[path] = true
+}
+
+// missing reports whether a directory is not there.
+func missing(dir string) bool {
+	_, err := os.Lstat(dir)
+	return err != nil && isAbsent(err)
+}
+
+// tracePreview is the trace of the commands of a preview. In a dry run those that write are traced as what they stand
+// for: skipped commands in the worktree itself. Else they are a look ahead, which changes nothing.
+func (g *Git) tracePreview(dir string, wt Worktree) func(Call) {
+	return func(c Call) {
+		if g.dry && c.Mutates {
+			args := make([]string, len(c.Args))
+			for i, a := range c.Args {
+				args[i] = strings.ReplaceAll(a, dir, wt.AdminDir)
+			}
+			c.Args, c.Took, c.Err, c.Skipped = args, 0, nil, true
+		} else {
+			c.Mutates = false
+		}
+		g.trace(c)
+	}
+}
 
 const (
 	// outputLimit bounds what is kept of a command's standard output.
 	outputLimit = 256 << 20
 	// stderrLimit bounds what is kept of what hooks say.
 	stderrLimit = 64 << 10
-	// endGrace is how long git and its hooks have to end by themselves, once
-	// they were told to or once git is gone and something holds its pipes.
+	// endGrace is how long git and its hooks have to end by themselves, once they were told to or once git is gone
+	// and something holds its pipes.
 	endGrace = 2 * time.Second
 )
 
@@ -41,8 +218,8 @@ type output struct {
 	skipped   bool // a dry run
 }
 
-// run runs one git command and waits for it. A command that exits with
-// another status than 0 is an *Error, beside which the output is returned.
+// run runs one git command and waits for it. A command that exits with another status than 0 is an *Error, beside
+// which the output is returned.
 func (g *Git) run(ctx context.Context, c command) (output, error) {
 	if c.mutates && g.dry {
 		g.trace(Call{Dir: c.dir, Args: c.args, Mutates: true, Skipped: true})
@@ -97,8 +274,8 @@ func (g *Git) exec(ctx context.Context, c command) (output, error) {
 	return out, &Error{Args: c.args, Dir: c.dir, ExitCode: code, Stderr: strings.TrimSpace(out.stderr), cause: err}
 }
 
-// commandEnv is the environment of one command. A command that only reads must
-// not take optional locks: git status would rewrite the user's index.
+// commandEnv is the environment of one command. A command that only reads must not take optional locks: git status
+// would rewrite the user's index.
 func (g *Git) commandEnv(c command) []string {
 	env := c.env
 	if env == nil {
@@ -114,8 +291,8 @@ func (g *Git) commandEnv(c command) []string {
 	return env
 }
 
-// inRepo returns a command on the repository with this git directory (its
-// common directory or the one of a linked worktree).
+// inRepo returns a command on the repository with this git directory (its common directory or the one of a linked
+// worktree).
 func inRepo(gitDir string, args ...string) command {
 	return command{dir: gitDir, args: append([]string{"--git-dir=" + gitDir}, args...)}
 }

@@ -3,21 +3,24 @@ package gitx
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// stagePasses bounds how often StageAll adds: once, and again when the first
-// pass held back a directory called target that is not Cargo's.
+// stagePasses bounds how often StageAll adds: once, and again when the first pass held back a directory called target
+// that is not Cargo's.
 const stagePasses = 2
 
-// StageAll puts everything into the index that is neither ignored nor a build
-// product, and names the result: tree is its object id. What base (a commit)
-// tracks stays tracked, wherever it lies. leftOut lists, relative to the
-// worktree and sorted, what was left out although no ignore rule covers it:
-// build products, repositories within the worktree, files that cannot be read.
+// StageAll puts everything into the index that is neither ignored nor a build product, and names the result: tree is
+// its object id. What base (a commit) tracks stays tracked, wherever it lies. leftOut lists, relative to the worktree
+// and sorted, what was left out although no ignore rule covers it: build products, repositories within the worktree,
+// files that cannot be read.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if g.dry {
 		if missing(wt.Path) {
@@ -50,11 +53,11 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	return strings.TrimSpace(string(out.stdout)), leftOut, nil
 }
 
-// stageOnce adds under the given rules and takes out of the index again what
-// does not belong there. again lists what the rules held back wrongly.
+// stageOnce adds under the given rules and takes out of the index again what does not belong there. again lists what
+// the rules held back wrongly.
 func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (leftOut, again []string, err error) {
-	// --ignore-errors: one file that cannot be read, or a repository without a
-	// commit within the worktree, must not keep all others out.
+	// --ignore-errors: one file that cannot be read, or a repository without a commit within the worktree, must not
+	// keep all others out.
 	add := g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
 	if err := g.addRules(ctx, wt, &add, "tilth-products", rules); err != nil {
 		return nil, nil, err
@@ -71,8 +74,8 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	// What could not be added is still untracked, and named. If nothing is,
-	// a tracked file could not be read: its old content must not pass for new.
+	// What could not be added is still untracked, and named. If nothing is, a tracked file could not be read: its old
+	// content must not pass for new.
 	if addErr != nil && len(found.refused) == 0 {
 		return nil, nil, addErr
 	}
@@ -81,11 +84,9 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	return slices.Compact(leftOut), found.heldBack, nil
 }
 
-// addRules makes c run with more ignore rules. core.excludesFile is the place
-// for them: rules of the lowest rank, which a .gitignore may overrule and by
-// which git does not even walk through a node_modules. The user's own file is
-// copied in. The rules lie in the worktree's admin directory and go when it
-// goes.
+// addRules makes c run with more ignore rules. core.excludesFile is the place for them: rules of the lowest rank,
+// which a .gitignore may overrule and by which git does not even walk through a node_modules. The user's own file is
+// copied in. The rules lie in the worktree's admin directory and go when it goes.
 func (g *Git) addRules(ctx context.Context, wt Worktree, c *command, name, rules string) error {
 	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
 	if err != nil {
@@ -122,8 +123,8 @@ type suspect struct {
 	root string // the product it belongs to, or the path of the repository itself
 }
 
-// survey lists what is untracked under the user's rules alone, and the index
-// entries that are build products or repositories.
+// survey lists what is untracked under the user's rules alone, and the index entries that are build products or
+// repositories.
 func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	var s survey
 	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard",
@@ -131,8 +132,8 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	if err != nil {
 		return s, err
 	}
-	// Entries are "? path", with a slash at the end of a directory that holds
-	// nothing tracked, and "H <mode> <oid> <stage> TAB path".
+	// Entries are "? path", with a slash at the end of a directory that holds nothing tracked, and "H <mode> <oid>
+	// <stage> TAB path".
 	for _, f := range fields(out) {
 		if path, ok := strings.CutPrefix(f, "? "); ok {
 			s.sortUntracked(wt.Path, path)
@@ -148,8 +149,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	return s, nil
 }
 
-// sortUntracked sorts one untracked path, looking into a directory for what
-// kept it untracked.
+// sortUntracked sorts one untracked path, looking into a directory for what kept it untracked.
 func (s *survey) sortUntracked(top, path string) {
 	clean := strings.TrimSuffix(path, "/")
 	if root := productRoot(top, path); root != "" {
@@ -178,7 +178,7 @@ func (s *survey) sortUntracked(top, path string) {
 	}
 }
 
-// isRepository tells whether dir is the top of a repository or worktree.
+// isRepository reports whether dir is the top of a repository or worktree.
 func isRepository(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, ".git"))
 	return err == nil
@@ -187,8 +187,8 @@ func isRepository(dir string) bool {
 // maxNamed is how many paths go on a command line at most.
 const maxNamed = 500
 
-// takeOut takes those suspects out of the index that base does not track, and
-// returns what they belong to. Submodules that .gitmodules names stay.
+// takeOut takes those suspects out of the index that base does not track, and returns what they belong to. Submodules
+// that .gitmodules names stay.
 func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []suspect) ([]string, error) {
 	if len(suspects) == 0 {
 		return nil, nil
@@ -213,8 +213,7 @@ func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []
 	return roots, err
 }
 
-// trackedIn returns the paths of the suspects' roots that base tracks, and the
-// submodules that the index declares.
+// trackedIn returns the paths of the suspects' roots that base tracks, and the submodules that the index declares.
 func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects []suspect) (map[string]bool, error) {
 	var roots []string
 	gitlinks := false
@@ -250,4 +249,133 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 		tracked[path] = true
 	}
 	return tracked, nil
+}
+
+// productNames are the build products that are left out of what is staged even where no .gitignore covers them.
+var productNames = map[string]bool{
+	"__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, "node_modules": true, ".venv": true,
+}
+
+// cargoTarget is a build product too, beside a Cargo.toml.
+const cargoTarget = "target"
+
+// productRoot returns the part of p that is a build product, "" if none is. p is relative to top and in git's form;
+// with a slash at its end it is a directory.
+func productRoot(top, p string) string {
+	for start := 0; start < len(p); {
+		end := strings.IndexByte(p[start:], '/')
+		isDir := end >= 0
+		if !isDir {
+			end = len(p) - start
+		}
+		end += start
+		// A symlink to a node_modules or .venv elsewhere is the product itself; a plain file of that name is not.
+		if isProduct(top, p[:end]) && (isDir || isLink(filepath.Join(top, p[:end]))) {
+			return p[:end]
+		}
+		start = end + 1
+	}
+	return ""
+}
+
+func isProduct(top, p string) bool {
+	name := path.Base(p)
+	if name != cargoTarget {
+		return productNames[name]
+	}
+	_, err := os.Lstat(filepath.Join(top, path.Dir(p), "Cargo.toml"))
+	return err == nil
+}
+
+func isLink(p string) bool {
+	fi, err := os.Lstat(p)
+	return err == nil && fi.Mode()&os.ModeSymlink != 0
+}
+
+// productRules are the ignore rules for the products. That a target is Cargo's no rule can say, so they cover every
+// one.
+func productRules() string {
+	return strings.Join(slices.Sorted(maps.Keys(productNames)), "/\n") + "/\n" + cargoTarget + "/\n"
+}
+
+// productRulesBut are the rules once it is known which target directories there are: they cover those of the found
+// products and no other.
+func productRulesBut(found []string) string {
+	rules := strings.TrimSuffix(productRules(), cargoTarget+"/\n")
+	for _, p := range found {
+		if path.Base(p) == cargoTarget {
+			rules += exactRule(p) + "\n"
+		}
+	}
+	return rules
+}
+
+// exactRule returns the ignore rule that matches exactly this path. A newline cannot stand in a rule; ? stands for
+// it.
+func exactRule(p string) string {
+	var b strings.Builder
+	b.WriteByte('/')
+	for i := range len(p) {
+		switch p[i] {
+		case '\\', '*', '?', '[', ' ', '\t', '\r':
+			b.WriteByte('\\')
+			b.WriteByte(p[i])
+		case '\n':
+			b.WriteByte('?')
+		default:
+			b.WriteByte(p[i])
+		}
+	}
+	return b.String()
+}
+
+// preview is where a Git puts what it would otherwise write into a worktree's admin directory and the repository's
+// objects.
+type preview struct{ dir string }
+
+// environ sends git's writes there. What the repository has is read beside it.
+func (p *preview) environ() []string {
+	if p == nil {
+		return nil
+	}
+	return []string{"GIT_INDEX_FILE=" + filepath.Join(p.dir, "index"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(p.dir, "objects")}
+}
+
+// TreeAhead names the tree that StageAll would make, and changes neither the worktree nor the repository.
+func (g *Git) TreeAhead(ctx context.Context, wt Worktree, base string) (tree string, err error) {
+	look := *g
+	look.dry = false
+	tree, _, err = look.stagePreview(ctx, wt, base)
+	return tree, err
+}
+
+// stagePreview is StageAll with an index and objects of its own, which are gone when it returns.
+func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
+	dir, err := os.MkdirTemp("", "tilth-tree-")
+	if err != nil {
+		return "", nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.MkdirAll(filepath.Join(dir, "objects", "info"), 0o700); err != nil {
+		return "", nil, err
+	}
+	objects := filepath.Join(wt.Common, "objects")
+	if strings.ContainsAny(objects, "\n\"#") {
+		return "", nil, errors.New(objects + " cannot be named as an alternate")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(objects+"\n"), 0o600); err != nil {
+		return "", nil, err
+	}
+	index, err := os.ReadFile(filepath.Join(wt.AdminDir, "index"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, err
+	}
+	if err == nil {
+		if err := os.WriteFile(filepath.Join(dir, "index"), index, 0o600); err != nil {
+			return "", nil, err
+		}
+	}
+	ahead := *g
+	ahead.dry, ahead.preview, ahead.trace = false, &preview{dir}, g.tracePreview(dir, wt)
+	return ahead.StageAll(ctx, wt, base)
 }

@@ -120,8 +120,7 @@ func TestStageAllTakesOutWhatTheWorkerAdded(t *testing.T) {
 }
 
 func TestStageAllProductsUnderTheUsersRules(t *testing.T) {
-	// Covered by a rule, a product is ignored and not named; a rule that lets
-	// one in is obeyed.
+	// Covered by a rule, a product is ignored and not named; a rule that lets one in is obeyed.
 	w := newWorld(t, ".gitignore", "__pycache__/\n!node_modules/\n")
 	write(t, w.path, "__pycache__/a.pyc", "x", "node_modules/m.js", "x")
 	write(t, w.home, ".config/git/ignore", "*.tmp\n")
@@ -164,8 +163,8 @@ func TestStageAllSubmodules(t *testing.T) {
 	write(t, lib, "l.txt", "l\n")
 	w.sh(lib, "add", "-A")
 	w.sh(lib, "commit", "-q", "-m", "lib")
-	// A submodule that the worker adds properly stays; one of base stays as it
-	// is though it is not checked out in the worktree.
+	// A submodule that the worker adds properly stays; one of base stays as it is though it is not checked out in the
+	// worktree.
 	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", lib, "one")
 	tree, left := w.stage()
 	equalLists(t, "left out", left, nil)

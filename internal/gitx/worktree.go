@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Worktree is a linked worktree that passed a check. Only [CheckWorktree] and
-// [RegisteredWorktree] make one, and every command that writes in a worktree
-// takes one, so that none runs in a directory that merely looks like it.
+// Worktree is a linked worktree that passed a check. Only [CheckWorktree] and [RegisteredWorktree] make one, and
+// every command that writes in a worktree takes one, so that none runs in a directory that merely looks like it.
 type Worktree struct {
 	Path     string // as recorded
 	Branch   string // the branch it was checked against; "" from RegisteredWorktree
@@ -19,11 +18,9 @@ type Worktree struct {
 	AdminDir string // its own git directory, below Common/worktrees
 }
 
-// CheckWorktree checks that path is the worktree that the repository with this
-// common directory knows there and that its HEAD is on branch. It reads git's
-// own files and starts no process (but for a repository with reftable refs,
-// whose HEAD only git can read). The error is ErrWorktreeMissing,
-// ErrUnregistered or a *WrongBranchError.
+// CheckWorktree checks that path is the worktree that the repository with this common directory knows there and that
+// its HEAD is on branch. It reads git's own files and starts no process (but for a repository with reftable refs,
+// whose HEAD only git can read). The error is ErrWorktreeMissing, ErrUnregistered or a *WrongBranchError.
 func CheckWorktree(common, path, branch string) (Worktree, error) {
 	wt, err := RegisteredWorktree(common, path)
 	if err != nil {
@@ -40,8 +37,8 @@ func CheckWorktree(common, path, branch string) (Worktree, error) {
 	return wt, nil
 }
 
-// RegisteredWorktree is CheckWorktree without a look at HEAD: for bringing back
-// a HEAD that was moved. The error is ErrWorktreeMissing or ErrUnregistered.
+// RegisteredWorktree is CheckWorktree without a look at HEAD: for bringing back a HEAD that was moved. The error is
+// ErrWorktreeMissing or ErrUnregistered.
 func RegisteredWorktree(common, path string) (Worktree, error) {
 	if err := somethingAt(path); err != nil {
 		return Worktree{}, err
@@ -90,8 +87,7 @@ func RegisteredWorktree(common, path string) (Worktree, error) {
 	return Worktree{Path: path, Common: realCommon, AdminDir: realAdmin}, nil
 }
 
-// somethingAt returns ErrWorktreeMissing if there is nothing at path that a
-// worktree could not simply be added over.
+// somethingAt returns ErrWorktreeMissing if there is nothing at path that a worktree could not simply be added over.
 func somethingAt(path string) error {
 	fi, err := os.Lstat(path)
 	switch {
@@ -125,8 +121,7 @@ func sameFile(a, b string) bool {
 // reftableHead is what a repository with reftable refs has in its HEAD files.
 const reftableHead = "refs/heads/.invalid"
 
-// headBranch returns the branch that the worktree's HEAD is on, "" if it is
-// detached.
+// headBranch returns the branch that the worktree's HEAD is on, "" if it is detached.
 func headBranch(wt Worktree) (string, error) {
 	head := filepath.Join(wt.AdminDir, "HEAD")
 	// core.preferSymlinkRefs makes HEAD a symlink to the ref.
@@ -150,4 +145,163 @@ func headBranch(wt Worktree) (string, error) {
 		}
 	}
 	return strings.TrimPrefix(ref, "refs/heads/"), nil
+}
+
+// WorktreeEntry is one line of the repository's list of worktrees.
+type WorktreeEntry struct {
+	Path   string
+	Head   string // commit; "" when Bare
+	Branch string // short name; "" when Bare or Detached
+	Bare, Detached,
+	Locked, Prunable bool
+	LockReason string
+}
+
+// Worktrees lists the worktrees of a repository, the main one first.
+func (g *Git) Worktrees(ctx context.Context, common string) ([]WorktreeEntry, error) {
+	out, err := g.read(ctx, inRepo(common, "worktree", "list", "--porcelain", "-z"))
+	if err != nil {
+		return nil, err
+	}
+	return parseWorktrees(string(out)), nil
+}
+
+// parseWorktrees reads `git worktree list --porcelain -z`: attributes end with NUL, entries with an empty attribute.
+func parseWorktrees(out string) []WorktreeEntry {
+	var entries []WorktreeEntry
+	for attr := range strings.SplitSeq(out, "\x00") {
+		name, value, _ := strings.Cut(attr, " ")
+		if name == "worktree" {
+			entries = append(entries, WorktreeEntry{Path: value})
+			continue
+		}
+		if len(entries) == 0 {
+			continue
+		}
+		e := &entries[len(entries)-1]
+		switch name {
+		case "HEAD":
+			e.Head = value
+		case "branch":
+			e.Branch = strings.TrimPrefix(value, "refs/heads/")
+		case "bare":
+			e.Bare = true
+		case "detached":
+			e.Detached = true
+		case "locked":
+			e.Locked, e.LockReason = true, value
+		case "prunable":
+			e.Prunable = true
+		}
+	}
+	return entries
+}
+
+// topMode is the mode of a worktree's top directory.
+const topMode = 0o700
+
+// AddWorktree adds a worktree at path on branch. With newBranch the branch is made at base, which names a commit;
+// else the branch exists and base is "". An entry that the repository still has for exactly this path, or for another
+// with this branch, is dropped if nothing is there any more; all others are left alone. No hook runs and no upstream
+// is configured. The worktree's top is private (0700).
+func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, newBranch bool) error {
+	if newBranch {
+		return g.addWorktree(ctx, common, path, branch, "--no-track", "-b", branch, path, base)
+	}
+	return g.addWorktree(ctx, common, path, branch, path, branch)
+}
+
+// AddWorktreeEmpty is AddWorktree on an existing branch without a checkout: the worktree holds its .git file only.
+func (g *Git) AddWorktreeEmpty(ctx context.Context, common, path, branch string) error {
+	return g.addWorktree(ctx, common, path, branch, "--no-checkout", path, branch)
+}
+
+func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args ...string) error {
+	if somethingAt(path) != nil {
+		_, found := adminDirFor(common, path)
+		switch {
+		case found:
+			if err := g.RemoveWorktree(ctx, common, path); err != nil {
+				return err
+			}
+		case g.dry: // no command fails below, which is where this is done for real
+			if _, err := g.DropStale(ctx, common, branch); err != nil {
+				return err
+			}
+		}
+	}
+	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
+		return err
+	}
+	add := inRepo(common, append([]string{"worktree", "add", "--quiet", "--no-guess-remote"}, args...)...)
+	_, err := g.mutate(ctx, add)
+	if err != nil && ctx.Err() == nil {
+		// The branch may be checked out in a worktree that is gone.
+		if dropped, derr := g.DropStale(ctx, common, branch); derr == nil && len(dropped) > 0 {
+			_, err = g.mutate(ctx, add)
+		}
+	}
+	if g.plan(path); err == nil && !g.dry {
+		// git leaves it to the umask who may look into its directories. Where modes cannot be set, that is as it is.
+		_ = os.Chmod(path, topMode)
+	}
+	return err
+}
+
+// RemoveWorktree removes the worktree at path with everything in it, locked, with submodules or half gone, and the
+// repository's entry for it. The error is ErrUnregistered if the repository has no entry for this path; nothing is
+// removed then.
+func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
+	admin, found := adminDirFor(common, path)
+	if !found {
+		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
+	}
+	if !complete(admin) {
+		return g.removeIncomplete(common, admin, path)
+	}
+	if !g.dry {
+		if err := mendLinks(admin, path); err != nil {
+			return err
+		}
+	}
+	_, err := g.mutate(ctx, inRepo(common, "worktree", "remove", "--force", "--force", path))
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// git drops its entry also when it could not remove all of the files, and then knows nothing to try again.
+	// Without the entry, the rest is ours to remove.
+	if !complete(admin) {
+		return g.removeIncomplete(common, admin, path)
+	}
+	if len(makeRemovable(path)) > 0 {
+		_, err = g.mutate(ctx, inRepo(common, "worktree", "remove", "--force", "--force", path))
+	}
+	return err
+}
+
+// DropStale drops the entries of worktrees that had branch checked out and of which nothing is left at the path that
+// the repository knows: moved with `git worktree move`, or with the directory around them, and gone from there. Until
+// then git takes the branch for checked out. One that somebody locked stays, because that is how an absent disk is
+// announced. It returns the paths.
+func (g *Git) DropStale(ctx context.Context, common, branch string) (dropped []string, err error) {
+	entries, err := g.Worktrees(ctx, common)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Branch != branch || e.Locked || !Absent(e.Path) {
+			continue
+		}
+		if err := g.RemoveWorktree(ctx, common, e.Path); err != nil {
+			return dropped, err
+		}
+		dropped = append(dropped, e.Path)
+	}
+	return dropped, nil
+}
+
+// Absent reports whether nothing is at path. A path that cannot be looked at is not absent.
+func Absent(path string) bool {
+	_, err := os.Lstat(path)
+	return err != nil && isAbsent(err)
 }

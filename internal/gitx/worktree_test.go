@@ -31,7 +31,8 @@ func TestNewWorktreeIsPrivate(t *testing.T) {
 	private()
 }
 
-// A .git file that names the repository itself, or something else in it, is told from one that names another repository.
+// A .git file that names the repository itself, or something else in it, is told from one that names another
+// repository.
 func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 	for _, name := range []string{"", "/modules/sub", "/worktrees/a/b"} {
 		w := newWorld(t)
@@ -138,8 +139,7 @@ func TestCheckWorktree(t *testing.T) {
 	}
 }
 
-// TestNeverTheEnclosingRepository: the worktree turns into a plain directory
-// between its check and the next command.
+// TestNeverTheEnclosingRepository: the worktree turns into a plain directory between its check and the next command.
 func TestNeverTheEnclosingRepository(t *testing.T) {
 	w := newWorld(t)
 	w.path = filepath.Join(w.repo, "sessions", "workspace")
@@ -254,10 +254,6 @@ func TestAddWorktreeAgain(t *testing.T) {
 	if len(list) != 3 || i < 0 || !list[i].Prunable {
 		t.Errorf("the entry of another worktree was dropped: %+v", list)
 	}
-	must(t, w.git.PruneWorktrees(ctx, w.common))
-	list, err = w.git.Worktrees(ctx, w.common)
-	must(t, err)
-	equal(t, "entries", len(list), 2)
 }
 
 func TestAddWorktreeEmpty(t *testing.T) {
@@ -374,16 +370,4 @@ func TestDeleteBranchBroken(t *testing.T) {
 	write(t, w.common, "packed-refs.lock", "", "config.lock", "", "refs/heads/"+branch+".lock", "")
 	must(t, w.git.DeleteBranch(ctx, w.common, branch))
 	equal(t, "ref exists", exists(w.common, "refs/heads", branch), false)
-}
-
-func TestUnlockWorktree(t *testing.T) {
-	w := newWorld(t)
-	w.sh(w.repo, "worktree", "lock", "--reason", "a reason", w.path)
-	list, err := w.git.Worktrees(ctx, w.common)
-	must(t, err)
-	equal(t, "entry", list[1], WorktreeEntry{Path: w.path, Head: w.base, Branch: branch, Locked: true, LockReason: "a reason"})
-	must(t, w.git.UnlockWorktree(ctx, w.common, w.path))
-	list, err = w.git.Worktrees(ctx, w.common)
-	must(t, err)
-	equal(t, "locked", list[1].Locked, false)
 }

@@ -11,9 +11,8 @@ type Child struct {
 	Ended chan int // its exit code, if it ends before this process does
 }
 
-// Detach starts a command in a session of its own, away from the terminal and its
-// signals, with nothing on its standard input. Its output replaces what is in the
-// file log (0600). It is not marked, and no command's end ends it.
+// Detach starts a command in a session of its own, away from the terminal and its signals, with nothing on its
+// standard input. Its output replaces what is in the file log (0600). It is not marked, and no command's end ends it.
 func Detach(argv []string, dir string, env []string, log string) (Child, error) {
 	cmd, _, err := prepare(Cmd{Argv: argv, Dir: dir, Env: env})
 	if err != nil {
@@ -52,9 +51,8 @@ func startDetached(cmd *exec.Cmd) (pid int, err error) {
 	return cmd.Process.Pid, nil
 }
 
-// Attach runs a command on this process's own terminal, in its process group, and
-// waits for its end, however long a person takes. No context ends it: what a person
-// types is not thrown away.
+// Attach runs a command on this process's own terminal, in its process group, and waits for its end, however long a
+// person takes. No context ends it: what a person types is not thrown away.
 func Attach(argv, env []string, in, out, errOut *os.File) error {
 	path, err := LookPath(argv[0], "", env)
 	if err != nil {

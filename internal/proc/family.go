@@ -18,10 +18,9 @@ type family struct {
 	apart  bool   // what it leaves behind is nobody's to end
 }
 
-// registry knows the processes that this process started itself, as opposed to
-// those that were re-parented to it. Starting and registering is one step under
-// the lock, and so is looking for orphans and reaping them: a command that was
-// just started is never mistaken for an orphan.
+// registry knows the processes that this process started itself, as opposed to those that were re-parented to it.
+// Starting and registering is one step under the lock, and so is looking for orphans and reaping them: a command that
+// was just started is never mistaken for an orphan.
 var registry = struct {
 	sync.Mutex
 	leaders  map[int]*family
@@ -44,17 +43,16 @@ func startFamily(cmd *exec.Cmd, mark string, apart bool) (*family, error) {
 	return f, nil
 }
 
-// leaderGone records that the leader was reaped: from now on its pid may be
-// somebody else's, and only its use as the id of a group and a session that
-// still have members protects it from that.
+// leaderGone records that the leader was reaped: from now on its pid may be somebody else's, and only its use as the
+// id of a group and a session that still have members protects it from that.
 func (f *family) leaderGone() {
 	registry.Lock()
 	defer registry.Unlock()
 	f.gone = true
 }
 
-// alone reports whether this is the only command that runs, and f is it. One
-// whose rest is not ended does not count: its children keep their session.
+// alone reports whether this is the only command that runs, and f is it. One whose rest is not ended does not count:
+// its children keep their session.
 func (f *family) alone() bool {
 	registry.Lock()
 	defer registry.Unlock()
@@ -79,9 +77,8 @@ func (f *family) signal(sig syscall.Signal) int {
 	if !inGroup && f.gone {
 		return n
 	}
-	// The group gets it as a whole too: that is one step, which a process that
-	// forks meanwhile cannot outrun. While the leader is not reaped, or members
-	// are left, the id cannot have been given to another group.
+	// The group gets it as a whole too: that is one step, which a process that forks meanwhile cannot outrun. While
+	// the leader is not reaped, or members are left, the id cannot have been given to another group.
 	if err := unix.Kill(-f.leader, sig); err == nil && n == 0 {
 		n = 1
 	}
@@ -92,8 +89,8 @@ func (f *family) signal(sig syscall.Signal) int {
 	return n
 }
 
-// endRest ends what is left after the leader has exited, and returns how many
-// processes that were. It takes no longer than the grace and a little more.
+// endRest ends what is left after the leader has exited, and returns how many processes that were. It takes no longer
+// than the grace and a little more.
 func (f *family) endRest(grace time.Duration) int {
 	defer reapOrphans()
 	defer f.forget()

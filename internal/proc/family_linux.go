@@ -11,18 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How the members of a family are found on Linux. This process is a child
-// subreaper: a process whose parent dies becomes its child instead of init's, so
-// everything that a command started stays below it, whatever group or session it
-// moved to. Which of the processes below belong to which command is then told by,
-// in this order: the session that the leader made; the mark in its environment;
-// a parent that belongs; and, for a process that has shed all of these, that it
-// was re-parented to us in a session of its own while only this command ran.
+// How the members of a family are found on Linux. This process is a child subreaper: a process whose parent dies
+// becomes its child instead of init's, so everything that a command started stays below it, whatever group or session
+// it moved to. Which of the processes below belong to which command is then told by, in this order: the session that
+// the leader made; the mark in its environment; a parent that belongs; and, for a process that has shed all of these,
+// that it was re-parented to us in a session of its own while only this command ran.
 //
-// What other parts of this process start themselves is git, which carries no mark
-// and may lead a session too. So nothing without a mark whose name begins with
-// git is taken for a runaway, and neither is a child that has not come to its
-// exec and so still bears our own name.
+// What other parts of this process start themselves is git, which carries no mark and may lead a session too. So
+// nothing without a mark whose name begins with git is taken for a runaway, and neither is a child that has not come
+// to its exec and so still bears our own name.
 
 var becomeSubreaper = sync.OnceFunc(func() {
 	// It cannot fail on a kernel since 3.4; without it the group is still ended.
@@ -67,8 +64,7 @@ func (f *family) owns(p process, alone bool, belongs map[int]bool) bool {
 	return alone && p.started >= f.since && adopted(p)
 }
 
-// adopted reports whether a child of ours was re-parented to us, as opposed to
-// started by us. The registry is locked.
+// adopted reports whether a child of ours was re-parented to us, as opposed to started by us. The registry is locked.
 func adopted(p process) bool {
 	f := registry.leaders[p.pid]
 	return p.parent == os.Getpid() && p.session != ourSession() && (f == nil || f.gone) && !registry.detached[p.pid] &&
@@ -110,9 +106,8 @@ func (f *family) signalMembers(sig syscall.Signal) (n int, inGroup bool) {
 	return n, inGroup
 }
 
-// reapOrphans takes processes that were re-parented to us and have ended out of
-// the process table. Children that this process started itself are left to
-// whoever waits for them.
+// reapOrphans takes processes that were re-parented to us and have ended out of the process table. Children that this
+// process started itself are left to whoever waits for them.
 func reapOrphans() {
 	if childless() {
 		return
@@ -128,8 +123,8 @@ func reapOrphans() {
 	}
 }
 
-// childless reports whether this process has no children at all, which is the
-// common case after a command and spares reading all of /proc.
+// childless reports whether this process has no children at all, which is the common case after a command and spares
+// reading all of /proc.
 func childless() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return errors.Is(err, unix.ECHILD)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary play other git-tilths: one that is killed while
-// it runs a command, and one that clears up after it.
+// TestMain lets the test binary play other git-tilths: one that is killed while it runs a command, and one that
+// clears up after it.
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv("PROC_TEST_DIR"); os.Getenv("PROC_TEST_ROLE") {
 	case "killed":
@@ -31,9 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRunawaysAreEnded: children that left the group, the session, the
-// environment, or all of them. Each script prints the pid of a child that would
-// stay for a thousand seconds.
+// TestRunawaysAreEnded: children that left the group, the session, the environment, or all of them. Each script
+// prints the pid of a child that would stay for a thousand seconds.
 func TestRunawaysAreEnded(t *testing.T) {
 	for name, script := range map[string]string{
 		"background":            "sleep 1000 & echo $!",
@@ -48,8 +47,8 @@ func TestRunawaysAreEnded(t *testing.T) {
 		"holds no pipe":         "setsid sleep 1000 >/dev/null 2>&1 & echo $!",
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The command waits until the child has got where it is going: the pid
-			// that is read here is printed by it, or known already.
+			// The command waits until the child has got where it is going: the pid that is read here is printed by
+			// it, or known already.
 			script := "exec 3>&1; f=$(mktemp -u); mkfifo $f; { " + script + "\n} >$f & head -1 $f; rm $f"
 			o, err := Run(context.Background(), Cmd{Argv: []string{"bash", "-c", script}, Grace: 300e6})
 			if err != nil || o.ExitCode != 0 {
@@ -62,8 +61,8 @@ func TestRunawaysAreEnded(t *testing.T) {
 	}
 }
 
-// TestOthersAreSpared: while commands come and go, neither another command's
-// runaway child nor a child that somebody else started is touched.
+// TestOthersAreSpared: while commands come and go, neither another command's runaway child nor a child that somebody
+// else started is touched.
 func TestOthersAreSpared(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -148,8 +147,7 @@ func TestOthersAreSpared(t *testing.T) {
 	}
 }
 
-// TestConcurrentCommands: each gets its own output and exit code, and none waits
-// for a child that another one reaped.
+// TestConcurrentCommands: each gets its own output and exit code, and none waits for a child that another one reaped.
 func TestConcurrentCommands(t *testing.T) {
 	const n = 24
 	errs := make(chan error, 2*n)
@@ -190,8 +188,8 @@ func orphanedZombies() int {
 	return n
 }
 
-// TestEndStale kills a git-tilth that runs a command. Its children come to this
-// process, and a third one, which stands for the resumed run, ends them.
+// TestEndStale kills a git-tilth that runs a command. Its children come to this process, and a third one, which
+// stands for the resumed run, ends them.
 func TestEndStale(t *testing.T) {
 	becomeSubreaper()
 	dir := t.TempDir()

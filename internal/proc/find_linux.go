@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// Find returns a living process that the query describes and that is neither
-// this one nor above it; 0 if there is none. The error is ErrUnsupported where
-// other processes cannot be looked at.
+// Find returns a living process that the query describes and that is neither this one nor above it; 0 if there is
+// none. The error is ErrUnsupported where other processes cannot be looked at.
 func Find(q Query) (pid int, err error) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		return 0, fmt.Errorf("without /proc: %w", errors.ErrUnsupported)
@@ -46,8 +45,7 @@ func (q Query) matches(dir string) bool {
 	}))
 }
 
-// told reports whether a process was told to work at a place that is not its
-// working directory.
+// told reports whether a process was told to work at a place that is not its working directory.
 func (q Query) told(dir, place string) bool {
 	for file, before := range map[string]string{"/cmdline": q.Argument, "/environ": q.Variable} {
 		data, err := os.ReadFile(dir + file)

@@ -9,8 +9,7 @@ import (
 // MaxLine is the longest line that OnLine gets, in bytes.
 const MaxLine = 32 << 20
 
-// headTail keeps the beginning and the end of what is written to it, in bounded
-// memory. Not safe for concurrent use.
+// headTail keeps the beginning and the end of what is written to it, in bounded memory. Not safe for concurrent use.
 type headTail struct {
 	limit int
 	// headOnly keeps the first limit bytes and nothing of the end.
@@ -43,8 +42,8 @@ func (b *headTail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bytes returns what was kept and whether something was left out. The cut is
-// made between lines where one is near, else between characters.
+// Bytes returns what was kept and whether something was left out. The cut is made between lines where one is near,
+// else between characters.
 func (b *headTail) Bytes() ([]byte, bool) {
 	if b.headOnly {
 		return b.head, b.total > int64(b.limit)

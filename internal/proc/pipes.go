@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// pipes are the child's standard streams. They are made here and not by os/exec
-// because the read ends have to be closable while someone still writes: this is
-// what keeps a process that got away from hanging Run.
+// pipes are the child's standard streams. They are made here and not by os/exec because the read ends have to be
+// closable while someone still writes: this is what keeps a process that got away from hanging Run.
 type pipes struct {
 	child   []*os.File // ends that only the child needs
 	in      *os.File
@@ -24,8 +23,7 @@ type pipes struct {
 	errBuf headTail
 }
 
-// maxHeadErr is how much is kept of the standard error of a command of whose
-// output only the beginning is.
+// maxHeadErr is how much is kept of the standard error of a command of whose output only the beginning is.
 const maxHeadErr = 64 << 10
 
 // connect makes the pipes that a command needs and hands it its ends.
@@ -72,8 +70,7 @@ func (p *pipes) outward() (*os.File, io.Writer, error) {
 	return r, w, nil
 }
 
-// closeChildEnds drops this process's copies of the child's ends, without which
-// there would never be an end of file.
+// closeChildEnds drops this process's copies of the child's ends, without which there would never be an end of file.
 func (p *pipes) closeChildEnds() {
 	for _, f := range p.child {
 		f.Close()
@@ -134,9 +131,8 @@ func (p *pipes) read(f *os.File, buf *headTail, onLine func([]byte)) {
 	})
 }
 
-// drain waits for the end of the output, as long as some still arrives, and
-// reports whether it came. What is in the pipes is read to the end; a process
-// that was not found and still holds them is not waited for.
+// drain waits for the end of the output, as long as some still arrives, and reports whether it came. What is in the
+// pipes is read to the end; a process that was not found and still holds them is not waited for.
 func (p *pipes) drain() bool {
 	tick := time.NewTicker(drainWait)
 	defer tick.Stop()

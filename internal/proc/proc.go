@@ -1,5 +1,5 @@
-// Package proc runs a child process and everything it starts as one unit:
-// with a time limit, with bounded output, and with nothing left behind.
+// Package proc runs a child process and everything it starts as one unit: with a time limit, with bounded output, and
+// with nothing left behind.
 //
 // The rules that hold here:
 //
@@ -30,23 +30,21 @@ import (
 const (
 	defaultGrace     = 3 * time.Second
 	defaultOutputCap = 1 << 20
-	// settle is how long processes that outlive the command may take to end by
-	// themselves: `cmd > >(tee log)` leaves a tee that is about to finish.
+	// settle is how long processes that outlive the command may take to end by themselves: `cmd > >(tee log)` leaves
+	// a tee that is about to finish.
 	settle = 100 * time.Millisecond
-	// drainWait bounds the wait for more output once nothing that could be found
-	// is left alive; after drainRounds of it even a steady stream is cut off.
+	// drainWait bounds the wait for more output once nothing that could be found is left alive; after drainRounds of
+	// it even a steady stream is cut off.
 	drainWait   = time.Second
 	drainRounds = 10
-	// reapEvery is how often orphans that ended while the command still runs
-	// are taken out of the process table.
+	// reapEvery is how often orphans that ended while the command still runs are taken out of the process table.
 	reapEvery = 15 * time.Second
 )
 
 // Cmd describes one command.
 type Cmd struct {
-	// Argv is the program and its arguments. A program without a slash is
-	// looked up in the PATH of Env; relative PATH entries are not searched, so
-	// that a file in the working directory is never taken for a program.
+	// Argv is the program and its arguments. A program without a slash is looked up in the PATH of Env; relative PATH
+	// entries are not searched, so that a file in the working directory is never taken for a program.
 	Argv []string
 	// Dir is the working directory; it has to exist.
 	Dir string
@@ -58,25 +56,22 @@ type Cmd struct {
 	Timeout time.Duration
 	// Grace is the time between the request to end and the kill; 0 means 3 s.
 	Grace time.Duration
-	// OutputCap is how many bytes of output are kept, half of them from its
-	// beginning and half from its end; 0 means 1 MiB.
+	// OutputCap is how many bytes of output are kept, half of them from its beginning and half from its end; 0 means
+	// 1 MiB.
 	OutputCap int
-	// HeadOnly keeps the first OutputCap bytes of standard output and closes it
-	// then: the command gets a SIGPIPE and computes nothing that nobody reads.
+	// HeadOnly keeps the first OutputCap bytes of standard output and closes it then: the command gets a SIGPIPE and
+	// computes nothing that nobody reads.
 	HeadOnly bool
-	// Lasting lets what the command leaves in the background go on, as long as it
-	// does not hold the command's output: a credential helper starts its cache so.
-	// The command carries no mark then.
+	// Lasting lets what the command leaves in the background go on, as long as it does not hold the command's output:
+	// a credential helper starts its cache so. The command carries no mark then.
 	Lasting bool
-	// OnLine gets each line of standard output without its newline, in order,
-	// from one goroutine. A line longer than MaxLine is cut. The slice is only
-	// valid during the call.
+	// OnLine gets each line of standard output without its newline, in order, from one goroutine. A line longer than
+	// MaxLine is cut. The slice is only valid during the call.
 	OnLine func(line []byte)
-	// OnErrLine does the same for standard error, which is then kept apart. It is
-	// called from another goroutine than OnLine.
+	// OnErrLine does the same for standard error, which is then kept apart. It is called from another goroutine than
+	// OnLine.
 	OnErrLine func(line []byte)
-	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing
-	// it into the output as a terminal would.
+	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing it into the output as a terminal would.
 	SeparateStderr bool
 }
 
@@ -86,8 +81,8 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the name of the signal that ended the command ("SIGKILL"), if one did.
 	Signal string
-	// Output is standard output, with standard error in it unless they were
-	// kept apart; with a note in the middle where some was left out.
+	// Output is standard output, with standard error in it unless they were kept apart; with a note in the middle
+	// where some was left out.
 	Output []byte
 	// Stderr is standard error if it was kept apart, capped like Output.
 	Stderr []byte
@@ -97,8 +92,8 @@ type Outcome struct {
 	TimedOut bool
 	// Canceled says that the context ended the command.
 	Canceled bool
-	// Ended is the number of processes that the command had left behind and
-	// that had to be ended. Without Linux's means to count them it is 1 for any.
+	// Ended is the number of processes that the command had left behind and that had to be ended. Without Linux's
+	// means to count them it is 1 for any.
 	Ended int
 	// Total is the number of bytes of output that there were.
 	Total int64
@@ -110,11 +105,11 @@ type Outcome struct {
 type Query struct {
 	// Name accepts the name of a program, which is cut at 15 bytes.
 	Name func(string) bool
-	// Places are the directories at or below which the process works, by its
-	// working directory or by what it was told; any, if there are none.
+	// Places are the directories at or below which the process works, by its working directory or by what it was
+	// told; any, if there are none.
 	Places []string
-	// Argument and Variable are what stands before a place in an argument or in
-	// the environment of a process that was told to work there: "--git-dir=".
+	// Argument and Variable are what stands before a place in an argument or in the environment of a process that was
+	// told to work there: "--git-dir=".
 	Argument, Variable string
 	// Owner is the user of processes that hide where they work and may be it.
 	Owner uint32
@@ -123,9 +118,9 @@ type Query struct {
 // ErrDir is wrapped by Run's error when the working directory is not there.
 var ErrDir = errors.New("working directory is gone")
 
-// Run runs a command to its end. A second signal (see package urgency) takes the grace away. The error says why it could not be started or,
-// very rarely, waited for; an exit code, a time limit and a canceled context are
-// reported in the outcome only.
+// Run runs a command to its end. A second signal (see package urgency) takes the grace away. The error says why it
+// could not be started or, very rarely, waited for; an exit code, a time limit and a canceled context are reported in
+// the outcome only.
 func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{Canceled: true, ExitCode: -1}, nil
@@ -226,8 +221,8 @@ func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) err
 		case <-t.C:
 		}
 	}
-	// A process in uninterruptible sleep outlives SIGKILL; the caller does not
-	// have to wait for the disk that it hangs on.
+	// A process in uninterruptible sleep outlives SIGKILL; the caller does not have to wait for the disk that it
+	// hangs on.
 	return errors.New("it does not end, not even when killed")
 }
 

@@ -329,8 +329,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestHeadOnly: a command whose output is enough is ended by that, and its
-// standard error is kept apart from it.
+// TestHeadOnly: a command whose output is enough is ended by that, and its standard error is kept apart from it.
 func TestHeadOnly(t *testing.T) {
 	o := sh(t, "echo why >&2; exec yes", func(c *Cmd) { c.HeadOnly, c.SeparateStderr, c.OutputCap = true, true, 3 })
 	if string(o.Output) != "y\ny" || !o.Truncated || o.Signal != "SIGPIPE" || string(o.Stderr) != "why\n" {

@@ -41,9 +41,8 @@ func processes() []process {
 	return out
 }
 
-// readStat reads /proc/<pid>/stat: pid (name) state ppid pgrp session ... and, as
-// field 22, the start time. The name may hold spaces and parentheses, so the
-// fields are counted from the last one.
+// readStat reads /proc/<pid>/stat: pid (name) state ppid pgrp session ... and, as field 22, the start time. The name
+// may hold spaces and parentheses, so the fields are counted from the last one.
 func readStat(pid int) (process, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -98,8 +97,8 @@ func descendants(root int) []process {
 	return out
 }
 
-// readMarks returns the marks in a process's environment as it was at its exec;
-// false if it has none or they cannot be read.
+// readMarks returns the marks in a process's environment as it was at its exec; false if it has none or they cannot
+// be read.
 func readMarks(pid int) ([]string, bool) {
 	data := environOf(pid)
 	for kv := range bytes.SplitSeq(data, []byte{0}) {
@@ -110,9 +109,8 @@ func readMarks(pid int) ([]string, bool) {
 	return nil, false
 }
 
-// environOf reads a process's environment. In the middle of an exec the kernel
-// shows neither environment nor arguments; a process that just has no environment
-// does show its arguments.
+// environOf reads a process's environment. In the middle of an exec the kernel shows neither environment nor
+// arguments; a process that just has no environment does show its arguments.
 func environOf(pid int) []byte {
 	dir := "/proc/" + strconv.Itoa(pid)
 	for try := 0; ; try++ {
@@ -131,8 +129,7 @@ func environOf(pid int) []byte {
 	}
 }
 
-// signal sends sig to the very process that was listed, not to a later one that
-// was given the same pid.
+// signal sends sig to the very process that was listed, not to a later one that was given the same pid.
 func (p process) signal(sig syscall.Signal) bool {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {

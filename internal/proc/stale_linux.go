@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EndStale ends what is left of commands that an earlier, killed git-tilth had
-// started with dir as their working directory, and returns how many processes
-// that were. Call it only as the one process that may work in dir: a command of
-// another live git-tilth in dir would be taken for a leftover.
+// EndStale ends what is left of commands that an earlier, killed git-tilth had started with dir as their working
+// directory, and returns how many processes that were. Call it only as the one process that may work in dir: a
+// command of another live git-tilth in dir would be taken for a leftover.
 func EndStale(dir string) int {
 	n := 0
 	for _, step := range []struct {

@@ -14,9 +14,8 @@ import (
 	"syscall"
 )
 
-// Mark is the environment variable by which processes that a command started
-// are recognised after they have left its process group and session. Its value
-// is a colon-separated list, one entry for each git-tilth above the process.
+// Mark is the environment variable by which processes that a command started are recognised after they have left its
+// process group and session. Its value is a colon-separated list, one entry for each git-tilth above the process.
 const Mark = "TILTH_PROC"
 
 // prepare builds the command and the mark of its family.
@@ -41,8 +40,8 @@ func prepare(c Cmd) (*exec.Cmd, string, error) {
 		Args: c.Argv,
 		Dir:  c.Dir,
 		Env:  childEnv(env, c.Dir, id),
-		// A session of its own, not only a group: job control (`set -m`) makes
-		// new groups but stays in the session, where it is still found.
+		// A session of its own, not only a group: job control (`set -m`) makes new groups but stays in the session,
+		// where it is still found.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}, id, nil
 }
@@ -63,9 +62,8 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// LookPath finds a program as Run does: names with a slash relative to dir,
-// others in the absolute entries of the PATH in env. It fails with an error that
-// wraps exec.ErrNotFound.
+// LookPath finds a program as Run does: names with a slash relative to dir, others in the absolute entries of the
+// PATH in env. It fails with an error that wraps exec.ErrNotFound.
 func LookPath(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		path := name
@@ -103,8 +101,8 @@ func Getenv(env []string, key string) string {
 	return ""
 }
 
-// newMark makes an id that tells this command from every other, and that names
-// its directory in a way that EndStale can compute again.
+// newMark makes an id that tells this command from every other, and that names its directory in a way that EndStale
+// can compute again.
 func newMark(dir string) string {
 	b := make([]byte, 8)
 	rand.Read(b)
@@ -119,8 +117,8 @@ func dirMark(dir string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// childEnv adds the mark, after those of outer ones, and PWD, which programs
-// trust for the name under which they were started in a directory.
+// childEnv adds the mark, after those of outer ones, and PWD, which programs trust for the name under which they were
+// started in a directory.
 func childEnv(env []string, dir, id string) []string {
 	out := make([]string, 0, len(env)+2)
 	outer := ""

@@ -1,0 +1,261 @@
+package gitx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Incomplete reports whether the repository has an entry for path that a killed git left without what makes it one.
+// git's list of worktrees may fail on it altogether; RemoveWorktree removes it.
+func Incomplete(common, path string) bool {
+	admin, found := adminDirFor(common, path)
+	return found && !complete(admin)
+}
+
+// complete reports whether an entry has what makes it a repository to git.
+func complete(admin string) bool {
+	for _, name := range []string{"HEAD", "commondir"} {
+		if fi, err := os.Stat(filepath.Join(admin, name)); err != nil || fi.Size() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// removeIncomplete removes what a git that was killed while it made or removed a worktree has left. git refuses to:
+// the entry is no repository.
+func (g *Git) removeIncomplete(common, admin, path string) error {
+	if g.dry {
+		return nil
+	}
+	if err := os.RemoveAll(path); err != nil {
+		makeRemovable(path)
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return g.RemoveAdminDir(common, admin, path)
+}
+
+// AdminDir returns the repository's own directory for the worktree at path, in common/worktrees; ok is false if it
+// has none.
+func AdminDir(common, path string) (dir string, ok bool) { return adminDirFor(common, path) }
+
+// RemoveAdminDir removes what a `git worktree remove` that was killed has left of admin, which AdminDir gave for path
+// before. A directory that has become another worktree's is left alone.
+func (g *Git) RemoveAdminDir(common, admin, path string) error {
+	realCommon, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return err
+	}
+	if all := filepath.Join(realCommon, "worktrees"); g.dry || filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
+		return nil
+	}
+	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	if err == nil && !samePath(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
+		return nil
+	}
+	if err := os.RemoveAll(admin); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(admin)) // as git does, if it is empty
+	return nil
+}
+
+// RemoveUnborn removes entries that a `git worktree add` for path was killed over before it wrote down whose they
+// are. Such an entry is empty, or its files are, or it holds nothing but the note that it is being made, which keeps
+// `git worktree prune` off it for ever. While a git process works in the repository, it may be the one that makes it.
+func (g *Git) RemoveUnborn(common, path string) error {
+	all := filepath.Join(common, "worktrees")
+	names, err := os.ReadDir(all)
+	if err != nil || g.dry {
+		return nil // none
+	}
+	for _, e := range names {
+		// git appends a number to a name that is taken.
+		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") || !e.IsDir() {
+			continue
+		}
+		admin := filepath.Join(all, e.Name())
+		if !unborn(admin) {
+			continue
+		}
+		fi, err := e.Info()
+		if err != nil || g.lockOwner(fi, repoPlaces(common)) != "" {
+			continue
+		}
+		if err := os.RemoveAll(admin); err != nil {
+			return err
+		}
+	}
+	_ = os.Remove(all) // as git does, if it is empty
+	return nil
+}
+
+func unborn(admin string) bool {
+	// Nearly every entry says whose it is, which one stat tells.
+	if fi, err := os.Stat(filepath.Join(admin, "gitdir")); err == nil && fi.Size() > 0 {
+		return false
+	}
+	entries, err := os.ReadDir(admin)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(admin, e.Name()))
+		if err != nil || len(data) > 0 && (e.Name() != "locked" || trimLine(data) != "initializing") {
+			return false
+		}
+	}
+	return true
+}
+
+// adminDirFor finds the repository's entry for a worktree at path: the one whose gitdir file names it, else the one
+// that path's own .git file names and that names no other place.
+func adminDirFor(common, path string) (string, bool) {
+	realCommon, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return "", false
+	}
+	all := filepath.Join(realCommon, "worktrees")
+	dotGit := filepath.Join(path, ".git")
+	own, _ := readGitFile(dotGit)
+	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
+	if real, err := filepath.EvalSymlinks(own); own != "" && err == nil && filepath.Dir(real) == all {
+		if b, err := os.ReadFile(filepath.Join(real, "gitdir")); err == nil && samePath(relativeTo(real, trimLine(b)), dotGit) {
+			return real, true
+		}
+	}
+	names, err := os.ReadDir(all)
+	if err != nil {
+		return "", false
+	}
+	fallback, found := "", false
+	for _, e := range names {
+		admin := filepath.Join(all, e.Name())
+		b, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+		back := strings.TrimSpace(string(b))
+		if back != "" && samePath(relativeTo(admin, trimLine(b)), dotGit) {
+			return admin, true
+		}
+		if (err != nil || back == "") && own != "" && sameFile(own, admin) {
+			fallback, found = admin, true
+		}
+	}
+	return fallback, found
+}
+
+// samePath reports whether two paths name the same place, which need not exist: the parent directories are compared
+// with their symlinks resolved.
+func samePath(a, b string) bool {
+	return a == b || resolveParents(a) == resolveParents(b)
+}
+
+// resolveParents resolves the symlinks of the part of p that exists.
+func resolveParents(p string) string {
+	p = filepath.Clean(p)
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+			return filepath.Join(real, filepath.Base(p), rest)
+		}
+		up := filepath.Dir(p)
+		if up == p {
+			return filepath.Join(p, rest)
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+		p = up
+	}
+}
+
+// mendLinks puts the two links between a worktree and its entry back, without which git refuses to remove either: the
+// .git file may be gone with a directory that was deleted and made again, or may have become a repository.
+func mendLinks(admin, path string) error {
+	dotGit := filepath.Join(path, ".git")
+	back := filepath.Join(admin, "gitdir")
+	if b, err := os.ReadFile(back); err != nil || !samePath(relativeTo(admin, trimLine(b)), dotGit) {
+		if err := os.WriteFile(back, []byte(dotGit+"\n"), 0o666); err != nil {
+			return err
+		}
+	}
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return nil
+	}
+	if !fi.IsDir() {
+		// A symlink or a file in the place of the worktree: what a link leads to is not the session's, so only the
+		// link goes.
+		return os.Remove(path)
+	}
+	if to, err := readGitFile(dotGit); err == nil && sameFile(to, admin) {
+		return nil
+	}
+	if err := os.RemoveAll(dotGit); err != nil {
+		return err
+	}
+	return os.WriteFile(dotGit, []byte("gitdir: "+admin+"\n"), 0o666)
+}
+
+// LostLink reports whether path is a worktree whose .git file alone is gone: the repository still has its entry, and
+// most of the files of the entry's index are there. A directory that something else made in the place of a worktree
+// that is gone has few of them or none.
+func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
+	admin, found := adminDirFor(common, path)
+	if _, err := os.Lstat(filepath.Join(path, ".git")); !found || err == nil || !complete(admin) {
+		return false, nil
+	}
+	list := func(which ...string) ([]string, error) {
+		c := inRepo(admin, append([]string{"--work-tree=" + path, "ls-files", "-z", "--deduplicate"}, which...)...)
+		c.dir = path
+		out, err := g.read(ctx, c)
+		return fields(out), err
+	}
+	all, err := list("--cached")
+	if err != nil || len(all) == 0 {
+		return false, nil // an index that cannot be read proves nothing
+	}
+	gone, err := list("--deleted")
+	return err == nil && len(gone)*2 < len(all), err
+}
+
+// Relink puts back the .git file of a worktree that LostLink tells of.
+func (g *Git) Relink(common, path string) error {
+	admin, found := adminDirFor(common, path)
+	if !found {
+		return fmt.Errorf("%s: %w", path, ErrUnregistered)
+	}
+	if g.plan(path); g.dry {
+		return nil
+	}
+	return mendLinks(admin, path)
+}
+
+// RepairMoved makes the repository know a worktree at path that it knows at another place where nothing is any more:
+// someone moved the directory. moved is false, and nothing is changed, if that is not how it is.
+func (g *Git) RepairMoved(ctx context.Context, common, path string) (moved bool, err error) {
+	admin, err := readGitFile(filepath.Join(path, ".git"))
+	if err != nil {
+		return false, nil
+	}
+	realCommon, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return false, nil
+	}
+	admin, err = filepath.EvalSymlinks(admin)
+	if err != nil || filepath.Dir(admin) != filepath.Join(realCommon, "worktrees") {
+		return false, nil
+	}
+	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	if err != nil {
+		return false, nil
+	}
+	if _, err := os.Lstat(relativeTo(admin, trimLine(back))); !errors.Is(err, os.ErrNotExist) {
+		return false, nil // a copy: the entry is the other one's
+	}
+	_, err = g.mutate(ctx, inRepo(common, "worktree", "repair", path))
+	g.plan(path)
+	return err == nil, err
+}
