@@ -152,8 +152,6 @@ func stopError(s loop.Stop, sessionID string) error {
 		return nil
 	case loop.Interrupted:
 		e.code, e.msg = exitInterrupted, "interrupted"
-	case loop.WallClock, loop.TokenCap, loop.CostCap:
-		e.code, e.msg = exitCap, "stopped: "+s.Reason+detail
 	case loop.UsageLimit:
 		e.code, e.msg = exitCap, "stopped: usage limit"+detail
 		if !s.Reset.IsZero() {
@@ -168,6 +166,9 @@ func stopError(s loop.Stop, sessionID string) error {
 		}
 	default:
 		e.code, e.msg = exitNo, s.Task+" failed: "+s.Reason+detail
+		if config.IsCapStop(s.Reason) {
+			e.code, e.msg = exitCap, "stopped: "+s.Reason+detail
+		}
 	}
 	return e
 }

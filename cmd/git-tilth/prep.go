@@ -228,7 +228,7 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 		}
 	}
 	start := record.SessionStart{
-		BaseURL: config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), Limits: limitsOf(w.config.Caps()),
+		BaseURL: config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), Limits: w.config.Caps(),
 		// Who will work and judge, as far as it is settled now; the run's own session_start has the last word.
 		WorkerModel:      record.Optional(w.config.Endpoint(config.Worker).Model),
 		EvaluatorModel:   record.Optional(w.config.Endpoint(config.Evaluator).Model),

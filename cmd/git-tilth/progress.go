@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -226,7 +227,7 @@ func (p *progress) drawLive() {
 	}
 	parts := []string{view.Count(p.tokens) + " tokens"}
 	if p.task != "" {
-		parts = append([]string{fmt.Sprintf("%s  iteration %d of %d", p.task, max(p.iter, 1), p.o.Caps.Iterations)}, parts...)
+		parts = append([]string{fmt.Sprintf("%s  iteration %d of %d", p.task, max(p.iter, 1), int(p.o.Caps[config.MaxIterations]))}, parts...)
 	}
 	if p.cost > 0 {
 		parts = append(parts, view.Money(p.cost))
@@ -295,24 +296,28 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 
 // capUse is how much of each cap was used.
 func (p *progress) capUse(h *lifecycle.Handle) string {
-	c := p.o.Caps
-	part := func(name, used string, of float64, share float64) string {
-		if of <= 0 {
-			return fmt.Sprintf("%s %s", name, used)
+	elapsed := p.now().Sub(p.since)
+	used := loop.Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), elapsed)
+	used[config.MaxIterations] = float64(p.iter)
+	words := map[string]func(float64) string{
+		config.MaxMinutes: func(float64) string { return view.Span(elapsed) },
+		config.MaxTokens:  func(n float64) string { return view.Count(int64(n)) },
+		config.MaxCost:    view.Money,
+	}
+	var parts []string
+	for _, c := range config.AllCaps() {
+		n, limit := used[c.Name], p.o.Caps[c.Name]
+		if c.Label == "" || n == 0 && (limit == 0 || c.PerTask) {
+			continue
 		}
-		return fmt.Sprintf("%s %s (%.0f%% of cap)", name, used, 100*share/of)
-	}
-	minutes := p.now().Sub(p.since).Minutes()
-	tokens, cost := h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost()
-	parts := []string{
-		part("time", view.Span(p.now().Sub(p.since)), c.Minutes, minutes),
-		part("tokens", view.Count(tokens), float64(c.Tokens), float64(tokens)),
-	}
-	if cost > 0 || c.Cost > 0 {
-		parts = append(parts, part("cost", view.Money(cost), c.Cost, cost))
-	}
-	if p.iter > 0 {
-		parts = append(parts, part("last task's iterations", fmt.Sprint(p.iter), float64(c.Iterations), float64(p.iter)))
+		part := fmt.Sprintf("%s %g", c.Label, n)
+		if say, ok := words[c.Name]; ok {
+			part = c.Label + " " + say(n)
+		}
+		if limit > 0 {
+			part += fmt.Sprintf(" (%.0f%% of cap)", 100*n/limit)
+		}
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, "  ")
 }

@@ -193,19 +193,12 @@ func (w *world) promptDir() string {
 	return dir
 }
 
-// limitsOf are the caps as session_start records them.
-func limitsOf(c config.Caps) record.Limits {
-	return record.Limits{
-		Iterations: c.Iterations, EvaluatorCalls: c.EvaluatorCalls, Minutes: c.Minutes, Tokens: c.Tokens, Cost: c.Cost,
-	}
-}
-
 // startOf is what session_start says of who works, beside where.
 func (w *world) startOf(o loop.Options) record.SessionStart {
 	return record.SessionStart{
 		WorkerModel: new(modelOf(o.Worker)), EvaluatorModel: new(modelOf(o.Evaluator)),
 		WorkerAgent: o.Worker.Name(), EvaluatorAgent: o.Evaluator.Name(),
-		BaseURL: config.ShownURL(w.config.Endpoint(config.Worker).BaseURL), Limits: limitsOf(o.Caps),
+		BaseURL: config.ShownURL(w.config.Endpoint(config.Worker).BaseURL), Limits: o.Caps,
 	}
 }
 

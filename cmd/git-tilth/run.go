@@ -283,7 +283,7 @@ func (w *world) work(h *lifecycle.Handle, o loop.Options, show *progress, r runR
 			return fail("git tilth resume "+h.S.ID, err)
 		}
 		result := w.p.outcome(stop, h.S.ID)
-		if again >= r.autoResume || !retryable(stop) || w.p.ctx.Err() != nil {
+		if again >= r.autoResume || !stop.TaskFailed() || w.p.ctx.Err() != nil {
 			return result
 		}
 		w.p.warnf("%s; resuming by itself (%d of %d)\n", result, again+1, r.autoResume)
@@ -297,13 +297,4 @@ func (w *world) work(h *lifecycle.Handle, o loop.Options, show *progress, r runR
 		o.TakeUp(plan)
 		show.start(plan.String())
 	}
-}
-
-// retryable tells whether trying again by itself can help: a task failed, and neither a cap nor the user stopped it.
-func retryable(s loop.Stop) bool {
-	switch s.Reason {
-	case loop.IterCap, loop.NoCase, loop.EvaluatorCap, loop.EmptyResponses, loop.ProviderFailure:
-		return true
-	}
-	return false
 }

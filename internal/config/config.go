@@ -97,7 +97,7 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 			return nil, &Error{fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower)), unsetHint(e.Key, e.Origin)}
 		}
 		if s.envOnly {
-			return nil, &Error{fmt.Sprintf("%s (%s): keys are not read from git config; use %s, or store it with git credential", s.Name, e.Origin, s.Env[0]), unsetHint(e.Key, e.Origin)}
+			return nil, &Error{fmt.Sprintf("%s (%s): keys are not read from git config; use %s, or store it with git credential", s.Name, e.Origin, s.Env), unsetHint(e.Key, e.Origin)}
 		}
 		out[lower] = append(out[lower], e)
 	}
@@ -172,10 +172,8 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 			v.Value, v.Origin = s.Default, "default"
 		}
 	}
-	for _, name := range slices.Backward(s.Env) {
-		if err := take(env[name], "environment "+name); err != nil {
-			return v, err
-		}
+	if err := take(env[s.Env], "environment "+s.Env); err != nil {
+		return v, err
 	}
 	if text, ok := flags[s.Flag]; ok && s.Flag != "" {
 		if err := take(text, "flag --"+s.Flag); err != nil {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -75,7 +76,7 @@ func TestValues(t *testing.T) {
 		Entry{Key: "tilth.maxwallclockminutes", Value: "0.5"}, Entry{Key: "tilth.maxcost", Value: "12.5"},
 		Entry{Key: "tilth.validator", Value: "a=b"}, Entry{Key: "tilth.validator", Value: ""}, Entry{Key: "tilth.validator", Value: "c=d"})
 	caps := c.Caps()
-	if caps.Minutes != 0.5 || caps.Cost != 12.5 || caps.Tokens != 2048 || caps.Iterations != 32 || caps.EvaluatorCalls != 0 {
+	if !reflect.DeepEqual(caps, Caps{MaxMinutes: 0.5, MaxCost: 12.5, MaxTokens: 2048, MaxIterations: 32, MaxEvaluatorCalls: 0}) {
 		t.Errorf("%+v", caps)
 	}
 	if c.Duration("tilth.maxWait") != 90*time.Second || !c.Bool("tilth.stream") {
@@ -133,7 +134,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if caps := c.Caps(); caps.Iterations < 1 || caps.Tokens < 0 || caps.Minutes < 0 || !(caps.Cost >= 0) {
+		if caps := c.Caps(); caps[MaxIterations] < 1 || caps[MaxTokens] < 0 || caps[MaxMinutes] < 0 || !(caps[MaxCost] >= 0) {
 			t.Fatalf("%+v", caps)
 		}
 	})

@@ -56,23 +56,3 @@ func sameHost(a, b string) bool {
 	ub, errB := url.Parse(b)
 	return errA == nil && errB == nil && strings.EqualFold(ua.Scheme, ub.Scheme) && strings.EqualFold(ua.Host, ub.Host) && ua.Host != ""
 }
-
-// Caps are the limits of a run. A zero is no limit, but for Iterations.
-type Caps struct {
-	Iterations     int
-	EvaluatorCalls int
-	Minutes        float64
-	Tokens         int64
-	Cost           float64
-}
-
-// Caps returns the limits as configured.
-func (c *Config) Caps() Caps {
-	return Caps{
-		Iterations:     int(c.Count("tilth.maxIterationsPerTask")),
-		EvaluatorCalls: int(c.Count("tilth.maxEvaluatorCallsPerTask")),
-		Minutes:        c.Number("tilth.maxWallClockMinutes"),
-		Tokens:         c.Count("tilth.maxTokens"),
-		Cost:           c.Number("tilth.maxCost"),
-	}
-}

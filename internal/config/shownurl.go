@@ -54,7 +54,7 @@ func (c *Config) URLs() []string {
 	var out []string
 	for _, s := range settings {
 		if v := c.values[s.Name]; s.kind == kindURL && v.Value != "" {
-			out = append(out, s.Env[0]+"="+v.Value)
+			out = append(out, s.Env+"="+v.Value)
 		}
 	}
 	return out

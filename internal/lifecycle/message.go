@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -52,7 +53,7 @@ func message(subject, body string, trailers ...string) string {
 }
 
 // TaskReasons are the reasons for which a task fails, and so those that a placeholder can name.
-var TaskReasons = []string{"iter_cap", "evaluator_cap", "empty_responses", "no_case", "provider_failure"}
+var TaskReasons = append(config.TaskCapReasons(), "empty_responses", "no_case", "provider_failure")
 
 // The subjects of placeholders without trailers. Python Tilth wrote the first form and looked for
 // the second, so sessions of its various versions may hold either.

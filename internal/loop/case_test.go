@@ -97,7 +97,7 @@ func TestCaseOfAProgramsLastWords(t *testing.T) {
 
 func TestStatusAfterEachStop(t *testing.T) {
 	for reason, want := range map[string]string{
-		AllDone: "all_done", WallClock: "running", TokenCap: "running", CostCap: "running", Interrupted: "running", UsageLimit: "running",
+		AllDone: "all_done", "wall_clock": "running", "token_cap": "running", "cost_cap": "running", Interrupted: "running", UsageLimit: "running",
 		Errored: "failed", IterCap: "failed", EvaluatorCap: "failed", NoCase: "failed", EmptyResponses: "failed", ProviderFailure: "failed",
 	} {
 		if got := statusAfter(Stop{Reason: reason}); got != want {

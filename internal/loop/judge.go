@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -63,7 +64,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
 func (a *attempt) evaluatorLeft() error {
-	if limit := a.o.Caps.EvaluatorCalls; limit > 0 && a.verdict >= limit {
+	if limit := int(a.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
 		return &halt{Stop: Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit)}}
 	}
 	return nil

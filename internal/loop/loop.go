@@ -19,12 +19,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Reasons for which a run stops beside those for which a task fails (lifecycle.TaskReasons).
+// Reasons for which a run stops, beside the caps of the session (config.AllCaps) and the reasons for which a task fails
+// (lifecycle.TaskReasons).
 const (
 	AllDone     = "all_done"
-	WallClock   = "wall_clock"
-	TokenCap    = "token_cap"
-	CostCap     = "cost_cap"
 	Interrupted = "interrupted"
 	Errored     = "error"
 	// UsageLimit is a provider's own limit on the user's plan. Nothing is wrong with the work; the stop
@@ -46,8 +44,8 @@ type Stop struct {
 	Reason string
 	Task   string // of a task's reason, and of error
 	Detail string
-	Reset  time.Time // of usage_limit, zero when unknown
-	Over   []Over    // caps of the session that are used up
+	Reset  time.Time        // of usage_limit, zero when unknown
+	Over   []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
 }
 
 // halt is a Stop on its way up.
@@ -64,14 +62,8 @@ func (h *halt) Error() string {
 }
 func (h *halt) Unwrap() error { return h.err }
 
-// taskFailed tells whether the reason is one for which a task fails.
-func (s Stop) taskFailed() bool {
-	switch s.Reason {
-	case IterCap, EvaluatorCap, EmptyResponses, NoCase, ProviderFailure:
-		return true
-	}
-	return false
-}
+// TaskFailed reports whether the reason is one for which a task fails.
+func (s Stop) TaskFailed() bool { return slices.Contains(lifecycle.TaskReasons, s.Reason) }
 
 // Options say how a session is run.
 type Options struct {
@@ -117,7 +109,7 @@ type run struct {
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}}
 	stop := r.outer(ctx)
-	stop.Over = OverCaps(o.Caps, h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost())
+	stop.Over = o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), 0))
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
@@ -188,21 +180,6 @@ func (r *run) next() int {
 	return slices.IndexFunc(r.tasks, pending)
 }
 
-// capReached checks the session's caps. It is asked between tasks only, so that the task at hand finishes.
-func (r *run) capReached() (reason, detail string) {
-	c := r.o.Caps
-	used := r.Now().Sub(r.started)
-	switch {
-	case c.Minutes > 0 && used.Minutes() >= c.Minutes:
-		return WallClock, fmt.Sprintf("%.1f of %g minutes", used.Minutes(), c.Minutes)
-	case c.Tokens > 0 && r.Checkpoint.TokensUsed >= c.Tokens:
-		return TokenCap, fmt.Sprintf("%d of %d tokens", r.Checkpoint.TokensUsed, c.Tokens)
-	case c.Cost > 0 && r.Checkpoint.Usage.Cost() >= c.Cost:
-		return CostCap, fmt.Sprintf("$%.4f of $%g", r.Checkpoint.Usage.Cost(), c.Cost)
-	}
-	return "", ""
-}
-
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
 	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Seconds: new(r.Now().Sub(r.started).Seconds())}
@@ -218,7 +195,7 @@ func statusAfter(s Stop) string {
 	switch {
 	case s.Reason == AllDone:
 		return session.AllDone
-	case s.Reason == Errored || s.taskFailed():
+	case s.Reason == Errored || s.TaskFailed():
 		return session.Failed
 	}
 	return session.Running

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -67,7 +68,7 @@ func (r *run) task(ctx context.Context, i int) (err error) {
 	}()
 	err = a.iterations(ctx)
 	var h *halt
-	if errors.As(err, &h) && h.taskFailed() {
+	if errors.As(err, &h) && h.TaskFailed() {
 		if failing := a.fail(ctx, h.Stop); failing != nil {
 			return failing
 		}
@@ -155,9 +156,9 @@ func (a *attempt) bringBack(ctx context.Context, on string) error {
 func (a *attempt) iterations(ctx context.Context) error {
 	silent := 0
 	for a.iter = 1; ; a.iter++ {
-		if a.iter > a.o.Caps.Iterations {
+		if limit := int(a.o.Caps[config.MaxIterations]); a.iter > limit {
 			a.iter--
-			return &halt{Stop: Stop{Reason: IterCap, Detail: fmt.Sprint(a.o.Caps.Iterations)}}
+			return &halt{Stop: Stop{Reason: IterCap, Detail: fmt.Sprint(limit)}}
 		}
 		if a.iter > 1 {
 			a.span = randomHex(8)

@@ -16,17 +16,9 @@ type SessionStart struct {
 	WorkerAgent      string  `json:"worker_agent,omitempty"`
 	EvaluatorAgent   string  `json:"evaluator_agent,omitempty"`
 	BaseURL          string  `json:"base_url"`
-	Limits           Limits  `json:"limits"`
-	TaskCount        int     `json:"task_count"`
-}
-
-// Limits are the caps of a run; 0 is off.
-type Limits struct {
-	Cost           float64 `json:"max_cost"` // dollars
-	EvaluatorCalls int     `json:"max_evaluator_calls_per_task"`
-	Iterations     int     `json:"max_iterations_per_task"`
-	Tokens         int64   `json:"max_tokens"`
-	Minutes        float64 `json:"max_wall_clock_minutes"`
+	// Limits are the caps by their names; 0 is off.
+	Limits    map[string]float64 `json:"limits"`
+	TaskCount int                `json:"task_count"`
 }
 
 // SessionPrepared ends a preparation, before its seed is committed.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -155,10 +156,10 @@ func labelStyle(r session.Overview) string {
 }
 
 func stopStyle(reason string) string {
-	switch reason {
-	case "all_done", "":
+	switch {
+	case reason == "all_done" || reason == "":
 		return plain
-	case "wall_clock", "token_cap", "cost_cap", "interrupted":
+	case reason == "interrupted" || config.IsCapStop(reason):
 		return yellow
 	}
 	return red

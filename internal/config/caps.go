@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Names of the caps, in the table, in Caps and in the limits that session_start records.
+const (
+	MaxIterations     = "max_iterations_per_task"
+	MaxEvaluatorCalls = "max_evaluator_calls_per_task"
+	MaxMinutes        = "max_wall_clock_minutes"
+	MaxTokens         = "max_tokens"
+	MaxCost           = "max_cost"
+)
+
+// Cap is a row of the table of caps. A new cap is a new row, and the place in package loop that enforces it: for a
+// session's cap the meter that tells what is used (loop.Usage), for a task's the place that counts.
+type Cap struct {
+	Name    string
+	Setting Setting
+	Stop    string // the reason of the stop, or of the task's failure
+	PerTask bool   // it fails a task; others stop the run between two tasks
+	Label   string // what it counts, for people
+	Detail  string // the stop's detail, a format of what was used and of the cap
+}
+
+// caps is the table.
+var caps = []Cap{
+	{
+		Name: MaxIterations, Stop: "iter_cap", PerTask: true, Label: "last task's iterations",
+		Setting: Setting{Name: "tilth.maxIterationsPerTask", Flag: "max-iterations", Default: "32", kind: kindPositive,
+			Help: "model calls, or turns of an agent program, per task"},
+	},
+	{
+		Name: MaxEvaluatorCalls, Stop: "evaluator_cap", PerTask: true,
+		Setting: Setting{Name: "tilth.maxEvaluatorCallsPerTask", Flag: "max-evaluator-calls", Default: "0", kind: kindCount,
+			Help: "reviews per task; 0 is no limit"},
+	},
+	{
+		Name: MaxMinutes, Stop: "wall_clock", Label: "time", Detail: "%.1f of %g minutes",
+		Setting: Setting{Name: "tilth.maxWallClockMinutes", Flag: "max-minutes", Default: "120", kind: kindNumber,
+			Help: "minutes per run or resume, fractions allowed; 0 is no limit"},
+	},
+	{
+		Name: MaxTokens, Stop: "token_cap", Label: "tokens", Detail: "%.0f of %.0f tokens",
+		Setting: Setting{Name: "tilth.maxTokens", Flag: "max-tokens", Default: "2000000", kind: kindCount,
+			Help: "tokens per session; 0 is no limit"},
+	},
+	{
+		Name: MaxCost, Stop: "cost_cap", Label: "cost", Detail: "$%.4f of $%g",
+		Setting: Setting{Name: "tilth.maxCost", Flag: "max-cost", Default: "0", kind: kindNumber,
+			Help: "dollars per session; 0 is no limit"},
+	},
+}
+
+func capSettings() []Setting {
+	var rows []Setting
+	for _, c := range caps {
+		rows = append(rows, c.Setting)
+	}
+	return rows
+}
+
+// Caps are the limits of a run by their names. 0 is no limit, but for MaxIterations.
+type Caps map[string]float64
+
+// Caps returns the limits as configured.
+func (c *Config) Caps() Caps {
+	limits := Caps{}
+	for _, row := range caps {
+		if row.Setting.kind == kindNumber {
+			limits[row.Name] = c.Number(row.Setting.Name)
+		} else {
+			limits[row.Name] = float64(c.Count(row.Setting.Name))
+		}
+	}
+	return limits
+}
+
+// Reached is a cap that is used up.
+type Reached struct {
+	Cap
+	Used, Limit float64
+}
+
+// String says it with the numbers.
+func (r Reached) String() string { return fmt.Sprintf(r.Detail, r.Used, r.Limit) }
+
+// Reached are the caps of the session, in the table's order, that are used up when used says by their names what is.
+func (c Caps) Reached(used map[string]float64) []Reached {
+	var out []Reached
+	for _, row := range caps {
+		if n, ok := used[row.Name]; ok && !row.PerTask && c[row.Name] > 0 && n >= c[row.Name] {
+			out = append(out, Reached{row, n, c[row.Name]})
+		}
+	}
+	return out
+}
+
+// AllCaps is the table of caps.
+func AllCaps() []Cap { return slices.Clone(caps) }
+
+// IsCapStop reports whether a stop's reason is a cap of the session.
+func IsCapStop(reason string) bool {
+	return slices.ContainsFunc(caps, func(c Cap) bool { return !c.PerTask && c.Stop == reason })
+}
+
+// TaskCapReasons are the reasons for which a task fails at a cap.
+func TaskCapReasons() []string {
+	var reasons []string
+	for _, c := range caps {
+		if c.PerTask {
+			reasons = append(reasons, c.Stop)
+		}
+	}
+	return reasons
+}
