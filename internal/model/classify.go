@@ -136,7 +136,8 @@ func (c *Client) transportFailure(caller context.Context, a attempt, err error) 
 	kind := Network
 	var record tls.RecordHeaderError
 	var certificate *tls.CertificateVerificationError
-	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) || isRequestError(err) {
+	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) ||
+		isRequestError(err) {
 		kind = Fatal
 	}
 	return c.interrupted(caller, a, kind, 0, err)

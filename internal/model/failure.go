@@ -19,7 +19,7 @@ const (
 	HTTP        Kind = "http"         // a status that may pass: 408, 409, 425, 429, 5xx
 	Network     Kind = "network"      // no connection, or one that broke before the answer was whole
 	Timeout     Kind = "timeout"      // the endpoint took longer than Options allow
-	Fatal       Kind = "fatal"        // no retry can mend it: 401, 403, 404, an invalid request, a certificate that is not trusted
+	Fatal       Kind = "fatal"        // no retry can mend it: 401, 404, an invalid request, an untrusted certificate
 	UsageLimit  Kind = "usage_limit"  // the account's allowance is used up, LimitReset says until when if known
 	Canceled    Kind = "canceled"     // the caller's context ended
 )

@@ -40,7 +40,8 @@ func parseInstant(s string) (time.Time, bool) {
 	return time.Unix(int64(v), 0), true
 }
 
-// parseReset reads the value of a reset header as seen from now: an instant, a number of seconds, or a duration like 6m0s.
+// parseReset reads the value of a reset header as seen from now: an instant, a number of seconds, or a duration like
+// 6m0s.
 func parseReset(s string, now time.Time) (time.Time, bool) {
 	if t, ok := parseInstant(s); ok {
 		return t, true
@@ -73,8 +74,8 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// headerReset is the latest reset that the headers name for an allowance that is used up. An allowance whose remaining
-// count stands beside it and is not 0 has nothing to do with the refusal: endpoints send these headers with every answer.
+// headerReset is the latest reset that the headers name for an allowance that is used up. Endpoints send these headers
+// with every answer, so an allowance whose remaining count is not 0 has nothing to do with the refusal.
 func headerReset(h http.Header, now time.Time) time.Time {
 	var latest time.Time
 	for name, values := range h {

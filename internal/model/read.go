@@ -39,7 +39,8 @@ func newAttempt(ctx context.Context, limit time.Duration) (attempt, func()) {
 func (c *Client) read(a attempt, res *http.Response) (*Reply, *Failure, error) {
 	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if mediaType == "text/event-stream" {
-		reply, failure, err := readStream(&watched{res.Body, time.AfterFunc(c.options.Idle, func() { a.cancel(errIdle) }), c.options.Idle})
+		silence := time.AfterFunc(c.options.Idle, func() { a.cancel(errIdle) })
+		reply, failure, err := readStream(&watched{res.Body, silence, c.options.Idle})
 		if err == nil {
 			a.drain(res.Body)
 		}

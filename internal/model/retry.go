@@ -25,7 +25,8 @@ type Retry struct {
 }
 
 // ChatRetry makes attempts until one is a turn, one cannot be mended, or they are used up; the history is the same in
-// each. It returns the number of attempts made and, if none was a turn, the last *Failure. A UsageLimit is not waited for.
+// each. It returns the number of attempts made and, if none was a turn, the last *Failure. It does not wait for the end
+// of a UsageLimit.
 func (c *Client) ChatRetry(ctx context.Context, r Request, retry Retry) (*Reply, int, error) {
 	if retry.Attempts <= 0 {
 		retry.Attempts = DefaultAttempts
@@ -47,8 +48,8 @@ func (c *Client) ChatRetry(ctx context.Context, r Request, retry Retry) (*Reply,
 			retry.Before(attempt, f, wait)
 		}
 		if err := retry.Sleep(ctx, wait); err != nil {
-			canceled := &Failure{Kind: Canceled, cause: err, Message: "canceled while waiting to ask again after: " + f.Message}
-			return nil, attempt, canceled
+			said := "canceled while waiting to ask again after: " + f.Message
+			return nil, attempt, &Failure{Kind: Canceled, cause: err, Message: said}
 		}
 	}
 }

@@ -41,5 +41,6 @@ func (r *sseReader) next() ([]byte, error) {
 // looksLikeSSE tells a stream that came under another content type.
 func looksLikeSSE(body []byte) bool {
 	body = bytes.TrimSpace(body)
-	return bytes.HasPrefix(body, []byte("data:")) || bytes.HasPrefix(body, []byte("event:")) || bytes.HasPrefix(body, []byte(": "))
+	begins := func(s string) bool { return bytes.HasPrefix(body, []byte(s)) }
+	return begins("data:") || begins("event:") || begins(": ")
 }

@@ -1,5 +1,5 @@
-// Package text holds the small things that are done to text all over the house: shortening, quoting, and showing foreign
-// text without obeying it.
+// Package text holds the small things that all packages do to text: shortening, quoting, and showing foreign text
+// without obeying it.
 package text
 
 import (

@@ -32,12 +32,10 @@ type param struct {
 	optional    bool
 }
 
-// toolDefs is filled at start: its functions refer to it.
-var toolDefs []toolDef
-
-func init() {
+// tools is the table of tools.
+func tools() []toolDef {
 	path := param{name: "path", kind: "string", description: "path relative to the top of the worktree"}
-	toolDefs = []toolDef{{
+	return []toolDef{{
 		name:        "read_file",
 		description: "Read a text file. A directory is listed. Very long files are cut, and the answer says so.",
 		params:      []param{path},
@@ -58,21 +56,27 @@ func init() {
 		writes: true, check: checkPath, run: (*Box).editFile,
 	}, {
 		name: "glob",
-		description: "List files whose path matches a pattern, sorted: * and ? within a name, ** across directories, {a,b} for alternatives. " +
-			"Dependencies and build products (node_modules, .venv, ...) are left out unless the pattern names them.",
+		description: "List files whose path matches a pattern, sorted: * and ? within a name, ** across directories, " +
+			"{a,b} for alternatives. Dependencies and build products (node_modules, .venv, ...) are left out unless the pattern names them.",
 		params: []param{{name: "pattern", kind: "string", description: "for example **/*.go or src/*.{ts,tsx}"}},
 		check:  checkGlob("pattern"), run: (*Box).glob,
 	}, {
 		name: "grep",
 		description: "Search text files line by line with a regular expression (RE2 syntax). Answers path:line:text. " +
 			"Dependencies and build products are left out unless path_glob names them.",
-		params: []param{{name: "pattern", kind: "string", description: "the regular expression; (?i) at its start ignores case"},
-			{name: "path_glob", kind: "string", description: "which files to search: a pattern as for glob, a file, a directory, or *.py for that ending anywhere", optional: true}},
+		params: []param{{
+			name: "pattern", kind: "string",
+			description: "the regular expression; (?i) at its start ignores case",
+		}, {
+			name: "path_glob", kind: "string", optional: true,
+			description: "which files to search: a pattern as for glob, a file, a directory, " +
+				"or *.py for that ending anywhere",
+		}},
 		check: checkGlob("path_glob"), run: (*Box).grep,
 	}, {
 		name: "bash",
-		description: "Run a command with bash in the worktree. It has no input and a time limit; what it leaves in the background is ended " +
-			"when it returns. The answer begins with its exit code.",
+		description: "Run a command with bash in the worktree. It has no input and a time limit; " +
+			"what it leaves in the background is ended when it returns. The answer begins with its exit code.",
 		params: []param{{name: "command", kind: "string", description: "the command line"},
 			{name: "timeout", kind: "number", description: "time limit in seconds", optional: true}},
 		writes: true, check: checkCommand, run: (*Box).bash,

@@ -184,14 +184,13 @@ func (b *Box) present() error {
 }
 
 func (b *Box) find(name string) (*toolDef, error) {
-	names := make([]string, 0, len(toolDefs))
-	for i := range toolDefs {
-		t := &toolDefs[i]
+	var names []string
+	for _, t := range tools() {
 		if b.opts.ReadOnly && t.writes {
 			continue
 		}
 		if t.name == name {
-			return t, nil
+			return &t, nil
 		}
 		names = append(names, t.name)
 	}
@@ -201,8 +200,8 @@ func (b *Box) find(name string) (*toolDef, error) {
 // Specs returns the tools as the JSON array that an OpenAI-style request takes.
 func (b *Box) Specs() json.RawMessage {
 	specs := []any{}
-	for i := range toolDefs {
-		if t := &toolDefs[i]; !b.opts.ReadOnly || !t.writes {
+	for _, t := range tools() {
+		if !b.opts.ReadOnly || !t.writes {
 			specs = append(specs, t.spec())
 		}
 	}

@@ -79,7 +79,8 @@ func replaceOnce(data, old, repl []byte) (out []byte, line int, err error) {
 	case n == 0:
 		return nil, 0, noMatch(data, old)
 	case n > 1:
-		return nil, 0, fmt.Errorf("old_string occurs %d times and must occur once; add lines around it to make it unique", n)
+		return nil, 0, fmt.Errorf("old_string occurs %d times and must occur once; "+
+			"add lines around it to make it unique", n)
 	}
 	i := bytes.Index(data, old)
 	out = make([]byte, 0, len(data)-len(old)+len(repl))
@@ -132,7 +133,8 @@ func noMatch(data, old []byte) error {
 			}
 		}
 		if same {
-			return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again", plain, i+1, i+len(want))
+			return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again",
+				plain, i+1, i+len(want))
 		}
 	}
 	return errors.New(plain)

@@ -91,7 +91,8 @@ func (g guard) mention(text string) string {
 // namesOther reports whether the path at the beginning of text only begins like
 // dir, or is inside the worktree.
 func (g guard) namesOther(text, dir string) bool {
-	if rest := text[len(dir):]; rest != "" && strings.IndexByte(nameChars+"-.", rest[0]) >= 0 && !strings.HasPrefix(rest, "..") {
+	rest := text[len(dir):]
+	if rest != "" && strings.IndexByte(nameChars+"-.", rest[0]) >= 0 && !strings.HasPrefix(rest, "..") {
 		return true
 	}
 	for _, top := range g.tops {

@@ -54,7 +54,8 @@ func (f flagSet) has(short rune, long string) bool {
 }
 
 // gitGlobals are git's own options that take the next word as their value.
-var gitGlobals = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env", "--attr-source"}
+var gitGlobals = strings.Fields("-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env " +
+	"--attr-source")
 
 // gitRule inspects a git command line.
 func gitRule(s *simple, args []shWord) string {
@@ -97,10 +98,11 @@ func gitRule(s *simple, args []shWord) string {
 }
 
 // gitWriters are the commands that change a repository or its files.
-var gitWriters = strings.Fields("add am apply checkout cherry-pick commit merge mv pull rebase reset restore revert rm switch tag")
+var gitWriters = strings.Fields("add am apply checkout cherry-pick commit merge mv pull rebase reset restore revert rm " +
+	"switch tag")
 
-// isOwn reports whether a repository may be changed: the worktree's, or one that a test has made for itself. A place that
-// is not known is taken for one of these.
+// isOwn reports whether a repository may be changed: the worktree's, or one that a test has made for itself. An unknown
+// place is taken for one of these.
 func (in *inspector) isOwn(place string) bool {
 	return place == "" || in.inTops(place) || within(os.TempDir(), place) && !in.isProtected(place)
 }
@@ -181,8 +183,8 @@ func gitBranch(_ *simple, args []shWord) string {
 	return ""
 }
 
-// gitSwitch refuses to check out a branch that is checked out elsewhere: a commit would move the user's own branch under
-// their files.
+// gitSwitch refuses to check out a branch that is checked out elsewhere: a commit would move the user's own branch
+// under their files.
 func gitSwitch(_ *simple, args []shWord) string {
 	if flags, _ := splitFlags(args, "bBcC"); flags.has(0, "ignore-other-worktrees") {
 		return "a branch that another worktree has checked out is not to be checked out here"
@@ -225,12 +227,9 @@ func gitConfig(s *simple, args []shWord) string {
 }
 
 func configWrites(flags flagSet, operands []shWord) bool {
-	for _, write := range []string{"add", "unset", "unset-all", "replace-all", "rename-section", "remove-section", "edit"} {
-		if slices.Contains(flags.long, "--"+write) {
-			return true
-		}
-	}
-	if strings.ContainsRune(flags.short, 'e') {
+	writes := strings.Fields("--add --unset --unset-all --replace-all --rename-section --remove-section --edit")
+	isWrite := func(l string) bool { return slices.Contains(writes, l) }
+	if slices.ContainsFunc(flags.long, isWrite) || strings.ContainsRune(flags.short, 'e') {
 		return true
 	}
 	// --get and the like take patterns as operands too, and only read.
@@ -261,7 +260,8 @@ func joinValues(args []shWord, names ...string) []shWord {
 
 func gitRemote(_ *simple, args []shWord) string {
 	_, operands := splitFlags(args, "")
-	if len(operands) > 0 && slices.Contains([]string{"add", "rename", "remove", "rm", "set-head", "set-branches", "set-url"}, operands[0].text) {
+	writes := strings.Fields("add rename remove rm set-head set-branches set-url")
+	if len(operands) > 0 && slices.Contains(writes, operands[0].text) {
 		return configWrite
 	}
 	return ""

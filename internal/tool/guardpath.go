@@ -37,7 +37,7 @@ func pathsIn(word string) []string {
 }
 
 // writers are programs whose operands they create, change or remove.
-var writers = []string{"rm", "mv", "cp", "tee", "touch", "mkdir", "rmdir", "unlink", "ln", "truncate", "install", "rsync", "chmod", "chown", "shred"}
+var writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
 
 // writes refuses programs that write to a protected place, or to git's own files.
 func (s *simple) writes(name string, args []shWord) string {
@@ -84,7 +84,8 @@ func (s *simple) tooMuch(w shWord) bool {
 	if text == "" {
 		text = "."
 	}
-	atHome := strings.HasPrefix(text, "~") && !w.quoted || strings.HasPrefix(text, "$HOME") || strings.HasPrefix(text, "${HOME}")
+	atHome := strings.HasPrefix(text, "~") && !w.quoted ||
+		strings.HasPrefix(text, "$HOME") || strings.HasPrefix(text, "${HOME}")
 	p, ok := s.locate(text, s.cwd)
 	if !ok {
 		// From a directory that is not known, a way up leads anywhere.

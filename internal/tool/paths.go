@@ -28,7 +28,7 @@ func (b *Box) clean(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		var ok bool
 		if rel, ok = b.inside(name); !ok {
-			return "", &blocked{fmt.Sprintf("%s is outside the worktree; give a path relative to it", text.Clip(name, 200))}
+			return "", &blocked{text.Clip(name, 200) + " is outside the worktree; give a path relative to it"}
 		}
 	}
 	rel = path.Clean(rel)

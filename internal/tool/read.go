@@ -84,7 +84,8 @@ func (b *Box) cutFile(data []byte, size int64) string {
 		data = data[:i+1]
 	}
 	lines := bytes.Count(data, []byte("\n"))
-	return fmt.Sprintf("%s\n[cut here: %d of %d bytes (%d lines) are shown; %s]", readable(data), len(data), size, lines, rest)
+	return fmt.Sprintf("%s\n[cut here: %d of %d bytes (%d lines) are shown; %s]",
+		readable(data), len(data), size, lines, rest)
 }
 
 // readable makes text that a request can carry, and says so if that changed it.

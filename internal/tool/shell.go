@@ -43,8 +43,8 @@ func (in *inspector) script(src string) (reason string) {
 		return nestedTooDeeply
 	}
 	inner := &inspector{guard: in.guard, src: src, cwd: in.cwd, nesting: in.nesting + 1, left: in.left}
-	// A shell runs the lines before one that it cannot read, and nothing after it. The loop is not left early: the sequence
-	// goes on after an error, and a range that was left must not be gone on with.
+	// A shell runs the lines before one that it cannot read, and nothing after it. The loop is not left early, because
+	// the sequence calls its body once more after an error, and that would panic.
 	for stmt, err := range syntax.NewParser().StmtsSeq(strings.NewReader(src)) {
 		if err == nil {
 			inner.visit(stmt)

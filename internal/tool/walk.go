@@ -39,7 +39,7 @@ func (b *Box) newQuery(pattern string) (query, error) {
 	if path.IsAbs(pattern) {
 		rel, ok := b.inside(pattern)
 		if !ok {
-			return query{}, &blocked{fmt.Sprintf("%s is outside the worktree; give a pattern relative to it", text.Clip(pattern, 200))}
+			return query{}, &blocked{text.Clip(pattern, 200) + " is outside the worktree; give a pattern relative to it"}
 		}
 		pattern = rel
 	}
@@ -52,7 +52,8 @@ func (b *Box) newQuery(pattern string) (query, error) {
 		q.named[part] = true
 	}
 	if !doublestar.ValidatePattern(pattern) {
-		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and {a,b} are understood", text.Clip(pattern, 200))
+		return query{}, fmt.Errorf("%q is no valid pattern: *, ?, **, [a-z] and {a,b} are understood",
+			text.Clip(pattern, 200))
 	}
 	if hasGit(pattern) {
 		return query{}, &blocked{"git's own files are not to be read or written; use git commands"}
@@ -91,7 +92,9 @@ var errWalkCap = errors.New("too many files")
 // and its place, which differ where the pattern begins with a symlink. Others are
 // not followed.
 // It reports whether the walk was cut short for its size.
-func (b *Box) walk(ctx context.Context, q query, fn func(name, place string, d fs.DirEntry) error) (cut bool, err error) {
+func (b *Box) walk(
+	ctx context.Context, q query, fn func(name, place string, d fs.DirEntry) error,
+) (cut bool, err error) {
 	base, err := b.resolve(q.base)
 	if err != nil {
 		return false, err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -84,7 +85,7 @@ func (b *Box) replace(rel string, data []byte, mode fs.FileMode, existed bool) e
 		return nil
 	}
 	_ = b.root.Remove(temp)
-	if !crossDevice(err) {
+	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
 	return b.put(rel, data, os.O_TRUNC, mode)

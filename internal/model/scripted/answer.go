@@ -112,7 +112,8 @@ func (t *turn) body() ([]byte, string) {
 	case len(st.Error) > 0:
 		return wrap(`{"error":`, st.Error, `}`), "application/json"
 	case st.status() >= 400:
-		return errorBody("scripted_error", fmt.Sprintf("the script answers with status %d", st.Status)), "application/json"
+		said := fmt.Sprintf("the script answers with status %d", st.Status)
+		return errorBody("scripted_error", said), "application/json"
 	case t.request.Stream:
 		return t.stream(), eventStream
 	}

@@ -168,7 +168,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		s.chat(w, r)
 	default:
-		writeJSON(w, http.StatusNotFound, errorBody("not_found_error", "the scripted endpoint has no "+r.Method+" "+r.URL.Path))
+		said := "the scripted endpoint has no " + r.Method + " " + r.URL.Path
+		writeJSON(w, http.StatusNotFound, errorBody("not_found_error", said))
 	}
 }
 
@@ -195,7 +196,8 @@ func (s *Server) turnFor(h http.Header, body []byte) *turn {
 	top := fields(body)
 	s.served++
 	t := &turn{request: Request{
-		N: s.served, Step: -1, Stream: string(top["stream"]) == "true", Role: roleOf(top["tools"]), Header: h.Clone(), Body: body,
+		N: s.served, Step: -1, Stream: string(top["stream"]) == "true", Role: roleOf(top["tools"]),
+		Header: h.Clone(), Body: body,
 	}}
 	t.model = top["model"]
 	s.choose(t, top)

@@ -19,7 +19,8 @@ func (t *turn) stream() []byte {
 	t.callEvents(&out, m["tool_calls"])
 	t.otherEvent(&out, m)
 	t.event(&out, []byte(`{}`), t.step.finish())
-	fmt.Fprintf(&out, "data: {\"id\":\"scripted-%d\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":%s,\"choices\":[],\"usage\":%s}\n\n",
+	fmt.Fprintf(&out, `data: {"id":"scripted-%d","object":"chat.completion.chunk","created":0,"model":%s,`+
+		`"choices":[],"usage":%s}`+"\n\n",
 		t.request.N, t.modelName(), t.step.usage())
 	out.WriteString("data: [DONE]\n\n")
 	return out.Bytes()
@@ -33,8 +34,10 @@ func (t *turn) event(out *bytes.Buffer, delta []byte, finish string) {
 			choiceError = wrap(`,"error":`, t.step.ChoiceError, "")
 		}
 	}
-	fmt.Fprintf(out, "data: {\"id\":\"scripted-%d\",\"object\":\"chat.completion.chunk\",\"created\":0,\"model\":%s,", t.request.N, t.modelName())
-	fmt.Fprintf(out, "\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s%s}]}\n\n", oneLine(delta), reason, choiceError)
+	fmt.Fprintf(out, `data: {"id":"scripted-%d","object":"chat.completion.chunk","created":0,"model":%s,`,
+		t.request.N, t.modelName())
+	fmt.Fprintf(out, `"choices":[{"index":0,"delta":%s,"finish_reason":%s%s}]}`+"\n\n",
+		oneLine(delta), reason, choiceError)
 }
 
 // oneLine: an event's data ends at a newline.
