@@ -19,7 +19,7 @@ func (w *world) detach(s *session.Session, command string, args []string) error 
 	if err != nil {
 		return fail("", err)
 	}
-	out := w.p.prose(slices.Contains(args, "--json"))
+	out := w.p.humanOut(slices.Contains(args, "--json"))
 	log := s.Path(lifecycle.RunLog)
 	argv := append([]string{self, command}, args...)
 	if w.p.verbose {

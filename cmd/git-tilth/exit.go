@@ -109,9 +109,9 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	return exitFailed, err.Error(), ""
 }
 
-// wakeError is why a session could not be brought to where its loop begins. What was reached is kept, so that the way on is
+// executionError is why a session could not be brought to where its loop begins. What was reached is kept, so that the way on is
 // always a resume; a cause that says more about it has the word.
-func (p *process) wakeError(err error, sessionID string) error {
+func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
 	var refused *lifecycle.RefusedError
 	var step *lifecycle.StepError

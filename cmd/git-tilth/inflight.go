@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func (w *world) inFlight(r *prepRequest) error {
 		}
 		names = append(names, strings.TrimSpace(fmt.Sprintf("%s  %s  %s", o.ID, status, o.Label)))
 	}
-	if !w.p.asks() {
+	if !w.p.interactive() {
 		next := "git tilth prep-feature --force (discards the newest first) or --keep-existing (starts alongside)"
 		switch way := w.wayOn(newest); {
 		case found[0].Busy != nil:
@@ -75,11 +76,11 @@ func (w *world) wayOn(s *session.Session) string {
 	if err != nil {
 		return ""
 	}
-	state, err := lifecycle.Look(w.p.ctx, w.git, s, check)
+	state, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
 	if err != nil {
 		return ""
 	}
-	switch plan := lifecycle.Decide(state); {
+	switch plan := lifecycle.MakePlan(state); {
 	case plan.Action == lifecycle.Refuse:
 		return ""
 	case plan.Fresh:
@@ -110,10 +111,7 @@ func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview
 		if o.Busy != nil {
 			return o.Busy
 		}
-		if way == "resume" {
-			return w.resume(newest, runRequest{})
-		}
-		return w.startSession(newest, runRequest{})
+		return w.proceed(newest, runRequest{verb: cmp.Or(way, "run")})
 	case 2:
 		if o.Busy != nil {
 			return o.Busy

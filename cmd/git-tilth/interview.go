@@ -29,7 +29,7 @@ func (w *world) readyInterview(r *prepRequest) error {
 		return err
 	}
 	r.interviewer = loop.Role{Client: client, Model: name}
-	r.in, r.typed = w.p.lines, w.p.asks()
+	r.in, r.typed = w.p.lines, w.p.interactive()
 	if r.answers != "" {
 		r.typed = false
 		if r.answers != "-" {

@@ -176,7 +176,7 @@ func (w *world) noteRefusal(err error) {
 // planPrep prints what a preparation would make, and its git commands: the id of the session, and with it the names of what
 // is made, are not known before.
 func (w *world) planPrep(r prepRequest) error {
-	out := w.p.prose(r.json)
+	out := w.p.humanOut(r.json)
 	if r.discard != nil {
 		w.p.printf("would discard session %s first\n", r.discard.ID)
 		if err := w.tearDown(r.discard, true); err != nil {
@@ -278,7 +278,7 @@ func prepError(err error, id, reason string) error {
 
 // fillSeed gets the bundle, puts it in place and commits it.
 func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
-	if err := h.Furnish(w.p.ctx, w.setup(h)); err != nil {
+	if err := h.RunSetup(w.p.ctx, w.setup(h)); err != nil {
 		return fmt.Errorf("the worktree could not be set up: %w", err)
 	}
 	sink := &bundleSink{w: w, h: h, rules: seed.Rules{TestsRequired: r.imported == nil}}

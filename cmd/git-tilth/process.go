@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ type process struct {
 	stopSignals func()
 
 	verbose, dryRun bool
+	planOut         *os.File // where a dry run prints the git commands; nil for standard output
 	traceMu         sync.Mutex
 	interrupted     func() bool
 	twice           atomic.Bool // a second signal came
@@ -68,7 +70,7 @@ func (p *process) trace(c gitx.Call) {
 	defer p.traceMu.Unlock()
 	switch {
 	case c.Skipped:
-		fmt.Fprintf(p.stderr, "would run: %s\n", c)
+		fmt.Fprintf(cmp.Or(p.planOut, p.stdout), "would run: %s\n", c)
 	case c.Err != nil:
 		fmt.Fprintf(p.stderr, "+ %s  (%s, failed)\n", c, c.Took.Round(100*time.Microsecond))
 	default:
@@ -78,13 +80,13 @@ func (p *process) trace(c gitx.Call) {
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// asks tells whether a person can be asked: both ends of the conversation are a terminal.
-func (p *process) asks() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
+// interactive reports whether a person can be asked: both ends of the conversation are a terminal.
+func (p *process) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
 
 func (p *process) printf(format string, args ...any) { fmt.Fprintf(p.stdout, format, args...) }
 
-// prose is where a plan or a note goes: with --json, standard output is the events and nothing else.
-func (p *process) prose(asJSON bool) *os.File {
+// humanOut is where a plan or a note goes: with --json, standard output is the events and nothing else.
+func (p *process) humanOut(asJSON bool) *os.File {
 	if asJSON {
 		return p.stderr
 	}
@@ -96,7 +98,7 @@ func (p *process) warnf(format string, args ...any) { fmt.Fprintf(p.stderr, form
 // ask puts a yes-or-no question; no is the default. Without a terminal nobody is asked: the error names the flag that
 // answers.
 func (p *process) ask(question, flag string) (bool, error) {
-	if !p.asks() {
+	if !p.interactive() {
 		return false, refuse("", "this asks for confirmation, and there is no terminal to ask on; %s answers yes", flag)
 	}
 	fmt.Fprintf(p.stderr, "%s [y/N] ", question)

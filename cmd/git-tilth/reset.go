@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -38,30 +37,19 @@ func (p *process) resetCommand() *cli.Command {
 
 // tearDown is `git tilth reset`.
 func (w *world) tearDown(s *session.Session, yes bool) error {
-	if holder, busy := s.Holder(); busy && w.p.dryRun {
-		return holder
-	}
-	if !w.p.dryRun {
-		unlock, err := s.Lock(w.p.now())
-		if err != nil {
-			return err
-		}
-		defer unlock()
-	}
-	r, err := lifecycle.Survey(w.p.ctx, w.git, s, w.loc.CommonDir)
+	unlock, err := w.lockToRemove(s)
 	if err != nil {
 		return err
 	}
-	w.describeRemains(r)
+	defer unlock()
+	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir)
+	if err != nil {
+		return err
+	}
+	w.describeTeardown(plan)
 	if w.p.dryRun {
-		if r.Entry {
-			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"worktree", "remove", "--force", "--force", r.Worktree}})
-		}
-		for _, path := range r.Stale {
-			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"worktree", "remove", "--force", "--force", path}})
-		}
-		if r.Tip != "" && r.Original == "" {
-			w.p.printf("would run: %s\n", gitx.Call{Dir: r.Common, Args: []string{"branch", "-D", r.Branch}})
+		if err := plan.Execute(w.p.ctx, w.git, func(string, string) {}); err != nil {
+			return err
 		}
 		w.p.printf("would remove: %s\n", s.Dir)
 		return nil
@@ -75,7 +63,7 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 			return &exitError{code: exitNo, msg: "nothing was removed"}
 		}
 	}
-	err = lifecycle.Teardown(w.p.ctx, w.git, r, func(step, skipped string) {
+	err = plan.Execute(w.p.ctx, w.git, func(step, skipped string) {
 		if skipped != "" {
 			w.p.printf("skipped  %s: %s\n", step, skipped)
 		} else {
@@ -85,15 +73,26 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if r.Original != "" {
-		w.p.printf("The copy of session %s is gone; the session is in %s.\n", s.ID, r.Original)
+	if plan.Original != "" {
+		w.p.printf("The copy of session %s is gone; the session is in %s.\n", s.ID, plan.Original)
 		return nil
 	}
 	w.p.printf("Session %s is gone.\n", s.ID)
 	return nil
 }
 
-func (w *world) describeRemains(r lifecycle.Remains) {
+// lockToRemove takes a session that may be too damaged to be opened; a dry run only asks whether it is free.
+func (w *world) lockToRemove(s *session.Session) (unlock func(), err error) {
+	if !w.p.dryRun {
+		return s.Lock(w.p.now())
+	}
+	if holder, busy := s.Holder(); busy {
+		return nil, holder
+	}
+	return func() {}, nil
+}
+
+func (w *world) describeTeardown(r lifecycle.TeardownPlan) {
 	unknown := func(s string) string {
 		if s == "" {
 			return "unknown"
@@ -157,9 +156,10 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 	}
 	w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.Journal.SHA)
 	if w.p.dryRun {
-		w.p.printf("would run: %s\nwould run: %s\nwould cut: %s by %d bytes\n",
-			gitx.Call{Dir: plan.Worktree.Path, Args: []string{"reset", "--hard", plan.Journal.SHA}},
-			gitx.Call{Dir: plan.Worktree.Path, Args: []string{"clean", "-fd"}}, s.Path(session.RecordFile), plan.RunBytes)
+		if err := h.Rewind(w.p.ctx, plan); err != nil {
+			return err
+		}
+		w.p.printf("would cut: %s by %d bytes\n", s.Path(session.RecordFile), plan.RunBytes)
 		return nil
 	}
 	if !yes {
@@ -182,7 +182,7 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 func (w *world) finishRewind(h *lifecycle.Handle) error {
 	if w.p.dryRun {
 		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, h.Checkpoint.Rewind.Started)
-		return nil
+		return h.FinishRewind(w.p.ctx)
 	}
 	if err := h.FinishRewind(w.p.ctx); err != nil {
 		return fail("git tilth reset --to-seed -y "+h.S.ID+" finishes it", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -48,6 +49,7 @@ func (p *process) runCommand() *cli.Command {
 
 // runRequest is what the user asked of run or resume.
 type runRequest struct {
+	verb                string // run or resume
 	from, base, session string
 	detach, yes, json   bool
 	autoResume          int
@@ -57,6 +59,7 @@ type runRequest struct {
 
 func newRunRequest(ctx *cli.Context) runRequest {
 	r := runRequest{
+		verb: ctx.Command.Name,
 		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"),
 		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Int("auto-resume"),
 		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue")},
@@ -74,7 +77,7 @@ func (w *world) run(r runRequest) error {
 		if err != nil {
 			return err
 		}
-		return w.startSession(s, r)
+		return w.proceed(s, r)
 	}
 	if err := w.repo(); err != nil {
 		return err
@@ -95,7 +98,7 @@ func (w *world) run(r runRequest) error {
 		if err != nil {
 			return err
 		}
-		return w.startSession(s, r)
+		return w.proceed(s, r)
 	}
 	return w.runNew(r, all)
 }
@@ -134,7 +137,7 @@ func (w *world) runNew(r runRequest, all []session.Overview) error {
 		return all[0].Busy // the one that is meant is being run
 	}
 	resumable := w.headsUp(all)
-	if r.from == "" && !w.p.asks() {
+	if r.from == "" && !w.p.interactive() {
 		return refuse("git tilth prep-feature, or git tilth run --from PATH", "no prepared session in this repository")
 	}
 	_, unready := w.options(r.runSettings)
@@ -161,7 +164,7 @@ func (w *world) runNew(r runRequest, all []session.Overview) error {
 	if err != nil {
 		return err
 	}
-	return w.startSession(s, r)
+	return w.proceed(s, r)
 }
 
 // headsUp tells of the newest session that could be resumed instead. Looking changes nothing.
@@ -178,11 +181,11 @@ func (w *world) headsUp(all []session.Overview) bool {
 		if err != nil {
 			continue
 		}
-		st, err := lifecycle.Look(w.p.ctx, w.git, s, check)
+		st, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
 		if err != nil {
 			continue
 		}
-		if plan := lifecycle.Decide(st); plan.Action == lifecycle.Refuse || plan.Action == lifecycle.Nothing {
+		if plan := lifecycle.MakePlan(st); plan.Action == lifecycle.Refuse || plan.Action == lifecycle.Nothing {
 			continue
 		}
 		stop := o.LastStop
@@ -213,54 +216,64 @@ func (w *world) pause() error {
 	}
 }
 
-// startSession runs a prepared session.
-func (w *world) startSession(s *session.Session, r runRequest) error {
-	o, err := w.options(r.runSettings)
-	if err != nil {
-		return err
-	}
-	show := w.newProgress(s, o, r.json)
+// proceed is what run and resume share: it holds a session, decides what is to be done with it, brings it to where its loop
+// begins, and works on it until it stops.
+func (w *world) proceed(s *session.Session, r runRequest) error {
+	show := w.newProgress(s, loop.Options{}, r.json)
 	h, err := w.hold(s, show.event)
 	if err != nil {
 		return err
 	}
-	closed := false
-	defer func() {
-		if !closed {
-			h.Close()
-		}
-	}()
-	if lifecycle.Resetting(s) {
-		return refuse("git tilth reset "+s.ID, "session %s: its teardown was begun and not finished", s.ID)
-	}
-	plan, _, err := h.Inspect(w.p.ctx)
+	closeOnce := sync.OnceFunc(h.Close)
+	defer closeOnce()
+	h.Tell = show.tell
+	plan, err := h.MakePlan(w.p.ctx)
 	if err != nil {
 		return fail("", err)
 	}
 	if plan.Action == lifecycle.Refuse {
-		return refuse(plan.Hint, "session %s cannot be run: %s", s.ID, plan.Why)
+		return refuse(plan.Hint, "session %s%s: %s", s.ID, map[bool]string{true: " cannot be run"}[r.verb == "run"], plan.Why)
 	}
 	if w.p.dryRun {
-		printPlan(w.p.prose(r.json), s, h.Checkpoint, plan)
-		return nil
+		return w.showPlan(h, plan, r)
 	}
-	if r.detach {
-		h.Close()
-		closed = true
-		return w.detach(s, "run", append([]string{"--session=" + s.ID}, r.childFlags()...))
+	var o loop.Options
+	if plan.NeedsWorker() {
+		// Who works is settled before anything is changed.
+		if o, err = w.options(r.runSettings); err != nil {
+			return err
+		}
+		h.Redact = w.redact
+		show.options(o)
 	}
-	start := w.startOf(o)
-	start.TaskCount = plan.Total
-	h.Tell = show.tell
-	if err := h.Begin(w.p.ctx, plan, start, w.setup(h)); err != nil {
-		return w.p.wakeError(err, s.ID)
+	if r.detach && plan.Action == lifecycle.Continue {
+		closeOnce()
+		return w.detach(s, r.verb, r.childArgs(s))
 	}
-	show.start(fmt.Sprintf("session %s: %s", s.ID, plan))
+	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(h), Start: w.startOf(o), First: r.verb == "run"})
+	if err != nil {
+		return w.p.executionError(err, s.ID)
+	}
+	show.start(fmt.Sprintf("session %s: %s", s.ID, out))
+	if out.Action == lifecycle.Nothing {
+		return h.S.WriteSummary()
+	}
+	o.SetPending(out)
 	return w.work(h, o, show, r)
 }
 
-// childFlags are the flags that a detached child gets again.
-func (r runRequest) childFlags() []string {
+// showPlan prints what would be done with a session: the plan, then each git command as carrying it out comes to it.
+func (w *world) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRequest) error {
+	w.p.planOut = w.p.humanOut(r.json)
+	fmt.Fprintf(w.p.planOut, "session %s: %s\n", h.S.ID, strings.Join(plan.Outline(), "\n  "))
+	if _, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{}); err != nil {
+		return w.p.executionError(err, h.S.ID)
+	}
+	return nil
+}
+
+// childArgs are the flags that a detached child gets again, and its session.
+func (r runRequest) childArgs(s *session.Session) []string {
 	out := append([]string{}, r.flags...)
 	for name, on := range map[string]bool{"wait": r.wait, "json": r.json, "fresh": r.fresh, "continue": r.cont} {
 		if on {
@@ -270,7 +283,10 @@ func (r runRequest) childFlags() []string {
 	if r.autoResume > 0 {
 		out = append(out, fmt.Sprintf("--auto-resume=%d", r.autoResume))
 	}
-	return out
+	if r.verb == "run" {
+		return append(out, "--session="+s.ID)
+	}
+	return append(out, s.ID)
 }
 
 // work runs the loop until it stops, resumes it as often as was asked for, and reports.
@@ -287,14 +303,15 @@ func (w *world) work(h *lifecycle.Handle, o loop.Options, show *progress, r runR
 			return result
 		}
 		w.p.warnf("%s; resuming by itself (%d of %d)\n", result, again+1, r.autoResume)
-		plan, _, err := h.Inspect(w.p.ctx)
+		plan, err := h.MakePlan(w.p.ctx)
 		if err != nil {
 			return fail("", err)
 		}
-		if plan, err = h.Wake(w.p.ctx, plan, w.setup(h)); err != nil {
-			return w.p.wakeError(err, h.S.ID)
+		out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(h)})
+		if err != nil {
+			return w.p.executionError(err, h.S.ID)
 		}
-		o.TakeUp(plan)
-		show.start(plan.String())
+		o.SetPending(out)
+		show.start(out.String())
 	}
 }

@@ -141,7 +141,7 @@ func (w *world) edit(editor, file string, environ []string) error {
 // editorEnviron is the environment in which git names the user's editor. Without a terminal only one that was asked for is
 // named: the vi that git falls back to would wait for ever.
 func (w *world) editorEnviron() []string {
-	if w.p.asks() {
+	if w.p.interactive() {
 		return w.p.environ
 	}
 	return append(slices.Clone(w.p.environ), "TERM=dumb")

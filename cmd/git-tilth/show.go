@@ -36,11 +36,11 @@ func (w *world) detail(s *session.Session) view.Detail {
 		return d
 	}
 	d.Usage, d.Worktree.Path = check.Usage, lifecycle.WorkspaceOf(s, check)
-	st, err := lifecycle.Look(w.p.ctx, w.git, s, check)
+	st, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
 	if err != nil {
 		d.Resume = err.Error()
 	} else {
-		d.Resume = lifecycle.Decide(st).String()
+		d.Resume = lifecycle.MakePlan(st).String()
 	}
 	if d.Overview.Busy != nil {
 		d.Resume = "it is running"

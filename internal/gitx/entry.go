@@ -227,7 +227,7 @@ func (g *Git) Relink(common, path string) error {
 	if !found {
 		return fmt.Errorf("%s: %w", path, ErrUnregistered)
 	}
-	if g.plan(path); g.dry {
+	if g.plan(path, made); g.dry {
 		return nil
 	}
 	return mendLinks(admin, path)
@@ -256,6 +256,6 @@ func (g *Git) RepairMoved(ctx context.Context, common, path string) (moved bool,
 		return false, nil // a copy: the entry is the other one's
 	}
 	_, err = g.mutate(ctx, inRepo(common, "worktree", "repair", path))
-	g.plan(path)
+	g.plan(path, made)
 	return err == nil, err
 }

@@ -143,7 +143,7 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 	if err := g.prepare(ctx, wt); err != nil {
 		return err
 	}
-	g.plan(wt.Path)
+	g.plan(wt.Path, made)
 	_, err := g.mutate(ctx, g.inWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD", "refs/heads/"+branch))
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -117,11 +118,20 @@ func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
 	return atoi(first) > major || atoi(first) == major && atoi(second) >= minor
 }
 
-// planned is what a dry run would have made so far: the worktrees that stand at their places, on their branches.
+// planned is what the skipped commands of a dry run would have made of the places of worktrees.
 type planned struct {
-	mu        sync.Mutex
-	worktrees map[string]bool
+	mu     sync.Mutex
+	places map[string]place
 }
+
+type place int
+
+const (
+	unchanged place = iota
+	made            // a worktree stands there, on its branch
+	moved           // what stood there is somewhere else
+	removed         // neither files nor an entry are left
+)
 
 // DryRun returns a Git whose mutations are traced as Skipped and not run. Reads run, so that a sequence of both takes
 // the way that it would take for real: StageAll names the tree that it would make, [Git.Worktree] passes a worktree
@@ -129,7 +139,7 @@ type planned struct {
 // nothing. Ids of commits are then empty.
 func (g *Git) DryRun() *Git {
 	d := *g
-	d.dry, d.planned = true, &planned{worktrees: map[string]bool{}}
+	d.dry, d.planned = true, &planned{places: map[string]place{}}
 	return &d
 }
 
@@ -143,26 +153,45 @@ func (g *Git) Worktree(common, path, branch string) (Worktree, error) {
 	if err == nil || !g.dry {
 		return wt, err
 	}
-	g.planned.mu.Lock()
-	defer g.planned.mu.Unlock()
-	if !g.planned.worktrees[path] {
+	if g.placeOf(path) != made {
 		return wt, err
 	}
 	admin, found := adminDirFor(common, path)
-	if !found {
+	for n := 0; !found; n++ { // git's choice of a name
 		admin = filepath.Join(common, "worktrees", filepath.Base(path))
+		if n > 0 {
+			admin += strconv.Itoa(n)
+		}
+		found = missing(admin)
 	}
 	return Worktree{Path: path, Branch: branch, Common: common, AdminDir: admin}, nil
 }
 
-// plan notes in a dry run that a skipped command would have made the worktree at path fit to work in.
-func (g *Git) plan(path string) {
+// MoveAside renames what stands at the place of a worktree.
+func (g *Git) MoveAside(path, to string) error {
+	if g.plan(path, moved); g.dry {
+		return nil
+	}
+	return os.Rename(path, to)
+}
+
+// plan notes in a dry run what a skipped command would have made of a place.
+func (g *Git) plan(path string, p place) {
 	if !g.dry {
 		return
 	}
 	g.planned.mu.Lock()
 	defer g.planned.mu.Unlock()
-	g.planned.worktrees[path] = true
+	g.planned.places[path] = p
+}
+
+func (g *Git) placeOf(path string) place {
+	if !g.dry {
+		return unchanged
+	}
+	g.planned.mu.Lock()
+	defer g.planned.mu.Unlock()
+	return g.planned.places[path]
 }
 
 // missing reports whether a directory is not there.

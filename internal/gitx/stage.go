@@ -24,8 +24,7 @@ const stagePasses = 2
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if g.dry {
 		if missing(wt.Path) {
-			_, err := g.mutate(ctx, g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors"))
-			return "", nil, err
+			return "", nil, g.stageSkipped(ctx, wt)
 		}
 		return g.stagePreview(ctx, wt, base)
 	}
@@ -51,6 +50,15 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 		return "", nil, err
 	}
 	return strings.TrimSpace(string(out.stdout)), leftOut, nil
+}
+
+// stageSkipped traces what StageAll would run in a worktree that only skipped commands would have made.
+func (g *Git) stageSkipped(ctx context.Context, wt Worktree) error {
+	if _, _, err := g.stageOnce(ctx, wt, "", productRules()); err != nil {
+		return err
+	}
+	_, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
+	return err
 }
 
 // stageOnce adds under the given rules and takes out of the index again what does not belong there. again lists what

@@ -217,7 +217,7 @@ func (g *Git) AddWorktreeEmpty(ctx context.Context, common, path, branch string)
 }
 
 func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args ...string) error {
-	if somethingAt(path) != nil {
+	if place := g.placeOf(path); place != removed && (place == moved || somethingAt(path) != nil) {
 		_, found := adminDirFor(common, path)
 		switch {
 		case found:
@@ -241,7 +241,7 @@ func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args
 			_, err = g.mutate(ctx, add)
 		}
 	}
-	if g.plan(path); err == nil && !g.dry {
+	if g.plan(path, made); err == nil && !g.dry {
 		// git leaves it to the umask who may look into its directories. Where modes cannot be set, that is as it is.
 		_ = os.Chmod(path, topMode)
 	}
@@ -256,7 +256,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	if !found {
 		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
 	}
-	if !complete(admin) {
+	if g.plan(path, removed); !complete(admin) {
 		return g.removeIncomplete(common, admin, path)
 	}
 	if !g.dry {
@@ -270,7 +270,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	}
 	// git drops its entry also when it could not remove all of the files, and then knows nothing to try again.
 	// Without the entry, the rest is ours to remove.
-	if !complete(admin) {
+	if g.plan(path, removed); !complete(admin) {
 		return g.removeIncomplete(common, admin, path)
 	}
 	if len(makeRemovable(path)) > 0 {

@@ -26,7 +26,7 @@ func (e *TreeChangedError) Error() string { return "a commit hook changed the tr
 func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
 	ctx := quiet(live)
 	sha, _, err = h.Git.Commit(live, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
-	if err != nil {
+	if err != nil || h.Git.IsDryRun() {
 		return "", err
 	}
 	made, err := h.Git.Log(ctx, h.Common, sha, "", 1)

@@ -84,7 +84,7 @@ func open(d Deps, s *session.Session, unlock func()) (*Handle, error) {
 
 // OpenRecord opens the record for appending, after what a crash left of it was repaired.
 func (h *Handle) OpenRecord() error {
-	if h.Record != nil {
+	if h.Record != nil || h.Git.IsDryRun() {
 		return nil
 	}
 	var err error
@@ -102,14 +102,29 @@ func (h *Handle) Close() {
 }
 
 // Save writes checkpoint.json.
-func (h *Handle) Save() error { return h.S.SaveCheckpoint(h.Checkpoint) }
+func (h *Handle) Save() error {
+	return h.change(func() error { return h.S.SaveCheckpoint(h.Checkpoint) })
+}
+
+// change makes a change to the session's files, which a dry run leaves out.
+func (h *Handle) change(do func() error) error {
+	if h.Git.IsDryRun() {
+		return nil
+	}
+	return do()
+}
+
+// append writes an event to the record.
+func (h *Handle) append(e record.Event) error {
+	return h.change(func() error { return h.Record.Append(e) })
+}
 
 // Path is the session's worktree as recorded.
 func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree() (gitx.Worktree, error) {
-	return gitx.CheckWorktree(h.Common, h.Path(), h.S.Branch())
+	return h.Git.Worktree(h.Common, h.Path(), h.S.Branch())
 }
 
 // WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's directory, else

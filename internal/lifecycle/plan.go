@@ -11,7 +11,7 @@ import (
 // TreeState is what stands at a session's worktree path.
 type TreeState string
 
-// The states of a worktree, as Decide tells them apart.
+// The states of a worktree, as MakePlan tells them apart.
 const (
 	TreeFine         TreeState = "fine"         // registered, at its path, on the session's branch
 	TreeMissing      TreeState = "missing"      // nothing there
@@ -72,12 +72,9 @@ const (
 	Continue Action = "continue" // enter the loop
 )
 
-// NeedsWorker tells whether carrying the plan out may come to running a task: one is pending, or a hook may refuse
+// NeedsWorker reports whether carrying the plan out may come to running a task: one is pending, or a hook may refuse
 // the tree that is to be committed.
 func (p Plan) NeedsWorker() bool { return p.Action == Continue || p.CommitTree != nil }
-
-// HookRefusal is what a commit hook said against a task's accepted tree.
-type HookRefusal struct{ Task, Output string }
 
 // Plan is what a resume does, in the order of its fields.
 type Plan struct {
@@ -85,10 +82,8 @@ type Plan struct {
 	Why, Hint     string
 	FinishRewind  bool
 	LastStop      string
-	Worktree      TreeState         // what has to be mended first
-	Aside         string            // where what stood at the worktree's path was moved; Wake sets it
+	Worktree      TreeState         // what has to be repaired first
 	Unfinished    string            // a merge or the like that is dropped, files kept
-	Refused       *HookRefusal      // what a commit hook said when the accepted tree was to be committed; Wake sets it
 	CommitTree    *Accepted         // an accepted tree to commit
 	MarkDone      map[string]string // task id to the commit that did it
 	Unwind        []gitx.Commit     // placeholders, and commits a worker left behind, newest first
@@ -101,7 +96,7 @@ type Plan struct {
 	Total, Behind int      // all tasks; those that are done
 }
 
-// Decide says what resuming a session means. It is the only place that does: resume, its dry run, show
+// MakePlan says what resuming a session means. It is the only place that does: resume, its dry run, show
 // and run's note all ask it. The rows, first match first:
 //
 //	state                                              decision
@@ -128,7 +123,7 @@ type Plan struct {
 //	nothing pending, status or last stop all_done      nothing; the status is brought up to the stop
 //	nothing pending, any other status                  conclude as all_done
 //	else                                               continue
-func Decide(s State) Plan {
+func MakePlan(s State) Plan {
 	p := Plan{LastStop: s.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{}, Total: len(s.Tasks)}
 	if why, hint := refusal(s); why != "" {
 		p.Action, p.Why, p.Hint = Refuse, why, hint

@@ -62,7 +62,7 @@ func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine, Tasks: tasks("failed", "pending"),
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}
-	p := Decide(s)
+	p := MakePlan(s)
 	if len(p.Unwind) != 0 || len(p.Buried) != 1 || !strings.Contains(p.String(), "c1 stays where it is") {
 		t.Errorf("%+v\n%s", p, p)
 	}
@@ -88,8 +88,8 @@ type want struct {
 	line     string // a part of the plan's line
 }
 
-// TestDecide has at least one case for each row of the table in Decide's comment, named like the row.
-func TestDecide(t *testing.T) {
+// TestMakePlan has at least one case for each row of the table in MakePlan's comment, named like the row.
+func TestMakePlan(t *testing.T) {
 	accepted := &Accepted{Task: "T-002", Tree: "tree", Base: "c1", Summary: "did it"}
 	cases := []struct {
 		row, name string
@@ -253,7 +253,7 @@ func TestDecide(t *testing.T) {
 			if len(s.Commits) > 0 && s.BranchTip == "seed" {
 				s.BranchTip = s.Commits[0].SHA
 			}
-			c.want.check(t, Decide(s))
+			c.want.check(t, MakePlan(s))
 		})
 	}
 }
@@ -311,9 +311,9 @@ func (w want) check(t *testing.T, p Plan) {
 func TestPlanLineIsStable(t *testing.T) {
 	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3", Tree: TreeFine,
 		Tasks: tasks("pending", "pending", "pending"), Commits: chain(doneBy(testID, "T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
-	first := Decide(s).String()
+	first := MakePlan(s).String()
 	for range 50 {
-		if line := Decide(s).String(); line != first {
+		if line := MakePlan(s).String(); line != first {
 			t.Fatalf("%q, then %q", first, line)
 		}
 	}

@@ -9,8 +9,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
+// Outline is a plan for people: the line, then what it unwinds.
+func (p Plan) Outline() []string {
+	lines := []string{p.String()}
+	for _, c := range p.Unwind {
+		lines = append(lines, fmt.Sprintf("unwind %.10s %s", c.SHA, c.Subject))
+	}
+	return lines
+}
+
 // String is the plan as one line, as resume prints it and session_resume records it.
-func (p Plan) String() string {
+func (p Plan) String() string { return p.line("") }
+
+// line is the plan as one line; aside is where what stood at the worktree's path was moved, "" where it was not yet.
+func (p Plan) line(aside string) string {
 	switch p.Action {
 	case Refuse:
 		return "cannot be resumed: " + p.Why
@@ -24,10 +36,10 @@ func (p Plan) String() string {
 	}
 	switch p.Worktree {
 	case TreePlain:
-		if p.Aside == "" {
+		if aside == "" {
 			add("move aside what stands in the worktree's place, re-create the worktree")
 		} else {
-			add("what stood in the worktree's place is in %s; re-create the worktree", p.Aside)
+			add("what stood in the worktree's place is in %s; re-create the worktree", aside)
 		}
 	case TreeMissing:
 		add("re-create the worktree")
@@ -46,7 +58,7 @@ func (p Plan) String() string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.MarkDone)) {
 		if p.CommitTree != nil && p.CommitTree.Task == id {
-			continue // Wake, having just committed it
+			continue // it was just committed
 		}
 		add("mark %s done, its commit is there", id)
 	}

@@ -268,7 +268,7 @@ func (h *Handle) carryOut(ctx context.Context) error {
 		h.Record = nil
 	}
 	state, _ := treeState(h.Common, h.Path(), h.S.Branch())
-	if _, _, err := h.mendWorktree(ctx, state); err != nil {
+	if _, _, err := h.repairWorktree(ctx, state); err != nil {
 		return err
 	}
 	if err := h.worktreeMade(); err != nil {
@@ -285,6 +285,11 @@ func (h *Handle) carryOut(ctx context.Context) error {
 	if err := h.Git.RewindTreeKeeping(ctx, wt, j.SHA, keep); err != nil {
 		return err
 	}
+	return h.change(func() error { return h.rewindFiles(j) })
+}
+
+// rewindFiles takes the steps of a rewind after git's.
+func (h *Handle) rewindFiles(j *session.Rewind) error {
 	for _, name := range rewoundFiles {
 		if err := removeTree(h.S.Path(name)); err != nil {
 			return err

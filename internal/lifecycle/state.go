@@ -12,9 +12,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Look gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
+// ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
 // the record: the seed is near its beginning, everything else near its end.
-func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
+func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Status: check.Status, Rewinding: check.Rewind != nil, Resetting: Resetting(s)}
 	st.Foreign = check.GitCommonDir == ""
 	tasks, err := s.Tasks()
@@ -41,7 +41,7 @@ func Look(ctx context.Context, g *gitx.Git, s *session.Session, check *session.C
 	if err != nil {
 		return st, err
 	}
-	return st, st.lookAtGit(ctx, g, s, check, common)
+	return st, st.readGit(ctx, g, s, check, common)
 }
 
 // knowable tells a plan whose tasks can be told apart, by their ids. One that was edited into something else must
@@ -64,7 +64,7 @@ func knowable(s *session.Session, tasks []session.Task) error {
 	return nil
 }
 
-func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) error {
+func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) error {
 	branch := s.Branch()
 	tip, ok, err := g.BranchTip(ctx, common, branch)
 	if err != nil {
@@ -84,7 +84,7 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 	if !ok {
 		return nil
 	}
-	if err := st.lookAtWorktree(ctx, g, s, common, path); err != nil || st.SeedSHA == "" {
+	if err := st.readWorktree(ctx, g, s, common, path); err != nil || st.SeedSHA == "" {
 		return err
 	}
 	if !isSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {
@@ -105,12 +105,12 @@ func (st *State) lookAtGit(ctx context.Context, g *gitx.Git, s *session.Session,
 			return err
 		}
 	}
-	if st.Tree == TreeFine && check.Status != session.Prepared && Decide(*st).mayRedo(*st) {
+	if st.Tree == TreeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo(*st) {
 		if st.Dirty, err = g.HasWork(ctx, path); err != nil {
 			return err
 		}
 	}
-	if a := Decide(*st).CommitTree; a != nil && st.Tree == TreeFine {
+	if a := MakePlan(*st).CommitTree; a != nil && st.Tree == TreeFine {
 		st.AcceptedStale = isStale(ctx, g, common, path, branch, a)
 	}
 	return nil
@@ -134,8 +134,8 @@ func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *A
 // tipCommits is how far the tip is looked at for placeholders where the seed is not known.
 const tipCommits = 50
 
-// lookAtWorktree finds out what more there is to know of the worktree, depending on its state.
-func (st *State) lookAtWorktree(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (err error) {
+// readWorktree finds out what more there is to know of the worktree, depending on its state.
+func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (err error) {
 	switch st.Tree {
 	case TreeFine, TreeElsewhere:
 		if wt, err := gitx.RegisteredWorktree(common, path); err == nil {
@@ -211,7 +211,7 @@ func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([
 // mayRedo tells whether the answer to "is the worktree dirty" makes a difference, which is worth a git command.
 func (p Plan) mayRedo(s State) bool {
 	s.Dirty = true
-	return p.Redo == "" && Decide(s).Redo != ""
+	return p.Redo == "" && MakePlan(s).Redo != ""
 }
 
 // treeState says what stands at the worktree's path.

@@ -32,8 +32,8 @@ func Resetting(s *session.Session) bool {
 	return err == nil
 }
 
-// Remains is what there is of a session, as far as it can be found out.
-type Remains struct {
+// TeardownPlan is what there is of a session to remove, as far as it can be found out.
+type TeardownPlan struct {
 	S        *session.Session
 	Source   string // "" when it is not known
 	Common   string // "" when the source is gone, or not known
@@ -55,11 +55,11 @@ type Remains struct {
 	Original string
 }
 
-// Survey finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the common
+// PlanTeardown finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the common
 // directory of the repository that the command stands in, "" for none: a repository that was moved is known by what it holds.
 // The error is a *StepError.
-func Survey(ctx context.Context, g *gitx.Git, s *session.Session, here string) (Remains, error) {
-	r := Remains{S: s, Branch: s.Branch(), Status: "damaged", Aside: SetAside(s)}
+func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here string) (TeardownPlan, error) {
+	r := TeardownPlan{S: s, Branch: s.Branch(), Status: "damaged", Aside: SetAside(s)}
 	check, err := s.Checkpoint()
 	if err != nil {
 		check = nil
@@ -99,8 +99,8 @@ func Survey(ctx context.Context, g *gitx.Git, s *session.Session, here string) (
 	return r, nil
 }
 
-// unclear is what keeps a survey from knowing what there is. Nothing is removed then: the rest would be an orphan.
-func (r Remains) unclear(err error) error {
+// unclear is what keeps a plan from knowing what there is. Nothing is removed then: the rest would be an orphan.
+func (r TeardownPlan) unclear(err error) error {
 	where := r.Common
 	if where == "" {
 		where = "its source repository"
@@ -112,7 +112,7 @@ func (r Remains) unclear(err error) error {
 }
 
 // findElsewhere looks through git's list for a session that has no entry at its place.
-func (r *Remains) findElsewhere(entries []gitx.WorktreeEntry, check *session.Checkpoint) {
+func (r *TeardownPlan) findElsewhere(entries []gitx.WorktreeEntry, check *session.Checkpoint) {
 	elsewhere := ""
 	for _, e := range entries {
 		switch {
@@ -150,7 +150,7 @@ func inside(path, worktree string) bool {
 }
 
 // count says what will be lost. It is for a person to read; what cannot be counted is left out.
-func (r *Remains) count(ctx context.Context, g *gitx.Git) {
+func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
 	if r.Original != "" {
 		return
 	}
@@ -175,11 +175,11 @@ type StepError struct {
 func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Teardown removes a session. report hears of each step, and whether it was skipped and why.
-func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, skipped string)) error {
+// Execute removes a session. report hears of each step, and whether it was skipped and why.
+func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
 	ctx = quiet(ctx)
 	again := "git tilth reset -y " + r.S.ID
-	admin, err := r.mark()
+	admin, err := r.mark(g.IsDryRun())
 	if err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
 	}
@@ -190,7 +190,9 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 	case r.Original != "":
 		report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
 	default:
-		EndLeftovers(g, append(r.Stale, r.Worktree)...)
+		if !g.IsDryRun() {
+			EndLeftovers(g, append(r.Stale, r.Worktree)...)
+		}
 		if err := r.removeWorktree(ctx, g, admin, report); err != nil {
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 		}
@@ -202,6 +204,9 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 			return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
 		}
 	}
+	if g.IsDryRun() {
+		return nil
+	}
 	if err := removeDir(r.S); err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
 	}
@@ -212,12 +217,15 @@ func Teardown(ctx context.Context, g *gitx.Git, r Remains, report func(step, ski
 // mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed while it
 // removes it leaves a directory that nothing else connects with the session. The common directory is in it for a teardown
 // that dies when the marker is all that is left.
-func (r Remains) mark() (admin string, err error) {
+func (r TeardownPlan) mark(dry bool) (admin string, err error) {
 	if admin, common := resetMark(r.S); admin+common != "" {
 		return admin, nil
 	}
 	if r.Common != "" {
 		admin, _ = gitx.AdminDir(r.Common, r.Worktree)
+	}
+	if dry {
+		return admin, nil
 	}
 	path := r.S.Path(session.ResetMarkFile)
 	err = session.WriteFileAtomic(path, []byte(admin+"\n"+r.Common+"\n"))
@@ -229,7 +237,7 @@ func (r Remains) mark() (admin string, err error) {
 	return admin, err
 }
 
-func (r Remains) removeBranch(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
+func (r TeardownPlan) removeBranch(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
 	if r.Tip != "" {
 		if err := g.DeleteBranch(ctx, r.Common, r.Branch); err != nil {
 			return err
@@ -245,7 +253,7 @@ func (r Remains) removeBranch(ctx context.Context, g *gitx.Git, report func(step
 }
 
 // removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
-func (r Remains) removeWorktree(ctx context.Context, g *gitx.Git, admin string, report func(step, skipped string)) error {
+func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin string, report func(step, skipped string)) error {
 	switch {
 	case r.Entry:
 		if err := g.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {

@@ -18,7 +18,7 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 		Accepted: &Accepted{Task: "T-002", Tree: "judged", Base: "c1"},
 		Commits:  chain(commit, doneBy(testID, "T-001")),
 	}
-	p := Decide(state)
+	p := MakePlan(state)
 	if len(p.Unwind) != 1 || p.UnwindTo != "c1" || len(p.MarkDone) != 0 || p.CommitTree != nil || len(p.Pending) != 1 {
 		t.Errorf("the plan is %+v", p)
 	}
@@ -35,7 +35,7 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 		s.Accepted = &accepted
 		s.Commits = append([]gitx.Commit{}, state.Commits...)
 		change(&s)
-		if p := Decide(s); len(p.Unwind) != 0 || len(p.Pending) != 0 {
+		if p := MakePlan(s); len(p.Unwind) != 0 || len(p.Pending) != 0 {
 			t.Errorf("%s: the plan is %+v", name, p)
 		}
 	}
@@ -50,7 +50,7 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 		Accepted: &Accepted{Task: "T-002", Tree: "judged", Base: "c1"},
 		Commits:  chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
 	}
-	if p := Decide(state); p.MarkDone["T-002"] != "c2" || len(p.Pending) != 0 || len(p.Unwind) != 0 || p.CommitTree != nil {
+	if p := MakePlan(state); p.MarkDone["T-002"] != "c2" || len(p.Pending) != 0 || len(p.Unwind) != 0 || p.CommitTree != nil {
 		t.Errorf("the plan is %+v", p)
 	}
 	for name, change := range map[string]func(*State){
@@ -64,7 +64,7 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 		s.Accepted = &accepted
 		s.Commits = append([]gitx.Commit{}, state.Commits...)
 		change(&s)
-		if p := Decide(s); len(p.MarkDone) != 0 || len(p.Pending) != 1 {
+		if p := MakePlan(s); len(p.MarkDone) != 0 || len(p.Pending) != 1 {
 			t.Errorf("%s: the plan is %+v", name, p)
 		}
 	}
@@ -86,11 +86,11 @@ func TestAllDoneIsNotConcludedTwice(t *testing.T) {
 		SessionID: testID, Status: session.Running, LastStop: session.AllDone, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1",
 		Tree: TreeFine, Tasks: tasks("done"), Commits: chain(doneBy(testID, "T-001")),
 	}
-	if p := Decide(state); p.Action != Nothing {
+	if p := MakePlan(state); p.Action != Nothing {
 		t.Errorf("the plan is to %s", p.Action)
 	}
 	state.Tasks = tasks("done", "pending")
-	if p := Decide(state); p.Action != Continue {
+	if p := MakePlan(state); p.Action != Continue {
 		t.Errorf("with a task that was added the plan is to %s", p.Action)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// mendWorktree makes the worktree fit to work in and says whether it is a new one, and where a directory that was in the
+// repairWorktree makes the worktree fit to work in and says whether it is a new one, and where a directory that was in the
 // way is now. No file of a session's work is lost on the way: that directory is kept, and one whose admin entry is gone is
 // registered again around its files.
 //
@@ -22,7 +22,7 @@ import (
 //  1. the marker session.RemakeMarkFile    missing, whatever stands there: files that are not checked out yet are no deletions
 //  2. branch checked out at the path       the same
 //  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
-func (h *Handle) mendWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
+func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
 	path := h.Path()
 	if adopting(path) {
 		return false, "", h.finishAdoption(ctx, path)
@@ -48,11 +48,12 @@ func (h *Handle) mendWorktree(ctx context.Context, state TreeState) (fresh bool,
 	}
 	if state == TreePlain {
 		aside = path + asideSuffix + h.Now().UTC().Format("20060102-150405")
-		if err := os.Rename(path, aside); err != nil {
+		if err := h.Git.MoveAside(path, aside); err != nil {
 			return false, "", err
 		}
 	}
-	if err := session.WriteFileAtomic(h.S.Path(session.RemakeMarkFile), nil); err != nil {
+	mark := func() error { return session.WriteFileAtomic(h.S.Path(session.RemakeMarkFile), nil) }
+	if err := h.change(mark); err != nil {
 		return false, "", err
 	}
 	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
@@ -81,9 +82,9 @@ func remaking(s *session.Session) bool {
 	return err == nil
 }
 
-// worktreeMade ends what mendWorktree began with a new worktree.
+// worktreeMade ends what repairWorktree began with a new worktree.
 func (h *Handle) worktreeMade() error {
-	err := os.Remove(h.S.Path(session.RemakeMarkFile))
+	err := h.change(func() error { return os.Remove(h.S.Path(session.RemakeMarkFile)) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -96,7 +97,7 @@ func (h *Handle) clearPlace(ctx context.Context, path string) error {
 	if err != nil && !errors.Is(err, gitx.ErrUnregistered) {
 		return err
 	}
-	if err := os.RemoveAll(path); err != nil {
+	if err := h.change(func() error { return os.RemoveAll(path) }); err != nil {
 		return err
 	}
 	return h.Git.RemoveUnborn(h.Common, path)
@@ -202,7 +203,7 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 //  4. its .git file moved into workspace.adopt, the empty directory removed
 //  5. workspace.adopt renamed to workspace       fine
 func (h *Handle) adopt(ctx context.Context, path string) error {
-	if err := os.Rename(path, path+adoptSuffix); err != nil {
+	if err := h.Git.MoveAside(path, path+adoptSuffix); err != nil {
 		return err
 	}
 	return h.finishAdoption(ctx, path)
@@ -229,18 +230,20 @@ func (h *Handle) finishAdoption(ctx context.Context, path string) error {
 	if err := h.Git.ReadTree(ctx, wt, tip); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git")); err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil {
-		return err
-	}
-	return os.Rename(aside, path)
+	return h.change(func() error {
+		if err := os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git")); err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		return os.Rename(aside, path)
+	})
 }
 
 // emptyWorktree is the new worktree of an adoption, made if it is not there or not whole.
 func (h *Handle) emptyWorktree(ctx context.Context, path string) (gitx.Worktree, error) {
-	if entries, err := os.ReadDir(path); err == nil && (len(entries) > 1 || len(entries) == 1 && entries[0].Name() != ".git") {
+	if entries, err := os.ReadDir(path); err == nil && adopting(path) && (len(entries) > 1 || len(entries) == 1 && entries[0].Name() != ".git") {
 		return gitx.Worktree{}, fmt.Errorf("%s and %s are both there; move one of them away", path, path+adoptSuffix)
 	}
 	if wt, err := h.Worktree(); err == nil {
@@ -262,8 +265,11 @@ type Setup struct {
 	Run func(ctx context.Context, dir string) error
 }
 
-// Furnish copies ignored files of the source into a new worktree and runs the setup commands in it.
-func (h *Handle) Furnish(ctx context.Context, s Setup) error {
+// RunSetup copies ignored files of the source into a new worktree and runs the setup commands in it.
+func (h *Handle) RunSetup(ctx context.Context, s Setup) error {
+	if h.Git.IsDryRun() {
+		return nil
+	}
 	if len(s.Copy) > 0 {
 		files, err := h.Git.IgnoredFiles(ctx, h.Checkpoint.Source, s.Copy)
 		if err != nil {

@@ -257,7 +257,7 @@ func diffSummary(files []gitx.FileChange) string {
 // accept commits an accepted tree.
 //
 // The verdict and the ledger are on disk when it is called. On disk after each further step, and what a resume makes of it:
-//  1. task_done                the accepted tree is committed (lifecycle.Decide)
+//  1. task_done                the accepted tree is committed (lifecycle.MakePlan)
 //  2. the commit               its trailers make the task done
 //  3. commit event             as before
 //  4. prd.json, progress.txt   done; summary.json is brought up to date by the next reader

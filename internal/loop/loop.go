@@ -163,8 +163,8 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 	return Stop{Reason: Errored, Task: task, Detail: err.Error()}
 }
 
-// TakeUp makes a run go on where a resume has brought the session to.
-func (o *Options) TakeUp(p lifecycle.Plan) {
+// SetPending makes a run go on where a plan has brought the session to.
+func (o *Options) SetPending(p lifecycle.Outcome) {
 	o.Resumed, o.LastStop, o.First, o.Refused = !p.Fresh, p.LastStop, "", p.Refused
 	if len(p.Pending) > 0 {
 		o.First = p.Pending[0]

@@ -1,0 +1,318 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// MakePlan decides what a resume of the session would do.
+func (h *Handle) MakePlan(ctx context.Context) (Plan, error) {
+	st, err := ReadState(ctx, h.Git, h.S, h.Checkpoint)
+	if err != nil {
+		return Plan{}, err
+	}
+	return MakePlan(st), nil
+}
+
+// Execution is what a plan needs beyond its session.
+type Execution struct {
+	Setup Setup
+	// Start is what session_start says of a run of a prepared session.
+	Start record.SessionStart
+	// First leaves session_resume out for a prepared session: `git tilth run` begins it, and nothing is resumed.
+	First bool
+}
+
+// Outcome is what carrying a plan out came to.
+type Outcome struct {
+	// Plan is the plan as it was carried out: less the commit of an accepted tree that could not be made.
+	Plan
+	Aside   string       // where what stood at the worktree's path was moved, "" for nothing
+	Refused *HookRefusal // what a commit hook said when the accepted tree was to be committed, nil for nothing
+}
+
+// HookRefusal is what a commit hook said against a task's accepted tree.
+type HookRefusal struct{ Task, Output string }
+
+// String is the plan as one line, as it was carried out.
+func (o Outcome) String() string { return o.line(o.Aside) }
+
+// Execute carries the plan out. Where the handle's Git is a dry run, every git command is printed and no file is written: it is
+// this code that a dry run runs.
+//
+// Each step leaves a state of which MakePlan makes the same plan, less what is done:
+//  1. a rewind is finished                 prepared
+//  2. the last verdict in the ledger       as before
+//     status running, totals settled       no other run takes it up
+//  3. the worktree stands
+//  4. an accepted tree is committed        the tree makes the task done in the next look
+//  5. commits marked done in prd.json
+//  6. the tip is unwound (one soft reset)  the failed tasks still say so in prd.json
+//  7. failed tasks pending in prd.json
+//  8. session_resume, or the session_start of a prepared session
+//
+// Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
+func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, error) {
+	out := Outcome{Plan: p}
+	if p.Action == Refuse {
+		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
+	}
+	if p.FinishRewind {
+		if err := h.FinishRewind(quiet(ctx)); err != nil {
+			return out, err
+		}
+	}
+	if err := h.OpenRecord(); err != nil {
+		return out, err
+	}
+	if p.Action == Nothing {
+		return out, h.noteNothing(out)
+	}
+	if err := h.settleRecord(p); err != nil {
+		return out, err
+	}
+	h.Checkpoint.Status = session.Running
+	h.Checkpoint.StartedAt = session.FormatTime(h.Now())
+	if err := h.Save(); err != nil {
+		return out, err
+	}
+	x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
+	if err := x.repair(ctx); err != nil {
+		return x.out, h.broken(ctx, err)
+	}
+	if !p.Fresh || !e.First {
+		if err := h.noteResume(x.out); err != nil || !p.Fresh {
+			return x.out, err
+		}
+	}
+	return x.out, h.noteStart(e.Start, p.Total)
+}
+
+// noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another status.
+func (h *Handle) noteNothing(o Outcome) error {
+	if h.Checkpoint.Status != session.AllDone {
+		h.settleTotals()
+		h.Checkpoint.Status = session.AllDone
+		if err := h.Save(); err != nil {
+			return err
+		}
+	}
+	return h.noteResume(o)
+}
+
+// settleRecord writes down what the process of the last run did not come to write. A prepared session had none.
+func (h *Handle) settleRecord(p Plan) error {
+	if p.Fresh || h.Git.IsDryRun() {
+		return nil
+	}
+	h.settleTotals()
+	return h.settleLedger()
+}
+
+func (h *Handle) noteResume(o Outcome) error {
+	resume := record.SessionResume{
+		SessionID: h.S.ID, LastStop: record.Optional(o.LastStop), Retried: o.Retried, Pending: o.Pending, Plan: o.String(),
+	}
+	if len(o.Unwind) > 0 {
+		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)
+	}
+	return h.append(&resume)
+}
+
+func (h *Handle) noteStart(start record.SessionStart, tasks int) error {
+	start.Phase, start.Source, start.Worktree, start.Branch = "run", h.Checkpoint.Source, h.Path(), h.S.Branch()
+	start.TaskCount = tasks
+	return h.append(&start)
+}
+
+// execution is a plan that is being carried out.
+type execution struct {
+	*Handle
+	plan  Plan
+	out   Outcome
+	setup Setup
+}
+
+// repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
+// project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
+func (x *execution) repair(live context.Context) error {
+	ctx := quiet(live)
+	state := x.plan.Worktree
+	if x.plan.FinishRewind {
+		state = TreeFine
+	}
+	fresh, aside, err := x.repairWorktree(ctx, state)
+	if err != nil {
+		return err
+	}
+	if x.out.Aside = aside; aside != "" {
+		what := "a directory that is no worktree stood at " + x.Path()
+		if err := x.append(&record.LogRepaired{What: what, Done: "moved to " + aside}); err != nil {
+			return err
+		}
+	}
+	if fresh {
+		if err := x.fillNew(live); err != nil {
+			return err
+		}
+	}
+	wt, err := x.Worktree()
+	if err != nil {
+		return err
+	}
+	if err := x.Git.QuitOperations(ctx, wt); err != nil {
+		return err
+	}
+	done := maps.Clone(x.plan.MarkDone)
+	if a := x.plan.CommitTree; a != nil {
+		sha, err := x.commitAccepted(live, wt, *a)
+		if err != nil {
+			return err
+		}
+		if sha != "" {
+			done[a.Task] = sha
+		}
+	}
+	if len(x.plan.Unwind) > 0 {
+		if err := x.Git.SoftReset(ctx, wt, x.plan.UnwindTo); err != nil {
+			return err
+		}
+	}
+	if err := x.noteCommits(done); err != nil {
+		return err
+	}
+	return x.settleTasks(done, x.plan.Redo)
+}
+
+// fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the setup brings.
+// As long as the mark of repairWorktree is there, a resume makes it anew: half of the accepted work would pass for edited.
+func (x *execution) fillNew(live context.Context) error {
+	if a := x.plan.CommitTree; a != nil {
+		ctx := quiet(live)
+		wt, err := x.Worktree()
+		if err != nil {
+			return err
+		}
+		there, err := x.Git.ObjectExists(ctx, x.Common, a.Tree)
+		if err != nil {
+			return err
+		}
+		if there {
+			if err := x.Git.ReadTreeIntoFiles(ctx, wt, a.Tree); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.RunSetup(live, x.setup); err != nil {
+		return err
+	}
+	return x.worktreeMade()
+}
+
+// commitAccepted commits a tree that was accepted before the process died. The repo's hooks run, as they would
+// have. If one refuses or changes the tree, or if the files are not what was judged any more (a hook died half-way, a
+// person edited them), the task is simply not done yet and its work is in the index: what differs from the accepted
+// tree would be taken for work of the next task. The id is then "", as in a dry run.
+func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Accepted) (sha string, err error) {
+	ctx := quiet(live)
+	ready, err := x.stageAccepted(ctx, wt, a)
+	if err != nil || !ready {
+		return "", x.giveUp(a.Task, err)
+	}
+	tasks, err := x.S.Tasks()
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.Task })
+	if !a.Noted {
+		if err := x.append(&record.TaskDone{Scope: x.rolledForward(a.Task), Summary: a.Summary}); err != nil {
+			return "", err
+		}
+	}
+	sha, err = x.CommitTask(live, wt, tasks[i], a.Summary, a.Tree, a.Base)
+	var refused *gitx.HookRefusedError
+	var changed *TreeChangedError
+	switch {
+	case errors.As(err, &refused):
+		x.out.Refused = &HookRefusal{Task: a.Task, Output: refused.Output}
+		run := RefusedBy(refused.Output)
+		run.Scope = x.rolledForward(a.Task)
+		return "", x.giveUp(a.Task, x.append(run))
+	case errors.As(err, &changed):
+		return "", x.giveUp(a.Task, nil)
+	}
+	return sha, err
+}
+
+// stageAccepted brings the accepted tree into the index; ready is false if the files hold other work.
+func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree, a Accepted) (ready bool, err error) {
+	there, err := x.Git.ObjectExists(ctx, x.Common, a.Tree)
+	if err != nil || !there {
+		return false, err
+	}
+	now, _, err := x.Git.StageAll(ctx, wt, a.Base)
+	if err != nil {
+		return false, err
+	}
+	base, err := x.Git.TreeOf(ctx, x.Common, a.Base)
+	if err != nil {
+		return false, err
+	}
+	switch now {
+	case a.Tree, "": // "": a dry run, in a worktree that is still to be made and filled with it
+		return true, nil
+	case base:
+		// Somebody took the work away; it is in the repository still.
+		return true, x.Git.ReadTreeIntoFiles(ctx, wt, a.Tree)
+	}
+	return false, nil
+}
+
+// giveUp puts a task whose accepted tree is not committed before those that are pending.
+func (x *execution) giveUp(task string, err error) error {
+	x.out.CommitTree = nil
+	x.out.Pending = append([]string{task}, x.out.Pending...)
+	x.out.Behind--
+	x.out.Action = Continue
+	return err
+}
+
+// broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run. What was
+// repaired stays, and the next resume makes the same plan of the rest.
+func (h *Handle) broken(ctx context.Context, cause error) error {
+	if h.Git.IsDryRun() {
+		return cause
+	}
+	status, stop := session.Failed, record.Stop{Reason: "error", Detail: truncateMiddle(cause.Error())}
+	if ctx.Err() != nil {
+		status, stop = session.Running, record.Stop{Reason: "interrupted"}
+	}
+	if err := h.Stopped(status, stop); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// truncateMiddle keeps the beginning of a long text, which says what it is, and its end, which says what went wrong.
+func truncateMiddle(text string) string {
+	const head, tail = 500, 3500
+	r := []rune(text)
+	if len(r) <= head+tail {
+		return text
+	}
+	return string(r[:head]) + "\n[...]\n" + string(r[len(r)-tail:])
+}
+
+func shas(commits []gitx.Commit) []string {
+	var out []string
+	for _, c := range commits {
+		out = append(out, c.SHA)
+	}
+	return out
+}
