@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -15,7 +16,7 @@ import (
 type claudeStore struct{}
 
 func (claudeStore) root(h *history) string {
-	if dir := getenv(h.env, "CLAUDE_CONFIG_DIR"); dir != "" {
+	if dir := proc.Getenv(h.env, "CLAUDE_CONFIG_DIR"); dir != "" {
 		return filepath.Join(dir, "projects")
 	}
 	return filepath.Join(homeIn(h.env), ".claude", "projects")

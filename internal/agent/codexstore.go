@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -11,7 +12,7 @@ import (
 type codexStore struct{}
 
 func (codexStore) root(h *history) string {
-	if dir := getenv(h.env, "CODEX_HOME"); dir != "" {
+	if dir := proc.Getenv(h.env, "CODEX_HOME"); dir != "" {
 		return filepath.Join(dir, "sessions")
 	}
 	return filepath.Join(homeIn(h.env), ".codex", "sessions")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // The command lines, as they were seen to work.
@@ -89,10 +91,10 @@ func TestJudgesTakeNothingFromTheTree(t *testing.T) {
 			t.Errorf("it is started in %s", cmd.dir)
 		}
 		if p.Name == "gemini" {
-			home := filepath.Join(getenv(cmd.env, "GEMINI_CLI_HOME"), ".gemini")
+			home := filepath.Join(proc.Getenv(cmd.env, "GEMINI_CLI_HOME"), ".gemini")
 			data, err := os.ReadFile(filepath.Join(home, "settings.json"))
 			want := `{"security":{"auth":{"selectedType":"x"},"folderTrust":{"enabled":false}}}`
-			if string(data) != want || getenv(cmd.env, "GEMINI_CLI_TRUST_WORKSPACE") != "false" {
+			if string(data) != want || proc.Getenv(cmd.env, "GEMINI_CLI_TRUST_WORKSPACE") != "false" {
 				t.Errorf("settings %s (%v)", data, err)
 			}
 			if _, err := os.Stat(filepath.Join(home, "oauth_creds.json")); err != nil {

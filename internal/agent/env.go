@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // quiet keeps programs from updating themselves in the middle of a run, whichever of them it is.
@@ -77,19 +79,9 @@ func mergeEnv(maps ...map[string]string) []string {
 	return out
 }
 
-// getenv returns the last value of a variable in env, which is the one that a process sees.
-func getenv(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(env[i], "="); ok && k == name {
-			return v
-		}
-	}
-	return ""
-}
-
 // homeIn returns the home directory that a program run in env would use.
 func homeIn(env []string) string {
-	if h := getenv(env, "HOME"); h != "" {
+	if h := proc.Getenv(env, "HOME"); h != "" {
 		return h
 	}
 	h, _ := os.UserHomeDir()
@@ -98,24 +90,8 @@ func homeIn(env []string) string {
 
 // lookIn finds an executable on env's PATH, which may differ from this process's own.
 func lookIn(env []string, name string) (string, bool) {
-	if strings.ContainsRune(name, filepath.Separator) {
-		return name, executable(name)
-	}
-	for _, dir := range filepath.SplitList(getenv(env, "PATH")) {
-		// An empty or relative entry means the working directory, which is the repository: nothing is run from there.
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		if path := filepath.Join(dir, name); executable(path) {
-			return path, true
-		}
-	}
-	return "", false
-}
-
-func executable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	path, err := proc.LookPath(name, "", env)
+	return path, err == nil
 }
 
 // realPath resolves symlinks as the programs do before they name a directory; a path that is not there is only cleaned.

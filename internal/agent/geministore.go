@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -15,7 +16,7 @@ import (
 type geminiStore struct{}
 
 func (geminiStore) home(h *history) string {
-	if dir := getenv(h.env, "GEMINI_CLI_HOME"); dir != "" {
+	if dir := proc.Getenv(h.env, "GEMINI_CLI_HOME"); dir != "" {
 		return filepath.Join(dir, ".gemini")
 	}
 	return filepath.Join(homeIn(h.env), ".gemini")

@@ -5,7 +5,7 @@
 //     the bytes that the endpoint sent, so that reasoning, signatures and fields unknown to us survive the round trip.
 //   - One Chat is one HTTP request. Repeating it is ChatRetry's decision, never the transport's.
 //   - An answer is a turn (*Reply) or a *Failure with a Kind; nothing in between, and no text is searched for words.
-//   - Only Endpoint configures the client, and HTTP(S)_PROXY and NO_PROXY, as in any Go program. No OPENAI_* variable does.
+//   - Only Endpoint configures the client, and HTTP(S)_PROXY and NO_PROXY as in any Go program; no OPENAI_* variable.
 //   - The API key is in no error, and is taken out of what the endpoint says.
 package model
 

@@ -3,7 +3,8 @@ package seed
 import (
 	"context"
 	"strings"
-	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Question is what the model asks a person.
@@ -46,19 +47,5 @@ type Frontend interface {
 	Done(b *Bundle)
 }
 
-// printable makes model text safe to show: no control characters but newlines
-// and tabs, so that no escape sequence reaches a terminal, and none of the
-// characters that reorder what is read.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case unicode.IsControl(r), r == unicode.ReplacementChar,
-			r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	return strings.TrimSpace(s)
-}
+// printable makes model text safe to show: no escape sequence reaches a terminal, and nothing reorders what is read.
+func printable(s string) string { return strings.TrimSpace(text.Visible(s)) }

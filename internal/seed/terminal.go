@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -178,7 +179,14 @@ func optionNumber(s string) (int, bool) {
 
 // cleanAnswer takes out what a terminal's keys may have left in a line, such as
 // the escape sequences of arrow keys.
-func cleanAnswer(s string) string { return printable(stripEscapes(s)) }
+func cleanAnswer(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(stripEscapes(s), "")))
+}
 
 func stripEscapes(s string) string {
 	var b strings.Builder

@@ -57,7 +57,8 @@ func tools() []toolDef {
 	}, {
 		name: "glob",
 		description: "List files whose path matches a pattern, sorted: * and ? within a name, ** across directories, " +
-			"{a,b} for alternatives. Dependencies and build products (node_modules, .venv, ...) are left out unless the pattern names them.",
+			"{a,b} for alternatives. Dependencies and build products (node_modules, .venv, ...) are left out " +
+			"unless the pattern names them.",
 		params: []param{{name: "pattern", kind: "string", description: "for example **/*.go or src/*.{ts,tsx}"}},
 		check:  checkGlob("pattern"), run: (*Box).glob,
 	}, {

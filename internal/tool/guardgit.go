@@ -98,8 +98,8 @@ func gitRule(s *simple, args []shWord) string {
 }
 
 // gitWriters are the commands that change a repository or its files.
-var gitWriters = strings.Fields("add am apply checkout cherry-pick commit merge mv pull rebase reset restore revert rm " +
-	"switch tag")
+var gitWriters = strings.Fields("add am apply checkout cherry-pick commit merge mv pull rebase reset " +
+	"restore revert rm switch tag")
 
 // isOwn reports whether a repository may be changed: the worktree's, or one that a test has made for itself. An unknown
 // place is taken for one of these.

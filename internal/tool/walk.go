@@ -39,7 +39,8 @@ func (b *Box) newQuery(pattern string) (query, error) {
 	if path.IsAbs(pattern) {
 		rel, ok := b.inside(pattern)
 		if !ok {
-			return query{}, &blocked{text.Clip(pattern, 200) + " is outside the worktree; give a pattern relative to it"}
+			return query{}, &blocked{text.Clip(pattern, 200) +
+				" is outside the worktree; give a pattern relative to it"}
 		}
 		pattern = rel
 	}
