@@ -278,7 +278,7 @@ func prepError(err error, id, reason string) error {
 
 // fillSeed gets the bundle, puts it in place and commits it.
 func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
-	if err := h.RunSetup(w.p.ctx, w.setup(h)); err != nil {
+	if err := h.RunSetup(w.p.ctx, w.setup()); err != nil {
 		return fmt.Errorf("the worktree could not be set up: %w", err)
 	}
 	sink := &bundleSink{w: w, h: h, rules: seed.Rules{TestsRequired: r.imported == nil}}
@@ -324,7 +324,7 @@ func (w *world) label(r prepRequest) string {
 }
 
 // setup is what tilth.setup and tilth.copy ask for in a new worktree.
-func (w *world) setup(h *lifecycle.Handle) lifecycle.Setup {
+func (w *world) setup() lifecycle.Setup {
 	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
 	if commands := w.config.List("tilth.setup"); len(commands) > 0 {
 		s.Run = func(ctx context.Context, dir string) error {

@@ -158,6 +158,10 @@ func (w *world) options(s runSettings) (loop.Options, error) {
 	o := loop.Options{
 		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")), Validators: w.config.List("tilth.validator"),
 		Wait: s.wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: s.cont, Fresh: s.fresh,
+		Judging: loop.Judging{
+			InWorktree: w.config.Text("tilth.judge") == "worktree", Borrow: w.config.Text("tilth.judgeBorrow") == "deps",
+			Setup: w.setup(),
+		},
 		Limits: loop.Limits{
 			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),
 			Turn: w.config.Duration("tilth.turnTimeout"), Turns: int(w.config.Count("tilth.maxTurns")),

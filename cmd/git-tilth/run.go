@@ -250,7 +250,7 @@ func (w *world) proceed(s *session.Session, r runRequest) error {
 		closeOnce()
 		return w.detach(s, r.verb, r.childArgs(s))
 	}
-	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(h), Start: w.startOf(o), First: r.verb == "run"})
+	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"})
 	if err != nil {
 		return w.p.executionError(err, s.ID)
 	}
@@ -307,7 +307,7 @@ func (w *world) work(h *lifecycle.Handle, o loop.Options, show *progress, r runR
 		if err != nil {
 			return fail("", err)
 		}
-		out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(h)})
+		out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup()})
 		if err != nil {
 			return w.p.executionError(err, h.S.ID)
 		}

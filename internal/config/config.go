@@ -185,6 +185,9 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 
 func check(s Setting, text, origin string) error {
 	var err error
+	if len(s.values) > 0 && !slices.Contains(s.values, text) {
+		err = fmt.Errorf("not one of %s", strings.Join(s.values, ", "))
+	}
 	switch s.kind {
 	case kindCount, kindPositive:
 		var n int64

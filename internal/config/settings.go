@@ -39,6 +39,7 @@ type Setting struct {
 	Default string
 	Help    string
 	kind    kind
+	values  []string // those of a kindString that takes no others
 	// envOnly keeps a setting out of git config: a credential has its own place there.
 	envOnly bool
 }
@@ -78,6 +79,10 @@ var settings = withEnv(slices.Concat([]Setting{
 
 	{Name: "tilth.validator", kind: kindList,
 		Help: "name=command, run before each review; repeatable (default: detected from the project)"},
+	{Name: "tilth.judge", Default: "tree", values: []string{"tree", "worktree"},
+		Help: "where changes are judged: tree (exactly what will be committed, laid out apart) or worktree"},
+	{Name: "tilth.judgeBorrow", Default: "deps", values: []string{"deps", "none"},
+		Help: "without tilth.setup: deps lends the judged tree what the worker installed, none does not"},
 	{Name: "tilth.validatorTimeout", Default: "10m", kind: kindDuration, Help: "time limit of one validator"},
 	{Name: "tilth.bashTimeout", Default: "2m", kind: kindDuration,
 		Help: "time limit of a worker's shell command that names none"},

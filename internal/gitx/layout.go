@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"bytes"
 	"context"
 	"path/filepath"
 	"strings"
@@ -58,4 +59,66 @@ func (g *Git) TreeBlobs(ctx context.Context, common, treeish string, paths []str
 		}
 	}
 	return blobs, nil
+}
+
+// IgnoredEntries lists what the ignore rules keep out of the worktree's tree. A
+// directory of which all is ignored is one entry, with a slash at its end.
+func (g *Git) IgnoredEntries(ctx context.Context, wt Worktree) ([]string, error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+	return fields(out), err
+}
+
+// FilesAt returns the contents of files of a commit, by their paths; links within
+// the commit are followed, and what is not there or no file is left out.
+func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
+	var in strings.Builder
+	for _, p := range paths {
+		in.WriteString(commit + ":" + p + "\n")
+	}
+	c := inRepo(common, "cat-file", "--batch", "--follow-symlinks")
+	c.stdin = []byte(in.String())
+	out, err := g.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, p := range paths {
+		head, rest, ok := bytes.Cut(out, []byte("\n"))
+		words := strings.Fields(string(head))
+		if !ok || len(words) == 0 {
+			break
+		}
+		out = rest
+		switch words[0] {
+		case "dangling", "loop", "notdir", "symlink":
+			// The size and then the name of what was not found.
+			out = after(out, words[1])
+			continue
+		}
+		if len(words) != 3 || words[2] == "missing" {
+			continue
+		}
+		n := atoi(words[2])
+		if n > len(out) {
+			break
+		}
+		if words[1] == "blob" {
+			files[p] = out[:n:n]
+		}
+		out = after(out, words[2])
+	}
+	return files, nil
+}
+
+// after returns what follows an object of a size and its newline.
+func after(out []byte, size string) []byte {
+	return out[min(atoi(size)+1, len(out)):]
+}
+
+// DiffPaths is DiffTrees for some paths only.
+func (g *Git) DiffPaths(ctx context.Context, wt Worktree, base, tree string, paths []string, max int64) (patch []byte, err error) {
+	args := append([]string{"--literal-pathspecs", "diff-tree", "-r"}, patchFlags...)
+	args = append(append(args, "--no-renames", "--end-of-options", base, tree, "--"), paths...)
+	patch, _, err = g.patch(ctx, g.inWorktree(wt, args...), max)
+	return patch, err
 }

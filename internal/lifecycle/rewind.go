@@ -27,7 +27,10 @@ import (
 //  6. checkpoint prepared, no journal      done
 
 // rewoundFiles are what a run leaves beside the record.
-var rewoundFiles = []string{"ledger", "conversation", session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog}
+var rewoundFiles = []string{
+	"ledger", "conversation", session.JudgeDir, session.ProgressFile, session.LearningsFile, session.SummaryFile,
+	session.ChatHTMLFile, session.AgentDir, RunLog,
+}
 
 // RunLog is where a detached run writes what it prints.
 const RunLog = "run.log"

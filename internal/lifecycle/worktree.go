@@ -266,7 +266,10 @@ type Setup struct {
 }
 
 // RunSetup copies ignored files of the source into a new worktree and runs the setup commands in it.
-func (h *Handle) RunSetup(ctx context.Context, s Setup) error {
+func (h *Handle) RunSetup(ctx context.Context, s Setup) error { return h.RunSetupIn(ctx, s, h.Path()) }
+
+// RunSetupIn is RunSetup for another directory than the worktree.
+func (h *Handle) RunSetupIn(ctx context.Context, s Setup, dir string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}
@@ -279,7 +282,7 @@ func (h *Handle) RunSetup(ctx context.Context, s Setup) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := copyInto(h.Checkpoint.Source, h.Path(), f); err != nil {
+			if err := copyInto(h.Checkpoint.Source, dir, f); err != nil {
 				return fmt.Errorf("tilth.copy: %w", err)
 			}
 		}
@@ -287,7 +290,7 @@ func (h *Handle) RunSetup(ctx context.Context, s Setup) error {
 	if s.Run == nil {
 		return nil
 	}
-	return s.Run(ctx, h.Path())
+	return s.Run(ctx, dir)
 }
 
 // copyInto copies one file or symlink from one root to the same place under another. Both ends are reached through

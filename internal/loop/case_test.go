@@ -113,10 +113,13 @@ func TestBuiltinPromptsRender(t *testing.T) {
 	}
 	for name, data := range map[string]any{
 		"worker": nil, "agent_case": nil, "evaluator": nil, "evaluator_agent": nil, "nudge": nil, "learning": nil,
-		"worker_task":    taskContext{},
-		"worker_resume":  map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": ""},
-		"evaluator_task": map[string]any{"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "Validators": "", "Diff": ""},
-		"learning_task":  map[string]any{"Task": taskContext{}.Task, "Case": "", "Files": "", "Learnings": ""},
+		"worker_task":   taskContext{},
+		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": ""},
+		"evaluator_task": map[string]any{
+			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "", "Validators": "",
+			"Borrowed": []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
+		},
+		"learning_task": map[string]any{"Task": taskContext{}.Task, "Case": "", "Files": "", "Learnings": ""},
 	} {
 		if text, err := p.Render(name, data); err != nil || strings.TrimSpace(text) == "" {
 			t.Errorf("%s: %v", name, err)

@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -50,12 +52,18 @@ type taskContext struct {
 	Refused  string   // what a commit hook said against that work
 
 	channels map[string]record.Channel
+	fence    fence
+	project  string // Context as it was read
 }
 
 // loadContext reads the parts of the prompts and notes for each what it was.
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
-	c := taskContext{Task: a.task, channels: map[string]record.Channel{}}
-	c.Context = c.channel("project", ProjectContext(wt.Path), contextCap)
+	c := newTaskContext(a.task)
+	var err error
+	if c.project, err = a.projectAt(ctx, a.base); err != nil {
+		return c, err
+	}
+	c.Context = c.others("project", c.project, contextCap)
 	lines, err := a.S.ProgressTail(progressLines)
 	if err != nil {
 		return c, err
@@ -67,17 +75,31 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	if err != nil {
 		return c, err
 	}
-	c.Ledger = c.channel("ledger", ledgerText(entries), ledgerCap)
-	if c.Tests, err = a.seedTests(ctx, wt); err != nil {
+	c.Ledger = c.others("ledger", ledgerText(entries), ledgerCap)
+	seed, err := a.seedOf(ctx, wt)
+	if err != nil {
 		return c, err
 	}
-	if c.Partial, err = a.Git.HasWork(ctx, wt.Path); err != nil {
-		return c, err
+	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
+	// The task before has just committed all that there was.
+	if a.carried.commit != a.base {
+		if c.Partial, err = a.Git.HasWork(ctx, wt.Path); err != nil {
+			return c, err
+		}
 	}
 	if r := a.o.Refused; r != nil && r.Task == a.task.ID {
-		c.Refused = c.channel("commit_hook", r.Output, validatorCap)
+		c.Refused = c.others("commit_hook", r.Output, validatorCap)
 	}
 	return c, nil
+}
+
+func newTaskContext(t session.Task) taskContext {
+	return taskContext{Task: t, channels: map[string]record.Channel{}, fence: newFence()}
+}
+
+// others is channel for what the worker, a tool, a test or the repository wrote: it stands in a fence.
+func (c *taskContext) others(name, text string, limit int) string {
+	return c.fence.wrap(name, c.channel(name, text, limit))
 }
 
 // channel caps one part and notes it for memory_load.
@@ -90,26 +112,66 @@ func (c *taskContext) channel(name, text string, limit int) string {
 	return clip(text, limit)
 }
 
-// ProjectContext concatenates the project's context files. They are read through os.Root: a link that leads out of
-// the worktree is not followed.
+// ProjectContext concatenates the project's context files as they lie in a directory. They are read through os.Root: a link
+// that leads out of it is not followed.
 func ProjectContext(dir string) string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return ""
 	}
 	defer root.Close()
+	return projectContext(func(name string) ([]byte, bool) {
+		data, err := root.ReadFile(name)
+		return data, err == nil
+	})
+}
+
+func projectContext(read func(name string) ([]byte, bool)) string {
 	var b strings.Builder
 	seen := map[string]bool{}
 	for _, name := range contextFiles {
-		data, err := root.ReadFile(name)
+		data, ok := read(name)
 		// A CLAUDE.md that is a copy of AGENTS.md, or a link to it, says nothing new.
-		if err != nil || !utf8.Valid(data) || seen[string(data)] || b.Len() > contextCap {
+		if !ok || !utf8.Valid(data) || seen[string(data)] || b.Len() > contextCap {
 			continue
 		}
 		seen[string(data)] = true
 		fmt.Fprintf(&b, "## %s\n\n%s\n\n", name, strings.TrimSpace(string(data)))
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// carried is what a task that was committed leaves to know for the next one, which begins at its commit.
+type carried struct {
+	commit  string
+	project string // the project's context files
+}
+
+// projectAt is the project's context as a commit has it: what lies ignored or uncommitted in the worktree has no say.
+func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
+	if r.carried.commit == commit && commit != "" {
+		return r.carried.project, nil
+	}
+	files, err := r.Git.FilesAt(ctx, r.Common, commit, contextFiles)
+	if err != nil {
+		return "", err
+	}
+	return projectContext(func(name string) ([]byte, bool) {
+		data, ok := files[name]
+		return data, ok
+	}), nil
+}
+
+// carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a commit, and a
+// text file that changed may be the project's context.
+func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
+	a.carried = carried{}
+	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
+		return strings.HasSuffix(f.Path, ".md") || strings.HasSuffix(f.OldPath, ".md")
+	})
+	if !changed && !a.hooks.exists[postTask] {
+		a.carried = carried{commit, a.context.project}
+	}
 }
 
 // progressText is what is finished. What failed says by which cap, and of caps a worker is told nothing.
@@ -192,41 +254,52 @@ func plainText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// seedFiles are the files that the seed's commit brought, once per run. Tests of an older feature may carry the same
-// task number; only the seed's own count.
-func (r *run) seedFiles(ctx context.Context, wt gitx.Worktree) ([]string, error) {
+// seedFacts are what the loop needs to know of the seed's commit.
+type seedFacts struct {
+	commit string
+	files  []string          // that it brought; never nil
+	tests  map[string]string // the acceptance tests among them, with their object ids
+}
+
+// seedOf reads the seed's commit, once per run. Tests of an older feature may carry the same task number; only the seed's own
+// count.
+func (r *run) seedOf(ctx context.Context, wt gitx.Worktree) (*seedFacts, error) {
 	if r.seed != nil {
 		return r.seed, nil
 	}
-	r.seed = []string{}
+	facts := &seedFacts{files: []string{}}
 	sha, _, _, err := lifecycle.SeedOf(r.S)
 	if err != nil {
-		return r.seed, nil
+		r.seed = facts
+		return facts, nil
 	}
 	full, err := lifecycle.ResolveSeed(ctx, r.Git, r.Common, sha)
 	if err != nil {
-		return r.seed, nil
+		r.seed = facts
+		return facts, nil
 	}
 	parent, err := r.Git.ResolveCommit(ctx, r.Common, full+"^")
 	if err != nil {
-		return r.seed, nil
+		r.seed = facts
+		return facts, nil
 	}
 	files, err := r.Git.ChangedFiles(ctx, wt, parent, full)
 	if err != nil {
 		return nil, err
 	}
+	facts.commit = full
+	var tests []string
 	for _, f := range files {
-		r.seed = append(r.seed, f.Path)
+		facts.files = append(facts.files, f.Path)
+		if _, ok := validator.TaskOf(path.Base(f.Path)); ok {
+			tests = append(tests, f.Path)
+		}
 	}
-	return r.seed, nil
-}
-
-func (a *attempt) seedTests(ctx context.Context, wt gitx.Worktree) ([]string, error) {
-	files, err := a.seedFiles(ctx, wt)
-	if err != nil {
+	if facts.tests, err = r.Git.TreeBlobs(ctx, r.Common, full, tests); err != nil {
 		return nil, err
 	}
-	return validator.AcceptanceTests(files, a.task.ID), nil
+	r.seed = facts
+	return facts, nil
 }
 
 // testTexts are the acceptance tests with their contents, for the evaluator.

@@ -3,7 +3,9 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -11,7 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
-	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back
@@ -28,21 +29,21 @@ type judgeVoice interface {
 }
 
 // evaluate asks the evaluator, in a context of its own, for a verdict on a tree.
-func (a *attempt) evaluate(ctx context.Context, wt gitx.Worktree, c *Case, tree string, report validator.Report) (v *Verdict, err error) {
-	system, user, err := a.evaluatorPrompt(ctx, wt, c, tree, report)
+func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict, err error) {
+	system, user, err := a.evaluatorPrompt(ctx, c, j)
 	if err != nil {
 		return nil, err
 	}
-	voice, err := a.o.Evaluator.judge(a, wt, system, user)
+	voice, err := a.o.Evaluator.judge(a, j, system, user)
 	if err != nil {
 		return nil, err
 	}
 	defer voice.close()
-	if a.o.Evaluator.Program != nil {
+	if a.o.Evaluator.Program != nil && a.o.Judging.InWorktree {
 		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be taken for the
 		// worker's.
 		defer func() {
-			if restoring := a.restore(urgency.UntilSecond(ctx), wt, tree); restoring != nil && err == nil {
+			if restoring := a.restore(urgency.UntilSecond(ctx), j.wt, j.tree); restoring != nil && err == nil {
 				v, err = nil, restoring
 			}
 		}()
@@ -85,28 +86,33 @@ func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) er
 }
 
 // evaluatorPrompt assembles what the evaluator is told, and records it.
-func (a *attempt) evaluatorPrompt(ctx context.Context, wt gitx.Worktree, c *Case, tree string, report validator.Report) (system, user string, err error) {
-	patch, cut, err := a.Git.DiffTrees(ctx, wt, a.base, tree, diffCap)
+func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (system, user string, err error) {
+	diff, err := a.diff(ctx, j)
 	if err != nil {
 		return "", "", err
-	}
-	diff := strings.ToValidUTF8(string(patch), "\uFFFD")
-	if cut {
-		diff += "\n[the rest of the diff is too long to be shown]\n"
 	}
 	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
 	if err != nil {
 		return "", "", err
 	}
-	parts := taskContext{Task: a.task, channels: map[string]record.Channel{}}
+	parts := newTaskContext(a.task)
 	data := map[string]any{
-		"Task":       a.task,
-		"Context":    parts.channel("project", a.context.Context, contextCap),
-		"Ledger":     parts.channel("ledger", ledgerText(entries), ledgerCap),
-		"Case":       parts.channel("case", c.Text(), promptCap),
-		"Tests":      parts.channel("tests", testTexts(wt.Path, a.context.Tests), testsCap),
-		"Validators": parts.channel("validators", reportText(report), validatorCap),
-		"Diff":       parts.channel("diff", diff, diffCap),
+		"Task":         a.task,
+		"Context":      parts.others("project", a.context.project, contextCap),
+		"Ledger":       parts.others("ledger", ledgerText(entries), ledgerCap),
+		"Case":         parts.others("case", c.Text(), promptCap),
+		"Tests":        parts.others("tests", j.tests, testsCap),
+		"TestsChanged": "",
+		"Validators":   parts.others("validators", j.report.Text(), validatorCap),
+		"Borrowed":     j.borrowed,
+		"Files":        "",
+		"Diff":         parts.others("diff", diff, diffCap+filesCap),
+	}
+	if j.testsPatch != "" {
+		data["TestsChanged"] = parts.others("tests_changed", j.testsPatch, testsCap)
+	}
+	if j.unseen != nil {
+		data["Files"] = parts.others("files", changedFiles(j), filesCap)
 	}
 	if system, err = a.o.Prompts.Render("evaluator", nil); err != nil {
 		return "", "", err
@@ -115,6 +121,51 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, wt gitx.Worktree, c *Case
 		return "", "", err
 	}
 	return system, user, a.recordPrompt("evaluator", system, user, parts.channels)
+}
+
+// filesCap bounds the list of changed files that goes with a diff which is too long, in characters.
+const filesCap = 400_000
+
+// diff is the change as a patch, as much of it as a prompt holds. What it does not show is noted.
+func (a *attempt) diff(ctx context.Context, j *judged) (string, error) {
+	if len(j.files) == 0 {
+		return "The change is empty: the tree is the one at which the task began.", nil
+	}
+	patch, cut, err := a.Git.DiffTrees(ctx, j.wt, a.base, j.tree, diffCap)
+	if err != nil {
+		return "", err
+	}
+	diff := strings.ToValidUTF8(string(patch), "\uFFFD")
+	if !cut && utf8.RuneCountInString(diff) <= diffCap {
+		return diff, nil
+	}
+	// The patches stand in the order of the files; the last one that was begun is not whole.
+	begun := strings.Count("\n"+diff, "\ndiff --git ")
+	j.unseen = []string{}
+	for _, f := range j.files[min(max(begun-1, 0), len(j.files)):] {
+		j.unseen = append(j.unseen, f.Path)
+	}
+	return diff + "\n[the rest of the diff is too long to be shown]\n", nil
+}
+
+// changedFiles lists all changed files with their sizes, those that the diff does not show marked.
+func changedFiles(j *judged) string {
+	var b strings.Builder
+	for _, f := range j.files {
+		size := fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+		if f.Binary {
+			size = "binary"
+		}
+		fmt.Fprintf(&b, "%s %s %s", f.Status, f.Path, size)
+		if f.OldPath != "" {
+			fmt.Fprintf(&b, ", was %s", f.OldPath)
+		}
+		if slices.Contains(j.unseen, f.Path) {
+			b.WriteString(" (not shown, or not whole)")
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // modelJudge is an evaluator at a model endpoint.

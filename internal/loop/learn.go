@@ -16,12 +16,12 @@ import (
 
 // learn asks the worker's model once, after a committed task, whether it learned something durable. It decides
 // nothing and its failure fails nothing: the task is committed and on record before it is asked.
-func (a *attempt) learn(ctx context.Context, wt gitx.Worktree, c *Case, tree string) {
+func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 	client := a.o.Worker.Client
 	if client == nil || ctx.Err() != nil {
 		return
 	}
-	entry, reason := a.proposal(ctx, client, wt, c, tree)
+	entry, reason := a.proposal(ctx, client, c, files)
 	if entry != "" {
 		entry = a.Redact.String(entry)
 		if err := a.S.AppendLearning(a.Now(), a.task.ID, a.task.Title, entry); err != nil {
@@ -32,18 +32,16 @@ func (a *attempt) learn(ctx context.Context, wt gitx.Worktree, c *Case, tree str
 	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
 }
 
-func (a *attempt) proposal(ctx context.Context, client *model.Client, wt gitx.Worktree, c *Case, tree string) (entry, reason string) {
-	files, err := a.Git.ChangedFiles(ctx, wt, a.base, tree)
-	if err != nil {
-		return "", err.Error()
-	}
+func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, files []gitx.FileChange) (entry, reason string) {
 	known, _ := os.ReadFile(a.S.Path(session.LearningsFile))
 	system, err := a.o.Prompts.Render("learning", nil)
 	if err != nil {
 		return "", err.Error()
 	}
+	f := newFence()
 	user, err := a.o.Prompts.Render("learning_task", map[string]any{
-		"Task": a.task, "Case": clip(c.Text(), promptCap), "Files": diffSummary(files), "Learnings": clip(string(known), planCap),
+		"Task": a.task, "Case": f.wrap("case", clip(c.Text(), promptCap)), "Files": f.wrap("files", diffSummary(files)),
+		"Learnings": f.wrap("learnings", clip(string(known), planCap)),
 	})
 	if err != nil {
 		return "", err.Error()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -73,6 +74,7 @@ type Options struct {
 	Prompts    *Prompts
 	Attempts   int // at one model call
 	Validators []string
+	Judging    Judging
 	Limits     Limits
 	Wait       bool          // wait for a usage limit to reset
 	MaxWait    time.Duration // the longest such wait
@@ -101,7 +103,9 @@ type run struct {
 	notified map[string]bool // build products named in the record so far
 	hooks    hooks
 	waited   time.Duration // for usage limits
-	seed     []string      // files of the seed's commit; nil until asked for
+	seed     *seedFacts    // nil until asked for
+	place    *judge.Place  // where changes are judged; nil in the worktree
+	carried  carried
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could not be
@@ -109,6 +113,9 @@ type run struct {
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}}
 	stop := r.outer(ctx)
+	if r.place != nil {
+		r.place.Open()
+	}
 	stop.Over = o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), 0))
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
@@ -143,6 +150,9 @@ func (r *run) outer(ctx context.Context) Stop {
 		}
 		if reason, detail := r.capReached(); reason != "" {
 			return Stop{Reason: reason, Detail: detail}
+		}
+		if err := r.openPlace(ctx, wt); err != nil {
+			return stopOf(ctx, err, r.tasks[i].ID)
 		}
 		if err := r.task(ctx, i); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)

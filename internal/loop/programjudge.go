@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -13,7 +12,7 @@ import (
 // programJudge is an agent program as evaluator: a fresh conversation for each review, read-only.
 type programJudge struct {
 	a      *attempt
-	wt     gitx.Worktree
+	judged *judged
 	role   Role
 	env    []string
 	system string
@@ -21,20 +20,20 @@ type programJudge struct {
 	id     string
 }
 
-func newProgramJudge(a *attempt, wt gitx.Worktree, r Role, system, user string) (judgeVoice, error) {
+func newProgramJudge(a *attempt, j *judged, r Role, system, user string) (judgeVoice, error) {
 	ending, err := a.o.Prompts.Render("evaluator_agent", nil)
 	if err != nil {
 		return nil, err
 	}
-	return &programJudge{a: a, wt: wt, role: r, env: a.childEnv(wt), system: system + "\n" + ending, prompt: user}, nil
+	return &programJudge{a: a, judged: j, role: r, env: a.envIn(j.dir), system: system + "\n" + ending, prompt: user}, nil
 }
 
 func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 	for try := 1; ; try++ {
 		ref := agent.Ref{ID: j.role.Program.NewID()}
 		out, err := j.role.Program.Run(ctx, agent.Turn{
-			Prompt: j.prompt, System: j.system, Dir: j.wt.Path, Model: j.role.Model, Conversation: ref, ReadOnly: true,
-			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.wt.AdminDir, CommonDir: j.wt.Common,
+			Prompt: j.prompt, System: j.system, Dir: j.judged.dir, Model: j.role.Model, Conversation: ref, ReadOnly: true,
+			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir,
 			Private: j.a.S.Path(session.AgentDir),
 			OnConversation: func(id string) error {
 				if id == j.id {

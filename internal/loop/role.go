@@ -40,9 +40,9 @@ func (r Role) open(a *attempt, wt gitx.Worktree) (worker, error) {
 }
 
 // judge makes the evaluator of one review.
-func (r Role) judge(a *attempt, wt gitx.Worktree, system, user string) (judgeVoice, error) {
+func (r Role) judge(a *attempt, j *judged, system, user string) (judgeVoice, error) {
 	if r.Program != nil {
-		return newProgramJudge(a, wt, r, system, user)
+		return newProgramJudge(a, j, r, system, user)
 	}
 	return a.modelJudge(r.Client, system, user)
 }
@@ -158,7 +158,7 @@ func (w *modelWorker) earlier() ([]json.RawMessage, error) {
 // resumeData is what a conversation that knows its task is told.
 func (a *attempt) resumeData(why string) map[string]any {
 	entries, _ := a.S.ReadLedger(a.task.ID, 1)
-	return map[string]any{"Task": a.task, "Why": why, "Ledger": lastVerdict(entries), "Refused": a.context.Refused}
+	return map[string]any{"Task": a.task, "Why": why, "Ledger": fenced("ledger", lastVerdict(entries)), "Refused": a.context.Refused}
 }
 
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {

@@ -161,12 +161,15 @@ type ValidatorRun struct {
 	Passed  bool              `json:"passed"`
 	Results []ValidatorResult `json:"results"`
 	Note    string            `json:"note,omitempty"` // why there are no results
+	// Borrowed are dependency directories of the worker's that lay beside the judged tree.
+	Borrowed []string `json:"borrowed,omitempty"`
+	Judge    string   `json:"judge,omitempty"` // "worktree" where they ran there, and not over the laid-out tree
 }
 
 // ValidatorResult is what one validator said. One that was skipped has neither passed nor failed.
 type ValidatorResult struct {
 	Name    string  `json:"name"`
-	Output  *string `json:"output,omitempty"` // of one that failed
+	Output  *string `json:"output,omitempty"` // of one that failed, or why it was skipped
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
 	Skipped bool    `json:"skipped"`
@@ -210,7 +213,14 @@ type EvaluatorVerdict struct {
 	DiffSummary       string          `json:"diff_summary"`
 	ParseFailed       bool            `json:"parse_failed"`
 	Accept            bool            `json:"accept,omitempty"` // Python Tilth's, in its older records
+	By                string          `json:"by,omitempty"`     // ByHarness where no evaluator was asked
+	// TestsChanged are acceptance tests of the seed that the change alters.
+	TestsChanged  []string `json:"tests_changed,omitempty"`
+	DiffTruncated bool     `json:"diff_truncated,omitempty"` // the evaluator saw the list of files, and not all of the diff
 }
+
+// ByHarness is who gave a verdict for which no model was asked.
+const ByHarness = "harness"
 
 // Accepted reports whether the change was taken.
 func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" || v.Accept }

@@ -387,6 +387,8 @@ func (a *auditor) modes(dir string) {
 		switch {
 		case a.where == "workspace" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir
+		case a.where == "judge" && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0):
+			return fs.SkipDir // closed where a run was killed
 		case d.IsDir() && info.Mode().Perm() != 0o700, !d.IsDir() && info.Mode().Perm() != 0o600:
 			a.fault("has mode %o", info.Mode().Perm())
 		case strings.Contains(d.Name(), ".tmp"):

@@ -8,6 +8,7 @@ import (
 // Names of what lies in a session's directory.
 const (
 	WorkspaceDir      = "workspace"
+	JudgeDir          = "judge" // the tree under judgement, laid out
 	ConversationDir   = "conversation"
 	LedgerDir         = "ledger"
 	CheckpointFile    = "checkpoint.json"

@@ -20,7 +20,7 @@ func TestPythonSeed(t *testing.T) {
 		"old/test_t001_something.py": "def test_old():\n    assert False\n",
 		"tests/test_other.py":        "def test_other():\n    assert False\n",
 	})
-	if p := survey(dir, Tasks{}, nil); !hasPytest(p) {
+	if p := survey(dir, nil, Tasks{}, nil); !hasPytest(p) {
 		t.Skip("pytest is not installed")
 	}
 	seed := []string{"tests/test_t001_add.py", "tests/test_t002_sub.py"}
@@ -63,7 +63,7 @@ func TestPythonSuite(t *testing.T) {
 		"test_calc.py":     "def test_x():\n    assert True\n",
 		"test_t002_sub.py": "import nothing_like_this\n",
 	})
-	if p := survey(dir, Tasks{}, nil); !hasPytest(p) {
+	if p := survey(dir, nil, Tasks{}, nil); !hasPytest(p) {
 		t.Skip("pytest is not installed")
 	}
 	rep := judge(t, dir, Tasks{Current: "T-001", All: three})
@@ -87,7 +87,7 @@ func TestPythonTools(t *testing.T) {
 	env := []string{"PATH=" + bin + ":/nonexistent"}
 	// The stubs are shell scripts: sh has to be found by its full path only.
 	ctx := context.Background()
-	vs := Detect(ctx, dir, Tasks{Current: "T-001", All: three}, env)
+	vs := Detect(ctx, dir, nil, Tasks{Current: "T-001", All: three}, env)
 	rep := Run(ctx, vs, dir, env, 0, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep,
@@ -95,7 +95,7 @@ func TestPythonTools(t *testing.T) {
 		`ran mypy --exclude (^|/)tests/test_t002_b\.py$ .`,
 		"ran pytest -q --color=no --continue-on-collection-errors tests/test_t001_a.py\n")
 
-	vs = Detect(ctx, dir, Tasks{Current: "T-001", All: three}, []string{"PATH=/nonexistent"})
+	vs = Detect(ctx, dir, nil, Tasks{Current: "T-001", All: three}, []string{"PATH=/nonexistent"})
 	rep = Run(ctx, vs, dir, env, 0, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep, "ruff is not installed", "mypy is not installed", "pytest is not installed", "no validator was run")
@@ -142,7 +142,7 @@ func TestGoOverlay(t *testing.T) {
 	})
 	rep := judge(t, dir, Tasks{Current: "T-001", All: three})
 	wantPassed(t, rep, true)
-	wantText(t, rep, "== go vet: passed", "== go test: passed", "== go test (sub): passed")
+	wantText(t, rep, "## go vet: passed", "## go test: passed", "## go test (sub): passed")
 	rep = judge(t, dir, Tasks{Current: "T-002", Done: []string{"T-001"}, All: three})
 	wantPassed(t, rep, false)
 	wantText(t, rep, "undefined: Sub")
@@ -186,8 +186,8 @@ func TestNodeOwnRunner(t *testing.T) {
 	put(t, dir, "package.json", `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`)
 	rep = judge(t, dir, Tasks{Current: "T-001", All: three})
 	wantPassed(t, rep, true)
-	wantText(t, rep, "== node --test: passed")
-	if vs := Detect(context.Background(), dir, Tasks{Current: "T-003", All: three}, nil); len(vs) != 0 {
+	wantText(t, rep, "## node --test: passed")
+	if vs := Detect(context.Background(), dir, nil, Tasks{Current: "T-003", All: three}, nil); len(vs) != 0 {
 		t.Errorf("found %s", names(vs))
 	}
 }
@@ -212,7 +212,7 @@ func TestNodeRunners(t *testing.T) {
 			put(t, dir, c.lock, "")
 		}
 		env := []string{"PATH=" + stubs(t, "npm", "pnpm", "yarn", "node")}
-		vs := Detect(context.Background(), dir, Tasks{Current: c.task, All: three}, env)
+		vs := Detect(context.Background(), dir, nil, Tasks{Current: c.task, All: three}, env)
 		if len(vs) != 1 {
 			t.Fatalf("%s: found %s", c.script, names(vs))
 		}
@@ -259,7 +259,7 @@ func TestShellTestsOfTheSeed(t *testing.T) {
 	wantPassed(t, judge(t, dir, tasks), true)
 	// By name alone a script is never run.
 	tasks.Seed = nil
-	if vs := Detect(context.Background(), dir, tasks, nil); strings.Contains(names(vs), "t001_add.sh") {
+	if vs := Detect(context.Background(), dir, nil, tasks, nil); strings.Contains(names(vs), "t001_add.sh") {
 		t.Errorf("found %s", names(vs))
 	}
 }

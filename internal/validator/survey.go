@@ -36,8 +36,8 @@ func (p *project) required() []string {
 	return out
 }
 
-// survey looks at a worktree once.
-func survey(root string, t Tasks, env []string) *project {
+// survey looks at a worktree once. files names what is in it, nil for what a walk finds.
+func survey(root string, files []string, t Tasks, env []string) *project {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real
 	}
@@ -45,8 +45,21 @@ func survey(root string, t Tasks, env []string) *project {
 		root = abs
 	}
 	p := &project{root: root, env: environment(env, nil)}
+	if files == nil {
+		p.walk()
+	} else {
+		p.take(files)
+	}
+	slices.Sort(p.files)
+	p.current, p.done, p.later = t.split(p.files)
+	p.seeded = t.Seed != nil
+	return p
+}
+
+// walk finds the files by looking.
+func (p *project) walk() {
 	seen := 0
-	_ = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(p.root, func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > surveyCap {
 			return fs.SkipAll
 		}
@@ -54,20 +67,34 @@ func survey(root string, t Tasks, env []string) *project {
 			return nil
 		}
 		if d.IsDir() {
-			if name != root && p.skipDir(name, d.Name()) {
+			if name != p.root && p.skipDir(name, d.Name()) {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if rel, err := filepath.Rel(root, name); err == nil {
+		if rel, err := filepath.Rel(p.root, name); err == nil {
 			p.files = append(p.files, filepath.ToSlash(rel))
 		}
 		return nil
 	})
-	slices.Sort(p.files)
-	p.current, p.done, p.later = t.split(p.files)
-	p.seeded = t.Seed != nil
-	return p
+}
+
+// take takes those of the given files that a walk would find.
+func (p *project) take(files []string) {
+	skipped := map[string]bool{".": false}
+	var skip func(dir string) bool
+	skip = func(dir string) bool {
+		if known, ok := skipped[dir]; ok {
+			return known
+		}
+		skipped[dir] = skip(path.Dir(dir)) || p.skipDir(filepath.Join(p.root, filepath.FromSlash(dir)), path.Base(dir))
+		return skipped[dir]
+	}
+	for _, f := range files {
+		if !skip(path.Dir(f)) {
+			p.files = append(p.files, f)
+		}
+	}
 }
 
 func (p *project) skipDir(name, base string) bool {

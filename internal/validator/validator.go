@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -187,21 +188,29 @@ func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 // Text is the report as a worker or an evaluator reads it.
 func (r Report) Text() string {
 	var out strings.Builder
+	if r.Note != "" {
+		out.WriteString(r.Note + "\n")
+	}
 	for _, res := range r.Results {
-		state := "passed"
-		switch {
-		case res.Skipped:
-			state = "not run"
-		case !res.Passed:
-			state = "FAILED"
-		}
-		fmt.Fprintf(&out, "== %s: %s (%.1f s)\n", res.Name, state, res.Seconds)
-		if text := strings.TrimRight(res.Output, "\n"); text != "" {
+		fmt.Fprintf(&out, "## %s: %s (%.1f s)\n", res.Name, res.state(), res.Seconds)
+		if text := strings.TrimSpace(res.Output); text != "" {
 			out.WriteString(text + "\n")
 		}
 	}
-	if len(r.Results) == 0 {
-		out.WriteString(r.Note + "\n")
-	}
 	return out.String()
+}
+
+func (r Result) state() string {
+	switch {
+	case r.Skipped:
+		return "NOT RUN"
+	case r.Passed:
+		return "passed"
+	}
+	return "FAILED"
+}
+
+// Ran reports whether any validator ran.
+func (r Report) Ran() bool {
+	return slices.ContainsFunc(r.Results, func(res Result) bool { return !res.Skipped })
 }

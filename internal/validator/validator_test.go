@@ -74,7 +74,7 @@ func TestRun(t *testing.T) {
 	}
 	rep := Run(context.Background(), vs, t.TempDir(), nil, 0, 0)
 	wantPassed(t, rep, false)
-	wantText(t, rep, "== good: passed", "fine", "== bad: FAILED", "broken\n[exit code 3]", "[ended by SIGKILL]", "== after: passed")
+	wantText(t, rep, "## good: passed", "fine", "## bad: FAILED", "broken\n[exit code 3]", "[ended by SIGKILL]", "## after: passed")
 	if rep.Note != "" {
 		t.Errorf("note %q", rep.Note)
 	}
@@ -93,7 +93,7 @@ func TestRunEndsWhatHangs(t *testing.T) {
 	vs := []Validator{{Name: "slow", Command: "echo begun; sleep 1000"}, {Name: "next", Command: "echo next"}}
 	rep := Run(context.Background(), vs, t.TempDir(), nil, 200*time.Millisecond, 0)
 	wantPassed(t, rep, false)
-	wantText(t, rep, "begun\n[ended after the time limit of 200ms]", "== next: passed")
+	wantText(t, rep, "begun\n[ended after the time limit of 200ms]", "## next: passed")
 }
 
 func TestRunCanBeCanceled(t *testing.T) {
@@ -114,7 +114,7 @@ func TestNoneIsSaid(t *testing.T) {
 func TestSkippedIsSaid(t *testing.T) {
 	rep := Run(context.Background(), []Validator{{Name: "ruff", Skip: "ruff is not installed"}}, t.TempDir(), nil, 0, 0)
 	wantPassed(t, rep, true)
-	wantText(t, rep, "== ruff: not run", "ruff was not run: ruff is not installed; no validator was run")
+	wantText(t, rep, "## ruff: NOT RUN", "ruff was not run: ruff is not installed; no validator was run")
 }
 
 func TestRunInMissingDirectory(t *testing.T) {

@@ -1,0 +1,259 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// Judging says where changes are judged.
+type Judging struct {
+	InWorktree bool // in the worker's worktree, as it lies there
+	Borrow     bool // without a setup: lend the judged tree the worker's dependencies
+	Setup      lifecycle.Setup
+}
+
+// judged is a change under judgement: the tree that will be committed, and what is known of it.
+type judged struct {
+	wt       gitx.Worktree
+	tree     string
+	dir      string // where validators and evaluator programs run
+	gitDir   string // of dir
+	borrowed []string
+	files    []gitx.FileChange // from base to tree
+	report   validator.Report
+	tests    string // the task's acceptance tests with their contents, as they were run
+
+	// testsChanged are the acceptance tests of the seed that the change alters; testsPatch says how. They were run as the
+	// seed has them.
+	testsChanged []string
+	testsPatch   string
+	// unseen are the changed files of which the evaluator's diff shows nothing, or not all; nil where it shows all.
+	unseen []string
+}
+
+// validated stages what the worker did, lays it out and runs the validators over it.
+func (a *attempt) validated(ctx context.Context) (*judged, error) {
+	if a.o.Judging.InWorktree {
+		return a.validatedInWorktree(ctx)
+	}
+	j := &judged{dir: a.place.Dir, gitDir: filepath.Join(a.place.Dir, ".git")}
+	if err := a.takeTree(ctx, j); err != nil {
+		return nil, err
+	}
+	laid, err := a.place.LayOut(ctx, a.base, j.tree)
+	var setup *judge.SetupError
+	if errors.As(err, &setup) {
+		j.report = validator.Report{Results: []validator.Result{{Name: "setup", Output: setup.Error()}}}
+		return j, a.recordValidators(j)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.borrowed = laid.Borrowed
+	altered, err := a.alteredTests(ctx, j.wt, laid)
+	if err != nil {
+		return nil, err
+	}
+	if len(altered) > 0 {
+		// The worker's version is what will be committed, and what the evaluator program finds there.
+		if err := a.place.Put(ctx, a.seed.commit, altered); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.validate(ctx, j, laid.Files); err != nil {
+		return nil, err
+	}
+	j.tests = testTexts(j.dir, a.context.Tests)
+	if len(altered) == 0 || !j.report.Passed {
+		return j, nil
+	}
+	if _, err := a.place.LayOut(ctx, a.base, j.tree); err != nil {
+		return nil, err
+	}
+	return j, a.noteAltered(ctx, j, altered)
+}
+
+// validatedInWorktree is the old way: the validators see whatever lies in the worktree, and what they leave is staged.
+func (a *attempt) validatedInWorktree(ctx context.Context) (*judged, error) {
+	wt, err := a.settledWorktree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &judged{wt: wt, dir: wt.Path, gitDir: wt.AdminDir}
+	if err := a.validate(ctx, j, nil); err != nil || !j.report.Passed {
+		return j, err
+	}
+	j.tests = testTexts(j.dir, a.context.Tests)
+	return j, a.takeTree(ctx, j)
+}
+
+// takeTree names the tree of what the worker did, and how it differs from where the attempt began.
+func (a *attempt) takeTree(ctx context.Context, j *judged) (err error) {
+	if j.wt, err = a.foldedWorktree(ctx); err != nil {
+		return err
+	}
+	if j.tree, err = a.stage(ctx, j.wt); err != nil {
+		return err
+	}
+	j.files, err = a.Git.ChangedFiles(ctx, j.wt, a.base, j.tree)
+	return err
+}
+
+// alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.
+func (a *attempt) alteredTests(ctx context.Context, wt gitx.Worktree, laid judge.Laid) ([]string, error) {
+	seed, err := a.seedOf(ctx, wt)
+	if err != nil {
+		return nil, err
+	}
+	var altered []string
+	for file, blob := range seed.tests {
+		if laid.Blobs[file] != blob {
+			altered = append(altered, file)
+		}
+	}
+	slices.Sort(altered)
+	return altered, nil
+}
+
+// noteAltered finds out which of the altered tests this very change alters, and how.
+func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) error {
+	for _, f := range altered {
+		if slices.ContainsFunc(j.files, func(c gitx.FileChange) bool { return c.Path == f || c.OldPath == f }) {
+			j.testsChanged = append(j.testsChanged, f)
+		}
+	}
+	if len(j.testsChanged) == 0 {
+		return nil
+	}
+	patch, err := a.Git.DiffPaths(ctx, j.wt, a.seed.commit, j.tree, j.testsChanged, testsCap)
+	j.testsPatch = strings.ToValidUTF8(string(patch), "\uFFFD")
+	return err
+}
+
+// validate runs the validators of the user, or else those that the project suggests, and writes down what became of them.
+// files are those of the place where they run, nil for all that lies there.
+func (a *attempt) validate(ctx context.Context, j *judged, files []string) error {
+	env := a.envIn(j.dir)
+	var vs []validator.Validator
+	var err error
+	if len(a.o.Validators) > 0 {
+		vs, err = validator.FromConfig(a.o.Validators)
+	} else {
+		vs, err = a.detected(ctx, j, files, env)
+	}
+	if err != nil {
+		return err
+	}
+	j.report = validator.Run(ctx, validator.ForTask(vs, a.task.ID), j.dir, env, a.o.Limits.Validator, 0)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return a.recordValidators(j)
+}
+
+// recordValidators writes validator_run.
+func (a *attempt) recordValidators(j *judged) error {
+	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note, Borrowed: j.borrowed}
+	if a.o.Judging.InWorktree {
+		run.Judge = "worktree"
+	}
+	for _, res := range j.report.Results {
+		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Seconds: res.Seconds}
+		if !res.Passed || res.Skipped {
+			r.Output = new(clip(res.Output, promptCap))
+		}
+		run.Results = append(run.Results, r)
+	}
+	return a.emit(&run)
+}
+
+// detected are the validators that the project suggests, narrowed to the acceptance tests of this and earlier tasks.
+func (a *attempt) detected(ctx context.Context, j *judged, files []string, env []string) ([]validator.Validator, error) {
+	seed, err := a.seedOf(ctx, j.wt)
+	if err != nil {
+		return nil, err
+	}
+	t := validator.Tasks{Current: a.task.ID, Seed: seed.files}
+	for _, other := range a.tasks {
+		t.All = append(t.All, other.ID)
+		if other.Status == "done" {
+			t.Done = append(t.Done, other.ID)
+		}
+	}
+	return validator.Detect(ctx, j.dir, files, t, env), nil
+}
+
+// maxIgnored is how many ignored files are named to a worker.
+const maxIgnored = 20
+
+// failedValidators is the worker's answer to a case whose change does not pass.
+func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, error) {
+	feedback := "The validators failed. Fix what they report, run them yourself, and submit again.\n\n" +
+		fenced("validators", clip(j.report.Text(), validatorCap))
+	if a.o.Judging.InWorktree {
+		return feedback, nil
+	}
+	ignored, err := a.Git.IgnoredEntries(ctx, j.wt)
+	if err != nil {
+		return "", err
+	}
+	ignored = slices.DeleteFunc(ignored, func(f string) bool {
+		return gitx.IsProduct(f) || slices.Contains(j.borrowed, strings.TrimSuffix(f, "/"))
+	})
+	if len(ignored) == 0 {
+		return feedback, nil
+	}
+	more := ""
+	if n := len(ignored) - maxIgnored; n > 0 {
+		more = "\nand " + text.Plural(n, "more")
+		ignored = ignored[:maxIgnored]
+	}
+	return feedback + "\n\nThey ran over exactly what will be committed. These files of your working tree are ignored by git " +
+		"and so were not there; what the tests need must be tracked, or made by them:\n\n" +
+		fenced("ignored", strings.Join(ignored, "\n")+more), nil
+}
+
+// envIn is the environment of what runs where changes are judged.
+func (a *attempt) envIn(dir string) []string { return agent.ScrubEnv(a.Git.Environ(dir)) }
+
+// openPlace names the place where changes are judged, before a worker has begun.
+func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
+	if r.place != nil || r.o.Judging.InWorktree {
+		return nil
+	}
+	o := judge.Options{
+		Git: r.Git, Common: r.Common, Branch: r.S.Branch(), Worktree: wt.Path, Environ: r.Environ,
+		Repaired: func(what, done string) error {
+			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
+		},
+	}
+	setup := r.o.Judging.Setup
+	if setup.Run != nil || len(setup.Copy) > 0 {
+		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetupIn(ctx, setup, dir) }
+	}
+	o.Borrow = r.o.Judging.Borrow && setup.Run == nil
+	r.place, err = judge.New(ctx, r.S.Path(session.JudgeDir), o)
+	return err
+}
+
+// shutPlace closes the place while the worker works.
+func (r *run) shutPlace(err *error) {
+	if r.place == nil {
+		return
+	}
+	if e := r.place.Shut(); *err == nil {
+		*err = e
+	}
+}

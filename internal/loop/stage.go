@@ -1,0 +1,57 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
+)
+
+// foldedWorktree is the worktree, settled, with everything that the worker committed by itself since the attempt
+// began taken back into the index: a task is one commit, and that is the harness's.
+func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
+	wt, err := a.settledWorktree(ctx)
+	if err != nil {
+		return wt, err
+	}
+	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
+	if err != nil {
+		return wt, err
+	}
+	if !ok {
+		// Renamed or deleted by the worker: what it held is the commit at which the attempt began.
+		err := a.emit(&record.LogRepaired{What: a.S.Branch() + " was gone", Done: "made again at " + a.base + ", files kept"})
+		if err != nil {
+			return wt, err
+		}
+	}
+	if tip != a.base {
+		if ok {
+			if err := a.CatchUp(ctx, wt, tip, a.base); err != nil {
+				return wt, err
+			}
+		}
+		return wt, a.Git.SoftReset(ctx, wt, a.base)
+	}
+	return wt, nil
+}
+
+// stage stages everything and names the tree. Build products that were left out are named in the record once.
+func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err error) {
+	tree, leftOut, err := a.Git.StageAll(ctx, wt, a.base)
+	if err != nil {
+		return "", err
+	}
+	var news []string
+	for _, p := range leftOut {
+		if !a.notified[p] {
+			a.notified[p] = true
+			news = append(news, p)
+		}
+	}
+	if len(news) > 0 {
+		err = a.emit(&record.BuildProducts{LeftOut: news, Reason: "build products that no .gitignore covers, " +
+			"repositories within this one, and files that cannot be read"})
+	}
+	return tree, err
+}
