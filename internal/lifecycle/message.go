@@ -110,6 +110,9 @@ func (a author) done(c gitx.Commit) (task string, ok bool) {
 	return "", false
 }
 
+// signed reports whether a commit has this session's trailer, which anybody who saw one can write.
+func (a author) signed(c gitx.Commit) bool { return one(c.Trailers[TrailerSession]) == a.sessionID }
+
 // one returns the last value of a trailer. A case's summary may quote a trailer of its own; git
 // reads only the last block of a message, and the harness writes its own block last.
 func one(values []string) string {

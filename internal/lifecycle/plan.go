@@ -36,6 +36,7 @@ type State struct {
 	SessionID string
 	Status    string
 	Foreign   bool // made by a tool whose commits carry no trailers
+	HasTrees  bool // its record names trees: from then on a subject proves nothing, though the session is Foreign
 	Rewinding bool // a rewind was begun and not finished
 	Resetting bool // a teardown was begun and not finished
 	// SourceGone says why the source repository cannot be used, "" when it can.
@@ -58,7 +59,8 @@ type State struct {
 	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
 	BranchHint    string          // how to free it
 	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where the seed is not known
-	ByWorker      map[string]bool // commits that a worker made by itself
+	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
+	Proof         Proof           // of the commits that claim to be this session's
 }
 
 // Action is what a command makes of a session.
@@ -109,8 +111,10 @@ type Plan struct {
 //	a rewind was begun                                 finish it, then as prepared
 //	the branch no longer holds the seed                trust prd.json, unwind only placeholders with this session's trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
-//	a task's commit at the tip that nobody judged      unwind it: a commit hook had changed the tree
-//	a commit of this session for a task not done       mark it done, known by its trailers or as the accepted tree
+//	a commit at the tip with the trailers of a task    unwind it: a commit hook had changed the tree, or it is forged
+//	  whose verdicts do not name its tree
+//	a commit for a task not done, of a tree that a     mark it done
+//	  verdict of that task accepted
 //	placeholders or worker's commits at the tip        unwind them, and only them
 //	a failed task                                      back to pending
 //	a done task without a commit, its work uncommitted back to pending
@@ -199,20 +203,16 @@ func unseeded(reset string) (why, hint string) {
 // settleTasks works out each task's true status from prd.json and the commits, and with it
 // what has to be committed, marked or unwound.
 func (p *Plan) settleTasks(s State) map[string]string {
-	status, byID := map[string]string{}, map[string]session.Task{}
-	for _, t := range s.Tasks {
-		status[t.ID], byID[t.ID] = t.Status, t
-	}
-	who := author{sessionID: s.SessionID, foreign: s.Foreign, tasks: byID}
+	status := s.status()
+	who := s.author()
 	committed := map[string]string{}
 	if s.SeedKnown {
 		for _, c := range s.Commits {
-			// A worker that imitates the trailers it saw in the log has still not been judged.
 			id, ok := who.done(c)
 			if !ok && s.isAccepted(c) {
 				id, ok = s.Accepted.Task, true
 			}
-			if ok && !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id]) && committed[id] == "" {
+			if ok && !s.ByWorker[c.SHA] && (status[id] == session.TaskDone || s.proven(c, who)) && committed[id] == "" {
 				committed[id] = c.SHA
 			}
 		}
@@ -221,7 +221,7 @@ func (p *Plan) settleTasks(s State) map[string]string {
 	}
 	p.unwindTip(s, who, status)
 	if a := s.Accepted; a != nil && !s.AcceptedStale && status[a.Task] != "done" && committed[a.Task] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
-		if _, known := byID[a.Task]; known {
+		if _, known := status[a.Task]; known {
 			p.CommitTree = a
 			status[a.Task] = "done"
 		}
@@ -246,16 +246,8 @@ func (p *Plan) settleTasks(s State) map[string]string {
 // that is anything else: a person's commit, a finished task, the seed.
 func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 	p.UnwindTo = s.BranchTip
-	for _, c := range s.Commits {
-		task, _, failed := who.placeholder(c)
-		if failed && status[task] == "done" {
-			// A tool that never unwinds leaves a finished task's only work in its placeholder.
-			break
-		}
-		if id, _ := who.done(c); !failed && (!s.SeedKnown || !s.ByWorker[c.SHA] && !s.unjudged(c, id, status[id])) {
-			break
-		}
-		if len(c.Parents) == 0 {
+	for i, c := range s.Commits {
+		if !s.unwinds(c, s.Commits[i+1:], who, status) || len(c.Parents) == 0 {
 			break
 		}
 		p.Unwind = append(p.Unwind, c)
@@ -268,19 +260,56 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 	}
 }
 
-// isAccepted tells the commit of the accepted tree, where it was judged, by these two alone: a commit-msg hook can have written
-// another message, and with it have taken the trailers away.
+// unwinds reports whether a commit at the tip goes back into the index; below are those that it stands on.
+func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status map[string]string) bool {
+	if task, _, failed := who.placeholder(c); failed {
+		// A tool that never unwinds leaves a finished task's only work in its placeholder, and a person may call it finished.
+		return status[task] != session.TaskDone || who.signed(c) && s.SeedKnown && !s.Proof.Recorded[c.SHA]
+	}
+	if !s.SeedKnown {
+		return false
+	}
+	task, ok := who.done(c)
+	switch {
+	case s.ByWorker[c.SHA]:
+		return true
+	case !ok || !who.signed(c) || s.isAccepted(c):
+		return false // a person's, Python Tilth's, or of the accepted tree under another message
+	case status[task] != session.TaskDone:
+		return !s.proven(c, who) // a commit hook had changed the tree, or somebody forged the trailers
+	}
+	twice := func(d gitx.Commit) bool { id, ok := who.done(d); return ok && id == task }
+	return !s.Proof.Recorded[c.SHA] && slices.ContainsFunc(below, twice)
+}
+
+// proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a Python Tilth
+// session, whose record has no trees, the subject does.
+func (s State) proven(c gitx.Commit, who author) bool {
+	return s.isAccepted(c) || s.Proof.Judged[c.SHA] || s.Foreign && !s.HasTrees && !who.signed(c)
+}
+
+// isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a commit-msg
+// hook can have written another message, and with it have taken the trailers away.
 func (s State) isAccepted(c gitx.Commit) bool {
 	a := s.Accepted
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 
-// unjudged tells a commit of a task that is not what was accepted: a commit hook had changed the tree, and
-// the process died before it took the commit back.
-func (s State) unjudged(c gitx.Commit, task, status string) bool {
-	a := s.Accepted
-	return a != nil && status != "done" && c.SHA == s.BranchTip && a.Task == task && a.Tree != c.Tree &&
-		len(c.Parents) == 1 && c.Parents[0] == a.Base
+func (s State) author() author {
+	byID := map[string]session.Task{}
+	for _, t := range s.Tasks {
+		byID[t.ID] = t
+	}
+	return author{sessionID: s.SessionID, foreign: s.Foreign, tasks: byID}
+}
+
+// status is each task's status by prd.json.
+func (s State) status() map[string]string {
+	status := map[string]string{}
+	for _, t := range s.Tasks {
+		status[t.ID] = t.Status
+	}
+	return status
 }
 
 // lastDoneWithoutCommit finds the one task that a crash between "done" and the commit can leave: the last

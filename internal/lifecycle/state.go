@@ -30,6 +30,11 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		return st, err
 	}
 	st.LastStop, st.LastTask, st.Accepted = tail.lastStop, tail.lastTask, tail.accepted
+	if st.Foreign {
+		if st.HasTrees, err = namesTrees(s); err != nil {
+			return st, err
+		}
+	}
 	if sha, _, _, err := SeedOf(s); err == nil {
 		st.SeedSHA = sha
 	}
@@ -102,6 +107,9 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	}
 	if len(st.Commits) > 0 {
 		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
+			return err
+		}
+		if st.Proof, err = readProof(s, st.claims()); err != nil {
 			return err
 		}
 	}

@@ -23,16 +23,11 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 		t.Errorf("the plan is %+v", p)
 	}
 	for name, change := range map[string]func(*State){
-		"the judged tree":    func(s *State) { s.Commits[0].Tree = "judged" },
-		"done by prd.json":   func(s *State) { s.Tasks = tasks("done", "done") },
-		"judged elsewhere":   func(s *State) { s.Accepted.Base = "c0" },
-		"of another task":    func(s *State) { s.Accepted.Task = "T-001" },
-		"without a verdict":  func(s *State) { s.Accepted = nil },
-		"not at the tip now": func(s *State) { s.BranchTip = "c9" },
+		"the judged tree":  func(s *State) { s.Commits[0].Tree = "judged" },
+		"done by prd.json": func(s *State) { s.Tasks = tasks("done", "done") },
+		"judged before":    func(s *State) { s.Accepted, s.Proof = nil, judged("c2") },
 	} {
 		s := state
-		accepted := *state.Accepted
-		s.Accepted = &accepted
 		s.Commits = append([]gitx.Commit{}, state.Commits...)
 		change(&s)
 		if p := MakePlan(s); len(p.Unwind) != 0 || len(p.Pending) != 0 {

@@ -15,6 +15,9 @@
 //	waitfile FILE                  until a file exists
 //	waittext FILE REGEXP           until a file holds a match
 //	signal SIGNAL VAR              sends INT, TERM, HUP, QUIT or KILL to the process that holds the session
+//	killafter TYPE N VAR CMD ARGS...  runs a command with --json on the session and kills it when its Nth event of a type is on
+//	                               disk, before it does anything else
+//	asplanned CODE COMMAND ARGS...  git tilth -n prints the git commands that git tilth -v then runs
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
 //	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
@@ -121,8 +124,8 @@ func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
 		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile, "waittext": waittext,
-		"signal": signalHolder,
-		"keep":   keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
+		"signal": signalHolder, "killafter": killAfter, "asplanned": asPlanned,
+		"keep": keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
 		"contract": contract, "console": console, "leaks": leaks,
 	}
 }

@@ -1,0 +1,83 @@
+package scripttest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// asPlanned runs a command of git tilth twice: dry, and then for real with -v, which ends with the given code. The git commands
+// that the dry run prints must be the ones that write in the real one, in their order.
+func asPlanned(ts *testscript.TestScript, _ bool, args []string) {
+	need(ts, args, 2, "asplanned CODE COMMAND ARGS...")
+	run := func(flag string) (said string, code int) {
+		cmd := exec.Command("git", append([]string{"tilth", flag}, args[1:]...)...)
+		cmd.Dir, cmd.Env = ts.MkAbs("."), environ(ts)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			ts.Fatalf("%v: %v", cmd.Args, err)
+		}
+		ts.Logf("%s\n%s", strings.Join(cmd.Args, " "), out.String())
+		return out.String(), cmd.ProcessState.ExitCode()
+	}
+	dry, code := run("-n")
+	if code != 0 {
+		ts.Fatalf("the dry run ended with %d", code)
+	}
+	real, code := run("-v")
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("the real run ended with %d, want %s", code, args[0])
+	}
+	var planned []string
+	for line := range strings.Lines(dry) {
+		if cmd, ok := strings.CutPrefix(strings.TrimSpace(line), "would run: "); ok {
+			planned = append(planned, nameless(cmd))
+		}
+	}
+	if written := writes(real); !slices.Equal(planned, written) {
+		ts.Fatalf("planned:\n  %s\nrun:\n  %s", strings.Join(planned, "\n  "), strings.Join(written, "\n  "))
+	}
+}
+
+var (
+	traced = regexp.MustCompile(`^\+ (git .*)  \([^()]*\)$`)
+	// writing are the git commands that write, after git's own options.
+	writing = regexp.MustCompile(`^git (?:(?:-C|-c) (?:'[^']*'|\S+) |--(?:git-dir|literal-pathspecs)\S* )*` +
+		`(worktree (add|remove|repair|move)|add|write-tree|update-index|commit|commit-tree|update-ref|reset|symbolic-ref -m|read-tree|restore|` +
+		`clean|branch) `)
+	// ids are those of commits that a dry run does not make, and the time in the name of what is moved aside.
+	ids = regexp.MustCompile(`<commit>|(update-ref -m '[^']*' \S+) [0-9a-f]{40}`)
+)
+
+// nameless is a command without the id of a commit that only the real run makes.
+func nameless(cmd string) string { return ids.ReplaceAllString(cmd, "$1 <commit>") }
+
+// writes are the commands among those that -v printed which write in the repository or the worktree: not those that name a
+// tree with an index and objects of their own.
+func writes(said string) []string {
+	var out []string
+	ahead := false
+	for line := range strings.Lines(said) {
+		m := traced.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil || !writing.MatchString(m[1]+" ") || strings.HasSuffix(line, "failed)\n") {
+			continue
+		}
+		if strings.Contains(m[1], "tilth-tree-") {
+			ahead = true
+		}
+		if !ahead {
+			out = append(out, nameless(m[1]))
+		}
+		ahead = ahead && !strings.HasSuffix(m[1], " write-tree")
+	}
+	return out
+}
