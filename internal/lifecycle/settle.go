@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -39,16 +40,13 @@ func (h *Handle) settleTasks(done map[string]string, redo string) error {
 
 // settleProgress adds the lines that a process that died had no time for: progress.txt comes after prd.json.
 func (h *Handle) settleProgress(tasks []session.Task) error {
-	lines, err := h.S.Progress()
+	lines, err := h.S.ProgressTail(0)
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
-	for _, l := range lines {
-		there[l.Task] = there[l.Task] || l.State == "done"
-	}
 	for _, t := range tasks {
-		if t.Status != "done" || there[t.ID] {
+		isDone := func(line string) bool { return strings.HasPrefix(line, t.ID+"\tdone\t") }
+		if t.Status != "done" || slices.ContainsFunc(lines, isDone) {
 			continue
 		}
 		if err := h.S.AppendProgress(t.ID, "done", t.Title); err != nil {

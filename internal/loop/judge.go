@@ -160,9 +160,6 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 	if err := a.settle("done", "done"); err != nil {
 		return err
 	}
-	if err := a.S.WriteSummary(); err != nil {
-		return err
-	}
 	a.hooks.postTask(ctx, a, sha)
 	a.learn(ctx, c, j.files)
 	return nil

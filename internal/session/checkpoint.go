@@ -32,7 +32,7 @@ type Checkpoint struct {
 	Usage        Usage   `json:"usage"`
 	GitCommonDir string  `json:"git_common_dir,omitempty"` // of the source repo, absolute
 	Label        string  `json:"label,omitempty"`
-	Rewind       *Rewind `json:"rewind,omitempty"` // a rewind that has begun and not ended
+	Rewind       *Rewind `json:"-"` // a rewind that has begun and not ended
 
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
 	// of Python Tilth stays one until the session is woken.
@@ -91,6 +91,13 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 		return nil, err
 	}
 	c.others, c.StartedAt = others, momentText(others["started_at"])
+	if raw, ok := others["rewind"]; ok && string(raw) != "null" {
+		c.Rewind = &Rewind{}
+		if c.Rewind.others, err = decodeObject(raw, c.Rewind); err != nil {
+			return nil, fmt.Errorf("\"rewind\" %w", err)
+		}
+	}
+	delete(others, "rewind")
 	if raw, ok := others["conversations"]; ok {
 		delete(others, "conversations")
 		if c.Conversations, err = decodeConversations(raw); err != nil {
@@ -103,12 +110,17 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 // encode is the file's text. The conversations stand last and are taken as they were encoded, so that a checkpoint costs
 // the same however many there are.
 func (c *Checkpoint) encode() ([]byte, error) {
-	others := maps.Clone(c.others)
+	others := extra{}
+	maps.Copy(others, c.others)
 	if raw, ok := others["started_at"]; !ok || momentText(raw) != c.StartedAt {
-		if others == nil {
-			others = extra{}
-		}
 		others["started_at"], _ = encodeJSON(c.StartedAt) // a string always has a JSON text
+	}
+	if c.Rewind != nil {
+		raw, err := encodeObject(c.Rewind, c.Rewind.others)
+		if err != nil {
+			return nil, err
+		}
+		others["rewind"] = raw
 	}
 	compact, err := encodeObject(c, others)
 	if err != nil {
@@ -152,16 +164,4 @@ func momentText(raw json.RawMessage) string {
 	}
 	whole, frac := math.Modf(secs)
 	return FormatTime(time.Unix(int64(whole), int64(frac*1e9)))
-}
-
-// UnmarshalJSON reads a rewind's journal.
-func (r *Rewind) UnmarshalJSON(data []byte) (err error) {
-	r.others, err = decodeObject(data, r)
-	return err
-}
-
-// MarshalJSON writes the journal with the members that this version does not know.
-func (r *Rewind) MarshalJSON() ([]byte, error) {
-	type plain Rewind
-	return encodeObject((*plain)(r), r.others)
 }

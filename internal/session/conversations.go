@@ -22,7 +22,7 @@ type Conversation struct {
 	Model    string    `json:"model"`
 	Created  string    `json:"created"`
 	LastUsed string    `json:"last_used"`
-	Attempts []Attempt `json:"attempts"`
+	Attempts []Attempt `json:"-"` // one of the others in the file
 	// Total is the program's running total after the last attempt, where it reports one.
 	Total *RoleUsage `json:"total,omitempty"`
 
@@ -48,16 +48,13 @@ func (c Conversations) Get(task string) *Conversation {
 	if !ok {
 		return nil
 	}
-	conv := &Conversation{}
-	if conv.UnmarshalJSON(raw) != nil {
-		return nil
-	}
+	conv, _ := decodeConversation(raw) // decodeConversations has seen to it that it can be read
 	return conv
 }
 
 // Set stores a task's conversation.
 func (c *Conversations) Set(task string, conv *Conversation) error {
-	raw, err := encodeJSON(conv)
+	raw, err := conv.encode()
 	if err != nil {
 		return err
 	}
@@ -92,7 +89,7 @@ func decodeConversations(data []byte) (Conversations, error) {
 	for task, raw := range c {
 		if string(raw) == "null" {
 			delete(c, task)
-		} else if err := (&Conversation{}).UnmarshalJSON(raw); err != nil {
+		} else if _, err := decodeConversation(raw); err != nil {
 			return nil, fmt.Errorf("of %s: %w", task, err)
 		}
 	}
@@ -104,6 +101,11 @@ func (c Conversations) appendTo(text []byte) []byte {
 	if len(c) == 0 {
 		return append(text, "{}"...)
 	}
+	size := 0
+	for _, raw := range c {
+		size += len(raw) + 32
+	}
+	text = slices.Grow(text, size)
 	for i, task := range slices.Sorted(maps.Keys(c)) {
 		open := ","
 		if i == 0 {
@@ -116,27 +118,44 @@ func (c Conversations) appendTo(text []byte) []byte {
 	return append(text, "\n  }"...)
 }
 
-// UnmarshalJSON reads a conversation.
-func (c *Conversation) UnmarshalJSON(data []byte) (err error) {
-	c.others, err = decodeObject(data, c)
-	return err
+// decodeConversation reads a conversation and its attempts.
+func decodeConversation(data []byte) (*Conversation, error) {
+	c := &Conversation{}
+	var err error
+	if c.others, err = decodeObject(data, c); err != nil {
+		return nil, err
+	}
+	attempts, ok := c.others["attempts"]
+	if !ok {
+		return c, nil
+	}
+	delete(c.others, "attempts")
+	var list []json.RawMessage
+	if err := json.Unmarshal(attempts, &list); err != nil {
+		return nil, fmt.Errorf("\"attempts\" %w", jsonError(attempts, err))
+	}
+	c.Attempts = make([]Attempt, len(list))
+	for i, raw := range list {
+		if c.Attempts[i].others, err = decodeObject(raw, &c.Attempts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
-// MarshalJSON writes the conversation with the members that this version does not know.
-func (c Conversation) MarshalJSON() ([]byte, error) {
-	type plain Conversation
-	c.Attempts = orEmpty(c.Attempts)
-	return encodeObject(plain(c), c.others)
-}
-
-// UnmarshalJSON reads an attempt.
-func (a *Attempt) UnmarshalJSON(data []byte) (err error) {
-	a.others, err = decodeObject(data, a)
-	return err
-}
-
-// MarshalJSON writes the attempt with the members that this version does not know.
-func (a Attempt) MarshalJSON() ([]byte, error) {
-	type plain Attempt
-	return encodeObject(plain(a), a.others)
+// encode is the conversation with the members that this version does not know.
+func (c *Conversation) encode() ([]byte, error) {
+	list := make([]json.RawMessage, len(c.Attempts))
+	var err error
+	for i, a := range c.Attempts {
+		if list[i], err = encodeObject(a, a.others); err != nil {
+			return nil, err
+		}
+	}
+	others := extra{}
+	maps.Copy(others, c.others)
+	if others["attempts"], err = encodeJSON(list); err != nil {
+		return nil, err
+	}
+	return encodeObject(c, others)
 }

@@ -12,13 +12,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Progress is one line of progress.txt: a task that is finished.
-type Progress struct {
-	Task  string
-	State string // done, or failed:<reason>
-	Title string
-}
-
 // AppendProgress adds a line to progress.txt: id TAB state TAB title. It is not durable by itself: prd.json, which is
 // written before, says the same.
 func (s *Session) AppendProgress(task, state, title string) error {
@@ -29,19 +22,8 @@ func (s *Session) AppendProgress(task, state, title string) error {
 // isProgress is never sure that a line without its newline is whole: the title may have been cut.
 func isProgress([]byte) bool { return false }
 
-// Progress reads progress.txt; a missing file is an empty one.
-func (s *Session) Progress() ([]Progress, error) {
-	lines, err := s.ProgressTail(0)
-	var all []Progress
-	for _, line := range lines {
-		task, rest, _ := strings.Cut(line, "\t")
-		state, title, _ := strings.Cut(rest, "\t")
-		all = append(all, Progress{task, state, title})
-	}
-	return all, err
-}
-
-// ProgressTail is the last n lines of progress.txt, oldest first; all of them if n is 0 or less.
+// ProgressTail is the last n lines of progress.txt, oldest first; all of them if n is 0 or less. A missing file is an
+// empty one.
 func (s *Session) ProgressTail(n int) ([]string, error) {
 	data, err := jsonl.ReadFile(s.Path(ProgressFile))
 	if errors.Is(err, fs.ErrNotExist) {
