@@ -304,7 +304,7 @@ func (p *progress) capUse(h *lifecycle.Handle) string {
 		config.MaxTokens:  func(n float64) string { return view.Count(int64(n)) },
 		config.MaxCost:    view.Money,
 	}
-	var parts []string
+	var parts, lastTask []string
 	for _, c := range config.AllCaps() {
 		n, limit := used[c.Name], p.o.Caps[c.Name]
 		if c.Label == "" || n == 0 && (limit == 0 || c.PerTask) {
@@ -317,7 +317,11 @@ func (p *progress) capUse(h *lifecycle.Handle) string {
 		if limit > 0 {
 			part += fmt.Sprintf(" (%.0f%% of cap)", 100*n/limit)
 		}
-		parts = append(parts, part)
+		if c.PerTask {
+			lastTask = append(lastTask, part)
+		} else {
+			parts = append(parts, part)
+		}
 	}
-	return strings.Join(parts, "  ")
+	return strings.Join(append(parts, lastTask...), "  ")
 }
