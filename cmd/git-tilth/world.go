@@ -117,6 +117,10 @@ func (w *world) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Han
 	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil {
 		lifecycle.EndLeftovers(w.git, h.Path())
 	}
+	if err := w.git.RestoreEntry(h.Common, h.Path(), s.Branch()); err != nil {
+		h.Close()
+		return nil, fail("", err)
+	}
 	if h.Checkpoint.Rewind != nil {
 		return h, nil // its seed was whole, and what has become of it is the rewind's to judge
 	}

@@ -39,7 +39,7 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, opts CommitOp
 	c.more = append(c.more, g.identity(wt.Path)...)
 	c.more = append(c.more, HarnessCommit+"="+wt.Branch)
 	if opts.Sign {
-		c.more = append(c.more, noDialog...)
+		c.more = append(c.more, g.signing()...)
 	}
 	out, err := g.mutate(ctx, c)
 	hookOutput = strings.TrimSpace(out.stderr)
@@ -60,6 +60,11 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, opts CommitOp
 
 // noDialog takes away where a pinentry could show up.
 var noDialog = []string{"GPG_TTY=", "DISPLAY=", "WAYLAND_DISPLAY="}
+
+// signing returns the variables of a command that signs.
+func (g *Git) signing() []string {
+	return append([]string{agentVar + "=" + lookup(g.env.raw, agentVar)}, noDialog...)
+}
 
 func signFlag(sign bool) string {
 	if sign {
@@ -90,7 +95,7 @@ func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip
 	c.stdin = []byte(msg)
 	c.more = append(c.more, g.identity(wt.Path)...)
 	if sign {
-		c.more = append(c.more, noDialog...)
+		c.more = append(c.more, g.signing()...)
 	}
 	out, err := g.mutate(ctx, c)
 	if err != nil {

@@ -50,7 +50,29 @@ var commitConfig = []string{"core.safecrlf=false", "i18n.commitEncoding=UTF-8"}
 // ownConfig holds for the harness's other commands: submodules keep to themselves, output has one shape, and no hook
 // runs. (A hooks path that is no directory holds none.)
 var ownConfig = []string{
-	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#", "core.hooksPath=/dev/null",
+	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#", "core.hooksPath=/dev/null", "core.ignoreStat=false",
+}
+
+// objectVars make git take objects as they are: a ref below refs/replace or a graft, which a worker can write, would show
+// other ones than a clone gets.
+var objectVars = []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null/none"}
+
+// isKey reports whether a variable holds what no git, hook or filter has a use for: the files that a commit hook or a
+// filter consists of may be the worker's.
+func isKey(name string) bool {
+	return strings.HasPrefix(name, "TILTH_") && strings.Contains(name, "KEY") || strings.HasSuffix(name, "_API_KEY") ||
+		strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_SECRET") || name == agentVar
+}
+
+// agentVar names the ssh agent. Only a signature needs it: the harness talks to no remote.
+const agentVar = "SSH_AUTH_SOCK"
+
+// withoutKeys returns the lines of env but for keys.
+func withoutKeys(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return isKey(strings.ToUpper(name))
+	})
 }
 
 // authorVars are what `git commit` exports to its hooks about its own commit.
@@ -73,6 +95,7 @@ const (
 // environment is the scrubbed environment in the forms that commands need.
 type environment struct {
 	raw   []string // as given to New
+	keys  []string // plain, with what a credential helper may need
 	plain []string // scrubbed, unattended, the user's config only
 	own   []string // for the harness's commands: no hooks, C locale
 	hooks []string // for commands that run the repository's hooks: the user's locale
@@ -87,12 +110,14 @@ func newEnvironment(environ []string) environment {
 		plain = without(plain, authorVars)
 	}
 	params := lookup(environ, "GIT_CONFIG_PARAMETERS")
+	bare := with(withoutKeys(plain), objectVars...)
 	return environment{
 		raw:   environ,
-		plain: with(plain, "LC_ALL=C"),
-		own: with(plain, "LC_ALL=C", "GIT_REFLOG_ACTION="+reflogHarness,
+		keys:  with(plain, "LC_ALL=C", configParameters(params, unattendedConfig)),
+		plain: with(bare, "LC_ALL=C"),
+		own: with(bare, "LC_ALL=C", "GIT_REFLOG_ACTION="+reflogHarness,
 			configParameters(params, unattendedConfig, commitConfig, ownConfig)),
-		hooks: with(plain, "GIT_REFLOG_ACTION="+reflogHarness, configParameters(params, unattendedConfig, commitConfig)),
+		hooks: with(bare, "GIT_REFLOG_ACTION="+reflogHarness, configParameters(params, unattendedConfig, commitConfig)),
 		child: with(plain, "GIT_REFLOG_ACTION="+reflogWorker, configParameters(params, unattendedConfig)),
 	}
 }
@@ -240,6 +265,7 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 		c = inRepo(common, c.args...)
 	}
 	c.stdin = []byte("url=" + url + "\n\n")
+	c.env = g.env.keys
 	ctx, cancel := context.WithTimeout(ctx, g.asking)
 	defer cancel()
 	out, err := g.read(ctx, c)
@@ -265,7 +291,7 @@ func (g *Git) Editor(ctx context.Context, common string, environ []string) (stri
 	if common != "" {
 		c = inRepo(common, c.args...)
 	}
-	c.env = environ
+	c.env = withoutKeys(environ)
 	name, err := g.line(ctx, c)
 	return strings.TrimSpace(name), err
 }

@@ -3,6 +3,8 @@ package gitx
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -15,22 +17,24 @@ var patchFlags = []string{
 
 // DiffTrees returns the patch from base to tree (commits or trees), at most max bytes of it (all if it is 0), cut at
 // a line end. It is raw bytes: contents need not be UTF-8. None of the user's settings has a say in its shape.
-func (g *Git) DiffTrees(ctx context.Context, wt Worktree, base, tree string, max int64) (patch []byte, truncated bool, err error) {
-	c := g.inWorktree(wt, append(append([]string{"diff-tree", "-r"}, patchFlags...), "--end-of-options", base, tree, "--")...)
-	c.more = append(c.more, attributesOf(base))
-	return g.patch(ctx, c, max)
+func (g *Git) DiffTrees(
+	ctx context.Context, wt Worktree, base, tree string, max int64,
+) (patch []byte, truncated bool, err error) {
+	args := append(append([]string{"diff-tree", "-r"}, patchFlags...), "--end-of-options", base, tree, "--")
+	return g.patch(ctx, wt.Common, max, args)
 }
 
 // CommitDiff returns the patch of a commit against its first parent, limited and shaped like that of DiffTrees. It
 // needs no worktree.
-func (g *Git) CommitDiff(ctx context.Context, common, sha string, max int64) (patch []byte, truncated bool, err error) {
+func (g *Git) CommitDiff(
+	ctx context.Context, common, sha string, max int64,
+) (patch []byte, truncated bool, err error) {
 	args := append([]string{"diff-tree", "-r", "--root", "--diff-merges=first-parent", "--no-commit-id"}, patchFlags...)
-	return g.patch(ctx, inRepo(common, append(args, "--end-of-options", sha, "--")...), max)
+	return g.patch(ctx, common, max, append(args, "--end-of-options", sha, "--"))
 }
 
-func (g *Git) patch(ctx context.Context, c command, max int64) (patch []byte, truncated bool, err error) {
-	c.limit = max
-	out, err := g.run(ctx, c)
+func (g *Git) patch(ctx context.Context, common string, max int64, args []string) (patch []byte, cut bool, err error) {
+	out, err := g.asTheyAre(ctx, common, max, args...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -41,9 +45,48 @@ func (g *Git) patch(ctx context.Context, c command, max int64) (patch []byte, tr
 	return patch, out.truncated, nil
 }
 
-// attributesOf makes git read .gitattributes from base (from git 2.41; older ones read those of the worktree): what
-// is to be judged must not be able to declare itself not worth showing.
-func attributesOf(base string) string { return "GIT_ATTR_SOURCE=" + base }
+// asTheyAre runs a reading command on the repository's objects through a git directory of its own, made for this one
+// call: a bare one, without a config, refs, attributes, replacements or grafts. Attributes hide texts ("* -diff" in
+// info/attributes, which no setting of git turns off), replacements show other objects than those that a clone gets,
+// and a worker can write both.
+func (g *Git) asTheyAre(ctx context.Context, common string, max int64, args ...string) (output, error) {
+	dir, err := os.MkdirTemp("", "tilth-objects-")
+	if err != nil {
+		return output{}, err
+	}
+	defer os.RemoveAll(dir)
+	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
+	if usesSHA256(common) {
+		config += "[extensions]\n\tobjectformat = sha256\n"
+	}
+	for _, sub := range []string{"objects", "refs"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			return output{}, err
+		}
+	}
+	for name, content := range map[string]string{"config": config, "HEAD": "ref: refs/heads/none\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return output{}, err
+		}
+	}
+	return g.run(ctx, command{
+		dir: common, limit: max, args: append([]string{"-c", "core.attributesFile=/dev/null"}, args...),
+		more: []string{
+			"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(common, "objects"), "GIT_ATTR_NOSYSTEM=1",
+		},
+	})
+}
+
+// usesSHA256 reports whether the objects of a repository are named by SHA-256.
+func usesSHA256(common string) bool {
+	config, _ := os.ReadFile(filepath.Join(common, "config"))
+	for line := range strings.Lines(strings.ToLower(string(config))) {
+		if key, value, _ := strings.Cut(line, "="); strings.TrimSpace(key) == "objectformat" {
+			return strings.TrimSpace(value) == "sha256"
+		}
+	}
+	return false
+}
 
 // FileChange is one file that differs between two trees.
 type FileChange struct {
@@ -53,18 +96,19 @@ type FileChange struct {
 	Added   int    // lines; 0 when Binary
 	Deleted int
 	Binary  bool
+	Mode    string // new mode in octal; 000000 of a file that is gone
+	OID     string // new object
 }
 
 // ChangedFiles lists what differs between two commits or trees, sorted by path as git sorts.
 func (g *Git) ChangedFiles(ctx context.Context, wt Worktree, base, tree string) ([]FileChange, error) {
-	c := g.inWorktree(wt, "diff-tree", "-r", "-z", "--raw", "--numstat", "--find-renames", "--no-ext-diff", "--no-textconv",
-		"--ignore-submodules=none", "--no-relative", "-O/dev/null", "--end-of-options", base, tree, "--")
-	c.more = append(c.more, attributesOf(base))
-	out, err := g.read(ctx, c)
+	out, err := g.asTheyAre(ctx, wt.Common, 0, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--numstat",
+		"--find-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-relative", "-O/dev/null",
+		"--end-of-options", base, tree, "--")
 	if err != nil {
 		return nil, err
 	}
-	return parseChanges(fields(out)), nil
+	return parseChanges(fields(out.stdout)), nil
 }
 
 // parseChanges reads --raw -z followed by --numstat -z:
@@ -78,7 +122,10 @@ func parseChanges(f []string) []FileChange {
 	at := map[string]int{}
 	for len(f) > 1 && strings.HasPrefix(f[0], ":") {
 		words := strings.Fields(f[0])
-		c := FileChange{Status: words[len(words)-1][:1], Path: f[1]}
+		if len(words) != 5 {
+			break
+		}
+		c := FileChange{Mode: words[1], OID: words[3], Status: words[4][:1], Path: f[1]}
 		f = f[2:]
 		if (c.Status == "R" || c.Status == "C") && len(f) > 0 {
 			c.OldPath, c.Path = c.Path, f[0]

@@ -105,22 +105,46 @@ func TestChangedFiles(t *testing.T) {
 		{Path: "del.txt", Status: "D", Deleted: 2},
 		{Path: "new\nname.txt", OldPath: "r.txt", Status: "R"},
 	}
+	for i := range got {
+		got[i].Mode, got[i].OID = "", ""
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestDiffTreesAttributes(t *testing.T) {
-	w := newWorld(t, "gen.lock", "1\n", ".gitattributes", "*.lock -diff\n")
-	write(t, w.path, "gen.lock", "2\n", "code.txt", "hidden\n", ".gitattributes", "* -diff\n")
-	tree, _ := w.stage()
-	patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
-	must(t, err)
-	if bytes.Contains(patch, []byte("+2")) {
-		t.Errorf("the base's attributes do not count:\n%s", patch)
-	}
-	if w.git.atLeast(ctx, 2, 41) && !bytes.Contains(patch, []byte("+hidden")) {
-		t.Errorf("the tree hides itself:\n%s", patch)
+// TestObjectsAsTheyAre: neither attributes, wherever a worker can put them, nor a replacement hide what is committed.
+func TestObjectsAsTheyAre(t *testing.T) {
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			w := newWorldOf(t, []string{"--object-format=" + format}, "gen.lock", "1\n", ".gitattributes", "*.lock -diff\n")
+			write(t, w.path, "gen.lock", "2\n", "code.txt", "evil\n", ".gitattributes", "* -diff\n", "bin", "a\x00b")
+			write(t, w.common, "info/attributes", "* -diff\n")
+			w.sh(w.repo, "config", "core.attributesFile", filepath.Join(w.common, "info", "attributes"))
+			tree, _ := w.stage()
+			evil := w.sh(w.path, "rev-parse", ":code.txt")
+			write(t, w.home, "benign", "benign\n")
+			w.sh(w.repo, "replace", "-f", evil, w.sh(w.repo, "hash-object", "-w", filepath.Join(w.home, "benign")))
+			patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+			must(t, err)
+			for _, shown := range []string{"+2", "+evil", "Binary files /dev/null and b/bin differ"} {
+				if !bytes.Contains(patch, []byte(shown)) {
+					t.Errorf("%s is hidden:\n%s", shown, patch)
+				}
+			}
+			changes, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+			must(t, err)
+			for _, c := range changes {
+				equal(t, c.Path+" is binary", c.Binary, c.Path == "bin")
+			}
+			sha, _, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
+			must(t, err)
+			patch, _, err = w.git.CommitDiff(ctx, w.common, sha, 0)
+			must(t, err)
+			if !bytes.Contains(patch, []byte("+evil")) {
+				t.Errorf("the commit hides it:\n%s", patch)
+			}
+		})
 	}
 }
 

@@ -30,7 +30,7 @@ func (l Location) Source() string {
 // Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
 // it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotRepo or an *Error.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
-	env := append(with(environ, unattendedVars...), "LC_ALL=C")
+	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
 		out, err := g.run(ctx, command{dir: dir, args: append([]string{"rev-parse"}, what...), env: env})
 		return strings.Split(strings.TrimSuffix(string(out.stdout), "\n"), "\n"), err

@@ -171,16 +171,13 @@ func resolveParents(p string) string {
 	}
 }
 
-// mendLinks puts the two links between a worktree and its entry back, without which git refuses to remove either: the
+// repairLinks puts the links between a worktree and its entry back, without which git refuses to remove either: the
 // .git file may be gone with a directory that was deleted and made again, or may have become a repository.
-func mendLinks(admin, path string) error {
-	dotGit := filepath.Join(path, ".git")
-	back := filepath.Join(admin, "gitdir")
-	if b, err := os.ReadFile(back); err != nil || !samePath(relativeTo(admin, trimLine(b)), dotGit) {
-		if err := os.WriteFile(back, []byte(dotGit+"\n"), 0o666); err != nil {
-			return err
-		}
+func repairLinks(admin, path string) error {
+	if err := repairEntry(admin, path); err != nil {
+		return err
 	}
+	dotGit := filepath.Join(path, ".git")
 	fi, err := os.Lstat(path)
 	if err != nil {
 		return nil
@@ -196,7 +193,99 @@ func mendLinks(admin, path string) error {
 	if err := os.RemoveAll(dotGit); err != nil {
 		return err
 	}
-	return os.WriteFile(dotGit, []byte("gitdir: "+admin+"\n"), 0o666)
+	return replaceFile(dotGit, "gitdir: "+admin+"\n")
+}
+
+// repairEntry makes an entry lead to its repository and to the worktree at path.
+func repairEntry(admin, path string) error {
+	common := filepath.Dir(filepath.Dir(admin))
+	if of, err := commonDir(admin); err != nil || of != common {
+		if err := replaceFile(filepath.Join(admin, "commondir"), "../..\n"); err != nil {
+			return err
+		}
+	}
+	dotGit, back := filepath.Join(path, ".git"), filepath.Join(admin, "gitdir")
+	if b, err := os.ReadFile(back); err == nil && samePath(relativeTo(admin, trimLine(b)), dotGit) {
+		return nil
+	}
+	return replaceFile(back, dotGit+"\n")
+}
+
+// replaceFile puts a file in the place of whatever is there; a symlink is replaced and not followed.
+func replaceFile(path, content string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tilth-")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// RestoreEntry puts back what a worker rewrote of the files by which the worktree at path and the repository know each
+// other: the worktree's .git file, and commondir, gitdir and HEAD of its entry. With a foreign commondir the user's own
+// `git worktree list` fails as well. A worktree that was moved or copied, an entry that a killed git left half created
+// and a HEAD on another branch are not rewritten; they are left as they are.
+func (g *Git) RestoreEntry(common, path, branch string) error {
+	dotGit := filepath.Join(path, ".git")
+	fi, err := os.Lstat(dotGit)
+	if g.dry || err != nil || fi.IsDir() {
+		return nil
+	}
+	admin, found := g.ownEntry(common, path, branch)
+	if !found {
+		return nil
+	}
+	if err := repairEntry(admin, path); err != nil {
+		return err
+	}
+	head := filepath.Join(admin, "HEAD")
+	if b, err := os.ReadFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") && !isObjectID(trimLine(b)) {
+		if err := replaceFile(head, "ref: refs/heads/"+branch+"\n"); err != nil {
+			return err
+		}
+	}
+	if to, err := readGitFile(dotGit); fi.Mode().IsRegular() && err == nil && sameFile(to, admin) {
+		return nil
+	}
+	return replaceFile(dotGit, "gitdir: "+admin+"\n")
+}
+
+// ownEntry finds the entry of a worktree of which each file may be the worker's word: the one that names path, else
+// the one that path names or that is on branch, if no other worktree has it.
+func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
+	real, err := filepath.EvalSymlinks(common)
+	if err != nil {
+		return "", false
+	}
+	if admin, found = adminDirFor(common, path); found {
+		_, err := os.Lstat(filepath.Join(admin, "index"))
+		return admin, err == nil // without an index, it was never whole
+	}
+	all := filepath.Join(real, "worktrees")
+	entries, _ := os.ReadDir(all)
+	own, _ := readGitFile(filepath.Join(path, ".git"))
+	for _, e := range entries {
+		admin := filepath.Join(all, e.Name())
+		head, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
+		if !sameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
+			continue
+		}
+		back, _ := os.ReadFile(filepath.Join(admin, "gitdir"))
+		at := relativeTo(admin, trimLine(back))
+		if _, err := os.Lstat(at); err != nil {
+			continue // it was moved: see RepairMoved
+		}
+		if to, err := readGitFile(at); err != nil || !sameFile(to, admin) {
+			return admin, true
+		}
+	}
+	return "", false
 }
 
 // LostLink reports whether path is a worktree whose .git file alone is gone: the repository still has its entry, and
@@ -230,7 +319,7 @@ func (g *Git) Relink(common, path string) error {
 	if g.plan(path, made); g.dry {
 		return nil
 	}
-	return mendLinks(admin, path)
+	return repairLinks(admin, path)
 }
 
 // RepairMoved makes the repository know a worktree at path that it knows at another place where nothing is any more:

@@ -146,3 +146,23 @@ func TestEditor(t *testing.T) {
 	must(t, err)
 	equal(t, "editor of the environment", name, "mine")
 }
+
+// TestNoKeyReachesGit: neither hooks nor filters get a credential; a credential helper gets what it had.
+func TestNoKeyReachesGit(t *testing.T) {
+	w := newWorld(t)
+	w.restart("TILTH_API_KEY=k-1", "TILTH_EVALUATOR_API_KEY=k-2", "X_TOKEN=k-3", "X_SECRET=k-4", "SSH_AUTH_SOCK=k-5")
+	seen := filepath.Join(w.home, "seen")
+	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\nenv >>"+seen+"\n")
+	w.sh(w.repo, "config", "filter.f.clean", "env >>"+seen+"; cat")
+	write(t, w.path, ".gitattributes", "* filter=f\n", "new", "x\n")
+	w.stage()
+	_, _, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
+	must(t, err)
+	if env := read(t, seen); !strings.Contains(env, "HOME=") || strings.Contains(env, "k-") {
+		t.Errorf("they saw:\n%s", env)
+	}
+	w.sh(w.home, "config", "--global", "credential.helper", `!f() { echo password=$TILTH_API_KEY; }; f`)
+	_, password, err := w.git.CredentialFill(ctx, "", "https://me@example.invalid")
+	must(t, err)
+	equal(t, "password", password, "k-1")
+}

@@ -119,6 +119,6 @@ func after(out []byte, size string) []byte {
 func (g *Git) DiffPaths(ctx context.Context, wt Worktree, base, tree string, paths []string, max int64) (patch []byte, err error) {
 	args := append([]string{"--literal-pathspecs", "diff-tree", "-r"}, patchFlags...)
 	args = append(append(args, "--no-renames", "--end-of-options", base, tree, "--"), paths...)
-	patch, _, err = g.patch(ctx, g.inWorktree(wt, args...), max)
+	patch, _, err = g.patch(ctx, wt.Common, max, args)
 	return patch, err
 }

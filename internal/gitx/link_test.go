@@ -115,3 +115,58 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 		t.Error("a locked entry was dropped")
 	}
 }
+
+// TestRestoreEntry: whatever a worker rewrites of the files by which worktree and repository know each other, they are
+// put back, and a file that it linked there is not written to.
+func TestRestoreEntry(t *testing.T) {
+	for name, rewrite := range map[string]func(w *world, admin, elsewhere string) error{
+		"commondir": func(_ *world, admin, elsewhere string) error {
+			return os.WriteFile(filepath.Join(admin, "commondir"), []byte(elsewhere+"\n"), 0o600)
+		},
+		"no commondir": func(_ *world, admin, _ string) error { return os.Remove(filepath.Join(admin, "commondir")) },
+		"gitdir": func(w *world, admin, _ string) error {
+			return os.WriteFile(filepath.Join(admin, "gitdir"), []byte(filepath.Join(w.common, "config")+"\n"), 0o600)
+		},
+		"HEAD": func(_ *world, admin, _ string) error {
+			return os.WriteFile(filepath.Join(admin, "HEAD"), []byte("x\n"), 0o600)
+		},
+		".git file": func(w *world, _, elsewhere string) error {
+			return os.WriteFile(filepath.Join(w.path, ".git"), []byte("gitdir: "+elsewhere+"\n"), 0o600)
+		},
+		"both links": func(w *world, admin, elsewhere string) error {
+			back := []byte(filepath.Join(w.common, "config") + "\n")
+			return errors.Join(os.WriteFile(filepath.Join(admin, "gitdir"), back, 0o600),
+				os.WriteFile(filepath.Join(w.path, ".git"), []byte("gitdir: "+elsewhere+"\n"), 0o600))
+		},
+		"symlinks": func(w *world, admin, elsewhere string) error {
+			return errors.Join(os.Remove(filepath.Join(w.path, ".git")), os.Remove(filepath.Join(admin, "commondir")),
+				os.Symlink(filepath.Join(elsewhere, "precious"), filepath.Join(w.path, ".git")),
+				os.Symlink(filepath.Join(elsewhere, "precious"), filepath.Join(admin, "commondir")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			wt := w.wt()
+			elsewhere := filepath.Join(w.home, "elsewhere")
+			write(t, elsewhere, "precious", "mine\n")
+			must(t, rewrite(w, wt.AdminDir, elsewhere))
+			if _, err := CheckWorktree(w.common, w.path, branch); err == nil && name != "HEAD" {
+				t.Fatal("it passes the check as it is")
+			}
+			must(t, w.git.RestoreEntry(w.common, w.path, branch))
+			equal(t, "worktree", w.wt(), wt)
+			equal(t, "file that was linked to", read(t, elsewhere, "precious"), "mine\n")
+			w.sh(w.repo, "worktree", "list")
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+		})
+	}
+}
+
+// TestForeignCommonDirIsRemoved: a worktree whose entry the worker made lead elsewhere can be removed as it is.
+func TestForeignCommonDirIsRemoved(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.wt().AdminDir, "commondir", w.home+"\n")
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+	equal(t, "worktree", exists(w.path), false)
+	w.sh(w.repo, "worktree", "list")
+}

@@ -3,6 +3,7 @@ package gitx
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -86,6 +87,9 @@ func (g *Git) prepare(ctx context.Context, wt Worktree) error {
 	}
 	if g.dry {
 		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(wt.Path, ".git")); err != nil {
+		return fmt.Errorf("%s: %w: it has no .git file any more", wt.Path, ErrUnregistered)
 	}
 	for _, name := range unfinished {
 		if err := os.RemoveAll(filepath.Join(wt.AdminDir, name)); err != nil {

@@ -230,6 +230,7 @@ const (
 // command is one git command to run.
 type command struct {
 	dir     string
+	wt      Worktree // named outright to git, if it is a command in one
 	args    []string
 	env     []string // nil: the harness's own
 	more    []string // added to env; later lines win
@@ -314,6 +315,11 @@ func (g *Git) commandEnv(c command) []string {
 		}
 	}
 	env = append(with(env, c.more...), g.preview.environ()...)
+	if c.wt.Path != "" && !c.hooks {
+		// What the worktree's .git file and its entry say by now is the worker's word. A hook gets what git finds
+		// by itself, as it always does: it may run git elsewhere.
+		env = append(env, "GIT_DIR="+c.wt.AdminDir, "GIT_COMMON_DIR="+c.wt.Common, "GIT_WORK_TREE="+c.wt.Path)
+	}
 	if !c.mutates {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")
 	}
@@ -328,7 +334,7 @@ func inRepo(gitDir string, args ...string) command {
 
 // inWorktree returns a command in a checked worktree.
 func (g *Git) inWorktree(wt Worktree, args ...string) command {
-	return command{dir: wt.Path, args: args, more: []string{g.ceiling(wt.Path)}}
+	return command{dir: wt.Path, args: args, more: []string{g.ceiling(wt.Path)}, wt: wt}
 }
 
 // read runs a command that changes nothing.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // stagePasses bounds how often StageAll adds: once, and again when the first pass held back a directory called target
@@ -78,6 +79,12 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(found.assumed)+len(found.skipped) > 0 {
+		if err := g.showHidden(ctx, wt, found); err != nil {
+			return nil, nil, err
+		}
+		return g.stageOnce(ctx, wt, base, rules)
+	}
 	taken, err := g.takeOut(ctx, wt, base, found.suspects)
 	if err != nil {
 		return nil, nil, err
@@ -123,6 +130,8 @@ type survey struct {
 	refused  []string // untracked otherwise: git could not add it
 	heldBack []string // untracked because of the product rules, and no product
 	suspects []suspect
+	assumed  []string // tracked, and git was told to take them for unchanged
+	skipped  []string // tracked, and git was told not to look at them although they are there
 }
 
 // suspect is an index entry that should be there only if base has it.
@@ -135,7 +144,7 @@ type suspect struct {
 // repositories.
 func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	var s survey
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard",
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard",
 		"--directory", "--no-empty-directory"))
 	if err != nil {
 		return s, err
@@ -148,6 +157,14 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 			continue
 		}
 		head, path, _ := strings.Cut(f, "\t")
+		if head != "" && unicode.IsLower(rune(head[0])) {
+			s.assumed = append(s.assumed, path)
+			head = strings.ToUpper(head[:1]) + head[1:]
+		}
+		// A sparse worktree has this mark on files that are not there.
+		if strings.HasPrefix(head, "S ") && !missing(filepath.Join(wt.Path, path)) {
+			s.skipped = append(s.skipped, path)
+		}
 		if root := productRoot(wt.Path, path); root != "" {
 			s.suspects = append(s.suspects, suspect{path, root})
 		} else if strings.HasPrefix(head, "H 160000 ") {
@@ -155,6 +172,23 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 		}
 	}
 	return s, nil
+}
+
+// showHidden takes the marks off index entries by which a worker keeps git from seeing that their files changed.
+func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {
+	for flag, paths := range map[string][]string{
+		"--no-assume-unchanged": found.assumed, "--no-skip-worktree": found.skipped,
+	} {
+		if len(paths) == 0 {
+			continue
+		}
+		c := g.inWorktree(wt, "update-index", "-z", flag, "--stdin")
+		c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+		if _, err := g.mutate(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sortUntracked sorts one untracked path, looking into a directory for what kept it untracked.

@@ -277,3 +277,18 @@ func TestStageAllUnreadableFile(t *testing.T) {
 	equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt"})
 	equalLists(t, "left out", left, []string{"secret"})
 }
+
+// TestStageAllHiddenChanges: what a worker told git not to look at is staged all the same; what a sparse worktree leaves
+// out is not taken for deleted.
+func TestStageAllHiddenChanges(t *testing.T) {
+	w := newWorld(t, "a.txt", "1\n", "b.txt", "1\n", "c.txt", "1\n", "out/of/it", "1\n")
+	w.sh(w.path, "update-index", "--skip-worktree", "a.txt", "c.txt", "out/of/it")
+	w.sh(w.path, "update-index", "--assume-unchanged", "b.txt", "c.txt")
+	must(t, os.RemoveAll(filepath.Join(w.path, "out")))
+	write(t, w.path, "a.txt", "2\n", "b.txt", "2\n", "c.txt", "2\n")
+	tree, _ := w.stage()
+	for _, f := range []string{"a.txt", "b.txt", "c.txt"} {
+		equal(t, f, w.sh(w.repo, "show", tree+":"+f), "2")
+	}
+	equal(t, "file that is left out", w.sh(w.repo, "show", tree+":out/of/it"), "1")
+}

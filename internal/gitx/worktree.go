@@ -260,7 +260,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 		return g.removeIncomplete(common, admin, path)
 	}
 	if !g.dry {
-		if err := mendLinks(admin, path); err != nil {
+		if err := repairLinks(admin, path); err != nil {
 			return err
 		}
 	}

@@ -124,6 +124,10 @@ func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree() (gitx.Worktree, error) {
+	// The worker may have rewritten the files that the check reads.
+	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil {
+		return gitx.Worktree{}, err
+	}
 	return h.Git.Worktree(h.Common, h.Path(), h.S.Branch())
 }
 

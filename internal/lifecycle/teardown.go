@@ -192,6 +192,9 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 	default:
 		if !g.IsDryRun() {
 			EndLeftovers(g, append(r.Stale, r.Worktree)...)
+			if err := g.RestoreEntry(r.Common, r.Worktree, r.Branch); err != nil {
+				return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
+			}
 		}
 		if err := r.removeWorktree(ctx, g, admin, report); err != nil {
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
