@@ -83,7 +83,7 @@ func (w *world) interview(h *lifecycle.Handle, r prepRequest, sink seed.Sink) (*
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
 		Model: r.interviewer.Client, ModelName: r.interviewer.Model,
 		Retry: model.Retry{Attempts: int(w.config.Count("tilth.providerAttempts"))},
-		Tools: box, Frontend: frontend, Sink: sink,
+		Tools: box, Specs: box.Specs(), Frontend: frontend, Sink: sink,
 		Transcript: script.AppendMessage,
 		Emit:       h.Record.Append,
 		Spent: func(u session.RoleUsage) error {
@@ -91,6 +91,6 @@ func (w *world) interview(h *lifecycle.Handle, r prepRequest, sink seed.Sink) (*
 			h.Checkpoint.TokensUsed = before + u.Total()
 			return h.Save()
 		},
-		PromptDir: w.promptDir(), Now: w.p.now,
+		Prompts: r.prompts, Now: w.p.now,
 	})
 }

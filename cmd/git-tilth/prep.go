@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -63,6 +64,7 @@ type prepRequest struct {
 
 	// For an interview: who asks, and where the answers come from.
 	interviewer loop.Role
+	prompts     *prompt.Set
 	in          *text.Lines
 	typed       bool // a person types them
 }
@@ -141,10 +143,8 @@ func (w *world) checkPrep(r *prepRequest) error {
 		}
 		return err
 	}
-	if dir := w.promptDir(); dir != "" {
-		if err := seed.CheckPrompts(dir); err != nil {
-			return refuse("git config tilth.prompts", "%s", err)
-		}
+	if r.prompts, err = seed.LoadPrompts(w.promptDir()); err != nil {
+		return refuse("git config tilth.prompts", "%s", err)
 	}
 	return nil
 }

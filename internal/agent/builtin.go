@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,13 +13,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
-// Toolbox runs the builtin worker's tools. Box is one; tests have others.
+// Toolbox runs the builtin agent's tools.
 type Toolbox interface {
 	Call(ctx context.Context, name, args string) tool.Result
 }
 
-// Builtin is the worker that git-tilth brings itself: one model, its tools and the history of one
-// attempt at one task. What it says and is told goes verbatim to Transcript before it is used.
+// Builtin is the agent that git-tilth brings itself: one model, its tools and the history of one attempt at one task,
+// of one review or of one interview. What it says and is told goes verbatim to Transcript before it is used.
 //
 // Every tool call of an assistant message is answered before the next request, because endpoints refuse a
 // history in which one is not; the message itself is echoed byte for byte, reasoning included, because some
@@ -28,7 +29,7 @@ type Builtin struct {
 	Ask func(context.Context, model.Request) (*model.Reply, error)
 	// Tools is the JSON array of everything the model may call, Final included.
 	Tools json.RawMessage
-	// Final is the tool whose call ends the turn and is answered by Answer.
+	// Final is the tool whose call ends the turn and is answered by Answer; "" for none.
 	Final string
 	Box   Toolbox
 	// Emit writes an event of this iteration to the record.
@@ -90,14 +91,15 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 		if err := ctx.Err(); err != nil {
 			return turn, err
 		}
+		isFinal := b.Final != "" && call.Name == b.Final
 		switch {
-		case call.Name == b.Final && b.pending == "":
+		case isFinal && b.pending == "":
 			b.pending, turn.Case = call.ID, call.Arguments
 			if turn.Case == "" {
 				turn.Case = "{}"
 			}
 			err = b.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)})
-		case call.Name == b.Final:
+		case isFinal:
 			err = b.answer(call.ID, "Not judged: one case at a time. The first one of this message is being judged.")
 		case b.pending != "":
 			err = b.answer(call.ID, "Not run: it came after the case. Call it again if the case is sent back.")
@@ -190,12 +192,11 @@ func (b *Builtin) keep(m json.RawMessage) error {
 }
 
 func message(fields map[string]string) json.RawMessage {
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		// Strings cannot fail to marshal; broken UTF-8 is replaced.
-		return json.RawMessage(`{"role":"user","content":""}`)
-	}
-	return raw
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(fields) // strings cannot fail to be encoded; broken UTF-8 is replaced
+	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
 // argsForRecord keeps arguments as JSON where they are, as text where a model garbled them.

@@ -22,38 +22,10 @@ type caller struct {
 // task or the run ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
 	for {
-		made := 0
-		empties := 0
-		failed := func(n int, f *model.Failure, wait time.Duration) error {
-			made = n
-			if f.Kind == model.Empty {
-				empties++
-			}
-			return c.recordFailure(n, empties, f, wait)
-		}
-		var recording error
-		reply, n, err := c.client.ChatRetry(ctx, req, model.Retry{
-			Attempts: c.o.Attempts,
-			Before: func(n int, f *model.Failure, wait time.Duration) {
-				if err := failed(n, f, wait); err != nil {
-					recording = err
-				}
-			},
-		})
-		if recording != nil {
-			return nil, recording
-		}
-		if err == nil {
-			return reply, c.recordReply(n, reply)
-		}
+		reply, err := c.calls(c.o.Attempts).Make(ctx, req)
 		var f *model.Failure
 		if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
-			return nil, err
-		}
-		if n > made {
-			if err := failed(n, f, 0); err != nil {
-				return nil, err
-			}
+			return reply, err
 		}
 		if f.Kind != model.UsageLimit {
 			return nil, haltFor(f)
@@ -102,35 +74,25 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 	}
 }
 
-// recordReply counts an answer and writes its model_call.
-func (c caller) recordReply(n int, r *model.Reply) error {
-	c.count(c.role, r.Usage)
-	return c.recordCall(agent.ReplyCall(r, n))
-}
-
-// recordCall writes a model_call; the worker's has no phase.
-func (c caller) recordCall(call *record.ModelCall) error {
-	call.Phase, call.TokensUsedTotal = c.phase(), c.Checkpoint.TokensUsed
-	return c.emit(call)
-}
-
-func (c caller) phase() string {
-	if c.role == session.RoleWorker {
-		return ""
+func (c caller) calls(attempts int) agent.Calls {
+	return agent.Calls{
+		Client: c.client, Retry: model.Retry{Attempts: attempts}, Record: c.recordCall, Emit: c.emitPhase,
 	}
-	return c.role
 }
 
-// recordFailure writes an answer that was no turn.
-func (c caller) recordFailure(n, empties int, f *model.Failure, wait time.Duration) error {
-	c.count(c.role, f.Usage)
-	err := c.recordCall(agent.FailureCall(f, n, wait))
-	if err != nil || f.Kind != model.Empty {
-		return err
+// recordCall counts an attempt and writes its model_call.
+func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
+	c.count(c.role, u)
+	call.TokensUsedTotal = c.Checkpoint.TokensUsed
+	return c.emitPhase(call)
+}
+
+// emitPhase writes an event of the role's; the worker's have no phase.
+func (c caller) emitPhase(e record.Event) error {
+	if c.role != session.RoleWorker {
+		e.Common().Phase = c.role
 	}
-	empty := record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason}
-	empty.Phase = c.phase()
-	return c.emit(&empty)
+	return c.emit(e)
 }
 
 // count adds an answer's usage to the session's totals. They go to disk with the checkpoint at each task's end; the

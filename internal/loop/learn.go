@@ -83,23 +83,7 @@ func readProposal(text string) (entry, reason string) {
 
 // once makes a single attempt: what it is for is not worth a retry.
 func (c caller) once(ctx context.Context, req model.Request) (*model.Reply, error) {
-	reply, err := c.client.Chat(ctx, req)
-	if err != nil {
-		if f, ok := err.(*model.Failure); ok && ctx.Err() == nil {
-			return nil, firstError(c.recordFailure(1, 1, f, 0), err)
-		}
-		return nil, err
-	}
-	return reply, c.recordReply(1, reply)
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.calls(1).Make(ctx, req)
 }
 
 func chatMessage(role, content string) json.RawMessage {

@@ -16,6 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -71,7 +72,7 @@ type Options struct {
 	Caps       config.Caps
 	Worker     Role
 	Evaluator  Role
-	Prompts    *Prompts
+	Prompts    *prompt.Set
 	Attempts   int // at one model call
 	Validators []string
 	Judging    Judging

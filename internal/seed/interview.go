@@ -9,10 +9,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/tool"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // What an interview may take.
@@ -34,20 +36,8 @@ var (
 	ErrAnswers = errors.New("the answers ran out")
 )
 
-// Chatter is the model, as internal/model's Client is one.
-type Chatter interface {
-	ChatRetry(ctx context.Context, r model.Request, retry model.Retry) (*model.Reply, int, error)
-}
-
-// Reader is the read-only tool box over the source tree.
-type Reader interface {
-	Specs() json.RawMessage
-	Call(ctx context.Context, name, args string) tool.Result
-}
-
-// Sink is where a bundle goes. Propose judges it and, if it is sound, puts it in
-// place: nil and nil mean that the seed is made. Violations go back to the
-// model; an error ends the interview.
+// Sink is where a bundle goes. Propose judges it and, if it is sound, puts it in place: nil and nil mean that the seed
+// is made. Violations go back to the model; an error ends the interview.
 type Sink interface {
 	Propose(ctx context.Context, b *Bundle) ([]Violation, error)
 }
@@ -57,19 +47,19 @@ type Deps struct {
 	Brief string
 	// Context is the project's own guidance (AGENTS.md and the like), or "".
 	Context string
-	// Source is the directory that the model reads: the user's tree, with what
-	// is not committed.
+	// Source is the directory that the model reads: the user's tree, with what is not committed.
 	Source string
 	// Files are some paths of the source tree for orientation, or nil.
 	Files []string
 
-	Model Chatter
+	Model agent.Chatter
 	// ModelName goes into seed-meta.json.
 	ModelName string
 	Retry     model.Retry
-	MaxTokens int // bound of one answer, 0 for the endpoint's own
 
-	Tools    Reader
+	// Tools read the source tree, and Specs describes them to the model.
+	Tools    agent.Toolbox
+	Specs    json.RawMessage
 	Frontend Frontend
 	Sink     Sink
 
@@ -77,23 +67,26 @@ type Deps struct {
 	Transcript func(message json.RawMessage) error
 	// Emit writes an event of the record.
 	Emit func(record.Event) error
-	// Spent is called after every model call with what the interview has taken so
-	// far, before anything else happens; it may be nil.
+	// Spent is called after every model call with what the interview has taken so far, before anything else happens.
 	Spent func(u session.RoleUsage) error
 
-	PromptDir     string // replaces built-in prompts, or ""
-	MaxIterations int    // 0 means DefaultIterations
+	Prompts       *prompt.Set
+	MaxIterations int // 0 means DefaultIterations
 	Now           func() time.Time
 }
 
-// Interview lets the model read the source and ask, until it hands in a bundle
-// that the sink takes. It returns that bundle, or why there is none: ErrAborted,
-// ErrIterations, ErrGaveUp, ErrAnswers, a *model.Failure, or what Transcript,
+// Interview lets the model read the source and ask, until it hands in a bundle that the sink takes. It returns that
+// bundle, or why there is none: ErrAborted, ErrIterations, ErrGaveUp, ErrAnswers, a *model.Failure, or what Transcript,
 // Emit, Spent or the sink returned. Several of these can be told with errors.Is and errors.As.
 func Interview(ctx context.Context, d Deps) (*Bundle, error) {
-	in, err := newInterview(d)
-	if err != nil {
-		return nil, err
+	if d.MaxIterations <= 0 {
+		d.MaxIterations = DefaultIterations
+	}
+	in := &interview{Deps: d, started: d.Now()}
+	in.calls = agent.Calls{Client: d.Model, Retry: d.Retry, Record: in.recordCall, Emit: in.emit}
+	in.calls.Retry.Before = in.retrying
+	in.builtin = &agent.Builtin{
+		Ask: in.ask, Tools: withTools(d.Specs, interviewTools), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
 	if err := in.open(); err != nil {
 		return nil, err
@@ -110,41 +103,22 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	return nil, fmt.Errorf("%w in %d turns of the model", ErrIterations, in.MaxIterations)
 }
 
+// interview is the builtin agent with two tools more and a person to talk to.
 type interview struct {
 	Deps
-	prompts  *prompts
+	builtin  *agent.Builtin
+	calls    agent.Calls
 	started  time.Time
-	tools    json.RawMessage
-	history  []json.RawMessage
 	usage    session.RoleUsage
 	iter     int
-	silent   int  // text-only turns in a row
-	garbled  bool // the answer at hand held bytes that are no UTF-8
+	silent   int   // text-only turns in a row
+	answer   reply // the one whose tools are being run
 	accepted *Bundle
-}
-
-func newInterview(d Deps) (*interview, error) {
-	p, err := loadPrompts(d.PromptDir)
-	if err != nil {
-		return nil, err
-	}
-	if d.MaxIterations <= 0 {
-		d.MaxIterations = DefaultIterations
-	}
-	if d.Now == nil {
-		d.Now = time.Now
-	}
-	if d.Spent == nil {
-		d.Spent = func(session.RoleUsage) error { return nil }
-	}
-	in := &interview{Deps: d, prompts: p, started: d.Now()}
-	in.tools, err = withInterviewTools(d.Tools.Specs())
-	return in, err
 }
 
 // open puts the prompts at the start of the history.
 func (in *interview) open() error {
-	system, err := in.prompts.render("interview", nil)
+	system, err := in.Prompts.Render("interview", nil)
 	if err != nil {
 		return err
 	}
@@ -152,57 +126,32 @@ func (in *interview) open() error {
 	for _, s := range specs {
 		in.Frontend.Say(Step, "read "+s.Path+", which the brief names")
 	}
-	user, err := in.prompts.render("interview_task", map[string]any{
+	user, err := in.Prompts.Render("interview_task", map[string]any{
 		"Brief": in.Brief, "Context": in.Context, "Specs": specs, "Files": fileList(in.Files),
 	})
 	if err != nil {
 		return err
 	}
-	if err := in.say("system", system); err != nil {
-		return err
-	}
-	return in.say("user", user)
-}
-
-// say adds a message of ours to the history and the transcript.
-func (in *interview) say(role, content string) error {
-	return in.record(map[string]any{"role": role, "content": content})
-}
-
-func (in *interview) record(message any) error {
-	raw, err := encode(message)
-	if err != nil {
-		return err
-	}
-	return in.keep(raw)
-}
-
-func (in *interview) keep(raw json.RawMessage) error {
-	in.history = append(in.history, raw)
-	return in.Transcript(raw)
+	return in.builtin.Start(system, user)
 }
 
 // turn is one answer of the model and everything that it asked for.
-func (in *interview) turn(ctx context.Context) error {
-	reply, err := in.call(ctx)
-	if err != nil {
+func (in *interview) turn(live context.Context) error {
+	ctx, end := context.WithCancel(live)
+	defer end()
+	in.answer = reply{end: end}
+	turn, err := in.builtin.Turn(ctx)
+	switch {
+	case in.answer.failed != nil:
+		return in.answer.failed
+	case live.Err() != nil:
+		return aborted(live)
+	case err != nil:
 		return err
-	}
-	// Decoding has replaced bytes that are no UTF-8 by then; sent back as they came they would be refused.
-	in.garbled = !utf8.Valid(reply.Message)
-	if err := in.keep(bytes.ToValidUTF8(reply.Message, []byte("\uFFFD"))); err != nil {
-		return err
-	}
-	if text := printable(reply.Content); text != "" {
-		in.Frontend.Say(Note, text)
-	}
-	if len(reply.ToolCalls) == 0 {
+	case turn.Silent:
 		return in.nudge()
 	}
 	in.silent = 0
-	if err := in.answerAll(ctx, reply.ToolCalls); err != nil {
-		return err
-	}
 	return in.closing()
 }
 
@@ -212,11 +161,7 @@ func (in *interview) nudge() error {
 	if in.silent >= maxTextTurns {
 		return fmt.Errorf("%w: %d turns in a row were text only", ErrGaveUp, in.silent)
 	}
-	text, err := in.prompts.render("interview_nudge", nil)
-	if err != nil {
-		return err
-	}
-	return in.push("no_tool_call", in.silent, text)
+	return in.push("no_tool_call", "interview_nudge", in.silent, nil)
 }
 
 // closing tells the model that its turns are nearly used up.
@@ -225,17 +170,63 @@ func (in *interview) closing() error {
 	if in.accepted != nil || left != closingTurns {
 		return nil
 	}
-	text, err := in.prompts.render("interview_closing", map[string]any{"Left": left})
-	if err != nil {
-		return err
-	}
-	return in.push("turns_left", 1, text)
+	return in.push("turns_left", "interview_closing", 1, map[string]any{"Left": left})
 }
 
-func (in *interview) push(kind string, streak int, text string) error {
-	err := in.Emit(&record.Nudge{Scope: in.scope(), Kind: kind, Streak: streak, Content: text})
+func (in *interview) push(kind, name string, streak int, data any) error {
+	said, err := in.Prompts.Render(name, data)
 	if err != nil {
 		return err
 	}
-	return in.say("user", text)
+	if err := in.emit(&record.Nudge{Kind: kind, Streak: streak, Content: said}); err != nil {
+		return err
+	}
+	return in.builtin.Say(said)
+}
+
+// ask makes one model call. Bytes that are no UTF-8 would be refused if they were sent back as they came.
+func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, error) {
+	in.Frontend.Wait()
+	got, err := in.calls.Make(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	in.answer.garbled = !utf8.Valid(got.Message)
+	got.Message = bytes.ToValidUTF8(got.Message, []byte("\uFFFD"))
+	for _, c := range got.ToolCalls {
+		in.answer.asks = in.answer.asks || c.Name == askTool
+	}
+	if said := printable(got.Content); said != "" {
+		in.Frontend.Say(Note, said)
+	}
+	return got, nil
+}
+
+func (in *interview) retrying(_ int, f *model.Failure, wait time.Duration) {
+	in.Frontend.Say(Warn, fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind, wait.Round(time.Second)))
+}
+
+// recordCall counts an attempt and writes it down. A failed one may have been paid for all the same.
+func (in *interview) recordCall(call *record.ModelCall, u model.Usage) error {
+	in.usage.Add(session.RoleUsage{
+		Calls: 1, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning,
+		Cost: u.Cost,
+	})
+	call.TokensUsedTotal = in.usage.Total()
+	if err := in.emit(call); err != nil || call.Health != model.HealthOK && u == (model.Usage{}) {
+		return err
+	}
+	in.Frontend.Usage(in.usage.Total(), in.usage.Cost)
+	return in.Spent(in.usage)
+}
+
+// emit writes an event of the interview, which belongs to no task. What a call held beyond what an event may hold is in
+// the transcript: a seed is large.
+func (in *interview) emit(e record.Event) error {
+	scope := e.Common()
+	scope.Phase, scope.Iter = session.RoleInterview, in.iter
+	if call, ok := e.(*record.ToolCall); ok && len(call.Args) > record.MaxText {
+		call.Args = record.JSON(text.Clip(string(call.Args), record.MaxText))
+	}
+	return in.Emit(e)
 }

@@ -228,22 +228,60 @@ func TestPromptsCanBeReplaced(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "interview.md"), "You are terse.")
 	r := newRig(t, "", scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil)}, Expect: scripted.Strings{"You are terse.", "add subtraction"}})
-	r.deps.PromptDir = dir
+	r.deps.Prompts = prompts(t, dir)
 	if _, err := r.run(); err != nil {
 		t.Error(err)
 	}
 	write(t, filepath.Join(dir, "interview_task.md"), "{{.Brief")
-	if err := CheckPrompts(dir); err == nil {
+	if _, err := LoadPrompts(dir); err == nil {
 		t.Error("a broken prompt was taken")
 	}
 }
 
-func TestRecordedArguments(t *testing.T) {
-	big := `{"x":"` + strings.Repeat("y", 2*record.MaxText) + `"}`
-	if got := recordedArgs(model.ToolCall{Arguments: big}); got[0] != '"' || len(got) > record.MaxText+60 {
-		t.Errorf("%.100s, %d bytes", got, len(got))
+func TestAnEventHoldsNoMoreThanItMay(t *testing.T) {
+	r := newRig(t, "", step(writeSeed(t, 1, func(b map[string]any) { b["tldr"] = strings.Repeat("y", 2*record.MaxText) })), step(writeSeed(t, 1, nil)))
+	if _, err := r.run(); err != nil {
+		t.Fatal(err)
 	}
-	if got := recordedArgs(model.ToolCall{Arguments: "{x"}); string(got) != `"{x"` {
-		t.Errorf("%s", got)
+	for _, e := range r.events {
+		if len(e.Payload) > record.MaxText+200 {
+			t.Errorf("%s is %d bytes long", e.Type, len(e.Payload))
+		}
+	}
+	if _, script := transcriptRoles(t, r.sess); !strings.Contains(script, strings.Repeat("y", 2*record.MaxText)) {
+		t.Error("the transcript does not have all of it")
+	}
+}
+
+func TestACostThatNobodyToldIsNull(t *testing.T) {
+	r := newRig(t, "", step(writeSeed(t, 1, nil)))
+	if _, err := r.run(); err != nil {
+		t.Fatal(err)
+	}
+	if p := string(r.events[0].Payload); !strings.Contains(p, `"cost":null`) {
+		t.Error(p)
+	}
+}
+
+func TestTheTranscriptIsAsWritten(t *testing.T) {
+	r := newRig(t, "a < b & c\n", step(ask(t, "Which <one>?")), step(writeSeed(t, 1, nil)))
+	r.deps.Brief = "add <subtraction> & more"
+	if _, err := r.run(); err != nil {
+		t.Fatal(err)
+	}
+	_, script := transcriptRoles(t, r.sess)
+	for _, want := range []string{`add <subtraction> & more`, `{"content":"a < b & c","role":"tool","tool_call_id":"`} {
+		if !strings.Contains(script, want) {
+			t.Errorf("%q is not in the transcript", want)
+		}
+	}
+}
+
+func TestTheToolsAreOneList(t *testing.T) {
+	for _, specs := range []string{"", "[]", `[{"type":"function"}]`} {
+		var tools []map[string]any
+		if err := json.Unmarshal(withTools(json.RawMessage(specs), interviewTools), &tools); err != nil || len(tools) < 2 {
+			t.Errorf("%q: %v %v", specs, tools, err)
+		}
 	}
 }

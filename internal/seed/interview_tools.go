@@ -1,7 +1,9 @@
 package seed
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,10 +11,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 // The two tools that only an interview has.
@@ -23,89 +24,63 @@ const (
 
 const maxOptions = 20
 
-var interviewTools = json.RawMessage(`[
-{"type":"function","function":{"name":"ask_user","description":"Ask the owner of the repository one question. Give options where there are a few sensible answers; the owner can always answer something else.","parameters":{"type":"object","properties":{"question":{"type":"string","description":"One question, in plain words."},"options":{"type":"array","items":{"type":"string"},"description":"The answers that you see, the one that you would choose first. Leave it out for an open question."}},"required":["question"]}}},
-{"type":"function","function":{"name":"write_seed","description":"Hand in the whole seed and end the interview. If a rule is broken, the answer names it and nothing is written.","parameters":{"type":"object","properties":{"prd_entries":{"type":"array","description":"The tasks, in the order in which they are done.","items":{"type":"object","properties":{"id":{"type":"string","description":"T-001, T-002 and so on."},"title":{"type":"string","description":"One line in the imperative."},"description":{"type":"string"},"acceptance_criteria":{"type":"array","items":{"type":"string"},"description":"One observable fact each, one assertion each."}},"required":["id","title","description","acceptance_criteria"],"additionalProperties":false}},"test_files":{"type":"object","description":"Path relative to the root of the repository to the file's content. The base name holds its task's number between separators, like tests/test_t001_add.py.","additionalProperties":{"type":"string"}},"tldr":{"type":"string","description":"What will be built and why, in two or three sentences."},"open_questions":{"type":"array","items":{"type":"string"}},"blockers":{"type":"array","items":{"type":"string"}},"scope_notes":{"type":"array","items":{"type":"string"}}},"required":["prd_entries","test_files","tldr","open_questions","blockers","scope_notes"],"additionalProperties":false}}}
-]`)
+//go:embed prompts/interview_tools.json
+var interviewTools []byte
 
-// withInterviewTools adds ask_user and write_seed to the reading tools.
-func withInterviewTools(specs json.RawMessage) (json.RawMessage, error) {
-	var all, own []json.RawMessage
-	if len(specs) > 0 {
-		if err := json.Unmarshal(specs, &all); err != nil {
-			return nil, fmt.Errorf("the reading tools' descriptions: %w", err)
-		}
+// withTools appends to a JSON array of tools.
+func withTools(tools json.RawMessage, more []byte) json.RawMessage {
+	var b bytes.Buffer
+	_ = json.Compact(&b, more) // cannot fail: a test reads the file
+	if len(tools) <= len("[]") {
+		return b.Bytes()
 	}
-	if err := json.Unmarshal(interviewTools, &own); err != nil {
-		return nil, err
-	}
-	return encode(append(all, own...))
+	return slices.Concat(tools[:len(tools)-1], []byte(","), b.Bytes()[1:])
 }
 
-// answerAll answers every tool call of one turn, in order. One question a turn
-// is put to the person; a seed that was written beside a question is not read,
-// because it cannot know the answer; one seed a turn is judged.
-func (in *interview) answerAll(ctx context.Context, calls []model.ToolCall) error {
-	asks := false
-	for _, c := range calls {
-		asks = asks || c.Name == askTool
-	}
-	t := &turnState{asks: asks}
-	for _, c := range calls {
-		if err := in.answer(ctx, t, c); err != nil {
-			return err
-		}
-	}
-	return nil
+// reply is what holds while the tools of one answer of the model are run. One question a turn is put to the person; a
+// seed that was written beside a question is not read, because it cannot know the answer; one seed a turn is judged.
+type reply struct {
+	asks, asked, judged bool
+	garbled             bool // the answer held bytes that are no UTF-8; decoding has replaced them by then
+	failed              error
+	end                 func() // ends the turn
 }
 
-type turnState struct{ asks, asked, judged bool }
-
-func (in *interview) answer(ctx context.Context, t *turnState, c model.ToolCall) error {
-	err := in.Emit(&record.ToolCall{Scope: in.scope(), Tool: c.Name, Args: recordedArgs(c)})
+// Call runs one tool of the interview. What ends the interview ends the turn, and the call stays without an answer.
+func (in *interview) Call(ctx context.Context, name, args string) tool.Result {
+	output, err := in.run(ctx, name, args)
 	if err != nil {
-		return err
+		in.answer.failed = err
+		in.answer.end()
 	}
-	output, err := in.run(ctx, t, c)
-	if err != nil {
-		return err
-	}
-	err = in.Emit(&record.ToolResult{
-		Scope: in.scope(), Tool: c.Name, Preview: text.Clip(output, maxPreview), Chars: utf8.RuneCountInString(output),
-	})
-	if err != nil {
-		return err
-	}
-	return in.record(map[string]any{"role": "tool", "tool_call_id": c.ID, "content": output})
+	return tool.Result{Output: output, Chars: utf8.RuneCountInString(output)}
 }
 
-func (in *interview) run(ctx context.Context, t *turnState, c model.ToolCall) (string, error) {
-	if ctx.Err() != nil {
-		return "", aborted(ctx)
-	}
+func (in *interview) run(ctx context.Context, name, args string) (string, error) {
+	t := &in.answer
 	switch {
 	case in.accepted != nil:
 		return "Not run: the seed is written and the interview is over.", nil
-	case c.Name == askTool && t.asked:
+	case name == askTool && t.asked:
 		return "Not asked: one question a turn. Ask it again in your next turn if it is still open.", nil
-	case c.Name == askTool:
+	case name == askTool:
 		t.asked = true
-		return in.ask(ctx, c.Arguments)
-	case c.Name == writeTool && t.asks:
+		return in.question(ctx, args)
+	case name == writeTool && t.asks:
 		return "Not read: you asked a question in the same turn. Take the answer into account and call write_seed again.", nil
-	case c.Name == writeTool && t.judged:
+	case name == writeTool && t.judged:
 		return "Not read: one seed a turn is judged.", nil
-	case c.Name == writeTool:
+	case name == writeTool:
 		t.judged = true
-		return in.propose(ctx, c.Arguments)
+		return in.propose(ctx, args)
 	}
-	in.Frontend.Say(Step, describeCall(c))
-	return in.Tools.Call(ctx, c.Name, c.Arguments).Output, nil
+	in.Frontend.Say(Step, describeCall(name, args))
+	return in.Tools.Call(ctx, name, args).Output, nil
 }
 
-// ask puts one question to the person. Arguments that cannot be used are
+// question puts one question to the person. Arguments that cannot be used are
 // answered with what is expected.
-func (in *interview) ask(ctx context.Context, args string) (string, error) {
+func (in *interview) question(ctx context.Context, args string) (string, error) {
 	q, err := parseQuestion(args)
 	if err != nil {
 		return "Not asked: " + err.Error(), nil
@@ -162,7 +137,7 @@ func usableOptions(options []string) []string {
 
 // propose hands a seed to the sink. A refusal goes back with its rules.
 func (in *interview) propose(ctx context.Context, args string) (string, error) {
-	if in.garbled {
+	if in.answer.garbled {
 		return in.refused([]Violation{violation("utf-8", "the arguments are not valid UTF-8")})
 	}
 	b, err := ParseBundle([]byte(args))
@@ -186,28 +161,17 @@ const maxRulesTold = 30
 
 func (in *interview) refused(violations []Violation) (string, error) {
 	in.Frontend.Say(Warn, "the proposed seed was refused: "+violations[0].String())
-	return in.prompts.render("interview_refused", map[string]any{"Rules": Explain(violations, maxRulesTold)})
-}
-
-// recordedArgs is what the record keeps of a call's arguments: the object if it
-// is a small one, else the beginning of its text. The transcript has all of it.
-func recordedArgs(c model.ToolCall) json.RawMessage {
-	if len(c.Arguments) <= record.MaxText {
-		if _, err := objectFields([]byte(c.Arguments)); err == nil {
-			return json.RawMessage(c.Arguments)
-		}
-	}
-	return record.JSON(text.Clip(c.Arguments, record.MaxText))
+	return in.Prompts.Render("interview_refused", map[string]any{"Rules": Explain(violations, maxRulesTold)})
 }
 
 // describeCall is one line on what the model looks at.
-func describeCall(c model.ToolCall) string {
+func describeCall(name, arguments string) string {
 	var args struct {
 		Path    string `json:"path"`
 		Pattern string `json:"pattern"`
 	}
-	_ = json.Unmarshal([]byte(c.Arguments), &args)
-	switch c.Name {
+	_ = json.Unmarshal([]byte(arguments), &args)
+	switch name {
 	case "read_file":
 		return "read " + args.Path
 	case "glob":
@@ -215,5 +179,5 @@ func describeCall(c model.ToolCall) string {
 	case "grep":
 		return "search for " + args.Pattern
 	}
-	return c.Name
+	return name
 }

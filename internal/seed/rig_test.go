@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -114,9 +115,18 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	return Deps{
 		Brief: "add subtraction", Source: source, Model: model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}), ModelName: "scripted",
 		Retry: model.Retry{Sleep: func(context.Context, time.Duration) error { return nil }},
-		Tools: box, Sink: &stagingSink{wt: wt, sess: sess},
+		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Sink: &stagingSink{wt: wt, sess: sess},
 		Transcript: transcript.AppendMessage, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
 	}
+}
+
+func prompts(t testing.TB, dir string) *prompt.Set {
+	t.Helper()
+	set, err := LoadPrompts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
 }
 
 // stagingSink judges and stages like the command does.
