@@ -12,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -66,7 +67,7 @@ func (p *process) report(err error) int {
 		return exitOK // the reader has seen enough
 	}
 	if msg != "" {
-		p.warnf("git-tilth: %s\n", strings.TrimSpace(msg))
+		p.warnf("git-tilth: %s\n", text.Visible(strings.TrimSpace(msg)))
 	}
 	if hint != "" {
 		p.warnf("hint: %s\n", hint)
@@ -143,6 +144,9 @@ func (p *process) outcome(s loop.Stop, sessionID string) error {
 // stopError is a run's stop as the command's result; nil for all_done.
 func stopError(s loop.Stop, sessionID string) error {
 	e := &exitError{hint: resumeCommand(sessionID, s.Over)}
+	if s.Hint != "" {
+		e.hint = s.Hint + ", then " + e.hint
+	}
 	detail := ""
 	if s.Detail != "" {
 		detail = " (" + s.Detail + ")"

@@ -35,7 +35,8 @@ type progress struct {
 	iter   int
 	tokens int64
 	cost   float64
-	shown  bool // the live line is on the screen
+	waits  string // what an agent program that says nothing is doing, "" while it does say something
+	shown  bool   // the live line is on the screen
 	ticker *time.Ticker
 	done   chan struct{}
 }
@@ -96,6 +97,7 @@ func (p *progress) event(l record.Line) {
 		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
 		return
 	}
+	p.waits = ""
 	if quietEvents[l.Type] {
 		return
 	}
@@ -110,6 +112,9 @@ func (p *progress) event(l record.Line) {
 		}
 	}
 	if text := p.describe(e); text != "" {
+		if w, ok := e.(*record.AgentWaits); ok {
+			p.waits = w.Agent + " " + waitWords(w)
+		}
 		p.line(text)
 	} else {
 		p.drawLive()
@@ -155,7 +160,9 @@ func (p *progress) describe(e record.Event) string {
 		}
 		return fmt.Sprintf("%s  done, commit %.10s", e.TaskID, e.SHA)
 	case *record.Nudge:
-		return at + "nudged: a turn without a tool or a case"
+		return at + "nudged: " + nudgeWords[e.Kind]
+	case *record.AgentWaits:
+		return fmt.Sprintf("%s  %s %s", e.TaskID, e.Agent, waitWords(e))
 	case *record.PreToolBlock:
 		return at + e.Tool + " blocked: " + firstWords(e.Reason, "")
 	case *record.CaseParseError:
@@ -174,6 +181,24 @@ func (p *progress) describe(e record.Event) string {
 		return "repaired: " + firstWords(strings.Trim(e.File+" "+e.Why+e.What+", "+e.Done, ", "), "the record")
 	}
 	return ""
+}
+
+// nudgeWords says what was wrong with a turn that was answered with a nudge.
+var nudgeWords = map[string]string{
+	"silent": "a turn without a tool or a case", "no_message": "a turn without a final message",
+	"time_limit": "a turn that ran into its time limit",
+}
+
+// waitWords says what a program that says nothing more was last heard of.
+func waitWords(w *record.AgentWaits) string {
+	if w.Said != "" {
+		return "waits by itself: " + firstWords(w.Said, "")
+	}
+	since, err := time.Parse(time.RFC3339, w.Since)
+	if err != nil {
+		return "is quiet"
+	}
+	return "has been quiet since " + since.Local().Format("15:04")
 }
 
 func validatorWords(s *record.ValidatorRun) string {
@@ -233,6 +258,9 @@ func (p *progress) drawLive() {
 		parts = append(parts, view.Money(p.cost))
 	}
 	parts = append(parts, view.Span(p.now().Sub(p.since)))
+	if p.waits != "" {
+		parts = append(parts, p.waits)
+	}
 	text := strings.Join(parts, " · ")
 	if r := []rune(text); p.term.Width > 0 && len(r) >= p.term.Width {
 		text = string(r[:p.term.Width-1])

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"time"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -96,7 +94,9 @@ func (w *world) conversation(task string, c *session.Conversation, check *sessio
 	}
 	env := agent.ScrubEnv(w.git.Environ(check.Workspace))
 	stored := &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
-	choices := agent.Choose(worker.program, stored, check.Workspace, w.config.Text("tilth.worker.model"), env, time.Time{}, false, false)
+	choices := worker.program.Choose(w.p.ctx, agent.Search{
+		Stored: stored, Dir: check.Workspace, Model: w.config.Text("tilth.worker.model"), Env: env,
+	})
 	v.Resumable, v.Why = choices[0].Ref.Resume, choices[0].Why
 	return v
 }

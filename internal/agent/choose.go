@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -28,17 +29,26 @@ type Choice struct {
 	Prompt PromptKind
 }
 
+// Search says which conversation is looked for.
+type Search struct {
+	Stored     *StoredConversation // nil for none
+	Dir, Model string
+	Env        []string
+	Since      time.Time // when the session was made: discovery finds nothing that is older
+	Except     []string  // conversations of other tasks and roles, which live in the same directory
+	Fresh      bool      // begin a new conversation whatever there is
+	Continue   bool      // take a stored id even if the program's store seems to have lost it
+}
+
 // Choose decides which conversations a turn may use, best first: the stored one, the newest one recorded for exactly
-// this directory, a fresh one. The caller goes to the next choice only when the program answered NotFound (or InUse), so the
-// chain ends after at most three steps; its last choice is always fresh.
+// this directory, a fresh one. The caller goes to the next choice only when the program answered NotFound (or InUse), so
+// the chain ends after at most three steps; its last choice is always fresh.
 //
 // An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery is
-// for sessions that have no stored id; since is when the session was made, and except names the conversations of
-// other tasks and roles, which live in the same directory. forceContinue takes a stored id even if the program's store seems to
-// have lost it; forceFresh leaves only the fresh choice.
-func Choose(p *Program, stored *StoredConversation, dir, model string, env []string, since time.Time, forceFresh, forceContinue bool, except ...string) []Choice {
+// for sessions that have no stored id.
+func (p *Program) Choose(ctx context.Context, q Search) []Choice {
 	fresh := Choice{Ref: Ref{ID: p.NewID()}, How: "fresh", Prompt: PromptTask}
-	if forceFresh {
+	if q.Fresh {
 		fresh.Why = "a fresh conversation was asked for"
 		return []Choice{fresh}
 	}
@@ -46,15 +56,15 @@ func Choose(p *Program, stored *StoredConversation, dir, model string, env []str
 		fresh.Why = p.Name + " cannot resume a conversation"
 		return []Choice{fresh}
 	}
-	if stored != nil && stored.ID != "" {
-		first, why := chooseStored(p, stored, dir, model, env, forceContinue)
+	if q.Stored != nil && q.Stored.ID != "" {
+		first, why := p.chooseStored(ctx, q)
 		fresh.Why = why
 		if first == nil {
 			return []Choice{fresh}
 		}
 		return []Choice{*first, fresh}
 	}
-	id, ok, err := p.Discover(env, dir, since, except...)
+	id, ok, err := p.Discover(ctx, q.Env, q.Dir, q.Since, q.Except...)
 	switch {
 	case err != nil:
 		fresh.Why = "no conversation is stored, and looking for one failed: " + err.Error()
@@ -69,23 +79,25 @@ func Choose(p *Program, stored *StoredConversation, dir, model string, env []str
 }
 
 // chooseStored returns the choice to resume the stored conversation, or nil, and why the fresh choice would be taken.
-func chooseStored(p *Program, stored *StoredConversation, dir, model string, env []string, force bool) (*Choice, string) {
+func (p *Program) chooseStored(ctx context.Context, q Search) (*Choice, string) {
+	stored := q.Stored
 	switch {
 	case stored.Agent != p.Name:
 		return nil, fmt.Sprintf("the stored conversation belongs to %s, not to %s", stored.Agent, p.Name)
-	case stored.Model != model:
-		return nil, fmt.Sprintf("the stored conversation was held with %s, not with %s", modelName(stored.Model), modelName(model))
-	case stored.Cwd != "" && realPath(stored.Cwd) != realPath(dir):
+	case stored.Model != q.Model:
+		return nil, fmt.Sprintf("the stored conversation was held with %s, not with %s",
+			modelName(stored.Model), modelName(q.Model))
+	case stored.Cwd != "" && realPath(stored.Cwd) != realPath(q.Dir):
 		return nil, "the stored conversation belongs to the directory " + stored.Cwd
 	}
 	resume := &Choice{Ref: Ref{ID: stored.ID, Resume: true}, How: "stored", Prompt: PromptContinue}
-	state := p.Stored(env, dir, stored.ID)
+	state := p.Stored(ctx, q.Env, q.Dir, stored.ID)
 	switch {
 	case state.Presence == Present:
 		resume.Why = "stored conversation, " + state.Why
 	case state.Presence == Unknown:
 		resume.Why = "stored conversation; " + state.Why
-	case force && (p.ValidID == nil || p.ValidID.MatchString(stored.ID)):
+	case q.Continue && (p.ValidID == nil || p.ValidID.MatchString(stored.ID)):
 		resume.Why = "continuing was asked for, although " + state.Why
 	default:
 		return nil, fmt.Sprintf("the stored conversation %s cannot be resumed: %s", stored.ID, state.Why)

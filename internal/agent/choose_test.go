@@ -5,14 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/google/uuid"
 )
 
 func TestChoose(t *testing.T) {
 	f := newFake(t)
 	p, _ := ByName("claude")
 	have := f.run(p, f.turn("x", Ref{ID: p.NewID()})).Conversation
-	lost := newUUID()
+	lost := uuid.NewString()
 	elsewhere := t.TempDir()
 	stored := func(agent, id, cwd, model string) *StoredConversation {
 		return &StoredConversation{agent, id, cwd, model}
@@ -48,7 +49,9 @@ func TestChoose(t *testing.T) {
 			if c.dir == "" {
 				c.dir = f.dir
 			}
-			got := Choose(c.program, c.stored, c.dir, "m", f.env, time.Time{}, c.fresh, c.continue_, c.except...)
+			got := c.program.Choose(t.Context(), Search{
+				Stored: c.stored, Dir: c.dir, Model: "m", Env: f.env, Except: c.except, Fresh: c.fresh, Continue: c.continue_,
+			})
 			var hows []string
 			for _, choice := range got {
 				hows = append(hows, choice.How)
@@ -72,7 +75,7 @@ func TestLostConversationIsRepaired(t *testing.T) {
 		f := newFake(t)
 		conv := StoredConversation{Agent: p.Name, Cwd: f.dir}
 		walk := func(prompt string, force bool) (hows []string, last Outcome) {
-			for _, choice := range Choose(p, &conv, f.dir, "", f.env, time.Time{}, false, force) {
+			for _, choice := range p.Choose(t.Context(), Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force}) {
 				turn := f.turn(prompt, choice.Ref)
 				turn.OnConversation = func(id string) error { conv.ID = id; return nil }
 				last = f.run(p, turn)

@@ -25,20 +25,14 @@ func claude() *Program {
 		Model: []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"}, System: []string{"--append-system-prompt", "{system}"},
 		New: []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
 		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
-		Preset:  true, MakeID: newUUID, ValidID: uuidForm, CanResume: true,
-		Usage: PerRun, ReportsCost: true, Terminal: "a result event without is_error",
-		EscapePrompt: escapeClaude, read: readClaude, store: claudeStore{},
+		Preset:  true, ValidID: uuidForm, CanResume: true,
+		Terminal: "a result that is no error", Login: "claude auth login",
+		escapePrompt: escapeClaude, read: readClaude, store: claudeStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`No conversation found with session ID`)},
 			{How: InUse, Text: pattern.New(`Session ID \S+ is already in use|^Error: .*already in use`)},
+			{How: Refused, Text: pattern.New(`^(?:Invalid API key|Not logged in|Please run /login|OAuth token)`)},
 			{How: UsageLimit, Text: pattern.New(`^Claude(?: AI)? usage limit reached\|\d+`)},
-		},
-		Notes: []string{
-			"Conversations are removed by the program after 30 days (its cleanupPeriodDays).",
-			"Its Bash tool is not kept inside the worktree; its file tools are.",
-			"Two resumes of one conversation at once are allowed and one of them is lost.",
-			"It would replace @name in a prompt by that file; such an @ is written as \\@ and the prompt says so.",
-			"Older versions give a resumed conversation a new id; it is stored.",
 		},
 	}
 }
@@ -90,9 +84,12 @@ type claudeEvent struct {
 	Denials   []struct {
 		ToolName string `json:"tool_name"`
 	} `json:"permission_denials"`
-	Attempt     int `json:"attempt"`      // of api_retry
-	ErrorStatus int `json:"error_status"` // of api_retry
-	RateLimit   *struct {
+	// of api_retry
+	ErrorStatus int     `json:"error_status"`
+	ErrorKind   string  `json:"error"`
+	RetryDelay  float64 `json:"retry_delay_ms"`
+
+	RateLimit *struct {
 		Status   string  `json:"status"`
 		ResetsAt float64 `json:"resetsAt"`
 	} `json:"rate_limit_info"`
@@ -126,7 +123,8 @@ func readClaude(s *stream, line []byte) {
 	if !decode(line, &e) {
 		return
 	}
-	if e.Type == "system" || e.Type == "result" {
+	// A result that says that there is no such conversation carries its id too.
+	if e.Type == "system" || e.Type == "assistant" {
 		s.id(e.SessionID)
 	}
 	switch e.Type {
@@ -147,10 +145,19 @@ func readClaude(s *stream, line []byte) {
 
 // claudeRetry ends what cannot succeed: a refused key is retried for minutes.
 func (s *stream) claudeRetry(e *claudeEvent) {
-	if e.Subtype == "api_retry" && e.Attempt >= 2 && (e.ErrorStatus == 401 || e.ErrorStatus == 403) {
-		s.stop(Failed, fmt.Sprintf("the API refuses the credentials (status %d)", e.ErrorStatus))
+	if e.Subtype != "api_retry" {
+		return
 	}
+	said := fmt.Sprintf("the API answers with status %d (%s)", e.ErrorStatus, e.ErrorKind)
+	if refusedStatus(e.ErrorStatus) {
+		s.stop(Refused, said)
+		return
+	}
+	s.wait(said, time.Duration(e.RetryDelay)*time.Millisecond)
 }
+
+// refusedStatus reports whether an HTTP status says that the same call will never be answered.
+func refusedStatus(status int) bool { return status == 401 || status == 403 || status == 404 }
 
 // claudeMessage counts a message once: it is printed again for each of its blocks.
 func (s *stream) claudeMessage(e *claudeEvent) {
@@ -205,6 +212,8 @@ func (s *stream) claudeResult(e *claudeEvent) {
 		}
 	case e.Subtype == "error_max_turns" || e.Subtype == "error_max_budget_usd":
 		s.how, s.why = TurnLimit, e.Subtype
+	case e.IsError && refusedStatus(e.APIStatus):
+		s.how, s.why = Refused, e.Result
 	case e.IsError && (e.APIStatus == 429 || !s.reset.IsZero()):
 		s.limit(s.reset, e.Result)
 	default:

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -22,7 +23,7 @@ func (claudeStore) root(h *history) string {
 	return filepath.Join(homeIn(h.env), ".claude", "projects")
 }
 
-func (c claudeStore) state(h *history) StoreState {
+func (c claudeStore) state(_ context.Context, h *history) StoreState {
 	// The directory's name is cut and hashed in a way that changed between versions, so that every one is looked in.
 	paths, _ := filepath.Glob(filepath.Join(text.GlobQuote(c.root(h)), "*", h.id+".jsonl"))
 	if len(paths) == 0 {
@@ -44,7 +45,7 @@ func (c claudeStore) state(h *history) StoreState {
 	return state
 }
 
-func (c claudeStore) newest(h *history, since time.Time, except map[string]bool) (string, error) {
+func (c claudeStore) newest(_ context.Context, h *history, since time.Time, except map[string]bool) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(text.GlobQuote(c.root(h)), "*", "*.jsonl"))
 	if err != nil || len(paths) == 0 {
 		return "", errNoStore

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
@@ -17,24 +18,19 @@ func codex() *Program {
 			"--add-dir", "{commondir}/refs", "", "--add-dir", "{commondir}/logs"},
 		ReadOnly: []string{"-s", "read-only", "--ephemeral", "--ignore-rules", "-c", "project_doc_max_bytes=0",
 			"-c", `projects={"{dir}"={trust_level="untrusted"}}`, "-c", "skills.include_instructions=false"}, // never continued, and not to be discovered
-		Model:   []string{"-m", "{model}"},
-		Resume:  []string{"resume", "{id}"},
-		Tail:    []string{"-"},
+		Model:  []string{"-m", "{model}"},
+		Resume: []string{"resume", "{id}"},
+		Tail:   []string{"-"},
+		// Only its log says for how long it will wait by itself.
+		Env:     map[string]string{"RUST_LOG": "error,codex_core::responses_retry=warn"},
 		KeyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
 		ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
-		Usage: RunningTotal, Terminal: "a turn.completed event",
-		read: readCodex, finish: codexFinish, store: codexStore{},
+		Terminal: "a turn.completed event", Login: "codex login",
+		read: readCodex, watch: watchCodex, finish: codexFinish, store: codexStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
 			{How: InUse, Text: pattern.New(`already has an active writer`)},
 			{How: UsageLimit, Text: codexLimit},
-		},
-		Notes: []string{
-			"It takes no id of ours; its own is known before its first model call.",
-			"It has no turn limit: each tool that it uses is counted as a turn (tools at the same time as one), and it is ended from outside.",
-			"It reports no dollars.",
-			"An id that is not a UUID would silently begin a new conversation; such an id is never handed to it.",
-			"It may leave empty .codex, .agents and .aws directories in the worktree.",
 		},
 	}
 }
@@ -107,8 +103,35 @@ var codexLimit = pattern.New(`^You.{1,3}ve hit your usage limit`)
 
 var codexReset = pattern.New(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
 
+var (
+	codexRefused = pattern.New(`unexpected status (?:401|403|404)\b`)
+	codexAgain   = pattern.New(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
+	codexWait    = pattern.New(`retrying sampling request \(\d+/\d+ in (\d{1,8})(?:\.\d+)?s\)\.\.\..* sampling_error=(.*)$`)
+)
+
+// watchCodex reads its log. It takes the time that its API names in Retry-After, however long.
+func watchCodex(s *stream, line []byte) {
+	m := codexWait.FindSubmatch(line)
+	if m == nil {
+		return
+	}
+	seconds, err := strconv.Atoi(string(m[1]))
+	if err == nil {
+		s.wait(string(m[2]), time.Duration(seconds)*time.Second)
+	}
+}
+
 // codexError keeps an error. That of a used up allowance says when it is over: the time of today, or with its date.
 func (s *stream) codexError(text string) {
+	if codexRefused.MatchString(text) {
+		if m := codexAgain.FindStringSubmatch(text); m != nil {
+			text = m[1]
+		}
+		s.stop(Refused, text)
+	} else if m := codexAgain.FindStringSubmatch(text); m != nil {
+		s.wait(m[1], 0)
+		return
+	}
 	s.fail(text)
 	if !codexLimit.MatchString(text) {
 		return

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // maxArg is the longest system prompt that is passed as an argument. Linux takes 128 KiB for one; what is longer is
@@ -24,8 +26,8 @@ type command struct {
 // build makes the command line, environment and standard input of a turn.
 func (p *Program) build(t *Turn) (*command, error) {
 	env := ScrubEnv(t.Env)
-	bin, ok := lookIn(env, p.Binary)
-	if !ok {
+	bin, err := proc.LookPath(p.Binary, t.Dir, env)
+	if err != nil {
 		return nil, &NotInstalledError{Program: p}
 	}
 	c := &command{env: env, dir: t.Dir, remove: func() {}}
@@ -183,8 +185,8 @@ func (p *Program) prompt(t *Turn) string {
 	if t.System != "" && !p.systemAsArgument(t) {
 		text = t.System + "\n\n" + text
 	}
-	if p.EscapePrompt != nil {
-		text = p.EscapePrompt(text)
+	if p.escapePrompt != nil {
+		text = p.escapePrompt(text)
 	}
 	return text
 }

@@ -167,17 +167,3 @@ func TestScrubEnv(t *testing.T) {
 		t.Errorf("scrubbed twice: %q", again)
 	}
 }
-
-func TestLookIn(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	if err := os.WriteFile("prog", []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if path, ok := lookIn([]string{"PATH=.::relative"}, "prog"); ok {
-		t.Errorf("found %s by a relative entry of PATH", path)
-	}
-	if path, ok := lookIn([]string{"PATH=" + dir}, "prog"); !ok || path != filepath.Join(dir, "prog") {
-		t.Errorf("got %s", path)
-	}
-}

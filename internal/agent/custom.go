@@ -80,23 +80,20 @@ func adjustRow(row *Program, set map[string]string) (*Program, error) {
 func describe(name string, set map[string]string) (*Program, error) {
 	p := &Program{
 		Name: name, Title: name, Binary: "/bin/sh", Base: []string{"-c", set["start"]}, shellCommands: true,
-		Usage: NoUsage, Terminal: "exit status 0 after a line of output", read: readText, finish: finishText,
+		Terminal: "exit status 0 after a line of output", read: readText, finish: finishText,
 	}
 	if err := p.borrow(name, set["format"]); err != nil {
 		return nil, err
 	}
 	switch strings.ToLower(set["presetid"]) {
 	case "true", "yes", "on", "1":
-		p.Preset, p.MakeID = true, newUUID
+		p.Preset = true
 	case "", "false", "no", "off", "0":
-		p.Preset, p.MakeID = false, nil
 	default:
 		return nil, fmt.Errorf("tilth.agent.%s.presetId: %q is no boolean", name, set["presetid"])
 	}
 	if set["resume"] != "" {
 		p.CanResume, p.Resume = true, []string{"-c", set["resume"]}
-	} else {
-		p.CanResume, p.Notes = false, append(p.Notes, "Without tilth.agent."+name+".resume every turn begins a new conversation.")
 	}
 	for _, r := range []struct {
 		key string
@@ -131,8 +128,8 @@ func (p *Program) borrow(name, format string) error {
 		return fmt.Errorf("tilth.agent.%s.format: %q is not known (text, claude-json, codex-json, gemini-json, opencode-json)", name, format)
 	}
 	row, _ := ByName(rowName)
-	p.read, p.finish, p.Usage, p.ReportsCost, p.Terminal, p.Rules = row.read, nil, row.Usage, row.ReportsCost, row.Terminal, row.Rules
-	p.CountsTurns, p.KeyVars = row.CountsTurns, row.KeyVars
+	p.read, p.watch, p.finish, p.Terminal, p.Rules = row.read, row.watch, nil, row.Terminal, row.Rules
+	p.CountsTurns, p.KeyVars, p.Login = row.CountsTurns, row.KeyVars, row.Login
 	return nil
 }
 

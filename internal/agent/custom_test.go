@@ -3,6 +3,8 @@ package agent
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 func TestCustomSettings(t *testing.T) {
@@ -67,10 +69,10 @@ func TestTextProgram(t *testing.T) {
 	if two.How != Completed || !strings.Contains(two.Text, "knows the system prompt\n\nthe task; $(exit 9)") {
 		t.Fatalf("%+v", two)
 	}
-	if out := f.run(p, f.turn("go on", Ref{ID: newUUID(), Resume: true})); out.How != NotFound {
+	if out := f.run(p, f.turn("go on", Ref{ID: uuid.NewString(), Resume: true})); out.How != NotFound {
 		t.Errorf("%+v", out)
 	}
-	if s := p.Stored(f.env, f.dir, one.Conversation); s.Presence != Unknown {
+	if s := p.Stored(t.Context(), f.env, f.dir, one.Conversation); s.Presence != Unknown {
 		t.Errorf("%+v", s)
 	}
 }

@@ -88,12 +88,6 @@ func homeIn(env []string) string {
 	return h
 }
 
-// lookIn finds an executable on env's PATH, which may differ from this process's own.
-func lookIn(env []string, name string) (string, bool) {
-	path, err := proc.LookPath(name, "", env)
-	return path, err == nil
-}
-
 // realPath resolves symlinks as the programs do before they name a directory; a path that is not there is only cleaned.
 func realPath(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {

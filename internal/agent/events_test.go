@@ -12,7 +12,7 @@ import (
 // feed lets a row read a stream of events, and of lines of standard error, as a run would.
 func feed(p *Program, t *Turn, stdout, stderr string) (*stream, *ended) {
 	var stopped *ended
-	s := &stream{program: p, turn: t, steps: map[string]Usage{}}
+	s := &stream{program: p, turn: t, steps: map[string]Usage{}, heard: time.Now()}
 	s.stop = func(how How, why string) {
 		if stopped == nil {
 			stopped = &ended{how, why}
@@ -60,11 +60,10 @@ func TestEvents(t *testing.T) {
 			want:   Outcome{How: TurnLimit, Turns: 1, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20}}},
 		{name: "auth error called success", program: "claude", res: result{exit: 1},
 			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":true,"result":"Invalid API key","api_error_status":401}`,
-			want:   Outcome{How: Failed}},
+			want:   Outcome{How: Refused}},
 		{name: "refused key", program: "claude", res: result{canceled: true, exit: 143},
-			stdout: claudeInit + `{"type":"system","subtype":"api_retry","attempt":1,"error_status":401,"error":"authentication_failed"}` + "\n" +
-				`{"type":"system","subtype":"api_retry","attempt":2,"error_status":401,"error":"authentication_failed"}`,
-			want: Outcome{How: Failed}},
+			stdout: claudeInit + `{"type":"system","subtype":"api_retry","attempt":1,"error_status":401,"error":"authentication_failed"}`,
+			want:   Outcome{How: Refused}},
 		{name: "usage limit", program: "claude", res: result{exit: 1},
 			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795282561,"rateLimitType":"five_hour"}}` + "\n" +
 				`{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"api_error":"usage_limit_reached","result":"You've hit your 5-hour limit"}`,
@@ -159,15 +158,15 @@ func TestEvents(t *testing.T) {
 		t.Run(c.program+"/"+c.name, func(t *testing.T) {
 			p, _ := ByName(c.program)
 			turn := &Turn{MaxTurns: c.maxTurns, Conversation: Ref{ID: "x", Resume: c.resume}}
-			if p.Usage == RunningTotal {
+			if p.Name == "codex" {
 				turn.PriorTotal = Usage{Prompt: 100, Eval: 20}
 			}
 			s, stopped := feed(p, turn, c.stdout, c.stderr)
-			got := p.judge(s, turn, c.res, stopped)
+			got := p.outcome(s, turn, c.res, stopped)
 			if got.How != Completed && got.Detail == "" {
 				t.Error("it does not say why")
 			}
-			got.Conversation, got.Detail, got.Total, got.ExitCode = "", "", Usage{}, 0
+			got.Conversation, got.Detail, got.Total = "", "", Usage{}
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
@@ -205,7 +204,7 @@ func FuzzEvents(f *testing.F) {
 			for _, resume := range []bool{false, true} {
 				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume}, OnEvent: func(Activity) {}}
 				s, stopped := feed(p, turn, text, text)
-				out := p.judge(s, turn, result{stderr: text}, stopped)
+				out := p.outcome(s, turn, result{stderr: text}, stopped)
 				if out.How == "" || len(out.Detail) > 400 || strings.ContainsAny(out.Detail, "\n\r") {
 					t.Fatalf("%s: %+v", p.Name, out)
 				}
@@ -245,10 +244,10 @@ func FuzzStores(f *testing.F) {
 		}
 		for _, name := range []string{"claude", "codex", "gemini"} {
 			p, _ := ByName(name)
-			if s := p.Stored(env, dir, id); s.Why == "" {
+			if s := p.Stored(t.Context(), env, dir, id); s.Why == "" {
 				t.Errorf("%s: %+v", name, s)
 			}
-			if got, ok, err := p.Discover(env, dir, time.Time{}); ok && (err != nil || !p.ValidID.MatchString(got)) {
+			if got, ok, err := p.Discover(t.Context(), env, dir, time.Time{}); ok && (err != nil || !p.ValidID.MatchString(got)) {
 				t.Errorf("%s: %q %v", name, got, err)
 			}
 		}

@@ -37,24 +37,17 @@ func gemini() *Program {
 		// Its parent process swallows signals and leaves the child behind when it is killed.
 		Env:     map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"},
 		KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-		Preset:  true, MakeID: newUUID, ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
-		Usage: PerRun, Terminal: "a result event with status success",
-		EscapePrompt: escapeGemini, read: readGemini, watch: watchGemini, finish: geminiFinish, store: geminiStore{},
+		Preset:  true, ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
+		Terminal: "a result with status success", Login: "gemini, then /auth",
+		escapePrompt: escapeGemini, read: readGemini, watch: watchGemini, finish: geminiFinish, store: geminiStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`Invalid session identifier|No previous sessions found for this project`)},
 			{How: InUse, Text: pattern.New(`Session ID .*already exists`)},
+			{How: Refused, Exit: 41},
+			{How: Refused, Text: pattern.New(`API key not valid|API_KEY_INVALID|"code": ?(?:401|403|404)\b`)},
 			{How: UsageLimit, Text: pattern.New(`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},
 			{How: TurnLimit, Exit: 53},
 			{How: TurnLimit, Text: pattern.New(`FatalTurnLimitedError|Reached max session turns`)},
-		},
-		Notes: []string{
-			"It resumes only from the directory in which the conversation began.",
-			"Versions that do not know --session-id (0.36 and older) cannot be used.",
-			"Its turn limit is a setting that it reads only from a file in a directory nobody else can write; instead its uses of tools are counted as turns and it is ended from outside.",
-			"It reports no dollars.",
-			"It would replace @name in a prompt by that file; each @ is written as \\@ and the prompt says so.",
-			"On a used up quota it would sleep until the quota is filled again; it is ended then, as a usage limit.",
-			"An interrupted run ends with exit status 0 and no result; that is never taken as success.",
 		},
 	}
 }
@@ -167,9 +160,6 @@ func (s *stream) geminiResult(e *geminiEvent) {
 
 var geminiWait = pattern.New(`^Attempt \d+ failed: (.*) Retrying after (\d{1,15})`)
 
-// patience is how long a program may wait for its API by itself.
-const patience = 5 * time.Minute
-
 // watchGemini ends it when it wants to sleep until a quota is filled again: waiting is for the harness's user to decide.
 func watchGemini(s *stream, line []byte) {
 	m := geminiWait.FindSubmatch(line)
@@ -177,16 +167,15 @@ func watchGemini(s *stream, line []byte) {
 		return
 	}
 	ms, err := strconv.ParseInt(string(m[2]), 10, 64)
-	if err != nil || ms < patience.Milliseconds() || ms > (366*24*time.Hour).Milliseconds() {
+	if err != nil || ms > (366*24*time.Hour).Milliseconds() {
 		return
 	}
+	wait := time.Duration(ms) * time.Millisecond
 	// What it sleeps is longer than what it was told, so that not all clients come back at once.
-	wait := geminiReset(string(m[1]))
-	if wait == 0 {
-		wait = time.Duration(ms) * time.Millisecond
+	if told := geminiReset(string(m[1])); wait >= patience && told >= patience {
+		wait = told
 	}
-	s.limit(time.Now().Add(wait).UTC(), string(m[1]))
-	s.stop(UsageLimit, string(m[1]))
+	s.wait(string(m[1]), wait)
 }
 
 var geminiResetForm = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -88,7 +89,7 @@ func (g geminiStore) chats(h *history) (string, error) {
 	return filepath.Join(g.home(h), "tmp", slug, "chats"), nil
 }
 
-func (g geminiStore) state(h *history) StoreState {
+func (g geminiStore) state(_ context.Context, h *history) StoreState {
 	dir, err := g.chats(h)
 	if err == errNoStore {
 		return StoreState{Missing, "gemini has no conversation of this directory"}
@@ -113,7 +114,7 @@ func (g geminiStore) state(h *history) StoreState {
 	return state
 }
 
-func (g geminiStore) newest(h *history, since time.Time, except map[string]bool) (string, error) {
+func (g geminiStore) newest(_ context.Context, h *history, since time.Time, except map[string]bool) (string, error) {
 	dir, err := g.chats(h)
 	if err != nil {
 		return "", err

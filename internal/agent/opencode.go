@@ -25,18 +25,11 @@ func opencode() *Program {
 		KeyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY",
 			"DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
 		ValidID: pattern.New(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
-		Usage: PerStep, ReportsCost: true, Terminal: "a step_finish event with reason stop",
+		Terminal: "a last step with reason stop", Login: "opencode auth login",
 		read: readOpenCode, watch: watchOpenCode, store: openCodeStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
 			{How: UsageLimit, Text: pattern.New(`^APIError: (?:The usage limit has been reached|You exceeded your current quota)`)},
-		},
-		Notes: []string{
-			"It takes no id of ours. Its events say its own only after the model's first answer, its log (--print-logs) before; where the log is not understood, a run that is ended early is found again by looking for this directory's newest conversation.",
-			"On a used up allowance it would wait in silence; it is ended then, as a usage limit without a known end.",
-			"It resumes only from the directory in which the conversation began; elsewhere it would hang.",
-			"It has no turn limit: its steps are counted and it is ended from outside.",
-			"Two runs of one conversation at once would write into each other; the harness's lock keeps that from happening.",
 		},
 	}
 }
@@ -72,6 +65,7 @@ type openCodeEvent struct {
 		Name string `json:"name"`
 		Data struct {
 			Message string `json:"message"`
+			Status  int    `json:"statusCode"`
 		} `json:"data"`
 	} `json:"error"`
 }
@@ -81,7 +75,10 @@ func readOpenCode(s *stream, line []byte) {
 	if !decode(line, &e) {
 		return
 	}
-	s.id(e.SessionID)
+	// That there is no such conversation is said with its id too.
+	if e.Type != "error" {
+		s.id(e.SessionID)
+	}
 	switch e.Type {
 	case "step_start":
 		s.success = false
@@ -98,12 +95,20 @@ func readOpenCode(s *stream, line []byte) {
 		s.success = false
 		s.fail(e.Error.Name + ": " + e.Error.Data.Message)
 		s.how, s.why = Failed, s.errors[len(s.errors)-1]
+		if refusedStatus(e.Error.Data.Status) {
+			s.how = Refused
+		}
 	}
 }
 
+const openCodeLog = `^timestamp=\S+ level=`
+
 var (
-	openCodeBegun = pattern.New(`^timestamp=\S+ level=INFO .*message=(?:created id|loop session\.id)=(ses_[0-9A-Za-z]+) `)
-	openCodeLimit = pattern.New(`^timestamp=\S+ level=ERROR .*message="stream error" .*small=false .*error\.error="AI_APICallError: (.*(?:usage limit has been reached|usage_limit|exceeded your current quota|insufficient_quota).*)"`)
+	openCodeBegun = pattern.New(openCodeLog + `INFO .*message=(?:created id|loop session\.id)=(ses_[0-9A-Za-z]+) `)
+	openCodeCall  = pattern.New(openCodeLog + `INFO .*message=stream .*small=false `)
+	openCodeError = pattern.New(openCodeLog +
+		`ERROR .*message="stream error" .*small=false .*error\.error="(?:AI_APICallError: )?(.*)"`)
+	openCodeLimit = pattern.New(`usage limit has been reached|usage_limit|exceeded your current quota|insufficient_quota`)
 )
 
 // watchOpenCode reads its log. The first conversation that is named is the run's own; those of its subagents follow.
@@ -111,9 +116,18 @@ func watchOpenCode(s *stream, line []byte) {
 	if m := openCodeBegun.FindSubmatch(line); m != nil && s.conversation == "" {
 		s.id(string(m[1]))
 	}
-	if m := openCodeLimit.FindSubmatch(line); m != nil {
-		s.limit(time.Time{}, string(m[1]))
-		s.stop(UsageLimit, string(m[1]))
+	if openCodeCall.FindSubmatch(line) != nil {
+		s.waits = ""
+	}
+	m := openCodeError.FindSubmatch(line)
+	if m == nil {
+		return
+	}
+	if said := string(m[1]); openCodeLimit.MatchString(said) {
+		s.limit(time.Time{}, said)
+		s.stop(UsageLimit, said)
+	} else {
+		s.wait(said, 0)
 	}
 }
 

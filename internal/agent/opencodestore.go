@@ -16,18 +16,18 @@ type openCodeStore struct{}
 // askLimit bounds how long a question to the program may take.
 const askLimit = time.Minute
 
-func (openCodeStore) ask(h *history, keep int, args ...string) (proc.Outcome, error) {
+func (openCodeStore) ask(ctx context.Context, h *history, keep int, args ...string) (proc.Outcome, error) {
 	env := ScrubEnv(h.env)
-	bin, ok := lookIn(env, h.program.Binary)
-	if !ok {
+	bin, err := proc.LookPath(h.program.Binary, h.dir, env)
+	if err != nil {
 		return proc.Outcome{}, &NotInstalledError{Program: h.program}
 	}
-	return proc.Run(context.Background(), proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
+	return proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
 		Timeout: askLimit, OutputCap: keep, SeparateStderr: true})
 }
 
-func (o openCodeStore) state(h *history) StoreState {
-	res, err := o.ask(h, 64<<20, "export", h.id)
+func (o openCodeStore) state(ctx context.Context, h *history) StoreState {
+	res, err := o.ask(ctx, h, 64<<20, "export", h.id)
 	if err != nil {
 		return StoreState{Unknown, err.Error()}
 	}
@@ -55,8 +55,8 @@ func (o openCodeStore) state(h *history) StoreState {
 	return StoreState{Present, "opencode has its conversation"}
 }
 
-func (o openCodeStore) newest(h *history, since time.Time, except map[string]bool) (string, error) {
-	res, err := o.ask(h, 8<<20, "session", "list", "--format", "json")
+func (o openCodeStore) newest(ctx context.Context, h *history, since time.Time, except map[string]bool) (string, error) {
+	res, err := o.ask(ctx, h, 8<<20, "session", "list", "--format", "json")
 	if err != nil {
 		return "", err
 	}

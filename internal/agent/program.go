@@ -13,21 +13,9 @@ package agent
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/git-tilth/git-tilth/internal/pattern"
-)
-
-// UsageMode says what the numbers in a program's events count.
-type UsageMode string
-
-const (
-	// PerRun numbers count one run of the program.
-	PerRun UsageMode = "per run"
-	// PerStep numbers count one model call; they are added up.
-	PerStep UsageMode = "per step"
-	// RunningTotal numbers count the whole conversation since it began; the last total is subtracted.
-	RunningTotal UsageMode = "running total"
-	// NoUsage means that the program reports none.
-	NoUsage UsageMode = "none"
 )
 
 // Program is one row of the table: all that is known about one agent program.
@@ -55,22 +43,21 @@ type Program struct {
 	// programs that always take settings or instructions from the directory in which they are started.
 	JudgesFromOutside bool
 
-	Preset        bool                    // takes an id that we chose
-	MakeID        func() string           // makes such an id
-	ValidID       *pattern.Regexp         // what an id of this program looks like; others are not handed to it
-	KeepsID       bool                    // another id after a resume means that another conversation was begun
-	CanResume     bool                    // a conversation can be continued by another process
-	CountsTurns   bool                    // no turn limit of its own: turns are counted and it is ended from outside, after a tool has ended
-	Usage         UsageMode               // what its token numbers count
-	ReportsCost   bool                    // says dollars
-	Terminal      string                  // the event that means success, in words
-	EscapePrompt  func(p string) string   // keeps a prompt from being taken as a command; nil: nothing is special
+	Preset    bool            // takes an id that we choose, a UUID
+	ValidID   *pattern.Regexp // what an id of this program looks like; others are not handed to it
+	KeepsID   bool            // another id after a resume means that another conversation was begun
+	CanResume bool            // a conversation can be continued by another process
+	// CountsTurns is for a program without a turn limit of its own: its turns are counted, and it is ended after a tool has.
+	CountsTurns bool
+	Terminal    string // the event that means success, in words
+	Login       string // the command that mends refused credentials
+	Rules       []Rule // the ways to fail, first match wins
+
+	escapePrompt  func(p string) string   // keeps a prompt from being taken as a command; nil: nothing is special
 	read          func(*stream, []byte)   // takes one line of standard output
 	watch         func(*stream, []byte)   // takes one line of standard error; may be nil
 	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
-	Rules         []Rule                  // the ways to fail, first match wins
 	store         store                   // where conversations are kept; nil: not known
-	Notes         []string                // what this program makes impossible or does in a surprising way
 	shellCommands bool                    // Base and Resume are shell commands of the user
 	done          *pattern.Regexp         // the line with which a program without events says that it is done
 }
@@ -95,6 +82,7 @@ const (
 	Failed      How = "failed"      // anything else; Outcome.Detail says what
 	TimedOut    How = "timed_out"   // Turn.Timeout was over
 	InUse       How = "in_use"      // another process has this conversation open
+	Refused     How = "refused"     // the API refuses the credentials or the model: trying again mends nothing
 )
 
 // Usage counts tokens and dollars. Prompt includes Cached; Eval includes Reasoning.
@@ -122,6 +110,7 @@ type Turn struct {
 	GitDir         string        // the worktree's git directory, which sandboxes must let through
 	CommonDir      string        // the repository's common directory
 	Private        string        // a directory for this turn's own files, removed at its end; "" is a temporary one
+	Patience       time.Duration // silence after which OnEvent is told; 0 is five minutes
 	PriorTotal     Usage         // Outcome.Total of the conversation's last turn, zero for a new one
 	// OnConversation is called with the conversation's id as soon as it is known: before the start for an id that is
 	// preset, at the first event otherwise, and again if it changes. An error ends the program and is Run's error.
@@ -131,7 +120,10 @@ type Turn struct {
 
 // Activity is one thing that a program said or did. Its texts are bounded.
 type Activity struct {
-	Kind    string // "text", "reasoning", "tool", "tool_result", "error"
+	// Kind is "text", "reasoning", "tool", "tool_result", "error", "waits" (for its API, by itself; Text is why) or "quiet"
+	// (it has said nothing since Since).
+	Kind    string
+	Since   time.Time
 	Tool    string
 	ID      string // the program's id of the tool call
 	Args    string // JSON
@@ -152,13 +144,12 @@ type Outcome struct {
 	LimitReset   time.Time // for UsageLimit; zero if not said
 	Denied       []string  // tools whose use was refused
 	Detail       string    // one line: why
-	ExitCode     int
 }
 
 // NewID returns an id for a new conversation, "" if the program takes none.
 func (p *Program) NewID() string {
-	if !p.Preset || p.MakeID == nil {
+	if !p.Preset {
 		return ""
 	}
-	return p.MakeID()
+	return uuid.NewString()
 }

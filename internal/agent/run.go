@@ -17,6 +17,8 @@ const (
 	linger = 20 * time.Second
 	// grace is the time between SIGTERM and SIGKILL: time for a program to write its conversation down.
 	grace = 5 * time.Second
+	// patience is how long a program may wait for its API by itself, and how long it may say nothing without being named.
+	patience = 5 * time.Minute
 )
 
 // ended is the cause with which a program is ended from outside.
@@ -45,15 +47,20 @@ func (p *Program) Run(ctx context.Context, t Turn) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer cmd.remove()
-	if t.Conversation.ID != "" && !t.Conversation.Resume && t.OnConversation != nil {
-		if err := t.OnConversation(t.Conversation.ID); err != nil {
+	r := &running{turn: &t}
+	// A conversation that is resumed is known to be there when the program has named it; the user's own shell commands need
+	// not do that.
+	if t.Conversation.ID != "" && (!t.Conversation.Resume || p.shellCommands) {
+		if err := r.tell(t.Conversation.ID); err != nil {
 			return Outcome{}, err
 		}
 	}
 	if ctx.Err() != nil {
-		return Outcome{How: Interrupted, Conversation: t.Conversation.ID, Total: t.PriorTotal, Detail: "ended before it began"}, nil
+		return Outcome{
+			How: Interrupted, Conversation: t.Conversation.ID, Total: t.PriorTotal, Detail: "ended before it began",
+		}, nil
 	}
-	return p.play(ctx, &t, cmd)
+	return p.play(ctx, r, cmd)
 }
 
 // refuse answers for the program where it would misunderstand the id.
@@ -67,37 +74,48 @@ func (p *Program) refuse(id string) (Outcome, bool) {
 	return Outcome{}, true
 }
 
+// running is what a turn in progress has handed on.
+type running struct {
+	turn    *Turn
+	told    string // the conversation that OnConversation was last called with
+	refusal error  // its error
+}
+
+// tell hands the conversation's id on, once.
+func (r *running) tell(id string) error {
+	if id == r.told || r.turn.OnConversation == nil {
+		return nil
+	}
+	r.told = id
+	r.refusal = r.turn.OnConversation(id)
+	return r.refusal
+}
+
 // play starts the program and follows it to its end.
-func (p *Program) play(ctx context.Context, t *Turn, cmd *command) (Outcome, error) {
+func (p *Program) play(ctx context.Context, r *running, cmd *command) (Outcome, error) {
+	t := r.turn
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &stream{program: p, turn: t, steps: map[string]Usage{}, began: time.Now()}
-	var refused error
-	known := t.Conversation.ID // what OnConversation has been told, or told us
+	s := &stream{program: p, turn: t, steps: map[string]Usage{}, heard: time.Now()}
+	s.began = s.heard
 	s.stop = func(how How, why string) { cancel(&ended{how, why}) }
 	s.onID = func(id string) {
 		if t.Conversation.Resume && p.KeepsID && id != t.Conversation.ID {
 			s.stop(NotFound, "it began another conversation instead of resuming "+t.Conversation.ID)
-			return
-		}
-		if id == known || t.OnConversation == nil {
-			return
-		}
-		known = id
-		if err := t.OnConversation(id); err != nil {
-			refused = err
+		} else if r.tell(id) != nil {
 			s.stop(Failed, "the conversation could not be recorded")
 		}
 	}
-	var last lingerer
-	defer last.end()
+	var last *time.Timer
 	var mu sync.Mutex
+	quiet := watchSilence(s, &mu)
 	res, err := startChild(ctx, t, cmd, func(line []byte) {
 		mu.Lock()
 		defer mu.Unlock()
+		s.hear()
 		p.read(s, line)
-		if s.success || s.how != "" {
-			last.begin(func() { cancel(&ended{"", "did not exit after its last event"}) })
+		if last == nil && (s.success || s.how != "") {
+			last = time.AfterFunc(linger, func() { cancel(&ended{"", "did not exit after its last event"}) })
 		}
 	}, func(line []byte) {
 		mu.Lock()
@@ -106,40 +124,49 @@ func (p *Program) play(ctx context.Context, t *Turn, cmd *command) (Outcome, err
 			p.watch(s, line)
 		}
 	})
+	close(quiet)
+	if last != nil {
+		last.Stop()
+	}
 	switch {
-	case refused != nil:
-		return Outcome{}, refused
+	case r.refusal != nil:
+		return Outcome{}, r.refusal
 	case err != nil:
 		return Outcome{}, fmt.Errorf("%s could not be run: %w", p.Name, err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
+	s.quiet, s.waits = true, "" // a look at the silence may be under way
 	if p.finish != nil {
 		p.finish(s, &history{program: p, env: cmd.env, dir: realPath(cmd.dir), id: s.conversation})
 	}
 	var cause *ended
 	errors.As(context.Cause(ctx), &cause)
-	return p.judge(s, t, res, cause), nil
+	return p.outcome(s, t, res, cause), nil
 }
 
-// lingerer calls back once, some time after it was first told to begin.
-type lingerer struct {
-	mu    sync.Mutex
-	timer *time.Timer
-}
-
-func (l *lingerer) begin(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.timer == nil {
-		l.timer = time.AfterFunc(linger, f)
+// watchSilence looks from time to time how long the program has said nothing, until the channel is closed.
+func watchSilence(s *stream, mu *sync.Mutex) chan struct{} {
+	limit := s.turn.Patience
+	if limit == 0 {
+		limit = patience
 	}
-}
-
-func (l *lingerer) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.timer != nil {
-		l.timer.Stop()
-	}
+	over := make(chan struct{})
+	ticker := time.NewTicker(max(limit/10, time.Millisecond))
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+				mu.Lock()
+				s.silence(time.Now(), limit)
+				mu.Unlock()
+			}
+		}
+	}()
+	return over
 }
 
 // result is how the process ended.
@@ -151,19 +178,15 @@ type result struct {
 	stderr   string // its first and last lines
 }
 
-// judge decides what the events, the exit and the standard error together mean.
-func (p *Program) judge(s *stream, t *Turn, res result, cause *ended) Outcome {
-	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, CostKnown: s.costKnown,
-		Denied: s.denied, ExitCode: res.exit}
+// outcome is what the events, the exit and the standard error together mean.
+func (p *Program) outcome(s *stream, t *Turn, res result, cause *ended) Outcome {
+	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, CostKnown: s.costKnown, Denied: s.denied}
 	if out.Conversation == "" {
 		out.Conversation = t.Conversation.ID
 	}
 	out.Usage, out.Total = s.usage, t.PriorTotal.plus(s.usage)
 	if s.totalKnown {
 		out.Usage, out.Total = s.total.since(t.PriorTotal), s.total
-	}
-	if s.spent.Prompt > s.total.Prompt {
-		out.Usage = s.spent.since(t.PriorTotal)
 	}
 	out.How, out.Detail = p.verdict(s, t, res, cause)
 	if out.How == UsageLimit {
@@ -191,13 +214,13 @@ func (p *Program) verdict(s *stream, t *Turn, res result, cause *ended) (How, st
 	case res.canceled && cause == nil:
 		return Interrupted, "interrupted"
 	case res.timedOut:
-		return TimedOut, fmt.Sprintf("did not end within %s", t.Timeout)
+		return TimedOut, "the turn took longer than " + t.Timeout.String()
 	}
 	if s.how != "" && s.how != Failed {
 		return s.how, s.why
 	}
-	if how, text, ok := p.match(s, t, res); ok {
-		return how, text
+	if how, said, ok := p.match(s, t, res); ok {
+		return how, said
 	}
 	switch {
 	case s.how == Failed:
@@ -205,21 +228,22 @@ func (p *Program) verdict(s *stream, t *Turn, res result, cause *ended) (How, st
 	case res.signal != "" || res.exit == 130 || res.exit == 143:
 		return Interrupted, "ended by a signal"
 	case s.success:
-		return Failed, fmt.Sprintf("said that it was done, then ended with exit status %d: %s", res.exit, lastLine(res.stderr))
+		return Failed, fmt.Sprintf("it said that it was done and then ended with exit status %d", res.exit)
 	}
 	return Failed, p.unfinished(s, res)
 }
 
-// unfinished says what is missing.
+// unfinished is the program's own words, and the event that is missing.
 func (p *Program) unfinished(s *stream, res result) string {
-	what := fmt.Sprintf("ended with exit status %d without %s", res.exit, p.Terminal)
+	missing := fmt.Sprintf("it ended with exit status %d and without %s", res.exit, p.Terminal)
+	said := lastLine(res.stderr)
 	if n := len(s.errors); n > 0 {
-		return what + ": " + s.errors[n-1]
+		said = s.errors[n-1]
 	}
-	if line := lastLine(res.stderr); line != "" {
-		return what + ": " + line
+	if said == "" {
+		return missing
 	}
-	return what
+	return oneLine(said) + " (" + missing + ")"
 }
 
 // match looks for the row's ways to fail in the error events and on standard error.
@@ -236,25 +260,29 @@ func (p *Program) match(s *stream, t *Turn, res result) (How, string, bool) {
 		if rule.Text == nil {
 			return rule.How, p.unfinished(s, res), true
 		}
-		for _, text := range texts {
-			if rule.Text.MatchString(text) {
-				return rule.How, text, true
+		for _, said := range texts {
+			if rule.Text.MatchString(said) {
+				return rule.How, said, true
 			}
 		}
 	}
 	return "", "", false
 }
 
-// oneLine keeps the first line of a text, shortened.
+// oneLine is the first line of a text, shortened, with its control characters made visible.
 func oneLine(s string) string {
-	s = strings.TrimSpace(s)
-	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
-		s = s[:i]
-	}
-	return text.HeadBytes(s, 300)
+	first, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return text.HeadBytes(text.VisibleLine(strings.TrimSpace(first)), 300)
 }
 
+// lastLine is the last line of a text that is not a part of a stack trace.
 func lastLine(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+	last := ""
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "at ") {
+			last = line
+		}
+	}
+	return last
 }

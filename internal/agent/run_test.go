@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // A fresh conversation, its id told before the work or at the first event, and then continued with all that was said.
@@ -35,7 +37,7 @@ func TestConversationIsResumed(t *testing.T) {
 		if want := (Usage{Prompt: 300, Eval: 60}); one.Usage != want || one.Total != want {
 			t.Errorf("usage %+v, total %+v", one.Usage, one.Total)
 		}
-		if s := p.Stored(f.env, f.dir, one.Conversation); s.Presence != Present {
+		if s := p.Stored(t.Context(), f.env, f.dir, one.Conversation); s.Presence != Present {
 			t.Errorf("stored: %+v", s)
 		}
 
@@ -64,8 +66,8 @@ func TestConversationIsResumed(t *testing.T) {
 				t.Error("the harness's key was in the environment")
 			}
 		}
-		if len(told) != 1 {
-			t.Errorf("told again: %v", told)
+		if len(told) != 2 || told[1] != told[0] {
+			t.Errorf("told %v: the resumed conversation is told too, once", told)
 		}
 	})
 }
@@ -270,7 +272,7 @@ func TestIDInUse(t *testing.T) {
 	}
 	p, _ := ByName("codex")
 	f := newFake(t, fakeStep{"end": "in_use"})
-	if out := f.run(p, f.turn("x", Ref{ID: newUUID(), Resume: true})); out.How != InUse {
+	if out := f.run(p, f.turn("x", Ref{ID: uuid.NewString(), Resume: true})); out.How != InUse {
 		t.Errorf("codex: %+v", out)
 	}
 }

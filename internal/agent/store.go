@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -27,8 +28,8 @@ type StoreState struct {
 
 // store reads one program's conversations. Each function gets the environment in which the program would run.
 type store interface {
-	state(h *history) StoreState
-	newest(h *history, since time.Time, except map[string]bool) (id string, err error)
+	state(ctx context.Context, h *history) StoreState
+	newest(ctx context.Context, h *history, since time.Time, except map[string]bool) (id string, err error)
 }
 
 // history names the conversation and directory that a store is asked about.
@@ -40,7 +41,7 @@ type history struct {
 }
 
 // Stored looks a conversation up in the program's own store. It asks for the conversation as it would be resumed from dir.
-func (p *Program) Stored(env []string, dir, id string) StoreState {
+func (p *Program) Stored(ctx context.Context, env []string, dir, id string) StoreState {
 	switch {
 	case id == "":
 		return StoreState{Missing, "no conversation is stored"}
@@ -51,12 +52,14 @@ func (p *Program) Stored(env []string, dir, id string) StoreState {
 	case p.store == nil:
 		return StoreState{Unknown, "the store of " + p.Name + " is not known; it will say itself"}
 	}
-	return p.store.state(&history{program: p, env: env, dir: realPath(dir), id: id})
+	return p.store.state(ctx, &history{program: p, env: env, dir: realPath(dir), id: id})
 }
 
 // Discover finds the newest conversation that was begun in exactly dir at or after since. Ids in except, such as those
 // of other tasks, are passed over. ok is false when there is none.
-func (p *Program) Discover(env []string, dir string, since time.Time, except ...string) (id string, ok bool, err error) {
+func (p *Program) Discover(
+	ctx context.Context, env []string, dir string, since time.Time, except ...string,
+) (id string, ok bool, err error) {
 	if p.store == nil || !p.CanResume {
 		return "", false, nil
 	}
@@ -64,7 +67,7 @@ func (p *Program) Discover(env []string, dir string, since time.Time, except ...
 	for _, e := range except {
 		skip[e] = true
 	}
-	id, err = p.store.newest(&history{program: p, env: env, dir: realPath(dir)}, since, skip)
+	id, err = p.store.newest(ctx, &history{program: p, env: env, dir: realPath(dir)}, since, skip)
 	if errors.Is(err, errNoStore) {
 		return "", false, nil
 	}

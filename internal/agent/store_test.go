@@ -31,12 +31,12 @@ func TestStored(t *testing.T) {
 			{f.dir, "", Missing},
 			{f.dir, "../x", Missing},
 		} {
-			if got := p.Stored(f.env, c.dir, c.id); got.Presence != c.want || got.Why == "" {
+			if got := p.Stored(t.Context(), f.env, c.dir, c.id); got.Presence != c.want || got.Why == "" {
 				t.Errorf("%s in %s: %+v, want %s", c.id, c.dir, got, c.want)
 			}
 		}
 		f.forget()
-		if got := p.Stored(f.env, f.dir, out.Conversation); got.Presence != Missing {
+		if got := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got.Presence != Missing {
 			t.Errorf("deleted: %+v", got)
 		}
 	})
@@ -71,10 +71,10 @@ func TestEmptyTranscript(t *testing.T) {
 				}
 			}
 		}
-		if got := p.Stored(f.env, f.dir, out.Conversation); got.Presence != Empty {
+		if got := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got.Presence != Empty {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if _, ok, err := p.Discover(f.env, f.dir, time.Time{}); ok || err != nil {
+		if _, ok, err := p.Discover(t.Context(), f.env, f.dir, time.Time{}); ok || err != nil {
 			t.Errorf("%s: an empty transcript was discovered (%v)", name, err)
 		}
 	}
@@ -83,10 +83,10 @@ func TestEmptyTranscript(t *testing.T) {
 func TestUnreadableStore(t *testing.T) {
 	p, _ := ByName("opencode")
 	env := []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}
-	if got := p.Stored(env, t.TempDir(), "ses_1"); got.Presence != Unknown {
+	if got := p.Stored(t.Context(), env, t.TempDir(), "ses_1"); got.Presence != Unknown {
 		t.Errorf("%+v", got)
 	}
-	if _, ok, err := p.Discover(env, t.TempDir(), time.Time{}); ok || err == nil {
+	if _, ok, err := p.Discover(t.Context(), env, t.TempDir(), time.Time{}); ok || err == nil {
 		t.Errorf("found without the program (%v)", err)
 	}
 }
@@ -95,7 +95,7 @@ func TestDiscover(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)
 		begun := time.Now().Add(-time.Second)
-		if _, ok, err := p.Discover(f.env, f.dir, begun); ok || err != nil {
+		if _, ok, err := p.Discover(t.Context(), f.env, f.dir, begun); ok || err != nil {
 			t.Fatalf("found something in an empty store (%v)", err)
 		}
 		mine := f.run(p, f.turn("mine", Ref{ID: p.NewID()})).Conversation
@@ -109,7 +109,7 @@ func TestDiscover(t *testing.T) {
 			f.run(p, turn)
 		}
 		find := func(since time.Time, except ...string) string {
-			id, _, err := p.Discover(f.env, f.dir, since, except...)
+			id, _, err := p.Discover(t.Context(), f.env, f.dir, since, except...)
 			if err != nil {
 				t.Error(err)
 			}
@@ -165,10 +165,10 @@ func TestTwoSessionsAtOnce(t *testing.T) {
 			return // the fake's projects.json is not written by two at once
 		}
 		for i, dir := range dirs {
-			if id, _, err := p.Discover(f.env, dir, time.Time{}); id != ids[dir] || err != nil {
+			if id, _, err := p.Discover(t.Context(), f.env, dir, time.Time{}); id != ids[dir] || err != nil {
 				t.Errorf("%s: found %q, want %q (%v)", dir, id, ids[dir], err)
 			}
-			if s := p.Stored(f.env, dirs[1-i], ids[dir]); s.Presence == Present {
+			if s := p.Stored(t.Context(), f.env, dirs[1-i], ids[dir]); s.Presence == Present {
 				t.Errorf("the conversation of %s counts as that of %s", dir, dirs[1-i])
 			}
 		}
@@ -187,15 +187,55 @@ func TestCodexTokensOfAnEndedRun(t *testing.T) {
 {"type":"token_usage_record","payload":{"thread_token_usage":{"input_tokens":300,"output_tokens":60}}}
 {"type":"event_msg","payload":{"type":"token_count","info":null}}
 `
-	if err := os.WriteFile(path, []byte(rollout), 0o600); err != nil {
+	p, _ := ByName("codex")
+	prior := Usage{Prompt: 100, Eval: 20}
+	for _, run := range []struct {
+		name, events, more string
+		want               Usage
+	}{
+		{"ended while a tool runs", "", "", Usage{Prompt: 200, Eval: 40}},
+		{"ended before its first answer", "", "", Usage{}},
+		{"with one more answer, counted on from before the one", `{"type":"turn.completed","usage":{"input_tokens":300,"output_tokens":60}}`,
+			`{"type":"token_usage_record","payload":{"thread_token_usage":{"input_tokens":400,"output_tokens":80}}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":300,"output_tokens":60}}}}
+`, Usage{Prompt: 100, Eval: 20}},
+		{"ended before its first answer again", "", "", Usage{}},
+	} {
+		rollout += run.more
+		if err := os.WriteFile(path, []byte(rollout), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		turn := &Turn{PriorTotal: prior}
+		s, _ := feed(p, turn, run.events, "")
+		p.finish(s, &history{program: p, env: []string{"CODEX_HOME=" + home}, id: id})
+		out := p.outcome(s, turn, result{}, &ended{Interrupted, "x"})
+		if out.Usage != run.want {
+			t.Errorf("%s: usage %+v, want %+v", run.name, out.Usage, run.want)
+		}
+		prior = out.Total
+	}
+}
+
+// A rollout that was cut before the task's message holds only what Codex itself says at the beginning of a thread.
+func TestCodexRolloutWithoutTheTask(t *testing.T) {
+	p, _ := ByName("codex")
+	f := newFake(t)
+	out := f.run(p, f.turn("the task", Ref{}))
+	found, err := filepath.Glob(filepath.Join(f.home, ".codex/sessions/*/*/*/*.jsonl"))
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	data, err := os.ReadFile(found[0])
+	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := ByName("codex")
-	turn := &Turn{PriorTotal: Usage{Prompt: 100, Eval: 20}}
-	s, _ := feed(p, turn, "", "")
-	p.finish(s, &history{program: p, env: []string{"CODEX_HOME=" + home}, id: id})
-	out := p.judge(s, turn, result{}, &ended{TurnLimit, "x"})
-	if out.Usage != (Usage{Prompt: 200, Eval: 40}) || out.Total != (Usage{Prompt: 200, Eval: 40}) {
-		t.Errorf("usage %+v, total %+v", out.Usage, out.Total)
+	lines := strings.SplitAfter(string(data), "\n")
+	for n, want := range map[int]Presence{3: Empty, 4: Present} {
+		if err := os.WriteFile(found[0], []byte(strings.Join(lines[:n], "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got.Presence != want {
+			t.Errorf("of %d lines: %+v, want %s", n, got, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -27,12 +28,14 @@ type stream struct {
 	usage        Usage  // of this run
 	total        Usage  // of the conversation, if totalKnown
 	totalKnown   bool
-	spent        Usage // of the conversation, where its store knows more than total
-	usageSaid    bool  // the program itself summed its usage up
+	usageSaid    bool // the program itself summed its usage up
 	costKnown    bool
 	turns        int
 	running      int       // tools that have begun and not ended
 	began        time.Time // when the program was started
+	heard        time.Time // when it last said something
+	quiet        bool      // its silence was told of
+	waits        string    // what its API said to a call that it will make again by itself, "" while it does not wait
 	success      bool      // the terminal event said so
 	how          How       // what another terminal event said, "" if none did
 	why          string
@@ -53,6 +56,38 @@ func (s *stream) id(id string) {
 	s.conversation = id
 	if s.onID != nil {
 		s.onID(id)
+	}
+}
+
+// hear notes that the program has said something on its standard output.
+func (s *stream) hear() { s.heard, s.quiet, s.waits = time.Now(), false, "" }
+
+// wait takes what the API said to a call that the program will make again by itself, after d if it says so. A wait that
+// is longer than our patience is for who runs the harness to decide: it is a limit.
+func (s *stream) wait(said string, d time.Duration) {
+	if d >= patience {
+		s.limit(time.Now().Add(d).UTC(), said)
+		s.stop(UsageLimit, said)
+		return
+	}
+	if s.waits == "" {
+		s.emit(Activity{Kind: "waits", Text: said})
+	}
+	s.waits, s.heard = said, time.Now()
+}
+
+var limitWords = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|quota|usage.?limit|exhausted`)
+
+// silence is asked again and again. A program that waits longer than its own pauses between two calls does what its API
+// told it; for how long, it does not say.
+func (s *stream) silence(now time.Time, limit time.Duration) {
+	idle := now.Sub(s.heard)
+	switch {
+	case limitWords.MatchString(s.waits) && idle >= limit/3:
+		s.stop(UsageLimit, s.waits)
+	case !s.quiet && idle >= limit:
+		s.quiet = true
+		s.emit(Activity{Kind: "quiet", Since: s.heard})
 	}
 }
 

@@ -1,9 +1,6 @@
 package agent
 
 import (
-	"crypto/rand"
-	"fmt"
-
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
@@ -42,11 +39,3 @@ func Find(lookPath func(string) (string, error)) []*Program {
 }
 
 var uuidForm = pattern.New(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
-
-// newUUID returns a random (version 4) UUID.
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails: it ends the process instead
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}

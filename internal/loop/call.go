@@ -38,7 +38,7 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 
 // haltFor says what a failure that outlived its retries means for the task.
 func haltFor(f *model.Failure) error {
-	h := &halt{Stop: Stop{Reason: ProviderFailure, Detail: f.Message}, err: f}
+	h := &halt{Stop: Stop{Reason: ProviderFailure, Detail: f.Message, Hint: f.Hint()}, err: f}
 	switch {
 	case f.Kind == model.Empty:
 		h.Reason = EmptyResponses

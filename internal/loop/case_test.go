@@ -89,7 +89,7 @@ func TestCaseOfAProgramsLastWords(t *testing.T) {
 		{`The config is {"debug": true} now.`, false, false},
 	} {
 		got := caseOf(c.text)
-		if (got.caseArgs != "") != c.args || got.silent != c.silent || (!c.args && !c.silent && got.caseText == "") {
+		if (got.caseArgs != "") != c.args || got.idle != c.silent || (!c.args && !c.silent && got.caseText == "") {
 			t.Errorf("%q: %+v", c.text, got)
 		}
 	}

@@ -46,6 +46,7 @@ type Stop struct {
 	Reason string
 	Task   string // of a task's reason, and of error
 	Detail string
+	Hint   string           // what to do before a resume, "" for nothing
 	Reset  time.Time        // of usage_limit, zero when unknown
 	Over   []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
 }

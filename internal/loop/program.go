@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ func (w *programWorker) begin(ctx context.Context) error {
 		return err
 	}
 	w.system = worker + "\n" + ending
-	w.choices = w.chain()
+	w.choices = w.chain(ctx)
 	prompt, err := w.promptFor(w.choices[0])
 	if err != nil {
 		return err
@@ -56,14 +57,17 @@ func (w *programWorker) begin(ctx context.Context) error {
 
 // chain is where the conversation comes from. Discovery in the program's own store is for sessions that never stored an
 // id; a task that begins in a session that does store them has none because it is new.
-func (w *programWorker) chain() []agent.Choice {
+func (w *programWorker) chain(ctx context.Context) []agent.Choice {
 	a, p := w.a, w.role.Program
 	var stored *agent.StoredConversation
 	if c := a.Checkpoint.Conversations.Get(a.task.ID); c != nil {
 		stored = &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
 	}
 	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
-	choices := agent.Choose(p, stored, w.wt.Path, w.role.Model, w.env, a.madeAt(), a.o.Fresh || isNew, a.o.Continue, a.Checkpoint.Conversations.OtherIDs(a.task.ID)...)
+	choices := p.Choose(ctx, agent.Search{
+		Stored: stored, Dir: w.wt.Path, Model: w.role.Model, Env: w.env, Since: a.madeAt(),
+		Except: a.Checkpoint.Conversations.OtherIDs(a.task.ID), Fresh: a.o.Fresh || isNew, Continue: a.o.Continue,
+	})
 	if isNew && !a.o.Fresh {
 		choices[0].Why = "a new task"
 	}
@@ -120,10 +124,10 @@ func (w *programWorker) outcome(ctx context.Context, choice agent.Choice, out ag
 	switch out.How {
 	case agent.Completed:
 		w.failed = 0
-		w.stay(out)
+		w.stay(ctx, out)
 		return caseOf(out.Text), false, nil
 	case agent.TurnLimit:
-		w.stay(out)
+		w.stay(ctx, out)
 		return t, false, &halt{Stop: Stop{Reason: IterCap, Detail: w.role.Program.Name + " reached its turn limit: " + out.Detail}}
 	case agent.NotFound, agent.InUse:
 		if len(w.choices) > 1 {
@@ -135,29 +139,42 @@ func (w *programWorker) outcome(ctx context.Context, choice agent.Choice, out ag
 			return t, true, nil
 		}
 	case agent.UsageLimit:
-		w.stay(out)
+		w.stay(ctx, out)
 		return t, true, w.a.waitUntil(ctx, out.LimitReset, out.Detail)
 	case agent.TimedOut:
-		w.stay(out)
-		return turn{silent: true}, false, nil
+		w.stay(ctx, out)
+		return turn{nudge: nudgeTime, idle: out.Turns == 0}, false, nil
+	case agent.Refused:
+		w.stay(ctx, out)
+		return t, false, w.role.refused(out)
 	}
 	w.failed++
 	if w.failed < programFailures {
-		w.stay(out)
+		w.stay(ctx, out)
 		return t, true, nil
 	}
 	return t, false, &halt{Stop: Stop{Reason: ProviderFailure, Detail: w.role.Program.Name + ": " + out.Detail}}
 }
 
+// refused is the end of the run for what no other try mends. The task stays pending.
+func (r Role) refused(out agent.Outcome) error {
+	p := r.Program
+	hint := "check the key of " + p.Name + " and the name of its model"
+	if p.Login != "" {
+		hint = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
+	}
+	return &halt{Stop: Stop{Reason: Errored, Detail: p.Name + ": " + out.Detail, Hint: hint}}
+}
+
 // stay makes the conversation that was just used the one of the next turn.
-func (w *programWorker) stay(out agent.Outcome) {
+func (w *programWorker) stay(ctx context.Context, out agent.Outcome) {
 	id := out.Conversation
 	if c := w.a.Checkpoint.Conversations.Get(w.a.task.ID); id == "" && c != nil {
 		id = c.ID
 	}
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
 	ended := out.How == agent.Completed || out.How == agent.TurnLimit
-	if id == "" || !w.role.Program.CanResume || (!ended && w.role.Program.Stored(w.env, w.wt.Path, id).Presence == agent.Missing) {
+	if id == "" || !w.role.Program.CanResume || (!ended && w.role.Program.Stored(ctx, w.env, w.wt.Path, id).Presence == agent.Missing) {
 		w.choices = []agent.Choice{{Ref: agent.Ref{ID: w.role.Program.NewID()}, How: "fresh", Prompt: agent.PromptTask, Why: w.role.Program.Name + " has no conversation to go on with"}}
 		return
 	}
@@ -168,7 +185,7 @@ func (w *programWorker) stay(out agent.Outcome) {
 func caseOf(text string) turn {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return turn{silent: true}
+		return turn{nudge: nudgeMessage, idle: true}
 	}
 	if raw, ok := agent.FinalJSON(text); ok {
 		if _, err := ParseCase(string(raw)); err == nil {
@@ -181,7 +198,7 @@ func caseOf(text string) turn {
 // play runs one turn of the program and writes down what it was.
 func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt string) (agent.Outcome, error) {
 	a := w.a
-	log := &activityLog{emit: a.emit}
+	log := &activityLog{emit: a.emit, agent: w.role.Program.Name}
 	prior := w.priorTotal(choice)
 	w.stored = ""
 	started := a.Now()

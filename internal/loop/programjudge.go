@@ -29,12 +29,14 @@ func newProgramJudge(a *attempt, j *judged, r Role, system, user string) (judgeV
 }
 
 func (j *programJudge) ask(ctx context.Context) (string, any, error) {
+	log := &activityLog{emit: j.a.emit, agent: j.role.Program.Name, judges: true}
 	for try := 1; ; try++ {
 		ref := agent.Ref{ID: j.role.Program.NewID()}
 		out, err := j.role.Program.Run(ctx, agent.Turn{
 			Prompt: j.prompt, System: j.system, Dir: j.judged.dir, Model: j.role.Model, Conversation: ref, ReadOnly: true,
 			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir,
 			Private: j.a.S.Path(session.AgentDir),
+			OnEvent: log.write,
 			OnConversation: func(id string) error {
 				if id == j.id {
 					return nil
@@ -45,7 +47,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 				})
 			},
 		})
-		if err != nil {
+		if err = errors.Join(err, log.err); err != nil {
 			return "", nil, err
 		}
 		if ctx.Err() != nil {
@@ -58,6 +60,8 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 			return "", nil, err
 		}
 		switch {
+		case out.How == agent.Refused:
+			return "", nil, j.role.refused(out)
 		case out.How == agent.Completed || out.How == agent.TurnLimit:
 			raw, _ := agent.FinalJSON(out.Text)
 			return string(raw), clip(out.Text, promptCap), nil

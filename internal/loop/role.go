@@ -163,7 +163,11 @@ func (a *attempt) resumeData(why string) map[string]any {
 
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {
 	t, err := w.b.Turn(ctx)
-	return turn{caseArgs: t.Case, silent: t.Silent, rawCalls: rawCalls(t.RawCalls)}, err
+	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls)}
+	if t.Silent {
+		out.nudge, out.idle = nudgeSilent, true
+	}
+	return out, err
 }
 
 func (w *modelWorker) answer(text string) error { return w.b.Answer(text) }

@@ -23,7 +23,8 @@ type turn struct {
 	caseArgs string // what it submitted, as text; "" for nothing
 	caseText string // a case in plain words, from a program that gave no JSON
 	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
-	silent   bool   // neither tool nor case
+	nudge    nudge  // how the worker is asked to go on, "" where it has submitted a case or used its tools
+	idle     bool   // nothing was done: three such turns in a row end the task
 }
 
 // worker does a task, one iteration at a time.
@@ -168,11 +169,14 @@ func (a *attempt) iterations(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case t.silent:
-			if silent++; silent >= silentTurns {
-				return &halt{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row without a tool or a case", silent)}}
+		case t.nudge != "":
+			if silent++; !t.idle {
+				silent = 0
 			}
-			if err := a.nudge(silent); err != nil {
+			if silent >= silentTurns {
+				return &halt{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent, nudges[t.nudge].detail)}}
+			}
+			if err := a.nudge(t.nudge, silent); err != nil {
 				return err
 			}
 			continue
@@ -186,12 +190,28 @@ func (a *attempt) iterations(ctx context.Context) error {
 	}
 }
 
-func (a *attempt) nudge(streak int) error {
-	text, err := a.o.Prompts.Render("nudge", nil)
+// nudge is why a worker is asked to go on, as the record has it.
+type nudge string
+
+const (
+	nudgeSilent  nudge = "silent"     // neither tool nor case
+	nudgeMessage nudge = "no_message" // an agent program ended without a final message
+	nudgeTime    nudge = "time_limit" // an agent program was ended at the turn's time limit
+)
+
+// nudges are their prompts, and how it is said that there were too many.
+var nudges = map[nudge]struct{ prompt, detail string }{
+	nudgeSilent:  {"nudge", "without a tool or a case"},
+	nudgeMessage: {"nudge_message", "without a final message"},
+	nudgeTime:    {"nudge_time", "in which nothing was done before the time limit (tilth.turnTimeout)"},
+}
+
+func (a *attempt) nudge(why nudge, streak int) error {
+	text, err := a.o.Prompts.Render(nudges[why].prompt, map[string]any{"Limit": a.o.Limits.Turn})
 	if err != nil {
 		return err
 	}
-	if err := a.emit(&record.Nudge{Kind: "silent", Streak: streak, Content: text}); err != nil {
+	if err := a.emit(&record.Nudge{Kind: string(why), Streak: streak, Content: text}); err != nil {
 		return err
 	}
 	return a.worker.nudge(text)

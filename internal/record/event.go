@@ -69,6 +69,7 @@ var rows = []row{
 	{"evaluator_verdict", func() Event { return &EvaluatorVerdict{} }, true},
 	{"ledger_appended", func() Event { return &LedgerAppended{} }, false},
 	{"agent_session", func() Event { return &AgentSession{} }, false},
+	{"agent_waits", func() Event { return &AgentWaits{} }, false},
 	{"task_done", func() Event { return &TaskDone{} }, false},
 	{"task_failed", func() Event { return &TaskFailed{} }, true},
 	{"commit", func() Event { return &Commit{} }, true},

@@ -241,6 +241,15 @@ type AgentSession struct {
 	Role         string `json:"role,omitempty"` // empty for the worker
 }
 
+// AgentWaits is an agent program that waits for its API by itself, which is what Said is from, or that has printed nothing
+// since Since.
+type AgentWaits struct {
+	Scope
+	Agent string `json:"agent"`
+	Said  string `json:"said,omitempty"`
+	Since string `json:"since,omitempty"`
+}
+
 // TaskDone is a task whose change was accepted; its commit follows.
 type TaskDone struct {
 	Scope

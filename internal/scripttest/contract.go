@@ -34,6 +34,7 @@ var eventFields = map[string]kinds{
 	"model_call": {"prompt_tokens": "n", "eval_tokens": "n", "cached_tokens": "n", "reasoning_tokens": "n", "cost": "n?",
 		"tokens_used_total": "n", "phase": "s-", "attempt": "n", "finish_reason": "s", "content": "s", "health": "s"},
 	"empty_model_response":  {"streak": "n", "finish_reason": "s"},
+	"agent_waits":           {"agent": "s", "said": "s-", "since": "s-"},
 	"nudge":                 {"kind": "s", "streak": "n", "content": "s"},
 	"tool_call":             {"tool": "s", "args": "os"},
 	"tool_result":           {"tool": "s", "result_preview": "s", "result_chars": "n"},

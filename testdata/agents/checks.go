@@ -152,7 +152,7 @@ func (s *scene) remember(out agent.Outcome) {
 
 // choose returns the first choice, which has to be of this kind.
 func (s *scene) choose(how string) (agent.Choice, error) {
-	choices := agent.Choose(s.program, &s.conv, s.dir, s.model, s.env, s.begun, false, false)
+	choices := s.program.Choose(s.ctx, agent.Search{Stored: &s.conv, Dir: s.dir, Model: s.model, Env: s.env, Since: s.begun})
 	if choices[0].How != how {
 		return choices[0], fmt.Errorf("the choice is %s (%s), not %s", choices[0].How, choices[0].Why, how)
 	}
@@ -222,7 +222,7 @@ func deleted(s *scene) error {
 	if err := setups[s.program.Name].forget(s.rig, lost); err != nil {
 		return err
 	}
-	if state := s.program.Stored(s.env, s.dir, lost); state.Presence != agent.Missing {
+	if state := s.program.Stored(s.ctx, s.env, s.dir, lost); state.Presence != agent.Missing {
 		return fmt.Errorf("the store says %s: %s", state.Presence, state.Why)
 	}
 	out, err := s.run("on with it", agent.Ref{ID: lost, Resume: true}, nil, finished)
@@ -249,21 +249,21 @@ func deleted(s *scene) error {
 }
 
 func discovered(s *scene) error {
-	id, ok, err := s.program.Discover(s.env, s.dir, s.begun)
+	id, ok, err := s.program.Discover(s.ctx, s.env, s.dir, s.begun)
 	if err != nil || !ok || id != s.conv.ID {
 		return fmt.Errorf("found %q (%v), not %s", id, err, s.conv.ID)
 	}
-	if id, ok, err = s.program.Discover(s.env, s.dir, time.Now()); ok || err != nil {
+	if id, ok, err = s.program.Discover(s.ctx, s.env, s.dir, time.Now()); ok || err != nil {
 		return fmt.Errorf("found %q, which is too old (%v)", id, err)
 	}
-	if id, ok, err = s.program.Discover(s.env, s.dir, s.begun, s.conv.ID); ok || err != nil {
+	if id, ok, err = s.program.Discover(s.ctx, s.env, s.dir, s.begun, s.conv.ID); ok || err != nil {
 		return fmt.Errorf("found %q, which was excepted (%v)", id, err)
 	}
 	repo := filepath.Join(s.home, "repo")
-	if id, ok, err = s.program.Discover(s.env, repo, s.begun); ok || err != nil {
+	if id, ok, err = s.program.Discover(s.ctx, s.env, repo, s.begun); ok || err != nil {
 		return fmt.Errorf("found %q for another directory (%v)", id, err)
 	}
-	if state := s.program.Stored(s.env, repo, s.conv.ID); state.Presence == agent.Present {
+	if state := s.program.Stored(s.ctx, s.env, repo, s.conv.ID); state.Presence == agent.Present {
 		return errors.New("the conversation counts as another directory's")
 	}
 	return nil
@@ -326,7 +326,7 @@ func readOnly(s *scene) error {
 	if err := s.holds("WHAT-THE-FILE-SAYS"); err != nil {
 		return fmt.Errorf("it could not read: %w", err)
 	}
-	state := s.program.Stored(s.env, s.dir, out.Conversation)
+	state := s.program.Stored(s.ctx, s.env, s.dir, out.Conversation)
 	if (s.program.Name == "claude" || s.program.Name == "codex") && state.Presence != agent.Missing {
 		return fmt.Errorf("it left a conversation: %s", state.Why)
 	}

@@ -31,6 +31,7 @@ type voice interface {
 	tool(p *player, n int, denied string)
 	text(p *player)
 	end(p *player) int // prints the terminal event or error and returns the exit status
+	waits(p *player)   // says that it will wait for its API
 	interrupted(p *player, sig os.Signal) int
 	refused(p *player, why string) int // "not_found" or "in_use"
 }
@@ -84,8 +85,13 @@ func (p *player) work(signals chan os.Signal) int {
 	if err := storeOf(p.kind).save(p, false); err != nil {
 		return complain(err)
 	}
+	fmt.Fprint(os.Stderr, p.step.Stderr)
 	if err := p.act(); err != nil {
 		return complain(err)
+	}
+	if p.step.Wait > 0 {
+		p.voice.waits(p)
+		p.step.Hang = true
 	}
 	for p.turns = 0; p.turns < p.step.Turns; p.turns++ {
 		if p.maxTurns > 0 && p.turns >= p.maxTurns {

@@ -30,6 +30,8 @@ type Step struct {
 	Denied []string          `json:"denied"` // tools whose use is refused
 	Flood  int               `json:"flood"`  // megabytes of output that are no events
 	Stray  bool              `json:"stray"`  // leave a child behind that keeps the output open
+	Wait   int               `json:"wait"`   // seconds for which its API wants to be left alone: it says so and waits
+	Stderr string            `json:"stderr"` // what it prints there first
 	Hang   bool              `json:"hang"`   // wait for a signal
 	Deaf   bool              `json:"deaf"`   // do not end on SIGTERM or SIGINT
 	Text   string            `json:"text"`   // final message
@@ -37,8 +39,8 @@ type Step struct {
 	Eval   int64             `json:"eval"`   // default 20
 	Cost   float64           `json:"cost"`   // dollars of the run, where the program says any
 
-	// End is how it ends: "" as success, "none" without a terminal event, "turn_limit", "usage_limit", "error", "not_found",
-	// "in_use", "lost" (begins another conversation instead of resuming), "linger" (terminal event, but does not exit).
+	// End is how it ends: "" as success, "none" without a terminal event, "turn_limit", "usage_limit", "refused" (its
+	// credentials are), "error", "not_found", "in_use", "lost" (begins another conversation instead of resuming), "linger" (terminal event, but does not exit).
 	End   string `json:"end"`
 	Reset int64  `json:"reset"` // for usage_limit: seconds since 1970
 	Exit  *int   `json:"exit"`  // exit status, instead of what the program would return

@@ -27,6 +27,7 @@ type store struct {
 	path func(p *player) string // of a new conversation
 	head func(p *player) obj    // its first line
 	line func(p *player) obj    // one message
+	more func(p *player) []obj  // what follows the first line before anybody has said anything
 	sums func(p *player) obj    // what it writes about the tokens of an answer; nil: nothing
 }
 
@@ -74,9 +75,14 @@ func storeOf(kind string) store {
 			line: func(p *player) obj {
 				return obj{"type": "response_item", "timestamp": now(), "payload": obj{"type": "message", "role": "user", "content": p.prompt}}
 			},
+			more: func(p *player) []obj {
+				text := "<environment_context>\n  <cwd>" + p.dir + "</cwd>\n</environment_context>"
+				return []obj{{"type": "response_item", "payload": obj{"type": "message", "role": "developer", "content": "skills"}},
+					{"type": "response_item", "payload": obj{"type": "message", "role": "user", "content": []obj{{"type": "input_text", "text": text}}}}}
+			},
 			sums: func(p *player) obj {
 				total := obj{"input_tokens": p.tokens[0], "cached_input_tokens": 0, "output_tokens": p.tokens[1]}
-				return obj{"type": "event_msg", "timestamp": now(), "payload": obj{"type": "token_count", "info": obj{"total_token_usage": total}}}
+				return obj{"type": "token_usage_record", "timestamp": now(), "payload": obj{"thread_token_usage": total}}
 			},
 		}
 	case "gemini":
@@ -204,6 +210,13 @@ func (s store) save(p *player, answered bool) error {
 	if fresh {
 		if err := enc.Encode(s.head(p)); err != nil {
 			return err
+		}
+		if s.more != nil {
+			for _, line := range s.more(p) {
+				if err := enc.Encode(line); err != nil {
+					return err
+				}
+			}
 		}
 		// A conversation that got a new id takes what was said along.
 		for _, prompt := range p.history {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -64,7 +65,10 @@ func (claude) end(p *player) int {
 		p.event(obj{"type": "rate_limit_event", "session_id": p.shown(), "rate_limit_info": obj{"status": "rejected", "resetsAt": p.step.Reset, "rateLimitType": "five_hour"}})
 		result["is_error"], result["result"], code = true, "You've hit your limit", 1
 	case "error":
-		result["is_error"], result["result"], code = true, "API Error: 401 invalid x-api-key", 1
+		result["is_error"], result["result"], code = true, "API Error: 500 Internal server error", 1
+	case "refused":
+		result["is_error"], result["result"], code = true, "Invalid authentication credentials", 1
+		result["api_error_status"] = 401
 	}
 	p.event(result)
 	return code
@@ -76,6 +80,11 @@ func (claude) interrupted(p *player, sig os.Signal) int {
 		return 0
 	}
 	return 143
+}
+
+func (claude) waits(p *player) {
+	p.event(obj{"type": "system", "subtype": "api_retry", "session_id": p.shown(), "attempt": 1, "max_retries": 10,
+		"retry_delay_ms": p.step.Wait * 1000, "error_status": 429, "error": "rate_limit"})
 }
 
 func (claude) refused(p *player, why string) int {
@@ -131,9 +140,13 @@ func (codex) end(p *player) int {
 	switch p.step.End {
 	case "none":
 		return 0
-	case "error", "usage_limit":
-		text := "unexpected status 401 Unauthorized"
-		if p.step.End == "usage_limit" {
+	case "error", "refused", "usage_limit":
+		text := "stream disconnected before completion"
+		switch p.step.End {
+		case "refused":
+			text = "unexpected status 401 Unauthorized: Invalid key, url: http://127.0.0.1/v1/responses"
+			p.event(obj{"type": "error", "message": "Reconnecting... 1/5 (" + text + ")"})
+		case "usage_limit":
 			text = "You've hit your usage limit. Upgrade to Plus to continue using Codex, or try again at 3:45 PM."
 		}
 		p.event(obj{"type": "error", "message": text})
@@ -150,6 +163,16 @@ func (codex) interrupted(p *player, sig os.Signal) int {
 		return 1
 	}
 	return 143
+}
+
+// waits says in its events that it tries again, and in its log, if that is on, for how long it waits before.
+func (codex) waits(p *player) {
+	const said = "exceeded retry limit, last status: 429 Too Many Requests"
+	if strings.Contains(os.Getenv("RUST_LOG"), "responses_retry=warn") {
+		complainf("2026-11-22T03:21:40.682339Z  WARN codex_core::responses_retry: stream disconnected - retrying sampling request "+
+			"(1/5 in %d.997993891s)... turn_id=t retries=1 max_retries=5 sampling_error=%s", p.step.Wait-1, said)
+	}
+	p.event(obj{"type": "error", "message": "Reconnecting... 1/5 (" + said + ")"})
 }
 
 func (codex) refused(p *player, why string) int {
@@ -201,6 +224,8 @@ func (gemini) end(p *player) int {
 	case "usage_limit":
 		return fail("TerminalQuotaError", "You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.", 1)
 	case "error":
+		return fail("unknown", "[API Error: An internal error has occurred]", 1)
+	case "refused":
 		return fail("FatalAuthenticationError", "API key not valid", 41)
 	}
 	p.event(obj{"type": "result", "status": "success", "stats": stats})
@@ -208,6 +233,10 @@ func (gemini) end(p *player) int {
 }
 
 func (gemini) interrupted(*player, os.Signal) int { return 0 }
+
+func (gemini) waits(p *player) {
+	complainf("Attempt 1 failed: Resource exhausted. Retrying after %dms...", p.step.Wait*1000)
+}
 
 func (gemini) refused(p *player, why string) int {
 	if why == "in_use" {
@@ -223,8 +252,12 @@ func now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 // openCode prints what OpenCode 1.18 does.
 type openCode struct{}
 
-// begin prints nothing: the id comes with the first step.
-func (openCode) begin(p *player) {}
+// begin prints no event: the id comes with the first step. The log has it before.
+func (openCode) begin(p *player) {
+	if p.step.ID != "missing" {
+		complainf("timestamp=%s level=INFO run=f message=loop session.id=%s step=0", now(), p.id)
+	}
+}
 
 func (openCode) part(p *player, kind string, part obj) {
 	e := obj{"type": kind, "timestamp": time.Now().UnixMilli(), "part": part}
@@ -259,12 +292,15 @@ func (o openCode) end(p *player) int {
 	switch p.step.End {
 	case "none":
 		return 0
-	case "error", "usage_limit":
-		name, text := "APIError", "Unauthorized"
-		if p.step.End == "usage_limit" {
-			text = "The usage limit has been reached"
+	case "error", "refused", "usage_limit":
+		data := obj{"message": "Internal server error", "statusCode": 500}
+		switch p.step.End {
+		case "refused":
+			data = obj{"message": "Unauthorized", "statusCode": 401}
+		case "usage_limit":
+			data = obj{"message": "The usage limit has been reached", "statusCode": 429}
 		}
-		p.event(obj{"type": "error", "sessionID": p.id, "error": obj{"name": name, "data": obj{"message": text}}})
+		p.event(obj{"type": "error", "sessionID": p.id, "error": obj{"name": "APIError", "data": data}})
 		return 1
 	}
 	o.finish(p, "stop")
@@ -278,6 +314,12 @@ func (openCode) interrupted(p *player, sig os.Signal) int {
 		dieOf(syscall.SIGINT)
 	}
 	return 143
+}
+
+// waits says in its log what its API said, and not for how long it waits.
+func (openCode) waits(p *player) {
+	complainf(`timestamp=%s level=ERROR run=f message="stream error" providerID=p modelID=m session.id=%s small=false `+
+		`agent=build mode=primary error.error="AI_APICallError: Rate limit reached for stub"`, now(), p.id)
 }
 
 func (openCode) refused(p *player, why string) int {

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A resumed conversation is told when the program has named it, not when its turn has ended: what dies in between has it
+// on the record.
+func TestResumedConversationIsToldAtOnce(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t, fakeStep{}, fakeStep{"hang": true})
+		one := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		turn := f.turn("go on", Ref{ID: one.Conversation, Resume: true})
+		told := ""
+		turn.OnConversation = func(id string) error {
+			told = id
+			cancel() // nothing else ends it
+			return nil
+		}
+		out, err := p.Run(ctx, turn)
+		if err != nil || out.How != Interrupted || told != one.Conversation {
+			t.Errorf("%+v %v, told %q", out, err, told)
+		}
+	})
+}
+
+func TestRefusedCredentials(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t, fakeStep{"end": "refused"})
+		out := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
+		if out.How != Refused || out.Detail == "" || strings.Contains(out.Detail, "Reconnecting") || p.Login == "" {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// A program that was told to leave its API alone for hours would do that.
+func TestLongWaitIsALimit(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t, fakeStep{"wait": 12600})
+		turn := f.turn("x", Ref{ID: p.NewID()})
+		var kinds []string
+		turn.OnEvent = func(a Activity) { kinds = append(kinds, a.Kind) }
+		if p.Name == "opencode" {
+			turn.Patience = 30 * time.Millisecond // it does not say for how long
+		}
+		out := f.run(p, turn)
+		if out.How != UsageLimit || out.Detail == "" {
+			t.Fatalf("%+v", out)
+		}
+		if p.Name == "opencode" {
+			if len(kinds) == 0 || kinds[0] != "waits" || !out.LimitReset.IsZero() {
+				t.Errorf("said %v, reset %s", kinds, out.LimitReset)
+			}
+		} else if left := time.Until(out.LimitReset); left < 3*time.Hour || left > 4*time.Hour {
+			t.Errorf("reset at %s", out.LimitReset)
+		}
+	})
+}
+
+// Short pauses between two calls are the program's own affair, and so is a wait that has ended.
+func TestShortWaitsAreNone(t *testing.T) {
+	const log = "timestamp=2026-11-22T03:44:07.075Z level="
+	for name, c := range map[string]struct{ program, stdout, stderr, waits string }{
+		"codex": {"codex", `{"type":"error","message":"Reconnecting... 1/5 (last status: 429 Too Many Requests)"}`,
+			"WARN codex_core::responses_retry: retrying sampling request (1/5 in 1.9s)... x=1 sampling_error=last status: 429",
+			"last status: 429 Too Many Requests"},
+		"claude": {"claude", `{"type":"system","subtype":"api_retry","retry_delay_ms":900,"error_status":529,"error":"overloaded"}`, "",
+			"the API answers with status 529 (overloaded)"},
+		"opencode": {"opencode", "", log + `ERROR run=f message="stream error" small=false error.error="AI_APICallError: Rate limit"`, "Rate limit"},
+		"opencode calls again": {"opencode", "", log + `ERROR run=f message="stream error" small=false error.error="AI_APICallError: Rate limit"
+` + log + `INFO run=f message=stream providerID=p session.id=s small=false agent=build`, ""},
+		"opencode's titles": {"opencode", "", log + `ERROR run=f message="stream error" small=true error.error="AI_APICallError: Rate limit"`, ""},
+	} {
+		p, _ := ByName(c.program)
+		s, stopped := feed(p, &Turn{}, c.stdout, c.stderr)
+		if stopped != nil || s.waits != c.waits {
+			t.Errorf("%s: stopped %v, waits %q", name, stopped, s.waits)
+		}
+	}
+}
+
+func TestSilenceIsTold(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t, fakeStep{"hang": true})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		turn := f.turn("x", Ref{ID: p.NewID()})
+		turn.Patience = 10 * time.Millisecond
+		var quiet []Activity
+		turn.OnEvent = func(a Activity) {
+			if a.Kind == "quiet" {
+				quiet = append(quiet, a)
+				cancel()
+			}
+		}
+		began := time.Now()
+		if out, err := p.Run(ctx, turn); err != nil || out.How != Interrupted {
+			t.Fatalf("%+v %v", out, err)
+		}
+		if len(quiet) == 0 || quiet[0].Since.Before(began) {
+			t.Errorf("told %+v", quiet)
+		}
+	})
+}
+
+// What a program printed goes to terminals and into messages.
+func TestDetailIsOneVisibleLine(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t, fakeStep{"stderr": "first\n\x1b]0;x\x07\x1b[2Jboom\n    at main (x.js)\n", "end": "none", "exit": 1})
+		out := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
+		if out.How != Failed || strings.ContainsFunc(out.Detail, func(r rune) bool { return r < ' ' }) {
+			t.Errorf("%q", out.Detail)
+		}
+		want := "boom (it ended with exit status 1 and without " + p.Terminal + ")"
+		if !strings.HasSuffix(out.Detail, want) || strings.Count(out.Detail, "without") != 1 {
+			t.Errorf("%q, want ...%q", out.Detail, want)
+		}
+	})
+}
