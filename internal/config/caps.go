@@ -15,7 +15,7 @@ const (
 )
 
 // Cap is a row of the table of caps. A new cap is a new row, and the place in package loop that enforces it: for a
-// session's cap the meter that tells what is used (loop.Usage), for a task's the place that counts.
+// session's cap its meter (loop.Usage), for a task's the place that counts.
 type Cap struct {
 	Name    string
 	Setting Setting
@@ -34,8 +34,8 @@ var caps = []Cap{
 	},
 	{
 		Name: MaxEvaluatorCalls, Stop: "evaluator_cap", PerTask: true,
-		Setting: Setting{Name: "tilth.maxEvaluatorCallsPerTask", Flag: "max-evaluator-calls", Default: "0", kind: kindCount,
-			Help: "reviews per task; 0 is no limit"},
+		Setting: Setting{Name: "tilth.maxEvaluatorCallsPerTask", Flag: "max-evaluator-calls", Default: "0",
+			kind: kindCount, Help: "reviews per task; 0 is no limit"},
 	},
 	{
 		Name: MaxMinutes, Stop: "wall_clock", Label: "time", Detail: "%.1f of %g minutes",

@@ -94,10 +94,13 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 		lower := strings.ToLower(e.Key)
 		s, ok := known[lower]
 		if !ok {
-			return nil, &Error{fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower)), unsetHint(e.Key, e.Origin)}
+			msg := fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower))
+			return nil, &Error{msg, unsetHint(e.Key, e.Origin)}
 		}
 		if s.envOnly {
-			return nil, &Error{fmt.Sprintf("%s (%s): keys are not read from git config; use %s, or store it with git credential", s.Name, e.Origin, s.Env), unsetHint(e.Key, e.Origin)}
+			msg := fmt.Sprintf("%s (%s): keys are not read from git config; use %s, or store it with git credential",
+				s.Name, e.Origin, s.Env)
+			return nil, &Error{msg, unsetHint(e.Key, e.Origin)}
 		}
 		out[lower] = append(out[lower], e)
 	}

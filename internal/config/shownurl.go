@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// ShownURL is a URL as people and records may see it: with **** in the place of a password, of a user without one, which is
-// where some put a key, and of the parameters that are keys by their names. A text that is no URL is hidden more than it needs.
+// ShownURL is a URL as people and records may see it: with **** in the place of a password, of a user without one,
+// which is where some put a key, and of the parameters that are keys by their names. A text that is no URL is hidden
+// more than it needs.
 func ShownURL(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if found {

@@ -13,9 +13,9 @@ import (
 // tempMark is what every temporary file of this package has in its name: ".<name>.tmp-<random>".
 const tempMark = ".tmp-"
 
-// WriteFileAtomic replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix.
-// The file is 0600. The order matters: without the fsync before it, a crash after the rename can leave an empty file;
-// without the fsync of the directory after it, the rename can be lost.
+// WriteFileAtomic replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a
+// mix. The file is 0600. The order matters: without the fsync before it, a crash after the rename can leave an empty
+// file; without the fsync of the directory after it, the rename can be lost.
 func WriteFileAtomic(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+tempMark+"*")
 	if err != nil {

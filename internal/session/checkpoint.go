@@ -107,8 +107,8 @@ func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	return c, nil
 }
 
-// encode is the file's text. The conversations stand last and are taken as they were encoded, so that a checkpoint costs
-// the same however many there are.
+// encode is the file's text. The conversations stand last and are taken as they were encoded, so that a checkpoint
+// costs the same however many there are.
 func (c *Checkpoint) encode() ([]byte, error) {
 	others := extra{}
 	maps.Copy(others, c.others)
@@ -140,7 +140,8 @@ func (c *Checkpoint) StartTime() time.Time { return ParseTime(c.StartedAt) }
 // ParseTime reads the times of a session's files: RFC 3339, with or without a zone (then UTC). Anything else is the
 // zero time.
 func ParseTime(s string) time.Time {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+	layouts := []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
+	for _, layout := range layouts {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()
 		}

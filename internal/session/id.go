@@ -21,7 +21,7 @@ func NewID(now time.Time) string {
 	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(append(digits, u[0]))
 }
 
-// ValidID tells whether name has the form of a session id.
+// ValidID reports whether name has the form of a session id.
 //
 // It asks for the digits only, not for a date that exists: a directory with such a name was made by a
 // session, whatever its clock said.

@@ -17,10 +17,10 @@ import (
 // extra are the members of a JSON object that its struct has no field for, as they were read.
 type extra map[string]json.RawMessage
 
-// decodeObject fills the tagged fields of the struct that dst points to from the members of a JSON object with exactly
-// those names (encoding/json would also take "Status" for "status"), and returns the other members. A missing or null
-// member is the zero value. Of a repeated name the last value counts. The error is that of the first member that does not
-// fit its field; the others are filled all the same.
+// decodeObject fills the tagged fields of the struct that dst points to from the members of a JSON object with
+// exactly those names (encoding/json would also take "Status" for "status"), and returns the other members. A missing
+// or null member is the zero value. Of a repeated name the last value counts. The error is that of the first member
+// that does not fit its field; the others are filled all the same.
 func decodeObject(data []byte, dst any) (others extra, err error) {
 	var members extra
 	if err := json.Unmarshal(data, &members); err != nil {
@@ -98,7 +98,8 @@ func jsonError(data []byte, err error) error {
 		before := data[:min(int(syntax.Offset), len(data))]
 		line := 1 + bytes.Count(before, []byte{'\n'})
 		column := max(len(before)-1-bytes.LastIndexByte(before, '\n'), 1)
-		return fmt.Errorf("is not JSON: line %d, column %d: %s", line, column, strings.TrimPrefix(syntax.Error(), "json: "))
+		what := strings.TrimPrefix(syntax.Error(), "json: ")
+		return fmt.Errorf("is not JSON: line %d, column %d: %s", line, column, what)
 	case errors.As(err, &kind):
 		found, _, _ := strings.Cut(kind.Value, " ") // "number 1.5"
 		return fmt.Errorf("is %s, want %s", jsonWord(found), jsonWord(kind.Type.Kind().String()))

@@ -58,10 +58,10 @@ type holderLine struct {
 	Since string `json:"since"`
 }
 
-// Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called or
-// the process ends, however it ends: it is a flock on the session's directory, which nobody can remove while it has
-// files, and one on the lock file, which is all that older builds ask. Children do not inherit it. unlock removes a lock
-// file that Lock has made. Leftovers of killed writers are removed on the way. A session that is gone is a
+// Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called
+// or the process ends, however it ends: it is a flock on the session's directory, which nobody can remove while it
+// has files, and one on the lock file, which is all that older builds ask. Children do not inherit it. unlock removes
+// a lock file that Lock has made. Leftovers of killed writers are removed on the way. A session that is gone is a
 // *RefusedError, a lock file that cannot be used a *LockFileError.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	dir, err := s.lockDir()
@@ -194,8 +194,8 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// holderOf is who holds the lock on f. The kernel's word outranks the lock file's; the file has its say where the kernel
-// has none, as on another system or for a holder on another machine.
+// holderOf is who holds the lock on f. The kernel's word outranks the lock file's; the file has its say where the
+// kernel has none, as on another system or for a holder on another machine.
 func (s *Session) holderOf(f *os.File) *BusyError {
 	var line holderLine
 	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, &line) != nil {
@@ -208,7 +208,9 @@ func (s *Session) holderOf(f *os.File) *BusyError {
 		line.PID = pid
 		line.Host, _ = os.Hostname()
 	}
-	return &BusyError{PID: line.PID, Host: text.VisibleLine(line.Host), Since: text.VisibleLine(line.Since), Session: s.ID}
+	return &BusyError{
+		PID: line.PID, Host: text.VisibleLine(line.Host), Since: text.VisibleLine(line.Since), Session: s.ID,
+	}
 }
 
 // readAtMost reads the beginning of a file of a session's directory.

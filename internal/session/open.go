@@ -26,7 +26,8 @@ func lockFileError(path string, err error) error {
 	case errors.Is(err, jsonl.ErrIrregular):
 		return &LockFileError{Path: path, Why: jsonl.ErrIrregular.Error(), Hint: remove}
 	case errors.Is(err, os.ErrPermission):
-		return &LockFileError{Path: path, Why: "cannot be opened: " + syscall.EACCES.Error(), Hint: "chmod u+rwX '" + path + "'"}
+		why := "cannot be opened: " + syscall.EACCES.Error()
+		return &LockFileError{Path: path, Why: why, Hint: "chmod u+rwX '" + path + "'"}
 	}
 	return fmt.Errorf("lock the session: %w", err)
 }

@@ -46,15 +46,15 @@ type TaskCounts struct{ Total, Done, Failed, Pending int }
 
 // Keep says which sessions an overview is of.
 type Keep struct {
-	// Known answers by what a session's checkpoint and the link of its worktree name as its repository; each may be empty. It
-	// is asked once for each combination, one at a time.
+	// Known answers by what a session's checkpoint and the link of its worktree name as its repository; each may be
+	// empty. It is asked once for each combination, one at a time.
 	Known func(source, commonDir, linked string) (belongs, sure bool)
 	// One answers for a session for which Known was not sure. It is asked concurrently.
 	One func(s *Session) bool
 }
 
-// Overview reads the given sessions, concurrently, in the order given. keep, if not nil, says which of them belong in the
-// list; the others cost only their checkpoint and their worktree's link.
+// Overview reads the given sessions, concurrently, in the order given. keep, if not nil, says which of them belong in
+// the list; the others cost only their checkpoint and their worktree's link.
 func (st Store) Overview(ids []string, keep *Keep) []Overview {
 	wanted := keep.memoize()
 	all := make([]*Overview, len(ids))

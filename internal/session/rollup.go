@@ -296,7 +296,7 @@ func bump(m map[string]int64, key string) {
 	m[strings.Clone(key)] = 1
 }
 
-// goesOn tells whether an event means that a session works, so that a stop before it is no longer its last word. What
+// goesOn reports whether an event means that a session works, so that a stop before it is no longer its last word. What
 // only tidies up after a stop is not work, and neither is a resume that found everything done.
 func goesOn(typ string, f *fields) bool {
 	switch typ {

@@ -42,7 +42,7 @@ func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 // Branch is the session's branch, without refs/heads/.
 func (s *Session) Branch() string { return branchPrefix + s.ID }
 
-// IsCopyOf tells whether dir is another directory than this session's that holds a session with its id.
+// IsCopyOf reports whether dir is another directory than this session's that holds a session with its id.
 func (s *Session) IsCopyOf(dir string) bool {
 	if filepath.Base(dir) != s.ID {
 		return false

@@ -114,8 +114,8 @@ func (rd *reader) held(path string) bool {
 	return syscall.Flock(int(f), syscall.LOCK_SH|syscall.LOCK_NB) == syscall.EWOULDBLOCK
 }
 
-// commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is relative:
-// workspace/.git says "gitdir: <common>/worktrees/<name>".
+// commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is
+// relative: workspace/.git says "gitdir: <common>/worktrees/<name>".
 func (rd *reader) commonFromLink(s *Session) string {
 	data, err := rd.file(s.Workspace(), ".git")
 	if err != nil {

@@ -20,8 +20,8 @@ type Store struct{ Root string }
 
 // RootFrom is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
 // tilth.sessionsDir), else ~/.tilth/sessions. A leading ~/ is the home directory; the result is absolute where the
-// working directory is known. It is "" where nothing names it and there is no home: a root below the working directory would
-// be in someone's repository.
+// working directory is known. It is "" where nothing names it and there is no home: a root below the working
+// directory would be in someone's repository.
 func RootFrom(getenv func(string) string, configured string) string {
 	home := getenv("HOME")
 	if home == "" {

@@ -32,7 +32,7 @@ type Summary struct {
 	Events        int64                       `json:"events"`         // lines of the record
 	Skipped       int64                       `json:"skipped"`        // lines that are no events
 	Resumes       int64                       `json:"resumes"`
-	Limits        json.RawMessage             `json:"limits,omitempty"` // the caps, from the last session_start that has them
+	Limits        json.RawMessage             `json:"limits,omitempty"` // of the last session_start that has them
 	Models        map[string]string           `json:"models"`           // by role, from session_start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
 }
@@ -83,8 +83,8 @@ type mark struct {
 
 const markKey = "rolled_up"
 
-// Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and starts
-// again when the record was rewound or replaced. It writes nothing.
+// Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and
+// starts again when the record was rewound or replaced. It writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
 	r, _, err := s.rollUp()
 	if err != nil {
@@ -148,7 +148,8 @@ func (s *Session) storedRollup() (*Rollup, extra) {
 	}
 	r := NewRollup(s.ID)
 	others, err := decodeObject(data, &r.sum)
-	if err != nil || json.Unmarshal(others[markKey], &r.mark) != nil || r.mark.Offset < 0 || r.sum.Version != SummaryVersion {
+	if err != nil || json.Unmarshal(others[markKey], &r.mark) != nil || r.mark.Offset < 0 ||
+		r.sum.Version != SummaryVersion {
 		return nil, others
 	}
 	now, err := s.fingerprint(r.mark.Offset)

@@ -21,7 +21,7 @@ const (
 
 var taskID = regexp.MustCompile(`^T-[0-9]{3,}$`)
 
-// ValidTaskID tells whether id is T- and three or more digits.
+// ValidTaskID reports whether id is T- and three or more digits.
 func ValidTaskID(id string) bool { return taskID.MatchString(id) }
 
 // Task is one entry of prd.json. Only the harness writes Status.
@@ -55,7 +55,8 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return encodeObject(plain(t), t.others)
 }
 
-// ParseTasks reads a task list: a JSON list of objects with the right types. What the entries say is ValidateTasks's affair.
+// ParseTasks reads a task list: a JSON list of objects with the right types. What the entries say is ValidateTasks's
+// affair.
 func ParseTasks(data []byte) ([]Task, error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {

@@ -112,7 +112,7 @@ func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, err
 	return messages, err
 }
 
-// isReset tells the line that begins an attempt from a message: a message has a role.
+// isReset reports whether line begins an attempt. A message, unlike it, has a role.
 func isReset(line []byte) bool {
 	return record.Parse(line).Type == "context_reset" && !gjson.GetBytes(line, "role").Exists()
 }

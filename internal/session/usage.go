@@ -76,7 +76,8 @@ func (u Usage) Total() int64 {
 	return u.Worker.Total() + u.Evaluator.Total() + u.Interview.Total() + u.SelfImprove.Total()
 }
 
-// Role is the account of a role, or of a model_call's phase (where empty is the worker). An unknown name is the worker's.
+// Role is the account of a role, or of a model_call's phase (where empty is the worker). An unknown name is the
+// worker's.
 func (u *Usage) Role(name string) *RoleUsage {
 	switch name {
 	case RoleEvaluator:
@@ -101,8 +102,8 @@ func (u Usage) MarshalJSON() ([]byte, error) {
 	return encodeObject(plain(u), u.others)
 }
 
-// decodeLoose is decodeObject for other tools' shapes: a member that does not fit its field leaves it at zero, and what is
-// no object at all is kept as the member "other".
+// decodeLoose is decodeObject for other tools' shapes: a member that does not fit its field leaves it at zero, and
+// what is no object at all is kept as the member "other".
 func decodeLoose(data []byte, dst any) extra {
 	others, _ := decodeObject(data, dst)
 	if others == nil && string(data) != "null" {
