@@ -146,7 +146,11 @@ func (p *progress) describe(e record.Event) string {
 	case *record.ValidatorRun:
 		return at + "validators " + validatorWords(e)
 	case *record.EvaluatorVerdict:
-		text := at + "evaluator: " + e.Verdict
+		who := "evaluator"
+		if e.By == record.ByHarness {
+			who = "git-tilth"
+		}
+		text := at + who + ": " + e.Verdict
 		if e.RejectionCategory != nil {
 			text += " (" + *e.RejectionCategory + ")"
 		}

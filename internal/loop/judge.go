@@ -38,7 +38,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			if err := a.evaluatorLeft(); err != nil {
 				return "", err
 			}
-			return "The reviewer sent the change back. Deal with every point and submit again.\n\n" + fenced("review", v.Text()), nil
+			return sentBack(v, j), nil
 		}
 		err = a.accept(ctx, c, j)
 		var changed *lifecycle.TreeChangedError
@@ -52,6 +52,14 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		return "", err
 	}
 	return a.refusedByHook("A commit hook changed the files again after each review.")
+}
+
+// sentBack is what the worker is told of a rejection.
+func sentBack(v *Verdict, j *judged) string {
+	if j.unasked {
+		return "The change was sent back without a review.\n\n" + v.Text()
+	}
+	return "The reviewer sent the change back. Deal with every point and submit again.\n\n" + fenced("review", v.Text())
 }
 
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
@@ -73,6 +81,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	var v *Verdict
 	by := ""
 	if len(j.files) == 0 && !a.doneBefore(j) {
+		j.unasked = true
 		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.notified)))
 	} else {
 		// A commit hook that refuses, or changes what was accepted, leads to another review without a rejection.

@@ -40,7 +40,8 @@ type judged struct {
 	testsChanged []string
 	testsPatch   string
 	// unseen are the changed files of which the evaluator's diff shows nothing, or not all; nil where it shows all.
-	unseen []string
+	unseen  []string
+	unasked bool // the verdict is the harness's own
 }
 
 // validated stages what the worker did, lays it out and runs the validators over it.
@@ -62,6 +63,10 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 		return nil, err
 	}
 	j.borrowed = laid.Borrowed
+	vs, err := a.validators(ctx, j, laid.Files)
+	if err != nil {
+		return nil, err
+	}
 	altered, err := a.alteredTests(ctx, j.wt, laid)
 	if err != nil {
 		return nil, err
@@ -72,7 +77,7 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 			return nil, err
 		}
 	}
-	if err := a.validate(ctx, j, laid.Files); err != nil {
+	if err := a.validate(ctx, j, vs); err != nil {
 		return nil, err
 	}
 	j.tests = testTexts(j.dir, a.context.Tests)
@@ -92,7 +97,11 @@ func (a *attempt) validatedInWorktree(ctx context.Context) (*judged, error) {
 		return nil, err
 	}
 	j := &judged{wt: wt, dir: wt.Path, gitDir: wt.AdminDir}
-	if err := a.validate(ctx, j, nil); err != nil || !j.report.Passed {
+	vs, err := a.validators(ctx, j, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.validate(ctx, j, vs); err != nil || !j.report.Passed {
 		return j, err
 	}
 	j.tests = testTexts(j.dir, a.context.Tests)
@@ -142,21 +151,30 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 	return err
 }
 
-// validate runs the validators of the user, or else those that the project suggests, and writes down what became of them.
-// files are those of the place where they run, nil for all that lies there.
-func (a *attempt) validate(ctx context.Context, j *judged, files []string) error {
-	env := a.envIn(j.dir)
-	var vs []validator.Validator
-	var err error
+// validators are those of the user, or else those that the project suggests, narrowed to the acceptance tests of this and
+// earlier tasks. files are those of the place where they will run, nil for all that lies there.
+func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]validator.Validator, error) {
 	if len(a.o.Validators) > 0 {
-		vs, err = validator.FromConfig(a.o.Validators)
-	} else {
-		vs, err = a.detected(ctx, j, files, env)
+		vs, err := validator.FromConfig(a.o.Validators)
+		return validator.ForTask(vs, a.task.ID), err
 	}
+	seed, err := a.seedOf(ctx, j.wt)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	j.report = validator.Run(ctx, validator.ForTask(vs, a.task.ID), j.dir, env, a.o.Limits.Validator, 0)
+	t := validator.Tasks{Current: a.task.ID, Seed: seed.files}
+	for _, other := range a.tasks {
+		t.All = append(t.All, other.ID)
+		if other.Status == "done" {
+			t.Done = append(t.Done, other.ID)
+		}
+	}
+	return validator.Detect(ctx, j.dir, files, t, a.envIn(j.dir)), nil
+}
+
+// validate runs the validators and writes down what became of them.
+func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Validator) error {
+	j.report = validator.Run(ctx, vs, j.dir, a.envIn(j.dir), a.o.Limits.Validator, 0)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -177,22 +195,6 @@ func (a *attempt) recordValidators(j *judged) error {
 		run.Results = append(run.Results, r)
 	}
 	return a.emit(&run)
-}
-
-// detected are the validators that the project suggests, narrowed to the acceptance tests of this and earlier tasks.
-func (a *attempt) detected(ctx context.Context, j *judged, files []string, env []string) ([]validator.Validator, error) {
-	seed, err := a.seedOf(ctx, j.wt)
-	if err != nil {
-		return nil, err
-	}
-	t := validator.Tasks{Current: a.task.ID, Seed: seed.files}
-	for _, other := range a.tasks {
-		t.All = append(t.All, other.ID)
-		if other.Status == "done" {
-			t.Done = append(t.Done, other.ID)
-		}
-	}
-	return validator.Detect(ctx, j.dir, files, t, env), nil
 }
 
 // maxIgnored is how many ignored files are named to a worker.
