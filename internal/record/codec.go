@@ -130,6 +130,8 @@ func set(f reflect.Value, raw string) bool {
 			return false
 		}
 		f.SetInt(n.Int()) // 12.0 and 1e6 too
+	case reflect.Float64, reflect.Bool:
+		return json.Unmarshal([]byte(raw), f.Addr().Interface()) == nil
 	case reflect.Pointer:
 		p := reflect.New(f.Type().Elem())
 		if raw == "null" || !set(p.Elem(), raw) {
