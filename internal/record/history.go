@@ -1,0 +1,232 @@
+package record
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
+
+// Beginning is what the record says before anything was run.
+type Beginning struct {
+	Source   string           // the repository; empty if no session_start names one
+	Prepared *SessionPrepared // with the tokens that were used; nil if there is none
+	Seed     *SeedCommitted   // the last one; nil if there is none
+	SeedEnd  int64            // where the seed's line ends, before its newline
+}
+
+// ReadBeginning reads the record at path up to where a run begins.
+func ReadBeginning(path string) (Beginning, error) {
+	var b Beginning
+	_, _, err := Scan(path, 0, func(l Line) error {
+		switch l.Type {
+		case "session_start", "session_prepared", "seed_committed", "session_resume", "context_reset":
+		default:
+			return nil // of a long interview, not to be decoded
+		}
+		switch e := l.Event().(type) {
+		case *SessionStart:
+			if b.Source == "" {
+				b.Source = e.Source
+			}
+			if e.Phase == "run" {
+				return jsonl.ErrStop
+			}
+		case *SessionPrepared:
+			if e.TokensUsed != nil {
+				b.Prepared = e
+			}
+		case *SeedCommitted:
+			if e.SHA != "" {
+				b.Seed, b.SeedEnd = e, l.Off+int64(len(l.Raw))
+			}
+		case *SessionResume, *ContextReset:
+			return jsonl.ErrStop
+		}
+		return nil
+	})
+	return b, err
+}
+
+// History is what the end of the record says of how the last run ended and of what a process that died had still to do.
+type History struct {
+	LastStop string // its reason; empty if work went on after it, or if nothing stopped the last run in an orderly way
+	LastTask string // that the last run worked on; empty where its end does not say
+	// Accepted is a verdict whose tree was accepted and, by the record, not committed. Its Noted task_done may be there.
+	Accepted *EvaluatorVerdict
+	Noted    bool
+	// Verdict is the last verdict, if no iteration was begun after it, and VerdictTS when it was given. It is Unledgered
+	// where nothing shows that its line in the ledger was written: a process died between the two.
+	Verdict    *EvaluatorVerdict
+	VerdictTS  string
+	Unledgered bool
+	TokensUsed int64    // by the last model_call; 0 if the last attempt made none
+	Attempt    string   // the task of the last attempt
+	commits    []string // that the last attempt made
+}
+
+// Recorded reports whether a commit of a task is on record. What is not is a commit of the last attempt: a process writes
+// it down before it begins another one.
+func (h *History) Recorded(task, sha string) bool {
+	return task != h.Attempt || slices.Contains(h.commits, sha)
+}
+
+// ReadHistory reads the record at path backwards, no further than to where its last attempt at a task began.
+func ReadHistory(path string) (History, error) {
+	f, err := jsonl.OpenFile(path, os.O_RDONLY)
+	if os.IsNotExist(err) {
+		return History{}, nil
+	}
+	if err != nil {
+		return History{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return History{}, err
+	}
+	h, err := historyOf(f, info.Size())
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return h, err
+}
+
+const historyBlock = 8 << 10 // what is looked for is most often among the last few lines
+
+func historyOf(r io.ReaderAt, size int64) (History, error) {
+	var p backwards
+	_, err := jsonl.TailReader(r, size, historyBlock, func(_ int64, line []byte) bool { return p.see(Parse(line)) })
+	return p.History, err
+}
+
+// backwards is a pass over the record from its end.
+type backwards struct {
+	History
+	ended  bool   // how the last run ended is known
+	begun  bool   // something was begun after the stop that comes next
+	done   string // the task of a task_done that waits for its verdict
+	later  bool   // something follows the verdict that comes next and shows that its ledger was settled
+	worked bool   // an event of an iteration was seen; what is still looked for is the tokens used
+	called bool   // a model_call was seen
+	before bool   // the attempt's beginning was passed
+}
+
+// see takes one event and reports whether those before it are needed.
+func (p *backwards) see(l Line) (more bool) {
+	if p.before {
+		return p.seeLearning(l.Event())
+	}
+	if p.worked && l.Type != "model_call" && l.Type != "context_reset" && l.Type != "seed_committed" {
+		return true // of a long attempt, not to be decoded
+	}
+	e := l.Event()
+	if in := e.Common(); in.TaskID != "" {
+		if p.LastTask == "" && !p.ended {
+			p.LastTask = in.TaskID
+		}
+		if p.Attempt == "" {
+			p.Attempt = in.TaskID
+		}
+	}
+	p.seeEnd(e)
+	switch e := e.(type) {
+	case *ContextReset, *SeedCommitted:
+		p.before = true
+		return !p.called
+	case *Commit:
+		p.commits = append(p.commits, e.SHA)
+	case *EvaluatorVerdict:
+		if !p.worked {
+			p.Verdict, p.VerdictTS, p.Unledgered = e, l.TS, !p.later
+		}
+	case *ModelCall:
+		p.TokensUsed, p.called = max(p.TokensUsed, e.TokensUsedTotal), true
+	}
+	p.worked = p.worked || ofIteration(e)
+	p.later = p.later || !afterVerdict(e)
+	return !p.worked || !p.called
+}
+
+// seeEnd works out how the last run ended. A stop counts only if nothing was begun after it: one that is older than a
+// crash says nothing about the crash.
+func (p *backwards) seeEnd(e Event) {
+	if p.ended {
+		return
+	}
+	switch e := e.(type) {
+	case *Stop:
+		if !p.begun {
+			p.LastStop = e.Reason
+		}
+		// These may cut in between a verdict and its commit, of a run and of each resume that tries to make up for it.
+		p.begun = e.Reason == "interrupted" || e.Reason == "error"
+		p.ended = !p.begun
+	case *LogRepaired, *LedgerAppended, *HookRun:
+	case *TaskDone:
+		p.done, p.begun = e.TaskID, true
+	case *SessionResume:
+		// One that found everything done began nothing. One that died before its first task changed nothing of what came
+		// before it, so an accepted tree may still be waiting beyond it.
+		foundAllDone := e.LastStop != nil && *e.LastStop == "all_done" && len(e.Pending)+len(e.Retried) == 0
+		p.begun = p.begun || !foundAllDone
+	case *EvaluatorVerdict:
+		if e.Verdict == "accept" && e.Tree != "" && (p.done == "" || p.done == e.TaskID) {
+			p.Accepted, p.Noted = e, p.done != ""
+		}
+		p.ended = true
+	case *ModelCall:
+		p.begun, p.ended = true, !isLearning(e)
+	default:
+		p.ended = true
+	}
+}
+
+// seeLearning goes on before the attempt's beginning, to what was asked after the task before it, or to the end of the
+// interview: those are the calls whose tokens may be on the record and not yet in the checkpoint.
+func (p *backwards) seeLearning(e Event) (more bool) {
+	switch e := e.(type) {
+	case *ModelCall:
+		p.TokensUsed = e.TokensUsedTotal
+		return false
+	case *SessionPrepared:
+		if e.TokensUsed != nil {
+			p.TokensUsed = *e.TokensUsed
+		}
+		return false
+	case *ProposedLearnings, *HookRun:
+		return true
+	}
+	return isLearning(e)
+}
+
+// isLearning reports whether an event belongs to what is asked after a task.
+func isLearning(e Event) bool {
+	if prompt, ok := e.(*PromptAssembled); ok {
+		return prompt.Role == "self_improve"
+	}
+	return e.Common().Phase == "self_improve"
+}
+
+// afterVerdict reports whether an event may stand between a verdict and the line of its ledger that a process which died
+// had not written. (The hook is tilth-post-run, after the stop.)
+func afterVerdict(e Event) bool {
+	switch e.(type) {
+	case *Stop, *TaskDone, *TaskFailed, *LogRepaired, *HookRun:
+		return true
+	}
+	return false
+}
+
+// ofIteration reports whether an event belongs to an iteration. What else there is stands before the first, or follows
+// the last.
+func ofIteration(e Event) bool {
+	switch e.(type) {
+	case *Stop, *LogRepaired, *LedgerAppended, *HookRun, *TaskDone, *TaskFailed, *Commit, *ProposedLearnings,
+		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared:
+		return false
+	}
+	return !isLearning(e)
+}

@@ -1,0 +1,194 @@
+package record
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// inMemory is a record of the given events, all of them of one task where they name none.
+func inMemory(t testing.TB, events ...Event) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	r, err := Open(path, Options{Clock: func() time.Time { at = at.Add(time.Second); return at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, ev := range events {
+		if err := r.Append(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func in(task string) Scope { return Scope{TaskID: task} }
+
+// told is what a test compares of a History.
+type told struct {
+	Stop, Task, Accepted, Verdict, Attempt string
+	Noted, Unledgered                      bool
+	Tokens                                 int64
+	Commits                                string
+}
+
+func tell(h History) told {
+	r := told{Stop: h.LastStop, Task: h.LastTask, Attempt: h.Attempt, Noted: h.Noted, Unledgered: h.Unledgered,
+		Tokens: h.TokensUsed, Commits: strings.Join(h.commits, " ")}
+	if h.Accepted != nil {
+		r.Accepted = h.Accepted.TaskID + " " + h.Accepted.Tree
+	}
+	if h.Verdict != nil {
+		r.Verdict = h.Verdict.TaskID + " " + h.Verdict.Verdict
+	}
+	return r
+}
+
+func TestHistory(t *testing.T) {
+	const one, two = "T-001", "T-002"
+	call := func(task string, total int64) Event { return &ModelCall{Scope: in(task), TokensUsedTotal: total} }
+	learning := func(total int64) Event {
+		return &ModelCall{Scope: Scope{TaskID: one, Phase: "self_improve"}, TokensUsedTotal: total}
+	}
+	accept := &EvaluatorVerdict{Scope: in(one), Verdict: "accept", Tree: "tree"}
+	reject := &EvaluatorVerdict{Scope: in(one), Verdict: "reject", Tree: "tree"}
+	begun := []Event{&SeedCommitted{SHA: "seed"}, &SessionStart{Phase: "run"}, &ContextReset{Scope: in(one)}, call(one, 10)}
+	ledger, done, commit := &LedgerAppended{Scope: in(one)}, &TaskDone{Scope: in(one)}, &Commit{Scope: in(one), SHA: "c1"}
+	interrupted, resumed := &Stop{Scope: in(one), Reason: "interrupted"}, &SessionResume{LastStop: Optional("interrupted")}
+	committed := []Event{accept, ledger, done, commit}
+	learned := []Event{&PromptAssembled{Scope: in(one), Role: "self_improve"}, learning(15), &ProposedLearnings{Scope: in(one)}}
+	for name, c := range map[string]struct {
+		then []Event
+		want told
+	}{
+		"killed in an iteration": {nil, told{Task: one, Attempt: one, Tokens: 10}},
+		"killed behind a verdict": {[]Event{accept},
+			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept", Unledgered: true}},
+		"killed behind the ledger": {[]Event{accept, ledger},
+			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
+		"killed behind task_done": {[]Event{accept, ledger, done},
+			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept", Noted: true}},
+		"killed behind the commit": {committed,
+			told{Task: one, Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
+		"interrupted before the commit, twice resumed in vain": {
+			[]Event{accept, ledger, interrupted, resumed, interrupted, resumed},
+			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
+		"interrupted behind a verdict": {[]Event{accept, interrupted, &HookRun{Hook: "post-run"}},
+			told{Stop: "interrupted", Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept", Unledgered: true}},
+		"rejected": {[]Event{reject, ledger}, told{Task: one, Attempt: one, Tokens: 10, Verdict: "T-001 reject"}},
+		"rejected, and worked on": {[]Event{reject, ledger, call(one, 20), &ToolCall{Scope: in(one)}},
+			told{Task: one, Attempt: one, Tokens: 20}},
+		"all done": {append(append(committed, learned...), &Stop{Reason: "all_done"}),
+			told{Stop: "all_done", Attempt: one, Tokens: 15, Verdict: "T-001 accept", Commits: "c1"}},
+		"all done, asked again": {append(committed, &Stop{Reason: "all_done"}, &SessionResume{LastStop: Optional("all_done")}),
+			told{Stop: "all_done", Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
+		"failed": {[]Event{&TaskFailed{Scope: in(one)}, &Commit{Scope: in(one), SHA: "p", Placeholder: true}, &Stop{Scope: in(one), Reason: "iter_cap"}},
+			told{Stop: "iter_cap", Task: one, Attempt: one, Tokens: 10, Commits: "p"}},
+		"failed, and a resume was killed": {[]Event{&Stop{Scope: in(one), Reason: "iter_cap"}, &SessionResume{LastStop: Optional("iter_cap")}},
+			told{Task: one, Attempt: one, Tokens: 10}},
+		"another attempt was begun": {append(append(committed, learned...), &ContextReset{Scope: in(two)}, &MemoryLoad{Scope: in(two)}),
+			told{Task: two, Attempt: two, Tokens: 15}},
+		"an agent program's first turn": {append(committed, &ContextReset{Scope: in(two)}, &AgentSession{Scope: in(two)}, &ToolCall{Scope: in(two)}),
+			told{Task: two, Attempt: two}},
+		"an event of another version": {[]Event{&Unknown{Type: "new", Payload: []byte(`{"task_id":"T-001"}`)}},
+			told{Task: one, Attempt: one, Tokens: 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := inMemory(t, append(append([]Event{}, begun...), c.then...)...)
+			h, err := historyOf(bytes.NewReader(append(data, `{"torn`...)), int64(len(data)+6))
+			if got := tell(h); err != nil || got != c.want {
+				t.Errorf("%v\n got %+v\nwant %+v", err, got, c.want)
+			}
+		})
+	}
+}
+
+func TestHistoryOfASessionThatWasOnlyPrepared(t *testing.T) {
+	used := int64(700)
+	data := inMemory(t, &ModelCall{Scope: Scope{Phase: "interview"}, TokensUsedTotal: 600}, &SessionPrepared{TokensUsed: &used},
+		&SeedCommitted{SHA: "seed"})
+	h, err := historyOf(bytes.NewReader(data), int64(len(data)))
+	if got := tell(h); err != nil || got != (told{Tokens: 700}) {
+		t.Errorf("%v %+v", err, got)
+	}
+	if h, err := ReadHistory(filepath.Join(t.TempDir(), "none")); err != nil || !reflect.DeepEqual(h, History{}) {
+		t.Errorf("of no record: %v %+v", err, h)
+	}
+}
+
+func TestRecorded(t *testing.T) {
+	h := History{Attempt: "T-002", commits: []string{"a"}}
+	for _, c := range []struct {
+		task, sha string
+		want      bool
+	}{{"T-002", "a", true}, {"T-002", "b", false}, {"T-001", "b", true}} {
+		if h.Recorded(c.task, c.sha) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	*bytes.Reader
+	bytes int64
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.Reader.ReadAt(p, off)
+	c.bytes += int64(n)
+	return n, err
+}
+
+var _ io.ReaderAt = (*counted)(nil)
+
+// Whatever stands before the last attempt is not read, also where that attempt made no model_call and holds no verdict.
+func TestHistoryReadsNoFurtherThanTheLastAttempt(t *testing.T) {
+	var old []Event
+	for range 300 {
+		old = append(old, &ToolResult{Scope: in("T-001"), Preview: strings.Repeat("x", 16_000)})
+	}
+	before := int64(len(inMemory(t, old...)))
+	last := []Event{&ContextReset{Scope: in("T-001")}, &AgentSession{Scope: in("T-001")}}
+	for range 10 {
+		last = append(last, &ToolResult{Scope: in("T-001"), Preview: strings.Repeat("y", 16_000)})
+	}
+	for name, end := range map[string][]Event{"killed": nil, "interrupted": {&Stop{Scope: in("T-001"), Reason: "interrupted"}}} {
+		data := inMemory(t, append(append(append([]Event{}, old...), last...), end...)...)
+		r := &counted{Reader: bytes.NewReader(data)}
+		h, err := historyOf(r, int64(len(data)))
+		if err != nil || h.LastTask != "T-001" {
+			t.Errorf("%s: %+v %v", name, h, err)
+		}
+		if attempt := int64(len(data)) - before; r.bytes > 2*attempt+1<<16 {
+			t.Errorf("%s: %d bytes were read, of an attempt of %d in a record of %d", name, r.bytes, attempt, len(data))
+		}
+	}
+}
+
+func TestBeginning(t *testing.T) {
+	used := int64(5)
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	events := []Event{&SessionStart{Phase: "prep-feature", Source: "/src"}, &SessionPrepared{TokensUsed: &used},
+		&SeedCommitted{SHA: "old"}, &SeedCommitted{SHA: "new", Branch: "b"}}
+	prep := inMemory(t, events...)
+	run := inMemory(t, append(events, &SessionStart{Phase: "run", Source: "/other"}, &SeedCommitted{SHA: "not this"})...)
+	if err := os.WriteFile(path, run, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := ReadBeginning(path)
+	if err != nil || b.Source != "/src" || *b.Prepared.TokensUsed != 5 || b.Seed.SHA != "new" || b.SeedEnd != int64(len(prep)-1) {
+		t.Errorf("%v %+v", err, b)
+	}
+}
