@@ -164,7 +164,7 @@ func counted(n int, thing string) string {
 
 // seedFiles are the test files of a seed's commit.
 func (w *world) seedFiles(h *lifecycle.Handle) ([]string, error) {
-	sha, _, _, err := lifecycle.SeedOf(h.S)
+	sha, err := lifecycle.SeedOf(h.S)
 	if err != nil {
 		return nil, err
 	}

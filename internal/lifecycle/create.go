@@ -145,7 +145,7 @@ func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) 
 
 // Seeded tells whether the seed is on record. From then on it is part of the session, whatever fails after it.
 func (h *Handle) Seeded() bool {
-	_, _, _, err := SeedOf(h.S)
+	_, err := SeedOf(h.S)
 	return err == nil
 }
 

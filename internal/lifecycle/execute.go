@@ -97,7 +97,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 // noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another status.
 func (h *Handle) noteNothing(o Outcome) error {
 	if h.Checkpoint.Status != session.AllDone {
-		h.settleTotals()
+		h.settleTotals(o.history)
 		h.Checkpoint.Status = session.AllDone
 		if err := h.Save(); err != nil {
 			return err
@@ -111,8 +111,8 @@ func (h *Handle) settleRecord(p Plan) error {
 	if p.Fresh || h.Git.IsDryRun() {
 		return nil
 	}
-	h.settleTotals()
-	return h.settleLedger()
+	h.settleTotals(p.history)
+	return h.settleLedger(p)
 }
 
 func (h *Handle) noteResume(o Outcome) error {
@@ -231,7 +231,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Acc
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.Task })
 	if !a.Noted {
-		if err := x.append(&record.TaskDone{Scope: x.rolledForward(a.Task), Summary: a.Summary}); err != nil {
+		if err := x.append(&record.TaskDone{Scope: x.plan.rolledForward(a.Task), Summary: a.Summary}); err != nil {
 			return "", err
 		}
 	}
@@ -242,7 +242,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Acc
 	case errors.As(err, &refused):
 		x.out.Refused = &HookRefusal{Task: a.Task, Output: refused.Output}
 		run := RefusedBy(refused.Output)
-		run.Scope = x.rolledForward(a.Task)
+		run.Scope = x.plan.rolledForward(a.Task)
 		return "", x.giveUp(a.Task, x.append(run))
 	case errors.As(err, &changed):
 		return "", x.giveUp(a.Task, nil)

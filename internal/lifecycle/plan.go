@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -50,6 +51,7 @@ type State struct {
 	Dirty      bool   // read only when a done task lacks its commit
 	Tasks      []session.Task
 	TasksError string
+	History    record.History
 	LastStop   string // "" when nothing stopped the last run in an orderly way
 	LastTask   string // that the last run worked on, "" when its end does not say
 	Accepted   *Accepted
@@ -96,6 +98,7 @@ type Plan struct {
 	Pending       []string // what the loop will run, in order
 	Fresh         bool     // the session was prepared and never run
 	Total, Behind int      // all tasks; those that are done
+	history       record.History
 }
 
 // MakePlan says what resuming a session means. It is the only place that does: resume, its dry run, show
@@ -128,7 +131,10 @@ type Plan struct {
 //	nothing pending, any other status                  conclude as all_done
 //	else                                               continue
 func MakePlan(s State) Plan {
-	p := Plan{LastStop: s.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{}, Total: len(s.Tasks)}
+	p := Plan{
+		LastStop: s.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{},
+		Total: len(s.Tasks), history: s.History,
+	}
 	if why, hint := refusal(s); why != "" {
 		p.Action, p.Why, p.Hint = Refuse, why, hint
 		return p

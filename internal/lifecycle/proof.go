@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -56,29 +55,19 @@ func readProof(s *session.Session, claims []claim) (Proof, error) {
 	if len(open) == 0 {
 		return p, nil
 	}
-	_, err := s.TailRecord(func(_ int64, line []byte) (more bool) {
-		if !mentions(line, `"commit"`, `"evaluator_verdict"`) {
+	_, err := record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
+		if l.Type != "commit" && l.Type != "evaluator_verdict" {
 			return true
 		}
-		e := record.Parse(line)
-		var v struct {
-			Task    string `json:"task_id"`
-			SHA     string `json:"sha"`
-			Verdict string `json:"verdict"`
-			Tree    string `json:"tree"`
-		}
-		if json.Unmarshal(e.Payload, &v) != nil {
-			return true
-		}
-		switch {
-		case e.Type == "commit":
-			p.Recorded[v.SHA] = true
-			if open[v.SHA].done {
-				delete(open, v.SHA)
+		switch e := l.Event().(type) {
+		case *record.Commit:
+			p.Recorded[e.SHA] = true
+			if open[e.SHA].done {
+				delete(open, e.SHA)
 			}
-		case e.Type == "evaluator_verdict" && v.Verdict == "accept":
+		case *record.EvaluatorVerdict:
 			for sha, c := range open {
-				if c.task == v.Task && c.tree == v.Tree {
+				if e.Verdict == "accept" && c.task == e.TaskID && c.tree == e.Tree {
 					p.Judged[sha] = true
 					delete(open, sha)
 				}
@@ -91,18 +80,12 @@ func readProof(s *session.Session, claims []claim) (Proof, error) {
 
 // namesTrees reports whether the last attempt on record was one of this tool, which names its commit and the trees that it judges.
 func namesTrees(s *session.Session) (found bool, err error) {
-	_, err = s.TailRecord(func(_ int64, line []byte) (more bool) {
-		if !mentions(line, "context_reset") {
+	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
+		if l.Type != "context_reset" {
 			return true
 		}
-		e := record.Parse(line)
-		var p struct {
-			Base string `json:"base"`
-		}
-		if e.Type != "context_reset" || json.Unmarshal(e.Payload, &p) != nil {
-			return true
-		}
-		found = p.Base != ""
+		reset, ok := l.Event().(*record.ContextReset)
+		found = ok && reset.Base != ""
 		return false
 	})
 	return found, err

@@ -20,7 +20,7 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err != nil {
 		return err
 	}
-	recorded, _, _, err := SeedOf(h.S)
+	recorded, err := SeedOf(h.S)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (h *Handle) noteSeed(sha string) error {
 // HealSeed writes down a seed commit whose process died between the commit and the record. The tip of the branch is
 // such a commit if it carries this session's trailer and names no task.
 func (h *Handle) HealSeed(ctx context.Context) error {
-	recorded, _, _, err := SeedOf(h.S)
+	recorded, err := SeedOf(h.S)
 	if (err == nil && h.Checkpoint.Status != session.Prepared) || h.Common == "" || h.Checkpoint.GitCommonDir == "" {
 		return nil
 	}

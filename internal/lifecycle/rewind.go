@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -107,25 +108,20 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if Resetting(h.S) {
 		return refuse("its teardown was begun and not finished")
 	}
-	sha, branch, end, err := SeedOf(h.S)
-	var unreadable *fs.PathError
-	if errors.As(err, &unreadable) {
-		return p, h.notLooked("the record", err)
-	}
-	if err != nil {
-		return refuse("%s", err)
-	}
-	if branch != h.S.Branch() {
-		return refuse("its seed was committed on %q, which is not its branch", branch)
-	}
-	prepared, ok, err := h.preparedEvent(end)
+	begun, err := record.ReadBeginning(h.S.Path(session.RecordFile))
 	if err != nil {
 		return p, h.notLooked("the record", err)
 	}
-	if !ok {
+	seed, prepared := begun.Seed, begun.Prepared
+	switch {
+	case seed == nil:
+		return refuse("%s", errNoSeed)
+	case seed.Branch != h.S.Branch():
+		return refuse("its seed was committed on %q, which is not its branch", seed.Branch)
+	case prepared == nil:
 		return refuse("no session_prepared event with tokens_used in the record")
 	}
-	full, err := h.rewindSource(ctx, sha)
+	full, err := h.rewindSource(ctx, seed.SHA)
 	if err != nil {
 		return p, err
 	}
@@ -139,14 +135,14 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if err := h.planOf(); err != nil {
 		return p, err
 	}
-	cut, err := lineEnd(h.S.Path(session.RecordFile), end)
+	cut, err := lineEnd(h.S.Path(session.RecordFile), begun.SeedEnd)
 	if err != nil {
 		return p, err
 	}
 	p.Worktree = wt
 	p.Journal = session.Rewind{
-		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: prepared.tokens, Usage: prepared.usage,
-		StartedAt: prepared.started, Started: session.FormatTime(h.Now()),
+		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: *prepared.TokensUsed,
+		Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt, Started: session.FormatTime(h.Now()),
 	}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
 		p.RunBytes = fi.Size() - cut
@@ -154,43 +150,13 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	return p, nil
 }
 
-type preparation struct {
-	tokens  int64
-	usage   json.RawMessage
-	started string // the checkpoint's started_at
-}
-
-// preparedEvent finds what the interview had used when it ended. Only this tool's record says it by role; of
-// another's usage, the interview's own member is what can be kept.
-func (h *Handle) preparedEvent(before int64) (preparation, bool, error) {
-	var p preparation
-	found := false
-	enough := errors.New("enough")
-	_, _, err := h.S.ScanRecord(0, func(off int64, line []byte) error {
-		if off > before {
-			return enough
-		}
-		var e struct {
-			Type    string `json:"type"`
-			Payload struct {
-				Tokens  *float64        `json:"tokens_used"`
-				Usage   json.RawMessage `json:"usage"`
-				Started string          `json:"started_at"`
-			} `json:"payload"`
-		}
-		if !mentions(line, "session_prepared") || json.Unmarshal(line, &e) != nil || e.Type != "session_prepared" || e.Payload.Tokens == nil {
-			return nil
-		}
-		p, found = preparation{tokens: int64(*e.Payload.Tokens), usage: e.Payload.Usage, started: e.Payload.Started}, true
-		return nil
-	})
-	if errors.Is(err, enough) {
-		err = nil
+// usageBefore is what the interview had used when it ended. Only this tool's record says it by role; of another's usage,
+// the interview's own member is what can be kept.
+func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
+	if prepared.Usage != nil {
+		return prepared.Usage
 	}
-	if p.usage == nil && err == nil {
-		p.usage, err = json.Marshal(map[string]any{session.RoleInterview: h.Checkpoint.Usage.Interview})
-	}
-	return p, found, err
+	return record.JSON(map[string]session.RoleUsage{session.RoleInterview: h.Checkpoint.Usage.Interview})
 }
 
 // Rewind carries a plan out.

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -58,55 +57,24 @@ func (h *Handle) settleProgress(tasks []session.Task) error {
 
 // settleTotals raises the checkpoint's totals to what the record's last model call says: a run that
 // died did not come to write its checkpoint.
-func (h *Handle) settleTotals() {
-	e, ok, err := h.S.LastEvent("model_call")
-	if err != nil || !ok {
+func (h *Handle) settleTotals(last record.History) {
+	if last.TokensUsed <= h.Checkpoint.TokensUsed {
 		return
 	}
-	if call, isCall := e.Event().(*record.ModelCall); isCall && call.TokensUsedTotal > h.Checkpoint.TokensUsed {
-		h.Checkpoint.TokensUsed = call.TokensUsedTotal
-		if sum, err := h.S.Summarize(); err == nil {
-			h.Checkpoint.Usage = sum.Usage
-		}
+	h.Checkpoint.TokensUsed = last.TokensUsed
+	if sum, err := h.S.Summarize(); err == nil {
+		h.Checkpoint.Usage = sum.Usage
 	}
 }
 
-// onRecord tells whether a commit of a task is on record, behind the verdict that accepted it.
-func (h *Handle) onRecord(task, sha string) (found bool, err error) {
-	_, err = h.S.TailRecord(func(_ int64, line []byte) (more bool) {
-		if !mentions(line, `"commit"`, `"evaluator_verdict"`) {
-			return true
-		}
-		e := record.Parse(line)
-		var p struct {
-			Task    string `json:"task_id"`
-			SHA     string `json:"sha"`
-			Verdict string `json:"verdict"`
-		}
-		if json.Unmarshal(e.Payload, &p) != nil {
-			return true
-		}
-		found = e.Type == "commit" && p.SHA == sha
-		return !found && !(e.Type == "evaluator_verdict" && p.Task == task && p.Verdict == "accept")
-	})
-	return found, err
-}
-
-// noteCommits writes down the commits of tasks that are marked done now and that are not on record. What a process
+// noteCommits writes down the commits of tasks that are done and that are not on record. What a process
 // that died had not written down is at most one, the last; but a person may have set a task back.
-func (h *Handle) noteCommits(done map[string]string) error {
-	if h.Git.IsDryRun() {
-		return nil
-	}
+func (x *execution) noteCommits(done map[string]string) error {
 	for _, t := range slices.Sorted(maps.Keys(done)) {
-		sha := done[t]
-		if known, err := h.onRecord(t, sha); err != nil || known {
-			if err != nil {
-				return err
-			}
+		if x.plan.history.Recorded(t, done[t]) {
 			continue
 		}
-		if err := h.Record.Append(&record.Commit{Scope: h.rolledForward(t), SHA: sha}); err != nil {
+		if err := x.append(&record.Commit{Scope: x.plan.rolledForward(t), SHA: done[t]}); err != nil {
 			return err
 		}
 	}
@@ -115,11 +83,11 @@ func (h *Handle) noteCommits(done map[string]string) error {
 
 // rolledForward is the scope of an event that a process that died did not come to write. It belongs to the iteration of
 // the task's last verdict.
-func (h *Handle) rolledForward(task string) record.Scope {
-	in := record.Scope{TaskID: task, RolledForward: true}
-	l, ok, err := h.S.LastEvent("evaluator_verdict")
-	if verdict := l.Scope(); err == nil && ok && verdict.TaskID == task { // a foreign record may have none
-		in.TraceID, in.SpanID, in.Iter = verdict.TraceID, verdict.SpanID, verdict.Iter
+func (p Plan) rolledForward(task string) record.Scope {
+	in := record.Scope{TaskID: task}
+	if v := p.history.Verdict; v != nil && v.TaskID == task { // a foreign record may have none
+		in = v.Scope
 	}
+	in.RolledForward = true
 	return in
 }

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -59,9 +58,11 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	if i := slices.IndexFunc(found, knows); i >= 0 {
 		return found[i], nil
 	}
-	if start := startSource(s); filepath.IsAbs(start) && !slices.Contains(named, start) {
-		named = append(named, start)
-		try(start)
+	// A record that cannot be read names none.
+	start, _ := record.ReadBeginning(s.Path(session.RecordFile))
+	if filepath.IsAbs(start.Source) && !slices.Contains(named, start.Source) {
+		named = append(named, start.Source)
+		try(start.Source)
 	}
 	i := slices.IndexFunc(found, knows)
 	switch {
@@ -101,25 +102,6 @@ func sourceNames(s *session.Session, check *session.Checkpoint) []string {
 	_, common := resetMark(s)
 	add(common)
 	return names
-}
-
-// startSource is the source that session_start names, "" if no event does.
-func startSource(s *session.Session) (source string) {
-	// A record that cannot be read names none.
-	_, _, _ = s.ScanRecord(0, func(_ int64, line []byte) error {
-		var e struct {
-			Type    string `json:"type"`
-			Payload struct {
-				Source string `json:"source"`
-			} `json:"payload"`
-		}
-		if mentions(line, "session_start") && json.Unmarshal(line, &e) == nil && e.Type == "session_start" && e.Payload.Source != "" {
-			source = e.Payload.Source
-			return jsonl.ErrStop
-		}
-		return nil
-	})
-	return source
 }
 
 // resetMark reads what a teardown wrote down first: the worktree's admin directory and the common directory, each "" if it was not

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
-// the record: the seed is near its beginning, everything else near its end.
+// the record: the seed is near its beginning, everything else no further back than where the last attempt began.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Status: check.Status, Rewinding: check.Rewind != nil, Resetting: Resetting(s)}
 	st.Foreign = check.GitCommonDir == ""
@@ -25,17 +26,16 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		st.TasksError = err.Error()
 	}
 	st.Tasks = tasks
-	tail, err := readTail(s)
-	if err != nil {
+	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
 		return st, err
 	}
-	st.LastStop, st.LastTask, st.Accepted = tail.lastStop, tail.lastTask, tail.accepted
+	st.LastStop, st.LastTask, st.Accepted = st.History.LastStop, st.History.LastTask, acceptedIn(st.History)
 	if st.Foreign {
 		if st.HasTrees, err = namesTrees(s); err != nil {
 			return st, err
 		}
 	}
-	if sha, _, _, err := SeedOf(s); err == nil {
+	if sha, err := SeedOf(s); err == nil {
 		st.SeedSHA = sha
 	}
 	common, err := CommonOf(s, check)
@@ -122,6 +122,15 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.AcceptedStale = isStale(ctx, g, common, path, branch, a)
 	}
 	return nil
+}
+
+// acceptedIn is the accepted verdict of a History, as the decision about a session needs it.
+func acceptedIn(h record.History) *Accepted {
+	v := h.Accepted
+	if v == nil {
+		return nil
+	}
+	return &Accepted{Task: v.TaskID, Tree: v.Tree, Base: v.Base, Summary: v.Summary, Noted: h.Noted}
 }
 
 // isStale tells whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what it was

@@ -154,7 +154,7 @@ func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
 	if r.Original != "" {
 		return
 	}
-	if sha, _, _, err := SeedOf(r.S); err == nil && r.Tip != "" {
+	if sha, err := SeedOf(r.S); err == nil && r.Tip != "" {
 		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
 			r.Commits = len(commits)
 		}

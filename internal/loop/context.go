@@ -268,7 +268,7 @@ func (r *run) seedOf(ctx context.Context, wt gitx.Worktree) (*seedFacts, error) 
 		return r.seed, nil
 	}
 	facts := &seedFacts{files: []string{}}
-	sha, _, _, err := lifecycle.SeedOf(r.S)
+	sha, err := lifecycle.SeedOf(r.S)
 	if err != nil {
 		r.seed = facts
 		return facts, nil

@@ -192,3 +192,28 @@ func TestBeginning(t *testing.T) {
 		t.Errorf("%v %+v", err, b)
 	}
 }
+
+func TestVerdictWithoutItsLedgerLine(t *testing.T) {
+	for events, want := range map[string]bool{
+		"evaluator_verdict":                              true,
+		"evaluator_verdict ledger_appended":              false,
+		"evaluator_verdict log_repaired":                 true,
+		"evaluator_verdict stop":                         true,
+		"evaluator_verdict stop hook_run":                true, // tilth-post-run comes after the stop
+		"evaluator_verdict ledger_appended task_done":    false,
+		"evaluator_verdict ledger_appended model_call":   false,
+		"evaluator_verdict stop session_resume":          false, // a resume has settled it
+		"evaluator_verdict ledger_appended log_repaired": false,
+		"context_reset":                                  false,
+		"":                                               false,
+	} {
+		var text strings.Builder
+		for typ := range strings.FieldsSeq(events) {
+			text.WriteString(`{"ts":"2026-06-01T12:00:00.000Z","type":"` + typ + `","payload":{"task_id":"T-001"}}` + "\n")
+		}
+		h, err := historyOf(strings.NewReader(text.String()), int64(text.Len()))
+		if err != nil || h.Unledgered != want {
+			t.Errorf("%q: %+v %v", events, h, err)
+		}
+	}
+}
