@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
@@ -265,6 +266,10 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 
 func prepError(err error, id, reason string) error {
 	hint := "git tilth reset " + id
+	var failure *model.Failure
+	if errors.As(err, &failure) && failure.Hint() != "" {
+		hint = failure.Hint() + "; then " + hint
+	}
 	switch {
 	case reason == loop.Interrupted:
 		return &exitError{code: exitInterrupted, msg: "the preparation was interrupted; there is no seed", hint: hint, err: err}

@@ -144,7 +144,7 @@ func (p *progress) describe(e record.Event) string {
 		}
 		return text
 	case *record.ValidatorRun:
-		return at + "validators " + validatorWords(e)
+		return at + validatorWords(e)
 	case *record.EvaluatorVerdict:
 		who := "evaluator"
 		if e.By == record.ByHarness {
@@ -207,7 +207,7 @@ func waitWords(w *record.AgentWaits) string {
 
 func validatorWords(s *record.ValidatorRun) string {
 	if len(s.Results) == 0 {
-		return "none: " + firstWords(s.Note, "nothing was detected")
+		return firstWords(s.Note, "no validators")
 	}
 	var parts []string
 	for _, r := range s.Results {
@@ -224,7 +224,7 @@ func validatorWords(s *record.ValidatorRun) string {
 	if !s.Passed {
 		state = "failed"
 	}
-	return state + ": " + strings.Join(parts, ", ")
+	return "validators " + state + ": " + strings.Join(parts, ", ")
 }
 
 // firstWords is the beginning of a text on one line.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -29,6 +30,9 @@ type world struct {
 	redact *record.Redactor
 	keys   map[string]string // credentials that did not come from the environment
 	asked  map[string]string // what git's credential helpers said, by URL
+
+	gone  sync.Map                              // by name of a repository: whether nothing is there any more
+	holds func() func(branch, path string) bool // what the repository has of a session, read once
 }
 
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's variables are
@@ -55,6 +59,7 @@ func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 	case !errors.Is(err, gitx.ErrNotRepo):
 		return nil, fail("", err)
 	}
+	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.Holdings(w.loc.CommonDir, "session") })
 	entries, err := w.git.ConfigList(p.ctx, w.loc.CommonDir)
 	if err != nil {
 		return nil, fail("", err)
@@ -231,6 +236,9 @@ func (w *world) belongs(s *session.Session) (belongs, known bool) {
 		if belongs, sure := w.named(check.Source, check.GitCommonDir, linked); sure {
 			return belongs, true
 		}
+		if belongs, sure := w.orphaned(s, check.Source, check.GitCommonDir, linked); sure {
+			return belongs, true
+		}
 	}
 	common, err := lifecycle.CommonOf(s, check)
 	switch {
@@ -240,6 +248,30 @@ func (w *world) belongs(s *session.Session) (belongs, known bool) {
 		return true, true
 	}
 	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)
+}
+
+// orphaned answers for a session whose repository is gone from where the session says that it is: it is of this one, moved here, if
+// this one has its branch or worktree.
+func (w *world) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
+	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || lifecycle.Resetting(s) {
+		return false, false
+	}
+	return source == w.loc.Source() || w.holds()(s.Branch(), s.Workspace()), true
+}
+
+// isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one that is gone:
+// each place is looked at once.
+func (w *world) isGone(name string) bool {
+	if name == "" {
+		return true
+	}
+	if gone, known := w.gone.Load(name); known {
+		return gone.(bool)
+	}
+	_, err := gitx.CommonDirOf(name)
+	gone := err != nil && gitx.Vanished(name, err)
+	w.gone.Store(name, gone)
+	return gone
 }
 
 // named tells whether a session is of this repository by the names that it has for its own, each of which may be empty: where all
@@ -270,8 +302,11 @@ func (w *world) overviews(all bool) ([]session.Overview, error) {
 	}
 	return w.store.Overview(ids, &session.Keep{
 		Known: w.named,
-		One: func(s *session.Session) bool {
-			belongs, _ := w.belongs(s)
+		One: func(s *session.Session, source, commonDir, linked string) bool {
+			belongs, sure := w.orphaned(s, source, commonDir, linked)
+			if !sure {
+				belongs, _ = w.belongs(s)
+			}
 			return belongs
 		},
 	}), nil

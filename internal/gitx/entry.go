@@ -66,6 +66,36 @@ func (g *Git) RemoveAdminDir(common, admin, path string) error {
 	return nil
 }
 
+// Holdings reads once which branches below refs/heads/<dir> and which worktrees a repository has, from git's own files.
+// The answer reports whether it has the branch or an entry for a worktree at path. Of reftable refs it says yes: only
+// git can read them.
+func Holdings(common, dir string) (holds func(branch, path string) bool) {
+	if _, err := os.Stat(filepath.Join(common, "reftable")); err == nil {
+		return func(string, string) bool { return true }
+	}
+	refs, places := map[string]bool{}, map[string]bool{}
+	loose, _ := os.ReadDir(filepath.Join(common, "refs", "heads", dir))
+	for _, e := range loose {
+		refs["refs/heads/"+dir+"/"+e.Name()] = !e.IsDir()
+	}
+	packed, _ := os.ReadFile(filepath.Join(common, "packed-refs"))
+	for line := range strings.Lines(string(packed)) {
+		if _, ref, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			refs[ref] = true
+		}
+	}
+	entries, _ := os.ReadDir(filepath.Join(common, "worktrees"))
+	for _, e := range entries {
+		admin := filepath.Join(common, "worktrees", e.Name())
+		if back, err := os.ReadFile(filepath.Join(admin, "gitdir")); err == nil {
+			places[resolveParents(relativeTo(admin, trimLine(back)))] = true
+		}
+	}
+	return func(branch, path string) bool {
+		return refs["refs/heads/"+branch] || len(places) > 0 && places[resolveParents(filepath.Join(path, ".git"))]
+	}
+}
+
 // RemoveUnborn removes entries that a `git worktree add` for path was killed over before it wrote down whose they
 // are. Such an entry is empty, or its files are, or it holds nothing but the note that it is being made, which keeps
 // `git worktree prune` off it for ever. While a git process works in the repository, it may be the one that makes it.

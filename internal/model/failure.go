@@ -61,7 +61,8 @@ func (f *Failure) Retryable() bool { return retryable[f.Kind] }
 func (f *Failure) Hint() string {
 	switch {
 	case f.Status == 401 || f.Status == 403:
-		return "check the API key: TILTH_API_KEY, or what git credential fill gives for this URL"
+		return "check the API key: TILTH_API_KEY or the role's own (TILTH_EVALUATOR_API_KEY, TILTH_PREP_API_KEY), " +
+			"else what git credential fill gives for this URL"
 	case f.Status == 404:
 		return "check TILTH_BASE_URL and the model's name: git tilth config"
 	case f.Status >= 300 && f.Status < 400:

@@ -50,7 +50,7 @@ type Keep struct {
 	// empty. It is asked once for each combination, one at a time.
 	Known func(source, commonDir, linked string) (belongs, sure bool)
 	// One answers for a session for which Known was not sure. It is asked concurrently.
-	One func(s *Session) bool
+	One func(s *Session, source, commonDir, linked string) bool
 }
 
 // Overview reads the given sessions, concurrently, in the order given. keep, if not nil, says which of them belong in
@@ -104,7 +104,7 @@ func (k *Keep) memoize() func(s *Session, source, commonDir, linked string) bool
 		if a := ask(source, commonDir, linked); a.sure {
 			return a.belongs
 		}
-		return k.One(s)
+		return k.One(s, source, commonDir, linked)
 	}
 }
 

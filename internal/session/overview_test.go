@@ -76,7 +76,7 @@ func TestOverviewFiltersBySource(t *testing.T) {
 			asked = append(asked, source+"|"+common+"|"+linked)
 			return common == "/a/.git", source != ""
 		},
-		One: func(s *Session) bool {
+		One: func(s *Session, _, _, _ string) bool {
 			one = append(one, s.ID)
 			return true
 		},
