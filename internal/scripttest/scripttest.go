@@ -72,6 +72,7 @@ func Setup(env *testscript.Env) error {
 	for k, v := range map[string]string{
 		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "TILTH_SESSIONS_DIR": filepath.Join(env.WorkDir, "sessions"),
 		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(), "GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
+		"RUSTUP_HOME": rustupHome(),
 	} {
 		env.Setenv(k, v)
 	}
@@ -95,6 +96,15 @@ func endRuns(root string) {
 			_ = syscall.Kill(holder.PID, syscall.SIGKILL)
 		}
 	}
+}
+
+// rustupHome is where rustup keeps the toolchains that its cargo runs.
+func rustupHome() string {
+	if dir := os.Getenv("RUSTUP_HOME"); dir != "" {
+		return dir
+	}
+	home, _ := os.UserHomeDir()
+	return filepath.Join(home, ".rustup")
 }
 
 func goCache() string {
