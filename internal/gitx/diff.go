@@ -3,8 +3,13 @@ package gitx
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -152,4 +157,138 @@ func parseChanges(f []string) []FileChange {
 		changes[i].Added, changes[i].Deleted = atoi(counts[0]), atoi(counts[1])
 	}
 	return changes
+}
+
+// Unfit is a staged file that must not be committed.
+type Unfit struct{ Path, Why string }
+
+// UnfitError says which staged files must not be committed. It is for the worker, like a validator that failed.
+type UnfitError struct{ Files []Unfit }
+
+func (e *UnfitError) Error() string {
+	var lines []string
+	for _, f := range e.Files {
+		lines = append(lines, f.Path+": "+f.Why)
+	}
+	return "these files cannot be committed:\n" + strings.Join(lines, "\n")
+}
+
+// gitlink is the mode of a submodule's commit in a tree.
+const gitlink = "160000"
+
+// CheckFit checks what ChangedFiles found to be staged: the error is an *UnfitError if a file is larger than maxSize
+// bytes (0: no limit), or if a submodule's commit is on none of its remote branches and tags, so that nobody else could
+// check it out. Without such a file it starts no process.
+func (g *Git) CheckFit(ctx context.Context, wt Worktree, changes []FileChange, maxSize int64) error {
+	var unfit []Unfit
+	var large []FileChange
+	for _, c := range changes {
+		switch {
+		case c.Mode == gitlink:
+			published, err := g.isPublished(ctx, filepath.Join(wt.Path, c.Path), c.OID)
+			if err != nil {
+				return err
+			}
+			if !published {
+				why := "the submodule's commit " + c.OID + " is on none of its remote branches; push it there, or undo this change"
+				unfit = append(unfit, Unfit{c.Path, why})
+			}
+		case c.Status != "D" && maxSize > 0:
+			// What lies in the worktree is what was staged, but for a filter, which the object's own size settles.
+			if fi, err := os.Lstat(filepath.Join(wt.Path, c.Path)); err != nil || fi.Size() > maxSize {
+				large = append(large, c)
+			}
+		}
+	}
+	sizes, err := g.sizes(ctx, wt, large)
+	if err != nil {
+		return err
+	}
+	for i, size := range sizes {
+		if size > maxSize {
+			why := fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
+			unfit = append(unfit, Unfit{large[i].Path, why})
+		}
+	}
+	if len(unfit) == 0 {
+		return nil
+	}
+	return &UnfitError{unfit}
+}
+
+// sizes returns the sizes of the files' objects, in order.
+func (g *Git) sizes(ctx context.Context, wt Worktree, files []FileChange) ([]int64, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	var in strings.Builder
+	for _, f := range files {
+		in.WriteString(f.OID + "\n")
+	}
+	c := inRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
+	c.stdin = []byte(in.String())
+	out, err := g.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var sizes []int64
+	for line := range strings.Lines(string(out)) {
+		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("git cat-file: %q is no size", line)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
+// isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. Nothing of
+// that repository's config is read: it is the worker's.
+func (g *Git) isPublished(ctx context.Context, dir, commit string) (bool, error) {
+	gitDir, err := gitDirAt(dir)
+	if err != nil {
+		return false, nil
+	}
+	if gitDir, err = commonDir(gitDir); err != nil {
+		return false, nil
+	}
+	args := []string{"rev-list", "--max-count=1", "--end-of-options", commit}
+	for _, tip := range publishedTips(gitDir) {
+		args = append(args, "^"+tip)
+	}
+	out, err := g.asTheyAre(ctx, gitDir, 0, args...)
+	if exitCode(err) == 128 {
+		return false, nil // the commit, or what a ref names, is not there
+	}
+	return err == nil && len(out.stdout) == 0, err
+}
+
+// maxTips bounds how many tips go on a command line.
+const maxTips = 1000
+
+// publishedTips reads the ids at the remote branches and tags of a repository from its files.
+func publishedTips(gitDir string) []string {
+	seen := map[string]bool{}
+	add := func(id string) {
+		if isObjectID(id) && len(seen) < maxTips {
+			seen[id] = true
+		}
+	}
+	packed, _ := os.ReadFile(filepath.Join(gitDir, "packed-refs"))
+	for line := range strings.Lines(string(packed)) {
+		id, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(ref, "refs/remotes/") || strings.HasPrefix(ref, "refs/tags/") {
+			add(id)
+		}
+	}
+	for _, below := range []string{"remotes", "tags"} {
+		_ = filepath.WalkDir(filepath.Join(gitDir, "refs", below), func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				id, _ := os.ReadFile(p)
+				add(trimLine(id))
+			}
+			return nil
+		})
+	}
+	return slices.Sorted(maps.Keys(seen))
 }

@@ -2,6 +2,7 @@ package gitx
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -163,4 +164,31 @@ func FuzzParsers(f *testing.F) {
 		productRoot("/nowhere", s)
 		exactRule(s)
 	})
+}
+
+// TestCheckFit: what is too large, and a submodule's commit that only this machine has, are refused by name.
+func TestCheckFit(t *testing.T) {
+	w := newWorld(t)
+	changes := func() []FileChange {
+		t.Helper()
+		tree, _ := w.stage()
+		changes, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+		must(t, err)
+		return changes
+	}
+	write(t, w.path, "small", "12345678", "large", "123456789", "deep/larger", strings.Repeat("x", 100))
+	must(t, w.git.CheckFit(ctx, w.wt(), changes(), 100))
+	must(t, w.git.CheckFit(ctx, w.wt(), changes(), 0))
+	var unfit *UnfitError
+	if err := w.git.CheckFit(ctx, w.wt(), changes(), 8); !errors.As(err, &unfit) || len(unfit.Files) != 2 ||
+		unfit.Files[0].Path != "deep/larger" || unfit.Files[1].Path != "large" {
+		t.Errorf("got %v", err)
+	}
+
+	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", w.repo, "sub")
+	must(t, w.git.CheckFit(ctx, w.wt(), changes(), 0))
+	w.sh(filepath.Join(w.path, "sub"), "commit", "-q", "--allow-empty", "-m", "nobody else has this")
+	if err := w.git.CheckFit(ctx, w.wt(), changes(), 0); !errors.As(err, &unfit) || len(unfit.Files) != 1 || unfit.Files[0].Path != "sub" {
+		t.Errorf("got %v", err)
+	}
 }

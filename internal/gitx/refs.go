@@ -2,12 +2,16 @@ package gitx
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 )
 
 // Head returns the commit that HEAD is at in dir: a worktree or a repository. The error is ErrNoCommit when nothing
@@ -158,4 +162,109 @@ func (g *Git) tip(ctx context.Context, wt Worktree) (string, error) {
 		}
 	}
 	return g.verify(ctx, g.inWorktree(wt), "HEAD^{commit}", "HEAD")
+}
+
+// RepoState is what of the user's repository a worker could change and a session never does: by name ("refs/heads/main",
+// "config", "hooks/pre-commit"), a value that is another one once the thing is. See [Git.RepoState].
+type RepoState map[string]string
+
+// RepoChange is a difference between two states; Before or After is "" where there was or is nothing.
+type RepoChange struct{ What, Before, After string }
+
+// watchedFiles are the files and directories of a repository that say how git works in it.
+var watchedFiles = []string{
+	"HEAD", "config", "config.worktree", "shallow", "hooks", "info", "objects/info/alternates", "commondir",
+}
+
+// RepoState reads the repository's refs other than those of sessions, replacements among them, with one command; its
+// HEAD, config, hooks, info and alternates from their files; and the locks in it that no live git can own.
+func (g *Git) RepoState(ctx context.Context, common string) (RepoState, error) {
+	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)"))
+	if err != nil {
+		return nil, err
+	}
+	state := RepoState{}
+	for line := range strings.Lines(string(out)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if !strings.HasPrefix(name, sessionRefs) {
+			state[name] = value
+		}
+	}
+	for _, name := range watchedFiles {
+		state.addFiles(common, name)
+	}
+	return state, g.addLeftLocks(state, common)
+}
+
+// sessionRefs is where the branches of sessions are.
+const sessionRefs = "refs/heads/session/"
+
+// addFiles adds a file, or the files below a directory, by mode and content.
+func (s RepoState) addFiles(common, name string) {
+	_ = filepath.WalkDir(filepath.Join(common, name), func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(common, p)
+		if err != nil || relErr != nil || d.IsDir() {
+			return nil
+		}
+		if to, err := os.Readlink(p); err == nil {
+			s[rel] = "link to " + to
+			if fi, err := os.Stat(p); err != nil || !fi.Mode().IsRegular() {
+				return nil
+			}
+		}
+		content, err := os.ReadFile(p)
+		fi, statErr := os.Stat(p)
+		if err = errors.Join(err, statErr); err != nil {
+			s[rel] = "unreadable"
+			return nil
+		}
+		sum := sha256.Sum256(content)
+		s[rel] += fmt.Sprintf("%s sha256 %x", fi.Mode().Perm(), sum[:8])
+		return nil
+	})
+}
+
+// addLeftLocks adds the locks of the repository's refs and of its own files that no live git process can own.
+func (g *Git) addLeftLocks(s RepoState, common string) error {
+	places := sync.OnceValue(func() []string { return repoPlaces(common) })
+	add := func(p string) {
+		rel, err := filepath.Rel(common, p)
+		fi, statErr := os.Lstat(p)
+		if err != nil || statErr != nil || strings.HasPrefix(rel, sessionRefs) || g.lockOwner(fi, places()) != "" {
+			return
+		}
+		s[rel] = "a lock that a git which has ended left behind, of " + fi.ModTime().UTC().Format(time.RFC3339)
+	}
+	own, err := os.ReadDir(common)
+	if err != nil {
+		return err
+	}
+	for _, e := range own {
+		if strings.HasSuffix(e.Name(), ".lock") {
+			add(filepath.Join(common, e.Name()))
+		}
+	}
+	return filepath.WalkDir(filepath.Join(common, "refs"), func(p string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(p, ".lock") {
+			add(p)
+		}
+		return nil
+	})
+}
+
+// Changes lists what is another thing in now than it was, sorted by name.
+func (s RepoState) Changes(now RepoState) []RepoChange {
+	var changes []RepoChange
+	for what, before := range s {
+		if now[what] != before {
+			changes = append(changes, RepoChange{what, before, now[what]})
+		}
+	}
+	for what, after := range now {
+		if _, was := s[what]; !was {
+			changes = append(changes, RepoChange{what, "", after})
+		}
+	}
+	slices.SortFunc(changes, func(a, b RepoChange) int { return strings.Compare(a.What, b.What) })
+	return changes
 }
