@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -44,6 +46,12 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 		b.Meta.EndedAt = session.FormatTime(s.w.p.now())
 	}
 	b.Meta.Tokens = s.h.Checkpoint.TokensUsed
+	if s.w.p.dryRun {
+		for _, path := range slices.Sorted(maps.Keys(b.TestFiles)) {
+			fmt.Fprintf(s.w.p.planOut, "would write: %s\n", filepath.Join(s.h.Path(), path))
+		}
+		return nil, nil
+	}
 	s.undo, err = seed.Install(b, s.h.Path(), s.h.S)
 	return nil, err
 }

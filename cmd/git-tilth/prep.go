@@ -174,30 +174,18 @@ func (w *world) noteRefusal(err error) {
 	}
 }
 
-// planPrep prints what a preparation would make, and its git commands: the id of the session, and with it the names of what
-// is made, are not known before.
+// planPrep shows what a preparation would make: it is the preparation, with a Git in dry-run mode.
 func (w *world) planPrep(r prepRequest) error {
-	out := w.p.humanOut(r.json)
+	w.p.planOut = w.p.humanOut(r.json)
 	if r.discard != nil {
 		w.p.printf("would discard session %s first\n", r.discard.ID)
 		if err := w.tearDown(r.discard, true); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
-	seeded := "with the tests that the interview comes to"
-	if r.imported != nil {
-		describeImport(out, r.imported)
-		b := r.imported.Bundle()
-		seeded, _, _ = strings.Cut(lifecycle.SeedMessage("<id>", len(b.Tasks), len(b.TestFiles)), "\n")
-	}
-	workspace := filepath.Join(w.store.Root, "<id>", "workspace")
-	fmt.Fprintf(out, "would run: git -C %s worktree add -b session/<id> %s %s\n", w.loc.CommonDir, workspace, r.baseSHA)
-	fmt.Fprintf(out, "would commit the seed, %s:\n", seeded)
-	for _, cmd := range []string{"add --all", "write-tree", "commit-tree -p " + r.baseSHA + " -F - <tree>", "update-ref refs/heads/session/<id> <commit> " + r.baseSHA} {
-		fmt.Fprintf(out, "would run: git -C %s %s\n", workspace, cmd)
-	}
-	return nil
+	fmt.Fprintf(w.p.planOut, "would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
+	_, err := w.prepare(r)
+	return err
 }
 
 // describeImport says what of the tasks that exist is taken, task by task, and what is left out.
@@ -249,6 +237,9 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 	}
 	defer h.Close()
 	if err := w.fillSeed(h, r); err != nil {
+		if w.p.dryRun {
+			return nil, fail("", err)
+		}
 		if h.Seeded() {
 			return nil, fail("git tilth resume "+h.S.ID, err) // the seed is complete, only the checkpoint does not say so
 		}
@@ -299,8 +290,17 @@ func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 		if len(vs) > 0 {
 			return fmt.Errorf("the tasks cannot be used:\n%s", seed.Explain(vs, 20))
 		}
+	} else if w.p.dryRun {
+		b = &seed.Bundle{}
 	} else if b, err = w.interview(h, r, sink); err != nil {
 		return err
+	}
+	if w.p.dryRun {
+		seeded, _, _ := strings.Cut(lifecycle.SeedMessage(h.S.ID, len(b.Tasks), len(b.TestFiles)), "\n")
+		if r.imported == nil {
+			seeded = "with the tests that the interview comes to"
+		}
+		fmt.Fprintf(w.p.planOut, "would commit the seed, %s:\n", seeded)
 	}
 	prepared := record.SessionPrepared{InterviewerModel: record.Optional(r.interviewer.Model)}
 	if r.imported != nil {

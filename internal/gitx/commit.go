@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -91,7 +92,7 @@ func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip
 	if sign {
 		args = append(args, "-S")
 	}
-	c := g.inWorktree(wt, append(args, tree)...)
+	c := g.inWorktree(wt, append(args, cmp.Or(tree, "<tree>"))...) // "": a dry run that could make none
 	c.stdin = []byte(msg)
 	c.more = append(c.more, g.identity(wt.Path)...)
 	if sign {

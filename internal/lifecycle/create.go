@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -28,19 +30,15 @@ type New struct {
 //  4. branch and worktree (one git command; git may leave the branch alone)
 //     reset removes whichever of them is there
 //
-// The status becomes prepared only after the seed's commit is on record (CommitSeed).
+// The status becomes prepared only after the seed's commit is on record (CommitSeed). With a dry run's Git nothing is
+// made, and the session is called <id>.
 func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 	now := d.Now()
-	s, err := n.Store.Create(session.NewID(now))
+	s, unlock, err := n.session(d, now)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := s.Lock(now)
-	if err != nil {
-		os.Remove(s.Dir)
-		return nil, err
-	}
-	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, unlock: unlock}
+	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, base: n.Base, unlock: unlock}
 	h.Checkpoint = &session.Checkpoint{
 		SessionID: s.ID, Source: n.Location.Source(), GitCommonDir: n.Location.CommonDir,
 		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
@@ -54,6 +52,20 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 	return h, nil
 }
 
+// session makes the directory of the session and takes its lock.
+func (n New) session(d Deps, now time.Time) (s *session.Session, unlock func(), err error) {
+	if d.Git.IsDryRun() {
+		return &session.Session{ID: "<id>", Dir: filepath.Join(n.Store.Root, "<id>")}, func() {}, nil
+	}
+	if s, err = n.Store.Create(session.NewID(now)); err != nil {
+		return nil, nil, err
+	}
+	if unlock, err = s.Lock(now); err != nil {
+		os.Remove(s.Dir)
+	}
+	return s, unlock, err
+}
+
 func (h *Handle) begin(ctx context.Context, n New) error {
 	if err := h.Save(); err != nil {
 		return err
@@ -64,7 +76,7 @@ func (h *Handle) begin(ctx context.Context, n New) error {
 	start := n.Start
 	start.Phase, start.Source, start.Worktree = "prep-feature", h.Checkpoint.Source, h.Checkpoint.Workspace
 	start.Branch, start.Base = h.Checkpoint.Branch, n.Base
-	if err := h.Record.Append(&start); err != nil {
+	if err := h.append(&start); err != nil {
 		return err
 	}
 	return h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
@@ -72,6 +84,9 @@ func (h *Handle) begin(ctx context.Context, n New) error {
 
 // undoCreate takes back a session in which nothing can have been done yet.
 func (h *Handle) undoCreate(ctx context.Context) {
+	if h.Git.IsDryRun() {
+		return
+	}
 	ctx = quiet(ctx)
 	// Errors have no one to go to: what stays is what reset removes.
 	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path())
@@ -102,19 +117,22 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared reco
 	// What a rewind brings back.
 	prepared.TokensUsed, prepared.Usage = &h.Checkpoint.TokensUsed, record.JSON(h.Checkpoint.Usage)
 	prepared.StartedAt = h.Checkpoint.StartedAt
-	if err := h.Record.Append(&prepared); err != nil {
+	if err := h.append(&prepared); err != nil {
 		return err
 	}
-	parent, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	parent, there, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
 	if err != nil {
 		return err
+	}
+	if !there {
+		parent = h.base // of a dry run
 	}
 	sha, err := h.commitSeed(ctx, wt, parent, SeedMessage(h.S.ID, tasks, tests))
 	if err != nil {
 		h.undoSeed(ctx, wt, parent)
 		return err
 	}
-	if err := h.Record.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
+	if err := h.append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		if !h.Seeded() {
 			h.undoSeed(ctx, wt, parent)
 		}

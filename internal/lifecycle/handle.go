@@ -38,6 +38,7 @@ type Handle struct {
 	Checkpoint *session.Checkpoint
 	Record     *record.Record
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
+	base       string // of a session that is being made: the commit at which its branch begins
 	unlock     func()
 
 	sourceErr error
