@@ -32,7 +32,7 @@ func (s *Session) appendLedger(task string, entry LedgerEntry, redact *record.Re
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
 	}
-	path, err := s.taskFile(LedgerDir, task, "")
+	path, err := s.taskFile(ledgerDir, task, "")
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Session) appendLedger(task string, entry LedgerEntry, redact *record.Re
 // ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
 // left out. A task without a ledger has no entries.
 func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
-	path, err := s.taskPath(LedgerDir, task, "")
+	path, err := s.taskPath(ledgerDir, task, "")
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // of the ledgers, the transcripts and the interview, was repaired and logged.
 func (s *Session) OpenRecord(opts record.Options) (*record.Record, error) {
 	others := []string{s.Path(InterviewFile)}
-	for _, dir := range []string{LedgerDir, ConversationDir} {
+	for _, dir := range []string{ledgerDir, ConversationDir} {
 		more, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(dir)), "*.jsonl"))
 		others = append(others, more...)
 	}

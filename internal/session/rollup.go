@@ -20,7 +20,7 @@ type Rollup struct {
 // NewRollup is the roll-up of an empty record.
 func NewRollup(sessionID string) *Rollup {
 	r := &Rollup{}
-	r.sum.Version, r.sum.SessionID = SummaryVersion, sessionID
+	r.sum.Version, r.sum.SessionID = summaryVersion, sessionID
 	r.complete()
 	return r
 }
@@ -210,10 +210,10 @@ func (r *Rollup) count(typ, ts string, f *fields) {
 }
 
 // task is the entry of a task; an event without one gets an entry that nobody sees.
-func (r *Rollup) task(id string) *TaskSummary {
+func (r *Rollup) task(id string) *taskSummary {
 	t := r.sum.Tasks[id]
 	if t == nil {
-		t = &TaskSummary{Status: TaskRunning, ToolCalls: map[string]int64{}}
+		t = &taskSummary{Status: TaskRunning, ToolCalls: map[string]int64{}}
 		t.Evaluator.RejectionCategories = map[string]int64{}
 		if id != "" {
 			r.sum.Tasks[strings.Clone(id)] = t
@@ -258,7 +258,7 @@ func (r *Rollup) resume(ts string, f *fields) {
 	})
 }
 
-func (r *Rollup) modelCall(t *TaskSummary, f *fields) {
+func (r *Rollup) modelCall(t *taskSummary, f *fields) {
 	s := &r.sum
 	s.Tokens.Prompt += f.prompt
 	s.Tokens.Eval += f.eval
@@ -275,7 +275,7 @@ func (r *Rollup) modelCall(t *TaskSummary, f *fields) {
 		ReasoningTokens: f.reasoning, Cost: f.cost})
 }
 
-func (v *Verdicts) count(accept bool, category string) {
+func (v *verdictCounts) count(accept bool, category string) {
 	if accept {
 		v.Accepts++
 		return

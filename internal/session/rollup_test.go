@@ -66,7 +66,7 @@ func TestRollup(t *testing.T) {
 	if *s.PrepStartedAt != at(0) || *s.StartedAt != at(4) || *s.LastEventAt != at(24) || s.Events != 25 || s.Resumes != 1 {
 		t.Errorf("times and counts: %+v", s)
 	}
-	if s.Tokens != (SummaryTokens{263, 53, 316}) || s.Cost != 1.25 || string(s.Limits) != `{"max_tokens":100}` || s.SeedSHA != "abc" {
+	if s.Tokens != (summaryTokens{263, 53, 316}) || s.Cost != 1.25 || string(s.Limits) != `{"max_tokens":100}` || s.SeedSHA != "abc" {
 		t.Errorf("tokens %+v, cost %v, limits %s", s.Tokens, s.Cost, s.Limits)
 	}
 	if u := s.Usage; u.Interview.Calls != 1 || u.Worker.Calls != 4 || u.Worker.CachedTokens != 50 || u.Worker.ReasoningTokens != 5 ||
@@ -74,8 +74,8 @@ func TestRollup(t *testing.T) {
 		t.Errorf("usage %+v", u)
 	}
 	task := s.Tasks["T-001"]
-	want := &TaskSummary{Status: TaskDone, Iterations: 3, Tokens: 305, Cost: 1, ToolCalls: map[string]int64{"bash": 1, "read_file": 1}, HookBlocks: 1,
-		Evaluator: Verdicts{1, 1, map[string]int64{"weak_test": 1}}, Attempts: 2, Iter: 1, StartedAt: at(5), EndedAt: at(21), Commit: "def"}
+	want := &taskSummary{Status: TaskDone, Iterations: 3, Tokens: 305, Cost: 1, ToolCalls: map[string]int64{"bash": 1, "read_file": 1}, HookBlocks: 1,
+		Evaluator: verdictCounts{1, 1, map[string]int64{"weak_test": 1}}, Attempts: 2, Iter: 1, StartedAt: at(5), EndedAt: at(21), Commit: "def"}
 	if !reflect.DeepEqual(task, want) {
 		t.Errorf("%+v\nwant\n%+v", task, want)
 	}
@@ -117,7 +117,7 @@ func TestRollupOfPythonTilth(t *testing.T) {
 {"ts": "2026-06-01T10:00:03Z", "type": "judge_verdict", "payload": {"task_id": "T-1", "accept": false}}
 {"ts": 5, "payload": {}}
 `)
-	if *s.StartedAt != "2026-06-01T10:00:00Z" || s.PrepStartedAt != nil || s.Tokens != (SummaryTokens{100, 50, 150}) ||
+	if *s.StartedAt != "2026-06-01T10:00:00Z" || s.PrepStartedAt != nil || s.Tokens != (summaryTokens{100, 50, 150}) ||
 		s.Evaluator.Accepts != 1 || s.Evaluator.Rejects != 1 || s.Skipped != 1 || s.Events != 4 {
 		t.Errorf("%+v", s)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// SummaryVersion is the version of summary.json's shape.
-const SummaryVersion = 1
+// summaryVersion is the version of summary.json's shape.
+const summaryVersion = 1
 
 // Summary is the roll-up of the record. Times are as the record has them; empty is null in the file.
 type Summary struct {
@@ -21,13 +21,13 @@ type Summary struct {
 	StartedAt     *string                     `json:"started_at"`      // session_start of the run
 	PrepStartedAt *string                     `json:"prep_started_at"` // session_start of prep-feature
 	LastEventAt   *string                     `json:"last_event_at"`
-	Tokens        SummaryTokens               `json:"tokens"`
+	Tokens        summaryTokens               `json:"tokens"`
 	Cost          float64                     `json:"cost"`  // dollars
 	Usage         Usage                       `json:"usage"` // by role, from the record
-	Tasks         map[string]*TaskSummary     `json:"tasks"`
+	Tasks         map[string]*taskSummary     `json:"tasks"`
 	ToolHistogram map[string]int64            `json:"tool_histogram"`
 	HookOutcomes  map[string]map[string]int64 `json:"hook_outcomes"` // by hook, then outcome
-	Evaluator     Verdicts                    `json:"evaluator"`
+	Evaluator     verdictCounts               `json:"evaluator"`
 	Stop          *Stop                       `json:"stop,omitempty"` // none if work went on after it
 	Events        int64                       `json:"events"`         // lines of the record
 	Skipped       int64                       `json:"skipped"`        // lines that are no events
@@ -37,22 +37,22 @@ type Summary struct {
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
 }
 
-// SummaryTokens counts what went to the models and came back. Total is tokens_used as the record has it.
-type SummaryTokens struct {
+// summaryTokens counts what went to the models and came back. Total is tokens_used as the record has it.
+type summaryTokens struct {
 	Prompt int64 `json:"prompt"`
 	Eval   int64 `json:"eval"`
 	Total  int64 `json:"total"`
 }
 
-// TaskSummary is the roll-up of one task over all of its attempts.
-type TaskSummary struct {
+// taskSummary is the roll-up of one task over all of its attempts.
+type taskSummary struct {
 	Status        string           `json:"status"` // pending, running, done or failed
 	Iterations    int64            `json:"iterations"`
 	Tokens        int64            `json:"tokens"` // prompt and eval, all roles
 	Cost          float64          `json:"cost"`
 	ToolCalls     map[string]int64 `json:"tool_calls"`
 	HookBlocks    int64            `json:"hook_blocks"`
-	Evaluator     Verdicts         `json:"evaluator"`
+	Evaluator     verdictCounts    `json:"evaluator"`
 	FailureReason string           `json:"failure_reason,omitempty"`
 	Attempts      int64            `json:"attempts"`
 	Iter          int64            `json:"iter"` // the last iteration of the last attempt
@@ -61,8 +61,8 @@ type TaskSummary struct {
 	Commit        string           `json:"commit,omitempty"`
 }
 
-// Verdicts counts what the evaluator said.
-type Verdicts struct {
+// verdictCounts counts what the evaluator said.
+type verdictCounts struct {
 	Accepts             int64            `json:"accepts"`
 	Rejects             int64            `json:"rejects"`
 	RejectionCategories map[string]int64 `json:"rejection_categories"`
@@ -149,7 +149,7 @@ func (s *Session) storedRollup() (*Rollup, extra) {
 	r := NewRollup(s.ID)
 	others, err := decodeObject(data, &r.sum)
 	if err != nil || json.Unmarshal(others[markKey], &r.mark) != nil || r.mark.Offset < 0 ||
-		r.sum.Version != SummaryVersion {
+		r.sum.Version != summaryVersion {
 		return nil, others
 	}
 	now, err := s.fingerprint(r.mark.Offset)
