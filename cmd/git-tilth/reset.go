@@ -144,25 +144,17 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 		return err
 	}
 	defer h.Close()
-	if h.Checkpoint.Rewind != nil {
-		if err := h.CheckRewind(w.p.ctx); err != nil {
-			return err
-		}
-		return w.finishRewind(h)
-	}
 	plan, err := h.PlanRewind(w.p.ctx)
 	if err != nil {
 		return err
 	}
-	w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.Journal.SHA)
-	if w.p.dryRun {
-		if err := h.Rewind(w.p.ctx, plan); err != nil {
-			return err
-		}
-		w.p.printf("would cut: %s by %d bytes\n", s.Path(session.RecordFile), plan.RunBytes)
-		return nil
+	if !plan.Begun {
+		w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.Journal.SHA)
 	}
-	if !yes {
+	if w.p.dryRun {
+		return w.showRewind(h, plan)
+	}
+	if !yes && !plan.Begun {
 		ok, err := w.p.ask("The run's code and its log will be gone for good. Rewind to the seed?", "-y")
 		if err != nil {
 			return err
@@ -171,22 +163,25 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 			return &exitError{code: exitNo, msg: "nothing was changed"}
 		}
 	}
-	if err := h.Rewind(w.p.ctx, plan); err != nil {
+	if err := plan.Execute(w.p.ctx, h); err != nil {
 		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
 	}
-	w.p.printf("Session %s is as it was when its preparation ended.\nnext: git tilth run\n", s.ID)
+	done := "Session %s is as it was when its preparation ended.\nnext: git tilth run\n"
+	if plan.Begun {
+		done = "The rewind of session %s is finished.\nnext: git tilth run\n"
+	}
+	w.p.printf(done, s.ID)
 	return nil
 }
 
-// finishRewind ends a rewind that was begun: the question was answered then.
-func (w *world) finishRewind(h *lifecycle.Handle) error {
-	if w.p.dryRun {
-		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, h.Checkpoint.Rewind.Started)
-		return h.FinishRewind(w.p.ctx)
+// showRewind prints what a rewind would do.
+func (w *world) showRewind(h *lifecycle.Handle, plan lifecycle.RewindPlan) error {
+	if plan.Begun {
+		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, plan.Journal.Started)
 	}
-	if err := h.FinishRewind(w.p.ctx); err != nil {
-		return fail("git tilth reset --to-seed -y "+h.S.ID+" finishes it", err)
+	if err := plan.Execute(w.p.ctx, h); err != nil || plan.Begun {
+		return err
 	}
-	w.p.printf("The rewind of session %s is finished.\nnext: git tilth run\n", h.S.ID)
+	w.p.printf("would cut: %s by %d bytes\n", h.S.Path(session.RecordFile), plan.RunBytes)
 	return nil
 }

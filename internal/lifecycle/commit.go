@@ -25,7 +25,7 @@ func (e *TreeChangedError) Error() string { return "a commit hook changed the tr
 // the next resume finds the commit made, or makes it of the accepted tree. What follows a commit that was made is not cut short.
 func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
 	ctx := quiet(live)
-	sha, _, err = h.Git.Commit(live, wt, TaskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
+	sha, _, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
 	if err != nil || h.Git.IsDryRun() {
 		return "", err
 	}
@@ -52,6 +52,6 @@ func (h *Handle) withTrailers(ctx context.Context, wt gitx.Worktree, t session.T
 	if task, ok := who.done(c); ok && task == t.ID || len(c.Parents) != 1 {
 		return c.SHA, nil
 	}
-	msg := message(c.Subject, c.Body, trailer(TrailerSession, h.S.ID), trailer(TrailerTask, t.ID))
+	msg := message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID))
 	return h.Git.CommitTreeOver(ctx, wt, c.Tree, c.Parents[0], c.SHA, msg, "tilth: trailers", h.Sign)
 }

@@ -70,7 +70,7 @@ func (h *Handle) begin(ctx context.Context, n New) error {
 	if err := h.Save(); err != nil {
 		return err
 	}
-	if err := h.OpenRecord(); err != nil {
+	if err := h.openRecord(); err != nil {
 		return err
 	}
 	start := n.Start
@@ -173,7 +173,7 @@ func (h *Handle) Fail(reason string, cause error) error {
 	if cause != nil {
 		stop.Error = cause.Error()
 	}
-	if err := h.OpenRecord(); err != nil {
+	if err := h.openRecord(); err != nil {
 		return fmt.Errorf("the record of %s: %w", h.S.ID, err)
 	}
 	return h.Stopped(session.Failed, stop)

@@ -64,11 +64,11 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
 	}
 	if p.FinishRewind {
-		if err := h.FinishRewind(quiet(ctx)); err != nil {
+		if err := h.finishRewind(quiet(ctx)); err != nil {
 			return out, err
 		}
 	}
-	if err := h.OpenRecord(); err != nil {
+	if err := h.openRecord(); err != nil {
 		return out, err
 	}
 	if p.Action == Nothing {

@@ -83,8 +83,8 @@ func open(d Deps, s *session.Session, unlock func()) (*Handle, error) {
 	return h, nil
 }
 
-// OpenRecord opens the record for appending, after what a crash left of it was repaired.
-func (h *Handle) OpenRecord() error {
+// openRecord opens the record for appending, after what a crash left of it was repaired.
+func (h *Handle) openRecord() error {
 	if h.Record != nil || h.Git.IsDryRun() {
 		return nil
 	}

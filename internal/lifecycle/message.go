@@ -14,27 +14,27 @@ import (
 
 // The trailers by which a commit of a session is known.
 const (
-	TrailerSession = "Tilth-Session"
-	TrailerTask    = "Tilth-Task"
-	TrailerFailed  = "Tilth-Failed"
+	trailerSession = "Tilth-Session"
+	trailerTask    = "Tilth-Task"
+	trailerFailed  = "Tilth-Failed"
 )
 
-// TaskMessage is the commit message of an accepted task.
-func TaskMessage(sessionID string, t session.Task, summary string) string {
-	return message(t.ID+": "+text.VisibleLine(text.OneLine(t.Title)), summary, trailer(TrailerSession, sessionID), trailer(TrailerTask, t.ID))
+// taskMessage is the commit message of an accepted task.
+func taskMessage(sessionID string, t session.Task, summary string) string {
+	return message(t.ID+": "+text.VisibleLine(text.OneLine(t.Title)), summary, trailer(trailerSession, sessionID), trailer(trailerTask, t.ID))
 }
 
 // PlaceholderMessage is the message of the commit that holds a failed task's partial work.
 func PlaceholderMessage(sessionID string, t session.Task, reason string) string {
 	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, text.VisibleLine(text.OneLine(t.Title))),
 		"Partial work. git tilth resume takes this commit back into the index.",
-		trailer(TrailerSession, sessionID), trailer(TrailerTask, t.ID), trailer(TrailerFailed, reason))
+		trailer(trailerSession, sessionID), trailer(trailerTask, t.ID), trailer(trailerFailed, reason))
 }
 
 // SeedMessage is the message of the commit that anchors a session.
 func SeedMessage(sessionID string, tasks, tests int) string {
 	return message(fmt.Sprintf("seed: %d task(s) + %d acceptance test(s)", tasks, tests), "",
-		trailer(TrailerSession, sessionID))
+		trailer(trailerSession, sessionID))
 }
 
 func trailer(key, value string) string { return key + ": " + value }
@@ -73,8 +73,8 @@ type author struct {
 // placeholder reports the task and reason of a placeholder of this session. A subject alone proves
 // nothing in a session that writes trailers: a worker or a person may begin a commit with "FAILED (".
 func (a author) placeholder(c gitx.Commit) (task, reason string, ok bool) {
-	if own := one(c.Trailers[TrailerSession]); own != "" {
-		task, reason = one(c.Trailers[TrailerTask]), one(c.Trailers[TrailerFailed])
+	if own := one(c.Trailers[trailerSession]); own != "" {
+		task, reason = one(c.Trailers[trailerTask]), one(c.Trailers[trailerFailed])
 		_, known := a.tasks[task]
 		return task, reason, own == a.sessionID && known && reason != ""
 	}
@@ -92,10 +92,10 @@ func (a author) placeholder(c gitx.Commit) (task, reason string, ok bool) {
 
 // done reports the task that a commit of this session finished.
 func (a author) done(c gitx.Commit) (task string, ok bool) {
-	if own := one(c.Trailers[TrailerSession]); own != "" {
-		task = one(c.Trailers[TrailerTask])
+	if own := one(c.Trailers[trailerSession]); own != "" {
+		task = one(c.Trailers[trailerTask])
 		_, known := a.tasks[task]
-		return task, own == a.sessionID && known && len(c.Trailers[TrailerFailed]) == 0
+		return task, own == a.sessionID && known && len(c.Trailers[trailerFailed]) == 0
 	}
 	if !a.foreign {
 		return "", false
@@ -111,7 +111,7 @@ func (a author) done(c gitx.Commit) (task string, ok bool) {
 }
 
 // signed reports whether a commit has this session's trailer, which anybody who saw one can write.
-func (a author) signed(c gitx.Commit) bool { return one(c.Trailers[TrailerSession]) == a.sessionID }
+func (a author) signed(c gitx.Commit) bool { return one(c.Trailers[trailerSession]) == a.sessionID }
 
 // one returns the last value of a trailer. A case's summary may quote a trailer of its own; git
 // reads only the last block of a message, and the harness writes its own block last.

@@ -13,7 +13,7 @@ func authorOf(foreign bool) author {
 
 func TestPlaceholderIsRecognised(t *testing.T) {
 	twice := failedBy(testID, "T-002")
-	twice.Trailers[TrailerSession] = []string{otherID, testID} // the summary quoted another's trailer
+	twice.Trailers[trailerSession] = []string{otherID, testID} // the summary quoted another's trailer
 	cases := []struct {
 		name    string
 		foreign bool
@@ -81,7 +81,7 @@ func TestDoneCommitIsRecognised(t *testing.T) {
 // A commit's body is the worker's, and git shows it in a terminal.
 func TestTaskMessageShowsControlCharacters(t *testing.T) {
 	task := session.Task{ID: "T-001", Title: "a\x1b[2J\nb"}
-	got := TaskMessage("id", task, "\x1b]0;title\x07 cut\roff a\u202eb\n\tkept")
+	got := taskMessage("id", task, "\x1b]0;title\x07 cut\roff a\u202eb\n\tkept")
 	want := "T-001: a␛[2J b\n\n␛]0;title␇ cut␍off a<U+202E>b\n\tkept\n\nTilth-Session: id\nTilth-Task: T-001\n"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)

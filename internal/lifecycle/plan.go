@@ -15,10 +15,10 @@ type TreeState string
 // The states of a worktree, as MakePlan tells them apart.
 const (
 	TreeFine         TreeState = "fine"         // registered, at its path, on the session's branch
-	TreeMissing      TreeState = "missing"      // nothing there
-	TreePlain        TreeState = "plain"        // a directory that is no worktree
-	TreeUnlinked     TreeState = "unlinked"     // a worktree whose .git file is gone; git's entry still names it
-	TreeUnregistered TreeState = "unregistered" // a worktree whose admin entry is gone
+	treeMissing      TreeState = "missing"      // nothing there
+	treePlain        TreeState = "plain"        // a directory that is no worktree
+	treeUnlinked     TreeState = "unlinked"     // a worktree whose .git file is gone; git's entry still names it
+	treeUnregistered TreeState = "unregistered" // a worktree whose admin entry is gone
 	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
 
@@ -72,7 +72,7 @@ type Action string
 const (
 	Refuse   Action = "refuse"   // nothing can be done; Why and Hint say more
 	Nothing  Action = "nothing"  // all is done, nothing to write but that it was asked
-	Conclude Action = "conclude" // all is done, but no stop says so yet
+	conclude Action = "conclude" // all is done, but no stop says so yet
 	Continue Action = "continue" // enter the loop
 )
 
@@ -163,7 +163,7 @@ func MakePlan(s State) Plan {
 	case (s.Status == session.AllDone || s.LastStop == session.AllDone) && len(p.MarkDone) == 0 && p.CommitTree == nil:
 		p.Action = Nothing
 	default:
-		p.Action = Conclude
+		p.Action = conclude
 	}
 	return p
 }

@@ -42,7 +42,7 @@ func shaAt(n int) string {
 }
 
 func by(sessionID, subject string, trailers ...string) gitx.Commit {
-	c := gitx.Commit{Subject: subject, Trailers: map[string][]string{TrailerSession: {sessionID}}}
+	c := gitx.Commit{Subject: subject, Trailers: map[string][]string{trailerSession: {sessionID}}}
 	for i := 0; i+1 < len(trailers); i += 2 {
 		c.Trailers[trailers[i]] = []string{trailers[i+1]}
 	}
@@ -50,11 +50,11 @@ func by(sessionID, subject string, trailers ...string) gitx.Commit {
 }
 
 func doneBy(sessionID, task string) gitx.Commit {
-	return by(sessionID, task+": Title of "+task, TrailerTask, task)
+	return by(sessionID, task+": Title of "+task, trailerTask, task)
 }
 
 func failedBy(sessionID, task string) gitx.Commit {
-	return by(sessionID, "FAILED (iter_cap): "+task+" Title", TrailerTask, task, TrailerFailed, "iter_cap")
+	return by(sessionID, "FAILED (iter_cap): "+task+" Title", trailerTask, task, trailerFailed, "iter_cap")
 }
 
 func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
@@ -135,12 +135,12 @@ func TestMakePlan(t *testing.T) {
 			s.Commits = chain(plain("wip"))
 		}, want{action: Continue, pending: "T-001 T-002"}},
 		{"no worktree, the branch is checked out elsewhere", "", func(s *State) {
-			s.Tree, s.BranchIn, s.BranchHint = TreeMissing, "/x", "git -C /x switch --detach"
+			s.Tree, s.BranchIn, s.BranchHint = treeMissing, "/x", "git -C /x switch --detach"
 		}, want{action: Refuse, why: "checked out in /x", hint: "switch --detach"}},
 		{"an accepted tree, judged on the branch's tip", "", func(s *State) {
 			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c1", accepted
 			s.Commits = chain(doneBy(testID, "T-001"))
-		}, want{action: Conclude, commit: "T-002", line: "commit the accepted work of T-002"}},
+		}, want{action: conclude, commit: "T-002", line: "commit the accepted work of T-002"}},
 		{"an accepted tree, judged on the branch's tip", "the files have changed since", func(s *State) {
 			s.Tasks, s.BranchTip, s.Accepted, s.AcceptedStale = tasks("done", "pending"), "c1", accepted, true
 			s.Commits = chain(doneBy(testID, "T-001"))
@@ -153,7 +153,7 @@ func TestMakePlan(t *testing.T) {
 			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", &Accepted{Task: "T-002", Tree: "tree", Base: "c2"}
 			s.Proof = judged("c2")
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
-		}, want{action: Conclude, done: "T-002=c2"}},
+		}, want{action: conclude, done: "T-002=c2"}},
 		{"an accepted tree, judged on the branch's tip", "of a task that someone took out of the plan", func(s *State) {
 			s.BranchTip, s.Accepted = "c1", &Accepted{Task: "T-009", Tree: "tree", Base: "c1"}
 			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"))
@@ -164,7 +164,7 @@ func TestMakePlan(t *testing.T) {
 		{"a commit for a task not done, of a tree that a verdict accepted", "and it was the last", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 			s.Proof = judged("c2")
-		}, want{action: Conclude, done: "T-002=c2"}},
+		}, want{action: conclude, done: "T-002=c2"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "of another session: no", func(s *State) {
 			s.Commits = chain(doneBy(otherID, "T-001"))
 		}, want{action: Continue, pending: "T-001 T-002"}},
@@ -247,10 +247,10 @@ func TestMakePlan(t *testing.T) {
 		{"a done task without a commit, its work uncommitted", "clean: there was nothing to commit", func(s *State) {
 			s.Foreign, s.Tasks, s.Commits = true, tasks("done", "done", "pending"), chain(plain("T-001: Title"))
 		}, want{action: Continue, pending: "T-003"}},
-		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = TreeMissing },
-			want{action: Continue, worktree: TreeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
-		{"its .git file is gone, its files are there", "", func(s *State) { s.Tree = TreeUnlinked },
-			want{action: Continue, worktree: TreeUnlinked, pending: "T-001 T-002", line: "link the worktree again"}},
+		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = treeMissing },
+			want{action: Continue, worktree: treeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
+		{"its .git file is gone, its files are there", "", func(s *State) { s.Tree = treeUnlinked },
+			want{action: Continue, worktree: treeUnlinked, pending: "T-001 T-002", line: "link the worktree again"}},
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
 			want{action: Continue, pending: "T-001 T-002", line: "drop the unfinished rebase"}},
 		{"the task last worked on is not the first pending", "someone put one before it", func(s *State) { s.LastTask = "T-002" },
@@ -258,10 +258,10 @@ func TestMakePlan(t *testing.T) {
 		{"the task last worked on is not the first pending", "it is done", func(s *State) {
 			s.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002 T-003"}},
-		{"another directory stands there", "plain", func(s *State) { s.Tree = TreePlain },
-			want{action: Continue, worktree: TreePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
-		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = TreeUnregistered },
-			want{action: Continue, worktree: TreeUnregistered, pending: "T-001 T-002", line: "register the worktree again"}},
+		{"another directory stands there", "plain", func(s *State) { s.Tree = treePlain },
+			want{action: Continue, worktree: treePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
+		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = treeUnregistered },
+			want{action: Continue, worktree: treeUnregistered, pending: "T-001 T-002", line: "register the worktree again"}},
 		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.TreeOn = TreeElsewhere, "other" },
 			want{action: Continue, worktree: TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
 		{"nothing pending, status all_done", "", func(s *State) {
@@ -274,7 +274,7 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, pending: "T-003", line: "1 of 3 tasks to do, next T-003"}},
 		{"nothing pending, any other status", "it died before its stop", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "done"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
-		}, want{action: Conclude, line: "all tasks are done"}},
+		}, want{action: conclude, line: "all tasks are done"}},
 		{"else", "it was interrupted", func(s *State) { s.LastStop = "interrupted" },
 			want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
 		{"else", "it was prepared", func(s *State) { s.Status = session.Prepared },

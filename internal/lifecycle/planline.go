@@ -35,17 +35,17 @@ func (p Plan) line(aside string) string {
 		add("finish the rewind")
 	}
 	switch p.Worktree {
-	case TreePlain:
+	case treePlain:
 		if aside == "" {
 			add("move aside what stands in the worktree's place, re-create the worktree")
 		} else {
 			add("what stood in the worktree's place is in %s; re-create the worktree", aside)
 		}
-	case TreeMissing:
+	case treeMissing:
 		add("re-create the worktree")
-	case TreeUnlinked:
+	case treeUnlinked:
 		add("link the worktree again, its .git file is gone")
-	case TreeUnregistered:
+	case treeUnregistered:
 		add("register the worktree again")
 	case TreeElsewhere:
 		add("bring HEAD back to the session's branch")
@@ -75,7 +75,7 @@ func (p Plan) line(aside string) string {
 		add("do %s again, it has no commit", p.Redo)
 	}
 	switch {
-	case p.Action == Conclude:
+	case p.Action == conclude:
 		add("all tasks are done")
 	case p.Fresh:
 		add("start with %s", text.Plural(len(p.Pending), "task"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -47,37 +48,49 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 }
 
 func (h *Handle) noteSeed(sha string) error {
-	if err := h.OpenRecord(); err != nil {
+	if err := h.openRecord(); err != nil {
 		return err
 	}
 	return h.Record.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()})
 }
 
-// HealSeed writes down a seed commit whose process died between the commit and the record. The tip of the branch is
-// such a commit if it carries this session's trailer and names no task.
+// HealSeed writes down a seed commit whose process died between the commit and the record.
 func (h *Handle) HealSeed(ctx context.Context) error {
-	recorded, err := SeedOf(h.S)
-	if (err == nil && h.Checkpoint.Status != session.Prepared) || h.Common == "" || h.Checkpoint.GitCommonDir == "" {
+	if h.Common == "" {
 		return nil
 	}
-	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
-	if err != nil || !ok || (recorded != "" && (!isSHA(recorded) || strings.HasPrefix(tip, recorded))) {
+	sha, err := unrecordedSeed(ctx, h.Git, h.S, h.Checkpoint, h.Common)
+	if err != nil || sha == "" || h.Git.IsDryRun() {
 		return err
 	}
-	commits, err := h.Git.Log(ctx, h.Common, tip, "", 1)
-	if err != nil || len(commits) == 0 {
-		return err
-	}
-	c := commits[0]
-	if one(c.Trailers[TrailerSession]) != h.S.ID || len(c.Trailers[TrailerTask]) > 0 || !strings.HasPrefix(c.Subject, "seed: ") {
-		return nil
-	}
-	if _, err := h.S.Tasks(); err != nil {
-		return nil // without its plan it is no seed
-	}
-	if err := h.noteSeed(tip); err != nil {
+	if err := h.noteSeed(sha); err != nil {
 		return err
 	}
 	h.Checkpoint.Status = session.Prepared
 	return h.Save()
+}
+
+// unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this session's
+// trailer that names no task, before anything was run. It changes nothing, so that a dry run decides as HealSeed's caller does.
+func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) (string, error) {
+	recorded, err := SeedOf(s)
+	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || check.Rewind != nil {
+		return "", nil
+	}
+	tip, ok, err := g.BranchTip(ctx, common, s.Branch())
+	if err != nil || !ok || recorded != "" && (!isSHA(recorded) || strings.HasPrefix(tip, recorded)) {
+		return "", err
+	}
+	commits, err := g.Log(ctx, common, tip, "", 1)
+	if err != nil || len(commits) == 0 {
+		return "", err
+	}
+	c := commits[0]
+	if one(c.Trailers[trailerSession]) != s.ID || len(c.Trailers[trailerTask]) > 0 || !strings.HasPrefix(c.Subject, "seed: ") {
+		return "", nil
+	}
+	if _, err := s.Tasks(); err != nil {
+		return "", nil // without its tasks it is no seed
+	}
+	return tip, nil
 }

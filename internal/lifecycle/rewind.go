@@ -17,7 +17,7 @@ import (
 
 // The rewind to the seed is an operation with a journal. Before anything is changed, the checkpoint gets a
 // "rewind" member with everything that the rest needs; it is taken out by the last step. While it is there,
-// the session is neither run nor shown as whole, and FinishRewind does whatever is left.
+// the session is neither run nor shown as whole, and the next rewind, run or resume does whatever is left.
 //
 // On disk after each step; every step may be done twice:
 //  1. checkpoint with the journal          nothing is undone yet, but the rewind can no longer be called off
@@ -42,6 +42,7 @@ type RewindPlan struct {
 	Worktree gitx.Worktree
 	Commits  int
 	RunBytes int64 // of the record that goes
+	Begun    bool  // a rewind was begun and not finished: the question was answered then
 }
 
 // notRewound is why a session cannot be rewound; nothing has been changed.
@@ -62,7 +63,7 @@ func (h *Handle) rewindSource(ctx context.Context, sha string) (string, error) {
 	switch {
 	case Resetting(h.S):
 		return "", h.notRewound("its teardown was begun and not finished")
-	case errors.Is(h.sourceErr, ErrSourceGone):
+	case errors.Is(h.sourceErr, errSourceGone):
 		return "", &RefusedError{
 			Why:  fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, h.sourceErr),
 			Hint: sourceHint(h.S, h.Path()) + " and git tilth prep-feature",
@@ -100,10 +101,13 @@ func (h *Handle) onBranch(ctx context.Context, full string) error {
 	return h.notLooked("the branch", err)
 }
 
-// PlanRewind makes the pre-flight of a rewind. Each refusal is a *RefusedError, a look that failed a *StepError; nothing has
-// been changed.
+// PlanRewind makes the pre-flight of a rewind, or of the rest of one that was begun. Each refusal is a *RefusedError, a look that
+// failed a *StepError; nothing has been changed.
 func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	var p RewindPlan
+	if j := h.Checkpoint.Rewind; j != nil {
+		return RewindPlan{Journal: *j, Begun: true}, h.checkRewind(ctx)
+	}
 	refuse := func(format string, args ...any) (RewindPlan, error) { return p, h.notRewound(format, args...) }
 	if Resetting(h.S) {
 		return refuse("its teardown was begun and not finished")
@@ -159,9 +163,12 @@ func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
 	return record.JSON(map[string]session.RoleUsage{session.RoleInterview: h.Checkpoint.Usage.Interview})
 }
 
-// Rewind carries a plan out.
-func (h *Handle) Rewind(ctx context.Context, p RewindPlan) error {
+// Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
+func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
 	j := p.Journal
+	if p.Begun {
+		return h.carryOut(ctx)
+	}
 	// Half-way, the ignore rules are the seed's already.
 	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, j.SHA)
 	if err != nil {
@@ -177,9 +184,9 @@ func (h *Handle) Rewind(ctx context.Context, p RewindPlan) error {
 	return h.carryOut(ctx)
 }
 
-// CheckRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what is needed
+// checkRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what is needed
 // to the end is asked for before the first step. The errors are those of PlanRewind.
-func (h *Handle) CheckRewind(ctx context.Context) error {
+func (h *Handle) checkRewind(ctx context.Context) error {
 	j := h.Checkpoint.Rewind
 	if _, err := h.rewindSource(ctx, j.SHA); err != nil {
 		return err
@@ -216,13 +223,13 @@ func (h *Handle) planOf() error {
 	return nil
 }
 
-// FinishRewind does what a rewind that was begun has left to do.
-func (h *Handle) FinishRewind(ctx context.Context) error {
+// finishRewind does what a rewind that was begun has left to do.
+func (h *Handle) finishRewind(ctx context.Context) error {
 	if h.Checkpoint.Rewind == nil {
 		return nil
 	}
 	ctx = quiet(ctx)
-	if err := h.CheckRewind(ctx); err != nil {
+	if err := h.checkRewind(ctx); err != nil {
 		return err
 	}
 	return h.carryOut(ctx)
@@ -264,7 +271,7 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 			return err
 		}
 	}
-	for _, dir := range SetAside(h.S) {
+	for _, dir := range setAside(h.S) {
 		if err := removeTree(dir); err != nil {
 			return err
 		}

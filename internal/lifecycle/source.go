@@ -16,7 +16,7 @@ import (
 // Why the repository of a session cannot be named. Every other error of CommonOf means that it is there, or may be, and cannot be
 // used: then nothing may be concluded about what it holds.
 var (
-	ErrSourceGone    = errors.New("is gone")
+	errSourceGone    = errors.New("is gone")
 	ErrSourceUnknown = errors.New("its source repository is not known")
 )
 
@@ -29,7 +29,7 @@ var (
 //  3. what a teardown that was begun wrote down
 //  4. the source of session_start
 //
-// The error is ErrSourceGone or ErrSourceUnknown if there is nothing at any of them.
+// The error is errSourceGone or ErrSourceUnknown if there is nothing at any of them.
 func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	path := WorkspaceOf(s, check)
 	linked, registered, err := gitx.LinkedCommon(path)
@@ -75,7 +75,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	case len(named) == 0:
 		return "", ErrSourceUnknown
 	}
-	return "", fmt.Errorf("the source repository %s %w", named[0], ErrSourceGone)
+	return "", fmt.Errorf("the source repository %s %w", named[0], errSourceGone)
 }
 
 // Knows tells whether a repository has the session's branch or an entry for its worktree at path.

@@ -83,14 +83,14 @@ func TestCommonOfNothing(t *testing.T) {
 		t.Errorf("nothing is known: %v", err)
 	}
 	gone := &session.Checkpoint{Source: filepath.Join(t.TempDir(), "gone")}
-	if _, err := CommonOf(s, gone); !errors.Is(err, ErrSourceGone) {
+	if _, err := CommonOf(s, gone); !errors.Is(err, errSourceGone) {
 		t.Errorf("gone: %v", err)
 	}
 	damaged := t.TempDir()
 	if err := os.Mkdir(filepath.Join(damaged, ".git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CommonOf(s, &session.Checkpoint{Source: damaged}); err == nil || errors.Is(err, ErrSourceGone) || errors.Is(err, ErrSourceUnknown) {
+	if _, err := CommonOf(s, &session.Checkpoint{Source: damaged}); err == nil || errors.Is(err, errSourceGone) || errors.Is(err, ErrSourceUnknown) {
 		t.Errorf("damaged: %v", err)
 	}
 }

@@ -39,12 +39,17 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		st.SeedSHA = sha
 	}
 	common, err := CommonOf(s, check)
-	if errors.Is(err, ErrSourceGone) || errors.Is(err, ErrSourceUnknown) {
+	if errors.Is(err, errSourceGone) || errors.Is(err, ErrSourceUnknown) {
 		st.SourceGone, st.SourceHint = err.Error(), sourceHint(s, WorkspaceOf(s, check))
 		return st, nil
 	}
 	if err != nil {
 		return st, err
+	}
+	if sha, err := unrecordedSeed(ctx, g, s, check, common); err != nil {
+		return st, err
+	} else if sha != "" {
+		st.SeedSHA, st.Status = sha, session.Prepared
 	}
 	return st, st.readGit(ctx, g, s, check, common)
 }
@@ -82,9 +87,9 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	st.Tree, st.TreeOn = treeState(common, path, branch)
 	switch {
 	case remaking(s):
-		st.Tree, st.TreeOn = TreeMissing, ""
+		st.Tree, st.TreeOn = treeMissing, ""
 	case adopting(path):
-		st.Tree, st.TreeOn = TreeUnregistered, ""
+		st.Tree, st.TreeOn = treeUnregistered, ""
 	}
 	if !ok {
 		return nil
@@ -159,13 +164,13 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 			st.Unfinished = gitx.Unfinished(wt)
 		}
 		return nil
-	case TreePlain:
+	case treePlain:
 		linked, err := g.LostLink(ctx, common, path)
 		if err != nil {
 			return err
 		}
 		if linked {
-			st.Tree = TreeUnlinked
+			st.Tree = treeUnlinked
 			return nil
 		}
 	}
@@ -241,10 +246,10 @@ func treeState(common, path, branch string) (TreeState, string) {
 	case errors.As(err, &wrong):
 		return TreeElsewhere, wrong.On
 	case errors.Is(err, gitx.ErrWorktreeMissing):
-		return TreeMissing, ""
+		return treeMissing, ""
 	}
 	if fi, err := os.Lstat(filepath.Join(path, ".git")); err == nil && fi.Mode().IsRegular() {
-		return TreeUnregistered, ""
+		return treeUnregistered, ""
 	}
-	return TreePlain, ""
+	return treePlain, ""
 }

@@ -59,7 +59,7 @@ type TeardownPlan struct {
 // directory of the repository that the command stands in, "" for none: a repository that was moved is known by what it holds.
 // The error is a *StepError.
 func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here string) (TeardownPlan, error) {
-	r := TeardownPlan{S: s, Branch: s.Branch(), Status: "damaged", Aside: SetAside(s)}
+	r := TeardownPlan{S: s, Branch: s.Branch(), Status: "damaged", Aside: setAside(s)}
 	check, err := s.Checkpoint()
 	if err != nil {
 		check = nil
@@ -72,7 +72,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 	}
 	switch r.Common, err = CommonOf(s, check); {
 	case err == nil:
-	case !errors.Is(err, ErrSourceGone) && !errors.Is(err, ErrSourceUnknown):
+	case !errors.Is(err, errSourceGone) && !errors.Is(err, ErrSourceUnknown):
 		return r, r.unclear(err)
 	case here != "" && Knows(here, s, r.Worktree):
 		r.Common = here

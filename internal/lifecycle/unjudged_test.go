@@ -67,10 +67,10 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 
 // Committing an accepted tree may come to running its task, so a worker has to be at hand.
 func TestCommittingNeedsAWorker(t *testing.T) {
-	if p := (Plan{Action: Conclude, CommitTree: &Accepted{}}); !p.NeedsWorker() {
+	if p := (Plan{Action: conclude, CommitTree: &Accepted{}}); !p.NeedsWorker() {
 		t.Error("a hook may refuse the tree")
 	}
-	if p := (Plan{Action: Conclude}); p.NeedsWorker() {
+	if p := (Plan{Action: conclude}); p.NeedsWorker() {
 		t.Error("nothing is left to do")
 	}
 }

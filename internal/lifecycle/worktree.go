@@ -31,22 +31,22 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 		if err := h.clearPlace(ctx, path); err != nil {
 			return false, "", err
 		}
-		state = TreeMissing
+		state = treeMissing
 	}
 	switch state {
 	case TreeFine:
 		return false, "", nil
 	case TreeElsewhere:
 		return false, "", h.comeBack(ctx, path)
-	case TreeUnregistered:
+	case treeUnregistered:
 		return false, "", h.register(ctx, path)
-	case TreeUnlinked:
+	case treeUnlinked:
 		return false, "", h.relink(ctx, path)
 	}
 	if err := h.branchFree(ctx, path); err != nil {
 		return false, "", err
 	}
-	if state == TreePlain {
+	if state == treePlain {
 		aside = path + asideSuffix + h.Now().UTC().Format("20060102-150405")
 		if err := h.Git.MoveAside(path, aside); err != nil {
 			return false, "", err
@@ -61,8 +61,8 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 
 const asideSuffix = ".found-"
 
-// SetAside lists the directories that were moved out of the worktree's place by a resume, absolute.
-func SetAside(s *session.Session) []string {
+// setAside lists the directories that were moved out of the worktree's place by a resume, absolute.
+func setAside(s *session.Session) []string {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {
 		return nil
