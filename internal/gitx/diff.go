@@ -116,6 +116,31 @@ func (g *Git) ChangedFiles(ctx context.Context, wt Worktree, base, tree string) 
 	return parseChanges(fields(out.stdout)), nil
 }
 
+// listLimit bounds the list of changed files that Changes reads before the patch.
+const listLimit = 32 << 20
+
+// Changes is ChangedFiles and DiffTrees in one command.
+func (g *Git) Changes(
+	ctx context.Context, wt Worktree, base, tree string, max int64,
+) (files []FileChange, patch []byte, cut bool, err error) {
+	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--numstat"}, patchFlags...)
+	out, err := g.asTheyAre(ctx, wt.Common, listLimit+max, append(args, "--end-of-options", base, tree, "--")...)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	// An empty entry ends the lists.
+	list, patch, whole := bytes.Cut(out.stdout, []byte("\x00\x00"))
+	if !whole && out.truncated {
+		files, err = g.ChangedFiles(ctx, wt, base, tree)
+		return files, nil, true, err
+	}
+	cut = out.truncated
+	if int64(len(patch)) > max {
+		patch, cut = patch[:bytes.LastIndexByte(patch[:max], '\n')+1], true
+	}
+	return parseChanges(fields(list)), patch, cut, nil
+}
+
 // parseChanges reads --raw -z followed by --numstat -z:
 //
 //	:100644 100644 <oid> <oid> M NUL path NUL

@@ -192,3 +192,27 @@ func TestCheckFit(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestChangesIsBothInOne(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n", "old.txt", strings.Repeat("same\n", 20))
+	w.sh(w.path, "mv", "old.txt", "new.txt")
+	write(t, w.path, "a.txt", strings.Repeat("line\n", 100), "zz.txt", "z\n")
+	tree, _ := w.stage()
+	want, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+	must(t, err)
+	for _, max := range []int64{100, 1 << 20} {
+		files, patch, cut, err := w.git.Changes(ctx, w.wt(), w.base, tree, max)
+		must(t, err)
+		if !slices.Equal(files, want) || len(files) != 3 {
+			t.Errorf("files %v, want %v", files, want)
+		}
+		wantPatch, wantCut, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, max)
+		must(t, err)
+		equal(t, "patch", string(patch), string(wantPatch))
+		equal(t, "cut", cut, wantCut)
+	}
+	files, patch, cut, err := w.git.Changes(ctx, w.wt(), w.base, w.base, 100)
+	if err != nil || len(files)+len(patch) > 0 || cut {
+		t.Errorf("nothing changed: %v %q %v %v", files, patch, cut, err)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -87,10 +86,7 @@ func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) er
 
 // evaluatorPrompt assembles what the evaluator is told, and records it.
 func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (system, user string, err error) {
-	diff, err := a.diff(ctx, j)
-	if err != nil {
-		return "", "", err
-	}
+	diff := j.diff()
 	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
 	if err != nil {
 		return "", "", err
@@ -127,17 +123,13 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 const filesCap = 400_000
 
 // diff is the change as a patch, as much of it as a prompt holds. What it does not show is noted.
-func (a *attempt) diff(ctx context.Context, j *judged) (string, error) {
+func (j *judged) diff() string {
 	if len(j.files) == 0 {
-		return "The change is empty: the tree is the one at which the task began.", nil
+		return "The change is empty: the tree is the one at which the task began."
 	}
-	patch, cut, err := a.Git.DiffTrees(ctx, j.wt, a.base, j.tree, diffCap)
-	if err != nil {
-		return "", err
-	}
-	diff := strings.ToValidUTF8(string(patch), "\uFFFD")
-	if !cut && utf8.RuneCountInString(diff) <= diffCap {
-		return diff, nil
+	diff := strings.ToValidUTF8(string(j.patch), "\uFFFD")
+	if !j.cut {
+		return diff
 	}
 	// The patches stand in the order of the files; the last one that was begun is not whole.
 	begun := strings.Count("\n"+diff, "\ndiff --git ")
@@ -145,7 +137,7 @@ func (a *attempt) diff(ctx context.Context, j *judged) (string, error) {
 	for _, f := range j.files[min(max(begun-1, 0), len(j.files)):] {
 		j.unseen = append(j.unseen, f.Path)
 	}
-	return diff + "\n[the rest of the diff is too long to be shown]\n", nil
+	return diff + "\n[the rest of the diff is too long to be shown]\n"
 }
 
 // changedFiles lists all changed files with their sizes, those that the diff does not show marked.

@@ -32,6 +32,8 @@ type judged struct {
 	gitDir   string // of dir
 	borrowed []string
 	files    []gitx.FileChange // from base to tree
+	patch    []byte            // the same as a patch, as much as a prompt holds
+	cut      bool              // that is not all of it
 	report   validator.Report
 	tests    string // the task's acceptance tests with their contents, as they were run
 
@@ -116,7 +118,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (err error) {
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
 		return err
 	}
-	j.files, err = a.Git.ChangedFiles(ctx, j.wt, a.base, j.tree)
+	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, j.wt, a.base, j.tree, diffCap)
 	return err
 }
 

@@ -83,24 +83,32 @@ func (a *attempt) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
-	if err != nil {
+	if a.base, err = a.beginsAt(ctx); err != nil {
 		return err
 	}
-	if !ok {
-		return fmt.Errorf("the branch %s is gone", a.S.Branch())
-	}
-	a.base = tip
-	if err := a.emit(&record.ContextReset{Base: tip}); err != nil {
+	if err := a.emit(&record.ContextReset{Base: a.base}); err != nil {
 		return err
 	}
 	if a.context, err = a.loadContext(ctx, wt); err != nil {
 		return err
 	}
+	a.carried = carried{} // it holds until a worker begins
 	if a.worker, err = a.o.Worker.open(a, wt); err != nil {
 		return err
 	}
 	return a.worker.begin(ctx)
+}
+
+// beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made.
+func (a *attempt) beginsAt(ctx context.Context) (string, error) {
+	if a.carried.commit != "" {
+		return a.carried.commit, nil
+	}
+	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
+	if err == nil && !ok {
+		err = fmt.Errorf("the branch %s is gone", a.S.Branch())
+	}
+	return tip, err
 }
 
 // settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a merge or
