@@ -120,10 +120,7 @@ func decode(payload []byte, dst any) {
 func set(f reflect.Value, raw string) bool {
 	switch f.Kind() {
 	case reflect.String:
-		if raw[0] != '"' {
-			return false
-		}
-		f.SetString(strings.Clone(jsonl.Unquote(raw)))
+		f.SetString(strings.Clone(jsonl.String(raw))) // of what is no string its JSON
 	case reflect.Int, reflect.Int64:
 		n := gjson.Parse(raw)
 		if n.Type != gjson.Number {

@@ -45,11 +45,31 @@ type SessionResume struct {
 	Scope
 	SessionID      string   `json:"session_id"`
 	LastStop       *string  `json:"last_stop"`
-	Retried        []string `json:"retried"`
-	Pending        []string `json:"pending"`
+	Retried        TaskIDs  `json:"retried"`
+	Pending        TaskIDs  `json:"pending"`
 	UnwoundCommit  *string  `json:"unwound_commit"`
 	UnwoundCommits []string `json:"unwound_commits,omitempty"`
 	Plan           string   `json:"plan"`
+}
+
+// FoundAllDone reports whether the resume had nothing to do, so that a stop before it is still the session's last word.
+func (e *SessionResume) FoundAllDone() bool {
+	return e.LastStop != nil && *e.LastStop == "all_done" && len(e.Pending)+len(e.Retried) == 0
+}
+
+// TaskIDs are tasks by their ids. Other tools write how many there are: one without a name then stands for all.
+type TaskIDs []string
+
+// UnmarshalJSON reads a list, or a number.
+func (l *TaskIDs) UnmarshalJSON(data []byte) error {
+	var n float64
+	if json.Unmarshal(data, &n) != nil {
+		return json.Unmarshal(data, (*[]string)(l))
+	}
+	if *l = nil; n > 0 {
+		*l = TaskIDs{""}
+	}
+	return nil
 }
 
 // ContextReset begins an attempt at a task.

@@ -170,8 +170,7 @@ func (p *backwards) seeEnd(e Event) {
 	case *SessionResume:
 		// One that found everything done began nothing. One that died before its first task changed nothing of what came
 		// before it, so an accepted tree may still be waiting beyond it.
-		foundAllDone := e.LastStop != nil && *e.LastStop == "all_done" && len(e.Pending)+len(e.Retried) == 0
-		p.begun = p.begun || !foundAllDone
+		p.begun = p.begun || !e.FoundAllDone()
 	case *EvaluatorVerdict:
 		if e.Verdict == "accept" && e.Tree != "" && (p.done == "" || p.done == e.TaskID) {
 			p.Accepted, p.Noted = e, p.done != ""

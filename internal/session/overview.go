@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // Overview is one session as list shows it. Nothing in it fails: what could not be read is in Problems.
@@ -233,17 +234,15 @@ func (rd *reader) plan(s *Session, o *Overview) {
 // lastStop reads the record backwards to the first event that settles whether the session has stopped.
 func (rd *reader) lastStop(s *Session, o *Overview) {
 	skipped, err := rd.tail(s.Dir, RecordFile, func(_ int64, line []byte) bool {
-		e := openEnvelope(line)
+		l := record.Parse(line)
 		if o.LastEventAt == "" {
-			o.LastEventAt = strings.Clone(e.ts)
+			o.LastEventAt = l.TS
 		}
-		var f fields
-		jsonl.Members(e.payload, f.set)
-		if e.typ == "stop" {
-			o.LastStop, o.LastStopAt = strings.Clone(f.reason), strings.Clone(e.ts)
+		if stop, ok := l.Event().(*record.Stop); ok {
+			o.LastStop, o.LastStopAt = stop.Reason, l.TS
 			return false
 		}
-		return e.typ == "" || !goesOn(e.typ, &f)
+		return l.Type == "" || !goesOn(l)
 	})
 	o.Skipped = skipped
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

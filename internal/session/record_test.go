@@ -332,11 +332,13 @@ func BenchmarkAppend(b *testing.B) {
 			s := newSession(b)
 			opts := record.Options{Clock: time.Now, Redact: record.NewRedactor(environ, nil)}
 			r := openRecord(b, s, opts)
-			payload := p{"task_id": "T-001", "trace_id": strings.Repeat("a", 32), "span_id": strings.Repeat("b", 16), "iter": 12, "tool": "read_file",
-				"result_preview": strings.Repeat("func main() {\n\treturn\n}\n", size/24), "result_chars": size}
+			ev := &record.ToolResult{
+				Scope: record.Scope{TaskID: "T-001", TraceID: strings.Repeat("a", 32), SpanID: strings.Repeat("b", 16), Iter: 12},
+				Tool:  "read_file", Preview: strings.Repeat("func main() {\n\treturn\n}\n", size/24), Chars: size,
+			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := r.Append(event("tool_result", payload)); err != nil {
+				if err := r.Append(ev); err != nil {
 					b.Fatal(err)
 				}
 				if r.Size() > 1<<28 {

@@ -1,12 +1,6 @@
 package session
 
-import (
-	"strings"
-
-	"github.com/tidwall/gjson"
-
-	"github.com/git-tilth/git-tilth/internal/jsonl"
-)
+import "github.com/git-tilth/git-tilth/internal/record"
 
 // TaskRunning is the status of a task in a summary between its context_reset and its end.
 const TaskRunning = "running"
@@ -57,257 +51,166 @@ func makeMap[K comparable, V any](m *map[K]V) {
 // Summary is the state of the roll-up. It is the roll-up's own: it changes with the next Feed.
 func (r *Rollup) Summary() *Summary { return &r.sum }
 
-// fields are the payload members that the roll-up reads, found in one pass over the line. The strings are parts of it.
-type fields struct {
-	task, reason, phase, tool, hook, outcome, verdict, category, sha string
-	iter, prompt, eval, cached, reasoning, total                     int64
-	cost                                                             float64
-	hasTotal, accept                                                 bool
-	limits, retried, pending                                         string // JSON
-	workerModel, evaluatorModel, lastStop                            string
-}
-
-func (f *fields) set(key, raw string) bool {
-	switch key {
-	case "task_id":
-		f.task = jsonl.String(raw)
-	case "iter":
-		f.iter = gjson.Parse(raw).Int()
-	case "reason":
-		f.reason = jsonl.String(raw)
-	case "phase":
-		f.phase = jsonl.String(raw)
-	case "tool":
-		f.tool = jsonl.String(raw)
-	case "hook":
-		f.hook = jsonl.String(raw)
-	case "outcome":
-		f.outcome = jsonl.String(raw)
-	case "verdict":
-		f.verdict = jsonl.String(raw)
-	case "accept":
-		f.accept = raw == "true"
-	case "rejection_category":
-		f.category = jsonl.String(raw)
-	case "sha":
-		f.sha = jsonl.String(raw)
-	case "prompt_tokens":
-		f.prompt = gjson.Parse(raw).Int()
-	case "eval_tokens":
-		f.eval = gjson.Parse(raw).Int()
-	case "cached_tokens":
-		f.cached = gjson.Parse(raw).Int()
-	case "reasoning_tokens":
-		f.reasoning = gjson.Parse(raw).Int()
-	case "tokens_used_total":
-		v := gjson.Parse(raw)
-		f.total, f.hasTotal = v.Int(), v.Type == gjson.Number
-	case "cost":
-		f.cost = gjson.Parse(raw).Float()
-	case "limits":
-		f.limits = raw
-	case "retried":
-		f.retried = raw
-	case "pending":
-		f.pending = raw
-	case "last_stop":
-		f.lastStop = jsonl.String(raw)
-	case "worker_model":
-		f.workerModel = jsonl.String(raw)
-	case "evaluator_model":
-		f.evaluatorModel = jsonl.String(raw)
-	}
-	return true
-}
-
-// envelope is an event line taken apart; its strings are parts of the line.
-type envelope struct{ ts, typ, payload string }
-
-func openEnvelope(line []byte) (e envelope) {
-	jsonl.Members(jsonl.Text(line), func(key, raw string) bool {
-		switch key {
-		case "ts":
-			e.ts = jsonl.String(raw)
-		case "type":
-			if raw[0] == '"' {
-				e.typ = jsonl.Unquote(raw)
-			}
-		case "payload":
-			e.payload = raw
-		}
-		return true
-	})
-	return e
-}
-
 // Feed counts one line of the record, as a scan hands it out. Lines that are no events count as skipped.
 func (r *Rollup) Feed(line []byte) {
-	e := openEnvelope(line)
-	if e.typ == "" {
+	l := record.Parse(line)
+	if l.Type == "" {
 		r.sum.Skipped++
 		return
 	}
-	var f fields
-	jsonl.Members(e.payload, f.set)
-	r.count(e.typ, strings.Clone(e.ts), &f)
+	r.sum.Events++
+	if l.TS != "" {
+		r.sum.LastEventAt = &l.TS
+	}
+	if r.sum.Stop != nil && goesOn(l) {
+		r.sum.Stop = nil
+	}
+	switch l.Type {
+	case "prompt_assembled", "memory_load", "tool_result":
+		r.task(l.Scope()) // most of a record is their text, which nobody counts
+	default:
+		r.count(l.TS, l.Event())
+	}
 }
 
 // count is the table of what each type of event changes.
-func (r *Rollup) count(typ, ts string, f *fields) {
-	s := &r.sum
-	s.Events++
-	if ts != "" {
-		s.LastEventAt = &ts
-	}
-	if s.Stop != nil && goesOn(typ, f) {
-		s.Stop = nil
-	}
-	t := r.task(f.task)
-	if f.iter > t.Iter {
-		t.Iterations += f.iter - t.Iter
-		t.Iter = f.iter
-	}
-	switch typ {
-	case "session_start":
-		r.start(ts, f)
-	case "session_resume":
-		r.resume(ts, f)
-	case "seed_committed":
-		s.SeedSHA = strings.Clone(f.sha)
-	case "context_reset":
+func (r *Rollup) count(ts string, e record.Event) {
+	s, t := &r.sum, r.task(*e.Common())
+	switch e := e.(type) {
+	case *record.SessionStart:
+		r.start(ts, e)
+	case *record.SessionResume:
+		r.resume(ts, e)
+	case *record.SeedCommitted:
+		s.SeedSHA = e.SHA
+	case *record.ContextReset:
 		t.Attempts++
 		t.Iter, t.Status, t.FailureReason, t.EndedAt = 0, TaskRunning, "", ""
 		if t.StartedAt == "" {
 			t.StartedAt = ts
 		}
-	case "task_done":
+	case *record.TaskDone:
 		t.Status, t.FailureReason, t.EndedAt = TaskDone, "", ts
-	case "task_failed":
-		t.Status, t.FailureReason, t.EndedAt = TaskFailed, strings.Clone(f.reason), ts
-	case "commit":
-		t.Commit = strings.Clone(f.sha)
-	case "stop":
-		s.Stop = &Stop{Reason: strings.Clone(f.reason), TS: ts}
-	case "model_call":
-		r.modelCall(t, f)
-	case "tool_call":
-		bump(s.ToolHistogram, f.tool)
-		bump(t.ToolCalls, f.tool)
-	case "pre_tool_block":
+	case *record.TaskFailed:
+		t.Status, t.FailureReason, t.EndedAt = TaskFailed, e.Reason, ts
+	case *record.Commit:
+		t.Commit = e.SHA
+	case *record.Stop:
+		s.Stop = &Stop{Reason: e.Reason, TS: ts}
+	case *record.ModelCall:
+		r.modelCall(t, e)
+	case *record.ToolCall:
+		bump(s.ToolHistogram, e.Tool)
+		bump(t.ToolCalls, e.Tool)
+	case *record.PreToolBlock:
 		t.HookBlocks++
-	case "hook_run":
-		if f.hook != "" && f.outcome != "" {
-			if s.HookOutcomes[f.hook] == nil {
-				s.HookOutcomes[strings.Clone(f.hook)] = map[string]int64{}
+	case *record.HookRun:
+		if e.Hook != "" && e.Outcome != "" {
+			if s.HookOutcomes[e.Hook] == nil {
+				s.HookOutcomes[e.Hook] = map[string]int64{}
 			}
-			bump(s.HookOutcomes[f.hook], f.outcome)
+			bump(s.HookOutcomes[e.Hook], e.Outcome)
 		}
-	case "evaluator_verdict", "judge_verdict":
-		accept := f.verdict == "accept" || f.accept
-		s.Evaluator.count(accept, f.category)
-		t.Evaluator.count(accept, f.category)
+	case *record.EvaluatorVerdict:
+		s.Evaluator.count(e)
+		t.Evaluator.count(e)
 	}
 }
 
-// task is the entry of a task; an event without one gets an entry that nobody sees.
-func (r *Rollup) task(id string) *taskSummary {
-	t := r.sum.Tasks[id]
+// task is the entry of an event's task, brought to its iteration; an event without a task gets one that nobody sees.
+func (r *Rollup) task(in record.Scope) *taskSummary {
+	t := r.sum.Tasks[in.TaskID]
 	if t == nil {
 		t = &taskSummary{Status: TaskRunning, ToolCalls: map[string]int64{}}
 		t.Evaluator.RejectionCategories = map[string]int64{}
-		if id != "" {
-			r.sum.Tasks[strings.Clone(id)] = t
+		if in.TaskID != "" {
+			r.sum.Tasks[in.TaskID] = t
 		}
+	}
+	if iter := int64(in.Iter); iter > t.Iter {
+		t.Iterations += iter - t.Iter
+		t.Iter = iter
 	}
 	return t
 }
 
-func (r *Rollup) start(ts string, f *fields) {
+func (r *Rollup) start(ts string, e *record.SessionStart) {
 	s := &r.sum
-	if f.phase == "prep-feature" {
+	if e.Phase == "prep-feature" {
 		s.PrepStartedAt = &ts
 	} else {
 		s.StartedAt = &ts
 	}
-	if strings.HasPrefix(f.limits, "{") {
-		s.Limits = []byte(f.limits)
+	if len(e.Limits) > 0 {
+		s.Limits = record.JSON(e.Limits)
 	}
-	if f.workerModel != "" {
-		s.Models[RoleWorker] = strings.Clone(f.workerModel)
-	}
-	if f.evaluatorModel != "" {
-		s.Models[RoleEvaluator] = strings.Clone(f.evaluatorModel)
+	for role, model := range map[string]*string{RoleWorker: e.WorkerModel, RoleEvaluator: e.EvaluatorModel} {
+		if model != nil && *model != "" {
+			s.Models[role] = *model
+		}
 	}
 }
 
 // resume takes back the failures of the tasks that are tried again.
-func (r *Rollup) resume(ts string, f *fields) {
+func (r *Rollup) resume(ts string, e *record.SessionResume) {
 	r.sum.Resumes++
 	if r.sum.StartedAt == nil {
 		r.sum.StartedAt = &ts
 	}
-	retried := gjson.Parse(f.retried)
-	if !retried.IsArray() {
-		return
-	}
-	retried.ForEach(func(_, id gjson.Result) bool {
-		if t := r.sum.Tasks[id.String()]; t != nil && t.Status == TaskFailed {
+	for _, id := range e.Retried {
+		if t := r.sum.Tasks[id]; t != nil && t.Status == TaskFailed {
 			t.Status, t.FailureReason, t.EndedAt = TaskPending, "", ""
 		}
-		return true
-	})
+	}
 }
 
-func (r *Rollup) modelCall(t *taskSummary, f *fields) {
+func (r *Rollup) modelCall(t *taskSummary, e *record.ModelCall) {
 	s := &r.sum
-	s.Tokens.Prompt += f.prompt
-	s.Tokens.Eval += f.eval
-	if f.hasTotal {
+	s.Tokens.Prompt += e.PromptTokens
+	s.Tokens.Eval += e.EvalTokens
+	if e.TokensUsedTotal > 0 {
 		r.mark.TotalSeen = true
-		s.Tokens.Total = max(s.Tokens.Total, f.total)
+		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
 	} else if !r.mark.TotalSeen {
 		s.Tokens.Total = s.Tokens.Prompt + s.Tokens.Eval
 	}
-	s.Cost += f.cost
-	t.Tokens += f.prompt + f.eval
-	t.Cost += f.cost
-	s.Usage.Role(f.phase).Add(RoleUsage{Calls: 1, PromptTokens: f.prompt, EvalTokens: f.eval, CachedTokens: f.cached,
-		ReasoningTokens: f.reasoning, Cost: f.cost})
+	cost := 0.0
+	if e.Cost != nil {
+		cost = *e.Cost
+	}
+	s.Cost += cost
+	t.Tokens += e.PromptTokens + e.EvalTokens
+	t.Cost += cost
+	s.Usage.Role(e.Phase).Add(RoleUsage{Calls: 1, PromptTokens: e.PromptTokens, EvalTokens: e.EvalTokens,
+		CachedTokens: e.CachedTokens, ReasoningTokens: e.ReasoningTokens, Cost: cost})
 }
 
-func (v *verdictCounts) count(accept bool, category string) {
-	if accept {
+func (v *verdictCounts) count(e *record.EvaluatorVerdict) {
+	if e.Accepted() {
 		v.Accepts++
 		return
 	}
 	v.Rejects++
-	bump(v.RejectionCategories, category)
+	if e.RejectionCategory != nil {
+		bump(v.RejectionCategories, *e.RejectionCategory)
+	}
 }
 
-// bump counts a key; the key may be a part of a line.
 func bump(m map[string]int64, key string) {
-	if key == "" {
-		return
+	if key != "" {
+		m[key]++
 	}
-	if n, ok := m[key]; ok {
-		m[key] = n + 1
-		return
-	}
-	m[strings.Clone(key)] = 1
 }
 
 // goesOn reports whether an event means that a session works, so that a stop before it is no longer its last word. What
 // only tidies up after a stop is not work, and neither is a resume that found everything done.
-func goesOn(typ string, f *fields) bool {
-	switch typ {
+func goesOn(l record.Line) bool {
+	switch l.Type {
 	case "stop", "hook_run", "log_repaired", "proposed_learnings", "agent_session":
 		return false
 	case "session_resume":
-		none := func(raw string) bool {
-			v := gjson.Parse(raw)
-			return v.Type == gjson.Null || v.IsArray() && len(v.Array()) == 0 || v.Type == gjson.Number && v.Int() == 0
-		}
-		return f.lastStop != "all_done" || !none(f.pending) || !none(f.retried)
+		resume, ok := l.Event().(*record.SessionResume)
+		return !ok || !resume.FoundAllDone()
 	}
 	return true
 }
