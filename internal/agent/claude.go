@@ -14,7 +14,7 @@ import (
 func claude() *Program {
 	return &Program{
 		Name: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code", Binary: "claude",
-		Base: []string{"-p", "--output-format", "stream-json", "--verbose"},
+		Base: []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
 		// bypassPermissions is refused to root; with acceptEdits its file tools stay inside the directory.
 		// The tools that are taken away would leave the worktree for another one, or go on after the turn.
 		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash", "--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"},
@@ -69,6 +69,15 @@ type claudeEvent struct {
 		Usage   *claudeUsage    `json:"usage"`
 	} `json:"message"`
 	ParentToolUseID string `json:"parent_tool_use_id"`
+	// of a stream_event, a piece of a message
+	Event struct {
+		Type    string `json:"type"`
+		Message struct {
+			ID    string       `json:"id"`
+			Usage *claudeUsage `json:"usage"`
+		} `json:"message"`
+		Usage *claudeUsage `json:"usage"`
+	} `json:"event"`
 
 	// of a result
 	IsError   bool     `json:"is_error"`
@@ -130,6 +139,8 @@ func readClaude(s *stream, line []byte) {
 	switch e.Type {
 	case "system":
 		s.claudeRetry(&e)
+	case "stream_event":
+		s.claudePiece(&e)
 	case "assistant":
 		s.claudeMessage(&e)
 	case "user":
@@ -159,16 +170,30 @@ func (s *stream) claudeRetry(e *claudeEvent) {
 // refusedStatus reports whether an HTTP status says that the same call will never be answered.
 func refusedStatus(status int) bool { return status == 401 || status == 403 || status == 404 }
 
+// claudePiece takes the tokens of a message from its pieces: the message itself has only those that were known when it
+// began, and the sum comes with a result, which a run that is ended has none of.
+func (s *stream) claudePiece(e *claudeEvent) {
+	switch ev := &e.Event; {
+	case ev.Type == "message_start" && ev.Message.Usage != nil:
+		s.message = ev.Message.ID
+		s.spend(s.message, ev.Message.Usage.usage())
+	case ev.Type == "message_delta" && ev.Usage != nil && s.message != "":
+		used := s.steps[s.message]
+		used.Eval = ev.Usage.Output
+		s.spend(s.message, used)
+	}
+}
+
 // claudeMessage counts a message once: it is printed again for each of its blocks.
 func (s *stream) claudeMessage(e *claudeEvent) {
-	if _, seen := s.steps[e.Message.ID]; !seen && e.ParentToolUseID == "" {
+	id := e.Message.ID
+	if !s.counted[id] && e.ParentToolUseID == "" {
+		s.counted[id] = true
 		s.step()
 	}
-	used := s.steps[e.Message.ID]
-	if e.Message.Usage != nil {
-		used = e.Message.Usage.usage()
+	if _, known := s.steps[id]; !known && e.Message.Usage != nil {
+		s.spend(id, e.Message.Usage.usage())
 	}
-	s.spend(e.Message.ID, used)
 	s.claudeBlocks(e)
 }
 

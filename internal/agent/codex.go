@@ -31,6 +31,7 @@ func codex() *Program {
 			{How: NotFound, Text: pattern.New(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
 			{How: InUse, Text: pattern.New(`already has an active writer`)},
 			{How: UsageLimit, Text: codexLimit},
+			{How: UsageLimit, Text: pattern.New(`^exceeded retry limit, last status: 429\b`)},
 		},
 	}
 }

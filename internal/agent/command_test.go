@@ -23,9 +23,9 @@ func TestCommandLines(t *testing.T) {
 		want    string
 		stdin   string
 	}{
-		{"claude", Ref{ID: id}, false, false, "-p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools Bash " +
+		{"claude", Ref{ID: id}, false, false, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits --allowedTools Bash " +
 			"--disallowedTools EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup --model m --max-turns 7 --append-system-prompt s --session-id " + id, "p"},
-		{"claude", Ref{ID: id, Resume: true}, true, true, "-p --output-format stream-json --verbose --permission-mode default --tools Read,Glob,Grep " +
+		{"claude", Ref{ID: id, Resume: true}, true, true, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode default --tools Read,Glob,Grep " +
 			"--strict-mcp-config --no-session-persistence --setting-sources user --resume " + id, "p"},
 		{"codex", Ref{}, false, false, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s workspace-write " +
 			"--add-dir /g/worktrees/w --add-dir /g/objects --add-dir /g/refs --add-dir /g/logs -m m -", "s\n\np"},

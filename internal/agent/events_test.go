@@ -12,7 +12,7 @@ import (
 // feed lets a row read a stream of events, and of lines of standard error, as a run would.
 func feed(p *Program, t *Turn, stdout, stderr string) (*stream, *ended) {
 	var stopped *ended
-	s := &stream{program: p, turn: t, steps: map[string]Usage{}, heard: time.Now()}
+	s := &stream{program: p, turn: t, steps: map[string]Usage{}, counted: map[string]bool{}, heard: time.Now()}
 	s.stop = func(how How, why string) {
 		if stopped == nil {
 			stopped = &ended{how, why}

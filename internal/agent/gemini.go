@@ -43,6 +43,9 @@ func gemini() *Program {
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`Invalid session identifier|No previous sessions found for this project`)},
 			{How: InUse, Text: pattern.New(`Session ID .*already exists`)},
+			// The exit status is that of the API, without its upper bits.
+			{How: Refused, Exit: 401 & 0xff}, {How: Refused, Exit: 403 & 0xff}, {How: Refused, Exit: 404 & 0xff},
+			{How: UsageLimit, Exit: 429 & 0xff},
 			{How: Refused, Exit: 41},
 			{How: Refused, Text: pattern.New(`API key not valid|API_KEY_INVALID|"code": ?(?:401|403|404)\b`)},
 			{How: UsageLimit, Text: pattern.New(`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},

@@ -96,7 +96,7 @@ func (p *Program) play(ctx context.Context, r *running, cmd *command) (Outcome, 
 	t := r.turn
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &stream{program: p, turn: t, steps: map[string]Usage{}, heard: time.Now()}
+	s := &stream{program: p, turn: t, steps: map[string]Usage{}, counted: map[string]bool{}, heard: time.Now()}
 	s.began = s.heard
 	s.stop = func(how How, why string) { cancel(&ended{how, why}) }
 	s.onID = func(id string) {

@@ -42,6 +42,8 @@ type stream struct {
 	reset        time.Time
 	denied       []string
 	errors       []string
+	message      string           // that the pieces which arrive belong to
+	counted      map[string]bool  // messages that are counted as steps
 	steps        map[string]Usage // numbers per message, for events that repeat them
 
 	onID func(id string)           // the id was seen

@@ -33,6 +33,7 @@ type stub struct {
 	mu    sync.Mutex
 	brain func(n int, body string) answer
 	n     int
+	given int64    // answers of the model since play
 	log   []string // bodies of the conversation's requests
 	seen  []string // every request line
 }
@@ -54,7 +55,14 @@ func startStub(d dialect) *stub {
 func (s *stub) play(brain func(n int, body string) answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.brain, s.n, s.log = brain, 0, nil
+	s.brain, s.n, s.log, s.given = brain, 0, nil, 0
+}
+
+// answered is how many answers the model has given since play.
+func (s *stub) answered() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.given
 }
 
 // requests returns the bodies of the conversation's requests since play.
@@ -105,7 +113,11 @@ func (s *stub) think(body string) answer {
 	if s.brain == nil {
 		return answer{text: "nothing to say"}
 	}
-	return s.brain(s.n, body)
+	a := s.brain(s.n, body)
+	if !a.hang && a.status == 0 {
+		s.given++
+	}
+	return a
 }
 
 // sse writes one server-sent event.

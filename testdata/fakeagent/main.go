@@ -97,7 +97,7 @@ func parse(kind string, args []string) (*call, error) {
 			continue
 		}
 		switch arg {
-		case "--verbose", "--json", "--print-logs", "--skip-git-repo-check", "--skip-trust", "--strict-mcp-config", "--no-session-persistence", "--ephemeral", "--ignore-rules":
+		case "--verbose", "--include-partial-messages", "--json", "--print-logs", "--skip-git-repo-check", "--skip-trust", "--strict-mcp-config", "--no-session-persistence", "--ephemeral", "--ignore-rules":
 			continue
 		}
 		if !valued[arg] || i+1 >= len(args) {
