@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was cleared
-// has been answered in another way.
+// inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was
+// cleared has been answered in another way.
 func (w *world) inFlight(r *prepRequest) error {
 	if r.keep {
 		return nil
@@ -55,7 +55,8 @@ func (w *world) inFlight(r *prepRequest) error {
 		next := "git tilth prep-feature --force (discards the newest first) or --keep-existing (starts alongside)"
 		switch way := w.wayOn(newest); {
 		case found[0].Busy != nil:
-			next = "git tilth stop " + newest.ID + " ends it, git tilth log -f " + newest.ID + " follows it; git tilth prep-feature --keep-existing starts alongside"
+			next = "git tilth stop " + newest.ID + " ends it, git tilth log -f " + newest.ID +
+				" follows it; git tilth prep-feature --keep-existing starts alongside"
 		case way == "run":
 			next = "git tilth run, or " + next
 			if len(preparedOf(found)) > 1 {
@@ -69,8 +70,8 @@ func (w *world) inFlight(r *prepRequest) error {
 	return w.menu(r, newest, found[0], names)
 }
 
-// wayOn is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on with, as
-// after an interview that came to no seed.
+// wayOn is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on with,
+// as after an interview that came to no seed.
 func (w *world) wayOn(s *session.Session) string {
 	check, err := s.Checkpoint()
 	if err != nil {
@@ -99,8 +100,13 @@ func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview
 	case way == "":
 		first = "(nothing to run: it has no seed)"
 	}
-	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ",
-		strings.Join(names, "\n  "), first, o.ID)
+	w.p.warnf(
+		"Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n"+
+			"  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ",
+		strings.Join(names, "\n  "),
+		first,
+		o.ID,
+	)
 	line, err := w.p.readLine()
 	if err != nil {
 		return err

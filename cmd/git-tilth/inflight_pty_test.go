@@ -9,13 +9,22 @@ import (
 
 func TestMenuOfSessionsInFlight(t *testing.T) {
 	p := newPlace(t)
-	p.write("../one.json", `[{"id": "T-001", "title": "Add sub to calc.py", "description": "", "acceptance_criteria": ["sub(3, 2) returns 1"]}]`)
-	edit := calls("edit_file", map[string]any{"path": "calc.py", "old_string": "    return a + b\n", "new_string": "    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"})
+	p.write(
+		"../one.json",
+		`[{"id": "T-001", "title": "Add sub to calc.py", "description": "", "acceptance_criteria": ["sub(3, 2) returns 1"]}]`,
+	)
+	edit := calls(
+		"edit_file",
+		map[string]any{"path": "calc.py", "old_string": "    return a + b\n",
+			"new_string": "    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"},
+	)
 	edit.Tools = append(edit.Tools, calls("submit_case", map[string]any{"summary": "sub"}).Tools...)
 	p.model(&scripted.Script{
 		Interview: []scripted.Step{{Tools: seeds(subTest).Tools, Repeat: -1}},
 		Worker:    []scripted.Step{edit, {Tools: edit.Tools}},
-		Evaluator: []scripted.Step{{Tools: calls("submit_verdict", map[string]any{"verdict": "accept"}).Tools, Repeat: -1}},
+		Evaluator: []scripted.Step{
+			{Tools: calls("submit_verdict", map[string]any{"verdict": "accept"}).Tools, Repeat: -1},
+		},
 	})
 	if out, code := p.try("git", "tilth", "prep", "--from", "../one.json"); code != 0 {
 		t.Fatal(out)
@@ -24,7 +33,8 @@ func TestMenuOfSessionsInFlight(t *testing.T) {
 
 	for keys, code := range map[string]int{"4\r": 1, "\r": 1, "x\r": 1, "\x04": 1, "\x03": 130} { // cancel, in every way
 		c := p.console("prep", "--brief", "x")
-		c.Expect(first, "prepared", "Add sub to calc.py", "1  run it", "2  discard", "3  start alongside", "4  cancel", "> ")
+		c.Expect(first, "prepared", "Add sub to calc.py", "1  run it", "2  discard", "3  start alongside", "4  cancel",
+			"> ")
 		c.Send(keys)
 		c.Ends(code)
 	}

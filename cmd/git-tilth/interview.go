@@ -44,7 +44,10 @@ func (w *world) readyInterview(r *prepRequest) error {
 		return nil
 	}
 	if !r.typed {
-		return refuse(`git tilth prep-feature --brief "what is to be built"`, "there is no brief, and no terminal to ask for one on")
+		return refuse(
+			`git tilth prep-feature --brief "what is to be built"`,
+			"there is no brief, and no terminal to ask for one on",
+		)
 	}
 	w.p.warnf("What is to be built? One line is enough.\n> ")
 	if r.brief, err = w.p.readLine(); err != nil {

@@ -31,9 +31,11 @@ func newPlace(t *testing.T) *place {
 	dir := t.TempDir()
 	home := filepath.Join(dir, "home")
 	p := &place{t: t, repo: filepath.Join(dir, "repo"), store: session.Store{Root: filepath.Join(dir, "sessions")}}
-	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "TILTH_SESSIONS_DIR=" + p.store.Root,
-		"TILTH_RESUME_NOTICE=0", "TERM=xterm", "LC_ALL=C", "TMPDIR=" + os.TempDir()}
-	p.write("../home/.gitconfig", "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n")
+	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",
+		"TILTH_SESSIONS_DIR=" + p.store.Root, "TILTH_RESUME_NOTICE=0", "TERM=xterm", "LC_ALL=C",
+		"TMPDIR=" + os.TempDir()}
+	p.write("../home/.gitconfig",
+		"[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n")
 	p.write("calc.py", "def add(a, b):\n    return a + b\n")
 	p.write("docs/spec.md", "# Subtraction\n\nsub(3, 2) is 1.\n")
 	p.git("init", "-q")
@@ -137,7 +139,8 @@ func (p *place) events() []string {
 	return out
 }
 
-// noBundle says that nothing of a seed is anywhere: not in the session's directory, its worktree, its index or on its branch.
+// noBundle says that nothing of a seed is anywhere: not in the session's directory, its worktree, its index or on its
+// branch.
 func (p *place) noBundle() {
 	p.t.Helper()
 	s := p.newest()
@@ -154,7 +157,8 @@ func (p *place) noBundle() {
 	}
 }
 
-// user describes what a session must leave alone: every file of the working tree, the index, HEAD, branches and the stash.
+// user describes what a session must leave alone: every file of the working tree, the index, HEAD, branches and the
+// stash.
 func (p *place) user() string {
 	p.t.Helper()
 	var b strings.Builder

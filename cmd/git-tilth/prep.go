@@ -29,14 +29,23 @@ func (p *process) prepCommand() *cli.Command {
 		Aliases:   []string{"prep"},
 		Usage:     "make a seed: by an interview, or from tasks that exist",
 		ArgsUsage: "[<workspace>]",
-		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in which the model reads the\n" +
-			"code and asks one question at a time; or reads tasks that exist with --from. Ends with one seed commit on the\n" +
+		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in " +
+			"which the model reads the\n" +
+			"code and asks one question at a time; or reads tasks that exist with --from. Ends with " +
+			"one seed commit on the\n" +
 			"session's own branch.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
-			&cli.StringFlag{Name: "from", Usage: "read tasks from `PATH`: prd.json, a directory of T-NNN-*.md, userStories, a checklist or plan, - for standard input"},
+			&cli.StringFlag{
+				Name: "from",
+				Usage: "read tasks from `PATH`: prd.json, a directory of T-NNN-*.md, " +
+					"userStories, a checklist or plan, - for standard input",
+			},
 			&cli.StringFlag{Name: "base", Usage: "begin the branch at `REV` instead of HEAD"},
-			&cli.StringFlag{Name: "answers", Usage: "read the interview's answers from `FILE`, one a line; - for standard input"},
+			&cli.StringFlag{
+				Name:  "answers",
+				Usage: "read the interview's answers from `FILE`, one a line; - for standard input",
+			},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
 			&cli.BoolFlag{Name: "keep-existing", Usage: "start alongside sessions in flight"},
 		}, capFlags()...),
@@ -46,7 +55,9 @@ func (p *process) prepCommand() *cli.Command {
 				return err
 			}
 			return w.prep(prepRequest{
-				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"), answers: ctx.String("answers"),
+				brief: ctx.String(
+					"brief",
+				), from: ctx.String("from"), base: ctx.String("base"), answers: ctx.String("answers"),
 				force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
 			})
 		},
@@ -101,7 +112,8 @@ func (w *world) prep(r prepRequest) error {
 	return nil
 }
 
-// checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a rule.
+// checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a
+// rule.
 func (w *world) checkPrep(r *prepRequest) error {
 	if err := w.repo(); err != nil {
 		return err
@@ -128,7 +140,8 @@ func (w *world) checkPrep(r *prepRequest) error {
 	}
 	// Refs are files: a branch of this name leaves no room for session/<id>.
 	if _, taken, err := w.git.BranchTip(w.p.ctx, w.loc.CommonDir, "session"); err == nil && taken {
-		return refuse("git branch -m session another-name", "a branch is called session, so that none can be called session/<id>")
+		return refuse("git branch -m session another-name",
+			"a branch is called session, so that none can be called session/<id>")
 	}
 	if r.from != "" {
 		from := r.from
@@ -150,8 +163,8 @@ func (w *world) checkPrep(r *prepRequest) error {
 	return nil
 }
 
-// checkImport judges imported tasks by the rules of a bundle, as far as that can be done without the worktree, which will hold what
-// the base commit holds and nothing else.
+// checkImport judges imported tasks by the rules of a bundle, as far as that can be done without the worktree, which
+// will hold what the base commit holds and nothing else.
 func (w *world) checkImport(r *prepRequest) ([]seed.Violation, error) {
 	b := r.imported.Bundle()
 	tracked := map[string]bool{}
@@ -213,7 +226,8 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 	}
 	if !w.loc.Bare {
 		if dirty, err := w.git.IsDirty(w.p.ctx, w.loc.TopLevel); err == nil && dirty {
-			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n", w.loc.TopLevel)
+			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n",
+				w.loc.TopLevel)
 		}
 	}
 	start := record.SessionStart{
@@ -241,7 +255,8 @@ func (w *world) prepare(r prepRequest) (*session.Session, error) {
 			return nil, fail("", err)
 		}
 		if h.Seeded() {
-			return nil, fail("git tilth resume "+h.S.ID, err) // the seed is complete, only the checkpoint does not say so
+			return nil, fail("git tilth resume "+h.S.ID,
+				err) // the seed is complete, only the checkpoint does not say so
 		}
 		reason := loop.Errored
 		if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {
@@ -263,11 +278,13 @@ func prepError(err error, id, reason string) error {
 	}
 	switch {
 	case reason == loop.Interrupted:
-		return &exitError{code: exitInterrupted, msg: "the preparation was interrupted; there is no seed", hint: hint, err: err}
+		return &exitError{code: exitInterrupted, msg: "the preparation was interrupted; there is no seed", hint: hint,
+			err: err}
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
 		return &exitError{code: exitNo, msg: err.Error(), hint: hint, err: err}
 	case errors.Is(err, seed.ErrAnswers):
-		return &exitError{code: exitRefused, msg: err.Error(), hint: hint + ", then git tilth prep-feature --answers FILE with more of them", err: err}
+		return &exitError{code: exitRefused, msg: err.Error(),
+			hint: hint + ", then git tilth prep-feature --answers FILE with more of them", err: err}
 	}
 	return fail(hint, err)
 }

@@ -52,8 +52,8 @@ func fill(t *testing.T, dir string, leave int64) {
 // fullDisk is how Go and git word it.
 var fullDisk = regexp.MustCompile(`(?i)no space left|out of disk ?space`)
 
-// TestInterviewOnAFullDisk lets the disk run full at every stage: while the worktree is made, in the middle of the interview, while
-// the seed is staged and while it is committed.
+// TestInterviewOnAFullDisk lets the disk run full at every stage: while the worktree is made, in the middle of the
+// interview, while the seed is staged and while it is committed.
 func TestInterviewOnAFullDisk(t *testing.T) {
 	p := newPlace(t)
 	disk := filepath.Join(p.repo, "..", "disk")
@@ -68,7 +68,13 @@ func TestInterviewOnAFullDisk(t *testing.T) {
 	before := p.user()
 	// Incompressible enough to need its room in git's store as well.
 	big := map[string]string{"tests/test_t001_sub.py": noise(96 << 10), "tests/deep/test_t001_more.py": noise(96 << 10)}
-	p.model(&scripted.Script{Interview: []scripted.Step{{Tools: asks("Well?").Tools, Repeat: 1}, {Tools: seeds(big).Tools, When: []string{"an answer"}, Repeat: -1}, {Tools: asks("Well?").Tools, Repeat: -1}}})
+	p.model(
+		&scripted.Script{
+			Interview: []scripted.Step{{Tools: asks("Well?").Tools, Repeat: 1},
+				{Tools: seeds(big).Tools, When: []string{"an answer"}, Repeat: -1},
+				{Tools: asks("Well?").Tools, Repeat: -1}},
+		},
+	)
 	stages := map[string]bool{}
 	for _, leave := range []int64{0, 8, 24, 48, 64, 96, 128, 224, 288, 352, 416, 480, 544, 608, 672, 4096} {
 		fill(t, disk, leave)

@@ -15,13 +15,21 @@ import (
 func proposed(n int, change func(entries []map[string]any, tests map[string]string)) scripted.Step {
 	entries, tests := []map[string]any{}, map[string]string{}
 	for i := 1; i <= n; i++ {
-		entries = append(entries, map[string]any{"id": fmt.Sprintf("T-%03d", i), "title": "Add sub", "description": "in calc.py", "acceptance_criteria": []string{"sub(3, 2) returns 1"}})
+		entries = append(
+			entries,
+			map[string]any{"id": fmt.Sprintf("T-%03d", i), "title": "Add sub",
+				"description": "in calc.py", "acceptance_criteria": []string{"sub(3, 2) returns 1"}},
+		)
 		tests[fmt.Sprintf("tests/test_t%03d_sub.py", i)] = "assert sub(3, 2) == 1\n"
 	}
 	if change != nil {
 		change(entries, tests)
 	}
-	return calls("write_seed", map[string]any{"prd_entries": entries, "test_files": tests, "tldr": "", "open_questions": []string{}, "blockers": []string{}, "scope_notes": []string{}})
+	return calls(
+		"write_seed",
+		map[string]any{"prd_entries": entries, "test_files": tests, "tldr": "",
+			"open_questions": []string{}, "blockers": []string{}, "scope_notes": []string{}},
+	)
 }
 
 // at puts one more test of T-001 at a path.
@@ -41,8 +49,8 @@ func verbatim(args string) scripted.Step {
 	return scripted.Step{Raw: &body}
 }
 
-// TestHostileBundles proposes one bundle after the other that breaks a rule: each is answered with that rule, and nothing of it is
-// written, inside the worktree or out of it.
+// TestHostileBundles proposes one bundle after the other that breaks a rule: each is answered with that rule, and
+// nothing of it is written, inside the worktree or out of it.
 func TestHostileBundles(t *testing.T) {
 	hostile := []struct {
 		name  string
@@ -57,22 +65,50 @@ func TestHostileBundles(t *testing.T) {
 		{"a symlink", at("out/test_t001_out.py"), []string{"path-place", "symlink"}},
 		{".git", at(".git/hooks/t001"), []string{"path-git"}},
 		{".GIT", at(".GIT/hooks/t001"), []string{"path-git"}},
-		{"a tracked file", proposed(1, func(_ []map[string]any, tests map[string]string) { tests["tests/test_t001_old.py"] = "assert x\n" }), []string{"path-tracked"}},
+		{
+			"a tracked file",
+			proposed(1,
+				func(_ []map[string]any, tests map[string]string) { tests["tests/test_t001_old.py"] = "assert x\n" }),
+			[]string{"path-tracked"},
+		},
 		{"below a tracked file", at("calc.py/test_t001.py"), []string{"path-place"}},
 		{"an ignored place", at("ignored/test_t001_x.py"), []string{"path-ignored"}},
-		{"not UTF-8", verbatim(`{\"prd_entries\":[{\"id\":\"T-001\",\"title\":\"` + "caf\xe9" + `\",\"description\":\"\",\"acceptance_criteria\":[\"x\"]}],\"test_files\":{\"t001.py\":\"assert x\"}}`), []string{"utf-8"}},
-		{"half a surrogate pair", verbatim(`{\"prd_entries\":[{\"id\":\"T-001\",\"title\":\"\\ud800\",\"description\":\"\",\"acceptance_criteria\":[\"x\"]}],\"test_files\":{\"t001.py\":\"assert x\"}}`), []string{"utf-8"}},
+		{
+			"not UTF-8",
+			verbatim(
+				`{\"prd_entries\":[{\"id\":\"T-001\",\"title\":\"` + "caf\xe9" + `\",\"description\":\"\",\"acceptance_criteria\":[\"x\"]}],\"test_files\":{\"t001.py\":\"assert x\"}}`,
+			),
+			[]string{"utf-8"},
+		},
+		{
+			"half a surrogate pair",
+			verbatim(
+				`{\"prd_entries\":[{\"id\":\"T-001\",\"title\":\"\\ud800\",\"description\":\"\",\"acceptance_criteria\":[\"x\"]}],\"test_files\":{\"t001.py\":\"assert x\"}}`,
+			),
+			[]string{"utf-8"},
+		},
 		{"T-1", withID("T-1"), []string{"id", "T-1"}},
 		{"a path as id", withID("T-001/../../x"), []string{"id"}},
 		{"a number as id", withID(1), []string{"shape"}},
-		{"duplicate ids", proposed(2, func(entries []map[string]any, _ map[string]string) { entries[1]["id"] = "T-001" }), []string{"duplicate", "T-001"}},
+		{"duplicate ids",
+			proposed(2, func(entries []map[string]any, _ map[string]string) { entries[1]["id"] = "T-001" }),
+			[]string{"duplicate", "T-001"}},
 		{"500 tasks", proposed(500, nil), []string{"too-many-tasks", "500"}},
 		{"no tasks", proposed(0, nil), []string{"no-tasks"}},
-		{"a task without a test", proposed(2, func(_ []map[string]any, tests map[string]string) { delete(tests, "tests/test_t002_sub.py") }), []string{"task-without-test", "T-002"}},
+		{"a task without a test",
+			proposed(2, func(_ []map[string]any, tests map[string]string) { delete(tests, "tests/test_t002_sub.py") }),
+			[]string{"task-without-test", "T-002"}},
 		{"a test without a task", at("tests/test_t009_x.py"), []string{"test-without-task", "T-009"}},
-		{"a status", proposed(1, func(entries []map[string]any, _ map[string]string) { entries[0]["status"] = "done" }), []string{"status"}},
-		{"an unknown key", proposed(1, func(entries []map[string]any, _ map[string]string) { entries[0]["priority"] = 1 }), []string{"unknown-key", "priority"}},
-		{"no object", scripted.Step{Tools: []scripted.Tool{{Name: "write_seed", Args: json.RawMessage(`"[1, 2"`)}}}, []string{"JSON object"}},
+		{"a status", proposed(1, func(entries []map[string]any, _ map[string]string) { entries[0]["status"] = "done" }),
+			[]string{"status"}},
+		{"an unknown key",
+			proposed(1, func(entries []map[string]any, _ map[string]string) { entries[0]["priority"] = 1 }),
+			[]string{"unknown-key", "priority"}},
+		{
+			"no object",
+			scripted.Step{Tools: []scripted.Tool{{Name: "write_seed", Args: json.RawMessage(`"[1, 2"`)}}},
+			[]string{"JSON object"},
+		},
 		// The large ones last: every request behind them carries them.
 		{"more than 5 MB in many files", proposed(1, func(_ []map[string]any, tests map[string]string) {
 			for i := range 6 {

@@ -30,14 +30,18 @@ func asks(question string, options ...string) scripted.Step {
 // seeds hands in a seed of one task for sub in calc.py.
 func seeds(tests map[string]string) scripted.Step {
 	return calls("write_seed", map[string]any{
-		"prd_entries": []any{map[string]any{"id": "T-001", "title": "Add sub", "description": "Write sub(a, b) in calc.py.",
-			"acceptance_criteria": []string{"sub(3, 2) returns 1"}}},
+		"prd_entries": []any{
+			map[string]any{"id": "T-001", "title": "Add sub", "description": "Write sub(a, b) in calc.py.",
+				"acceptance_criteria": []string{"sub(3, 2) returns 1"}},
+		},
 		"test_files": tests, "tldr": "The calculator learns to subtract.", "open_questions": []string{"What about complex numbers?"},
 		"blockers": []string{"nobody owns the docs"}, "scope_notes": []string{"no division"},
 	})
 }
 
-var subTest = map[string]string{"tests/test_t001_sub.py": "from calc import sub\n\n\ndef test_sub():\n    assert sub(3, 2) == 1\n"}
+var subTest = map[string]string{
+	"tests/test_t001_sub.py": "from calc import sub\n\n\ndef test_sub():\n    assert sub(3, 2) == 1\n",
+}
 
 // expecting holds a step to what the request before it must have carried.
 func expecting(s scripted.Step, texts ...string) scripted.Step {
@@ -48,7 +52,8 @@ func expecting(s scripted.Step, texts ...string) scripted.Step {
 // wholeInterview reads twice, asks with a menu and freely, hands in a seed that is refused and then one that is taken.
 func wholeInterview() *scripted.Script {
 	return &scripted.Script{VerifyEcho: true, Interview: []scripted.Step{
-		expecting(calls("read_file", map[string]any{"path": "calc.py"}), "subtract, as docs/spec.md has it", "sub(3, 2) is 1."),
+		expecting(calls("read_file", map[string]any{"path": "calc.py"}), "subtract, as docs/spec.md has it",
+			"sub(3, 2) is 1."),
 		expecting(calls("grep", map[string]any{"pattern": "def "}), "return a + b", "uncommitted"),
 		expecting(asks("What about floats?", "ignore them", "round them"), "calc.py"),
 		expecting(asks(`What should sub("a", 1) do?`), "round them"),
@@ -61,7 +66,8 @@ func wholeInterview() *scripted.Script {
 func preparedAsAgreed(t *testing.T, p *place) {
 	t.Helper()
 	s, c := p.newest(), p.checkpoint()
-	if c.Status != session.Prepared || c.TokensUsed != 6*120 || c.Usage.Interview.Calls != 6 || c.Usage.Interview.Total() != 6*120 {
+	if c.Status != session.Prepared || c.TokensUsed != 6*120 || c.Usage.Interview.Calls != 6 ||
+		c.Usage.Interview.Total() != 6*120 {
 		t.Errorf("status %s, %d tokens, %+v", c.Status, c.TokensUsed, c.Usage.Interview)
 	}
 	calling := []string{"model_call", "tool_call", "tool_result"}
@@ -80,15 +86,23 @@ func preparedAsAgreed(t *testing.T, p *place) {
 		Interviewer string `json:"interviewer_model"`
 		Tokens      int64  `json:"tokens_used"`
 	}
-	if err != nil || !ok || json.Unmarshal(prepared.Payload, &payload) != nil || payload.Entries != 1 || payload.Tests != 1 || payload.Interviewer != "scripted" || payload.Tokens != 720 {
+	if err != nil || !ok || json.Unmarshal(prepared.Payload, &payload) != nil || payload.Entries != 1 ||
+		payload.Tests != 1 ||
+		payload.Interviewer != "scripted" ||
+		payload.Tokens != 720 {
 		t.Errorf("session_prepared %s: %v", prepared.Payload, err)
 	}
 	committed, ok, err := s.LastEvent("seed_committed")
 	var seed struct{ SHA, Branch string }
-	if err != nil || !ok || json.Unmarshal(committed.Payload, &seed) != nil || seed.SHA != p.git("rev-parse", s.Branch()) || seed.Branch != s.Branch() {
+	if err != nil || !ok || json.Unmarshal(committed.Payload, &seed) != nil ||
+		seed.SHA != p.git("rev-parse", s.Branch()) ||
+		seed.Branch != s.Branch() {
 		t.Errorf("seed_committed %s: %v", committed.Payload, err)
 	}
-	if got := p.git("log", "--format=%s %P", "-1", s.Branch()); got != "seed: 1 task(s) + 1 acceptance test(s) "+p.git("rev-parse", "HEAD") {
+	if got := p.git("log", "--format=%s %P", "-1", s.Branch()); got != "seed: 1 task(s) + 1 acceptance test(s) "+p.git(
+		"rev-parse",
+		"HEAD",
+	) {
 		t.Errorf("the seed commit is %q", got)
 	}
 	if got := p.git("show", "--name-only", "--format=", s.Branch()); got != "tests/test_t001_sub.py" {
@@ -113,7 +127,10 @@ func preparedAsAgreed(t *testing.T, p *place) {
 		Scope   []string `json:"scope_notes"`
 	}
 	if err != nil || json.Unmarshal(text, &meta) != nil || meta.Model != "scripted" || meta.Started == "" || meta.Ended == "" || meta.Tokens != 720 ||
-		meta.TLDR == "" || len(meta.Open) != 1 || len(meta.Block) != 1 || len(meta.Scope) != 1 {
+		meta.TLDR == "" ||
+		len(meta.Open) != 1 ||
+		len(meta.Block) != 1 ||
+		len(meta.Scope) != 1 {
 		t.Errorf("seed-meta.json: %s %v", text, err)
 	}
 	transcript, err := os.ReadFile(s.Path(session.InterviewFile))
@@ -137,7 +154,8 @@ func TestInterviewAtATerminal(t *testing.T) {
 	c.Expect("> ")
 	c.Send("naming the argument\r\r")
 	c.Expect("refused: task-without-test")
-	c.Expect("learns to subtract", "1 task", "T-001", "open questions", "complex numbers", "blockers", "nobody owns", "left out", "no division", "720 tokens")
+	c.Expect("learns to subtract", "1 task", "T-001", "open questions", "complex numbers", "blockers", "nobody owns",
+		"left out", "no division", "720 tokens")
 	c.Expect("is prepared", "git tilth run")
 	c.Ends(0)
 	preparedAsAgreed(t, p)
@@ -161,7 +179,9 @@ func TestInterviewThroughAPipe(t *testing.T) {
 				command = `git tilth prep --answers ../answers --brief "subtract, as docs/spec.md has it"`
 			}
 			out, code := p.try("sh", "-c", command)
-			if code != 0 || !strings.Contains(out, "3. other") || !strings.Contains(out, "> 2. round them") || !strings.Contains(out, "is prepared") || strings.Contains(out, "\x1b") {
+			if code != 0 || !strings.Contains(out, "3. other") || !strings.Contains(out, "> 2. round them") ||
+				!strings.Contains(out, "is prepared") ||
+				strings.Contains(out, "\x1b") {
 				t.Fatalf("exit code %d\n%s", code, out)
 			}
 			preparedAsAgreed(t, p)
@@ -185,22 +205,27 @@ func endedInterview(t *testing.T, p *place, status, stop string) {
 	if err != nil || (stop != "" && (json.Unmarshal(last.Payload, &payload) != nil || payload.Reason != stop)) {
 		t.Errorf("the stop is %s: %v", last.Payload, err)
 	}
-	if out, code := p.try("git", "tilth", "list"); code != 0 || !strings.Contains(out, s.ID) || !strings.Contains(out, "no seed") {
+	if out, code := p.try("git", "tilth", "list"); code != 0 || !strings.Contains(out, s.ID) ||
+		!strings.Contains(out, "no seed") {
 		t.Errorf("list: exit code %d\n%s", code, out)
 	}
 	for _, verb := range []string{"resume", "run"} {
-		if out, code := p.try("git", "tilth", verb); code != 2 || !strings.Contains(out, "prep-feature") && !strings.Contains(out, "reset") {
+		if out, code := p.try("git", "tilth", verb); code != 2 ||
+			!strings.Contains(out, "prep-feature") && !strings.Contains(out, "reset") {
 			t.Errorf("%s: exit code %d\n%s", verb, code, out)
 		}
 	}
 	// A new preparation is told about it, and a way that works.
-	if out, code := p.try("git", "tilth", "prep", "--brief", "x"); code != 2 || !strings.Contains(out, "--force") || !strings.Contains(out, "--keep-existing") || strings.Contains(out, "git tilth resume") {
+	if out, code := p.try("git", "tilth", "prep", "--brief", "x"); code != 2 || !strings.Contains(out, "--force") ||
+		!strings.Contains(out, "--keep-existing") ||
+		strings.Contains(out, "git tilth resume") {
 		t.Errorf("prep: exit code %d\n%s", code, out)
 	}
 	if out, code := p.try("git", "tilth", "reset", "-y"); code != 0 {
 		t.Errorf("reset: exit code %d\n%s", code, out)
 	}
-	if n := p.sessions(); n != 0 || p.git("branch", "--list", "session/*") != "" || strings.Count(p.git("worktree", "list"), "\n") != 0 {
+	if n := p.sessions(); n != 0 || p.git("branch", "--list", "session/*") != "" ||
+		strings.Count(p.git("worktree", "list"), "\n") != 0 {
 		t.Errorf("%d sessions are left, %s", n, p.git("branch"))
 	}
 }
@@ -232,7 +257,11 @@ func TestInterviewsThatEndAtATerminal(t *testing.T) {
 
 func TestCtrlCWhileTheModelThinks(t *testing.T) {
 	p := newPlace(t)
-	p.model(&scripted.Script{Interview: []scripted.Step{calls("read_file", map[string]any{"path": "calc.py"}), {Hang: true}}})
+	p.model(
+		&scripted.Script{
+			Interview: []scripted.Step{calls("read_file", map[string]any{"path": "calc.py"}), {Hang: true}},
+		},
+	)
 	c := p.console("prep", "--brief", "x")
 	c.Expect("read calc.py", "thinking")
 	c.Send("\x03")
@@ -318,7 +347,8 @@ func TestRunAtATerminalInterviewsFirst(t *testing.T) {
 func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	p := newPlace(t)
 	p.write("../one.md", "- [ ] Add sub\n")
-	p.write("../edit.sh", "trap 'echo not so fast' INT\necho ready\nuntil read line; do :; done\nsed -i.bak s/Add/Learn/ \"$1\"\n")
+	p.write("../edit.sh",
+		"trap 'echo not so fast' INT\necho ready\nuntil read line; do :; done\nsed -i.bak s/Add/Learn/ \"$1\"\n")
 	if out, code := p.try("git", "tilth", "prep", "--from", "../one.md"); code != 0 {
 		t.Fatal(out)
 	}

@@ -25,12 +25,18 @@ func (p *process) seedCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
-				Action: p.onSessionToChange(func(_ *cli.Context, w *world, s *session.Session) error { return w.seedEdit(s) }),
+				Action: p.onSessionToChange(
+					func(_ *cli.Context, w *world, s *session.Session) error { return w.seedEdit(s) },
+				),
 			},
 			{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
-				Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
-				Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error { return w.seedLint(s, ctx.Bool("json")) }),
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
+				Action: p.onSession(
+					func(ctx *cli.Context, w *world, s *session.Session) error {
+						return w.seedLint(s, ctx.Bool("json"))
+					},
+				),
 			},
 		},
 		Action: func(ctx *cli.Context) error {
@@ -39,8 +45,8 @@ func (p *process) seedCommand() *cli.Command {
 	}
 }
 
-// seedEdit opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that nothing of
-// what was typed is lost.
+// seedEdit opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that
+// nothing of what was typed is lost.
 func (w *world) seedEdit(s *session.Session) error {
 	h, err := w.hold(s, nil)
 	if err != nil {
@@ -51,7 +57,8 @@ func (w *world) seedEdit(s *session.Session) error {
 		return refuse("git tilth reset "+s.ID+", then git tilth prep-feature", "session %s has no seed", s.ID)
 	}
 	if h.Checkpoint.Status != session.Prepared || h.Checkpoint.Rewind != nil {
-		return refuse("git tilth reset --to-seed "+s.ID, "session %s has been run; its seed can be edited after a rewind", s.ID)
+		return refuse("git tilth reset --to-seed "+s.ID,
+			"session %s has been run; its seed can be edited after a rewind", s.ID)
 	}
 	old, err := os.ReadFile(s.Path(session.TasksFile))
 	if err != nil {
@@ -74,7 +81,8 @@ func (w *world) seedEdit(s *session.Session) error {
 		return fail("", err)
 	}
 	if len(broken) > 0 {
-		return refuse("git tilth seed edit "+s.ID+" goes on with your text", "the edited plan cannot be used:\n%s", seed.Explain(broken, 20))
+		return refuse("git tilth seed edit "+s.ID+" goes on with your text", "the edited plan cannot be used:\n%s",
+			seed.Explain(broken, 20))
 	}
 	if err := h.Reseed(w.p.ctx, tasks, len(files)); err != nil {
 		return fail("git tilth seed edit "+s.ID, err)
@@ -85,8 +93,8 @@ func (w *world) seedEdit(s *session.Session) error {
 
 func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 
-// editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was saved, or
-// nil if that changes nothing.
+// editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was
+// saved, or nil if that changes nothing.
 func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
 	editor, err := w.git.Editor(w.p.ctx, h.Common, environ)
@@ -108,7 +116,8 @@ func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fail("", err)
 	}
-	// What holds nothing of anybody's is not kept: neither an untouched copy nor, as with a commit message, an empty one.
+	// What holds nothing of anybody's is not kept: neither an untouched copy nor, as with a commit message, an empty
+	// one.
 	untouched, empty := bytes.Equal(edited, old), len(bytes.TrimSpace(edited)) == 0
 	if untouched || empty {
 		if err := os.Remove(draft); err != nil {
@@ -127,8 +136,8 @@ func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 	return edited, nil
 }
 
-// edit opens a file in the user's editor, on this terminal, and waits until it is closed. As git does, it lets a shell read
-// the command, which may hold arguments.
+// edit opens a file in the user's editor, on this terminal, and waits until it is closed. As git does, it lets a shell
+// read the command, which may hold arguments.
 func (w *world) edit(editor, file string, environ []string) error {
 	// The shell waits for the editor over a Ctrl-C. With a trap that does something, the editor still gets the default.
 	argv := []string{"sh", "-c", "trap : INT; " + editor + ` "$@"`, editor, file}
@@ -138,8 +147,8 @@ func (w *world) edit(editor, file string, environ []string) error {
 	return nil
 }
 
-// editorEnviron is the environment in which git names the user's editor. Without a terminal only one that was asked for is
-// named: the vi that git falls back to would wait for ever.
+// editorEnviron is the environment in which git names the user's editor. Without a terminal only one that was asked for
+// is named: the vi that git falls back to would wait for ever.
 func (w *world) editorEnviron() []string {
 	if w.p.interactive() {
 		return w.p.environ
@@ -242,7 +251,11 @@ func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) e
 }
 
 // testRunner runs one task's acceptance tests in the session's worktree as it is.
-func (w *world) testRunner(h *lifecycle.Handle, tasks []session.Task, files []string) func(context.Context, string, []string) (seed.TestRun, error) {
+func (w *world) testRunner(
+	h *lifecycle.Handle,
+	tasks []session.Task,
+	files []string,
+) func(context.Context, string, []string) (seed.TestRun, error) {
 	var all []string
 	for _, t := range tasks {
 		all = append(all, t.ID)

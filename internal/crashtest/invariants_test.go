@@ -82,7 +82,7 @@ func (w *world) wholeFiles(tornAllowed bool) error {
 			return nil
 		case err != nil:
 			return err
-		case path == w.workspace():
+		case path == w.workspace(), path == filepath.Join(w.sessionDir(), "judge"):
 			return filepath.SkipDir
 		case d.IsDir():
 			return nil

@@ -49,7 +49,10 @@ func Explain(vs []Violation, max int) string {
 }
 
 // ErrNotObject says that write_seed's arguments are no JSON object.
-var ErrNotObject = errors.New("the arguments are not one JSON object with the keys prd_entries, test_files, tldr, open_questions, blockers and scope_notes")
+var ErrNotObject = errors.New(
+	"the arguments are not one JSON object with the keys prd_entries, test_files, " +
+		"tldr, open_questions, blockers and scope_notes",
+)
 
 // maxArguments bounds what is parsed at all: a little above the sum of the
 // limits that Check holds a bundle to, since JSON escapes take room.
@@ -123,7 +126,8 @@ func (b *Bundle) readEntries(raw json.RawMessage) {
 	}
 	for i, e := range entries {
 		if i == maxTasks {
-			b.fault("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(entries), maxTasks)
+			b.fault("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(entries),
+				maxTasks)
 			return
 		}
 		b.readEntry(i, e)

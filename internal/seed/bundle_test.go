@@ -112,7 +112,8 @@ func TestCheckRules(t *testing.T) {
 		{"sound", nil, ""},
 		{"a test of any language", put("calc/t001_add_test.go"), ""},
 		{"a new directory", put("a/b/c/t001-add.test.ts"), ""},
-		{"no tasks", func(b map[string]any) { b["prd_entries"] = []any{}; b["test_files"] = map[string]any{} }, "no-tasks"},
+		{"no tasks", func(b map[string]any) { b["prd_entries"] = []any{}; b["test_files"] = map[string]any{} },
+			"no-tasks"},
 		{"entries missing", func(b map[string]any) { delete(b, "prd_entries") }, "shape"},
 		{"entries null", func(b map[string]any) { b["prd_entries"] = nil }, "shape"},
 		{"entries no list", func(b map[string]any) { b["prd_entries"] = map[string]any{} }, "shape"},
@@ -132,7 +133,8 @@ func TestCheckRules(t *testing.T) {
 		{"title with tab", func(b map[string]any) { first(b)["title"] = "a\tb" }, "title"},
 		{"long title", func(b map[string]any) { first(b)["title"] = strings.Repeat("ä", 201) }, "title"},
 		{"no criteria", func(b map[string]any) { first(b)["acceptance_criteria"] = []string{} }, "criteria"},
-		{"empty criterion", func(b map[string]any) { first(b)["acceptance_criteria"] = []string{"x", " "} }, "criteria"},
+		{"empty criterion", func(b map[string]any) { first(b)["acceptance_criteria"] = []string{"x", " "} },
+			"criteria"},
 		{"criteria as string", func(b map[string]any) { first(b)["acceptance_criteria"] = "x" }, "shape"},
 		{"null criterion", func(b map[string]any) { first(b)["acceptance_criteria"] = []any{nil} }, "criteria"},
 		{"duplicate ids", func(b map[string]any) { b["prd_entries"] = []any{entry(1), entry(1)} }, "duplicate"},
@@ -144,7 +146,8 @@ func TestCheckRules(t *testing.T) {
 			b["prd_entries"] = many
 		}, "too-many-tasks"},
 		{"NUL in a description", func(b map[string]any) { first(b)["description"] = "a\x00b" }, "nul"},
-		{"task without test", func(b map[string]any) { b["prd_entries"] = []any{entry(1), entry(2)} }, "task-without-test"},
+		{"task without test", func(b map[string]any) { b["prd_entries"] = []any{entry(1), entry(2)} },
+			"task-without-test"},
 		{"no test files", func(b map[string]any) { delete(b, "test_files") }, "task-without-test"},
 		{"test files a list", func(b map[string]any) { b["test_files"] = []any{} }, "shape"},
 		{"content no string", func(b map[string]any) { b["test_files"].(map[string]any)["t001_x.py"] = 5 }, "shape"},
@@ -231,7 +234,8 @@ func TestTestsAreOptionalForAnImport(t *testing.T) {
 	if got := Check(b, t.TempDir(), nil, Rules{}); len(got) > 0 {
 		t.Error(got)
 	}
-	if got := Check(b, t.TempDir(), nil, Rules{TestsRequired: true}); len(got) != 1 || got[0].Rule != "task-without-test" {
+	if got := Check(b, t.TempDir(), nil, Rules{TestsRequired: true}); len(got) != 1 ||
+		got[0].Rule != "task-without-test" {
 		t.Error(got)
 	}
 }
@@ -241,7 +245,8 @@ func TestCheckBeforeThereIsAWorktree(t *testing.T) {
 	if got := Check(b, "", nil, Rules{}); len(got) > 0 {
 		t.Error(got)
 	}
-	if got := Check(b, "", func(p string) bool { return p == testPath(1) }, Rules{}); len(got) != 1 || got[0].Rule != "path-tracked" {
+	if got := Check(b, "", func(p string) bool { return p == testPath(1) }, Rules{}); len(got) != 1 ||
+		got[0].Rule != "path-tracked" {
 		t.Error(got)
 	}
 }
@@ -298,7 +303,10 @@ func TestParseBundleSeesWhatADecoderHides(t *testing.T) {
 func TestNeedsAreEarlierTasks(t *testing.T) {
 	task := func(id string, needs ...string) session.Task { return session.Task{ID: id, Needs: needs} }
 	tasks := []session.Task{
-		task("T-001", "T-002"), task("T-002", "T-001"), task("T-003", "T-001", "T-002"), task("T-004", "T-001", "T-001"), task("T-005", "x"),
+		task(
+			"T-001",
+			"T-002",
+		), task("T-002", "T-001"), task("T-003", "T-001", "T-002"), task("T-004", "T-001", "T-001"), task("T-005", "x"),
 	}
 	want := []string{"later", "", "", "twice", "no earlier task"}
 	for i, w := range want {
@@ -328,7 +336,11 @@ func FuzzBundle(f *testing.F) {
 	for _, c := range []string{"../t001", ".git/t001", "a/t001", "a/t001/b", "Ä/t001"} {
 		f.Add(arguments(f, 1, put(c)))
 	}
-	f.Add([]byte(`{"prd_entries":[{"id":"T-001","title":"x","acceptance_criteria":["\ud800"]}],"test_files":{"\u0000":"x"}}`))
+	f.Add(
+		[]byte(
+			`{"prd_entries":[{"id":"T-001","title":"x","acceptance_criteria":["\ud800"]}],"test_files":{"\u0000":"x"}}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, args []byte) {
 		b, err := ParseBundle(args)
 		if err != nil {

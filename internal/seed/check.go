@@ -24,7 +24,8 @@ const (
 	maxPathBytes   = 500
 	maxViolations  = 500 // a hostile bundle must not make a report of its own size
 	taskIDExample  = "T-001"
-	testPathAdvice = "a base name with the task's number between separators, like test_t001_add.py, t001_add_test.go or t001-add.test.ts"
+	testPathAdvice = "a base name with the task's number between separators, like test_t001_add.py, " +
+		"t001_add_test.go or t001-add.test.ts"
 )
 
 // Rules are the parts of the check that depend on where a bundle comes from.
@@ -150,7 +151,8 @@ func (c *checker) title(name, title string) {
 	case strings.ContainsFunc(title, unicode.IsControl):
 		c.add("title", "the title of %s is not one plain line: it holds a control character", name)
 	case utf8.RuneCountInString(title) > maxTitleChars:
-		c.add("title", "the title of %s is longer than %d characters: put the rest into the description", name, maxTitleChars)
+		c.add("title", "the title of %s is longer than %d characters: put the rest into the description", name,
+			maxTitleChars)
 	}
 	if !utf8.ValidString(title) {
 		c.add("utf-8", "the title of %s is not valid UTF-8", name)
@@ -162,7 +164,8 @@ func (c *checker) criteria(name string, criteria []string) {
 		c.add("criteria", "%s has no acceptance criteria: give at least one", name)
 	}
 	if len(criteria) > maxCriteria {
-		c.add("criteria", "%s has %d acceptance criteria; at most %d are taken: split the task", name, len(criteria), maxCriteria)
+		c.add("criteria", "%s has %d acceptance criteria; at most %d are taken: split the task", name, len(criteria),
+			maxCriteria)
 		return
 	}
 	for i, cr := range criteria {
@@ -179,7 +182,8 @@ func (c *checker) notes() {
 		name  string
 		lines []string
 	}{
-		{"open_questions", c.bundle.Meta.OpenQuestions}, {"blockers", c.bundle.Meta.Blockers}, {"scope_notes", c.bundle.Meta.ScopeNotes},
+		{"open_questions", c.bundle.Meta.OpenQuestions}, {"blockers", c.bundle.Meta.Blockers},
+		{"scope_notes", c.bundle.Meta.ScopeNotes},
 	} {
 		if len(list.lines) > maxNotes {
 			c.add("size", "%s has %d entries; at most %d are taken", list.name, len(list.lines), maxNotes)
@@ -227,7 +231,8 @@ func (c *checker) files(root string, tracked func(string) bool, rules Rules) {
 func (c *checker) content(p, content string) {
 	switch {
 	case len(content) > maxFileBytes:
-		c.add("size", "the test file %s is %s; at most %s are taken", quoteShort(p), byteSize(len(content)), byteSize(maxFileBytes))
+		c.add("size", "the test file %s is %s; at most %s are taken", quoteShort(p), byteSize(len(content)),
+			byteSize(maxFileBytes))
 	case !utf8.ValidString(content):
 		c.add("utf-8", "the test file %s is not valid UTF-8", quoteShort(p))
 	case strings.ContainsRune(content, 0):
@@ -250,7 +255,8 @@ func (c *checker) pairing(rules Rules) {
 		case !ok:
 			c.add("test-without-task", "the test file %s does not name its task: use %s", quoteShort(p), testPathAdvice)
 		case !ids[id]:
-			c.add("test-without-task", "the test file %s is named for %s, which is not a task of this seed", quoteShort(p), id)
+			c.add("test-without-task", "the test file %s is named for %s, which is not a task of this seed",
+				quoteShort(p), id)
 		default:
 			tested[id] = true
 		}
@@ -260,7 +266,8 @@ func (c *checker) pairing(rules Rules) {
 	}
 	for _, t := range c.bundle.Tasks {
 		if t.ID != "" && !tested[t.ID] {
-			c.add("task-without-test", "%s has no test file: add one named by its task: %s", quoteShort(t.ID), testPathAdvice)
+			c.add("task-without-test", "%s has no test file: add one named by its task: %s", quoteShort(t.ID),
+				testPathAdvice)
 		}
 	}
 }

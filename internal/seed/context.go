@@ -52,7 +52,10 @@ func namedSpecs(source, brief string) []spec {
 
 // briefWords splits a brief at blanks and takes quotes and punctuation off the words.
 func briefWords(brief string) []string {
-	words := strings.FieldsFunc(brief, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'<>()[]{},;", r) })
+	words := strings.FieldsFunc(
+		brief,
+		func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'<>()[]{},;", r) },
+	)
 	for i, w := range words {
 		words[i] = strings.TrimRight(strings.TrimPrefix(w, "@"), ".:!?")
 	}

@@ -21,7 +21,9 @@ func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, 
 		return nil, nil, fmt.Errorf("the plan as it was: %w", err)
 	}
 	if len(edited) > maxImportBytes {
-		return nil, []Violation{violation("size", "the plan is %s; at most %s are taken", byteSize(len(edited)), byteSize(maxImportBytes))}, nil
+		return nil, []Violation{
+			violation("size", "the plan is %s; at most %s are taken", byteSize(len(edited)), byteSize(maxImportBytes)),
+		}, nil
 	}
 	if i := firstBadByte(edited); i >= 0 {
 		return nil, []Violation{violation("utf-8", "line %d is not UTF-8 text", lineAt(edited, i))}, nil
@@ -84,7 +86,8 @@ func (c *checker) statuses(before []session.Task) {
 			if name == "" {
 				name = fmt.Sprintf("entry %d", i+1)
 			}
-			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it", quoteShort(name), quoteShort(want), quoteShort(t.Status))
+			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it",
+				quoteShort(name), quoteShort(want), quoteShort(t.Status))
 		}
 	}
 }
@@ -106,12 +109,18 @@ func (c *checker) editedPairing(before []session.Task, files []string, rules Rul
 		was[t.ID] = true
 		allTested = allTested && len(tests[t.ID]) > 0
 		if !stays[t.ID] && len(tests[t.ID]) > 0 {
-			c.add("test-without-task", "%s has the acceptance test %s in the seed, so it cannot go: keep it, or reset the session and prepare anew", quoteShort(t.ID), quoteShort(tests[t.ID][0]))
+			c.add("test-without-task",
+				"%s has the acceptance test %s in the seed, so it cannot go: "+
+					"keep it, or reset the session and prepare anew",
+				quoteShort(t.ID), quoteShort(tests[t.ID][0]))
 		}
 	}
 	for _, t := range c.bundle.Tasks {
 		if rules.TestsRequired && allTested && !was[t.ID] && len(tests[t.ID]) == 0 {
-			c.add("task-without-test", "%s is new and has no acceptance test in the seed, unlike every other task: leave it out, or reset the session and prepare anew", quoteShort(t.ID))
+			c.add("task-without-test",
+				"%s is new and has no acceptance test in the seed, unlike every other task: "+
+					"leave it out, or reset the session and prepare anew",
+				quoteShort(t.ID))
 		}
 	}
 }

@@ -20,10 +20,27 @@ func TestEditPlan(t *testing.T) {
 		{"nothing", oldPlan, ""},
 		{"a new title", strings.Replace(oldPlan, `"A"`, `"Another"`, 1), ""},
 		{"an unknown key", strings.Replace(oldPlan, `"owner":"me"`, `"owner":"you","more":[1]`, 1), ""},
-		{"order", `[{"id":"T-002","title":"B","acceptance_criteria":["y"]},{"id":"T-001","title":"A","acceptance_criteria":["x"]}]`, ""},
+		{
+			"order",
+			`[{"id":"T-002","title":"B","acceptance_criteria":["y"]},{"id":"T-001","title":"A","acceptance_criteria":["x"]}]`,
+			"",
+		},
 		{"a status", strings.Replace(oldPlan, `"pending"`, `"done"`, 1), "status"},
-		{"a new task without a test", strings.Replace(oldPlan, "\n]", `,{"id":"T-003","title":"C","acceptance_criteria":["z"]}]`, 1), "task-without-test"},
-		{"a new task that is done", strings.Replace(oldPlan, "\n]", `,{"id":"T-003","title":"C","acceptance_criteria":["z"],"status":"done"}]`, 1), "status"},
+		{
+			"a new task without a test",
+			strings.Replace(oldPlan, "\n]", `,{"id":"T-003","title":"C","acceptance_criteria":["z"]}]`, 1),
+			"task-without-test",
+		},
+		{
+			"a new task that is done",
+			strings.Replace(
+				oldPlan,
+				"\n]",
+				`,{"id":"T-003","title":"C","acceptance_criteria":["z"],"status":"done"}]`,
+				1,
+			),
+			"status",
+		},
 		{"a task removed", `[{"id":"T-001","title":"A","acceptance_criteria":["x"]}]`, "test-without-task"},
 		{"an id changed", strings.Replace(oldPlan, "T-002", "T-2", 1), "id"},
 		{"an id twice", strings.Replace(oldPlan, "T-002", "T-001", 1), "duplicate"},
@@ -56,7 +73,12 @@ func TestEditPlan(t *testing.T) {
 	if _, broken, _ := EditPlan([]byte(oldPlan), []byte(more), files[:1], Rules{TestsRequired: true}); len(broken) > 0 {
 		t.Error(broken)
 	}
-	tasks, _, _ := EditPlan([]byte(oldPlan), []byte(strings.Replace(oldPlan, `"owner":"me"`, `"owner":"you"`, 1)), nil, Rules{})
+	tasks, _, _ := EditPlan(
+		[]byte(oldPlan),
+		[]byte(strings.Replace(oldPlan, `"owner":"me"`, `"owner":"you"`, 1)),
+		nil,
+		Rules{},
+	)
 	if raw, _ := json.Marshal(tasks[0]); !strings.Contains(string(raw), `"owner":"you"`) {
 		t.Errorf("%s", raw)
 	}

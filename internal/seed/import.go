@@ -81,8 +81,8 @@ func (e *ImportError) Hint() string { return e.Fix }
 const (
 	stdinName      = "standard input"
 	maxImportBytes = 4 << 20
-	formatsHint    = "give a prd.json, a directory of T-NNN-*.md files, a Ralph-style prd.json, a markdown checklist, " +
-		"or a plan of ### Task N: headings with checkboxes below"
+	formatsHint    = "give a prd.json, a directory of T-NNN-*.md files, a Ralph-style prd.json, " +
+		"a markdown checklist, or a plan of ### Task N: headings with checkboxes below"
 )
 
 // Import reads tasks from a file, from a directory, or from stdin if path is
@@ -141,7 +141,8 @@ func readText(name string, r io.Reader) ([]byte, error) {
 		return nil, &ImportError{File: name, Msg: "it is larger than " + byteSize(maxImportBytes), Fix: splitFix}
 	}
 	if i := firstBadByte(text); i >= 0 {
-		return nil, &ImportError{File: name, Line: lineAt(text, i), Msg: "it is not UTF-8 text", Fix: "save it as UTF-8"}
+		return nil, &ImportError{File: name, Line: lineAt(text, i), Msg: "it is not UTF-8 text",
+			Fix: "save it as UTF-8"}
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
@@ -177,7 +178,8 @@ func parseImport(name string, text []byte) (*Imported, error) {
 	case trimmed[0] == '[' && (isJSON || looksLikeList(trimmed)):
 		return parsePlan(name, text)
 	case isJSON:
-		return nil, &ImportError{File: name, Line: 1, Msg: "it is neither a JSON list nor a JSON object", Fix: formatsHint}
+		return nil, &ImportError{File: name, Line: 1, Msg: "it is neither a JSON list nor a JSON object",
+			Fix: formatsHint}
 	case isTaskFile(name, trimmed):
 		return parseSingleTask(name, text)
 	}

@@ -43,8 +43,12 @@ func parseChecklist(name string, data []byte) (*Imported, error) {
 
 // noItems says what is taken of a text in which nothing is a task, and where its plain list begins if it has one.
 func noItems(name string, lines []mdLine) error {
-	e := &ImportError{File: name, Msg: "it has no checklist items", Fix: "begin each task with - [ ] (or 1. [ ]) and put " +
-		"its criteria as bullets below it; or " + formatsHint}
+	e := &ImportError{
+		File: name,
+		Msg:  "it has no checklist items",
+		Fix: "begin each task with - [ ] (or 1. [ ]) and put " +
+			"its criteria as bullets below it; or " + formatsHint,
+	}
 	for _, l := range lines {
 		if l.bullet {
 			e.Line = l.n
@@ -203,7 +207,8 @@ func (p *checklist) task(it item) session.Task {
 // stripEmphasis takes ** and __ off a title that is emphasised as a whole.
 func stripEmphasis(s string) string {
 	for _, mark := range []string{"**", "__"} {
-		if len(s) > 2*len(mark) && strings.HasPrefix(s, mark) && strings.HasSuffix(s, mark) && strings.Count(s, mark) == 2 {
+		if len(s) > 2*len(mark) && strings.HasPrefix(s, mark) && strings.HasSuffix(s, mark) &&
+			strings.Count(s, mark) == 2 {
 			return s[len(mark) : len(s)-len(mark)]
 		}
 	}

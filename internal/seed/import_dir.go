@@ -64,7 +64,8 @@ func (d *dirImport) taskFiles() error {
 		case taskFileName.MatchString(e.Name()):
 			found++
 			if found > maxTasks {
-				return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d task files", maxTasks), Fix: "split the feature into smaller seeds"}
+				return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d task files", maxTasks),
+					Fix: "split the feature into smaller seeds"}
 			}
 			if err := d.taskFile(e.Name()); err != nil {
 				return err
@@ -145,7 +146,9 @@ func (d *dirImport) taskFile(rel string) error {
 		return err
 	}
 	if before, ok := d.files[tf.task.ID]; ok {
-		return &ImportError{File: d.name(rel), Line: tf.line, Msg: fmt.Sprintf("the id %s is that of %s already", tf.task.ID, before), Fix: "give each task an id of its own"}
+		return &ImportError{File: d.name(rel), Line: tf.line,
+			Msg: fmt.Sprintf("the id %s is that of %s already", tf.task.ID, before),
+			Fix: "give each task an id of its own"}
 	}
 	d.files[tf.task.ID] = rel
 	d.im.addTaskFile(rel, tf)
@@ -170,7 +173,8 @@ func (d *dirImport) read(rel string) ([]byte, error) {
 	defer f.Close()
 	text, err := readText(d.name(rel), f)
 	if d.total += len(text); err == nil && d.total > maxTotalBytes {
-		return fail("the files of the directory are larger than "+byteSize(maxTotalBytes)+" together", "split the feature into smaller seeds")
+		return fail("the files of the directory are larger than "+byteSize(maxTotalBytes)+" together",
+			"split the feature into smaller seeds")
 	}
 	return text, err
 }
@@ -189,10 +193,12 @@ func (d *dirImport) tests() error {
 			return nil // a directory that cannot be read holds nothing to import
 		}
 		if looked++; looked > maxDirEntries {
-			return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d files", maxDirEntries), Fix: "give a directory with nothing but the tasks and their tests"}
+			return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d files", maxDirEntries),
+				Fix: "give a directory with nothing but the tasks and their tests"}
 		}
 		if e.IsDir() {
-			if p != "." && (strings.HasPrefix(e.Name(), ".") || slices.Contains(neverCommitted, e.Name()) || d.isRepository(p)) {
+			if p != "." &&
+				(strings.HasPrefix(e.Name(), ".") || slices.Contains(neverCommitted, e.Name()) || d.isRepository(p)) {
 				return fs.SkipDir
 			}
 			return nil
@@ -205,8 +211,8 @@ func (d *dirImport) tests() error {
 	return err
 }
 
-// isRepository tells a repository or worktree within the directory, such as the one of a session directory: its files have
-// paths of their own, and tests of other features among them.
+// isRepository tells a repository or worktree within the directory, such as the one of a session directory: its files
+// have paths of their own, and tests of other features among them.
 func (d *dirImport) isRepository(p string) bool {
 	_, err := d.root.Lstat(path.Join(p, ".git"))
 	return err == nil
@@ -254,13 +260,18 @@ func (d *dirImport) readTest(rel string) (string, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if d.total += len(text); err == nil && (len(text) > maxFileBytes || d.total > maxTotalBytes) {
-		err = errors.New("it is too large for a seed: at most " + byteSize(maxFileBytes) + " a file and " + byteSize(maxTotalBytes) + " together are taken")
+		err = errors.New(
+			"it is too large for a seed: at most " + byteSize(maxFileBytes) + " a file and " + byteSize(
+				maxTotalBytes,
+			) + " together are taken",
+		)
 	}
 	if err != nil {
 		return "", &ImportError{File: d.name(rel), Msg: plainError(err).Error(), Fix: "make it smaller or take it away"}
 	}
 	if i := firstBadByte(text); i >= 0 {
-		return "", &ImportError{File: d.name(rel), Line: lineAt(text, i), Msg: "it is not UTF-8 text", Fix: "save it as UTF-8"}
+		return "", &ImportError{File: d.name(rel), Line: lineAt(text, i), Msg: "it is not UTF-8 text",
+			Fix: "save it as UTF-8"}
 	}
 	return string(text), nil
 }

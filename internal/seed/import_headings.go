@@ -9,7 +9,9 @@ import (
 )
 
 // numberedTask is a heading such as "Task 3: Add a login form" or "Iteration 2.5: Clean up".
-var numberedTask = pattern.New(`(?i)^(?:task|iteration)[ \t]+([0-9][0-9a-z.]{0,8})[ \t]*(?:[:.)–—-]+[ \t]*|[ \t]|$)(.*)$`)
+var numberedTask = pattern.New(
+	`(?i)^(?:task|iteration)[ \t]+([0-9][0-9a-z.]{0,8})[ \t]*(?:[:.)–—-]+[ \t]*|[ \t]|$)(.*)$`,
+)
 
 // taskHeading reads the heading of a task, by its number or by its id.
 func (l mdLine) taskHeading() (id, title string, ok bool) {
@@ -64,8 +66,8 @@ func (p *checklist) lineOfHeadings(l mdLine) {
 	}
 }
 
-// addBelowHeading takes checkboxes, with what is indented below them, as criteria. A task all of whose boxes are checked
-// is done.
+// addBelowHeading takes checkboxes, with what is indented below them, as criteria. A task all of whose boxes are
+// checked is done.
 func (it *item) addBelowHeading(l mdLine) {
 	switch {
 	case l.box:

@@ -78,7 +78,8 @@ func planTask(name string, e element) (session.Task, error) {
 	case t.ID == "":
 		return bad("an entry has no id", "give it an id like "+taskIDExample)
 	case !validID(t.ID):
-		return bad(fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(t.ID)), "use an id like "+taskIDExample)
+		return bad(fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(t.ID)),
+			"use an id like "+taskIDExample)
 	case strings.TrimSpace(t.Title) == "":
 		return bad(t.ID+" has no title", "give it one")
 	case len(t.AcceptanceCriteria) == 0:
@@ -104,7 +105,8 @@ func parseObject(name string, data []byte) (*Imported, error) {
 			return parseBundleFile(name, data)
 		}
 	}
-	return nil, &ImportError{File: name, Line: 1, Msg: "it is a JSON object without userStories or prd_entries", Fix: formatsHint}
+	return nil, &ImportError{File: name, Line: 1, Msg: "it is a JSON object without userStories or prd_entries",
+		Fix: formatsHint}
 }
 
 // parseBundleFile takes a bundle that was written down in write_seed's own shape.
@@ -117,7 +119,8 @@ func parseBundleFile(name string, data []byte) (*Imported, error) {
 		return nil, &ImportError{File: name, Msg: err.Error(), Fix: "mend the bundle and run it again"}
 	}
 	im := &Imported{Format: FormatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.Meta.TLDR, bundle: b}
-	im.recognise("%s with %s and %s", FormatBundle, text.Plural(len(b.Tasks), "task"), text.Plural(len(b.TestFiles), "test file"))
+	im.recognise("%s with %s and %s", FormatBundle, text.Plural(len(b.Tasks), "task"),
+		text.Plural(len(b.TestFiles), "test file"))
 	return im, nil
 }
 
@@ -151,9 +154,12 @@ func parseRalph(name string, data []byte, fields []field, list int) (*Imported, 
 		if err != nil {
 			return nil, err
 		}
-		im.dropKeys("the key %s of stories", s.keys, "id", "title", "description", "acceptanceCriteria", "priority", "passes", "notes")
+		im.dropKeys("the key %s of stories", s.keys, "id", "title", "description", "acceptanceCriteria", "priority",
+			"passes", "notes")
 		if before, ok := seen.claim(s.original, e.line); !ok {
-			return nil, &ImportError{File: name, Line: e.line, Msg: fmt.Sprintf("the story id %s was given in line %d already", quoteShort(s.original), before), Fix: "give each story an id of its own"}
+			return nil, &ImportError{File: name, Line: e.line,
+				Msg: fmt.Sprintf("the story id %s was given in line %d already", quoteShort(s.original), before),
+				Fix: "give each story an id of its own"}
 		}
 		if s.Passes {
 			im.drop("%s %s: it passes already", s.original, text.OneLine(s.Title))

@@ -74,9 +74,9 @@ func scanMarkdown(text string, first int) []mdLine {
 	return out
 }
 
-// outsideComments returns what of a line stands outside comments. within says that it begins inside one, endBelow that a
-// comment may end in a later line, and hidden that the next line begins inside one. What looks like a comment in a code
-// span is none. One that never ends hides the rest of the text if it begins a line, and is text otherwise.
+// outsideComments returns what of a line stands outside comments. within says that it begins inside one, endBelow that
+// a comment may end in a later line, and hidden that the next line begins inside one. What looks like a comment in a
+// code span is none. One that never ends hides the rest of the text if it begins a line, and is text otherwise.
 func outsideComments(line string, within, endBelow bool) (shown string, hidden bool) {
 	var b strings.Builder
 	for line != "" {
@@ -306,15 +306,18 @@ func (tf *taskFile) validate(name string, heading int) error {
 	fail := func(line int, msg, fix string) error {
 		return &ImportError{File: name, Line: line, Msg: msg, Fix: fix}
 	}
-	const shape = "a task file has frontmatter with id and title, a description, and bullets below ## Acceptance criteria"
+	const shape = "a task file has frontmatter with id and title, a description, " +
+		"and bullets below ## Acceptance criteria"
 	m := taskFileName.FindStringSubmatch(filepath.Base(name))
 	switch {
 	case tf.task.ID == "":
 		return fail(1, "it has no id", shape)
 	case !validID(tf.task.ID):
-		return fail(tf.line, fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(tf.task.ID)), "use an id like "+taskIDExample)
+		return fail(tf.line, fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(tf.task.ID)),
+			"use an id like "+taskIDExample)
 	case m != nil && m[1] != tf.task.ID:
-		return fail(tf.line, fmt.Sprintf("the id %s is not the one in the file's name", tf.task.ID), "make the two agree")
+		return fail(tf.line, fmt.Sprintf("the id %s is not the one in the file's name", tf.task.ID),
+			"make the two agree")
 	case tf.task.Title == "":
 		return fail(1, "it has no title", shape)
 	case tf.done:
@@ -322,7 +325,8 @@ func (tf *taskFile) validate(name string, heading int) error {
 	case heading == 0:
 		return fail(1, "it has no ## Acceptance criteria", shape)
 	case len(tf.task.AcceptanceCriteria) == 0:
-		return fail(heading, "there is no bullet below the acceptance criteria", "write each criterion as a line that begins with - ")
+		return fail(heading, "there is no bullet below the acceptance criteria",
+			"write each criterion as a line that begins with - ")
 	}
 	return nil
 }

@@ -14,7 +14,10 @@ import (
 
 // outline is a task as one string: id|title|description|criterion/criterion.
 func outline(t session.Task) string {
-	text := t.ID + "|" + t.Title + "|" + strings.ReplaceAll(t.Description, "\n", "⏎") + "|" + strings.Join(t.AcceptanceCriteria, "/")
+	text := t.ID + "|" + t.Title + "|" + strings.ReplaceAll(t.Description, "\n", "⏎") + "|" + strings.Join(
+		t.AcceptanceCriteria,
+		"/",
+	)
 	if len(t.Needs) > 0 {
 		text += "|" + strings.Join(t.Needs, "/")
 	}
@@ -47,18 +50,43 @@ func TestImportFormats(t *testing.T) {
 {"id":"T-002","title":"Done","description":"","acceptance_criteria":["a"],"status":"done"},
 {"id":"T-003","title":"Failed","acceptance_criteria":["a"],"status":"failed"}]`,
 			FormatPlan, "T-001|Add|d|a/b\nT-003|Failed||a", "T-002 Done"},
-		{"plan without .json", "tasks", ` [ {"id":"T-001","title":"Add","acceptance_criteria":["a"]} ]`, FormatPlan, "T-001|Add||a", ""},
-		{"bundle", "seed.json", `{"prd_entries":[{"id":"T-001","title":"Add","description":"d","acceptance_criteria":["a"]}],"test_files":{"t001.py":"assert x"},"tldr":"why"}`,
-			FormatBundle, "T-001|Add|d|a", ""},
+		{
+			"plan without .json",
+			"tasks",
+			` [ {"id":"T-001","title":"Add","acceptance_criteria":["a"]} ]`,
+			FormatPlan,
+			"T-001|Add||a",
+			"",
+		},
+		{
+			"bundle",
+			"seed.json",
+			`{"prd_entries":[{"id":"T-001","title":"Add","description":"d","acceptance_criteria":["a"]}],"test_files":{"t001.py":"assert x"},"tldr":"why"}`,
+			FormatBundle,
+			"T-001|Add|d|a",
+			"",
+		},
 		{"ralph", "prd.json", `{"project":"Calc","branchName":"ralph/calc","description":"Adding things","userStories":[
 {"id":"US-003","title":"Third","description":"c","acceptanceCriteria":["x"],"priority":3,"passes":false,"notes":"mind this"},
 {"id":"US-001","title":"First","description":"a","acceptanceCriteria":["x","y"],"priority":1,"passes":true},
 {"id":"US-002","title":"Second\nline","description":"b","acceptanceCriteria":["x"],"priority":2}]}`,
 			FormatRalph, "T-002|Second line|b|x\nT-003|Third|c⏎⏎Notes: mind this|x", "US-001 First branchName"},
-		{"ralph with odd ids", "prd.json", `{"userStories":[{"id":"login","title":"A","acceptanceCriteria":["x"]},{"id":7,"title":"B","acceptanceCriteria":["y"],"priority":1}]}`,
-			FormatRalph, "T-001|B||y\nT-002|A||x", ""},
-		{"ralph with repeated numbers", "prd.json", `{"userStories":[{"id":"a-1","title":"A","acceptanceCriteria":["x"]},{"id":"b-1","title":"B","acceptanceCriteria":["y"]}]}`,
-			FormatRalph, "T-001|A||x\nT-002|B||y", ""},
+		{
+			"ralph with odd ids",
+			"prd.json",
+			`{"userStories":[{"id":"login","title":"A","acceptanceCriteria":["x"]},{"id":7,"title":"B","acceptanceCriteria":["y"],"priority":1}]}`,
+			FormatRalph,
+			"T-001|B||y\nT-002|A||x",
+			"",
+		},
+		{
+			"ralph with repeated numbers",
+			"prd.json",
+			`{"userStories":[{"id":"a-1","title":"A","acceptanceCriteria":["x"]},{"id":"b-1","title":"B","acceptanceCriteria":["y"]}]}`,
+			FormatRalph,
+			"T-001|A||x\nT-002|B||y",
+			"",
+		},
 		{"checklist", "todo.md", `# Calculator
 
 Some words.
@@ -84,17 +112,47 @@ Some words.
 `, FormatChecklist, "T-001|Add numbers|Section: First part⏎⏎In calc.py.|add(1, 2) is 3/add rejects: text; lists\n" +
 			"T-007|Subtract|Section: First part|sub(3, 2) is 1 and nothing else\n" +
 			"T-002|Alone|Section: Second part|Alone", "Done already plain bullet"},
-		{"checklist with checkboxes below", "todo.md", "- [ ] A\n\t- [ ] one\n\t- [x] two\n- [ ] B\n", FormatChecklist, "T-001|A||one/two\nT-002|B||B", ""},
+		{"checklist with checkboxes below", "todo.md", "- [ ] A\n\t- [ ] one\n\t- [x] two\n- [ ] B\n", FormatChecklist,
+			"T-001|A||one/two\nT-002|B||B", ""},
 		{"checklist that begins with a box", "x", "[link](y)\n- [ ] A\r\n", FormatChecklist, "T-001|A||A", ""},
-		{"checklist with code", "todo.md", "- [ ] A\n\n  ```\n  - [ ] not an item\n  ```\n\n  - one\n", FormatChecklist, "T-001|A|```⏎- [ ] not an item⏎```|one", ""},
-		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", FormatChecklist, "T-001|A||one\nT-002|C||C", "B"},
-		{"one task file", "T-001-add.md", "---\nid: T-001\ntitle: \"Add: it\"\n---\n\nWords.\n\n## Acceptance criteria\n- a\n- b\n  more\n", FormatTaskFile, "T-001|Add: it|Words.|a/b more", ""},
-		{"criteria below a line in bold", "T-001-x.md", "# Add\n\nWords in **bold**.\n\n**Acceptance Criteria:**\n\n- a\n- b\n", FormatTaskFile, "T-001|Add|Words in **bold**.|a/b", ""},
-		{"items in comments", "todo.md", "<!-- how to write one:\n- [ ] Title\n  - criterion\n-->\n- [ ] A <!-- 5 -->\n  <!-- - hidden -->\n  - one `<!-- shown -->`\n- [ ] B <!-- and\n- [ ] C\n-->\n  - two\n- [ ] a <!-- b\n",
-			FormatChecklist, "T-001|A||one `<!-- shown -->`\nT-002|B||two\nT-003|a <!-- b||a <!-- b", ""},
-		{"comments in code", "todo.md", "- [ ] A\n\n  ```\n  <!--\n  ```\n\n- [ ] B\n", FormatChecklist, "T-001|A|```⏎<!--⏎```|A\nT-002|B||B", ""},
-		{"a description with a heading", "T-001-x.md", "# Add\n\n## Description\n\nWords.\n\n### How\n\nSo.\n\n## Acceptance Criteria\n\n- a\n", FormatTaskFile, "T-001|Add|Words.⏎⏎### How⏎⏎So.|a", ""},
-		{"a description behind the criteria", "T-001-x.md", "# Add\n\n**Acceptance criteria:**\n- a\n\n**Description:**\nWords.\n", FormatTaskFile, "T-001|Add|Words.|a", ""},
+		{
+			"checklist with code",
+			"todo.md",
+			"- [ ] A\n\n  ```\n  - [ ] not an item\n  ```\n\n  - one\n",
+			FormatChecklist,
+			"T-001|A|```⏎- [ ] not an item⏎```|one",
+			"",
+		},
+		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", FormatChecklist,
+			"T-001|A||one\nT-002|C||C", "B"},
+		{"one task file", "T-001-add.md",
+			"---\nid: T-001\ntitle: \"Add: it\"\n---\n\nWords.\n\n## Acceptance criteria\n- a\n- b\n  more\n",
+			FormatTaskFile, "T-001|Add: it|Words.|a/b more", ""},
+		{"criteria below a line in bold", "T-001-x.md",
+			"# Add\n\nWords in **bold**.\n\n**Acceptance Criteria:**\n\n- a\n- b\n", FormatTaskFile,
+			"T-001|Add|Words in **bold**.|a/b", ""},
+		{
+			"items in comments",
+			"todo.md",
+			"<!-- how to write one:\n- [ ] Title\n  - criterion\n-->\n- [ ] A <!-- 5 -->\n  <!-- - hidden -->\n  - one `<!-- shown -->`\n- [ ] B <!-- and\n- [ ] C\n-->\n  - two\n- [ ] a <!-- b\n",
+			FormatChecklist,
+			"T-001|A||one `<!-- shown -->`\nT-002|B||two\nT-003|a <!-- b||a <!-- b",
+			"",
+		},
+		{
+			"comments in code",
+			"todo.md",
+			"- [ ] A\n\n  ```\n  <!--\n  ```\n\n- [ ] B\n",
+			FormatChecklist,
+			"T-001|A|```⏎<!--⏎```|A\nT-002|B||B",
+			"",
+		},
+		{"a description with a heading", "T-001-x.md",
+			"# Add\n\n## Description\n\nWords.\n\n### How\n\nSo.\n\n## Acceptance Criteria\n\n- a\n", FormatTaskFile,
+			"T-001|Add|Words.⏎⏎### How⏎⏎So.|a", ""},
+		{"a description behind the criteria", "T-001-x.md",
+			"# Add\n\n**Acceptance criteria:**\n- a\n\n**Description:**\nWords.\n", FormatTaskFile,
+			"T-001|Add|Words.|a", ""},
 		{"task headings", "plan.md", `# Plan: Calculator
 
 ## Overview
@@ -128,8 +186,10 @@ Words only.
 - [ ] never a task
 `, FormatHeadings, "T-001|Add numbers|**Files:**⏎- Modify: calc.go⏎⏎⏎More words.|add(1, 2) is 3: also with floats/it has a doc comment\n" +
 			"T-002|Clean up||no dead code\nT-004|Nothing to check|Words only.|Nothing to check", "Done already never"},
-		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", FormatHeadings, "T-003|A||a\nT-001|B||b", ""},
-		{"a heading without boxes below it is no task", "todo.md", "## Task 1: A\nwords\n## Others\n- [ ] B\n", FormatChecklist, "T-001|B|Section: Others|B", ""},
+		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", FormatHeadings,
+			"T-003|A||a\nT-001|B||b", ""},
+		{"a heading without boxes below it is no task", "todo.md", "## Task 1: A\nwords\n## Others\n- [ ] B\n",
+			FormatChecklist, "T-001|B|Section: Others|B", ""},
 		{"needs", "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["a"],"status":"done"},
 {"id":"T-002","title":"B","acceptance_criteria":["a"],"needs":["T-001"]},{"id":"T-003","title":"C","acceptance_criteria":["a"],"needs":["T-001","T-002"]}]`,
 			FormatPlan, "T-002|B||a\nT-003|C||a|T-002", "T-001"},
@@ -163,18 +223,28 @@ Words only.
 }
 
 func TestImportKeepsWhatItDoesNotKnow(t *testing.T) {
-	im, err := importText(t, "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["x"],"owner":{"name":"y"}}]`)
+	im, err := importText(
+		t,
+		"prd.json",
+		`[{"id":"T-001","title":"A","acceptance_criteria":["x"],"owner":{"name":"y"}}]`,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if raw, _ := json.Marshal(im.Tasks[0]); !strings.Contains(string(raw), `"owner":{"name":"y"}`) {
 		t.Errorf("%s", raw)
 	}
-	im, err = importText(t, "prd.json", `{"project":"P","description":"D","userStories":[{"id":"US-9","title":"A","acceptanceCriteria":["x"],"priority":2}]}`)
+	im, err = importText(
+		t,
+		"prd.json",
+		`{"project":"P","description":"D","userStories":[{"id":"US-9","title":"A","acceptanceCriteria":["x"],"priority":2}]}`,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw, _ := json.Marshal(im.Tasks[0]); !strings.Contains(string(raw), `"source_id":"US-9"`) || im.Overview != "P: D" || im.Tasks[0].ID != "T-009" {
+	if raw, _ := json.Marshal(im.Tasks[0]); !strings.Contains(string(raw), `"source_id":"US-9"`) ||
+		im.Overview != "P: D" ||
+		im.Tasks[0].ID != "T-009" {
 		t.Errorf("%s %q", raw, im.Overview)
 	}
 }
@@ -182,7 +252,12 @@ func TestImportKeepsWhatItDoesNotKnow(t *testing.T) {
 func TestImportErrors(t *testing.T) {
 	many := "["
 	for i := 1; i <= 201; i++ {
-		many += `{"id":"T-` + strings.Repeat("0", 3) + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(rune('0'+i%10)) + `","title":"x","acceptance_criteria":["y"]},`
+		many += `{"id":"T-` + strings.Repeat(
+			"0",
+			3,
+		) + string(rune('0'+i/100)) + string(rune('0'+i/10%10)) + string(
+			rune('0'+i%10),
+		) + `","title":"x","acceptance_criteria":["y"]},`
 	}
 	many = strings.TrimSuffix(many, ",") + "]"
 	cases := []struct {
@@ -196,23 +271,44 @@ func TestImportErrors(t *testing.T) {
 		{"two values", "prd.json", "[]\n[]", 2, "not valid JSON"},
 		{"a number", "prd.json", "5", 1, "neither"},
 		{"no tasks", "prd.json", "[]", 0, "no tasks"},
-		{"all done", "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["x"],"status":"done"}]`, 0, "done already"},
+		{
+			"all done",
+			"prd.json",
+			`[{"id":"T-001","title":"A","acceptance_criteria":["x"],"status":"done"}]`,
+			0,
+			"done already",
+		},
 		{"entry no object", "prd.json", "[\n5]", 2, "no JSON object"},
 		{"bad id", "prd.json", "[\n\n{\"id\":\"T-1\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 3, "T-1"},
 		{"no id", "prd.json", `[{"title":"x"}]`, 1, "no id"},
 		{"no title", "prd.json", `[{"id":"T-001"}]`, 1, "no title"},
 		{"no criteria", "prd.json", `[{"id":"T-001","title":"x"}]`, 1, "no acceptance_criteria"},
 		{"wrong type", "prd.json", `[{"id":"T-001","title":5}]`, 1, "shape"},
-		{"unknown status", "prd.json", `[{"id":"T-001","title":"x","acceptance_criteria":["y"],"status":"wip"}]`, 1, "wip"},
-		{"duplicate", "prd.json", "[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 2, "line 1"},
+		{
+			"unknown status",
+			"prd.json",
+			`[{"id":"T-001","title":"x","acceptance_criteria":["y"],"status":"wip"}]`,
+			1,
+			"wip",
+		},
+		{"duplicate", "prd.json",
+			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]",
+			2, "line 1"},
 		{"too many", "prd.json", many, 0, "201 tasks"},
 		{"an object of another kind", "package.json", `{"name":"x"}`, 1, "userStories"},
 		{"bundle with a fault", "seed.json", `{"prd_entries":[],"x":1}`, 0, "unknown-key"},
 		{"stories no list", "prd.json", "{\"project\":\"x\",\n\"userStories\":5}", 2, "no list"},
 		{"story no object", "prd.json", `{"userStories":[[]]}`, 1, "no JSON object"},
-		{"story without criteria", "prd.json", "{\"userStories\":[\n{\"id\":\"US-1\",\"title\":\"x\"}]}", 2, "acceptanceCriteria"},
+		{"story without criteria", "prd.json", "{\"userStories\":[\n{\"id\":\"US-1\",\"title\":\"x\"}]}", 2,
+			"acceptanceCriteria"},
 		{"story without id", "prd.json", `{"userStories":[{"title":"x"}]}`, 1, "no id"},
-		{"story twice", "prd.json", `{"userStories":[{"id":1,"title":"x","acceptanceCriteria":["y"]},{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`, 1, "line 1"},
+		{
+			"story twice",
+			"prd.json",
+			`{"userStories":[{"id":1,"title":"x","acceptanceCriteria":["y"]},{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`,
+			1,
+			"line 1",
+		},
 		{"all pass", "prd.json", `{"userStories":[{"id":1,"title":"x","passes":true}]}`, 0, "done already"},
 		{"no checklist", "notes.md", "# Words\n\nNothing else.\n", 0, "no checklist items"},
 		{"a plain list", "notes.md", "# Words\n\n- a bullet\n", 3, "only items with a checkbox"},
@@ -220,15 +316,21 @@ func TestImportErrors(t *testing.T) {
 		{"only hidden items", "todo.md", "<!--\n- [ ] a\n-->\n", 0, "no checklist items"},
 		{"a task heading without words", "plan.md", "### Task 1:\n- [ ] a\n", 1, "no text"},
 		{"a task heading twice", "plan.md", "### Task 1: A\n- [ ] a\n### Task 1: B\n- [ ] b\n", 3, "line 1"},
-		{"needs a later task", "prd.json", "[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-002\"]},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]", 1, "later"},
-		{"needs a skipped task", "prd.json", "[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"status\":\"skipped\"},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-001\"]}]", 2, "no earlier task"},
-		{"a task file that needs itself", "T-001-x.md", "---\nneeds: [T-001]\n---\n## Acceptance criteria\n- x\n", 0, "itself"},
+		{"needs a later task", "prd.json",
+			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-002\"]},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]",
+			1, "later"},
+		{"needs a skipped task", "prd.json",
+			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"status\":\"skipped\"},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-001\"]}]",
+			2, "no earlier task"},
+		{"a task file that needs itself", "T-001-x.md", "---\nneeds: [T-001]\n---\n## Acceptance criteria\n- x\n", 0,
+			"itself"},
 		{"all checked", "todo.md", "- [x] a\n", 0, "done already"},
 		{"item without text", "todo.md", "- [ ] a\n- [ ]\n", 2, "no text"},
 		{"id twice in a checklist", "todo.md", "- [ ] T-001 a\n- [ ] T-001 b\n", 2, "line 1"},
 		{"open frontmatter", "T-001-x.md", "---\nid: T-001\n", 1, "not closed"},
 		{"repeated frontmatter key", "T-001-x.md", "---\nid: T-001\nid: T-002\n---\n", 3, "twice"},
-		{"file name and id", "T-001-x.md", "---\ntitle: a\nid: T-002\n---\n## Acceptance criteria\n- x\n", 3, "file's name"},
+		{"file name and id", "T-001-x.md", "---\ntitle: a\nid: T-002\n---\n## Acceptance criteria\n- x\n", 3,
+			"file's name"},
 		{"no criteria heading", "T-001-x.md", "words\n", 1, "Acceptance criteria"},
 		{"no bullet", "T-001-x.md", "words\n\n## Acceptance Criteria\nwords\n", 3, "no bullet"},
 		{"not UTF-8", "todo.md", "- [ ] a\n- [ ] \xff\n", 2, "UTF-8"},
@@ -242,7 +344,8 @@ func TestImportErrors(t *testing.T) {
 			if !errors.As(err, &ie) {
 				t.Fatalf("%v", err)
 			}
-			if ie.Line != c.line || !strings.Contains(ie.Msg, c.says) || ie.Hint() == "" || !strings.HasSuffix(ie.File, c.file) {
+			if ie.Line != c.line || !strings.Contains(ie.Msg, c.says) || ie.Hint() == "" ||
+				!strings.HasSuffix(ie.File, c.file) {
 				t.Errorf("line %d: %s (hint: %s); want line %d, %q", ie.Line, ie.Msg, ie.Hint(), c.line, c.says)
 			}
 			if strings.Contains(err.Error(), "\n") {
@@ -282,7 +385,8 @@ func TestImportDirectory(t *testing.T) {
 	write(t, filepath.Join(dir, "T-002-sub.md"), taskText("T-002", "Subtract"))
 	write(t, filepath.Join(dir, "T-001-add.md"), taskText("T-001", "'It''s adding' # not this"))
 	write(t, filepath.Join(dir, "T-003-done.md"), "---\nstatus: done\npriority: 3\n---\n# T-003: Gone\n")
-	write(t, filepath.Join(dir, "T-004.md"), "# T-004 From the heading\n\nWords.\n\n### ACCEPTANCE CRITERIA\n\n1. one\n")
+	write(t, filepath.Join(dir, "T-004.md"),
+		"# T-004 From the heading\n\nWords.\n\n### ACCEPTANCE CRITERIA\n\n1. one\n")
 	write(t, filepath.Join(dir, "README.md"), "x")
 	write(t, filepath.Join(dir, "tests", "test_t001_add.py"), "assert x\r\n")
 	write(t, filepath.Join(dir, "tests", "conftest.py"), "x")
@@ -301,7 +405,8 @@ func TestImportDirectory(t *testing.T) {
 	if im.Overview != "# Calculator\n\nWhy." || im.Bundle().Meta.TLDR != im.Overview {
 		t.Errorf("%q", im.Overview)
 	}
-	if len(im.TestFiles) != 2 || im.TestFiles["tests/test_t001_add.py"] != "assert x\r\n" || im.TestFiles["t002_sub_test.go"] == "" {
+	if len(im.TestFiles) != 2 || im.TestFiles["tests/test_t001_add.py"] != "assert x\r\n" ||
+		im.TestFiles["t002_sub_test.go"] == "" {
 		t.Errorf("%v", im.TestFiles)
 	}
 	dropped := strings.Join(im.Dropped, "\n")
@@ -319,7 +424,8 @@ func TestImportDirectoryErrors(t *testing.T) {
 		says string
 	}{
 		{"empty", func(string) {}, "no T-NNN-*.md"},
-		{"an empty prd.json in it", func(d string) { write(t, filepath.Join(d, "prd.json"), "[]") }, "it holds no tasks"},
+		{"an empty prd.json in it", func(d string) { write(t, filepath.Join(d, "prd.json"), "[]") },
+			"it holds no tasks"},
 		{"a broken prd.json in it", func(d string) { write(t, filepath.Join(d, "prd.json"), "[\n{") }, "prd.json:2"},
 		{"the same id twice", func(d string) {
 			write(t, filepath.Join(d, "T-001-a.md"), taskText("T-001", "a"))
@@ -352,7 +458,8 @@ func TestImportDirectoryErrors(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Import(filepath.Join(t.TempDir(), "none"), nil); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := Import(filepath.Join(t.TempDir(), "none"), nil); err == nil ||
+		!strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
 	}
 }
@@ -360,7 +467,11 @@ func TestImportDirectoryErrors(t *testing.T) {
 func TestImportDirectoryWithAPlan(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "overview.md"), "# Calculator\n")
-	write(t, filepath.Join(dir, "prd.json"), `{"userStories":[{"id":"US-001","title":"Add","acceptanceCriteria":["a"]}]}`)
+	write(
+		t,
+		filepath.Join(dir, "prd.json"),
+		`{"userStories":[{"id":"US-001","title":"Add","acceptanceCriteria":["a"]}]}`,
+	)
 	write(t, filepath.Join(dir, "tests", "test_t001_add.py"), "assert x\n")
 	// A session directory holds a worktree: its tests have other paths and may be of other features.
 	write(t, filepath.Join(dir, "workspace", ".git"), "gitdir: x\n")
@@ -369,7 +480,9 @@ func TestImportDirectoryWithAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if im.Format != FormatRalph || im.Source != dir || outlines(im) != "T-001|Add||a" || im.Overview != "# Calculator" || len(im.Dropped) != 0 {
+	if im.Format != FormatRalph || im.Source != dir || outlines(im) != "T-001|Add||a" ||
+		im.Overview != "# Calculator" ||
+		len(im.Dropped) != 0 {
 		t.Errorf("%+v", im)
 	}
 	if len(im.TestFiles) != 1 || im.TestFiles["tests/test_t001_add.py"] == "" {
@@ -377,7 +490,8 @@ func TestImportDirectoryWithAPlan(t *testing.T) {
 	}
 	// Task files outrank it.
 	write(t, filepath.Join(dir, "T-001-sub.md"), taskText("T-001", "Subtract"))
-	if im, err = Import(dir, nil); err != nil || im.Format != FormatDirectory || !strings.Contains(strings.Join(im.Dropped, " "), "prd.json") {
+	if im, err = Import(dir, nil); err != nil || im.Format != FormatDirectory ||
+		!strings.Contains(strings.Join(im.Dropped, " "), "prd.json") {
 		t.Errorf("%+v %v", im, err)
 	}
 }
@@ -434,7 +548,8 @@ func FuzzImport(f *testing.F) {
 		}
 		if err != nil {
 			var ie *ImportError
-			if !errors.As(err, &ie) || ie.Msg == "" || ie.Fix == "" || ie.Line < 0 || ie.Line > strings.Count(string(text), "\n")+1 {
+			if !errors.As(err, &ie) || ie.Msg == "" || ie.Fix == "" || ie.Line < 0 ||
+				ie.Line > strings.Count(string(text), "\n")+1 {
 				t.Fatalf("%#v", err)
 			}
 			return

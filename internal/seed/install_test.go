@@ -59,8 +59,9 @@ func TestInstallPutsAllOfItInPlace(t *testing.T) {
 	if _, err := Install(deepBundle(t), wt, sessionAt(sess)); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"checkpoint.json", "prd.json", "seed-meta.json", "workspace", "workspace/new", "workspace/new/deep",
-		"workspace/new/deep/t001_x_test.go", "workspace/tests", "workspace/tests/test_old.py", "workspace/tests/test_t001_add.py", "workspace/tests/test_t002_add.py"}
+	want := []string{"checkpoint.json", "prd.json", "seed-meta.json", "workspace", "workspace/new",
+		"workspace/new/deep", "workspace/new/deep/t001_x_test.go", "workspace/tests", "workspace/tests/test_old.py",
+		"workspace/tests/test_t001_add.py", "workspace/tests/test_t002_add.py"}
 	if got := tree(t, sess); !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
@@ -70,7 +71,8 @@ func TestInstallPutsAllOfItInPlace(t *testing.T) {
 		t.Errorf("%v %v", tasks, err)
 	}
 	meta, err := s.SeedMeta()
-	if err != nil || meta.Tokens != 7 || meta.InterviewerModel != "m" || meta.TLDR != "Adding." || meta.OpenQuestions[0] != "<why> & how?" {
+	if err != nil || meta.Tokens != 7 || meta.InterviewerModel != "m" || meta.TLDR != "Adding." ||
+		meta.OpenQuestions[0] != "<why> & how?" {
 		t.Errorf("%+v %v", meta, err)
 	}
 	raw, _ := os.ReadFile(filepath.Join(sess, "seed-meta.json"))

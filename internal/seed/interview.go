@@ -203,7 +203,8 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 }
 
 func (in *interview) retrying(_ int, f *model.Failure, wait time.Duration) {
-	in.Frontend.Say(Warn, fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind, wait.Round(time.Second)))
+	in.Frontend.Say(Warn,
+		fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind, wait.Round(time.Second)))
 }
 
 // recordCall counts an attempt and writes it down. A failed one may have been paid for all the same.

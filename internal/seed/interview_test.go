@@ -17,11 +17,19 @@ import (
 // free question, a refused bundle, a good one.
 func fullScript(t testing.TB) []scripted.Step {
 	return []scripted.Step{
-		step(call(t, "glob", map[string]any{"pattern": "**/*.py"}), call(t, "read_file", map[string]any{"path": "calc.py"})),
-		{Content: "Looking at callers.", Reasoning: "hm", Tools: []scripted.Tool{call(t, "grep", map[string]any{"pattern": "def "})}, Expect: scripted.Strings{"return a + b"}},
+		step(call(t, "glob", map[string]any{"pattern": "**/*.py"}),
+			call(t, "read_file", map[string]any{"path": "calc.py"})),
+		{Content: "Looking at callers.", Reasoning: "hm",
+			Tools:  []scripted.Tool{call(t, "grep", map[string]any{"pattern": "def "})},
+			Expect: scripted.Strings{"return a + b"}},
 		step(ask(t, "What about floats?", "integers only", "floats too")),
 		{Tools: []scripted.Tool{ask(t, "What should sub(\"a\", 1) do?")}, Expect: scripted.Strings{"floats too"}},
-		{Tools: []scripted.Tool{writeSeed(t, 2, func(b map[string]any) { delete(b["test_files"].(map[string]any), testPath(2)) })}, Expect: scripted.Strings{"raise TypeError"}},
+		{
+			Tools: []scripted.Tool{
+				writeSeed(t, 2, func(b map[string]any) { delete(b["test_files"].(map[string]any), testPath(2)) }),
+			},
+			Expect: scripted.Strings{"raise TypeError"},
+		},
 		{Tools: []scripted.Tool{writeSeed(t, 2, nil)}, Expect: scripted.Strings{"task-without-test", "T-002"}},
 	}
 }
@@ -60,7 +68,9 @@ tool_result write_seed`)
 		t.Errorf("%+v, spent %+v", b.Meta, r.spent)
 	}
 	s := &session.Session{Dir: r.sess}
-	if meta, err := s.SeedMeta(); err != nil || meta.Tokens != 720 || meta.InterviewerModel != "scripted" || meta.StartedAt == "" || meta.EndedAt == "" {
+	if meta, err := s.SeedMeta(); err != nil || meta.Tokens != 720 || meta.InterviewerModel != "scripted" ||
+		meta.StartedAt == "" ||
+		meta.EndedAt == "" {
 		t.Errorf("%+v %v", meta, err)
 	}
 	roles, _ := transcriptRoles(t, r.sess)
@@ -82,14 +92,32 @@ tool_result write_seed`)
 func TestInterviewAnswersEveryCall(t *testing.T) {
 	// The endpoint refuses a history with a call that has no answer, so that
 	// getting through is the assertion.
-	r := newRig(t, "first\nsecond\n",
+	r := newRig(
+		t,
+		"first\nsecond\n",
 		step(ask(t, "One?"), ask(t, "Two?"), writeSeed(t, 1, nil)),
-		scripted.Step{Tools: []scripted.Tool{call(t, "read_file", "{broken"), call(t, "rm", map[string]any{}), call(t, askTool, "[]"), call(t, askTool, `{"question":5}`), call(t, writeTool, "5")},
-			Expect: scripted.Strings{"first", "Not asked: one question", "Not read: you asked"}, Forbid: scripted.Strings{"second"}},
-		scripted.Step{Tools: []scripted.Tool{ask(t, " "), call(t, askTool, map[string]any{"question": "Three?", "options": "x"})}, Expect: scripted.Strings{"no JSON object"}},
+		scripted.Step{
+			Tools: []scripted.Tool{
+				call(t, "read_file", "{broken"),
+				call(t, "rm", map[string]any{}),
+				call(t, askTool, "[]"),
+				call(t, askTool, `{"question":5}`),
+				call(t, writeTool, "5"),
+			},
+			Expect: scripted.Strings{"first", "Not asked: one question", "Not read: you asked"},
+			Forbid: scripted.Strings{"second"},
+		},
+		scripted.Step{
+			Tools:  []scripted.Tool{ask(t, " "), call(t, askTool, map[string]any{"question": "Three?", "options": "x"})},
+			Expect: scripted.Strings{"no JSON object"},
+		},
 		step(call(t, writeTool, "5"), writeSeed(t, 1, nil)),
-		scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil), writeSeed(t, 2, nil), ask2(t)}, Expect: scripted.Strings{"one seed a turn"}},
-		scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil), writeSeed(t, 2, nil), call(t, "glob", map[string]any{"pattern": "*"})}},
+		scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil), writeSeed(t, 2, nil), ask2(t)},
+			Expect: scripted.Strings{"one seed a turn"}},
+		scripted.Step{
+			Tools: []scripted.Tool{writeSeed(t, 1, nil), writeSeed(t, 2, nil),
+				call(t, "glob", map[string]any{"pattern": "*"})},
+		},
 	)
 	b, err := r.run()
 	if err != nil || len(b.Tasks) != 1 {
@@ -104,11 +132,15 @@ func TestInterviewAnswersEveryCall(t *testing.T) {
 func ask2(t testing.TB) scripted.Tool { return ask(t, "Again?", "other", "", "yes", "yes") }
 
 func TestInterviewNudges(t *testing.T) {
-	r := newRig(t, "", scripted.Step{Content: "Hello."}, scripted.Step{Content: "Well.", Expect: scripted.Strings{"ask_user"}}, step(writeSeed(t, 1, nil)))
+	r := newRig(t, "", scripted.Step{Content: "Hello."},
+		scripted.Step{Content: "Well.", Expect: scripted.Strings{"ask_user"}}, step(writeSeed(t, 1, nil)))
 	if _, err := r.run(); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.types(); !strings.HasPrefix(got, "model_call\nnudge no_tool_call\nmodel_call\nnudge no_tool_call\nmodel_call\ntool_call") {
+	if got := r.types(); !strings.HasPrefix(
+		got,
+		"model_call\nnudge no_tool_call\nmodel_call\nnudge no_tool_call\nmodel_call\ntool_call",
+	) {
 		t.Error(got)
 	}
 	if !strings.Contains(r.out.String(), "Hello.") {
@@ -125,16 +157,33 @@ func TestInterviewEndsWithoutASeed(t *testing.T) {
 		is      error
 	}{
 		{"three turns of text", "", nil, []scripted.Step{{Content: "a", Repeat: -1}}, ErrGaveUp},
-		{"too many turns", "", nil, []scripted.Step{{Tools: []scripted.Tool{call(t, "glob", map[string]any{"pattern": "*"})}, Repeat: -1}}, ErrIterations},
-		{"a bundle refused for ever", "", nil, []scripted.Step{{Tools: []scripted.Tool{writeSeed(t, 1, func(b map[string]any) { first(b)["id"] = "T-1" })}, Repeat: -1}}, ErrIterations},
-		{"no answers left", "one\n", nil, []scripted.Step{{Tools: []scripted.Tool{ask(t, "Q?")}, Repeat: -1}}, ErrAnswers},
-		{"no answers at all", "", nil, []scripted.Step{{Tools: []scripted.Tool{ask(t, "Q?", "a", "b")}, Repeat: -1}}, ErrAnswers},
+		{"too many turns", "", nil,
+			[]scripted.Step{{Tools: []scripted.Tool{call(t, "glob", map[string]any{"pattern": "*"})}, Repeat: -1}},
+			ErrIterations},
+		{
+			"a bundle refused for ever",
+			"",
+			nil,
+			[]scripted.Step{
+				{Tools: []scripted.Tool{writeSeed(t, 1, func(b map[string]any) { first(b)["id"] = "T-1" })},
+					Repeat: -1},
+			},
+			ErrIterations,
+		},
+		{"no answers left", "one\n", nil, []scripted.Step{{Tools: []scripted.Tool{ask(t, "Q?")}, Repeat: -1}},
+			ErrAnswers},
+		{"no answers at all", "", nil, []scripted.Step{{Tools: []scripted.Tool{ask(t, "Q?", "a", "b")}, Repeat: -1}},
+			ErrAnswers},
 		{"a refused key", "", nil, []scripted.Step{{Status: 401, Repeat: -1}}, nil},
 		{"empty answers for ever", "", nil, []scripted.Step{{Empty: true, Repeat: -1}}, nil},
-		{"a full disk", "", func(d *Deps) { d.Sink.(*stagingSink).fail = errDisk }, []scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
-		{"a record that cannot be written", "", func(d *Deps) { d.Emit = func(record.Event) error { return errDisk } }, []scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
-		{"a transcript that cannot be written", "", func(d *Deps) { d.Transcript = func(json.RawMessage) error { return errDisk } }, nil, errDisk},
-		{"usage that cannot be saved", "", func(d *Deps) { d.Spent = func(session.RoleUsage) error { return errDisk } }, []scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
+		{"a full disk", "", func(d *Deps) { d.Sink.(*stagingSink).fail = errDisk },
+			[]scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
+		{"a record that cannot be written", "", func(d *Deps) { d.Emit = func(record.Event) error { return errDisk } },
+			[]scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
+		{"a transcript that cannot be written", "",
+			func(d *Deps) { d.Transcript = func(json.RawMessage) error { return errDisk } }, nil, errDisk},
+		{"usage that cannot be saved", "", func(d *Deps) { d.Spent = func(session.RoleUsage) error { return errDisk } },
+			[]scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,7 +212,8 @@ func TestInterviewEndsWithoutASeed(t *testing.T) {
 var errDisk = errors.New("no space left on device")
 
 func TestInterviewCountsSixtyTurns(t *testing.T) {
-	r := newRig(t, "", scripted.Step{Tools: []scripted.Tool{call(t, "glob", map[string]any{"pattern": "*"})}, Repeat: -1})
+	r := newRig(t, "",
+		scripted.Step{Tools: []scripted.Tool{call(t, "glob", map[string]any{"pattern": "*"})}, Repeat: -1})
 	if _, err := r.run(); !errors.Is(err, ErrIterations) || r.spent.Calls != 60 {
 		t.Errorf("%v after %d calls", err, r.spent.Calls)
 	}
@@ -173,7 +223,14 @@ func TestInterviewCountsSixtyTurns(t *testing.T) {
 }
 
 func TestInterviewRetriesUnhealthyAnswers(t *testing.T) {
-	r := newRig(t, "", scripted.Step{Empty: true, Repeat: 2}, scripted.Step{Status: 503}, scripted.Step{Error: json.RawMessage(`{"message":"overloaded"}`)}, step(writeSeed(t, 1, nil)))
+	r := newRig(
+		t,
+		"",
+		scripted.Step{Empty: true, Repeat: 2},
+		scripted.Step{Status: 503},
+		scripted.Step{Error: json.RawMessage(`{"message":"overloaded"}`)},
+		step(writeSeed(t, 1, nil)),
+	)
 	if _, err := r.run(); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +249,12 @@ func TestInterviewRetriesUnhealthyAnswers(t *testing.T) {
 
 func TestInterviewReadsTheSpecThatTheBriefNames(t *testing.T) {
 	for _, brief := range []string{"build docs/spec.md", "as described in `docs/spec.md`.", "docs/spec.md", "see @docs/spec.md, please"} {
-		r := newRig(t, "", scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil)}, Expect: scripted.Strings{"sub(3, 2) is 1", "docs/spec.md"}})
+		r := newRig(
+			t,
+			"",
+			scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil)},
+				Expect: scripted.Strings{"sub(3, 2) is 1", "docs/spec.md"}},
+		)
 		r.deps.Brief = brief
 		if _, err := r.run(); err != nil {
 			t.Errorf("%s: %v", brief, err)
@@ -207,11 +269,18 @@ func TestSpecsStayInsideTheSource(t *testing.T) {
 	write(t, filepath.Join(dir, "dir.md", "x"), "x")
 	write(t, filepath.Join(dir, "big.md"), strings.Repeat("ä", maxSpecBytes))
 	write(t, filepath.Join(dir, "empty.md"), "")
-	got := namesOf(namedSpecs(dir, "../secret.md /etc/passwd.md link.md dir.md calc.py none.md empty.md big.md "+filepath.Join(dir, "docs/spec.md")+" docs/spec.md"))
+	got := namesOf(
+		namedSpecs(
+			dir,
+			"../secret.md /etc/passwd.md link.md dir.md calc.py none.md empty.md big.md "+filepath.Join(dir,
+				"docs/spec.md")+" docs/spec.md",
+		),
+	)
 	if got != "big.md docs/spec.md" {
 		t.Error(got)
 	}
-	if s := namedSpecs(dir, "big.md")[0]; !s.Truncated || len(s.Text) > maxSpecBytes || strings.Contains(s.Text, "\uFFFD") {
+	if s := namedSpecs(dir, "big.md")[0]; !s.Truncated || len(s.Text) > maxSpecBytes ||
+		strings.Contains(s.Text, "\uFFFD") {
 		t.Errorf("%v %d", s.Truncated, len(s.Text))
 	}
 }
@@ -227,7 +296,12 @@ func namesOf(specs []spec) string {
 func TestPromptsCanBeReplaced(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "interview.md"), "You are terse.")
-	r := newRig(t, "", scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil)}, Expect: scripted.Strings{"You are terse.", "add subtraction"}})
+	r := newRig(
+		t,
+		"",
+		scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil)},
+			Expect: scripted.Strings{"You are terse.", "add subtraction"}},
+	)
 	r.deps.Prompts = prompts(t, dir)
 	if _, err := r.run(); err != nil {
 		t.Error(err)
@@ -239,7 +313,9 @@ func TestPromptsCanBeReplaced(t *testing.T) {
 }
 
 func TestAnEventHoldsNoMoreThanItMay(t *testing.T) {
-	r := newRig(t, "", step(writeSeed(t, 1, func(b map[string]any) { b["tldr"] = strings.Repeat("y", 2*record.MaxText) })), step(writeSeed(t, 1, nil)))
+	r := newRig(t, "",
+		step(writeSeed(t, 1, func(b map[string]any) { b["tldr"] = strings.Repeat("y", 2*record.MaxText) })),
+		step(writeSeed(t, 1, nil)))
 	if _, err := r.run(); err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +356,8 @@ func TestTheTranscriptIsAsWritten(t *testing.T) {
 func TestTheToolsAreOneList(t *testing.T) {
 	for _, specs := range []string{"", "[]", `[{"type":"function"}]`} {
 		var tools []map[string]any
-		if err := json.Unmarshal(withTools(json.RawMessage(specs), interviewTools), &tools); err != nil || len(tools) < 2 {
+		if err := json.Unmarshal(withTools(json.RawMessage(specs), interviewTools), &tools); err != nil ||
+			len(tools) < 2 {
 			t.Errorf("%q: %v %v", specs, tools, err)
 		}
 	}

@@ -67,7 +67,8 @@ func (in *interview) run(ctx context.Context, name, args string) (string, error)
 		t.asked = true
 		return in.question(ctx, args)
 	case name == writeTool && t.asks:
-		return "Not read: you asked a question in the same turn. Take the answer into account and call write_seed again.", nil
+		return "Not read: you asked a question in the same turn. " +
+			"Take the answer into account and call write_seed again.", nil
 	case name == writeTool && t.judged:
 		return "Not read: one seed a turn is judged.", nil
 	case name == writeTool:

@@ -89,13 +89,15 @@ type linter struct {
 }
 
 func (l *linter) add(task, rule string, severity Severity, format string, args ...any) {
-	l.found = append(l.found, Finding{Task: task, Rule: rule, Severity: severity, Message: fmt.Sprintf(format, args...)})
+	l.found = append(l.found,
+		Finding{Task: task, Rule: rule, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
 
 func (l *linter) task(ctx context.Context, t session.Task) {
 	for i, c := range t.AcceptanceCriteria {
 		if word, ok := vague(c); ok {
-			l.add(t.ID, "vague-criterion", Warning, "criterion %d says %q and nothing that a test can check: %s", i+1, word, quoteShort(c))
+			l.add(t.ID, "vague-criterion", Warning, "criterion %d says %q and nothing that a test can check: %s", i+1,
+				word, quoteShort(c))
 		}
 	}
 	l.duplicateCriteria(t)
@@ -124,7 +126,8 @@ func (l *linter) place(t session.Task) {
 		l.places[p] = append(l.places[p], t.ID)
 	}
 	if len(paths) == 0 && !namesSymbol(text) {
-		l.add(t.ID, "no-place", Warning, "it names no file and no symbol, so that the worker has to guess where the work is")
+		l.add(t.ID, "no-place", Warning,
+			"it names no file and no symbol, so that the worker has to guess where the work is")
 	}
 }
 
@@ -153,10 +156,12 @@ func (l *linter) tests(ctx context.Context, t session.Task, files []string) {
 	}
 	switch {
 	case tests == 0:
-		l.add(t.ID, "no-test", Warning, "it has no acceptance test; name one by its task, like test_%s_x.py", strings.ToLower(strings.Replace(t.ID, "-", "", 1)))
+		l.add(t.ID, "no-test", Warning, "it has no acceptance test; name one by its task, like test_%s_x.py",
+			strings.ToLower(strings.Replace(t.ID, "-", "", 1)))
 		return
 	case judged == tests && assertions > 0 && assertions < len(t.AcceptanceCriteria):
-		l.add(t.ID, "few-assertions", Hint, "it has %d criteria and %d assertions: some criterion is not checked", len(t.AcceptanceCriteria), assertions)
+		l.add(t.ID, "few-assertions", Hint, "it has %d criteria and %d assertions: some criterion is not checked",
+			len(t.AcceptanceCriteria), assertions)
 	}
 	l.run(ctx, t, files)
 }
@@ -212,7 +217,8 @@ func (l *linter) sharedPlaces() {
 	for _, p := range paths {
 		if tasks := l.places[p]; len(tasks) > 1 {
 			last := tasks[len(tasks)-1]
-			l.add(last, "shared-file", Hint, "it names %s, as %s does: check their order", p, strings.Join(tasks[:len(tasks)-1], ", "))
+			l.add(last, "shared-file", Hint, "it names %s, as %s does: check their order", p,
+				strings.Join(tasks[:len(tasks)-1], ", "))
 		}
 	}
 }

@@ -73,7 +73,9 @@ func TestCountAssertions(t *testing.T) {
 		{"a.py", "def test():\n    add(1, 2)\n", 0},
 		{"a.py", "def test():\n    # assert nothing\n    assert True\n    assert 1\n", 0},
 		{"a.py", "def test():\n    assert add(1, 2) == 3\n    assert True and x\n", 2},
-		{"a.py", "class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(1, f())\n        with self.assertRaises(TypeError):\n", 2},
+		{"a.py",
+			"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(1, f())\n        with self.assertRaises(TypeError):\n",
+			2},
 		{"a.py", "with pytest.raises(TypeError):\n    f()\n", 1},
 		{"a_test.go", "func TestA(t *testing.T) { Add(1, 2) }", 0},
 		{"a_test.go", "if Add(1, 2) != 3 {\n\tt.Errorf(\"x\")\n}", 1},
@@ -99,7 +101,8 @@ func TestCountAssertions(t *testing.T) {
 
 func TestLint(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "tests/test_t001_add.py"), "def test_add():\n    assert add(1, 2) == 3\n    assert add(0, 0) == 0\n")
+	write(t, filepath.Join(dir, "tests/test_t001_add.py"),
+		"def test_add():\n    assert add(1, 2) == 3\n    assert add(0, 0) == 0\n")
 	write(t, filepath.Join(dir, "tests/test_t002_sub.py"), "def test_sub():\n    sub(1, 2)\n")
 	write(t, filepath.Join(dir, "tests/test_t004_mul.py"), "def test_mul():\n    assert mul(1, 2) == 2\n")
 	write(t, filepath.Join(dir, "tests/t005_data.json"), "{}")
@@ -108,7 +111,8 @@ func TestLint(t *testing.T) {
 	}
 	in := LintInput{
 		Worktree: dir,
-		Files:    []string{"tests/test_t001_add.py", "tests/test_t002_sub.py", "tests/test_t004_mul.py", "tests/t005_data.json", "tests/test_t006_gone.py"},
+		Files: []string{"tests/test_t001_add.py", "tests/test_t002_sub.py", "tests/test_t004_mul.py",
+			"tests/t005_data.json", "tests/test_t006_gone.py"},
 		Tasks: []session.Task{
 			task("T-001", "In calc.py.", "add(1, 2) returns 3", "add(0, 0) returns 0"),
 			task("T-002", "In calc.py as well.", "Subtraction works well", "sub(3, 2) is 1"),

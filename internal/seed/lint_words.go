@@ -13,16 +13,16 @@ import (
 // vagueWords are judgements that no test can make. A criterion that holds one of
 // them still passes if it also holds something exact.
 var vagueWords = sync.OnceValue(func() *regexp.Regexp {
-	return words(
-		"works well", "works correctly", "works properly", "works as expected", "as expected", "as needed", "as appropriate",
-		"properly", "correctly", "appropriately", "appropriate", "suitable", "sensible", "reasonable", "reasonably", "adequate", "adequately",
-		"fast", "faster", "quick", "quickly", "efficient", "efficiently", "performant", "scalable", "responsive", "snappy", "low latency",
-		"good", "nice", "nicely", "clean", "cleanly", "better", "improved", "improve", "optimal", "optimized", "optimised", "high quality",
-		"user-friendly", "user friendly", "intuitive", "easy", "easily", "simple", "seamless", "seamlessly", "smooth", "smoothly", "pretty", "beautiful",
-		"robust", "robustly", "reliable", "reliably", "stable", "secure", "securely", "safe", "safely", "maintainable", "readable",
-		"well-documented", "well documented", "well-tested", "well tested", "flexible", "modern", "gracefully", "graceful", "handled", "handles errors",
-		"etc", "and so on", "various", "several", "some", "meaningful", "useful", "helpful", "clear", "consistent", "consistently",
-	)
+	return words("works well", "works correctly", "works properly", "works as expected", "as expected", "as needed",
+		"as appropriate", "properly", "correctly", "appropriately", "appropriate", "suitable", "sensible", "reasonable",
+		"reasonably", "adequate", "adequately", "fast", "faster", "quick", "quickly", "efficient", "efficiently",
+		"performant", "scalable", "responsive", "snappy", "low latency", "good", "nice", "nicely", "clean", "cleanly",
+		"better", "improved", "improve", "optimal", "optimized", "optimised", "high quality", "user-friendly",
+		"user friendly", "intuitive", "easy", "easily", "simple", "seamless", "seamlessly", "smooth", "smoothly",
+		"pretty", "beautiful", "robust", "robustly", "reliable", "reliably", "stable", "secure", "securely", "safe",
+		"safely", "maintainable", "readable", "well-documented", "well documented", "well-tested", "well tested",
+		"flexible", "modern", "gracefully", "graceful", "handled", "handles errors", "etc", "and so on", "various",
+		"several", "some", "meaningful", "useful", "helpful", "clear", "consistent", "consistently")
 })
 
 func words(list ...string) *regexp.Regexp {
@@ -34,7 +34,11 @@ func words(list ...string) *regexp.Regexp {
 
 // exact finds what makes a criterion checkable all the same: a number, something
 // quoted, a path, a symbol, an option, an HTTP method, an exit.
-var exact = pattern.New("[0-9]|`[^`]+`|\"[^\"]+\"|“[^”]+”|(?:^|\\s)'[^']+'|\\w+\\(|(?:^|\\s)--?[a-z][\\w-]+|[=<>≤≥]|\\b[A-Z]+_[A-Z_]+\\b|\\b(?:GET|POST|PUT|PATCH|DELETE|HEAD)\\b|\\b(?:None|null|nil|true|false|True|False|empty|raises|throws|returns (?:an? )?\\w+Error)\\b")
+var exact = pattern.New(
+	"[0-9]|`[^`]+`|\"[^\"]+\"|“[^”]+”|(?:^|\\s)'[^']+'|\\w+\\(|(?:^|\\s)--?[a-z][\\w-]+|[=<>≤≥]|" +
+		"\\b[A-Z]+_[A-Z_]+\\b|\\b(?:GET|POST|PUT|PATCH|DELETE|HEAD)\\b|" +
+		"\\b(?:None|null|nil|true|false|True|False|empty|raises|throws|returns (?:an? )?\\w+Error)\\b",
+)
 
 // vague returns the vague word of a criterion that says nothing exact.
 func vague(criterion string) (string, bool) {
@@ -47,10 +51,19 @@ func vague(criterion string) (string, bool) {
 
 var (
 	pathToken   = pattern.New(`[\w@.+-]*(?:/[\w@.+-]+)+/?|[\w@+-]+(?:\.[\w@+-]+)*\.[A-Za-z][A-Za-z0-9]{0,9}`)
-	codeEndings = wordSet("py pyi go js mjs cjs jsx ts mts cts tsx rs rb java kt kts c h cc cpp hpp cs php swift scala clj ex exs erl hs lua pl sh bash sql html css scss vue svelte toml yaml yml json xml ini cfg conf md txt rst proto graphql tf nix zig ml mod sum lock env")
-	wellKnown   = wordSet("Makefile Dockerfile Rakefile Gemfile Justfile CMakeLists")
+	codeEndings = wordSet(
+		"py pyi go js mjs cjs jsx ts mts cts tsx rs rb " +
+			"java kt kts c h cc cpp hpp cs php swift scala " +
+			"clj ex exs erl hs lua pl sh bash sql html css scss vue svelte toml " +
+			"yaml yml json xml ini cfg conf md txt rst proto graphql tf nix zig ml mod sum lock env",
+	)
+	wellKnown = wordSet("Makefile Dockerfile Rakefile Gemfile Justfile CMakeLists")
 
-	symbolToken = pattern.New("`[^`\\s]*[A-Za-z_][^`]*`|\\b[A-Za-z_]\\w*(?:\\.\\w+)*\\(|\\b[a-z]+(?:_[a-z0-9]+)+\\b|\\b[a-z]+[a-z0-9]*[A-Z]\\w*\\b|\\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\\b|(?:^|\\s)--[a-z][\\w-]+|\\b(?:GET|POST|PUT|PATCH|DELETE) /\\S*")
+	symbolToken = pattern.New(
+		"`[^`\\s]*[A-Za-z_][^`]*`|\\b[A-Za-z_]\\w*(?:\\.\\w+)*\\(|\\b[a-z]+(?:_[a-z0-9]+)+\\b|" +
+			"\\b[a-z]+[a-z0-9]*[A-Z]\\w*\\b|\\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\\b|" +
+			"(?:^|\\s)--[a-z][\\w-]+|\\b(?:GET|POST|PUT|PATCH|DELETE) /\\S*",
+	)
 )
 
 func wordSet(list string) map[string]bool {
@@ -76,7 +89,8 @@ func pathsIn(text string) []string {
 			out = append(out, p)
 		}
 	}
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n.,;:()`\"'", r) }) {
+	separates := func(r rune) bool { return strings.ContainsRune(" \t\n.,;:()`\"'", r) }
+	for _, w := range strings.FieldsFunc(text, separates) {
 		if wellKnown[w] && !slices.Contains(out, w) {
 			out = append(out, w)
 		}

@@ -52,7 +52,11 @@ func (pl *place) check(p string) []Violation {
 		out = append(out, v)
 	}
 	if len(out) == 0 && pl.ignored(p) {
-		out = append(out, violation("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place", quoteShort(p)))
+		out = append(
+			out,
+			violation("path-ignored",
+				"git ignores %s here, so it would stay out of the seed commit: choose another place", quoteShort(p)),
+		)
 	}
 	return out
 }
@@ -74,7 +78,8 @@ func formOf(p string) (Violation, bool) {
 	case strings.Contains(p, `\`):
 		return violation("path", "the path %s holds a backslash: separate directories with /", q), false
 	case path.IsAbs(p) || hasDrive(p) || strings.HasPrefix(p, "~"):
-		return violation("path-absolute", "the path %s is absolute: give it relative to the root of the worktree", q), false
+		return violation("path-absolute", "the path %s is absolute: give it relative to the root of the worktree",
+			q), false
 	}
 	parts := strings.Split(p, "/")
 	for _, part := range parts {
@@ -90,13 +95,15 @@ func partOf(q, part string) (Violation, bool) {
 	case part == "..":
 		return violation("path-outside", "the path %s holds ..: it must stay inside the worktree", q), false
 	case part == "" || part == ".":
-		return violation("path", "the path %s has an empty or . part: write it plainly, like tests/test_t001_add.py", q), false
+		return violation("path", "the path %s has an empty or . part: write it plainly, like tests/test_t001_add.py",
+			q), false
 	case len(part) > 255:
 		return violation("path", "a part of the path %s is longer than 255 bytes", q), false
 	case meansDotGit(part):
 		return violation("path-git", "the path %s leads into .git, which belongs to git", q), false
 	case slices.Contains(neverCommitted, part):
-		return violation("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q, part), false
+		return violation("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q,
+			part), false
 	}
 	return Violation{}, true
 }
@@ -127,13 +134,17 @@ func meansDotGit(part string) bool {
 func (pl *place) againstBundle(p string) (Violation, bool) {
 	for _, prefix := range prefixes(p) {
 		if pl.isFile[prefix] {
-			return violation("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p), quoteShort(prefix)), false
+			return violation("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p),
+				quoteShort(prefix)), false
 		}
 	}
 	for _, prefix := range append(prefixes(p), p) {
 		folded := strings.ToLower(prefix)
 		if as, ok := pl.taken[folded]; ok && (as != prefix || prefix == p) {
-			return violation("path-case", "%s and %s differ in case only, or one is a directory of the other: they are one place on some file systems", quoteShort(prefix), quoteShort(as)), false
+			return violation("path-case",
+				"%s and %s differ in case only, or one is a directory of the other: "+
+					"they are one place on some file systems",
+				quoteShort(prefix), quoteShort(as)), false
 		}
 	}
 	for _, prefix := range append(prefixes(p), p) {
@@ -148,11 +159,14 @@ func (pl *place) againstBundle(p string) (Violation, bool) {
 // whatever the disk shows.
 func (pl *place) againstWorktree(p string) (Violation, bool) {
 	if pl.tracked(p) {
-		return violation("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name", quoteShort(p)), false
+		return violation("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
+			quoteShort(p)), false
 	}
 	for _, dir := range prefixes(p) {
 		if pl.tracked(dir) {
-			return violation("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p), quoteShort(dir)), false
+			return violation("path-place",
+				"%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p),
+				quoteShort(dir)), false
 		}
 	}
 	if pl.root == "" {
@@ -164,11 +178,13 @@ func (pl *place) againstWorktree(p string) (Violation, bool) {
 		}
 	}
 	if other, ok := pl.otherCase(p); ok {
-		return violation("path-case", "%s differs in case only from %s, which exists", quoteShort(p), quoteShort(other)), false
+		return violation("path-case", "%s differs in case only from %s, which exists", quoteShort(p),
+			quoteShort(other)), false
 	}
 	switch _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(p))); {
 	case err == nil:
-		return violation("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", quoteShort(p)), false
+		return violation("path-exists", "%s exists already: a seed never overwrites a file; choose a new name",
+			quoteShort(p)), false
 	case !os.IsNotExist(err):
 		return violation("path-place", "%s cannot be looked at: %v", quoteShort(p), plainError(err)), false
 	}
@@ -179,7 +195,8 @@ func (pl *place) againstWorktree(p string) (Violation, bool) {
 // does not exist.
 func (pl *place) directory(p, dir string) (Violation, bool) {
 	if other, ok := pl.otherCase(dir); ok {
-		return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir), quoteShort(other)), false
+		return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir),
+			quoteShort(other)), false
 	}
 	info, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir)))
 	switch {
@@ -188,12 +205,14 @@ func (pl *place) directory(p, dir string) (Violation, bool) {
 	case err != nil:
 		return violation("path-place", "%s cannot be looked at: %v", quoteShort(dir), plainError(err)), false
 	case info.Mode()&fs.ModeSymlink != 0:
-		return violation("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory", quoteShort(p), quoteShort(dir)), false
+		return violation("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory",
+			quoteShort(p), quoteShort(dir)), false
 	case !info.IsDir():
 		return violation("path-place", "%s would lie below %s, which is a file", quoteShort(p), quoteShort(dir)), false
 	}
 	if _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir), ".git")); err == nil {
-		return violation("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p), quoteShort(dir)), false
+		return violation("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p),
+			quoteShort(dir)), false
 	}
 	return Violation{}, true
 }

@@ -57,7 +57,8 @@ func start(t *testing.T, steps ...scripted.Step) *console {
 	t.Cleanup(func() { server.Close() })
 	_, sess := sessionDirs(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
-	cmd.Env = append(os.Environ(), childMark+"="+strings.Join([]string{server.URL, sourceTree(t), sess}, "\n"), "SEED_TEST_TTY=1", "TERM=xterm", "NO_COLOR=")
+	cmd.Env = append(os.Environ(), childMark+"="+strings.Join([]string{server.URL, sourceTree(t), sess}, "\n"),
+		"SEED_TEST_TTY=1", "TERM=xterm", "NO_COLOR=")
 	return &console{Console: ttytest.Start(t, cmd), sess: sess}
 }
 
@@ -126,7 +127,8 @@ func TestEndsAtATerminal(t *testing.T) {
 }
 
 func TestCtrlCWhileTheModelThinks(t *testing.T) {
-	c := start(t, scripted.Step{Tools: []scripted.Tool{call(t, "read_file", map[string]any{"path": "calc.py"})}}, scripted.Step{Hang: true})
+	c := start(t, scripted.Step{Tools: []scripted.Tool{call(t, "read_file", map[string]any{"path": "calc.py"})}},
+		scripted.Step{Hang: true})
 	c.Expect("read calc.py")
 	c.Send("\x03")
 	c.Expect("CHILD: aborted, interrupted true")

@@ -70,7 +70,13 @@ func (t *Terminal) askPerson(ctx context.Context, q Question) (Answer, error) {
 		t.printf("%s\n", t.style.dim("(an empty line ends the answer, Ctrl-D the interview)"))
 		return t.longAnswer(ctx, "")
 	}
-	t.printf("%s\n", t.style.dim(fmt.Sprintf("(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)", len(q.Options)+1)))
+	t.printf(
+		"%s\n",
+		t.style.dim(
+			fmt.Sprintf("(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)",
+				len(q.Options)+1),
+		),
+	)
 	for {
 		line, err := t.prompt(ctx)
 		if err != nil {
@@ -160,7 +166,8 @@ func (t *Terminal) answerLine(ctx context.Context, q Question) (string, error) {
 			return "", aborted(ctx)
 		}
 		if errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked, quoteShort(text.OneLine(printable(q.Text))))
+			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked,
+				quoteShort(text.OneLine(printable(q.Text))))
 		}
 		if err != nil {
 			return "", err

@@ -37,11 +37,13 @@ func TestAnswersFromAPipe(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
-			got, err := NewTerminal(text.NewLines(strings.NewReader(c.in)), &out, false).Ask(context.Background(), Question{Text: "Well?", Options: c.options})
+			got, err := NewTerminal(text.NewLines(strings.NewReader(c.in)), &out,
+				false).Ask(context.Background(), Question{Text: "Well?", Options: c.options})
 			if got != c.want || !errors.Is(err, c.err) {
 				t.Errorf("%+v %v", got, err)
 			}
-			if errors.Is(err, ErrAnswers) && (!strings.Contains(err.Error(), "question 1") || !strings.Contains(err.Error(), "Well?")) {
+			if errors.Is(err, ErrAnswers) &&
+				(!strings.Contains(err.Error(), "question 1") || !strings.Contains(err.Error(), "Well?")) {
 				t.Error(err)
 			}
 		})
@@ -49,7 +51,8 @@ func TestAnswersFromAPipe(t *testing.T) {
 }
 
 func TestAnAnswerIsBounded(t *testing.T) {
-	_, err := NewTerminal(text.NewLines(strings.NewReader(strings.Repeat("x", maxTextBytes+2)+"\n")), io.Discard, false).Ask(context.Background(), Question{Text: "?"})
+	_, err := NewTerminal(text.NewLines(strings.NewReader(strings.Repeat("x", maxTextBytes+2)+"\n")), io.Discard,
+		false).Ask(context.Background(), Question{Text: "?"})
 	if err == nil || errors.Is(err, ErrAnswers) {
 		t.Error(err)
 	}
