@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -79,7 +81,7 @@ func preparedAsAgreed(t *testing.T, p *place) {
 	if got := p.events(); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("the events are\n%v, want\n%v", got, want)
 	}
-	prepared, ok, err := s.LastEvent("session_prepared")
+	prepared, ok, err := lastEvent(s, "session_prepared")
 	var payload struct {
 		Entries     int    `json:"prd_entries"`
 		Tests       int    `json:"test_files"`
@@ -92,7 +94,7 @@ func preparedAsAgreed(t *testing.T, p *place) {
 		payload.Tokens != 720 {
 		t.Errorf("session_prepared %s: %v", prepared.Payload, err)
 	}
-	committed, ok, err := s.LastEvent("seed_committed")
+	committed, ok, err := lastEvent(s, "seed_committed")
 	var seed struct{ SHA, Branch string }
 	if err != nil || !ok || json.Unmarshal(committed.Payload, &seed) != nil ||
 		seed.SHA != p.git("rev-parse", s.Branch()) ||
@@ -200,7 +202,7 @@ func endedInterview(t *testing.T, p *place, status, stop string) {
 	if c := p.checkpoint(); c.Status != status {
 		t.Errorf("the status is %s, want %s", c.Status, status)
 	}
-	last, _, err := s.LastEvent("stop")
+	last, _, err := lastEvent(s, "stop")
 	var payload struct{ Reason string }
 	if err != nil || (stop != "" && (json.Unmarshal(last.Payload, &payload) != nil || payload.Reason != stop)) {
 		t.Errorf("the stop is %s: %v", last.Payload, err)
@@ -365,4 +367,15 @@ func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	if tasks, err := p.newest().Tasks(); err != nil || tasks[0].Title != "Learn sub" {
 		t.Errorf("%+v %v", tasks, err)
 	}
+}
+
+// lastEvent is the newest event of a type.
+func lastEvent(s *session.Session, typ string) (last record.Line, ok bool, err error) {
+	_, _, err = record.Scan(s.Path(session.RecordFile), 0, func(l record.Line) error {
+		if l.Type == typ {
+			last, ok = record.Parse(bytes.Clone(l.Raw)), true
+		}
+		return nil
+	})
+	return last, ok, err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -88,11 +89,11 @@ func newRewindCase(t *testing.T, old int) *rewindCase {
 	c := &rewindCase{w: w, s: w.failedSession()}
 	w.oldSessions(c.s, old)
 	c.tip = w.git(c.s.Workspace(), "rev-parse", "HEAD")
-	e, ok, err := c.s.LastEvent("seed_committed")
-	if err != nil || !ok {
+	begun, err := record.ReadBeginning(c.s.Path(session.RecordFile))
+	if err != nil || begun.Seed == nil {
 		t.Fatal("the record has no seed_committed: ", err)
 	}
-	c.seed = shaOf(t, e)
+	c.seed = begun.Seed.SHA
 	c.before = take(t, nil, append(ownFiles(t, c.s), c.s.Path(session.RecordFile))...)
 	return c
 }

@@ -168,6 +168,25 @@ func TestScanOfHugeLines(t *testing.T) {
 	}
 }
 
+func TestTailReadsLittle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	// A hole of 1 GiB in front: reading it would take longer than anybody waits, and no backward reader has to.
+	f, err := os.Create(path)
+	must(t, err)
+	const hole = 1 << 30
+	_, err = f.WriteAt([]byte("\n"+`{"type":"stop"}`+"\n"+`{"type":"commit"}`+"\n{\"torn"), hole)
+	must(t, err)
+	must(t, f.Close())
+	var last []string
+	_, err = Tail(path, func(_ int64, line []byte) bool {
+		last = append(last, string(line))
+		return len(last) < 2
+	})
+	if err != nil || !slices.Equal(last, []string{`{"type":"commit"}`, `{"type":"stop"}`}) {
+		t.Errorf("%q %v", last, err)
+	}
+}
+
 func TestIsObjectAgreesWithEncodingJSON(t *testing.T) {
 	for _, line := range []string{`{}`, `{"a":1}`, `{"a":1,}`, `{"a":01}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\"}", `{"a":"\x"}`, `{"a":"\u12"}`, `{"a":+1}`,
 		`{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":-}`, `{'a':1}`, `{"a":NaN}`, `{"a":tru}`, `{} x`, `{`, `}`, `{"a"}`, `{"a":}`, `{,}`, `{"a":1 "b":2}`, `{"a":[1,]}`} {

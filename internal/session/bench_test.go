@@ -19,8 +19,8 @@ func BenchmarkLastStop(b *testing.B) {
 			must(b, err)
 			must(b, f.Close())
 			for b.Loop() {
-				if _, ok, err := s.LastEvent("stop"); !ok || err != nil {
-					b.Fatal(ok, err)
+				if h, err := record.ReadHistory(s.Path(RecordFile)); err != nil || h.LastStop == "" {
+					b.Fatal(h, err)
 				}
 			}
 		})

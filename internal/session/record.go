@@ -1,9 +1,7 @@
 package session
 
 import (
-	"bytes"
 	"path/filepath"
-	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -29,15 +27,4 @@ func (s *Session) ScanRecord(from int64, fn func(off int64, line []byte) error) 
 // TailRecord hands fn the event lines of events.jsonl from the last one backwards; see jsonl.Tail.
 func (s *Session) TailRecord(fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	return jsonl.Tail(s.Path(RecordFile), fn)
-}
-
-// LastEvent finds the newest event of one of the given types, reading backwards.
-func (s *Session) LastEvent(types ...string) (l record.Line, ok bool, err error) {
-	_, err = s.TailRecord(func(at int64, line []byte) bool {
-		if l = record.Parse(line); slices.Contains(types, l.Type) {
-			l, ok = record.Parse(bytes.Clone(line)), true
-		}
-		return !ok
-	})
-	return l, ok, err
 }

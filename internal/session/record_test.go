@@ -307,21 +307,6 @@ func TestSecretsStayOutOfEveryFile(t *testing.T) {
 	}
 }
 
-func TestLastEventReadsLittle(t *testing.T) {
-	s := newSession(t)
-	// A hole of 1 GiB in front: reading it would take longer than anybody waits, and no backward reader has to.
-	f, err := os.Create(s.Path(RecordFile))
-	must(t, err)
-	const hole = 1 << 30
-	_, err = f.WriteAt([]byte("\n"+`{"ts":"a","type":"stop","payload":{"reason":"iter_cap"}}`+"\n"+`{"ts":"b","type":"commit","payload":{}}`+"\n{\"torn"), hole)
-	must(t, err)
-	must(t, f.Close())
-	ev, ok, err := s.LastEvent("stop")
-	if err != nil || !ok || ev.TS != "a" || string(ev.Payload) != `{"reason":"iter_cap"}` {
-		t.Errorf("%+v %v %v", ev, ok, err)
-	}
-}
-
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{200, 16_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
