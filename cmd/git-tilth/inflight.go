@@ -53,7 +53,7 @@ func (w *world) inFlight(r *prepRequest) error {
 	}
 	if !w.p.interactive() {
 		next := "git tilth prep-feature --force (discards the newest first) or --keep-existing (starts alongside)"
-		switch way := w.wayOn(newest); {
+		switch way := w.nextVerb(newest); {
 		case found[0].Busy != nil:
 			next = "git tilth stop " + newest.ID + " ends it, git tilth log -f " + newest.ID +
 				" follows it; git tilth prep-feature --keep-existing starts alongside"
@@ -70,9 +70,9 @@ func (w *world) inFlight(r *prepRequest) error {
 	return w.menu(r, newest, found[0], names)
 }
 
-// wayOn is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on with,
-// as after an interview that came to no seed.
-func (w *world) wayOn(s *session.Session) string {
+// nextVerb is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on
+// with, as after an interview that came to no seed.
+func (w *world) nextVerb(s *session.Session) string {
 	check, err := s.Checkpoint()
 	if err != nil {
 		return ""
@@ -92,7 +92,7 @@ func (w *world) wayOn(s *session.Session) string {
 
 // menu asks what to do about sessions in flight.
 func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
-	way := w.wayOn(newest)
+	way := w.nextVerb(newest)
 	first := way + " it"
 	switch {
 	case o.Busy != nil:

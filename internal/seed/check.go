@@ -33,7 +33,7 @@ type Rules struct {
 	// TestsRequired refuses a task without a test: on for an interview, off for
 	// an import, where tests are optional.
 	TestsRequired bool
-	// Ignored, if set, says whether git ignores a path. An ignored test would
+	// Ignored, if set, reports whether git ignores a path. An ignored test would
 	// silently stay out of the seed commit.
 	Ignored func(path string) bool
 }
@@ -43,7 +43,7 @@ func validID(id string) bool { return session.ValidTaskID(id) && len(id) <= 20 }
 
 // Check judges a bundle against every rule and reports all that are broken; nil
 // means that it may be staged. root is the worktree that it would go into;
-// tracked says whether git tracks a path there (nil: nothing is tracked).
+// tracked reports whether git tracks a path there (nil: nothing is tracked).
 func Check(b *Bundle, root string, tracked func(path string) bool, rules Rules) []Violation {
 	c := &checker{bundle: b, found: append([]Violation(nil), b.faults...)}
 	c.tasks()
@@ -67,7 +67,7 @@ func (c *checker) add(rule, format string, args ...any) {
 	}
 }
 
-// refusedWhole says that so much of the bundle was not read that a task without
+// refusedWhole reports whether so much of the bundle was not read that a task without
 // a test would be a follow-up error and not a finding.
 func (c *checker) refusedWhole() bool {
 	for _, v := range c.found {

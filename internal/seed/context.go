@@ -62,7 +62,7 @@ func briefWords(brief string) []string {
 	return words
 }
 
-// specPath says whether a word of the brief can be the path of a document.
+// specPath reports whether a word of the brief can be the path of a document.
 func specPath(source, word string) (string, bool) {
 	if len(word) > maxPathBytes || !slices.Contains(specEndings, strings.ToLower(path.Ext(word))) {
 		return "", false

@@ -168,7 +168,7 @@ func lineAt(text []byte, offset int) int {
 	return 1 + bytes.Count(text[:min(offset, len(text))], []byte("\n"))
 }
 
-// parseImport tells the format of one text by its content.
+// parseImport reads one text in the format that its content shows.
 func parseImport(name string, text []byte) (*Imported, error) {
 	trimmed := bytes.TrimSpace(text)
 	isJSON := strings.EqualFold(filepath.Ext(name), ".json")
@@ -186,7 +186,7 @@ func parseImport(name string, text []byte) (*Imported, error) {
 	return parseChecklist(name, text)
 }
 
-// looksLikeList tells a JSON list from markdown that opens with a link or a checkbox.
+// looksLikeList reports whether a text is a JSON list and not markdown that opens with a link or a checkbox.
 func looksLikeList(text []byte) bool {
 	rest := bytes.TrimSpace(text[1:])
 	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']' || rest[0] == '"')

@@ -211,8 +211,8 @@ func (d *dirImport) tests() error {
 	return err
 }
 
-// isRepository tells a repository or worktree within the directory, such as the one of a session directory: its files
-// have paths of their own, and tests of other features among them.
+// isRepository reports whether p is a repository or worktree within the directory, such as the one of a session
+// directory: its files have paths of their own, and tests of other features among them.
 func (d *dirImport) isRepository(p string) bool {
 	_, err := d.root.Lstat(path.Join(p, ".git"))
 	return err == nil

@@ -154,7 +154,7 @@ func indentOf(raw string) (int, string) {
 // frontmatter has none.
 var taskFileName = pattern.New(`^(T-[0-9]{3,18})(?:[-_. ](.*))?\.(?:md|markdown)$`)
 
-// isTaskFile tells one task file from a checklist.
+// isTaskFile reports whether a text is one task file and not a checklist.
 func isTaskFile(name string, trimmed []byte) bool {
 	return taskFileName.MatchString(filepath.Base(name)) || strings.HasPrefix(string(trimmed), "---\n")
 }

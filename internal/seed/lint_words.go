@@ -98,6 +98,6 @@ func pathsIn(text string) []string {
 	return out
 }
 
-// namesSymbol says whether a text names something in code: in backticks, called,
+// namesSymbol reports whether a text names something in code: in backticks, called,
 // in snake_case or camelCase, an option, or an HTTP route.
 func namesSymbol(text string) bool { return symbolToken.MatchString(text) }

@@ -112,7 +112,7 @@ func hasDrive(p string) bool {
 	return len(p) >= 2 && p[1] == ':' && unicode.IsLetter(rune(p[0]))
 }
 
-// meansDotGit knows the spellings that some file system or git itself takes for
+// meansDotGit reports whether part is one of the spellings that some file system or git itself takes for
 // .git: any case, the short name GIT~1, trailing dots and spaces, and the
 // code points that HFS+ leaves out of a comparison.
 func meansDotGit(part string) bool {
