@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
@@ -145,13 +144,4 @@ func sizeOf(t *testing.T, s *session.Session) string {
 	fi, err := os.Stat(s.Path(session.RecordFile))
 	must(t, err)
 	return fmt.Sprintf("%d MB", (fi.Size()+500_000)/1_000_000)
-}
-
-// shaOf is the commit that an event names.
-func shaOf(t *testing.T, e record.Line) string {
-	var p struct {
-		SHA string `json:"sha"`
-	}
-	must(t, json.Unmarshal(e.Payload, &p))
-	return p.SHA
 }

@@ -17,7 +17,8 @@ import (
 // MaxLine bounds one line of a JSON-lines file, and with it the memory of every reader. A longer one is skipped.
 const MaxLine = 64 << 20
 
-// maxNesting is how deep a line may be nested; encoding/json has the same bound, gjson has none and would overflow the stack.
+// maxNesting is how deep a line may be nested; encoding/json has the same bound, gjson has none and would overflow the
+// stack.
 const maxNesting = 10_000
 
 // IsObject reports whether line is one whole JSON object.

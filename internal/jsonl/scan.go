@@ -18,11 +18,12 @@ var ErrShrunk = errors.New("the file is shorter than what was read of it before"
 // ErrStop, returned by the function that a scan calls, ends the scan behind that line without an error.
 var ErrStop = errors.New("stop the scan")
 
-// Scan reads a file from the byte offset from on, which must be the beginning of a line. fn gets each line that is a JSON
-// object, without its newline, valid until fn returns, with the offset at which it begins. An error of fn ends the scan
-// and is returned, unless it is ErrStop. Lines that are something else are skipped and counted, empty ones only skipped. A last line without its newline is
-// handed over if it is a whole object, and otherwise left for later: end lies before it. A missing file is an empty one;
-// one shorter than from is ErrShrunk. Memory is bounded by the longest line, and that by 64 MiB.
+// Scan reads a file from the byte offset from on, which must be the beginning of a line. fn gets each line that is a
+// JSON object, without its newline, valid until fn returns, with the offset at which it begins. An error of fn ends the
+// scan and is returned, unless it is ErrStop. Lines that are something else are skipped and counted, empty ones only
+// skipped. A last line without its newline is handed over if it is a whole object, and otherwise left for later: end
+// lies before it. A missing file is an empty one; one shorter than from is ErrShrunk. Memory is bounded by the longest
+// line, and that by 64 MiB.
 func Scan(path string, from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if isMissing(err) && from == 0 {
@@ -111,8 +112,8 @@ func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (
 	}
 }
 
-// Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on the
-// length of the file.
+// Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on
+// the length of the file.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
 	if isMissing(err) {
@@ -134,7 +135,9 @@ func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int
 }
 
 // TailReader is Tail on the first size bytes of r; block is how much it reads at first.
-func TailReader(r io.ReaderAt, size int64, block int, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
+func TailReader(
+	r io.ReaderAt, size int64, block int, fn func(off int64, line []byte) (more bool),
+) (skipped int, err error) {
 	pos := size      // where buf begins
 	var buf []byte   // read, and not yet handed out
 	tooLong := false // buf is the end of a line that is too long, and was dropped

@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// settleTasks brings prd.json and progress.txt in line with a plan: done names the commits of tasks that are done, redo a task
-// that claims to be and is not.
+// settleTasks brings prd.json and progress.txt in line with a plan: done names the commits of tasks that are done, redo
+// a task that claims to be and is not.
 func (h *Handle) settleTasks(done map[string]string, redo string) error {
 	if h.Git.IsDryRun() {
 		return nil

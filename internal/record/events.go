@@ -236,7 +236,7 @@ type EvaluatorVerdict struct {
 	By                string          `json:"by,omitempty"`     // ByHarness where no evaluator was asked
 	// TestsChanged are acceptance tests of the seed that the change alters.
 	TestsChanged  []string `json:"tests_changed,omitempty"`
-	DiffTruncated bool     `json:"diff_truncated,omitempty"` // the evaluator saw the list of files, and not all of the diff
+	DiffTruncated bool     `json:"diff_truncated,omitempty"` // the evaluator saw all files' names, not all of the diff
 }
 
 // ByHarness is who gave a verdict for which no model was asked.
@@ -261,8 +261,8 @@ type AgentSession struct {
 	Role         string `json:"role,omitempty"` // empty for the worker
 }
 
-// AgentWaits is an agent program that waits for its API by itself, which is what Said is from, or that has printed nothing
-// since Since.
+// AgentWaits is an agent program that waits for its API by itself, which is what Said is from, or that has printed
+// nothing since Since.
 type AgentWaits struct {
 	Scope
 	Agent string `json:"agent"`

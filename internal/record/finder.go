@@ -2,11 +2,11 @@ package record
 
 import "bytes"
 
-// finder tells whether any of some words occurs in a text, in one pass that mostly skips, whatever their number: every
+// finder finds whether any of some words occurs in a text, in one pass that mostly skips, whatever their number: every
 // message of a run passes through here, several times, and hardly ever is there anything to find.
 //
-// It looks at the last three bytes of a window as long as the shortest word. How far from the end of any word's beginning
-// those three can stand says how far the window may move (the method of Wu and Manber).
+// It looks at the last three bytes of a window as long as the shortest word. How far from the end of any word's
+// beginning those three can stand says how far the window may move (the method of Wu and Manber).
 type finder struct {
 	width int // of the window
 	shift [1 << 13]uint8
@@ -41,7 +41,7 @@ func newFinder(words [][]byte) *finder {
 	return f
 }
 
-// in tells whether one of the words is in text.
+// in reports whether one of the words is in text.
 func (f *finder) in(text []byte) bool {
 	if f.width == 0 {
 		return false

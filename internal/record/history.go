@@ -54,11 +54,12 @@ func ReadBeginning(path string) (Beginning, error) {
 type History struct {
 	LastStop string // its reason; empty if work went on after it, or if nothing stopped the last run in an orderly way
 	LastTask string // that the last run worked on; empty where its end does not say
-	// Accepted is a verdict whose tree was accepted and, by the record, not committed. Its Noted task_done may be there.
+	// Accepted is a verdict whose tree was accepted and, by the record, not committed. Its Noted task_done may be
+	// there.
 	Accepted *EvaluatorVerdict
 	Noted    bool
-	// Verdict is the last verdict, if no iteration was begun after it, and VerdictTS when it was given. It is Unledgered
-	// where nothing shows that its line in the ledger was written: a process died between the two.
+	// Verdict is the last verdict, if no iteration was begun after it, and VerdictTS when it was given. It is
+	// Unledgered where nothing shows that its line in the ledger was written: a process died between the two.
 	Verdict    *EvaluatorVerdict
 	VerdictTS  string
 	Unledgered bool
@@ -67,8 +68,8 @@ type History struct {
 	commits    []string // that the last attempt made
 }
 
-// Recorded reports whether a commit of a task is on record. What is not is a commit of the last attempt: a process writes
-// it down before it begins another one.
+// Recorded reports whether a commit of a task is on record. What is not is a commit of the last attempt: a process
+// writes it down before it begins another one.
 func (h *History) Recorded(task, sha string) bool {
 	return task != h.Attempt || slices.Contains(h.commits, sha)
 }
@@ -168,8 +169,8 @@ func (p *backwards) seeEnd(e Event) {
 	case *TaskDone:
 		p.done, p.begun = e.TaskID, true
 	case *SessionResume:
-		// One that found everything done began nothing. One that died before its first task changed nothing of what came
-		// before it, so an accepted tree may still be waiting beyond it.
+		// One that found everything done began nothing. One that died before its first task changed nothing of what
+		// came before it, so an accepted tree may still be waiting beyond it.
 		p.begun = p.begun || !e.FoundAllDone()
 	case *EvaluatorVerdict:
 		if e.Verdict == "accept" && e.Tree != "" && (p.done == "" || p.done == e.TaskID) {
@@ -209,8 +210,8 @@ func isLearning(e Event) bool {
 	return e.Common().Phase == "self_improve"
 }
 
-// afterVerdict reports whether an event may stand between a verdict and the line of its ledger that a process which died
-// had not written. (The hook is tilth-post-run, after the stop.)
+// afterVerdict reports whether an event may stand between a verdict and the line of its ledger that a process which
+// died had not written. (The hook is tilth-post-run, after the stop.)
 func afterVerdict(e Event) bool {
 	switch e.(type) {
 	case *Stop, *TaskDone, *TaskFailed, *LogRepaired, *HookRun:

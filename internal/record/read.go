@@ -7,8 +7,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// Line is one line of the record, taken apart but not decoded. Raw and Payload are parts of what was read, and valid only
-// as long as that is.
+// Line is one line of the record, taken apart but not decoded. Raw and Payload are parts of what was read, and valid
+// only as long as that is.
 type Line struct {
 	Off     int64 // where the line begins
 	Raw     []byte

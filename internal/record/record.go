@@ -14,8 +14,8 @@ import (
 type Options struct {
 	Redact *Redactor
 	Clock  func() time.Time
-	// Sink sees every event after it was written, valid only until Sink returns. It is called under the record's lock, one
-	// event at a time, in order.
+	// Sink sees every event after it was written, valid only until Sink returns. It is called under the record's lock,
+	// one event at a time, in order.
 	Sink func(Line)
 }
 

@@ -98,8 +98,8 @@ func (r *Redactor) JSON(raw []byte) []byte {
 	return r.jsonStrings(raw)
 }
 
-// hasASCIIEscape tells whether there may be an escape like \u0041, of a character that needs none: behind one, a secret
-// would hide from a search of the text.
+// hasASCIIEscape reports whether there may be an escape like \u0041, of a character that needs none: behind one, a
+// secret would hide from a search of the text.
 func hasASCIIEscape(raw []byte) bool {
 	// Backslashes are everywhere in JSON; these three are not, and are found the faster for it.
 	return bytes.Contains(raw, []byte("u00"))

@@ -20,20 +20,22 @@ var credentialWords = map[string]bool{
 	"KEY": true, "APIKEY": true, "ACCESSKEY": true, "SECRETKEY": true, "PRIVATEKEY": true, "KEYS": true,
 	"TOKEN": true, "TOKENS": true, "ACCESSTOKEN": true, "AUTHTOKEN": true, "PAT": true, "JWT": true, "BEARER": true,
 	"SECRET": true, "SECRETS": true, "CLIENTSECRET": true,
-	"PASSWORD": true, "PASSWORDS": true, "PASSWD": true, "PASSPHRASE": true, "PASS": true, "PWORD": true, "PGPASSWORD": true,
+	"PASSWORD": true, "PASSWORDS": true, "PASSWD": true, "PASSPHRASE": true, "PASS": true, "PWORD": true,
+	"PGPASSWORD": true,
 	"CREDENTIAL": true, "CREDENTIALS": true, "CREDS": true, "AUTHORIZATION": true, "EXTRAHEADER": true, "COOKIE": true,
 }
 
 // placeWords end the name of a variable that says where a secret is, not what it is.
 var placeWords = map[string]bool{
-	"FILE": true, "PATH": true, "DIR": true, "HOME": true, "SOCK": true, "NAME": true, "USERNAME": true, "USER": true, "HELPER": true,
-	"HOST": true, "URL": true,
+	"FILE": true, "PATH": true, "DIR": true, "HOME": true, "SOCK": true, "NAME": true, "USERNAME": true, "USER": true,
+	"HELPER": true, "HOST": true, "URL": true,
 }
 
 // placeholders are values that stand where a key is asked for and there is none.
 var placeholders = map[string]bool{
-	"password": true, "disabled": true, "required": true, "optional": true, "changeme": true, "undefined": true, "localhost": true,
-	"ollama": true, "lm-studio": true, "lmstudio": true, "not-needed": true, "no-key": true, "no-key-required": true, "unused": true,
+	"password": true, "disabled": true, "required": true, "optional": true, "changeme": true, "undefined": true,
+	"localhost": true, "ollama": true, "lm-studio": true, "lmstudio": true, "not-needed": true, "no-key": true,
+	"no-key-required": true, "unused": true,
 }
 
 var (
@@ -108,7 +110,7 @@ func (c *collector) addURLPassword(name, value string) {
 	}
 }
 
-// looksSecret tells by its words whether a variable, or a git setting, holds a credential.
+// looksSecret reports by its words whether a variable, or a git setting, holds a credential.
 func looksSecret(name string) bool {
 	words := strings.FieldsFunc(wordBreak.ReplaceAllString(name, "${1}_${2}"), func(r rune) bool { return r == '_' })
 	secret := false
@@ -122,7 +124,7 @@ func looksSecret(name string) bool {
 	return secret
 }
 
-// isCount tells a number that is too short to be a secret: MAX_TOKENS=10000000.
+// isCount reports whether a value is a number, too short to be a secret: MAX_TOKENS=10000000.
 func isCount(value string) bool {
 	return len(value) < 16 && strings.Trim(value, "0123456789.,_") == ""
 }
