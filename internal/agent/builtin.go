@@ -69,7 +69,8 @@ func (b *Builtin) Start(system, user string) error {
 func (b *Builtin) Continue(history []json.RawMessage, user string) error {
 	b.history = history
 	for _, id := range unanswered(history) {
-		if err := b.answer(id, "Interrupted: this call did not finish. Look at the working tree before you repeat it."); err != nil {
+		const interrupted = "Interrupted: this call did not finish. Look at the working tree before you repeat it."
+		if err := b.answer(id, interrupted); err != nil {
 			return err
 		}
 	}

@@ -11,22 +11,16 @@ type StoredConversation struct {
 	Agent, ID, Cwd, Model string
 }
 
-// PromptKind says which prompt goes with a choice.
-type PromptKind string
-
-const (
-	// PromptTask is the whole task with its context, for a new conversation.
-	PromptTask PromptKind = "task"
-	// PromptContinue is the short prompt for a conversation that knows the task.
-	PromptContinue PromptKind = "continue"
-)
-
 // Choice is one step of the chain: a conversation to try, and why it is this one.
 type Choice struct {
-	Ref    Ref
-	How    string // "stored", "discovered" or "fresh"
-	Why    string
-	Prompt PromptKind
+	Ref Ref    // one that is resumed knows the task already
+	How string // "stored", "discovered" or "fresh"
+	Why string
+}
+
+// Fresh is the choice of a new conversation.
+func (p *Program) Fresh(why string) Choice {
+	return Choice{Ref: Ref{ID: p.NewID()}, How: "fresh", Why: why}
 }
 
 // Search says which conversation is looked for.
@@ -41,13 +35,13 @@ type Search struct {
 }
 
 // Choose decides which conversations a turn may use, best first: the stored one, the newest one recorded for exactly
-// this directory, a fresh one. The caller goes to the next choice only when the program answered NotFound (or InUse), so
-// the chain ends after at most three steps; its last choice is always fresh.
+// this directory, a fresh one. The caller goes to the next choice only when the program answered NotFound (or InUse),
+// so the chain ends after at most three steps; its last choice is always fresh.
 //
-// An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery is
-// for sessions that have no stored id.
+// An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery
+// is for sessions that have no stored id.
 func (p *Program) Choose(ctx context.Context, q Search) []Choice {
-	fresh := Choice{Ref: Ref{ID: p.NewID()}, How: "fresh", Prompt: PromptTask}
+	fresh := p.Fresh("")
 	if q.Fresh {
 		fresh.Why = "a fresh conversation was asked for"
 		return []Choice{fresh}
@@ -72,7 +66,7 @@ func (p *Program) Choose(ctx context.Context, q Search) []Choice {
 		fresh.Why = "no conversation is stored for this task"
 	default:
 		fresh.Why = fmt.Sprintf("%s no longer knows conversation %s", p.Name, id)
-		return []Choice{{Ref: Ref{ID: id, Resume: true}, How: "discovered", Prompt: PromptContinue,
+		return []Choice{{Ref: Ref{ID: id, Resume: true}, How: "discovered",
 			Why: "the newest conversation that " + p.Name + " recorded for this directory"}, fresh}
 	}
 	return []Choice{fresh}
@@ -90,14 +84,14 @@ func (p *Program) chooseStored(ctx context.Context, q Search) (*Choice, string) 
 	case stored.Cwd != "" && realPath(stored.Cwd) != realPath(q.Dir):
 		return nil, "the stored conversation belongs to the directory " + stored.Cwd
 	}
-	resume := &Choice{Ref: Ref{ID: stored.ID, Resume: true}, How: "stored", Prompt: PromptContinue}
+	resume := &Choice{Ref: Ref{ID: stored.ID, Resume: true}, How: "stored"}
 	state := p.Stored(ctx, q.Env, q.Dir, stored.ID)
 	switch {
 	case state.Presence == Present:
 		resume.Why = "stored conversation, " + state.Why
 	case state.Presence == Unknown:
 		resume.Why = "stored conversation; " + state.Why
-	case q.Continue && (p.ValidID == nil || p.ValidID.MatchString(stored.ID)):
+	case q.Continue && p.valid(stored.ID):
 		resume.Why = "continuing was asked for, although " + state.Why
 	default:
 		return nil, fmt.Sprintf("the stored conversation %s cannot be resumed: %s", stored.ID, state.Why)

@@ -17,15 +17,18 @@ func claude() *Program {
 		Base: []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
 		// bypassPermissions is refused to root; with acceptEdits its file tools stay inside the directory.
 		// The tools that are taken away would leave the worktree for another one, or go on after the turn.
-		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash", "--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"},
+		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash",
+			"--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"},
 		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring more.
 		// What is judged is never continued, so that it leaves no transcript for discovery to find.
-		ReadOnly: []string{"--permission-mode", "default", "--tools", "Read,Glob,Grep", "--strict-mcp-config", "--no-session-persistence",
-			"--setting-sources", "user"},
-		Model: []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"}, System: []string{"--append-system-prompt", "{system}"},
-		New: []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
-		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
-		Preset:  true, ValidID: uuidForm, CanResume: true,
+		ReadOnly: []string{"--permission-mode", "default", "--tools", "Read,Glob,Grep", "--strict-mcp-config",
+			"--no-session-persistence", "--setting-sources", "user"},
+		Model: []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"},
+		System: []string{"--append-system-prompt", "{system}"},
+		New:    []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
+		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
+		Preset: true, ValidID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",
 		escapePrompt: escapeClaude, read: readClaude, store: claudeStore{},
 		Rules: []Rule{
@@ -37,7 +40,8 @@ func claude() *Program {
 	}
 }
 
-// escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's contents.
+// escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's
+// contents.
 func escapeClaude(p string) string {
 	escaped := atWord.ReplaceAllString(p, `$1\@`)
 	if escaped != p {

@@ -53,7 +53,7 @@ func (c claudeStore) newest(_ context.Context, h *history, since time.Time, exce
 	var best candidate
 	for _, path := range paths {
 		id := trimExt(filepath.Base(path))
-		if !h.program.ValidID.MatchString(id) || except[id] || olderThan(path, since) {
+		if !h.program.valid(id) || except[id] || olderThan(path, since) {
 			continue
 		}
 		head, err := readClaudeHead(path)
@@ -98,7 +98,8 @@ func readClaudeHead(path string) (transcriptHead, error) {
 	return head, err
 }
 
-// eachLine calls fn for the first n lines of a file, 0 for all. A line of any length is read, but no more than maxStoreLine of it.
+// eachLine calls fn for the first n lines of a file, 0 for all. A line of any length is read, but no more than
+// maxStoreLine of it.
 func eachLine(path string, n int, fn func([]byte)) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -142,7 +143,8 @@ type candidate struct {
 	began time.Time
 }
 
-// offer takes a conversation that began in the right directory. One without a time or from before since is not the session's.
+// offer takes a conversation that began in the right directory. One without a time or from before since is not the
+// session's.
 func (c *candidate) offer(id string, began, since time.Time) {
 	if began.IsZero() || began.Before(since) || !began.After(c.began) {
 		return

@@ -16,8 +16,9 @@ func codex() *Program {
 		// Its sandbox makes everything but the worktree read only; git needs these four to work in a linked worktree.
 		Write: []string{"-s", "workspace-write", "", "--add-dir", "{gitdir}", "", "--add-dir", "{commondir}/objects", "",
 			"--add-dir", "{commondir}/refs", "", "--add-dir", "{commondir}/logs"},
+		// What is judged is never continued, and not to be discovered.
 		ReadOnly: []string{"-s", "read-only", "--ephemeral", "--ignore-rules", "-c", "project_doc_max_bytes=0",
-			"-c", `projects={"{dir}"={trust_level="untrusted"}}`, "-c", "skills.include_instructions=false"}, // never continued, and not to be discovered
+			"-c", `projects={"{dir}"={trust_level="untrusted"}}`, "-c", "skills.include_instructions=false"},
 		Model:  []string{"-m", "{model}"},
 		Resume: []string{"resume", "{id}"},
 		Tail:   []string{"-"},
@@ -99,7 +100,8 @@ func readCodex(s *stream, line []byte) {
 	}
 }
 
-// codexLimit is how it says that the account's allowance is used up. The apostrophe is a typographic one in some versions.
+// codexLimit is how it says that the account's allowance is used up. The apostrophe is a typographic one in some
+// versions.
 var codexLimit = pattern.New(`^You.{1,3}ve hit your usage limit`)
 
 var codexReset = pattern.New(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\d{4}) )?(\d{1,2}:\d{2} [AP]M)`)
@@ -107,7 +109,8 @@ var codexReset = pattern.New(`try again at (?:(\w{3} \d{1,2})(?:st|nd|rd|th), (\
 var (
 	codexRefused = pattern.New(`unexpected status (?:401|403|404)\b`)
 	codexAgain   = pattern.New(`^Reconnecting\.\.\. \d+/\d+ \((.*)\)$`)
-	codexWait    = pattern.New(`retrying sampling request \(\d+/\d+ in (\d{1,8})(?:\.\d+)?s\)\.\.\..* sampling_error=(.*)$`)
+	codexWait    = pattern.New(
+		`retrying sampling request \(\d+/\d+ in (\d{1,8})(?:\.\d+)?s\)\.\.\..* sampling_error=(.*)$`)
 )
 
 // watchCodex reads its log. It takes the time that its API names in Retry-After, however long.

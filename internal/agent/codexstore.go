@@ -54,10 +54,9 @@ func (c codexStore) newest(_ context.Context, h *history, since time.Time, excep
 			continue
 		}
 		head, err := readCodexHead(path)
-		if err != nil || head.messages == 0 || except[head.id] || realPath(head.cwd) != h.dir || !h.program.ValidID.MatchString(head.id) {
-			continue
+		if err == nil && head.messages > 0 && realPath(head.cwd) == h.dir && !except[head.id] && h.program.valid(head.id) {
+			best.offer(head.id, head.began, since)
 		}
-		best.offer(head.id, head.began, since)
 	}
 	return best.id, nil
 }
@@ -92,7 +91,8 @@ func (l *codexLine) said() bool {
 	return l.Payload.Role != "user" || !codexOwn.MatchString(textOf(l.Payload.Content))
 }
 
-var codexOwn = pattern.New(`^\s*(?:$|<(?:environment_context|user_instructions|permissions|skills?_|plugins?_|apps?_)|# AGENTS\.md)`)
+var codexOwn = pattern.New(
+	`^\s*(?:$|<(?:environment_context|user_instructions|permissions|skills?_|plugins?_|apps?_)|# AGENTS\.md)`)
 
 func readCodexHead(path string) (codexHead, error) {
 	var head codexHead
@@ -111,9 +111,9 @@ func readCodexHead(path string) (codexHead, error) {
 	return head, err
 }
 
-// codexFinish takes the thread's tokens from its rollout. Newer versions write down there what the whole thread has used,
-// answer by answer. What they say at a run's end, and all that older versions write, is counted on from the last run's
-// token_count, which can be one answer behind.
+// codexFinish takes the thread's tokens from its rollout. Newer versions write down there what the whole thread has
+// used, answer by answer. What they say at a run's end, and all that older versions write, is counted on from the
+// last run's token_count, which can be one answer behind.
 func codexFinish(s *stream, h *history) {
 	if h.id == "" {
 		return

@@ -78,7 +78,8 @@ func (p *Program) envFor(t *Turn) []map[string]string {
 // scratch returns the values of the placeholders and writes the file that one of them names.
 func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 	vars := map[string]string{
-		"{id}": t.Conversation.ID, "{dir}": realPath(t.Dir), "{model}": t.Model, "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
+		"{id}": t.Conversation.ID, "{model}": t.Model,
+		"{dir}": realPath(t.Dir), "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
 	}
 	if t.MaxTurns > 0 {
 		vars["{turns}"] = strconv.Itoa(t.MaxTurns)
@@ -95,8 +96,8 @@ func (p *Program) scratch(c *command, t *Turn) (map[string]string, error) {
 // outside is the part of a turn's own directory in which a program is started that is to know nothing of the tree.
 const outside = "outside"
 
-// private makes the directory that a turn has for itself. A kill leaves it behind: the caller names it, and so can remove
-// it later.
+// private makes the directory that a turn has for itself. A kill leaves it behind: the caller names it, and so can
+// remove it later.
 func (p *Program) private(c *command, t *Turn, vars map[string]string) error {
 	dir := t.Private
 	if dir == "" {
@@ -195,8 +196,9 @@ func (p *Program) prompt(t *Turn) string {
 type NotInstalledError struct{ Program *Program }
 
 func (e *NotInstalledError) Error() string {
+	said := fmt.Sprintf("%s is not installed: no %s on PATH", e.Program.Title, e.Program.Binary)
 	if e.Program.Package != "" {
-		return fmt.Sprintf("%s is not installed: no %s on PATH (npm install -g %s)", e.Program.Title, e.Program.Binary, e.Program.Package)
+		said += fmt.Sprintf(" (npm install -g %s)", e.Program.Package)
 	}
-	return fmt.Sprintf("%s is not installed: no %s on PATH", e.Program.Name, e.Program.Binary)
+	return said
 }

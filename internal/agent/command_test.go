@@ -66,8 +66,8 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// A program that judges gets nothing from the tree but what it reads there by itself. What each of these makes of it is in
-// testdata/agents, with the real programs.
+// A program that judges gets nothing from the tree but what it reads there by itself. What each of these makes of it
+// is in testdata/agents, with the real programs.
 func TestJudgesTakeNothingFromTheTree(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)

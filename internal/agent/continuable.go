@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Continuable tells why a conversation that was read back cannot be taken up, nil if it can be: one that has lost a part would be
-// a request that makes no sense to the model, without its task, or that its endpoint refuses.
+// Continuable tells why a conversation that was read back cannot be taken up, nil if it can be: one that has lost a
+// part would be a request that makes no sense to the model, without its task, or that its endpoint refuses.
 func Continuable(history []json.RawMessage) error {
 	var open []string
 	for i, raw := range history {

@@ -26,7 +26,9 @@ var CustomKeys = map[string]string{
 }
 
 // formats are the event readers that a custom program can borrow from a row.
-var formats = map[string]string{"claude-json": "claude", "codex-json": "codex", "gemini-json": "gemini", "opencode-json": "opencode"}
+var formats = map[string]string{
+	"claude-json": "claude", "codex-json": "codex", "gemini-json": "gemini", "opencode-json": "opencode",
+}
 
 // Custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
 // value. With the name of a row of the table it is that row with another path or more arguments. Errors name the key.
@@ -44,7 +46,8 @@ func Custom(name string, settings map[string]string) (*Program, error) {
 	}
 	for _, key := range []string{"path", "args"} {
 		if set[key] != "" {
-			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is no row of the table; describe it with tilth.agent.%s.start", name, key, name, name)
+			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is no row of the table; describe it with tilth.agent.%s.start",
+				name, key, name, name)
 		}
 	}
 	if strings.TrimSpace(set["start"]) == "" {
@@ -66,7 +69,8 @@ func customNames() []string {
 func adjustRow(row *Program, set map[string]string) (*Program, error) {
 	for key, value := range set {
 		if key != "path" && key != "args" && value != "" {
-			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path and args can be set", row.Name, key, row.Name)
+			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path and args can be set",
+				row.Name, key, row.Name)
 		}
 	}
 	if set["path"] != "" {
@@ -125,7 +129,8 @@ func (p *Program) borrow(name, format string) error {
 	}
 	rowName, ok := formats[format]
 	if !ok {
-		return fmt.Errorf("tilth.agent.%s.format: %q is not known (text, claude-json, codex-json, gemini-json, opencode-json)", name, format)
+		return fmt.Errorf("tilth.agent.%s.format: %q is not known (text, claude-json, codex-json, gemini-json, "+
+			"opencode-json)", name, format)
 	}
 	row, _ := ByName(rowName)
 	p.read, p.watch, p.finish, p.Terminal, p.Rules = row.read, row.watch, nil, row.Terminal, row.Rules
@@ -135,7 +140,9 @@ func (p *Program) borrow(name, format string) error {
 
 // shellVars hands the turn to the user's shell commands, as git hands files to its merge tools.
 func shellVars(t *Turn) []string {
-	vars := []string{"TILTH_CONVERSATION=" + t.Conversation.ID, "TILTH_MODEL=" + t.Model, "TILTH_MAX_TURNS=", "TILTH_READ_ONLY="}
+	vars := []string{
+		"TILTH_CONVERSATION=" + t.Conversation.ID, "TILTH_MODEL=" + t.Model, "TILTH_MAX_TURNS=", "TILTH_READ_ONLY=",
+	}
 	if t.MaxTurns > 0 {
 		vars[2] = fmt.Sprintf("TILTH_MAX_TURNS=%d", t.MaxTurns)
 	}
@@ -164,8 +171,8 @@ func readText(s *stream, line []byte) {
 // conversationLine is how a program without events can say its conversation's id.
 var conversationLine = pattern.New(`^TILTH_CONVERSATION=(\S+)\s*$`)
 
-// finishText ends the message of a program without events. Without a line of its own that says so, there is only the exit
-// status to go by, and that it said anything at all.
+// finishText ends the message of a program without events. Without a line of its own that says so, there is only the
+// exit status to go by, and that it said anything at all.
 func finishText(s *stream, _ *history) {
 	s.turns = 1
 	s.flush()
@@ -174,8 +181,8 @@ func finishText(s *stream, _ *history) {
 	}
 }
 
-// tailOf keeps the end of a text, beginning with a whole line where it has one. It only acts at twice the length, so that
-// adding to the text stays cheap.
+// tailOf keeps the end of a text, beginning with a whole line where it has one. It only acts at twice the length, so
+// that adding to the text stays cheap.
 func tailOf(text []byte, n int) []byte {
 	if len(text) <= 2*n {
 		return text

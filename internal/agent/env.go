@@ -25,8 +25,9 @@ var nested = []string{
 }
 
 // ScrubEnv returns environ for a program of somebody else: without the harness's own keys (TILTH_API_KEY and
-// TILTH_<ROLE>_API_KEY, and any variable that holds one of secrets unless it is a program's own credential), without the
-// marks of an enclosing agent, and with self-updates switched off. The result is sorted and names each variable once.
+// TILTH_<ROLE>_API_KEY, and any variable that holds one of secrets unless it is a program's own credential), without
+// the marks of an enclosing agent, and with self-updates switched off. The result is sorted and names each variable
+// once.
 func ScrubEnv(environ []string, secrets ...string) []string {
 	own := map[string]bool{}
 	for _, p := range Programs() {

@@ -26,8 +26,8 @@ func gemini() *Program {
 	return &Program{
 		Name: "gemini", Title: "Gemini CLI", Package: "@google/gemini-cli", Binary: "gemini",
 		Base: []string{"-o", "stream-json"},
-		// auto_edit with a policy for the shell still asks, and so refuses, for rm -rf, git -c and their like. In every mode the file
-		// tools stay inside the directory.
+		// auto_edit with a policy for the shell still asks, and so refuses, for rm -rf, git -c and their like. In
+		// every mode the file tools stay inside the directory.
 		Write:         []string{"--skip-trust", "--approval-mode", "yolo"},
 		ReadOnly:      []string{"--approval-mode", "default", "--policy", "{private}/policy.toml"},
 		EnvReadOnly:   map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "false", "GEMINI_CLI_HOME": "{private}/home"},
@@ -48,7 +48,8 @@ func gemini() *Program {
 			{How: UsageLimit, Exit: 429 & 0xff},
 			{How: Refused, Exit: 41},
 			{How: Refused, Text: pattern.New(`API key not valid|API_KEY_INVALID|"code": ?(?:401|403|404)\b`)},
-			{How: UsageLimit, Text: pattern.New(`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},
+			{How: UsageLimit, Text: pattern.New(
+				`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},
 			{How: TurnLimit, Exit: 53},
 			{How: TurnLimit, Text: pattern.New(`FatalTurnLimitedError|Reached max session turns`)},
 		},
@@ -114,7 +115,9 @@ func readGemini(s *stream, line []byte) {
 		s.toolBegan()
 		s.emit(Activity{Kind: "tool", Tool: e.ToolName, ID: e.ToolID, Args: string(e.Parameters)})
 	case "tool_result":
-		s.emit(Activity{Kind: "tool_result", ID: e.ToolID, Text: firstOf(e.Output, e.Error.Message), IsError: e.Status == "error"})
+		s.emit(Activity{
+			Kind: "tool_result", ID: e.ToolID, Text: firstOf(e.Output, e.Error.Message), IsError: e.Status == "error",
+		})
 		if strings.Contains(e.Error.Type, "policy") || strings.Contains(e.Error.Type, "denied") {
 			s.deny(e.ToolID)
 		}
@@ -163,7 +166,8 @@ func (s *stream) geminiResult(e *geminiEvent) {
 
 var geminiWait = pattern.New(`^Attempt \d+ failed: (.*) Retrying after (\d{1,15})`)
 
-// watchGemini ends it when it wants to sleep until a quota is filled again: waiting is for the harness's user to decide.
+// watchGemini ends it when it wants to sleep until a quota is filled again: waiting is for the harness's user to
+// decide.
 func watchGemini(s *stream, line []byte) {
 	m := geminiWait.FindSubmatch(line)
 	if m == nil {

@@ -23,9 +23,10 @@ func (geminiStore) home(h *history) string {
 	return filepath.Join(homeIn(h.env), ".gemini")
 }
 
-// geminiHome makes a home for a run that judges. Of a directory that is not trusted the program loads nothing; but without
-// a person at hand it refuses to run there, unless trust is switched off, which only a settings file of the user can do.
-// So it gets the user's own files but for the settings, which have that in them, and for its conversations.
+// geminiHome makes a home for a run that judges. Of a directory that is not trusted the program loads nothing; but
+// without a person at hand it refuses to run there, unless trust is switched off, which only a settings file of the
+// user can do. So it gets the user's own files but for the settings, which have that in them, and for its
+// conversations.
 func geminiHome(env []string, private string) error {
 	theirs := geminiStore{}.home(&history{env: env})
 	home := filepath.Join(private, "home", ".gemini")
@@ -126,14 +127,15 @@ func (g geminiStore) newest(_ context.Context, h *history, since time.Time, exce
 			continue
 		}
 		head, err := readGeminiHead(path)
-		if err == nil && head.messages > 0 && !except[head.id] && h.program.ValidID.MatchString(head.id) {
+		if err == nil && head.messages > 0 && !except[head.id] && h.program.valid(head.id) {
 			best.offer(head.id, head.began, since)
 		}
 	}
 	return best.id, nil
 }
 
-// geminiFinish adds up the tokens of a run that was ended before it could: each answer in the conversation carries its own.
+// geminiFinish adds up the tokens of a run that was ended before it could: each answer in the conversation carries
+// its own.
 func geminiFinish(s *stream, h *history) {
 	if s.usageSaid || len(h.id) < 8 {
 		return

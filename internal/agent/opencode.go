@@ -22,14 +22,16 @@ func opencode() *Program {
 				`"external_directory":{"*":"deny","{dir}/*":"allow"}}`,
 			"OPENCODE_DISABLE_PROJECT_CONFIG": "1",
 		},
-		KeyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY",
-			"DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
+		KeyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
+			"GEMINI_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
 		ValidID: pattern.New(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
 		Terminal: "a last step with reason stop", Login: "opencode auth login",
 		read: readOpenCode, watch: watchOpenCode, store: openCodeStore{},
 		Rules: []Rule{
-			{How: NotFound, Text: pattern.New(`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
-			{How: UsageLimit, Text: pattern.New(`^APIError: (?:The usage limit has been reached|You exceeded your current quota)`)},
+			{How: NotFound, Text: pattern.New(
+				`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
+			{How: UsageLimit, Text: pattern.New(
+				`^APIError: (?:The usage limit has been reached|You exceeded your current quota)`)},
 		},
 	}
 }
@@ -134,7 +136,10 @@ func watchOpenCode(s *stream, line []byte) {
 func (s *stream) openCodeTool(e *openCodeEvent) {
 	state := e.Part.State
 	s.emit(Activity{Kind: "tool", Tool: e.Part.Tool, ID: e.Part.CallID, Args: string(state.Input)})
-	s.emit(Activity{Kind: "tool_result", Tool: e.Part.Tool, ID: e.Part.CallID, Text: firstOf(state.Output, state.Error), IsError: state.Status == "error"})
+	s.emit(Activity{
+		Kind: "tool_result", Tool: e.Part.Tool, ID: e.Part.CallID,
+		Text: firstOf(state.Output, state.Error), IsError: state.Status == "error",
+	})
 	if state.Status == "error" && deniedForm.MatchString(state.Error) {
 		s.deny(e.Part.Tool)
 	}

@@ -44,7 +44,7 @@ func (o openCodeStore) state(ctx context.Context, h *history) StoreState {
 	case strings.Contains(text, "Session not found"):
 		return StoreState{Missing, "opencode has no conversation with this id"}
 	case res.ExitCode != 0 || start < 0:
-		return StoreState{Unknown, fmt.Sprintf("opencode export ended with exit status %d: %s", res.ExitCode, oneLine(string(res.Stderr)))}
+		return StoreState{Unknown, askFailed("export", res).Error()}
 	case json.Unmarshal(res.Output[start:], &said) != nil || said.Info.ID != h.id:
 		return StoreState{Unknown, "what opencode export says is not understood"}
 	case realPath(said.Info.Directory) != h.dir:
@@ -55,7 +55,13 @@ func (o openCodeStore) state(ctx context.Context, h *history) StoreState {
 	return StoreState{Present, "opencode has its conversation"}
 }
 
-func (o openCodeStore) newest(ctx context.Context, h *history, since time.Time, except map[string]bool) (string, error) {
+func askFailed(what string, res proc.Outcome) error {
+	return fmt.Errorf("opencode %s ended with exit status %d: %s", what, res.ExitCode, oneLine(string(res.Stderr)))
+}
+
+func (o openCodeStore) newest(
+	ctx context.Context, h *history, since time.Time, except map[string]bool,
+) (string, error) {
 	res, err := o.ask(ctx, h, 8<<20, "session", "list", "--format", "json")
 	if err != nil {
 		return "", err
@@ -70,11 +76,11 @@ func (o openCodeStore) newest(ctx context.Context, h *history, since time.Time, 
 		return "", errNoStore
 	}
 	if res.ExitCode != 0 || json.Unmarshal(res.Output[start:], &list) != nil {
-		return "", fmt.Errorf("opencode session list ended with exit status %d: %s", res.ExitCode, oneLine(string(res.Stderr)))
+		return "", askFailed("session list", res)
 	}
 	var best candidate
 	for _, s := range list {
-		if s.Directory != "" && realPath(s.Directory) == h.dir && !except[s.ID] && h.program.ValidID.MatchString(s.ID) {
+		if s.Directory != "" && realPath(s.Directory) == h.dir && !except[s.ID] && h.program.valid(s.ID) {
 			best.offer(s.ID, time.UnixMilli(s.Created), since)
 		}
 	}

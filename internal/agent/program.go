@@ -25,9 +25,9 @@ type Program struct {
 	Package string // npm package that installs it, "" for a program described by the user
 	Binary  string // name on PATH, or an absolute path
 
-	// The command line is Binary, Base, ReadOnly or Write, Model, Limit, System, Args, New or Resume, Tail. In each part
-	// {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for the turn's values; a part that
-	// names an empty value is left out as a whole.
+	// The command line is Binary, Base, ReadOnly or Write, Model, Limit, System, Args, New or Resume, Tail. In each
+	// part {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for the turn's values;
+	// a part that names an empty value is left out as a whole.
 	Base, Write, ReadOnly, Model, Limit, System, New, Resume, Tail []string
 	Args                                                           []string // what the user adds (tilth.agent.<name>.args)
 
@@ -39,15 +39,16 @@ type Program struct {
 	// FilesReadOnly are put into the directory {private} for a run that may not change files.
 	FilesReadOnly   map[string]string
 	prepareReadOnly func(env []string, private string) error // puts more there; may be nil
-	// JudgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is. It is for
-	// programs that always take settings or instructions from the directory in which they are started.
+	// JudgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is.
+	// It is for programs that always take settings or instructions from the directory in which they are started.
 	JudgesFromOutside bool
 
 	Preset    bool            // takes an id that we choose, a UUID
 	ValidID   *pattern.Regexp // what an id of this program looks like; others are not handed to it
 	KeepsID   bool            // another id after a resume means that another conversation was begun
 	CanResume bool            // a conversation can be continued by another process
-	// CountsTurns is for a program without a turn limit of its own: its turns are counted, and it is ended after a tool has.
+	// CountsTurns is for a program without a turn limit of its own: its turns are counted, and it is ended after a
+	// tool has.
 	CountsTurns bool
 	Terminal    string // the event that means success, in words
 	Login       string // the command that mends refused credentials
@@ -120,8 +121,8 @@ type Turn struct {
 
 // Activity is one thing that a program said or did. Its texts are bounded.
 type Activity struct {
-	// Kind is "text", "reasoning", "tool", "tool_result", "error", "waits" (for its API, by itself; Text is why) or "quiet"
-	// (it has said nothing since Since).
+	// Kind is "text", "reasoning", "tool", "tool_result", "error", "waits" (for its API, by itself; Text is why) or
+	// "quiet" (it has said nothing since Since).
 	Kind    string
 	Since   time.Time
 	Tool    string
@@ -145,6 +146,9 @@ type Outcome struct {
 	Denied       []string  // tools whose use was refused
 	Detail       string    // one line: why
 }
+
+// valid reports whether an id may be handed to the program.
+func (p *Program) valid(id string) bool { return p.ValidID == nil || p.ValidID.MatchString(id) }
 
 // NewID returns an id for a new conversation, "" if the program takes none.
 func (p *Program) NewID() string {

@@ -48,8 +48,8 @@ func (p *Program) Run(ctx context.Context, t Turn) (Outcome, error) {
 	}
 	defer cmd.remove()
 	r := &running{turn: &t}
-	// A conversation that is resumed is known to be there when the program has named it; the user's own shell commands need
-	// not do that.
+	// A conversation that is resumed is known to be there when the program has named it; the user's own shell
+	// commands need not do that.
 	if t.Conversation.ID != "" && (!t.Conversation.Resume || p.shellCommands) {
 		if err := r.tell(t.Conversation.ID); err != nil {
 			return Outcome{}, err
@@ -68,7 +68,7 @@ func (p *Program) refuse(id string) (Outcome, bool) {
 	switch {
 	case !p.CanResume:
 		return Outcome{How: NotFound, Detail: p.Name + " cannot resume a conversation"}, false
-	case id == "" || (p.ValidID != nil && !p.ValidID.MatchString(id)):
+	case id == "" || !p.valid(id):
 		return Outcome{How: NotFound, Detail: fmt.Sprintf("%q is not an id of %s", id, p.Name)}, false
 	}
 	return Outcome{}, true

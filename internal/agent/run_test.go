@@ -337,7 +337,8 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// A resume of a conversation from another directory is never tried by Choose; the program itself would refuse or misuse it.
+// A resume of a conversation from another directory is never tried by Choose; the program itself would refuse or
+// misuse it.
 func TestBadIDsAreNotHandedOver(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)

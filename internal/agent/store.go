@@ -40,14 +40,15 @@ type history struct {
 	id      string
 }
 
-// Stored looks a conversation up in the program's own store. It asks for the conversation as it would be resumed from dir.
+// Stored looks a conversation up in the program's own store. It asks for the conversation as it would be resumed from
+// dir.
 func (p *Program) Stored(ctx context.Context, env []string, dir, id string) StoreState {
 	switch {
 	case id == "":
 		return StoreState{Missing, "no conversation is stored"}
 	case !p.CanResume:
 		return StoreState{Missing, p.Name + " cannot resume a conversation"}
-	case p.ValidID != nil && !p.ValidID.MatchString(id):
+	case !p.valid(id):
 		return StoreState{Missing, "not an id of " + p.Name}
 	case p.store == nil:
 		return StoreState{Unknown, "the store of " + p.Name + " is not known; it will say itself"}

@@ -175,7 +175,8 @@ func TestTwoSessionsAtOnce(t *testing.T) {
 	})
 }
 
-// A thread that was ended between an answer and its count: the answer was paid for, but the next run counts on from before it.
+// A thread that was ended between an answer and its count: the answer was paid for, but the next run counts on from
+// before it.
 func TestCodexTokensOfAnEndedRun(t *testing.T) {
 	const id = "c608d775-a1e6-44af-ad14-56c828dd876b"
 	home := t.TempDir()

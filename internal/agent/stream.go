@@ -119,16 +119,16 @@ func (s *stream) flush() {
 // step counts a model call.
 func (s *stream) step() { s.turns++ }
 
-// enough ends a program that has no limit of its own when it has had its turns. It is asked between two model calls, when no
-// tool runs that could be cut off halfway.
+// enough ends a program that has no limit of its own when it has had its turns. It is asked between two model calls,
+// when no tool runs that could be cut off halfway.
 func (s *stream) enough() {
 	if s.program.CountsTurns && s.turn.MaxTurns > 0 && s.turns >= s.turn.MaxTurns {
 		s.stop(TurnLimit, fmt.Sprintf("turn limit reached (%d)", s.turn.MaxTurns))
 	}
 }
 
-// toolBegan counts a model call by its first tool, for programs that print their tools but not their model calls. Tools that
-// run at the same time come from one call.
+// toolBegan counts a model call by its first tool, for programs that print their tools but not their model calls.
+// Tools that run at the same time come from one call.
 func (s *stream) toolBegan() {
 	if s.running == 0 {
 		s.step()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A resumed conversation is told when the program has named it, not when its turn has ended: what dies in between has it
-// on the record.
+// A resumed conversation is told when the program has named it, not when its turn has ended: what dies in between has
+// it on the record.
 func TestResumedConversationIsToldAtOnce(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{}, fakeStep{"hang": true})

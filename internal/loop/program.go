@@ -18,8 +18,8 @@ const programFailures = 3
 
 // programWorker is an agent program as the loop sees it: one turn of the program is one iteration.
 //
-// The conversation's id is in checkpoint.json before the program is started where it takes a preset id, else at its first
-// event, so that a process that dies at any moment leaves a conversation that can be found again.
+// The conversation's id is in checkpoint.json before the program is started where it takes a preset id, else at its
+// first event, so that a process that dies at any moment leaves a conversation that can be found again.
 type programWorker struct {
 	a       *attempt
 	wt      gitx.Worktree
@@ -83,7 +83,7 @@ func (r *run) madeAt() time.Time {
 
 // promptFor is what a choice's conversation is told first.
 func (w *programWorker) promptFor(c agent.Choice) (string, error) {
-	if c.Prompt == agent.PromptContinue {
+	if c.Ref.Resume {
 		why := w.a.o.LastStop
 		if why == "" {
 			why = "the process ended"
@@ -120,7 +120,10 @@ func (w *programWorker) iterate(ctx context.Context) (turn, error) {
 }
 
 // outcome says what a turn's end means: a turn for the loop, another try, or the end of the attempt.
-func (w *programWorker) outcome(ctx context.Context, choice agent.Choice, out agent.Outcome) (t turn, again bool, err error) {
+func (w *programWorker) outcome(
+	ctx context.Context, choice agent.Choice, out agent.Outcome,
+) (t turn, again bool, err error) {
+	p := w.role.Program
 	switch out.How {
 	case agent.Completed:
 		w.failed = 0
@@ -128,14 +131,14 @@ func (w *programWorker) outcome(ctx context.Context, choice agent.Choice, out ag
 		return caseOf(out.Text), false, nil
 	case agent.TurnLimit:
 		w.stay(ctx, out)
-		return t, false, &halt{Stop: Stop{Reason: IterCap, Detail: w.role.Program.Name + " reached its turn limit: " + out.Detail}}
+		return t, false, &halt{Stop: Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}}
 	case agent.NotFound, agent.InUse:
 		if len(w.choices) > 1 {
 			w.choices = w.choices[1:]
 			return t, true, nil
 		}
 		if choice.Ref.Resume {
-			w.choices = []agent.Choice{{Ref: agent.Ref{ID: w.role.Program.NewID()}, How: "fresh", Prompt: agent.PromptTask, Why: "the conversation is lost: " + out.Detail}}
+			w.choices = []agent.Choice{p.Fresh("the conversation is lost: " + out.Detail)}
 			return t, true, nil
 		}
 	case agent.UsageLimit:
@@ -174,11 +177,12 @@ func (w *programWorker) stay(ctx context.Context, out agent.Outcome) {
 	}
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
 	ended := out.How == agent.Completed || out.How == agent.TurnLimit
-	if id == "" || !w.role.Program.CanResume || (!ended && w.role.Program.Stored(ctx, w.env, w.wt.Path, id).Presence == agent.Missing) {
-		w.choices = []agent.Choice{{Ref: agent.Ref{ID: w.role.Program.NewID()}, How: "fresh", Prompt: agent.PromptTask, Why: w.role.Program.Name + " has no conversation to go on with"}}
+	p := w.role.Program
+	if id == "" || !p.CanResume || (!ended && p.Stored(ctx, w.env, w.wt.Path, id).Presence == agent.Missing) {
+		w.choices = []agent.Choice{p.Fresh(p.Name + " has no conversation to go on with")}
 		return
 	}
-	w.choices = []agent.Choice{{Ref: agent.Ref{ID: id, Resume: true}, How: "continued", Prompt: agent.PromptContinue, Why: "the same attempt"}}
+	w.choices = []agent.Choice{{Ref: agent.Ref{ID: id, Resume: true}, How: "continued", Why: "the same attempt"}}
 }
 
 // caseOf reads a program's final message: a case as JSON, else its text as the summary.
@@ -239,7 +243,9 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 		return nil
 	}
 	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
-		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now, Attempts: attemptsOf(c)}
+		c = &session.Conversation{
+			Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now, Attempts: attemptsOf(c),
+		}
 	}
 	c.LastUsed = now
 	if err := a.Checkpoint.Conversations.Set(a.task.ID, c); err != nil {
@@ -269,7 +275,10 @@ func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
 	if c == nil || !choice.Ref.Resume || c.ID != choice.Ref.ID || c.Total == nil {
 		return agent.Usage{}
 	}
-	return agent.Usage{Prompt: c.Total.PromptTokens, Eval: c.Total.EvalTokens, Cached: c.Total.CachedTokens, Reasoning: c.Total.ReasoningTokens, Cost: c.Total.Cost}
+	return agent.Usage{
+		Prompt: c.Total.PromptTokens, Eval: c.Total.EvalTokens, Cached: c.Total.CachedTokens,
+		Reasoning: c.Total.ReasoningTokens, Cost: c.Total.Cost,
+	}
 }
 
 // book adds the attempt to the conversation's history.
@@ -279,7 +288,10 @@ func (w *programWorker) book(started time.Time, out agent.Outcome) error {
 		return nil
 	}
 	c.LastUsed = session.FormatTime(w.a.Now())
-	c.Total = &session.RoleUsage{PromptTokens: out.Total.Prompt, EvalTokens: out.Total.Eval, CachedTokens: out.Total.Cached, ReasoningTokens: out.Total.Reasoning, Cost: out.Total.Cost}
+	c.Total = &session.RoleUsage{
+		PromptTokens: out.Total.Prompt, EvalTokens: out.Total.Eval, CachedTokens: out.Total.Cached,
+		ReasoningTokens: out.Total.Reasoning, Cost: out.Total.Cost,
+	}
 	c.Attempts = append(c.Attempts, session.Attempt{
 		Started: session.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Prompt + out.Usage.Eval, Cost: out.Usage.Cost, TotalTokens: out.Total.Prompt + out.Total.Eval,

@@ -34,9 +34,8 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		ref := agent.Ref{ID: j.role.Program.NewID()}
 		out, err := j.role.Program.Run(ctx, agent.Turn{
 			Prompt: j.prompt, System: j.system, Dir: j.judged.dir, Model: j.role.Model, Conversation: ref, ReadOnly: true,
-			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env, GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir,
-			Private: j.a.S.Path(session.AgentDir),
-			OnEvent: log.write,
+			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env,
+			GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir, Private: j.a.S.Path(session.AgentDir), OnEvent: log.write,
 			OnConversation: func(id string) error {
 				if id == j.id {
 					return nil
@@ -70,7 +69,8 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 				return "", nil, err
 			}
 		case try >= programFailures:
-			return "", nil, &halt{Stop: Stop{Reason: ProviderFailure, Detail: j.role.Program.Name + " as evaluator: " + out.Detail}, err: errors.New(out.Detail)}
+			detail := j.role.Program.Name + " as evaluator: " + out.Detail
+			return "", nil, &halt{Stop: Stop{Reason: ProviderFailure, Detail: detail}, err: errors.New(out.Detail)}
 		}
 	}
 }

@@ -1,7 +1,7 @@
-// Command agents drives the real agent programs against stubs of their APIs. It installs them from the npm registry into a
-// scratch directory; beyond that everything stays on loopback. Each program has to be resumed after its turn limit,
-// after it was ended, and in a worktree that was made again, with the earlier conversation in the request that the stub got;
-// and a transcript that was deleted has to lead to a fresh conversation.
+// Command agents drives the real agent programs against stubs of their APIs. It installs them from the npm registry
+// into a scratch directory; beyond that everything stays on loopback. Each program has to be resumed after its turn
+// limit, after it was ended, and in a worktree that was made again, with the earlier conversation in the request that
+// the stub got; and a transcript that was deleted has to lead to a fresh conversation.
 //
 //	go run ./testdata/agents [-only claude,codex] [-run REGEXP] [-scratch DIR] [-version claude=2.1.197] [-v]
 //

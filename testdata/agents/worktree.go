@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// worktree makes a repository with a linked worktree, as a session has, and returns the worktree and its git directories.
+// worktree makes a repository with a linked worktree, as a session has, and returns the worktree and its git
+// directories.
 func worktree(home string) (dir string, git [2]string, err error) {
 	repo, dir := filepath.Join(home, "repo"), filepath.Join(home, "sessions", "workspace")
 	for _, args := range [][]string{

@@ -1,5 +1,6 @@
-// Command fakeagent plays an agent program. It takes the command lines of Claude Code, Codex, Gemini CLI and OpenCode, keeps
-// conversations where they do, prints what they print, and fails as they fail; what it does is read from a script.
+// Command fakeagent plays an agent program. It takes the command lines of Claude Code, Codex, Gemini CLI and
+// OpenCode, keeps conversations where they do, prints what they print, and fails as they fail; what it does is read
+// from a script.
 //
 // Which program it is follows from the name that it is called by (install it as claude, codex, gemini or opencode),
 // or from FAKEAGENT_KIND. The environment names its script and its log:
@@ -8,8 +9,8 @@
 //	FAKEAGENT_LOG     file to which one line of JSON is added for each run, see Run; the id of a process that was left
 //	                  behind is written to a file beside it, <log>.stray
 //
-// A run takes the first step that is not used up and whose conditions hold. Without a script, or when no step is left, it
-// succeeds and says "done".
+// A run takes the first step that is not used up and whose conditions hold. Without a script, or when no step is
+// left, it succeeds and says "done".
 package main
 
 import (

@@ -40,7 +40,8 @@ type Step struct {
 	Cost   float64           `json:"cost"`   // dollars of the run, where the program says any
 
 	// End is how it ends: "" as success, "none" without a terminal event, "turn_limit", "usage_limit", "refused" (its
-	// credentials are), "error", "not_found", "in_use", "lost" (begins another conversation instead of resuming), "linger" (terminal event, but does not exit).
+	// credentials are), "error", "not_found", "in_use", "lost" (begins another conversation instead of resuming),
+	// "linger" (terminal event, but does not exit).
 	End   string `json:"end"`
 	Reset int64  `json:"reset"` // for usage_limit: seconds since 1970
 	Exit  *int   `json:"exit"`  // exit status, instead of what the program would return
