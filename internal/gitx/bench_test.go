@@ -40,7 +40,7 @@ func BenchmarkRewindTree(b *testing.B) {
 	for b.Loop() {
 		w.spoil(b)
 		start := childrenCPU(b)
-		must(b, w.git.RewindTree(ctx, wt, w.base))
+		must(b, rewind(w.git, wt, w.base))
 		own += childrenCPU(b) - start
 
 		w.spoil(b)

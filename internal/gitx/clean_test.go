@@ -23,7 +23,7 @@ func TestRewindTree(t *testing.T) {
 	write(t, w.path, "later.txt", "1", "node_modules/m", "1", "uncommitted/.gitignore", "*.unc\n", "uncommitted/f.unc", "1")
 	w.sh(w.path, "add", "later.txt")
 
-	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	must(t, rewind(w.git, w.wt(), w.base))
 	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
 	equal(t, "tracked changes", w.sh(w.path, "status", "--porcelain", "--untracked-files=no"), "")
 	equal(t, "file", read(t, w.path, "a.txt"), "one\n")
@@ -43,7 +43,7 @@ func TestRewindTree(t *testing.T) {
 func TestRewindTreeKeepsWhatOnlyTheBaseIgnores(t *testing.T) {
 	w := newWorld(t, ".gitignore", ".venv/\n")
 	write(t, w.path, ".venv/bin/p", "1", ".gitignore", "nothing\n")
-	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	must(t, rewind(w.git, w.wt(), w.base))
 	equal(t, "kept", exists(w.path, ".venv/bin/p"), true)
 }
 
@@ -54,7 +54,7 @@ func TestRewindTreeWithManyIgnoredFiles(t *testing.T) {
 		write(t, w.path, fmt.Sprintf("src/a rather long name of an object file %d.o", i), "")
 	}
 	write(t, w.path, "src/x.c", "")
-	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	must(t, rewind(w.git, w.wt(), w.base))
 	entries, err := os.ReadDir(filepath.Join(w.path, "src"))
 	must(t, err)
 	equal(t, "kept", len(entries), 3000)
@@ -71,7 +71,7 @@ func TestRewindTreeWithRepositoriesInIt(t *testing.T) {
 	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", w.repo, "mod")
 	w.sh(w.path, "commit", "-q", "-m", "a submodule")
 	w.calls = nil
-	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	must(t, rewind(w.git, w.wt(), w.base))
 	for name, want := range map[string]bool{"nested": false, "deep": false, "vendor/dep/f": true, "mod": false, "a.txt": false, ".gitignore": true,
 		"new/.gitignore": false, "new/z.dat": true, "new/ödd \"x\"\n": false} {
 		equal(t, name, exists(w.path, name), want)
@@ -92,7 +92,7 @@ func TestRewindTreeLeavesSubmodulesOfTheBase(t *testing.T) {
 	must(t, err)
 	w.sh(wt.Path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
 	write(t, wt.Path, "mod/own.txt", "1", "x", "1")
-	must(t, w.git.RewindTree(ctx, wt, base))
+	must(t, rewind(w.git, wt, base))
 	equal(t, "in the submodule", exists(wt.Path, "mod/own.txt"), true)
 	equal(t, "beside it", exists(wt.Path, "x"), false)
 }
@@ -145,7 +145,7 @@ func TestRewindTreeOverAnIndexThatCannotBeRead(t *testing.T) {
 			equalLists(t, "kept", keep, []string{"keep/"})
 			// The machine may lose its power again half-way.
 			write(t, wt.AdminDir, "index", index)
-			must(t, w.git.RewindTreeKeeping(ctx, wt, w.base, keep))
+			must(t, w.git.RewindTree(ctx, wt, w.base, keep))
 			equal(t, "status", w.sh(w.path, "status", "--porcelain"), "?? keep/")
 			equal(t, "file", read(t, w.path, "a.txt"), "one\n")
 		})
@@ -158,13 +158,13 @@ func TestRewindTreeCost(t *testing.T) {
 	write(t, w.path, "a.txt", "two\n", "b.txt", "b\n")
 	wt := w.wt()
 	w.calls = nil
-	must(t, w.git.RewindTree(ctx, wt, w.base))
+	must(t, rewind(w.git, wt, w.base))
 	var names []string
 	for _, c := range w.calls {
 		names = append(names, subcommand(c.Args))
 	}
 	equalLists(t, "commands", names, []string{"diff-index", "reset", "clean"})
 	w.calls = nil
-	must(t, w.git.DryRun().RewindTree(ctx, wt, w.base))
+	must(t, rewind(w.git.DryRun(), wt, w.base))
 	equal(t, "reset", w.calls[1].Skipped && w.calls[2].Skipped && !w.calls[0].Mutates, true)
 }

@@ -37,7 +37,7 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, opts CommitOp
 	c := g.inWorktree(wt, append(args, signFlag(opts.Sign))...)
 	c.hooks = true
 	c.stdin = []byte(msg)
-	c.more = append(c.more, g.identity(wt.Path)...)
+	c.more = append(c.more, g.identity(ctx, wt.Path)...)
 	c.more = append(c.more, HarnessCommit+"="+wt.Branch)
 	if opts.Sign {
 		c.more = append(c.more, g.signing()...)
@@ -74,31 +74,35 @@ func signFlag(sign bool) string {
 	return "--no-gpg-sign"
 }
 
-// CommitTree makes a commit of tree on parent without any hook and moves the worktree's branch there from parent; it
-// fails if the branch is elsewhere. The index and the files stay as they are. reflog is the branch's reflog message.
-func (g *Git) CommitTree(ctx context.Context, wt Worktree, tree, parent, msg, reflog string, sign bool) (sha string, err error) {
-	return g.CommitTreeOver(ctx, wt, tree, parent, parent, msg, reflog, sign)
+// TreeCommit is a commit to make of a tree.
+type TreeCommit struct {
+	Tree, Parent string
+	Over         string // the commit that the branch is at and whose place this one takes; "" for Parent
+	Message      string
+	Reflog       string // the branch's reflog message
+	Sign         bool
 }
 
-// CommitTreeOver is CommitTree for a commit that takes the place of tip, the commit that the branch is at.
-func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip, msg, reflog string, sign bool) (sha string, err error) {
+// CommitTree makes a commit without any hook and moves the worktree's branch there; it fails if the branch is not where
+// it is said to be. The index and the files stay as they are.
+func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha string, err error) {
 	if wt.Branch == "" {
 		return "", errors.New("a commit needs a worktree that was checked against its branch")
 	}
 	if err := g.prepare(ctx, wt); err != nil {
 		return "", err
 	}
-	args := []string{"commit-tree", "-p", parent, "-F", "-"}
-	if sign {
+	args := []string{"commit-tree", "-p", c.Parent, "-F", "-"}
+	if c.Sign {
 		args = append(args, "-S")
 	}
-	c := g.inWorktree(wt, append(args, cmp.Or(tree, "<tree>"))...) // "": a dry run that could make none
-	c.stdin = []byte(msg)
-	c.more = append(c.more, g.identity(wt.Path)...)
-	if sign {
-		c.more = append(c.more, g.signing()...)
+	call := g.inWorktree(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // "": a dry run that could make none
+	call.stdin = []byte(c.Message)
+	call.more = append(call.more, g.identity(ctx, wt.Path)...)
+	if c.Sign {
+		call.more = append(call.more, g.signing()...)
 	}
-	out, err := g.mutate(ctx, c)
+	out, err := g.mutate(ctx, call)
 	if err != nil {
 		return "", err
 	}
@@ -106,7 +110,7 @@ func (g *Git) CommitTreeOver(ctx context.Context, wt Worktree, tree, parent, tip
 	if out.skipped {
 		sha = "<commit>"
 	}
-	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", reflog, "refs/heads/"+wt.Branch, sha, tip))
+	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha, cmp.Or(c.Over, c.Parent)))
 	if err != nil || out.skipped {
 		return "", err
 	}
@@ -281,7 +285,7 @@ func (g *Git) NewRepository(ctx context.Context, dir, message string) error {
 	} {
 		c := command{dir: dir, args: args, more: []string{g.ceiling(dir)}}
 		if args[0] == "commit" {
-			c.more = append(c.more, g.identity(dir)...)
+			c.more = append(c.more, g.identity(ctx, dir)...)
 		}
 		if _, err := g.mutate(ctx, c); err != nil {
 			return err

@@ -116,9 +116,14 @@ func TestCommitHooksPath(t *testing.T) {
 	}
 	// Plumbing runs none of them.
 	write(t, w.home, "hooks/reference-transaction", "#!/bin/sh\nexit 1\n")
-	_, err = w.git.CommitTree(ctx, w.wt(), w.base+"^{tree}", w.base, "FAILED\n", "tilth: x", false)
+	_, err = w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    w.base + "^{tree}",
+		Parent:  w.base,
+		Message: "FAILED\n",
+		Reflog:  "tilth: x",
+	})
 	must(t, err)
-	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	must(t, rewind(w.git, w.wt(), w.base))
 }
 
 func TestCommitEndsWithItsContext(t *testing.T) {
@@ -152,7 +157,12 @@ func TestCommitWithoutIdentity(t *testing.T) {
 	must(t, err)
 	who := "--format=%an <%ae> %cn <%ce>"
 	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha), "git-tilth <git-tilth@localhost> git-tilth <git-tilth@localhost>")
-	next, err := w.git.CommitTree(ctx, w.wt(), sha+"^{tree}", sha, "x\n", "tilth: x", false)
+	next, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    sha + "^{tree}",
+		Parent:  sha,
+		Message: "x\n",
+		Reflog:  "tilth: x",
+	})
 	must(t, err)
 	equal(t, "identity", w.sh(w.repo, "log", "-1", who, next), "git-tilth <git-tilth@localhost> git-tilth <git-tilth@localhost>")
 
@@ -180,7 +190,13 @@ func TestCommitSigned(t *testing.T) {
 	w.restart("DISPLAY=:0", "GPG_TTY=/dev/pts/0")
 	sha, _, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{Sign: true})
 	must(t, err)
-	next, err := w.git.CommitTree(ctx, w.wt(), sha+"^{tree}", sha, "x\n", "tilth: x", true)
+	next, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    sha + "^{tree}",
+		Parent:  sha,
+		Message: "x\n",
+		Reflog:  "tilth: x",
+		Sign:    true,
+	})
 	must(t, err)
 	for _, c := range []string{sha, next} {
 		if !strings.Contains(w.sh(w.repo, "cat-file", "commit", c), "gpgsig") {
@@ -200,7 +216,12 @@ func TestCommitTreeRefusesAMovedBranch(t *testing.T) {
 	wt := w.wt()
 	w.sh(w.path, "commit", "-q", "--allow-empty", "-m", "meanwhile")
 	tip := w.sh(w.repo, "rev-parse", branch)
-	_, err := w.git.CommitTree(ctx, wt, w.base+"^{tree}", w.base, "x\n", "tilth: x", false)
+	_, err := w.git.CommitTree(ctx, wt, TreeCommit{
+		Tree:    w.base + "^{tree}",
+		Parent:  w.base,
+		Message: "x\n",
+		Reflog:  "tilth: x",
+	})
 	if err == nil {
 		t.Error("no error")
 	}
@@ -209,14 +230,31 @@ func TestCommitTreeRefusesAMovedBranch(t *testing.T) {
 
 func TestCommitTreeOver(t *testing.T) {
 	w := newWorld(t)
-	seed, err := w.git.CommitTree(ctx, w.wt(), w.base+"^{tree}", w.base, "seed: 1\n", "tilth: seed", false)
+	seed, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    w.base + "^{tree}",
+		Parent:  w.base,
+		Message: "seed: 1\n",
+		Reflog:  "tilth: seed",
+	})
 	must(t, err)
 	write(t, w.path, "b.txt", "b\n")
 	tree, _ := w.stage()
-	again, err := w.git.CommitTreeOver(ctx, w.wt(), tree, w.base, seed, "seed: 2\n", "tilth: seed", false)
+	again, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    tree,
+		Parent:  w.base,
+		Over:    seed,
+		Message: "seed: 2\n",
+		Reflog:  "tilth: seed",
+	})
 	must(t, err)
 	equal(t, "branch", w.sh(w.repo, "rev-list", "--parents", "-1", branch), again+" "+w.base)
-	if _, err := w.git.CommitTreeOver(ctx, w.wt(), tree, w.base, seed, "seed: 3\n", "tilth: seed", false); err == nil {
+	if _, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    tree,
+		Parent:  w.base,
+		Over:    seed,
+		Message: "seed: 3\n",
+		Reflog:  "tilth: seed",
+	}); err == nil {
 		t.Error("replaced a tip that is none")
 	}
 }
@@ -239,7 +277,12 @@ func TestCommitDryRun(t *testing.T) {
 	d := w.git.DryRun()
 	_, _, err := d.Commit(ctx, w.wt(), "x", CommitOpts{})
 	must(t, err)
-	_, err = d.CommitTree(ctx, w.wt(), w.base+"^{tree}", w.base, "x", "x", false)
+	_, err = d.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    w.base + "^{tree}",
+		Parent:  w.base,
+		Message: "x",
+		Reflog:  "x",
+	})
 	must(t, err)
 	var skipped []string
 	for _, c := range w.calls {

@@ -176,7 +176,7 @@ func lookup(environ []string, name string) string {
 // marked in the reflog (see [Git.WorkerCommits]).
 func (g *Git) Environ(dir string) []string {
 	env := with(g.env.child, g.ceiling(dir))
-	return append(env, g.identity(dir)...)
+	return append(env, g.identity(context.Background(), dir)...)
 }
 
 // ceiling returns the GIT_CEILING_DIRECTORIES that keeps git from looking for a repository above dir.
@@ -395,12 +395,12 @@ func (g *Git) defaultExcludes() string {
 }
 
 // identity returns the variables that commits in dir need, none if dir is no repository.
-func (g *Git) identity(dir string) []string {
+func (g *Git) identity(ctx context.Context, dir string) []string {
 	if g.dry {
 		return nil
 	}
 	c := command{dir: dir, more: []string{g.ceiling(dir)}}
-	s, err := g.settingsAt(context.Background(), dir, c)
+	s, err := g.settingsAt(ctx, dir, c)
 	if err != nil {
 		return nil
 	}

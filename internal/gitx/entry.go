@@ -96,10 +96,10 @@ func Holdings(common, dir string) (holds func(branch, path string) bool) {
 	}
 }
 
-// RemoveUnborn removes entries that a `git worktree add` for path was killed over before it wrote down whose they
+// RemoveHalfCreated removes entries that a `git worktree add` for path was killed over before it wrote down whose they
 // are. Such an entry is empty, or its files are, or it holds nothing but the note that it is being made, which keeps
 // `git worktree prune` off it for ever. While a git process works in the repository, it may be the one that makes it.
-func (g *Git) RemoveUnborn(common, path string) error {
+func (g *Git) RemoveHalfCreated(common, path string) error {
 	all := filepath.Join(common, "worktrees")
 	names, err := os.ReadDir(all)
 	if err != nil || g.dry {
@@ -111,7 +111,7 @@ func (g *Git) RemoveUnborn(common, path string) error {
 			continue
 		}
 		admin := filepath.Join(all, e.Name())
-		if !unborn(admin) {
+		if !halfCreated(admin) {
 			continue
 		}
 		fi, err := e.Info()
@@ -126,7 +126,7 @@ func (g *Git) RemoveUnborn(common, path string) error {
 	return nil
 }
 
-func unborn(admin string) bool {
+func halfCreated(admin string) bool {
 	// Nearly every entry says whose it is, which one stat tells.
 	if fi, err := os.Stat(filepath.Join(admin, "gitdir")); err == nil && fi.Size() > 0 {
 		return false

@@ -44,7 +44,7 @@ func TestLeakedVariablesDoNotSteer(t *testing.T) {
 	if !strings.Contains(string(patch), "+changed") {
 		t.Errorf("patch: %s", patch)
 	}
-	must(t, w.git.RewindTree(ctx, w.wt(), w.base))
+	must(t, rewind(w.git, w.wt(), w.base))
 	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
 	equal(t, "user's HEAD", w.sh(w.repo, "rev-parse", "HEAD"), userHead)
 	equal(t, "user's index", read(t, w.common, "index"), userIndex)
@@ -67,7 +67,12 @@ func TestEnvironOfChildren(t *testing.T) {
 	equal(t, "worker's commit marked", workers[tip], true)
 	equal(t, "base marked", workers[w.base], false)
 
-	own, err := w.git.CommitTree(ctx, w.wt(), w.sh(w.repo, "rev-parse", tip+"^{tree}"), tip, "FAILED (iter_cap): T-001 x\n", "tilth: placeholder", false)
+	own, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    w.sh(w.repo, "rev-parse", tip+"^{tree}"),
+		Parent:  tip,
+		Message: "FAILED (iter_cap): T-001 x\n",
+		Reflog:  "tilth: placeholder",
+	})
 	must(t, err)
 	workers, err = w.git.WorkerCommits(ctx, w.common, branch)
 	must(t, err)

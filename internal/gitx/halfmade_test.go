@@ -42,7 +42,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 	}
 }
 
-func TestRemoveUnborn(t *testing.T) {
+func TestRemoveHalfCreated(t *testing.T) {
 	w := newWorld(t)
 	all := filepath.Join(w.common, "worktrees")
 	make := func(name string, files ...string) string {
@@ -58,7 +58,7 @@ func TestRemoveUnborn(t *testing.T) {
 		make("other"), make("workspace5", "locked", "by a person\n"), make("workspace6", "gitdir", "/elsewhere/.git\n"),
 		filepath.Join(all, "workspace"),
 	}
-	if err := w.git.RemoveUnborn(w.common, w.path); err != nil {
+	if err := w.git.RemoveHalfCreated(w.common, w.path); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range goes {
@@ -121,7 +121,7 @@ func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart()
-	if err := w.git.RewindTreeKeeping(ctx, wt, w.base, keep); err != nil {
+	if err := w.git.RewindTree(ctx, wt, w.base, keep); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"cache/data": true, "x.log": true, "junk": false} {

@@ -209,3 +209,12 @@ func containsAll(s string, parts ...string) bool {
 	}
 	return true
 }
+
+// rewind makes a worktree what it was at sha, as the first call of a rewind does.
+func rewind(g *Git, wt Worktree, sha string) error {
+	keep, err := g.IgnoredBefore(ctx, wt, sha)
+	if err != nil {
+		return err
+	}
+	return g.RewindTree(ctx, wt, sha, keep)
+}

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// mendIndex replaces an index that git cannot read, as a machine that lost its power leaves one, by the one of HEAD,
+// rebuildIndex replaces an index that git cannot read, as a machine that lost its power leaves one, by the one of HEAD,
 // and reports whether it did: git does nothing in the worktree with it, not even a reset. Only for where what was
 // staged is given up anyway; no file is touched.
 //
 // On disk after each step: 1. no index, which git takes for an empty one; 2. the index of HEAD.
-func (g *Git) mendIndex(ctx context.Context, wt Worktree) (mended bool, err error) {
+func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err error) {
 	if g.dry || !g.indexBroken(ctx, wt) {
 		return false, nil
 	}

@@ -108,13 +108,10 @@ func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 
 // ClearBranchLocks clears what a git that was killed while it made or deleted the branch has left beside no branch:
 // it makes the branch after its lock, and takes its settings away after the branch.
-func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error {
-	return g.clearBranchLocks(ctx, common, branch)
-}
-
-// clearBranchLocks clears the locks that stand in the way of making or deleting a branch. Some are shared with all of
+//
+// It clears the locks that stand in the way of making or deleting a branch. Some are shared with all of
 // the repository's worktrees, so a git process in any of them may be the owner.
-func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
+func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error {
 	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
 }
 

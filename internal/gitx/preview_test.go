@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTreeAheadIsWhatStageAllMakes(t *testing.T) {
+func TestPreviewTreeIsWhatStageAllMakes(t *testing.T) {
 	for name, change := range map[string]func(w *world){
 		"nothing": func(*world) {},
 		"edited, added, deleted, build products": func(w *world) {
@@ -25,7 +25,7 @@ func TestTreeAheadIsWhatStageAllMakes(t *testing.T) {
 			w := newWorld(t, "a.txt", "one\n", "gone.txt", "x\n", ".gitignore", "*.log\n")
 			change(w)
 			before := snapshot(t, w.home)
-			ahead, err := w.git.DryRun().TreeAhead(ctx, w.wt(), w.base)
+			ahead, err := w.git.DryRun().PreviewTree(ctx, w.wt(), w.base)
 			must(t, err)
 			after := snapshot(t, w.home)
 			equal(t, "number of files", len(after), len(before))

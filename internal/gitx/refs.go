@@ -115,7 +115,7 @@ func (g *Git) Contains(ctx context.Context, common, branch, sha string) (bool, e
 // DeleteBranch deletes a branch whatever it holds. Where it is checked out elsewhere git refuses, and the error says
 // where.
 func (g *Git) DeleteBranch(ctx context.Context, common, branch string) error {
-	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
+	if err := g.ClearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
 	c := inRepo(common, "branch", "--quiet", "-D", "--", branch)

@@ -37,9 +37,9 @@ func TestResolveAndHead(t *testing.T) {
 		must(t, err)
 		equal(t, dir, got, want)
 	}
-	w.sh(w.home, "init", "-q", "unborn")
-	if _, err := w.git.Head(ctx, filepath.Join(w.home, "unborn")); !errors.Is(err, ErrNoCommit) {
-		t.Errorf("unborn: %v", err)
+	w.sh(w.home, "init", "-q", "halfCreated")
+	if _, err := w.git.Head(ctx, filepath.Join(w.home, "halfCreated")); !errors.Is(err, ErrNoCommit) {
+		t.Errorf("halfCreated: %v", err)
 	}
 }
 
@@ -142,7 +142,12 @@ func TestSoftResetUnwinds(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.path, "b.txt", "partial\n")
 	tree, _ := w.stage()
-	_, err := w.git.CommitTree(ctx, w.wt(), tree, w.base, "FAILED (iter_cap): T-001 x\n", "tilth: placeholder", false)
+	_, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    tree,
+		Parent:  w.base,
+		Message: "FAILED (iter_cap): T-001 x\n",
+		Reflog:  "tilth: placeholder",
+	})
 	must(t, err)
 	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "")
 	must(t, w.git.SoftReset(ctx, w.wt(), w.base))

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // ReadTree makes the index equal to tree. The files stay as they are, and what git remembers of unchanged ones is
@@ -106,19 +105,9 @@ func (g *Git) Clean(ctx context.Context, wt Worktree) error {
 	return err
 }
 
-// RewindTree makes the worktree what it was at sha: a hard reset and a clean. What the ignore rules covered before
-// the reset stays, also where the reset takes the rule away, and so does what they cover after it.
-func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string) error {
-	keep, err := g.IgnoredBefore(ctx, wt, sha)
-	if err != nil {
-		return err
-	}
-	return g.RewindTreeKeeping(ctx, wt, sha, keep)
-}
-
-// RewindTreeKeeping is RewindTree with what IgnoredBefore had found: for a rewind that may have been begun before,
-// when the rules are gone already.
-func (g *Git) RewindTreeKeeping(ctx context.Context, wt Worktree, sha string, keep []string) error {
+// RewindTree makes the worktree what it was at sha: a hard reset and a clean. What the ignore rules covered before the
+// reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover after it.
+func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
 	opened, err := g.hardReset(ctx, wt, sha)
 	if err != nil {
 		return err
@@ -141,11 +130,11 @@ func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) (opened []
 	if err = g.HardReset(ctx, wt, sha); err == nil || ctx.Err() != nil {
 		return nil, err
 	}
-	mended, merr := g.mendIndex(ctx, wt)
+	rebuilt, merr := g.rebuildIndex(ctx, wt)
 	if merr != nil {
 		return nil, merr
 	}
-	if mended {
+	if rebuilt {
 		err = g.HardReset(ctx, wt, sha)
 	}
 	if err == nil || ctx.Err() != nil {
@@ -162,7 +151,7 @@ func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) (opened []
 func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]string, error) {
 	changed, err := g.rulesChanged(ctx, wt, sha)
 	if err != nil && ctx.Err() == nil {
-		if mended, merr := g.mendIndex(ctx, wt); merr != nil || !mended {
+		if rebuilt, merr := g.rebuildIndex(ctx, wt); merr != nil || !rebuilt {
 			return nil, cmp.Or(merr, err)
 		}
 		changed, err = g.rulesChanged(ctx, wt, sha)
@@ -291,13 +280,14 @@ func (g *Git) closeAgain(ctx context.Context, wt Worktree, opened []openedDir) {
 			tracked[dir] = true
 		}
 	}
+	asMade := newDirMode(wt.AdminDir)
 	for _, d := range opened {
 		path, mode := filepath.Join(wt.Path, d.path), d.mode
 		switch {
 		case d.path == ".":
 			mode = topMode
 		case tracked[d.path]:
-			mode = 0o777 &^ umask
+			mode = asMade
 		}
 		if fi, err := os.Lstat(path); err == nil && fi.IsDir() {
 			_ = os.Chmod(path, mode)
@@ -305,10 +295,15 @@ func (g *Git) closeAgain(ctx context.Context, wt Worktree, opened []openedDir) {
 	}
 }
 
-// umask is what git, too, makes directories with. It can only be read by setting it, which is safe before anything
-// else runs.
-var umask = func() fs.FileMode {
-	old := syscall.Umask(0o077)
-	syscall.Umask(old)
-	return fs.FileMode(old)
-}()
+// newDirMode returns the mode that a directory is made with here, by git too. Only making one says so: the umask can
+// be read no other way than by setting it, for all of the process.
+func newDirMode(in string) fs.FileMode {
+	dir, mode := filepath.Join(in, "tilth-mode"), fs.FileMode(topMode)
+	if os.Mkdir(dir, 0o777) == nil {
+		if fi, err := os.Stat(dir); err == nil {
+			mode = fi.Mode().Perm()
+		}
+		os.Remove(dir)
+	}
+	return mode
+}

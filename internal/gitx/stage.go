@@ -394,8 +394,8 @@ func (p *preview) environ() []string {
 	return []string{"GIT_INDEX_FILE=" + filepath.Join(p.dir, "index"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(p.dir, "objects")}
 }
 
-// TreeAhead names the tree that StageAll would make, and changes neither the worktree nor the repository.
-func (g *Git) TreeAhead(ctx context.Context, wt Worktree, base string) (tree string, err error) {
+// PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository.
+func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base string) (tree string, err error) {
 	look := *g
 	look.dry = false
 	tree, _, err = look.stagePreview(ctx, wt, base)

@@ -225,19 +225,19 @@ func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args
 				return err
 			}
 		case g.dry: // no command fails below, which is where this is done for real
-			if _, err := g.DropStale(ctx, common, branch); err != nil {
+			if _, err := g.dropStale(ctx, common, branch); err != nil {
 				return err
 			}
 		}
 	}
-	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
+	if err := g.ClearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
 	add := inRepo(common, append([]string{"worktree", "add", "--quiet", "--no-guess-remote"}, args...)...)
 	_, err := g.mutate(ctx, add)
 	if err != nil && ctx.Err() == nil {
 		// The branch may be checked out in a worktree that is gone.
-		if dropped, derr := g.DropStale(ctx, common, branch); derr == nil && len(dropped) > 0 {
+		if dropped, derr := g.dropStale(ctx, common, branch); derr == nil && len(dropped) > 0 {
 			_, err = g.mutate(ctx, add)
 		}
 	}
@@ -279,11 +279,11 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	return err
 }
 
-// DropStale drops the entries of worktrees that had branch checked out and of which nothing is left at the path that
+// dropStale drops the entries of worktrees that had branch checked out and of which nothing is left at the path that
 // the repository knows: moved with `git worktree move`, or with the directory around them, and gone from there. Until
 // then git takes the branch for checked out. One that somebody locked stays, because that is how an absent disk is
 // announced. It returns the paths.
-func (g *Git) DropStale(ctx context.Context, common, branch string) (dropped []string, err error) {
+func (g *Git) dropStale(ctx context.Context, common, branch string) (dropped []string, err error) {
 	entries, err := g.Worktrees(ctx, common)
 	if err != nil {
 		return nil, err

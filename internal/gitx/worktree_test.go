@@ -152,14 +152,22 @@ func TestNeverTheEnclosingRepository(t *testing.T) {
 	before := snapshot(t, w.repo)
 
 	for name, do := range map[string]func() error{
-		"StageAll":   func() error { _, _, err := w.git.StageAll(ctx, wt, w.base); return err },
-		"Commit":     func() error { _, _, err := w.git.Commit(ctx, wt, "x", CommitOpts{}); return err },
-		"CommitTree": func() error { _, err := w.git.CommitTree(ctx, wt, w.base, w.base, "x", "x", false); return err },
+		"StageAll": func() error { _, _, err := w.git.StageAll(ctx, wt, w.base); return err },
+		"Commit":   func() error { _, _, err := w.git.Commit(ctx, wt, "x", CommitOpts{}); return err },
+		"CommitTree": func() error {
+			_, err := w.git.CommitTree(ctx, wt, TreeCommit{
+				Tree:    w.base,
+				Parent:  w.base,
+				Message: "x",
+				Reflog:  "x",
+			})
+			return err
+		},
 		"ReadTree":   func() error { return w.git.ReadTree(ctx, wt, w.base) },
 		"SoftReset":  func() error { return w.git.SoftReset(ctx, wt, w.base) },
 		"HardReset":  func() error { return w.git.HardReset(ctx, wt, w.base) },
 		"Clean":      func() error { return w.git.Clean(ctx, wt) },
-		"RewindTree": func() error { return w.git.RewindTree(ctx, wt, w.base) },
+		"RewindTree": func() error { return rewind(w.git, wt, w.base) },
 		"AttachHead": func() error { return w.git.AttachHead(ctx, wt, "session/t") },
 	} {
 		if err := do(); err == nil {
@@ -220,10 +228,15 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 			got, err := w.git.TreeOf(ctx, w.common, sha)
 			must(t, err)
 			equal(t, "tree", got, tree)
-			next, err := w.git.CommitTree(ctx, wt, tree, sha, "FAILED\n", "tilth: x", false)
+			next, err := w.git.CommitTree(ctx, wt, TreeCommit{
+				Tree:    tree,
+				Parent:  sha,
+				Message: "FAILED\n",
+				Reflog:  "tilth: x",
+			})
 			must(t, err)
 			must(t, w.git.SoftReset(ctx, wt, sha))
-			must(t, w.git.RewindTree(ctx, wt, w.base))
+			must(t, rewind(w.git, wt, w.base))
 			ok, err := w.git.ObjectExists(ctx, w.common, next)
 			must(t, err)
 			equal(t, "placeholder still an object", ok, true)

@@ -53,5 +53,7 @@ func (h *Handle) withTrailers(ctx context.Context, wt gitx.Worktree, t session.T
 		return c.SHA, nil
 	}
 	msg := message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID))
-	return h.Git.CommitTreeOver(ctx, wt, c.Tree, c.Parents[0], c.SHA, msg, "tilth: trailers", h.Sign)
+	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
+		Tree: c.Tree, Parent: c.Parents[0], Over: c.SHA, Message: msg, Reflog: "tilth: trailers", Sign: h.Sign,
+	})
 }

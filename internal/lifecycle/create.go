@@ -90,7 +90,7 @@ func (h *Handle) undoCreate(ctx context.Context) {
 	ctx = quiet(ctx)
 	// Errors have no one to go to: what stays is what reset removes.
 	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path())
-	_ = h.Git.RemoveUnborn(h.Common, h.Path())
+	_ = h.Git.RemoveHalfCreated(h.Common, h.Path())
 	if _, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && ok {
 		_ = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
 	} else {
@@ -147,7 +147,9 @@ func (h *Handle) commitSeed(ctx context.Context, wt gitx.Worktree, parent, messa
 	if err != nil {
 		return "", err
 	}
-	return h.Git.CommitTree(ctx, wt, tree, parent, message, "tilth: seed", h.Sign)
+	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
+		Tree: tree, Parent: parent, Message: message, Reflog: "tilth: seed", Sign: h.Sign,
+	})
 }
 
 // undoSeed takes a seed off the branch and out of the index that did not get on record. Errors have no one to go to: what stays

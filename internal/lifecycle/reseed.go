@@ -40,7 +40,10 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err := h.S.SaveTasks(tasks); err != nil {
 		return err
 	}
-	made, err := h.Git.CommitTreeOver(ctx, wt, tree, base, old, SeedMessage(h.S.ID, len(tasks), tests), "tilth: seed", h.Sign)
+	made, err := h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
+		Tree: tree, Parent: base, Over: old, Message: SeedMessage(h.S.ID, len(tasks), tests), Reflog: "tilth: seed",
+		Sign: h.Sign,
+	})
 	if err != nil {
 		return err
 	}

@@ -258,7 +258,7 @@ func (h *Handle) carryOut(ctx context.Context) error {
 	for _, path := range j.Keep {
 		keep = append(keep, string(path))
 	}
-	if err := h.Git.RewindTreeKeeping(ctx, wt, j.SHA, keep); err != nil {
+	if err := h.Git.RewindTree(ctx, wt, j.SHA, keep); err != nil {
 		return err
 	}
 	return h.change(func() error { return h.rewindFiles(j) })

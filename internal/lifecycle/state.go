@@ -145,7 +145,7 @@ func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *A
 	if err != nil {
 		return false
 	}
-	now, err := g.TreeAhead(ctx, wt, a.Base)
+	now, err := g.PreviewTree(ctx, wt, a.Base)
 	if err != nil || now == a.Tree {
 		return false
 	}

@@ -279,7 +279,7 @@ func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin str
 			return err
 		}
 	}
-	return g.RemoveUnborn(r.Common, r.Worktree)
+	return g.RemoveHalfCreated(r.Common, r.Worktree)
 }
 
 // removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may hold

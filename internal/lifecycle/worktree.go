@@ -100,7 +100,7 @@ func (h *Handle) clearPlace(ctx context.Context, path string) error {
 	if err := h.change(func() error { return os.RemoveAll(path) }); err != nil {
 		return err
 	}
-	return h.Git.RemoveUnborn(h.Common, path)
+	return h.Git.RemoveHalfCreated(h.Common, path)
 }
 
 // comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with

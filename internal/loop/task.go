@@ -270,7 +270,10 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		return err
 	}
 	if tree != baseTree {
-		sha, err := a.Git.CommitTree(ctx, wt, tree, a.base, lifecycle.PlaceholderMessage(a.S.ID, a.task, s.Reason), "tilth: placeholder", a.Sign)
+		sha, err := a.Git.CommitTree(ctx, wt, gitx.TreeCommit{
+			Tree: tree, Parent: a.base, Message: lifecycle.PlaceholderMessage(a.S.ID, a.task, s.Reason),
+			Reflog: "tilth: placeholder", Sign: a.Sign,
+		})
 		if err != nil {
 			return err
 		}
