@@ -1,6 +1,6 @@
 // Package record is the record of a session, events.jsonl: what can stand in it, how it is written and how it is read.
 //
-// An event is one struct (events.go) and one row of the table here. Whoever writes one fills the struct; whoever reads
+// An event is one struct and one row of the table in events.go. Whoever writes one fills the struct; whoever reads
 // switches on its type. The json tags are the contract with scripts and with other tools.
 package record
 
@@ -45,38 +45,6 @@ type row struct {
 	make func() Event
 	// durable events are fsynced: the seed, verdicts, commits, and how something began or ended.
 	durable bool
-}
-
-// rows are the types of events that this program writes, in the order in which a session has them.
-var rows = []row{
-	{"session_start", func() Event { return &SessionStart{} }, true},
-	{"session_prepared", func() Event { return &SessionPrepared{} }, true},
-	{"seed_committed", func() Event { return &SeedCommitted{} }, true},
-	{"session_resume", func() Event { return &SessionResume{} }, true},
-	{"context_reset", func() Event { return &ContextReset{} }, false},
-	{"memory_load", func() Event { return &MemoryLoad{} }, false},
-	{"prompt_assembled", func() Event { return &PromptAssembled{} }, false},
-	{"model_call", func() Event { return &ModelCall{} }, false},
-	{"empty_model_response", func() Event { return &EmptyModelResponse{} }, false},
-	{"nudge", func() Event { return &Nudge{} }, false},
-	{"tool_call", func() Event { return &ToolCall{} }, false},
-	{"tool_result", func() Event { return &ToolResult{} }, false},
-	{"pre_tool_block", func() Event { return &PreToolBlock{} }, false},
-	{"hook_run", func() Event { return &HookRun{} }, false},
-	{"validator_run", func() Event { return &ValidatorRun{} }, false},
-	{"case_parse_error", func() Event { return &CaseParseError{} }, false},
-	{"evaluator_parse_error", func() Event { return &EvaluatorParseError{} }, false},
-	{"evaluator_verdict", func() Event { return &EvaluatorVerdict{} }, true},
-	{"ledger_appended", func() Event { return &LedgerAppended{} }, false},
-	{"agent_session", func() Event { return &AgentSession{} }, false},
-	{"agent_waits", func() Event { return &AgentWaits{} }, false},
-	{"task_done", func() Event { return &TaskDone{} }, false},
-	{"task_failed", func() Event { return &TaskFailed{} }, true},
-	{"commit", func() Event { return &Commit{} }, true},
-	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false},
-	{"build_products", func() Event { return &BuildProducts{} }, false},
-	{"log_repaired", func() Event { return &LogRepaired{} }, true},
-	{"stop", func() Event { return &Stop{} }, true},
 }
 
 var (
