@@ -55,14 +55,17 @@ func (p *process) app() *cli.App {
 func (p *process) commands() []*cli.Command {
 	return []*cli.Command{
 		p.prepCommand(), p.seedCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(), p.resetCommand(),
-		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(), p.demoCommand(),
+		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
+		p.demoCommand(),
 	}
 }
 
 func (p *process) globalFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "print each git command as it runs, with its time", Destination: nil},
-		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, Usage: "print the plan and the git commands; change nothing"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"},
+			Usage: "print each git command as it runs, with its time", Destination: nil},
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"},
+			Usage: "print the plan and the git commands; change nothing"},
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Sessions of a repository that is gone cost a list here about what they cost a list of all: their place is looked at once.
+// Sessions of a repository that is gone cost a list here about what they cost a list of all: their place is looked at
+// once.
 func TestListBesideSessionsOfARepositoryThatIsGone(t *testing.T) {
 	dir := t.TempDir()
 	repo, root := filepath.Join(dir, "repo"), filepath.Join(dir, "sessions")
@@ -32,7 +33,8 @@ func TestListBesideSessionsOfARepositoryThatIsGone(t *testing.T) {
 			}
 		}
 	}
-	p := &process{ctx: t.Context(), dir: repo, environ: append(os.Environ(), "TILTH_SESSIONS_DIR="+root), stderr: os.Stderr}
+	p := &process{ctx: t.Context(), dir: repo, environ: append(os.Environ(), "TILTH_SESSIONS_DIR="+root),
+		stderr: os.Stderr}
 	least := map[bool]time.Duration{}
 	for range 5 {
 		for _, all := range []bool{false, true} {

@@ -55,8 +55,8 @@ func (w *world) showConfig(asJSON bool) error {
 	return tab.Flush()
 }
 
-// configRow fills in what takes the place of a setting that is not set: the sessions root in use, and the agent that would
-// work, with why.
+// configRow fills in what takes the place of a setting that is not set: the sessions root in use, and the agent that
+// would work, with why.
 func (w *world) configRow(v config.Value) configRow {
 	row := configRow{v.Name, v.Value, v.Origin}
 	if v.Values != nil {

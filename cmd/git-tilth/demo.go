@@ -56,15 +56,18 @@ func (p *process) demo() error {
 		return err
 	}
 	p.printf("\nThe checkout in %s is untouched; the work is on the session's branch. Look at it with\n", repo)
-	p.printf("  cd %s\n  export TILTH_SESSIONS_DIR=%s\n  git log --graph --all\n  git tilth show\n  git tilth visualize --open\n", repo, inside.getenv("TILTH_SESSIONS_DIR"))
+	p.printf("  cd %s\n  export TILTH_SESSIONS_DIR=%s\n  git log --graph --all\n  git tilth show\n"+
+		"  git tilth visualize --open\n", repo, inside.getenv("TILTH_SESSIONS_DIR"))
 	return nil
 }
 
 // inDemo is this process as if it had been started in the demo's repository, with nothing of the user's settings.
 func (p *process) inDemo(dir, repo, url string) *process {
-	inside := &process{ctx: p.ctx, dir: repo, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, verbose: p.verbose, interrupted: p.interrupted, stopSignals: func() {}}
+	inside := &process{ctx: p.ctx, dir: repo, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, verbose: p.verbose,
+		interrupted: p.interrupted, stopSignals: func() {}}
 	inside.environ = []string{
-		"PATH=" + p.getenv("PATH"), "HOME=" + dir, "TERM=" + p.getenv("TERM"), "TMPDIR=" + os.TempDir(), "LANG=" + p.getenv("LANG"),
+		"PATH=" + p.getenv("PATH"), "HOME=" + dir, "TERM=" + p.getenv("TERM"), "TMPDIR=" + os.TempDir(),
+		"LANG=" + p.getenv("LANG"),
 		"GIT_CONFIG_NOSYSTEM=1", "TILTH_SESSIONS_DIR=" + filepath.Join(dir, "sessions"),
 		"TILTH_BASE_URL=" + url, "TILTH_WORKER_MODEL=scripted-demo",
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=tilth.validator", "GIT_CONFIG_VALUE_0=checks=sh checks.sh",

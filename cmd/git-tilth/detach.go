@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// detach starts a command of this program in the background, its output in the session's directory, and returns once the
-// child has the session. A child that ends before that says why in the log, which is shown.
+// detach starts a command of this program in the background, its output in the session's directory, and returns once
+// the child has the session. A child that ends before that says why in the log, which is shown.
 func (w *world) detach(s *session.Session, command string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,9 @@ func (w *world) detach(s *session.Session, command string, args []string) error 
 	defer tick.Stop()
 	for {
 		if holder, busy := s.Holder(); busy && holder.PID == child.PID {
-			fmt.Fprintf(out, "session %s runs in the background (pid %d), its output is in %s\nnext: git tilth log -f %s, git tilth stop %s\n", s.ID, child.PID, log, s.ID, s.ID)
+			fmt.Fprintf(out,
+				"session %s runs in the background (pid %d), its output is in %s\n"+
+					"next: git tilth log -f %s, git tilth stop %s\n", s.ID, child.PID, log, s.ID, s.ID)
 			return nil
 		}
 		select {
@@ -46,7 +48,8 @@ func (w *world) detach(s *session.Session, command string, args []string) error 
 	}
 }
 
-// childEnded is the result of a child that was over before it could be seen at work: a short run, or one that was refused.
+// childEnded is the result of a child that was over before it could be seen at work: a short run, or one that was
+// refused.
 func (w *world) childEnded(out io.Writer, s *session.Session, log string, code int) error {
 	text, _ := os.ReadFile(log)
 	w.p.stderr.Write(text)

@@ -110,8 +110,8 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	return exitFailed, err.Error(), ""
 }
 
-// executionError is why a session could not be brought to where its loop begins. What was reached is kept, so that the way on is
-// always a resume; a cause that says more about it has the word.
+// executionError is why a session could not be brought to where its loop begins. What was reached is kept, so that
+// the way on is always a resume; a cause that says more about it has the word.
 func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
 	var refused *lifecycle.RefusedError
@@ -128,8 +128,8 @@ func (p *process) executionError(err error, sessionID string) error {
 	return fail(resume, err)
 }
 
-// outcome is a run's stop as the command's result. A signal that came after the stop was written, to a tilth-post-run hook,
-// is no part of the run, whose end is on record; but a command that was interrupted never reports success.
+// outcome is a run's stop as the command's result. A signal that came after the stop was written, to a tilth-post-run
+// hook, is no part of the run, whose end is on record; but a command that was interrupted never reports success.
 func (p *process) outcome(s loop.Stop, sessionID string) error {
 	err := stopError(s, sessionID)
 	if !p.interrupted() || s.Reason == loop.Interrupted {
@@ -138,7 +138,8 @@ func (p *process) outcome(s loop.Stop, sessionID string) error {
 	if err == nil {
 		return &exitError{code: exitInterrupted, msg: "interrupted after the run: all tasks are done"}
 	}
-	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + err.Error(), hint: resumeCommand(sessionID, s.Over), err: err}
+	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + err.Error(),
+		hint: resumeCommand(sessionID, s.Over), err: err}
 }
 
 // stopError is a run's stop as the command's result; nil for all_done.

@@ -31,7 +31,8 @@ func TestMenuOfSessionsInFlight(t *testing.T) {
 	}
 	first := p.newest().ID
 
-	for keys, code := range map[string]int{"4\r": 1, "\r": 1, "x\r": 1, "\x04": 1, "\x03": 130} { // cancel, in every way
+	for keys, code := range map[string]int{"4\r": 1, "\r": 1, "x\r": 1, "\x04": 1,
+		"\x03": 130} { // cancel, in every way
 		c := p.console("prep", "--brief", "x")
 		c.Expect(first, "prepared", "Add sub to calc.py", "1  run it", "2  discard", "3  start alongside", "4  cancel",
 			"> ")

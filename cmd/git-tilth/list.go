@@ -26,7 +26,8 @@ func (p *process) listCommand() *cli.Command {
 			}
 			for _, r := range rows {
 				if r.Skipped > 0 && !ctx.Bool("json") {
-					p.warnf("git-tilth: session %s: lines at the end of its record that are no events: %d\n", r.ID, r.Skipped)
+					p.warnf("git-tilth: session %s: lines at the end of its record that are no events: %d\n", r.ID,
+						r.Skipped)
 				}
 			}
 			return view.List(p.stdout, rows, view.ListOptions{

@@ -15,7 +15,8 @@ func (p *process) logCommand() *cli.Command {
 		Usage:     "read a session's record, or follow it",
 		ArgsUsage: "[<session>]",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "follow until interrupted, across stop, resume and rewind"},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"},
+				Usage: "follow until interrupted, across stop, resume and rewind"},
 			&cli.IntFlag{Name: "tail", Usage: "only the last `N` events"},
 			&cli.StringFlag{Name: "task", Usage: "only events of `TASK`, such as T-001"},
 			&cli.StringFlag{Name: "type", Usage: "only events of `TYPE`"},

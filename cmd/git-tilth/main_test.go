@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// heedSignals gives the processes that the tests start the signals which whoever started the tests ignores, as nohup and a shell's
-// background jobs do: an ignored one is inherited, one that is handled here begins as usual there.
+// heedSignals gives the processes that the tests start the signals which whoever started the tests ignores, as nohup
+// and a shell's background jobs do: an ignored one is inherited, one that is handled here begins as usual there.
 func heedSignals() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
@@ -33,8 +33,8 @@ func heedSignals() {
 	}
 }
 
-// TestScripts runs testdata/script: each file is a story told with the real git, a real HTTP endpoint and real processes.
-// TILTH_SCRIPTS narrows it to file names that match a pattern.
+// TestScripts runs testdata/script: each file is a story told with the real git, a real HTTP endpoint and real
+// processes. TILTH_SCRIPTS narrows it to file names that match a pattern.
 func TestScripts(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "script")
 	testscript.Run(t, testscript.Params{

@@ -41,7 +41,8 @@ func newProcess() *process {
 	if err != nil {
 		dir = "." // a deleted directory: git says so itself
 	}
-	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, lines: text.NewLines(os.Stdin), stdout: os.Stdout, stderr: os.Stderr}
+	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, lines: text.NewLines(os.Stdin), stdout: os.Stdout,
+		stderr: os.Stderr}
 	p.watchSignals()
 	return p
 }

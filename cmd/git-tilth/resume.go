@@ -10,7 +10,8 @@ func (p *process) resumeCommand() *cli.Command {
 		Description: "Wakes a session after any stop, cap, Ctrl-C, crash or reboot: failed tasks go back to pending, their partial work\n" +
 			"returns to the index, and the loop goes on. -n shows what it would do.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "fresh", Usage: "begin a new conversation, with the ledger and the working tree as context"},
+			&cli.BoolFlag{Name: "fresh",
+				Usage: "begin a new conversation, with the ledger and the working tree as context"},
 			&cli.BoolFlag{Name: "continue", Usage: "go on with the earlier conversation"},
 		}, runFlags()...),
 		Action: func(ctx *cli.Context) error {

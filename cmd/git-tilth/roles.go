@@ -51,7 +51,8 @@ func (w *world) chooseAgent(r config.Role) (choice, error) {
 	if found := agent.Find(w.lookPath); len(found) > 0 {
 		return choice{found[0], "found on PATH: " + found[0].Binary}, nil
 	}
-	return choice{}, refuse(setupHint, "nothing is configured to do the work: no model endpoint, and no agent program on PATH")
+	return choice{}, refuse(setupHint,
+		"nothing is configured to do the work: no model endpoint, and no agent program on PATH")
 }
 
 // program is a row of the table, or a program that the user described, with its place on PATH.
@@ -69,7 +70,9 @@ func (w *world) program(name string) (*agent.Program, error) {
 		for _, row := range agent.Programs() {
 			known = append(known, row.Name)
 		}
-		return nil, refuse("git tilth config", "unknown agent program %q; known are %s, and those described in tilth.agent.<name>", name, strings.Join(known, ", "))
+		return nil, refuse("git tilth config",
+			"unknown agent program %q; known are %s, and those described in tilth.agent.<name>", name,
+			strings.Join(known, ", "))
 	}
 	return p, nil
 }
@@ -104,19 +107,21 @@ func (w *world) client(r config.Role) (*model.Client, string, error) {
 		return nil, "", refuse("git tilth config", "%s", err)
 	}
 	if e.Model == "" {
-		return nil, "", refuse("export TILTH_WORKER_MODEL=... or git config tilth.worker.model ...", "no model for the %s: tilth.%s.model is not set", r, r)
+		return nil, "", refuse("export TILTH_WORKER_MODEL=... or git config tilth.worker.model ...",
+			"no model for the %s: tilth.%s.model is not set", r, r)
 	}
 	if e.APIKey == "" {
 		e.APIKey = w.credential(e.BaseURL)
 	}
 	w.hide(r, e.APIKey)
 	return model.New(model.Endpoint{BaseURL: e.BaseURL, Model: e.Model, APIKey: e.APIKey}, model.Options{
-		Stream: w.config.Bool("tilth.stream"), Timeout: w.config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + version,
+		Stream: w.config.Bool("tilth.stream"), Timeout: w.config.Duration("tilth.requestTimeout"),
+		UserAgent: "git-tilth/" + version,
 	}), e.Model, nil
 }
 
-// credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need none, and
-// others will say so.
+// credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need
+// none, and others will say so.
 func (w *world) credential(url string) string {
 	if key, asked := w.asked[url]; asked {
 		return key
@@ -156,11 +161,13 @@ type runSettings struct {
 // options checks everything that a run needs before it starts.
 func (w *world) options(s runSettings) (loop.Options, error) {
 	o := loop.Options{
-		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")), Validators: w.config.List("tilth.validator"),
-		Wait: s.wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: s.cont, Fresh: s.fresh,
+		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")),
+		Validators: w.config.List("tilth.validator"),
+		Wait:       s.wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: s.cont, Fresh: s.fresh,
 		Judging: loop.Judging{
-			InWorktree: w.config.Text("tilth.judge") == "worktree", Borrow: w.config.Text("tilth.judgeBorrow") == "deps",
-			Setup: w.setup(),
+			InWorktree: w.config.Text("tilth.judge") == "worktree",
+			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
+			Setup:      w.setup(),
 		},
 		Limits: loop.Limits{
 			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),
@@ -177,7 +184,8 @@ func (w *world) options(s runSettings) (loop.Options, error) {
 	if o.Worker, err = w.role(config.Worker); err != nil {
 		return o, err
 	}
-	if o.Worker.Client == nil && w.config.Endpoint(config.Worker).BaseURL != "" && w.config.Endpoint(config.Worker).Model != "" {
+	if o.Worker.Client == nil && w.config.Endpoint(config.Worker).BaseURL != "" &&
+		w.config.Endpoint(config.Worker).Model != "" {
 		// A program works, but there is an endpoint to ask what was learned.
 		if o.Worker.Client, _, err = w.client(config.Worker); err != nil {
 			return o, err

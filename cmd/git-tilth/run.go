@@ -17,7 +17,8 @@ import (
 // runFlags are those that run and resume share.
 func runFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.BoolFlag{Name: "detach", Usage: "run in the background; the output goes to run.log in the session's directory"},
+		&cli.BoolFlag{Name: "detach",
+			Usage: "run in the background; the output goes to run.log in the session's directory"},
 		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
 		&cli.BoolFlag{Name: "json", Usage: "print the events themselves, one JSON object a line"},
 	}, capFlags()...)
@@ -34,7 +35,8 @@ func (p *process) runCommand() *cli.Command {
 			&cli.StringFlag{Name: "from", Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or plan, - for standard input"},
 			&cli.StringFlag{Name: "base", Usage: "with --from: begin the branch at `REV` instead of HEAD"},
 			&cli.IntFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not pause after the note about a resumable session"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
+				Usage: "do not pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
 		}, runFlags()...),
 		Action: func(ctx *cli.Context) error {
@@ -107,7 +109,7 @@ func (w *world) run(r runRequest) error {
 func preparedOf(all []session.Overview) []session.Overview {
 	var out []session.Overview
 	for _, o := range all {
-		if (o.Status == session.Prepared || o.Rewinding) && !lifecycle.Resetting(&session.Session{ID: o.ID, Dir: o.Dir}) {
+		if (o.Status == session.Prepared || o.Rewinding) && !o.Resetting {
 			out = append(out, o)
 		}
 	}
@@ -130,8 +132,8 @@ func (w *world) severalPrepared(prepared []session.Overview, from bool) error {
 	return refuse(hint, "%s:\n  %s", what, strings.Join(names, "\n  "))
 }
 
-// runNew makes a session and runs it, after a note about one that could be resumed instead. Everything that can be refused is
-// refused before the pause, and nothing is changed before it is over.
+// runNew makes a session and runs it, after a note about one that could be resumed instead. Everything that can be
+// refused is refused before the pause, and nothing is changed before it is over.
 func (w *world) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && len(all) > 0 && all[0].Busy != nil {
 		return all[0].Busy // the one that is meant is being run
@@ -216,8 +218,8 @@ func (w *world) pause() error {
 	}
 }
 
-// proceed is what run and resume share: it holds a session, decides what is to be done with it, brings it to where its loop
-// begins, and works on it until it stops.
+// proceed is what run and resume share: it holds a session, decides what is to be done with it, brings it to where
+// its loop begins, and works on it until it stops.
 func (w *world) proceed(s *session.Session, r runRequest) error {
 	show := w.newProgress(s, loop.Options{}, r.json)
 	h, err := w.hold(s, show.event)
@@ -232,7 +234,11 @@ func (w *world) proceed(s *session.Session, r runRequest) error {
 		return fail("", err)
 	}
 	if plan.Action == lifecycle.Refuse {
-		return refuse(plan.Hint, "session %s%s: %s", s.ID, map[bool]string{true: " cannot be run"}[r.verb == "run"], plan.Why)
+		what := "session " + s.ID
+		if r.verb == "run" {
+			what += " cannot be run"
+		}
+		return refuse(plan.Hint, "%s: %s", what, plan.Why)
 	}
 	if w.p.dryRun {
 		return w.showPlan(h, plan, r)
@@ -250,7 +256,8 @@ func (w *world) proceed(s *session.Session, r runRequest) error {
 		closeOnce()
 		return w.detach(s, r.verb, r.childArgs(s))
 	}
-	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"})
+	with := lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"}
+	out, err := plan.Execute(w.p.ctx, h, with)
 	if err != nil {
 		return w.p.executionError(err, s.ID)
 	}

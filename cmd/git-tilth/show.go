@@ -17,7 +17,8 @@ func (p *process) showCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
 		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
-			return view.Show(p.stdout, w.detail(s), view.ShowOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Now: p.now()})
+			return view.Show(p.stdout, w.detail(s), view.ShowOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"),
+				Now: p.now()})
 		}),
 	}
 }
@@ -78,7 +79,8 @@ func (w *world) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.St
 
 // conversation says whether a stored conversation could be taken up by a resume now, and why not.
 func (w *world) conversation(task string, c *session.Conversation, check *session.Checkpoint) view.Conversation {
-	v := view.Conversation{Task: task, Agent: c.Agent, ID: c.ID, Model: c.Model, LastUsed: c.LastUsed, Attempts: len(c.Attempts)}
+	v := view.Conversation{Task: task, Agent: c.Agent, ID: c.ID, Model: c.Model, LastUsed: c.LastUsed,
+		Attempts: len(c.Attempts)}
 	for _, a := range c.Attempts {
 		v.Tokens += a.Tokens
 		v.Cost += a.Cost
@@ -101,13 +103,15 @@ func (w *world) conversation(task string, c *session.Conversation, check *sessio
 	return v
 }
 
-// builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue could take it up.
+// builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue
+// could take it up.
 func (w *world) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
 	history, err := s.ReadTranscript(task, session.WorkerTranscript)
 	if err == nil && len(history) == 0 {
 		return nil
 	}
-	v := view.Conversation{Task: task, Agent: "builtin", ID: session.ConversationDir + "/" + task + ".jsonl", Why: "only with resume --continue"}
+	v := view.Conversation{Task: task, Agent: "builtin", ID: session.ConversationDir + "/" + task + ".jsonl",
+		Why: "only with resume --continue"}
 	if sum != nil && sum.Tasks[task] != nil {
 		t := sum.Tasks[task]
 		v.Attempts, v.Tokens, v.Cost = int(t.Attempts), t.Tokens, t.Cost

@@ -27,8 +27,8 @@ func (p *process) watchSignals() {
 		watched = append(watched, syscall.SIGHUP)
 	}
 	signal.Notify(ch, watched...)
-	// A reader of our output that goes away must not end a run of hours. With a handler instead of "ignore", children still
-	// get the default.
+	// A reader of our output that goes away must not end a run of hours. With a handler instead of "ignore", children
+	// still get the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var got atomic.Bool
 	go func() {
@@ -53,7 +53,8 @@ func (p *process) watchSignals() {
 	p.stopSignals = cancel
 }
 
-// lastWords waits for the end of the children, which a second signal ends, and then gives the stop a moment to be written.
+// lastWords waits for the end of the children, which a second signal ends, and then gives the stop a moment to be
+// written.
 func lastWords() {
 	for end := time.Now().Add(childrenEnd); urgency.Children() && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
@@ -71,15 +72,16 @@ const (
 // may take longer.
 const echoWindow = time.Second
 
-// impatience tells a second signal from the first one's echo. The git that dispatched to this process hands every signal that it
-// gets on to it, and waits for its end; so a Ctrl-C, which the terminal sends to both, arrives here twice.
+// impatience tells a second signal from the first one's echo. The git that dispatched to this process hands every
+// signal that it gets on to it, and waits for its end; so a Ctrl-C, which the terminal sends to both, arrives here
+// twice.
 type impatience struct {
 	echoes bool // git may send copies
 	first  os.Signal
 	at     time.Time
 }
 
-// second takes a signal in and tells whether somebody is asking for the second time.
+// second takes a signal in and reports whether somebody is asking for the second time.
 func (c *impatience) second(sig os.Signal, now time.Time) bool {
 	if c.first == nil {
 		c.first, c.at = sig, now
@@ -90,7 +92,7 @@ func (c *impatience) second(sig os.Signal, now time.Time) bool {
 	return !echo
 }
 
-// startedByGit tells whether the parent is a git. Where there is no /proc to ask, it may be.
+// startedByGit reports whether the parent is a git. Where there is no /proc to ask, it may be.
 func startedByGit() bool {
 	name, err := os.Readlink(filepath.Join("/proc", fmt.Sprint(os.Getppid()), "exe"))
 	if err != nil {

@@ -18,11 +18,13 @@ func TestASecondSignalIsNotTheEchoOfTheFirst(t *testing.T) {
 		git  bool
 		sigs []one
 	}{
-		"alone":                       {false, []one{{syscall.SIGINT, 0, false}, {syscall.SIGINT, soon, true}}},
-		"git's copy":                  {true, []one{{syscall.SIGINT, 0, false}, {syscall.SIGINT, soon, false}, {syscall.SIGINT, 2 * soon, true}}},
-		"no copy came":                {true, []one{{syscall.SIGINT, 0, false}, {syscall.SIGINT, late, true}}},
-		"another signal":              {true, []one{{syscall.SIGINT, 0, false}, {syscall.SIGTERM, soon, true}}},
-		"a copy, then another signal": {true, []one{{syscall.SIGTERM, 0, false}, {syscall.SIGTERM, soon, false}, {syscall.SIGINT, late, true}}},
+		"alone": {false, []one{{syscall.SIGINT, 0, false}, {syscall.SIGINT, soon, true}}},
+		"git's copy": {true, []one{{syscall.SIGINT, 0, false}, {syscall.SIGINT, soon, false},
+			{syscall.SIGINT, 2 * soon, true}}},
+		"no copy came":   {true, []one{{syscall.SIGINT, 0, false}, {syscall.SIGINT, late, true}}},
+		"another signal": {true, []one{{syscall.SIGINT, 0, false}, {syscall.SIGTERM, soon, true}}},
+		"a copy, then another signal": {true, []one{{syscall.SIGTERM, 0, false}, {syscall.SIGTERM, soon, false},
+			{syscall.SIGINT, late, true}}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

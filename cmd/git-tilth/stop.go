@@ -35,7 +35,8 @@ func (p *process) stopCommand() *cli.Command {
 			}
 			host, _ := os.Hostname()
 			if holder.Host != host {
-				return refuse("run git tilth stop there", "session %s runs on %s, not on this machine", s.ID, holder.Host)
+				return refuse("run git tilth stop there", "session %s runs on %s, not on this machine", s.ID,
+					holder.Host)
 			}
 			if p.dryRun {
 				p.printf("would run: kill -INT %d\n", holder.PID)
@@ -90,7 +91,8 @@ func (w *world) awaitRelease(holder func() (*busyError, bool), id string) error 
 		case <-w.p.ctx.Done():
 			return w.p.ctx.Err()
 		case <-deadline.C:
-			return &exitError{code: exitBusy, msg: "session " + id + " was told to stop and has not ended yet", hint: "git tilth stop " + id + " ends it at once"}
+			return &exitError{code: exitBusy, msg: "session " + id + " was told to stop and has not ended yet",
+				hint: "git tilth stop " + id + " ends it at once"}
 		case <-tick.C:
 		}
 	}

@@ -45,7 +45,8 @@ func (p *process) visualizeCommand() *cli.Command {
 				p.printf("would write: %s\n", s.Path(session.ChatHTMLFile))
 				return nil
 			}
-			if err := view.RenderFile(p.ctx, s, view.RenderOptions{Diff: w.differ(p.ctx, s), Now: p.now()}); err != nil {
+			o := view.RenderOptions{Diff: w.differ(p.ctx, s), Now: p.now()}
+			if err := view.RenderFile(p.ctx, s, o); err != nil {
 				return fail("", err)
 			}
 			p.printf("%s\n", s.Path(session.ChatHTMLFile))
@@ -62,9 +63,10 @@ func (w *world) serve(addr, arg string, open bool) error {
 	if err := view.CheckAddr(addr); err != nil {
 		return err
 	}
-	o := view.ServeOptions{Addr: addr, Out: w.p.stdout, Diff: func(ctx context.Context, s *session.Session, sha string) (string, bool) {
+	o := view.ServeOptions{Addr: addr, Out: w.p.stdout}
+	o.Diff = func(ctx context.Context, s *session.Session, sha string) (string, bool) {
 		return w.differ(ctx, s)(sha)
-	}}
+	}
 	if arg != "" || w.inRepo {
 		s, err := w.session(arg)
 		switch {

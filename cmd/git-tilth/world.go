@@ -35,8 +35,8 @@ type world struct {
 	holds func() func(branch, path string) bool // what the repository has of a session, read once
 }
 
-// enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's variables are
-// honoured once, here, and not when a directory was named: then that is what the user meant.
+// enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
+// variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 	w := &world{p: p, git: p.git()}
 	if p.dryRun {
@@ -73,14 +73,15 @@ func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 	}
 	w.store = session.Store{Root: session.RootFrom(p.getenv, w.configuredRoot())}
 	if w.store.Root == "" {
-		return nil, refuse("export TILTH_SESSIONS_DIR=...", "there is no home directory to keep sessions in: HOME is not set")
+		return nil, refuse("export TILTH_SESSIONS_DIR=...",
+			"there is no home directory to keep sessions in: HOME is not set")
 	}
 	w.redact = w.redactor()
 	return w, nil
 }
 
-// redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys known
-// so far.
+// redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys
+// known so far.
 func (w *world) redactor() *record.Redactor {
 	return record.NewRedactor(slices.Concat(w.p.environ, w.config.URLs()), w.keys)
 }
@@ -106,7 +107,8 @@ func (w *world) repo() error {
 // deps are what a session needs of the outside world.
 func (w *world) deps(sink func(record.Line)) lifecycle.Deps {
 	return lifecycle.Deps{
-		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink, Sign: w.config.Bool("tilth.signCommits"),
+		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink,
+		Sign: w.config.Bool("tilth.signCommits"),
 	}
 }
 
@@ -146,7 +148,10 @@ func (p *process) onSessionToChange(do func(*cli.Context, *world, *session.Sessi
 	return p.on((*world).sessionToChange, do)
 }
 
-func (p *process) on(find func(*world, string) (*session.Session, error), do func(*cli.Context, *world, *session.Session) error) cli.ActionFunc {
+func (p *process) on(
+	find func(*world, string) (*session.Session, error),
+	do func(*cli.Context, *world, *session.Session) error,
+) cli.ActionFunc {
 	return func(ctx *cli.Context) error {
 		w, err := p.enter("", nil)
 		if err != nil {
@@ -175,13 +180,15 @@ func (w *world) session(arg string) (*session.Session, error) {
 func (w *world) sessionToChange(arg string) (*session.Session, error) {
 	s, unclear, err := w.find(arg)
 	if err == nil && len(unclear) > 0 {
-		return nil, refuse("git tilth reset "+unclear[0]+" if it is of no use any more; else name the session, as "+s.ID, "%s", w.passedOver(unclear))
+		hint := "git tilth reset " + unclear[0] + " if it is of no use any more; else name the session, as " + s.ID
+		return nil, refuse(hint, "%s", w.passedOver(unclear))
 	}
 	return s, err
 }
 
 func (w *world) passedOver(unclear []string) string {
-	return fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged to tell its own", strings.Join(unclear, ", "))
+	return fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged "+
+		"to say of which repository it is", strings.Join(unclear, ", "))
 }
 
 // find is session, with the newer ones of which it cannot be told whether they are of this repository.
@@ -215,15 +222,17 @@ func (w *world) find(arg string) (found *session.Session, unclear []string, err 
 	}
 	switch {
 	case len(unclear) > 0:
-		return nil, nil, refuse("git tilth list --all", "no session in %s is known to be of this repository; of %s it cannot be told", w.store.Root, strings.Join(unclear, ", "))
+		return nil, nil, refuse("git tilth list --all",
+			"no session in %s is known to be of this repository; of %s it cannot be told", w.store.Root,
+			strings.Join(unclear, ", "))
 	case w.inRepo:
 		return nil, nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
 	}
 	return nil, nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
 }
 
-// belongs tells whether a session was made in this repository, whichever of its worktrees, and whether that is known. What
-// a damaged checkpoint does not say is derived as the teardown derives it.
+// belongs reports whether a session was made in this repository, whichever of its worktrees, and whether that is known.
+// What a damaged checkpoint does not say is derived as the teardown derives it.
 func (w *world) belongs(s *session.Session) (belongs, known bool) {
 	check, err := s.Checkpoint()
 	if err != nil {
@@ -250,8 +259,8 @@ func (w *world) belongs(s *session.Session) (belongs, known bool) {
 	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)
 }
 
-// orphaned answers for a session whose repository is gone from where the session says that it is: it is of this one, moved here, if
-// this one has its branch or worktree.
+// orphaned answers for a session whose repository is gone from where the session says that it is: it is of this one,
+// moved here, if this one has its branch or worktree.
 func (w *world) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
 	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || lifecycle.Resetting(s) {
 		return false, false
@@ -259,8 +268,8 @@ func (w *world) orphaned(s *session.Session, source, commonDir, linked string) (
 	return source == w.loc.Source() || w.holds()(s.Branch(), s.Workspace()), true
 }
 
-// isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one that is gone:
-// each place is looked at once.
+// isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one
+// that is gone: each place is looked at once.
 func (w *world) isGone(name string) bool {
 	if name == "" {
 		return true
@@ -274,8 +283,8 @@ func (w *world) isGone(name string) bool {
 	return gone
 }
 
-// named tells whether a session is of this repository by the names that it has for its own, each of which may be empty: where all
-// of them lead to one, it is that one. This is what ten thousand sessions are sorted by.
+// named reports whether a session is of this repository by the names that it has for its own, each of which may be
+// empty: where all of them lead to one, it is that one. This is what ten thousand sessions are sorted by.
 func (w *world) named(source, commonDir, linked string) (belongs, sure bool) {
 	common := ""
 	for _, name := range []string{source, commonDir, linked} {

@@ -20,12 +20,15 @@ type TreeChangedError struct{ Judged, Made string }
 
 func (e *TreeChangedError) Error() string { return "a commit hook changed the tree" }
 
-// CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes public with
-// the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks, which may take minutes;
-// the next resume finds the commit made, or makes it of the accepted tree. What follows a commit that was made is not cut short.
-func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree, base string) (sha string, err error) {
+// CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes
+// public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks,
+// which may take minutes; the next resume finds the commit made, or makes it of the accepted tree. What follows a
+// commit that was made is not cut short.
+func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree,
+	base string) (sha string, err error) {
 	ctx := quiet(live)
-	sha, _, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary)), gitx.CommitOpts{Sign: h.Sign})
+	sha, _, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary)),
+		gitx.CommitOpts{Sign: h.Sign})
 	if err != nil || h.Git.IsDryRun() {
 		return "", err
 	}
@@ -45,9 +48,10 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	return h.withTrailers(ctx, wt, t, made[0])
 }
 
-// withTrailers gives the commit of a task back the trailers that it is known by, if a commit-msg hook took them away. Until
-// then it is known as the accepted tree.
-func (h *Handle) withTrailers(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit) (sha string, err error) {
+// withTrailers gives the commit of a task back the trailers that it is known by, if a commit-msg hook took them away.
+// Until then it is known as the accepted tree.
+func (h *Handle) withTrailers(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit) (sha string,
+	err error) {
 	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
 	if task, ok := who.done(c); ok && task == t.ID || len(c.Parents) != 1 {
 		return c.SHA, nil

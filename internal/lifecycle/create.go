@@ -152,8 +152,8 @@ func (h *Handle) commitSeed(ctx context.Context, wt gitx.Worktree, parent, messa
 	})
 }
 
-// undoSeed takes a seed off the branch and out of the index that did not get on record. Errors have no one to go to: what stays
-// is what reset removes.
+// undoSeed takes a seed off the branch and out of the index that did not get on record. Errors have no one to go to:
+// what stays is what reset removes.
 func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) {
 	if tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && tip != parent {
 		_ = h.Git.SoftReset(ctx, wt, parent)
@@ -163,7 +163,7 @@ func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) 
 	}
 }
 
-// Seeded tells whether the seed is on record. From then on it is part of the session, whatever fails after it.
+// Seeded reports whether the seed is on record. From then on it is part of the session, whatever fails after it.
 func (h *Handle) Seeded() bool {
 	_, err := SeedOf(h.S)
 	return err == nil

@@ -43,8 +43,8 @@ type HookRefusal struct{ Task, Output string }
 // String is the plan as one line, as it was carried out.
 func (o Outcome) String() string { return o.line(o.Aside) }
 
-// Execute carries the plan out. Where the handle's Git is a dry run, every git command is printed and no file is written: it is
-// this code that a dry run runs.
+// Execute carries the plan out. Where the handle's Git is a dry run, every git command is printed and no file is
+// written: it is this code that a dry run runs.
 //
 // Each step leaves a state of which MakePlan makes the same plan, less what is done:
 //  1. a rewind is finished                 prepared
@@ -94,7 +94,8 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	return x.out, h.noteStart(e.Start, p.Total)
 }
 
-// noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another status.
+// noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
+// status.
 func (h *Handle) noteNothing(o Outcome) error {
 	if h.Checkpoint.Status != session.AllDone {
 		h.settleTotals(o.history)
@@ -117,7 +118,8 @@ func (h *Handle) settleRecord(p Plan) error {
 
 func (h *Handle) noteResume(o Outcome) error {
 	resume := record.SessionResume{
-		SessionID: h.S.ID, LastStop: record.Optional(o.LastStop), Retried: o.Retried, Pending: o.Pending, Plan: o.String(),
+		SessionID: h.S.ID, LastStop: record.Optional(o.LastStop), Retried: o.Retried, Pending: o.Pending,
+		Plan: o.String(),
 	}
 	if len(o.Unwind) > 0 {
 		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)
@@ -190,8 +192,9 @@ func (x *execution) repair(live context.Context) error {
 	return x.settleTasks(done, x.plan.Redo)
 }
 
-// fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the setup brings.
-// As long as the mark of repairWorktree is there, a resume makes it anew: half of the accepted work would pass for edited.
+// fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the
+// setup brings. As long as the mark of repairWorktree is there, a resume makes it anew: half of the accepted work
+// would pass for edited.
 func (x *execution) fillNew(live context.Context) error {
 	if a := x.plan.CommitTree; a != nil {
 		ctx := quiet(live)
@@ -283,8 +286,8 @@ func (x *execution) giveUp(task string, err error) error {
 	return err
 }
 
-// broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run. What was
-// repaired stays, and the next resume makes the same plan of the rest.
+// broken puts on record that the session could not be brought to where the loop begins: a stop, like that of a run.
+// What was repaired stays, and the next resume makes the same plan of the rest.
 func (h *Handle) broken(ctx context.Context, cause error) error {
 	if h.Git.IsDryRun() {
 		return cause

@@ -59,8 +59,8 @@ func Open(d Deps, s *session.Session) (*Handle, error) {
 	return open(d, s, unlock)
 }
 
-// OpenReadOnly is Open for a dry run: the session is refused when it is in use, but not taken, so that nothing is written,
-// not even the lock.
+// OpenReadOnly is Open for a dry run: the session is refused when it is in use, but not taken, so that nothing is
+// written, not even the lock.
 func OpenReadOnly(d Deps, s *session.Session) (*Handle, error) {
 	if holder, busy := s.Holder(); busy {
 		return nil, holder
@@ -76,7 +76,8 @@ func open(d Deps, s *session.Session, unlock func()) (*Handle, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("checkpoint.json is missing")
 		}
-		return nil, &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err), Hint: "git tilth reset " + s.ID}
+		return nil, &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err), Hint: "git tilth reset " +
+			s.ID}
 	}
 	h.Common, h.sourceErr = CommonOf(s, h.Checkpoint)
 	h.adoptSource()
@@ -132,9 +133,10 @@ func (h *Handle) Worktree() (gitx.Worktree, error) {
 	return h.Git.Worktree(h.Common, h.Path(), h.S.Branch())
 }
 
-// WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's directory, else
-// where the layout says. c is nil for a checkpoint that cannot be read. What is recorded lies elsewhere when the sessions
-// root was moved, and when the directory is a copy: then it is the worktree of the session that it was copied from.
+// WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's
+// directory, else where the layout says. c is nil for a checkpoint that cannot be read. What is recorded lies
+// elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of the
+// session that it was copied from.
 func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 	if c == nil || !filepath.IsAbs(c.Workspace) || !sameFile(filepath.Dir(c.Workspace), s.Dir) {
 		return s.Workspace()

@@ -21,7 +21,8 @@ const (
 
 // taskMessage is the commit message of an accepted task.
 func taskMessage(sessionID string, t session.Task, summary string) string {
-	return message(t.ID+": "+text.VisibleLine(text.OneLine(t.Title)), summary, trailer(trailerSession, sessionID), trailer(trailerTask, t.ID))
+	return message(t.ID+": "+text.VisibleLine(text.OneLine(t.Title)), summary, trailer(trailerSession, sessionID),
+		trailer(trailerTask, t.ID))
 }
 
 // PlaceholderMessage is the message of the commit that holds a failed task's partial work.

@@ -60,7 +60,7 @@ type State struct {
 	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
 	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
 	BranchHint    string          // how to free it
-	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where the seed is not known
+	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
 	Proof         Proof           // of the commits that claim to be this session's
 }
@@ -91,7 +91,7 @@ type Plan struct {
 	CommitTree    *Accepted         // an accepted tree to commit
 	MarkDone      map[string]string // task id to the commit that did it
 	Unwind        []gitx.Commit     // placeholders, and commits a worker left behind, newest first
-	Buried        []gitx.Commit     // placeholders of unfinished tasks that stay, because someone's commit stands on them
+	Buried        []gitx.Commit     // placeholders of unfinished tasks on which someone's commit stands
 	UnwindTo      string
 	Retried       []string // failed tasks that go back to pending
 	Redo          string   // a task that claims to be done, has no commit, and left its work uncommitted
@@ -112,7 +112,7 @@ type Plan struct {
 //	the branch is gone                                 refuse
 //	no worktree, the branch is checked out elsewhere   refuse, and say how to free it
 //	a rewind was begun                                 finish it, then as prepared
-//	the branch no longer holds the seed                trust prd.json, unwind only placeholders with this session's trailers
+//	the branch no longer holds the seed                trust prd.json, unwind only placeholders with our trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
 //	a commit at the tip with the trailers of a task    unwind it: a commit hook had changed the tree, or it is forged
 //	  whose verdicts do not name its tree
@@ -168,8 +168,8 @@ func MakePlan(s State) Plan {
 	return p
 }
 
-// headFirst puts the task whose partial work is in the worktree before those that a person put before it since: it would
-// be committed as theirs.
+// headFirst puts the task whose partial work is in the worktree before those that a person put before it since: it
+// would be committed as theirs.
 func (p *Plan) headFirst(s State) {
 	first := s.LastTask
 	if p.Redo != "" {
@@ -226,7 +226,8 @@ func (p *Plan) settleTasks(s State) map[string]string {
 		who.foreign = false // without the seed, a subject alone is no proof
 	}
 	p.unwindTip(s, who, status)
-	if a := s.Accepted; a != nil && !s.AcceptedStale && status[a.Task] != "done" && committed[a.Task] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
+	if a := s.Accepted; a != nil && !s.AcceptedStale && status[a.Task] != "done" && committed[a.Task] == "" &&
+		len(p.Unwind) == 0 && a.Base == s.BranchTip {
 		if _, known := status[a.Task]; known {
 			p.CommitTree = a
 			status[a.Task] = "done"
@@ -269,7 +270,8 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 // unwinds reports whether a commit at the tip goes back into the index; below are those that it stands on.
 func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status map[string]string) bool {
 	if task, _, failed := who.placeholder(c); failed {
-		// A tool that never unwinds leaves a finished task's only work in its placeholder, and a person may call it finished.
+		// A tool that never unwinds leaves a finished task's only work in its placeholder, and a person may call it
+		// finished.
 		return status[task] != session.TaskDone || who.signed(c) && s.SeedKnown && !s.Proof.Recorded[c.SHA]
 	}
 	if !s.SeedKnown {
@@ -288,14 +290,14 @@ func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status ma
 	return !s.Proof.Recorded[c.SHA] && slices.ContainsFunc(below, twice)
 }
 
-// proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a Python Tilth
-// session, whose record has no trees, the subject does.
+// proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a
+// Python Tilth session, whose record has no trees, the subject does.
 func (s State) proven(c gitx.Commit, who author) bool {
 	return s.isAccepted(c) || s.Proof.Judged[c.SHA] || s.Foreign && !s.HasTrees && !who.signed(c)
 }
 
-// isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a commit-msg
-// hook can have written another message, and with it have taken the trailers away.
+// isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a
+// commit-msg hook can have written another message, and with it have taken the trailers away.
 func (s State) isAccepted(c gitx.Commit) bool {
 	a := s.Accepted
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base

@@ -20,7 +20,8 @@ func tasks(status ...string) []session.Task {
 	var out []session.Task
 	for i, s := range status {
 		id := "T-00" + string(rune('1'+i))
-		out = append(out, session.Task{ID: id, Title: "Title of " + id, AcceptanceCriteria: []string{"it works"}, Status: s})
+		out = append(out, session.Task{ID: id, Title: "Title of " + id, AcceptanceCriteria: []string{"it works"},
+			Status: s})
 	}
 	return out
 }
@@ -59,7 +60,8 @@ func failedBy(sessionID, task string) gitx.Commit {
 
 func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	s := State{
-		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine, Tasks: tasks("failed", "pending"),
+		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
+		Tasks:   tasks("failed", "pending"),
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}
 	p := MakePlan(s)
@@ -107,13 +109,22 @@ func TestMakePlan(t *testing.T) {
 	}{
 		{"a teardown was begun", "even with all else in order", func(s *State) { s.Resetting = true },
 			want{action: Refuse, why: "teardown", hint: "git tilth reset " + testID, line: "cannot be resumed"}},
-		{"prd.json cannot be read, or has no tasks", "", func(s *State) { s.Tasks, s.TasksError = nil, "prd.json: unexpected end" },
+		{"prd.json cannot be read, or has no tasks", "", func(s *State) {
+			s.Tasks, s.TasksError = nil,
+				"prd.json: unexpected end"
+		},
 			want{action: Refuse, why: "prd.json", hint: "git tilth reset"}},
 		{"the source repository is gone", "", func(s *State) { s.SourceGone = "the source repository /x is gone" },
 			want{action: Refuse, why: "/x is gone", hint: "git tilth reset"}},
-		{"no seed was ever committed", "an interview that ended early", func(s *State) { s.SeedSHA, s.SeedKnown, s.Status, s.Tasks = "", false, session.Failed, nil },
+		{"no seed was ever committed", "an interview that ended early", func(s *State) {
+			s.SeedSHA, s.SeedKnown,
+				s.Status, s.Tasks = "", false, session.Failed, nil
+		},
 			want{action: Refuse, why: "never committed", hint: "prep-feature"}},
-		{"no seed was ever committed", "no tasks though prepared", func(s *State) { s.SeedSHA, s.SeedKnown, s.Status, s.Tasks = "", false, session.Prepared, nil },
+		{"no seed was ever committed", "no tasks though prepared", func(s *State) {
+			s.SeedSHA, s.SeedKnown, s.Status,
+				s.Tasks = "", false, session.Prepared, nil
+		},
 			want{action: Refuse, why: "never committed"}},
 		{"the branch is gone", "", func(s *State) { s.BranchTip = "" },
 			want{action: Refuse, why: "session/" + testID + " is gone", hint: "git tilth reset"}},
@@ -126,10 +137,12 @@ func TestMakePlan(t *testing.T) {
 		{"the branch no longer holds the seed", "someone rebased it", func(s *State) {
 			s.SeedKnown, s.Commits, s.Tasks, s.Status = false, nil, tasks("done", "failed"), session.Failed
 		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
-		{"the branch no longer holds the seed", "with a placeholder of this session at the tip, by its trailers alone", func(s *State) {
-			s.SeedKnown, s.Foreign, s.Tasks, s.Status = false, true, tasks("done", "failed"), session.Failed
-			s.Commits = chain(failedBy(testID, "T-002"), plain("T-002: FAILED (iter_cap): Title"), doneBy(testID, "T-001"))
-		}, want{action: Continue, unwind: "c3", to: "c2", retried: "T-002", pending: "T-002"}},
+		{"the branch no longer holds the seed",
+			"with a placeholder of this session at the tip, by its trailers alone", func(s *State) {
+				s.SeedKnown, s.Foreign, s.Tasks, s.Status = false, true, tasks("done", "failed"), session.Failed
+				s.Commits = chain(failedBy(testID, "T-002"), plain("T-002: FAILED (iter_cap): Title"), doneBy(testID,
+					"T-001"))
+			}, want{action: Continue, unwind: "c3", to: "c2", retried: "T-002", pending: "T-002"}},
 		{"the branch no longer holds the seed", "a worker's commit is not known without it", func(s *State) {
 			s.SeedKnown, s.Tasks, s.ByWorker = false, tasks("pending", "pending"), map[string]bool{"c1": true}
 			s.Commits = chain(plain("wip"))
@@ -150,7 +163,8 @@ func TestMakePlan(t *testing.T) {
 			s.Commits = chain(plain("a person's work"), doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"an accepted tree, judged on the branch's tip", "its commit is there already", func(s *State) {
-			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", &Accepted{Task: "T-002", Tree: "tree", Base: "c2"}
+			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", &Accepted{Task: "T-002", Tree: "tree",
+				Base: "c2"}
 			s.Proof = judged("c2")
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, done: "T-002=c2"}},
@@ -158,9 +172,10 @@ func TestMakePlan(t *testing.T) {
 			s.BranchTip, s.Accepted = "c1", &Accepted{Task: "T-009", Tree: "tree", Base: "c1"}
 			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
-		{"a commit for a task not done, of a tree that a verdict accepted", "the process died before prd.json", func(s *State) {
-			s.Commits, s.Proof = chain(doneBy(testID, "T-001")), judged("c1")
-		}, want{action: Continue, done: "T-001=c1", pending: "T-002", line: "mark T-001 done"}},
+		{"a commit for a task not done, of a tree that a verdict accepted", "the process died before prd.json",
+			func(s *State) {
+				s.Commits, s.Proof = chain(doneBy(testID, "T-001")), judged("c1")
+			}, want{action: Continue, done: "T-001=c1", pending: "T-002", line: "mark T-001 done"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "and it was the last", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 			s.Proof = judged("c2")
@@ -168,25 +183,29 @@ func TestMakePlan(t *testing.T) {
 		{"a commit for a task not done, of a tree that a verdict accepted", "of another session: no", func(s *State) {
 			s.Commits = chain(doneBy(otherID, "T-001"))
 		}, want{action: Continue, pending: "T-001 T-002"}},
-		{"a commit for a task not done, of a tree that a verdict accepted", "Python Tilth's, by its subject", func(s *State) {
-			s.Foreign, s.Commits = true, chain(plain("T-001: Title"))
-		}, want{action: Continue, done: "T-001=c1", pending: "T-002"}},
-		{"a commit for a task not done, of a tree that a verdict accepted", "a subject in a session that was taken over", func(s *State) {
-			s.Foreign, s.HasTrees, s.Commits = true, true, chain(plain("T-001: Title"))
-		}, want{action: Continue, pending: "T-001 T-002"}},
+		{"a commit for a task not done, of a tree that a verdict accepted", "Python Tilth's, by its subject",
+			func(s *State) {
+				s.Foreign, s.Commits = true, chain(plain("T-001: Title"))
+			}, want{action: Continue, done: "T-001=c1", pending: "T-002"}},
+		{"a commit for a task not done, of a tree that a verdict accepted",
+			"a subject in a session that was taken over", func(s *State) {
+				s.Foreign, s.HasTrees, s.Commits = true, true, chain(plain("T-001: Title"))
+			}, want{action: Continue, pending: "T-001 T-002"}},
 		{"a commit at the tip with the trailers of a task", "which the reflog gives to the worker", func(s *State) {
 			s.Commits, s.ByWorker = chain(doneBy(testID, "T-001")), map[string]bool{"c1": true}
 		}, want{action: Continue, unwind: "c1", to: "seed", pending: "T-001 T-002"}},
 		{"a commit at the tip with the trailers of a task", "with a reflog that names the harness", func(s *State) {
 			s.Commits = chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, unwind: "c1", to: "seed", pending: "T-001 T-002"}},
-		{"a commit at the tip with the trailers of a task", "one that is done already, by its own commit", func(s *State) {
-			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"), doneBy(testID, "T-001"))
-		}, want{action: Continue, unwind: "c2", to: "c1", pending: "T-002"}},
-		{"a commit at the tip with the trailers of a task", "done a second time, after a person set it back", func(s *State) {
-			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"), doneBy(testID, "T-001"))
-			s.Proof = Proof{Recorded: map[string]bool{"c2": true}}
-		}, want{action: Continue, pending: "T-002"}},
+		{"a commit at the tip with the trailers of a task", "one that is done already, by its own commit",
+			func(s *State) {
+				s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"), doneBy(testID, "T-001"))
+			}, want{action: Continue, unwind: "c2", to: "c1", pending: "T-002"}},
+		{"a commit at the tip with the trailers of a task", "done a second time, after a person set it back",
+			func(s *State) {
+				s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"), doneBy(testID, "T-001"))
+				s.Proof = Proof{Recorded: map[string]bool{"c2": true}}
+			}, want{action: Continue, pending: "T-002"}},
 		{"a commit at the tip with the trailers of a task", "amended by a person", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
@@ -199,11 +218,13 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, pending: "T-002"}},
 		{"placeholders or worker's commits at the tip", "one", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "failed"), chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))
-		}, want{action: Continue, unwind: "c2", to: "c1", retried: "T-002", pending: "T-002", line: "unwind 1 commit into the index; retry T-002"}},
+		}, want{action: Continue, unwind: "c2", to: "c1", retried: "T-002", pending: "T-002",
+			line: "unwind 1 commit into the index; retry T-002"}},
 		{"placeholders or worker's commits at the tip", "stacked", func(s *State) {
 			s.Tasks = tasks("done", "failed")
 			s.Commits = chain(failedBy(testID, "T-002"), failedBy(testID, "T-002"), doneBy(testID, "T-001"))
-		}, want{action: Continue, unwind: "c3 c2", to: "c1", retried: "T-002", pending: "T-002", line: "unwind 2 commits"}},
+		}, want{action: Continue, unwind: "c3 c2", to: "c1", retried: "T-002", pending: "T-002",
+			line: "unwind 2 commits"}},
 		{"placeholders or worker's commits at the tip", "a worker's commit between them", func(s *State) {
 			s.Tasks, s.ByWorker = tasks("failed", "pending"), map[string]bool{"c2": true}
 			s.Commits = chain(failedBy(testID, "T-001"), plain("wip"), failedBy(testID, "T-001"))
@@ -220,9 +241,10 @@ func TestMakePlan(t *testing.T) {
 			s.Tasks = tasks("done", "failed")
 			s.Commits = chain(failedBy(otherID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
-		{"placeholders or worker's commits at the tip", "a failure without a change has none: the finished task stays", func(s *State) {
-			s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-001"))
-		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
+		{"placeholders or worker's commits at the tip",
+			"a failure without a change has none: the finished task stays", func(s *State) {
+				s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-001"))
+			}, want{action: Continue, retried: "T-002", pending: "T-002"}},
 		{"placeholders or worker's commits at the tip", "prd.json not yet failed", func(s *State) {
 			s.Tasks, s.Commits = tasks("pending", "pending"), chain(failedBy(testID, "T-001"))
 		}, want{action: Continue, unwind: "c1", to: "seed", pending: "T-001 T-002"}},
@@ -233,16 +255,22 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, retried: "T-001", pending: "T-001"}},
 		{"placeholders or worker's commits at the tip", "Python Tilth's, in both forms", func(s *State) {
 			s.Foreign, s.Tasks = true, tasks("done", "failed")
-			s.Commits = chain(plain("FAILED (no_case): T-002 Title"), plain("T-002: FAILED (iter_cap): Title"), plain("T-001: Title"))
+			s.Commits = chain(plain("FAILED (no_case): T-002 Title"), plain("T-002: FAILED (iter_cap): Title"),
+				plain("T-001: Title"))
 		}, want{action: Continue, unwind: "c3 c2", to: "c1", retried: "T-002", pending: "T-002"}},
-		{"placeholders or worker's commits at the tip", "Python Tilth's that holds a finished task's only work", func(s *State) {
-			s.Foreign, s.Tasks, s.Status = true, tasks("done"), session.AllDone
-			s.Commits = chain(plain("T-001: FAILED (iter_cap): Title"))
-		}, want{action: Nothing}},
-		{"a failed task", "several, as a plan edited by hand may have", func(s *State) { s.Tasks, s.Commits = tasks("failed", "failed"), nil },
+		{"placeholders or worker's commits at the tip", "Python Tilth's that holds a finished task's only work",
+			func(s *State) {
+				s.Foreign, s.Tasks, s.Status = true, tasks("done"), session.AllDone
+				s.Commits = chain(plain("T-001: FAILED (iter_cap): Title"))
+			}, want{action: Nothing}},
+		{"a failed task", "several, as a plan edited by hand may have", func(s *State) {
+			s.Tasks,
+				s.Commits = tasks("failed", "failed"), nil
+		},
 			want{action: Continue, retried: "T-001 T-002", pending: "T-001 T-002"}},
 		{"a done task without a commit, its work uncommitted", "", func(s *State) {
-			s.Foreign, s.Tasks, s.Dirty, s.Commits = true, tasks("done", "done", "pending"), true, chain(plain("T-001: Title"))
+			s.Foreign, s.Tasks, s.Dirty, s.Commits = true, tasks("done", "done", "pending"), true,
+				chain(plain("T-001: Title"))
 		}, want{action: Continue, redo: "T-002", pending: "T-002 T-003", line: "do T-002 again"}},
 		{"a done task without a commit, its work uncommitted", "clean: there was nothing to commit", func(s *State) {
 			s.Foreign, s.Tasks, s.Commits = true, tasks("done", "done", "pending"), chain(plain("T-001: Title"))
@@ -253,15 +281,18 @@ func TestMakePlan(t *testing.T) {
 			want{action: Continue, worktree: treeUnlinked, pending: "T-001 T-002", line: "link the worktree again"}},
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
 			want{action: Continue, pending: "T-001 T-002", line: "drop the unfinished rebase"}},
-		{"the task last worked on is not the first pending", "someone put one before it", func(s *State) { s.LastTask = "T-002" },
+		{"the task last worked on is not the first pending", "someone put one before it",
+			func(s *State) { s.LastTask = "T-002" },
 			want{action: Continue, pending: "T-002 T-001", line: "next T-002"}},
 		{"the task last worked on is not the first pending", "it is done", func(s *State) {
-			s.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID, "T-001"))
+			s.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID,
+				"T-001"))
 		}, want{action: Continue, pending: "T-002 T-003"}},
 		{"another directory stands there", "plain", func(s *State) { s.Tree = treePlain },
 			want{action: Continue, worktree: treePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
 		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = treeUnregistered },
-			want{action: Continue, worktree: treeUnregistered, pending: "T-001 T-002", line: "register the worktree again"}},
+			want{action: Continue, worktree: treeUnregistered, pending: "T-001 T-002",
+				line: "register the worktree again"}},
 		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.TreeOn = TreeElsewhere, "other" },
 			want{action: Continue, worktree: TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
 		{"nothing pending, status all_done", "", func(s *State) {
@@ -283,7 +314,8 @@ func TestMakePlan(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.row+"/"+c.name, func(t *testing.T) {
 			s := State{
-				SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "seed", Tree: TreeFine,
+				SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "seed",
+				Tree:  TreeFine,
 				Tasks: tasks("pending", "pending"),
 			}
 			c.change(&s)
@@ -346,8 +378,10 @@ func (w want) check(t *testing.T, p Plan) {
 
 // The plan's line is on the record: the same state gives the same line.
 func TestPlanLineIsStable(t *testing.T) {
-	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3", Tree: TreeFine,
-		Tasks: tasks("pending", "pending", "pending"), Proof: judged("c1", "c2", "c3"), Commits: chain(doneBy(testID, "T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
+	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3",
+		Tree:  TreeFine,
+		Tasks: tasks("pending", "pending", "pending"), Proof: judged("c1", "c2", "c3"), Commits: chain(doneBy(testID,
+			"T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
 	first := MakePlan(s).String()
 	for range 50 {
 		if line := MakePlan(s).String(); line != first {

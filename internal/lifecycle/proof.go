@@ -7,8 +7,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Proof is what the record says of commits that say of themselves that the session made them. A worker can write any message,
-// author and reflog; a verdict with the tree of its commit is the evaluator's.
+// Proof is what the record says of commits that say of themselves that the session made them. A worker can write any
+// message, author and reflog; a verdict with the tree of its commit is the evaluator's.
 type Proof struct {
 	Judged   map[string]bool // commits whose tree an accepting verdict of their task names
 	Recorded map[string]bool // commits that a commit event names
@@ -20,8 +20,8 @@ type claim struct {
 	done            bool // the task is done, by prd.json
 }
 
-// claims lists the commits whose trailers alone do not settle what becomes of them: those of tasks that are not done, a second
-// one of a task that is, and the placeholder of one that is.
+// claims lists the commits whose trailers alone do not settle what becomes of them: those of tasks that are not done,
+// a second one of a task that is, and the placeholder of one that is.
 func (s State) claims() []claim {
 	who, status := s.author(), s.status()
 	seen := map[string]bool{}
@@ -44,8 +44,8 @@ func (s State) claims() []claim {
 	return out
 }
 
-// readProof looks for the claims in the record, backwards, and reads no further than it has to. Only a claim that nothing
-// proves, a forged one, costs a look at the whole of the record.
+// readProof looks for the claims in the record, backwards, and reads no further than it has to. Only a claim that
+// nothing proves, a forged one, costs a look at the whole of the record.
 func readProof(s *session.Session, claims []claim) (Proof, error) {
 	p := Proof{Judged: map[string]bool{}, Recorded: map[string]bool{}}
 	open := map[string]claim{}
@@ -78,7 +78,8 @@ func readProof(s *session.Session, claims []claim) (Proof, error) {
 	return p, err
 }
 
-// namesTrees reports whether the last attempt on record was one of this tool, which names its commit and the trees that it judges.
+// namesTrees reports whether the last attempt on record was one of this tool, which names its commit and the trees
+// that it judges.
 func namesTrees(s *session.Session) (found bool, err error) {
 	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
 		if l.Type != "context_reset" {

@@ -34,7 +34,8 @@ func TestProofIsOnTheRecord(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			commit := doneBy(testID, "T-001")
 			commit.Tree = "tree"
-			state := State{SessionID: testID, SeedKnown: true, Tasks: tasks("pending", "pending"), Commits: chain(commit)}
+			state := State{SessionID: testID, SeedKnown: true, Tasks: tasks("pending", "pending"),
+				Commits: chain(commit)}
 			proof, err := readProof(recordOf(t, c.record...), state.claims())
 			if err != nil {
 				t.Fatal(err)

@@ -55,10 +55,12 @@ func (h *Handle) notRewound(format string, args ...any) error {
 
 // notLooked is an error of git or of the file system, which says nothing about the session.
 func (h *Handle) notLooked(what string, err error) error {
-	return &StepError{Step: "looking at " + what + " of session " + h.S.ID, Err: err, Hint: "repair that, then git tilth reset --to-seed " + h.S.ID}
+	return &StepError{Step: "looking at " + what + " of session " + h.S.ID, Err: err,
+		Hint: "repair that, then git tilth reset --to-seed " + h.S.ID}
 }
 
-// rewindSource refuses a rewind without a repository that holds the commit and the branch. It returns the commit's full id.
+// rewindSource refuses a rewind without a repository that holds the commit and the branch. It returns the commit's
+// full id.
 func (h *Handle) rewindSource(ctx context.Context, sha string) (string, error) {
 	switch {
 	case Resetting(h.S):
@@ -101,8 +103,8 @@ func (h *Handle) onBranch(ctx context.Context, full string) error {
 	return h.notLooked("the branch", err)
 }
 
-// PlanRewind makes the pre-flight of a rewind, or of the rest of one that was begun. Each refusal is a *RefusedError, a look that
-// failed a *StepError; nothing has been changed.
+// PlanRewind makes the pre-flight of a rewind, or of the rest of one that was begun. Each refusal is a *RefusedError,
+// a look that failed a *StepError; nothing has been changed.
 func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	var p RewindPlan
 	if j := h.Checkpoint.Rewind; j != nil {
@@ -154,8 +156,8 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	return p, nil
 }
 
-// usageBefore is what the interview had used when it ended. Only this tool's record says it by role; of another's usage,
-// the interview's own member is what can be kept.
+// usageBefore is what the interview had used when it ended. Only this tool's record says it by role; of another's
+// usage, the interview's own member is what can be kept.
 func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
 	if prepared.Usage != nil {
 		return prepared.Usage
@@ -184,8 +186,8 @@ func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
 	return h.carryOut(ctx)
 }
 
-// checkRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what is needed
-// to the end is asked for before the first step. The errors are those of PlanRewind.
+// checkRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what
+// is needed to the end is asked for before the first step. The errors are those of PlanRewind.
 func (h *Handle) checkRewind(ctx context.Context) error {
 	j := h.Checkpoint.Rewind
 	if _, err := h.rewindSource(ctx, j.SHA); err != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// ResolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the repository. Any
-// other revision is refused: a name such as HEAD means another commit after each task, and a rewind to it would be none.
+// ResolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the
+// repository. Any other revision is refused: a name such as HEAD means another commit after each task, and a rewind
+// to it would be none.
 func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (string, error) {
 	if !isSHA(recorded) {
 		return "", fmt.Errorf("%q is not the id of a commit", recorded)

@@ -13,18 +13,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Why the repository of a session cannot be named. Every other error of CommonOf means that it is there, or may be, and cannot be
-// used: then nothing may be concluded about what it holds.
+// Why the repository of a session cannot be named. Every other error of CommonOf means that it is there, or may be,
+// and cannot be used: then nothing may be concluded about what it holds.
 var (
 	errSourceGone    = errors.New("is gone")
 	ErrSourceUnknown = errors.New("its source repository is not known")
 )
 
-// CommonOf finds the common git directory of the repository that a session was made in. check is nil for a session whose
-// checkpoint cannot be read. The first of these that leads to a repository, where more than one does, the first whose repository
-// has this session's worktree or branch:
+// CommonOf finds the common git directory of the repository that a session was made in. check is nil for a session
+// whose checkpoint cannot be read. The first of these that leads to a repository, where more than one does, the first
+// whose repository has this session's worktree or branch:
 //
-//  1. the worktree's own link, which git itself keeps up: a repository that was moved mends it with `git worktree repair`
+//  1. the worktree's own link, which git keeps up: after a repository was moved `git worktree repair` does
 //  2. the checkpoint's source, then the checkpoint's note of the common directory
 //  3. what a teardown that was begun wrote down
 //  4. the source of session_start
@@ -78,7 +78,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	return "", fmt.Errorf("the source repository %s %w", named[0], errSourceGone)
 }
 
-// Knows tells whether a repository has the session's branch or an entry for its worktree at path.
+// Knows reports whether a repository has the session's branch or an entry for its worktree at path.
 func Knows(common string, s *session.Session, path string) bool {
 	if gitx.HasBranch(common, s.Branch()) {
 		return true
@@ -104,8 +104,8 @@ func sourceNames(s *session.Session, check *session.Checkpoint) []string {
 	return names
 }
 
-// resetMark reads what a teardown wrote down first: the worktree's admin directory and the common directory, each "" if it was not
-// known or did not get to the disk.
+// resetMark reads what a teardown wrote down first: the worktree's admin directory and the common directory, each ""
+// if it was not known or did not get to the disk.
 func resetMark(s *session.Session) (admin, common string) {
 	data, err := os.ReadFile(s.Path(session.ResetMarkFile))
 	if err != nil {
@@ -128,8 +128,8 @@ func (h *Handle) adoptSource() {
 	}
 }
 
-// sourceNow is the recorded source, or, where nothing is there any more or another repository is, the main worktree of the one
-// that was found. A directory without a repository stays: GIT_WORK_TREE named it.
+// sourceNow is the recorded source, or, where nothing is there any more or another repository is, the main worktree
+// of the one that was found. A directory without a repository stays: GIT_WORK_TREE named it.
 func sourceNow(recorded, common string) string {
 	of, err := gitx.CommonDirOf(recorded)
 	if err == nil && of == common || err != nil && filepath.IsAbs(recorded) && !gitx.Absent(recorded) {
@@ -141,7 +141,8 @@ func sourceNow(recorded, common string) string {
 	return common
 }
 
-// sourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's side.
+// sourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
+// side.
 func sourceHint(s *session.Session, path string) string {
 	repair := gitx.Call{Dir: "<its new place>", Args: []string{"worktree", "repair", path}}
 	return fmt.Sprintf("if it was moved: %s; else git tilth reset %s", repair, s.ID)

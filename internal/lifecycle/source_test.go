@@ -53,7 +53,8 @@ func TestSourceNow(t *testing.T) {
 
 // TestWorkspaceOfACopy: what a copied checkpoint records is the original's.
 func TestWorkspaceOfACopy(t *testing.T) {
-	original, copied := madeSession(t, filepath.Join(t.TempDir(), "root")), madeSession(t, filepath.Join(t.TempDir(), "copy"))
+	original, copied := madeSession(t, filepath.Join(t.TempDir(), "root")), madeSession(t, filepath.Join(t.TempDir(),
+		"copy"))
 	check := &session.Checkpoint{Workspace: original.Workspace()}
 	if got := WorkspaceOf(original, check); got != original.Workspace() {
 		t.Errorf("the original: %s", got)
@@ -67,7 +68,8 @@ func TestWorkspaceOfACopy(t *testing.T) {
 	if err := original.SaveCheckpoint(check); err != nil {
 		t.Fatal(err)
 	}
-	if !copied.IsCopyOf(original.Dir) || original.IsCopyOf(original.Dir) || copied.IsCopyOf(filepath.Dir(original.Dir)) {
+	if !copied.IsCopyOf(original.Dir) || original.IsCopyOf(original.Dir) ||
+		copied.IsCopyOf(filepath.Dir(original.Dir)) {
 		t.Error("which is a copy")
 	}
 	// The root was moved: nothing is where the checkpoint says.
@@ -90,7 +92,8 @@ func TestCommonOfNothing(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(damaged, ".git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CommonOf(s, &session.Checkpoint{Source: damaged}); err == nil || errors.Is(err, errSourceGone) || errors.Is(err, ErrSourceUnknown) {
+	if _, err := CommonOf(s, &session.Checkpoint{Source: damaged}); err == nil || errors.Is(err, errSourceGone) ||
+		errors.Is(err, ErrSourceUnknown) {
 		t.Errorf("damaged: %v", err)
 	}
 }

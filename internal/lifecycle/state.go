@@ -74,7 +74,8 @@ func knowable(s *session.Session, tasks []session.Task) error {
 	return nil
 }
 
-func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) error {
+func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
+	common string) error {
 	branch := s.Branch()
 	tip, ok, err := g.BranchTip(ctx, common, branch)
 	if err != nil {
@@ -138,8 +139,8 @@ func acceptedIn(h record.History) *Accepted {
 	return &Accepted{Task: v.TaskID, Tree: v.Tree, Base: v.Base, Summary: v.Summary, Noted: h.Noted}
 }
 
-// isStale tells whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what it was
-// judged on. What cannot be found out is left to the roll-forward, which looks again.
+// isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what
+// it was judged on. What cannot be found out is left to the roll-forward, which looks again.
 func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *Accepted) bool {
 	wt, err := gitx.CheckWorktree(common, path, branch)
 	if err != nil {
@@ -180,11 +181,13 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 
 // checkedOutIn says in which other worktree the session's branch is checked out, and how to free it for the command
 // again; "" if in none.
-func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path, again string) (place, hint string, err error) {
+func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path, again string) (place,
+	hint string, err error) {
 	entries, err := g.Worktrees(ctx, common)
 	if err != nil {
 		if gitx.Incomplete(common, path) {
-			return "", "", nil // git's list fails on what a killed git left; it is cleared away when the worktree is made
+			return "", "",
+				nil // git's list fails on what a killed git left; it is cleared away when the worktree is made
 		}
 		return "", "", err
 	}
@@ -193,7 +196,9 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 			continue
 		}
 		if dir := filepath.Dir(e.Path); s.IsCopyOf(dir) {
-			return e.Path, fmt.Sprintf("this is a copy of the session there: TILTH_SESSIONS_DIR='%s' git tilth resume %s", filepath.Dir(dir), s.ID), nil
+			return e.Path,
+				fmt.Sprintf("this is a copy of the session there: TILTH_SESSIONS_DIR='%s' git tilth resume %s",
+					filepath.Dir(dir), s.ID), nil
 		}
 		free := gitx.Call{Dir: e.Path, Args: []string{"switch", "--detach"}}
 		if admin, ok := gitx.AdminDir(common, e.Path); ok && isWorkspace(filepath.Base(admin)) {
@@ -210,12 +215,13 @@ func isWorkspace(name string) bool {
 	return strings.TrimRight(name, "0123456789") == session.WorkspaceDir
 }
 
-// commitsSince lists a branch's commits after the seed, newest first, and tells whether the seed is on its first-parent
+// commitsSince lists a branch's commits after the seed, newest first, and reports whether the seed is on its first-parent
 // line at all. The seed may be recorded with an abbreviated id.
 func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([]gitx.Commit, bool, error) {
 	full, err := ResolveSeed(ctx, g, common, seed)
 	if err != nil {
-		// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a failure to read it.
+		// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a
+		// failure to read it.
 		return nil, false, nil
 	}
 	commits, err := g.Log(ctx, common, tip, full, 0)
@@ -230,7 +236,7 @@ func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([
 	return commits, known, nil
 }
 
-// mayRedo tells whether the answer to "is the worktree dirty" makes a difference, which is worth a git command.
+// mayRedo reports whether the answer to "is the worktree dirty" makes a difference, which is worth a git command.
 func (p Plan) mayRedo(s State) bool {
 	s.Dirty = true
 	return p.Redo == "" && MakePlan(s).Redo != ""

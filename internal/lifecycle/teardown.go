@@ -23,10 +23,11 @@ import (
 //  5. the directory
 //
 // What a damaged checkpoint no longer tells is derived, and what it tells is believed only where it can be this
-// session's: the branch is always session/<id>, and a path is removed by git only if it lies where the layout says, or if nothing
-// is there and only git's entry goes. A worktree that a person made on the branch stays, and git refuses to delete the branch.
+// session's: the branch is always session/<id>, and a path is removed by git only if it lies where the layout says,
+// or if nothing is there and only git's entry goes. A worktree that a person made on the branch stays, and git
+// refuses to delete the branch.
 
-// Resetting tells whether a teardown of the session was begun.
+// Resetting reports whether a teardown of the session was begun.
 func Resetting(s *session.Session) bool {
 	_, err := os.Lstat(s.Path(session.ResetMarkFile))
 	return err == nil
@@ -47,17 +48,17 @@ type TeardownPlan struct {
 	Commits  int      // since the seed
 	Dirty    bool     // uncommitted changes
 	Aside    []string // what a resume moved out of the worktree's place
-	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its worktree was
-	// there before it, or the sessions root, was moved.
+	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its
+	// worktree was there before it, or the sessions root, was moved.
 	Stale []string
-	// Original is the directory of the session of which this one is a copy, "" for none. Branch, entry and worktree are that
-	// one's, and nothing of them is touched: what goes is the directory of the copy.
+	// Original is the directory of the session of which this one is a copy, "" for none. Branch, entry and worktree
+	// are that one's, and nothing of them is touched: what goes is the directory of the copy.
 	Original string
 }
 
-// PlanTeardown finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the common
-// directory of the repository that the command stands in, "" for none: a repository that was moved is known by what it holds.
-// The error is a *StepError.
+// PlanTeardown finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the
+// common directory of the repository that the command stands in, "" for none: a repository that was moved is known by
+// what it holds. The error is a *StepError.
 func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here string) (TeardownPlan, error) {
 	r := TeardownPlan{S: s, Branch: s.Branch(), Status: "damaged", Aside: setAside(s)}
 	check, err := s.Checkpoint()
@@ -144,9 +145,10 @@ func samePlace(a, b string) bool {
 	return filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
 }
 
-// inside tells whether a registered path has the layout of this session's worktree, under another root.
+// inside reports whether a registered path has the layout of this session's worktree, under another root.
 func inside(path, worktree string) bool {
-	return filepath.Base(path) == filepath.Base(worktree) && filepath.Base(filepath.Dir(path)) == filepath.Base(filepath.Dir(worktree))
+	return filepath.Base(path) == filepath.Base(worktree) &&
+		filepath.Base(filepath.Dir(path)) == filepath.Base(filepath.Dir(worktree))
 }
 
 // count says what will be lost. It is for a person to read; what cannot be counted is left out.
@@ -217,9 +219,9 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 	return nil
 }
 
-// mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed while it
-// removes it leaves a directory that nothing else connects with the session. The common directory is in it for a teardown
-// that dies when the marker is all that is left.
+// mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed
+// while it removes it leaves a directory that nothing else connects with the session. The common directory is in it
+// for a teardown that dies when the marker is all that is left.
 func (r TeardownPlan) mark(dry bool) (admin string, err error) {
 	if admin, common := resetMark(r.S); admin+common != "" {
 		return admin, nil
@@ -256,7 +258,8 @@ func (r TeardownPlan) removeBranch(ctx context.Context, g *gitx.Git, report func
 }
 
 // removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
-func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin string, report func(step, skipped string)) error {
+func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin string, report func(step,
+	skipped string)) error {
 	switch {
 	case r.Entry:
 		if err := g.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {
@@ -282,8 +285,8 @@ func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin str
 	return g.RemoveHalfCreated(r.Common, r.Worktree)
 }
 
-// removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may hold
-// directories without write permission, which are opened first.
+// removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may
+// hold directories without write permission, which are opened first.
 func removeDir(s *session.Session) error {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

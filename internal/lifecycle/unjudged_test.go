@@ -36,8 +36,8 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	}
 }
 
-// A commit-msg hook writes another message, and the process dies before the trailers are put back: the commit of the accepted
-// tree where it was judged is the task's, whatever it says.
+// A commit-msg hook writes another message, and the process dies before the trailers are put back: the commit of the
+// accepted tree where it was judged is the task's, whatever it says.
 func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
@@ -45,7 +45,8 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 		Accepted: &Accepted{Task: "T-002", Tree: "judged", Base: "c1"},
 		Commits:  chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
 	}
-	if p := MakePlan(state); p.MarkDone["T-002"] != "c2" || len(p.Pending) != 0 || len(p.Unwind) != 0 || p.CommitTree != nil {
+	if p := MakePlan(state); p.MarkDone["T-002"] != "c2" || len(p.Pending) != 0 || len(p.Unwind) != 0 ||
+		p.CommitTree != nil {
 		t.Errorf("the plan is %+v", p)
 	}
 	for name, change := range map[string]func(*State){
@@ -78,8 +79,9 @@ func TestCommittingNeedsAWorker(t *testing.T) {
 // The last stop says all_done and the process died before the checkpoint did: no second stop is written.
 func TestAllDoneIsNotConcludedTwice(t *testing.T) {
 	state := State{
-		SessionID: testID, Status: session.Running, LastStop: session.AllDone, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1",
-		Tree: TreeFine, Tasks: tasks("done"), Commits: chain(doneBy(testID, "T-001")),
+		SessionID: testID, Status: session.Running, LastStop: session.AllDone, SeedSHA: "seed", SeedKnown: true,
+		BranchTip: "c1",
+		Tree:      TreeFine, Tasks: tasks("done"), Commits: chain(doneBy(testID, "T-001")),
 	}
 	if p := MakePlan(state); p.Action != Nothing {
 		t.Errorf("the plan is to %s", p.Action)

@@ -14,12 +14,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// repairWorktree makes the worktree fit to work in and says whether it is a new one, and where a directory that was in the
-// way is now. No file of a session's work is lost on the way: that directory is kept, and one whose admin entry is gone is
-// registered again around its files.
+// repairWorktree makes the worktree fit to work in and says whether it is a new one, and where a directory that was
+// in the way is now. No file of a session's work is lost on the way: that directory is kept, and one whose admin
+// entry is gone is registered again around its files.
 //
 // On disk while a new one is made, and what a resume then makes of it:
-//  1. the marker session.RemakeMarkFile    missing, whatever stands there: files that are not checked out yet are no deletions
+//  1. the marker session.RemakeMarkFile    missing, whatever stands there: what is not checked out yet is not deleted
 //  2. branch checked out at the path       the same
 //  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
 func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
@@ -76,7 +76,7 @@ func setAside(s *session.Session) []string {
 	return out
 }
 
-// remaking tells whether the worktree was being made again when a process died.
+// remaking reports whether the worktree was being made again when a process died.
 func remaking(s *session.Session) bool {
 	_, err := os.Lstat(s.Path(session.RemakeMarkFile))
 	return err == nil
@@ -104,8 +104,8 @@ func (h *Handle) clearPlace(ctx context.Context, path string) error {
 }
 
 // comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
-// `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, someone looked at another commit: what
-// differs from that is work, all else is brought up to the branch, or it would undo finished tasks.
+// `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, someone looked at another
+// commit: what differs from that is work, all else is brought up to the branch, or it would undo finished tasks.
 func (h *Handle) comeBack(ctx context.Context, path string) error {
 	wt, err := gitx.RegisteredWorktree(h.Common, path)
 	if err != nil {
@@ -135,8 +135,8 @@ func (h *Handle) comeBack(ctx context.Context, path string) error {
 	return h.Git.AttachHead(ctx, wt, h.S.Branch())
 }
 
-// CatchUp brings up to the commit to a worktree in which a worker went back to an older commit or another line, head: what it did
-// since their common ancestor stays, committed or not, and what finished tasks did is not undone.
+// CatchUp brings up to the commit to a worktree in which a worker went back to an older commit or another line, head:
+// what it did since their common ancestor stays, committed or not, and what finished tasks did is not undone.
 func (h *Handle) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
 	base, err := h.Git.MergeBase(ctx, h.Common, head, to)
 	if err != nil || base == "" || base == to {
@@ -188,7 +188,8 @@ func (h *Handle) relink(ctx context.Context, path string) error {
 func (h *Handle) branchFree(ctx context.Context, path string) error {
 	place, hint, err := checkedOutIn(ctx, h.Git, h.S, h.Common, path, "git tilth resume "+h.S.ID)
 	if err == nil && place != "" {
-		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", place), Hint: hint}
+		err = &StepError{Step: "worktree " + path, Err: fmt.Errorf("its branch is checked out in %s", place),
+			Hint: hint}
 	}
 	return err
 }
@@ -211,7 +212,7 @@ func (h *Handle) adopt(ctx context.Context, path string) error {
 
 const adoptSuffix = ".adopt"
 
-// adopting tells whether a process died in the middle of an adoption.
+// adopting reports whether a process died in the middle of an adoption.
 func adopting(path string) bool {
 	_, err := os.Lstat(path + adoptSuffix)
 	return err == nil
@@ -243,7 +244,8 @@ func (h *Handle) finishAdoption(ctx context.Context, path string) error {
 
 // emptyWorktree is the new worktree of an adoption, made if it is not there or not whole.
 func (h *Handle) emptyWorktree(ctx context.Context, path string) (gitx.Worktree, error) {
-	if entries, err := os.ReadDir(path); err == nil && adopting(path) && (len(entries) > 1 || len(entries) == 1 && entries[0].Name() != ".git") {
+	if entries, err := os.ReadDir(path); err == nil && adopting(path) && (len(entries) > 1 || len(entries) == 1 &&
+		entries[0].Name() != ".git") {
 		return gitx.Worktree{}, fmt.Errorf("%s and %s are both there; move one of them away", path, path+adoptSuffix)
 	}
 	if wt, err := h.Worktree(); err == nil {
