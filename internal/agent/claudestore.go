@@ -50,22 +50,16 @@ func (c claudeStore) newest(_ context.Context, h *history, since time.Time, exce
 	if err != nil || len(paths) == 0 {
 		return "", errNoStore
 	}
-	var best candidate
-	for _, path := range paths {
-		id := trimExt(filepath.Base(path))
-		if !h.program.valid(id) || except[id] || olderThan(path, since) {
-			continue
-		}
+	return newestOf(h, paths, since, except, func(path string) (transcriptHead, error) {
 		head, err := readClaudeHead(path)
-		if err == nil && head.messages > 0 && realPath(head.cwd) == h.dir {
-			best.offer(id, head.began, since)
-		}
-	}
-	return best.id, nil
+		head.id = trimExt(filepath.Base(path))
+		return head, err
+	}), nil
 }
 
 // transcriptHead is what the first lines of a transcript tell.
 type transcriptHead struct {
+	id       string
 	cwd      string
 	began    time.Time
 	messages int // at least this many
@@ -141,6 +135,23 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 type candidate struct {
 	id    string
 	began time.Time
+}
+
+// newestOf returns the newest conversation among files of which each holds one, "" for none.
+func newestOf(
+	h *history, paths []string, since time.Time, except map[string]bool, read func(string) (transcriptHead, error),
+) string {
+	var best candidate
+	for _, path := range paths {
+		if olderThan(path, since) {
+			continue
+		}
+		head, err := read(path)
+		if err == nil && head.messages > 0 && realPath(head.cwd) == h.dir && !except[head.id] && h.program.valid(head.id) {
+			best.offer(head.id, head.began, since)
+		}
+	}
+	return best.id
 }
 
 // offer takes a conversation that began in the right directory. One without a time or from before since is not the

@@ -48,22 +48,7 @@ func (c codexStore) newest(_ context.Context, h *history, since time.Time, excep
 	if len(paths) == 0 {
 		return "", errNoStore
 	}
-	var best candidate
-	for _, path := range paths {
-		if olderThan(path, since) {
-			continue
-		}
-		head, err := readCodexHead(path)
-		if err == nil && head.messages > 0 && realPath(head.cwd) == h.dir && !except[head.id] && h.program.valid(head.id) {
-			best.offer(head.id, head.began, since)
-		}
-	}
-	return best.id, nil
-}
-
-type codexHead struct {
-	transcriptHead
-	id string
+	return newestOf(h, paths, since, except, readCodexHead), nil
 }
 
 type codexLine struct {
@@ -94,8 +79,8 @@ func (l *codexLine) said() bool {
 var codexOwn = pattern.New(
 	`^\s*(?:$|<(?:environment_context|user_instructions|permissions|skills?_|plugins?_|apps?_)|# AGENTS\.md)`)
 
-func readCodexHead(path string) (codexHead, error) {
-	var head codexHead
+func readCodexHead(path string) (transcriptHead, error) {
+	var head transcriptHead
 	err := eachLine(path, headLines, func(line []byte) {
 		var e codexLine
 		if !decode(line, &e) {

@@ -121,17 +121,11 @@ func (g geminiStore) newest(_ context.Context, h *history, since time.Time, exce
 		return "", err
 	}
 	paths, _ := filepath.Glob(filepath.Join(text.GlobQuote(dir), "session-*.json*"))
-	var best candidate
-	for _, path := range paths {
-		if olderThan(path, since) {
-			continue
-		}
+	return newestOf(h, paths, since, except, func(path string) (transcriptHead, error) {
 		head, err := readGeminiHead(path)
-		if err == nil && head.messages > 0 && !except[head.id] && h.program.valid(head.id) {
-			best.offer(head.id, head.began, since)
-		}
-	}
-	return best.id, nil
+		head.cwd = h.dir // the chats of each directory are kept apart
+		return head, err
+	}), nil
 }
 
 // geminiFinish adds up the tokens of a run that was ended before it could: each answer in the conversation carries
@@ -173,8 +167,8 @@ func (s *stream) geminiTokens(line []byte) {
 }
 
 // readGeminiHead reads a conversation: a description and then a message on each line.
-func readGeminiHead(path string) (codexHead, error) {
-	var head codexHead
+func readGeminiHead(path string) (transcriptHead, error) {
+	var head transcriptHead
 	err := eachLine(path, headLines, func(line []byte) {
 		var e struct {
 			SessionID string    `json:"sessionId"`
