@@ -253,7 +253,7 @@ func (w *world) belongs(s *session.Session) (belongs, known bool) {
 	switch {
 	case err == nil:
 		return common == w.loc.CommonDir, true
-	case check != nil && check.Source == w.loc.Source(), lifecycle.Knows(w.loc.CommonDir, s, s.Workspace()):
+	case check != nil && check.Source == w.loc.Source(), lifecycle.HasSession(w.loc.CommonDir, s, s.Workspace()):
 		return true, true
 	}
 	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)

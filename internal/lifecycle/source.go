@@ -54,7 +54,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	for _, name := range named {
 		try(name)
 	}
-	knows := func(common string) bool { return Knows(common, s, path) }
+	knows := func(common string) bool { return HasSession(common, s, path) }
 	if i := slices.IndexFunc(found, knows); i >= 0 {
 		return found[i], nil
 	}
@@ -78,8 +78,8 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	return "", fmt.Errorf("the source repository %s %w", named[0], errSourceGone)
 }
 
-// Knows reports whether a repository has the session's branch or an entry for its worktree at path.
-func Knows(common string, s *session.Session, path string) bool {
+// HasSession reports whether a repository has the session's branch or an entry for its worktree at path.
+func HasSession(common string, s *session.Session, path string) bool {
 	if gitx.HasBranch(common, s.Branch()) {
 		return true
 	}

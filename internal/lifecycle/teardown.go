@@ -75,7 +75,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 	case err == nil:
 	case !errors.Is(err, errSourceGone) && !errors.Is(err, ErrSourceUnknown):
 		return r, r.unclear(err)
-	case here != "" && Knows(here, s, r.Worktree):
+	case here != "" && HasSession(here, s, r.Worktree):
 		r.Common = here
 	default:
 		r.Lost = err.Error()
