@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // LedgerEntry is one call of the evaluator on a task.
@@ -22,12 +21,8 @@ type LedgerEntry struct {
 	Verdict     json.RawMessage `json:"verdict"`
 }
 
-// AppendLedger adds an entry to a task's ledger as it is, with an fsync. Record.AppendLedger redacts it as well.
+// AppendLedger adds an entry to a task's ledger as it is, with an fsync.
 func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
-	return s.appendLedger(task, entry, nil)
-}
-
-func (s *Session) appendLedger(task string, entry LedgerEntry, redact *record.Redactor) error {
 	line, err := encodeJSON(entry)
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
@@ -36,8 +31,7 @@ func (s *Session) appendLedger(task string, entry LedgerEntry, redact *record.Re
 	if err != nil {
 		return err
 	}
-	line = redact.JSON(line)
-	return jsonl.AppendOnce(path, append(line[:len(line):len(line)], '\n'), jsonl.IsObject, true)
+	return jsonl.AppendOnce(path, append(line, '\n'), jsonl.IsObject, true)
 }
 
 // ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
