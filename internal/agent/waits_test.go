@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestLongWaitIsALimit(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 		if p.Name == "opencode" {
-			if len(kinds) == 0 || kinds[0] != "waits" || !out.LimitReset.IsZero() {
+			if !slices.Contains(kinds, "waits") || !out.LimitReset.IsZero() {
 				t.Errorf("said %v, reset %s", kinds, out.LimitReset)
 			}
 		} else if left := time.Until(out.LimitReset); left < 3*time.Hour || left > 4*time.Hour {
