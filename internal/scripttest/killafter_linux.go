@@ -12,6 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/tidwall/gjson"
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // packet is what a pipe in packet mode with one slot holds at most.
@@ -48,6 +50,9 @@ func killAfter(ts *testscript.TestScript, _ bool, args []string) {
 		if h.reached(args[0], n) {
 			ts.Check(unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
 			<-ended
+			// git, which started the run, is gone; the run itself may take a moment longer to give the lock up.
+			s := &session.Session{ID: ts.Getenv(args[2]), Dir: filepath.Dir(record)}
+			wait(ts, "the end of the run", func() bool { _, busy := s.Holder(); return !busy })
 			return
 		}
 		select {
