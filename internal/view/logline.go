@@ -117,7 +117,7 @@ func gist(typ string, p gjson.Result) string {
 	case "task_done":
 		return s("summary")
 	case "task_failed", "stop":
-		return s("reason")
+		return strings.TrimSuffix(s("reason")+": "+s("detail"), ": ")
 	case "commit", "seed_committed":
 		return strings.TrimSpace(s("sha") + " " + s("branch"))
 	case "nudge":
