@@ -16,7 +16,7 @@ func (p *process) exportCommand() *cli.Command {
 		Usage:     "write a session's record as OpenTelemetry traces",
 		ArgsUsage: "[<session>]",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "otlp", Usage: "a `FILE` (JSON, or protobuf if it ends in .pb) or the URL of an OTLP/HTTP receiver"},
+			&cli.StringFlag{Name: "otlp", Usage: "a `FILE` (JSON, protobuf if it ends in .pb, - is standard output) or the URL of an OTLP/HTTP receiver"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, _ *world, s *session.Session) error {
 			dest := ctx.String("otlp")
@@ -31,14 +31,16 @@ func (p *process) exportCommand() *cli.Command {
 				p.printf("would export session %s to %s\n", s.ID, shown)
 				return nil
 			}
-			skipped, err := view.Export(p.ctx, s, dest)
+			skipped, err := view.Export(p.ctx, s, dest, p.stdout)
 			if err != nil {
 				return fail("", err)
 			}
 			if skipped > 0 {
 				p.warnf("git-tilth: lines of the record that are no events, and were not exported: %d\n", skipped)
 			}
-			p.printf("session %s exported to %s\n", s.ID, shown)
+			if dest != "-" {
+				p.printf("session %s exported to %s\n", s.ID, shown)
+			}
 			return nil
 		}),
 	}

@@ -44,6 +44,34 @@ func Clip(s string, n int) string {
 	return s
 }
 
+// FailingLine is the line of a failed program's output that says why it failed: the first one that looks like it, else the
+// first one that says anything. Rules and headings are passed over.
+func FailingLine(output string) (line string) {
+	for candidate := range strings.Lines(output) {
+		candidate = strings.TrimSpace(candidate)
+		switch {
+		case strings.Trim(candidate, "=_-*# ") == "" || strings.HasPrefix(candidate, "==") || strings.HasPrefix(candidate, "__"):
+		case looksFailed(candidate):
+			return candidate
+		case line == "":
+			line = candidate
+		}
+	}
+	return line
+}
+
+func looksFailed(line string) bool {
+	if strings.HasPrefix(line, "E  ") { // of pytest
+		return true
+	}
+	for _, word := range []string{"FAIL", "rror", "not found", "panic:", "not ok ", "cannot ", "undefined"} {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
+}
+
 // Plural counts things: "1 task", "3 tasks".
 func Plural(n int, noun string) string {
 	if n == 1 {

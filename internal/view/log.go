@@ -8,8 +8,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/tidwall/gjson"
 )
 
 // LogOptions say which events log prints, and how.
@@ -22,11 +22,10 @@ type LogOptions struct {
 	JSON   bool   // the record's own lines
 }
 
-// Log prints the record of a session, oldest first. With Follow it goes on with what
-// is appended, through stops, resumes and rewinds, until ctx ends, which is no error.
-// What Tail costs depends on how far back its events lie, not on the record's length.
-// It returns how many lines of the record it left out because they are no events. The
-// error is ErrRemoved when the session that it follows was torn down.
+// Log prints the record of a session, oldest first. With Follow it goes on with what is appended, through stops, resumes
+// and rewinds, until ctx ends, which is no error. What Tail costs depends on how far back its events lie, not on the
+// record's length. It returns how many lines of the record it left out because they are no events. The error is
+// ErrRemoved when the session that it follows was torn down.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
 	l := &logger{out: bufio.NewWriter(w), o: o}
 	f := &follower{s: s}
@@ -78,7 +77,8 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 // ErrRemoved ends the following of a session that is no more.
 var ErrRemoved = errors.New("the session was removed")
 
-// removed tells a session that was torn down, or whose teardown has got as far as the record, from one that has no record yet.
+// removed reports whether a session was torn down, or its teardown has got as far as the record. A session that has no
+// record yet is not.
 func removed(s *session.Session) bool {
 	return !there(s.Dir) || !there(s.Path(session.RecordFile)) && there(s.Path(session.ResetMarkFile))
 }
@@ -101,8 +101,8 @@ type logger struct {
 	o   LogOptions
 }
 
-// tail prints the last events that fit and returns where the last line of the record
-// begins, which is where following starts; -1 if there is no line.
+// tail prints the last events that fit and returns where the last line of the record begins, which is where following
+// starts; -1 if there is no line.
 func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	last = -1
 	var lines [][]byte
@@ -122,12 +122,12 @@ func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	return last, skipped, l.out.Flush()
 }
 
-// rewound says that the record was cut, and returns the place up to which its lines
-// have been printed: a rewind keeps everything up to the seed's commit.
+// rewound says that the record was cut, and returns the place up to which its lines have been printed: a rewind keeps
+// everything up to the seed's commit.
 func (l *logger) rewound(s *session.Session) (int64, error) {
 	seed := int64(-1)
 	_, _, err := s.ScanRecord(0, func(off int64, line []byte) error {
-		if gjson.GetBytes(line, "type").Str == "seed_committed" {
+		if record.Parse(line).Type == "seed_committed" {
 			seed = off
 		}
 		return nil
@@ -153,17 +153,15 @@ func (l *logger) print(ctx context.Context, line []byte) error {
 }
 
 func (l *logger) fits(line []byte) bool {
-	if l.o.Type != "" && gjson.GetBytes(line, "type").Str != l.o.Type {
-		return false
-	}
-	return l.o.Task == "" || gjson.GetBytes(line, "payload.task_id").String() == l.o.Task
+	e := record.Parse(line)
+	return (l.o.Type == "" || e.Type == l.o.Type) && (l.o.Task == "" || e.Scope().TaskID == l.o.Task)
 }
 
 func (l *logger) write(line []byte) error {
 	if l.o.JSON {
 		l.out.Write(line)
 	} else {
-		l.event(line)
+		l.event(record.Parse(line))
 	}
 	return l.out.WriteByte('\n')
 }

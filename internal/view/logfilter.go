@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// CheckLogFilter tells whether a filter can ever show anything: an error names what there is instead. What the record holds
-// is always fine, whoever wrote it.
+// CheckLogFilter refuses a filter that can never show anything: its error names what there is instead. What the record
+// holds is always fine, whoever wrote it.
 func CheckLogFilter(s *session.Session, o LogOptions) error {
-	if o.Type != "" && !slices.Contains(record.Types(), o.Type) && !recordHas(s, "type", o.Type) {
-		return fmt.Errorf("there is no type of event called %q, and the record holds none; the types are %s", o.Type, strings.Join(record.Types(), ", "))
+	types := record.Types()
+	if o.Type != "" && !slices.Contains(types, o.Type) && !recordHas(s, LogOptions{Type: o.Type}) {
+		return fmt.Errorf("there is no type of event called %q, and the record holds none; the types are %s",
+			o.Type, strings.Join(types, ", "))
 	}
 	if o.Task == "" {
 		return nil
@@ -32,17 +32,18 @@ func CheckLogFilter(s *session.Session, o LogOptions) error {
 		}
 		ids = append(ids, t.ID)
 	}
-	if recordHas(s, "payload.task_id", o.Task) {
+	if recordHas(s, LogOptions{Task: o.Task}) {
 		return nil
 	}
 	return fmt.Errorf("the session has no task %q; its tasks are %s", o.Task, strings.Join(ids, ", "))
 }
 
-// recordHas looks for an event with this value. It reads all of a record that has none.
-func recordHas(s *session.Session, path, value string) bool {
+// recordHas looks for an event that a filter lets through. It reads all of a record that has none.
+func recordHas(s *session.Session, o LogOptions) bool {
 	found := errors.New("found")
+	l := logger{o: o}
 	_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
-		if gjson.GetBytes(line, path).String() == value {
+		if l.fits(line) {
 			return found
 		}
 		return nil

@@ -1,37 +1,38 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// event prints one event: on a terminal time, task, type and what it says in the
-// width that there is; in a pipe the same, separated by tabs and not cut.
-func (l *logger) event(line []byte) {
-	e := gjson.ParseBytes(line)
-	typ, p := e.Get("type").String(), e.Get("payload")
-	ts := e.Get("ts").String()
-	where := text.VisibleLine(p.Get("task_id").String())
-	if n := p.Get("iter").Int(); n > 0 && where != "" {
-		where += "/" + strconv.FormatInt(n, 10)
+// event prints one event: on a terminal time, task, type and what it says in the width that there is; in a pipe the
+// same, separated by tabs and not cut.
+func (l *logger) event(e record.Line) {
+	ev := e.Event()
+	where := text.VisibleLine(ev.Common().TaskID)
+	if n := ev.Common().Iter; n > 0 && where != "" {
+		where += "/" + strconv.Itoa(n)
 	}
-	shown := text.VisibleLine(gist(typ, p))
-	style := eventStyle(typ, p)
+	style, says := lineOf(ev, e.Payload)
+	says = text.VisibleLine(text.HeadBytes(says, maxLine))
 	if !l.o.TTY {
-		l.out.WriteString(strings.Join([]string{text.VisibleLine(ts), where, text.VisibleLine(typ), shown}, "\t"))
+		l.out.WriteString(strings.Join([]string{text.VisibleLine(e.TS), where, text.VisibleLine(e.Type), says}, "\t"))
 		return
 	}
-	head := fmt.Sprintf("%-8s  %-9s ", clockOf(ts), fit(where, 9))
-	name := fmt.Sprintf("%-18s", fit(text.VisibleLine(typ), 18))
+	head := fmt.Sprintf("%-8s  %-9s ", clockOf(e.TS), fit(where, 9))
+	name := fmt.Sprintf("%-18s", fit(text.VisibleLine(e.Type), 18))
 	if l.o.Width > 0 {
-		shown = fit(shown, max(l.o.Width-width(head)-width(name)-1, 20))
+		says = fit(says, max(l.o.Width-width(head)-width(name)-1, 20))
 	}
-	l.out.WriteString(l.o.paint(dim, head) + l.o.paint(style, name) + " " + shown)
+	l.out.WriteString(l.o.paint(dim, head) + l.o.paint(style, name) + " " + says)
 }
 
 // clockOf is the local time of day of a timestamp.
@@ -43,151 +44,170 @@ func clockOf(ts string) string {
 	return t.Local().Format("15:04:05")
 }
 
-// eventStyle colours an event by its kind, and by how it ended where it can fail.
-func eventStyle(typ string, p gjson.Result) string {
-	switch typ {
-	case "model_call", "prompt_assembled", "memory_load":
-		if p.Get("phase").String() != "" || p.Get("role").String() == "evaluator" {
-			return purple
+const maxLine = 4 << 10 // bytes: more of a text than any line of a terminal shows
+
+// lineOf is what an event says in one line, and its style: by its kind, and by how it ended where it can fail. The text
+// is foreign; the caller cleans it.
+func lineOf(ev record.Event, payload []byte) (style, line string) {
+	switch ev := ev.(type) {
+	case *record.SessionStart:
+		return bold, joined(" ", ev.Phase, "in", ev.Source)
+	case *record.SessionResume:
+		return bold, "after " + deref(ev.LastStop) + ": " + ev.Plan
+	case *record.SeedCommitted:
+		return green, joined(" ", ev.SHA, ev.Branch)
+	case *record.MemoryLoad:
+		return byRole(ev.Role), text.Plural(ev.UserPromptChars, "character")
+	case *record.PromptAssembled:
+		return byRole(ev.Role), ev.Role + ", " + text.Plural(ev.Chars, "character")
+	case *record.ModelCall:
+		return byRole(ev.Phase), modelLine(ev)
+	case *record.EmptyModelResponse:
+		return red, joined(" ", strconv.Itoa(ev.Streak)+" in a row", ev.FinishReason)
+	case *record.Nudge:
+		return yellow, ev.Kind + ": " + ev.Content
+	case *record.ToolCall:
+		return cyan, ev.Tool + " " + argsLine(ev.Args)
+	case *record.ToolResult:
+		return cyan, ev.Tool + " " + text.Plural(ev.Chars, "character") + ": " + ev.Preview
+	case *record.PreToolBlock:
+		return red, ev.Tool + " blocked: " + ev.Reason
+	case *record.HookRun:
+		return cyan, joined(" ", ev.Hook, ev.Outcome, ev.Reason)
+	case *record.ValidatorRun:
+		return validatorLine(ev)
+	case *record.BuildProducts:
+		return plain, "left out of the commit: " + strings.Join(ev.LeftOut, ", ")
+	case *record.CaseParseError:
+		return red, ev.Error
+	case *record.EvaluatorParseError:
+		return red, ev.Error
+	case *record.EvaluatorVerdict:
+		style = yellow
+		if ev.Accepted() {
+			style = green
 		}
-		return blue
-	case "tool_call", "tool_result", "hook_run":
-		return cyan
-	case "validator_run":
-		if p.Get("passed").Bool() {
-			return green
+		return style, joined(" ", verdictOf(ev), deref(ev.RejectionCategory), deref(ev.Concern))
+	case *record.LedgerAppended:
+		return bold, ev.VerdictSummary
+	case *record.AgentSession:
+		return bold, joined("  ", ev.Role, ev.Agent, ev.How, ev.Conversation, ev.Why)
+	case *record.AgentWaits:
+		return yellow, joined("  ", ev.Agent+" waits", ev.Said, ev.Since)
+	case *record.TaskDone:
+		return green, ev.Summary
+	case *record.TaskFailed:
+		return red, joined(": ", ev.Reason, ev.Detail)
+	case *record.Commit:
+		if ev.Placeholder {
+			return red, ev.SHA + " (placeholder of a failed task)"
 		}
-		return red
-	case "evaluator_verdict", "judge_verdict":
-		if verdictOf(p) == "accept" {
-			return green
-		}
-		return yellow
-	case "commit", "task_done", "seed_committed":
-		return green
-	case "task_failed", "pre_tool_block", "case_parse_error", "evaluator_parse_error", "empty_model_response":
-		return red
-	case "stop":
-		return stopStyle(p.Get("reason").String())
-	case "nudge", "log_repaired":
-		return yellow
+		return green, ev.SHA
+	case *record.LogRepaired:
+		return yellow, joined(": ", ev.File, ev.What, ev.Why, ev.Done)
+	case *record.Stop:
+		return stopStyle(ev.Reason), joined(": ", ev.Reason, ev.Detail, ev.Error)
+	case *record.SessionPrepared, *record.ContextReset, *record.ProposedLearnings:
 	}
-	return bold
+	return bold, membersLine(payload)
 }
 
-func verdictOf(p gjson.Result) string {
-	if v := p.Get("verdict").String(); v != "" {
-		return v
+func byRole(role string) string {
+	if role == "" || role == "worker" {
+		return blue
 	}
-	if p.Get("accept").Bool() {
+	return purple
+}
+
+// verdictOf is accept or reject, whichever way the record has it.
+func verdictOf(ev *record.EvaluatorVerdict) string {
+	if ev.Accepted() {
 		return "accept"
 	}
 	return "reject"
 }
 
-const gistBytes = 4 << 10 // more of a text than any line of a terminal shows
-
-// gist is what an event says in one line. The text is foreign; the caller cleans it.
-func gist(typ string, p gjson.Result) string {
-	s := func(k string) string {
-		v := p.Get(k).String()
-		return v[:min(len(v), gistBytes)]
+func modelLine(ev *record.ModelCall) string {
+	health, cost := ev.Health, ""
+	if health == "ok" {
+		health = ""
 	}
-	switch typ {
-	case "model_call":
-		return modelGist(p, s)
-	case "prompt_assembled":
-		return s("role") + ", " + s("chars") + " characters"
-	case "memory_load":
-		return s("user_prompt_chars") + " characters"
-	case "tool_call":
-		return s("tool") + " " + argsGist(p.Get("args"))
-	case "tool_result":
-		return s("tool") + " " + s("result_chars") + " characters: " + s("result_preview")
-	case "pre_tool_block":
-		return s("tool") + " blocked: " + s("reason")
-	case "hook_run":
-		return strings.TrimSpace(s("hook") + " " + s("outcome") + " " + s("reason"))
-	case "validator_run":
-		return validatorGist(p)
-	case "evaluator_verdict", "judge_verdict":
-		return strings.TrimSpace(verdictOf(p) + " " + s("rejection_category") + " " + s("concern"))
-	case "ledger_appended":
-		return s("verdict_summary")
-	case "task_done":
-		return s("summary")
-	case "task_failed", "stop":
-		return strings.TrimSuffix(s("reason")+": "+s("detail"), ": ")
-	case "commit", "seed_committed":
-		return strings.TrimSpace(s("sha") + " " + s("branch"))
-	case "nudge":
-		return s("kind") + ": " + s("content")
-	case "session_resume":
-		return "after " + s("last_stop") + ": " + s("plan")
-	case "session_start":
-		return strings.TrimSpace(s("phase") + " in " + s("source"))
+	if c := deref(ev.Cost); c > 0 {
+		cost = Money(c)
 	}
-	return restGist(p)
+	tokens := Count(ev.PromptTokens) + " → " + Count(ev.EvalTokens)
+	return joined("  ", cmp.Or(ev.Phase, "worker"), tokens, cost, joined(": ", health, ev.Error), ev.Content)
 }
 
-func modelGist(p gjson.Result, s func(string) string) string {
-	role := s("phase")
-	if role == "" {
-		role = "worker"
-	}
-	parts := []string{role, Count(p.Get("prompt_tokens").Int()) + " → " + Count(p.Get("eval_tokens").Int())}
-	if c := p.Get("cost").Float(); c > 0 {
-		parts = append(parts, Money(c))
-	}
-	if h := s("health"); h != "" && h != "ok" {
-		parts = append(parts, h)
-	}
-	return strings.Join(append(parts, s("content")), "  ")
-}
-
-func argsGist(args gjson.Result) string {
+func argsLine(args []byte) string {
 	for _, k := range []string{"command", "path", "pattern", "summary"} {
-		if v := args.Get(k).String(); v != "" {
-			return v[:min(len(v), gistBytes)]
+		if v := gjson.GetBytes(args, k).String(); v != "" {
+			return v
 		}
 	}
-	return args.Raw[:min(len(args.Raw), gistBytes)]
+	return string(args[:min(len(args), maxLine)])
 }
 
-func validatorGist(p gjson.Result) string {
-	verdict := "failed"
-	if p.Get("passed").Bool() {
-		verdict = "passed"
+func validatorLine(ev *record.ValidatorRun) (style, line string) {
+	style, line = red, "failed"
+	if ev.Passed {
+		style, line = green, "passed"
 	}
-	var names []string
-	p.Get("results").ForEach(func(_, r gjson.Result) bool {
-		mark := "✕"
-		if r.Get("passed").Bool() {
-			mark = "✓"
+	if len(ev.Results) == 0 {
+		return style, joined("  ", line, cmp.Or(ev.Note, "no validators"))
+	}
+	for _, r := range ev.Results[:min(len(ev.Results), 50)] {
+		switch {
+		case r.Skipped:
+			line += "  – " + r.Name + " skipped"
+		case r.Passed:
+			line += "  ✓ " + r.Name
+		default:
+			line += "  ✕ " + joined(": ", r.Name, text.FailingLine(deref(r.Output)))
 		}
-		names = append(names, mark+" "+r.Get("name").String())
-		return len(names) < 50
-	})
-	if len(names) == 0 {
-		names = append(names, "no validators")
 	}
-	return verdict + "  " + strings.Join(names, "  ")
+	return style, line
 }
 
-// restGist lists the members of an event that has no line of its own.
-func restGist(p gjson.Result) string {
+// membersLine lists the members of an event that has no line of its own.
+func membersLine(payload []byte) string {
 	var b strings.Builder
-	p.ForEach(func(k, v gjson.Result) bool {
-		switch k.String() {
-		case "task_id", "trace_id", "span_id", "iter":
-			return true
-		}
+	eachMember(payload, func(key string, v gjson.Result) bool {
 		if b.Len() > 0 {
 			b.WriteString("  ")
 		}
-		text := v.String()
-		b.WriteString(k.String() + "=" + text[:min(len(text), gistBytes)])
-		return b.Len() < gistBytes
+		b.WriteString(key + "=" + text.HeadBytes(v.String(), maxLine))
+		return b.Len() < maxLine
 	})
 	return b.String()
+}
+
+// eachMember hands fn the members of a payload that are not shown everywhere.
+func eachMember(payload []byte, fn func(key string, v gjson.Result) bool) {
+	jsonl.Members(jsonl.Text(payload), func(key, raw string) bool {
+		switch key {
+		case "task_id", "trace_id", "span_id", "iter":
+			return true
+		}
+		return fn(strings.Clone(key), gjson.Parse(raw))
+	})
+}
+
+// joined is the parts that are not empty.
+func joined(between string, parts ...string) string {
+	kept := parts[:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	return strings.Join(kept, between)
+}
+
+// deref is what a member says that may be null.
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }

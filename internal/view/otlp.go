@@ -1,54 +1,103 @@
 package view
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
-
-	"go.opentelemetry.io/collector/pdata/ptrace"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// batchSpans is how many spans go out at once: far below what receivers take.
-const batchSpans = 500
-
-// Export writes the session's record as OpenTelemetry traces: a trace for each run of
-// a task and one for the session itself; iterations, reviews, model calls, tools and
-// validators as spans, model calls with the gen_ai conventions.
+// Export writes the session's record as OpenTelemetry traces: a trace for each run of a task and one for the session
+// itself; iterations, reviews, model calls, tools and validators as spans, model calls with the gen_ai conventions.
 //
-// dest is the URL of an OTLP/HTTP receiver (spans go as protobuf to <url>/v1/traces,
-// with the headers of OTEL_EXPORTER_OTLP_HEADERS), or a file: one JSON document, JSON
-// lines where its name ends in .jsonl, protobuf where it ends in .pb, .binpb or
-// .protobuf. A file is replaced by rename. It returns how many lines of the record it
-// left out because they are no events.
-func Export(ctx context.Context, s *session.Session, dest string) (skipped int, err error) {
-	out, err := openSink(ctx, dest, os.Getenv)
-	if err != nil {
-		return 0, err
+// dest is the URL of an OTLP/HTTP receiver (spans go as protobuf to <url>/v1/traces, with the headers of
+// OTEL_EXPORTER_OTLP_HEADERS), "-" for stdout, or a file, which is replaced by rename. A file and stdout get one JSON
+// document; a file whose name ends in .jsonl gets a document a line, as the collector's file receiver reads them, one
+// that ends in .pb protobuf. It returns how many lines of the record it left out because they are no events.
+func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writer) (skipped int, err error) {
+	if strings.Contains(dest, "://") {
+		send, err := sender(ctx, dest, os.Getenv)
+		if err != nil {
+			return 0, err
+		}
+		return export(ctx, s, send)
 	}
-	if skipped, err = exportTo(ctx, s, out); err != nil {
-		out.abort()
+	if dest == "-" {
+		return exportDocument(ctx, s, stdout)
+	}
+	err = replaceFile(dest, func(f io.Writer) error {
+		switch strings.ToLower(filepath.Ext(dest)) {
+		case ".jsonl", ".ndjson":
+			skipped, err = export(ctx, s, func(t *tracesData) error { return json.NewEncoder(f).Encode(t) })
+		case ".pb", ".binpb", ".protobuf", ".proto", ".otlp":
+			skipped, err = export(ctx, s, func(t *tracesData) error {
+				_, err := f.Write(t.protobuf())
+				return err
+			})
+		default:
+			skipped, err = exportDocument(ctx, s, f)
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("export: %w", err)
+	}
+	return skipped, err
+}
+
+// exportDocument writes the spans as one JSON document, with a line for each batch.
+func exportDocument(ctx context.Context, s *session.Session, w io.Writer) (skipped int, err error) {
+	io.WriteString(w, `{"resourceSpans":[`)
+	between := ""
+	skipped, err = export(ctx, s, func(t *tracesData) error {
+		io.WriteString(w, between)
+		between = ","
+		return json.NewEncoder(w).Encode(t.ResourceSpans[0])
+	})
+	if err == nil {
+		_, err = io.WriteString(w, "]}\n")
+	}
+	return skipped, err
+}
+
+// export hands the record's spans to send, batch by batch.
+func export(ctx context.Context, s *session.Session, send sendFunc) (skipped int, err error) {
+	x := newTracer(s, send)
+	if tasks, err := s.Tasks(); err == nil {
+		for _, t := range tasks {
+			x.titles[t.ID] = t.Title
+		}
+	}
+	_, skipped, err = record.Scan(s.Path(session.RecordFile), 0, func(e record.Line) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return x.event(e)
+	})
+	if err != nil {
 		return skipped, err
 	}
-	return skipped, out.close()
+	return skipped, x.finish()
 }
 
-// sink takes batches of spans.
-type sink interface {
-	write(ptrace.Traces) error
-	close() error // makes what was written final
-	abort()       // drops it, as far as that is possible
-}
+// sendTries bounds how often a batch is sent again when the receiver is busy.
+const sendTries = 5
 
-func openSink(ctx context.Context, dest string, getenv func(string) string) (sink, error) {
-	if !strings.Contains(dest, "://") {
-		return newFileSink(dest)
-	}
+// sender sends batches to a receiver by OTLP over HTTP.
+func sender(ctx context.Context, dest string, getenv func(string) string) (sendFunc, error) {
 	u, err := url.Parse(dest)
 	if err != nil {
 		// The parser's error quotes the whole URL, which may hold a password.
@@ -60,25 +109,57 @@ func openSink(ctx context.Context, dest string, getenv func(string) string) (sin
 	if !strings.HasSuffix(u.Path, "/v1/traces") {
 		u = u.JoinPath("v1", "traces")
 	}
-	return newHTTPSink(ctx, u, getenv), nil
-}
-
-// exportTo streams the record into out.
-func exportTo(ctx context.Context, s *session.Session, out sink) (skipped int, err error) {
-	x := newTracer(s, out)
-	if tasks, err := s.Tasks(); err == nil {
-		for _, t := range tasks {
-			x.titles[t.ID] = t.Title
+	headers := http.Header{}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		for pair := range strings.SplitSeq(getenv(name), ",") {
+			k, v, ok := strings.Cut(pair, "=")
+			if value, err := url.PathUnescape(strings.TrimSpace(v)); ok && err == nil {
+				headers.Set(strings.TrimSpace(k), value)
+			}
 		}
 	}
-	_, skipped, err = s.ScanRecord(0, func(_ int64, line []byte) error {
-		if err := ctx.Err(); err != nil {
+	headers.Set("Content-Type", "application/x-protobuf")
+	headers.Set("Content-Encoding", "gzip")
+	client := &http.Client{Timeout: 60 * time.Second}
+	return func(t *tracesData) error {
+		var body bytes.Buffer
+		zip := gzip.NewWriter(&body)
+		zip.Write(t.protobuf())
+		if err := zip.Close(); err != nil {
 			return err
 		}
-		return x.event(record.Parse(line))
-	})
+		for try := 1; ; try++ {
+			retry, err := post(ctx, client, u, headers, body.Bytes())
+			if err == nil || !retry || try == sendTries {
+				return err
+			}
+			if !wait(ctx, time.Duration(try)*time.Second) {
+				return ctx.Err()
+			}
+		}
+	}, nil
+}
+
+// post makes one attempt. retry says that the receiver may take the batch later: the statuses that OTLP names for that.
+func post(ctx context.Context, c *http.Client, u *url.URL, headers http.Header, body []byte) (retry bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return skipped, err
+		return false, fmt.Errorf("export: %w", err)
 	}
-	return skipped, x.finish()
+	req.Header = headers
+	resp, err := c.Do(req)
+	if err != nil {
+		return false, fmt.Errorf("export to %s: %w", u.Redacted(), err)
+	}
+	defer resp.Body.Close()
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if resp.StatusCode/100 == 2 {
+		return false, nil
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		retry = true
+	}
+	return retry, fmt.Errorf("export to %s: the receiver answered %s: %s",
+		u.Redacted(), resp.Status, fit(text.VisibleLine(string(said)), 300))
 }

@@ -35,13 +35,25 @@ type RenderOptions struct {
 //
 // The record is streamed: what it costs in memory does not depend on its length.
 func RenderFile(ctx context.Context, s *session.Session, o RenderOptions) error {
-	path := s.Path(session.ChatHTMLFile)
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	err := replaceFile(s.Path(session.ChatHTMLFile), func(f io.Writer) error { return Render(ctx, f, s, o) })
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
-	// No fsync: unlike the record, a page that a power cut takes can be made again.
-	err = Render(ctx, f, s, o)
+	return nil
+}
+
+// replaceFile replaces the file at path by what fill writes, or leaves it as it was. There is no fsync: unlike the
+// record, what a view wrote and a power cut takes can be made again.
+func replaceFile(path string, fill func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(f, 256<<10)
+	err = fill(out)
+	if err == nil {
+		err = out.Flush()
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -50,9 +62,8 @@ func RenderFile(ctx context.Context, s *session.Session, o RenderOptions) error 
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return fmt.Errorf("write the page: %w", err)
 	}
-	return nil
+	return err
 }
 
 // Render writes the page to w.

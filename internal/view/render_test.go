@@ -16,11 +16,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
-func parseStrict(s string) (int64, error) {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	return t.UnixMilli(), err
-}
-
 func story(t testing.TB) *session.Session {
 	t.Helper()
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})

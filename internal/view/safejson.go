@@ -18,27 +18,14 @@ var (
 	errTooBig    = errors.New("event too big for the page")
 )
 
-// span is a half-open range of bytes in the line that is being read.
-type span struct{ from, to int }
-
-func (s span) of(line []byte) []byte { return line[s.from:s.to] }
-func (s span) ok() bool              { return s.to > s.from }
-
-// safeJSON copies one line of the record as JSON that can stand inside a script
-// element: it holds no <, > or &, no line breaks and no broken UTF-8. On the way
-// it notes where the values lie that the page's index is made of, so that a
-// record is read once.
+// safeJSON copies one line of the record as JSON that can stand inside a script element: it holds no <, > or &, no line
+// breaks and no broken UTF-8.
 type safeJSON struct {
 	in    []byte
 	pos   int
 	out   []byte
 	left  int // bytes of string values that were left out
 	limit int // length of out at which the event is too big
-
-	ts, typ span
-	payload span
-	fields  [fieldCount]span
-	inside  bool // reading the payload's own members
 }
 
 // Bytes that end the fast run through a string.
@@ -57,22 +44,22 @@ var special = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// copyEvent appends line to out in its safe form. On an error out is returned as
-// it was given.
-func (s *safeJSON) copyEvent(out, line []byte) ([]byte, error) {
+// copyEvent appends line to out in its safe form, without left bytes of its texts. On an error out is returned as it was
+// given.
+func (s *safeJSON) copyEvent(out, line []byte) (_ []byte, left int, err error) {
 	*s = safeJSON{in: line, out: out, limit: len(out) + maxEvent}
 	s.space()
 	if s.peek() != '{' {
-		return out, errNotObject
+		return out, 0, errNotObject
 	}
 	if err := s.object(0); err != nil {
-		return out, err
+		return out, 0, err
 	}
 	s.space()
 	if s.pos != len(s.in) {
-		return out, errNotObject
+		return out, 0, errNotObject
 	}
-	return s.out, nil
+	return s.out, s.left, nil
 }
 
 func (s *safeJSON) peek() byte {
@@ -125,41 +112,22 @@ func (s *safeJSON) object(depth int) error {
 		s.out = append(s.out, '}')
 		return nil
 	}
-	members := depth == 1 && s.inside
 	for {
 		s.space()
 		if s.peek() != '"' {
 			return errNotObject
 		}
-		key := span{from: s.pos + 1}
 		if err := s.text(maxString); err != nil {
 			return err
 		}
-		key.to = s.pos - 1
 		s.space()
 		if s.peek() != ':' {
 			return errNotObject
 		}
 		s.pos++
 		s.out = append(s.out, ':')
-		s.space()
-		start := s.pos
-		payload := depth == 0 && string(key.of(s.in)) == "payload"
-		s.inside = payload
 		if err := s.value(depth + 1); err != nil {
 			return err
-		}
-		s.inside = members
-		at := span{start, s.pos}
-		switch {
-		case payload:
-			s.payload = at
-		case depth == 0:
-			s.envelope(key.of(s.in), at)
-		case members:
-			if f, ok := fieldOf(key.of(s.in)); ok {
-				s.fields[f] = at
-			}
 		}
 		if last, err := s.after('}'); last || err != nil {
 			return err
@@ -167,19 +135,9 @@ func (s *safeJSON) object(depth int) error {
 	}
 }
 
-func (s *safeJSON) envelope(key []byte, at span) {
-	switch string(key) {
-	case "ts":
-		s.ts = at
-	case "type":
-		s.typ = at
-	}
-}
-
 func (s *safeJSON) array(depth int) error {
 	s.pos++
 	s.out = append(s.out, '[')
-	s.inside = false
 	s.space()
 	if s.peek() == ']' {
 		s.pos++

@@ -1,31 +1,14 @@
 package view
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"os"
 	"testing"
-
-	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
-
-// keeper is a sink that keeps what it gets.
-type keeper struct{ spans []ptrace.Span }
-
-func (k *keeper) write(t ptrace.Traces) error {
-	for _, rs := range t.ResourceSpans().All() {
-		for _, ss := range rs.ScopeSpans().All() {
-			for _, s := range ss.Spans().All() {
-				k.spans = append(k.spans, s)
-			}
-		}
-	}
-	return nil
-}
-
-func (k *keeper) close() error { return nil }
-func (k *keeper) abort()       {}
 
 // Whatever two events say, the spans are a tree: one root a trace, every other span
 // within its parent, no name twice.
@@ -34,8 +17,11 @@ func FuzzTrace(f *testing.F) {
 		[]byte(`{"ts":"2026-06-11T22:04:09Z","type":"evaluator_verdict","payload":{"task_id":"T-001","iter":2,"span_id":"00000000000000aa","verdict":"reject"}}`))
 	f.Add([]byte(`{"type":"validator_run","payload":{"results":[{"seconds":1e300},{"seconds":-5},3]}}`), []byte(`{"ts":"9999-01-01T00:00:00Z","type":"model_call","payload":{"wait_seconds":1e9,"phase":"evaluator"}}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		k := &keeper{}
-		x := newTracer(&session.Session{ID: "20260611-220410-abcdef"}, k)
+		var spans []*span
+		x := newTracer(&session.Session{ID: "20260611-220410-abcdef"}, func(t *tracesData) error {
+			spans = append(spans, t.ResourceSpans[0].ScopeSpans[0].Spans...)
+			return nil
+		})
 		for _, line := range [][]byte{a, b, a, b, b} {
 			if len(line) == 0 || line[0] != '{' {
 				return
@@ -47,33 +33,63 @@ func FuzzTrace(f *testing.F) {
 		if err := x.finish(); err != nil {
 			t.Fatal(err)
 		}
-		byID := map[string]ptrace.Span{}
-		for _, s := range k.spans {
-			id := s.TraceID().String() + s.SpanID().String()
-			if _, twice := byID[id]; twice {
-				t.Fatalf("two spans are called %s", id)
-			}
-			byID[id] = s
+		type name struct {
+			traceID
+			spanID
 		}
-		roots := map[string]bool{}
-		for _, s := range k.spans {
-			trace := s.TraceID().String()
-			if s.EndTimestamp() < s.StartTimestamp() {
-				t.Fatalf("%s ends before it begins", s.Name())
+		byName := map[name]*span{}
+		for _, s := range spans {
+			if byName[name{s.TraceID, s.ID}] != nil {
+				t.Fatalf("two spans are called %x", s.ID)
 			}
-			if s.ParentSpanID().IsEmpty() {
-				if roots[trace] {
-					t.Fatalf("two roots in %s", trace)
+			byName[name{s.TraceID, s.ID}] = s
+		}
+		roots := map[traceID]bool{}
+		for _, s := range spans {
+			if s.End < s.Begin {
+				t.Fatalf("%s ends before it begins", s.Name)
+			}
+			if s.Parent == (spanID{}) {
+				if roots[s.TraceID] {
+					t.Fatalf("two roots in %x", s.TraceID)
 				}
-				roots[trace] = true
+				roots[s.TraceID] = true
 				continue
 			}
-			p, ok := byID[trace+s.ParentSpanID().String()]
-			if !ok || s.StartTimestamp() < p.StartTimestamp() || s.EndTimestamp() > p.EndTimestamp() {
-				t.Fatalf("%s does not lie within its parent", s.Name())
+			p := byName[name{s.TraceID, s.Parent}]
+			if p == nil || s.Begin < p.Begin || s.End > p.End {
+				t.Fatalf("%s does not lie within its parent", s.Name)
 			}
 		}
 	})
+}
+
+// A message as protobuf's wire format has it, and as JSON: small enough to be checked by hand.
+func TestEncodings(t *testing.T) {
+	data := tracesOf("S", []*span{{
+		TraceID: traceID{15: 1}, ID: spanID{7: 2}, Name: "n\xff", Kind: kindClient, Begin: 1, End: 300,
+		Attributes: attributes{"a": int64(-1), "b": true, "c": 0.5, "d": []string{"", "x"}, "e": ""}.list(),
+		Status:     spanStatus{"m", statusError},
+	}})
+	data.ResourceSpans[0].Resource.Attributes = []attribute{}
+	data.ResourceSpans[0].ScopeSpans[0].Scope.Name = "s"
+	const wantJSON = `{"resourceSpans":[{"resource":{"attributes":[]},"scopeSpans":[{"scope":{"name":"s"},"spans":[{` +
+		`"traceId":"00000000000000000000000000000001","spanId":"0000000000000002","name":"n\ufffd","kind":3,` +
+		`"startTimeUnixNano":"1","endTimeUnixNano":"300","attributes":[{"key":"a","value":{"intValue":"-1"}},` +
+		`{"key":"b","value":{"boolValue":true}},{"key":"c","value":{"doubleValue":0.5}},` +
+		`{"key":"d","value":{"arrayValue":{"values":[{"stringValue":""},{"stringValue":"x"}]}}}],` +
+		`"status":{"message":"m","code":2}}]}]}]}`
+	if got, err := json.Marshal(data); err != nil || string(got) != wantJSON {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, wantJSON)
+	}
+	const wantProto = "0a8601" + "0a00" + "1281010a030a0173" + "127a" + // resource and spans, its scope and spans, span
+		"0a1000000000000000000000000000000001" + "12080000000000000002" + "2a046eefbfbd" + "3003" +
+		"390100000000000000" + "412c01000000000000" +
+		"4a100a0161120b18ffffffffffffffffff01" + "4a070a016212021001" + "4a0e0a0163120921000000000000e03f" +
+		"4a100a0164120b2a090a020a000a030a0178" + "7a0512016d1802"
+	if got := hex.EncodeToString(data.protobuf()); got != wantProto {
+		t.Errorf("protobuf:\n%s\nwant\n%s", got, wantProto)
+	}
 }
 
 // BenchmarkExport writes 100,000 events as OTLP JSON.
@@ -86,7 +102,7 @@ func BenchmarkExport(b *testing.B) {
 	b.SetBytes(info.Size())
 	path := s.Path("trace.json")
 	for b.Loop() {
-		if _, err := Export(b.Context(), s, path); err != nil {
+		if _, err := Export(b.Context(), s, path, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

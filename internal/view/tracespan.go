@@ -2,89 +2,100 @@ package view
 
 import (
 	"encoding/json"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// take turns one event into spans of its scope.
-func (x *tracer) take(sc *scope, typ string, p gjson.Result, at time.Time) error {
-	if err := x.iteration(sc, p, at); err != nil {
-		return err
-	}
-	switch typ {
-	case "session_start":
-		x.sessionStart(sc, p)
-	case "prompt_assembled":
-		sc.prompts[roleName(p.Get("role").String())] = p.Get("content").String()
-		if p.Get("role").String() == "evaluator" {
+// take turns one event into spans of its scope. What has no length of its own is noted on the span that it happened in.
+func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
+	switch ev := ev.(type) {
+	case *record.SessionStart:
+		x.sessionStart(sc, ev)
+	case *record.PromptAssembled:
+		sc.prompts[roleName(ev.Role)] = ev.Content
+		if ev.Role == "evaluator" {
 			sc.beginReview(at)
 		}
-		return nil
-	case "model_call":
-		return x.modelCall(sc, p, at)
-	case "tool_call":
-		return x.beginTool(sc, p, at)
-	case "tool_result":
-		return x.toolResult(sc, p, at)
-	case "pre_tool_block":
-		return x.blocked(sc, p, at)
-	case "validator_run":
-		return x.validators(sc, p, at)
-	case "evaluator_verdict", "judge_verdict":
-		return x.verdict(sc, p, at)
-	case "task_done":
-		sc.ok = true
-		sc.attrs["tilth.task.outcome"] = "done"
-	case "task_failed":
-		sc.err = p.Get("reason").String()
-		sc.attrs["tilth.task.outcome"] = "failed"
-		sc.attrs["error.type"] = sc.err
-	case "commit":
-		sc.attrs["vcs.ref.head.revision"] = p.Get("sha").String()
-	case "stop":
-		sc.attrs["tilth.stop.reason"] = p.Get("reason").String()
+		return
+	case *record.ModelCall:
+		x.modelCall(sc, ev, at)
+		return
+	case *record.ToolCall:
+		x.beginTool(sc, ev, at)
+		return
+	case *record.ToolResult:
+		if x.toolResult(sc, ev, at) {
+			return
+		}
+	case *record.PreToolBlock:
+		if x.blocked(sc, ev, at) {
+			return
+		}
+	case *record.ValidatorRun:
+		x.validators(sc, ev, at)
+		return
+	case *record.EvaluatorVerdict:
+		x.verdict(sc, ev, at)
+		return
+	case *record.TaskDone:
+		sc.root.Status.Code = statusOK
+		sc.root.attrs["tilth.task.outcome"] = "done"
+	case *record.TaskFailed:
+		sc.root.fail(ev.Reason)
+		sc.root.attrs["tilth.task.outcome"] = "failed"
+		sc.root.attrs["error.type"] = ev.Reason
+	case *record.Commit:
+		sc.root.attrs["vcs.ref.head.revision"] = ev.SHA
+	case *record.Stop:
+		sc.root.attrs["tilth.stop.reason"] = ev.Reason
+	case *record.SessionPrepared, *record.SeedCommitted, *record.SessionResume, *record.ContextReset, *record.MemoryLoad,
+		*record.EmptyModelResponse, *record.Nudge, *record.HookRun, *record.CaseParseError, *record.EvaluatorParseError,
+		*record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.ProposedLearnings, *record.BuildProducts,
+		*record.LogRepaired:
 	}
-	sc.note(typ, p, at)
-	return nil
+	sc.note(e, at)
 }
 
-// iteration begins the span of an iteration, which ends when the next one begins.
-func (x *tracer) iteration(sc *scope, p gjson.Result, at time.Time) error {
-	n := p.Get("iter").Int()
-	if n <= 0 || sc.iter != nil && sc.iter.n == n {
-		return nil
+// iteration begins the span of an iteration, which ends when the next one begins. A call's event is written when the
+// call is over, so that the iteration began with the event before.
+func (x *tracer) iteration(sc *scope, common record.Scope) {
+	n := common.Iter
+	if n <= 0 || sc.iter != nil && sc.n == n {
+		return
 	}
-	begin := sc.last // a call's event is written when it is over
-	if err := x.endIteration(sc, begin); err != nil {
-		return err
+	x.endIteration(sc)
+	sc.n = n
+	sc.iter = sc.begin("iteration "+strconv.Itoa(n), sc.last, attributes{
+		"tilth.iteration": int64(n), "gen_ai.operation.name": "invoke_agent", "openinference.span.kind": "AGENT",
+	})
+	var id spanID
+	if readID(id[:], common.SpanID) && !sc.iters[id] && sc.root.TraceID == sc.recorded {
+		sc.iter.ID = id
 	}
-	id, ok := spanID(p.Get("span_id").String())
-	if !ok || sc.iters[id] || sc.trace != sc.recorded {
-		id = sc.nextID()
-	}
-	sc.iters[id] = true
-	sc.iter = &open{id: id, n: n, name: "iteration " + p.Get("iter").String(), begin: begin, attrs: map[string]any{
-		"tilth.iteration": n, "gen_ai.operation.name": "invoke_agent", "openinference.span.kind": "AGENT",
-	}}
-	return nil
+	sc.iters[sc.iter.ID] = true
 }
 
-func (x *tracer) sessionStart(sc *scope, p gjson.Result) {
-	for role, key := range map[string]string{"worker": "worker", "evaluator": "evaluator", "interview": "interviewer"} {
-		if v := p.Get(key + "_model").String(); v != "" {
-			x.models[role] = v
-		}
-		if v := p.Get(key + "_agent").String(); v != "" {
-			x.agents[role] = v
+func (x *tracer) sessionStart(sc *scope, ev *record.SessionStart) {
+	set := func(m map[string]string, role string, value *string) {
+		if value != nil && *value != "" {
+			m[role] = *value
 		}
 	}
-	if v := p.Get("source").String(); v != "" {
-		sc.attrs["tilth.source"] = v
+	set(x.models, "worker", ev.WorkerModel)
+	set(x.models, "evaluator", ev.EvaluatorModel)
+	set(x.models, "interview", &ev.InterviewerModel)
+	set(x.agents, "worker", &ev.WorkerAgent)
+	set(x.agents, "evaluator", &ev.EvaluatorAgent)
+	if ev.Source != "" {
+		sc.root.attrs["tilth.source"] = ev.Source
 	}
-	if v := p.Get("branch").String(); v != "" {
-		sc.attrs["vcs.ref.head.name"] = v
+	if ev.Branch != "" {
+		sc.root.attrs["vcs.ref.head.name"] = ev.Branch
 	}
 }
 
@@ -96,58 +107,53 @@ func roleName(phase string) string {
 }
 
 // modelCall is a span from the event before the call to the call's own.
-func (x *tracer) modelCall(sc *scope, p gjson.Result, at time.Time) error {
-	role := roleName(p.Get("phase").String())
+func (x *tracer) modelCall(sc *scope, ev *record.ModelCall, at moment) {
+	role := roleName(ev.Phase)
 	begin := sc.last
-	if sc.resumed.After(begin) && !sc.resumed.After(at) {
+	if sc.resumed > begin && sc.resumed <= at {
 		begin = sc.resumed
 	}
-	sc.resumed = time.Time{}
-	if w := p.Get("wait_seconds").Float(); w > 0 && w < 1e6 {
-		sc.resumed = at.Add(time.Duration(w * float64(time.Second)))
+	sc.resumed = 0
+	if w := ev.WaitSeconds; w != nil && *w > 0 {
+		sc.resumed = at + seconds(*w)
 	}
 	model := x.models[role]
 	if model == "" {
 		model = x.models["worker"]
 	}
-	o := &open{id: sc.nextID(), name: strings.TrimSpace("chat " + model), begin: begin, attrs: map[string]any{
+	s := sc.begin("chat "+model, begin, attributes{
 		"gen_ai.operation.name": "chat", "gen_ai.provider.name": x.provider(role), "gen_ai.request.model": model,
 		"gen_ai.conversation.id": x.s.ID, "gen_ai.agent.name": role, "openinference.span.kind": "LLM",
-		"gen_ai.usage.input_tokens": p.Get("prompt_tokens").Int(), "gen_ai.usage.output_tokens": p.Get("eval_tokens").Int(),
-		"gen_ai.usage.cache_read.input_tokens": p.Get("cached_tokens").Int(), "gen_ai.usage.reasoning.output_tokens": p.Get("reasoning_tokens").Int(),
-		"tilth.role": role, "tilth.attempt": p.Get("attempt").Int(),
-	}}
-	if c := p.Get("cost"); c.Type == gjson.Number {
-		o.attrs["tilth.cost"] = c.Float()
+		"gen_ai.usage.input_tokens": ev.PromptTokens, "gen_ai.usage.output_tokens": ev.EvalTokens,
+		"gen_ai.usage.cache_read.input_tokens": ev.CachedTokens,
+		"gen_ai.usage.reasoning.output_tokens": ev.ReasoningTokens,
+		"gen_ai.output.messages":               message("assistant", ev.Content),
+		// later calls of the conversation do not carry the prompt anew
+		"gen_ai.input.messages": message("user", sc.prompts[role]),
+		"tilth.role":            role, "tilth.attempt": int64(ev.Attempt),
+	})
+	s.Kind = kindClient
+	delete(sc.prompts, role)
+	if ev.Cost != nil {
+		s.attrs["tilth.cost"] = *ev.Cost
 	}
-	if r := p.Get("finish_reason").String(); r != "" {
-		o.attrs["gen_ai.response.finish_reasons"] = []string{r}
+	if ev.FinishReason != "" {
+		s.attrs["gen_ai.response.finish_reasons"] = []string{ev.FinishReason}
 	}
-	if text := sc.prompts[role]; text != "" {
-		o.attrs["gen_ai.input.messages"] = message("user", text)
-		delete(sc.prompts, role) // later calls of the conversation do not carry it anew
-	}
-	if text := p.Get("content").String(); text != "" {
-		o.attrs["gen_ai.output.messages"] = message("assistant", text)
-	}
-	if h := p.Get("health").String(); h != "" && h != "ok" {
-		o.err = h
-		if said := p.Get("error").String(); said != "" {
-			o.err += ": " + said
-		}
-		o.attrs["error.type"] = h
+	if h := ev.Health; h != "" && h != "ok" {
+		s.fail(joined(": ", h, ev.Error))
+		s.attrs["error.type"] = h
 	}
 	parent := sc.parent()
 	if role == "evaluator" {
 		sc.beginReview(begin)
-		parent = sc.review.id
+		parent = sc.review.ID
 	}
-	_, err := x.put(sc, o, parent, at)
-	return err
+	x.put(s, parent, at)
 }
 
-// provider names the flavour of the API, as the conventions ask: the endpoints that
-// are spoken to directly are compatible with OpenAI's.
+// provider names the flavour of the API, as the conventions ask: the endpoints that are spoken to directly are
+// compatible with OpenAI's.
 func (x *tracer) provider(role string) string {
 	if a := x.agents[role]; a != "" && a != "builtin" {
 		return a
@@ -155,9 +161,20 @@ func (x *tracer) provider(role string) string {
 	return "openai"
 }
 
-// message is one message in the form of the conventions.
+// message is one message in the form of the conventions; none where there is no text.
 func message(role, text string) string {
-	data, err := json.Marshal([]map[string]any{{"role": role, "parts": []map[string]string{{"type": "text", "content": text}}}})
+	if text == "" {
+		return ""
+	}
+	type part struct {
+		Type    string `json:"type"`
+		Content string `json:"content"`
+	}
+	type said struct {
+		Parts []part `json:"parts"`
+		Role  string `json:"role"`
+	}
+	data, err := json.Marshal([]said{{[]part{{"text", text}}, role}})
 	if err != nil {
 		return ""
 	}
@@ -167,55 +184,48 @@ func message(role, text string) string {
 // maxOpen bounds the calls that wait for their results.
 const maxOpen = 256
 
-func (x *tracer) beginTool(sc *scope, p gjson.Result, at time.Time) error {
+func (x *tracer) beginTool(sc *scope, ev *record.ToolCall, at moment) {
 	if len(sc.tools) >= maxOpen {
-		oldest := sc.tools[0]
+		x.put(sc.tools[0], sc.parent(), at)
 		sc.tools = sc.tools[1:]
-		if _, err := x.put(sc, oldest, sc.parent(), at); err != nil {
-			return err
-		}
 	}
-	name := p.Get("tool").String()
-	sc.tools = append(sc.tools, &open{id: sc.nextID(), name: strings.TrimSpace("execute_tool " + name), begin: at, attrs: map[string]any{
-		"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.tool.type": "function",
-		"gen_ai.tool.call.arguments": p.Get("args").String(), "openinference.span.kind": "TOOL",
-	}})
-	return nil
+	sc.tools = append(sc.tools, sc.begin("execute_tool "+ev.Tool, at, attributes{
+		"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ev.Tool, "gen_ai.tool.type": "function",
+		"gen_ai.tool.call.arguments": jsonl.String(string(ev.Args)), "openinference.span.kind": "TOOL",
+	}))
 }
 
-// toolResult ends the oldest open call of that tool. Programs may run several at once.
-func (x *tracer) toolResult(sc *scope, p gjson.Result, at time.Time) error {
-	t := sc.takeTool(p.Get("tool").String())
+// toolResult ends the oldest open call of that tool. Programs may run several at once. It reports whether there was one.
+func (x *tracer) toolResult(sc *scope, ev *record.ToolResult, at moment) bool {
+	t := sc.takeTool(ev.Tool)
 	if t == nil {
-		sc.note("tool_result", p, at)
-		return nil
+		return false
 	}
-	t.attrs["gen_ai.tool.call.result"] = p.Get("result_preview").String()
-	if n := p.Get("result_chars").Int(); n > 0 {
-		t.attrs["tilth.result_chars"] = n
+	t.attrs["gen_ai.tool.call.result"] = ev.Preview
+	if ev.Chars > 0 {
+		t.attrs["tilth.result_chars"] = int64(ev.Chars)
 	}
-	if p.Get("is_error").Bool() {
-		t.err = "the tool reported an error"
+	if ev.IsError != nil && *ev.IsError {
+		t.fail("the tool reported an error")
 	}
-	_, err := x.put(sc, t, sc.parent(), at)
-	return err
+	x.put(t, sc.parent(), at)
+	return true
 }
 
-// blocked ends a call that was not let through.
-func (x *tracer) blocked(sc *scope, p gjson.Result, at time.Time) error {
-	t := sc.takeTool(p.Get("tool").String())
+// blocked ends a call that was not let through. It reports whether there was one.
+func (x *tracer) blocked(sc *scope, ev *record.PreToolBlock, at moment) bool {
+	t := sc.takeTool(ev.Tool)
 	if t == nil {
-		sc.note("pre_tool_block", p, at)
-		return nil
+		return false
 	}
-	t.err = "blocked: " + p.Get("reason").String()
+	t.fail("blocked: " + ev.Reason)
 	t.attrs["error.type"] = "blocked"
-	_, err := x.put(sc, t, sc.parent(), at)
-	return err
+	x.put(t, sc.parent(), at)
+	return true
 }
 
 // takeTool takes the oldest open call of a tool off the list; nil if there is none.
-func (sc *scope) takeTool(name string) *open {
+func (sc *scope) takeTool(name string) *span {
 	for i, t := range sc.tools {
 		if t.attrs["gen_ai.tool.name"] == name || name == "" {
 			sc.tools = append(sc.tools[:i], sc.tools[i+1:]...)
@@ -225,100 +235,87 @@ func (sc *scope) takeTool(name string) *open {
 	return nil
 }
 
-// validators is a span for the run and one for each validator. They run one after the
-// other and their seconds are in the record, so that the last ends with the event.
-func (x *tracer) validators(sc *scope, p gjson.Result, at time.Time) error {
-	total := 0.0
-	results := p.Get("results").Array()
-	for _, r := range results {
-		total += bounded(r.Get("seconds").Float())
+// validators is a span for the run and one for each validator. They run one after the other and their seconds are in
+// the record, so that the last ends with the event.
+func (x *tracer) validators(sc *scope, ev *record.ValidatorRun, at moment) {
+	total := moment(0)
+	for _, r := range ev.Results {
+		total += seconds(r.Seconds)
 	}
-	begin := at.Add(-seconds(total))
-	if begin.Before(sc.last) || len(results) == 0 {
-		begin = sc.last
+	begin := sc.last
+	if total > 0 {
+		begin = max(begin, at-min(at, total))
 	}
-	run := &open{id: sc.nextID(), name: "validators", begin: begin, attrs: map[string]any{
-		"tilth.validators.passed": p.Get("passed").Bool(), "tilth.validators.count": int64(len(results)), "openinference.span.kind": "CHAIN",
-	}}
-	if !p.Get("passed").Bool() {
-		run.err = "a validator failed"
+	run := sc.begin("validators", begin, attributes{
+		"tilth.validators.passed": ev.Passed, "tilth.validators.count": int64(len(ev.Results)),
+		"openinference.span.kind": "CHAIN",
+	})
+	if !ev.Passed {
+		run.fail("a validator failed")
 	}
-	next := begin
-	for _, r := range results {
-		o := &open{id: sc.nextID(), name: "validator " + r.Get("name").String(), begin: next, attrs: map[string]any{
-			"tilth.validator.name": r.Get("name").String(), "tilth.validator.output": r.Get("output").String(), "openinference.span.kind": "EVALUATOR",
-		}}
-		if !r.Get("passed").Bool() {
-			o.err = "failed"
+	for _, r := range ev.Results {
+		s := sc.begin("validator "+r.Name, begin, attributes{
+			"tilth.validator.name": r.Name, "tilth.validator.output": deref(r.Output), "tilth.validator.skipped": r.Skipped,
+			"openinference.span.kind": "EVALUATOR",
+		})
+		if !r.Passed && !r.Skipped {
+			s.fail("failed")
 		}
-		if next = next.Add(seconds(bounded(r.Get("seconds").Float()))); next.After(at) {
-			next = at
-		}
-		if _, err := x.put(sc, o, run.id, next); err != nil {
-			return err
-		}
+		begin = min(begin+seconds(r.Seconds), at)
+		x.put(s, run.ID, begin)
 	}
-	_, err := x.put(sc, run, sc.parent(), at)
-	return err
+	x.put(run, sc.parent(), at)
 }
 
-func bounded(s float64) float64 { return min(max(s, 0), 1e6) }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// seconds is a length of time that a record tells, kept within reason.
+func seconds(s float64) moment { return moment(min(max(s, 0), 1e6) * float64(time.Second)) }
 
 // beginReview begins the evaluator's span, if it has not begun.
-func (sc *scope) beginReview(at time.Time) {
+func (sc *scope) beginReview(at moment) {
 	if sc.review == nil {
-		sc.review = &open{id: sc.nextID(), name: "evaluator", begin: at, attrs: map[string]any{
+		sc.review = sc.begin("evaluator", at, attributes{
 			"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "evaluator", "openinference.span.kind": "EVALUATOR",
-		}}
+		})
 	}
 }
 
-func (x *tracer) verdict(sc *scope, p gjson.Result, at time.Time) error {
+func (x *tracer) verdict(sc *scope, ev *record.EvaluatorVerdict, at moment) {
 	sc.beginReview(sc.last) // an empty diff is rejected without a model
-	o := sc.review
-	o.attrs["gen_ai.evaluation.name"] = "verdict"
-	o.attrs["gen_ai.evaluation.score.label"] = verdictOf(p)
-	o.attrs["gen_ai.evaluation.explanation"] = p.Get("concern").String()
-	o.attrs["tilth.rejection_category"] = p.Get("rejection_category").String()
+	a := sc.review.attrs
+	a["gen_ai.evaluation.name"] = "verdict"
+	a["gen_ai.evaluation.score.label"] = verdictOf(ev)
+	a["gen_ai.evaluation.explanation"] = deref(ev.Concern)
+	a["tilth.rejection_category"] = deref(ev.RejectionCategory)
 	if t := sc.takeTool("submit_case"); t != nil { // the verdict is its answer
-		if _, err := x.put(sc, t, sc.parent(), at); err != nil {
-			return err
-		}
+		x.put(t, sc.parent(), at)
 	}
-	return x.endReview(sc, at)
-}
-
-// note adds an event without a length of its own to the span that it happened in.
-func (sc *scope) note(typ string, p gjson.Result, at time.Time) {
-	e := spanEvent{at: at, name: typ, attrs: map[string]any{}}
-	p.ForEach(func(k, v gjson.Result) bool {
-		switch k.String() {
-		case "task_id", "trace_id", "span_id", "iter":
-			return true
-		}
-		switch v.Type {
-		case gjson.True, gjson.False:
-			e.attrs["tilth."+k.String()] = v.Bool()
-		case gjson.Number:
-			e.attrs["tilth."+k.String()] = v.Float()
-		case gjson.Null:
-		default:
-			e.attrs["tilth."+k.String()] = fit(v.String(), 4096)
-		}
-		return len(e.attrs) < 64
-	})
-	if sc.iter != nil {
-		if len(sc.iter.events) < maxNotes {
-			sc.iter.events = append(sc.iter.events, e)
-		}
-		return
-	}
-	if len(sc.events) < maxNotes {
-		sc.events = append(sc.events, e)
-	}
+	x.endReview(sc, at)
 }
 
 // maxNotes bounds the events of one span, and with them the memory of an export.
 const maxNotes = 256
+
+// note adds an event without a length of its own to the span that it happened in.
+func (sc *scope) note(e record.Line, at moment) {
+	into := sc.root
+	if sc.iter != nil {
+		into = sc.iter
+	}
+	if len(into.Events) >= maxNotes {
+		return
+	}
+	a := attributes{}
+	eachMember(e.Payload, func(key string, v gjson.Result) bool {
+		switch v.Type {
+		case gjson.True, gjson.False:
+			a["tilth."+key] = v.Bool()
+		case gjson.Number:
+			a["tilth."+key] = v.Float()
+		case gjson.Null:
+		default:
+			a["tilth."+key] = fit(v.String(), 4096)
+		}
+		return len(a) < 64
+	})
+	into.Events = append(into.Events, spanEvent{at, e.Type, a.list()})
+}

@@ -4,6 +4,7 @@ package otlptest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -168,7 +169,7 @@ const wantFirst = `task T-001: Parse durations like 3w2d 3m32.821s
 func TestReceiverTakesTheTree(t *testing.T) {
 	url, sink := receiver(t)
 	s := story(t)
-	if _, err := view.Export(context.Background(), s, url); err != nil {
+	if _, err := view.Export(context.Background(), s, url, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	roots := forest(t, sink.AllTraces())
@@ -186,7 +187,7 @@ func TestReceiverTakesTheTree(t *testing.T) {
 func TestSpansSayWhatTheyAre(t *testing.T) {
 	url, sink := receiver(t)
 	s := story(t)
-	if _, err := view.Export(context.Background(), s, url); err != nil {
+	if _, err := view.Export(context.Background(), s, url, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	roots := forest(t, sink.AllTraces())
@@ -234,7 +235,7 @@ func TestFilesHoldTheSame(t *testing.T) {
 	count := func(tr ptrace.Traces) int { return tr.SpanCount() }
 	for _, name := range []string{"trace.json", "trace.pb"} {
 		path := filepath.Join(dir, name)
-		if _, err := view.Export(context.Background(), s, path); err != nil {
+		if _, err := view.Export(context.Background(), s, path, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
@@ -268,7 +269,7 @@ func TestLongRecordInBatches(t *testing.T) {
 	url, sink := receiver(t)
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	w.Long(events)
-	if _, err := view.Export(context.Background(), w.S, url); err != nil {
+	if _, err := view.Export(context.Background(), w.S, url, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(sink.AllTraces()); n < 10 {
@@ -309,7 +310,7 @@ func TestHostileRecord(t *testing.T) {
 	url, sink := receiver(t)
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	viewtest.HostileRecord(w)
-	if _, err := view.Export(context.Background(), w.S, url); err != nil {
+	if _, err := view.Export(context.Background(), w.S, url, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	forest(t, sink.AllTraces())
@@ -328,7 +329,7 @@ func TestRefusals(t *testing.T) {
 		"http://" + closed.Addr().String():      "connection refused",
 		filepath.Join(t.TempDir(), "no", "dir"): "no such file or directory",
 	} {
-		if _, err := view.Export(context.Background(), s, dest); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := view.Export(context.Background(), s, dest, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", dest, err, want)
 		}
 	}

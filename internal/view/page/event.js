@@ -6,7 +6,7 @@ const LABELS = new Map(
     context_reset: "Fresh context", memory_load: "Memory loaded", prompt_assembled: "Prompt", model_call: "Model", empty_model_response: "Empty answer",
     nudge: "Nudge", tool_call: "Tool", tool_result: "Result", pre_tool_block: "Blocked", hook_run: "Hook", validator_run: "Validators",
     case_parse_error: "Unreadable case", evaluator_parse_error: "Unreadable verdict", evaluator_verdict: "Verdict", judge_verdict: "Verdict", ledger_appended: "Ledger",
-    agent_session: "Agent conversation", task_done: "Task done", task_failed: "Task failed", commit: "Commit", proposed_learnings: "Learning",
+    agent_session: "Agent conversation", agent_waits: "Agent waits", build_products: "Left out of the commit", task_done: "Task done", task_failed: "Task failed", commit: "Commit", proposed_learnings: "Learning",
     log_repaired: "Record repaired", stop: "Stopped",
   }),
 );
@@ -31,6 +31,7 @@ const RENDER = {
   commit: commitCard,
   seed_committed: commitCard,
   memory_load: memoryLoad,
+  build_products: (p) => [el("p", "", list(p.left_out).map(words).join(", ")), el("p", "dim", str(p.reason))],
   proposed_learnings: (p, x) => [p.emitted === false || !p.entry ? el("p", "dim", str(p.reason) || "Nothing to remember.") : longText(x, "entry", words(p.entry), 8)],
   session_resume: (p, x) => [str(p.plan) ? el("p", "", str(p.plan)) : null, pairs(p, ["plan", "session_id"], x)],
 };
@@ -97,15 +98,15 @@ function metaOf(type, p) {
     case "tool_result":
       return [el("code", "", str(p.tool)), p.is_error === true ? tagOf("error", "bad") : null];
     case "validator_run":
-      return [p.passed === true ? tagOf("passed", "good") : p.passed === false ? tagOf("failed", "bad") : null];
+      return [p.passed === true ? tagOf("passed", "good") : p.passed === false ? tagOf("failed", "bad") : null, list(p.results).some((r) => isObject(r) && r.skipped === true) ? tagOf("not all were run", "warn") : null];
     case "commit":
     case "seed_committed":
       return [el("code", "", str(p.sha).slice(0, 10))];
-    case "context_reset":
-      return [str(p.reason)];
     case "nudge":
+      return [str(p.kind)];
     case "agent_session":
-      return [str(p.kind) || str(p.agent)];
+    case "agent_waits":
+      return [str(p.agent)];
     case "empty_model_response":
       return [num(p.streak) ? num(p.streak) + " in a row" : ""];
   }
@@ -191,7 +192,8 @@ function validatorRun(p, x) {
   if (!results.length) return [el("p", "dim", str(p.note) || (p.passed === undefined ? "" : "No validators were found for this project."))];
   const ul = el("ul", "checks");
   results.forEach((r, k) => {
-    const li = el("li", r.passed === true ? "good" : "bad", el("span", "glyph", r.passed === true ? "✓" : "✕"), el("span", "", words(r.name)), el("span", "dim", typeof r.seconds === "number" ? r.seconds.toFixed(1) + " s" : ""));
+    const [cls, glyph, after] = r.skipped === true ? ["skipped", "–", "skipped"] : [r.passed === true ? "good" : "bad", r.passed === true ? "✓" : "✕", typeof r.seconds === "number" ? r.seconds.toFixed(1) + " s" : ""];
+    const li = el("li", cls, el("span", "glyph", glyph), el("span", "", words(r.name)), el("span", "dim", after));
     const text = str(r.output) || str(r.output_tail) || str(r.detail);
     if (text) li.append(longCode(x, "output" + k, text, 8));
     ul.append(li);

@@ -94,7 +94,7 @@ const groups = {
       case "evaluator_verdict":
       case "judge_verdict":
         g.verdicts.push({ i, at: rec.at[i], accept: f.v === "accept" });
-        if (f.v !== "accept") this.objections.push({ i, task, n, category: str(f.g), concern: str(f.w), next: str(f.next), broken: f.x === 1 });
+        if (f.v !== "accept") this.objections.push({ i, task, n, category: str(f.g), concern: str(f.w), next: str(f.next), broken: f.x === true });
         if (t) f.v === "accept" ? t.accepts++ : t.rejects++;
         break;
       case "task_done":

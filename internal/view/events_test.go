@@ -1,0 +1,160 @@
+package view
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+)
+
+// structOf is the struct of a type of event.
+func structOf(typ string) reflect.Type { return reflect.TypeOf(record.Decode(typ, nil)).Elem() }
+
+// Every reader of events here is a switch that names each struct of the record, so that a new type of event has a place
+// in all of them, even if only among those that are of no consequence there.
+func TestReadersKnowEveryEvent(t *testing.T) {
+	var want []string
+	for _, typ := range record.Types() {
+		want = append(want, structOf(typ).Name())
+	}
+	slices.Sort(want)
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readers := 0
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, f.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			sw, ok := n.(*ast.TypeSwitchStmt)
+			if !ok {
+				return true
+			}
+			got := casesOf(sw)
+			if len(got) == 0 {
+				return true
+			}
+			readers++
+			for _, name := range want {
+				if !slices.Contains(got, name) {
+					t.Errorf("%s does not know %s", set.Position(sw.Pos()), name)
+				}
+			}
+			return true
+		})
+	}
+	if readers < 3 {
+		t.Errorf("%d readers of events: the log's lines, the page's index and the spans are three", readers)
+	}
+}
+
+// casesOf is the structs of the record that a switch names.
+func casesOf(sw *ast.TypeSwitchStmt) (names []string) {
+	for _, stmt := range sw.Body.List {
+		for _, e := range stmt.(*ast.CaseClause).List {
+			if star, ok := e.(*ast.StarExpr); ok {
+				if sel, ok := star.X.(*ast.SelectorExpr); ok && sel.X.(*ast.Ident).Name == "record" {
+					names = append(names, sel.Sel.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// membersOf is the names that a struct has in JSON.
+func membersOf(t reflect.Type) (names []string) {
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Members that records of Python Tilth have, or that stand for an event which is too big for a page.
+var foreignMembers = []string{"text", "output_tail", "detail"}
+
+var used = regexp.MustCompile(`\b([a-z])\.([a-z_$]\w*)\b`)
+
+// expectMembers holds the members that a script takes from the variable v against those that there are.
+func expectMembers(t *testing.T, where, script, v string, there []string) {
+	t.Helper()
+	for _, m := range used.FindAllStringSubmatch(script, -1) {
+		if m[1] == v && !slices.Contains(there, m[2]) && !slices.Contains(foreignMembers, m[2]) {
+			t.Errorf("%s takes %s.%s, which the struct has not", where, v, m[2])
+		}
+	}
+}
+
+// functionOf is the source of a function of a script.
+func functionOf(t *testing.T, script, name string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?sm)^function ` + name + `\(.*?^}`).FindString(script)
+	if m == "" {
+		t.Fatalf("no function %s", name)
+	}
+	return m
+}
+
+// The page knows every type of event, and of each only what its struct has.
+func TestPageKnowsEveryEvent(t *testing.T) {
+	script := readPage("event.js") + readPage("folds.js")
+	types := append(record.Types(), "judge_verdict")
+	labels := regexp.MustCompile(`(?s)const LABELS.*?\n\);`).FindString(script)
+	var labelled []string
+	for _, m := range regexp.MustCompile(`(\w+): "`).FindAllStringSubmatch(labels, -1) {
+		labelled = append(labelled, m[1])
+	}
+	slices.Sort(labelled)
+	slices.Sort(types)
+	if !slices.Equal(labelled, types) {
+		t.Errorf("the page has labels for\n%s\nthe record's types are\n%s", labelled, types)
+	}
+	draws := regexp.MustCompile(`(?s)const RENDER = \{\n(.*?)\n\};`).FindStringSubmatch(script)
+	if draws == nil {
+		t.Fatal("no RENDER")
+	}
+	members := map[string][]string{} // of all types that are drawn alike
+	for row := range strings.Lines(draws[1]) {
+		typ, draw, _ := strings.Cut(strings.TrimSpace(row), ": ")
+		if !slices.Contains(types, typ) {
+			t.Errorf("the page draws %s, which is no type of event", typ)
+			continue
+		}
+		if !strings.Contains(draw, "=>") {
+			draw = functionOf(t, script, strings.TrimSuffix(draw, ","))
+		}
+		members[draw] = append(members[draw], membersOf(structOf(typ))...)
+	}
+	for draw, there := range members {
+		expectMembers(t, strings.SplitN(draw, "\n", 2)[0], draw, "p", there)
+	}
+	for _, group := range strings.Split(functionOf(t, script, "metaOf"), "    case ")[1:] {
+		typ := strings.Trim(strings.SplitN(group, "\n", 2)[0], `": {`)
+		if strings.Contains(group, "return") {
+			expectMembers(t, "the heading of "+typ, group, "p", membersOf(structOf(typ)))
+		}
+	}
+	result, channel := reflect.TypeFor[record.ValidatorResult](), reflect.TypeFor[record.Channel]()
+	expectMembers(t, "validatorRun", functionOf(t, script, "validatorRun"), "r", membersOf(result))
+	expectMembers(t, "memoryLoad", functionOf(t, script, "memoryLoad"), "c", append(membersOf(channel), "name"))
+	for _, name := range []string{"groups.js", "live.js"} {
+		expectMembers(t, name, readPage(name), "f", membersOf(reflect.TypeFor[facts]()))
+	}
+}

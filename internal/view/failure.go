@@ -1,0 +1,101 @@
+package view
+
+import (
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Failure is why the last run of a session failed, in the words of whoever objected. Each member is one line of foreign
+// text, empty where nobody said it.
+type Failure struct {
+	Task   string `json:"task,omitempty"`
+	Reason string `json:"reason"`           // of the stop
+	Detail string `json:"detail,omitempty"` // what the endpoint, git or the harness said
+	// The last rejection of the last attempt.
+	Category string `json:"category,omitempty"`
+	Concern  string `json:"concern,omitempty"`
+	NextStep string `json:"next_step,omitempty"`
+	// The validator that failed last in it, and the line of its output that says why.
+	Validator string `json:"validator,omitempty"`
+	Said      string `json:"validator_said,omitempty"`
+
+	last string // what objected last, in one line
+}
+
+// String is the failure in one line.
+func (f *Failure) String() string {
+	if f.last != "" {
+		return joined(": ", f.Task, f.last)
+	}
+	return joined(": ", f.Task, f.Detail)
+}
+
+// FailureOf reads the record backwards, no further than to where its last attempt at a task began. It is nil for a
+// session whose last run is going on, came to its end, was interrupted or reached a cap of the session.
+func FailureOf(s *session.Session) (f *Failure) {
+	// What of a record cannot be read, list and show say elsewhere.
+	_, _ = record.Tail(s.Path(session.RecordFile), func(e record.Line) bool {
+		switch e.Type {
+		case "stop":
+			if f != nil {
+				return false
+			}
+			f = failureOf(e.Event())
+			return f != nil
+		case "hook_run", "log_repaired", "proposed_learnings", "agent_session":
+			return true // may follow a stop
+		case "evaluator_verdict", "judge_verdict", "validator_run":
+			return f.objection(e.Event())
+		}
+		return f != nil && e.Type != "context_reset"
+	})
+	return f
+}
+
+func failureOf(stop record.Event) *Failure {
+	ev, ok := stop.(*record.Stop)
+	if !ok || ev.Reason == "all_done" || ev.Reason == "interrupted" || config.IsCapStop(ev.Reason) {
+		return nil
+	}
+	return &Failure{Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error))}
+}
+
+// objection takes in what was said against a change. It reports whether what was said before may matter too.
+func (f *Failure) objection(ev record.Event) (more bool) {
+	if f == nil {
+		return false
+	}
+	if v, ok := ev.(*record.EvaluatorVerdict); ok {
+		if v.Accepted() {
+			return false
+		}
+		if f.Category+f.Concern == "" {
+			f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))
+			f.NextStep = oneLine(deref(v.NextStep))
+			f.objects(v.TaskID, joined(" ", f.Category, f.Concern))
+		}
+	}
+	if v, ok := ev.(*record.ValidatorRun); ok && !v.Passed && f.Validator == "" {
+		for _, r := range v.Results {
+			if !r.Passed && !r.Skipped {
+				f.Validator, f.Said = oneLine(r.Name), oneLine(text.FailingLine(deref(r.Output)))
+				f.objects(v.TaskID, joined(": ", f.Validator, f.Said))
+				break
+			}
+		}
+	}
+	return f.Validator == "" || f.Category+f.Concern == ""
+}
+
+func (f *Failure) objects(task, says string) {
+	if f.Task == "" {
+		f.Task = oneLine(task)
+	}
+	if f.last == "" {
+		f.last = says
+	}
+}
+
+func oneLine(s string) string { return text.Clip(text.OneLine(text.HeadBytes(s, maxLine)), 600) }
