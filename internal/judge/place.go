@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -44,6 +47,8 @@ type Place struct {
 	entries []entry
 	files   map[string]stamp // of the entries
 	dirs    map[string]stamp // of the directories that hold entries
+	stale   map[string]bool  // directories whose stamp is to be taken again
+	laid    Laid
 	kept    *kept            // what the setup made; nil before it ran
 	builds  map[string]*kept // Cargo's target directories
 	lent    []string         // dependency directories of the worker, relative to the place
@@ -62,7 +67,7 @@ type Laid struct {
 // New names the place dir, which need not exist. Nothing is touched before the first LayOut, but the settings of the
 // repository are read: a worker that has begun could have changed them.
 func New(ctx context.Context, dir string, o Options) (*Place, error) {
-	p := &Place{Dir: dir, o: o, builds: map[string]*kept{}, pythons: map[string]string{}, worktree: []string{o.Worktree}}
+	p := &Place{Dir: dir, o: o, builds: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{}, worktree: []string{o.Worktree}}
 	real, err := filepath.EvalSymlinks(o.Worktree)
 	if err == nil && real != o.Worktree {
 		p.worktree = append(p.worktree, real)
@@ -98,12 +103,8 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 	if err := p.stampDirs(); err != nil {
 		return Laid{}, err
 	}
-	laid := Laid{Blobs: make(map[string]string, len(p.entries)), Borrowed: p.lent}
-	for _, e := range p.entries {
-		laid.Files = append(laid.Files, e.path)
-		laid.Blobs[e.path] = e.oid
-	}
-	return laid, nil
+	p.laid.Borrowed = p.lent
+	return p.laid, nil
 }
 
 // Put gives the files at paths the contents that a commit has for them, until the next LayOut.
@@ -138,6 +139,7 @@ func Remove(dir string) error { return removeAll(dir) }
 
 func (p *Place) forget() {
 	p.index, p.tree, p.entries, p.files, p.dirs, p.kept = nil, "", nil, nil, nil, nil
+	p.stale = map[string]bool{}
 	p.builds = map[string]*kept{}
 }
 
@@ -246,33 +248,60 @@ func (p *Place) adopt(tree string, index []byte, entries []entry) error {
 		old[e.path] = e
 	}
 	files := make(map[string]stamp, len(entries))
+	laid := Laid{Files: make([]string, 0, len(entries)), Blobs: make(map[string]string, len(entries))}
 	for _, e := range entries {
+		laid.Files = append(laid.Files, e.path)
+		laid.Blobs[e.path] = e.oid
+		was, known := p.files[e.path]
+		same := known && old[e.path] == e
+		delete(old, e.path)
 		if e.mode == gitlink {
 			continue
 		}
-		if was, ok := p.files[e.path]; ok && old[e.path] == e {
+		if same {
 			files[e.path] = was
 			continue
 		}
+		p.touched(e.path)
 		s, err := p.take(e.path)
 		if err != nil {
 			return fmt.Errorf("%s: laid out and gone: %w", e.path, err)
 		}
 		files[e.path] = s
 	}
-	p.tree, p.index, p.entries, p.files = tree, index, entries, files
+	for name := range old {
+		p.touched(name)
+	}
+	p.tree, p.index, p.entries, p.files, p.laid = tree, index, entries, files, laid
 	return nil
 }
 
-func (p *Place) stampDirs() error {
-	p.dirs = map[string]stamp{}
-	for dir := range directories(p.entries) {
-		s, err := p.take(dir)
-		if err != nil {
-			return err
-		}
-		p.dirs[dir] = s
+// touched notes that the directories above name are no longer what they were.
+func (p *Place) touched(name string) {
+	for dir := path.Dir(name); !p.stale[dir]; dir = path.Dir(dir) {
+		p.stale[dir] = true
 	}
+}
+
+// stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into in vain
+// the next time.
+func (p *Place) stampDirs() error {
+	dirs := p.dirs
+	if len(p.stale) > 0 || dirs == nil {
+		dirs = map[string]stamp{}
+		for dir := range directories(p.entries) {
+			if was, known := p.dirs[dir]; known && !p.stale[dir] {
+				dirs[dir] = was
+				continue
+			}
+			s, err := p.take(dir)
+			if err != nil {
+				return err
+			}
+			dirs[dir] = s
+		}
+	}
+	p.dirs, p.stale = dirs, map[string]bool{}
 	return nil
 }
 
@@ -291,12 +320,10 @@ func (p *Place) check() (changed, whole bool, err error) {
 			return false, false, err
 		}
 	}
-	for name, was := range p.files {
-		if p.unchanged(name, was) {
-			continue
-		}
+	for _, name := range p.differing() {
 		changed = true
 		delete(p.files, name)
+		p.touched(name)
 		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
 			return false, false, err
 		}
@@ -304,8 +331,27 @@ func (p *Place) check() (changed, whole bool, err error) {
 	return changed, true, p.checkKept()
 }
 
+// differing lists the tracked files that are not as they were laid out.
+func (p *Place) differing() []string {
+	parts := make([][]string, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i := range parts {
+		wg.Go(func() {
+			from, to := i*len(p.entries)/len(parts), (i+1)*len(p.entries)/len(parts)
+			for _, e := range p.entries[from:to] {
+				if was, ok := p.files[e.path]; ok && !p.unchanged(e.path, was) {
+					parts[i] = append(parts[i], e.path)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Concat(parts...)
+}
+
 // clear removes from a directory what is neither tracked nor kept.
 func (p *Place) clear(dir string) error {
+	p.stale[dir] = true
 	names, err := os.ReadDir(filepath.Join(p.Dir, dir))
 	if err != nil {
 		return err

@@ -46,12 +46,20 @@ type Tasks struct {
 	Seed []string
 }
 
-// split sorts files into the acceptance tests of the current task, those of the
+// split sorts files, which are sorted by name, into the acceptance tests of the current task, those of the
 // tasks done, and those that cannot pass yet.
 func (t Tasks) split(files []string) (current, done, later []string) {
+	if t.Seed != nil {
+		// Few files are the seed's, and no other one can be a test of it.
+		files = slices.DeleteFunc(slices.Clone(t.Seed), func(f string) bool {
+			_, there := slices.BinarySearch(files, f)
+			return !there
+		})
+		slices.Sort(files)
+	}
 	for _, f := range files {
 		id, ok := TaskOf(path.Base(f))
-		if !ok || t.Seed != nil && !slices.Contains(t.Seed, f) {
+		if !ok {
 			continue
 		}
 		switch {
