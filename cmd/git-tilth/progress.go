@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -181,6 +182,8 @@ func (p *progress) describe(e record.Event) string {
 		}
 	case *record.BuildProducts:
 		return fmt.Sprintf("%s  left out of commits: %s", e.TaskID, strings.Join(e.LeftOut, ", "))
+	case *record.RepoChanged:
+		return "the repository changed: " + repoChange(e.What, e.Before, e.After)
 	case *record.LogRepaired:
 		return "repaired: " + firstWords(strings.Trim(e.File+" "+e.Why+e.What+", "+e.Done, ", "), "the record")
 	}
@@ -324,6 +327,40 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 		next = "git log -p " + h.S.Branch() + ", then git merge " + h.S.Branch()
 	}
 	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
+	p.repoChanges(s.Changed)
+}
+
+// maxChanges is how many changes of the repository a run's last lines name.
+const maxChanges = 20
+
+// repoChanges says what became of the user's repository while the run went on.
+func (p *progress) repoChanges(changes []gitx.RepoChange) {
+	if len(changes) == 0 {
+		return
+	}
+	fmt.Fprintln(p.out, "changed in your repository during the run, by the worker unless it was you:")
+	for _, c := range changes[:min(len(changes), maxChanges)] {
+		fmt.Fprintln(p.out, "  "+text.VisibleLine(repoChange(c.What, c.Before, c.After)))
+	}
+	if n := len(changes) - maxChanges; n > 0 {
+		fmt.Fprintf(p.out, "  and %d more\n", n)
+	}
+}
+
+// repoChange is a difference of the user's repository in a line. Of a file only that it changed is of use to a person.
+func repoChange(what, before, after string) string {
+	isID := func(s string) bool { return len(s) >= 40 && !strings.Contains(s, " ") }
+	switch {
+	case strings.HasSuffix(what, ".lock") && after != "":
+		return what + " is left behind"
+	case before == "":
+		return what + " is new"
+	case after == "":
+		return what + " is gone"
+	case isID(before) && isID(after):
+		return fmt.Sprintf("%s moved from %.10s to %.10s", what, before, after)
+	}
+	return what + " is another"
 }
 
 // capUse is how much of each cap was used.

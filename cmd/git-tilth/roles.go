@@ -169,6 +169,7 @@ func (w *world) options(s runSettings) (loop.Options, error) {
 			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
 			Setup:      w.setup(),
 		},
+		MaxFile: w.config.Count("tilth.maxFileSize"),
 		Limits: loop.Limits{
 			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),
 			Turn: w.config.Duration("tilth.turnTimeout"), Turns: int(w.config.Count("tilth.maxTurns")),

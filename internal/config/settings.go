@@ -92,6 +92,8 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "an agent program's own steps in one turn"},
 	{Name: "tilth.setup", kind: kindList, Help: "command to run once in a new worktree; repeatable"},
 	{Name: "tilth.copy", kind: kindList, Help: "pattern of ignored files to copy into a new worktree; repeatable"},
+	{Name: "tilth.maxFileSize", Default: "20m", kind: kindCount,
+		Help: "the largest file that is committed, in bytes; 0: no limit"},
 	{Name: "tilth.signCommits", Default: "false", kind: kindBool, Help: "sign the commits that git-tilth makes"},
 	{Name: "tilth.prompts", Help: "directory whose files replace the built-in prompts"},
 }))

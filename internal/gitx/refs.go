@@ -177,23 +177,24 @@ var watchedFiles = []string{
 }
 
 // RepoState reads the repository's refs other than those of sessions, replacements among them, with one command; its
-// HEAD, config, hooks, info and alternates from their files; and the locks in it that no live git can own.
+// HEAD, config, hooks, info and alternates from their files; and the locks in it that no live git can own. Where git
+// cannot read the refs, the rest is returned beside the error.
 func (g *Git) RepoState(ctx context.Context, common string) (RepoState, error) {
-	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)"))
-	if err != nil {
-		return nil, err
-	}
 	state := RepoState{}
+	for _, name := range watchedFiles {
+		state.addFiles(common, name)
+	}
+	if err := g.addLeftLocks(state, common); err != nil {
+		return state, err
+	}
+	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)"))
 	for line := range strings.Lines(string(out)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if !strings.HasPrefix(name, sessionRefs) {
 			state[name] = value
 		}
 	}
-	for _, name := range watchedFiles {
-		state.addFiles(common, name)
-	}
-	return state, g.addLeftLocks(state, common)
+	return state, err
 }
 
 // sessionRefs is where the branches of sessions are.

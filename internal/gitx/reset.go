@@ -37,6 +37,18 @@ func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 	return g.change(ctx, wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha)
 }
 
+// LeaveOut gives paths in the index back what base has of them, or takes them out of it, and names the tree that is left.
+// The files stay as they are.
+func (g *Git) LeaveOut(ctx context.Context, wt Worktree, base string, paths []string) (tree string, err error) {
+	c := g.inWorktree(wt, "--literal-pathspecs", "reset", "--quiet", base, "--pathspec-from-file=-", "--pathspec-file-nul")
+	c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+	if _, err := g.mutate(ctx, c); err != nil {
+		return "", err
+	}
+	out, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
+	return strings.TrimSpace(string(out.stdout)), err
+}
+
 // HardReset moves the worktree's branch to sha and makes index and tracked files equal to it.
 func (g *Git) HardReset(ctx context.Context, wt Worktree, sha string) error {
 	return g.change(ctx, wt, "reset", "--hard", "--quiet", sha)

@@ -52,8 +52,8 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 		return a.validatedInWorktree(ctx)
 	}
 	j := &judged{dir: a.place.Dir, gitDir: filepath.Join(a.place.Dir, ".git")}
-	if err := a.takeTree(ctx, j); err != nil {
-		return nil, err
+	if unfit, err := a.takeTree(ctx, j); err != nil || unfit {
+		return j, err
 	}
 	laid, err := a.place.LayOut(ctx, a.base, j.tree)
 	var setup *judge.SetupError
@@ -107,19 +107,29 @@ func (a *attempt) validatedInWorktree(ctx context.Context) (*judged, error) {
 		return j, err
 	}
 	j.tests = testTexts(j.dir, a.context.Tests)
-	return j, a.takeTree(ctx, j)
+	_, err = a.takeTree(ctx, j)
+	return j, err
 }
 
-// takeTree names the tree of what the worker did, and how it differs from where the attempt began.
-func (a *attempt) takeTree(ctx context.Context, j *judged) (err error) {
+// takeTree names the tree of what the worker did, and how it differs from where the attempt began. What must not be
+// committed makes it unfit, which is on record like a validator that failed.
+func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err error) {
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
-		return err
+		return false, err
 	}
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
-		return err
+		return false, err
 	}
 	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, j.wt, a.base, j.tree, diffCap)
-	return err
+	if err != nil {
+		return false, err
+	}
+	err = a.Git.CheckFit(ctx, j.wt, j.files, a.o.MaxFile)
+	if e := (*gitx.UnfitError)(nil); !errors.As(err, &e) {
+		return false, err
+	}
+	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: err.Error()}}}
+	return true, a.recordValidators(j)
 }
 
 // alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/prompt"
@@ -46,9 +47,11 @@ type Stop struct {
 	Reason string
 	Task   string // of a task's reason, and of error
 	Detail string
-	Hint   string           // what to do before a resume, "" for nothing
-	Reset  time.Time        // of usage_limit, zero when unknown
-	Over   []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
+	Hint   string    // what to do before a resume, "" for nothing
+	Reset  time.Time // of usage_limit, zero when unknown
+	// Changed is what became of the user's repository during the run, but for the session's own branch.
+	Changed []gitx.RepoChange
+	Over    []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
 }
 
 // halt is a Stop on its way up.
@@ -77,6 +80,7 @@ type Options struct {
 	Attempts   int // at one model call
 	Validators []string
 	Judging    Judging
+	MaxFile    int64 // bytes of the largest file that is committed; 0 for no limit
 	Limits     Limits
 	Wait       bool          // wait for a usage limit to reset
 	MaxWait    time.Duration // the longest such wait
@@ -107,6 +111,7 @@ type run struct {
 	waited   time.Duration // for usage limits
 	seed     *seedFacts    // nil until asked for
 	place    *judge.Place  // where changes are judged; nil in the worktree
+	watch    *gitx.RepoWatch
 	carried  carried
 }
 
@@ -118,6 +123,7 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	if r.place != nil {
 		r.place.Open()
 	}
+	stop.Changed = r.lastLook(ctx)
 	stop.Over = o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), 0))
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
@@ -153,7 +159,7 @@ func (r *run) outer(ctx context.Context) Stop {
 		if reason, detail := r.capReached(); reason != "" {
 			return Stop{Reason: reason, Detail: detail}
 		}
-		if err := r.openPlace(ctx, wt); err != nil {
+		if err := errors.Join(r.watchRepo(ctx), r.openPlace(ctx, wt)); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)
 		}
 		if err := r.task(ctx, i); err != nil {

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -54,4 +55,22 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err
 			"repositories within this one, and files that cannot be read"})
 	}
 	return tree, err
+}
+
+// withoutUnfit is a staged tree without what must not be committed, which stays in the worktree.
+func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
+	files, err := a.Git.ChangedFiles(ctx, wt, a.base, tree)
+	if err != nil {
+		return "", err
+	}
+	err = a.Git.CheckFit(ctx, wt, files, a.o.MaxFile)
+	unfit := (*gitx.UnfitError)(nil)
+	if !errors.As(err, &unfit) {
+		return tree, err
+	}
+	var paths []string
+	for _, f := range unfit.Files {
+		paths = append(paths, f.Path)
+	}
+	return a.Git.LeaveOut(ctx, wt, a.base, paths)
 }

@@ -173,6 +173,9 @@ func (a *attempt) iterations(ctx context.Context) error {
 			a.span = randomHex(8)
 		}
 		t, err := a.worker.iterate(ctx)
+		if err == nil {
+			err = a.look(ctx, a.emit)
+		}
 		if err != nil {
 			return err
 		}
@@ -262,6 +265,9 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		return err
 	}
 	tree, err := a.stage(ctx, wt)
+	if err == nil {
+		tree, err = a.withoutUnfit(ctx, wt, tree)
+	}
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ var rows = []row{
 	{"commit", func() Event { return &Commit{} }, true},
 	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false},
 	{"build_products", func() Event { return &BuildProducts{} }, false},
+	{"repo_changed", func() Event { return &RepoChanged{} }, false},
 	{"log_repaired", func() Event { return &LogRepaired{} }, true},
 	{"stop", func() Event { return &Stop{} }, true},
 }
@@ -340,6 +341,16 @@ type LogRepaired struct {
 
 	What string `json:"what,omitempty"`
 	Done string `json:"done,omitempty"`
+}
+
+// RepoChanged is something of the user's repository that another than this session changed during a run: a ref, the
+// config, a hook, a lock that was left behind. It may be the user's own work. Before or After is empty where there was
+// or is nothing.
+type RepoChanged struct {
+	Scope
+	What   string `json:"what"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 // Stop is how a run ended.

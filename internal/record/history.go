@@ -165,7 +165,7 @@ func (p *backwards) seeEnd(e Event) {
 		// These may cut in between a verdict and its commit, of a run and of each resume that tries to make up for it.
 		p.begun = e.Reason == "interrupted" || e.Reason == "error"
 		p.ended = !p.begun
-	case *LogRepaired, *LedgerAppended, *HookRun:
+	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged:
 	case *TaskDone:
 		p.done, p.begun = e.TaskID, true
 	case *SessionResume:
@@ -214,7 +214,7 @@ func isLearning(e Event) bool {
 // died had not written. (The hook is tilth-post-run, after the stop.)
 func afterVerdict(e Event) bool {
 	switch e.(type) {
-	case *Stop, *TaskDone, *TaskFailed, *LogRepaired, *HookRun:
+	case *Stop, *TaskDone, *TaskFailed, *LogRepaired, *HookRun, *RepoChanged:
 		return true
 	}
 	return false
@@ -225,7 +225,7 @@ func afterVerdict(e Event) bool {
 func ofIteration(e Event) bool {
 	switch e.(type) {
 	case *Stop, *LogRepaired, *LedgerAppended, *HookRun, *TaskDone, *TaskFailed, *Commit, *ProposedLearnings,
-		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared:
+		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared, *RepoChanged:
 		return false
 	}
 	return !isLearning(e)

@@ -52,12 +52,14 @@ var eventFields = map[string]kinds{
 	"commit":             {"sha": "s"},
 	"proposed_learnings": {"emitted": "b", "entry": "s?", "reason": "s"},
 	"log_repaired":       {},
+	"repo_changed":       {"what": "s", "before": "s", "after": "s"},
 	"stop":               {"reason": "s"},
 	"build_products":     {"left_out": "a", "reason": "s"},
 }
 
 // sessionEvents belong to the session, not to a task.
-var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop", "log_repaired"}
+var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop", "log_repaired",
+	"repo_changed"}
 
 // recordCap is what an event may keep of one text, in characters.
 const recordCap = 16_000
@@ -144,7 +146,7 @@ func (a *auditor) event(line []byte) {
 	}
 	a.fields(p, fields)
 	ofSession := slices.Contains(sessionEvents, typ) || p.Get("hook").Str == "post-run"
-	if !ofSession || (typ == "log_repaired" && p.Get("task_id").Exists()) {
+	if !ofSession || ((typ == "log_repaired" || typ == "repo_changed") && p.Get("task_id").Exists()) {
 		a.scope(typ, p)
 	}
 	a.values(typ, p)

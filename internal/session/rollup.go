@@ -206,7 +206,7 @@ func bump(m map[string]int64, key string) {
 // only tidies up after a stop is not work, and neither is a resume that found everything done.
 func goesOn(l record.Line) bool {
 	switch l.Type {
-	case "stop", "hook_run", "log_repaired", "proposed_learnings", "agent_session":
+	case "stop", "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session":
 		return false
 	case "session_resume":
 		resume, ok := l.Event().(*record.SessionResume)

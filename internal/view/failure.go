@@ -44,7 +44,7 @@ func FailureOf(s *session.Session) (f *Failure) {
 			}
 			f = failureOf(e.Event())
 			return f != nil
-		case "hook_run", "log_repaired", "proposed_learnings", "agent_session":
+		case "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session":
 			return true // may follow a stop
 		case "evaluator_verdict", "judge_verdict", "validator_run":
 			return f.objection(e.Event())

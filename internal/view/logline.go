@@ -103,6 +103,8 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 			return red, ev.SHA + " (placeholder of a failed task)"
 		}
 		return green, ev.SHA
+	case *record.RepoChanged:
+		return yellow, joined(" ", ev.What, "was", ev.Before, "is", ev.After)
 	case *record.LogRepaired:
 		return yellow, joined(": ", ev.File, ev.What, ev.Why, ev.Done)
 	case *record.Stop:
