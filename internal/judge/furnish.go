@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -38,7 +39,7 @@ func (p *Place) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
 		if IsLockFile(e.path) {
-			b.WriteString(e.oid + " " + e.path + "\n")
+			b.WriteString(hex.EncodeToString([]byte(e.oid)) + " " + e.path + "\n")
 		}
 	}
 	return b.String()
@@ -59,16 +60,13 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 		return &SetupError{err}
 	}
 	// What it changed of the tree itself is not judged.
-	for name, was := range p.files {
-		if p.unchanged(name, was) {
-			continue
-		}
+	changed := p.differing()
+	for _, name := range changed {
 		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
-		delete(p.files, name)
 	}
-	if len(p.files) < len(p.entries) {
+	if len(changed) > 0 {
 		if err := p.writeRepo(commit); err != nil {
 			return err
 		}

@@ -3,16 +3,17 @@ package judge
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"path"
+	"slices"
+	"strings"
 )
 
 // entry is a file of the index.
 type entry struct {
 	path string
 	mode uint32
-	oid  string
+	oid  string // raw
 	stat string // what git noted of the file when it wrote it
 }
 
@@ -39,15 +40,16 @@ func parseIndex(data []byte, hashSize int) ([]entry, error) {
 		return nil, errIndex
 	}
 	entries := make([]entry, 0, n)
-	rest := data[headerSize:]
+	rest, text := data[headerSize:], string(data) // one copy, of which all strings are parts
 	for range n {
 		if len(rest) < fixed {
 			return nil, errIndex
 		}
+		at := len(data) - len(rest)
 		e := entry{
 			mode: binary.BigEndian.Uint32(rest[24:]),
-			oid:  hex.EncodeToString(rest[statSize : statSize+hashSize]),
-			stat: string(rest[:statSize]),
+			oid:  text[at+statSize : at+statSize+hashSize],
+			stat: text[at : at+statSize],
 		}
 		name := fixed
 		if binary.BigEndian.Uint16(rest[fixed-2:])&extendedFlag != 0 {
@@ -60,7 +62,7 @@ func parseIndex(data []byte, hashSize int) ([]entry, error) {
 		if end < 0 {
 			return nil, errIndex
 		}
-		e.path = string(rest[name : name+end])
+		e.path = text[at+name : at+name+end]
 		entries = append(entries, e)
 		// Entries are padded with one to eight NULs to a multiple of eight.
 		size := (name + end + 8) / 8 * 8
@@ -81,4 +83,9 @@ func directories(entries []entry) map[string]bool {
 		}
 	}
 	return dirs
+}
+
+// find returns where the entry of a path is, or would be.
+func find(entries []entry, name string) (int, bool) {
+	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return strings.Compare(e.path, name) })
 }

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +45,7 @@ type Place struct {
 	tree    string
 	index   []byte // as git wrote it; nil: nothing is laid out
 	entries []entry
-	files   map[string]stamp // of the entries
+	files   []stamp          // of the entries, in their order
 	dirs    map[string]stamp // of the directories that hold entries
 	stale   map[string]bool  // directories whose stamp is to be taken again
 	laid    Laid
@@ -59,9 +59,18 @@ type Place struct {
 
 // Laid is a tree as it is laid out.
 type Laid struct {
-	Files    []string          // paths, sorted as git sorts
-	Blobs    map[string]string // object ids by path
-	Borrowed []string          // dependency directories that are the worker's
+	Files    []string // paths, sorted as git sorts
+	Borrowed []string // dependency directories that are the worker's
+	entries  []entry
+}
+
+// Blob is the object id of a file, "" where there is none.
+func (l Laid) Blob(name string) string {
+	i, ok := find(l.entries, name)
+	if !ok {
+		return ""
+	}
+	return hex.EncodeToString([]byte(l.entries[i].oid))
 }
 
 // New names the place dir, which need not exist. Nothing is touched before the first LayOut, but the settings of the
@@ -241,25 +250,23 @@ func (p *Place) update(ctx context.Context, tree string, force bool) error {
 	return p.adopt(tree, index, entries)
 }
 
-// adopt takes the stamps of the entries that are new or were written again.
+// adopt takes the stamps of the entries that are new or were written again. Both lists are sorted.
 func (p *Place) adopt(tree string, index []byte, entries []entry) error {
-	old := make(map[string]entry, len(p.entries))
-	for _, e := range p.entries {
-		old[e.path] = e
-	}
-	files := make(map[string]stamp, len(entries))
-	laid := Laid{Files: make([]string, 0, len(entries)), Blobs: make(map[string]string, len(entries))}
-	for _, e := range entries {
-		laid.Files = append(laid.Files, e.path)
-		laid.Blobs[e.path] = e.oid
-		was, known := p.files[e.path]
-		same := known && old[e.path] == e
-		delete(old, e.path)
-		if e.mode == gitlink {
+	files := make([]stamp, len(entries))
+	laid := Laid{Files: make([]string, len(entries)), entries: entries}
+	was := 0
+	for i, e := range entries {
+		laid.Files[i] = e.path
+		for ; was < len(p.entries) && p.entries[was].path < e.path; was++ {
+			p.touched(p.entries[was].path)
+		}
+		same := was < len(p.entries) && p.entries[was] == e
+		if same && p.files[was].mode != 0 {
+			files[i] = p.files[was]
+			was++
 			continue
 		}
-		if same {
-			files[e.path] = was
+		if e.mode == gitlink {
 			continue
 		}
 		p.touched(e.path)
@@ -267,10 +274,10 @@ func (p *Place) adopt(tree string, index []byte, entries []entry) error {
 		if err != nil {
 			return fmt.Errorf("%s: laid out and gone: %w", e.path, err)
 		}
-		files[e.path] = s
+		files[i] = s
 	}
-	for name := range old {
-		p.touched(name)
+	for ; was < len(p.entries); was++ {
+		p.touched(p.entries[was].path)
 	}
 	p.tree, p.index, p.entries, p.files, p.laid = tree, index, entries, files, laid
 	return nil
@@ -322,7 +329,6 @@ func (p *Place) check() (changed, whole bool, err error) {
 	}
 	for _, name := range p.differing() {
 		changed = true
-		delete(p.files, name)
 		p.touched(name)
 		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
 			return false, false, err
@@ -338,8 +344,10 @@ func (p *Place) differing() []string {
 	for i := range parts {
 		wg.Go(func() {
 			from, to := i*len(p.entries)/len(parts), (i+1)*len(p.entries)/len(parts)
-			for _, e := range p.entries[from:to] {
-				if was, ok := p.files[e.path]; ok && !p.unchanged(e.path, was) {
+			for at := from; at < to; at++ {
+				e := p.entries[at]
+				if e.mode != gitlink && !p.unchanged(e.path, p.files[at]) {
+					p.files[at] = stamp{} // to be taken again
 					parts[i] = append(parts[i], e.path)
 				}
 			}
@@ -376,7 +384,7 @@ func (p *Place) tracked(name string) bool {
 	if _, ok := p.dirs[name]; ok {
 		return true
 	}
-	_, ok := slices.BinarySearchFunc(p.entries, name, func(e entry, name string) int { return strings.Compare(e.path, name) })
+	_, ok := find(p.entries, name)
 	return ok
 }
 

@@ -140,7 +140,7 @@ func (a *attempt) alteredTests(ctx context.Context, wt gitx.Worktree, laid judge
 	}
 	var altered []string
 	for file, blob := range seed.tests {
-		if laid.Blobs[file] != blob {
+		if laid.Blob(file) != blob {
 			altered = append(altered, file)
 		}
 	}
