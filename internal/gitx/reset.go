@@ -100,6 +100,9 @@ func (g *Git) prepare(ctx context.Context, wt Worktree) error {
 		return nil
 	}
 	if _, err := os.Lstat(filepath.Join(wt.Path, ".git")); err != nil {
+		if err := somethingAt(wt.Path); err != nil {
+			return err
+		}
 		return fmt.Errorf("%s: %w: it has no .git file any more", wt.Path, ErrUnregistered)
 	}
 	for _, name := range unfinished {
