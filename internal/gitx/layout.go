@@ -31,7 +31,8 @@ func (g *Git) LayOutPaths(ctx context.Context, dir, source string, paths []strin
 }
 
 func laidOut(dir string, args ...string) command {
-	return command{dir: dir, args: append([]string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}, args...)}
+	place := []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}
+	return command{dir: dir, args: append(place, args...)}
 }
 
 // TagRefs returns the tags of a repository as lines for a packed-refs file.
@@ -64,7 +65,8 @@ func (g *Git) TreeBlobs(ctx context.Context, common, treeish string, paths []str
 // IgnoredEntries lists what the ignore rules keep out of the worktree's tree. A
 // directory of which all is ignored is one entry, with a slash at its end.
 func (g *Git) IgnoredEntries(ctx context.Context, wt Worktree) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"}
+	out, err := g.read(ctx, g.inWorktree(wt, args...))
 	return fields(out), err
 }
 
@@ -116,7 +118,9 @@ func after(out []byte, size string) []byte {
 }
 
 // DiffPaths is DiffTrees for some paths only.
-func (g *Git) DiffPaths(ctx context.Context, wt Worktree, base, tree string, paths []string, max int64) (patch []byte, err error) {
+func (g *Git) DiffPaths(
+	ctx context.Context, wt Worktree, base, tree string, paths []string, max int64,
+) (patch []byte, err error) {
 	args := append([]string{"--literal-pathspecs", "diff-tree", "-r"}, patchFlags...)
 	args = append(append(args, "--no-renames", "--end-of-options", base, tree, "--"), paths...)
 	patch, _, err = g.patch(ctx, wt.Common, max, args)

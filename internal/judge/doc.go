@@ -3,16 +3,16 @@
 //
 // # What is there
 //
-// The files of the tree, as git checks them out. A git directory of its own, judge/.git: HEAD is the session's branch at
-// the commit at which the attempt began, the index is the judged tree, the tags are the repository's, and the objects are
-// borrowed as an alternate. A test that asks git for the version is answered; one that writes with git writes here and
-// not in the user's repository, in which this place has no entry. The settings of that git directory are written by this
-// package: line ends, filters and Git LFS as the user's repository had them when the run began. What a worker adds there
-// later has no say.
+// The files of the tree, as git checks them out. A git directory of its own, judge/.git: HEAD is the session's branch
+// at the commit at which the attempt began, the index is the judged tree, the tags are the repository's, and the
+// objects are borrowed as an alternate. A test that asks git for the version is answered; one that writes with git
+// writes here and not in the user's repository, in which this place has no entry. The settings of that git directory
+// are written by this package: line ends, filters and Git LFS as the user's repository had them when the run began.
+// What a worker adds there later has no say.
 //
 // What tilth.copy and tilth.setup put there, once in a run and again when a lock file of the tree is another one. Where
-// no setup is configured, links to the dependency directories that the worker installed (see lend.go). Cargo's target is
-// the place's own: cargo would take what the worker built for what is judged.
+// no setup is configured, links to the dependency directories that the worker installed (see lend.go). Cargo's target
+// is the place's own: cargo would take what the worker built for what is judged.
 //
 // Nothing else: before each judgement all other files go, those that the last judgement's tests left included.
 //
@@ -23,14 +23,14 @@
 // another ctime, which no call can set; a file that was written within the clock's tick of its stamp is compared by
 // content as well. What differs is removed and checked out again, from objects that are known by their hashes. Another
 // process knows nothing of that, so a new run begins with an empty place. Between judgements the directory is closed
-// (mode 0): that stops a worker which stumbles in, not one which owns the files and wants to. A worker's child that still
-// runs while its change is judged could write between check and use; the run ends what a worker leaves behind before it
-// judges, and the sandbox is what holds against one that hides.
+// (mode 0): that stops a worker which stumbles in, not one which owns the files and wants to. A worker's child that
+// still runs while its change is judged could write between check and use; the run ends what a worker leaves behind
+// before it judges, and the sandbox is what holds against one that hides.
 //
 // # Cost
 //
-// One lstat of each tracked file, one `git read-tree -u` where the tree is another one, and a few small files for the git
-// directory.
+// One lstat of each tracked file, one `git read-tree -u` where the tree is another one, and a few small files for the
+// git directory.
 //
 // # A crash
 //

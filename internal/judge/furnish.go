@@ -31,7 +31,8 @@ var volatile = []string{".cache", ".vite", ".vitest"}
 // IsLockFile reports whether a file pins what a setup installs.
 func IsLockFile(file string) bool {
 	base := path.Base(file)
-	return slices.Contains(lockFiles, base) || strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
+	return slices.Contains(lockFiles, base) ||
+		strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
 }
 
 // locks names the lock files of the tree with their contents' ids.
@@ -194,7 +195,8 @@ func (p *Place) checkKept() error {
 				return err
 			}
 			p.kept = nil
-			if err := p.o.Repaired("what tilth.setup installed where changes are judged was changed", "set up again"); err != nil {
+			err := p.o.Repaired("what tilth.setup installed where changes are judged was changed", "set up again")
+			if err != nil {
 				return err
 			}
 		}

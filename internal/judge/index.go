@@ -87,5 +87,7 @@ func directories(entries []entry) map[string]bool {
 
 // find returns where the entry of a path is, or would be.
 func find(entries []entry, name string) (int, bool) {
-	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return strings.Compare(e.path, name) })
+	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int {
+		return strings.Compare(e.path, name)
+	})
 }

@@ -76,7 +76,8 @@ func (l Laid) Blob(name string) string {
 // New names the place dir, which need not exist. Nothing is touched before the first LayOut, but the settings of the
 // repository are read: a worker that has begun could have changed them.
 func New(ctx context.Context, dir string, o Options) (*Place, error) {
-	p := &Place{Dir: dir, o: o, builds: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{}, worktree: []string{o.Worktree}}
+	p := &Place{Dir: dir, o: o, builds: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
+		worktree: []string{o.Worktree}}
 	real, err := filepath.EvalSymlinks(o.Worktree)
 	if err == nil && real != o.Worktree {
 		p.worktree = append(p.worktree, real)
@@ -290,8 +291,8 @@ func (p *Place) touched(name string) {
 	}
 }
 
-// stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into in vain
-// the next time.
+// stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into
+// in vain the next time.
 func (p *Place) stampDirs() error {
 	dirs := p.dirs
 	if len(p.stale) > 0 || dirs == nil {

@@ -62,10 +62,15 @@ func newWorld(t *testing.T, files map[string]string, more func(*judge.Options)) 
 
 func (w *world) git(args ...string) string {
 	w.Helper()
-	cmd := exec.Command("git", append([]string{"-C", w.repo}, args...)...)
+	return gitIn(w.T, w.repo, args...)
+}
+
+func gitIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		w.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -205,9 +210,7 @@ func TestLayOutUndoesWhatGotIn(t *testing.T) {
 func TestLayOutBelievesNoSettings(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1\n"}, func(o *judge.Options) {
 		// Before the run: the user's own.
-		if out, err := exec.Command("git", "-C", o.Worktree, "config", "filter.up.smudge", "tr a-z A-Z").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		gitIn(t, o.Worktree, "config", "filter.up.smudge", "tr a-z A-Z")
 	})
 	w.git("config", "filter.evil.smudge", "sed s/1/5/")
 	w.write(w.repo, ".gitattributes", "*.py filter=evil\n*.up filter=up\n")
@@ -225,9 +228,7 @@ func TestLayOutBelievesNoSettings(t *testing.T) {
 
 func TestPlaceAnswersGitAndKeepsOutOfTheRepository(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1\n"}, func(o *judge.Options) {
-		if out, err := exec.Command("git", "-C", o.Worktree, "tag", "-a", "-m", "v", "v1.2").CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		gitIn(t, o.Worktree, "tag", "-a", "-m", "v", "v1.2")
 	})
 	w.layOut()
 	if got := w.inPlace("git describe --dirty"); got != "v1.2" {
@@ -237,8 +238,9 @@ func TestPlaceAnswersGitAndKeepsOutOfTheRepository(t *testing.T) {
 		t.Errorf("the branch is %s", got)
 	}
 	w.inPlace("git tag evil && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m evil")
-	if got := w.git("for-each-ref", "--format=%(refname)"); strings.Contains(got, "evil") || strings.Contains(got, "session") {
-		t.Errorf("refs of the repository: %s", got)
+	refs := w.git("for-each-ref", "--format=%(refname)")
+	if strings.Contains(refs, "evil") || strings.Contains(refs, "session") {
+		t.Errorf("refs of the repository: %s", refs)
 	}
 	w.write(w.repo, "a.py", "2\n")
 	w.layOut()
@@ -249,25 +251,27 @@ func TestPlaceAnswersGitAndKeepsOutOfTheRepository(t *testing.T) {
 
 func TestSetupRunsOnceAndForEachLockFile(t *testing.T) {
 	ran := 0
-	w := newWorld(t, map[string]string{"package.json": "{}", "package-lock.json": "1", "a.js": "1"}, func(o *judge.Options) {
-		o.Borrow = false
-		o.Setup = func(_ context.Context, dir string) error {
-			ran++
-			if data, _ := os.ReadFile(filepath.Join(dir, "a.js")); string(data) == "broken" {
-				return errors.New("no")
-			}
-			for name, text := range map[string]string{"node_modules/x/index.js": "x", "node_modules/.cache/c": "c", "a.js": "by the setup"} {
-				file := filepath.Join(dir, name)
-				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-					return err
+	w := newWorld(t, map[string]string{"package.json": "{}", "package-lock.json": "1", "a.js": "1"},
+		func(o *judge.Options) {
+			o.Borrow = false
+			o.Setup = func(_ context.Context, dir string) error {
+				ran++
+				if data, _ := os.ReadFile(filepath.Join(dir, "a.js")); string(data) == "broken" {
+					return errors.New("no")
 				}
-				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-					return err
+				for name, text := range map[string]string{"node_modules/x/index.js": "x", "node_modules/.cache/c": "c",
+					"a.js": "by the setup"} {
+					file := filepath.Join(dir, name)
+					if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+						return err
+					}
+					if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+						return err
+					}
 				}
+				return nil
 			}
-			return nil
-		}
-	})
+		})
 	expect := func(n int) {
 		t.Helper()
 		w.layOut()
@@ -301,12 +305,14 @@ func TestSetupRunsOnceAndForEachLockFile(t *testing.T) {
 }
 
 func TestLendLeadsBackToTheJudgedTree(t *testing.T) {
-	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n", "package.json": "{}", "lib/own/index.js": "judged"}, nil)
+	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n", "package.json": "{}",
+		"lib/own/index.js": "judged"}, nil)
 	w.write(w.repo, "node_modules/dep/index.js", "dep")
 	w.write(w.repo, "node_modules/@s/dep/index.js", "scoped")
 	w.write(w.repo, "node_modules/dep/cli.js", "#!/bin/sh\necho dep\n")
 	for name, to := range map[string]string{
-		"node_modules/own": "../lib/own", "node_modules/.bin/dep": "../dep/cli.js", "node_modules/.bin/sh": "../dep/cli.js",
+		"node_modules/own": "../lib/own", "node_modules/.bin/dep": "../dep/cli.js",
+		"node_modules/.bin/sh": "../dep/cli.js",
 	} {
 		if err := os.MkdirAll(filepath.Join(w.repo, filepath.Dir(name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -368,8 +374,10 @@ func TestVenvIsMadeAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, map[string]string{".gitignore": ".venv/\n", "pyproject.toml": "", "src/calc/__init__.py": "X = 'judged'\n", "flat/__init__.py": "Y = 'judged'\n"}, nil)
-	if out, err := exec.Command(python, "-m", "venv", "--without-pip", filepath.Join(w.repo, ".venv")).CombinedOutput(); err != nil {
+	w := newWorld(t, map[string]string{".gitignore": ".venv/\n", "pyproject.toml": "",
+		"src/calc/__init__.py": "X = 'judged'\n", "flat/__init__.py": "Y = 'judged'\n"}, nil)
+	make := exec.Command(python, "-m", "venv", "--without-pip", filepath.Join(w.repo, ".venv"))
+	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	sites, _ := filepath.Glob(filepath.Join(w.repo, ".venv/lib/python3*/site-packages"))
@@ -379,8 +387,10 @@ func TestVenvIsMadeAnew(t *testing.T) {
 	w.write(sites[0], "dep.py", "Z = 'dep'\n")
 	w.write(sites[0], "sitecustomize.py", "print('evil')\n")
 	w.write(sites[0], "__editable__.calc.pth", filepath.Join(w.repo, "src")+"\nimport sys; print('evil')\n")
-	w.write(sites[0], "__editable___flat_0_1_finder.py", "MAPPING: dict = {'flat': '"+filepath.Join(w.repo, "flat")+"'}\n")
-	w.write(w.repo, ".venv/bin/tool", "#!"+filepath.Join(w.repo, ".venv/bin/python")+"\n# x\nimport sys\nfrom dep import main\nprint('5 passed')\n")
+	flat := filepath.Join(w.repo, "flat")
+	w.write(sites[0], "__editable___flat_0_1_finder.py", "MAPPING: dict = {'flat': '"+flat+"'}\n")
+	shebang := "#!" + filepath.Join(w.repo, ".venv/bin/python") + "\n"
+	w.write(w.repo, ".venv/bin/tool", shebang+"# x\nimport sys\nfrom dep import main\nprint('5 passed')\n")
 	w.write(sites[0], "dep.py", "Z = 'dep'\ndef main(): print('honest')\n")
 	if err := os.Chmod(filepath.Join(w.repo, ".venv/bin/tool"), 0o755); err != nil {
 		t.Fatal(err)
@@ -400,7 +410,8 @@ func TestVenvIsMadeAnew(t *testing.T) {
 		t.Errorf("borrowed %s", got)
 	}
 	w.write(w.repo, "src/calc/__init__.py", "X = 'later'\n")
-	got := w.inPlace("cd / && " + filepath.Join(w.dir, ".venv/bin/python") + " -c 'import calc, flat, dep; print(calc.X, flat.Y, dep.Z)'")
+	got := w.inPlace("cd / && " + filepath.Join(w.dir, ".venv/bin/python") +
+		" -c 'import calc, flat, dep; print(calc.X, flat.Y, dep.Z)'")
 	if got != "judged judged dep" {
 		t.Errorf("the environment says %q", got)
 	}

@@ -37,8 +37,8 @@ var takenSettings = []string{
 	"core.protecthfs", "core.protectntfs", "core.longpaths", "extensions.objectformat",
 }
 
-// readSettings makes the configuration of the place's git directory, once for a run and before a worker can have changed
-// the repository's.
+// readSettings makes the configuration of the place's git directory, once for a run and before a worker can have
+// changed the repository's.
 func readSettings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
 	all, err := g.ConfigList(ctx, common)
 	if err != nil {

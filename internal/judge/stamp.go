@@ -64,7 +64,8 @@ func (p *Place) unchanged(rel string, was stamp) bool {
 }
 
 func (s stamp) equal(t stamp) bool {
-	return s.dev == t.dev && s.ino == t.ino && s.mode == t.mode && s.size == t.size && s.mtime == t.mtime && s.ctime == t.ctime
+	return s.dev == t.dev && s.ino == t.ino && s.mode == t.mode && s.size == t.size && s.mtime == t.mtime &&
+		s.ctime == t.ctime
 }
 
 func (s stamp) isFile() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }

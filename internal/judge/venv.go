@@ -20,9 +20,10 @@ import (
 // startup are the modules that an interpreter imports before anything that it is asked to run.
 var startup = []string{"sitecustomize", "usercustomize"}
 
-// venv is what a virtual environment for the judged tree is made of: the user's interpreter of the worker's version, links to
-// what the worker installed, and a .pth file of its own. No .pth file of the worker's is read by the interpreter, as each of its
-// lines may be code; the directories that they name are taken over, those of the worktree as the judged tree's.
+// venv is what a virtual environment for the judged tree is made of: the user's interpreter of the worker's version,
+// links to what the worker installed, and a .pth file of its own. No .pth file of the worker's is read by the
+// interpreter, as each of its lines may be code; the directories that they name are taken over, those of the worktree
+// as the judged tree's.
 func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, files map[string][]byte, err error) {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir))
 	libs, err := filepath.Glob(filepath.Join(quoteGlob(from), "lib", "python3*"))
@@ -47,7 +48,8 @@ func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, 
 	return links, files, p.venvScripts(dir, links, files)
 }
 
-// interpreter is the user's own of a version such as python3.11, with links and pyenv's shims resolved. It is looked for once.
+// interpreter is the user's own of a version such as python3.11, with links and pyenv's shims resolved. It is looked
+// for once.
 func (p *Place) interpreter(ctx context.Context, version string) (string, error) {
 	if at, ok := p.pythons[version]; ok {
 		return at, nil
@@ -156,8 +158,9 @@ func (p *Place) editable(dir string, finder []byte) []string {
 // entryPoint is what a program that was installed from an entry point imports.
 var entryPoint = regexp.MustCompile(`(?m)^from ([\w.]+) import (\w+)\s*$`)
 
-// venvScripts takes over the programs of the virtual environment. One that the environment's interpreter runs is written
-// anew for the entry point that it names; another one is linked, unless it would shadow a program of the user's.
+// venvScripts takes over the programs of the virtual environment. One that the environment's interpreter runs is
+// written anew for the entry point that it names; another one is linked, unless it would shadow a program of the
+// user's.
 func (p *Place) venvScripts(dir string, links map[string]string, files map[string][]byte) error {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir), "bin")
 	entries, err := os.ReadDir(from)
@@ -180,7 +183,8 @@ func (p *Place) venvScripts(dir string, links map[string]string, files map[strin
 		switch m := entryPoint.FindSubmatch(text); {
 		case bytes.HasPrefix(shebang, []byte("#!")) && bytes.Contains(shebang, []byte("python")):
 			if m != nil {
-				files[name] = fmt.Appendf(nil, "#!%s\nimport sys\nfrom %s import %s\nsys.exit(%s())\n", python, m[1], m[2], m[2])
+				files[name] = fmt.Appendf(nil, "#!%s\nimport sys\nfrom %s import %s\nsys.exit(%s())\n", python, m[1],
+					m[2], m[2])
 			}
 		case !p.shadows(d.Name()):
 			links[name] = p.target(dir, from, d)

@@ -48,7 +48,8 @@ func haltFor(f *model.Failure) error {
 	return h
 }
 
-// waitForLimit waits until a usage limit resets, where the user asked for that and it is near enough; else it stops the run.
+// waitForLimit waits until a usage limit resets, where the user asked for that and it is near enough; else it stops
+// the run.
 func (r *run) waitForLimit(ctx context.Context, f *model.Failure) error {
 	return r.waitUntil(ctx, f.LimitReset, f.Message)
 }
@@ -100,6 +101,7 @@ func (c caller) emitPhase(e record.Event) error {
 func (r *run) count(role string, u model.Usage) {
 	r.Checkpoint.TokensUsed += u.Prompt + u.Eval
 	r.Checkpoint.Usage.Role(role).Add(session.RoleUsage{
-		Calls: 1, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning, Cost: u.Cost,
+		Calls: 1, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning,
+		Cost: u.Cost,
 	})
 }

@@ -58,7 +58,8 @@ const (
 )
 
 // Categories are the reasons a change is rejected for.
-var Categories = []string{"scope_creep", "acceptance_gap", "weak_test", "tests_pass_but_wrong", "half_finished", "spec_violation"}
+var Categories = []string{"scope_creep", "acceptance_gap", "weak_test", "tests_pass_but_wrong", "half_finished",
+	"spec_violation"}
 
 // Verdict is the evaluator's judgement, in the shape of submit_verdict.
 type Verdict struct {
@@ -91,7 +92,8 @@ func ParseVerdict(args string) (*Verdict, error) {
 	case v.Verdict == Reject && v.Category == nil:
 		return nil, fmt.Errorf("a rejection needs a rejection_category: one of %s", strings.Join(Categories, ", "))
 	case v.Category != nil && !slices.Contains(Categories, *v.Category):
-		return nil, fmt.Errorf("unknown rejection_category %q: use one of %s", *v.Category, strings.Join(Categories, ", "))
+		return nil, fmt.Errorf("unknown rejection_category %q: use one of %s",
+			*v.Category, strings.Join(Categories, ", "))
 	}
 	return &v, nil
 }

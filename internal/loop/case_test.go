@@ -97,8 +97,11 @@ func TestCaseOfAProgramsLastWords(t *testing.T) {
 
 func TestStatusAfterEachStop(t *testing.T) {
 	for reason, want := range map[string]string{
-		AllDone: "all_done", "wall_clock": "running", "token_cap": "running", "cost_cap": "running", Interrupted: "running", UsageLimit: "running",
-		Errored: "failed", IterCap: "failed", EvaluatorCap: "failed", NoCase: "failed", EmptyResponses: "failed", ProviderFailure: "failed",
+		AllDone: "all_done", "wall_clock": "running", "token_cap": "running", "cost_cap": "running",
+		Interrupted: "running",
+		UsageLimit:  "running",
+		Errored:     "failed", IterCap: "failed", EvaluatorCap: "failed", NoCase: "failed", EmptyResponses: "failed",
+		ProviderFailure: "failed",
 	} {
 		if got := statusAfter(Stop{Reason: reason}); got != want {
 			t.Errorf("%s leaves %s, want %s", reason, got, want)
@@ -116,8 +119,9 @@ func TestBuiltinPromptsRender(t *testing.T) {
 		"worker_task":   taskContext{},
 		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": ""},
 		"evaluator_task": map[string]any{
-			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "", "Validators": "",
-			"Borrowed": []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
+			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "",
+			"Validators": "",
+			"Borrowed":   []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
 		},
 		"learning_task": map[string]any{"Task": taskContext{}.Task, "Case": "", "Files": "", "Learnings": ""},
 	} {

@@ -112,8 +112,8 @@ func (c *taskContext) channel(name, text string, limit int) string {
 	return clip(text, limit)
 }
 
-// ProjectContext concatenates the project's context files as they lie in a directory. They are read through os.Root: a link
-// that leads out of it is not followed.
+// ProjectContext concatenates the project's context files as they lie in a directory. They are read through os.Root:
+// a link that leads out of it is not followed.
 func ProjectContext(dir string) string {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -162,8 +162,8 @@ func (r *run) projectAt(ctx context.Context, commit string) (string, error) {
 	}), nil
 }
 
-// carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a commit, and a
-// text file that changed may be the project's context.
+// carryOver notes what the next task need not ask git for. A hook of the user's may change the worktree after a
+// commit, and a text file that changed may be the project's context.
 func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
 	a.carried = carried{}
 	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
@@ -261,8 +261,8 @@ type seedFacts struct {
 	tests  map[string]string // the acceptance tests among them, with their object ids
 }
 
-// seedOf reads the seed's commit, once per run. Tests of an older feature may carry the same task number; only the seed's own
-// count.
+// seedOf reads the seed's commit, once per run. Tests of an older feature may carry the same task number; only the
+// seed's own count.
 func (r *run) seedOf(ctx context.Context, wt gitx.Worktree) (*seedFacts, error) {
 	if r.seed != nil {
 		return r.seed, nil

@@ -39,8 +39,8 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	}
 	defer voice.close()
 	if a.o.Evaluator.Program != nil && a.o.Judging.InWorktree {
-		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be taken for the
-		// worker's.
+		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be
+		// taken for the worker's.
 		defer func() {
 			if restoring := a.restore(urgency.UntilSecond(ctx), j.wt, j.tree); restoring != nil && err == nil {
 				v, err = nil, restoring
@@ -63,7 +63,8 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 			return nil, err
 		}
 		if try < verdictTries {
-			if err := voice.correct("The verdict could not be read: " + problem.Error() + ". Call submit_verdict again."); err != nil {
+			if err := voice.correct("The verdict could not be read: " + problem.Error() +
+				". Call submit_verdict again."); err != nil {
 				return nil, err
 			}
 		}
@@ -81,7 +82,8 @@ func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) er
 	if err := a.Git.ReadTreeIntoFiles(ctx, wt, tree); err != nil {
 		return err
 	}
-	return a.emit(&record.LogRepaired{What: "the evaluator changed files", Done: "put back to the tree that was judged"})
+	return a.emit(&record.LogRepaired{What: "the evaluator changed files",
+		Done: "put back to the tree that was judged"})
 }
 
 // evaluatorPrompt assembles what the evaluator is told, and records it.
@@ -171,7 +173,8 @@ func (a *attempt) modelJudge(client *model.Client, system, user string) (judgeVo
 	if err != nil {
 		return nil, err
 	}
-	if err := script.Reset(a.Now(), map[string]any{"task_id": a.task.ID, "trace_id": a.trace, "iter": a.iter}); err != nil {
+	if err := script.Reset(a.Now(), map[string]any{"task_id": a.task.ID, "trace_id": a.trace,
+		"iter": a.iter}); err != nil {
 		script.Close()
 		return nil, err
 	}

@@ -39,7 +39,8 @@ func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (hooks, error) {
 }
 
 // run runs one hook and logs it with emit.
-func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, tool string, input any, args ...string) gitx.HookResult {
+func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
+	args ...string) gitx.HookResult {
 	if !h.exists[name] {
 		return gitx.HookResult{}
 	}
@@ -83,16 +84,16 @@ func (h hooks) postEdit(ctx context.Context, a *attempt, tool, path string) {
 	h.run(ctx, a.emit, postEdit, tool, nil, path)
 }
 
-// postTask ends with the first signal: the commit is on disk and on record, and nothing waits for the hook. After a signal it is
-// not begun.
+// postTask ends with the first signal: the commit is on disk and on record, and nothing waits for the hook. After a
+// signal it is not begun.
 func (h hooks) postTask(ctx context.Context, a *attempt, sha string) {
 	if ctx.Err() == nil {
 		h.run(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
 	}
 }
 
-// postRun runs after every stop, that of an interruption included. The next signal ends it, the first or the second: the stop
-// is on record, and the hook's own hook_run is all that is still written.
+// postRun runs after every stop, that of an interruption included. The next signal ends it, the first or the second:
+// the stop is on record, and the hook's own hook_run is all that is still written.
 func (h hooks) postRun(ctx context.Context, s Stop) {
 	if h.r == nil || !h.exists[postRun] {
 		return

@@ -18,8 +18,8 @@ import (
 // hookRounds bounds how often a change is judged again because a commit hook changed it.
 const hookRounds = 3
 
-// judge takes a case through validators and evaluator to a commit. An empty feedback with a nil error means that the task is
-// committed; otherwise the feedback is what the worker has to deal with.
+// judge takes a case through validators and evaluator to a commit. An empty feedback with a nil error means that the
+// task is committed; otherwise the feedback is what the worker has to deal with.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
 	defer a.shutPlace(&err)
 	for range hookRounds {
@@ -73,7 +73,8 @@ func (a *attempt) evaluatorLeft() error {
 // refusedByHook hands a commit hook's refusal to the worker, as a validator that failed.
 func (a *attempt) refusedByHook(output string) (string, error) {
 	err := a.emit(lifecycle.RefusedBy(clip(output, promptCap)))
-	return "The repository's commit hook refused the change. Fix what it reports and submit again.\n\n" + fenced("commit_hook", output), err
+	return "The repository's commit hook refused the change. Fix what it reports and submit again.\n\n" +
+		fenced("commit_hook", output), err
 }
 
 // review gets a verdict on a change and writes it down: record, then ledger.
@@ -94,11 +95,13 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		}
 		a.verdict++
 	}
-	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word with it.
+	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word
+	// with it.
 	if err := a.emit(&record.EvaluatorVerdict{
-		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence, NextStep: v.NextStep,
-		Tree: j.tree, Base: a.base, ParseFailed: v.ParseFailed, Summary: c.Summary, DiffSummary: diffSummary(j.files),
-		Case: record.JSON(c), By: by, TestsChanged: j.testsChanged, DiffTruncated: j.unseen != nil,
+		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence,
+		NextStep: v.NextStep, Tree: j.tree, Base: a.base, ParseFailed: v.ParseFailed, Summary: c.Summary,
+		DiffSummary: diffSummary(j.files), Case: record.JSON(c), By: by, TestsChanged: j.testsChanged,
+		DiffTruncated: j.unseen != nil,
 	}); err != nil {
 		return nil, err
 	}
@@ -115,8 +118,8 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	return v, a.emit(&record.LedgerAppended{VerdictSummary: summary})
 }
 
-// doneBefore reports whether a change that changes nothing may be the answer to the task: its acceptance tests are there,
-// something ran, and all of it passed.
+// doneBefore reports whether a change that changes nothing may be the answer to the task: its acceptance tests are
+// there, something ran, and all of it passed.
 func (a *attempt) doneBefore(j *judged) bool {
 	return j.report.Passed && j.report.Ran() && len(a.context.Tests) > 0
 }
@@ -127,7 +130,8 @@ func emptyDiff(leftOut []string) *Verdict {
 	concern := "The change is empty: no file differs from where the task began."
 	next := "Make the change, check with git status that it is in the working tree, and submit again."
 	if len(leftOut) > 0 {
-		concern += " Not taken, as build products, repositories of their own or unreadable files: " + strings.Join(leftOut, ", ") + "."
+		concern += " Not taken, as build products, repositories of their own or unreadable files: " +
+			strings.Join(leftOut, ", ") + "."
 	}
 	return &Verdict{Verdict: Reject, Category: &category, Concern: &concern, NextStep: &next}
 }
@@ -149,7 +153,8 @@ func diffSummary(files []gitx.FileChange) string {
 
 // accept commits an accepted tree.
 //
-// The verdict and the ledger are on disk when it is called. On disk after each further step, and what a resume makes of it:
+// The verdict and the ledger are on disk when it is called. On disk after each further step, and what a resume makes
+// of it:
 //  1. task_done                the accepted tree is committed (lifecycle.MakePlan)
 //  2. the commit               its trailers make the task done
 //  3. commit event             as before

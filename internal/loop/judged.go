@@ -37,8 +37,8 @@ type judged struct {
 	report   validator.Report
 	tests    string // the task's acceptance tests with their contents, as they were run
 
-	// testsChanged are the acceptance tests of the seed that the change alters; testsPatch says how. They were run as the
-	// seed has them.
+	// testsChanged are the acceptance tests of the seed that the change alters; testsPatch says how. They were run as
+	// the seed has them.
 	testsChanged []string
 	testsPatch   string
 	// unseen are the changed files of which the evaluator's diff shows nothing, or not all; nil where it shows all.
@@ -163,8 +163,8 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 	return err
 }
 
-// validators are those of the user, or else those that the project suggests, narrowed to the acceptance tests of this and
-// earlier tasks. files are those of the place where they will run, nil for all that lies there.
+// validators are those of the user, or else those that the project suggests, narrowed to the acceptance tests of this
+// and earlier tasks. files are those of the place where they will run, nil for all that lies there.
 func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]validator.Validator, error) {
 	if len(a.o.Validators) > 0 {
 		vs, err := validator.FromConfig(a.o.Validators)
@@ -234,8 +234,8 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 		more = "\nand " + text.Plural(n, "more")
 		ignored = ignored[:maxIgnored]
 	}
-	return feedback + "\n\nThey ran over exactly what will be committed. These files of your working tree are ignored by git " +
-		"and so were not there; what the tests need must be tracked, or made by them:\n\n" +
+	return feedback + "\n\nThey ran over exactly what will be committed. These files of your working tree are " +
+		"ignored by git and so were not there; what the tests need must be tracked, or made by them:\n\n" +
 		fenced("ignored", strings.Join(ignored, "\n")+more), nil
 }
 

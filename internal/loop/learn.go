@@ -32,7 +32,8 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
 }
 
-func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, files []gitx.FileChange) (entry, reason string) {
+func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, files []gitx.FileChange) (entry,
+	reason string) {
 	known, _ := os.ReadFile(a.S.Path(session.LearningsFile))
 	system, err := a.o.Prompts.Render("learning", nil)
 	if err != nil {
@@ -50,7 +51,8 @@ func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, f
 		return "", err.Error()
 	}
 	ask := caller{attempt: a, role: session.RoleSelfImprove, client: client}
-	reply, err := ask.once(ctx, model.Request{Messages: []json.RawMessage{chatMessage("system", system), chatMessage("user", user)}})
+	reply, err := ask.once(ctx, model.Request{Messages: []json.RawMessage{chatMessage("system", system),
+		chatMessage("user", user)}})
 	if err != nil {
 		return "", err.Error()
 	}

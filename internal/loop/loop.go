@@ -89,7 +89,8 @@ type Options struct {
 	Resumed    bool          // the session ran before
 	LastStop   string        // of that run, for the prompt of a resumed conversation
 	First      string        // the task to begin with, whose partial work is in the worktree; "" for the first pending one
-	// Refused is what a commit hook said when the tree that was accepted in that run was to be committed; nil for nothing.
+	// Refused is what a commit hook said when the tree that was accepted in that run was to be committed; nil for
+	// nothing.
 	Refused *lifecycle.HookRefusal
 	Waiting func(until time.Time)
 }
@@ -115,8 +116,8 @@ type run struct {
 	carried  carried
 }
 
-// Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could not be
-// written; everything else is in Stop.
+// Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
+// not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}}
 	stop := r.outer(ctx)

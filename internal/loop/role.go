@@ -53,8 +53,8 @@ func (a *attempt) childEnv(wt gitx.Worktree) []string {
 	return agent.ScrubEnv(a.Git.Environ(wt.Path))
 }
 
-// protected are the directories that no command of the worker may touch: this session's and those of all others, unless they
-// are kept in a place that is for other things as well.
+// protected are the directories that no command of the worker may touch: this session's and those of all others,
+// unless they are kept in a place that is for other things as well.
 func (a *attempt) protected(wt gitx.Worktree) []string {
 	root := filepath.Dir(a.S.Dir)
 	for _, shared := range []string{os.TempDir(), wt.Common, a.Checkpoint.Source, proc.Getenv(a.Environ, "HOME")} {
@@ -74,7 +74,8 @@ type modelWorker struct {
 }
 
 func newModelWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	box, err := tool.Open(wt.Path, tool.Options{Env: a.childEnv(wt), BashTimeout: a.o.Limits.Bash, Protected: a.protected(wt)})
+	box, err := tool.Open(wt.Path, tool.Options{Env: a.childEnv(wt), BashTimeout: a.o.Limits.Bash,
+		Protected: a.protected(wt)})
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +138,8 @@ func (w *modelWorker) begin(ctx context.Context) error {
 	return w.b.Continue(history, user)
 }
 
-// earlier is the conversation that the user asked to continue, nil for none. One that cannot be taken up is replaced by a fresh
-// one, which the record says: the ledger has what matters.
+// earlier is the conversation that the user asked to continue, nil for none. One that cannot be taken up is replaced
+// by a fresh one, which the record says: the ledger has what matters.
 func (w *modelWorker) earlier() ([]json.RawMessage, error) {
 	a := w.a
 	if !a.o.Continue {
@@ -158,7 +159,8 @@ func (w *modelWorker) earlier() ([]json.RawMessage, error) {
 // resumeData is what a conversation that knows its task is told.
 func (a *attempt) resumeData(why string) map[string]any {
 	entries, _ := a.S.ReadLedger(a.task.ID, 1)
-	return map[string]any{"Task": a.task, "Why": why, "Ledger": fenced("ledger", lastVerdict(entries)), "Refused": a.context.Refused}
+	return map[string]any{"Task": a.task, "Why": why, "Ledger": fenced("ledger", lastVerdict(entries)),
+		"Refused": a.context.Refused}
 }
 
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {

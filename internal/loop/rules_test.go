@@ -16,7 +16,8 @@ import (
 )
 
 func TestNextIsTheFirstPendingTask(t *testing.T) {
-	tasks := []session.Task{{ID: "T-001", Status: "done"}, {ID: "T-002", Status: "failed"}, {ID: "T-003"}, {ID: "T-004", Status: "pending"}}
+	tasks := []session.Task{{ID: "T-001", Status: "done"}, {ID: "T-002", Status: "failed"}, {ID: "T-003"}, {ID: "T-004",
+		Status: "pending"}}
 	for first, want := range map[string]int{"": 2, "T-004": 3, "T-001": 2, "T-009": 2} {
 		r := &run{tasks: tasks, o: Options{First: first}}
 		if got := r.next(); got != want {
@@ -31,7 +32,8 @@ func TestNextIsTheFirstPendingTask(t *testing.T) {
 func TestCapReachedNamesTheCap(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(caps config.Caps, tokens int64, cost float64, minutes int) string {
-		h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: func() time.Time { return now.Add(time.Duration(minutes) * time.Minute) }}}
+		clock := func() time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
+		h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: clock}}
 		h.Checkpoint = &session.Checkpoint{TokensUsed: tokens}
 		h.Checkpoint.Usage.Role(session.RoleWorker).Add(session.RoleUsage{Cost: cost})
 		reason, _ := (&run{Handle: h, o: Options{Caps: caps}, started: now}).capReached()
@@ -103,19 +105,24 @@ func TestAnEmptyChangeNeedsTestsThatPassed(t *testing.T) {
 // What a diff that was cut does not show is named: the file that it breaks off in, and all after it.
 func TestUnseenFilesAreNamed(t *testing.T) {
 	files := []gitx.FileChange{
-		{Path: "a.go", Status: "M", Added: 1}, {Path: "b.bin", Status: "A", Binary: true}, {Path: "z.go", OldPath: "y.go", Status: "R", Deleted: 2},
+		{Path: "a.go", Status: "M", Added: 1}, {Path: "b.bin", Status: "A", Binary: true}, {Path: "z.go",
+			OldPath: "y.go",
+			Status:  "R", Deleted: 2},
 	}
 	whole := &judged{files: files, patch: []byte("diff --git a/a.go b/a.go\n+1\n")}
 	if whole.diff(); whole.unseen != nil {
 		t.Errorf("a whole diff leaves %v unseen", whole.unseen)
 	}
 	// A line of a file that looks like the head of a patch stands behind a sign.
-	cut := &judged{files: files, cut: true, patch: []byte("diff --git a/a.go b/a.go\n+diff --git a/z.go b/z.go\ndiff --git a/b.bin b/b.bin\n")}
-	if diff := cut.diff(); !strings.Contains(diff, "too long to be shown") || strings.Join(cut.unseen, " ") != "b.bin z.go" {
+	patch := "diff --git a/a.go b/a.go\n+diff --git a/z.go b/z.go\ndiff --git a/b.bin b/b.bin\n"
+	cut := &judged{files: files, cut: true, patch: []byte(patch)}
+	if diff := cut.diff(); !strings.Contains(diff, "too long to be shown") || strings.Join(cut.unseen,
+		" ") != "b.bin z.go" {
 		t.Errorf("unseen are %v\n%s", cut.unseen, diff)
 	}
 	list := changedFiles(cut)
-	for _, want := range []string{"M a.go +1 -0\n", "A b.bin binary (not shown, or not whole)\n", "R z.go +0 -2, was y.go (not shown, or not whole)\n"} {
+	for _, want := range []string{"M a.go +1 -0\n", "A b.bin binary (not shown, or not whole)\n",
+		"R z.go +0 -2, was y.go (not shown, or not whole)\n"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("%q is not in\n%s", want, list)
 		}

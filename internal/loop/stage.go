@@ -21,7 +21,8 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	}
 	if !ok {
 		// Renamed or deleted by the worker: what it held is the commit at which the attempt began.
-		err := a.emit(&record.LogRepaired{What: a.S.Branch() + " was gone", Done: "made again at " + a.base + ", files kept"})
+		err := a.emit(&record.LogRepaired{What: a.S.Branch() + " was gone", Done: "made again at " + a.base +
+			", files kept"})
 		if err != nil {
 			return wt, err
 		}

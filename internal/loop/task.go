@@ -111,8 +111,8 @@ func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 	return tip, err
 }
 
-// settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a merge or
-// rebase that it left unfinished is dropped; its files stay in both cases.
+// settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a
+// merge or rebase that it left unfinished is dropped; its files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.Worktree()
 	var wrong *gitx.WrongBranchError
@@ -185,7 +185,8 @@ func (a *attempt) iterations(ctx context.Context) error {
 				silent = 0
 			}
 			if silent >= silentTurns {
-				return &halt{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent, nudges[t.nudge].detail)}}
+				return &halt{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent,
+					nudges[t.nudge].detail)}}
 			}
 			if err := a.nudge(t.nudge, silent); err != nil {
 				return err

@@ -30,8 +30,8 @@ func (r *run) look(ctx context.Context, emit func(record.Event) error) error {
 	return err
 }
 
-// lastLook is the look at the stop, and returns what the whole run changed. What keeps it from looking has ended the run
-// already, or will end the next one.
+// lastLook is the look at the stop, and returns what the whole run changed. What keeps it from looking has ended the
+// run already, or will end the next one.
 func (r *run) lastLook(ctx context.Context) []gitx.RepoChange {
 	if r.watch == nil {
 		return nil

@@ -86,7 +86,8 @@ func dashless(f string) string {
 // handled are the endings of tests that some kind of project runs, or that are no
 // tests but their data.
 var handled = []string{".py", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".rs",
-	".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".xml", ".html", ".snap", ".golden", ".sql", ".png"}
+	".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".xml", ".html", ".snap", ".golden",
+	".sql", ".png"}
 
 // unknownTests names the task's acceptance tests that nothing here runs.
 func (p *project) unknownTests() []Validator {
@@ -103,7 +104,8 @@ func (p *project) unknownTests() []Validator {
 	}
 	return []Validator{{
 		Name: "acceptance tests",
-		Skip: fmt.Sprintf("no check is known that runs %s; name one with git config tilth.validator name=command", strings.Join(files, ", ")),
+		Skip: fmt.Sprintf("no check is known that runs %s; name one with git config tilth.validator name=command",
+			strings.Join(files, ", ")),
 	}}
 }
 
@@ -118,7 +120,10 @@ func (p *project) tops(name string) []string {
 	var out []string
 	for _, f := range p.matching(func(base string) bool { return base == name }) {
 		dir := path.Dir(f)
-		inner := slices.ContainsFunc(out, func(top string) bool { return top == "." || strings.HasPrefix(dir, top+"/") })
+		inner := slices.ContainsFunc(out, func(top string) bool {
+			return top == "." || strings.HasPrefix(dir,
+				top+"/")
+		})
 		if !inner && !slices.Contains(strings.Split(dir, "/"), "testdata") {
 			out = append(out, dir)
 		}

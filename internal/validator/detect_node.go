@@ -142,7 +142,8 @@ func (n nodePackage) validator() (Validator, bool) {
 		return n.bare()
 	}
 	name := at(n.manager[0]+" test", n.dir)
-	plain := Validator{Name: name, Argv: slices.DeleteFunc(slices.Clone(n.manager), func(a string) bool { return a == "--" })}
+	plain := Validator{Name: name, Argv: slices.DeleteFunc(slices.Clone(n.manager),
+		func(a string) bool { return a == "--" })}
 	if len(n.current) == 0 && len(n.later) == 0 {
 		return plain, true
 	}
@@ -165,7 +166,8 @@ func (n nodePackage) validator() (Validator, bool) {
 		}
 	}
 	if len(n.later) > 0 {
-		plain.remark = "the acceptance tests of later tasks may be among those that failed: this test script gives no known way to leave them out: " + script
+		plain.remark = "the acceptance tests of later tasks may be among those that failed: " +
+			"this test script gives no known way to leave them out: " + script
 	}
 	return plain, true
 }
@@ -178,7 +180,8 @@ func (n nodePackage) bare() (Validator, bool) {
 	}
 	files := ending(n.required, ".js", ".mjs", ".cjs")
 	if len(files) == 0 {
-		return Validator{Name: at("npm test", n.dir), Skip: "package.json has no test script that would run the acceptance tests"}, true
+		why := "package.json has no test script that would run the acceptance tests"
+		return Validator{Name: at("npm test", n.dir), Skip: why}, true
 	}
 	return Validator{Name: at("node --test", n.dir), Argv: append([]string{"node", "--test"}, files...)}, true
 }
@@ -194,7 +197,8 @@ func lastCommand(script string) (before, last string) {
 
 // nodeValued are options of node that take the next word as their value.
 var nodeValued = []string{"--import", "--require", "-r", "--loader", "--experimental-loader", "--test-reporter",
-	"--test-reporter-destination", "--test-name-pattern", "--conditions", "-C", "--env-file", "--test-concurrency", "--test-timeout", "--tsconfig"}
+	"--test-reporter-destination", "--test-name-pattern", "--conditions", "-C", "--env-file", "--test-concurrency",
+	"--test-timeout", "--tsconfig"}
 
 // nodeTest is a test script on node's own runner with the files to run in place
 // of its own. It runs what npm runs around it, too.

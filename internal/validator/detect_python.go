@@ -34,7 +34,8 @@ func python(ctx context.Context, p *project) []Validator {
 // environment, else as a module of the interpreter on PATH, else by its name.
 func (p *project) pyTool(ctx context.Context, module string) ([]string, bool) {
 	interpreters := []string{
-		filepath.Join(p.root, ".venv", "bin", "python"), filepath.Join(p.root, "venv", "bin", "python"), "python3", "python",
+		filepath.Join(p.root, ".venv", "bin", "python"), filepath.Join(p.root, "venv", "bin", "python"), "python3",
+		"python",
 	}
 	for _, python := range interpreters {
 		if has(python, p.root, p.env) && p.importable(ctx, python, module) {
@@ -48,7 +49,8 @@ func (p *project) pyTool(ctx context.Context, module string) ([]string, bool) {
 // the project can be mistaken for it.
 func (p *project) importable(ctx context.Context, python, module string) bool {
 	o, err := proc.Run(ctx, proc.Cmd{
-		Argv:    []string{python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)", module},
+		Argv: []string{python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)",
+			module},
 		Dir:     os.TempDir(),
 		Env:     p.env,
 		Timeout: time.Minute,

@@ -21,7 +21,8 @@ func rust(_ context.Context, p *project) []Validator {
 		name := at("cargo test", dir)
 		files := below(ending(p.files, ".rs"), dir)
 		later := below(ending(p.later, ".rs"), dir)
-		base := Validator{Name: name, Dir: dir, Argv: []string{"cargo", "test"}, Env: []string{"CARGO_TERM_COLOR=never"}}
+		base := Validator{Name: name, Dir: dir, Argv: []string{"cargo", "test"},
+			Env: []string{"CARGO_TERM_COLOR=never"}}
 		if _, ok := section(p.read(path.Join(dir, "Cargo.toml")), "workspace"); ok {
 			base.Argv = append(base.Argv, "--workspace")
 		}

@@ -98,7 +98,8 @@ func TestPythonTools(t *testing.T) {
 	vs = Detect(ctx, dir, nil, Tasks{Current: "T-001", All: three}, []string{"PATH=/nonexistent"})
 	rep = Run(ctx, vs, dir, env, 0, 0)
 	wantPassed(t, rep, true)
-	wantText(t, rep, "ruff is not installed", "mypy is not installed", "pytest is not installed", "no validator was run")
+	wantText(t, rep, "ruff is not installed", "mypy is not installed", "pytest is not installed",
+		"no validator was run")
 }
 
 func TestPythonVenvComesFirst(t *testing.T) {
@@ -112,7 +113,8 @@ func TestPythonVenvComesFirst(t *testing.T) {
 
 func TestSection(t *testing.T) {
 	for text, want := range map[string]bool{
-		"[tool.ruff]\nx=1": true, "[tool.ruff.lint]\n": true, " [ tool.ruff ]\n": true, "[tool.ruffle]\n": false, "# [tool.ruff]\n": false,
+		"[tool.ruff]\nx=1": true, "[tool.ruff.lint]\n": true, " [ tool.ruff ]\n": true, "[tool.ruffle]\n": false,
+		"# [tool.ruff]\n":   false,
 		"x = '[tool.ruff]'": false, "": false, "[[tool.ruff]]\n": true,
 	} {
 		if _, got := section(text, "tool.ruff"); got != want {
@@ -165,7 +167,8 @@ func TestNodeOwnRunner(t *testing.T) {
 	need(t, "node")
 	need(t, "npm")
 	test := func(cond string) string {
-		return "const test = require('node:test'); const assert = require('node:assert');\ntest('x', () => assert.ok(" + cond + "));\n"
+		return "const test = require('node:test'); const assert = require('node:assert');\ntest('x', () => assert.ok(" +
+			cond + "));\n"
 	}
 	dir := tree(t, map[string]string{
 		"package.json":            `{"name": "x", "version": "1.0.0", "scripts": {"test": "node --test test/", "pretest": "echo pretest was run"}}`,
@@ -203,7 +206,8 @@ func TestNodeRunners(t *testing.T) {
 		{"mocha", "", "T-001", "npm test -- --ignore src/t002-b.test.ts"},
 		{"ava", "yarn.lock", "T-001", "yarn test"},
 		{"jest | tee log", "", "T-001", "npm test"},
-		{"cross-env A=1 node --import tsx --test 'src/**/*.test.ts'", "", "T-001", "cross-env A=1 node --import tsx --test t001-a.test.ts"},
+		{"cross-env A=1 node --import tsx --test 'src/**/*.test.ts'", "", "T-001",
+			"cross-env A=1 node --import tsx --test t001-a.test.ts"},
 		{"node --test", "", "T-003", "<nothing>"},
 	} {
 		dir := tree(t, files)
@@ -250,7 +254,8 @@ func TestRustBeforeThereIsAny(t *testing.T) {
 }
 
 func TestShellTestsOfTheSeed(t *testing.T) {
-	dir := tree(t, map[string]string{"t001_add.sh": "#!/bin/sh\ntest -f made\n", "t002_x.sh": "exit 1\n", "t001.bats": ""})
+	dir := tree(t, map[string]string{"t001_add.sh": "#!/bin/sh\ntest -f made\n", "t002_x.sh": "exit 1\n",
+		"t001.bats": ""})
 	tasks := Tasks{Current: "T-001", All: three, Seed: []string{"t001_add.sh", "t002_x.sh", "t001.bats"}}
 	rep := judge(t, dir, tasks)
 	wantPassed(t, rep, false)

@@ -8,7 +8,9 @@ import (
 // FuzzNodeScript reads any test script: what comes out names the tests to run and
 // none of later tasks.
 func FuzzNodeScript(f *testing.F) {
-	for _, s := range []string{"node --test", "a && node --test 'x/**'", "jest", "cross-env A=1 tsx --test --import x y", "vitest | tee", "mocha &&", "&&"} {
+	for _, s := range []string{"node --test", "a && node --test 'x/**'", "jest",
+		"cross-env A=1 tsx --test --import x y",
+		"vitest | tee", "mocha &&", "&&"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, script string) {
@@ -58,8 +60,10 @@ func TestCovers(t *testing.T) {
 		pattern, file string
 		want          bool
 	}{
-		{"test", "test/a.js", true}, {"test/", "test/a.js", true}, {"./test", "test/a.js", true}, {"test", "test2/a.js", false},
-		{"test/**/*.test.js", "test/x/a.test.js", true}, {"a.js", "a.js", true}, {".", "a.js", true}, {"[", "a.js", false},
+		{"test", "test/a.js", true}, {"test/", "test/a.js", true}, {"./test", "test/a.js", true}, {"test", "test2/a.js",
+			false},
+		{"test/**/*.test.js", "test/x/a.test.js", true}, {"a.js", "a.js", true}, {".", "a.js", true}, {"[", "a.js",
+			false},
 	} {
 		if got := covers(c.pattern, c.file); got != c.want {
 			t.Errorf("covers(%q, %q) is %v", c.pattern, c.file, got)

@@ -79,7 +79,8 @@ type Report struct {
 // perTimeout (0: 10 minutes) and with outputCap bytes of output kept (0: 64 KiB).
 // All are run, whichever fails. env is the whole environment; nil means this
 // process's own.
-func Run(ctx context.Context, vs []Validator, dir string, env []string, perTimeout time.Duration, outputCap int) Report {
+func Run(ctx context.Context, vs []Validator, dir string, env []string, perTimeout time.Duration,
+	outputCap int) Report {
 	rep := Report{Passed: true}
 	for _, v := range vs {
 		if ctx.Err() != nil {

@@ -13,7 +13,9 @@ func TestTaskOf(t *testing.T) {
 	for name, want := range map[string]string{
 		"test_t001_add.py": "T-001", "t001_add_test.go": "T-001", "t001-add.test.ts": "T-001", "T001.py": "T-001",
 		"test_T0012_x.py": "T-0012", "t1000.rs": "T-1000", "add.t002.test.js": "T-002",
-		"test_add.py": "", "test_t01_add.py": "", "test_t001a.py": "", "set001_x.py": "", "xt001.py": "", "testt001.py": "", "": "", "t.py": "",
+		"test_add.py": "", "test_t01_add.py": "", "test_t001a.py": "", "set001_x.py": "", "xt001.py": "",
+		"testt001.py": "",
+		"":            "", "t.py": "",
 	} {
 		got, ok := TaskOf(name)
 		if got != want || ok != (want != "") {
@@ -43,7 +45,8 @@ func TestFromConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(vs) != 2 || vs[0].Name != "lint" || vs[0].Command != "true" || vs[1].Command != "A=1 make test" || !vs[1].Configured {
+	if len(vs) != 2 || vs[0].Name != "lint" || vs[0].Command != "true" || vs[1].Command != "A=1 make test" ||
+		!vs[1].Configured {
 		t.Errorf("got %+v", vs)
 	}
 	for _, bad := range []string{"make test", "=x", "name=", " = ", "a;b=c"} {
@@ -74,7 +77,8 @@ func TestRun(t *testing.T) {
 	}
 	rep := Run(context.Background(), vs, t.TempDir(), nil, 0, 0)
 	wantPassed(t, rep, false)
-	wantText(t, rep, "## good: passed", "fine", "## bad: FAILED", "broken\n[exit code 3]", "[ended by SIGKILL]", "## after: passed")
+	wantText(t, rep, "## good: passed", "fine", "## bad: FAILED", "broken\n[exit code 3]", "[ended by SIGKILL]",
+		"## after: passed")
 	if rep.Note != "" {
 		t.Errorf("note %q", rep.Note)
 	}
@@ -130,7 +134,8 @@ func TestRunSetup(t *testing.T) {
 	}
 	err := RunSetup(context.Background(), []string{"echo oops >&2; exit 4", "touch never"}, dir, nil)
 	var failed *SetupError
-	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "exit code 4") || !strings.Contains(failed.Output, "oops") {
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "exit code 4") || !strings.Contains(failed.Output,
+		"oops") {
 		t.Errorf("got %v", err)
 	}
 	if RunSetup(context.Background(), []string{"test ! -e never"}, dir, nil) != nil {
