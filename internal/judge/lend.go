@@ -112,7 +112,7 @@ func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, p.plant(filepath.Join(p.Dir, filepath.FromSlash(dir)), links, files)
+	return true, plant(filepath.Join(p.Dir, filepath.FromSlash(dir)), links, files, "")
 }
 
 // forest are the links for a dependency directory, by their paths in it.
@@ -195,92 +195,4 @@ func (p *Place) program(name string) (string, error) {
 		}
 	}
 	return proc.LookPath(name, p.Dir, []string{"PATH=" + strings.Join(path, string(filepath.ListSeparator))})
-}
-
-// plant makes at top exactly these links and files.
-func (p *Place) plant(top string, links map[string]string, files map[string][]byte) error {
-	dirs := map[string]bool{".": true}
-	for _, names := range []map[string]bool{keys(links), keys(files)} {
-		for name := range names {
-			for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
-				dirs[dir] = true
-			}
-		}
-	}
-	if fi, err := os.Lstat(top); err == nil && !fi.IsDir() {
-		if err := os.Remove(top); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(top, 0o700); err != nil {
-		return err
-	}
-	if err := prune(top, ".", dirs, links, files); err != nil {
-		return err
-	}
-	for name, to := range links {
-		at := filepath.Join(top, filepath.FromSlash(name))
-		if exists(at) {
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			return err
-		}
-		if err := os.Symlink(to, at); err != nil {
-			return err
-		}
-	}
-	for name, data := range files {
-		at := filepath.Join(top, filepath.FromSlash(name))
-		if exists(at) {
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(at, data, 0o700); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// prune removes from the directory sub of top what is not as it should be.
-func prune(top, sub string, dirs map[string]bool, links map[string]string, files map[string][]byte) error {
-	entries, err := os.ReadDir(filepath.Join(top, sub))
-	if err != nil {
-		return err
-	}
-	for _, d := range entries {
-		name := path.Join(sub, d.Name())
-		at := filepath.Join(top, name)
-		if d.IsDir() && dirs[name] {
-			if err := prune(top, name, dirs, links, files); err != nil {
-				return err
-			}
-			continue
-		}
-		if want, ok := links[name]; ok && d.Type()&fs.ModeSymlink != 0 {
-			if to, err := os.Readlink(at); err == nil && to == want {
-				continue
-			}
-		}
-		if want, ok := files[name]; ok && d.Type().IsRegular() {
-			if data, err := os.ReadFile(at); err == nil && string(data) == string(want) {
-				continue
-			}
-		}
-		if err := removeAll(at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func keys[V any](m map[string]V) map[string]bool {
-	out := make(map[string]bool, len(m))
-	for k := range m {
-		out[k] = true
-	}
-	return out
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,26 +79,9 @@ var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`)
 
 func escape(s string) string { return escaper.Replace(s) }
 
-// writeRepo makes judge/.git anew with HEAD at commit. Only what a setup cloned as submodules stays of the old one.
+// writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of what
+// else lies there.
 func (p *Place) writeRepo(commit string) error {
-	git := filepath.Join(p.Dir, ".git")
-	if fi, err := os.Lstat(git); err == nil && !fi.IsDir() {
-		if err := os.Remove(git); err != nil {
-			return err
-		}
-	}
-	entries, err := os.ReadDir(git)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, e := range entries {
-		if e.Name() == "modules" && e.IsDir() {
-			continue
-		}
-		if err := removeAll(filepath.Join(git, e.Name())); err != nil {
-			return err
-		}
-	}
 	objects := filepath.Join(p.o.Common, "objects")
 	if strings.Contains(objects, "\n") {
 		return errors.New(objects + " cannot be named as an alternate")
@@ -110,22 +92,13 @@ func (p *Place) writeRepo(commit string) error {
 	branch := "refs/heads/" + p.o.Branch
 	files := map[string][]byte{
 		"HEAD": []byte("ref: " + branch + "\n"), branch: []byte(commit + "\n"), "config": p.settings,
-		"objects/info/alternates": []byte(objects + "\n"), "packed-refs": p.tags, "index": p.index,
+		"objects/info/alternates": []byte(objects + "\n"), "packed-refs": p.tags,
+	}
+	if p.index != nil {
+		files["index"] = p.index
 	}
 	if shallow, err := os.ReadFile(filepath.Join(p.o.Common, "shallow")); err == nil {
 		files["shallow"] = shallow
 	}
-	for name, data := range files {
-		if data == nil {
-			continue
-		}
-		file := filepath.Join(git, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
+	return plant(filepath.Join(p.Dir, ".git"), nil, files, "modules")
 }

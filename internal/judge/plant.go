@@ -1,0 +1,110 @@
+package judge
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// plant makes the directory top hold exactly these links and files, by their paths in it, and touches nothing that is as it
+// should be. An entry named spared is left alone.
+func plant(top string, links map[string]string, files map[string][]byte, spared string) error {
+	if fi, err := os.Lstat(top); err == nil && !fi.IsDir() {
+		if err := os.Remove(top); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(top, 0o700); err != nil {
+		return err
+	}
+	g := garden{top: top, links: links, files: files, spared: spared, dirs: map[string]bool{".": true}}
+	for name := range links {
+		g.hold(name)
+	}
+	for name := range files {
+		g.hold(name)
+	}
+	if err := g.prune("."); err != nil {
+		return err
+	}
+	for name, to := range links {
+		if err := g.put(name, func(at string) error { return os.Symlink(to, at) }); err != nil {
+			return err
+		}
+	}
+	for name, data := range files {
+		mode := fs.FileMode(0o600)
+		if strings.HasPrefix(name, "bin/") {
+			mode = 0o700
+		}
+		if err := g.put(name, func(at string) error { return os.WriteFile(at, data, mode) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// garden is what plant works on.
+type garden struct {
+	top    string
+	links  map[string]string
+	files  map[string][]byte
+	dirs   map[string]bool // that hold them
+	spared string
+}
+
+func (g garden) hold(name string) {
+	for dir := path.Dir(name); !g.dirs[dir]; dir = path.Dir(dir) {
+		g.dirs[dir] = true
+	}
+}
+
+// put makes what is missing.
+func (g garden) put(name string, create func(at string) error) error {
+	at := filepath.Join(g.top, filepath.FromSlash(name))
+	if exists(at) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	return create(at)
+}
+
+// prune removes from the directory sub what is not as it should be.
+func (g garden) prune(sub string) error {
+	entries, err := os.ReadDir(filepath.Join(g.top, sub))
+	if err != nil {
+		return err
+	}
+	for _, d := range entries {
+		name := path.Join(sub, d.Name())
+		switch {
+		case d.IsDir() && g.dirs[name]:
+			err = g.prune(name)
+		case name != g.spared && !g.right(name, d):
+			err = removeAll(filepath.Join(g.top, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// right reports whether an entry is as it should be.
+func (g garden) right(name string, d fs.DirEntry) bool {
+	at := filepath.Join(g.top, name)
+	if want, ok := g.links[name]; ok && d.Type()&fs.ModeSymlink != 0 {
+		to, err := os.Readlink(at)
+		return err == nil && to == want
+	}
+	if want, ok := g.files[name]; ok && d.Type().IsRegular() {
+		data, err := os.ReadFile(at)
+		return err == nil && bytes.Equal(data, want)
+	}
+	return false
+}
