@@ -10,6 +10,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // run parses a command line and runs its command.
@@ -90,6 +91,10 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			if branch := p.getenv(gitx.HarnessCommit); branch != "" && startsWork[ctx.Command.Name] {
 				p.warnf("git-tilth: %s does nothing in a hook of the commits on %s\n", commandName(ctx), branch)
 				return nil
+			}
+			p.changes = !onlyLooks[ctx.Command.Name]
+			if p.changes {
+				proc.ForgetEnv(gitx.IsKey)
 			}
 			return action(ctx)
 		}

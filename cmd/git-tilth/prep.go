@@ -350,7 +350,7 @@ func (w *world) setup() lifecycle.Setup {
 	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
 	if commands := w.config.List("tilth.setup"); len(commands) > 0 {
 		s.Run = func(ctx context.Context, dir string) error {
-			return validator.RunSetup(ctx, commands, dir, w.git.Environ(dir))
+			return validator.RunSetup(ctx, commands, dir, w.toolEnv(dir))
 		}
 	}
 	return s

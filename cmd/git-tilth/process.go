@@ -29,6 +29,7 @@ type process struct {
 	stopSignals func()
 
 	verbose, dryRun bool
+	changes         bool     // the command is not one that only looks
 	planOut         *os.File // where a dry run prints the git commands; nil for standard output
 	traceMu         sync.Mutex
 	interrupted     func() bool

@@ -169,7 +169,7 @@ func (w *world) options(s runSettings) (loop.Options, error) {
 			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
 			Setup:      w.setup(),
 		},
-		MaxFile: w.config.Count("tilth.maxFileSize"),
+		MaxFile: w.config.Count("tilth.maxFileSize"), KeepEnv: w.config.List("tilth.sandboxEnv"),
 		Limits: loop.Limits{
 			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),
 			Turn: w.config.Duration("tilth.turnTimeout"), Turns: int(w.config.Count("tilth.maxTurns")),
@@ -220,4 +220,9 @@ func modelOf(r loop.Role) string {
 		return r.Program.Name
 	}
 	return r.Model
+}
+
+// toolEnv is the environment of setup commands and of tests that are run before a worker has begun.
+func (w *world) toolEnv(dir string) []string {
+	return agent.ToolEnv(w.git.Environ(dir), w.config.List("tilth.sandboxEnv"))
 }

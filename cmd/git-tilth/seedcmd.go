@@ -261,7 +261,7 @@ func (w *world) testRunner(
 		all = append(all, t.ID)
 	}
 	return func(ctx context.Context, task string, _ []string) (seed.TestRun, error) {
-		env := w.git.Environ(h.Path())
+		env := w.toolEnv(h.Path())
 		vs := validator.Detect(ctx, h.Path(), nil, validator.Tasks{Current: task, All: all, Seed: files}, env)
 		if len(vs) == 0 {
 			return seed.TestRun{Note: "no test command is known for this project"}, nil

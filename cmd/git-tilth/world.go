@@ -77,7 +77,7 @@ func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 			"there is no home directory to keep sessions in: HOME is not set")
 	}
 	w.redact = w.redactor()
-	return w, nil
+	return w, w.notInside()
 }
 
 // redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys

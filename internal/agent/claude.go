@@ -27,7 +27,7 @@ func claude() *Program {
 		System: []string{"--append-system-prompt", "{system}"},
 		New:    []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
 		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
-			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"},
+			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "AWS_SESSION_TOKEN"},
 		Preset: true, ValidID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",
 		escapePrompt: escapeClaude, read: readClaude, store: claudeStore{},

@@ -3,9 +3,11 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -48,6 +50,26 @@ func ScrubEnv(environ []string, secrets ...string) []string {
 		kept[name] = value
 	}
 	return mergeEnv(kept, quiet)
+}
+
+// ToolEnv returns environ for what a run starts beside agent programs, such as shell commands and validators: without any
+// key but those in the variables that keep names.
+func ToolEnv(environ, keep []string) []string { return withoutKeys(ScrubEnv(environ), keep) }
+
+// Environ returns environ for the program: without any key but its own and those in the variables that keep names. What
+// a program needs that the user described is not known.
+func (p *Program) Environ(environ, keep []string) []string {
+	if p.shellCommands {
+		return ScrubEnv(environ)
+	}
+	return withoutKeys(ScrubEnv(environ), slices.Concat(p.KeyVars, keep))
+}
+
+func withoutKeys(environ, keep []string) []string {
+	return slices.DeleteFunc(environ, func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return gitx.IsKey(name) && !slices.Contains(keep, name)
+	})
 }
 
 func isHarnessKey(name string) bool {

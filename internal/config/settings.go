@@ -94,6 +94,8 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.copy", kind: kindList, Help: "pattern of ignored files to copy into a new worktree; repeatable"},
 	{Name: "tilth.maxFileSize", Default: "20m", kind: kindCount,
 		Help: "the largest file that is committed, in bytes; 0: no limit"},
+	{Name: "tilth.sandboxEnv", kind: kindList,
+		Help: "variable that shell commands, validators and setup keep although it looks like a key; repeatable"},
 	{Name: "tilth.signCommits", Default: "false", kind: kindBool, Help: "sign the commits that git-tilth makes"},
 	{Name: "tilth.prompts", Help: "directory whose files replace the built-in prompts"},
 }))

@@ -57,9 +57,10 @@ var ownConfig = []string{
 // other ones than a clone gets.
 var objectVars = []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null/none"}
 
-// isKey reports whether a variable holds what no git, hook or filter has a use for: the files that a commit hook or a
-// filter consists of may be the worker's.
-func isKey(name string) bool {
+// IsKey reports whether a variable holds what no git, hook, filter, validator or shell command has a use for: the files
+// that they consist of may be the worker's.
+func IsKey(name string) bool {
+	name = strings.ToUpper(name)
 	return strings.HasPrefix(name, "TILTH_") && strings.Contains(name, "KEY") || strings.HasSuffix(name, "_API_KEY") ||
 		strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_SECRET") || name == agentVar
 }
@@ -71,7 +72,7 @@ const agentVar = "SSH_AUTH_SOCK"
 func withoutKeys(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
-		return isKey(strings.ToUpper(name))
+		return IsKey(name)
 	})
 }
 

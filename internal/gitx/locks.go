@@ -123,13 +123,18 @@ func repoPlaces(common string) []string {
 	if err != nil || filepath.Base(real) != ".git" {
 		return nil
 	}
-	places := []string{filepath.Dir(real)}
-	entries, err := os.ReadDir(filepath.Join(real, "worktrees"))
+	return append([]string{filepath.Dir(real)}, LinkedPlaces(real)...)
+}
+
+// LinkedPlaces returns where the linked worktrees of a repository are, by its own files.
+func LinkedPlaces(common string) []string {
+	var places []string
+	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
 	if err != nil {
-		return places // none
+		return nil // none
 	}
 	for _, e := range entries {
-		admin := filepath.Join(real, "worktrees", e.Name())
+		admin := filepath.Join(common, "worktrees", e.Name())
 		if b, err := os.ReadFile(filepath.Join(admin, "gitdir")); err == nil && len(b) > 0 {
 			places = append(places, resolveParents(filepath.Dir(relativeTo(admin, trimLine(b)))))
 		}

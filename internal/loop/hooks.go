@@ -48,7 +48,7 @@ func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, too
 	if input != nil {
 		stdin, _ = json.Marshal(input)
 	}
-	res, err := h.r.Git.RunHook(ctx, h.wt, name, stdin, nil, args...)
+	res, err := h.r.Git.RunHook(ctx, h.wt, name, stdin, []string{h.r.S.Mark()}, args...)
 	outcome, reason := "ok", strings.TrimSpace(res.Output)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -181,12 +180,12 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 			t.Done = append(t.Done, other.ID)
 		}
 	}
-	return validator.Detect(ctx, j.dir, files, t, a.envIn(j.dir)), nil
+	return validator.Detect(ctx, j.dir, files, t, a.toolEnv(j.dir)), nil
 }
 
 // validate runs the validators and writes down what became of them.
 func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Validator) error {
-	j.report = validator.Run(ctx, vs, j.dir, a.envIn(j.dir), a.o.Limits.Validator, 0)
+	j.report = validator.Run(ctx, vs, j.dir, a.toolEnv(j.dir), a.o.Limits.Validator, 0)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -238,9 +237,6 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 		"ignored by git and so were not there; what the tests need must be tracked, or made by them:\n\n" +
 		fenced("ignored", strings.Join(ignored, "\n")+more), nil
 }
-
-// envIn is the environment of what runs where changes are judged.
-func (a *attempt) envIn(dir string) []string { return agent.ScrubEnv(a.Git.Environ(dir)) }
 
 // openPlace names the place where changes are judged, before a worker has begun.
 func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {

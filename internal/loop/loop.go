@@ -79,6 +79,7 @@ type Options struct {
 	Prompts    *prompt.Set
 	Attempts   int // at one model call
 	Validators []string
+	KeepEnv    []string // variables that commands keep although they look like keys
 	Judging    Judging
 	MaxFile    int64 // bytes of the largest file that is committed; 0 for no limit
 	Limits     Limits

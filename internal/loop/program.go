@@ -33,7 +33,7 @@ type programWorker struct {
 }
 
 func newProgramWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	return &programWorker{a: a, wt: wt, role: r, env: a.childEnv(wt)}, nil
+	return &programWorker{a: a, wt: wt, role: r, env: a.programEnv(r.Program, wt.Path)}, nil
 }
 
 func (w *programWorker) begin(ctx context.Context) error {

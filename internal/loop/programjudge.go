@@ -25,7 +25,9 @@ func newProgramJudge(a *attempt, j *judged, r Role, system, user string) (judgeV
 	if err != nil {
 		return nil, err
 	}
-	return &programJudge{a: a, judged: j, role: r, env: a.envIn(j.dir), system: system + "\n" + ending, prompt: user}, nil
+	return &programJudge{
+		a: a, judged: j, role: r, env: a.programEnv(r.Program, j.dir), system: system + "\n" + ending, prompt: user,
+	}, nil
 }
 
 func (j *programJudge) ask(ctx context.Context) (string, any, error) {

@@ -47,10 +47,15 @@ func (r Role) judge(a *attempt, j *judged, system, user string) (judgeVoice, err
 	return a.modelJudge(r.Client, system, user)
 }
 
-// childEnv is the environment of what runs in the worktree: no credentials of the harness, and a git that cannot leave
-// the worktree.
-func (a *attempt) childEnv(wt gitx.Worktree) []string {
-	return agent.ScrubEnv(a.Git.Environ(wt.Path))
+// toolEnv is the environment of commands that run in a directory: no keys, a git that cannot leave the directory, and
+// the mark by which git tilth knows that it is called from inside a run.
+func (a *attempt) toolEnv(dir string) []string {
+	return append(agent.ToolEnv(a.Git.Environ(dir), a.o.KeepEnv), a.S.Mark())
+}
+
+// programEnv is the same for an agent program, which keeps its own keys.
+func (a *attempt) programEnv(p *agent.Program, dir string) []string {
+	return append(p.Environ(a.Git.Environ(dir), a.o.KeepEnv), a.S.Mark())
 }
 
 // protected are the directories that no command of the worker may touch: this session's and those of all others,
@@ -74,7 +79,7 @@ type modelWorker struct {
 }
 
 func newModelWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	box, err := tool.Open(wt.Path, tool.Options{Env: a.childEnv(wt), BashTimeout: a.o.Limits.Bash,
+	box, err := tool.Open(wt.Path, tool.Options{Env: a.toolEnv(wt.Path), BashTimeout: a.o.Limits.Bash,
 		Protected: a.protected(wt)})
 	if err != nil {
 		return nil, err

@@ -231,7 +231,7 @@ func flockOwner(f *os.File) int {
 		return 0
 	}
 	data, _ := os.ReadFile("/proc/locks")
-	inode := fmt.Sprintf("%02x:%02x:%d", unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), st.Ino)
+	inode := lockName(&st)
 	for line := range strings.Lines(string(data)) {
 		if w := strings.Fields(line); len(w) > 5 && w[1] == "FLOCK" && w[3] == "WRITE" && w[5] == inode {
 			pid, _ := strconv.Atoi(w[4])
