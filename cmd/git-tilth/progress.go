@@ -324,7 +324,7 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 	fmt.Fprintf(p.out, "\n%s\n", p.capUse(h))
 	next := resumeCommand(h.S.ID, s.Over)
 	if s.Reason == loop.AllDone {
-		next = "git log -p " + h.S.Branch() + ", then git merge " + h.S.Branch()
+		next = "git log -p " + workOf(h.S) + ", then git merge " + h.S.Branch()
 	}
 	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
 	p.repoChanges(s.Changed)
@@ -361,6 +361,18 @@ func repoChange(what, before, after string) string {
 		return fmt.Sprintf("%s moved from %.10s to %.10s", what, before, after)
 	}
 	return what + " is another"
+}
+
+// workOf names the session's own commits as git does: those since the commit that it was begun at.
+func workOf(s *session.Session) string {
+	begun, err := record.ReadBeginning(s.Path(session.RecordFile))
+	switch {
+	case err == nil && begun.Base != "":
+		return text.Head(begun.Base, 10) + ".." + s.Branch()
+	case err == nil && begun.Seed != nil:
+		return text.Head(begun.Seed.SHA, 10) + ".." + s.Branch()
+	}
+	return s.Branch()
 }
 
 // capUse is how much of each cap was used.

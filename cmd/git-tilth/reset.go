@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // busyError is who holds a session.
@@ -100,21 +100,23 @@ func (w *world) describeTeardown(r lifecycle.TeardownPlan) {
 		return s
 	}
 	var lost []string
-	if r.Commits == 1 {
-		lost = append(lost, "1 commit")
-	} else if r.Commits > 1 {
-		lost = append(lost, fmt.Sprintf("%d commits", r.Commits))
+	if r.Commits > 0 {
+		lost = append(lost, text.Plural(r.Commits, "commit"))
 	}
 	if r.Dirty {
 		lost = append(lost, "uncommitted changes")
 	}
-	if r.Tip != "" && len(lost) == 0 && r.Original == "" {
+	if r.Tip != "" && len(lost) == 0 && r.Original == "" && !r.Held {
 		lost = append(lost, "the seed")
 	}
 	for _, dir := range r.Aside {
 		lost = append(lost, "what was moved to "+filepath.Base(dir))
 	}
-	lost = append(lost, "the record")
+	record := "the record"
+	if r.Held {
+		record += " (its commits are on another branch)"
+	}
+	lost = append(lost, record)
 	if r.Original != "" {
 		lost = []string{"this copy of the record and of the worktree's files"}
 	}

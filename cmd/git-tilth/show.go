@@ -2,9 +2,11 @@ package main
 
 import (
 	"github.com/urfave/cli/v2"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -72,9 +74,30 @@ func (w *world) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.St
 	if len(st.Commits) > 0 {
 		d.Worktree.Subject = st.Commits[0].Subject
 	}
+	if st.SeedKnown {
+		d.OnBranch = commitsOfTasks(st.Commits, d.Summary)
+	}
 	if st.Tree == lifecycle.TreeFine || st.Tree == lifecycle.TreeElsewhere {
 		d.Worktree.Dirty, _ = w.git.IsDirty(w.p.ctx, d.Worktree.Path)
 	}
+}
+
+// commitsOfTasks finds the commit of each task among those since the seed: the one on record, else one that carries the
+// task's id, because a person's rebase gives a commit another hash.
+func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string {
+	found := map[string]string{}
+	if sum == nil {
+		return found
+	}
+	for _, c := range since {
+		for id, t := range sum.Tasks {
+			named := strings.HasPrefix(c.Subject, id+": ") || strings.Contains(c.Subject, "): "+id+" ")
+			if c.SHA == t.Commit || named && found[id] == "" {
+				found[id] = c.SHA
+			}
+		}
+	}
+	return found
 }
 
 // conversation says whether a stored conversation could be taken up by a resume now, and why not.

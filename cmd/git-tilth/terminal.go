@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -12,7 +14,7 @@ import (
 func (p *process) terminal() view.Terminal { return p.terminalOf(p.stdout) }
 
 func (p *process) terminalOf(f *os.File) view.Terminal {
-	t := view.Terminal{TTY: isTerminal(f)}
+	t := view.Terminal{TTY: isTerminal(f), ASCII: p.asciiLocale()}
 	if !t.TTY {
 		return t
 	}
@@ -21,4 +23,11 @@ func (p *process) terminalOf(f *os.File) view.Terminal {
 		t.Width = w
 	}
 	return t
+}
+
+// asciiLocale reports whether the user's locale names a set of characters that is not UTF-8. Where nothing is set, as in
+// many containers, terminals show UTF-8 all the same.
+func (p *process) asciiLocale() bool {
+	locale := strings.ToLower(cmp.Or(p.getenv("LC_ALL"), p.getenv("LC_CTYPE"), p.getenv("LANG")))
+	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -110,6 +111,17 @@ func (g *Git) Contains(ctx context.Context, common, branch, sha string) (bool, e
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// OnlyOn counts the commits that are reachable from the branch and from no other branch, tag or remote branch: what is
+// lost with it.
+func (g *Git) OnlyOn(ctx context.Context, common, branch string) (int, error) {
+	out, err := g.read(ctx, inRepo(common, "rev-list", "--count", "refs/heads/"+branch,
+		"--not", "--exclude="+branch, "--branches", "--tags", "--remotes"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
 // DeleteBranch deletes a branch whatever it holds. Where it is checked out elsewhere git refuses, and the error says

@@ -45,7 +45,8 @@ type TeardownPlan struct {
 	Tip      string   // of the branch, "" when it is gone
 	Entry    bool     // git has a worktree registered
 	OnDisk   bool     // there is a directory at Worktree
-	Commits  int      // since the seed
+	Commits  int      // since the seed, that nothing else holds
+	Held     bool     // another branch, a tag or a remote has all that the branch has
 	Dirty    bool     // uncommitted changes
 	Aside    []string // what a resume moved out of the worktree's place
 	// Stale are other places for which git has the session's branch checked out and where nothing is any more: its
@@ -159,6 +160,9 @@ func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
 	if sha, err := SeedOf(r.S); err == nil && r.Tip != "" {
 		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
 			r.Commits = len(commits)
+			if own, err := g.OnlyOn(ctx, r.Common, r.Branch); err == nil {
+				r.Commits, r.Held = min(r.Commits, own), own == 0
+			}
 		}
 	}
 	if _, err := gitx.RegisteredWorktree(r.Common, r.Worktree); err == nil {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 // Beginning is what the record says before anything was run.
 type Beginning struct {
 	Source   string           // the repository; empty if no session_start names one
+	Base     string           // the commit at which the branch begins; empty if no session_start names one
 	Prepared *SessionPrepared // with the tokens that were used; nil if there is none
 	Seed     *SeedCommitted   // the last one; nil if there is none
 	SeedEnd  int64            // where the seed's line ends, before its newline
@@ -28,9 +30,7 @@ func ReadBeginning(path string) (Beginning, error) {
 		}
 		switch e := l.Event().(type) {
 		case *SessionStart:
-			if b.Source == "" {
-				b.Source = e.Source
-			}
+			b.Source, b.Base = cmp.Or(b.Source, e.Source), cmp.Or(b.Base, e.Base)
 			if e.Phase == "run" {
 				return jsonl.ErrStop
 			}

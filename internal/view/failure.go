@@ -1,9 +1,11 @@
 package view
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -24,19 +26,14 @@ type Failure struct {
 	last string // what objected last, in one line
 }
 
-// String is the failure in one line.
-func (f *Failure) String() string {
-	if f.last != "" {
-		return joined(": ", f.Task, f.last)
-	}
-	return joined(": ", f.Task, f.Detail)
-}
+// String is the failure in one line: what stopped the run, else what objected last.
+func (f *Failure) String() string { return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason)) }
 
-// FailureOf reads the record backwards, no further than to where its last attempt at a task began. It is nil for a
+// FailureOf reads the record at path backwards, no further than to where its last attempt at a task began. It is nil for a
 // session whose last run is going on, came to its end, was interrupted or reached a cap of the session.
-func FailureOf(s *session.Session) (f *Failure) {
+func FailureOf(path string) (f *Failure) {
 	// What of a record cannot be read, list and show say elsewhere.
-	_, _ = record.Tail(s.Path(session.RecordFile), func(e record.Line) bool {
+	_, _ = record.Tail(path, func(e record.Line) bool {
 		switch e.Type {
 		case "stop":
 			if f != nil {
@@ -59,7 +56,11 @@ func failureOf(stop record.Event) *Failure {
 	if !ok || ev.Reason == "all_done" || ev.Reason == "interrupted" || config.IsCapStop(ev.Reason) {
 		return nil
 	}
-	return &Failure{Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error))}
+	f := &Failure{Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error))}
+	if strings.Trim(f.Detail, "0123456789") == "" {
+		f.Detail = "" // the cap that was reached, which the reason names
+	}
+	return f
 }
 
 // objection takes in what was said against a change. It reports whether what was said before may matter too.

@@ -1,14 +1,10 @@
 package view
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -31,8 +27,8 @@ type Tasks struct {
 	Pending int `json:"pending"`
 }
 
-// Row is one session of `list --json`; `show --json` has the same members and more.
-// Times are RFC 3339, cost is in dollars, last_stop is empty where there is none.
+// Row is one session of `list --json`; `show --json` has the same members and more. Times are RFC 3339, cost is in
+// dollars, last_stop is empty where there is none.
 type Row struct {
 	SessionID   string   `json:"session_id"`
 	Status      string   `json:"status"` // as in checkpoint.json
@@ -51,6 +47,7 @@ type Row struct {
 	Holder      *Holder  `json:"holder,omitempty"`
 	Rewinding   bool     `json:"rewinding,omitempty"`
 	Resetting   bool     `json:"resetting,omitempty"`
+	Failure     *Failure `json:"failure,omitempty"`
 	Skipped     int      `json:"skipped,omitempty"` // lines at the record's end that are no events; show has them all
 	Problems    []string `json:"problems,omitempty"`
 }
@@ -68,7 +65,7 @@ func RowOf(o session.Overview) Row {
 		SessionID: o.ID, Status: o.Status, State: State(o), Source: o.Source, Branch: o.Branch, Workspace: o.Workspace,
 		Label: o.Label, Tasks: Tasks(o.Tasks), TokensUsed: o.TokensUsed, Cost: o.Cost, LastStop: o.LastStop,
 		LastStopAt: o.LastStopAt, StartedAt: o.StartedAt, LastEventAt: o.LastEventAt, Rewinding: o.Rewinding,
-		Resetting: o.Resetting, Skipped: o.Skipped, Problems: o.Problems,
+		Resetting: o.Resetting, Failure: failureIn(o), Skipped: o.Skipped, Problems: o.Problems,
 	}
 	if o.Busy != nil {
 		r.Holder = &Holder{PID: o.Busy.PID, Host: o.Busy.Host, Since: fmt.Sprint(o.Busy.Since)}
@@ -76,8 +73,16 @@ func RowOf(o session.Overview) Row {
 	return r
 }
 
-// State is a session's status as a person means it. The checkpoint of a stopped
-// session says `running`, because nothing about its work is wrong.
+// failureIn is why a session is failed, nil for one that is not: nothing more is read of that.
+func failureIn(o session.Overview) *Failure {
+	if o.Status != session.Failed || o.Dir == "" {
+		return nil
+	}
+	return FailureOf(filepath.Join(o.Dir, session.RecordFile))
+}
+
+// State is a session's status as a person means it. The checkpoint of a stopped session says `running`, because nothing
+// about its work is wrong.
 func State(o session.Overview) string {
 	switch {
 	case o.Busy != nil:
@@ -116,11 +121,12 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 		for i, r := range rows {
 			out[i] = RowOf(r)
 		}
-		return writeRows(w, out)
+		return writeJSON(w, out)
 	}
 	t := table{term: o.Terminal, columns: []column{
-		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS"}, {name: "TOKENS", right: true}, {name: "COST", right: true},
-		{name: "AGE", right: true}, {name: "LAST STOP"}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
+		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS", spare: true}, {name: "TOKENS", right: true, spare: true},
+		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true}, {name: "LAST STOP", spare: true},
+		{name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
 	for _, r := range rows {
 		state := State(r)
@@ -144,6 +150,9 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 		t.add(cell{r.ID, plain}, cell{state, stateStyle(state)}, cell{tasks, plain}, cell{Count(r.TokensUsed), plain},
 			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r)), plain}, cell{r.LastStop, stopStyle(r.LastStop)},
 			cell{label, labelStyle(r)}, cell{source, dim})
+		if f := failureIn(r); f != nil {
+			t.note(f.String())
+		}
 	}
 	return t.write(w)
 }
@@ -165,7 +174,8 @@ func stopStyle(reason string) string {
 	return red
 }
 
-// taskCount is "2/3", with the failed ones named. A session without tasks is one whose preparation has not come to a seed.
+// taskCount is "2/3", with the failed ones named. A session without tasks is one whose preparation has not come to a
+// seed.
 func taskCount(c session.TaskCounts) string {
 	if c.Total == 0 {
 		return "no seed"
@@ -190,34 +200,6 @@ func startOf(o session.Overview) time.Time {
 		return t
 	}
 	return parseTime(o.StartedAt)
-}
-
-// writeRows is writeJSON for many rows: putting 10,000 of them into JSON takes as long as reading the sessions, so the
-// processors share it.
-func writeRows(w io.Writer, rows []Row) error {
-	parts := min(len(rows)/256, runtime.GOMAXPROCS(0))
-	if parts < 2 {
-		return writeJSON(w, rows)
-	}
-	texts, errs := make([][]byte, parts), make([]error, parts)
-	var wg sync.WaitGroup
-	for i := range parts {
-		wg.Go(func() {
-			texts[i], errs[i] = json.MarshalIndent(rows[i*len(rows)/parts:(i+1)*len(rows)/parts], "", "  ")
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	for i, text := range texts {
-		if i > 0 {
-			text[0] = ',' // instead of the bracket
-		}
-		texts[i] = text[:len(text)-len("\n]")]
-	}
-	_, err := w.Write(append(bytes.Join(texts, nil), "\n]\n"...))
-	return err
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -3,8 +3,6 @@ package view
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +118,7 @@ func TestShow(t *testing.T) {
 	want := `session    20260611-220410-abcdef
 label      Graft schedule: parse, store, list, remind
 status     failed (last stop: iter_cap)
+rejected   weak_test: No test covers a week without anything due. Next: Add one.
 source     /home/ada/src/orchard
 branch     session/20260611-220410-abcdef at c0ffee0000, 2 after the seed
 worktree   /w (uncommitted changes)
@@ -195,16 +194,102 @@ func TestShowInPipe(t *testing.T) {
 	}
 }
 
-// TestWriteRows compares the array that several goroutines made with the one that the library makes alone.
-func TestWriteRows(t *testing.T) {
-	rows := []Row{}
-	for _, n := range []int{0, 1, 511, 512, 3_001} {
-		for len(rows) < n {
-			rows = append(rows, Row{SessionID: fmt.Sprint(len(rows)), Label: "a <b> & \"c\"", Problems: []string{"x"}})
+// Why a session failed is said where it is said to have failed: by whoever objected last.
+func TestFailure(t *testing.T) {
+	failing := viewtest.P{"passed": false, "results": []viewtest.P{
+		{"name": "go vet", "passed": true}, {"name": "npm test", "passed": true, "skipped": true},
+		{"name": "go test", "passed": false, "output": "ok a\n--- FAIL: TestX (0.00s)\n    x_test.go:1: \x1b[2Jno\n"},
+	}}
+	reject := viewtest.P{"verdict": "reject", "rejection_category": "weak_test", "concern": "Proves\nnothing."}
+	for name, c := range map[string]struct {
+		events func(w *viewtest.Writer)
+		want   string
+	}{
+		"the endpoint": {func(w *viewtest.Writer) {
+			w.Event(0, "stop", viewtest.P{"reason": "error", "task_id": "T-001", "detail": "401 no such key"})
+		}, "T-001: 401 no such key"},
+		"the evaluator": {func(w *viewtest.Writer) {
+			w.Event(0, "validator_run", viewtest.Task("T-001", 1, failing))
+			w.Event(0, "evaluator_verdict", viewtest.Task("T-001", 2, reject))
+			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "detail": "2"})
+		}, "T-001: weak_test Proves nothing."},
+		"a validator": {func(w *viewtest.Writer) {
+			w.Event(0, "evaluator_verdict", viewtest.Task("T-001", 1, reject))
+			w.Event(0, "validator_run", viewtest.Task("T-001", 2, failing))
+			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "task_id": "T-001", "detail": "2"})
+		}, "T-001: go test: --- FAIL: TestX (0.00s)"},
+		"of another attempt": {func(w *viewtest.Writer) {
+			w.Event(0, "evaluator_verdict", viewtest.Task("T-001", 1, reject))
+			w.Event(0, "context_reset", viewtest.Task("T-001", 0, nil))
+			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "task_id": "T-001", "detail": "2"})
+		}, "T-001: iter_cap"},
+		"interrupted": {func(w *viewtest.Writer) { w.Event(0, "stop", viewtest.P{"reason": "interrupted"}) }, ""},
+		"going on": {func(w *viewtest.Writer) {
+			w.Event(0, "stop", viewtest.P{"reason": "error", "detail": "x"})
+			w.Event(0, "session_resume", viewtest.P{})
+		}, ""},
+	} {
+		w := viewtest.New(t, session.Store{Root: t.TempDir()})
+		c.events(w)
+		w.Flush()
+		f, got := FailureOf(w.S.Path(session.RecordFile)), ""
+		if f != nil {
+			got = f.String()
 		}
-		var got, want bytes.Buffer
-		if err := errors.Join(writeRows(&got, rows), writeJSON(&want, rows)); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
-			t.Errorf("%d rows: %v, %d bytes, want %d", n, err, got.Len(), want.Len())
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+		var b bytes.Buffer
+		rows := []session.Overview{{ID: "x", Dir: w.S.Dir, Status: session.Failed, Label: "L"}}
+		List(&b, rows, ListOptions{Terminal: Terminal{TTY: true, Width: 60}, Now: noon})
+		if lines := strings.Split(b.String(), "\n"); c.want != "" && (len(lines) != 4 || lines[2] != "    "+c.want) {
+			t.Errorf("%s: the list is\n%s", name, b.String())
+		}
+	}
+}
+
+// However narrow the terminal, no line of a table is wider.
+func TestNarrowTables(t *testing.T) {
+	for _, columns := range []int{40, 60, 76, 80} {
+		term := Terminal{TTY: true, Width: columns}
+		var list, show bytes.Buffer
+		List(&list, overviews(), ListOptions{Terminal: term, Source: true, Now: noon})
+		Show(&show, detail(t), ShowOptions{Terminal: term, Now: noon})
+		_, tasks, _ := strings.Cut(show.String(), "\ntasks\n")
+		tasks, _, _ = strings.Cut(tasks, "\nresume\n")
+		for line := range strings.Lines(list.String() + tasks) {
+			if w := width(strings.TrimSuffix(line, "\n")); w > columns {
+				t.Errorf("%d columns in %d: %s", w, columns, line)
+			}
+		}
+	}
+}
+
+// After a rebase a task has the commit that is on the branch, or none.
+func TestShowCommitsOfTheBranch(t *testing.T) {
+	d := detail(t)
+	d.OnBranch = map[string]string{"T-002": "abcdef0123456789"}
+	var b bytes.Buffer
+	if err := Show(&b, d, ShowOptions{Now: noon}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"T-001\tdone, not on the branch\t5\t1\t78.9k\t$0.17\t\t", "T-002\tdone\t6\t-\t139k\t$0.28\tabcdef0123\t"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+	}
+}
+
+// A locale without UTF-8 gets none of this program's signs, also where a character lies across two writes.
+func TestASCII(t *testing.T) {
+	var b bytes.Buffer
+	w := Terminal{ASCII: true}.writer(&b)
+	for _, c := range []byte("✓ a → b…\n") {
+		if _, err := w.Write([]byte{c}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.String() != "+ a > b~\n" {
+		t.Errorf("%q", b.String())
 	}
 }

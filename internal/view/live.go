@@ -230,7 +230,7 @@ func (v *viewer) sessions(w http.ResponseWriter) {
 		rows = append(rows, RowOf(o))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := writeRows(w, rows); err != nil {
+	if err := writeJSON(w, rows); err != nil {
 		return // the reader has gone
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,6 +74,27 @@ func request(t *testing.T, method, url, host string) (*http.Response, string) {
 		t.Fatal(err)
 	}
 	return resp, string(body)
+}
+
+// The page of a session leads to the list of all of them.
+func TestLivePageLinksToTheList(t *testing.T) {
+	s := story(t)
+	at, err := url.Parse(served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)}) + "s/" + s.ID + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page := request(t, http.MethodGet, at.String(), "")
+	link := regexp.MustCompile(`<a id="sessions" href="([^"]*)"`).FindStringSubmatch(page)
+	if link == nil || !strings.Contains(page, `getElementById("sessions").hidden = false`) {
+		t.Fatal("the page has no link to the list")
+	}
+	list, err := at.Parse(link[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, body := request(t, http.MethodGet, list.String(), ""); resp.StatusCode != http.StatusOK || !strings.Contains(body, "<h1>Sessions</h1>") {
+		t.Errorf("%s leads to %s", link[1], resp.Status)
+	}
 }
 
 func TestServerLetsNobodyElseIn(t *testing.T) {

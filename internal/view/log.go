@@ -27,6 +27,9 @@ type LogOptions struct {
 // record's length. It returns how many lines of the record it left out because they are no events. The error is
 // ErrRemoved when the session that it follows was torn down.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
+	if !o.JSON {
+		w = o.writer(w)
+	}
 	l := &logger{out: bufio.NewWriter(w), o: o}
 	f := &follower{s: s}
 	after := int64(-1)

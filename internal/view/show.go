@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,11 +17,14 @@ import (
 // Detail is one session as show prints it. The parts that git and the agent programs
 // know are filled in by the caller.
 type Detail struct {
-	Overview      session.Overview
-	Plan          []session.Task
-	Summary       *session.Summary // nil if the record could not be read
-	Usage         session.Usage    // of the checkpoint
-	Worktree      Worktree
+	Overview session.Overview
+	Plan     []session.Task
+	Summary  *session.Summary // nil if the record could not be read
+	Usage    session.Usage    // of the checkpoint
+	Worktree Worktree
+	// OnBranch is the commit of each task that the branch has now; nil where that is not known. A person may have
+	// rebased it since.
+	OnBranch      map[string]string
 	Conversations []Conversation
 	Resume        string // what `resume` would do, one line
 }
@@ -80,14 +84,18 @@ type taskJSON struct {
 	Accepts       int64   `json:"accepts"`
 	Rejects       int64   `json:"rejects"`
 	FailureReason string  `json:"failure_reason,omitempty"`
-	Commit        string  `json:"commit,omitempty"`
+	Commit        string  `json:"commit,omitempty"`         // as it is on the branch
+	Missing       string  `json:"missing_commit,omitempty"` // on the record, and no more on the branch
 }
 
 // Show prints one session.
 func Show(w io.Writer, d Detail, o ShowOptions) error {
 	tasks := d.tasks()
 	if o.JSON {
-		j := detailJSON{Row: RowOf(d.Overview), Usage: d.Usage, Plan: tasks, Worktree: d.Worktree, Conversations: d.Conversations, Resume: d.Resume}
+		j := detailJSON{
+			Row: RowOf(d.Overview), Usage: d.Usage, Plan: tasks, Worktree: d.Worktree, Conversations: d.Conversations,
+			Resume: d.Resume,
+		}
 		if j.Conversations == nil {
 			j.Conversations = []Conversation{}
 		}
@@ -96,15 +104,15 @@ func Show(w io.Writer, d Detail, o ShowOptions) error {
 		}
 		return writeJSON(w, j)
 	}
-	out := bufio.NewWriter(w)
-	sh := shower{out: out, term: o.Terminal, now: o.Now}
-	sh.facts(d)
-	sh.tasks(tasks)
-	sh.usage(d)
-	sh.conversations(d.Conversations)
+	out := bufio.NewWriter(o.writer(w))
+	p := showPrinter{out: out, term: o.Terminal, now: o.Now}
+	p.facts(d)
+	p.tasks(tasks)
+	p.usage(d)
+	p.conversations(d.Conversations)
 	if d.Resume != "" {
-		sh.heading("resume")
-		sh.line("  " + text.VisibleLine(d.Resume))
+		p.heading("resume")
+		p.line("  " + text.VisibleLine(d.Resume))
 	}
 	return out.Flush()
 }
@@ -121,50 +129,58 @@ func (d Detail) tasks() []taskJSON {
 			if t.Status != session.TaskDone {
 				j.FailureReason = s.FailureReason
 			}
+			if d.OnBranch != nil && j.Commit != "" {
+				if now := d.OnBranch[t.ID]; now != "" {
+					j.Commit = now
+				} else {
+					j.Commit, j.Missing = "", j.Commit
+				}
+			}
 		}
 		out = append(out, j)
 	}
 	return out
 }
 
-type shower struct {
+type showPrinter struct {
 	out  *bufio.Writer
 	term Terminal
 	now  time.Time
 }
 
-func (s shower) line(text string) { s.out.WriteString(text + "\n") }
+func (p showPrinter) line(text string) { p.out.WriteString(text + "\n") }
 
-func (s shower) heading(name string) {
-	if s.term.TTY {
-		s.line("")
+func (p showPrinter) heading(name string) {
+	if p.term.TTY {
+		p.line("")
 	}
-	s.line(s.term.paint(bold, name))
+	p.line(p.term.paint(bold, name))
 }
 
-func (s shower) fact(name, value, style string) {
+func (p showPrinter) fact(name, value, style string) {
 	if value == "" {
 		return
 	}
 	value = text.VisibleLine(value)
-	if !s.term.TTY {
-		s.line(name + "\t" + value)
+	if !p.term.TTY {
+		p.line(name + "\t" + value)
 		return
 	}
-	s.line(s.term.paint(dim, fmt.Sprintf("%-10s", name)) + " " + s.term.paint(style, value))
+	p.line(p.term.paint(dim, fmt.Sprintf("%-10s", name)) + " " + p.term.paint(style, value))
 }
 
-func (s shower) facts(d Detail) {
+func (p showPrinter) facts(d Detail) {
 	o := d.Overview
 	state := State(o)
-	s.fact("session", o.ID, bold)
-	s.fact("label", o.Label, plain)
-	s.fact("status", state+stopPhrase(o), stateStyle(state))
+	p.fact("session", o.ID, bold)
+	p.fact("label", o.Label, plain)
+	p.fact("status", state+stopPhrase(o), stateStyle(state))
+	p.failure(failureIn(o))
 	if o.Busy != nil {
-		s.fact("held by", strings.TrimPrefix(o.Busy.Error(), "the session is in use by "), plain)
+		p.fact("held by", strings.TrimPrefix(o.Busy.Error(), "the session is in use by "), plain)
 	}
-	s.fact("source", o.Source, plain)
-	s.fact("branch", o.Branch+tipPhrase(d.Worktree), plain)
+	p.fact("source", o.Source, plain)
+	p.fact("branch", o.Branch+tipPhrase(d.Worktree), plain)
 	worktreeStyle := plain
 	if d.Worktree.State != "" && d.Worktree.State != "ok" {
 		worktreeStyle = red
@@ -173,20 +189,34 @@ func (s shower) facts(d Detail) {
 	if path == "" {
 		path = o.Workspace
 	}
-	s.fact("worktree", path+worktreePhrase(d.Worktree), worktreeStyle)
-	s.fact("begun", withAge(s.now, startOf(o)), plain)
-	s.fact("last event", withAge(s.now, parseTime(o.LastEventAt)), plain)
+	p.fact("worktree", path+worktreePhrase(d.Worktree), worktreeStyle)
+	p.fact("begun", withAge(p.now, startOf(o)), plain)
+	p.fact("last event", withAge(p.now, parseTime(o.LastEventAt)), plain)
 	if d.Summary != nil {
-		for _, role := range sortedKeys(d.Summary.Models) {
-			s.fact(role, d.Summary.Models[role], plain)
+		for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
+			p.fact(role, d.Summary.Models[role], plain)
 		}
 		if n := d.Summary.Skipped; n > 0 {
-			s.fact("skipped", fmt.Sprintf("lines of the record that are no events: %d", n), red)
+			p.fact("skipped", fmt.Sprintf("lines of the record that are no events: %d", n), red)
 		}
 	}
-	for _, p := range o.Problems {
-		s.fact("problem", p, red)
+	for _, problem := range o.Problems {
+		p.fact("problem", problem, red)
 	}
+}
+
+// failure says what whoever objected said.
+func (p showPrinter) failure(f *Failure) {
+	if f == nil {
+		return
+	}
+	p.fact("why", f.Detail, red)
+	concern := joined(": ", f.Category, f.Concern)
+	if f.NextStep != "" {
+		concern += " Next: " + f.NextStep
+	}
+	p.fact("rejected", concern, yellow)
+	p.fact("validator", joined(": ", f.Validator, f.Said), red)
 }
 
 func stopPhrase(o session.Overview) string {
@@ -226,39 +256,36 @@ func withAge(now, t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05") + " (" + Age(now, t) + ")"
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
-
-func (s shower) tasks(tasks []taskJSON) {
+func (p showPrinter) tasks(tasks []taskJSON) {
 	if len(tasks) == 0 {
 		return
 	}
-	s.heading("tasks")
-	t := table{term: s.term, columns: []column{{name: "TASK"}, {name: "STATUS"}, {name: "ITER", right: true}, {name: "REJECTED", right: true},
-		{name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "COMMIT"}, {name: "TITLE", grow: true}}}
+	p.heading("tasks")
+	t := table{term: p.term, columns: []column{
+		{name: "TASK"}, {name: "STATUS"}, {name: "ITER", right: true, spare: true}, {name: "REJECTED", right: true, spare: true},
+		{name: "TOKENS", right: true, spare: true}, {name: "COST", right: true, spare: true}, {name: "COMMIT", spare: true},
+		{name: "TITLE", grow: true},
+	}}
 	for _, j := range tasks {
 		status := j.Status
 		if j.FailureReason != "" {
 			status += ": " + j.FailureReason
 		}
-		t.add(cell{j.ID, plain}, cell{status, taskStyle(j.Status)}, cell{numberOrNothing(j.Iterations), plain}, cell{numberOrNothing(j.Rejects), plain},
-			cell{Count(j.Tokens), plain}, cell{costOrNothing(j.Cost), plain}, cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
+		if j.Missing != "" {
+			status += ", not on the branch"
+		}
+		t.add(cell{j.ID, plain}, cell{status, taskStyle(j.Status)}, cell{numberOrNothing(j.Iterations), plain},
+			cell{numberOrNothing(j.Rejects), plain}, cell{Count(j.Tokens), plain}, cell{costOrNothing(j.Cost), plain}, cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
 	}
-	s.table(t)
+	p.table(t)
 }
 
 // table prints a part of the whole, which flushes at the end.
-func (s shower) table(t table) {
-	if s.term.TTY {
-		t.aligned(s.out)
+func (p showPrinter) table(t table) {
+	if p.term.TTY {
+		t.aligned(p.out)
 	} else {
-		t.separated(s.out)
+		t.separated(p.out)
 	}
 }
 
@@ -280,28 +307,32 @@ func numberOrNothing(n int64) string {
 }
 
 // usage shows what each role spent, and how near each cap is.
-func (s shower) usage(d Detail) {
-	s.heading("usage")
+func (p showPrinter) usage(d Detail) {
+	p.heading("usage")
 	u := d.Usage
 	if u.Total() == 0 && d.Summary != nil {
 		u = d.Summary.Usage
 	}
-	t := table{term: s.term, columns: []column{{name: "ROLE"}, {name: "CALLS", right: true}, {name: "PROMPT", right: true}, {name: "CACHED", right: true},
-		{name: "ANSWER", right: true}, {name: "COST", right: true}}}
+	t := table{term: p.term, columns: []column{
+		{name: "ROLE"}, {name: "CALLS", right: true, spare: true}, {name: "PROMPT", right: true},
+		{name: "CACHED", right: true, spare: true}, {name: "ANSWER", right: true}, {name: "COST", right: true},
+	}}
 	for _, role := range []string{session.RoleWorker, session.RoleEvaluator, session.RoleInterview, session.RoleSelfImprove} {
 		r := u.Role(role)
 		if r.Calls == 0 && r.Total() == 0 {
 			continue
 		}
-		t.add(cell{role, plain}, cell{fmt.Sprint(r.Calls), plain}, cell{Count(r.PromptTokens), plain}, cell{percent(float64(r.CachedTokens), float64(r.PromptTokens)), dim},
-			cell{Count(r.EvalTokens), plain}, cell{costOrNothing(r.Cost), plain})
+		t.add(cell{role, plain}, cell{fmt.Sprint(r.Calls), plain}, cell{Count(r.PromptTokens), plain},
+			cell{percent(float64(r.CachedTokens), float64(r.PromptTokens)), dim}, cell{Count(r.EvalTokens), plain}, cell{costOrNothing(r.Cost), plain})
 	}
 	if len(t.rows) > 0 {
-		s.table(t)
+		p.table(t)
 	}
-	s.fact("tokens", Count(d.Overview.TokensUsed)+capPhrase(float64(d.Overview.TokensUsed), d.limit("max_tokens", "tokens"), func(v float64) string { return Count(int64(v)) }), plain)
+	tokens := func(n float64) string { return Count(int64(n)) }
+	used := float64(d.Overview.TokensUsed)
+	p.fact("tokens", tokens(used)+capPhrase(used, d.limit("max_tokens", "tokens"), tokens), plain)
 	if d.Overview.Cost > 0 {
-		s.fact("cost", Money(d.Overview.Cost)+capPhrase(d.Overview.Cost, d.limit("max_cost", "cost"), Money), plain)
+		p.fact("cost", Money(d.Overview.Cost)+capPhrase(d.Overview.Cost, d.limit("max_cost", "cost"), Money), plain)
 	}
 }
 
@@ -329,18 +360,22 @@ func (d Detail) limit(names ...string) float64 {
 	return 0
 }
 
-func (s shower) conversations(list []Conversation) {
+func (p showPrinter) conversations(list []Conversation) {
 	if len(list) == 0 {
 		return
 	}
-	s.heading("conversations")
-	t := table{term: s.term, columns: []column{{name: "TASK"}, {name: "AGENT"}, {name: "RESUMABLE"}, {name: "ID"}, {name: "LAST USED"}, {name: "WHY", grow: true}}}
+	p.heading("conversations")
+	t := table{term: p.term, columns: []column{
+		{name: "TASK"}, {name: "AGENT"}, {name: "RESUMABLE"}, {name: "ID", spare: true}, {name: "LAST USED", spare: true},
+		{name: "WHY", grow: true},
+	}}
 	for _, c := range list {
 		yes, style := "no", yellow
 		if c.Resumable {
 			yes, style = "yes", green
 		}
-		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim}, cell{Age(s.now, parseTime(c.LastUsed)), plain}, cell{c.Why, plain})
+		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim},
+			cell{Age(p.now, parseTime(c.LastUsed)), plain}, cell{c.Why, plain})
 	}
-	s.table(t)
+	p.table(t)
 }

@@ -8,19 +8,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// table is the one place where output for a person and for a script differ: a
-// terminal gets headings and aligned columns, cut to its width; a pipe gets the
-// whole values, separated by tabs, without headings.
+// table is the one place where output for a person and for a script differ: a terminal gets headings and aligned columns,
+// cut to its width; a pipe gets the whole values, separated by tabs, without headings.
 type table struct {
 	term    Terminal
 	columns []column
 	rows    [][]cell
+	notes   map[int]string // below a row, by its number
 }
 
 type column struct {
 	name  string
 	right bool // align to the right: numbers
 	grow  bool // takes what is left of the width, and is cut first
+	spare bool // left out, the last one first, of a table that is too wide otherwise
 }
 
 type cell struct {
@@ -35,8 +36,16 @@ func (t *table) add(cells ...cell) {
 	t.rows = append(t.rows, cells)
 }
 
+// note puts a line below the last row; in a pipe it is one more field of the row.
+func (t *table) note(s string) {
+	if t.notes == nil {
+		t.notes = map[int]string{}
+	}
+	t.notes[len(t.rows)-1] = text.VisibleLine(s)
+}
+
 func (t *table) write(w io.Writer) error {
-	out := bufio.NewWriter(w)
+	out := bufio.NewWriter(t.term.writer(w))
 	if t.term.TTY {
 		t.aligned(out)
 	} else {
@@ -46,12 +55,15 @@ func (t *table) write(w io.Writer) error {
 }
 
 func (t *table) separated(out *bufio.Writer) {
-	for _, row := range t.rows {
+	for n, row := range t.rows {
 		for i, c := range row {
 			if i > 0 {
 				out.WriteByte('\t')
 			}
 			out.WriteString(t.term.paint(c.style, c.text))
+		}
+		if t.notes[n] != "" {
+			out.WriteString("\t" + t.notes[n])
 		}
 		out.WriteByte('\n')
 	}
@@ -65,8 +77,12 @@ func (t *table) aligned(out *bufio.Writer) {
 	for i, c := range t.columns {
 		head[i] = cell{c.name, dim}
 	}
-	for _, row := range append([][]cell{head}, t.rows...) {
+	t.line(out, head, widths)
+	for n, row := range t.rows {
 		t.line(out, row, widths)
+		if t.notes[n] != "" {
+			out.WriteString(t.term.paint(dim, fit("    "+t.notes[n], t.term.Width)) + "\n")
+		}
 	}
 }
 
@@ -90,13 +106,24 @@ func (t *table) widths() []int {
 			over += n + gutter
 		}
 	}
-	for i, c := range t.columns {
-		if over > 0 && c.grow {
-			cut := min(over, max(widths[i]-12, 0))
-			widths[i] -= cut
-			over -= cut
+	// What can grow is cut to what can still be read, then what can be spared goes, then what can grow is cut to nothing.
+	shrink := func(least int) {
+		for i, c := range t.columns {
+			if c.grow && over > 0 {
+				cut := min(over, max(widths[i]-least, 0))
+				widths[i] -= cut
+				over -= cut
+			}
 		}
 	}
+	shrink(12)
+	for i := len(t.columns) - 1; i >= 0 && over > 0; i-- {
+		if t.columns[i].spare && widths[i] > 0 {
+			over -= widths[i] + gutter
+			widths[i] = 0
+		}
+	}
+	shrink(1)
 	return widths
 }
 

@@ -1,15 +1,53 @@
 package view
 
 import (
+	"io"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Terminal says what an output can show. The zero value is a pipe.
 type Terminal struct {
 	TTY   bool // a person reads it: aligned columns with headings, cut to Width
 	Color bool
-	Width int // columns; 0: not known
+	Width int  // columns; 0: not known
+	ASCII bool // the locale has no other characters
+}
+
+// writer is w for what a person reads: with signs that the locale has.
+func (t Terminal) writer(w io.Writer) io.Writer {
+	if t.ASCII {
+		return &asciiWriter{w: w}
+	}
+	return w
+}
+
+// asciiWriter puts signs of one column in the place of this program's own, so that columns stay as they are.
+type asciiWriter struct {
+	w    io.Writer
+	rest []byte // the beginning of a character, of which the next write has the rest
+}
+
+var asciiSigns = strings.NewReplacer("✓", "+", "✕", "x", "–", "-", "→", ">", "…", "~", "·", "-")
+
+func (a *asciiWriter) Write(p []byte) (int, error) {
+	data := append(a.rest, p...)
+	whole := len(data)
+	for n := 1; n < utf8.UTFMax && n <= len(data); n++ {
+		if last := data[len(data)-n:]; utf8.RuneStart(last[0]) {
+			if !utf8.FullRune(last) {
+				whole -= n
+			}
+			break
+		}
+	}
+	_, err := asciiSigns.WriteString(a.w, string(data[:whole]))
+	a.rest = append([]byte(nil), data[whole:]...)
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Styles of text on a terminal.

@@ -62,6 +62,7 @@ func TestLive(t *testing.T) {
 	p.do(chromedp.Navigate(serve(t, store) + "s/" + w.S.ID + "/"))
 	p.until(ready)
 	p.until(shown + ` === 3`)
+	p.until(`document.getElementById("sessions").offsetParent !== null`) // the link to all sessions is to be seen
 
 	// An appended event shows, and how long that took is said by the page's own clock.
 	w.Event(time.Second, "nudge", viewtest.Task("T-001", 1, viewtest.P{"content": "the first that is new"}))

@@ -7,6 +7,7 @@ const live = {
   source: null,
 
   start() {
+    document.getElementById("sessions").hidden = false; // a file has no server behind it
     this.source = new EventSource("events");
     this.source.addEventListener("head", (ev) => {
       rec.head = JSON.parse(ev.data);
