@@ -329,6 +329,9 @@ func isProduct(top, p string) bool {
 	return err == nil
 }
 
+// IsProductDir reports whether a directory of this name is a build product wherever it lies.
+func IsProductDir(name string) bool { return productNames[name] }
+
 // IsProduct reports whether a path, as git lists it, is or lies in a build
 // product.
 func IsProduct(p string) bool {

@@ -18,7 +18,7 @@ type caller struct {
 	client *model.Client
 }
 
-// ask makes one request until an answer is a turn. What it cannot get is a *halt with the reason for which the
+// ask makes one request until an answer is a turn. What it cannot get is a *stopError with the reason for which the
 // task or the run ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
 	for {
@@ -28,7 +28,7 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 			return reply, err
 		}
 		if f.Kind != model.UsageLimit {
-			return nil, haltFor(f)
+			return nil, stopFor(f)
 		}
 		if err := c.waitForLimit(ctx, f); err != nil {
 			return nil, err
@@ -36,9 +36,9 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 	}
 }
 
-// haltFor says what a failure that outlived its retries means for the task.
-func haltFor(f *model.Failure) error {
-	h := &halt{Stop: Stop{Reason: ProviderFailure, Detail: f.Message, Hint: f.Hint()}, err: f}
+// stopFor says what a failure that outlived its retries means for the task.
+func stopFor(f *model.Failure) error {
+	h := &stopError{Stop: Stop{Reason: ProviderFailure, Detail: f.Message, Hint: f.Hint()}, err: f}
 	switch {
 	case f.Kind == model.Empty:
 		h.Reason = EmptyResponses
@@ -59,7 +59,7 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 	// off what may be waited for in all.
 	wait := max(reset.Sub(r.Now()), time.Minute)
 	if !r.o.Wait || reset.IsZero() || r.waited+wait > r.o.MaxWait {
-		return &halt{Stop: Stop{Reason: UsageLimit, Detail: detail, Reset: reset}}
+		return &stopError{Stop: Stop{Reason: UsageLimit, Detail: detail, Reset: reset}}
 	}
 	r.waited += wait
 	if r.o.Waiting != nil {

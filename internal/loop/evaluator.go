@@ -18,8 +18,8 @@ import (
 // once, a second one counts as a rejection.
 const verdictTries = 2
 
-// judgeVoice asks an evaluator and feeds back what was wrong with its answer.
-type judgeVoice interface {
+// evaluatorConn asks an evaluator and feeds back what was wrong with its answer.
+type evaluatorConn interface {
 	// ask returns the verdict's JSON as the evaluator wrote it, "" if there was none, and its raw calls for the record.
 	ask(ctx context.Context) (args string, raw any, err error)
 	// correct tells the evaluator what was wrong.
@@ -33,11 +33,11 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	if err != nil {
 		return nil, err
 	}
-	voice, err := a.o.Evaluator.judge(a, j, system, user)
+	conn, err := a.o.Evaluator.judge(a, j, system, user)
 	if err != nil {
 		return nil, err
 	}
-	defer voice.close()
+	defer conn.close()
 	if a.o.Evaluator.Program != nil && a.o.Judging.InWorktree {
 		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be
 		// taken for the worker's.
@@ -49,7 +49,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	}
 	var problem error
 	for try := 1; try <= verdictTries; try++ {
-		args, raw, err := voice.ask(ctx)
+		args, raw, err := conn.ask(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 			return nil, err
 		}
 		if try < verdictTries {
-			if err := voice.correct("The verdict could not be read: " + problem.Error() +
+			if err := conn.correct("The verdict could not be read: " + problem.Error() +
 				". Call submit_verdict again."); err != nil {
 				return nil, err
 			}
@@ -168,7 +168,7 @@ type modelJudge struct {
 	script *session.Transcript
 }
 
-func (a *attempt) modelJudge(client *model.Client, system, user string) (judgeVoice, error) {
+func (a *attempt) modelJudge(client *model.Client, system, user string) (evaluatorConn, error) {
 	script, err := a.S.OpenTranscript(a.task.ID, session.EvaluatorTranscript, a.Redact)
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func sentBack(v *Verdict, j *judged) string {
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
 func (a *attempt) evaluatorLeft() error {
 	if limit := int(a.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
-		return &halt{Stop: Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit)}}
+		return &stopError{Stop: Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit)}}
 	}
 	return nil
 }

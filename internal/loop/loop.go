@@ -54,19 +54,20 @@ type Stop struct {
 	Over    []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
 }
 
-// halt is a Stop on its way up.
-type halt struct {
+// stopError is a Stop on its way up.
+type stopError struct {
 	Stop
 	err error
 }
 
-func (h *halt) Error() string {
-	if h.Detail != "" {
-		return h.Reason + ": " + h.Detail
+func (e *stopError) Error() string {
+	if e.Detail != "" {
+		return e.Reason + ": " + e.Detail
 	}
-	return h.Reason
+	return e.Reason
 }
-func (h *halt) Unwrap() error { return h.err }
+
+func (e *stopError) Unwrap() error { return e.err }
 
 // TaskFailed reports whether the reason is one for which a task fails.
 func (s Stop) TaskFailed() bool { return slices.Contains(lifecycle.TaskReasons, s.Reason) }
@@ -172,7 +173,7 @@ func (r *run) outer(ctx context.Context) Stop {
 
 // stopOf turns what ended a task into the stop of the run.
 func stopOf(ctx context.Context, err error, task string) Stop {
-	var h *halt
+	var h *stopError
 	switch {
 	case errors.As(err, &h):
 		h.Stop.Task = task

@@ -131,7 +131,7 @@ func (w *programWorker) outcome(
 		return caseOf(out.Text), false, nil
 	case agent.TurnLimit:
 		w.stay(ctx, out)
-		return t, false, &halt{Stop: Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}}
+		return t, false, &stopError{Stop: Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}}
 	case agent.NotFound, agent.InUse:
 		if len(w.choices) > 1 {
 			w.choices = w.choices[1:]
@@ -156,7 +156,7 @@ func (w *programWorker) outcome(
 		w.stay(ctx, out)
 		return t, true, nil
 	}
-	return t, false, &halt{Stop: Stop{Reason: ProviderFailure, Detail: w.role.Program.Name + ": " + out.Detail}}
+	return t, false, &stopError{Stop: Stop{Reason: ProviderFailure, Detail: w.role.Program.Name + ": " + out.Detail}}
 }
 
 // refused is the end of the run for what no other try mends. The task stays pending.
@@ -166,7 +166,7 @@ func (r Role) refused(out agent.Outcome) error {
 	if p.Login != "" {
 		hint = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
 	}
-	return &halt{Stop: Stop{Reason: Errored, Detail: p.Name + ": " + out.Detail, Hint: hint}}
+	return &stopError{Stop: Stop{Reason: Errored, Detail: p.Name + ": " + out.Detail, Hint: hint}}
 }
 
 // stay makes the conversation that was just used the one of the next turn.

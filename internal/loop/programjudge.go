@@ -20,7 +20,7 @@ type programJudge struct {
 	id     string
 }
 
-func newProgramJudge(a *attempt, j *judged, r Role, system, user string) (judgeVoice, error) {
+func newProgramJudge(a *attempt, j *judged, r Role, system, user string) (evaluatorConn, error) {
 	ending, err := a.o.Prompts.Render("evaluator_agent", nil)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 			}
 		case try >= programFailures:
 			detail := j.role.Program.Name + " as evaluator: " + out.Detail
-			return "", nil, &halt{Stop: Stop{Reason: ProviderFailure, Detail: detail}, err: errors.New(out.Detail)}
+			return "", nil, &stopError{Stop: Stop{Reason: ProviderFailure, Detail: detail}, err: errors.New(out.Detail)}
 		}
 	}
 }

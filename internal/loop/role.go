@@ -40,7 +40,7 @@ func (r Role) open(a *attempt, wt gitx.Worktree) (worker, error) {
 }
 
 // judge makes the evaluator of one review.
-func (r Role) judge(a *attempt, j *judged, system, user string) (judgeVoice, error) {
+func (r Role) judge(a *attempt, j *judged, system, user string) (evaluatorConn, error) {
 	if r.Program != nil {
 		return newProgramJudge(a, j, r, system, user)
 	}

@@ -68,7 +68,7 @@ func (r *run) task(ctx context.Context, i int) (err error) {
 		}
 	}()
 	err = a.iterations(ctx)
-	var h *halt
+	var h *stopError
 	if errors.As(err, &h) && h.TaskFailed() {
 		if failing := a.fail(ctx, h.Stop); failing != nil {
 			return failing
@@ -167,7 +167,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 	for a.iter = 1; ; a.iter++ {
 		if limit := int(a.o.Caps[config.MaxIterations]); a.iter > limit {
 			a.iter--
-			return &halt{Stop: Stop{Reason: IterCap, Detail: fmt.Sprint(limit)}}
+			return &stopError{Stop: Stop{Reason: IterCap, Detail: fmt.Sprint(limit)}}
 		}
 		if a.iter > 1 {
 			a.span = randomHex(8)
@@ -185,7 +185,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 				silent = 0
 			}
 			if silent >= silentTurns {
-				return &halt{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent,
+				return &stopError{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent,
 					nudges[t.nudge].detail)}}
 			}
 			if err := a.nudge(t.nudge, silent); err != nil {

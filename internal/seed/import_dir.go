@@ -8,9 +8,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -198,7 +198,7 @@ func (d *dirImport) tests() error {
 		}
 		if e.IsDir() {
 			if p != "." &&
-				(strings.HasPrefix(e.Name(), ".") || slices.Contains(neverCommitted, e.Name()) || d.isRepository(p)) {
+				(strings.HasPrefix(e.Name(), ".") || gitx.IsProductDir(e.Name()) || d.isRepository(p)) {
 				return fs.SkipDir
 			}
 			return nil

@@ -6,10 +6,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -35,10 +35,6 @@ func newPlace(root string, tracked, ignored func(string) bool) *place {
 	return &place{root: root, tracked: tracked, ignored: ignored,
 		taken: map[string]string{}, isFile: map[string]bool{}, listed: map[string][]string{}}
 }
-
-// neverCommitted are the build products that a harness commit leaves out; a
-// test in one of them would not be part of the seed.
-var neverCommitted = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"}
 
 func (pl *place) check(p string) []Violation {
 	if v, ok := formOf(p); !ok {
@@ -101,7 +97,8 @@ func partOf(q, part string) (Violation, bool) {
 		return violation("path", "a part of the path %s is longer than 255 bytes", q), false
 	case meansDotGit(part):
 		return violation("path-git", "the path %s leads into .git, which belongs to git", q), false
-	case slices.Contains(neverCommitted, part):
+	case gitx.IsProductDir(part):
+		// A test in a build product would not be part of the seed.
 		return violation("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q,
 			part), false
 	}

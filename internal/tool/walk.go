@@ -10,18 +10,17 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // walkCap bounds how many directory entries one call looks at.
 const walkCap = 400_000
 
-// products are directories that hold dependencies or build results. They are
-// passed over unless the pattern names them: they would drown everything else.
-var products = map[string]bool{
-	"node_modules": true, ".venv": true, "venv": true, "__pycache__": true, ".pytest_cache": true,
-	".mypy_cache": true, ".ruff_cache": true, ".tox": true,
-}
+// isProduct reports whether a directory holds dependencies or build results. Such
+// ones are passed over unless the pattern names them: they would drown everything
+// else.
+func isProduct(name string) bool { return gitx.IsProductDir(name) || name == "venv" || name == ".tox" }
 
 // query is a pattern ready to be walked.
 type query struct {
@@ -144,5 +143,5 @@ func (b *Box) walk(
 func (b *Box) passOver(q query, d fs.DirEntry) bool {
 	name := d.Name()
 	return hasGit(name) || strings.HasPrefix(name, tempPrefix) ||
-		d.IsDir() && products[name] && !q.named[name]
+		d.IsDir() && isProduct(name) && !q.named[name]
 }

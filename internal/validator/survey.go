@@ -7,17 +7,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
 // surveyCap bounds how many entries of a worktree are looked at.
 const surveyCap = 300_000
 
-// passedOver are directories that hold other people's code or build results.
-var passedOver = map[string]bool{
-	".git": true, "node_modules": true, "vendor": true, "__pycache__": true,
-	".venv": true, "venv": true, ".tox": true, ".nox": true, ".eggs": true,
-	".mypy_cache": true, ".pytest_cache": true, ".ruff_cache": true,
-}
+// passedOver are directories that hold other people's code or build results, beside
+// the build products that no commit takes.
+var passedOver = []string{".git", "vendor", "venv", ".tox", ".nox", ".eggs"}
 
 // project is what one look at a worktree shows.
 type project struct {
@@ -98,7 +97,7 @@ func (p *project) take(files []string) {
 }
 
 func (p *project) skipDir(name, base string) bool {
-	if passedOver[base] {
+	if gitx.IsProductDir(base) || slices.Contains(passedOver, base) {
 		return true
 	}
 	if base != "target" {
