@@ -86,7 +86,7 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 	return err
 }
 
-// untracked lists what lies beside the tracked files, but for what Cargo builds.
+// untracked lists what lies beside the tracked files, but for what Cargo builds and what is lent.
 func (p *Place) untracked() ([]string, error) {
 	var roots []string
 	dirs := directories(p.entries)
@@ -101,7 +101,7 @@ func (p *Place) untracked() ([]string, error) {
 		}
 		for _, d := range names {
 			name := path.Join(dir, d.Name())
-			if !dirs[name] && !tracked[name] && !p.isBuild(name) {
+			if !dirs[name] && !tracked[name] && !p.isBuild(name) && !slices.Contains(p.lent, name) {
 				roots = append(roots, name)
 			}
 		}

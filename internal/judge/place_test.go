@@ -458,3 +458,44 @@ func TestRemoveOfAClosedPlace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// tilth.copy alone is a setup that leaves the dependencies to be lent, but for those that it copied.
+func TestCopiedFilesStandBesideWhatIsLent(t *testing.T) {
+	ran := 0
+	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n.env\n", "package.json": "{}", "go.mod": "", "go.sum": "1"},
+		func(o *judge.Options) {
+			o.Setup = func(_ context.Context, dir string) error {
+				ran++
+				if err := os.MkdirAll(filepath.Join(dir, "vendor"), 0o755); err != nil {
+					return err
+				}
+				for _, name := range []string{".env", "vendor/copied"} {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte("copied"), 0o644); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		})
+	w.write(w.repo, "node_modules/dep/index.js", "dep")
+	w.write(w.repo, "vendor/mine", "the worker's")
+	for i, sum := range []string{"1", "1", "2", "2"} {
+		w.write(w.repo, "go.sum", sum)
+		laid := w.layOut()
+		if got := strings.Join(laid.Borrowed, " "); got != "node_modules" {
+			t.Errorf("borrowed %s", got)
+		}
+		if want := 1 + i/2; ran != want {
+			t.Errorf("the setup ran %d times, want %d", ran, want)
+		}
+		w.has(".env", "copied")
+		w.has("vendor/copied", "copied")
+		w.hasNot("vendor/mine")
+		w.has("node_modules/dep/index.js", "dep")
+		w.write(w.repo, "node_modules/dep2/index.js", "dep")
+		w.shut()
+	}
+	if len(w.repaired) > 0 {
+		t.Errorf("repaired: %q", w.repaired)
+	}
+}
