@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/seed"
@@ -177,15 +176,11 @@ func (w *world) seedFiles(h *lifecycle.Handle) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	wt, err := gitx.RegisteredWorktree(h.Common, h.Path())
-	if err != nil {
-		return nil, err
-	}
 	full, err := lifecycle.ResolveSeed(w.p.ctx, w.git, h.Common, sha)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := w.git.ChangedFiles(w.p.ctx, wt, full+"^", full)
+	changes, _, _, err := w.git.Changes(w.p.ctx, h.Common, full+"^", full, 0)
 	if err != nil {
 		return nil, err
 	}

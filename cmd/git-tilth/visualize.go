@@ -97,7 +97,7 @@ func (w *world) differ(ctx context.Context, s *session.Session) view.DiffFunc {
 		return func(string) (string, bool) { return "", false }
 	}
 	return func(sha string) (string, bool) {
-		patch, cut, err := w.git.CommitDiff(ctx, common, sha, diffCap)
+		patch, cut, err := w.git.Diff(ctx, common, "", sha, diffCap)
 		if err != nil {
 			return "", false
 		}

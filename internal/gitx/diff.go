@@ -13,33 +13,27 @@ import (
 	"strings"
 )
 
-// patchFlags fix the shape of a patch against every setting.
+// patchFlags fix the shape of a change and its patch against every setting.
 var patchFlags = []string{
-	"--patch", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/",
+	"--find-renames", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/",
 	"--unified=3", "--inter-hunk-context=0", "--diff-algorithm=myers", "--submodule=short", "--ignore-submodules=none",
 	"--no-relative", "-O/dev/null",
 }
 
-// DiffTrees returns the patch from base to tree (commits or trees), at most max bytes of it (all if it is 0), cut at
-// a line end. It is raw bytes: contents need not be UTF-8. None of the user's settings has a say in its shape.
-func (g *Git) DiffTrees(
-	ctx context.Context, wt Worktree, base, tree string, max int64,
-) (patch []byte, truncated bool, err error) {
-	args := append(append([]string{"diff-tree", "-r"}, patchFlags...), "--end-of-options", base, tree, "--")
-	return g.patch(ctx, wt.Common, max, args)
-}
-
-// CommitDiff returns the patch of a commit against its first parent, limited and shaped like that of DiffTrees. It
-// needs no worktree.
-func (g *Git) CommitDiff(
-	ctx context.Context, common, sha string, max int64,
-) (patch []byte, truncated bool, err error) {
-	args := append([]string{"diff-tree", "-r", "--root", "--diff-merges=first-parent", "--no-commit-id"}, patchFlags...)
-	return g.patch(ctx, common, max, append(args, "--end-of-options", sha, "--"))
-}
-
-func (g *Git) patch(ctx context.Context, common string, max int64, args []string) (patch []byte, cut bool, err error) {
-	out, err := g.asTheyAre(ctx, common, max, args...)
+// Diff returns the patch between two commits or trees, at most max bytes of it (all if it is 0), cut at a line end. With
+// from "", it is that of the commit to against its first parent. With paths it is for these alone, and knows no renames.
+// It is raw bytes: contents need not be UTF-8. None of the user's settings has a say in its shape.
+func (g *Git) Diff(ctx context.Context, common, from, to string, max int64, paths ...string) (patch []byte, cut bool, err error) {
+	args := append([]string{"--literal-pathspecs", "diff-tree", "-r", "--patch"}, patchFlags...)
+	if len(paths) > 0 {
+		args = append(args, "--no-renames")
+	}
+	if from == "" {
+		args = append(args, "--root", "--diff-merges=first-parent", "--no-commit-id", "--end-of-options", to)
+	} else {
+		args = append(args, "--end-of-options", from, to)
+	}
+	out, err := g.asTheyAre(ctx, common, max, append(append(args, "--"), paths...)...)
 	if err != nil {
 		return nil, false, err
 	}
@@ -105,33 +99,26 @@ type FileChange struct {
 	OID     string // new object
 }
 
-// ChangedFiles lists what differs between two commits or trees, sorted by path as git sorts.
-func (g *Git) ChangedFiles(ctx context.Context, wt Worktree, base, tree string) ([]FileChange, error) {
-	out, err := g.asTheyAre(ctx, wt.Common, 0, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--numstat",
-		"--find-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", "--no-relative", "-O/dev/null",
-		"--end-of-options", base, tree, "--")
-	if err != nil {
-		return nil, err
-	}
-	return parseChanges(fields(out.stdout)), nil
-}
-
 // listLimit bounds the list of changed files that Changes reads before the patch.
 const listLimit = 32 << 20
 
-// Changes is ChangedFiles and DiffTrees in one command.
+// Changes lists what differs between two commits or trees, sorted by path as git sorts, and returns the patch of it as
+// Diff does, at most max bytes of it; none, and not cut, if it is 0.
 func (g *Git) Changes(
-	ctx context.Context, wt Worktree, base, tree string, max int64,
+	ctx context.Context, common, from, to string, max int64,
 ) (files []FileChange, patch []byte, cut bool, err error) {
-	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--numstat"}, patchFlags...)
-	out, err := g.asTheyAre(ctx, wt.Common, listLimit+max, append(args, "--end-of-options", base, tree, "--")...)
+	args, limit := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--numstat"}, patchFlags...), int64(0)
+	if max > 0 {
+		args, limit = append(args, "--patch"), listLimit+max
+	}
+	out, err := g.asTheyAre(ctx, common, limit, append(args, "--end-of-options", from, to, "--")...)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	// An empty entry ends the lists.
 	list, patch, whole := bytes.Cut(out.stdout, []byte("\x00\x00"))
 	if !whole && out.truncated {
-		files, err = g.ChangedFiles(ctx, wt, base, tree)
+		files, _, _, err = g.Changes(ctx, common, from, to, 0)
 		return files, nil, true, err
 	}
 	cut = out.truncated
@@ -184,39 +171,25 @@ func parseChanges(f []string) []FileChange {
 	return changes
 }
 
-// Unfit is a staged file that must not be committed.
-type Unfit struct{ Path, Why string }
-
-// UnfitError says which staged files must not be committed. It is for the worker, like a validator that failed.
-type UnfitError struct{ Files []Unfit }
-
-func (e *UnfitError) Error() string {
-	var lines []string
-	for _, f := range e.Files {
-		lines = append(lines, f.Path+": "+f.Why)
-	}
-	return "these files cannot be committed:\n" + strings.Join(lines, "\n")
-}
-
 // gitlink is the mode of a submodule's commit in a tree.
 const gitlink = "160000"
 
-// CheckFit checks what ChangedFiles found to be staged: the error is an *UnfitError if a file is larger than maxSize
-// bytes (0: no limit), or if a submodule's commit is on none of its remote branches and tags, so that nobody else could
-// check it out. Without such a file it starts no process.
-func (g *Git) CheckFit(ctx context.Context, wt Worktree, changes []FileChange, maxSize int64) error {
-	var unfit []Unfit
+// CheckFit says which of the files that Changes found to be staged must not be committed, and why, by path: one larger
+// than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote branches and tags, so that
+// nobody else could check it out. Without such a file it starts no process.
+func (g *Git) CheckFit(ctx context.Context, wt Worktree, changes []FileChange, maxSize int64) (unfit map[string]string, err error) {
+	unfit = map[string]string{}
 	var large []FileChange
 	for _, c := range changes {
 		switch {
 		case c.Mode == gitlink:
 			published, err := g.isPublished(ctx, filepath.Join(wt.Path, c.Path), c.OID)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !published {
-				why := "the submodule's commit " + c.OID + " is on none of its remote branches; push it there, or undo this change"
-				unfit = append(unfit, Unfit{c.Path, why})
+				unfit[c.Path] = "the submodule's commit " + c.OID +
+					" is on none of its remote branches; push it there, or undo this change"
 			}
 		case c.Status != "D" && maxSize > 0:
 			// What lies in the worktree is what was staged, but for a filter, which the object's own size settles.
@@ -226,19 +199,12 @@ func (g *Git) CheckFit(ctx context.Context, wt Worktree, changes []FileChange, m
 		}
 	}
 	sizes, err := g.sizes(ctx, wt, large)
-	if err != nil {
-		return err
-	}
 	for i, size := range sizes {
 		if size > maxSize {
-			why := fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
-			unfit = append(unfit, Unfit{large[i].Path, why})
+			unfit[large[i].Path] = fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
 		}
 	}
-	if len(unfit) == 0 {
-		return nil
-	}
-	return &UnfitError{unfit}
+	return unfit, err
 }
 
 // sizes returns the sizes of the files' objects, in order.

@@ -2,23 +2,23 @@ package gitx
 
 import (
 	"bytes"
-	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-func TestDiffTreesIsIndependentOfSettings(t *testing.T) {
+func TestDiffIsIndependentOfSettings(t *testing.T) {
 	w := newWorld(t, "a.txt", "one\ntwo\n\nfour\n", "old name.txt", strings.Repeat("same\n", 20), "z.c", "int main() {\n")
 	w.restart("GIT_EXTERNAL_DIFF=/bin/false", "GIT_DIFF_OPTS=-u0")
 	w.sh(w.path, "mv", "old name.txt", "new name.txt")
 	write(t, w.path, "a.txt", "one\n2\n\nfour\n", "z.c", "int main() {\n}\n", ".gitattributes", "*.c diff=mine\n")
 	tree, _ := w.stage()
-	wt := w.wt()
 	diff := func() string {
 		t.Helper()
-		patch, truncated, err := w.git.DiffTrees(ctx, wt, w.base, tree, 0)
+		patch, truncated, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
 		must(t, err)
 		equal(t, "truncated", truncated, false)
 		return string(patch)
@@ -43,36 +43,36 @@ func TestDiffTreesIsIndependentOfSettings(t *testing.T) {
 	}
 }
 
-func TestDiffTreesBytesAndLimit(t *testing.T) {
+func TestDiffBytesAndLimit(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.path, "a.txt", "latin \xe9\xff\n", "bin", "a\x00b", "café", "x\n")
 	tree, _ := w.stage()
-	patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+	patch, _, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
 	must(t, err)
 	if !bytes.Contains(patch, []byte("+latin \xe9\xff\n")) || !bytes.Contains(patch, []byte("Binary files /dev/null and b/bin differ")) {
 		t.Errorf("patch: %q", patch)
 	}
-	same, truncated, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, int64(len(patch)))
+	same, truncated, err := w.git.Diff(ctx, w.common, w.base, tree, int64(len(patch)))
 	must(t, err)
 	equal(t, "truncated at its length", truncated, false)
 	equal(t, "patch", string(same), string(patch))
 	write(t, w.path, "big.txt", strings.Repeat("a line of some length\n", 200_000))
 	tree, _ = w.stage()
-	cut, truncated, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 10_000)
+	cut, truncated, err := w.git.Diff(ctx, w.common, w.base, tree, 10_000)
 	must(t, err)
 	equal(t, "truncated", truncated, true)
 	if len(cut) > 10_000 || len(cut) < 9_000 || cut[len(cut)-1] != '\n' {
 		t.Errorf("%d bytes, ending in %q", len(cut), cut[len(cut)-1:])
 	}
-	none, _, err := w.git.DiffTrees(ctx, w.wt(), tree, tree, 10)
+	none, _, err := w.git.Diff(ctx, w.common, tree, tree, 10)
 	must(t, err)
 	equal(t, "no difference", len(none), 0)
 }
 
-func TestCommitDiff(t *testing.T) {
+func TestDiffOfACommit(t *testing.T) {
 	w := newWorld(t)
 	w.sh(w.home, "config", "--global", "diff.noprefix", "true")
-	root, _, err := w.git.CommitDiff(ctx, w.common, w.base, 0)
+	root, _, err := w.git.Diff(ctx, w.common, "", w.base, 0)
 	must(t, err)
 	if !bytes.Contains(root, []byte("+++ b/a.txt\n")) {
 		t.Errorf("first commit:\n%s", root)
@@ -81,23 +81,23 @@ func TestCommitDiff(t *testing.T) {
 	w.sh(w.path, "commit", "-q", "-a", "-m", "side")
 	w.sh(w.repo, "commit", "-q", "--allow-empty", "-m", "main")
 	w.sh(w.repo, "merge", "-q", "-m", "merge", branch)
-	merge, _, err := w.git.CommitDiff(ctx, w.common, w.sh(w.repo, "rev-parse", "HEAD"), 0)
+	merge, _, err := w.git.Diff(ctx, w.common, "", w.sh(w.repo, "rev-parse", "HEAD"), 0)
 	must(t, err)
 	if !bytes.HasPrefix(merge, []byte("diff --git a/a.txt b/a.txt\n")) || !bytes.Contains(merge, []byte("+side")) {
 		t.Errorf("merge:\n%s", merge)
 	}
-	_, truncated, err := w.git.CommitDiff(ctx, w.common, w.base, 10)
+	_, truncated, err := w.git.Diff(ctx, w.common, "", w.base, 10)
 	must(t, err)
 	equal(t, "truncated", truncated, true)
 }
 
-func TestChangedFiles(t *testing.T) {
+func TestChanges(t *testing.T) {
 	w := newWorld(t, "a.txt", "one\n", "del.txt", "x\ny\n", "r.txt", strings.Repeat("same\n", 20), "t", "x\n")
 	w.sh(w.path, "mv", "r.txt", "new\nname.txt")
 	w.sh(w.path, "rm", "-q", "del.txt")
 	write(t, w.path, "a.txt", "two\nthree\n", "bin", "a\x00b", "b \"q\".txt", "b\n")
 	tree, _ := w.stage()
-	got, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+	got, _, _, err := w.git.Changes(ctx, w.common, w.base, tree, 0)
 	must(t, err)
 	want := []FileChange{
 		{Path: "a.txt", Status: "M", Added: 2, Deleted: 1},
@@ -126,21 +126,21 @@ func TestObjectsAsTheyAre(t *testing.T) {
 			evil := w.sh(w.path, "rev-parse", ":code.txt")
 			write(t, w.home, "benign", "benign\n")
 			w.sh(w.repo, "replace", "-f", evil, w.sh(w.repo, "hash-object", "-w", filepath.Join(w.home, "benign")))
-			patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+			patch, _, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
 			must(t, err)
 			for _, shown := range []string{"+2", "+evil", "Binary files /dev/null and b/bin differ"} {
 				if !bytes.Contains(patch, []byte(shown)) {
 					t.Errorf("%s is hidden:\n%s", shown, patch)
 				}
 			}
-			changes, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+			changes, _, _, err := w.git.Changes(ctx, w.common, w.base, tree, 0)
 			must(t, err)
 			for _, c := range changes {
 				equal(t, c.Path+" is binary", c.Binary, c.Path == "bin")
 			}
 			sha, _, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
 			must(t, err)
-			patch, _, err = w.git.CommitDiff(ctx, w.common, sha, 0)
+			patch, _, err = w.git.Diff(ctx, w.common, "", sha, 0)
 			must(t, err)
 			if !bytes.Contains(patch, []byte("+evil")) {
 				t.Errorf("the commit hides it:\n%s", patch)
@@ -172,25 +172,25 @@ func TestCheckFit(t *testing.T) {
 	changes := func() []FileChange {
 		t.Helper()
 		tree, _ := w.stage()
-		changes, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+		changes, _, _, err := w.git.Changes(ctx, w.common, w.base, tree, 0)
 		must(t, err)
 		return changes
 	}
 	write(t, w.path, "small", "12345678", "large", "123456789", "deep/larger", strings.Repeat("x", 100))
-	must(t, w.git.CheckFit(ctx, w.wt(), changes(), 100))
-	must(t, w.git.CheckFit(ctx, w.wt(), changes(), 0))
-	var unfit *UnfitError
-	if err := w.git.CheckFit(ctx, w.wt(), changes(), 8); !errors.As(err, &unfit) || len(unfit.Files) != 2 ||
-		unfit.Files[0].Path != "deep/larger" || unfit.Files[1].Path != "large" {
-		t.Errorf("got %v", err)
+	unfit := func(max int64) []string {
+		t.Helper()
+		found, err := w.git.CheckFit(ctx, w.wt(), changes(), max)
+		must(t, err)
+		return slices.Sorted(maps.Keys(found))
 	}
+	equal(t, "at most 100", len(unfit(100)), 0)
+	equal(t, "no limit", len(unfit(0)), 0)
+	equal(t, "at most 8", fmt.Sprint(unfit(8)), "[deep/larger large]")
 
 	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", w.repo, "sub")
-	must(t, w.git.CheckFit(ctx, w.wt(), changes(), 0))
+	equal(t, "a submodule", len(unfit(0)), 0)
 	w.sh(filepath.Join(w.path, "sub"), "commit", "-q", "--allow-empty", "-m", "nobody else has this")
-	if err := w.git.CheckFit(ctx, w.wt(), changes(), 0); !errors.As(err, &unfit) || len(unfit.Files) != 1 || unfit.Files[0].Path != "sub" {
-		t.Errorf("got %v", err)
-	}
+	equal(t, "its own commit", fmt.Sprint(unfit(0)), "[sub]")
 }
 
 func TestChangesIsBothInOne(t *testing.T) {
@@ -198,20 +198,20 @@ func TestChangesIsBothInOne(t *testing.T) {
 	w.sh(w.path, "mv", "old.txt", "new.txt")
 	write(t, w.path, "a.txt", strings.Repeat("line\n", 100), "zz.txt", "z\n")
 	tree, _ := w.stage()
-	want, err := w.git.ChangedFiles(ctx, w.wt(), w.base, tree)
+	want, _, _, err := w.git.Changes(ctx, w.common, w.base, tree, 0)
 	must(t, err)
 	for _, max := range []int64{100, 1 << 20} {
-		files, patch, cut, err := w.git.Changes(ctx, w.wt(), w.base, tree, max)
+		files, patch, cut, err := w.git.Changes(ctx, w.common, w.base, tree, max)
 		must(t, err)
 		if !slices.Equal(files, want) || len(files) != 3 {
 			t.Errorf("files %v, want %v", files, want)
 		}
-		wantPatch, wantCut, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, max)
+		wantPatch, wantCut, err := w.git.Diff(ctx, w.common, w.base, tree, max)
 		must(t, err)
 		equal(t, "patch", string(patch), string(wantPatch))
 		equal(t, "cut", cut, wantCut)
 	}
-	files, patch, cut, err := w.git.Changes(ctx, w.wt(), w.base, w.base, 100)
+	files, patch, cut, err := w.git.Changes(ctx, w.common, w.base, w.base, 100)
 	if err != nil || len(files)+len(patch) > 0 || cut {
 		t.Errorf("nothing changed: %v %q %v %v", files, patch, cut, err)
 	}

@@ -28,7 +28,7 @@ func (l Location) Source() string {
 }
 
 // Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
-// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotRepo or an *Error.
+// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotRepo or an *commandError.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
@@ -38,7 +38,7 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
 	// error.
 	answers, err := ask("--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel")
-	var gitErr *Error
+	var gitErr *commandError
 	switch {
 	case err == nil && len(answers) == 5:
 	case errors.As(err, &gitErr) && len(answers) == 4:

@@ -87,7 +87,7 @@ func TestReadsInASeparateWorkTree(t *testing.T) {
 func TestDiscoverUntrustedOwner(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.git.Discover(ctx, w.repo, with(w.environ, "GIT_TEST_ASSUME_DIFFERENT_OWNER=1"))
-	var gitErr *Error
+	var gitErr *commandError
 	if errors.Is(err, ErrNotRepo) || !errors.As(err, &gitErr) {
 		t.Errorf("an untrusted owner is told as such: %v", err)
 	}

@@ -39,7 +39,7 @@ func TestLeakedVariablesDoNotSteer(t *testing.T) {
 	sha, _, err := w.git.Commit(ctx, w.wt(), "T-001: x", CommitOpts{})
 	must(t, err)
 	equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
-	patch, _, err := w.git.DiffTrees(ctx, w.wt(), w.base, tree, 0)
+	patch, _, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
 	must(t, err)
 	if !strings.Contains(string(patch), "+changed") {
 		t.Errorf("patch: %s", patch)

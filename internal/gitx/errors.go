@@ -22,8 +22,8 @@ var (
 	ErrLocked = errors.New("locked by another git process")
 )
 
-// Error is a git command that failed.
-type Error struct {
+// commandError is a git command that failed.
+type commandError struct {
 	Args     []string // arguments after "git"
 	Dir      string   // working directory of the command
 	ExitCode int      // -1 if git did not run or was ended by a signal
@@ -36,7 +36,7 @@ type Error struct {
 const errorLines = 3
 
 // Error returns "git <subcommand>: <what git said>".
-func (e *Error) Error() string {
+func (e *commandError) Error() string {
 	said := firstLines(e.Stderr, errorLines)
 	if said == "" && e.cause != nil {
 		said = e.cause.Error()
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns why the command did not run, or how it ended.
-func (e *Error) Unwrap() error { return e.cause }
+func (e *commandError) Unwrap() error { return e.cause }
 
 // subcommand skips git's own options, so that an error says "git commit" and not "git --git-dir=...".
 func subcommand(args []string) string {
@@ -82,7 +82,7 @@ func firstLines(s string, n int) string {
 
 // exitCode returns the exit code of the git command behind err, or -1.
 func exitCode(err error) int {
-	var e *Error
+	var e *commandError
 	if errors.As(err, &e) {
 		return e.ExitCode
 	}

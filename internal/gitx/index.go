@@ -29,7 +29,7 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 	c := g.inWorktree(wt, "ls-files", "-z", "--cached")
 	c.limit = 1
 	_, err := g.read(ctx, c)
-	var said *Error
+	var said *commandError
 	return errors.As(err, &said) && said.ExitCode == 128 && strings.Contains(said.Stderr, "index") &&
 		!strings.Contains(said.Stderr, "Permission denied")
 }

@@ -40,28 +40,6 @@ func (g *Git) TagRefs(ctx context.Context, common string) ([]byte, error) {
 	return g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
 }
 
-// TreeBlobs returns the object ids of the files of a commit or tree that lie at
-// paths; a path that is not there is left out.
-func (g *Git) TreeBlobs(ctx context.Context, common, treeish string, paths []string) (map[string]string, error) {
-	blobs := map[string]string{}
-	if len(paths) == 0 {
-		return blobs, nil
-	}
-	args := []string{"--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", treeish, "--"}
-	out, err := g.read(ctx, inRepo(common, append(args, paths...)...))
-	if err != nil {
-		return nil, err
-	}
-	// "<mode> blob <oid> TAB path"
-	for _, f := range fields(out) {
-		head, path, _ := strings.Cut(f, "\t")
-		if words := strings.Fields(head); len(words) == 3 && words[1] == "blob" {
-			blobs[path] = words[2]
-		}
-	}
-	return blobs, nil
-}
-
 // IgnoredEntries lists what the ignore rules keep out of the worktree's tree. A
 // directory of which all is ignored is one entry, with a slash at its end.
 func (g *Git) IgnoredEntries(ctx context.Context, wt Worktree) ([]string, error) {
@@ -115,14 +93,4 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 // after returns what follows an object of a size and its newline.
 func after(out []byte, size string) []byte {
 	return out[min(atoi(size)+1, len(out)):]
-}
-
-// DiffPaths is DiffTrees for some paths only.
-func (g *Git) DiffPaths(
-	ctx context.Context, wt Worktree, base, tree string, paths []string, max int64,
-) (patch []byte, err error) {
-	args := append([]string{"--literal-pathspecs", "diff-tree", "-r"}, patchFlags...)
-	args = append(append(args, "--no-renames", "--end-of-options", base, tree, "--"), paths...)
-	patch, _, err = g.patch(ctx, wt.Common, max, args)
-	return patch, err
 }

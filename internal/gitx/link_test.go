@@ -82,7 +82,7 @@ func TestAnObjectThatCannotBeReadIsNoMissingOne(t *testing.T) {
 	must(t, os.Chmod(object, 0o600))
 	must(t, os.WriteFile(object, []byte("garbage"), 0o600))
 	_, err = w.git.ResolveCommit(ctx, w.common, damaged)
-	var said *Error
+	var said *commandError
 	if errors.Is(err, ErrNoCommit) || !errors.As(err, &said) {
 		t.Errorf("a damaged object: %v", err)
 	}

@@ -54,7 +54,7 @@ func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, 
 
 // isBroken tells the errors of the repository itself from those about a name that it does not know.
 func isBroken(err error) bool {
-	var e *Error
+	var e *commandError
 	if !errors.As(err, &e) {
 		return false
 	}

@@ -205,7 +205,7 @@ func TestLog(t *testing.T) {
 func TestErrorSaysWhatGitSaid(t *testing.T) {
 	w := newWorld(t)
 	err := w.git.SoftReset(ctx, w.wt(), "nowhere")
-	var gitErr *Error
+	var gitErr *commandError
 	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}

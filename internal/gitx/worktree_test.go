@@ -370,7 +370,7 @@ func TestRemoveWorktreeDryRun(t *testing.T) {
 func TestDeleteBranchCheckedOutElsewhere(t *testing.T) {
 	w := newWorld(t)
 	err := w.git.DeleteBranch(ctx, w.common, branch)
-	var gitErr *Error
+	var gitErr *commandError
 	if !errors.As(err, &gitErr) || !containsAll(err.Error(), "git branch: ", w.path) {
 		t.Errorf("got %v", err)
 	}

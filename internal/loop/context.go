@@ -76,7 +76,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Ledger = c.others("ledger", ledgerText(entries), ledgerCap)
-	seed, err := a.seedOf(ctx, wt)
+	seed, err := a.seedOf(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -263,7 +263,7 @@ type seedFacts struct {
 
 // seedOf reads the seed's commit, once per run. Tests of an older feature may carry the same task number; only the
 // seed's own count.
-func (r *run) seedOf(ctx context.Context, wt gitx.Worktree) (*seedFacts, error) {
+func (r *run) seedOf(ctx context.Context) (*seedFacts, error) {
 	if r.seed != nil {
 		return r.seed, nil
 	}
@@ -283,20 +283,17 @@ func (r *run) seedOf(ctx context.Context, wt gitx.Worktree) (*seedFacts, error) 
 		r.seed = facts
 		return facts, nil
 	}
-	files, err := r.Git.ChangedFiles(ctx, wt, parent, full)
+	files, _, _, err := r.Git.Changes(ctx, r.Common, parent, full, 0)
 	if err != nil {
 		return nil, err
 	}
 	facts.commit = full
-	var tests []string
+	facts.tests = map[string]string{}
 	for _, f := range files {
 		facts.files = append(facts.files, f.Path)
-		if _, ok := validator.TaskOf(path.Base(f.Path)); ok {
-			tests = append(tests, f.Path)
+		if _, ok := validator.TaskOf(path.Base(f.Path)); ok && f.Status != "D" {
+			facts.tests[f.Path] = f.OID
 		}
-	}
-	if facts.tests, err = r.Git.TreeBlobs(ctx, r.Common, full, tests); err != nil {
-		return nil, err
 	}
 	r.seed = facts
 	return facts, nil

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	altered, err := a.alteredTests(ctx, j.wt, laid)
+	altered, err := a.alteredTests(ctx, laid)
 	if err != nil {
 		return nil, err
 	}
@@ -119,21 +120,25 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
-	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, j.wt, a.base, j.tree, diffCap)
+	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.base, j.tree, diffCap)
 	if err != nil {
 		return false, err
 	}
-	err = a.Git.CheckFit(ctx, j.wt, j.files, a.o.MaxFile)
-	if e := (*gitx.UnfitError)(nil); !errors.As(err, &e) {
+	found, err := a.Git.CheckFit(ctx, j.wt, j.files, a.o.MaxFile)
+	if err != nil || len(found) == 0 {
 		return false, err
 	}
-	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: err.Error()}}}
+	said := "these files cannot be committed:"
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		said += "\n" + path + ": " + found[path]
+	}
+	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: said}}}
 	return true, a.recordValidators(j)
 }
 
 // alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.
-func (a *attempt) alteredTests(ctx context.Context, wt gitx.Worktree, laid judge.Laid) ([]string, error) {
-	seed, err := a.seedOf(ctx, wt)
+func (a *attempt) alteredTests(ctx context.Context, laid judge.Laid) ([]string, error) {
+	seed, err := a.seedOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +162,7 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 	if len(j.testsChanged) == 0 {
 		return nil
 	}
-	patch, err := a.Git.DiffPaths(ctx, j.wt, a.seed.commit, j.tree, j.testsChanged, testsCap)
+	patch, _, err := a.Git.Diff(ctx, a.Common, a.seed.commit, j.tree, testsCap, j.testsChanged...)
 	j.testsPatch = strings.ToValidUTF8(string(patch), "\uFFFD")
 	return err
 }
@@ -169,7 +174,7 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 		vs, err := validator.FromConfig(a.o.Validators)
 		return validator.ForTask(vs, a.task.ID), err
 	}
-	seed, err := a.seedOf(ctx, j.wt)
+	seed, err := a.seedOf(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,8 @@ package loop
 
 import (
 	"context"
-	"errors"
+	"maps"
+	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -60,18 +61,13 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err
 
 // withoutUnfit is a staged tree without what must not be committed, which stays in the worktree.
 func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
-	files, err := a.Git.ChangedFiles(ctx, wt, a.base, tree)
+	files, _, _, err := a.Git.Changes(ctx, a.Common, a.base, tree, 0)
 	if err != nil {
 		return "", err
 	}
-	err = a.Git.CheckFit(ctx, wt, files, a.o.MaxFile)
-	unfit := (*gitx.UnfitError)(nil)
-	if !errors.As(err, &unfit) {
+	unfit, err := a.Git.CheckFit(ctx, wt, files, a.o.MaxFile)
+	if err != nil || len(unfit) == 0 {
 		return tree, err
 	}
-	var paths []string
-	for _, f := range unfit.Files {
-		paths = append(paths, f.Path)
-	}
-	return a.Git.LeaveOut(ctx, wt, a.base, paths)
+	return a.Git.LeaveOut(ctx, wt, a.base, slices.Collect(maps.Keys(unfit)))
 }
