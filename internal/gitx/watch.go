@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // RepoWatch notices what becomes of the user's repository while somebody else works in it. A look costs no process as
@@ -62,12 +63,10 @@ func stampOf(common string) string {
 		if relErr == nil && rel+"/" == sessionRefs && err == nil && d.IsDir() {
 			return filepath.SkipDir
 		}
-		fi, statErr := os.Lstat(p)
-		if err != nil || statErr != nil || d.IsDir() {
-			return nil
+		var st unix.Stat_t
+		if err == nil && !d.IsDir() && unix.Lstat(p, &st) == nil {
+			fmt.Fprintf(&b, "%s %o %d %d %d %d\n", rel, st.Mode, st.Size, st.Mtim.Nano(), st.Ino, st.Ctim.Nano())
 		}
-		st, _ := fi.Sys().(*syscall.Stat_t)
-		fmt.Fprintf(&b, "%s %s %d %d %d %d\n", rel, fi.Mode(), fi.Size(), fi.ModTime().UnixNano(), st.Ino, changedAt(st))
 		return nil
 	}
 	for _, name := range append([]string{"refs", "packed-refs", "reftable"}, watchedFiles...) {

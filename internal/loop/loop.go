@@ -128,7 +128,12 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	}
 	stop.Changed = r.lastLook(ctx)
 	stop.Over = o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), 0))
-	if err := r.finish(stop); err != nil {
+	err := r.finish(stop)
+	if tampered := (*record.TamperedError)(nil); errors.As(err, &tampered) {
+		stop = Stop{Reason: Errored, Task: stop.Task, Detail: tampered.Error(), Over: stop.Over, Changed: stop.Changed}
+		err = r.finish(stop)
+	}
+	if err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
 	r.hooks.postRun(ctx, stop)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -22,10 +23,13 @@ type Options struct {
 // Record is events.jsonl open for appending. It is safe for concurrent use; only the holder of the session's lock may
 // have one.
 type Record struct {
-	opts Options
-	out  *jsonl.File
-	mu   sync.Mutex
-	buf  bytes.Buffer
+	opts     Options
+	path     string
+	out      *jsonl.File
+	guard    *guard
+	tampered error // set for good once somebody else changed the record
+	mu       sync.Mutex
+	buf      bytes.Buffer
 }
 
 // Open opens the record at path, made if it is missing. What a crash left at its end, and at the end of the session's
@@ -35,11 +39,11 @@ func Open(path string, opts Options, others ...string) (*Record, error) {
 	if opts.Clock == nil {
 		opts.Clock = time.Now
 	}
-	out, repair, err := jsonl.Open(path, jsonl.IsObject)
+	r := &Record{opts: opts, path: path}
+	repair, err := r.reopen()
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{opts: opts, out: out}
 	err = r.logRepair(filepath.Base(path), repair)
 	for _, other := range others {
 		name, rerr := filepath.Rel(filepath.Dir(path), other)
@@ -49,10 +53,21 @@ func Open(path string, opts Options, others ...string) (*Record, error) {
 		}
 	}
 	if err != nil {
-		out.Close()
+		r.Close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// reopen opens the record as it lies there.
+func (r *Record) reopen() (repair jsonl.Repair, err error) {
+	if r.out, repair, err = jsonl.Open(r.path, jsonl.IsObject); err != nil {
+		return repair, err
+	}
+	if r.guard, err = newGuard(r.path); err != nil {
+		r.out.Close()
+	}
+	return repair, err
 }
 
 func (r *Record) logRepair(file string, repair jsonl.Repair) error {
@@ -65,20 +80,52 @@ func (r *Record) logRepair(file string, repair jsonl.Repair) error {
 
 // Append writes one event. When it returns, the line is in the file, safe from a crash of the process, which costs
 // microseconds; the seed, verdicts, commits, and how something began or ended are safe from a crash of the machine too.
+// Once somebody else has changed the record, the error is a *TamperedError, and nothing but the stop of an error is taken.
 func (r *Record) Append(ev Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	line, err := r.encode(ev)
+	err := r.tampered
+	if stop, ok := ev.(*Stop); ok && stop.Reason == "error" {
+		err = nil
+	}
+	if err == nil && !r.guard.intact() {
+		err = r.mend()
+	}
 	if err == nil {
-		err = r.out.Add(r.buf.Bytes(), byName[line.Type].durable)
+		err = r.append(ev)
 	}
 	if err != nil {
 		return fmt.Errorf("log %s: %w", TypeOf(ev), err)
 	}
-	if r.opts.Sink != nil {
+	return nil
+}
+
+func (r *Record) append(ev Event) error {
+	line, err := r.encode(ev)
+	if err != nil {
+		return err
+	}
+	err = r.out.Add(r.buf.Bytes(), byName[line.Type].durable)
+	r.guard.wrote(r.buf.Bytes(), err)
+	if err == nil && r.opts.Sink != nil {
 		r.opts.Sink(line)
 	}
-	return nil
+	return err
+}
+
+// mend puts the record back in order after somebody else changed it, says so in it, and returns what there is to say.
+func (r *Record) mend() error {
+	how, err := r.guard.mend()
+	if err != nil {
+		return fmt.Errorf("%w, and cannot be put back: %w", &TamperedError{How: how}, err)
+	}
+	r.guard.f.Close()
+	r.out.Close()
+	if _, err := r.reopen(); err != nil {
+		return fmt.Errorf("%w, and cannot be opened: %w", &TamperedError{How: how}, err)
+	}
+	r.tampered = &TamperedError{How: how}
+	return errors.Join(r.tampered, r.append(&LogRepaired{File: filepath.Base(r.path), Why: how}))
 }
 
 // encode builds the line in r.buf, with its newline, redacted.
@@ -109,7 +156,10 @@ func (r *Record) encode(ev Event) (Line, error) {
 func (r *Record) Size() int64 { return r.out.Size() }
 
 // Close closes the file. Appending after it is an error.
-func (r *Record) Close() error { return r.out.Close() }
+func (r *Record) Close() error {
+	r.guard.f.Close()
+	return r.out.Close()
+}
 
 // FormatTime writes a time as every file of a session has it: RFC 3339 in UTC, to the millisecond.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,169 @@
+package record
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
+
+// TamperedError says that somebody else changed the record while it was open. Nothing but the stop is written to it any
+// more by the process that found out.
+type TamperedError struct{ How string }
+
+func (e *TamperedError) Error() string { return "the record was changed by somebody else: it " + e.How }
+
+// asideDir is where, beside the record, what somebody else put into its place is kept.
+const asideDir = "aside"
+
+// guard knows what the record has to hold: its length and hash, and when its file last changed. A look costs one call
+// as long as nobody else touched the file; only then is it read.
+type guard struct {
+	path  string
+	f     *os.File
+	sum   hash.Hash // of the first size bytes
+	size  int64
+	last  unix.Stat_t
+	loose bool // a write failed: what lies behind size is this process's own
+}
+
+// newGuard takes the record at path for what it is now.
+func newGuard(path string) (*guard, error) {
+	f, err := jsonl.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	g := &guard{path: path, f: f, sum: sha256.New()}
+	if g.size, err = io.Copy(g.sum, f); err == nil {
+		err = unix.Fstat(int(f.Fd()), &g.last)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// wrote takes note of a line that this process appended.
+func (g *guard) wrote(line []byte, err error) {
+	if g.loose = err != nil; g.loose {
+		return
+	}
+	g.sum.Write(line)
+	g.size += int64(len(line))
+	_ = unix.Lstat(g.path, &g.last)
+}
+
+// intact reports whether nobody else touched the file, or nobody to any effect.
+func (g *guard) intact() bool {
+	var now unix.Stat_t
+	err := unix.Lstat(g.path, &now)
+	if err != nil || now.Dev != g.last.Dev || now.Ino != g.last.Ino {
+		return false
+	}
+	if now.Size == g.last.Size && now.Mtim == g.last.Mtim && now.Ctim == g.last.Ctim {
+		return true
+	}
+	if now.Size != g.size && !g.loose || !g.holds() {
+		return false
+	}
+	g.last = now
+	return true
+}
+
+// holds reports whether the file begins with what this process knows of it.
+func (g *guard) holds() bool {
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.NewSectionReader(g.f, 0, g.size))
+	return err == nil && n == g.size && string(sum.Sum(nil)) == string(g.sum.Sum(nil))
+}
+
+// mend puts back what can be put back and says how the record was changed. What others made of it is kept aside.
+func (g *guard) mend() (how string, err error) {
+	var now unix.Stat_t
+	err = unix.Lstat(g.path, &now)
+	whole := g.holds()
+	switch {
+	case err == nil && now.Dev == g.last.Dev && now.Ino == g.last.Ino && whole:
+		how = fmt.Sprintf("got %d bytes more, which are kept in %s", now.Size-g.size, asideDir)
+		return how, g.cutSurplus()
+	case err == nil && now.Dev == g.last.Dev && now.Ino == g.last.Ino:
+		how = fmt.Sprintf("lost some of its %d bytes or has others in their place; there are %d now", g.size, now.Size)
+		return how, nil
+	case !whole:
+		how = "was removed or replaced by another file, and what it held was changed"
+		return how, g.moveAside()
+	}
+	if err := g.moveAside(); err != nil {
+		return "", err
+	}
+	return "was removed or replaced by another file, and is back as it was", g.putBack()
+}
+
+// cutSurplus takes away what others added.
+func (g *guard) cutSurplus() error {
+	to, err := g.asideFile()
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if _, err := io.Copy(to, io.NewSectionReader(g.f, g.size, jsonl.MaxLine)); err != nil {
+		return err
+	}
+	return os.Truncate(g.path, g.size)
+}
+
+// moveAside takes what stands in the record's place away.
+func (g *guard) moveAside() error {
+	to, err := g.asideFile()
+	if err != nil {
+		return err
+	}
+	to.Close()
+	err = os.Rename(g.path, to.Name())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		// A directory does not go where a file is.
+		os.Remove(to.Name())
+		err = os.Rename(g.path, to.Name())
+	}
+	if fi, e := os.Lstat(to.Name()); e == nil && fi.Mode().IsRegular() {
+		e = os.Chmod(to.Name(), 0o600)
+		err = errors.Join(err, e)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (g *guard) asideFile() (*os.File, error) {
+	dir := filepath.Join(filepath.Dir(g.path), asideDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.CreateTemp(dir, filepath.Base(g.path)+"-*")
+}
+
+// putBack writes the record anew from the file that is still open.
+func (g *guard) putBack() error {
+	to, err := os.CreateTemp(filepath.Dir(g.path), "."+filepath.Base(g.path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if _, err := io.Copy(to, io.NewSectionReader(g.f, 0, g.size)); err != nil {
+		return err
+	}
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	return os.Rename(to.Name(), g.path)
+}
