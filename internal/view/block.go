@@ -2,13 +2,12 @@ package view
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// A page gets its events in blocks. Each has an index, which the page reads at once, and the events themselves, which it
-// parses when a reader comes near.
+// A page gets its events in blocks. Each has an index, which the page reads at once, and the events themselves, which
+// the page parses when a reader comes near.
 const (
 	blockEvents = 512
 	blockBytes  = 512 << 10
@@ -46,14 +45,25 @@ func (n *names) of(s string) int {
 type blocks struct {
 	scan         safeJSON
 	types, tasks names
-	n            int
-	start, last  int64 // Unix milliseconds of the block's first and latest event
+	last         int64 // Unix milliseconds of the latest event
 	events       []byte
-	typ, task    []byte
-	iter, dt     []byte
-	facts, cut   []byte
+	index        blockIndex
 	commits      []string // sha of each commit in the block
-	total        int      // events of all blocks
+}
+
+// blockIndex is what a page knows of a block's events before it has parsed them: a column for each thing that all
+// events have, pairs of an event's number and a value for what few have.
+type blockIndex struct {
+	N     int      `json:"n"`
+	Start int64    `json:"t0"`              // Unix milliseconds of the first event
+	Names []string `json:"names,omitempty"` // that are new, of types
+	Tasks []string `json:"tasks,omitempty"` // that are new
+	Type  []int    `json:"type"`
+	Task  []int    `json:"task"` // -1: none
+	Iter  []int    `json:"iter"`
+	DT    []int64  `json:"dt"` // milliseconds since the event before
+	Facts [][2]any `json:"facts,omitempty"`
+	Cut   [][2]int `json:"cut,omitempty"` // bytes of an event's texts that were left out
 }
 
 // add takes one line of the record. It reports whether the block is full.
@@ -68,15 +78,12 @@ func (b *blocks) add(line []byte) (full bool) {
 		out, left = asText(b.events, e)
 	}
 	b.events = out
-	b.index(e)
+	b.note(e)
 	if left > 0 {
-		b.cut = appendPair(b.cut, b.n)
-		b.cut = strconv.AppendInt(b.cut, int64(left), 10)
-		b.cut = append(b.cut, ']')
+		b.index.Cut = append(b.index.Cut, [2]int{b.index.N, left})
 	}
-	b.n++
-	b.total++
-	return b.n >= blockEvents || len(b.events) >= blockBytes
+	b.index.N++
+	return b.index.N >= blockEvents || len(b.events) >= blockBytes
 }
 
 // asText appends what stands in for an event that is too deep or too wide for a page: its beginning as one string.
@@ -96,26 +103,20 @@ func asText(out []byte, e record.Line) (_ []byte, left int) {
 	return append(out, data...), len(e.Raw) - len(part)
 }
 
-// index adds an event to the block's columns.
-func (b *blocks) index(e record.Line) {
+// note adds an event to the block's index.
+func (b *blocks) note(e record.Line) {
 	ev := e.Event()
-	common := ev.Common()
-	sep := b.n > 0
-	b.typ = appendInt(b.typ, sep, int64(b.types.of(e.Type)))
-	task := int64(-1)
+	common, x := ev.Common(), &b.index
+	task := -1
 	if common.TaskID != "" {
-		task = int64(b.tasks.of(common.TaskID))
+		task = b.tasks.of(common.TaskID)
 	}
-	b.task = appendInt(b.task, sep, task)
-	b.iter = appendInt(b.iter, sep, int64(min(max(common.Iter, 0), 1e6)))
-	b.dt = appendInt(b.dt, sep, b.elapsed(e.TS))
+	x.Type, x.Task = append(x.Type, b.types.of(e.Type)), append(x.Task, task)
+	x.Iter, x.DT = append(x.Iter, min(max(common.Iter, 0), 1e6)), append(x.DT, b.elapsed(e.TS))
 	if f := factsOf(ev); f != (facts{}) {
+		x.Facts = append(x.Facts, [2]any{x.N, f})
 		if isObjectID(f.SHA) {
 			b.commits = append(b.commits, f.SHA)
-		}
-		data, err := json.Marshal(f) // escapes <, >, & and the line separators
-		if err == nil {
-			b.facts = append(append(appendPair(b.facts, b.n), data...), ']')
 		}
 	}
 }
@@ -126,8 +127,8 @@ func (b *blocks) elapsed(ts string) int64 {
 	if t := parseTime(ts); !t.IsZero() {
 		at = t.UnixMilli()
 	}
-	if b.n == 0 {
-		b.start, b.last = at, at
+	if b.index.N == 0 {
+		b.index.Start, b.last = at, at
 	}
 	d := at - b.last
 	b.last = at
@@ -147,61 +148,16 @@ func isObjectID(s string) bool {
 	return true
 }
 
-// appendIndex appends the block's index as JSON.
-func (b *blocks) appendIndex(out []byte) []byte {
-	out = append(out, `{"n":`...)
-	out = strconv.AppendInt(out, int64(b.n), 10)
-	out = append(out, `,"t0":`...)
-	out = strconv.AppendInt(out, b.start, 10)
-	out = append(out, `,"names":`...)
-	out = appendStrings(out, b.types.fresh)
-	out = append(out, `,"tasks":`...)
-	out = appendStrings(out, b.tasks.fresh)
-	for _, col := range []struct {
-		name string
-		data []byte
-	}{{"type", b.typ}, {"task", b.task}, {"iter", b.iter}, {"dt", b.dt}, {"facts", b.facts}, {"cut", b.cut}} {
-		out = append(out, ',', '"')
-		out = append(out, col.name...)
-		out = append(out, '"', ':', '[')
-		out = append(out, col.data...)
-		out = append(out, ']')
-	}
-	return append(out, '}')
+// indexJSON is the block's index in the form that can stand in a script element.
+func (b *blocks) indexJSON() ([]byte, error) {
+	b.index.Names, b.index.Tasks = b.types.fresh, b.tasks.fresh
+	return json.Marshal(b.index)
 }
 
 // reset begins the next block.
 func (b *blocks) reset() {
-	b.n = 0
-	b.types.fresh, b.tasks.fresh = b.types.fresh[:0], b.tasks.fresh[:0]
-	b.events, b.typ, b.task, b.iter = b.events[:0], b.typ[:0], b.task[:0], b.iter[:0]
-	b.dt, b.facts, b.cut, b.commits = b.dt[:0], b.facts[:0], b.cut[:0], b.commits[:0]
-	if cap(b.events) > 4*maxEvent {
+	b.types.fresh, b.tasks.fresh, b.commits, b.index = nil, nil, nil, blockIndex{}
+	if b.events = b.events[:0]; cap(b.events) > 4*maxEvent {
 		b.events = nil // one huge event must not hold its memory to the end
 	}
-}
-
-func appendInt(out []byte, sep bool, v int64) []byte {
-	if sep {
-		out = append(out, ',')
-	}
-	return strconv.AppendInt(out, v, 10)
-}
-
-// appendPair begins the pair [n,… in a sparse column.
-func appendPair(out []byte, n int) []byte {
-	if len(out) > 0 {
-		out = append(out, ',')
-	}
-	out = append(out, '[')
-	out = strconv.AppendInt(out, int64(n), 10)
-	return append(out, ',')
-}
-
-func appendStrings(out []byte, list []string) []byte {
-	v, err := json.Marshal(list)
-	if err != nil || len(list) == 0 {
-		return append(out, "[]"...)
-	}
-	return append(out, v...)
 }

@@ -29,8 +29,8 @@ type Failure struct {
 // String is the failure in one line: what stopped the run, else what objected last.
 func (f *Failure) String() string { return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason)) }
 
-// FailureOf reads the record at path backwards, no further than to where its last attempt at a task began. It is nil for a
-// session whose last run is going on, came to its end, was interrupted or reached a cap of the session.
+// FailureOf reads the record at path backwards, no further than to where its last attempt at a task began. It is nil
+// for a session whose last run is going on, came to its end, was interrupted or reached a cap of the session.
 func FailureOf(path string) (f *Failure) {
 	// What of a record cannot be read, list and show say elsewhere.
 	_, _ = record.Tail(path, func(e record.Line) bool {
@@ -56,7 +56,9 @@ func failureOf(stop record.Event) *Failure {
 	if !ok || ev.Reason == "all_done" || ev.Reason == "interrupted" || config.IsCapStop(ev.Reason) {
 		return nil
 	}
-	f := &Failure{Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error))}
+	f := &Failure{
+		Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error)),
+	}
 	if strings.Trim(f.Detail, "0123456789") == "" {
 		f.Detail = "" // the cap that was reached, which the reason names
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// pollEvery is how often a followed record is looked at. A look costs one stat when
-// nothing has happened. (No inotify: it knows nothing of network file systems.)
+// pollEvery is how often a followed record is looked at. A look costs one stat when nothing has happened. (No inotify:
+// it knows nothing of network file systems.)
 const pollEvery = 150 * time.Millisecond
 
-// tailBytes is how much before its place a follower remembers, to notice that the
-// record under it was replaced by another.
+// tailBytes is how much before its place a follower remembers, to notice that the record under it was replaced by
+// another.
 const tailBytes = 512
 
 var tailSeed = maphash.MakeSeed()
 
-// follower reads a record as it grows. It hands out whole lines only, so a torn line
-// shows when it is complete; and it notices when the record is not the one that it
-// has read: cut by a rewind, replaced, or cut and grown again in between.
+// follower reads a record as it grows. It hands out whole lines only, so a torn line shows when it is complete; and it
+// notices when the record is not the one that it has read: cut by a rewind, replaced, or cut and grown again in
+// between.
 type follower struct {
 	s    *session.Session
 	off  int64 // everything before it was handed out
@@ -32,8 +32,8 @@ type follower struct {
 	info os.FileInfo // of the record when it was last read
 }
 
-// poll hands out the lines that are new. reset says that the record is another one
-// than before; then no line was handed out, and the next poll begins at its start.
+// poll hands out the lines that are new. reset says that the record is another one than before; then no line was handed
+// out, and the next poll begins at its start.
 func (f *follower) poll(fn func(off int64, line []byte) error) (skipped int, reset bool, err error) {
 	info, err := os.Stat(f.s.Path(session.RecordFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -42,7 +42,8 @@ func (f *follower) poll(fn func(off int64, line []byte) error) (skipped int, res
 	if err != nil {
 		return 0, false, err
 	}
-	if f.info != nil && os.SameFile(f.info, info) && info.Size() == f.info.Size() && info.ModTime().Equal(f.info.ModTime()) {
+	was := f.info
+	if was != nil && os.SameFile(was, info) && info.Size() == was.Size() && info.ModTime().Equal(was.ModTime()) {
 		return 0, false, nil
 	}
 	if f.off > 0 && !f.same(info) {
@@ -84,8 +85,8 @@ func (f *follower) same(info os.FileInfo) bool {
 	return err == nil && tail == f.tail
 }
 
-// tailHash identifies what stands before end. Lines carry times to the millisecond,
-// so two records do not agree in it by chance.
+// tailHash identifies what stands before end. Lines carry times to the millisecond, so two records do not agree in it
+// by chance.
 func tailHash(path string, end int64) (uint64, error) {
 	f, err := os.Open(path)
 	if err != nil {

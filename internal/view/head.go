@@ -43,8 +43,8 @@ type headSession struct {
 	TokensUsed int64  `json:"tokens_used,omitempty"`
 }
 
-// readHead gathers the head from the session's small files. A missing file is
-// normal at some time of a session's life; a damaged one is named in the page.
+// readHead gathers the head from the session's small files. A missing file is normal at some time of a session's life;
+// a damaged one is named in the page.
 func readHead(s *session.Session, now time.Time) head {
 	h := head{Rendered: now.UnixMilli(), Session: headSession{ID: s.ID, Branch: s.Branch(), Workspace: s.Workspace()}}
 	h.checkpoint(s)

@@ -66,8 +66,7 @@ func Age(now, t time.Time) string {
 	return Span(now.Sub(t)) + " ago"
 }
 
-// percent is a share of a cap. It is never rounded up to 100: a cap that is not
-// reached must not look as if it were.
+// percent is a share of a cap. It is never rounded up to 100: a cap that is not reached must not look as if it were.
 func percent(used, limit float64) string {
 	if limit <= 0 {
 		return ""

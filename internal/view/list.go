@@ -125,8 +125,8 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 	}
 	t := table{term: o.Terminal, columns: []column{
 		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS", spare: true}, {name: "TOKENS", right: true, spare: true},
-		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true}, {name: "LAST STOP", spare: true},
-		{name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
+		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true},
+		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
 	for _, r := range rows {
 		state := State(r)

@@ -19,8 +19,7 @@ import (
 // DefaultAddr is where the live viewer listens if nothing else is asked for.
 const DefaultAddr = "127.0.0.1:8765"
 
-// AddrError says that an address is none that the viewer may listen on. Nothing was
-// opened.
+// AddrError says that an address is none that the viewer may listen on. Nothing was opened.
 type AddrError struct{ Addr, Reason string }
 
 func (e *AddrError) Error() string {
@@ -33,17 +32,17 @@ type ServeOptions struct {
 	Token   string // of the URL; empty: a random one
 	Session string // full id of the session whose page is named first, or empty
 	Out     io.Writer
-	Diff    func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool) // nil: no diffs
-	Open    func(url string)                                                                         // called once when the server listens; may be nil
+	// Diff gives the patch of a commit; without it there are none.
+	Diff func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
+	// Open, if not nil, is called once when the server listens.
+	Open func(url string)
 }
 
-// Serve shows the sessions of a store in a browser, live, until ctx ends. It listens on
-// loopback only, answers GET and HEAD under a secret path and for its own host names
-// only, and writes nothing anywhere.
+// Serve shows the sessions of a store in a browser, live, until ctx ends. It listens on loopback only, answers GET and
+// HEAD under a secret path and for its own host names only, and writes nothing anywhere.
 //
-// A page of another site can make a browser send requests to loopback, and by DNS
-// rebinding even read the answers: hence the check of the Host header, and a token
-// that such a page cannot know.
+// A page of another site can make a browser send requests to loopback, and by DNS rebinding even read the answers:
+// hence the check of the Host header, and a token that such a page cannot know.
 func Serve(ctx context.Context, store session.Store, o ServeOptions) error {
 	if o.Addr == "" {
 		o.Addr = DefaultAddr

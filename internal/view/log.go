@@ -22,9 +22,9 @@ type LogOptions struct {
 	JSON   bool   // the record's own lines
 }
 
-// Log prints the record of a session, oldest first. With Follow it goes on with what is appended, through stops, resumes
-// and rewinds, until ctx ends, which is no error. What Tail costs depends on how far back its events lie, not on the
-// record's length. It returns how many lines of the record it left out because they are no events. The error is
+// Log prints the record of a session, oldest first. With Follow it goes on with what is appended, through stops,
+// resumes and rewinds, until ctx ends, which is no error. What Tail costs depends on how far back its events lie, not
+// on the record's length. It returns how many lines of the record it left out because they are no events. The error is
 // ErrRemoved when the session that it follows was torn down.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
 	if !o.JSON {

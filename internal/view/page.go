@@ -17,8 +17,8 @@ var pageScripts = []string{
 	"feed.js", "search.js", "controls.js", "live.js", "main.js",
 }
 
-// A document is an HTML page whose style and script stand in it and are named by
-// their hashes in its policy, so that nothing else in it can be either.
+// A document is an HTML page whose style and script stand in it and are named by their hashes in its policy, so that
+// nothing else in it can be either.
 type document struct {
 	before, after string // around the place where the data goes
 	policy        string

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,8 +20,8 @@ const (
 	maxPatches = 16 << 20  // bytes of all of them
 )
 
-// DiffFunc gives the patch of a commit against its parent. A commit that is gone
-// has an empty patch. truncated says that there is more of it than was given.
+// DiffFunc gives the patch of a commit against its parent. A commit that is gone has an empty patch. truncated says
+// that there is more of it than was given.
 type DiffFunc func(sha string) (patch string, truncated bool)
 
 // RenderOptions are what a rendering needs from outside the session.
@@ -29,9 +30,9 @@ type RenderOptions struct {
 	Now  time.Time // zero: now
 }
 
-// RenderFile writes the session's record as one self-contained page, chat.html. The
-// file is replaced by rename, so that a reader sees the old page or the new one, and
-// nothing else of the session is touched. It is safe beside a running session.
+// RenderFile writes the session's record as one self-contained page, chat.html. The file is replaced by rename, so that
+// a reader sees the old page or the new one, and nothing else of the session is touched. It is safe beside a running
+// session.
 //
 // The record is streamed: what it costs in memory does not depend on its length.
 func RenderFile(ctx context.Context, s *session.Session, o RenderOptions) error {
@@ -74,8 +75,7 @@ func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOption
 	r := renderer{out: bufio.NewWriterSize(w, 256<<10), diff: o.Diff, room: maxPatches}
 	page := staticPage()
 	r.out.WriteString(page.before)
-	// The roll-up reads what it has not seen yet; the page needs every line. So they
-	// run side by side.
+	// The roll-up reads what it has not seen yet; the page needs every line. So they run side by side.
 	sum := make(chan *session.Summary, 1)
 	go func() {
 		v, err := s.Summarize()
@@ -108,7 +108,6 @@ func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOption
 type renderer struct {
 	out    *bufio.Writer
 	blocks blocks
-	index  []byte
 	diff   DiffFunc
 	room   int // bytes that patches may still take
 	shown  map[string]bool
@@ -127,9 +126,12 @@ func (r *renderer) flush(ctx context.Context) error {
 		return err
 	}
 	b := &r.blocks
-	if b.n > 0 {
-		r.index = b.appendIndex(r.index[:0])
-		r.script("index", "", r.index)
+	if b.index.N > 0 {
+		index, err := b.indexJSON()
+		if err != nil {
+			return err
+		}
+		r.script("index", "", index)
 		r.out.WriteString(`<script type="application/json" class="events">[`)
 		r.out.Write(b.events)
 		r.out.WriteString("]</script>\n")
@@ -178,45 +180,21 @@ func patchJSON(patch string, truncated bool) []byte {
 	return data
 }
 
-// unreadableSamples finds the first lines of the record that are no objects, so that
-// a person sees what they are.
-func unreadableSamples(path string) []string {
+// unreadableSamples finds the first lines of the record that are no objects, so that a person sees what they are.
+func unreadableSamples(path string) (samples []string) {
 	const most, length = 10, 300
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	var out []string
-	br := bufio.NewReaderSize(f, 64<<10)
-	for len(out) < most {
-		part, err := br.ReadSlice('\n')
-		line, whole := append([]byte(nil), part...), err == nil
-		for err == bufio.ErrBufferFull {
-			part, err = br.ReadSlice('\n')
-			if len(line) < 64<<20 {
-				line = append(line, part...)
-			}
-			whole = err == nil
-		}
-		if whole && !isBlank(line) && !json.Valid(line) || whole && firstByte(line) != '{' && !isBlank(line) {
-			out = append(out, string(line[:min(len(line), length)]))
-		}
-		if err != nil {
-			break
+	for in := bufio.NewReaderSize(f, 64<<10); len(samples) < most && err == nil; {
+		var line []byte
+		line, err = in.ReadBytes('\n')
+		event := bytes.TrimSpace(line)
+		if err == nil && len(event) > 0 && (event[0] != '{' || !json.Valid(event)) {
+			samples = append(samples, string(line[:min(len(line), length)]))
 		}
 	}
-	return out
-}
-
-func isBlank(line []byte) bool { return firstByte(line) == 0 }
-
-// firstByte is the first byte that is no white space, 0 if there is none.
-func firstByte(line []byte) byte {
-	for _, c := range line {
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return c
-		}
-	}
-	return 0
+	return samples
 }

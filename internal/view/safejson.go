@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what one event may weigh in a page. The record keeps everything;
-// the page says how much it left out.
+// Limits of what one event may weigh in a page. The record keeps everything; the page says how much it left out.
 const (
 	maxString = 256 << 10 // bytes of one string value
 	maxEvent  = 1 << 20   // bytes of one event after its strings were cut
@@ -44,8 +43,8 @@ var special = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// copyEvent appends line to out in its safe form, without left bytes of its texts. On an error out is returned as it was
-// given.
+// copyEvent appends line to out in its safe form, without left bytes of its texts. On an error out is returned as it
+// was given.
 func (s *safeJSON) copyEvent(out, line []byte) (_ []byte, left int, err error) {
 	*s = safeJSON{in: line, out: out, limit: len(out) + maxEvent}
 	s.space()
@@ -178,8 +177,8 @@ func (s *safeJSON) word(w string) error {
 	return nil
 }
 
-// number accepts exactly JSON's grammar: what a lenient reader lets through, the
-// page's JSON.parse would reject together with the other events of its block.
+// number accepts exactly JSON's grammar: what a lenient reader lets through, the page's JSON.parse would reject
+// together with the other events of its block.
 func (s *safeJSON) number() error {
 	start := s.pos
 	if s.peek() == '-' {
@@ -253,8 +252,7 @@ func (s *safeJSON) run(start, end int) {
 	s.out = append(s.out, s.in[start:start+n]...)
 }
 
-// odd copies one character that cannot be copied blindly; keep is false behind
-// the cut, where it is only read.
+// odd copies one character that cannot be copied blindly; keep is false behind the cut, where it is only read.
 func (s *safeJSON) odd(c byte, keep bool) error {
 	from, start := len(s.out), s.pos
 	switch {

@@ -71,7 +71,10 @@ func blockOf(t testing.TB, lines ...[]byte) (index map[string]any, events []json
 	for _, l := range lines {
 		b.add(l)
 	}
-	data := b.appendIndex(nil)
+	data, err := b.indexJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := json.Unmarshal(data, &index); err != nil {
 		t.Fatalf("the index is no JSON: %v\n%s", err, data)
 	}
@@ -102,7 +105,7 @@ func TestBlock(t *testing.T) {
 			[]any{1.0, map[string]any{"p": 100.0, "e": 5.0, "$": 0.25, "ph": "evaluator"}},
 			[]any{2.0, map[string]any{"v": "reject", "g": "weak_test", "w": "<b>"}},
 		},
-		"cut": []any{},
+		"cut": nil,
 	} {
 		if !reflect.DeepEqual(index[key], want) {
 			t.Errorf("%s is %v, want %v", key, index[key], want)

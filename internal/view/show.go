@@ -14,8 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Detail is one session as show prints it. The parts that git and the agent programs
-// know are filled in by the caller.
+// Detail is one session as show prints it. The parts that git and the agent programs know are filled in by the caller.
 type Detail struct {
 	Overview session.Overview
 	Plan     []session.Task
@@ -262,8 +261,9 @@ func (p showPrinter) tasks(tasks []taskJSON) {
 	}
 	p.heading("tasks")
 	t := table{term: p.term, columns: []column{
-		{name: "TASK"}, {name: "STATUS"}, {name: "ITER", right: true, spare: true}, {name: "REJECTED", right: true, spare: true},
-		{name: "TOKENS", right: true, spare: true}, {name: "COST", right: true, spare: true}, {name: "COMMIT", spare: true},
+		{name: "TASK"}, {name: "STATUS"}, {name: "ITER", right: true, spare: true},
+		{name: "REJECTED", right: true, spare: true}, {name: "TOKENS", right: true, spare: true},
+		{name: "COST", right: true, spare: true}, {name: "COMMIT", spare: true},
 		{name: "TITLE", grow: true},
 	}}
 	for _, j := range tasks {
@@ -275,7 +275,8 @@ func (p showPrinter) tasks(tasks []taskJSON) {
 			status += ", not on the branch"
 		}
 		t.add(cell{j.ID, plain}, cell{status, taskStyle(j.Status)}, cell{numberOrNothing(j.Iterations), plain},
-			cell{numberOrNothing(j.Rejects), plain}, cell{Count(j.Tokens), plain}, cell{costOrNothing(j.Cost), plain}, cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
+			cell{numberOrNothing(j.Rejects), plain}, cell{Count(j.Tokens), plain}, cell{costOrNothing(j.Cost), plain},
+			cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
 	}
 	p.table(t)
 }
@@ -317,13 +318,15 @@ func (p showPrinter) usage(d Detail) {
 		{name: "ROLE"}, {name: "CALLS", right: true, spare: true}, {name: "PROMPT", right: true},
 		{name: "CACHED", right: true, spare: true}, {name: "ANSWER", right: true}, {name: "COST", right: true},
 	}}
-	for _, role := range []string{session.RoleWorker, session.RoleEvaluator, session.RoleInterview, session.RoleSelfImprove} {
+	roles := []string{session.RoleWorker, session.RoleEvaluator, session.RoleInterview, session.RoleSelfImprove}
+	for _, role := range roles {
 		r := u.Role(role)
 		if r.Calls == 0 && r.Total() == 0 {
 			continue
 		}
 		t.add(cell{role, plain}, cell{fmt.Sprint(r.Calls), plain}, cell{Count(r.PromptTokens), plain},
-			cell{percent(float64(r.CachedTokens), float64(r.PromptTokens)), dim}, cell{Count(r.EvalTokens), plain}, cell{costOrNothing(r.Cost), plain})
+			cell{percent(float64(r.CachedTokens), float64(r.PromptTokens)), dim}, cell{Count(r.EvalTokens), plain},
+			cell{costOrNothing(r.Cost), plain})
 	}
 	if len(t.rows) > 0 {
 		p.table(t)

@@ -17,9 +17,8 @@ const (
 	writeWithin = 30 * time.Second       // a reader that takes longer has gone to sleep
 )
 
-// stream is one browser that follows one session by server-sent events: `block` has
-// events, `head` what stands above them, and `reset` takes everything back, because
-// the record was rewound or replaced.
+// stream is one browser that follows one session by server-sent events: `block` has events, `head` what stands above
+// them, and `reset` takes everything back, because the record was rewound or replaced.
 type stream struct {
 	w      http.ResponseWriter
 	ctl    *http.ResponseController
@@ -27,8 +26,7 @@ type stream struct {
 	follow follower
 	blocks blocks
 	rollup *session.Rollup
-	bad    int // lines that are no objects
-	index  []byte
+	bad    int    // lines that are no objects
 	head   []byte // as it was sent last
 	sent   bool   // something was sent since the last flush
 }
@@ -39,8 +37,8 @@ func (v *viewer) events(w http.ResponseWriter, r *http.Request, s *session.Sessi
 		return
 	}
 	st := &stream{w: w, ctl: http.NewResponseController(w), s: s, follow: follower{s: s}, rollup: session.NewRollup(s.ID)}
-	// A browser that reconnects has events of the stream before; numbers of types and
-	// tasks are this stream's own, so it starts again.
+	// A browser that reconnects has events of the stream before; numbers of types and tasks are this stream's own, so
+	// it starts again.
 	if r.Header.Get("Last-Event-ID") != "" {
 		st.message("reset", []byte("{}"))
 	}
@@ -102,17 +100,20 @@ func (st *stream) record(ctx context.Context) (changed bool, err error) {
 		st.bad = 0
 		return true, st.message("reset", []byte("{}"))
 	}
-	if st.blocks.n > 0 {
+	if st.blocks.index.N > 0 {
 		err = st.sendBlock()
 	}
 	return st.follow.off != before, err
 }
 
 func (st *stream) sendBlock() error {
-	st.index = st.blocks.appendIndex(st.index[:0])
+	index, err := st.blocks.indexJSON()
+	if err != nil {
+		return err
+	}
 	var data bytes.Buffer
-	data.Grow(len(st.blocks.events) + len(st.index) + 16)
-	data.Write(st.index)
+	data.Grow(len(st.blocks.events) + len(index) + 16)
+	data.Write(index)
 	data.WriteString("\n[")
 	// The stream's own line breaks end a message's line; in JSON they mean nothing.
 	data.Write(bytes.ReplaceAll(st.blocks.events, []byte("\n"), nil))

@@ -8,8 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// table is the one place where output for a person and for a script differ: a terminal gets headings and aligned columns,
-// cut to its width; a pipe gets the whole values, separated by tabs, without headings.
+// table is the one place where output for a person and for a script differ: a terminal gets headings and aligned
+// columns, cut to its width; a pipe gets the whole values, separated by tabs, without headings.
 type table struct {
 	term    Terminal
 	columns []column
@@ -106,7 +106,8 @@ func (t *table) widths() []int {
 			over += n + gutter
 		}
 	}
-	// What can grow is cut to what can still be read, then what can be spared goes, then what can grow is cut to nothing.
+	// What can grow is cut to what can still be read, then what can be spared goes, then what can grow is cut to
+	// nothing.
 	shrink := func(least int) {
 		for i, c := range t.columns {
 			if c.grow && over > 0 {

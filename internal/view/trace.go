@@ -163,8 +163,8 @@ func (sc *scope) parent() spanID {
 	return sc.root.ID
 }
 
-// begin makes a span that the record has no name for. The same record gives the same names, so that exporting twice does
-// not double a trace.
+// begin makes a span that the record has no name for. The same record gives the same names, so that exporting twice
+// does not double a trace.
 func (sc *scope) begin(name string, at moment, attrs attributes) *span {
 	sc.seq++
 	id := spanHash(sc.root.TraceID, hex.EncodeToString(sc.root.ID[:]), strconv.Itoa(sc.seq))

@@ -195,7 +195,8 @@ func (x *tracer) beginTool(sc *scope, ev *record.ToolCall, at moment) {
 	}))
 }
 
-// toolResult ends the oldest open call of that tool. Programs may run several at once. It reports whether there was one.
+// toolResult ends the oldest open call of that tool. Programs may run several at once. It reports whether there was
+// one.
 func (x *tracer) toolResult(sc *scope, ev *record.ToolResult, at moment) bool {
 	t := sc.takeTool(ev.Tool)
 	if t == nil {

@@ -44,7 +44,7 @@ func checkHostile(t *testing.T, p *page) {
 		`[...document.scripts].filter((s) => !s.type).length`: `1`,
 		`document.querySelectorAll("iframe, img, object, embed, form:not([method=dialog]), base, link:not([rel=icon]), meta[http-equiv=refresh]").length`: `0`,
 		`document.querySelectorAll("#feed style, #feed script, #overview style, #overview script").length`:                                                `0`,
-		`[...document.querySelectorAll("a[href]")].filter((a) => !/^#/.test(a.getAttribute("href"))).length`:                                              `0`,
+		`[...document.querySelectorAll("a[href]")].filter((a) => !/^(#|\.\.\/\.\.\/$)/.test(a.getAttribute("href"))).length`:                              `0`,
 		`[...document.querySelectorAll("*")].filter((e) => [...e.attributes].some((a) => /^on/.test(a.name))).length`:                                     `0`,
 	} {
 		got, err := json.Marshal(eval[any](p, what))

@@ -42,8 +42,8 @@ function addBlock(index, text) {
     rec.iter.push(index.iter[i]);
     rec.at.push(at);
   }
-  for (const [i, f] of index.facts) rec.facts.set(start + i, f);
-  for (const [i, n] of index.cut) rec.cut.set(start + i, n);
+  for (const [i, f] of list(index.facts)) rec.facts.set(start + i, f);
+  for (const [i, n] of list(index.cut)) rec.cut.set(start + i, n);
   rec.blocks.push({ start, n: index.n, text });
   return start;
 }

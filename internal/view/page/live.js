@@ -7,7 +7,10 @@ const live = {
   source: null,
 
   start() {
-    document.getElementById("sessions").hidden = false; // a file has no server behind it
+    const all = el("a", "", "All sessions");
+    all.id = "sessions";
+    all.href = "../../";
+    document.querySelector(".eyebrow").append(" ", all);
     this.source = new EventSource("events");
     this.source.addEventListener("head", (ev) => {
       rec.head = JSON.parse(ev.data);
