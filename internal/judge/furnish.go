@@ -28,8 +28,8 @@ var lockFiles = []string{
 // volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
 var volatile = []string{".cache", ".vite", ".vitest"}
 
-// IsLockFile reports whether a file pins what a setup installs.
-func IsLockFile(file string) bool {
+// isLockFile reports whether a file pins what a setup installs.
+func isLockFile(file string) bool {
 	base := path.Base(file)
 	return slices.Contains(lockFiles, base) ||
 		strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
@@ -39,7 +39,7 @@ func IsLockFile(file string) bool {
 func (p *Place) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
-		if IsLockFile(e.path) {
+		if isLockFile(e.path) {
 			b.WriteString(hex.EncodeToString([]byte(e.oid)) + " " + e.path + "\n")
 		}
 	}

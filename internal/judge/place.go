@@ -144,9 +144,6 @@ func (p *Place) Open() {
 	p.forget()
 }
 
-// Remove removes the place at dir, whatever it holds.
-func Remove(dir string) error { return removeAll(dir) }
-
 func (p *Place) forget() {
 	p.index, p.tree, p.entries, p.files, p.dirs, p.kept = nil, "", nil, nil, nil, nil
 	p.stale = map[string]bool{}
