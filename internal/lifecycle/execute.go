@@ -249,6 +249,8 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Acc
 		return "", x.giveUp(a.Task, x.append(run))
 	case errors.As(err, &changed):
 		return "", x.giveUp(a.Task, nil)
+	case err == nil:
+		x.out.JudgedTo, x.out.Unjudged = "", 0 // the verdict was on these commits too
 	}
 	return sha, err
 }

@@ -57,12 +57,13 @@ type State struct {
 	Accepted   *Accepted
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
 	AcceptedStale bool
-	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
-	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
-	BranchHint    string          // how to free it
-	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
-	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
-	Proof         Proof           // of the commits that claim to be this session's
+	Unfinished    string              // a merge, rebase or the like that was left in the worktree, "" for none
+	BranchIn      string              // where the branch is checked out, if it is not in the session's worktree
+	BranchHint    string              // how to free it
+	Commits       []gitx.Commit       // since the seed, first parent, newest first; the last few where it is not known
+	ByWorker      map[string]bool     // commits that a worker made by itself, by the reflog
+	Proof         Proof               // of the commits that claim to be this session's
+	Attempt       record.ContextReset // how the last attempt on record began; read where there are Commits
 }
 
 // Action is what a command makes of a session.
@@ -93,6 +94,8 @@ type Plan struct {
 	Unwind        []gitx.Commit     // placeholders, and commits a worker left behind, newest first
 	Buried        []gitx.Commit     // placeholders of unfinished tasks on which someone's commit stands
 	UnwindTo      string
+	JudgedTo      string   // the commit from which on the next task is judged, "" for where it begins
+	Unjudged      int      // the commits above it that may be a worker's
 	Retried       []string // failed tasks that go back to pending
 	Redo          string   // a task that claims to be done, has no commit, and left its work uncommitted
 	Pending       []string // what the loop will run, in order
@@ -119,6 +122,7 @@ type Plan struct {
 //	a commit for a task not done, of a tree that a     mark it done
 //	  verdict of that task accepted
 //	placeholders or worker's commits at the tip        unwind them, and only them
+//	commits that stay, and may be a worker's           judge them with the next task's work (unjudged)
 //	a failed task                                      back to pending
 //	a done task without a commit, its work uncommitted back to pending
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
@@ -241,6 +245,9 @@ func (p *Plan) settleTasks(s State) map[string]string {
 		case status[t.ID] == "failed":
 			p.Retried = append(p.Retried, t.ID)
 		}
+	}
+	if from, commits := p.unjudged(s); len(commits) > 0 {
+		p.JudgedTo, p.Unjudged = from, len(commits)
 	}
 	if id := lastDoneWithoutCommit(s, status, committed, p); id != "" && s.Dirty {
 		p.Redo = id

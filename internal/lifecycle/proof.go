@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"slices"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -78,16 +79,65 @@ func readProof(s *session.Session, claims []claim) (Proof, error) {
 	return p, err
 }
 
-// namesTrees reports whether the last attempt on record was one of this tool, which names its commit and the trees
-// that it judges.
-func namesTrees(s *session.Session) (found bool, err error) {
+// lastAttempt is how the last attempt on record began, without a base if there is none or if another tool made it.
+func lastAttempt(s *session.Session) (begun record.ContextReset, err error) {
 	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
 		if l.Type != "context_reset" {
 			return true
 		}
-		reset, ok := l.Event().(*record.ContextReset)
-		found = ok && reset.Base != ""
+		if reset, ok := l.Event().(*record.ContextReset); ok {
+			begun = *reset
+		}
 		return false
 	})
-	return found, err
+	return begun, err
+}
+
+// unjudged finds the commits that the branch keeps and of which nobody knows whether a worker made them, and the commit
+// from which on they are judged with the next task's work. GIT_REFLOG_ACTION can be unset, so that what a worker
+// committed looks like a person's commit. The rows, first match first:
+//
+//	state                                               judged from                       why
+//	no attempt, or only another tool's, is on record    the tip                           no worker of ours was there
+//	the tip is an accepted tree's commit, or the seed   the tip                           all below was judged with it
+//	the last attempt had such commits below it          where that attempt was, or an     it did not come to a commit
+//	                                                    accepted commit since
+//	a placeholder lies beneath a person's commit        the attempt's base                its partial work stays
+//	a stop of the last attempt notes the tip            the tip                           the worker's commits were taken
+//	                                                                                      back then: these are a person's
+//	no such stop: it was killed                         the attempt's base, or an         the commits may be either's, and a
+//	                                                    accepted commit since             person's are never unwound
+//	its base is not on the branch any more              the last accepted commit, or the  somebody rewrote the branch
+//	                                                    seed; its base without a seed
+func (p *Plan) unjudged(s State) (from string, commits []gitx.Commit) {
+	from = s.Attempt.Judged
+	if from == "" && (s.History.Tip == "" || len(p.Buried) > 0) {
+		from = s.Attempt.Base
+	}
+	rest := s.Commits[len(p.Unwind):]
+	if from == "" || len(rest) == 0 {
+		return "", nil
+	}
+	known := s.firstDone(rest)
+	end := slices.IndexFunc(rest, func(c gitx.Commit) bool { return c.SHA == from || known[c.SHA] })
+	switch {
+	case end >= 0:
+		return rest[end].SHA, rest[:end]
+	case s.SeedKnown:
+		return rest[len(rest)-1].Parents[0], rest
+	}
+	return from, rest
+}
+
+// firstDone finds the commits that finished the tasks. A second one of the same task may be forged.
+func (s State) firstDone(commits []gitx.Commit) map[string]bool {
+	who, status := s.author(), s.status()
+	seen, first := map[string]bool{}, map[string]bool{}
+	for _, c := range slices.Backward(commits) {
+		task, ok := who.done(c)
+		if s.isAccepted(c) || ok && !s.ByWorker[c.SHA] && (status[task] == session.TaskDone && !seen[task] || s.proven(c, who)) {
+			first[c.SHA], seen[task] = true, true
+		}
+	}
+	return first
 }

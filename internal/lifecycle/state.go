@@ -31,9 +31,10 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	}
 	st.LastStop, st.LastTask, st.Accepted = st.History.LastStop, st.History.LastTask, acceptedIn(st.History)
 	if st.Foreign {
-		if st.HasTrees, err = namesTrees(s); err != nil {
+		if st.Attempt, err = lastAttempt(s); err != nil {
 			return st, err
 		}
+		st.HasTrees = st.Attempt.Base != ""
 	}
 	if sha, err := SeedOf(s); err == nil {
 		st.SeedSHA = sha
@@ -116,6 +117,9 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 		if st.Proof, err = readProof(s, st.claims()); err != nil {
+			return err
+		}
+		if st.Attempt, err = lastAttempt(s); err != nil {
 			return err
 		}
 	}

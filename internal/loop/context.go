@@ -60,7 +60,7 @@ type taskContext struct {
 func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContext, error) {
 	c := newTaskContext(a.task)
 	var err error
-	if c.project, err = a.projectAt(ctx, a.base); err != nil {
+	if c.project, err = a.projectAt(ctx, a.judged); err != nil {
 		return c, err
 	}
 	c.Context = c.others("project", c.project, contextCap)

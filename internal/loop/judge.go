@@ -45,8 +45,10 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		var refused *gitx.HookRefusedError
 		switch {
 		case errors.As(err, &changed):
+			a.accepted = false
 			continue
 		case errors.As(err, &refused):
+			a.accepted = false
 			return a.refusedByHook(refused.Output)
 		}
 		return "", err
@@ -163,9 +165,14 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 	if err := a.emit(&record.TaskDone{Summary: c.Summary}); err != nil {
 		return err
 	}
+	a.accepted = true
 	sha, err := a.CommitTask(ctx, j.wt, a.task, c.Summary, j.tree, a.base)
 	if err != nil {
 		return err
+	}
+	a.tip, a.judgedTo = sha, ""
+	if !a.hooks.exists[postTask] { // what it commits is the user's
+		a.judgedTo = sha
 	}
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err

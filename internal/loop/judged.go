@@ -120,7 +120,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
-	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.base, j.tree, diffCap)
+	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.judged, j.tree, diffCap)
 	if err != nil {
 		return false, err
 	}

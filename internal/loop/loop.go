@@ -90,6 +90,7 @@ type Options struct {
 	Fresh      bool          // agent program: begin a new conversation
 	Resumed    bool          // the session ran before
 	LastStop   string        // of that run, for the prompt of a resumed conversation
+	JudgedTo   string        // the commit from which on the first task is judged, "" for where it begins
 	First      string        // the task to begin with, whose partial work is in the worktree; "" for the first pending one
 	// Refused is what a commit hook said when the tree that was accepted in that run was to be committed; nil for
 	// nothing.
@@ -116,12 +117,14 @@ type run struct {
 	place    *judge.Place  // where changes are judged; nil in the worktree
 	watch    *gitx.RepoWatch
 	carried  carried
+	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
+	tip      string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
 // not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}}
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo}
 	stop := r.outer(ctx)
 	if r.place != nil {
 		r.place.Open()
@@ -191,7 +194,7 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 
 // SetPending makes a run go on where a plan has brought the session to.
 func (o *Options) SetPending(p lifecycle.Outcome) {
-	o.Resumed, o.LastStop, o.First, o.Refused = !p.Fresh, p.LastStop, "", p.Refused
+	o.Resumed, o.LastStop, o.First, o.Refused, o.JudgedTo = !p.Fresh, p.LastStop, "", p.Refused, p.JudgedTo
 	if len(p.Pending) > 0 {
 		o.First = p.Pending[0]
 	}
@@ -208,7 +211,7 @@ func (r *run) next() int {
 
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
-	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Seconds: new(r.Now().Sub(r.started).Seconds())}
+	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Tip: r.tip, Seconds: new(r.Now().Sub(r.started).Seconds())}
 	stop.TaskID = s.Task
 	if !s.Reset.IsZero() {
 		stop.Reset = session.FormatTime(s.Reset)

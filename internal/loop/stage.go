@@ -7,6 +7,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // foldedWorktree is the worktree, settled, with everything that the worker committed by itself since the attempt
@@ -39,6 +40,18 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return wt, nil
 }
 
+// foldAtStop takes the worker's own commits back where the attempt stops before its end, and notes where the branch then
+// is: what a person commits above it is a person's. Where this fails, or the task's own commit may be made already, the
+// stop notes nothing, and the next resume has all above the attempt's beginning judged.
+func (a *attempt) foldAtStop(ctx context.Context) {
+	if a.accepted {
+		return
+	}
+	if _, err := a.foldedWorktree(urgency.UntilSecond(ctx)); err == nil {
+		a.tip = a.base
+	}
+}
+
 // stage stages everything and names the tree. Build products that were left out are named in the record once.
 func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err error) {
 	tree, leftOut, err := a.Git.StageAll(ctx, wt, a.base)
@@ -61,7 +74,7 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err
 
 // withoutUnfit is a staged tree without what must not be committed, which stays in the worktree.
 func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
-	files, _, _, err := a.Git.Changes(ctx, a.Common, a.base, tree, 0)
+	files, _, _, err := a.Git.Changes(ctx, a.Common, a.judged, tree, 0)
 	if err != nil {
 		return "", err
 	}
@@ -69,5 +82,5 @@ func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree strin
 	if err != nil || len(unfit) == 0 {
 		return tree, err
 	}
-	return a.Git.LeaveOut(ctx, wt, a.base, slices.Collect(maps.Keys(unfit)))
+	return a.Git.LeaveOut(ctx, wt, a.judged, slices.Collect(maps.Keys(unfit)))
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -47,12 +48,15 @@ type attempt struct {
 	index   int
 	task    session.Task
 	base    string // commit at which the attempt began
+	judged  string // commit from which on all is judged: base, or one below it where nobody knows whose commits follow
 	trace   string // 32 hex digits
 	span    string // 16 hex digits, one per iteration
 	iter    int
 	verdict int // evaluator calls so far
-	worker  worker
-	context taskContext
+	// accepted is set from the verdict on until a commit hook objects: the commit may be made.
+	accepted bool
+	worker   worker
+	context  taskContext
 }
 
 // task takes one task to done or failed. A nil error is done.
@@ -69,10 +73,13 @@ func (r *run) task(ctx context.Context, i int) (err error) {
 	}()
 	err = a.iterations(ctx)
 	var h *stopError
-	if errors.As(err, &h) && h.TaskFailed() {
+	switch {
+	case errors.As(err, &h) && h.TaskFailed():
 		if failing := a.fail(ctx, h.Stop); failing != nil {
 			return failing
 		}
+	case err != nil:
+		a.foldAtStop(ctx)
 	}
 	return err
 }
@@ -86,9 +93,14 @@ func (a *attempt) begin(ctx context.Context) error {
 	if a.base, err = a.beginsAt(ctx); err != nil {
 		return err
 	}
-	if err := a.emit(&record.ContextReset{Base: a.base}); err != nil {
+	reset := record.ContextReset{Base: a.base}
+	if a.judged = cmp.Or(a.judgedTo, a.base); a.judged != a.base {
+		reset.Judged = a.judged
+	}
+	if err := a.emit(&reset); err != nil {
 		return err
 	}
+	a.tip = ""
 	if a.context, err = a.loadContext(ctx, wt); err != nil {
 		return err
 	}
@@ -276,6 +288,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if err != nil {
 		return err
 	}
+	a.tip = a.base
 	if tree != baseTree {
 		sha, err := a.Git.CommitTree(ctx, wt, gitx.TreeCommit{
 			Tree: tree, Parent: a.base, Message: lifecycle.PlaceholderMessage(a.S.ID, a.task, s.Reason),
@@ -284,6 +297,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		if err != nil {
 			return err
 		}
+		a.tip = sha
 		if err := a.emit(&record.Commit{SHA: sha, Placeholder: true}); err != nil {
 			return err
 		}

@@ -109,6 +109,8 @@ func (l *TaskIDs) UnmarshalJSON(data []byte) error {
 type ContextReset struct {
 	Scope
 	Base string `json:"base"` // the commit at which the attempt begins
+	// Judged is the commit from which on all is judged, "" for Base. Above it stand commits that may be a worker's.
+	Judged string `json:"judged,omitempty"`
 }
 
 // MemoryLoad is the manifest of a prompt.
@@ -356,9 +358,12 @@ type RepoChanged struct {
 // Stop is how a run ended.
 type Stop struct {
 	Scope
-	Reason  string   `json:"reason"`
-	Detail  string   `json:"detail,omitempty"`
-	Reset   string   `json:"reset,omitempty"` // when a usage limit ends
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+	Reset  string `json:"reset,omitempty"` // when a usage limit ends
+	// Tip is the commit that the branch was left at, after the worker's own commits were taken back into the index. ""
+	// where they were not, or nothing was attempted.
+	Tip     string   `json:"tip,omitempty"`
 	Seconds *float64 `json:"seconds,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
