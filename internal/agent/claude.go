@@ -1,10 +1,11 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -30,7 +31,7 @@ func claude() *Program {
 			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "AWS_SESSION_TOKEN"},
 		Preset: true, ValidID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",
-		escapePrompt: escapeClaude, read: readClaude, store: claudeStore{},
+		escapePrompt: escapeClaude, read: events(readClaude), store: claudeStore,
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`No conversation found with session ID`)},
 			{How: InUse, Text: pattern.New(`Session ID \S+ is already in use|^Error: .*already in use`)},
@@ -63,204 +64,144 @@ func escapeSlash(p string) string {
 	return p
 }
 
-type claudeEvent struct {
-	Type      string `json:"type"`
-	Subtype   string `json:"subtype"`
-	SessionID string `json:"session_id"`
-	Message   struct {
-		ID      string          `json:"id"`
-		Content json.RawMessage `json:"content"`
-		Usage   *claudeUsage    `json:"usage"`
-	} `json:"message"`
-	ParentToolUseID string `json:"parent_tool_use_id"`
-	// of a stream_event, a piece of a message
-	Event struct {
-		Type    string `json:"type"`
-		Message struct {
-			ID    string       `json:"id"`
-			Usage *claudeUsage `json:"usage"`
-		} `json:"message"`
-		Usage *claudeUsage `json:"usage"`
-	} `json:"event"`
-
-	// of a result
-	IsError   bool     `json:"is_error"`
-	NumTurns  int      `json:"num_turns"`
-	Result    string   `json:"result"`
-	Errors    []string `json:"errors"`
-	TotalCost *float64 `json:"total_cost_usd"`
-	Since     map[string]struct {
-		Cost float64 `json:"costUSD"`
-	} `json:"model_usage_since_last_result"`
-	Usage     *claudeUsage `json:"usage"`
-	APIStatus int          `json:"api_error_status"`
-	Denials   []struct {
-		ToolName string `json:"tool_name"`
-	} `json:"permission_denials"`
-	// of api_retry
-	ErrorStatus int     `json:"error_status"`
-	ErrorKind   string  `json:"error"`
-	RetryDelay  float64 `json:"retry_delay_ms"`
-
-	RateLimit *struct {
-		Status   string  `json:"status"`
-		ResetsAt float64 `json:"resetsAt"`
-	} `json:"rate_limit_info"`
+func claudeUsage(u gjson.Result) Usage {
+	cached := count(u.Get("cache_read_input_tokens"))
+	return Usage{Prompt: count(u.Get("input_tokens")) + count(u.Get("cache_creation_input_tokens")) + cached,
+		Eval: count(u.Get("output_tokens")), Cached: cached}
 }
 
-type claudeUsage struct {
-	Input         int64 `json:"input_tokens"`
-	CacheCreation int64 `json:"cache_creation_input_tokens"`
-	CacheRead     int64 `json:"cache_read_input_tokens"`
-	Output        int64 `json:"output_tokens"`
-}
-
-func (u *claudeUsage) usage() Usage {
-	return Usage{Prompt: u.Input + u.CacheCreation + u.CacheRead, Eval: u.Output, Cached: u.CacheRead}
-}
-
-type claudeBlock struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Thinking  string          `json:"thinking"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	ToolUseID string          `json:"tool_use_id"`
-	Content   json.RawMessage `json:"content"`
-	IsError   bool            `json:"is_error"`
-}
-
-func readClaude(s *stream, line []byte) {
-	var e claudeEvent
-	if !decode(line, &e) {
-		return
-	}
+func readClaude(s *stream, e gjson.Result) {
+	kind := e.Get("type").Str
 	// A result that says that there is no such conversation carries its id too.
-	if e.Type == "system" || e.Type == "assistant" {
-		s.id(e.SessionID)
+	if kind == "system" || kind == "assistant" {
+		s.id(e.Get("session_id").Str)
 	}
-	switch e.Type {
+	switch kind {
 	case "system":
-		s.claudeRetry(&e)
+		s.claudeRetry(e)
 	case "stream_event":
-		s.claudePiece(&e)
+		s.claudePiece(e)
 	case "assistant":
-		s.claudeMessage(&e)
+		s.claudeMessage(e)
 	case "user":
-		s.claudeBlocks(&e)
+		s.claudeBlocks(e, false)
 	case "rate_limit_event":
-		if e.RateLimit != nil && e.RateLimit.Status == "rejected" {
-			s.reset = unixTime(e.RateLimit.ResetsAt)
+		if e.Get("rate_limit_info.status").Str == "rejected" {
+			s.reset = unixTime(e.Get("rate_limit_info.resetsAt").Num)
 		}
 	case "result":
-		s.claudeResult(&e)
+		s.claudeResult(e)
 	}
 }
 
 // claudeRetry ends what cannot succeed: a refused key is retried for minutes.
-func (s *stream) claudeRetry(e *claudeEvent) {
-	if e.Subtype != "api_retry" {
+func (s *stream) claudeRetry(e gjson.Result) {
+	if e.Get("subtype").Str != "api_retry" {
 		return
 	}
-	said := fmt.Sprintf("the API answers with status %d (%s)", e.ErrorStatus, e.ErrorKind)
-	if refusedStatus(e.ErrorStatus) {
+	status := e.Get("error_status").Int()
+	said := fmt.Sprintf("the API answers with status %d (%s)", status, e.Get("error").Str)
+	if refusedStatus(status) {
 		s.stop(Refused, said)
 		return
 	}
-	s.wait(said, time.Duration(e.RetryDelay)*time.Millisecond)
+	s.wait(said, time.Duration(e.Get("retry_delay_ms").Num)*time.Millisecond)
 }
 
 // refusedStatus reports whether an HTTP status says that the same call will never be answered.
-func refusedStatus(status int) bool { return status == 401 || status == 403 || status == 404 }
+func refusedStatus(status int64) bool { return status == 401 || status == 403 || status == 404 }
 
 // claudePiece takes the tokens of a message from its pieces: the message itself has only those that were known when it
 // began, and the sum comes with a result, which a run that is ended has none of.
-func (s *stream) claudePiece(e *claudeEvent) {
-	switch ev := &e.Event; {
-	case ev.Type == "message_start" && ev.Message.Usage != nil:
-		s.message = ev.Message.ID
-		s.spend(s.message, ev.Message.Usage.usage())
-	case ev.Type == "message_delta" && ev.Usage != nil && s.message != "":
+func (s *stream) claudePiece(e gjson.Result) {
+	kind, begun, added := e.Get("event.type").Str, e.Get("event.message.usage"), e.Get("event.usage")
+	switch {
+	case kind == "message_start" && begun.IsObject():
+		s.message = e.Get("event.message.id").Str
+		s.spend(s.message, claudeUsage(begun))
+	case kind == "message_delta" && added.IsObject() && s.message != "":
 		used := s.steps[s.message]
-		used.Eval = ev.Usage.Output
+		used.Eval = count(added.Get("output_tokens"))
 		s.spend(s.message, used)
 	}
 }
 
 // claudeMessage counts a message once: it is printed again for each of its blocks.
-func (s *stream) claudeMessage(e *claudeEvent) {
-	id := e.Message.ID
-	if !s.counted[id] && e.ParentToolUseID == "" {
+func (s *stream) claudeMessage(e gjson.Result) {
+	id, own := e.Get("message.id").Str, e.Get("parent_tool_use_id").Str == ""
+	if !s.counted[id] && own {
 		s.counted[id] = true
-		s.step()
+		s.turns++
 	}
-	if _, known := s.steps[id]; !known && e.Message.Usage != nil {
-		s.spend(id, e.Message.Usage.usage())
+	if used := e.Get("message.usage"); used.IsObject() {
+		if _, known := s.steps[id]; !known {
+			s.spend(id, claudeUsage(used))
+		}
 	}
-	s.claudeBlocks(e)
+	s.claudeBlocks(e, own)
 }
 
-func (s *stream) claudeBlocks(e *claudeEvent) {
-	var blocks []claudeBlock
-	if json.Unmarshal(e.Message.Content, &blocks) != nil {
-		return
-	}
-	for _, b := range blocks {
-		switch b.Type {
+// claudeBlocks takes the parts of a message, whose text counts if the agent itself said it and not one of its own.
+func (s *stream) claudeBlocks(e gjson.Result, said bool) {
+	for _, b := range objects(e.Get("message.content")) {
+		switch b.Get("type").Str {
 		case "text":
-			if e.Type == "assistant" && e.ParentToolUseID == "" {
-				s.say(b.Text)
+			if said {
+				s.say(b.Get("text").Str)
 			}
 		case "thinking":
-			s.emit(Activity{Kind: "reasoning", Text: b.Thinking})
+			s.emit(Activity{Kind: "reasoning", Text: b.Get("thinking").Str})
 		case "tool_use":
-			s.emit(Activity{Kind: "tool", Tool: b.Name, ID: b.ID, Args: string(b.Input)})
+			s.emit(Activity{Kind: "tool", Tool: b.Get("name").Str, ID: b.Get("id").Str, Args: b.Get("input").Raw})
 		case "tool_result":
-			s.emit(Activity{Kind: "tool_result", ID: b.ToolUseID, Text: textOf(b.Content), IsError: b.IsError})
+			s.emit(Activity{Kind: "tool_result", ID: b.Get("tool_use_id").Str, Text: textOf(b.Get("content")),
+				IsError: b.Get("is_error").Bool()})
 		}
 	}
 }
 
-func (s *stream) claudeResult(e *claudeEvent) {
-	if e.Usage != nil {
-		s.usage = e.Usage.usage()
+func (s *stream) claudeResult(e gjson.Result) {
+	if used := e.Get("usage"); used.IsObject() {
+		s.usage = claudeUsage(used)
 	}
 	s.claudeCost(e)
-	for _, d := range e.Denials {
-		s.deny(d.ToolName)
+	for _, denied := range objects(e.Get("permission_denials")) {
+		s.deny(denied.Get("tool_name").Str)
 	}
-	for _, text := range e.Errors {
-		s.fail(text)
+	for _, said := range e.Get("errors").Array() {
+		s.fail(said.Str)
 	}
+	failed, kind, status, said := e.Get("is_error").Bool(), e.Get("subtype").Str, e.Get("api_error_status").Int(),
+		e.Get("result").Str
 	switch {
-	case !e.IsError && e.Subtype == "success":
+	case !failed && kind == "success":
 		s.success = true
-		if strings.TrimSpace(e.Result) != "" {
-			s.text = text.HeadBytes(e.Result, maxMessage)
+		if strings.TrimSpace(said) != "" {
+			s.text = text.HeadBytes(said, maxMessage)
 		}
-	case e.Subtype == "error_max_turns" || e.Subtype == "error_max_budget_usd":
-		s.how, s.why = TurnLimit, e.Subtype
-	case e.IsError && refusedStatus(e.APIStatus):
-		s.how, s.why = Refused, e.Result
-	case e.IsError && (e.APIStatus == 429 || !s.reset.IsZero()):
-		s.limit(s.reset, e.Result)
+	case kind == "error_max_turns" || kind == "error_max_budget_usd":
+		s.how, s.why = TurnLimit, kind
+	case failed && refusedStatus(status):
+		s.how, s.why = Refused, said
+	case failed && (status == 429 || !s.reset.IsZero()):
+		s.how, s.why = UsageLimit, said
 	default:
-		s.fail(e.Result)
+		s.fail(said)
 	}
 }
 
 // claudeCost takes the dollars of this run. Versions that say what was added since the last result mean the whole
 // conversation with total_cost_usd; older ones mean the run.
-func (s *stream) claudeCost(e *claudeEvent) {
+func (s *stream) claudeCost(e gjson.Result) {
+	since, total := e.Get("model_usage_since_last_result"), e.Get("total_cost_usd")
 	switch {
-	case e.Since != nil:
-		s.costKnown = true
-		for _, model := range e.Since {
-			s.usage.Cost += model.Cost
+	case since.IsObject():
+		s.usage.CostKnown = true
+		for _, cost := range since.Get("@values.#.costUSD").Array() {
+			s.usage.Cost += cost.Num
 		}
-	case e.TotalCost != nil:
-		s.usage.Cost, s.costKnown = *e.TotalCost, true
+	case total.Type == gjson.Number:
+		s.usage.Cost, s.usage.CostKnown = total.Num, true
 	}
 }
 
@@ -270,4 +211,25 @@ func unixTime(sec float64) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(int64(sec), 0).UTC()
+}
+
+// claudeStore is $CLAUDE_CONFIG_DIR/projects/<directory>/<id>.jsonl, one message a line. The directory's name is cut
+// and hashed in a way that changed between versions, so that every one is looked in.
+var claudeStore = &transcripts{
+	word: "transcript", missing: "transcript of it (it removes them after 30 days)",
+	glob: func(h *history) (string, error) {
+		root := text.GlobQuote(h.home("CLAUDE_CONFIG_DIR", ".claude"))
+		return root + "/projects/*/" + h.anyID(len(h.id)) + ".jsonl", nil
+	},
+	head: func(_ *history, t *transcript, e gjson.Result) {
+		if t.cwd == "" {
+			t.cwd = e.Get("cwd").Str
+		}
+		if t.began.IsZero() {
+			t.began = e.Get("timestamp").Time()
+		}
+		if kind := e.Get("type").Str; kind == "user" || kind == "assistant" {
+			t.messages++
+		}
+	},
 }

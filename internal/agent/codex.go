@@ -1,11 +1,14 @@
 package agent
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // codex is OpenAI's Codex CLI.
@@ -27,7 +30,7 @@ func codex() *Program {
 		KeyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
 		ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
 		Terminal: "a turn.completed event", Login: "codex login",
-		read: readCodex, watch: watchCodex, finish: codexFinish, store: codexStore{},
+		read: events(readCodex), watch: watchCodex, finish: codexFinish, store: codexStore,
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
 			{How: InUse, Text: pattern.New(`already has an active writer`)},
@@ -37,66 +40,30 @@ func codex() *Program {
 	}
 }
 
-type codexEvent struct {
-	Type     string      `json:"type"`
-	ThreadID string      `json:"thread_id"`
-	Message  string      `json:"message"`
-	Usage    *codexUsage `json:"usage"`
-	Error    struct {
-		Message string `json:"message"`
-	} `json:"error"`
-	Item codexItem `json:"item"`
+func codexUsage(u gjson.Result) Usage {
+	return Usage{Prompt: count(u.Get("input_tokens")), Cached: count(u.Get("cached_input_tokens")),
+		Eval: count(u.Get("output_tokens")), Reasoning: count(u.Get("reasoning_output_tokens"))}
 }
 
-type codexUsage struct {
-	Input     int64 `json:"input_tokens"`
-	Cached    int64 `json:"cached_input_tokens"`
-	Output    int64 `json:"output_tokens"`
-	Reasoning int64 `json:"reasoning_output_tokens"`
-}
-
-func (u *codexUsage) usage() Usage {
-	return Usage{Prompt: u.Input, Cached: u.Cached, Eval: u.Output, Reasoning: u.Reasoning}
-}
-
-type codexItem struct {
-	ID       string          `json:"id"`
-	Type     string          `json:"type"`
-	Text     string          `json:"text"`
-	Command  string          `json:"command"`
-	Output   string          `json:"aggregated_output"`
-	ExitCode *int            `json:"exit_code"`
-	Status   string          `json:"status"`
-	Changes  json.RawMessage `json:"changes"`
-	Server   string          `json:"server"`
-	Tool     string          `json:"tool"`
-	Args     json.RawMessage `json:"arguments"`
-	Query    string          `json:"query"`
-	Message  string          `json:"message"`
-}
-
-func readCodex(s *stream, line []byte) {
-	var e codexEvent
-	if !decode(line, &e) {
-		return
-	}
-	switch e.Type {
-	case "thread.started":
-		s.id(e.ThreadID)
-	case "item.started":
-		s.codexStarted(&e.Item)
-	case "item.completed":
-		s.codexItem(&e.Item)
-	case "turn.completed":
+func readCodex(s *stream, e gjson.Result) {
+	item := e.Get("item")
+	switch kind := e.Get("type").Str; {
+	case kind == "thread.started":
+		s.id(e.Get("thread_id").Str)
+	case kind == "item.started" && item.IsObject():
+		s.codexStarted(item)
+	case kind == "item.completed" && item.IsObject():
+		s.codexItem(item)
+	case kind == "turn.completed":
 		s.success = true
-		s.step()
-		if e.Usage != nil {
-			s.total, s.totalKnown = e.Usage.usage(), true
+		s.turns++
+		if used := e.Get("usage"); used.IsObject() {
+			s.total, s.totalKnown = codexUsage(used), true
 		}
-	case "turn.failed":
-		s.codexError(e.Error.Message)
-	case "error":
-		s.codexError(e.Message)
+	case kind == "turn.failed":
+		s.codexError(e.Get("error.message").Str)
+	case kind == "error":
+		s.codexError(e.Get("message").Str)
 	}
 }
 
@@ -157,61 +124,103 @@ func (s *stream) codexError(text string) {
 }
 
 // codexStarted counts a tool when it begins. An item that was never announced is counted when it is complete.
-func (s *stream) codexStarted(item *codexItem) {
-	if tool, args := item.use(); tool != "" {
-		s.steps[item.ID] = Usage{}
+func (s *stream) codexStarted(item gjson.Result) {
+	if tool, args := codexUse(item); tool != "" {
+		id := item.Get("id").Str
+		s.steps[id] = Usage{}
 		s.toolBegan()
-		s.emit(Activity{Kind: "tool", Tool: tool, ID: item.ID, Args: args})
+		s.emit(Activity{Kind: "tool", Tool: tool, ID: id, Args: args})
 	}
 }
 
-func (s *stream) codexItem(item *codexItem) {
-	switch item.Type {
+func (s *stream) codexItem(item gjson.Result) {
+	id, status := item.Get("id").Str, item.Get("status").Str
+	switch item.Get("type").Str {
 	case "agent_message":
-		s.say(item.Text)
-		return
+		s.say(item.Get("text").Str)
 	case "reasoning":
-		s.emit(Activity{Kind: "reasoning", Text: item.Text})
-		return
+		s.emit(Activity{Kind: "reasoning", Text: item.Get("text").Str})
 	case "error":
-		s.emit(Activity{Kind: "error", Text: item.Message, IsError: true})
-		return
+		s.emit(Activity{Kind: "error", Text: item.Get("message").Str, IsError: true})
 	}
-	if _, begun := s.steps[item.ID]; !begun {
-		s.codexStarted(item)
-	}
-	tool, _ := item.use()
+	tool, _ := codexUse(item)
 	if tool == "" {
 		return
 	}
-	if item.Status == "declined" {
+	if _, begun := s.steps[id]; !begun {
+		s.codexStarted(item)
+	}
+	if status == "declined" {
 		s.deny(tool)
 	}
-	s.emit(Activity{Kind: "tool_result", Tool: tool, ID: item.ID, Text: item.Output,
-		IsError: item.Status == "failed" || item.Status == "declined" || (item.ExitCode != nil && *item.ExitCode != 0)})
+	s.emit(Activity{Kind: "tool_result", Tool: tool, ID: id, Text: item.Get("aggregated_output").Str,
+		IsError: status == "failed" || status == "declined" || item.Get("exit_code").Int() != 0})
 	s.toolEnded()
 }
 
-// use names the tool of an item and its arguments as JSON; "" if the item is no use of a tool.
-func (i *codexItem) use() (tool, args string) {
-	switch i.Type {
+// codexUse names the tool of an item and its arguments as JSON; "" if the item is no use of a tool.
+func codexUse(item gjson.Result) (tool, args string) {
+	switch item.Get("type").Str {
 	case "command_execution":
-		return "shell", object("command", i.Command)
+		return "shell", string(record.JSON(map[string]string{"command": item.Get("command").Str}))
 	case "file_change":
-		return "apply_patch", string(i.Changes)
+		return "apply_patch", item.Get("changes").Raw
 	case "mcp_tool_call":
-		return i.Server + "." + i.Tool, string(i.Args)
+		return item.Get("server").Str + "." + item.Get("tool").Str, item.Get("arguments").Raw
 	case "web_search":
-		return "web_search", object("query", i.Query)
+		return "web_search", string(record.JSON(map[string]string{"query": item.Get("query").Str}))
 	}
 	return "", ""
 }
 
-// object writes a JSON object with one string.
-func object(name, value string) string {
-	data, err := json.Marshal(map[string]string{name: value})
-	if err != nil {
-		return "{}"
+// codexStore is $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl, whose first line describes the thread.
+var codexStore = &transcripts{
+	word: "rollout", missing: "rollout of it",
+	glob: func(h *history) (string, error) {
+		root := text.GlobQuote(h.home("CODEX_HOME", ".codex"))
+		return root + "/sessions/*/*/*/rollout-*-" + h.anyID(len(h.id)) + ".jsonl", nil
+	},
+	head: func(_ *history, t *transcript, e gjson.Result) {
+		switch {
+		case e.Get("type").Str == "session_meta" && t.began.IsZero():
+			t.id, t.cwd, t.began = e.Get("payload.id").Str, e.Get("payload.cwd").Str, e.Get("payload.timestamp").Time()
+		case codexSaid(e):
+			t.messages++
+		}
+	},
+}
+
+// codexSaid reports whether a line is something that somebody said: an answer of the model, or a message to it that is
+// not one of those with which the program itself begins a thread.
+func codexSaid(e gjson.Result) bool {
+	role := e.Get("payload.role").Str
+	if e.Get("type").Str != "response_item" || role == "developer" || role == "system" {
+		return false
 	}
-	return string(data)
+	return role != "user" || !codexOwn.MatchString(textOf(e.Get("payload.content")))
+}
+
+var codexOwn = pattern.New(
+	`^\s*(?:$|<(?:environment_context|user_instructions|permissions|skills?_|plugins?_|apps?_)|# AGENTS\.md)`)
+
+// codexFinish takes the thread's tokens from its rollout. Newer versions write down there what the whole thread has
+// used, answer by answer. What they say at a run's end, and all that older versions write, is counted on from the
+// last run's token_count, which can be one answer behind.
+func codexFinish(s *stream, h *history) {
+	var thread, counted gjson.Result
+	codexStore.each(h, func(e gjson.Result) {
+		used, total := e.Get("payload.thread_token_usage"), e.Get("payload.info.total_token_usage")
+		switch {
+		case e.Get("type").Str == "token_usage_record" && used.IsObject():
+			thread = used
+		case e.Get("payload.type").Str == "token_count" && total.IsObject():
+			counted = total
+		}
+	})
+	switch {
+	case thread.IsObject() && codexUsage(thread).Prompt >= s.total.Prompt:
+		s.total, s.totalKnown = codexUsage(thread), true
+	case counted.IsObject() && !s.totalKnown:
+		s.total, s.totalKnown = codexUsage(counted), true
+	}
 }

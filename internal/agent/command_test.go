@@ -157,8 +157,9 @@ func TestLongSystemPrompt(t *testing.T) {
 }
 
 func TestScrubEnv(t *testing.T) {
-	got := ScrubEnv([]string{"PATH=/bin", "A=1", "A=2", "TILTH_API_KEY=k", "TILTH_EVALUATOR_API_KEY=k", "TILTH_SESSIONS_DIR=/s", "CLAUDECODE=1", "CODEX_THREAD_ID=x",
-		"COPY=Bearer the-secret", "ANTHROPIC_API_KEY=the-secret", "nonsense", "EMPTY="}, "the-secret", "")
+	got := ScrubEnv([]string{"PATH=/bin", "A=1", "A=2", "TILTH_API_KEY=k", "TILTH_EVALUATOR_API_KEY=k",
+		"TILTH_SESSIONS_DIR=/s", "CLAUDECODE=1", "CODEX_THREAD_ID=x", "NO_COLOR=", "ANTHROPIC_API_KEY=the-secret",
+		"nonsense", "EMPTY="})
 	want := []string{"A=2", "ANTHROPIC_API_KEY=the-secret", "DISABLE_AUTOUPDATER=1", "EMPTY=", "NO_COLOR=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "PATH=/bin", "TILTH_SESSIONS_DIR=/s"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q", got)

@@ -51,10 +51,10 @@ func TestEvents(t *testing.T) {
 			stdout: claudeInit + claudeTool + claudeTool + claudeAnswer +
 				`{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"done","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b","total_cost_usd":0.9,` + claudeUsed +
 				`,"permission_denials":[{"tool_name":"WebFetch","tool_use_id":"x","tool_input":{}}],"model_usage_since_last_result":{"m":{"costUSD":0.25},"small":{"costUSD":0.5}}}`,
-			want: Outcome{How: Completed, Text: "done", Turns: 1, CostKnown: true, Denied: []string{"WebFetch"}, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.75}}},
+			want: Outcome{How: Completed, Text: "done", Turns: 1, Denied: []string{"WebFetch"}, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.75, CostKnown: true}}},
 		{name: "success of an older version", program: "claude",
 			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.5,` + claudeUsed + `}`,
-			want:   Outcome{How: Completed, Text: "done", CostKnown: true, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.5}}},
+			want:   Outcome{How: Completed, Text: "done", Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.5, CostKnown: true}}},
 		{name: "turn limit", program: "claude", res: result{exit: 1},
 			stdout: claudeInit + claudeTool + claudeAnswer + `{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":3,` + claudeUsed + `,"errors":["Reached maximum number of turns (2)"]}`,
 			want:   Outcome{How: TurnLimit, Turns: 1, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20}}},
@@ -141,7 +141,7 @@ func TestEvents(t *testing.T) {
 {"type":"step_start","sessionID":"ses_a","part":{"type":"step-start"}}
 {"type":"text","sessionID":"ses_a","part":{"type":"text","text":"done"}}
 {"type":"step_finish","sessionID":"ses_a","part":{"reason":"stop","tokens":{"input":90,"output":20,"reasoning":0,"cache":{"write":0,"read":10}},"cost":0.25}}`,
-			want: Outcome{How: Completed, Text: "done", Turns: 2, CostKnown: true, Usage: Usage{Prompt: 201, Eval: 45, Cached: 20, Reasoning: 5, Cost: 0.75}}},
+			want: Outcome{How: Completed, Text: "done", Turns: 2, Usage: Usage{Prompt: 201, Eval: 45, Cached: 20, Reasoning: 5, Cost: 0.75, CostKnown: true}}},
 		{name: "stopped before it was done", program: "opencode",
 			stdout: `{"type":"step_start","sessionID":"ses_a","part":{}}
 {"type":"step_finish","sessionID":"ses_a","part":{"reason":"tool-calls","cost":0}}`, want: Outcome{How: Failed, Turns: 1}},

@@ -1,12 +1,21 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // geminiReadOnly allows the tools that read and refuses all others, whatever the user's own rules say.
@@ -39,7 +48,7 @@ func gemini() *Program {
 		KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
 		Preset:  true, ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
 		Terminal: "a result with status success", Login: "gemini, then /auth",
-		escapePrompt: escapeGemini, read: readGemini, watch: watchGemini, finish: geminiFinish, store: geminiStore{},
+		escapePrompt: escapeGemini, read: events(readGemini), watch: watchGemini, finish: geminiFinish, store: geminiStore,
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(`Invalid session identifier|No previous sessions found for this project`)},
 			{How: InUse, Text: pattern.New(`Session ID .*already exists`)},
@@ -71,95 +80,68 @@ func escapeGemini(p string) string {
 	return escapeSlash(b.String())
 }
 
-type geminiEvent struct {
-	Type      string `json:"type"`
-	SessionID string `json:"session_id"`
-
-	Role    string `json:"role"`
-	Content string `json:"content"`
-	Delta   bool   `json:"delta"`
-
-	ToolName   string          `json:"tool_name"`
-	ToolID     string          `json:"tool_id"`
-	Parameters json.RawMessage `json:"parameters"`
-	Output     string          `json:"output"`
-	Status     string          `json:"status"`
-	Severity   string          `json:"severity"`
-	Message    string          `json:"message"`
-	Error      struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	} `json:"error"`
-	Stats *struct {
-		Input  int64 `json:"input_tokens"`
-		Output int64 `json:"output_tokens"`
-		Cached int64 `json:"cached"`
-		Total  int64 `json:"total_tokens"`
-	} `json:"stats"`
-}
-
-func readGemini(s *stream, line []byte) {
-	var e geminiEvent
-	if !decode(line, &e) {
-		return
-	}
-	switch e.Type {
+func readGemini(s *stream, e gjson.Result) {
+	tool := Activity{Kind: e.Get("type").Str, ID: e.Get("tool_id").Str}
+	switch tool.Kind {
 	case "init":
-		s.id(e.SessionID)
+		s.id(e.Get("session_id").Str)
 	case "message":
-		if e.Role == "assistant" {
-			s.geminiText(&e)
+		if e.Get("role").Str == "assistant" {
+			s.geminiText(e.Get("content").Str, e.Get("delta").Bool())
 		}
 	case "tool_use":
 		s.flush()
 		s.toolBegan()
-		s.emit(Activity{Kind: "tool", Tool: e.ToolName, ID: e.ToolID, Args: string(e.Parameters)})
+		tool.Kind, tool.Tool, tool.Args = "tool", e.Get("tool_name").Str, e.Get("parameters").Raw
+		s.emit(tool)
 	case "tool_result":
-		s.emit(Activity{
-			Kind: "tool_result", ID: e.ToolID, Text: firstOf(e.Output, e.Error.Message), IsError: e.Status == "error",
-		})
-		if strings.Contains(e.Error.Type, "policy") || strings.Contains(e.Error.Type, "denied") {
-			s.deny(e.ToolID)
+		tool.Text = cmp.Or(e.Get("output").Str, e.Get("error.message").Str)
+		tool.IsError = e.Get("status").Str == "error"
+		s.emit(tool)
+		if failure := e.Get("error.type").Str; strings.Contains(failure, "policy") || strings.Contains(failure, "denied") {
+			s.deny(tool.ID)
 		}
 		s.toolEnded()
 	case "error":
-		if e.Severity != "warning" {
-			s.fail(e.Message)
+		if e.Get("severity").Str != "warning" {
+			s.fail(e.Get("message").Str)
 		}
 	case "result":
-		s.geminiResult(&e)
+		s.geminiResult(e)
 	}
 }
 
 // geminiText puts the pieces of a message together; what uses a tool ends it.
-func (s *stream) geminiText(e *geminiEvent) {
-	if !e.Delta {
+func (s *stream) geminiText(piece string, isDelta bool) {
+	if !isDelta {
 		s.flush()
 	}
 	if len(s.partial) < maxMessage {
-		s.partial = append(s.partial, e.Content...)
+		s.partial = append(s.partial, piece...)
 	}
 }
 
-func (s *stream) geminiResult(e *geminiEvent) {
+func (s *stream) geminiResult(e gjson.Result) {
 	s.flush()
-	if e.Stats != nil {
+	if stats := e.Get("stats"); stats.IsObject() {
 		// Thoughts are only in the total.
-		eval := max(e.Stats.Output, e.Stats.Total-e.Stats.Input)
-		s.usage = Usage{Prompt: e.Stats.Input, Eval: eval, Cached: e.Stats.Cached, Reasoning: eval - e.Stats.Output}
+		prompt, output := count(stats.Get("input_tokens")), count(stats.Get("output_tokens"))
+		eval := max(output, count(stats.Get("total_tokens"))-prompt)
+		s.usage = Usage{Prompt: prompt, Eval: eval, Cached: count(stats.Get("cached")), Reasoning: eval - output}
 		s.usageSaid = true
 	}
-	if e.Status == "success" {
+	if e.Get("status").Str == "success" {
 		s.success = true
-		s.step()
+		s.turns++
 		return
 	}
-	if e.Error.Type == "FatalTurnLimitedError" {
-		s.how, s.why = TurnLimit, e.Error.Message
+	said := e.Get("error.message").Str
+	if e.Get("error.type").Str == "FatalTurnLimitedError" {
+		s.how, s.why = TurnLimit, said
 		return
 	}
-	s.fail(e.Error.Message)
-	if wait := geminiReset(e.Error.Message); wait > 0 {
+	s.fail(said)
+	if wait := geminiReset(said); wait > 0 {
 		s.reset = time.Now().Add(wait).UTC()
 	}
 }
@@ -200,11 +182,102 @@ func geminiReset(text string) time.Duration {
 	return wait
 }
 
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
+// geminiStore is ~/.gemini/tmp/<slug>/chats/session-<time>-<first 8 of the id>.jsonl: a description and then a message
+// on each line. The slug of a directory stands in ~/.gemini/projects.json, so that each directory has its own.
+var geminiStore = &transcripts{
+	word: "conversation", missing: "conversation with this id for this directory",
+	glob: func(h *history) (string, error) {
+		dir := geminiDir(h.env)
+		data, err := os.ReadFile(filepath.Join(dir, "projects.json"))
+		if err != nil {
+			return "", err
+		}
+		var known struct {
+			Projects map[string]string `json:"projects"`
+		}
+		if err := json.Unmarshal(data, &known); err != nil {
+			return "", err
+		}
+		slug := known.Projects[h.dir]
+		if slug == "" || slug != filepath.Base(slug) || slug == ".." {
+			return "", fs.ErrNotExist
+		}
+		return text.GlobQuote(filepath.Join(dir, "tmp", slug)) + "/chats/session-*-" + h.anyID(8) + ".json*", nil
+	},
+	head: func(h *history, t *transcript, e gjson.Result) {
+		if id := e.Get("sessionId").Str; id != "" && t.cwd == "" {
+			t.id, t.cwd, t.began = id, h.dir, e.Get("startTime").Time()
+		}
+		if kind := e.Get("type").Str; kind == "user" || kind == "gemini" {
+			t.messages++
+		}
+	},
+}
+
+// geminiDir is where the program keeps what is its own.
+func geminiDir(env []string) string {
+	return filepath.Join(cmp.Or(proc.Getenv(env, "GEMINI_CLI_HOME"), homeIn(env)), ".gemini")
+}
+
+// geminiFinish adds up the tokens of a run that was ended before it could: each answer in the conversation carries
+// its own. An answer is written again when its tools are done.
+func geminiFinish(s *stream, h *history) {
+	if s.usageSaid {
+		return
+	}
+	began := s.began.Truncate(time.Millisecond) // as the times in the conversation are
+	geminiStore.each(h, func(e gjson.Result) {
+		used := e.Get("tokens")
+		if e.Get("type").Str != "gemini" || !used.IsObject() || e.Get("timestamp").Time().Before(began) {
+			return
+		}
+		thoughts := count(used.Get("thoughts"))
+		s.spend(e.Get("id").Str, Usage{Prompt: count(used.Get("input")), Eval: count(used.Get("output")) + thoughts,
+			Cached: count(used.Get("cached")), Reasoning: thoughts})
+	})
+}
+
+// geminiHome makes a home for a run that judges. Of a directory that is not trusted the program loads nothing; but
+// without a person at hand it refuses to run there, unless trust is switched off, which only a settings file of the
+// user can do. So it gets the user's own files but for the settings, which have that in them, and for its
+// conversations.
+func geminiHome(env []string, private string) error {
+	theirs := geminiDir(env)
+	home := filepath.Join(private, "home", ".gemini")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(theirs)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	settings := map[string]any{}
+	for _, e := range entries {
+		path := filepath.Join(theirs, e.Name())
+		switch e.Name() {
+		case "settings.json":
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if json.Unmarshal(data, &settings) != nil {
+				return fmt.Errorf("%s is not plain JSON; take the comments out of it", path)
+			}
+		case "tmp", "history", "projects.json", "trustedFolders.json":
+		default:
+			if err := os.Symlink(path, filepath.Join(home, e.Name())); err != nil {
+				return err
+			}
 		}
 	}
-	return ""
+	security, ok := settings["security"].(map[string]any)
+	if !ok {
+		security = map[string]any{}
+	}
+	security["folderTrust"], settings["security"] = map[string]any{"enabled": false}, security
+	data, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(home, "settings.json"), data, 0o600)
 }

@@ -31,7 +31,7 @@ func FailureCall(f *model.Failure, attempt int, wait time.Duration) *record.Mode
 
 // Call is a turn of a program as a model_call.
 func (o Outcome) Call() *record.ModelCall {
-	call := spent(o.ModelUsage())
+	call := spent(o.Usage)
 	call.Attempt, call.FinishReason, call.Health = 1, string(o.How), model.HealthOK
 	call.Turns, call.Conversation, call.Denied = &o.Turns, &o.Conversation, o.Denied
 	if o.How != Completed {
@@ -39,14 +39,6 @@ func (o Outcome) Call() *record.ModelCall {
 	}
 	setContent(call, o.Text)
 	return call
-}
-
-// ModelUsage is what a turn took, in the terms of a model's answer.
-func (o Outcome) ModelUsage() model.Usage {
-	u := o.Usage
-	return model.Usage{
-		Prompt: u.Prompt, Eval: u.Eval, Cached: u.Cached, Reasoning: u.Reasoning, Cost: u.Cost, CostKnown: o.CostKnown,
-	}
 }
 
 func spent(u model.Usage) *record.ModelCall {

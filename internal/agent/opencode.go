@@ -1,10 +1,17 @@
 package agent
 
 import (
-	"encoding/json"
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // opencode is OpenCode.
@@ -26,7 +33,7 @@ func opencode() *Program {
 			"GEMINI_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
 		ValidID: pattern.New(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
 		Terminal: "a last step with reason stop", Login: "opencode auth login",
-		read: readOpenCode, watch: watchOpenCode, store: openCodeStore{},
+		read: events(readOpenCode), watch: watchOpenCode, store: openCodeStore{},
 		Rules: []Rule{
 			{How: NotFound, Text: pattern.New(
 				`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
@@ -36,68 +43,29 @@ func opencode() *Program {
 	}
 }
 
-type openCodeEvent struct {
-	Type      string `json:"type"`
-	SessionID string `json:"sessionID"`
-	Part      struct {
-		Type   string  `json:"type"`
-		ID     string  `json:"id"`
-		Text   string  `json:"text"`
-		Reason string  `json:"reason"`
-		Tool   string  `json:"tool"`
-		CallID string  `json:"callID"`
-		Cost   float64 `json:"cost"`
-		Tokens *struct {
-			Input     int64 `json:"input"`
-			Output    int64 `json:"output"`
-			Reasoning int64 `json:"reasoning"`
-			Cache     struct {
-				Read  int64 `json:"read"`
-				Write int64 `json:"write"`
-			} `json:"cache"`
-		} `json:"tokens"`
-		State struct {
-			Status string          `json:"status"`
-			Input  json.RawMessage `json:"input"`
-			Output string          `json:"output"`
-			Error  string          `json:"error"`
-		} `json:"state"`
-	} `json:"part"`
-	Error struct {
-		Name string `json:"name"`
-		Data struct {
-			Message string `json:"message"`
-			Status  int    `json:"statusCode"`
-		} `json:"data"`
-	} `json:"error"`
-}
-
-func readOpenCode(s *stream, line []byte) {
-	var e openCodeEvent
-	if !decode(line, &e) {
-		return
-	}
+func readOpenCode(s *stream, e gjson.Result) {
+	kind := e.Get("type").Str
 	// That there is no such conversation is said with its id too.
-	if e.Type != "error" {
-		s.id(e.SessionID)
+	if kind != "error" {
+		s.id(e.Get("sessionID").Str)
 	}
-	switch e.Type {
+	switch kind {
 	case "step_start":
 		s.success = false
-		s.step()
+		s.turns++
 	case "text":
-		s.say(e.Part.Text)
+		s.say(e.Get("part.text").Str)
 	case "reasoning":
-		s.emit(Activity{Kind: "reasoning", Text: e.Part.Text})
+		s.emit(Activity{Kind: "reasoning", Text: e.Get("part.text").Str})
 	case "tool_use":
-		s.openCodeTool(&e)
+		s.openCodeTool(e)
 	case "step_finish":
-		s.openCodeStep(&e)
+		s.openCodeStep(e)
 	case "error":
 		s.success = false
-		s.fail(e.Error.Name + ": " + e.Error.Data.Message)
+		s.fail(e.Get("error.name").Str + ": " + e.Get("error.data.message").Str)
 		s.how, s.why = Failed, s.errors[len(s.errors)-1]
-		if refusedStatus(e.Error.Data.Status) {
+		if refusedStatus(e.Get("error.data.statusCode").Int()) {
 			s.how = Refused
 		}
 	}
@@ -126,35 +94,100 @@ func watchOpenCode(s *stream, line []byte) {
 		return
 	}
 	if said := string(m[1]); openCodeLimit.MatchString(said) {
-		s.limit(time.Time{}, said)
+		s.how, s.why = UsageLimit, said
 		s.stop(UsageLimit, said)
 	} else {
 		s.wait(said, 0)
 	}
 }
 
-func (s *stream) openCodeTool(e *openCodeEvent) {
-	state := e.Part.State
-	s.emit(Activity{Kind: "tool", Tool: e.Part.Tool, ID: e.Part.CallID, Args: string(state.Input)})
-	s.emit(Activity{
-		Kind: "tool_result", Tool: e.Part.Tool, ID: e.Part.CallID,
-		Text: firstOf(state.Output, state.Error), IsError: state.Status == "error",
-	})
-	if state.Status == "error" && deniedForm.MatchString(state.Error) {
-		s.deny(e.Part.Tool)
+func (s *stream) openCodeTool(e gjson.Result) {
+	tool := Activity{Kind: "tool", Tool: e.Get("part.tool").Str, ID: e.Get("part.callID").Str}
+	failure := e.Get("part.state.error").Str
+	result := tool
+	result.Kind, result.Text = "tool_result", cmp.Or(e.Get("part.state.output").Str, failure)
+	result.IsError = e.Get("part.state.status").Str == "error"
+	tool.Args = e.Get("part.state.input").Raw
+	s.emit(tool)
+	s.emit(result)
+	if result.IsError && deniedForm.MatchString(failure) {
+		s.deny(tool.Tool)
 	}
 }
 
 var deniedForm = pattern.New(`(?i)rejected permission|prevents you from using|permission denied by`)
 
-func (s *stream) openCodeStep(e *openCodeEvent) {
-	if t := e.Part.Tokens; t != nil {
-		s.usage = s.usage.plus(Usage{Prompt: t.Input + t.Cache.Read + t.Cache.Write, Eval: t.Output + t.Reasoning,
-			Cached: t.Cache.Read, Reasoning: t.Reasoning, Cost: e.Part.Cost})
-		s.costKnown = true
+func (s *stream) openCodeStep(e gjson.Result) {
+	if t := e.Get("part.tokens"); t.IsObject() {
+		cached, reasoning := count(t.Get("cache.read")), count(t.Get("reasoning"))
+		s.usage = plus(s.usage, Usage{Prompt: count(t.Get("input")) + cached + count(t.Get("cache.write")),
+			Eval: count(t.Get("output")) + reasoning, Cached: cached, Reasoning: reasoning,
+			Cost: e.Get("part.cost").Num, CostKnown: true}, 1)
 	}
-	s.success = e.Part.Reason == "stop"
+	s.success = e.Get("part.reason").Str == "stop"
 	if !s.success {
 		s.enough()
 	}
+}
+
+// openCodeStore asks the program itself: its database is its own affair.
+type openCodeStore struct{}
+
+// askLimit bounds how long a question to the program may take.
+const askLimit = time.Minute
+
+// ask returns what the program answers, from the first of the characters begin on.
+func (openCodeStore) ask(
+	ctx context.Context, h *history, begin byte, args ...string,
+) (gjson.Result, proc.Outcome, error) {
+	env := ScrubEnv(h.env)
+	bin, err := proc.LookPath(h.program.Binary, h.dir, env)
+	if err != nil {
+		return gjson.Result{}, proc.Outcome{}, &NotInstalledError{Program: h.program}
+	}
+	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
+		Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
+	answer := gjson.Result{}
+	if start := bytes.IndexByte(res.Output, begin); start >= 0 && gjson.ValidBytes(res.Output[start:]) {
+		answer = gjson.ParseBytes(res.Output[start:])
+	}
+	return answer, res, err
+}
+
+func (o openCodeStore) state(ctx context.Context, h *history) StoreState {
+	said, res, err := o.ask(ctx, h, '{', "export", h.id)
+	switch {
+	case err != nil:
+		return StoreState{Unknown, err.Error()}
+	case bytes.Contains(slices.Concat(res.Output, res.Stderr), []byte("Session not found")):
+		return StoreState{Missing, "opencode has no conversation with this id"}
+	case res.ExitCode != 0:
+		return StoreState{Unknown, askFailed("export", res).Error()}
+	case said.Get("info.id").Str != h.id:
+		return StoreState{Unknown, "what opencode export says is not understood"}
+	case realPath(said.Get("info.directory").Str) != h.dir:
+		return StoreState{Missing, "its conversation belongs to the directory " + said.Get("info.directory").Str}
+	case said.Get("messages.#").Int() == 0:
+		return StoreState{Empty, "its conversation is empty"}
+	}
+	return StoreState{Present, "opencode has its conversation"}
+}
+
+func askFailed(what string, res proc.Outcome) error {
+	return fmt.Errorf("opencode %s ended with exit status %d: %s", what, res.ExitCode, oneLine(string(res.Stderr)))
+}
+
+func (o openCodeStore) newest(ctx context.Context, h *history, since time.Time, except []string) (string, error) {
+	list, res, err := o.ask(ctx, h, '[', "session", "list", "--format", "json")
+	switch {
+	case err != nil:
+		return "", err
+	case res.ExitCode != 0 || !list.IsArray() && bytes.IndexByte(res.Output, '[') >= 0:
+		return "", askFailed("session list", res)
+	}
+	best := candidate{h: h, since: since, except: except}
+	for _, s := range objects(list) {
+		best.offer(s.Get("id").Str, s.Get("directory").Str, time.UnixMilli(s.Get("created").Int()))
+	}
+	return best.id, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
@@ -86,11 +87,8 @@ const (
 	Refused     How = "refused"     // the API refuses the credentials or the model: trying again mends nothing
 )
 
-// Usage counts tokens and dollars. Prompt includes Cached; Eval includes Reasoning.
-type Usage struct {
-	Prompt, Eval, Cached, Reasoning int64
-	Cost                            float64
-}
+// Usage counts tokens and dollars, as those of a model's answer are.
+type Usage = model.Usage
 
 // Ref names a conversation. With Resume it is continued; without, a new one gets the id ("" lets the program choose).
 type Ref struct {
@@ -140,7 +138,6 @@ type Outcome struct {
 	Text         string // final message
 	Usage        Usage  // of this run alone
 	Total        Usage  // what the program has counted for the conversation, to be handed to the next turn as PriorTotal
-	CostKnown    bool
 	Turns        int
 	LimitReset   time.Time // for UsageLimit; zero if not said
 	Denied       []string  // tools whose use was refused

@@ -180,13 +180,13 @@ type result struct {
 
 // outcome is what the events, the exit and the standard error together mean.
 func (p *Program) outcome(s *stream, t *Turn, res result, cause *ended) Outcome {
-	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, CostKnown: s.costKnown, Denied: s.denied}
+	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, Denied: s.denied}
 	if out.Conversation == "" {
 		out.Conversation = t.Conversation.ID
 	}
-	out.Usage, out.Total = s.usage, t.PriorTotal.plus(s.usage)
+	out.Usage, out.Total = s.usage, plus(t.PriorTotal, s.usage, 1)
 	if s.totalKnown {
-		out.Usage, out.Total = s.total.since(t.PriorTotal), s.total
+		out.Usage, out.Total = addedSince(t.PriorTotal, s.total), s.total
 	}
 	out.How, out.Detail = p.verdict(s, t, res, cause)
 	if out.How == UsageLimit {

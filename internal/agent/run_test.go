@@ -34,7 +34,8 @@ func TestConversationIsResumed(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(f.dir, "a.txt")); err != nil {
 			t.Error(err)
 		}
-		if want := (Usage{Prompt: 300, Eval: 60}); one.Usage != want || one.Total != want {
+		dollars := p.Name == "claude" || p.Name == "opencode"
+		if want := (Usage{Prompt: 300, Eval: 60, CostKnown: dollars}); one.Usage != want || one.Total != want {
 			t.Errorf("usage %+v, total %+v", one.Usage, one.Total)
 		}
 		if s := p.Stored(t.Context(), f.env, f.dir, one.Conversation); s.Presence != Present {
@@ -48,10 +49,10 @@ func TestConversationIsResumed(t *testing.T) {
 		if two.How != Completed || two.Conversation != one.Conversation || two.Text != "second" {
 			t.Fatalf("second run: %+v", two)
 		}
-		if want := (Usage{Prompt: 100, Eval: 20}); two.Usage != want {
+		if want := (Usage{Prompt: 100, Eval: 20, CostKnown: dollars}); two.Usage != want {
 			t.Errorf("usage of the second run: %+v", two.Usage)
 		}
-		if want := (Usage{Prompt: 400, Eval: 80}); two.Total != want {
+		if want := (Usage{Prompt: 400, Eval: 80, CostKnown: dollars}); two.Total != want {
 			t.Errorf("total after the second run: %+v", two.Total)
 		}
 		runs := f.runs()

@@ -1,9 +1,20 @@
 package agent
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // Presence says whether a program's own store holds a conversation.
@@ -26,18 +37,34 @@ type StoreState struct {
 	Why      string // one line, for people
 }
 
-// store reads one program's conversations. Each function gets the environment in which the program would run.
+// store reads one program's conversations. newest returns "" where there is none.
 type store interface {
 	state(ctx context.Context, h *history) StoreState
-	newest(ctx context.Context, h *history, since time.Time, except map[string]bool) (id string, err error)
+	newest(ctx context.Context, h *history, since time.Time, except []string) (id string, err error)
 }
 
 // history names the conversation and directory that a store is asked about.
 type history struct {
 	program *Program
-	env     []string
-	dir     string // symlinks resolved
-	id      string
+	env     []string // in which the program would run
+	dir     string   // symlinks resolved
+	id      string   // "" for any
+}
+
+// home is the directory that a variable names, or this one below the user's home.
+func (h *history) home(variable, name string) string {
+	if dir := proc.Getenv(h.env, variable); dir != "" {
+		return dir
+	}
+	return filepath.Join(homeIn(h.env), name)
+}
+
+// anyID is a glob pattern for the first n characters of the id.
+func (h *history) anyID(n int) string {
+	if h.id == "" {
+		return "*"
+	}
+	return h.id[:n]
 }
 
 // Stored looks a conversation up in the program's own store. It asks for the conversation as it would be resumed from
@@ -64,16 +91,152 @@ func (p *Program) Discover(
 	if p.store == nil || !p.CanResume {
 		return "", false, nil
 	}
-	skip := make(map[string]bool, len(except))
-	for _, e := range except {
-		skip[e] = true
-	}
-	id, err = p.store.newest(ctx, &history{program: p, env: env, dir: realPath(dir)}, since, skip)
-	if errors.Is(err, errNoStore) {
-		return "", false, nil
-	}
+	id, err = p.store.newest(ctx, &history{program: p, env: env, dir: realPath(dir)}, since, except)
 	return id, id != "" && err == nil, err
 }
 
-// errNoStore says that the program has never stored anything here.
-var errNoStore = errors.New("no conversations are stored")
+// transcripts is the store of a program that keeps each conversation in a file of its own, a JSON object a line.
+type transcripts struct {
+	word    string // what such a file is called
+	missing string // what the program has none of where an id has no file
+	// glob matches the files of h.id, or all for "". fs.ErrNotExist means that nothing was ever stored for h.dir.
+	glob func(h *history) (string, error)
+	// head takes one of a file's first lines. Until head says otherwise, the id is the file's name.
+	head func(h *history, t *transcript, line gjson.Result)
+}
+
+// transcript is what the first lines of a file tell.
+type transcript struct {
+	id, cwd  string
+	began    time.Time
+	messages int // at least this many
+}
+
+func (ts *transcripts) files(h *history) ([]string, error) {
+	pattern, err := ts.glob(h)
+	if err != nil {
+		return nil, err
+	}
+	return filepath.Glob(pattern)
+}
+
+// headLines bounds how much of a transcript is read: what is looked for stands at its beginning.
+const headLines = 50
+
+func (ts *transcripts) read(h *history, path string) (transcript, error) {
+	name := filepath.Base(path)
+	t := transcript{id: strings.TrimSuffix(name, filepath.Ext(name))}
+	return t, eachLine(path, headLines, func(line gjson.Result) { ts.head(h, &t, line) })
+}
+
+// each calls fn for all lines that the store holds of a conversation. What cannot be read is left out.
+func (ts *transcripts) each(h *history, fn func(gjson.Result)) {
+	if h.id == "" || !h.program.valid(h.id) {
+		return
+	}
+	paths, _ := ts.files(h)
+	for _, path := range paths {
+		_ = eachLine(path, -1, fn)
+	}
+}
+
+func (ts *transcripts) state(_ context.Context, h *history) StoreState {
+	name := h.program.Name
+	paths, err := ts.files(h)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return StoreState{Missing, name + " has no " + ts.word + " of this directory"}
+	case err != nil:
+		return StoreState{Unknown, name + "'s store cannot be read: " + err.Error()}
+	}
+	state := StoreState{Missing, name + " has no " + ts.missing}
+	for _, path := range paths {
+		t, err := ts.read(h, path)
+		switch {
+		case err != nil:
+			state = StoreState{Unknown, "its " + ts.word + " cannot be read: " + err.Error()}
+		case t.id != h.id && !strings.Contains(path, h.id):
+			// A file's name may hold only a part of the id.
+		case t.messages == 0:
+			state = StoreState{Empty, "its " + ts.word + " is empty"}
+		case t.cwd != "" && realPath(t.cwd) != h.dir:
+			state = StoreState{Missing, "its " + ts.word + " belongs to the directory " + t.cwd}
+		default:
+			return StoreState{Present, name + " has its " + ts.word}
+		}
+	}
+	return state
+}
+
+func (ts *transcripts) newest(_ context.Context, h *history, since time.Time, except []string) (string, error) {
+	paths, err := ts.files(h)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	best := candidate{h: h, since: since, except: except}
+	for _, path := range paths {
+		// What was last written before the session began must have begun before.
+		if info, err := os.Stat(path); err != nil || info.ModTime().Before(since) {
+			continue
+		}
+		if t, err := ts.read(h, path); err == nil && t.messages > 0 {
+			best.offer(t.id, t.cwd, t.began)
+		}
+	}
+	return best.id, err
+}
+
+// candidate keeps the newest conversation of the session that it is offered.
+type candidate struct {
+	h      *history
+	since  time.Time
+	except []string
+	id     string
+	began  time.Time
+}
+
+func (c *candidate) offer(id, cwd string, began time.Time) {
+	if began.IsZero() || began.Before(c.since) || !began.After(c.began) {
+		return
+	}
+	if cwd != "" && realPath(cwd) == c.h.dir && !slices.Contains(c.except, id) && c.h.program.valid(id) {
+		c.id, c.began = id, began
+	}
+}
+
+// eachLine calls fn for the objects on the first n lines of a file, all for a negative n.
+func eachLine(path string, n int, fn func(gjson.Result)) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 64<<10)
+	for ; n != 0; n-- {
+		line, err := readLine(r)
+		if e, ok := event(line); ok {
+			fn(e)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const maxStoreLine = 4 << 20
+
+// readLine reads a line of any length, of which no more than maxStoreLine is kept.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, more, err := r.ReadLine()
+		line = append(line, part[:min(maxStoreLine-len(line), len(part))]...)
+		if err != nil || !more {
+			return line, err
+		}
+	}
+}

@@ -1,11 +1,14 @@
 package agent
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -29,7 +32,6 @@ type stream struct {
 	total        Usage  // of the conversation, if totalKnown
 	totalKnown   bool
 	usageSaid    bool // the program itself summed its usage up
-	costKnown    bool
 	turns        int
 	running      int       // tools that have begun and not ended
 	began        time.Time // when the program was started
@@ -68,7 +70,7 @@ func (s *stream) hear() { s.heard, s.quiet, s.waits = time.Now(), false, "" }
 // is longer than our patience is for who runs the harness to decide: it is a limit.
 func (s *stream) wait(said string, d time.Duration) {
 	if d >= patience {
-		s.limit(time.Now().Add(d).UTC(), said)
+		s.how, s.why, s.reset = UsageLimit, said, time.Now().Add(d).UTC()
 		s.stop(UsageLimit, said)
 		return
 	}
@@ -104,9 +106,8 @@ func (s *stream) say(said string) {
 
 // spend books the tokens of one message, which replace what was booked for it before.
 func (s *stream) spend(message string, u Usage) {
-	old := s.steps[message]
+	s.usage = plus(plus(s.usage, u, 1), s.steps[message], -1)
 	s.steps[message] = u
-	s.usage = s.usage.plus(u).minus(old)
 }
 
 // flush ends a message that arrived in pieces.
@@ -115,9 +116,6 @@ func (s *stream) flush() {
 	s.partial = nil
 	s.say(text)
 }
-
-// step counts a model call.
-func (s *stream) step() { s.turns++ }
 
 // enough ends a program that has no limit of its own when it has had its turns. It is asked between two model calls,
 // when no tool runs that could be cut off halfway.
@@ -131,7 +129,7 @@ func (s *stream) enough() {
 // Tools that run at the same time come from one call.
 func (s *stream) toolBegan() {
 	if s.running == 0 {
-		s.step()
+		s.turns++
 	}
 	s.running++
 }
@@ -155,14 +153,6 @@ func (s *stream) fail(said string) {
 	s.emit(Activity{Kind: "error", Text: said, IsError: true})
 }
 
-// limit takes a structured usage limit.
-func (s *stream) limit(reset time.Time, why string) {
-	s.how, s.why = UsageLimit, why
-	if !reset.IsZero() {
-		s.reset = reset
-	}
-}
-
 func (s *stream) deny(tool string) {
 	if tool != "" && len(s.denied) < 100 {
 		s.denied = append(s.denied, tool)
@@ -179,47 +169,59 @@ func (s *stream) emit(a Activity) {
 	s.turn.OnEvent(a)
 }
 
-// decode reads one event. Lines that are no JSON object are not events: programs print warnings between them.
-func decode(line []byte, into any) bool {
-	for len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
-		line = line[1:]
+// events is the reader of a program that prints a JSON object a line.
+func events(read func(*stream, gjson.Result)) func(*stream, []byte) {
+	return func(s *stream, line []byte) {
+		if e, ok := event(line); ok {
+			read(s, e)
+		}
 	}
-	return len(line) > 1 && line[0] == '{' && json.Unmarshal(line, into) == nil
+}
+
+// event reads one event. Lines that are no JSON object are not events: programs print warnings between them.
+func event(line []byte) (gjson.Result, bool) {
+	line = bytes.TrimLeft(line, " \t")
+	if len(line) == 0 || line[0] != '{' || !gjson.ValidBytes(line) {
+		return gjson.Result{}, false
+	}
+	return gjson.Parse(strings.ToValidUTF8(string(line), "\uFFFD")), true
+}
+
+// count is a number of tokens: whole, and never so large or negative that a sum of them overflows.
+func count(r gjson.Result) int64 { return int64(max(0, min(r.Num, 1<<50))) }
+
+// objects are the objects of a list. To look a member up in a string would find what looks like one in its text.
+func objects(list gjson.Result) []gjson.Result {
+	if !list.IsArray() {
+		return nil
+	}
+	return slices.DeleteFunc(list.Array(), func(r gjson.Result) bool { return !r.IsObject() })
 }
 
 // textOf returns the text of content that is a string or a list of text blocks.
-func textOf(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	var blocks []struct {
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(raw, &blocks) != nil {
-		return ""
-	}
+func textOf(content gjson.Result) string {
 	var b strings.Builder
-	for _, block := range blocks {
-		b.WriteString(block.Text)
+	for _, block := range objects(content) {
+		b.WriteString(block.Get("text").Str)
 	}
-	return b.String()
+	return content.Str + b.String()
 }
 
-// plus adds two counts.
-func (u Usage) plus(v Usage) Usage {
-	return Usage{u.Prompt + v.Prompt, u.Eval + v.Eval, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost}
-}
-
-func (u Usage) minus(v Usage) Usage {
-	return Usage{u.Prompt - v.Prompt, u.Eval - v.Eval, u.Cached - v.Cached, u.Reasoning - v.Reasoning, u.Cost - v.Cost}
-}
-
-// since returns what was added after prior. A total that shrank was counted anew, so that all of it is new.
-func (u Usage) since(prior Usage) Usage {
-	if u.Prompt < prior.Prompt || u.Eval < prior.Eval {
-		return u
+// plus adds v to u as often as times says.
+func plus(u, v Usage, times int64) Usage {
+	return Usage{
+		Prompt: u.Prompt + times*v.Prompt, Eval: u.Eval + times*v.Eval, Cached: u.Cached + times*v.Cached,
+		Reasoning: u.Reasoning + times*v.Reasoning, Cost: u.Cost + float64(times)*v.Cost,
+		CostKnown: u.CostKnown || v.CostKnown,
 	}
-	return Usage{u.Prompt - prior.Prompt, u.Eval - prior.Eval, max(0, u.Cached-prior.Cached),
-		max(0, u.Reasoning-prior.Reasoning), max(0, u.Cost-prior.Cost)}
+}
+
+// addedSince returns what a total has grown by. One that shrank was counted anew, so that all of it is new.
+func addedSince(prior, total Usage) Usage {
+	if total.Prompt < prior.Prompt || total.Eval < prior.Eval {
+		return total
+	}
+	added := plus(total, prior, -1)
+	added.Cached, added.Reasoning, added.Cost = max(0, added.Cached), max(0, added.Reasoning), max(0, added.Cost)
+	return added
 }

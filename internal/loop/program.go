@@ -224,7 +224,7 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 			return out, err
 		}
 	}
-	a.count(session.RoleWorker, out.ModelUsage())
+	a.count(session.RoleWorker, out.Usage)
 	if err := w.book(started, out); err != nil {
 		return out, err
 	}

@@ -54,7 +54,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		if ctx.Err() != nil {
 			return "", nil, ctx.Err()
 		}
-		j.a.count(session.RoleEvaluator, out.ModelUsage())
+		j.a.count(session.RoleEvaluator, out.Usage)
 		call := programCall(j.a, out)
 		call.Phase, call.Attempt = session.RoleEvaluator, try
 		if err := j.a.emit(call); err != nil {
