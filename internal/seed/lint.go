@@ -160,8 +160,8 @@ func (l *linter) tests(ctx context.Context, t session.Task, files []string) {
 			strings.ToLower(strings.Replace(t.ID, "-", "", 1)))
 		return
 	case judged == tests && assertions > 0 && assertions < len(t.AcceptanceCriteria):
-		l.add(t.ID, "few-assertions", Hint, "it has %d criteria and %d assertions: some criterion is not checked",
-			len(t.AcceptanceCriteria), assertions)
+		l.add(t.ID, "few-assertions", Hint, "it has %d criteria and %s: some criterion is not checked",
+			len(t.AcceptanceCriteria), text.Plural(assertions, "assertion"))
 	}
 	l.run(ctx, t, files)
 }
