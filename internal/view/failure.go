@@ -29,9 +29,9 @@ type Failure struct {
 // String is the failure in one line: what stopped the run, else what objected last.
 func (f *Failure) String() string { return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason)) }
 
-// FailureOf reads the record at path backwards, no further than to where its last attempt at a task began. It is nil
+// readFailure reads the record at path backwards, no further than to where its last attempt at a task began. It is nil
 // for a session whose last run is going on, came to its end, was interrupted or reached a cap of the session.
-func FailureOf(path string) (f *Failure) {
+func readFailure(path string) (f *Failure) {
 	// What of a record cannot be read, list and show say elsewhere.
 	_, _ = record.Tail(path, func(e record.Line) bool {
 		switch e.Type {

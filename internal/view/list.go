@@ -78,7 +78,7 @@ func failureIn(o session.Overview) *Failure {
 	if o.Status != session.Failed || o.Dir == "" {
 		return nil
 	}
-	return FailureOf(filepath.Join(o.Dir, session.RecordFile))
+	return readFailure(filepath.Join(o.Dir, session.RecordFile))
 }
 
 // State is a session's status as a person means it. The checkpoint of a stopped session says `running`, because nothing

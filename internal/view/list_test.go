@@ -232,7 +232,7 @@ func TestFailure(t *testing.T) {
 		w := viewtest.New(t, session.Store{Root: t.TempDir()})
 		c.events(w)
 		w.Flush()
-		f, got := FailureOf(w.S.Path(session.RecordFile)), ""
+		f, got := readFailure(w.S.Path(session.RecordFile)), ""
 		if f != nil {
 			got = f.String()
 		}
