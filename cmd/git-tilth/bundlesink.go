@@ -14,7 +14,7 @@ import (
 
 // bundleSink puts an accepted bundle in place: all of it, or nothing.
 type bundleSink struct {
-	w     *world
+	w     *repoContext
 	h     *lifecycle.Handle
 	rules seed.Rules
 	undo  func()

@@ -33,7 +33,7 @@ type configRow struct {
 	Origin string `json:"origin"`
 }
 
-func (w *world) showConfig(asJSON bool) error {
+func (w *repoContext) showConfig(asJSON bool) error {
 	var rows []configRow
 	for _, v := range w.config.All() {
 		rows = append(rows, w.configRow(v))
@@ -57,7 +57,7 @@ func (w *world) showConfig(asJSON bool) error {
 
 // configRow fills in what takes the place of a setting that is not set: the sessions root in use, and the agent that
 // would work, with why.
-func (w *world) configRow(v config.Value) configRow {
+func (w *repoContext) configRow(v config.Value) configRow {
 	row := configRow{v.Name, v.Value, v.Origin}
 	if v.Values != nil {
 		row.Value = v.Values

@@ -14,7 +14,7 @@ import (
 
 // detach starts a command of this program in the background, its output in the session's directory, and returns once
 // the child has the session. A child that ends before that says why in the log, which is shown.
-func (w *world) detach(s *session.Session, command string, args []string) error {
+func (w *repoContext) detach(s *session.Session, command string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fail("", err)
@@ -50,7 +50,7 @@ func (w *world) detach(s *session.Session, command string, args []string) error 
 
 // childEnded is the result of a child that was over before it could be seen at work: a short run, or one that was
 // refused.
-func (w *world) childEnded(out io.Writer, s *session.Session, log string, code int) error {
+func (w *repoContext) childEnded(out io.Writer, s *session.Session, log string, code int) error {
 	text, _ := os.ReadFile(log)
 	w.p.stderr.Write(text)
 	if code == exitOK {

@@ -18,7 +18,7 @@ func (p *process) exportCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "otlp", Usage: "a `FILE` (JSON, protobuf if it ends in .pb, - is standard output) or the URL of an OTLP/HTTP receiver"},
 		},
-		Action: p.onSession(func(ctx *cli.Context, _ *world, s *session.Session) error {
+		Action: p.onSession(func(ctx *cli.Context, _ *repoContext, s *session.Session) error {
 			dest := ctx.String("otlp")
 			if dest == "" {
 				return refuse("git tilth export --otlp trace.json", "where to export to is missing")

@@ -12,7 +12,7 @@ import (
 
 // inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was
 // cleared has been answered in another way.
-func (w *world) inFlight(r *prepRequest) error {
+func (w *repoContext) inFlight(r *prepRequest) error {
 	if r.keep {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (w *world) inFlight(r *prepRequest) error {
 
 // nextVerb is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on
 // with, as after an interview that came to no seed.
-func (w *world) nextVerb(s *session.Session) string {
+func (w *repoContext) nextVerb(s *session.Session) string {
 	check, err := s.Checkpoint()
 	if err != nil {
 		return ""
@@ -91,7 +91,7 @@ func (w *world) nextVerb(s *session.Session) string {
 }
 
 // menu asks what to do about sessions in flight.
-func (w *world) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
+func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
 	way := w.nextVerb(newest)
 	first := way + " it"
 	switch {

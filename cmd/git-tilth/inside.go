@@ -17,7 +17,7 @@ var onlyLooks = map[string]bool{
 // notInside refuses a command that changes something when what calls it was started by a run: its worker, a validator, a
 // hook. The mark in the environment says so, and where that was dropped the kernel does: a process above this one
 // writes a session of this root or of this repository.
-func (w *world) notInside() error {
+func (w *repoContext) notInside() error {
 	if !w.p.changes || w.p.dryRun {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // readyInterview finds out what an interview needs before anything is made: a model, answers and a brief.
-func (w *world) readyInterview(r *prepRequest) error {
+func (w *repoContext) readyInterview(r *prepRequest) error {
 	if r.imported != nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (w *world) readyInterview(r *prepRequest) error {
 }
 
 // interview lets the model ask until it hands in a seed.
-func (w *world) interview(h *lifecycle.Handle, r prepRequest, sink seed.Sink) (*seed.Bundle, error) {
+func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink seed.Sink) (*seed.Bundle, error) {
 	source := w.loc.TopLevel
 	if source == "" {
 		// A bare repository has no tree to read; the new worktree is one.

@@ -22,7 +22,7 @@ func (p *process) logCommand() *cli.Command {
 			&cli.StringFlag{Name: "type", Usage: "only events of `TYPE`"},
 			&cli.BoolFlag{Name: "json", Usage: "print the record's own lines"},
 		},
-		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Int("tail") < 0 || (ctx.IsSet("tail") && ctx.Int("tail") == 0) {
 				return refuse("git tilth log -h", "--tail takes a number from 1")
 			}

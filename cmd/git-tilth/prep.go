@@ -82,7 +82,7 @@ type prepRequest struct {
 }
 
 // prep is `git tilth prep-feature`.
-func (w *world) prep(r prepRequest) error {
+func (w *repoContext) prep(r prepRequest) error {
 	if err := w.checkPrep(&r); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (w *world) prep(r prepRequest) error {
 
 // checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a
 // rule.
-func (w *world) checkPrep(r *prepRequest) error {
+func (w *repoContext) checkPrep(r *prepRequest) error {
 	if err := w.repo(); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (w *world) checkPrep(r *prepRequest) error {
 
 // checkImport judges imported tasks by the rules of a bundle, as far as that can be done without the worktree, which
 // will hold what the base commit holds and nothing else.
-func (w *world) checkImport(r *prepRequest) ([]seed.Violation, error) {
+func (w *repoContext) checkImport(r *prepRequest) ([]seed.Violation, error) {
 	b := r.imported.Bundle()
 	tracked := map[string]bool{}
 	if len(b.TestFiles) > 0 {
@@ -181,14 +181,14 @@ func (w *world) checkImport(r *prepRequest) ([]seed.Violation, error) {
 }
 
 // noteRefusal says in a dry run for what the command itself would be refused: the plan can be shown without it.
-func (w *world) noteRefusal(err error) {
+func (w *repoContext) noteRefusal(err error) {
 	if err != nil {
 		w.p.warnf("note: without -n this is refused: %s\n", err)
 	}
 }
 
 // planPrep shows what a preparation would make: it is the preparation, with a Git in dry-run mode.
-func (w *world) planPrep(r prepRequest) error {
+func (w *repoContext) planPrep(r prepRequest) error {
 	w.p.planOut = w.p.humanOut(r.json)
 	if r.discard != nil {
 		w.p.printf("would discard session %s first\n", r.discard.ID)
@@ -215,7 +215,7 @@ func describeImport(out io.Writer, im *seed.Imported) {
 }
 
 // prepare makes a session and its seed. The session that it returns is prepared and not held.
-func (w *world) prepare(r prepRequest) (*session.Session, error) {
+func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	// With --json, standard output is the events and nothing else.
 	out, sink := w.p.stdout, (func(record.Line))(nil)
 	if r.json {
@@ -290,7 +290,7 @@ func prepError(err error, id, reason string) error {
 }
 
 // fillSeed gets the bundle, puts it in place and commits it.
-func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
+func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	if err := h.RunSetup(w.p.ctx, w.setup()); err != nil {
 		return fmt.Errorf("the worktree could not be set up: %w", err)
 	}
@@ -331,7 +331,7 @@ func (w *world) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 }
 
 // label is a few words by which a person knows the session in a list.
-func (w *world) label(r prepRequest) string {
+func (w *repoContext) label(r prepRequest) string {
 	subject := r.brief
 	if r.imported != nil && subject == "" {
 		subject = r.imported.Tasks[0].Title
@@ -346,7 +346,7 @@ func (w *world) label(r prepRequest) string {
 }
 
 // setup is what tilth.setup and tilth.copy ask for in a new worktree.
-func (w *world) setup() lifecycle.Setup {
+func (w *repoContext) setup() lifecycle.Setup {
 	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
 	if commands := w.config.List("tilth.setup"); len(commands) > 0 {
 		s.Run = func(ctx context.Context, dir string) error {

@@ -42,7 +42,7 @@ type progress struct {
 	done   chan struct{}
 }
 
-func (w *world) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
+func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
 	t := w.p.terminal()
 	pr := &progress{
 		out: w.p.stdout, err: w.p.stderr, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now, since: w.p.now(),

@@ -26,7 +26,7 @@ func (p *process) resetCommand() *cli.Command {
 			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the instant prep-feature finished"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
-		Action: p.onSessionToChange(func(ctx *cli.Context, w *world, s *session.Session) error {
+		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Bool("to-seed") {
 				return w.rewind(s, ctx.Bool("yes"))
 			}
@@ -36,7 +36,7 @@ func (p *process) resetCommand() *cli.Command {
 }
 
 // tearDown is `git tilth reset`.
-func (w *world) tearDown(s *session.Session, yes bool) error {
+func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 	unlock, err := w.lockToRemove(s)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (w *world) tearDown(s *session.Session, yes bool) error {
 }
 
 // lockToRemove takes a session that may be too damaged to be opened; a dry run only asks whether it is free.
-func (w *world) lockToRemove(s *session.Session) (unlock func(), err error) {
+func (w *repoContext) lockToRemove(s *session.Session) (unlock func(), err error) {
 	if !w.p.dryRun {
 		return s.Lock(w.p.now())
 	}
@@ -92,7 +92,7 @@ func (w *world) lockToRemove(s *session.Session) (unlock func(), err error) {
 	return func() {}, nil
 }
 
-func (w *world) describeTeardown(r lifecycle.TeardownPlan) {
+func (w *repoContext) describeTeardown(r lifecycle.TeardownPlan) {
 	unknown := func(s string) string {
 		if s == "" {
 			return "unknown"
@@ -136,7 +136,7 @@ func (w *world) describeTeardown(r lifecycle.TeardownPlan) {
 }
 
 // rewind is `git tilth reset --to-seed`.
-func (w *world) rewind(s *session.Session, yes bool) error {
+func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	h, err := w.hold(s, nil)
 	var refused *lifecycle.RefusedError
 	if errors.As(err, &refused) {
@@ -177,7 +177,7 @@ func (w *world) rewind(s *session.Session, yes bool) error {
 }
 
 // showRewind prints what a rewind would do.
-func (w *world) showRewind(h *lifecycle.Handle, plan lifecycle.RewindPlan) error {
+func (w *repoContext) showRewind(h *lifecycle.Handle, plan lifecycle.RewindPlan) error {
 	if plan.Begun {
 		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, plan.Journal.Started)
 	}

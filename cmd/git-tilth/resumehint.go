@@ -19,7 +19,7 @@ func resumeCommand(id string, over []config.Reached) string {
 }
 
 // resumeOf is the command that goes on with a session that is not at hand, by the caps that hold here.
-func (w *world) resumeOf(o session.Overview) string {
+func (w *repoContext) resumeOf(o session.Overview) string {
 	return resumeCommand(o.ID, w.config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)))
 }
 

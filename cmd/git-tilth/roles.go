@@ -28,7 +28,7 @@ type choice struct {
 
 // chooseAgent decides between a model and an agent program: what is set, else a model if an endpoint is, else
 // what is installed.
-func (w *world) chooseAgent(r config.Role) (choice, error) {
+func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 	name := "tilth." + string(r) + ".agent"
 	set := w.config.Get(name)
 	endpoint := w.config.Endpoint(r)
@@ -56,7 +56,7 @@ func (w *world) chooseAgent(r config.Role) (choice, error) {
 }
 
 // program is a row of the table, or a program that the user described, with its place on PATH.
-func (w *world) program(name string) (*agent.Program, error) {
+func (w *repoContext) program(name string) (*agent.Program, error) {
 	p, ok := agent.ByName(name)
 	if settings := w.config.Agents()[name]; settings != nil {
 		own, err := agent.Custom(name, settings)
@@ -78,12 +78,12 @@ func (w *world) program(name string) (*agent.Program, error) {
 }
 
 // lookPath finds a program as those that start it do: relative entries of PATH are not searched.
-func (w *world) lookPath(name string) (string, error) {
+func (w *repoContext) lookPath(name string) (string, error) {
 	return proc.LookPath(name, w.p.dir, w.p.environ)
 }
 
 // role resolves who works in a role, ready to work.
-func (w *world) role(r config.Role) (loop.Role, error) {
+func (w *repoContext) role(r config.Role) (loop.Role, error) {
 	c, err := w.chooseAgent(r)
 	if err != nil {
 		return loop.Role{}, err
@@ -98,7 +98,7 @@ func (w *world) role(r config.Role) (loop.Role, error) {
 }
 
 // client makes the client of a role's endpoint. Its key is asked of git's credential helpers if no variable has it.
-func (w *world) client(r config.Role) (*model.Client, string, error) {
+func (w *repoContext) client(r config.Role) (*model.Client, string, error) {
 	e := w.config.Endpoint(r)
 	if e.BaseURL == "" {
 		return nil, "", refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
@@ -122,7 +122,7 @@ func (w *world) client(r config.Role) (*model.Client, string, error) {
 
 // credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need
 // none, and others will say so.
-func (w *world) credential(url string) string {
+func (w *repoContext) credential(url string) string {
 	if key, asked := w.asked[url]; asked {
 		return key
 	}
@@ -138,7 +138,7 @@ func (w *world) credential(url string) string {
 }
 
 // hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.
-func (w *world) hide(r config.Role, key string) {
+func (w *repoContext) hide(r config.Role, key string) {
 	if key == "" || slices.Contains(slices.Collect(maps.Values(w.keys)), key) {
 		return
 	}
@@ -159,7 +159,7 @@ type runSettings struct {
 }
 
 // options checks everything that a run needs before it starts.
-func (w *world) options(s runSettings) (loop.Options, error) {
+func (w *repoContext) options(s runSettings) (loop.Options, error) {
 	o := loop.Options{
 		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")),
 		Validators: w.config.List("tilth.validator"),
@@ -198,7 +198,7 @@ func (w *world) options(s runSettings) (loop.Options, error) {
 	return o, nil
 }
 
-func (w *world) promptDir() string {
+func (w *repoContext) promptDir() string {
 	dir := w.config.Text("tilth.prompts")
 	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
 		return w.p.getenv("HOME") + "/" + rest
@@ -207,7 +207,7 @@ func (w *world) promptDir() string {
 }
 
 // startOf is what session_start says of who works, beside where.
-func (w *world) startOf(o loop.Options) record.SessionStart {
+func (w *repoContext) startOf(o loop.Options) record.SessionStart {
 	return record.SessionStart{
 		WorkerModel: new(modelOf(o.Worker)), EvaluatorModel: new(modelOf(o.Evaluator)),
 		WorkerAgent: o.Worker.Name(), EvaluatorAgent: o.Evaluator.Name(),
@@ -223,6 +223,6 @@ func modelOf(r loop.Role) string {
 }
 
 // toolEnv is the environment of setup commands and of tests that are run before a worker has begun.
-func (w *world) toolEnv(dir string) []string {
+func (w *repoContext) toolEnv(dir string) []string {
 	return agent.ToolEnv(w.git.Environ(dir), w.config.List("tilth.sandboxEnv"))
 }

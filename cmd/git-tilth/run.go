@@ -73,7 +73,7 @@ func newRunRequest(ctx *cli.Context) runRequest {
 }
 
 // run is `git tilth run`: the one prepared session, or a new one.
-func (w *world) run(r runRequest) error {
+func (w *repoContext) run(r runRequest) error {
 	if r.session != "" {
 		s, err := w.store.Find(r.session)
 		if err != nil {
@@ -116,7 +116,7 @@ func preparedOf(all []session.Overview) []session.Overview {
 	return out
 }
 
-func (w *world) severalPrepared(prepared []session.Overview, from bool) error {
+func (w *repoContext) severalPrepared(prepared []session.Overview, from bool) error {
 	what := "several sessions are prepared"
 	if len(prepared) == 1 {
 		what = "a session is prepared already"
@@ -134,7 +134,7 @@ func (w *world) severalPrepared(prepared []session.Overview, from bool) error {
 
 // runNew makes a session and runs it, after a note about one that could be resumed instead. Everything that can be
 // refused is refused before the pause, and nothing is changed before it is over.
-func (w *world) runNew(r runRequest, all []session.Overview) error {
+func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && len(all) > 0 && all[0].Busy != nil {
 		return all[0].Busy // the one that is meant is being run
 	}
@@ -170,7 +170,7 @@ func (w *world) runNew(r runRequest, all []session.Overview) error {
 }
 
 // headsUp tells of the newest session that could be resumed instead. Looking changes nothing.
-func (w *world) headsUp(all []session.Overview) bool {
+func (w *repoContext) headsUp(all []session.Overview) bool {
 	for _, o := range all {
 		if o.Status == session.Prepared || o.LastStop == loop.AllDone || o.Busy != nil {
 			continue
@@ -202,7 +202,7 @@ func (w *world) headsUp(all []session.Overview) bool {
 }
 
 // pause gives a person the time to think again.
-func (w *world) pause() error {
+func (w *repoContext) pause() error {
 	seconds := w.config.Number("tilth.resumeNotice")
 	if seconds <= 0 {
 		return nil
@@ -220,7 +220,7 @@ func (w *world) pause() error {
 
 // proceed is what run and resume share: it holds a session, decides what is to be done with it, brings it to where
 // its loop begins, and works on it until it stops.
-func (w *world) proceed(s *session.Session, r runRequest) error {
+func (w *repoContext) proceed(s *session.Session, r runRequest) error {
 	show := w.newProgress(s, loop.Options{}, r.json)
 	h, err := w.hold(s, show.event)
 	if err != nil {
@@ -270,7 +270,7 @@ func (w *world) proceed(s *session.Session, r runRequest) error {
 }
 
 // showPlan prints what would be done with a session: the plan, then each git command as carrying it out comes to it.
-func (w *world) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRequest) error {
+func (w *repoContext) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRequest) error {
 	w.p.planOut = w.p.humanOut(r.json)
 	fmt.Fprintf(w.p.planOut, "session %s: %s\n", h.S.ID, strings.Join(plan.Outline(), "\n  "))
 	if _, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{}); err != nil {
@@ -297,7 +297,7 @@ func (r runRequest) childArgs(s *session.Session) []string {
 }
 
 // work runs the loop until it stops, resumes it as often as was asked for, and reports.
-func (w *world) work(h *lifecycle.Handle, o loop.Options, show *progress, r runRequest) error {
+func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, r runRequest) error {
 	o.Waiting = show.waiting
 	for again := 0; ; again++ {
 		stop, err := loop.Run(w.p.ctx, h, o)

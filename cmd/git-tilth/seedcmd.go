@@ -25,14 +25,14 @@ func (p *process) seedCommand() *cli.Command {
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
 				Action: p.onSessionToChange(
-					func(_ *cli.Context, w *world, s *session.Session) error { return w.seedEdit(s) },
+					func(_ *cli.Context, w *repoContext, s *session.Session) error { return w.seedEdit(s) },
 				),
 			},
 			{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
 				Action: p.onSession(
-					func(ctx *cli.Context, w *world, s *session.Session) error {
+					func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 						return w.seedLint(s, ctx.Bool("json"))
 					},
 				),
@@ -46,7 +46,7 @@ func (p *process) seedCommand() *cli.Command {
 
 // seedEdit opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that
 // nothing of what was typed is lost.
-func (w *world) seedEdit(s *session.Session) error {
+func (w *repoContext) seedEdit(s *session.Session) error {
 	h, err := w.hold(s, nil)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 
 // editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was
 // saved, or nil if that changes nothing.
-func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
+func (w *repoContext) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
 	editor, err := w.git.Editor(w.p.ctx, h.Common, environ)
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *world) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
 
 // edit opens a file in the user's editor, on this terminal, and waits until it is closed. As git does, it lets a shell
 // read the command, which may hold arguments.
-func (w *world) edit(editor, file string, environ []string) error {
+func (w *repoContext) edit(editor, file string, environ []string) error {
 	// The shell waits for the editor over a Ctrl-C. With a trap that does something, the editor still gets the default.
 	argv := []string{"sh", "-c", "trap : INT; " + editor + ` "$@"`, editor, file}
 	if err := proc.Attach(argv, environ, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
@@ -148,14 +148,14 @@ func (w *world) edit(editor, file string, environ []string) error {
 
 // editorEnviron is the environment in which git names the user's editor. Without a terminal only one that was asked for
 // is named: the vi that git falls back to would wait for ever.
-func (w *world) editorEnviron() []string {
+func (w *repoContext) editorEnviron() []string {
 	if w.p.interactive() {
 		return w.p.environ
 	}
 	return append(slices.Clone(w.p.environ), "TERM=dumb")
 }
 
-func (w *world) editorName() string {
+func (w *repoContext) editorName() string {
 	if name, err := w.git.Editor(w.p.ctx, w.loc.CommonDir, w.editorEnviron()); err == nil {
 		return name
 	}
@@ -171,7 +171,7 @@ func counted(n int, thing string) string {
 }
 
 // seedFiles are the test files of a seed's commit.
-func (w *world) seedFiles(h *lifecycle.Handle) ([]string, error) {
+func (w *repoContext) seedFiles(h *lifecycle.Handle) ([]string, error) {
 	sha, err := lifecycle.SeedOf(h.S)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (w *world) seedFiles(h *lifecycle.Handle) ([]string, error) {
 
 // seedLint prints what is weak about a seed. Findings are advice: they are the output, not a failure, unless one
 // is an error.
-func (w *world) seedLint(s *session.Session, asJSON bool) error {
+func (w *repoContext) seedLint(s *session.Session, asJSON bool) error {
 	tasks, err := s.Tasks()
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "%s", err)
@@ -221,7 +221,7 @@ func (w *world) seedLint(s *session.Session, asJSON bool) error {
 	return w.printFindings(findings, len(tasks), asJSON)
 }
 
-func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) error {
+func (w *repoContext) printFindings(findings []seed.Finding, tasks int, asJSON bool) error {
 	switch {
 	case asJSON:
 		enc := json.NewEncoder(w.p.stdout)
@@ -246,7 +246,7 @@ func (w *world) printFindings(findings []seed.Finding, tasks int, asJSON bool) e
 }
 
 // testRunner runs one task's acceptance tests in the session's worktree as it is.
-func (w *world) testRunner(
+func (w *repoContext) testRunner(
 	h *lifecycle.Handle,
 	tasks []session.Task,
 	files []string,

@@ -18,7 +18,7 @@ func (p *process) showCommand() *cli.Command {
 		Usage:     "one session: worktree, tasks, usage, conversations, and what resume would do",
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
-		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			return view.Show(p.stdout, w.detail(s), view.ShowOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"),
 				Now: p.now()})
 		}),
@@ -26,7 +26,7 @@ func (p *process) showCommand() *cli.Command {
 }
 
 // detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
-func (w *world) detail(s *session.Session) view.Detail {
+func (w *repoContext) detail(s *session.Session) view.Detail {
 	d := view.Detail{Overview: s.Overview()}
 	d.Plan, _ = s.Tasks()
 	d.Summary, _ = s.Summarize()
@@ -57,7 +57,7 @@ func (w *world) detail(s *session.Session) view.Detail {
 	return d
 }
 
-func (w *world) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.State) {
+func (w *repoContext) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.State) {
 	switch st.Tree {
 	case lifecycle.TreeFine:
 		d.Worktree.State = "ok"
@@ -101,7 +101,7 @@ func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string
 }
 
 // conversation says whether a stored conversation could be taken up by a resume now, and why not.
-func (w *world) conversation(task string, c *session.Conversation, check *session.Checkpoint) view.Conversation {
+func (w *repoContext) conversation(task string, c *session.Conversation, check *session.Checkpoint) view.Conversation {
 	v := view.Conversation{Task: task, Agent: c.Agent, ID: c.ID, Model: c.Model, LastUsed: c.LastUsed,
 		Attempts: len(c.Attempts)}
 	for _, a := range c.Attempts {
@@ -128,7 +128,7 @@ func (w *world) conversation(task string, c *session.Conversation, check *sessio
 
 // builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue
 // could take it up.
-func (w *world) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
+func (w *repoContext) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
 	history, err := s.ReadTranscript(task, session.WorkerTranscript)
 	if err == nil && len(history) == 0 {
 		return nil

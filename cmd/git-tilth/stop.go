@@ -21,7 +21,7 @@ func (p *process) stopCommand() *cli.Command {
 		Usage:       "end a running session as Ctrl-C does, from another terminal",
 		ArgsUsage:   "[<session>]",
 		Description: "Signals the process that runs the session and waits until it has written its stop.",
-		Action: p.onSession(func(ctx *cli.Context, w *world, s *session.Session) error {
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			if ctx.Args().First() == "" {
 				var err error
 				if s, err = w.running(s); err != nil {
@@ -53,7 +53,7 @@ func (p *process) stopCommand() *cli.Command {
 
 // running is the session that a stop without a name means: the one at hand if it is running, else the only one of this
 // repository that is.
-func (w *world) running(s *session.Session) (*session.Session, error) {
+func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 	if _, busy := s.Holder(); busy {
 		return s, nil
 	}
@@ -77,7 +77,7 @@ func (w *world) running(s *session.Session) (*session.Session, error) {
 }
 
 // awaitRelease waits until nobody holds the session any more.
-func (w *world) awaitRelease(holder func() (*busyError, bool), id string) error {
+func (w *repoContext) awaitRelease(holder func() (*busyError, bool), id string) error {
 	deadline := time.NewTimer(stopPatience)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)

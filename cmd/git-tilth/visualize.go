@@ -59,7 +59,7 @@ func (p *process) visualizeCommand() *cli.Command {
 }
 
 // serve runs the live viewer until it is interrupted.
-func (w *world) serve(addr, arg string, open bool) error {
+func (w *repoContext) serve(addr, arg string, open bool) error {
 	if err := view.CheckAddr(addr); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (w *world) serve(addr, arg string, open bool) error {
 }
 
 // differ shows a commit of a session against its parent.
-func (w *world) differ(ctx context.Context, s *session.Session) view.DiffFunc {
+func (w *repoContext) differ(ctx context.Context, s *session.Session) view.DiffFunc {
 	check, err := s.Checkpoint()
 	if err != nil {
 		return func(string) (string, bool) { return "", false }
@@ -106,7 +106,7 @@ func (w *world) differ(ctx context.Context, s *session.Session) view.DiffFunc {
 }
 
 // open shows a file or URL in the user's browser. That it cannot is no failure: the path was printed.
-func (w *world) open(what string) {
+func (w *repoContext) open(what string) {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		opener = "open"

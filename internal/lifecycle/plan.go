@@ -83,25 +83,25 @@ func (p Plan) NeedsWorker() bool { return p.Action == Continue || p.CommitTree !
 
 // Plan is what a resume does, in the order of its fields.
 type Plan struct {
-	Action        Action
-	Why, Hint     string
-	FinishRewind  bool
-	LastStop      string
-	Worktree      TreeState         // what has to be repaired first
-	Unfinished    string            // a merge or the like that is dropped, files kept
-	CommitTree    *Accepted         // an accepted tree to commit
-	MarkDone      map[string]string // task id to the commit that did it
-	Unwind        []gitx.Commit     // placeholders, and commits a worker left behind, newest first
-	Buried        []gitx.Commit     // placeholders of unfinished tasks on which someone's commit stands
-	UnwindTo      string
-	JudgedTo      string   // the commit from which on the next task is judged, "" for where it begins
-	Unjudged      int      // the commits above it that may be a worker's
-	Retried       []string // failed tasks that go back to pending
-	Redo          string   // a task that claims to be done, has no commit, and left its work uncommitted
-	Pending       []string // what the loop will run, in order
-	Fresh         bool     // the session was prepared and never run
-	Total, Behind int      // all tasks; those that are done
-	history       record.History
+	Action           Action
+	Why, Hint        string
+	FinishRewind     bool
+	LastStop         string
+	Worktree         TreeState         // what has to be repaired first
+	Unfinished       string            // a merge or the like that is dropped, files kept
+	CommitTree       *Accepted         // an accepted tree to commit
+	MarkDone         map[string]string // task id to the commit that did it
+	Unwind           []gitx.Commit     // placeholders, and commits a worker left behind, newest first
+	KeptPlaceholders []gitx.Commit     // placeholders of unfinished tasks on which someone's commit stands
+	UnwindTo         string
+	JudgedTo         string   // the commit from which on the next task is judged, "" for where it begins
+	Unjudged         int      // the commits above it that may be a worker's
+	Retried          []string // failed tasks that go back to pending
+	Redo             string   // a task that claims to be done, has no commit, and left its work uncommitted
+	Pending          []string // what the loop will run, in order
+	Fresh            bool     // the session was prepared and never run
+	Total, Behind    int      // all tasks; those that are done
+	history          record.History
 }
 
 // MakePlan says what resuming a session means. It is the only place that does: resume, its dry run, show
@@ -269,7 +269,7 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 	}
 	for _, c := range s.Commits[len(p.Unwind):] {
 		if task, _, failed := who.placeholder(c); failed && status[task] != "done" {
-			p.Buried = append(p.Buried, c)
+			p.KeptPlaceholders = append(p.KeptPlaceholders, c)
 		}
 	}
 }

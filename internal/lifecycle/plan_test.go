@@ -65,7 +65,7 @@ func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}
 	p := MakePlan(s)
-	if len(p.Unwind) != 0 || len(p.Buried) != 1 || !strings.Contains(p.String(), "c1 stays where it is") {
+	if len(p.Unwind) != 0 || len(p.KeptPlaceholders) != 1 || !strings.Contains(p.String(), "c1 stays where it is") {
 		t.Errorf("%+v\n%s", p, p)
 	}
 }

@@ -65,7 +65,7 @@ func (p Plan) line(aside string) string {
 	if n := len(p.Unwind); n > 0 {
 		add("unwind %s into the index", text.Plural(n, "commit"))
 	}
-	for _, c := range p.Buried {
+	for _, c := range p.KeptPlaceholders {
 		add("the partial work in %.10s stays where it is, another commit stands on it", c.SHA)
 	}
 	if p.Unjudged > 0 && p.CommitTree == nil && len(p.Pending) > 0 {

@@ -111,7 +111,7 @@ func lastAttempt(s *session.Session) (begun record.ContextReset, err error) {
 //	                                                    seed; its base without a seed
 func (p *Plan) unjudged(s State) (from string, commits []gitx.Commit) {
 	from = s.Attempt.Judged
-	if from == "" && (s.History.Tip == "" || len(p.Buried) > 0) {
+	if from == "" && (s.History.Tip == "" || len(p.KeptPlaceholders) > 0) {
 		from = s.Attempt.Base
 	}
 	rest := s.Commits[len(p.Unwind):]

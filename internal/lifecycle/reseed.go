@@ -13,7 +13,7 @@ import (
 //
 // On disk after each step:
 //  1. prd.json                  the new plan over the old seed commit, whose tests are the same
-//  2. the branch at a new seed  HealSeed finds it
+//  2. the branch at a new seed  RecordSeed finds it
 //  3. seed_committed            done
 func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) error {
 	ctx = quiet(ctx)
@@ -57,8 +57,8 @@ func (h *Handle) noteSeed(sha string) error {
 	return h.Record.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()})
 }
 
-// HealSeed writes down a seed commit whose process died between the commit and the record.
-func (h *Handle) HealSeed(ctx context.Context) error {
+// RecordSeed writes down a seed commit whose process died between the commit and the record.
+func (h *Handle) RecordSeed(ctx context.Context) error {
 	if h.Common == "" {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (h *Handle) HealSeed(ctx context.Context) error {
 }
 
 // unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this session's
-// trailer that names no task, before anything was run. It changes nothing, so that a dry run decides as HealSeed's caller does.
+// trailer that names no task, before anything was run. It changes nothing, so that a dry run decides as RecordSeed's caller does.
 func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) (string, error) {
 	recorded, err := SeedOf(s)
 	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || check.Rewind != nil {

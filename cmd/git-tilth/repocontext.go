@@ -18,9 +18,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// world is where a command stands: the repository it was called in, if any, the settings that hold there and the
+// repoContext is where a command stands: the repository it was called in, if any, the settings that hold there and the
 // sessions root.
-type world struct {
+type repoContext struct {
 	p      *process
 	git    *gitx.Git
 	loc    gitx.Location // zero outside a repository
@@ -37,8 +37,8 @@ type world struct {
 
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
-func (p *process) enter(dir string, flags map[string]string) (*world, error) {
-	w := &world{p: p, git: p.git()}
+func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
+	w := &repoContext{p: p, git: p.git()}
 	if p.dryRun {
 		w.git = w.git.DryRun()
 	}
@@ -82,13 +82,13 @@ func (p *process) enter(dir string, flags map[string]string) (*world, error) {
 
 // redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys
 // known so far.
-func (w *world) redactor() *record.Redactor {
+func (w *repoContext) redactor() *record.Redactor {
 	return record.NewRedactor(slices.Concat(w.p.environ, w.config.URLs()), w.keys)
 }
 
 // configuredRoot is tilth.sessionsDir, with ~ expanded; a relative path is relative to the home directory, because the
 // repository that it is read in varies.
-func (w *world) configuredRoot() string {
+func (w *repoContext) configuredRoot() string {
 	root := w.config.Text("tilth.sessionsDir")
 	if root == "" || filepath.IsAbs(root) {
 		return root
@@ -97,7 +97,7 @@ func (w *world) configuredRoot() string {
 }
 
 // repo refuses to go on outside a repository.
-func (w *world) repo() error {
+func (w *repoContext) repo() error {
 	if !w.inRepo {
 		return refuse("git init && git commit --allow-empty -m start", "not inside a git repository")
 	}
@@ -105,7 +105,7 @@ func (w *world) repo() error {
 }
 
 // deps are what a session needs of the outside world.
-func (w *world) deps(sink func(record.Line)) lifecycle.Deps {
+func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
 	return lifecycle.Deps{
 		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink,
 		Sign: w.config.Bool("tilth.signCommits"),
@@ -113,7 +113,7 @@ func (w *world) deps(sink func(record.Line)) lifecycle.Deps {
 }
 
 // hold takes a session for this process and completes a seed whose preparation died behind its commit.
-func (w *world) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Handle, error) {
+func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Handle, error) {
 	if w.p.dryRun {
 		return lifecycle.OpenReadOnly(w.deps(sink), s)
 	}
@@ -131,7 +131,7 @@ func (w *world) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Han
 	if h.Checkpoint.Rewind != nil {
 		return h, nil // its seed was whole, and what has become of it is the rewind's to judge
 	}
-	if err = h.HealSeed(w.p.ctx); err != nil {
+	if err = h.RecordSeed(w.p.ctx); err != nil {
 		h.Close()
 		return nil, fail("git tilth reset "+s.ID, err)
 	}
@@ -139,18 +139,18 @@ func (w *world) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Han
 }
 
 // onSession is the action of a command whose only argument is a session that it looks at.
-func (p *process) onSession(do func(*cli.Context, *world, *session.Session) error) cli.ActionFunc {
-	return p.on((*world).session, do)
+func (p *process) onSession(do func(*cli.Context, *repoContext, *session.Session) error) cli.ActionFunc {
+	return p.on((*repoContext).session, do)
 }
 
 // onSessionToChange is the same for one that it changes.
-func (p *process) onSessionToChange(do func(*cli.Context, *world, *session.Session) error) cli.ActionFunc {
-	return p.on((*world).sessionToChange, do)
+func (p *process) onSessionToChange(do func(*cli.Context, *repoContext, *session.Session) error) cli.ActionFunc {
+	return p.on((*repoContext).sessionToChange, do)
 }
 
 func (p *process) on(
-	find func(*world, string) (*session.Session, error),
-	do func(*cli.Context, *world, *session.Session) error,
+	find func(*repoContext, string) (*session.Session, error),
+	do func(*cli.Context, *repoContext, *session.Session) error,
 ) cli.ActionFunc {
 	return func(ctx *cli.Context) error {
 		w, err := p.enter("", nil)
@@ -168,7 +168,7 @@ func (p *process) on(
 // session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
 // repository; the newest of all. It is for commands that only look; where a newer session is damaged so far that it may
 // be the one that is meant, they say so.
-func (w *world) session(arg string) (*session.Session, error) {
+func (w *repoContext) session(arg string) (*session.Session, error) {
 	s, unclear, err := w.find(arg)
 	if err == nil && len(unclear) > 0 {
 		w.p.warnf("git-tilth: %s\n", w.passedOver(unclear))
@@ -177,7 +177,7 @@ func (w *world) session(arg string) (*session.Session, error) {
 }
 
 // sessionToChange is session for commands that change it: they never guess.
-func (w *world) sessionToChange(arg string) (*session.Session, error) {
+func (w *repoContext) sessionToChange(arg string) (*session.Session, error) {
 	s, unclear, err := w.find(arg)
 	if err == nil && len(unclear) > 0 {
 		hint := "git tilth reset " + unclear[0] + " if it is of no use any more; else name the session, as " + s.ID
@@ -186,13 +186,13 @@ func (w *world) sessionToChange(arg string) (*session.Session, error) {
 	return s, err
 }
 
-func (w *world) passedOver(unclear []string) string {
+func (w *repoContext) passedOver(unclear []string) string {
 	return fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged "+
 		"to say of which repository it is", strings.Join(unclear, ", "))
 }
 
 // find is session, with the newer ones of which it cannot be told whether they are of this repository.
-func (w *world) find(arg string) (found *session.Session, unclear []string, err error) {
+func (w *repoContext) find(arg string) (found *session.Session, unclear []string, err error) {
 	if arg != "" {
 		found, err = w.store.Find(arg)
 		return found, nil, err
@@ -233,7 +233,7 @@ func (w *world) find(arg string) (found *session.Session, unclear []string, err 
 
 // belongs reports whether a session was made in this repository, whichever of its worktrees, and whether that is known.
 // What a damaged checkpoint does not say is derived as the teardown derives it.
-func (w *world) belongs(s *session.Session) (belongs, known bool) {
+func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	check, err := s.Checkpoint()
 	if err != nil {
 		check = nil
@@ -261,7 +261,7 @@ func (w *world) belongs(s *session.Session) (belongs, known bool) {
 
 // orphaned answers for a session whose repository is gone from where the session says that it is: it is of this one,
 // moved here, if this one has its branch or worktree.
-func (w *world) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
+func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
 	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || lifecycle.Resetting(s) {
 		return false, false
 	}
@@ -270,7 +270,7 @@ func (w *world) orphaned(s *session.Session, source, commonDir, linked string) (
 
 // isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one
 // that is gone: each place is looked at once.
-func (w *world) isGone(name string) bool {
+func (w *repoContext) isGone(name string) bool {
 	if name == "" {
 		return true
 	}
@@ -285,7 +285,7 @@ func (w *world) isGone(name string) bool {
 
 // named reports whether a session is of this repository by the names that it has for its own, each of which may be
 // empty: where all of them lead to one, it is that one. This is what ten thousand sessions are sorted by.
-func (w *world) named(source, commonDir, linked string) (belongs, sure bool) {
+func (w *repoContext) named(source, commonDir, linked string) (belongs, sure bool) {
 	common := ""
 	for _, name := range []string{source, commonDir, linked} {
 		if name == "" {
@@ -301,7 +301,7 @@ func (w *world) named(source, commonDir, linked string) (belongs, sure bool) {
 }
 
 // overviews are the sessions of this repository, newest first, or all of them.
-func (w *world) overviews(all bool) ([]session.Overview, error) {
+func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 	ids, err := w.store.IDs()
 	if err != nil {
 		return nil, fail("", err)
