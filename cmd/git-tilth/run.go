@@ -257,10 +257,14 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) error {
 		return w.detach(s, r.verb, r.childArgs(s))
 	}
 	with := lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"}
+	if plan.NeedsWorker() {
+		with.Settings = w.noted(o)
+	}
 	out, err := plan.Execute(w.p.ctx, h, with)
 	if err != nil {
 		return w.p.executionError(err, s.ID)
 	}
+	w.tellChanged(show, out.SettingsChanged)
 	show.start(fmt.Sprintf("session %s: %s", s.ID, out))
 	if out.Action == lifecycle.Nothing {
 		return h.S.WriteSummary()
@@ -314,7 +318,7 @@ func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, 
 		if err != nil {
 			return fail("", err)
 		}
-		out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup()})
+		out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(), Settings: w.noted(o)})
 		if err != nil {
 			return w.p.executionError(err, h.S.ID)
 		}

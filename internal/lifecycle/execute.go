@@ -25,6 +25,8 @@ type Execution struct {
 	Setup Setup
 	// Start is what session_start says of a run of a prepared session.
 	Start record.SessionStart
+	// Settings are those that decide how work is judged: they are noted, and what changed since the last note is too.
+	Settings map[string]record.Setting
 	// First leaves session_resume out for a prepared session: `git tilth run` begins it, and nothing is resumed.
 	First bool
 }
@@ -35,6 +37,9 @@ type Outcome struct {
 	Plan
 	Aside   string       // where what stood at the worktree's path was moved, "" for nothing
 	Refused *HookRefusal // what a commit hook said when the accepted tree was to be committed, nil for nothing
+	// SettingsChanged are those settings that decide how work is judged and are not what they were at the last start.
+	SettingsChanged []record.SettingChange
+	settings        map[string]record.Setting
 }
 
 // HookRefusal is what a commit hook said against a task's accepted tree.
@@ -71,6 +76,9 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	if err := h.openRecord(); err != nil {
 		return out, err
 	}
+	if err := out.compareSettings(h, e.Settings); err != nil {
+		return out, err
+	}
 	if p.Action == Nothing {
 		return out, h.noteNothing(out)
 	}
@@ -91,6 +99,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 			return x.out, err
 		}
 	}
+	e.Start.Settings = e.Settings
 	return x.out, h.noteStart(e.Start, p.Total)
 }
 
@@ -119,7 +128,7 @@ func (h *Handle) settleRecord(p Plan) error {
 func (h *Handle) noteResume(o Outcome) error {
 	resume := record.SessionResume{
 		SessionID: h.S.ID, LastStop: record.Optional(o.LastStop), Retried: o.Retried, Pending: o.Pending,
-		Plan: o.String(),
+		Plan: o.String(), Settings: o.settings, SettingsChanged: o.SettingsChanged,
 	}
 	if len(o.Unwind) > 0 {
 		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)

@@ -3,8 +3,10 @@ package prompt
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path"
@@ -15,7 +17,10 @@ import (
 
 // Set is a set of prompts. Each is a template in a file; all of them are parsed when they are loaded, so that a broken
 // one is found before anything starts.
-type Set struct{ t *template.Template }
+type Set struct {
+	t   *template.Template
+	sum hash.Hash
+}
 
 // Load reads the files prompts/*.md of builtin. A file of the same name in dir, the directory that tilth.prompts names
 // ("" for none), replaces one.
@@ -33,17 +38,22 @@ func Load(builtin fs.FS, dir string) (*Set, error) {
 		"inc":  func(i int) int { return i + 1 },
 		"join": strings.Join,
 	})
+	sum := sha256.New()
 	for _, name := range names {
 		text, err := read(builtin, name, dir)
 		if err == nil {
+			fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
 			_, err = root.New(path.Base(name)).Parse(string(text))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("prompt %s: %w", path.Base(name), err)
 		}
 	}
-	return &Set{t: root}, nil
+	return &Set{t: root, sum: sum}, nil
 }
+
+// Sum names the set by what is in it: 16 hex digits.
+func (s *Set) Sum() string { return fmt.Sprintf("%x", s.sum.Sum(nil)[:8]) }
 
 func read(builtin fs.FS, name, dir string) ([]byte, error) {
 	if dir != "" {

@@ -52,6 +52,22 @@ type SessionStart struct {
 	// Limits are the caps by their names; 0 is off.
 	Limits    map[string]float64 `json:"limits"`
 	TaskCount int                `json:"task_count"`
+	// Settings are those that decide how work is judged, by their names.
+	Settings map[string]Setting `json:"settings,omitempty"`
+}
+
+// Setting is a setting that decides how work is judged: its value, or a hash of a long one, and where that is from.
+type Setting struct {
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// SettingChange is a setting that is not what it was at the last start.
+type SettingChange struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+	Origin string `json:"origin"` // of the new value, empty where there is none
 }
 
 // SessionPrepared ends a preparation, before its seed is committed.
@@ -83,6 +99,9 @@ type SessionResume struct {
 	UnwoundCommit  *string  `json:"unwound_commit"`
 	UnwoundCommits []string `json:"unwound_commits,omitempty"`
 	Plan           string   `json:"plan"`
+	// Settings are as in session_start; SettingsChanged are those that are not what they were at the last start.
+	Settings        map[string]Setting `json:"settings,omitempty"`
+	SettingsChanged []SettingChange    `json:"settings_changed,omitempty"`
 }
 
 // FoundAllDone reports whether the resume had nothing to do, so that a stop before it is still the session's last word.

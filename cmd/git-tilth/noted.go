@@ -1,0 +1,66 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// maxNoted is the longest value of a setting that is noted as it is.
+const maxNoted = 500
+
+// noted are the settings that decide how work is judged, as each start of a run puts them on record. Prompts are noted
+// by their content: their files may change where the setting does not.
+func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
+	all := map[string]record.Setting{}
+	for _, v := range w.config.Judging() {
+		value := v.Value
+		if len(value) > maxNoted {
+			value = fmt.Sprintf("%.*s... (sha256 %.16x)", maxNoted, value, sha256.Sum256([]byte(value)))
+		}
+		all[v.Name] = record.Setting{Value: value, Origin: v.Origin}
+	}
+	if o.Prompts != nil && w.config.Text("tilth.prompts") != "" {
+		p := all["tilth.prompts"]
+		p.Value += " (" + o.Prompts.Sum() + ")"
+		all["tilth.prompts"] = p
+	}
+	return all
+}
+
+// tellChanged says which of those settings are not what they were at the last start, and where each is from.
+func (w *repoContext) tellChanged(show *progress, changed []record.SettingChange) {
+	for _, c := range changed {
+		before, after := orUnset(c.Before), orUnset(c.After)
+		line := fmt.Sprintf("since the last start %s changed from %s to %s", c.Name, before, after)
+		if c.Origin != "" {
+			line += " (" + c.Origin + ")"
+		}
+		if w.writable(c.Origin) {
+			line += ": this file is one that the worker could write"
+		}
+		show.tell(text.VisibleLine(line))
+	}
+}
+
+func orUnset(value string) string {
+	if value == "" {
+		return "nothing"
+	}
+	return text.Clip(fmt.Sprintf("%q", value), 200)
+}
+
+// writable reports whether a setting is from the repository's own config.
+func (w *repoContext) writable(origin string) bool {
+	file, ok := strings.CutPrefix(origin, "file:")
+	if !ok || w.loc.CommonDir == "" {
+		return false
+	}
+	rel, err := filepath.Rel(w.loc.CommonDir, file)
+	return !filepath.IsAbs(file) || err == nil && filepath.IsLocal(rel)
+}

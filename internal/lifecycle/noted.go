@@ -1,0 +1,54 @@
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+)
+
+// notedSettings are the settings that decide how work is judged, as the last start of a run put them on record; nil
+// where none did.
+func (h *Handle) notedSettings() (noted map[string]record.Setting, err error) {
+	_, err = h.S.TailRecord(func(_ int64, line []byte) (more bool) {
+		switch ev := record.Parse(line).Event().(type) {
+		case *record.SessionStart:
+			noted = ev.Settings
+		case *record.SessionResume:
+			noted = ev.Settings
+		}
+		return noted == nil
+	})
+	return noted, err
+}
+
+// compareSettings holds the settings against those of the last start. A prepared session has not been started.
+func (o *Outcome) compareSettings(h *Handle, now map[string]record.Setting) error {
+	o.settings = now
+	if o.Fresh || now == nil {
+		return nil
+	}
+	noted, err := h.notedSettings()
+	o.SettingsChanged = settingsChanged(noted, now)
+	return err
+}
+
+// settingsChanged lists what is set otherwise now than it was noted, sorted by name. Without a note nothing is known to
+// have changed.
+func settingsChanged(noted, now map[string]record.Setting) []record.SettingChange {
+	if noted == nil || now == nil {
+		return nil
+	}
+	all := maps.Clone(noted)
+	maps.Copy(all, now)
+	var changed []record.SettingChange
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		before, after := noted[name], now[name]
+		if before.Value != after.Value {
+			changed = append(changed, record.SettingChange{
+				Name: name, Before: before.Value, After: after.Value, Origin: after.Origin,
+			})
+		}
+	}
+	return changed
+}
