@@ -15,28 +15,28 @@ import (
 func claude() *Program {
 	return &Program{
 		Name: "claude", Title: "Claude Code", Package: "@anthropic-ai/claude-code", Binary: "claude",
-		Base: []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
+		base: []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"},
 		// bypassPermissions is refused to root; with acceptEdits its file tools stay inside the directory.
 		// The tools that are taken away would leave the worktree for another one, or go on after the turn.
-		Write: []string{"--permission-mode", "acceptEdits", "--allowedTools", "Bash",
-			"--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"},
+		write: rights{args: [][]string{{"--permission-mode", "acceptEdits", "--allowedTools", "Bash",
+			"--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"}}},
 		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring more.
 		// What is judged is never continued, so that it leaves no transcript for discovery to find.
-		ReadOnly: []string{"--permission-mode", "default", "--tools", "Read,Glob,Grep", "--strict-mcp-config",
-			"--no-session-persistence", "--setting-sources", "user"},
-		Model: []string{"--model", "{model}"}, Limit: []string{"--max-turns", "{turns}"},
-		System: []string{"--append-system-prompt", "{system}"},
-		New:    []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
-		KeyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
+		readOnly: rights{args: [][]string{{"--permission-mode", "default", "--tools", "Read,Glob,Grep",
+			"--strict-mcp-config", "--no-session-persistence", "--setting-sources", "user"}}},
+		model: []string{"--model", "{model}"}, limit: []string{"--max-turns", "{turns}"},
+		system: []string{"--append-system-prompt", "{system}"},
+		begin:  []string{"--session-id", "{id}"}, resume: []string{"--resume", "{id}"},
+		keyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "AWS_SESSION_TOKEN"},
-		Preset: true, ValidID: uuidForm, CanResume: true,
+		preset: true, validID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",
 		escapePrompt: escapeClaude, read: events(readClaude), store: claudeStore,
-		Rules: []Rule{
-			{How: NotFound, Text: pattern.New(`No conversation found with session ID`)},
-			{How: InUse, Text: pattern.New(`Session ID \S+ is already in use|^Error: .*already in use`)},
-			{How: Refused, Text: pattern.New(`^(?:Invalid API key|Not logged in|Please run /login|OAuth token)`)},
-			{How: UsageLimit, Text: pattern.New(`^Claude(?: AI)? usage limit reached\|\d+`)},
+		rules: []rule{
+			{how: NotFound, text: pattern.New(`No conversation found with session ID`)},
+			{how: InUse, text: pattern.New(`Session ID \S+ is already in use|^Error: .*already in use`)},
+			{how: Refused, text: pattern.New(`^(?:Invalid API key|Not logged in|Please run /login|OAuth token)`)},
+			{how: UsageLimit, text: pattern.New(`^Claude(?: AI)? usage limit reached\|\d+`)},
 		},
 	}
 }

@@ -15,27 +15,28 @@ import (
 func codex() *Program {
 	return &Program{
 		Name: "codex", Title: "Codex CLI", Package: "@openai/codex", Binary: "codex",
-		Base: []string{"exec", "--json", "--skip-git-repo-check", "-c", "check_for_update_on_startup=false"},
+		base: []string{"exec", "--json", "--skip-git-repo-check", "-c", "check_for_update_on_startup=false"},
 		// Its sandbox makes everything but the worktree read only; git needs these four to work in a linked worktree.
-		Write: []string{"-s", "workspace-write", "", "--add-dir", "{gitdir}", "", "--add-dir", "{commondir}/objects", "",
-			"--add-dir", "{commondir}/refs", "", "--add-dir", "{commondir}/logs"},
+		write: rights{args: [][]string{{"-s", "workspace-write"}, {"--add-dir", "{gitdir}"},
+			{"--add-dir", "{commondir}/objects"}, {"--add-dir", "{commondir}/refs"}, {"--add-dir", "{commondir}/logs"}}},
 		// What is judged is never continued, and not to be discovered.
-		ReadOnly: []string{"-s", "read-only", "--ephemeral", "--ignore-rules", "-c", "project_doc_max_bytes=0",
-			"-c", `projects={"{dir}"={trust_level="untrusted"}}`, "-c", "skills.include_instructions=false"},
-		Model:  []string{"-m", "{model}"},
-		Resume: []string{"resume", "{id}"},
-		Tail:   []string{"-"},
+		readOnly: rights{args: [][]string{{"-s", "read-only", "--ephemeral", "--ignore-rules",
+			"-c", "project_doc_max_bytes=0", "-c", `projects={"{dir}"={trust_level="untrusted"}}`,
+			"-c", "skills.include_instructions=false"}}},
+		model:  []string{"-m", "{model}"},
+		resume: []string{"resume", "{id}"},
+		tail:   []string{"-"},
 		// Only its log says for how long it will wait by itself.
-		Env:     map[string]string{"RUST_LOG": "error,codex_core::responses_retry=warn"},
-		KeyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
-		ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
+		env:     []string{"RUST_LOG=error,codex_core::responses_retry=warn"},
+		keyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+		validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a turn.completed event", Login: "codex login",
 		read: events(readCodex), watch: watchCodex, finish: codexFinish, store: codexStore,
-		Rules: []Rule{
-			{How: NotFound, Text: pattern.New(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
-			{How: InUse, Text: pattern.New(`already has an active writer`)},
-			{How: UsageLimit, Text: codexLimit},
-			{How: UsageLimit, Text: pattern.New(`^exceeded retry limit, last status: 429\b`)},
+		rules: []rule{
+			{how: NotFound, text: pattern.New(`(?i)no rollout found for thread id|thread/resume.* failed: no rollout`)},
+			{how: InUse, text: pattern.New(`already has an active writer`)},
+			{how: UsageLimit, text: codexLimit},
+			{how: UsageLimit, text: pattern.New(`^exceeded retry limit, last status: 429\b`)},
 		},
 	}
 }

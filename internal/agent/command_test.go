@@ -45,13 +45,13 @@ func TestCommandLines(t *testing.T) {
 			turn = Turn{Prompt: "p"}
 		}
 		turn.Conversation, turn.ReadOnly, turn.Env, turn.Dir = c.ref, c.ro, f.env, f.dir
-		cmd, err := p.build(&turn)
+		cmd, remove, err := p.build(&turn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := strings.ReplaceAll(strings.Join(cmd.argv[1:], " "), f.dir, "DIR")
-		stdin := strings.ReplaceAll(cmd.stdin, f.dir, "DIR")
-		for _, arg := range cmd.argv {
+		got := strings.ReplaceAll(strings.Join(cmd.Argv[1:], " "), f.dir, "DIR")
+		stdin := strings.ReplaceAll(p.prompt(&turn), f.dir, "DIR")
+		for _, arg := range cmd.Argv {
 			if strings.HasSuffix(arg, "policy.toml") {
 				if _, err := os.Stat(arg); err != nil {
 					t.Error(err)
@@ -59,10 +59,10 @@ func TestCommandLines(t *testing.T) {
 				got = strings.ReplaceAll(got, arg, "POLICY")
 			}
 		}
-		if got != c.want || stdin != c.stdin || cmd.argv[0] != filepath.Join(f.home, "bin", p.Binary) {
+		if got != c.want || stdin != c.stdin || cmd.Argv[0] != filepath.Join(f.home, "bin", p.Binary) {
 			t.Errorf("%s\ngot  %s < %q\nwant %s < %q", c.program, got, stdin, c.want, c.stdin)
 		}
-		cmd.remove()
+		remove()
 	}
 }
 
@@ -83,25 +83,25 @@ func TestJudgesTakeNothingFromTheTree(t *testing.T) {
 		}
 		turn := f.turn("judge", Ref{ID: p.NewID()})
 		turn.ReadOnly, turn.Private = true, filepath.Join(f.home, "private")
-		cmd, err := p.build(&turn)
+		cmd, remove, err := p.build(&turn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (cmd.dir == f.dir) == p.JudgesFromOutside {
-			t.Errorf("it is started in %s", cmd.dir)
+		if (cmd.Dir == f.dir) == p.judgesFromOutside {
+			t.Errorf("it is started in %s", cmd.Dir)
 		}
 		if p.Name == "gemini" {
-			home := filepath.Join(proc.Getenv(cmd.env, "GEMINI_CLI_HOME"), ".gemini")
+			home := filepath.Join(proc.Getenv(cmd.Env, "GEMINI_CLI_HOME"), ".gemini")
 			data, err := os.ReadFile(filepath.Join(home, "settings.json"))
 			want := `{"security":{"auth":{"selectedType":"x"},"folderTrust":{"enabled":false}}}`
-			if string(data) != want || proc.Getenv(cmd.env, "GEMINI_CLI_TRUST_WORKSPACE") != "false" {
+			if string(data) != want || proc.Getenv(cmd.Env, "GEMINI_CLI_TRUST_WORKSPACE") != "false" {
 				t.Errorf("settings %s (%v)", data, err)
 			}
 			if _, err := os.Stat(filepath.Join(home, "oauth_creds.json")); err != nil {
 				t.Error(err)
 			}
 		}
-		cmd.remove()
+		remove()
 		if _, err := os.Stat(turn.Private); !os.IsNotExist(err) {
 			t.Errorf("its files are still there (%v)", err)
 		}
@@ -110,11 +110,12 @@ func TestJudgesTakeNothingFromTheTree(t *testing.T) {
 
 // A value that looks like a placeholder stays what it is, and an option without a value is left out.
 func TestFill(t *testing.T) {
-	vars := map[string]string{"{id}": "{model}", "{gitdir}": "/g"}
+	vars := map[string]string{"{id}": "{gitdir}", "{gitdir}": "/g", "{model}": "", "{commondir}": ""}
 	for _, c := range []struct{ part, want []string }{
-		{[]string{"--resume", "{id}"}, []string{"--resume", "{model}"}},
+		{[]string{"--resume", "{id}"}, []string{"--resume", "{gitdir}"}},
 		{[]string{"-m", "{model}"}, nil},
-		{[]string{"a", "", "--add-dir", "{gitdir}", "", "--add-dir", "{commondir}/x"}, []string{"a", "--add-dir", "/g"}},
+		{[]string{"a", "--add-dir", "{gitdir}"}, []string{"a", "--add-dir", "/g"}},
+		{[]string{"--add-dir", "{commondir}/x"}, nil},
 		{nil, nil},
 	} {
 		if got := fill(c.part, vars); !reflect.DeepEqual(got, c.want) {

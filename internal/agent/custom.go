@@ -83,7 +83,7 @@ func adjustRow(row *Program, set map[string]string) (*Program, error) {
 // describe makes a row from the user's settings.
 func describe(name string, set map[string]string) (*Program, error) {
 	p := &Program{
-		Name: name, Title: name, Binary: "/bin/sh", Base: []string{"-c", set["start"]}, shellCommands: true,
+		Name: name, Title: name, Binary: "/bin/sh", base: []string{"-c", set["start"]}, shellCommands: true,
 		Terminal: "exit status 0 after a line of output", read: readText, finish: finishText,
 	}
 	if err := p.borrow(name, set["format"]); err != nil {
@@ -91,13 +91,13 @@ func describe(name string, set map[string]string) (*Program, error) {
 	}
 	switch strings.ToLower(set["presetid"]) {
 	case "true", "yes", "on", "1":
-		p.Preset = true
+		p.preset = true
 	case "", "false", "no", "off", "0":
 	default:
 		return nil, fmt.Errorf("tilth.agent.%s.presetId: %q is no boolean", name, set["presetid"])
 	}
 	if set["resume"] != "" {
-		p.CanResume, p.Resume = true, []string{"-c", set["resume"]}
+		p.CanResume, p.resume = true, []string{"-c", set["resume"]}
 	}
 	for _, r := range []struct {
 		key string
@@ -110,7 +110,7 @@ func describe(name string, set map[string]string) (*Program, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tilth.agent.%s.%s: %w", name, r.key, err)
 		}
-		p.Rules = append([]Rule{{How: r.how, Text: pattern.Of(form)}}, p.Rules...)
+		p.rules = append([]rule{{how: r.how, text: pattern.Of(form)}}, p.rules...)
 	}
 	if set["done"] != "" {
 		form, err := regexp.Compile(set["done"])
@@ -133,8 +133,8 @@ func (p *Program) borrow(name, format string) error {
 			"opencode-json)", name, format)
 	}
 	row, _ := ByName(rowName)
-	p.read, p.watch, p.finish, p.Terminal, p.Rules = row.read, row.watch, nil, row.Terminal, row.Rules
-	p.CountsTurns, p.KeyVars, p.Login = row.CountsTurns, row.KeyVars, row.Login
+	p.read, p.watch, p.finish, p.Terminal, p.rules = row.read, row.watch, nil, row.Terminal, row.rules
+	p.countsTurns, p.keyVars, p.Login = row.countsTurns, row.keyVars, row.Login
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (p *Program) Environ(environ, keep []string) []string {
 	if p.shellCommands {
 		return ScrubEnv(environ)
 	}
-	return withoutKeys(ScrubEnv(environ), slices.Concat(p.KeyVars, keep))
+	return withoutKeys(ScrubEnv(environ), slices.Concat(p.keyVars, keep))
 }
 
 func withoutKeys(environ, keep []string) []string {

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // feed lets a row read a stream of events, and of lines of standard error, as a run would.
 func feed(p *Program, t *Turn, stdout, stderr string) (*stream, *ended) {
 	var stopped *ended
-	s := &stream{program: p, turn: t, steps: map[string]Usage{}, counted: map[string]bool{}, heard: time.Now()}
+	s := newStream(p, t)
 	s.stop = func(how How, why string) {
 		if stopped == nil {
 			stopped = &ended{how, why}
@@ -42,7 +44,7 @@ func TestEvents(t *testing.T) {
 	for _, c := range []struct {
 		name, program  string
 		stdout, stderr string
-		res            result
+		res            proc.Outcome
 		resume         bool
 		maxTurns       int
 		want           Outcome
@@ -55,16 +57,16 @@ func TestEvents(t *testing.T) {
 		{name: "success of an older version", program: "claude",
 			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.5,` + claudeUsed + `}`,
 			want:   Outcome{How: Completed, Text: "done", Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.5, CostKnown: true}}},
-		{name: "turn limit", program: "claude", res: result{exit: 1},
+		{name: "turn limit", program: "claude", res: proc.Outcome{ExitCode: 1},
 			stdout: claudeInit + claudeTool + claudeAnswer + `{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":3,` + claudeUsed + `,"errors":["Reached maximum number of turns (2)"]}`,
 			want:   Outcome{How: TurnLimit, Turns: 1, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20}}},
-		{name: "auth error called success", program: "claude", res: result{exit: 1},
+		{name: "auth error called success", program: "claude", res: proc.Outcome{ExitCode: 1},
 			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":true,"result":"Invalid API key","api_error_status":401}`,
 			want:   Outcome{How: Refused}},
-		{name: "refused key", program: "claude", res: result{canceled: true, exit: 143},
+		{name: "refused key", program: "claude", res: proc.Outcome{Canceled: true, ExitCode: 143},
 			stdout: claudeInit + `{"type":"system","subtype":"api_retry","attempt":1,"error_status":401,"error":"authentication_failed"}`,
 			want:   Outcome{How: Refused}},
-		{name: "usage limit", program: "claude", res: result{exit: 1},
+		{name: "usage limit", program: "claude", res: proc.Outcome{ExitCode: 1},
 			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795282561,"rateLimitType":"five_hour"}}` + "\n" +
 				`{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"api_error":"usage_limit_reached","result":"You've hit your 5-hour limit"}`,
 			want: Outcome{How: UsageLimit, LimitReset: reset}},
@@ -72,7 +74,7 @@ func TestEvents(t *testing.T) {
 			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795282561}}` + "\n" +
 				`{"type":"result","subtype":"success","is_error":false,"result":"done"}`,
 			want: Outcome{How: Completed, Text: "done"}},
-		{name: "not found", program: "claude", resume: true, res: result{exit: 1, stderr: "No conversation found with session ID: x"},
+		{name: "not found", program: "claude", resume: true, res: proc.Outcome{ExitCode: 1, Stderr: []byte("No conversation found with session ID: x")},
 			stdout: `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}`,
 			want:   Outcome{How: NotFound}},
 		{name: "the model says that nothing was found", program: "claude", resume: true,
@@ -97,19 +99,19 @@ func TestEvents(t *testing.T) {
 {"type":"item.completed","item":{"id":"item_4","type":"agent_message","text":"done"}}
 {"type":"turn.completed","usage":{"input_tokens":600,"cached_input_tokens":60,"output_tokens":120,"reasoning_output_tokens":30}}`,
 			want: Outcome{How: Completed, Text: "done", Turns: 3, Usage: Usage{Prompt: 500, Eval: 100, Cached: 60, Reasoning: 30}}},
-		{name: "turns are counted", program: "codex", maxTurns: 1, res: result{canceled: true, exit: 143},
+		{name: "turns are counted", program: "codex", maxTurns: 1, res: proc.Outcome{Canceled: true, ExitCode: 143},
 			stdout: `{"type":"thread.started","thread_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}
 {"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"a","status":"in_progress"}}
 {"type":"item.started","item":{"id":"item_2","type":"command_execution","command":"b","status":"in_progress"}}
 {"type":"item.completed","item":{"id":"item_2","type":"command_execution","command":"b","exit_code":1,"status":"failed"}}
 {"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"a","exit_code":0,"status":"completed"}}`,
 			want: Outcome{How: TurnLimit, Turns: 1}},
-		{name: "usage limit", program: "codex", res: result{exit: 1},
+		{name: "usage limit", program: "codex", res: proc.Outcome{ExitCode: 1},
 			stdout: `{"type":"turn.failed","error":{"message":"You’ve hit your usage limit. Upgrade to Pro or try again at Jan 3rd, 2027 5:04 PM."}}`,
 			want:   Outcome{How: UsageLimit, LimitReset: time.Date(2027, 1, 3, 17, 5, 0, 0, time.Local).UTC()}},
-		{name: "usage limit without a time", program: "codex", res: result{exit: 1},
+		{name: "usage limit without a time", program: "codex", res: proc.Outcome{ExitCode: 1},
 			stdout: `{"type":"error","message":"You've hit your usage limit."}`, want: Outcome{How: UsageLimit}},
-		{name: "a file that speaks of a limit", program: "codex", res: result{exit: 1},
+		{name: "a file that speaks of a limit", program: "codex", res: proc.Outcome{ExitCode: 1},
 			stdout: `{"type":"item.completed","item":{"id":"i","type":"command_execution","command":"cat f","aggregated_output":"You've hit your usage limit.","exit_code":0,"status":"completed"}}
 {"type":"turn.failed","error":{"message":"stream disconnected"}}`,
 			want: Outcome{How: Failed, Turns: 1}},
@@ -125,11 +127,11 @@ func TestEvents(t *testing.T) {
 {"type":"message","role":"assistant","content":"ne","delta":true}
 {"type":"result","status":"success","stats":{"total_tokens":370,"input_tokens":300,"output_tokens":60,"cached":30,"input":270,"duration_ms":1,"tool_calls":1}}`,
 			want: Outcome{How: Completed, Text: "done", Turns: 2, Usage: Usage{Prompt: 300, Eval: 70, Cached: 30, Reasoning: 10}}},
-		{name: "its own turn limit", program: "gemini", res: result{exit: 53},
+		{name: "its own turn limit", program: "gemini", res: proc.Outcome{ExitCode: 53},
 			stdout: `{"type":"result","status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns"}}`, want: Outcome{How: TurnLimit}},
-		{name: "quota", program: "gemini", res: result{exit: 173},
+		{name: "quota", program: "gemini", res: proc.Outcome{ExitCode: 173},
 			stdout: `{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: You have exhausted your daily quota on this model.]\nPlease wait"}}`, want: Outcome{How: UsageLimit}},
-		{name: "not found", program: "gemini", resume: true, res: result{exit: 42, stderr: "Error resuming session: Invalid session identifier \"x\"."}, want: Outcome{How: NotFound}},
+		{name: "not found", program: "gemini", resume: true, res: proc.Outcome{ExitCode: 42, Stderr: []byte("Error resuming session: Invalid session identifier \"x\".")}, want: Outcome{How: NotFound}},
 		{name: "ended by SIGINT", program: "gemini", stdout: `{"type":"init","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}`, want: Outcome{How: Failed}},
 		{name: "a short wait", program: "gemini", stderr: "Attempt 1 failed: Resource exhausted. Retrying after 5000ms...",
 			stdout: `{"type":"result","status":"success"}`, want: Outcome{How: Completed, Turns: 1}},
@@ -147,11 +149,11 @@ func TestEvents(t *testing.T) {
 {"type":"step_finish","sessionID":"ses_a","part":{"reason":"tool-calls","cost":0}}`, want: Outcome{How: Failed, Turns: 1}},
 		{name: "not found with exit status 0", program: "opencode", resume: true,
 			stdout: `{"type":"error","sessionID":"ses_a","error":{"name":"NotFoundError","data":{"message":"Session not found: ses_a"}}}`, want: Outcome{How: NotFound}},
-		{name: "not found in colours", program: "opencode", resume: true, res: result{exit: 1, stderr: "\x1b[91m\x1b[1mError: \x1b[0mSession not found"}, want: Outcome{How: NotFound}},
-		{name: "an error after the answer", program: "opencode", res: result{exit: 1},
+		{name: "not found in colours", program: "opencode", resume: true, res: proc.Outcome{ExitCode: 1, Stderr: []byte("\x1b[91m\x1b[1mError: \x1b[0mSession not found")}, want: Outcome{How: NotFound}},
+		{name: "an error after the answer", program: "opencode", res: proc.Outcome{ExitCode: 1},
 			stdout: `{"type":"step_finish","sessionID":"ses_a","part":{"reason":"stop"}}
 {"type":"error","sessionID":"ses_a","error":{"name":"UnknownError","data":{"message":"boom"}}}`, want: Outcome{How: Failed}},
-		{name: "it waits in silence for its allowance", program: "opencode", res: result{canceled: true, exit: 143},
+		{name: "it waits in silence for its allowance", program: "opencode", res: proc.Outcome{Canceled: true, ExitCode: 143},
 			stderr: `timestamp=2026-11-21T14:39:01Z level=ERROR run=f message="stream error" providerID=p modelID=m session.id=ses_a small=false agent=build mode=primary error.error="AI_APICallError: The usage limit has been reached"`,
 			want:   Outcome{How: UsageLimit}},
 	} {
@@ -162,7 +164,7 @@ func TestEvents(t *testing.T) {
 				turn.PriorTotal = Usage{Prompt: 100, Eval: 20}
 			}
 			s, stopped := feed(p, turn, c.stdout, c.stderr)
-			got := p.outcome(s, turn, c.res, stopped)
+			got := s.outcome(c.res, stopped)
 			if got.How != Completed && got.Detail == "" {
 				t.Error("it does not say why")
 			}
@@ -204,7 +206,7 @@ func FuzzEvents(f *testing.F) {
 			for _, resume := range []bool{false, true} {
 				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume}, OnEvent: func(Activity) {}}
 				s, stopped := feed(p, turn, text, text)
-				out := p.outcome(s, turn, result{stderr: text}, stopped)
+				out := s.outcome(proc.Outcome{Stderr: []byte(text)}, stopped)
 				if out.How == "" || len(out.Detail) > 400 || strings.ContainsAny(out.Detail, "\n\r") {
 					t.Fatalf("%s: %+v", p.Name, out)
 				}
@@ -247,7 +249,7 @@ func FuzzStores(f *testing.F) {
 			if s := p.Stored(t.Context(), env, dir, id); s.Why == "" {
 				t.Errorf("%s: %+v", name, s)
 			}
-			if got, ok, err := p.Discover(t.Context(), env, dir, time.Time{}); ok && (err != nil || !p.ValidID.MatchString(got)) {
+			if got, ok, err := p.Discover(t.Context(), env, dir, time.Time{}); ok && (err != nil || !p.validID.MatchString(got)) {
 				t.Errorf("%s: %q %v", name, got, err)
 			}
 		}

@@ -34,33 +34,35 @@ priority = 999
 func gemini() *Program {
 	return &Program{
 		Name: "gemini", Title: "Gemini CLI", Package: "@google/gemini-cli", Binary: "gemini",
-		Base: []string{"-o", "stream-json"},
+		base: []string{"-o", "stream-json"},
 		// auto_edit with a policy for the shell still asks, and so refuses, for rm -rf, git -c and their like. In
 		// every mode the file tools stay inside the directory.
-		Write:         []string{"--skip-trust", "--approval-mode", "yolo"},
-		ReadOnly:      []string{"--approval-mode", "default", "--policy", "{private}/policy.toml"},
-		EnvReadOnly:   map[string]string{"GEMINI_CLI_TRUST_WORKSPACE": "false", "GEMINI_CLI_HOME": "{private}/home"},
-		FilesReadOnly: map[string]string{"policy.toml": geminiReadOnly}, prepareReadOnly: geminiHome,
-		Model: []string{"-m", "{model}"},
-		New:   []string{"--session-id", "{id}"}, Resume: []string{"--resume", "{id}"},
+		write: rights{args: [][]string{{"--skip-trust", "--approval-mode", "yolo"}}},
+		readOnly: rights{
+			args:    [][]string{{"--approval-mode", "default", "--policy", "{private}/policy.toml"}},
+			env:     []string{"GEMINI_CLI_TRUST_WORKSPACE=false", "GEMINI_CLI_HOME={private}/home"},
+			prepare: geminiHome,
+		},
+		model: []string{"-m", "{model}"},
+		begin: []string{"--session-id", "{id}"}, resume: []string{"--resume", "{id}"},
 		// Its parent process swallows signals and leaves the child behind when it is killed.
-		Env:     map[string]string{"GEMINI_CLI_NO_RELAUNCH": "true"},
-		KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-		Preset:  true, ValidID: uuidForm, KeepsID: true, CanResume: true, CountsTurns: true,
+		env:     []string{"GEMINI_CLI_NO_RELAUNCH=true"},
+		keyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+		preset:  true, validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a result with status success", Login: "gemini, then /auth",
 		escapePrompt: escapeGemini, read: events(readGemini), watch: watchGemini, finish: geminiFinish, store: geminiStore,
-		Rules: []Rule{
-			{How: NotFound, Text: pattern.New(`Invalid session identifier|No previous sessions found for this project`)},
-			{How: InUse, Text: pattern.New(`Session ID .*already exists`)},
+		rules: []rule{
+			{how: NotFound, text: pattern.New(`Invalid session identifier|No previous sessions found for this project`)},
+			{how: InUse, text: pattern.New(`Session ID .*already exists`)},
 			// The exit status is that of the API, without its upper bits.
-			{How: Refused, Exit: 401 & 0xff}, {How: Refused, Exit: 403 & 0xff}, {How: Refused, Exit: 404 & 0xff},
-			{How: UsageLimit, Exit: 429 & 0xff},
-			{How: Refused, Exit: 41},
-			{How: Refused, Text: pattern.New(`API key not valid|API_KEY_INVALID|"code": ?(?:401|403|404)\b`)},
-			{How: UsageLimit, Text: pattern.New(
+			{how: Refused, exit: 401 & 0xff}, {how: Refused, exit: 403 & 0xff}, {how: Refused, exit: 404 & 0xff},
+			{how: UsageLimit, exit: 429 & 0xff},
+			{how: Refused, exit: 41},
+			{how: Refused, text: pattern.New(`API key not valid|API_KEY_INVALID|"code": ?(?:401|403|404)\b`)},
+			{how: UsageLimit, text: pattern.New(
 				`^(?:\[API Error: )?You have exhausted your (?:daily quota|capacity)|^TerminalQuotaError`)},
-			{How: TurnLimit, Exit: 53},
-			{How: TurnLimit, Text: pattern.New(`FatalTurnLimitedError|Reached max session turns`)},
+			{how: TurnLimit, exit: 53},
+			{how: TurnLimit, text: pattern.New(`FatalTurnLimitedError|Reached max session turns`)},
 		},
 	}
 }
@@ -237,14 +239,17 @@ func geminiFinish(s *stream, h *history) {
 	})
 }
 
-// geminiHome makes a home for a run that judges. Of a directory that is not trusted the program loads nothing; but
-// without a person at hand it refuses to run there, unless trust is switched off, which only a settings file of the
-// user can do. So it gets the user's own files but for the settings, which have that in them, and for its
+// geminiHome makes a policy and a home for a run that judges. Of a directory that is not trusted the program loads
+// nothing; but without a person at hand it refuses to run there, unless trust is switched off, which only a settings
+// file of the user can do. So it gets the user's own files but for the settings, which have that in them, and for its
 // conversations.
 func geminiHome(env []string, private string) error {
 	theirs := geminiDir(env)
 	home := filepath.Join(private, "home", ".gemini")
 	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(private, "policy.toml"), []byte(geminiReadOnly), 0o600); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(theirs)

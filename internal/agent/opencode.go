@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -19,28 +21,37 @@ func opencode() *Program {
 	return &Program{
 		Name: "opencode", Title: "OpenCode", Package: "opencode-ai", Binary: "opencode",
 		// Its log says which conversation it began before the model is asked, and why it waits; its events say neither.
-		Base:  []string{"run", "--format", "json", "--print-logs"},
-		Model: []string{"-m", "{model}"}, Resume: []string{"--session", "{id}"},
-		EnvWrite: map[string]string{"OPENCODE_PERMISSION": `{"*":"allow","external_directory":"deny"}`},
+		base:  []string{"run", "--format", "json", "--print-logs"},
+		model: []string{"-m", "{model}"}, resume: []string{"--session", "{id}"},
+		write: rights{env: []string{`OPENCODE_PERMISSION={"*":"allow","external_directory":"deny"}`}},
 		// It takes AGENTS.md from below its directory with every file that it reads there.
-		JudgesFromOutside: true, FilesReadOnly: map[string]string{outside + "/README": "Nothing is here on purpose.\n"},
-		EnvReadOnly: map[string]string{
-			"OPENCODE_PERMISSION": `{"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow",` +
+		judgesFromOutside: true,
+		readOnly: rights{env: []string{
+			`OPENCODE_PERMISSION={"*":"deny","read":"allow","glob":"allow","grep":"allow","list":"allow",` +
 				`"external_directory":{"*":"deny","{dir}/*":"allow"}}`,
-			"OPENCODE_DISABLE_PROJECT_CONFIG": "1",
-		},
-		KeyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
+			"OPENCODE_DISABLE_PROJECT_CONFIG=1",
+		}, prepare: openCodeOutside},
+		keyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
 			"GEMINI_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
-		ValidID: pattern.New(`^ses_[0-9A-Za-z]+$`), KeepsID: true, CanResume: true, CountsTurns: true,
+		validID: pattern.New(`^ses_[0-9A-Za-z]+$`), keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a last step with reason stop", Login: "opencode auth login",
 		read: events(readOpenCode), watch: watchOpenCode, store: openCodeStore{},
-		Rules: []Rule{
-			{How: NotFound, Text: pattern.New(
+		rules: []rule{
+			{how: NotFound, text: pattern.New(
 				`^(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found|^NotFoundError: `)},
-			{How: UsageLimit, Text: pattern.New(
+			{how: UsageLimit, text: pattern.New(
 				`^APIError: (?:The usage limit has been reached|You exceeded your current quota)`)},
 		},
 	}
+}
+
+// openCodeOutside makes the directory from which it judges.
+func openCodeOutside(_ []string, private string) error {
+	dir := filepath.Join(private, outside)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "README"), []byte("Nothing is here on purpose.\n"), 0o600)
 }
 
 func readOpenCode(s *stream, e gjson.Result) {
@@ -143,7 +154,7 @@ func (openCodeStore) ask(
 	env := ScrubEnv(h.env)
 	bin, err := proc.LookPath(h.program.Binary, h.dir, env)
 	if err != nil {
-		return gjson.Result{}, proc.Outcome{}, &NotInstalledError{Program: h.program}
+		return gjson.Result{}, proc.Outcome{}, h.program.notInstalled()
 	}
 	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
 		Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})

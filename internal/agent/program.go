@@ -26,49 +26,52 @@ type Program struct {
 	Package string // npm package that installs it, "" for a program described by the user
 	Binary  string // name on PATH, or an absolute path
 
-	// The command line is Binary, Base, ReadOnly or Write, Model, Limit, System, Args, New or Resume, Tail. In each
-	// part {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for the turn's values;
-	// a part that names an empty value is left out as a whole.
-	Base, Write, ReadOnly, Model, Limit, System, New, Resume, Tail []string
-	Args                                                           []string // what the user adds (tilth.agent.<name>.args)
+	CanResume bool   // a conversation can be continued by another process
+	Terminal  string // the event that means success, in words
+	Login     string // the command that mends refused credentials
 
-	Env         map[string]string // set for every run; the placeholders of the command line work here too
-	EnvWrite    map[string]string // set for a run that may change files
-	EnvReadOnly map[string]string // set for a run that may not
-	KeyVars     []string          // the program's own credentials, which it keeps
+	// The command line is Binary, base, the arguments of readOnly or write, model, limit, system, Args, begin or resume,
+	// tail. In each part {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for the turn's
+	// values; a part that names an empty value is left out as a whole.
+	base, model, limit, system, begin, resume, tail []string
+	Args                                            []string // what the user adds (tilth.agent.<name>.args)
 
-	// FilesReadOnly are put into the directory {private} for a run that may not change files.
-	FilesReadOnly   map[string]string
-	prepareReadOnly func(env []string, private string) error // puts more there; may be nil
-	// JudgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is.
+	env             []string // set for every run, as NAME=value; the placeholders work here too
+	write, readOnly rights   // of a run that may change files, and of one that may not
+	keyVars         []string // the program's own credentials, which it keeps
+	// judgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is.
 	// It is for programs that always take settings or instructions from the directory in which they are started.
-	JudgesFromOutside bool
+	judgesFromOutside bool
 
-	Preset    bool            // takes an id that we choose, a UUID
-	ValidID   *pattern.Regexp // what an id of this program looks like; others are not handed to it
-	KeepsID   bool            // another id after a resume means that another conversation was begun
-	CanResume bool            // a conversation can be continued by another process
-	// CountsTurns is for a program without a turn limit of its own: its turns are counted, and it is ended after a
+	preset  bool            // takes an id that we choose, a UUID
+	validID *pattern.Regexp // what an id of this program looks like; others are not handed to it
+	keepsID bool            // another id after a resume means that another conversation was begun
+	// countsTurns is for a program without a turn limit of its own: its turns are counted, and it is ended after a
 	// tool has.
-	CountsTurns bool
-	Terminal    string // the event that means success, in words
-	Login       string // the command that mends refused credentials
-	Rules       []Rule // the ways to fail, first match wins
+	countsTurns bool
+	rules       []rule // the ways to fail, first match wins
 
 	escapePrompt  func(p string) string   // keeps a prompt from being taken as a command; nil: nothing is special
 	read          func(*stream, []byte)   // takes one line of standard output
 	watch         func(*stream, []byte)   // takes one line of standard error; may be nil
 	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
 	store         store                   // where conversations are kept; nil: not known
-	shellCommands bool                    // Base and Resume are shell commands of the user
+	shellCommands bool                    // base and resume are shell commands of the user
 	done          *pattern.Regexp         // the line with which a program without events says that it is done
 }
 
-// Rule recognises one way to fail. A rule matches when each of its non-zero fields does.
-type Rule struct {
-	How  How
-	Exit int             // exit status
-	Text *pattern.Regexp // found in an error event or on standard error
+// rights are how a program is told what it may do.
+type rights struct {
+	args    [][]string
+	env     []string
+	prepare func(env []string, private string) error // fills the directory {private}; nil if there is to be none
+}
+
+// rule recognises one way to fail. A rule matches when each of its non-zero fields does.
+type rule struct {
+	how  How
+	exit int             // exit status
+	text *pattern.Regexp // found in an error event or on standard error
 }
 
 // How says in what way a turn ended.
@@ -145,11 +148,11 @@ type Outcome struct {
 }
 
 // valid reports whether an id may be handed to the program.
-func (p *Program) valid(id string) bool { return p.ValidID == nil || p.ValidID.MatchString(id) }
+func (p *Program) valid(id string) bool { return p.validID == nil || p.validID.MatchString(id) }
 
 // NewID returns an id for a new conversation, "" if the program takes none.
 func (p *Program) NewID() string {
-	if !p.Preset {
+	if !p.preset {
 		return ""
 	}
 	return uuid.NewString()

@@ -28,7 +28,7 @@ func TestConversationIsResumed(t *testing.T) {
 		if one.How != Completed || one.Text != `first {"n":1}` || one.Turns != 3 {
 			t.Fatalf("first run: %+v", one)
 		}
-		if len(told) != 1 || told[0] != one.Conversation || (p.Preset && told[0] != turn.Conversation.ID) {
+		if len(told) != 1 || told[0] != one.Conversation || (p.preset && told[0] != turn.Conversation.ID) {
 			t.Fatalf("told %v, conversation %s, preset %q", told, one.Conversation, turn.Conversation.ID)
 		}
 		if _, err := os.Stat(filepath.Join(f.dir, "a.txt")); err != nil {
@@ -253,7 +253,7 @@ func TestLostSilently(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{}, fakeStep{"end": "lost", "turns": 1, "hang": true})
 		one := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
-		if !p.KeepsID {
+		if !p.keepsID {
 			return
 		}
 		if out := f.run(p, f.turn("go on", Ref{ID: one.Conversation, Resume: true})); out.How != NotFound {
@@ -303,7 +303,7 @@ func TestIDNeverSaid(t *testing.T) {
 		if out.How != Completed {
 			t.Fatalf("%+v", out)
 		}
-		if (out.Conversation != "") != p.Preset {
+		if (out.Conversation != "") != p.preset {
 			t.Errorf("conversation %q", out.Conversation)
 		}
 	})
@@ -319,7 +319,7 @@ func TestRefusedConversationEndsTheProgram(t *testing.T) {
 		if _, err := p.Run(t.Context(), turn); !errors.Is(err, disk) {
 			t.Errorf("got %v", err)
 		}
-		if p.Preset && len(f.runs()) > 0 {
+		if p.preset && len(f.runs()) > 0 {
 			t.Error("the program was started")
 		}
 	})
@@ -357,8 +357,8 @@ func TestBadIDsAreNotHandedOver(t *testing.T) {
 
 func TestNotInstalled(t *testing.T) {
 	p, _ := ByName("claude")
-	var missing *NotInstalledError
-	if _, err := p.Run(t.Context(), Turn{Dir: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}}); !errors.As(err, &missing) {
+	_, err := p.Run(t.Context(), Turn{Dir: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}})
+	if err == nil || err.Error() != "Claude Code is not installed: no claude on PATH (npm install -g @anthropic-ai/claude-code)" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := p.Run(t.Context(), Turn{Dir: filepath.Join(t.TempDir(), "gone")}); err == nil || !strings.Contains(err.Error(), "gone") {

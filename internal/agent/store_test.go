@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 func TestStored(t *testing.T) {
@@ -209,7 +211,7 @@ func TestCodexTokensOfAnEndedRun(t *testing.T) {
 		turn := &Turn{PriorTotal: prior}
 		s, _ := feed(p, turn, run.events, "")
 		p.finish(s, &history{program: p, env: []string{"CODEX_HOME=" + home}, id: id})
-		out := p.outcome(s, turn, result{}, &ended{Interrupted, "x"})
+		out := s.outcome(proc.Outcome{}, &ended{Interrupted, "x"})
 		if out.Usage != run.want {
 			t.Errorf("%s: usage %+v, want %+v", run.name, out.Usage, run.want)
 		}

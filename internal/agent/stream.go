@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -48,8 +49,25 @@ type stream struct {
 	counted      map[string]bool  // messages that are counted as steps
 	steps        map[string]Usage // numbers per message, for events that repeat them
 
-	onID func(id string)           // the id was seen
-	stop func(how How, why string) // end the program from outside
+	onID    func(id string)           // the id was seen
+	stop    func(how How, why string) // end the program from outside
+	told    string                    // the conversation that OnConversation was last called with
+	refusal error                     // its error
+	mu      sync.Mutex                // the lines of both outputs and the silence come from goroutines of their own
+}
+
+func newStream(p *Program, t *Turn) *stream {
+	now := time.Now()
+	return &stream{program: p, turn: t, steps: map[string]Usage{}, counted: map[string]bool{}, began: now, heard: now}
+}
+
+// tell hands the conversation's id on, once.
+func (s *stream) tell(id string) error {
+	if id != s.told && s.turn.OnConversation != nil {
+		s.told = id
+		s.refusal = s.turn.OnConversation(id)
+	}
+	return s.refusal
 }
 
 // id takes the conversation's id from an event.
@@ -62,9 +80,6 @@ func (s *stream) id(id string) {
 		s.onID(id)
 	}
 }
-
-// hear notes that the program has said something on its standard output.
-func (s *stream) hear() { s.heard, s.quiet, s.waits = time.Now(), false, "" }
 
 // wait takes what the API said to a call that the program will make again by itself, after d if it says so. A wait that
 // is longer than our patience is for who runs the harness to decide: it is a limit.
@@ -120,7 +135,7 @@ func (s *stream) flush() {
 // enough ends a program that has no limit of its own when it has had its turns. It is asked between two model calls,
 // when no tool runs that could be cut off halfway.
 func (s *stream) enough() {
-	if s.program.CountsTurns && s.turn.MaxTurns > 0 && s.turns >= s.turn.MaxTurns {
+	if s.program.countsTurns && s.turn.MaxTurns > 0 && s.turns >= s.turn.MaxTurns {
 		s.stop(TurnLimit, fmt.Sprintf("turn limit reached (%d)", s.turn.MaxTurns))
 	}
 }
