@@ -67,13 +67,28 @@ func (g *Git) stageSkipped(ctx context.Context, wt Worktree) error {
 func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (leftOut, again []string, err error) {
 	// --ignore-errors: one file that cannot be read, or a repository without a commit within the worktree, must not
 	// keep all others out.
+	nested, err := g.nestedRepositories(ctx, wt)
+	if err != nil {
+		return nil, nil, err
+	}
 	add := g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
+	if len(nested) > 0 {
+		add.args = append(add.args, "--pathspec-from-file=-", "--pathspec-file-nul")
+		add.stdin = []byte(".\x00:(top,exclude,literal)" + strings.Join(nested, "\x00:(top,exclude,literal)") + "\x00")
+	}
 	if err := g.addRules(ctx, wt, &add, "tilth-products", rules); err != nil {
 		return nil, nil, err
 	}
 	out, addErr := g.mutate(ctx, add)
 	if out.skipped || addErr != nil && exitCode(addErr) != 1 {
 		return nil, nil, addErr
+	}
+	if len(nested) > 0 {
+		c := g.inWorktree(wt, "update-index", "--add", "--remove", "-z", "--stdin")
+		c.stdin = []byte(strings.Join(nested, "\x00") + "\x00")
+		if _, err := g.mutate(ctx, c); err != nil {
+			return nil, nil, err
+		}
 	}
 	found, err := g.survey(ctx, wt)
 	if err != nil {
@@ -98,6 +113,35 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	slices.Sort(leftOut)
 	return slices.Compact(leftOut), found.heldBack, nil
 }
+
+// nestedRepositories returns the submodules in the index that are repositories in the worktree. git add would run git
+// status in each, by its own config, whose filters are the worker's; what it has checked out is all that is staged of
+// it. An index without one is told by its bytes, which costs no process.
+func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, error) {
+	file := filepath.Join(wt.AdminDir, "index")
+	if g.preview != nil {
+		file = filepath.Join(g.preview.dir, "index")
+	}
+	index, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
+		return nil, nil // git says itself what is wrong with the index
+	}
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--stage"))
+	if err != nil {
+		return nil, err
+	}
+	var nested []string
+	for _, f := range fields(out) {
+		head, path, _ := strings.Cut(f, "\t")
+		if strings.HasPrefix(head, gitlink+" ") && isRepository(filepath.Join(wt.Path, path)) {
+			nested = append(nested, path)
+		}
+	}
+	return slices.Compact(nested), nil
+}
+
+// gitlinkMode is the mode of a submodule as an index has it; splitIndex stands in one that has entries elsewhere.
+var gitlinkMode, splitIndex = []byte{0, 0, 0xe0, 0}, []byte("link")
 
 // addRules makes c run with more ignore rules. core.excludesFile is the place for them: rules of the lowest rank,
 // which a .gitignore may overrule and by which git does not even walk through a node_modules. The user's own file is
