@@ -73,21 +73,24 @@ func (w *repoContext) inFlight(r *prepRequest) error {
 // nextVerb is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on
 // with, as after an interview that came to no seed.
 func (w *repoContext) nextVerb(s *session.Session) string {
-	check, err := s.Checkpoint()
-	if err != nil {
-		return ""
-	}
-	state, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
-	if err != nil {
-		return ""
-	}
-	switch plan := lifecycle.MakePlan(state); {
-	case plan.Action == lifecycle.Refuse:
+	plan, err := w.planOf(s)
+	switch {
+	case err != nil, plan.Action == lifecycle.Refuse:
 		return ""
 	case plan.Fresh:
 		return "run"
 	}
 	return "resume"
+}
+
+// planOf is what a resume of a session would do. Looking changes nothing.
+func (w *repoContext) planOf(s *session.Session) (lifecycle.Plan, error) {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return lifecycle.Plan{}, err
+	}
+	state, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
+	return lifecycle.MakePlan(state), err
 }
 
 // menu asks what to do about sessions in flight.
@@ -100,13 +103,8 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 	case way == "":
 		first = "(nothing to run: it has no seed)"
 	}
-	w.p.warnf(
-		"Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n"+
-			"  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ",
-		strings.Join(names, "\n  "),
-		first,
-		o.ID,
-	)
+	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n"+
+		"  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ", strings.Join(names, "\n  "), first, o.ID)
 	line, err := w.p.readLine()
 	if err != nil {
 		return err

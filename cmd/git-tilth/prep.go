@@ -29,11 +29,9 @@ func (p *process) prepCommand() *cli.Command {
 		Aliases:   []string{"prep"},
 		Usage:     "make a seed: by an interview, or from tasks that exist",
 		ArgsUsage: "[<workspace>]",
-		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in " +
-			"which the model reads the\n" +
-			"code and asks one question at a time; or reads tasks that exist with --from. Ends with " +
-			"one seed commit on the\n" +
-			"session's own branch.",
+		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in which the model " +
+			"reads the\ncode and asks one question at a time; or reads tasks that exist with --from. Ends with one seed " +
+			"commit on the\nsession's own branch.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
 			&cli.StringFlag{
@@ -55,10 +53,8 @@ func (p *process) prepCommand() *cli.Command {
 				return err
 			}
 			return w.prep(prepRequest{
-				brief: ctx.String(
-					"brief",
-				), from: ctx.String("from"), base: ctx.String("base"), answers: ctx.String("answers"),
-				force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
+				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"),
+				answers: ctx.String("answers"), force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
 			})
 		},
 	}
@@ -255,8 +251,8 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 			return nil, fail("", err)
 		}
 		if h.Seeded() {
-			return nil, fail("git tilth resume "+h.S.ID,
-				err) // the seed is complete, only the checkpoint does not say so
+			// The seed is complete, only the checkpoint does not say so.
+			return nil, fail("git tilth resume "+h.S.ID, err)
 		}
 		reason := loop.Errored
 		if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {

@@ -179,15 +179,8 @@ func (w *repoContext) headsUp(all []session.Overview) bool {
 		if err != nil {
 			continue
 		}
-		check, err := s.Checkpoint()
-		if err != nil {
-			continue
-		}
-		st, err := lifecycle.ReadState(w.p.ctx, w.git, s, check)
-		if err != nil {
-			continue
-		}
-		if plan := lifecycle.MakePlan(st); plan.Action == lifecycle.Refuse || plan.Action == lifecycle.Nothing {
+		plan, err := w.planOf(s)
+		if err != nil || plan.Action == lifecycle.Refuse || plan.Action == lifecycle.Nothing {
 			continue
 		}
 		stop := o.LastStop

@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -24,18 +25,16 @@ func (p *process) seedCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
-				Action: p.onSessionToChange(
-					func(_ *cli.Context, w *repoContext, s *session.Session) error { return w.seedEdit(s) },
-				),
+				Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
+					return w.seedEdit(s)
+				}),
 			},
 			{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
-				Action: p.onSession(
-					func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-						return w.seedLint(s, ctx.Bool("json"))
-					},
-				),
+				Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+					return w.seedLint(s, ctx.Bool("json"))
+				}),
 			},
 		},
 		Action: func(ctx *cli.Context) error {
@@ -86,7 +85,7 @@ func (w *repoContext) seedEdit(s *session.Session) error {
 	if err := h.Reseed(w.p.ctx, tasks, len(files)); err != nil {
 		return fail("git tilth seed edit "+s.ID, err)
 	}
-	w.p.printf("Session %s has a new seed of %s.\nnext: git tilth run\n", s.ID, counted(len(tasks), "task"))
+	w.p.printf("Session %s has a new seed of %s.\nnext: git tilth run\n", s.ID, text.Plural(len(tasks), "task"))
 	return os.Remove(draftOf(s))
 }
 
@@ -162,33 +161,14 @@ func (w *repoContext) editorName() string {
 	return "your editor"
 }
 
-// counted is a number of things in words: 1 task, 2 tasks.
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // seedFiles are the test files of a seed's commit.
 func (w *repoContext) seedFiles(h *lifecycle.Handle) ([]string, error) {
-	sha, err := lifecycle.SeedOf(h.S)
-	if err != nil {
-		return nil, err
-	}
-	full, err := lifecycle.ResolveSeed(w.p.ctx, w.git, h.Common, sha)
-	if err != nil {
-		return nil, err
-	}
-	changes, _, _, err := w.git.Changes(w.p.ctx, h.Common, full+"^", full, 0)
-	if err != nil {
-		return nil, err
-	}
+	_, changes, err := h.SeedFiles(w.p.ctx)
 	var files []string
 	for _, c := range changes {
 		files = append(files, c.Path)
 	}
-	return files, nil
+	return files, err
 }
 
 // seedLint prints what is weak about a seed. Findings are advice: they are the output, not a failure, unless one
@@ -231,7 +211,7 @@ func (w *repoContext) printFindings(findings []seed.Finding, tasks int, asJSON b
 			return err
 		}
 	case len(findings) == 0:
-		w.p.printf("nothing weak was found in %s\n", counted(tasks, "task"))
+		w.p.printf("nothing weak was found in %s\n", text.Plural(tasks, "task"))
 	default:
 		for _, f := range findings {
 			w.p.printf("%s\n", f)
@@ -246,11 +226,8 @@ func (w *repoContext) printFindings(findings []seed.Finding, tasks int, asJSON b
 }
 
 // testRunner runs one task's acceptance tests in the session's worktree as it is.
-func (w *repoContext) testRunner(
-	h *lifecycle.Handle,
-	tasks []session.Task,
-	files []string,
-) func(context.Context, string, []string) (seed.TestRun, error) {
+func (w *repoContext) testRunner(h *lifecycle.Handle, tasks []session.Task,
+	files []string) func(context.Context, string, []string) (seed.TestRun, error) {
 	var all []string
 	for _, t := range tasks {
 		all = append(all, t.ID)

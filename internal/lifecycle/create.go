@@ -165,7 +165,7 @@ func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) 
 
 // Seeded reports whether the seed is on record. From then on it is part of the session, whatever fails after it.
 func (h *Handle) Seeded() bool {
-	_, err := SeedOf(h.S)
+	_, err := seedOf(h.S)
 	return err == nil
 }
 

@@ -21,11 +21,11 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err != nil {
 		return err
 	}
-	recorded, err := SeedOf(h.S)
+	recorded, err := seedOf(h.S)
 	if err != nil {
 		return err
 	}
-	old, err := ResolveSeed(ctx, h.Git, h.Common, recorded)
+	old, err := resolveSeed(ctx, h.Git, h.Common, recorded)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *Handle) RecordSeed(ctx context.Context) error {
 // unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this session's
 // trailer that names no task, before anything was run. It changes nothing, so that a dry run decides as RecordSeed's caller does.
 func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) (string, error) {
-	recorded, err := SeedOf(s)
+	recorded, err := seedOf(s)
 	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || check.Rewind != nil {
 		return "", nil
 	}

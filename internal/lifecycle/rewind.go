@@ -78,7 +78,7 @@ func (h *Handle) rewindSource(ctx context.Context, sha string) (string, error) {
 	if !isSHA(sha) {
 		return "", h.notRewound("its seed is recorded as %q, which is not the id of a commit", sha)
 	}
-	full, err := ResolveSeed(ctx, h.Git, h.Common, sha)
+	full, err := resolveSeed(ctx, h.Git, h.Common, sha)
 	if errors.Is(err, gitx.ErrNoCommit) {
 		return "", h.notRewound("its seed %s is not a commit of the repository", sha)
 	}

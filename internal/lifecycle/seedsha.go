@@ -11,10 +11,28 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// ResolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the
+// SeedFiles names the seed's commit and what it brought, by the record. commit is "" where the error is that there is no
+// such commit.
+func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.FileChange, err error) {
+	recorded, err := seedOf(h.S)
+	if err != nil {
+		return "", nil, err
+	}
+	if commit, err = resolveSeed(ctx, h.Git, h.Common, recorded); err != nil {
+		return "", nil, err
+	}
+	parent, err := h.Git.ResolveCommit(ctx, h.Common, commit+"^")
+	if err != nil {
+		return "", nil, err
+	}
+	files, _, _, err = h.Git.Changes(ctx, h.Common, parent, commit, 0)
+	return commit, files, err
+}
+
+// resolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the
 // repository. Any other revision is refused: a name such as HEAD means another commit after each task, and a rewind
 // to it would be none.
-func ResolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (string, error) {
+func resolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (string, error) {
 	if !isSHA(recorded) {
 		return "", fmt.Errorf("%q is not the id of a commit", recorded)
 	}
@@ -33,8 +51,8 @@ func isSHA(s string) bool {
 	return len(s) >= 4 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// SeedOf is the seed's commit as recorded: of the last seed_committed before anything ran.
-func SeedOf(s *session.Session) (sha string, err error) {
+// seedOf is the seed's commit as recorded: of the last seed_committed before anything ran.
+func seedOf(s *session.Session) (sha string, err error) {
 	b, err := record.ReadBeginning(s.Path(session.RecordFile))
 	if err == nil && b.Seed == nil {
 		err = errNoSeed

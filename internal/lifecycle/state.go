@@ -36,7 +36,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 		}
 		st.HasTrees = st.Attempt.Base != ""
 	}
-	if sha, err := SeedOf(s); err == nil {
+	if sha, err := seedOf(s); err == nil {
 		st.SeedSHA = sha
 	}
 	common, err := CommonOf(s, check)
@@ -222,7 +222,7 @@ func isWorkspace(name string) bool {
 // commitsSince lists a branch's commits after the seed, newest first, and reports whether the seed is on its first-parent
 // line at all. The seed may be recorded with an abbreviated id.
 func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([]gitx.Commit, bool, error) {
-	full, err := ResolveSeed(ctx, g, common, seed)
+	full, err := resolveSeed(ctx, g, common, seed)
 	if err != nil {
 		// A seed that the repository does not have, or that is not an id at all, is a fact about the session, not a
 		// failure to read it.

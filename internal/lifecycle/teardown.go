@@ -157,7 +157,7 @@ func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
 	if r.Original != "" {
 		return
 	}
-	if sha, err := SeedOf(r.S); err == nil && r.Tip != "" {
+	if sha, err := seedOf(r.S); err == nil && r.Tip != "" {
 		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
 			r.Commits = len(commits)
 			if own, err := g.OnlyOn(ctx, r.Common, r.Branch); err == nil {

@@ -15,7 +15,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -268,26 +267,15 @@ func (r *run) seedOf(ctx context.Context) (*seedFacts, error) {
 		return r.seed, nil
 	}
 	facts := &seedFacts{files: []string{}}
-	sha, err := lifecycle.SeedOf(r.S)
-	if err != nil {
+	commit, files, err := r.SeedFiles(ctx)
+	if commit == "" {
 		r.seed = facts
 		return facts, nil
 	}
-	full, err := lifecycle.ResolveSeed(ctx, r.Git, r.Common, sha)
-	if err != nil {
-		r.seed = facts
-		return facts, nil
-	}
-	parent, err := r.Git.ResolveCommit(ctx, r.Common, full+"^")
-	if err != nil {
-		r.seed = facts
-		return facts, nil
-	}
-	files, _, _, err := r.Git.Changes(ctx, r.Common, parent, full, 0)
 	if err != nil {
 		return nil, err
 	}
-	facts.commit = full
+	facts.commit = commit
 	facts.tests = map[string]string{}
 	for _, f := range files {
 		facts.files = append(facts.files, f.Path)
