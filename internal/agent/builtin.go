@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/model"
@@ -21,9 +20,9 @@ type Toolbox interface {
 // Builtin is the agent that git-tilth brings itself: one model, its tools and the history of one attempt at one task,
 // of one review or of one interview. What it says and is told goes verbatim to Transcript before it is used.
 //
-// Every tool call of an assistant message is answered before the next request, because endpoints refuse a
-// history in which one is not; the message itself is echoed byte for byte, reasoning included, because some
-// refuse one that was changed.
+// Every tool call of an assistant message is answered before the next request, because endpoints refuse a history in
+// which one is not; the message itself is echoed byte for byte, reasoning included, because some refuse one that was
+// changed.
 type Builtin struct {
 	// Ask makes one request and returns a healthy answer, or the error that ends the attempt.
 	Ask func(context.Context, model.Request) (*model.Reply, error)
@@ -61,20 +60,21 @@ func (b *Builtin) Start(system, user string) error {
 	if err := b.say("system", system); err != nil {
 		return err
 	}
-	return b.say("user", user)
+	return b.Say(user)
 }
 
 // Continue takes up the history of an earlier attempt. Tool calls that were never answered are
 // answered as interrupted, then the user message follows.
 func (b *Builtin) Continue(history []json.RawMessage, user string) error {
 	b.history = history
-	for _, id := range unanswered(history) {
+	open, _ := unanswered(history)
+	for _, id := range open {
 		const interrupted = "Interrupted: this call did not finish. Look at the working tree before you repeat it."
 		if err := b.answer(id, interrupted); err != nil {
 			return err
 		}
 	}
-	return b.say("user", user)
+	return b.Say(user)
 }
 
 // Turn makes one model call and runs the tools it asks for, in order.
@@ -163,7 +163,7 @@ func (b *Builtin) blocked(call model.ToolCall, reason string) error {
 // Answer answers the pending Final call.
 func (b *Builtin) Answer(text string) error {
 	if b.pending == "" {
-		return b.say("user", text)
+		return b.Say(text)
 	}
 	id := b.pending
 	b.pending = ""
@@ -216,28 +216,4 @@ func preview(s string) string {
 		return s
 	}
 	return fmt.Sprintf("%s\n[... %d more]", strings.ToValidUTF8(s[:previewChars], ""), len(s)-previewChars)
-}
-
-// unanswered lists the tool calls of a history that have no answer, in order. Some models give every turn's calls the
-// same ids, so an answer closes the call that came before it, not all calls of that name.
-func unanswered(history []json.RawMessage) []string {
-	var open []string
-	for _, raw := range history {
-		var m struct {
-			ToolCallID string `json:"tool_call_id"`
-			ToolCalls  []struct {
-				ID string `json:"id"`
-			} `json:"tool_calls"`
-		}
-		if json.Unmarshal(raw, &m) != nil {
-			continue
-		}
-		if i := slices.Index(open, m.ToolCallID); i >= 0 {
-			open = slices.Delete(open, i, i+1)
-		}
-		for _, c := range m.ToolCalls {
-			open = append(open, c.ID)
-		}
-	}
-	return open
 }

@@ -31,7 +31,7 @@ func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error
 	var recording error
 	failed := func(n int, f *model.Failure, wait time.Duration) {
 		made = n
-		err := c.Record(FailureCall(f, n, wait), f.Usage)
+		err := c.Record(failureCall(f, n, wait), f.Usage)
 		if f.Kind == model.Empty {
 			empties++
 			err = errors.Join(err, c.Emit(&record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason}))
@@ -52,7 +52,7 @@ func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error
 	switch {
 	case recording != nil:
 	case err == nil:
-		recording = c.Record(ReplyCall(reply, n), reply.Usage)
+		recording = c.Record(replyCall(reply, n), reply.Usage)
 	case errors.As(err, &f) && f.Kind != model.Canceled && ctx.Err() == nil && n > made:
 		failed(n, f, 0)
 	}

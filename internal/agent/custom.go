@@ -4,30 +4,16 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"sort"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// CustomKeys are the settings of tilth.agent.<name>.*, with what each one means. Names are compared without case, as
-// git's are.
-var CustomKeys = map[string]string{
-	"path":       "where the program is, for a row of the table",
-	"args":       "more arguments, separated by spaces, for a row of the table",
-	"start":      "shell command for one turn in a new conversation; the prompt is on its standard input",
-	"resume":     "shell command for one turn in the conversation $TILTH_CONVERSATION",
-	"format":     "what it prints: text (default), claude-json, codex-json, gemini-json or opencode-json",
-	"presetid":   "true if start takes the id in $TILTH_CONVERSATION",
-	"notfound":   "regular expression: what it says when it does not know a conversation",
-	"usagelimit": "regular expression: what it says when a usage limit is reached",
-	"turnlimit":  "regular expression: what it says when $TILTH_MAX_TURNS is reached",
-	"done":       "regular expression: the line by which a text program says that it is done",
-}
-
-// formats are the event readers that a custom program can borrow from a row.
-var formats = map[string]string{
-	"claude-json": "claude", "codex-json": "codex", "gemini-json": "gemini", "opencode-json": "opencode",
+// customKeys are the settings of tilth.agent.<name>.*. Names are compared without case, as git's are.
+var customKeys = []string{
+	"args", "done", "format", "notfound", "path", "presetid", "resume", "start", "turnlimit", "usagelimit",
 }
 
 // Custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
@@ -36,8 +22,8 @@ func Custom(name string, settings map[string]string) (*Program, error) {
 	set := map[string]string{}
 	for k, v := range settings {
 		key := strings.ToLower(k)
-		if _, ok := CustomKeys[key]; !ok {
-			return nil, fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k, strings.Join(customNames(), ", "))
+		if !slices.Contains(customKeys, key) {
+			return nil, fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k, strings.Join(customKeys, ", "))
 		}
 		set[key] = v
 	}
@@ -54,15 +40,6 @@ func Custom(name string, settings map[string]string) (*Program, error) {
 		return nil, fmt.Errorf("tilth.agent.%s.start is not set; it is the shell command for one turn", name)
 	}
 	return describe(name, set)
-}
-
-func customNames() []string {
-	names := make([]string, 0, len(CustomKeys))
-	for k := range CustomKeys {
-		names = append(names, k)
-	}
-	sort.Strings(names)
-	return names
 }
 
 // adjustRow changes where a row's program is and what more it is told.
@@ -99,25 +76,22 @@ func describe(name string, set map[string]string) (*Program, error) {
 	if set["resume"] != "" {
 		p.CanResume, p.resume = true, []string{"-c", set["resume"]}
 	}
-	for _, r := range []struct {
-		key string
-		how How
-	}{{"notfound", NotFound}, {"usagelimit", UsageLimit}, {"turnlimit", TurnLimit}} {
-		if set[r.key] == "" {
+	forms := map[string]*pattern.Regexp{}
+	for _, key := range []string{"notfound", "usagelimit", "turnlimit", "done"} {
+		if set[key] == "" {
 			continue
 		}
-		form, err := regexp.Compile(set[r.key])
+		form, err := regexp.Compile(set[key])
 		if err != nil {
-			return nil, fmt.Errorf("tilth.agent.%s.%s: %w", name, r.key, err)
+			return nil, fmt.Errorf("tilth.agent.%s.%s: %w", name, key, err)
 		}
-		p.rules = append([]rule{{how: r.how, text: pattern.Of(form)}}, p.rules...)
+		forms[key] = pattern.Of(form)
 	}
-	if set["done"] != "" {
-		form, err := regexp.Compile(set["done"])
-		if err != nil {
-			return nil, fmt.Errorf("tilth.agent.%s.done: %w", name, err)
-		}
-		p.done, p.Terminal = pattern.Of(form), "a line that matches tilth.agent."+name+".done"
+	own := []rule{{how: TurnLimit, text: forms["turnlimit"]}, {how: UsageLimit, text: forms["usagelimit"]},
+		{how: NotFound, text: forms["notfound"]}}
+	p.rules = append(slices.DeleteFunc(own, func(r rule) bool { return r.text == nil }), p.rules...)
+	if p.done = forms["done"]; p.done != nil {
+		p.Terminal = "a line that matches tilth.agent." + name + ".done"
 	}
 	return p, nil
 }
@@ -127,12 +101,12 @@ func (p *Program) borrow(name, format string) error {
 	if format == "" || format == "text" {
 		return nil
 	}
-	rowName, ok := formats[format]
-	if !ok {
+	rowName, isEvents := strings.CutSuffix(format, "-json")
+	row, ok := ByName(rowName)
+	if !isEvents || !ok {
 		return fmt.Errorf("tilth.agent.%s.format: %q is not known (text, claude-json, codex-json, gemini-json, "+
 			"opencode-json)", name, format)
 	}
-	row, _ := ByName(rowName)
 	p.read, p.watch, p.finish, p.Terminal, p.rules = row.read, row.watch, nil, row.Terminal, row.rules
 	p.countsTurns, p.keyVars, p.Login = row.countsTurns, row.keyVars, row.Login
 	return nil
@@ -140,16 +114,15 @@ func (p *Program) borrow(name, format string) error {
 
 // shellVars hands the turn to the user's shell commands, as git hands files to its merge tools.
 func shellVars(t *Turn) []string {
-	vars := []string{
-		"TILTH_CONVERSATION=" + t.Conversation.ID, "TILTH_MODEL=" + t.Model, "TILTH_MAX_TURNS=", "TILTH_READ_ONLY=",
-	}
+	turns, readOnly := "", ""
 	if t.MaxTurns > 0 {
-		vars[2] = fmt.Sprintf("TILTH_MAX_TURNS=%d", t.MaxTurns)
+		turns = strconv.Itoa(t.MaxTurns)
 	}
 	if t.ReadOnly {
-		vars[3] = "TILTH_READ_ONLY=1"
+		readOnly = "1"
 	}
-	return vars
+	return []string{"TILTH_CONVERSATION=" + t.Conversation.ID, "TILTH_MODEL=" + t.Model, "TILTH_MAX_TURNS=" + turns,
+		"TILTH_READ_ONLY=" + readOnly}
 }
 
 // maxText is how much of a text program's output is kept as its message.

@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// ReplyCall is a healthy answer of a model as a model_call; its caller knows the phase and the session's total.
-func ReplyCall(r *model.Reply, attempt int) *record.ModelCall {
+// replyCall is a healthy answer of a model as a model_call; its caller knows the phase and the session's total.
+func replyCall(r *model.Reply, attempt int) *record.ModelCall {
 	call := spent(r.Usage)
 	call.Attempt, call.FinishReason, call.Health = attempt, r.FinishReason, model.HealthOK
 	setContent(call, r.Content)
@@ -21,8 +21,8 @@ func ReplyCall(r *model.Reply, attempt int) *record.ModelCall {
 	return call
 }
 
-// FailureCall is an answer that was no turn. What it has cost counts like any other; most cost nothing.
-func FailureCall(f *model.Failure, attempt int, wait time.Duration) *record.ModelCall {
+// failureCall is an answer that was no turn. What it has cost counts like any other; most cost nothing.
+func failureCall(f *model.Failure, attempt int, wait time.Duration) *record.ModelCall {
 	call := spent(f.Usage)
 	call.Attempt, call.FinishReason, call.Health = attempt, f.FinishReason, string(f.Kind)
 	call.Error, call.Status, call.WaitSeconds = text.Clip(f.Message, 2000), &f.Status, new(wait.Seconds())
