@@ -67,9 +67,14 @@ func (tb *table) above(name string, measured, floor time.Duration, what string, 
 	tb.add(row{name, short(measured), short(floor) + " " + what, "+" + short(diff), "+" + short(target), diff > target})
 }
 
-// memory adds a peak resident size in MiB.
+// memory adds a size in MiB.
 func (tb *table) memory(name string, mib, target float64) {
 	tb.add(row{name, fmt.Sprintf("%.0f MiB", mib), "-", fmt.Sprintf("%.0f MiB", mib), fmt.Sprintf("%.0f MiB", target), mib > target})
+}
+
+// count adds a figure without a unit.
+func (tb *table) count(name string, value, target float64) {
+	tb.add(row{name, fmt.Sprintf("%.1f", value), "-", fmt.Sprintf("%.1f", value), fmt.Sprintf("%.1f", target), value > target})
 }
 
 func short(d time.Duration) string {
@@ -101,7 +106,8 @@ func TestBench(t *testing.T) {
 		measure func(*testing.T, *table)
 	}{
 		{"start", benchStart}, {"turns", benchTurns}, {"tasks", benchTasks}, {"list", benchList},
-		{"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind}, {"view", benchView},
+		{"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
+		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind}, {"view", benchView},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.measure(t, &tb) })
 	}

@@ -5,8 +5,10 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +32,9 @@ type call struct {
 	Env   []string
 	Stdin []byte
 	Exit  int
-	Files map[string][]byte // those of the watched files that were there when it began
+	// Files are those of the watched files that were there when it began, and of a git directory that git-tilth made
+	// by hand; a directory ends in a slash.
+	Files map[string][]byte
 }
 
 // recordGit is the git that records: it runs the real one and writes down what it was called with.
@@ -55,6 +59,12 @@ func recordGit(args []string) int {
 			}
 		}
 	}
+	if dir := c.madeGitDir(); dir != "" {
+		if err := c.keepGitDir(dir); err != nil {
+			fmt.Fprintln(os.Stderr, "the recording git:", err)
+			return 125
+		}
+	}
 	c.Stdin, _ = io.ReadAll(os.Stdin)
 	cmd := c.command()
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -69,6 +79,42 @@ func recordGit(args []string) int {
 		return 125
 	}
 	return c.Exit
+}
+
+// madeGitDir is the git directory of the call where no git made it: that of the judge's place, or the one in which
+// objects are read as they are, which is gone when the call has ended. "" for any other.
+func (c call) madeGitDir() string {
+	for _, line := range c.Env {
+		if dir, ok := strings.CutPrefix(line, "GIT_DIR="); ok && strings.HasPrefix(filepath.Base(dir), "tilth-objects-") {
+			return dir
+		}
+	}
+	for _, arg := range c.Args {
+		if dir, ok := strings.CutPrefix(arg, "--git-dir="); ok && strings.HasSuffix(dir, "/judge/.git") {
+			return dir
+		}
+	}
+	return ""
+}
+
+// keepGitDir adds to the call's files what its git directory holds, but for the index and the objects, which git writes.
+func (c call) keepGitDir(dir string) error {
+	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(dir, name)
+		if err = errors.Join(err, relErr); err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir():
+			if strings.HasPrefix(rel, "objects/") && rel != "objects/info" {
+				return fs.SkipDir
+			}
+			c.Files[name+"/"] = nil
+		case d.Type().IsRegular() && d.Name() != "index" && d.Name() != "index.lock":
+			c.Files[name], err = os.ReadFile(name)
+		}
+		return err
+	})
 }
 
 // command is the call with the git that comes first on its own PATH.
@@ -148,10 +194,14 @@ func replay(t testing.TB, calls []call) time.Duration {
 	written := map[string]string{}
 	for _, c := range calls {
 		for name, data := range c.Files {
-			if written[name] == string(data) {
+			if was, ok := written[name]; ok && was == string(data) {
 				continue
 			}
 			written[name] = string(data)
+			if strings.HasSuffix(name, "/") {
+				must(t, os.MkdirAll(name, 0o700))
+				continue
+			}
 			must(t, os.MkdirAll(filepath.Dir(name), 0o755))
 			must(t, os.WriteFile(name, data, 0o644))
 		}

@@ -3,13 +3,15 @@
 package bench
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 )
 
-// benchStart is what it costs to start the program at all, built by the Makefile and by a plain go build.
+// benchStart is what it costs to start the program at all, built by the Makefile and by a plain go build, and how large
+// it is.
 func benchStart(t *testing.T, tb *table) {
 	w := newWorld(t, 10)
 	plain := filepath.Join(w.dir, "plain")
@@ -32,6 +34,9 @@ func benchStart(t *testing.T, tb *table) {
 	git, err := exec.LookPath("git")
 	must(t, err)
 	took := alternate(101, start(binary(t), "--version"), start(git, "rev-parse", "HEAD"), start(plain, "--version"))
-	tb.ratio("process start, git-tilth --version", took[0], took[1], "git rev-parse HEAD", 5)
+	tb.ratio("process start, git-tilth --version", took[0], took[1], "git rev-parse HEAD", 3)
 	tb.ratio("process start of a plain go build", took[2], took[1], "git rev-parse HEAD", 5)
+	fi, err := os.Stat(binary(t))
+	must(t, err)
+	tb.memory("size of the binary", float64(fi.Size())/(1<<20), 16)
 }

@@ -35,7 +35,9 @@ func newWorld(t testing.TB, n int) *world {
 	w.environ = []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "TILTH_SESSIONS_DIR=" + w.sessions,
 		"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date, "TILTH_RESUME_NOTICE=0", "TILTH_WORKER_MODEL=scripted",
+		"TMPDIR=" + filepath.Join(dir, "tmp"),
 	}
+	must(t, os.Mkdir(filepath.Join(dir, "tmp"), 0o700))
 	w.write(".gitconfig", "[user]\n\tname = Bench\n\temail = bench@example.com\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n[tilth]\n\tvalidator = null=:\n")
 	for i := range n {
 		w.write(filepath.Join("repo", fileName(i)), fmt.Sprintf("file %d\n%s", i, strings.Repeat("a line of text\n", 10)))
@@ -62,6 +64,7 @@ func (w *world) write(name, text string) {
 // tasks writes n tasks to import.
 func (w *world) tasks(n int) string {
 	dir := filepath.Join(w.dir, "tasks")
+	must(w.t, os.RemoveAll(dir))
 	w.write(filepath.Join(dir, "overview.md"), "# What there is to do\n")
 	for i := range n {
 		w.write(filepath.Join(dir, fmt.Sprintf("T-%03d-write.md", i+1)),

@@ -1,0 +1,177 @@
+//go:build bench
+
+package bench
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// instantAgent answers at once: as worker it adds a line to a file, as evaluator it accepts.
+const instantAgent = `{"steps": [
+  {"read_only": true, "text": "{\"verdict\": \"accept\"}", "repeat": -1},
+  {"run": ["echo line >> grown.txt"], "text": "{\"summary\": \"Add a line.\"}", "repeat": -1}
+]}`
+
+var builtAgent = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "fakeagent-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "fakeagent")
+	cmd := exec.Command("go", "build", "-o", path, "github.com/git-tilth/git-tilth/testdata/fakeagent")
+	return path, cmd.Run()
+})
+
+// withAgent is the environment with an agent program that answers at once, as worker and as evaluator.
+func (w *world) withAgent(name string) []string {
+	w.t.Helper()
+	built, err := builtAgent()
+	must(w.t, err)
+	bin := filepath.Join(w.dir, "agents")
+	must(w.t, os.MkdirAll(bin, 0o755))
+	_ = os.Remove(filepath.Join(bin, name))
+	must(w.t, os.Symlink(built, filepath.Join(bin, name)))
+	script := filepath.Join(w.dir, "agent.json")
+	w.write(script, instantAgent)
+	_ = os.Remove(script + ".used")
+	env := []string{"FAKEAGENT_SCRIPT=" + script, "TILTH_WORKER_AGENT=" + name, "TILTH_EVALUATOR_AGENT=" + name}
+	for _, line := range w.environ {
+		switch {
+		case strings.HasPrefix(line, "PATH="):
+			line = "PATH=" + bin + ":" + strings.TrimPrefix(line, "PATH=")
+		case strings.HasPrefix(line, "TILTH_WORKER_MODEL="):
+			continue
+		}
+		env = append(env, line)
+	}
+	return env
+}
+
+// runAll takes a session through n tasks in an environment, and returns when each of them began and when the run stopped.
+func (w *world) runAll(n int, env []string) []time.Time {
+	w.t.Helper()
+	must(w.t, os.RemoveAll(w.sessions))
+	w.git(w.repo, "worktree", "prune")
+	cmd := w.tilth("run", "--yes", "--from", w.tasks(n))
+	cmd.Env = append(env[:len(env):len(env)], "TILTH_MAX_WALL_CLOCK_MINUTES=0", "TILTH_MAX_TOKENS=0")
+	w.timed(0, cmd)
+	begun := w.eventTimes("context_reset", "stop")
+	if len(begun) != n+1 {
+		w.t.Fatalf("%d tasks, want %d", len(begun)-1, n)
+	}
+	return begun
+}
+
+// eventTimes are the times of the newest session's events of the given types.
+func (w *world) eventTimes(types ...string) []time.Time {
+	w.t.Helper()
+	data, err := os.ReadFile(w.newest().Path(session.RecordFile))
+	must(w.t, err)
+	var out []time.Time
+	for line := range strings.Lines(string(data)) {
+		var ev struct {
+			TS   time.Time
+			Type string
+		}
+		must(w.t, json.Unmarshal([]byte(line), &ev))
+		for _, is := range types {
+			if ev.Type == is {
+				out = append(out, ev.TS)
+			}
+		}
+	}
+	return out
+}
+
+// benchAgents counts the git processes of a task, those that git itself starts included. Two runs of different lengths
+// tell what a task costs from what a run does.
+func benchAgents(t *testing.T, tb *table) {
+	const few, many = 3, 13
+	for _, agent := range []string{"claude", "codex"} {
+		w := newWorld(t, 200)
+		processes := func(n int) int {
+			dir := t.TempDir()
+			w.runAll(n, append(w.withAgent(agent), "GIT_TRACE2_EVENT="+dir))
+			entries, err := os.ReadDir(dir)
+			must(t, err)
+			if len(entries) == 0 {
+				t.Fatal("no git process was counted")
+			}
+			return len(entries)
+		}
+		tb.count("git processes a task, "+agent, float64(processes(many)-processes(few))/(many-few), 8)
+	}
+}
+
+// benchGrowth compares the first and the last of 200 tasks of one run.
+func benchGrowth(t *testing.T, tb *table) {
+	const tasks, edge, rounds = 200, 20, 3
+	w := newWorld(t, 200)
+	programs := map[string]func() []string{
+		"builtin": func() []string {
+			s := &scripted.Script{Lenient: true, Evaluator: []scripted.Step{acceptStep()}}
+			for i := range tasks {
+				s.Worker = append(s.Worker, writeStep(writtenName(i+1), "what the task asked for\n"), caseStep())
+			}
+			return w.at(w.serve(s).URL)
+		},
+		"claude": func() []string { return w.withAgent("claude") },
+		"codex":  func() []string { return w.withAgent("codex") },
+	}
+	first, last := map[string][]time.Duration{}, map[string][]time.Duration{}
+	for range rounds {
+		for name, environ := range programs {
+			begun := w.runAll(tasks, environ())
+			// The first task makes what the others find.
+			first[name] = append(first[name], begun[edge+1].Sub(begun[1]))
+			last[name] = append(last[name], begun[tasks].Sub(begun[tasks-edge]))
+		}
+	}
+	for _, name := range []string{"builtin", "claude", "codex"} {
+		tb.ratio("the last 20 of 200 tasks, "+name, median(last[name]), median(first[name]), "the first 20", 1.1)
+	}
+}
+
+// benchBigTree is a task in 20,000 files, from its beginning to the next one's, against the git commands that no harness
+// can do without, over the same change.
+func benchBigTree(t *testing.T, tb *table) {
+	const tasks = 7
+	w := newWorld(t, 20_000)
+	floor := filepath.Join(w.dir, "floor")
+	w.git(w.repo, "worktree", "add", "--quiet", "-b", "floor", floor)
+	var whole, plain []time.Duration
+	for range 3 {
+		begun := w.runAll(tasks, w.withAgent("claude"))
+		for i := 1; i < tasks-1; i++ {
+			whole = append(whole, begun[i+1].Sub(begun[i]))
+		}
+		for range tasks {
+			plain = append(plain, w.plainTask(floor))
+		}
+	}
+	tb.ratio("a task in 20,000 files", median(whole), median(plain), "git add -A, write-tree, commit, diff-tree", 2)
+}
+
+// plainTask adds a line, as instantAgent does, and returns how long it takes git to commit that and show the change.
+func (w *world) plainTask(dir string) time.Duration {
+	w.t.Helper()
+	add := exec.Command("sh", "-c", "echo line >> grown.txt")
+	add.Dir = dir
+	start := time.Now()
+	must(w.t, add.Run())
+	w.git(dir, "add", "-A")
+	w.git(dir, "write-tree")
+	w.git(dir, "commit", "-q", "-m", "Add a line.")
+	w.git(dir, "diff-tree", "-r", "-p", "HEAD^", "HEAD")
+	return time.Since(start)
+}

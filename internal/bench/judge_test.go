@@ -1,0 +1,163 @@
+//go:build bench
+
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// benchLayOut brings the judge's place from one tree to another and back, against the same by git alone, and from a tree
+// to the same one.
+func benchLayOut(t *testing.T, tb *table) {
+	for _, size := range []struct{ files, changed int }{{200, 1}, {2_000, 20}, {20_000, 200}} {
+		c := newLayOutCase(t, size.files, size.changed)
+		name := fmt.Sprintf("%d files, %d changed", size.files, size.changed)
+		took := alternate(15, c.change, c.floor, c.again)
+		tb.ratio("laying out to be judged, "+name, took[0], took[1], "git read-tree -m -u", 1.3)
+		tb.limit(fmt.Sprintf("laying out what is there, %d files", size.files), took[2], took[1], "git read-tree -m -u",
+			5*time.Millisecond)
+		tb.count(fmt.Sprintf("its git processes, %d files", size.files), float64(c.idle), 0)
+	}
+}
+
+// layOutCase is a place and a plain index with files, both of which go to and fro between two trees.
+type layOutCase struct {
+	w       *world
+	place   *judge.Place
+	plain   string
+	head    string // the commit that the place's HEAD is at
+	trees   [2]string
+	at      int // the tree that the place has
+	plainAt int
+	ran     int // git commands of the place
+	idle    int // of them those where nothing changed
+}
+
+func newLayOutCase(t *testing.T, files, changed int) *layOutCase {
+	t.Helper()
+	w := newWorld(t, files)
+	c := &layOutCase{w: w, plain: filepath.Join(w.dir, "plain")}
+	c.trees[0] = w.git(w.repo, "rev-parse", "HEAD^{tree}")
+	for i := range changed {
+		w.write(filepath.Join("repo", fileName(i*files/changed)), "what the task asked for\n")
+	}
+	w.git(w.repo, "commit", "-q", "-a", "-m", "second")
+	c.trees[1] = w.git(w.repo, "rev-parse", "HEAD^{tree}")
+	c.head = w.git(w.repo, "rev-parse", "HEAD")
+	w.git(w.repo, "worktree", "add", "--quiet", "--detach", c.plain, "HEAD^")
+	must(t, os.MkdirAll(filepath.Join(w.sessions, "s"), 0o700))
+	var err error
+	c.place, err = judge.New(context.Background(), filepath.Join(w.sessions, "s", "judge"), judge.Options{
+		Git:    gitx.New(w.environ, func(gitx.Call) { c.ran++ }),
+		Common: filepath.Join(w.repo, ".git"), Branch: "session/s", Worktree: w.repo, Environ: w.environ,
+		Repaired: func(what, done string) error { return fmt.Errorf("%s: %s", what, done) },
+	})
+	must(t, err)
+	t.Cleanup(c.place.Open)
+	c.layOut()
+	return c
+}
+
+// layOut takes as long as one judgement does with the place, when nothing is run there.
+func (c *layOutCase) layOut() time.Duration {
+	start := time.Now()
+	laid, err := c.place.LayOut(context.Background(), c.head, c.trees[c.at])
+	must(c.w.t, err)
+	took := time.Since(start)
+	if len(laid.Files) == 0 {
+		c.w.t.Fatal("nothing was laid out")
+	}
+	start = time.Now()
+	must(c.w.t, c.place.Shut())
+	return took + time.Since(start)
+}
+
+func (c *layOutCase) change() time.Duration {
+	c.at = 1 - c.at
+	return c.layOut()
+}
+
+func (c *layOutCase) again() time.Duration {
+	before := c.ran
+	took := c.layOut()
+	c.idle = c.ran - before
+	return took
+}
+
+func (c *layOutCase) floor() time.Duration {
+	from := c.trees[c.plainAt]
+	c.plainAt = 1 - c.plainAt
+	start := time.Now()
+	c.w.git(c.plain, "read-tree", "-m", "-u", from, c.trees[c.plainAt])
+	return time.Since(start)
+}
+
+// benchValidators is what the validators of a project take where a change is judged, against the same in the worktree, once
+// a first judgement has filled the caches.
+func benchValidators(t *testing.T, tb *table) {
+	for _, project := range []struct {
+		name  string
+		files map[string]string
+	}{
+		{"Go", map[string]string{
+			"go.mod": "module example.com/calc\n\ngo 1.21\n", "calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
+			"calc_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n",
+		}},
+		{"Python", map[string]string{
+			"pyproject.toml": "[project]\nname = \"calc\"\nversion = \"1\"\n", ".gitignore": ".venv/\n",
+			"calc.py": "def add(a, b):\n    return a + b\n", "tests/test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+		}},
+	} {
+		w := newWorld(t, 10)
+		for name, text := range project.files {
+			w.write(filepath.Join("repo", name), text)
+		}
+		w.git(w.repo, "add", "-A")
+		w.git(w.repo, "commit", "-q", "-m", "project")
+		command := map[string]string{"Go": "go vet ./... && go test ./...", "Python": "python3 -m pytest -q -p no:cacheprovider tests"}[project.name]
+		w.git(w.repo, "config", "tilth.validator", "check="+command)
+		var judged, there []time.Duration
+		for range 5 {
+			judged = append(judged, w.secondValidation("tree"))
+			there = append(there, w.secondValidation("worktree"))
+		}
+		tb.ratio("validators where changes are judged, "+project.name, median(judged), median(there), "in the worktree", 1.2)
+	}
+}
+
+// secondValidation is how long the validators took for the last of three tasks.
+func (w *world) secondValidation(judge string) time.Duration {
+	w.t.Helper()
+	env := append(w.withAgent("claude"), "TILTH_JUDGE="+judge, "GOFLAGS=-mod=mod", "GOCACHE="+filepath.Join(w.dir, "gocache"))
+	w.runAll(3, env)
+	data, err := os.ReadFile(w.newest().Path(session.RecordFile))
+	must(w.t, err)
+	var last record.ValidatorRun
+	for line := range strings.Lines(string(data)) {
+		if strings.Contains(line, `"type":"validator_run"`) {
+			var ev struct{ Payload record.ValidatorRun }
+			must(w.t, json.Unmarshal([]byte(line), &ev))
+			last = ev.Payload
+		}
+	}
+	var sum time.Duration
+	for _, r := range last.Results {
+		sum += time.Duration(r.Seconds * float64(time.Second))
+	}
+	if !last.Passed || sum == 0 {
+		w.t.Fatalf("the validators did not run: %+v", last)
+	}
+	return sum
+}
