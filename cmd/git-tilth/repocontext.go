@@ -112,30 +112,9 @@ func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
 	}
 }
 
-// hold takes a session for this process and completes a seed whose preparation died behind its commit.
+// hold takes a session for this process.
 func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*lifecycle.Handle, error) {
-	if w.p.dryRun {
-		return lifecycle.OpenReadOnly(w.deps(sink), s)
-	}
-	h, err := lifecycle.Open(w.deps(sink), s)
-	if err != nil {
-		return nil, err
-	}
-	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil {
-		lifecycle.EndLeftovers(w.git, h.Path())
-	}
-	if err := w.git.RestoreEntry(h.Common, h.Path(), s.Branch()); err != nil {
-		h.Close()
-		return nil, fail("", err)
-	}
-	if h.Checkpoint.Rewind != nil {
-		return h, nil // its seed was whole, and what has become of it is the rewind's to judge
-	}
-	if err = h.RecordSeed(w.p.ctx); err != nil {
-		h.Close()
-		return nil, fail("git tilth reset "+s.ID, err)
-	}
-	return h, nil
+	return lifecycle.Open(w.p.ctx, w.deps(sink), s)
 }
 
 // onSession is the action of a command whose only argument is a session that it looks at.

@@ -37,7 +37,7 @@ func (p *process) resetCommand() *cli.Command {
 
 // tearDown is `git tilth reset`.
 func (w *repoContext) tearDown(s *session.Session, yes bool) error {
-	unlock, err := w.lockToRemove(s)
+	unlock, err := lifecycle.Lock(w.deps(nil), s)
 	if err != nil {
 		return err
 	}
@@ -79,17 +79,6 @@ func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 	}
 	w.p.printf("Session %s is gone.\n", s.ID)
 	return nil
-}
-
-// lockToRemove takes a session that may be too damaged to be opened; a dry run only asks whether it is free.
-func (w *repoContext) lockToRemove(s *session.Session) (unlock func(), err error) {
-	if !w.p.dryRun {
-		return s.Lock(w.p.now())
-	}
-	if holder, busy := s.Holder(); busy {
-		return nil, holder
-	}
-	return func() {}, nil
 }
 
 func (w *repoContext) describeTeardown(r lifecycle.TeardownPlan) {

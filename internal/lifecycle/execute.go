@@ -69,7 +69,11 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
 	}
 	if p.FinishRewind {
-		if err := h.finishRewind(quiet(ctx)); err != nil {
+		rest, err := h.PlanRewind(quiet(ctx))
+		if err != nil {
+			return out, err
+		}
+		if err := rest.Execute(ctx, h); err != nil {
 			return out, err
 		}
 	}

@@ -49,39 +49,57 @@ type RefusedError struct{ Why, Hint string }
 
 func (e *RefusedError) Error() string { return e.Why }
 
-// Open takes the session's lock and repairs what a crash left of its record. The error is a
-// *session.BusyError when another process has it.
-func Open(d Deps, s *session.Session) (*Handle, error) {
-	unlock, err := s.Lock(d.Now())
+// Open takes a session for this process, ends what a killed one has left running in its worktree, puts back what a
+// worker rewrote of the worktree's entry, and completes a seed whose preparation died behind its commit. The error is a
+// *session.BusyError when another process has the session.
+func Open(ctx context.Context, d Deps, s *session.Session) (*Handle, error) {
+	unlock, err := Lock(d, s)
 	if err != nil {
 		return nil, err
 	}
-	return open(d, s, unlock)
+	h := &Handle{Deps: d, S: s, unlock: unlock}
+	if err := h.open(ctx); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
 }
 
-// OpenReadOnly is Open for a dry run: the session is refused when it is in use, but not taken, so that nothing is
-// written, not even the lock.
-func OpenReadOnly(d Deps, s *session.Session) (*Handle, error) {
+// Lock takes the session's lock. In a dry run the session is refused when it is in use, but not taken, so that nothing
+// is written, not even the lock.
+func Lock(d Deps, s *session.Session) (unlock func(), err error) {
+	if !d.Git.IsDryRun() {
+		return s.Lock(d.Now())
+	}
 	if holder, busy := s.Holder(); busy {
 		return nil, holder
 	}
-	return open(d, s, func() {})
+	return func() {}, nil
 }
 
-func open(d Deps, s *session.Session, unlock func()) (*Handle, error) {
-	h := &Handle{Deps: d, S: s, unlock: unlock}
-	var err error
-	if h.Checkpoint, err = s.Checkpoint(); err != nil {
-		unlock()
+func (h *Handle) open(ctx context.Context) (err error) {
+	reset := "git tilth reset " + h.S.ID
+	if h.Checkpoint, err = h.S.Checkpoint(); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("checkpoint.json is missing")
 		}
-		return nil, &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err), Hint: "git tilth reset " +
-			s.ID}
+		return &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", h.S.ID, err), Hint: reset}
 	}
-	h.Common, h.sourceErr = CommonOf(s, h.Checkpoint)
+	h.Common, h.sourceErr = CommonOf(h.S, h.Checkpoint)
 	h.adoptSource()
-	return h, nil
+	if h.Git.IsDryRun() {
+		return nil
+	}
+	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil {
+		endLeftovers(h.Path())
+	}
+	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
+		return err // the seed of a session that is being rewound was whole
+	}
+	if err := h.recordSeed(ctx); err != nil {
+		return &StepError{Step: "the seed of session " + h.S.ID, Err: err, Hint: reset}
+	}
+	return nil
 }
 
 // openRecord opens the record for appending, after what a crash left of it was repaired.

@@ -3,14 +3,13 @@ package lifecycle
 import (
 	"path/filepath"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// EndLeftovers ends what a killed git-tilth has left running in worktrees at these paths: its worker's commands, and
+// endLeftovers ends what a killed git-tilth has left running in worktrees at these paths: its worker's commands, and
 // git with its hooks, which would go on in the middle of what comes now, or bring back what is removed. Only the
 // lock's holder may call it.
-func EndLeftovers(g *gitx.Git, paths ...string) {
+func endLeftovers(paths ...string) {
 	for _, path := range paths {
 		real := path
 		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {

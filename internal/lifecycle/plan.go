@@ -342,8 +342,8 @@ func lastDoneWithoutCommit(s State, status, committed map[string]string, p *Plan
 	if last == "" || committed[last] != "" || p.CommitTree != nil {
 		return ""
 	}
+	who := s.author()
 	for _, c := range s.Commits {
-		who := author{sessionID: s.SessionID, foreign: s.Foreign, tasks: map[string]session.Task{last: {ID: last}}}
 		if task, _, failed := who.placeholder(c); failed && task == last {
 			return ""
 		}

@@ -13,7 +13,7 @@ import (
 //
 // On disk after each step:
 //  1. prd.json                  the new plan over the old seed commit, whose tests are the same
-//  2. the branch at a new seed  RecordSeed finds it
+//  2. the branch at a new seed  recordSeed finds it
 //  3. seed_committed            done
 func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) error {
 	ctx = quiet(ctx)
@@ -57,13 +57,13 @@ func (h *Handle) noteSeed(sha string) error {
 	return h.Record.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()})
 }
 
-// RecordSeed writes down a seed commit whose process died between the commit and the record.
-func (h *Handle) RecordSeed(ctx context.Context) error {
+// recordSeed writes down a seed commit whose process died between the commit and the record.
+func (h *Handle) recordSeed(ctx context.Context) error {
 	if h.Common == "" {
 		return nil
 	}
 	sha, err := unrecordedSeed(ctx, h.Git, h.S, h.Checkpoint, h.Common)
-	if err != nil || sha == "" || h.Git.IsDryRun() {
+	if err != nil || sha == "" {
 		return err
 	}
 	if err := h.noteSeed(sha); err != nil {
@@ -73,9 +73,10 @@ func (h *Handle) RecordSeed(ctx context.Context) error {
 	return h.Save()
 }
 
-// unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this session's
-// trailer that names no task, before anything was run. It changes nothing, so that a dry run decides as RecordSeed's caller does.
-func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint, common string) (string, error) {
+// unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this
+// session's trailer that names no task, before anything was run. It changes nothing: a dry run decides with it too.
+func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
+	common string) (string, error) {
 	recorded, err := seedOf(s)
 	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || check.Rewind != nil {
 		return "", nil
@@ -89,7 +90,8 @@ func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check 
 		return "", err
 	}
 	c := commits[0]
-	if one(c.Trailers[trailerSession]) != s.ID || len(c.Trailers[trailerTask]) > 0 || !strings.HasPrefix(c.Subject, "seed: ") {
+	own := one(c.Trailers[trailerSession]) == s.ID && len(c.Trailers[trailerTask]) == 0
+	if !own || !strings.HasPrefix(c.Subject, "seed: ") {
 		return "", nil
 	}
 	if _, err := s.Tasks(); err != nil {

@@ -225,18 +225,6 @@ func (h *Handle) planOf() error {
 	return nil
 }
 
-// finishRewind does what a rewind that was begun has left to do.
-func (h *Handle) finishRewind(ctx context.Context) error {
-	if h.Checkpoint.Rewind == nil {
-		return nil
-	}
-	ctx = quiet(ctx)
-	if err := h.checkRewind(ctx); err != nil {
-		return err
-	}
-	return h.carryOut(ctx)
-}
-
 // carryOut takes the steps that the journal says.
 func (h *Handle) carryOut(ctx context.Context) error {
 	ctx = quiet(ctx)

@@ -197,7 +197,7 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 		report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
 	default:
 		if !g.IsDryRun() {
-			EndLeftovers(g, append(r.Stale, r.Worktree)...)
+			endLeftovers(append(r.Stale, r.Worktree)...)
 			if err := g.RestoreEntry(r.Common, r.Worktree, r.Branch); err != nil {
 				return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 			}

@@ -18,7 +18,7 @@ import (
 //  1. test files, each whole or being written   no seed: only a reset goes on, which removes the worktree
 //  2. seed-meta.json                            the same
 //  3. prd.json                                  the same: the tasks are listed, and resume refuses
-//  4. the seed's commit (lifecycle.CommitSeed)  RecordSeed puts it on record: its plan is there
+//  4. the seed's commit (lifecycle.CommitSeed)  lifecycle.Open puts it on record: its plan is there
 //
 // There is no journal of these steps. The worktree is at the base commit and no worker has been in it, so that what it
 // was can be had from the base at any time.
