@@ -30,7 +30,7 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	for _, f := range files {
 		tracked[f] = true
 	}
-	wt, err := s.h.Worktree()
+	wt, err := s.h.Worktree(ctx)
 	if err != nil {
 		return nil, err
 	}

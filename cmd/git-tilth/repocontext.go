@@ -59,7 +59,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	case !errors.Is(err, gitx.ErrNotRepo):
 		return nil, fail("", err)
 	}
-	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.Holdings(w.loc.CommonDir, "session") })
+	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.Holdings(w.loc.CommonDir) })
 	entries, err := w.git.ConfigList(p.ctx, w.loc.CommonDir)
 	if err != nil {
 		return nil, fail("", err)
@@ -257,7 +257,7 @@ func (w *repoContext) isGone(name string) bool {
 		return gone.(bool)
 	}
 	_, err := gitx.CommonDirOf(name)
-	gone := err != nil && gitx.Vanished(name, err)
+	gone := errors.Is(err, gitx.ErrVanished)
 	w.gone.Store(name, gone)
 	return gone
 }

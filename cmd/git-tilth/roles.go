@@ -224,5 +224,5 @@ func modelOf(r loop.Role) string {
 
 // toolEnv is the environment of setup commands and of tests that are run before a worker has begun.
 func (w *repoContext) toolEnv(dir string) []string {
-	return agent.ToolEnv(w.git.Environ(dir), w.config.List("tilth.sandboxEnv"))
+	return agent.ToolEnv(w.git.Environ(w.p.ctx, dir), w.config.List("tilth.sandboxEnv"))
 }

@@ -117,7 +117,7 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 		v.Why = "the worker is a model now, the conversation belongs to " + c.Agent
 		return v
 	}
-	env := agent.ScrubEnv(w.git.Environ(check.Workspace))
+	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, check.Workspace))
 	stored := &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
 	choices := worker.program.Choose(w.p.ctx, agent.Search{
 		Stored: stored, Dir: check.Workspace, Model: w.config.Text("tilth.worker.model"), Env: env,

@@ -70,7 +70,7 @@ func BenchmarkStageAll(b *testing.B) {
 func BenchmarkCheckWorktree(b *testing.B) {
 	w := newWorld(b)
 	for b.Loop() {
-		_, err := CheckWorktree(w.common, w.path, branch)
+		_, err := w.git.Worktree(ctx, w.common, w.path, branch)
 		must(b, err)
 	}
 }

@@ -88,7 +88,7 @@ func TestRewindTreeLeavesSubmodulesOfTheBase(t *testing.T) {
 	base := w.sh(w.repo, "rev-parse", "HEAD")
 	w.sh(w.home, "config", "--global", "submodule.recurse", "true")
 	must(t, w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "wt"), "session/t", base, true))
-	wt, err := CheckWorktree(w.common, filepath.Join(w.home, "wt"), "session/t")
+	wt, err := w.git.Worktree(ctx, w.common, filepath.Join(w.home, "wt"), "session/t")
 	must(t, err)
 	w.sh(wt.Path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
 	write(t, wt.Path, "mod/own.txt", "1", "x", "1")
@@ -102,35 +102,14 @@ func TestCleanReadOnlyDirectories(t *testing.T) {
 	write(t, w.path, "gomod/pkg/x.go", "x")
 	must(t, os.Chmod(filepath.Join(w.path, "gomod", "pkg"), 0o555))
 	must(t, os.Chmod(filepath.Join(w.path, "gomod"), 0o555))
-	must(t, w.git.Clean(ctx, w.wt()))
+	must(t, w.git.clean(ctx, w.wt(), nil))
 	equal(t, "cache", exists(w.path, "gomod"), false)
 	write(t, w.path, "dir/sub/x", "x", "other/x", "x")
 	must(t, os.Chmod(filepath.Join(w.path, "dir", "sub"), 0o500))
 	must(t, os.Chmod(filepath.Join(w.path, "dir"), 0o500))
 	must(t, os.Chmod(filepath.Join(w.path, "other"), 0))
-	equalLists(t, "directories without the right", topmost(makeRemovable(w.path)), []string{"dir", "other"})
-	equalLists(t, "none left", topmost(makeRemovable(w.path)), nil)
-}
-
-func TestOpenedDirectoriesAreClosedAgain(t *testing.T) {
-	w := newWorld(t, ".gitignore", "cache/\n", "src/deep/f", "1\n", "g", "1\n")
-	write(t, w.path, "cache/x", "1", "gone/x", "1")
-	mode := func(name string) os.FileMode {
-		fi, err := os.Stat(filepath.Join(w.path, name))
-		must(t, err)
-		return fi.Mode().Perm()
-	}
-	was := map[string]os.FileMode{"src": mode("src"), "src/deep": mode("src/deep"), ".": mode("."), "cache": 0o555}
-	for _, name := range []string{"src/deep", "src", "cache", "gone", "."} {
-		must(t, os.Chmod(filepath.Join(w.path, name), 0o555))
-	}
-	opened := makeRemovable(w.path)
-	equal(t, "opened", mode("src/deep")&0o700, 0o700)
-	must(t, os.RemoveAll(filepath.Join(w.path, "gone")))
-	w.git.closeAgain(ctx, w.wt(), opened)
-	for name, want := range was {
-		equal(t, name, mode(name), want)
-	}
+	equalLists(t, "directories without the right", makeRemovable(w.path), []string{"dir", "other"})
+	equalLists(t, "none left", makeRemovable(w.path), nil)
 }
 
 func TestRewindTreeOverAnIndexThatCannotBeRead(t *testing.T) {

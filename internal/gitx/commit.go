@@ -9,54 +9,48 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// CommitOpts are the choices of a commit.
-type CommitOpts struct {
-	Sign   bool   // with the user's key; a signing program that would ask fails
-	Author string // "Name <email>"; "" for the committer
-}
+	"github.com/git-tilth/git-tilth/internal/proc"
+)
 
 // HarnessCommit is the variable by which what a commit hook starts can tell that the commit is not the user's. Its
 // value is the branch.
 const HarnessCommit = "TILTH_COMMITTING"
 
-// Commit commits the index, empty changes too, with the repository's hooks. It returns the new commit, which a hook
-// may have given another tree than the index had, and what the hooks printed. The error is a *HookRefusedError when a
-// hook refused; HEAD did not move then.
-func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, opts CommitOpts) (sha string, hookOutput string, err error) {
+// Commit commits the index, empty changes too, with the repository's hooks, and signed with the user's key if sign is set;
+// a signing program that would ask fails. It returns the new commit, which a hook may have given another tree than the
+// index had. The error is a *HookRefusedError when a hook refused; HEAD did not move then.
+func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (sha string, err error) {
 	if err := g.prepare(ctx, wt); err != nil {
-		return "", "", err
+		return "", err
 	}
 	// commit.template and commit.verbose have no say once a message is given and no editor opens; commit.cleanup
 	// would.
 	args := []string{"commit", "--quiet", "--allow-empty", "--cleanup=whitespace", "--no-edit", "--file=-"}
-	if opts.Author != "" {
-		args = append(args, "--author="+opts.Author)
+	if sign {
+		args = append(args, "--gpg-sign")
 	}
-	c := g.inWorktree(wt, append(args, signFlag(opts.Sign))...)
+	c := g.inWorktree(wt, args...)
 	c.hooks = true
 	c.stdin = []byte(msg)
 	c.more = append(c.more, g.identity(ctx, wt.Path)...)
 	c.more = append(c.more, HarnessCommit+"="+wt.Branch)
-	if opts.Sign {
+	if sign {
 		c.more = append(c.more, g.signing()...)
 	}
 	out, err := g.mutate(ctx, c)
-	hookOutput = strings.TrimSpace(out.stderr)
-	switch {
-	case out.skipped:
-		return "", "", nil
-	case ctx.Err() != nil && err != nil:
-		return "", hookOutput, err
-	case exitCode(err) == 1:
+	if ctx.Err() == nil && exitCode(err) == 1 {
 		// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
-		return "", hookOutput, &HookRefusedError{Output: hookOutput}
-	case err != nil:
-		return "", hookOutput, err
+		err = &HookRefusedError{Output: strings.TrimSpace(out.stderr)}
 	}
-	sha, err = g.tip(ctx, wt)
-	return sha, hookOutput, err
+	if err != nil || out.skipped {
+		return "", err
+	}
+	sha, loose := looseTip(wt.Common, wt.Branch)
+	if !loose {
+		sha, _, err = g.BranchTip(ctx, wt.Common, wt.Branch)
+	}
+	return sha, err
 }
 
 // noDialog takes away where a pinentry could show up.
@@ -64,14 +58,7 @@ var noDialog = []string{"GPG_TTY=", "DISPLAY=", "WAYLAND_DISPLAY="}
 
 // signing returns the variables of a command that signs.
 func (g *Git) signing() []string {
-	return append([]string{agentVar + "=" + lookup(g.env.raw, agentVar)}, noDialog...)
-}
-
-func signFlag(sign bool) string {
-	if sign {
-		return "--gpg-sign"
-	}
-	return "--no-gpg-sign"
+	return append([]string{agentVar + "=" + proc.Getenv(g.env.raw, agentVar)}, noDialog...)
 }
 
 // TreeCommit is a commit to make of a tree.
@@ -204,13 +191,6 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 // hookPrefix goes before the name of each of the harness's lifecycle hooks.
 const hookPrefix = "tilth-"
 
-// HookResult is how a lifecycle hook ended.
-type HookResult struct {
-	Ran      bool   // there is such a hook
-	ExitCode int    // -1 if it was ended by a signal
-	Output   string // both streams, capped
-}
-
 // HookExists reports whether the repository has the lifecycle hook tilth-<name>. It costs no process once the
 // repository's settings are known.
 func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, error) {
@@ -227,18 +207,15 @@ func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, e
 }
 
 // RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its
-// environment and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input
-// where git can pass it on (from 2.40). A hook that fails is no error: see the result.
-func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, env []string, args ...string) (HookResult, error) {
-	exists, err := g.HookExists(ctx, wt, name)
-	if err != nil || !exists {
-		return HookResult{}, err
-	}
+// environment and args as its arguments. input is in the file that
+// TILTH_HOOK_INPUT names, and on standard input where git can pass it on (from 2.40). A hook that fails is no error: its
+// exit code and output, both streams, say so.
+func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, env []string, args ...string) (code int, output string, err error) {
 	call := []string{"hook", "run", "--ignore-missing"}
 	if len(input) > 0 {
 		file, err := tempFile(input)
 		if err != nil {
-			return HookResult{}, err
+			return 0, "", err
 		}
 		defer os.Remove(file)
 		env = with(env, "TILTH_HOOK_INPUT="+file)
@@ -251,15 +228,10 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 	c.hooks = true
 	c.more = append(c.more, env...)
 	out, err := g.mutate(ctx, c)
-	if out.skipped {
-		return HookResult{}, nil
-	}
-	result := HookResult{Ran: true, Output: strings.TrimSpace(out.stderr)}
 	if err != nil && ctx.Err() == nil && exitCode(err) > 0 {
-		result.ExitCode = exitCode(err)
-		return result, nil
+		code, err = exitCode(err), nil
 	}
-	return result, err
+	return code, strings.TrimSpace(out.stderr), err
 }
 
 // tempFile writes data to a new file that only this user may read.

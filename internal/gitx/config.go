@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // localVars is what `git rev-parse --local-env-vars` lists in every supported version, but for GIT_CONFIG_PARAMETERS
@@ -105,12 +107,12 @@ type environment struct {
 
 func newEnvironment(environ []string) environment {
 	plain := append(scrub(environ), unattendedVars...)
-	if lookup(environ, "GIT_INDEX_FILE") != "" {
+	if proc.Getenv(environ, "GIT_INDEX_FILE") != "" {
 		// Called from a commit hook: git has put the author and date of the commit at hand into the environment, and
 		// they are nobody's wish for the commits that are made here.
 		plain = without(plain, authorVars)
 	}
-	params := lookup(environ, "GIT_CONFIG_PARAMETERS")
+	params := proc.Getenv(environ, "GIT_CONFIG_PARAMETERS")
 	bare := with(withoutKeys(plain), objectVars...)
 	return environment{
 		raw:   environ,
@@ -162,28 +164,18 @@ func with(env []string, more ...string) []string {
 	return append(env[:len(env):len(env)], more...)
 }
 
-// lookup returns the value of name in environ, the last one winning.
-func lookup(environ []string, name string) string {
-	for i := len(environ) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(environ[i], name+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
-
 // Environ returns the environment for a program that works in the worktree dir and may run git there: scrubbed,
 // unattended, kept from climbing to an enclosing repository, with an identity to commit with, and with its commits
 // marked in the reflog (see [Git.WorkerCommits]).
-func (g *Git) Environ(dir string) []string {
+func (g *Git) Environ(ctx context.Context, dir string) []string {
 	env := with(g.env.child, g.ceiling(dir))
-	return append(env, g.identity(context.Background(), dir)...)
+	return append(env, g.identity(ctx, dir)...)
 }
 
 // ceiling returns the GIT_CEILING_DIRECTORIES that keeps git from looking for a repository above dir.
 func (g *Git) ceiling(dir string) string {
 	up := filepath.Dir(filepath.Clean(dir))
-	if before := lookup(g.env.raw, "GIT_CEILING_DIRECTORIES"); before != "" {
+	if before := proc.Getenv(g.env.raw, "GIT_CEILING_DIRECTORIES"); before != "" {
 		up += string(os.PathListSeparator) + before
 	}
 	return "GIT_CEILING_DIRECTORIES=" + up
@@ -192,14 +184,8 @@ func (g *Git) ceiling(dir string) string {
 // findGit looks git up in the PATH of environ, which need not be this process's own. Without one, "git" is left for
 // the start of a command to complain about.
 func findGit(environ []string) string {
-	for _, dir := range filepath.SplitList(lookup(environ, "PATH")) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		p := filepath.Join(dir, "git")
-		if fi, err := os.Stat(p); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
-			return p
-		}
+	if path, err := proc.LookPath("git", "", environ); err == nil {
+		return path
 	}
 	return "git"
 }
@@ -352,8 +338,8 @@ func (g *Git) missingIdentity(values map[string]string) []string {
 	var vars []string
 	for _, role := range []string{"author", "committer"} {
 		prefix := "GIT_" + strings.ToUpper(role)
-		name := firstOf(lookup(g.env.raw, prefix+"_NAME"), values[role+".name"], values["user.name"])
-		email := firstOf(lookup(g.env.raw, prefix+"_EMAIL"), values[role+".email"], values["user.email"], lookup(g.env.raw, "EMAIL"))
+		name := firstOf(proc.Getenv(g.env.raw, prefix+"_NAME"), values[role+".name"], values["user.name"])
+		email := firstOf(proc.Getenv(g.env.raw, prefix+"_EMAIL"), values[role+".email"], values["user.email"], proc.Getenv(g.env.raw, "EMAIL"))
 		if name == "" || email == "" {
 			vars = append(vars, prefix+"_NAME="+fallbackName, prefix+"_EMAIL="+fallbackEmail)
 		}
@@ -376,7 +362,7 @@ func (g *Git) userPath(dir, p string) string {
 	case p == "" || filepath.IsAbs(p):
 		return p
 	case p == "~" || strings.HasPrefix(p, "~/"):
-		return filepath.Join(lookup(g.env.raw, "HOME"), p[1:])
+		return filepath.Join(proc.Getenv(g.env.raw, "HOME"), p[1:])
 	case p[0] == '~':
 		name, rest, _ := strings.Cut(p[1:], "/")
 		if u, err := user.Lookup(name); err == nil {
@@ -388,9 +374,9 @@ func (g *Git) userPath(dir, p string) string {
 
 // defaultExcludes is where git looks for global ignore rules by default.
 func (g *Git) defaultExcludes() string {
-	base := lookup(g.env.raw, "XDG_CONFIG_HOME")
+	base := proc.Getenv(g.env.raw, "XDG_CONFIG_HOME")
 	if base == "" {
-		base = filepath.Join(lookup(g.env.raw, "HOME"), ".config")
+		base = filepath.Join(proc.Getenv(g.env.raw, "HOME"), ".config")
 	}
 	return filepath.Join(base, "git", "ignore")
 }

@@ -124,16 +124,24 @@ func absolute(dir, p string) string {
 
 // CommonDirOf returns the common directory of the repository that has path as the top of a worktree (the main one, a
 // linked one, a submodule) or as its git directory. It reads git's own files and starts no process. The error is
-// ErrNotRepo, or says what could not be read.
-func CommonDirOf(path string) (string, error) {
+// ErrVanished if no repository is there any more, and else says what could not be read. A repository that is there and
+// cannot be read, or lacks a part, has not vanished: what it knows of a worktree is still in it.
+func CommonDirOf(path string) (common string, err error) {
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%q: %w: no absolute path", path, ErrNotRepo)
+		return "", fmt.Errorf("%q: %w: no absolute path", path, ErrVanished)
 	}
-	gitDir, err := gitDirAt(path)
-	if err != nil {
-		return "", err
+	if common, err = gitDirAt(path); err == nil {
+		common, err = commonDir(common)
 	}
-	return commonDir(gitDir)
+	if err == nil || !isAbsent(err) && !errors.Is(err, ErrNotRepo) {
+		return common, err
+	}
+	for _, name := range []string{".git", "objects", "refs"} {
+		if !isAbsent(err) && !Absent(filepath.Join(path, name)) {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%w: %w", ErrVanished, err)
 }
 
 // gitDirAt returns the git directory of the worktree whose top is path, or path itself if it is a git directory;
@@ -253,38 +261,4 @@ func LinkedCommon(path string) (common string, registered bool, err error) {
 	admin = filepath.Join(real, "worktrees", filepath.Base(admin))
 	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
 	return real, err == nil && sameFile(relativeTo(admin, trimLine(back)), dotGit), nil
-}
-
-// HasBranch reports whether a repository has a branch, from git's own files; it starts no process. Of reftable refs it
-// says yes: only git can read them.
-func HasBranch(common, branch string) bool {
-	ref := "refs/heads/" + branch
-	if fi, err := os.Lstat(filepath.Join(common, filepath.FromSlash(ref))); err == nil && !fi.IsDir() {
-		return true
-	}
-	if _, err := os.Stat(filepath.Join(common, "reftable")); err == nil {
-		return true
-	}
-	packed, err := os.ReadFile(filepath.Join(common, "packed-refs"))
-	return err == nil && strings.Contains(string(packed)+"\n", " "+ref+"\n")
-}
-
-// Vanished reports whether err, which CommonDirOf gave for path, means that no repository is there any more. One that
-// is there and cannot be read, or lacks a part, has not vanished: what it knows of a worktree is still in it.
-func Vanished(path string, err error) bool {
-	if isAbsent(err) {
-		return true
-	}
-	if !errors.Is(err, ErrNotRepo) {
-		return false
-	}
-	if !filepath.IsAbs(path) {
-		return true
-	}
-	for _, name := range []string{".git", "objects", "refs"} {
-		if _, err := os.Lstat(filepath.Join(path, name)); !isAbsent(err) {
-			return false
-		}
-	}
-	return true
 }

@@ -79,7 +79,7 @@ func TestReadsInASeparateWorkTree(t *testing.T) {
 	dirty, err = w.git.IsDirty(ctx, loc.TopLevel)
 	must(t, err)
 	equal(t, "dirty", dirty, true)
-	head, err := w.git.Head(ctx, loc.TopLevel)
+	head, err := w.git.ResolveCommit(ctx, loc.GitDir, "HEAD")
 	must(t, err)
 	equal(t, "head", head, w.base)
 }

@@ -3,17 +3,28 @@ package gitx
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
-// Incomplete reports whether the repository has an entry for path that a killed git left without what makes it one.
-// git's list of worktrees may fail on it altogether; RemoveWorktree removes it.
-func Incomplete(common, path string) bool {
-	admin, found := adminDirFor(common, path)
-	return found && !complete(admin)
+// entries yields the repository's own directories for its worktrees, each with the .git file that it names, "" for none.
+func entries(common string) iter.Seq2[string, string] {
+	return func(yield func(admin, dotGit string) bool) {
+		all := filepath.Join(common, "worktrees")
+		names, _ := os.ReadDir(all)
+		for _, e := range names {
+			admin, dotGit := filepath.Join(all, e.Name()), ""
+			if back, _ := os.ReadFile(filepath.Join(admin, "gitdir")); strings.TrimSpace(string(back)) != "" {
+				dotGit = relativeTo(admin, trimLine(back))
+			}
+			if !yield(admin, dotGit) {
+				return
+			}
+		}
+	}
 }
 
 // complete reports whether an entry has what makes it a repository to git.
@@ -38,21 +49,30 @@ func (g *Git) removeIncomplete(common, admin, path string) error {
 			return err
 		}
 	}
-	return g.RemoveAdminDir(common, admin, path)
+	return removeAdmin(common, admin, path)
 }
 
-// AdminDir returns the repository's own directory for the worktree at path, in common/worktrees; ok is false if it
-// has none.
-func AdminDir(common, path string) (dir string, ok bool) { return adminDirFor(common, path) }
+// RemoveLeftovers removes what git processes that were killed have left of entries for path: of admin, which AdminDir
+// gave for it before and a `git worktree remove` left half of ("" for none), and those over which a `git worktree add`
+// was killed before it wrote down whose they are. A directory that has become another worktree's is left alone.
+func (g *Git) RemoveLeftovers(common, admin, path string) error {
+	if g.dry {
+		return nil
+	}
+	if admin != "" {
+		if err := removeAdmin(common, admin, path); err != nil {
+			return err
+		}
+	}
+	return g.removeHalfCreated(common, path)
+}
 
-// RemoveAdminDir removes what a `git worktree remove` that was killed has left of admin, which AdminDir gave for path
-// before. A directory that has become another worktree's is left alone.
-func (g *Git) RemoveAdminDir(common, admin, path string) error {
-	realCommon, err := filepath.EvalSymlinks(common)
+func removeAdmin(common, admin, path string) error {
+	real, err := filepath.EvalSymlinks(common)
 	if err != nil {
 		return err
 	}
-	if all := filepath.Join(realCommon, "worktrees"); g.dry || filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
+	if all := filepath.Join(real, "worktrees"); filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
 		return nil
 	}
 	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
@@ -66,17 +86,17 @@ func (g *Git) RemoveAdminDir(common, admin, path string) error {
 	return nil
 }
 
-// Holdings reads once which branches below refs/heads/<dir> and which worktrees a repository has, from git's own files.
-// The answer reports whether it has the branch or an entry for a worktree at path. Of reftable refs it says yes: only
+// Holdings reads once which sessions' branches and which worktrees a repository has, from git's own files. The answer
+// reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says yes: only
 // git can read them.
-func Holdings(common, dir string) (holds func(branch, path string) bool) {
-	if _, err := os.Stat(filepath.Join(common, "reftable")); err == nil {
+func Holdings(common string) (holds func(branch, path string) bool) {
+	if !Absent(filepath.Join(common, "reftable")) {
 		return func(string, string) bool { return true }
 	}
-	refs, places := map[string]bool{}, map[string]bool{}
-	loose, _ := os.ReadDir(filepath.Join(common, "refs", "heads", dir))
+	refs := map[string]bool{}
+	loose, _ := os.ReadDir(filepath.Join(common, sessionRefs))
 	for _, e := range loose {
-		refs["refs/heads/"+dir+"/"+e.Name()] = !e.IsDir()
+		refs[sessionRefs+e.Name()] = !e.IsDir()
 	}
 	packed, _ := os.ReadFile(filepath.Join(common, "packed-refs"))
 	for line := range strings.Lines(string(packed)) {
@@ -84,25 +104,25 @@ func Holdings(common, dir string) (holds func(branch, path string) bool) {
 			refs[ref] = true
 		}
 	}
-	entries, _ := os.ReadDir(filepath.Join(common, "worktrees"))
-	for _, e := range entries {
-		admin := filepath.Join(common, "worktrees", e.Name())
-		if back, err := os.ReadFile(filepath.Join(admin, "gitdir")); err == nil {
-			places[resolveParents(relativeTo(admin, trimLine(back)))] = true
+	places := sync.OnceValue(func() map[string]bool {
+		places := map[string]bool{}
+		for _, dotGit := range entries(common) {
+			places[resolveParents(dotGit)] = dotGit != ""
 		}
-	}
+		return places
+	})
 	return func(branch, path string) bool {
-		return refs["refs/heads/"+branch] || len(places) > 0 && places[resolveParents(filepath.Join(path, ".git"))]
+		return refs["refs/heads/"+branch] || path != "" && len(places()) > 0 && places()[resolveParents(filepath.Join(path, ".git"))]
 	}
 }
 
-// RemoveHalfCreated removes entries that a `git worktree add` for path was killed over before it wrote down whose they
+// removeHalfCreated removes entries that a `git worktree add` for path was killed over before it wrote down whose they
 // are. Such an entry is empty, or its files are, or it holds nothing but the note that it is being made, which keeps
 // `git worktree prune` off it for ever. While a git process works in the repository, it may be the one that makes it.
-func (g *Git) RemoveHalfCreated(common, path string) error {
+func (g *Git) removeHalfCreated(common, path string) error {
 	all := filepath.Join(common, "worktrees")
 	names, err := os.ReadDir(all)
-	if err != nil || g.dry {
+	if err != nil {
 		return nil // none
 	}
 	for _, e := range names {
@@ -144,9 +164,9 @@ func halfCreated(admin string) bool {
 	return true
 }
 
-// adminDirFor finds the repository's entry for a worktree at path: the one whose gitdir file names it, else the one
-// that path's own .git file names and that names no other place.
-func adminDirFor(common, path string) (string, bool) {
+// AdminDir finds the repository's own directory for the worktree at path, in common/worktrees: the one whose gitdir file
+// names it, else the one that path's own .git file names and that names no other place.
+func AdminDir(common, path string) (string, bool) {
 	realCommon, err := filepath.EvalSymlinks(common)
 	if err != nil {
 		return "", false
@@ -160,23 +180,16 @@ func adminDirFor(common, path string) (string, bool) {
 			return real, true
 		}
 	}
-	names, err := os.ReadDir(all)
-	if err != nil {
-		return "", false
-	}
-	fallback, found := "", false
-	for _, e := range names {
-		admin := filepath.Join(all, e.Name())
-		b, err := os.ReadFile(filepath.Join(admin, "gitdir"))
-		back := strings.TrimSpace(string(b))
-		if back != "" && samePath(relativeTo(admin, trimLine(b)), dotGit) {
+	fallback := ""
+	for admin, at := range entries(realCommon) {
+		switch {
+		case at != "" && samePath(at, dotGit):
 			return admin, true
-		}
-		if (err != nil || back == "") && own != "" && sameFile(own, admin) {
-			fallback, found = admin, true
+		case at == "" && own != "" && sameFile(own, admin):
+			fallback = admin
 		}
 	}
-	return fallback, found
+	return fallback, fallback != ""
 }
 
 // samePath reports whether two paths name the same place, which need not exist: the parent directories are compared
@@ -293,23 +306,18 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 	if err != nil {
 		return "", false
 	}
-	if admin, found = adminDirFor(common, path); found {
+	if admin, found = AdminDir(common, path); found {
 		_, err := os.Lstat(filepath.Join(admin, "index"))
 		return admin, err == nil // without an index, it was never whole
 	}
-	all := filepath.Join(real, "worktrees")
-	entries, _ := os.ReadDir(all)
 	own, _ := readGitFile(filepath.Join(path, ".git"))
-	for _, e := range entries {
-		admin := filepath.Join(all, e.Name())
+	for admin, at := range entries(real) {
 		head, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
 		if !sameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
 			continue
 		}
-		back, _ := os.ReadFile(filepath.Join(admin, "gitdir"))
-		at := relativeTo(admin, trimLine(back))
 		if _, err := os.Lstat(at); err != nil {
-			continue // it was moved: see RepairMoved
+			continue // it was moved: see Relink
 		}
 		if to, err := readGitFile(at); err != nil || !sameFile(to, admin) {
 			return admin, true
@@ -322,7 +330,7 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 // most of the files of the entry's index are there. A directory that something else made in the place of a worktree
 // that is gone has few of them or none.
 func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
-	admin, found := adminDirFor(common, path)
+	admin, found := AdminDir(common, path)
 	if _, err := os.Lstat(filepath.Join(path, ".git")); !found || err == nil || !complete(admin) {
 		return false, nil
 	}
@@ -340,31 +348,21 @@ func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
 	return err == nil && len(gone)*2 < len(all), err
 }
 
-// Relink puts back the .git file of a worktree that LostLink tells of.
-func (g *Git) Relink(common, path string) error {
-	admin, found := adminDirFor(common, path)
-	if !found {
-		return fmt.Errorf("%s: %w", path, ErrUnregistered)
+// Relink makes the repository and the worktree at path know each other again: it puts back a .git file that LostLink
+// tells of, or makes the repository know the worktree here that it knows at another place where nothing is any more, as
+// someone moved the directory. done is false, and nothing is changed, if that is not how it is.
+func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err error) {
+	link, err := readGitFile(filepath.Join(path, ".git"))
+	if Absent(filepath.Join(path, ".git")) {
+		admin, found := AdminDir(common, path)
+		if g.plan(path, made); g.dry || !found {
+			return found, nil
+		}
+		return true, repairLinks(admin, path)
 	}
-	if g.plan(path, made); g.dry {
-		return nil
-	}
-	return repairLinks(admin, path)
-}
-
-// RepairMoved makes the repository know a worktree at path that it knows at another place where nothing is any more:
-// someone moved the directory. moved is false, and nothing is changed, if that is not how it is.
-func (g *Git) RepairMoved(ctx context.Context, common, path string) (moved bool, err error) {
-	admin, err := readGitFile(filepath.Join(path, ".git"))
-	if err != nil {
-		return false, nil
-	}
-	realCommon, err := filepath.EvalSymlinks(common)
-	if err != nil {
-		return false, nil
-	}
-	admin, err = filepath.EvalSymlinks(admin)
-	if err != nil || filepath.Dir(admin) != filepath.Join(realCommon, "worktrees") {
+	real, realErr := filepath.EvalSymlinks(common)
+	admin, adminErr := filepath.EvalSymlinks(link)
+	if errors.Join(err, realErr, adminErr) != nil || filepath.Dir(admin) != filepath.Join(real, "worktrees") {
 		return false, nil
 	}
 	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))

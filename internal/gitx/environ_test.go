@@ -36,7 +36,7 @@ func TestLeakedVariablesDoNotSteer(t *testing.T) {
 
 	write(t, w.path, "a.txt", "changed\n", "b.txt", "b\n")
 	tree, _ := w.stage()
-	sha, _, err := w.git.Commit(ctx, w.wt(), "T-001: x", CommitOpts{})
+	sha, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)
 	must(t, err)
 	equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
 	patch, _, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
@@ -56,7 +56,7 @@ func TestEnvironOfChildren(t *testing.T) {
 	w.restart(w.leaks()...)
 	cmd := exec.Command("git", "commit", "-q", "--allow-empty", "-m", "the worker's")
 	cmd.Dir = w.path
-	cmd.Env = w.git.Environ(w.path)
+	cmd.Env = w.git.Environ(ctx, w.path)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -86,7 +86,7 @@ func TestEnvironDoesNotClimb(t *testing.T) {
 	write(t, plain, "x.txt", "x\n")
 	cmd := exec.Command("git", "rev-parse", "--show-toplevel")
 	cmd.Dir = plain
-	cmd.Env = w.git.Environ(plain)
+	cmd.Env = w.git.Environ(ctx, plain)
 	if out, err := cmd.CombinedOutput(); err == nil {
 		t.Errorf("git works in %s", out)
 	}
@@ -112,14 +112,14 @@ func TestCommandLineConfigIsKept(t *testing.T) {
 		}
 		// The harness's own settings outrank the user's.
 		w.restart("GIT_CONFIG_PARAMETERS='commit.gpgsign'='true' 'gpg.program'='false'")
-		_, _, err = w.git.Commit(ctx, w.wt(), "unsigned", CommitOpts{})
+		_, err = w.git.Commit(ctx, w.wt(), "unsigned", false)
 		must(t, err)
 	}
 }
 
 func TestNothingAsks(t *testing.T) {
 	w := newWorld(t)
-	env := w.git.Environ(w.path)
+	env := w.git.Environ(ctx, w.path)
 	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GCM_INTERACTIVE=never", "SSH_ASKPASS_REQUIRE=force"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is not in the environment of children", want)
@@ -161,7 +161,7 @@ func TestNoKeyReachesGit(t *testing.T) {
 	w.sh(w.repo, "config", "filter.f.clean", "env >>"+seen+"; cat")
 	write(t, w.path, ".gitattributes", "* filter=f\n", "new", "x\n")
 	w.stage()
-	_, _, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
+	_, err := w.git.Commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	if env := read(t, seen); !strings.Contains(env, "HOME=") || strings.Contains(env, "k-") {
 		t.Errorf("they saw:\n%s", env)

@@ -14,7 +14,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 			t.Run(missing+" "+how, func(t *testing.T) {
 				w := newWorld(t)
 				admin, ok := AdminDir(w.common, w.path)
-				if !ok || Incomplete(w.common, w.path) {
+				if !ok || !complete(admin) {
 					t.Fatalf("the entry %q of a new worktree is not complete", admin)
 				}
 				file := filepath.Join(admin, missing)
@@ -25,7 +25,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 				} else if err := os.Truncate(file, 0); err != nil {
 					t.Fatal(err)
 				}
-				if !Incomplete(w.common, w.path) {
+				if complete(admin) {
 					t.Error("the entry passes for complete")
 				}
 				if err := w.git.RemoveWorktree(context.Background(), w.common, w.path); err != nil {
@@ -42,7 +42,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 	}
 }
 
-func TestRemoveHalfCreated(t *testing.T) {
+func TestRemoveLeftoversOfHalfAnAdd(t *testing.T) {
 	w := newWorld(t)
 	all := filepath.Join(w.common, "worktrees")
 	make := func(name string, files ...string) string {
@@ -58,7 +58,7 @@ func TestRemoveHalfCreated(t *testing.T) {
 		make("other"), make("workspace5", "locked", "by a person\n"), make("workspace6", "gitdir", "/elsewhere/.git\n"),
 		filepath.Join(all, "workspace"),
 	}
-	if err := w.git.RemoveHalfCreated(w.common, w.path); err != nil {
+	if err := w.git.RemoveLeftovers(w.common, "", w.path); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range goes {
@@ -73,7 +73,7 @@ func TestRemoveHalfCreated(t *testing.T) {
 	}
 }
 
-func TestRemoveAdminDirSparesOthers(t *testing.T) {
+func TestRemoveLeftoversSparesOthers(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := AdminDir(w.common, w.path)
 	for _, c := range []struct{ name, admin, path string }{
@@ -81,7 +81,7 @@ func TestRemoveAdminDirSparesOthers(t *testing.T) {
 		{"outside", w.repo, w.path},
 		{"above", filepath.Join(w.common, "worktrees", ".."), w.path},
 	} {
-		if err := w.git.RemoveAdminDir(w.common, c.admin, c.path); err != nil {
+		if err := w.git.RemoveLeftovers(w.common, c.admin, c.path); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if _, err := os.Lstat(admin); err != nil {
@@ -94,7 +94,7 @@ func TestRemoveAdminDirSparesOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.git.RemoveAdminDir(w.common, admin, w.path); err != nil {
+	if err := w.git.RemoveLeftovers(w.common, admin, w.path); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(admin); err == nil {
@@ -105,7 +105,7 @@ func TestRemoveAdminDirSparesOthers(t *testing.T) {
 func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {
 	w := newWorld(t, "a.txt", "one\n", ".gitignore", "*.log\n")
 	ctx := context.Background()
-	wt, err := CheckWorktree(w.common, w.path, branch)
+	wt, err := w.git.Worktree(ctx, w.common, w.path, branch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The process dies after the reset; another one goes on with the same list.
-	if err := w.git.HardReset(ctx, wt, w.base); err != nil {
+	if err := w.git.hardReset(ctx, wt, w.base); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

@@ -105,7 +105,7 @@ func (w *world) tryEnv(dir string, env []string, args ...string) (string, error)
 // wt returns the checked worktree.
 func (w *world) wt() Worktree {
 	w.t.Helper()
-	wt, err := CheckWorktree(w.common, w.path, branch)
+	wt, err := w.git.Worktree(ctx, w.common, w.path, branch)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -178,6 +178,14 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// deleted takes the answers of DeleteBranch.
+func deleted(t testing.TB) func(bool, error) {
+	return func(_ bool, err error) {
+		t.Helper()
+		must(t, err)
 	}
 }
 

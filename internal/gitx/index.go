@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -35,33 +36,22 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 }
 
 // IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
-// files that are not ignored. It takes no lock and leaves the index as it is, byte for byte.
+// files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It takes
+// no lock and leaves the index as it is, byte for byte.
 func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
-	c := g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
-	c.limit = 1
-	out, err := g.run(ctx, c)
-	return len(out.stdout) > 0, err
-}
-
-// HasWork is IsDirty for a session's worktree: build products, which stay untracked from one task to the next, are no
-// one's work.
-func (g *Git) HasWork(ctx context.Context, dir string) (bool, error) {
-	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames"))
-	if err != nil {
-		return false, err
-	}
+	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
+		"--ignore-submodules=dirty", "--no-renames"))
 	var s survey
 	for _, f := range fields(out) {
 		path, untracked := strings.CutPrefix(f, "?? ")
-		if !untracked {
-			return true, nil
+		if untracked {
+			s.sortUntracked(dir, path)
 		}
-		s.sortUntracked(dir, path)
-		if len(s.refused)+len(s.heldBack) > 0 {
-			return true, nil
+		if !untracked || len(s.refused)+len(s.heldBack) > 0 {
+			return true, err
 		}
 	}
-	return false, nil
+	return false, err
 }
 
 // TrackedFiles lists the files of the index at dir and below that match any of the pathspecs (all if there are none),
@@ -85,6 +75,20 @@ func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) (
 	}
 	out, err := g.read(ctx, g.inUserDir(dir, args...))
 	return fields(out), err
+}
+
+// ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one entry,
+// with a slash at its end.
+func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+	return fields(out), err
+}
+
+// IgnoredEntries lists what the ignore rules keep out of the worktree's tree and is no build product. A directory of
+// which all is ignored is one entry, with a slash at its end.
+func (g *Git) IgnoredEntries(ctx context.Context, wt Worktree) ([]string, error) {
+	all, err := g.ignored(ctx, wt)
+	return slices.DeleteFunc(all, namesProduct), err
 }
 
 // CheckIgnored returns those of the paths, relative to the worktree, that git would ignore there. The paths need not

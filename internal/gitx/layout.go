@@ -40,14 +40,6 @@ func (g *Git) TagRefs(ctx context.Context, common string) ([]byte, error) {
 	return g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
 }
 
-// IgnoredEntries lists what the ignore rules keep out of the worktree's tree. A
-// directory of which all is ignored is one entry, with a slash at its end.
-func (g *Git) IgnoredEntries(ctx context.Context, wt Worktree) ([]string, error) {
-	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"}
-	out, err := g.read(ctx, g.inWorktree(wt, args...))
-	return fields(out), err
-}
-
 // FilesAt returns the contents of files of a commit, by their paths; links within
 // the commit are followed, and what is not there or no file is left out.
 func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {

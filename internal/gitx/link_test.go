@@ -37,14 +37,17 @@ func TestLinkedCommon(t *testing.T) {
 	equal(t, "registered after a repair", registered, true)
 }
 
-func TestHasBranch(t *testing.T) {
+func TestHoldings(t *testing.T) {
 	w := newWorld(t)
-	equal(t, "loose", HasBranch(w.common, branch), true)
-	equal(t, "a directory of branches", HasBranch(w.common, filepath.Dir(branch)), false)
+	has := func(branch string) bool { return Holdings(w.common)(branch, "") }
+	equal(t, "loose", has(branch), true)
+	equal(t, "a directory of branches", has(filepath.Dir(branch)), false)
 	w.sh(w.repo, "pack-refs", "--all")
-	equal(t, "packed", HasBranch(w.common, branch), true)
-	equal(t, "a longer name", HasBranch(w.common, branch+"x"), false)
-	equal(t, "the end of a name", HasBranch(w.common, filepath.Base(branch)), false)
+	equal(t, "packed", has(branch), true)
+	equal(t, "a longer name", has(branch+"x"), false)
+	equal(t, "the end of a name", has(filepath.Base(branch)), false)
+	equal(t, "a worktree", Holdings(w.common)("none", w.path), true)
+	equal(t, "no worktree", Holdings(w.common)("none", w.repo), false)
 }
 
 // TestVanished: only what is not there has vanished.
@@ -65,9 +68,8 @@ func TestVanished(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s is a repository", path)
 		}
-		equal(t, path, Vanished(path, err), want)
+		equal(t, path, errors.Is(err, ErrVanished), want)
 	}
-	equal(t, "not to be looked at", Vanished(plain, &os.PathError{Op: "stat", Path: plain, Err: os.ErrPermission}), false)
 }
 
 // TestAnObjectThatCannotBeReadIsNoMissingOne: only git's plain no is an answer.
@@ -96,14 +98,14 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 	w := newWorld(t)
 	moved := filepath.Join(w.home, "moved")
 	w.sh(w.repo, "worktree", "move", w.path, moved)
-	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", false); err == nil {
+	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", true); err == nil {
 		t.Fatal("the branch is checked out in a worktree that is there")
 	}
 	must(t, os.RemoveAll(moved))
 	w.sh(w.repo, "worktree", "add", "-q", "-b", "mine", filepath.Join(w.home, "mine"))
 	must(t, os.RemoveAll(filepath.Join(w.home, "mine")))
-	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", false))
-	entries, err := w.git.Worktrees(ctx, w.common)
+	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", true))
+	entries, err := w.git.Worktrees(ctx, w.common, w.path)
 	must(t, err)
 	equal(t, "entries, the user's among them", len(entries), 3)
 
@@ -111,7 +113,7 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 	w.sh(w.repo, "worktree", "move", w.path, moved)
 	w.sh(w.repo, "worktree", "lock", moved)
 	must(t, os.RemoveAll(moved))
-	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", false); err == nil {
+	if err := w.git.AddWorktree(ctx, w.common, w.path, branch, "", true); err == nil {
 		t.Error("a locked entry was dropped")
 	}
 }
@@ -150,7 +152,7 @@ func TestRestoreEntry(t *testing.T) {
 			elsewhere := filepath.Join(w.home, "elsewhere")
 			write(t, elsewhere, "precious", "mine\n")
 			must(t, rewrite(w, wt.AdminDir, elsewhere))
-			if _, err := CheckWorktree(w.common, w.path, branch); err == nil && name != "HEAD" {
+			if _, err := w.git.Worktree(ctx, w.common, w.path, branch); err == nil && name != "HEAD" {
 				t.Fatal("it passes the check as it is")
 			}
 			must(t, w.git.RestoreEntry(w.common, w.path, branch))

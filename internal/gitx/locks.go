@@ -106,13 +106,12 @@ func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
-// ClearBranchLocks clears what a git that was killed while it made or deleted the branch has left beside no branch:
-// it makes the branch after its lock, and takes its settings away after the branch.
-//
-// It clears the locks that stand in the way of making or deleting a branch. Some are shared with all of
-// the repository's worktrees, so a git process in any of them may be the owner.
-func (g *Git) ClearBranchLocks(ctx context.Context, common, branch string) error {
-	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
+// clearBranchLocks clears what stands in the way of making or deleting a branch: git makes the branch after its lock, and
+// takes its settings away after the branch. Some are shared with all of the repository's worktrees, so a git process in
+// any of them may be the owner.
+func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
+	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common,
+		"refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
 }
 
 // repoPlaces are the directories in which a git process that works on the repository is. A machine on which git is
@@ -129,14 +128,9 @@ func repoPlaces(common string) []string {
 // LinkedPlaces returns where the linked worktrees of a repository are, by its own files.
 func LinkedPlaces(common string) []string {
 	var places []string
-	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
-	if err != nil {
-		return nil // none
-	}
-	for _, e := range entries {
-		admin := filepath.Join(common, "worktrees", e.Name())
-		if b, err := os.ReadFile(filepath.Join(admin, "gitdir")); err == nil && len(b) > 0 {
-			places = append(places, resolveParents(filepath.Dir(relativeTo(admin, trimLine(b)))))
+	for _, dotGit := range entries(common) {
+		if dotGit != "" {
+			places = append(places, resolveParents(filepath.Dir(dotGit)))
 		}
 	}
 	return places

@@ -59,7 +59,7 @@ func TestLockIsWaitedFor(t *testing.T) {
 	write(t, wt.AdminDir, "index.lock", "")
 	end := w.liveGit(wt.Path)
 	done := make(chan error)
-	go func() { done <- w.git.ReadTree(ctx, wt, w.base) }()
+	go func() { done <- w.git.ReadTree(ctx, wt, w.base, false) }()
 	end()
 	must(t, <-done)
 	equal(t, "lock", exists(wt.AdminDir, "index.lock"), false)
@@ -71,7 +71,7 @@ func TestLockThatStays(t *testing.T) {
 	write(t, wt.AdminDir, "index.lock", "")
 	defer w.liveGit(wt.Path)()
 	w.git.patience = 0
-	err := w.git.ReadTree(ctx, wt, w.base)
+	err := w.git.ReadTree(ctx, wt, w.base, false)
 	if !errors.Is(err, ErrLocked) {
 		t.Errorf("got %v", err)
 	}

@@ -32,13 +32,13 @@ func TestResolveAndHead(t *testing.T) {
 	if err == nil || errors.Is(err, ErrNoCommit) {
 		t.Errorf("not a repository: %v", err)
 	}
-	for dir, want := range map[string]string{w.path: tip, w.repo: w.base, w.common: w.base} {
-		got, err := w.git.Head(ctx, dir)
+	for dir, want := range map[string]string{w.wt().AdminDir: tip, w.common: w.base} {
+		got, err := w.git.ResolveCommit(ctx, dir, "HEAD")
 		must(t, err)
 		equal(t, dir, got, want)
 	}
 	w.sh(w.home, "init", "-q", "halfCreated")
-	if _, err := w.git.Head(ctx, filepath.Join(w.home, "halfCreated")); !errors.Is(err, ErrNoCommit) {
+	if _, err := w.git.ResolveCommit(ctx, filepath.Join(w.home, "halfCreated", ".git"), "HEAD"); !errors.Is(err, ErrNoCommit) {
 		t.Errorf("halfCreated: %v", err)
 	}
 }
@@ -56,31 +56,23 @@ func TestBranches(t *testing.T) {
 		equal(t, name, sha, want)
 		equal(t, name, ok, want != "")
 	}
-	got, err := w.git.tip(ctx, w.wt())
+	loose := w.sh(w.path, "commit-tree", "-p", tip, "-m", "loose", tip+"^{tree}")
+	w.sh(w.repo, "update-ref", "refs/heads/"+branch, loose)
+	got, _, err := w.git.BranchTip(ctx, w.common, branch)
 	must(t, err)
-	equal(t, "tip of a packed ref", got, tip)
-	for _, tt := range []struct {
-		branch, sha string
-		want        bool
-	}{{branch, tip, true}, {branch, w.base, true}, {"session/s2", tip, false}} {
-		got, err := w.git.Contains(ctx, w.common, tt.branch, tt.sha)
-		must(t, err)
-		equal(t, tt.branch, got, tt.want)
-	}
-	if _, err := w.git.Contains(ctx, w.common, "nowhere", tip); err == nil {
-		t.Error("contained in no branch at all")
-	}
+	equal(t, "tip of a ref that is packed and loose", got, loose)
 }
 
-func TestObjectExists(t *testing.T) {
+func TestTreeOf(t *testing.T) {
 	w := newWorld(t)
-	for oid, want := range map[string]bool{w.base: true, strings.Repeat("1", 40): false, "HEAD": false, "": false, strings.Repeat("1", 64): false} {
-		got, err := w.git.ObjectExists(ctx, w.common, oid)
-		must(t, err)
+	tree := w.sh(w.repo, "rev-parse", w.base+"^{tree}")
+	for oid, want := range map[string]string{w.base: tree, tree: tree, strings.Repeat("1", 40): "", "": "", strings.Repeat("1", 64): ""} {
+		got, err := w.git.TreeOf(ctx, w.common, oid)
 		equal(t, oid, got, want)
+		equal(t, oid+" is not there", errors.Is(err, ErrNoCommit), want == "")
 	}
-	if _, err := w.git.ObjectExists(ctx, w.home, w.base); err == nil {
-		t.Error("no error outside of a repository")
+	if _, err := w.git.TreeOf(ctx, w.home, w.base); err == nil || errors.Is(err, ErrNoCommit) {
+		t.Errorf("outside of a repository: %v", err)
 	}
 }
 
@@ -108,14 +100,14 @@ func TestAttachHead(t *testing.T) {
 			if name != "rebase" {
 				w.sh(w.path, "commit", "-q", "-a", "-m", "elsewhere")
 			}
-			wt, err := RegisteredWorktree(w.common, w.path)
+			wt, err := w.git.Worktree(ctx, w.common, w.path, "")
 			must(t, err)
 			must(t, w.git.AttachHead(ctx, wt, branch))
 			equal(t, "file", read(t, w.path, "a.txt"), "kept\n")
 			tree, _ := w.stage()
 			equalLists(t, "files", w.files(tree), []string{"a.txt", "new.txt"})
 			must(t, w.git.SoftReset(ctx, w.wt(), w.base))
-			sha, _, err := w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
+			sha, err := w.git.Commit(ctx, w.wt(), "x", false)
 			must(t, err)
 			equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
 			equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", branch), sha+" "+w.base)
@@ -128,13 +120,13 @@ func TestReadTreeKeepsFilesAndTheirStat(t *testing.T) {
 	base := w.sh(w.repo, "rev-parse", w.base+"^{tree}")
 	write(t, w.path, "a.txt", "two\n", "c.txt", "c\n")
 	tree, _ := w.stage()
-	must(t, w.git.ReadTree(ctx, w.wt(), base))
+	must(t, w.git.ReadTree(ctx, w.wt(), base, false))
 	equal(t, "index", w.sh(w.path, "write-tree"), base)
 	equal(t, "file", read(t, w.path, "a.txt"), "two\n")
 	if strings.Contains(w.sh(w.path, "ls-files", "--debug", "b.txt"), "mtime: 0:0") {
 		t.Error("git forgot the state of an unchanged file")
 	}
-	must(t, w.git.ReadTree(ctx, w.wt(), tree))
+	must(t, w.git.ReadTree(ctx, w.wt(), tree, false))
 	equal(t, "index", w.sh(w.path, "write-tree"), tree)
 }
 
@@ -211,7 +203,7 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 	}
 	gone := New([]string{"PATH=/nowhere"}, nil)
 	gone.program = "/nowhere/git"
-	_, err = gone.Version(ctx)
+	_, err = gone.versionOf(ctx)
 	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("no git: %v", err)
 	}
@@ -219,7 +211,7 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	w := newWorld(t)
-	v, err := w.git.Version(ctx)
+	v, err := w.git.versionOf(ctx)
 	must(t, err)
 	if !strings.Contains(w.sh(w.home, "version"), "git version "+v) {
 		t.Errorf("got %q", v)
@@ -230,15 +222,15 @@ func TestVersion(t *testing.T) {
 // is not.
 func TestRepoState(t *testing.T) {
 	w := newWorld(t)
-	before, err := w.git.RepoState(ctx, w.common)
+	before, err := w.git.readState(ctx, w.common)
 	must(t, err)
 	write(t, w.path, "a.txt", "two\n")
 	w.stage()
-	_, _, err = w.git.Commit(ctx, w.wt(), "x", CommitOpts{})
+	_, err = w.git.Commit(ctx, w.wt(), "x", false)
 	must(t, err)
-	now, err := w.git.RepoState(ctx, w.common)
+	now, err := w.git.readState(ctx, w.common)
 	must(t, err)
-	if changes := before.Changes(now); len(changes) > 0 {
+	if changes := before.changes(now); len(changes) > 0 {
 		t.Fatalf("a session's own commit: %+v", changes)
 	}
 	tip := w.sh(w.path, "rev-parse", "HEAD")
@@ -247,10 +239,10 @@ func TestRepoState(t *testing.T) {
 	w.sh(w.path, "config", "--file", filepath.Join(w.common, "config"), "tilth.validator", "true")
 	write(t, w.common, "hooks/pre-push", "#!/bin/sh\n", "info/attributes", "* -diff\n", "packed-refs.lock", "",
 		"objects/info/alternates", "/elsewhere\n", "refs/heads/main.lock", "", "config.worktree", "[a]\n", "config.lock", "")
-	now, err = w.git.RepoState(ctx, w.common)
+	now, err = w.git.readState(ctx, w.common)
 	must(t, err)
 	var names []string
-	for _, c := range before.Changes(now) {
+	for _, c := range before.changes(now) {
 		names = append(names, c.What)
 		if c.Before == c.After || c.What == "refs/heads/main" && (!strings.HasPrefix(c.Before, w.base) || !strings.HasPrefix(c.After, tip)) {
 			t.Errorf("%+v", c)
@@ -260,7 +252,7 @@ func TestRepoState(t *testing.T) {
 		"config", "config.lock", "config.worktree", "hooks/pre-push", "info/attributes", "objects/info/alternates",
 		"packed-refs.lock", "refs/heads/main", "refs/heads/main.lock", "refs/replace/" + tip,
 	})
-	back := now.Changes(before)
+	back := now.changes(before)
 	equal(t, "seen from the other side", len(back), len(names))
 	equal(t, "lock that went", back[1].After, "")
 }

@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// ReadTree makes the index equal to tree. The files stay as they are, and what git remembers of unchanged ones is
-// kept, so that the next staging does not read them all again.
-func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string) error {
-	return g.change(ctx, wt, "read-tree", "--reset", tree)
-}
-
-// ReadTreeIntoFiles makes the index and the tracked files equal to tree. HEAD stays where it is.
-func (g *Git) ReadTreeIntoFiles(ctx context.Context, wt Worktree, tree string) error {
-	return g.change(ctx, wt, "read-tree", "--reset", "-u", tree)
+// ReadTree makes the index equal to tree, and with files the tracked files too. HEAD stays where it is. What git remembers
+// of unchanged files is kept, so that the next staging does not read them all again.
+func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool) error {
+	args := []string{"read-tree", "--reset", tree}
+	if files {
+		args = []string{"read-tree", "--reset", "-u", tree}
+	}
+	return g.change(ctx, wt, args...)
 }
 
 // SoftReset moves the worktree's branch to sha; index and files stay, conflicts of a merge in the index included.
@@ -47,11 +46,6 @@ func (g *Git) LeaveOut(ctx context.Context, wt Worktree, base string, paths []st
 	}
 	out, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
 	return strings.TrimSpace(string(out.stdout)), err
-}
-
-// HardReset moves the worktree's branch to sha and makes index and tracked files equal to it.
-func (g *Git) HardReset(ctx context.Context, wt Worktree, sha string) error {
-	return g.change(ctx, wt, "reset", "--hard", "--quiet", sha)
 }
 
 // change runs a command that writes in the worktree, after what would stop it was put out of the way.
@@ -113,52 +107,40 @@ func (g *Git) prepare(ctx context.Context, wt Worktree) error {
 	return nil
 }
 
-// Clean removes untracked files and directories that the ignore rules do not cover, as `git clean -fd` does, and
-// untracked repositories with them.
-func (g *Git) Clean(ctx context.Context, wt Worktree) error {
-	_, err := g.clean(ctx, wt, nil)
-	return err
-}
-
-// RewindTree makes the worktree what it was at sha: a hard reset and a clean. What the ignore rules covered before the
-// reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover after it.
+// RewindTree makes the worktree what it was at sha: a hard reset and a clean, of untracked repositories too. What the
+// ignore rules covered before the reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover after
+// it. Directories that were closed and in the way stay open; the top is private again.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
-	opened, err := g.hardReset(ctx, wt, sha)
-	if err != nil {
+	if err := g.hardReset(ctx, wt, sha); err != nil {
 		return err
 	}
-	more, err := g.clean(ctx, wt, keep)
-	if err != nil {
+	if err := g.clean(ctx, wt, keep); err != nil || g.dry {
 		return err
 	}
-	g.closeAgain(ctx, wt, append(opened, more...))
-	if fi, err := os.Lstat(wt.Path); err == nil && fi.Mode()&0o700 != 0o700 && !g.dry {
-		_ = os.Chmod(wt.Path, topMode) // closed by the run, though nothing was in the way
-	}
+	_ = os.Chmod(wt.Path, topMode)
 	return nil
 }
 
-// hardReset is HardReset past what can be in its way: an index that cannot be read, and directories without the right
-// to write, which it returns. A reset that stops half-way has moved neither HEAD nor index, so it can simply be done
-// again.
-func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) (opened []openedDir, err error) {
-	if err = g.HardReset(ctx, wt, sha); err == nil || ctx.Err() != nil {
-		return nil, err
+// hardReset moves the worktree's branch to sha and makes index and tracked files equal to it, past an index that cannot
+// be read and directories without the right to write. A reset that stops half-way has moved neither HEAD nor index, so
+// it can simply be done again.
+func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) error {
+	reset := func() error { return g.change(ctx, wt, "reset", "--hard", "--quiet", sha) }
+	err := reset()
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
 	rebuilt, merr := g.rebuildIndex(ctx, wt)
 	if merr != nil {
-		return nil, merr
+		return merr
 	}
 	if rebuilt {
-		err = g.HardReset(ctx, wt, sha)
+		err = reset()
 	}
-	if err == nil || ctx.Err() != nil {
-		return nil, err
+	if err != nil && ctx.Err() == nil && len(makeRemovable(wt.Path)) > 0 {
+		err = reset()
 	}
-	if opened = makeRemovable(wt.Path); len(opened) > 0 {
-		err = g.HardReset(ctx, wt, sha)
-	}
-	return opened, err
+	return err
 }
 
 // IgnoredBefore lists what is ignored now, directories as one, if going to sha changes the ignore rules, and nothing
@@ -174,8 +156,7 @@ func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 	if err != nil || !changed {
 		return nil, err
 	}
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
-	return fields(out), err
+	return g.ignored(ctx, wt)
 }
 
 // rulesChanged reports whether going to sha may change the ignore rules.
@@ -187,22 +168,21 @@ func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, 
 	return len(out) > 0, err
 }
 
-// clean runs `git clean -fd` on all but the paths in keep, and returns the directories that it had to open for that.
-func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) ([]openedDir, error) {
+// clean removes untracked files and directories, but for what the ignore rules cover and the paths in keep.
+func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	if err := g.prepare(ctx, wt); err != nil {
-		return nil, err
+		return err
 	}
-	_, err := g.cleanOnce(ctx, wt, keep)
+	err := g.cleanOnce(ctx, wt, keep)
 	if err == nil || ctx.Err() != nil {
-		return nil, err
+		return err
 	}
 	// Only what was in the way is tried again: an untracked .gitignore may have gone with the first pass, and over
 	// all a second would take what it covered.
-	opened := makeRemovable(wt.Path)
-	if len(opened) > 0 {
-		_, err = g.cleanOnce(ctx, wt, keep, topmost(opened)...)
+	if opened := makeRemovable(wt.Path); len(opened) > 0 {
+		return g.cleanOnce(ctx, wt, keep, opened...)
 	}
-	return opened, err
+	return err
 }
 
 // maxKeepArgs is how many bytes of paths go on git's command line.
@@ -210,7 +190,7 @@ const maxKeepArgs = 64 << 10
 
 // cleanOnce cleans the given paths, or the whole worktree. What to keep is named on the command line, where a rule
 // outranks every .gitignore, or in a file if that gets too long.
-func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ...string) (output, error) {
+func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ...string) error {
 	// With one -f git clean spares untracked repositories, mostly without a word. They are the run's, like every
 	// other untracked file.
 	c := g.inWorktree(wt, "clean", "-fd", "--force", "--quiet")
@@ -224,7 +204,7 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 	if rules.Len() <= maxKeepArgs {
 		c.args = append(c.args, args...)
 	} else if err := g.addRules(ctx, wt, &c, "tilth-keep", rules.String()); err != nil {
-		return output{}, err
+		return err
 	}
 	if len(only) > 0 {
 		c.args = append(c.args, "--")
@@ -232,20 +212,15 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 			c.args = append(c.args, ":(literal)"+p)
 		}
 	}
-	return g.mutate(ctx, c)
+	_, err := g.mutate(ctx, c)
+	return err
 }
 
-// openedDir is a directory to which its owner was given the right to write.
-type openedDir struct {
-	path string // relative to the worktree
-	mode fs.FileMode
-}
-
-// makeRemovable gives the owner back the right to write to the directories at path and below, and returns those that
-// lacked it, the upper before the lower. Caches of build tools (Go's modules) are read-only, and git removes nothing
+// makeRemovable gives the owner back the right to write to the directories at path and below, and returns the topmost of
+// those that lacked it, relative to path. Caches of build tools (Go's modules) are read-only, and git removes nothing
 // from them.
-func makeRemovable(path string) []openedDir {
-	var opened []openedDir
+func makeRemovable(path string) []string {
+	var topmost []string
 	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, _ error) error {
 		if d == nil || !d.IsDir() {
 			return nil
@@ -254,71 +229,11 @@ func makeRemovable(path string) []openedDir {
 		if err != nil || fi.Mode()&0o700 == 0o700 || os.Chmod(p, fi.Mode().Perm()|0o700) != nil {
 			return nil
 		}
-		if rel, err := filepath.Rel(path, p); err == nil {
-			opened = append(opened, openedDir{path: rel, mode: fi.Mode().Perm()})
+		rel, err := filepath.Rel(path, p)
+		if n := len(topmost); err == nil && (n == 0 || topmost[n-1] != "." && !strings.HasPrefix(rel+"/", topmost[n-1]+"/")) {
+			topmost = append(topmost, rel)
 		}
 		return nil
 	})
-	return opened
-}
-
-// topmost leaves out the directories that lie in others of the list.
-func topmost(opened []openedDir) []string {
-	var paths []string
-	for _, d := range opened {
-		if n := len(paths); n == 0 || !within(d.path, paths[n-1]) {
-			paths = append(paths, d.path)
-		}
-	}
-	return paths
-}
-
-// within reports whether path is dir or lies below it.
-func within(path, dir string) bool {
-	return path == dir || dir == "." || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// closeAgain gives the directories that are still there after a rewind the mode that they are to have: one with
-// tracked files is as git makes it, the top as AddWorktree does, any other, which was ignored, as it was. What cannot
-// be set stays open.
-func (g *Git) closeAgain(ctx context.Context, wt Worktree, opened []openedDir) {
-	if len(opened) == 0 || g.dry {
-		return
-	}
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--full-name"))
-	if err != nil {
-		return
-	}
-	tracked := map[string]bool{".": true}
-	for _, f := range fields(out) {
-		for dir := filepath.Dir(f); !tracked[dir]; dir = filepath.Dir(dir) {
-			tracked[dir] = true
-		}
-	}
-	asMade := newDirMode(wt.AdminDir)
-	for _, d := range opened {
-		path, mode := filepath.Join(wt.Path, d.path), d.mode
-		switch {
-		case d.path == ".":
-			mode = topMode
-		case tracked[d.path]:
-			mode = asMade
-		}
-		if fi, err := os.Lstat(path); err == nil && fi.IsDir() {
-			_ = os.Chmod(path, mode)
-		}
-	}
-}
-
-// newDirMode returns the mode that a directory is made with here, by git too. Only making one says so: the umask can
-// be read no other way than by setting it, for all of the process.
-func newDirMode(in string) fs.FileMode {
-	dir, mode := filepath.Join(in, "tilth-mode"), fs.FileMode(topMode)
-	if os.Mkdir(dir, 0o777) == nil {
-		if fi, err := os.Stat(dir); err == nil {
-			mode = fi.Mode().Perm()
-		}
-		os.Remove(dir)
-	}
-	return mode
+	return topmost
 }

@@ -22,8 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -86,8 +84,8 @@ func New(environ []string, trace func(Call)) *Git {
 	}
 }
 
-// Version returns the version of the git in use, such as "2.39.5".
-func (g *Git) Version(ctx context.Context) (string, error) {
+// versionOf returns the version of the git in use, such as "2.39.5".
+func (g *Git) versionOf(ctx context.Context) (string, error) {
 	g.known.mu.Lock()
 	v := g.known.version
 	g.known.mu.Unlock()
@@ -109,7 +107,7 @@ func (g *Git) Version(ctx context.Context) (string, error) {
 
 // atLeast reports whether git is of this version or later.
 func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
-	v, err := g.Version(ctx)
+	v, err := g.versionOf(ctx)
 	if err != nil {
 		return false
 	}
@@ -146,27 +144,6 @@ func (g *Git) DryRun() *Git {
 // IsDryRun reports whether this Git runs no mutations.
 func (g *Git) IsDryRun() bool { return g.dry }
 
-// Worktree is [CheckWorktree], which in a dry run also passes a worktree that the skipped commands would have made or
-// put back on its branch.
-func (g *Git) Worktree(common, path, branch string) (Worktree, error) {
-	wt, err := CheckWorktree(common, path, branch)
-	if err == nil || !g.dry {
-		return wt, err
-	}
-	if g.placeOf(path) != made {
-		return wt, err
-	}
-	admin, found := adminDirFor(common, path)
-	for n := 0; !found; n++ { // git's choice of a name
-		admin = filepath.Join(common, "worktrees", filepath.Base(path))
-		if n > 0 {
-			admin += strconv.Itoa(n)
-		}
-		found = missing(admin)
-	}
-	return Worktree{Path: path, Branch: branch, Common: common, AdminDir: admin}, nil
-}
-
 // MoveAside renames what stands at the place of a worktree.
 func (g *Git) MoveAside(path, to string) error {
 	if g.plan(path, moved); g.dry {
@@ -192,12 +169,6 @@ func (g *Git) placeOf(path string) place {
 	g.planned.mu.Lock()
 	defer g.planned.mu.Unlock()
 	return g.planned.places[path]
-}
-
-// missing reports whether a directory is not there.
-func missing(dir string) bool {
-	_, err := os.Lstat(dir)
-	return err != nil && isAbsent(err)
 }
 
 // tracePreview is the trace of the commands of a preview. In a dry run those that write are traced as what they stand
@@ -255,7 +226,7 @@ func (g *Git) run(ctx context.Context, c command) (output, error) {
 		g.trace(Call{Dir: c.dir, Args: c.args, Mutates: true, Skipped: true})
 		return output{skipped: true}, nil
 	}
-	if g.dry && missing(c.dir) {
+	if g.dry && Absent(c.dir) {
 		return output{skipped: true}, nil
 	}
 	start := time.Now()

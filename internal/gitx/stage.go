@@ -24,7 +24,7 @@ const stagePasses = 2
 // files that cannot be read.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if g.dry {
-		if missing(wt.Path) {
+		if Absent(wt.Path) {
 			return "", nil, g.stageSkipped(ctx, wt)
 		}
 		return g.stagePreview(ctx, wt, base)
@@ -206,7 +206,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 			head = strings.ToUpper(head[:1]) + head[1:]
 		}
 		// A sparse worktree has this mark on files that are not there.
-		if strings.HasPrefix(head, "S ") && !missing(filepath.Join(wt.Path, path)) {
+		if strings.HasPrefix(head, "S ") && !Absent(filepath.Join(wt.Path, path)) {
 			s.skipped = append(s.skipped, path)
 		}
 		if root := productRoot(wt.Path, path); root != "" {
@@ -376,9 +376,8 @@ func isProduct(top, p string) bool {
 // IsProductDir reports whether a directory of this name is a build product wherever it lies.
 func IsProductDir(name string) bool { return productNames[name] }
 
-// IsProduct reports whether a path, as git lists it, is or lies in a build
-// product.
-func IsProduct(p string) bool {
+// namesProduct reports whether a path, as git lists it, is or lies in a build product.
+func namesProduct(p string) bool {
 	for _, name := range strings.Split(strings.TrimSuffix(p, "/"), "/") {
 		if productNames[name] || name == cargoTarget {
 			return true

@@ -88,7 +88,7 @@ func TestHasWorkIsMoreThanBuildProducts(t *testing.T) {
 	w := newWorld(t, "pkg/a.py", "a\n")
 	has := func(want bool, when string) {
 		t.Helper()
-		got, err := w.git.HasWork(t.Context(), w.path)
+		got, err := w.git.IsDirty(t.Context(), w.path)
 		if err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", when, got, err, want)
 		}
@@ -169,12 +169,12 @@ func TestStageAllSubmodules(t *testing.T) {
 	tree, left := w.stage()
 	equalLists(t, "left out", left, nil)
 	equalLists(t, "files", w.files(tree), []string{".gitmodules", "a.txt", "one"})
-	sha, _, err := w.git.Commit(ctx, w.wt(), "with a submodule", CommitOpts{})
+	sha, err := w.git.Commit(ctx, w.wt(), "with a submodule", false)
 	must(t, err)
 
 	second := filepath.Join(w.home, "second")
 	must(t, w.git.AddWorktree(ctx, w.common, second, "session/t", sha, true))
-	wt, err := CheckWorktree(w.common, second, "session/t")
+	wt, err := w.git.Worktree(ctx, w.common, second, "session/t")
 	must(t, err)
 	write(t, second, "b.txt", "b\n")
 	tree, left, err = w.git.StageAll(ctx, wt, sha)
@@ -209,7 +209,7 @@ func TestStageAllStaleLock(t *testing.T) {
 	write(t, w.common, "refs/heads/"+branch+".lock", "")
 	tree, _ := w.stage()
 	equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt"})
-	_, _, err := w.git.Commit(ctx, w.wt(), "msg", CommitOpts{})
+	_, err := w.git.Commit(ctx, w.wt(), "msg", false)
 	must(t, err)
 }
 
@@ -228,7 +228,7 @@ func TestStageAllInTheMiddleOfAMerge(t *testing.T) {
 	tree, _ := w.stage()
 	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "both")
 	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
-	sha, _, err := w.git.Commit(ctx, w.wt(), "task", CommitOpts{})
+	sha, err := w.git.Commit(ctx, w.wt(), "task", false)
 	must(t, err)
 	equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", sha), sha+" "+w.base)
 }

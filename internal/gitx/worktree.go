@@ -6,40 +6,52 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
-// Worktree is a linked worktree that passed a check. Only [CheckWorktree] and [RegisteredWorktree] make one, and
-// every command that writes in a worktree takes one, so that none runs in a directory that merely looks like it.
+// Worktree is a linked worktree that passed a check. Only [Git.Worktree] makes one, and every command that writes in a
+// worktree takes one, so that none runs in a directory that merely looks like it.
 type Worktree struct {
 	Path     string // as recorded
-	Branch   string // the branch it was checked against; "" from RegisteredWorktree
+	Branch   string // the branch it was checked against, "" for none
 	Common   string // common directory of its repository, symlinks resolved
 	AdminDir string // its own git directory, below Common/worktrees
 }
 
-// CheckWorktree checks that path is the worktree that the repository with this common directory knows there and that
-// its HEAD is on branch. It reads git's own files and starts no process (but for a repository with reftable refs,
-// whose HEAD only git can read). The error is ErrWorktreeMissing, ErrUnregistered or a *WrongBranchError.
-func CheckWorktree(common, path, branch string) (Worktree, error) {
-	wt, err := RegisteredWorktree(common, path)
-	if err != nil {
+// Worktree checks that path is the worktree that the repository with this common directory knows there and that its HEAD
+// is on branch; with branch "", HEAD is not looked at, which is for bringing back one that was moved. It reads git's own
+// files and starts no process (but for a repository with reftable refs, whose HEAD only git can read). A dry run also
+// passes a worktree that the skipped commands would have made or put back on its branch. The error is ErrWorktreeMissing,
+// ErrUnregistered or a *WrongBranchError.
+func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktree, error) {
+	wt, err := registered(common, path)
+	if err == nil && branch != "" {
+		var on string
+		if on, err = g.headBranch(ctx, wt); err == nil && on != branch {
+			err = &WrongBranchError{Path: path, Want: branch, On: on}
+		}
+		wt.Branch = branch
+	}
+	if err == nil {
+		return wt, nil
+	}
+	if g.placeOf(path) != made {
 		return Worktree{}, err
 	}
-	on, err := headBranch(wt)
-	if err != nil {
-		return Worktree{}, err
+	admin, found := AdminDir(common, path)
+	for n := 0; !found; n++ { // git's choice of a name
+		admin = filepath.Join(common, "worktrees", filepath.Base(path))
+		if n > 0 {
+			admin += strconv.Itoa(n)
+		}
+		found = Absent(admin)
 	}
-	if on != branch {
-		return Worktree{}, &WrongBranchError{Path: path, Want: branch, On: on}
-	}
-	wt.Branch = branch
-	return wt, nil
+	return Worktree{Path: path, Branch: branch, Common: common, AdminDir: admin}, nil
 }
 
-// RegisteredWorktree is CheckWorktree without a look at HEAD: for bringing back a HEAD that was moved. The error is
-// ErrWorktreeMissing or ErrUnregistered.
-func RegisteredWorktree(common, path string) (Worktree, error) {
+// registered is Worktree without a look at HEAD.
+func registered(common, path string) (Worktree, error) {
 	if err := somethingAt(path); err != nil {
 		return Worktree{}, err
 	}
@@ -122,7 +134,7 @@ func sameFile(a, b string) bool {
 const reftableHead = "refs/heads/.invalid"
 
 // headBranch returns the branch that the worktree's HEAD is on, "" if it is detached.
-func headBranch(wt Worktree) (string, error) {
+func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 	head := filepath.Join(wt.AdminDir, "HEAD")
 	// core.preferSymlinkRefs makes HEAD a symlink to the ref.
 	ref, err := os.Readlink(head)
@@ -137,9 +149,8 @@ func headBranch(wt Worktree) (string, error) {
 		}
 	}
 	if ref == reftableHead {
-		g := New(os.Environ(), nil)
 		// Exit 1 without a word: HEAD is detached.
-		ref, err = g.line(context.Background(), g.inWorktree(wt, "symbolic-ref", "--quiet", "HEAD"))
+		ref, err = g.line(ctx, g.inWorktree(wt, "symbolic-ref", "--quiet", "HEAD"))
 		if err != nil && exitCode(err) != 1 {
 			return "", err
 		}
@@ -149,18 +160,19 @@ func headBranch(wt Worktree) (string, error) {
 
 // WorktreeEntry is one line of the repository's list of worktrees.
 type WorktreeEntry struct {
-	Path   string
-	Head   string // commit; "" when Bare
-	Branch string // short name; "" when Bare or Detached
-	Bare, Detached,
+	Path             string
+	Branch           string // short name; "" when bare or detached
 	Locked, Prunable bool
-	LockReason string
 }
 
-// Worktrees lists the worktrees of a repository, the main one first.
-func (g *Git) Worktrees(ctx context.Context, common string) ([]WorktreeEntry, error) {
+// Worktrees lists the worktrees of a repository, the main one first. Git may fail on an entry that a killed git left
+// without what makes it one; if it is the one for path, which RemoveWorktree removes, the list is empty.
+func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEntry, error) {
 	out, err := g.read(ctx, inRepo(common, "worktree", "list", "--porcelain", "-z"))
 	if err != nil {
+		if admin, found := AdminDir(common, path); found && !complete(admin) {
+			err = nil
+		}
 		return nil, err
 	}
 	return parseWorktrees(string(out)), nil
@@ -180,16 +192,10 @@ func parseWorktrees(out string) []WorktreeEntry {
 		}
 		e := &entries[len(entries)-1]
 		switch name {
-		case "HEAD":
-			e.Head = value
 		case "branch":
 			e.Branch = strings.TrimPrefix(value, "refs/heads/")
-		case "bare":
-			e.Bare = true
-		case "detached":
-			e.Detached = true
 		case "locked":
-			e.Locked, e.LockReason = true, value
+			e.Locked = true
 		case "prunable":
 			e.Prunable = true
 		}
@@ -200,44 +206,40 @@ func parseWorktrees(out string) []WorktreeEntry {
 // topMode is the mode of a worktree's top directory.
 const topMode = 0o700
 
-// AddWorktree adds a worktree at path on branch. With newBranch the branch is made at base, which names a commit;
-// else the branch exists and base is "". An entry that the repository still has for exactly this path, or for another
+// AddWorktree adds a worktree at path on branch, which is made at the commit base, or exists if base is "". Without
+// checkout the worktree holds its .git file only. An entry that the repository still has for exactly this path, or for another
 // with this branch, is dropped if nothing is there any more; all others are left alone. No hook runs and no upstream
 // is configured. The worktree's top is private (0700).
-func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, newBranch bool) error {
-	if newBranch {
-		return g.addWorktree(ctx, common, path, branch, "--no-track", "-b", branch, path, base)
-	}
-	return g.addWorktree(ctx, common, path, branch, path, branch)
-}
-
-// AddWorktreeEmpty is AddWorktree on an existing branch without a checkout: the worktree holds its .git file only.
-func (g *Git) AddWorktreeEmpty(ctx context.Context, common, path, branch string) error {
-	return g.addWorktree(ctx, common, path, branch, "--no-checkout", path, branch)
-}
-
-func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args ...string) error {
+func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) error {
 	if place := g.placeOf(path); place != removed && (place == moved || somethingAt(path) != nil) {
-		_, found := adminDirFor(common, path)
+		_, found := AdminDir(common, path)
 		switch {
 		case found:
 			if err := g.RemoveWorktree(ctx, common, path); err != nil {
 				return err
 			}
 		case g.dry: // no command fails below, which is where this is done for real
-			if _, err := g.dropStale(ctx, common, branch); err != nil {
+			if _, err := g.dropStale(ctx, common, path, branch); err != nil {
 				return err
 			}
 		}
 	}
-	if err := g.ClearBranchLocks(ctx, common, branch); err != nil {
+	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
-	add := inRepo(common, append([]string{"worktree", "add", "--quiet", "--no-guess-remote"}, args...)...)
+	add := inRepo(common, "worktree", "add", "--quiet", "--no-guess-remote")
+	if !checkout {
+		add.args = append(add.args, "--no-checkout")
+	}
+	if base != "" {
+		add.args = append(add.args, "--no-track", "-b", branch, path, base)
+	} else {
+		add.args = append(add.args, path, branch)
+	}
 	_, err := g.mutate(ctx, add)
 	if err != nil && ctx.Err() == nil {
 		// The branch may be checked out in a worktree that is gone.
-		if dropped, derr := g.dropStale(ctx, common, branch); derr == nil && len(dropped) > 0 {
+		if dropped, derr := g.dropStale(ctx, common, path, branch); derr == nil && len(dropped) > 0 {
 			_, err = g.mutate(ctx, add)
 		}
 	}
@@ -252,7 +254,7 @@ func (g *Git) addWorktree(ctx context.Context, common, path, branch string, args
 // repository's entry for it. The error is ErrUnregistered if the repository has no entry for this path; nothing is
 // removed then.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
-	admin, found := adminDirFor(common, path)
+	admin, found := AdminDir(common, path)
 	if !found {
 		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
 	}
@@ -283,8 +285,8 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 // the repository knows: moved with `git worktree move`, or with the directory around them, and gone from there. Until
 // then git takes the branch for checked out. One that somebody locked stays, because that is how an absent disk is
 // announced. It returns the paths.
-func (g *Git) dropStale(ctx context.Context, common, branch string) (dropped []string, err error) {
-	entries, err := g.Worktrees(ctx, common)
+func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropped []string, err error) {
+	entries, err := g.Worktrees(ctx, common, path)
 	if err != nil {
 		return nil, err
 	}

@@ -24,10 +24,10 @@ func TestNewWorktreeIsPrivate(t *testing.T) {
 	}
 	private()
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", false))
+	must(t, w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", true))
 	private()
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktreeEmpty(t.Context(), w.common, w.path, branch))
+	must(t, w.git.AddWorktree(t.Context(), w.common, w.path, branch, "", false))
 	private()
 }
 
@@ -38,7 +38,7 @@ func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 		w := newWorld(t)
 		must(t, os.MkdirAll(w.common+name, 0o700))
 		write(t, w.path, ".git", "gitdir: "+w.common+name+"\n")
-		_, err := CheckWorktree(w.common, w.path, branch)
+		_, err := w.git.Worktree(ctx, w.common, w.path, branch)
 		if !errors.Is(err, ErrUnregistered) || !strings.Contains(err.Error(), "its .git file names ") ||
 			!strings.HasSuffix(err.Error(), ".git"+name+", which is not the git directory of a worktree of its own") {
 			t.Errorf("%q: %v", name, err)
@@ -113,7 +113,7 @@ func TestCheckWorktree(t *testing.T) {
 			w := newWorld(t)
 			w.t = t
 			tt.spoil(w)
-			wt, err := CheckWorktree(w.common, w.path, branch)
+			wt, err := w.git.Worktree(ctx, w.common, w.path, branch)
 			switch {
 			case tt.wrong != "":
 				on := tt.wrong
@@ -124,7 +124,7 @@ func TestCheckWorktree(t *testing.T) {
 				if !errors.As(err, &wrong) || wrong.On != on {
 					t.Fatalf("got %v", err)
 				}
-				_, err = RegisteredWorktree(w.common, w.path)
+				_, err = w.git.Worktree(ctx, w.common, w.path, "")
 				must(t, err)
 			case tt.want != nil:
 				if !errors.Is(err, tt.want) {
@@ -144,7 +144,7 @@ func TestNeverTheEnclosingRepository(t *testing.T) {
 	w := newWorld(t)
 	w.path = filepath.Join(w.repo, "sessions", "workspace")
 	must(t, w.git.AddWorktree(ctx, w.common, w.path, "session/t", w.base, true))
-	wt, err := CheckWorktree(w.common, w.path, "session/t")
+	wt, err := w.git.Worktree(ctx, w.common, w.path, "session/t")
 	must(t, err)
 	must(t, os.RemoveAll(w.path))
 	write(t, w.path, "a.txt", "not the user's\n")
@@ -153,7 +153,7 @@ func TestNeverTheEnclosingRepository(t *testing.T) {
 
 	for name, do := range map[string]func() error{
 		"StageAll": func() error { _, _, err := w.git.StageAll(ctx, wt, w.base); return err },
-		"Commit":   func() error { _, _, err := w.git.Commit(ctx, wt, "x", CommitOpts{}); return err },
+		"Commit":   func() error { _, err := w.git.Commit(ctx, wt, "x", false); return err },
 		"CommitTree": func() error {
 			_, err := w.git.CommitTree(ctx, wt, TreeCommit{
 				Tree:    w.base,
@@ -163,10 +163,10 @@ func TestNeverTheEnclosingRepository(t *testing.T) {
 			})
 			return err
 		},
-		"ReadTree":   func() error { return w.git.ReadTree(ctx, wt, w.base) },
+		"ReadTree":   func() error { return w.git.ReadTree(ctx, wt, w.base, false) },
 		"SoftReset":  func() error { return w.git.SoftReset(ctx, wt, w.base) },
-		"HardReset":  func() error { return w.git.HardReset(ctx, wt, w.base) },
-		"Clean":      func() error { return w.git.Clean(ctx, wt) },
+		"HardReset":  func() error { return w.git.hardReset(ctx, wt, w.base) },
+		"Clean":      func() error { return w.git.clean(ctx, wt, nil) },
 		"RewindTree": func() error { return rewind(w.git, wt, w.base) },
 		"AttachHead": func() error { return w.git.AttachHead(ctx, wt, "session/t") },
 	} {
@@ -217,12 +217,12 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 			} else {
 				w.sh(w.path, "branch", "-q", "-M", "session/t")
 			}
-			wt, err := CheckWorktree(w.common, w.path, "session/t")
+			wt, err := w.git.Worktree(ctx, w.common, w.path, "session/t")
 			must(t, err)
 			write(t, w.path, "b.txt", "b\n")
 			tree, _, err := w.git.StageAll(ctx, wt, w.base)
 			must(t, err)
-			sha, _, err := w.git.Commit(ctx, wt, "x", CommitOpts{})
+			sha, err := w.git.Commit(ctx, wt, "x", false)
 			must(t, err)
 			equal(t, "length of ids", len(sha), len(w.base))
 			got, err := w.git.TreeOf(ctx, w.common, sha)
@@ -237,13 +237,12 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 			must(t, err)
 			must(t, w.git.SoftReset(ctx, wt, sha))
 			must(t, rewind(w.git, wt, w.base))
-			ok, err := w.git.ObjectExists(ctx, w.common, next)
-			must(t, err)
-			equal(t, "placeholder still an object", ok, true)
+			_, err = w.git.TreeOf(ctx, w.common, next)
+			must(t, err) // the placeholder is still an object
 			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 			equal(t, "worktree exists", exists(w.path), false)
-			must(t, w.git.DeleteBranch(ctx, w.common, "session/t"))
-			_, ok, err = w.git.BranchTip(ctx, w.common, "session/t")
+			deleted(t)(w.git.DeleteBranch(ctx, w.common, "session/t"))
+			_, ok, err := w.git.BranchTip(ctx, w.common, "session/t")
 			must(t, err)
 			equal(t, "branch exists", ok, false)
 			equal(t, "admin entry", exists(w.common, "worktrees", "wt"), false)
@@ -259,9 +258,9 @@ func TestAddWorktreeAgain(t *testing.T) {
 	// Gone, and locked as a `git worktree add` that was killed leaves it.
 	w.sh(w.repo, "worktree", "lock", "--reason", "initializing", w.path)
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", false))
+	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", true))
 	w.wt()
-	list, err := w.git.Worktrees(ctx, w.common)
+	list, err := w.git.Worktrees(ctx, w.common, w.path)
 	must(t, err)
 	i := slices.IndexFunc(list, func(e WorktreeEntry) bool { return e.Path == other })
 	if len(list) != 3 || i < 0 || !list[i].Prunable {
@@ -269,10 +268,10 @@ func TestAddWorktreeAgain(t *testing.T) {
 	}
 }
 
-func TestAddWorktreeEmpty(t *testing.T) {
+func TestAddWorktreeWithoutFiles(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.RemoveAll(w.path))
-	must(t, w.git.AddWorktreeEmpty(ctx, w.common, w.path, branch))
+	must(t, w.git.AddWorktree(ctx, w.common, w.path, branch, "", false))
 	entries, err := os.ReadDir(w.path)
 	must(t, err)
 	equal(t, "entries", len(entries), 1)
@@ -322,7 +321,7 @@ func TestRemoveWorktreeInEveryState(t *testing.T) {
 			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 			equal(t, "worktree exists", exists(w.path), false)
 			equal(t, "entry exists", exists(w.common, "worktrees"), false)
-			must(t, w.git.DeleteBranch(ctx, w.common, branch))
+			deleted(t)(w.git.DeleteBranch(ctx, w.common, branch))
 			if err := w.git.RemoveWorktree(ctx, w.common, w.path); !errors.Is(err, ErrUnregistered) {
 				t.Errorf("once more: %v", err)
 			}
@@ -363,13 +362,13 @@ func TestRemoveWorktreeDryRun(t *testing.T) {
 	before := snapshot(t, w.home)
 	d := w.git.DryRun()
 	must(t, d.RemoveWorktree(ctx, w.common, w.path))
-	must(t, d.DeleteBranch(ctx, w.common, branch))
+	deleted(t)(d.DeleteBranch(ctx, w.common, branch))
 	equal(t, "files", len(snapshot(t, w.home)), len(before))
 }
 
 func TestDeleteBranchCheckedOutElsewhere(t *testing.T) {
 	w := newWorld(t)
-	err := w.git.DeleteBranch(ctx, w.common, branch)
+	_, err := w.git.DeleteBranch(ctx, w.common, branch)
 	var gitErr *commandError
 	if !errors.As(err, &gitErr) || !containsAll(err.Error(), "git branch: ", w.path) {
 		t.Errorf("got %v", err)
@@ -381,6 +380,6 @@ func TestDeleteBranchBroken(t *testing.T) {
 	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
 	write(t, w.common, "refs/heads/"+branch, "")
 	write(t, w.common, "packed-refs.lock", "", "config.lock", "", "refs/heads/"+branch+".lock", "")
-	must(t, w.git.DeleteBranch(ctx, w.common, branch))
+	deleted(t)(w.git.DeleteBranch(ctx, w.common, branch))
 	equal(t, "ref exists", exists(w.common, "refs/heads", branch), false)
 }

@@ -27,8 +27,7 @@ func (e *TreeChangedError) Error() string { return "a commit hook changed the tr
 func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree,
 	base string) (sha string, err error) {
 	ctx := quiet(live)
-	sha, _, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary)),
-		gitx.CommitOpts{Sign: h.Sign})
+	sha, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary)), h.Sign)
 	if err != nil || h.Git.IsDryRun() {
 		return "", err
 	}

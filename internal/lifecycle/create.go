@@ -90,12 +90,8 @@ func (h *Handle) undoCreate(ctx context.Context) {
 	ctx = quiet(ctx)
 	// Errors have no one to go to: what stays is what reset removes.
 	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path())
-	_ = h.Git.RemoveHalfCreated(h.Common, h.Path())
-	if _, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && ok {
-		_ = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
-	} else {
-		_ = h.Git.ClearBranchLocks(ctx, h.Common, h.S.Branch())
-	}
+	_ = h.Git.RemoveLeftovers(h.Common, "", h.Path())
+	_, _ = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
 	_ = os.RemoveAll(h.S.Dir)
 }
 
@@ -109,7 +105,7 @@ func (h *Handle) undoCreate(ctx context.Context) {
 //  4. checkpoint prepared
 func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared record.SessionPrepared) error {
 	ctx = quiet(ctx)
-	wt, err := h.Worktree()
+	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,7 +155,7 @@ func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) 
 		_ = h.Git.SoftReset(ctx, wt, parent)
 	}
 	if tree, err := h.Git.TreeOf(ctx, h.Common, parent); err == nil {
-		_ = h.Git.ReadTree(ctx, wt, tree)
+		_ = h.Git.ReadTree(ctx, wt, tree, false)
 	}
 }
 

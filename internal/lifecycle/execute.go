@@ -177,7 +177,7 @@ func (x *execution) repair(live context.Context) error {
 			return err
 		}
 	}
-	wt, err := x.Worktree()
+	wt, err := x.Worktree(ctx)
 	if err != nil {
 		return err
 	}
@@ -211,16 +211,16 @@ func (x *execution) repair(live context.Context) error {
 func (x *execution) fillNew(live context.Context) error {
 	if a := x.plan.CommitTree; a != nil {
 		ctx := quiet(live)
-		wt, err := x.Worktree()
+		wt, err := x.Worktree(ctx)
 		if err != nil {
 			return err
 		}
-		there, err := x.Git.ObjectExists(ctx, x.Common, a.Tree)
+		there, err := x.hasTree(ctx, a.Tree)
 		if err != nil {
 			return err
 		}
 		if there {
-			if err := x.Git.ReadTreeIntoFiles(ctx, wt, a.Tree); err != nil {
+			if err := x.Git.ReadTree(ctx, wt, a.Tree, true); err != nil {
 				return err
 			}
 		}
@@ -268,9 +268,18 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Acc
 	return sha, err
 }
 
+// hasTree reports whether the repository has the tree with this id.
+func (x *execution) hasTree(ctx context.Context, id string) (bool, error) {
+	tree, err := x.Git.TreeOf(ctx, x.Common, id)
+	if errors.Is(err, gitx.ErrNoCommit) {
+		return false, nil
+	}
+	return tree == id, err
+}
+
 // stageAccepted brings the accepted tree into the index; ready is false if the files hold other work.
 func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree, a Accepted) (ready bool, err error) {
-	there, err := x.Git.ObjectExists(ctx, x.Common, a.Tree)
+	there, err := x.hasTree(ctx, a.Tree)
 	if err != nil || !there {
 		return false, err
 	}
@@ -287,7 +296,7 @@ func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree, a Accep
 		return true, nil
 	case base:
 		// Somebody took the work away; it is in the repository still.
-		return true, x.Git.ReadTreeIntoFiles(ctx, wt, a.Tree)
+		return true, x.Git.ReadTree(ctx, wt, a.Tree, true)
 	}
 	return false, nil
 }

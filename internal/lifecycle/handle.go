@@ -143,12 +143,12 @@ func (h *Handle) append(e record.Event) error {
 func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
-func (h *Handle) Worktree() (gitx.Worktree, error) {
+func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 	// The worker may have rewritten the files that the check reads.
 	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil {
 		return gitx.Worktree{}, err
 	}
-	return h.Git.Worktree(h.Common, h.Path(), h.S.Branch())
+	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())
 }
 
 // WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's

@@ -17,7 +17,7 @@ import (
 //  3. seed_committed            done
 func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) error {
 	ctx = quiet(ctx)
-	wt, err := h.Worktree()
+	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err
 	}

@@ -90,17 +90,21 @@ func (h *Handle) rewindSource(ctx context.Context, sha string) (string, error) {
 
 // onBranch refuses a rewind of a session whose branch is gone or does not hold the seed.
 func (h *Handle) onBranch(ctx context.Context, full string) error {
-	contains, err := h.Git.Contains(ctx, h.Common, h.S.Branch(), full)
-	if err == nil && contains {
-		return nil
-	}
-	if err == nil {
-		return h.notRewound("its branch does not contain the seed %s", full)
-	}
-	if _, ok, terr := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); terr == nil && !ok {
+	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	if err == nil && !ok {
 		return h.notRewound("its branch %s is gone", h.S.Branch())
 	}
-	return h.notLooked("the branch", err)
+	base := ""
+	if err == nil {
+		base, err = h.Git.MergeBase(ctx, h.Common, full, tip)
+	}
+	if err != nil {
+		return h.notLooked("the branch", err)
+	}
+	if base != full {
+		return h.notRewound("its branch does not contain the seed %s", full)
+	}
+	return nil
 }
 
 // PlanRewind makes the pre-flight of a rewind, or of the rest of one that was begun. Each refusal is a *RefusedError,
@@ -134,7 +138,7 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if err := h.onBranch(ctx, full); err != nil {
 		return p, err
 	}
-	wt, err := h.Worktree()
+	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return refuse("%s", err)
 	}
@@ -233,14 +237,14 @@ func (h *Handle) carryOut(ctx context.Context) error {
 		h.Record.Close()
 		h.Record = nil
 	}
-	state, _ := treeState(h.Common, h.Path(), h.S.Branch())
+	state, _ := treeState(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
 	if _, _, err := h.repairWorktree(ctx, state); err != nil {
 		return err
 	}
 	if err := h.worktreeMade(); err != nil {
 		return err
 	}
-	wt, err := h.Worktree()
+	wt, err := h.Worktree(ctx)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	path := WorkspaceOf(s, check)
 	linked, registered, err := gitx.LinkedCommon(path)
 	switch {
-	case err == nil && (registered || gitx.HasBranch(linked, s.Branch())):
+	case err == nil && (registered || gitx.Holdings(linked)(s.Branch(), "")):
 		return linked, nil
 	case err != nil && !errors.Is(err, gitx.ErrNotRepo) && !errors.Is(err, os.ErrNotExist):
 		return "", fmt.Errorf("the repository of the worktree %s cannot be used: %w", path, err)
@@ -47,7 +47,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 		switch {
 		case err == nil && !slices.Contains(found, common):
 			found = append(found, common)
-		case err != nil && unclear == nil && !gitx.Vanished(name, err):
+		case err != nil && unclear == nil && !errors.Is(err, gitx.ErrVanished):
 			unclear = fmt.Errorf("the source repository %s cannot be used: %w", name, err)
 		}
 	}
@@ -80,7 +80,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 
 // HasSession reports whether a repository has the session's branch or an entry for its worktree at path.
 func HasSession(common string, s *session.Session, path string) bool {
-	if gitx.HasBranch(common, s.Branch()) {
+	if gitx.Holdings(common)(s.Branch(), "") {
 		return true
 	}
 	_, found := gitx.AdminDir(common, path)

@@ -86,7 +86,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.BranchTip = tip
 	}
 	path := WorkspaceOf(s, check)
-	st.Tree, st.TreeOn = treeState(common, path, branch)
+	st.Tree, st.TreeOn = treeState(ctx, g, common, path, branch)
 	switch {
 	case remaking(s):
 		st.Tree, st.TreeOn = treeMissing, ""
@@ -124,7 +124,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		}
 	}
 	if st.Tree == TreeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo(*st) {
-		if st.Dirty, err = g.HasWork(ctx, path); err != nil {
+		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
 			return err
 		}
 	}
@@ -146,7 +146,7 @@ func acceptedIn(h record.History) *Accepted {
 // isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what
 // it was judged on. What cannot be found out is left to the roll-forward, which looks again.
 func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *Accepted) bool {
-	wt, err := gitx.CheckWorktree(common, path, branch)
+	wt, err := g.Worktree(ctx, common, path, branch)
 	if err != nil {
 		return false
 	}
@@ -165,7 +165,7 @@ const tipCommits = 50
 func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (err error) {
 	switch st.Tree {
 	case TreeFine, TreeElsewhere:
-		if wt, err := gitx.RegisteredWorktree(common, path); err == nil {
+		if wt, err := g.Worktree(ctx, common, path, ""); err == nil {
 			st.Unfinished = gitx.Unfinished(wt)
 		}
 		return nil
@@ -187,12 +187,8 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 // again; "" if in none.
 func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, path, again string) (place,
 	hint string, err error) {
-	entries, err := g.Worktrees(ctx, common)
+	entries, err := g.Worktrees(ctx, common, path)
 	if err != nil {
-		if gitx.Incomplete(common, path) {
-			return "", "",
-				nil // git's list fails on what a killed git left; it is cleared away when the worktree is made
-		}
 		return "", "", err
 	}
 	for _, e := range entries {
@@ -247,8 +243,8 @@ func (p Plan) mayRedo(s State) bool {
 }
 
 // treeState says what stands at the worktree's path.
-func treeState(common, path, branch string) (TreeState, string) {
-	_, err := gitx.CheckWorktree(common, path, branch)
+func treeState(ctx context.Context, g *gitx.Git, common, path, branch string) (TreeState, string) {
+	_, err := g.Worktree(ctx, common, path, branch)
 	var wrong *gitx.WrongBranchError
 	switch {
 	case err == nil:

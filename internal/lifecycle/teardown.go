@@ -92,7 +92,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 		r.count(ctx, g)
 		return r, nil
 	}
-	entries, err := g.Worktrees(ctx, r.Common)
+	entries, err := g.Worktrees(ctx, r.Common, r.Worktree)
 	if err != nil {
 		return r, r.unclear(err)
 	}
@@ -165,7 +165,7 @@ func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
 			}
 		}
 	}
-	if _, err := gitx.RegisteredWorktree(r.Common, r.Worktree); err == nil {
+	if _, err := g.Worktree(ctx, r.Common, r.Worktree, ""); err == nil {
 		r.Dirty, _ = g.IsDirty(ctx, r.Worktree)
 	}
 }
@@ -247,18 +247,15 @@ func (r TeardownPlan) mark(dry bool) (admin string, err error) {
 }
 
 func (r TeardownPlan) removeBranch(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
-	if r.Tip != "" {
-		if err := g.DeleteBranch(ctx, r.Common, r.Branch); err != nil {
-			return err
-		}
+	deleted, err := g.DeleteBranch(ctx, r.Common, r.Branch)
+	switch {
+	case err != nil:
+	case deleted:
 		report("branch "+r.Branch, "")
-		return nil
+	default:
+		report("branch "+r.Branch, "already gone")
 	}
-	if err := g.ClearBranchLocks(ctx, r.Common, r.Branch); err != nil {
-		return err
-	}
-	report("branch "+r.Branch, "already gone")
-	return nil
+	return err
 }
 
 // removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
@@ -281,12 +278,7 @@ func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin str
 		}
 		report("git's entry for "+path, "")
 	}
-	if admin != "" {
-		if err := g.RemoveAdminDir(r.Common, admin, r.Worktree); err != nil {
-			return err
-		}
-	}
-	return g.RemoveHalfCreated(r.Common, r.Worktree)
+	return g.RemoveLeftovers(r.Common, admin, r.Worktree)
 }
 
 // removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may

@@ -56,7 +56,7 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 	if err := h.change(mark); err != nil {
 		return false, "", err
 	}
-	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false)
+	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", true)
 }
 
 const asideSuffix = ".found-"
@@ -100,14 +100,14 @@ func (h *Handle) clearPlace(ctx context.Context, path string) error {
 	if err := h.change(func() error { return os.RemoveAll(path) }); err != nil {
 		return err
 	}
-	return h.Git.RemoveHalfCreated(h.Common, path)
+	return h.Git.RemoveLeftovers(h.Common, "", path)
 }
 
 // comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
 // `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, someone looked at another
 // commit: what differs from that is work, all else is brought up to the branch, or it would undo finished tasks.
 func (h *Handle) comeBack(ctx context.Context, path string) error {
-	wt, err := gitx.RegisteredWorktree(h.Common, path)
+	wt, err := h.Git.Worktree(ctx, h.Common, path, "")
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (h *Handle) comeBack(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	head, err := h.Git.Head(ctx, path)
+	head, err := h.Git.ResolveCommit(ctx, wt.AdminDir, "HEAD")
 	switch {
 	case !ok, errors.Is(err, gitx.ErrNoCommit): // an orphan branch: everything in the index is new
 	case err != nil:
@@ -156,12 +156,12 @@ func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string)
 // register makes the source know the worktree at path again: one that was moved with the sessions root, or one whose
 // admin entry was pruned.
 func (h *Handle) register(ctx context.Context, path string) error {
-	moved, err := h.Git.RepairMoved(ctx, h.Common, path)
+	moved, err := h.Git.Relink(ctx, h.Common, path)
 	if err != nil {
 		return err
 	}
 	if moved {
-		if state, _ := treeState(h.Common, path, h.S.Branch()); state == TreeElsewhere {
+		if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == TreeElsewhere {
 			return h.comeBack(ctx, path)
 		}
 		return nil
@@ -174,10 +174,10 @@ func (h *Handle) register(ctx context.Context, path string) error {
 
 // relink gives the worktree its .git file back.
 func (h *Handle) relink(ctx context.Context, path string) error {
-	if err := h.Git.Relink(h.Common, path); err != nil {
+	if _, err := h.Git.Relink(ctx, h.Common, path); err != nil {
 		return err
 	}
-	if state, _ := treeState(h.Common, path, h.S.Branch()); state == TreeElsewhere {
+	if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == TreeElsewhere {
 		return h.comeBack(ctx, path)
 	}
 	return nil
@@ -228,7 +228,7 @@ func (h *Handle) finishAdoption(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.Git.ReadTree(ctx, wt, tip); err != nil {
+	if err := h.Git.ReadTree(ctx, wt, tip, false); err != nil {
 		return err
 	}
 	return h.change(func() error {
@@ -248,16 +248,16 @@ func (h *Handle) emptyWorktree(ctx context.Context, path string) (gitx.Worktree,
 		entries[0].Name() != ".git") {
 		return gitx.Worktree{}, fmt.Errorf("%s and %s are both there; move one of them away", path, path+adoptSuffix)
 	}
-	if wt, err := h.Worktree(); err == nil {
+	if wt, err := h.Worktree(ctx); err == nil {
 		return wt, nil
 	}
 	if err := h.clearPlace(ctx, path); err != nil {
 		return gitx.Worktree{}, err
 	}
-	if err := h.Git.AddWorktreeEmpty(ctx, h.Common, path, h.S.Branch()); err != nil {
+	if err := h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false); err != nil {
 		return gitx.Worktree{}, err
 	}
-	return h.Worktree()
+	return h.Worktree(ctx)
 }
 
 // Setup is what tilth.setup and tilth.copy do in a new worktree.

@@ -82,7 +82,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
 	// The task before has just committed all that there was.
 	if a.carried.commit != a.base {
-		if c.Partial, err = a.Git.HasWork(ctx, wt.Path); err != nil {
+		if c.Partial, err = a.Git.IsDirty(ctx, wt.Path); err != nil {
 			return c, err
 		}
 	}

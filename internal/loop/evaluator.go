@@ -33,7 +33,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	if err != nil {
 		return nil, err
 	}
-	conn, err := a.o.Evaluator.judge(a, j, system, user)
+	conn, err := a.o.Evaluator.judge(ctx, a, j, system, user)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) er
 	if err != nil || now == tree {
 		return err
 	}
-	if err := a.Git.ReadTreeIntoFiles(ctx, wt, tree); err != nil {
+	if err := a.Git.ReadTree(ctx, wt, tree, true); err != nil {
 		return err
 	}
 	return a.emit(&record.LogRepaired{What: "the evaluator changed files",

@@ -40,29 +40,29 @@ func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (hooks, error) {
 
 // run runs one hook and logs it with emit.
 func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
-	args ...string) gitx.HookResult {
+	args ...string) (code int, output string) {
 	if !h.exists[name] {
-		return gitx.HookResult{}
+		return 0, ""
 	}
 	var stdin []byte
 	if input != nil {
 		stdin, _ = json.Marshal(input)
 	}
-	res, err := h.r.Git.RunHook(ctx, h.wt, name, stdin, []string{h.r.S.Mark()}, args...)
-	outcome, reason := "ok", strings.TrimSpace(res.Output)
+	code, output, err := h.r.Git.RunHook(ctx, h.wt, name, stdin, []string{h.r.S.Mark()}, args...)
+	outcome, reason := "ok", strings.TrimSpace(output)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		outcome, reason, res.ExitCode, res.Output = "interrupted", "ended by a signal", -1, "it was interrupted"
+		outcome, reason, code, output = "interrupted", "ended by a signal", -1, "it was interrupted"
 	case err != nil:
 		// What guards must not let pass because it could not be asked.
-		outcome, reason, res.ExitCode, res.Output = "error", err.Error(), -1, err.Error()
-	case res.ExitCode != 0 && name == preTool:
+		outcome, reason, code, output = "error", err.Error(), -1, err.Error()
+	case code != 0 && name == preTool:
 		outcome = "block"
-	case res.ExitCode != 0:
+	case code != 0:
 		outcome = "failed"
 	}
 	_ = emit(&record.HookRun{Hook: name, Outcome: outcome, Tool: record.Optional(tool), Reason: clip(reason, 2000)})
-	return res
+	return code, output
 }
 
 // preTool asks the hook about a tool call.
@@ -70,11 +70,11 @@ func (h hooks) preTool(ctx context.Context, a *attempt, name, args string) (reas
 	if !h.exists[preTool] {
 		return "", false
 	}
-	res := h.run(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
-	if res.ExitCode == 0 {
+	code, output := h.run(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
+	if code == 0 {
 		return "", false
 	}
-	if reason = strings.TrimSpace(res.Output); reason == "" {
+	if reason = strings.TrimSpace(output); reason == "" {
 		reason = "the repository's tilth-pre-tool hook refused it"
 	}
 	return reason, true

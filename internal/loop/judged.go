@@ -185,12 +185,12 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 			t.Done = append(t.Done, other.ID)
 		}
 	}
-	return validator.Detect(ctx, j.dir, files, t, a.toolEnv(j.dir)), nil
+	return validator.Detect(ctx, j.dir, files, t, a.toolEnv(ctx, j.dir)), nil
 }
 
 // validate runs the validators and writes down what became of them.
 func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Validator) error {
-	j.report = validator.Run(ctx, vs, j.dir, a.toolEnv(j.dir), a.o.Limits.Validator, 0)
+	j.report = validator.Run(ctx, vs, j.dir, a.toolEnv(ctx, j.dir), a.o.Limits.Validator, 0)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 		return "", err
 	}
 	ignored = slices.DeleteFunc(ignored, func(f string) bool {
-		return gitx.IsProduct(f) || slices.Contains(j.borrowed, strings.TrimSuffix(f, "/"))
+		return slices.Contains(j.borrowed, strings.TrimSuffix(f, "/"))
 	})
 	if len(ignored) == 0 {
 		return feedback, nil

@@ -148,7 +148,7 @@ func (r *run) outer(ctx context.Context) Stop {
 	if err := os.RemoveAll(r.S.Path(session.AgentDir)); err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
-	wt, err := r.Worktree()
+	wt, err := r.Worktree(ctx)
 	if err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}

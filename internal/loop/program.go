@@ -32,8 +32,8 @@ type programWorker struct {
 	stored  string         // the conversation that this turn has stored
 }
 
-func newProgramWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	return &programWorker{a: a, wt: wt, role: r, env: a.programEnv(r.Program, wt.Path)}, nil
+func newProgramWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
+	return &programWorker{a: a, wt: wt, role: r, env: a.programEnv(ctx, r.Program, wt.Path)}, nil
 }
 
 func (w *programWorker) begin(ctx context.Context) error {

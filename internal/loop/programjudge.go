@@ -20,13 +20,13 @@ type programJudge struct {
 	id     string
 }
 
-func newProgramJudge(a *attempt, j *judged, r Role, system, user string) (evaluatorConn, error) {
+func newProgramJudge(ctx context.Context, a *attempt, j *judged, r Role, system, user string) (evaluatorConn, error) {
 	ending, err := a.o.Prompts.Render("evaluator_agent", nil)
 	if err != nil {
 		return nil, err
 	}
 	return &programJudge{
-		a: a, judged: j, role: r, env: a.programEnv(r.Program, j.dir), system: system + "\n" + ending, prompt: user,
+		a: a, judged: j, role: r, env: a.programEnv(ctx, r.Program, j.dir), system: system + "\n" + ending, prompt: user,
 	}, nil
 }
 

@@ -32,30 +32,30 @@ func (r Role) Name() string {
 }
 
 // open makes the worker of an attempt.
-func (r Role) open(a *attempt, wt gitx.Worktree) (worker, error) {
+func (r Role) open(ctx context.Context, a *attempt, wt gitx.Worktree) (worker, error) {
 	if r.Program != nil {
-		return newProgramWorker(a, wt, r)
+		return newProgramWorker(ctx, a, wt, r)
 	}
-	return newModelWorker(a, wt, r)
+	return newModelWorker(ctx, a, wt, r)
 }
 
 // judge makes the evaluator of one review.
-func (r Role) judge(a *attempt, j *judged, system, user string) (evaluatorConn, error) {
+func (r Role) judge(ctx context.Context, a *attempt, j *judged, system, user string) (evaluatorConn, error) {
 	if r.Program != nil {
-		return newProgramJudge(a, j, r, system, user)
+		return newProgramJudge(ctx, a, j, r, system, user)
 	}
 	return a.modelJudge(r.Client, system, user)
 }
 
 // toolEnv is the environment of commands that run in a directory: no keys, a git that cannot leave the directory, and
 // the mark by which git tilth knows that it is called from inside a run.
-func (a *attempt) toolEnv(dir string) []string {
-	return append(agent.ToolEnv(a.Git.Environ(dir), a.o.KeepEnv), a.S.Mark())
+func (a *attempt) toolEnv(ctx context.Context, dir string) []string {
+	return append(agent.ToolEnv(a.Git.Environ(ctx, dir), a.o.KeepEnv), a.S.Mark())
 }
 
 // programEnv is the same for an agent program, which keeps its own keys.
-func (a *attempt) programEnv(p *agent.Program, dir string) []string {
-	return append(p.Environ(a.Git.Environ(dir), a.o.KeepEnv), a.S.Mark())
+func (a *attempt) programEnv(ctx context.Context, p *agent.Program, dir string) []string {
+	return append(p.Environ(a.Git.Environ(ctx, dir), a.o.KeepEnv), a.S.Mark())
 }
 
 // protected are the directories that no command of the worker may touch: this session's and those of all others,
@@ -78,8 +78,8 @@ type modelWorker struct {
 	script *session.Transcript
 }
 
-func newModelWorker(a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	box, err := tool.Open(wt.Path, tool.Options{Env: a.toolEnv(wt.Path), BashTimeout: a.o.Limits.Bash,
+func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
+	box, err := tool.Open(wt.Path, tool.Options{Env: a.toolEnv(ctx, wt.Path), BashTimeout: a.o.Limits.Bash,
 		Protected: a.protected(wt)})
 	if err != nil {
 		return nil, err

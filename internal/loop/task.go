@@ -105,7 +105,7 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	a.carried = carried{} // it holds until a worker begins
-	if a.worker, err = a.o.Worker.open(a, wt); err != nil {
+	if a.worker, err = a.o.Worker.open(ctx, a, wt); err != nil {
 		return err
 	}
 	return a.worker.begin(ctx)
@@ -126,13 +126,13 @@ func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 // settledWorktree is the checked worktree. A HEAD that the worker moved to another branch is brought back, and a
 // merge or rebase that it left unfinished is dropped; its files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
-	wt, err := a.Worktree()
+	wt, err := a.Worktree(ctx)
 	var wrong *gitx.WrongBranchError
 	if errors.As(err, &wrong) {
 		if err := a.bringBack(ctx, wrong.On); err != nil {
 			return wt, err
 		}
-		wt, err = a.Worktree()
+		wt, err = a.Worktree(ctx)
 	}
 	if err != nil {
 		return wt, err
@@ -142,7 +142,7 @@ func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 
 // bringBack puts HEAD, which the worker moved to another branch or to none, back on the session's branch.
 func (a *attempt) bringBack(ctx context.Context, on string) error {
-	wt, err := gitx.RegisteredWorktree(a.Common, a.Path())
+	wt, err := a.Git.Worktree(ctx, a.Common, a.Path(), "")
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (a *attempt) bringBack(ctx context.Context, on string) error {
 	if !ok {
 		tip = a.base
 	}
-	head, err := a.Git.Head(ctx, wt.Path)
+	head, err := a.Git.ResolveCommit(ctx, wt.AdminDir, "HEAD")
 	switch {
 	case tip == "", errors.Is(err, gitx.ErrNoCommit):
 	case err != nil:
