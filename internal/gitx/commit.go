@@ -38,6 +38,11 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 	if sign {
 		c.more = append(c.more, g.signing()...)
 	}
+	remove, err := g.pinned(ctx, wt, &c)
+	if err != nil {
+		return "", err
+	}
+	defer remove()
 	out, err := g.mutate(ctx, c)
 	if ctx.Err() == nil && exitCode(err) == 1 {
 		// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
@@ -227,6 +232,11 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 	c := g.inWorktree(wt, call...)
 	c.hooks = true
 	c.more = append(c.more, env...)
+	remove, err := g.pinned(ctx, wt, &c)
+	if err != nil {
+		return 0, "", err
+	}
+	defer remove()
 	out, err := g.mutate(ctx, c)
 	if err != nil && ctx.Err() == nil && exitCode(err) > 0 {
 		code, err = exitCode(err), nil

@@ -65,6 +65,7 @@ type known struct {
 	settings map[string]*settings // by the directory they were read in
 	separate map[string]string    // work tree without a .git of its own: its git directory
 	version  string
+	hooks    map[string]hookPin // by worktree
 }
 
 // New returns a Git that runs with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not
@@ -80,7 +81,7 @@ func New(environ []string, trace func(Call)) *Git {
 		started:  time.Now(),
 		patience: lockPatience,
 		asking:   helperPatience,
-		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}},
+		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}, hooks: map[string]hookPin{}},
 	}
 }
 

@@ -251,6 +251,9 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Acc
 			return "", err
 		}
 	}
+	if err := x.Git.PinHooks(ctx, wt, a.Base); err != nil {
+		return "", err
+	}
 	sha, err = x.CommitTask(live, wt, tasks[i], a.Summary, a.Tree, a.Base)
 	var refused *gitx.HookRefusedError
 	var changed *TreeChangedError

@@ -120,8 +120,9 @@ func TestBuiltinPromptsRender(t *testing.T) {
 		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": ""},
 		"evaluator_task": map[string]any{
 			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "",
-			"Validators": "",
-			"Borrowed":   []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
+			"HooksChanged": "",
+			"Validators":   "",
+			"Borrowed":     []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
 		},
 		"learning_task": map[string]any{"Task": taskContext{}.Task, "Case": "", "Files": "", "Learnings": ""},
 	} {

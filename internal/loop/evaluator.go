@@ -100,11 +100,18 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"Ledger":       parts.others("ledger", ledgerText(entries), ledgerCap),
 		"Case":         parts.others("case", c.Text(), promptCap),
 		"Tests":        parts.others("tests", j.tests, testsCap),
-		"TestsChanged": "",
-		"Validators":   parts.others("validators", j.report.Text(), validatorCap),
-		"Borrowed":     j.borrowed,
-		"Files":        "",
-		"Diff":         parts.others("diff", diff, diffCap+filesCap),
+		"TestsChanged": "", "HooksChanged": "",
+		"Validators": parts.others("validators", j.report.Text(), validatorCap),
+		"Borrowed":   j.borrowed,
+		"Files":      "",
+		"Diff":       parts.others("diff", diff, diffCap+filesCap),
+	}
+	hooks, err := a.hooksPatch(ctx, j)
+	if err != nil {
+		return "", "", err
+	}
+	if hooks != "" {
+		data["HooksChanged"] = parts.others("hooks_changed", hooks, testsCap)
 	}
 	if j.testsPatch != "" {
 		data["TestsChanged"] = parts.others("tests_changed", j.testsPatch, testsCap)
@@ -119,6 +126,20 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		return "", "", err
 	}
 	return system, user, a.recordPrompt("evaluator", system, user, parts.channels)
+}
+
+// hooksPatch is how a change alters the repository's own hooks, where those lie in the tree. "" for not at all.
+func (a *attempt) hooksPatch(ctx context.Context, j *judged) (string, error) {
+	dir, err := a.Git.HookDir(ctx, j.wt)
+	if err != nil || dir == "" {
+		return "", err
+	}
+	below := func(p string) bool { return strings.HasPrefix(p, dir+"/") }
+	if !slices.ContainsFunc(j.files, func(c gitx.FileChange) bool { return below(c.Path) || below(c.OldPath) }) {
+		return "", nil
+	}
+	patch, _, err := a.Git.Diff(ctx, a.Common, a.judged, j.tree, testsCap, dir)
+	return strings.ToValidUTF8(string(patch), "\uFFFD"), err
 }
 
 // filesCap bounds the list of changed files that goes with a diff which is too long, in characters.

@@ -97,6 +97,9 @@ func (a *attempt) begin(ctx context.Context) error {
 	if a.judged = cmp.Or(a.judgedTo, a.base); a.judged != a.base {
 		reset.Judged = a.judged
 	}
+	if err := a.Git.PinHooks(ctx, wt, a.judged); err != nil {
+		return err
+	}
 	if err := a.emit(&reset); err != nil {
 		return err
 	}

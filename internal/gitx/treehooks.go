@@ -1,0 +1,159 @@
+package gitx
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// treeHooks are the hooks of a repository whose config points into the tree (core.hooksPath = .husky): where they lie in
+// a worktree, slash-separated, and what is laid out with them. A hook often runs files beside its directory.
+type treeHooks struct{ dir, top string }
+
+// hookPin says which hooks run in a worktree while a worker can rewrite those that lie there.
+type hookPin struct {
+	base string
+	// untracked are the files beside and below the hooks that no commit has, as a setup left them before the first turn.
+	untracked map[string]hookFile
+}
+
+type hookFile struct {
+	mode    fs.FileMode
+	content []byte
+}
+
+// maxHookFile is the largest file that is kept for a hook.
+const maxHookFile = 1 << 20
+
+// HookDir returns where in the worktree the hooks lie, with what they may run beside them, "" if they lie elsewhere.
+func (g *Git) HookDir(ctx context.Context, wt Worktree) (string, error) {
+	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	if err != nil {
+		return "", err
+	}
+	return hooksInTree(wt, s).top, nil
+}
+
+func hooksInTree(wt Worktree, s *settings) treeHooks {
+	rel, err := filepath.Rel(wt.Path, s.hooksPath)
+	if s.hooksPath == "" || err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return treeHooks{}
+	}
+	h := treeHooks{dir: filepath.ToSlash(rel), top: path.Dir(filepath.ToSlash(rel))}
+	if h.top == "." {
+		h.top = h.dir
+	}
+	return h
+}
+
+// PinHooks makes the hooks that lie in the worktree run as base, a commit, has them. Files beside them that no commit has
+// run as they were when this was first called.
+func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
+	top, err := g.HookDir(ctx, wt)
+	if err != nil || top == "" || g.dry {
+		return err
+	}
+	g.known.mu.Lock()
+	pin := g.known.hooks[wt.Path]
+	g.known.mu.Unlock()
+	if pin.untracked == nil {
+		if pin.untracked, err = g.untrackedHooks(ctx, wt, base, top); err != nil {
+			return err
+		}
+	}
+	pin.base = base
+	g.known.mu.Lock()
+	defer g.known.mu.Unlock()
+	g.known.hooks[wt.Path] = pin
+	return nil
+}
+
+// untrackedHooks reads the files below top that base does not have.
+func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string) (map[string]hookFile, error) {
+	out, err := g.read(ctx, inRepo(wt.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--", top))
+	if err != nil {
+		return nil, err
+	}
+	tracked := map[string]bool{}
+	for _, p := range fields(out) {
+		tracked[p] = true
+	}
+	files := map[string]hookFile{}
+	_ = filepath.WalkDir(filepath.Join(wt.Path, top), func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(wt.Path, p)
+		if err != nil || relErr != nil || !d.Type().IsRegular() || tracked[filepath.ToSlash(rel)] {
+			return nil
+		}
+		fi, err := d.Info()
+		if err != nil || fi.Size() > maxHookFile {
+			return nil
+		}
+		if content, err := os.ReadFile(p); err == nil {
+			files[rel] = hookFile{fi.Mode().Perm(), content}
+		}
+		return nil
+	})
+	return files, nil
+}
+
+// pinned makes c run the hooks that were known when the run began, and those of the tree from a directory of their own,
+// which remove takes away.
+func (g *Git) pinned(ctx context.Context, wt Worktree, c *command) (remove func(), err error) {
+	remove = func() {}
+	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	if err != nil {
+		return remove, err
+	}
+	hooks, dir := hooksInTree(wt, s), s.hooksPath
+	switch {
+	case dir == "":
+		dir = filepath.Join(wt.Common, "hooks")
+	case hooks.top != "" && !g.dry:
+		private, err := os.MkdirTemp("", "tilth-hooks-")
+		if err != nil {
+			return remove, err
+		}
+		remove = func() { os.RemoveAll(private) }
+		if err := g.layHooks(ctx, wt, hooks, private); err != nil {
+			remove()
+			return func() {}, err
+		}
+		dir = filepath.Join(private, filepath.FromSlash(hooks.dir))
+	}
+	c.args = append([]string{"-c", "core.hooksPath=" + dir}, c.args...)
+	return remove, nil
+}
+
+// layHooks lays the pinned hooks of the tree out in an empty directory.
+func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, private string) error {
+	g.known.mu.Lock()
+	pin, ok := g.known.hooks[wt.Path]
+	g.known.mu.Unlock()
+	if !ok {
+		pin.base = "HEAD"
+	}
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(private, ".index"), "GIT_WORK_TREE=" + private}
+	for _, args := range [][]string{
+		{"read-tree", "--prefix=" + hooks.top + "/", pin.base + ":" + hooks.top}, {"checkout-index", "--all", "--force"},
+	} {
+		c := g.inWorktree(wt, args...)
+		c.dir, c.wt, c.more = private, Worktree{}, append([]string{"GIT_DIR=" + wt.AdminDir}, env...)
+		// 128: the commit has no such directory.
+		if _, err := g.mutate(ctx, c); err != nil && exitCode(err) != 128 {
+			return err
+		}
+	}
+	for rel, f := range pin.untracked {
+		to := filepath.Join(private, rel)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, f.content, f.mode); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(filepath.Join(private, strings.TrimSuffix(hooks.dir, "/")), 0o700)
+}
