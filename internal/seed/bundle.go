@@ -65,9 +65,8 @@ var bundleKeys = []string{"prd_entries", "test_files", "tldr", "open_questions",
 // as well, and refused with a rule of its own.
 var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "needs"}
 
-// ParseBundle reads write_seed's arguments. It fails only if they are no JSON
-// object; every other fault is kept in the bundle and reported by Check, so
-// that a model hears of all of them at once.
+// ParseBundle reads write_seed's arguments. It fails only if they are no JSON object; every other fault is kept in the
+// bundle and reported by Check, so that a model hears of all of them at once.
 func ParseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
 	if len(args) > maxArguments {

@@ -30,20 +30,17 @@ const (
 
 // Rules are the parts of the check that depend on where a bundle comes from.
 type Rules struct {
-	// TestsRequired refuses a task without a test: on for an interview, off for
-	// an import, where tests are optional.
+	// TestsRequired refuses a task without a test: on for an interview, off for an import, where tests are optional.
 	TestsRequired bool
-	// Ignored, if set, reports whether git ignores a path. An ignored test would
-	// silently stay out of the seed commit.
+	// Ignored, if set, reports whether git ignores a path. An ignored test would silently stay out of the seed commit.
 	Ignored func(path string) bool
 }
 
 // validID holds an id to its form, and to a length that file names can carry.
 func validID(id string) bool { return session.ValidTaskID(id) && len(id) <= 20 }
 
-// Check judges a bundle against every rule and reports all that are broken; nil
-// means that it may be staged. root is the worktree that it would go into;
-// tracked reports whether git tracks a path there (nil: nothing is tracked).
+// Check judges a bundle against every rule and reports all that are broken; nil means that it may be staged. root is
+// the worktree that it would go into; tracked reports whether git tracks a path there (nil: nothing is tracked).
 func Check(b *Bundle, root string, tracked func(path string) bool, rules Rules) []Violation {
 	c := &checker{bundle: b, found: append([]Violation(nil), b.faults...)}
 	c.tasks()

@@ -1,14 +1,12 @@
-// Package seed makes, checks and installs a seed: the task list of a session
-// with its acceptance tests.
+// Package seed makes, checks and installs a seed: the task list of a session with its acceptance tests.
 //
 // A seed comes from an interview (Interview), in which the model reads the source tree and asks one question at a time,
 // or from a file (Import). Either way it is a Bundle: Check judges it, Install puts it in place, all of it or nothing.
 // Lint judges a seed without a model, EditPlan a plan that its user changed by hand.
 //
 // The rules that hold here:
-//   - Everything that a model or a file says is foreign: sizes are bounded, and
-//     a refusal names the rule that was broken, so that the other side can mend it.
+//   - Everything that a model or a file says is foreign: sizes are bounded, and a refusal names the rule that was
+//     broken, so that the other side can mend it.
 //   - Nothing of a bundle is written before all of it has been checked.
-//   - The package runs no git and no model by itself: both come in through
-//     narrow interfaces.
+//   - The package runs no git and no model by itself: both come in through narrow interfaces.
 package seed

@@ -6,15 +6,13 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// EditPlan judges a prd.json that its user has edited, before any work was done:
-// by the rules of a bundle, and by what the harness alone may change. old is
-// the plan as it was, files are the test files of the seed by their paths; they
-// stay as they are, so that no task of theirs may go. With rules.TestsRequired
-// a new task is refused in a seed in which every task has a test. The tasks come
-// back with every field that this version does not know.
+// EditPlan judges a prd.json that its user has edited, before any work was done: by the rules of a bundle, and by what
+// the harness alone may change. old is the plan as it was, files are the test files of the seed by their paths; they
+// stay as they are, so that no task of theirs may go. With rules.TestsRequired a new task is refused in a seed in which
+// every task has a test. The tasks come back with every field that this version does not know.
 //
-// The violations are for the person who edits; with any of them the plan must
-// not be saved. err says that old, not the edited text, cannot be read.
+// The violations are for the person who edits; with any of them the plan must not be saved. err says that old, not the
+// edited text, cannot be read.
 func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, []Violation, error) {
 	before, err := session.ParseTasks(old)
 	if err != nil {
@@ -92,8 +90,7 @@ func (c *checker) statuses(before []session.Task) {
 	}
 }
 
-// editedPairing holds the edited tasks to the tests of the seed, which an edit
-// neither adds nor removes.
+// editedPairing holds the edited tasks to the tests of the seed, which an edit neither adds nor removes.
 func (c *checker) editedPairing(before []session.Task, files []string, rules Rules) {
 	tests := map[string][]string{}
 	for _, f := range files {

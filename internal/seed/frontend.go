@@ -25,8 +25,7 @@ type Answer struct {
 // SayKind says what a line of the interview is.
 type SayKind int
 
-// The kinds of lines: the model's own words, a step that it takes, something
-// that went wrong but goes on.
+// The kinds of lines: the model's own words, a step that it takes, something that went wrong but goes on.
 const (
 	Note SayKind = iota
 	Step

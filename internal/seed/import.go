@@ -31,13 +31,11 @@ type Imported struct {
 	Format string // one of the Format constants
 	Source string // the path as it was given, or "standard input"
 	Tasks  []session.Task
-	// TestFiles are acceptance tests that came with the tasks, by their path in
-	// the worktree.
+	// TestFiles are acceptance tests that came with the tasks, by their path in the worktree.
 	TestFiles map[string]string
 	// Overview is the text around the tasks; it becomes the seed's tldr.
 	Overview string
-	// Recognised and Dropped are lines for a person: what was taken and how it
-	// was read, and what was left out and why.
+	// Recognised and Dropped are lines for a person: what was taken and how it was read, and what was left out and why.
 	Recognised []string
 	Dropped    []string
 
@@ -85,13 +83,11 @@ const (
 		"a markdown checklist, or a plan of ### Task N: headings with checkboxes below"
 )
 
-// Import reads tasks from a file, from a directory, or from stdin if path is
-// "-". It changes nothing. The formats are those of the Format constants; a
-// file's format is told by its content.
+// Import reads tasks from a file, from a directory, or from stdin if path is "-". It changes nothing. The formats are
+// those of the Format constants; a file's format is told by its content.
 //
-// A directory is laid out like the worktree: a file in it that is named by one
-// of its tasks (tests/test_t001_add.py, calc/t001_add_test.go) is imported as
-// an acceptance test at the same relative path.
+// A directory is laid out like the worktree: a file in it that is named by one of its tasks (tests/test_t001_add.py,
+// calc/t001_add_test.go) is imported as an acceptance test at the same relative path.
 func Import(path string, stdin io.Reader) (*Imported, error) {
 	if path == "-" {
 		return importReader(stdinName, stdin)
@@ -130,8 +126,7 @@ func importReader(name string, r io.Reader) (*Imported, error) {
 	return im, validateImport(name, im)
 }
 
-// readText reads a bounded UTF-8 text, without its byte order mark and with
-// plain newlines.
+// readText reads a bounded UTF-8 text, without its byte order mark and with plain newlines.
 func readText(name string, r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxImportBytes+1))
 	switch {
@@ -254,8 +249,7 @@ type ids struct {
 
 func newIDs() *ids { return &ids{taken: map[string]int{}, next: 1} }
 
-// claim takes an id that the source names; the line that had it before is
-// returned if there is one.
+// claim takes an id that the source names; the line that had it before is returned if there is one.
 func (n *ids) claim(id string, line int) (before int, ok bool) {
 	if before, dup := n.taken[id]; dup {
 		return before, false
@@ -276,8 +270,7 @@ func (n *ids) free() string {
 	}
 }
 
-// leadingID finds a task id at the start of a heading or an item: "T-001: title",
-// "**T-001** title", "[T-001] title".
+// leadingID finds a task id at the start of a heading or an item: "T-001: title", "**T-001** title", "[T-001] title".
 var leadingID = pattern.New(`^[*_\[(\x60]*(T-[0-9]{3,18})[*_\])\x60]*(?:[\s:.\-–—]+|$)`)
 
 // splitID takes a leading task id off a title.

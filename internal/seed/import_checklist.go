@@ -127,9 +127,8 @@ func (p *checklist) outside(l mdLine) {
 	}
 }
 
-// add takes a line below the item. Text that goes on without a blank line and
-// without a bullet belongs to the title's sentence only if the item has
-// nothing else yet; it is kept as description, so that titles stay short.
+// add takes a line below the item. Text that goes on without a blank line and without a bullet belongs to the title's
+// sentence only if the item has nothing else yet; it is kept as description, so that titles stay short.
 func (it *item) add(l mdLine) {
 	switch {
 	case l.bullet && !l.fenced:

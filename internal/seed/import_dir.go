@@ -20,10 +20,9 @@ const (
 	overviewFile  = "overview.md"
 )
 
-// importDir reads the T-NNN-*.md files of a directory in the order of their
-// names, or else its prd.json, its overview.md, and the acceptance tests that lie below it at their
-// paths in the worktree. Symlinks that lead out of the directory are not
-// followed.
+// importDir reads the T-NNN-*.md files of a directory in the order of their names, or else its prd.json, its
+// overview.md, and the acceptance tests that lie below it at their paths in the worktree. Symlinks that lead out of the
+// directory are not followed.
 func importDir(dir string) (*Imported, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -179,9 +178,8 @@ func (d *dirImport) read(rel string) ([]byte, error) {
 	return text, err
 }
 
-// tests imports the files that are named by a task of the directory. A
-// directory that is a repository of its own holds other features' tests too,
-// so nothing is taken from there.
+// tests imports the files that are named by a task of the directory. A directory that is a repository of its own holds
+// other features' tests too, so nothing is taken from there.
 func (d *dirImport) tests() error {
 	if _, err := d.root.Lstat(".git"); err == nil {
 		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")

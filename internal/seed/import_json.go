@@ -60,8 +60,7 @@ func planFrom(name string, elements []element) (*Imported, error) {
 	return im, nil
 }
 
-// planTask reads one entry and holds it to the shape of prd.json. Unknown keys
-// stay with the task.
+// planTask reads one entry and holds it to the shape of prd.json. Unknown keys stay with the task.
 func planTask(name string, e element) (session.Task, error) {
 	bad := func(msg, fix string) (session.Task, error) {
 		return session.Task{}, &ImportError{File: name, Line: e.line, Msg: msg, Fix: fix}
@@ -261,8 +260,7 @@ func (im *Imported) addStories(stories []story) {
 	}
 }
 
-// storyTask keeps what has no place in a task under keys of its own: the
-// original id is what a person looks for later.
+// storyTask keeps what has no place in a task under keys of its own: the original id is what a person looks for later.
 func storyTask(id string, s story) session.Task {
 	entry := map[string]any{
 		"id": id, "title": text.OneLine(s.Title), "description": s.Description,

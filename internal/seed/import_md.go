@@ -150,8 +150,7 @@ func indentOf(raw string) (int, string) {
 	return col, ""
 }
 
-// taskFileName is the name of a task file; its id stands in where the
-// frontmatter has none.
+// taskFileName is the name of a task file; its id stands in where the frontmatter has none.
 var taskFileName = pattern.New(`^(T-[0-9]{3,18})(?:[-_. ](.*))?\.(?:md|markdown)$`)
 
 // isTaskFile reports whether a text is one task file and not a checklist.
@@ -277,8 +276,7 @@ func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 	return lines
 }
 
-// readBody collects criteria and description; it returns the line of the
-// criteria heading, 0 if there is none.
+// readBody collects criteria and description; it returns the line of the criteria heading, 0 if there is none.
 func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int) {
 	var list criteriaList
 	inside, level := false, 0

@@ -79,8 +79,7 @@ func (in *interview) run(ctx context.Context, name, args string) (string, error)
 	return in.Tools.Call(ctx, name, args).Output, nil
 }
 
-// question puts one question to the person. Arguments that cannot be used are
-// answered with what is expected.
+// question puts one question to the person. Arguments that cannot be used are answered with what is expected.
 func (in *interview) question(ctx context.Context, args string) (string, error) {
 	q, err := parseQuestion(args)
 	if err != nil {
@@ -121,8 +120,7 @@ func parseQuestion(args string) (Question, error) {
 	return q, nil
 }
 
-// usableOptions drops empty and repeated options, and those that only say
-// "other": the frontend always offers that.
+// usableOptions drops empty and repeated options, and those that only say "other": the frontend always offers that.
 func usableOptions(options []string) []string {
 	var out []string
 	for _, o := range options {

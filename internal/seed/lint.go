@@ -16,8 +16,7 @@ import (
 // Severity says how much a finding should worry.
 type Severity string
 
-// An Error makes a task's outcome meaningless, a Warning makes it doubtful, a
-// Hint is worth a look.
+// An Error makes a task's outcome meaningless, a Warning makes it doubtful, a Hint is worth a look.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -43,8 +42,7 @@ type LintInput struct {
 	// Files are the paths in the worktree among which the acceptance tests are
 	// looked for: those of the seed commit, else all that git tracks.
 	Files []string
-	// Run runs the acceptance tests of one task as they are now; nil leaves the
-	// finding "already-passes" out.
+	// Run runs the acceptance tests of one task as they are now; nil leaves the finding "already-passes" out.
 	Run func(ctx context.Context, task string, files []string) (TestRun, error)
 }
 

@@ -8,8 +8,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// language is how the tests of one language assert. Rows, so that a new
-// language is a line.
+// language is how the tests of one language assert. Rows, so that a new language is a line.
 type language struct {
 	endings string // of file names, without the dot
 	comment string // begins a comment that goes to the end of the line
@@ -88,9 +87,8 @@ func isData(p string) bool { return dataEndings[ending(p)] }
 
 func ending(p string) string { return strings.ToLower(strings.TrimPrefix(path.Ext(p), ".")) }
 
-// countAssertions counts what a test asserts; known is false for a language
-// that no row describes. It is a reading of the text and may be fooled: its
-// findings are for a person.
+// countAssertions counts what a test asserts; known is false for a language that no row describes. It is a reading of
+// the text and may be fooled: its findings are for a person.
 func countAssertions(p, text string) (n int, known bool) {
 	for _, l := range languages {
 		if !slices.Contains(strings.Fields(l.endings), ending(p)) {
@@ -106,9 +104,8 @@ func countAssertions(p, text string) (n int, known bool) {
 	return 0, false
 }
 
-// dropComments takes out lines that are comments altogether; a comment behind
-// code is left, since telling it from a string would take a parser. Go's
-// "// Output:" is an assertion and stays.
+// dropComments takes out lines that are comments altogether; a comment behind code is left, since telling it from a
+// string would take a parser. Go's "// Output:" is an assertion and stays.
 func dropComments(text, mark string) string {
 	lines := strings.Split(text, "\n")
 	kept := lines[:0]

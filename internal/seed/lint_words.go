@@ -74,9 +74,8 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// pathsIn finds what reads like the path of a file, each once, in order. A slash
-// alone is not enough ("and/or"): the last part has an ending that files have, or
-// the path has several parts and ends in a slash.
+// pathsIn finds what reads like the path of a file, each once, in order. A slash alone is not enough ("and/or"): the
+// last part has an ending that files have, or the path has several parts and ends in a slash.
 func pathsIn(text string) []string {
 	var out []string
 	for _, p := range pathToken.FindAllString(text, -1) {

@@ -13,9 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// place judges where the files of one bundle may go. It looks at the worktree
-// and never writes. The check is repeated by Stage, inside an os.Root, at the
-// moment of writing; this one exists to say in words what is wrong.
+// place judges where the files of one bundle may go. It looks at the worktree and never writes. The check is repeated
+// by Stage, inside an os.Root, at the moment of writing; this one exists to say in words what is wrong.
 type place struct {
 	root    string
 	tracked func(string) bool
@@ -109,9 +108,8 @@ func hasDrive(p string) bool {
 	return len(p) >= 2 && p[1] == ':' && unicode.IsLetter(rune(p[0]))
 }
 
-// meansDotGit reports whether part is one of the spellings that some file system or git itself takes for
-// .git: any case, the short name GIT~1, trailing dots and spaces, and the
-// code points that HFS+ leaves out of a comparison.
+// meansDotGit reports whether part is one of the spellings that some file system or git itself takes for .git: any
+// case, the short name GIT~1, trailing dots and spaces, and the code points that HFS+ leaves out of a comparison.
 func meansDotGit(part string) bool {
 	part = strings.Map(func(r rune) rune {
 		switch {
@@ -151,9 +149,8 @@ func (pl *place) againstBundle(p string) (Violation, bool) {
 	return Violation{}, true
 }
 
-// againstWorktree finds what is in the way on disk or in git's index. A path
-// that git tracks as an entry of its own is a file, a symlink or a submodule,
-// whatever the disk shows.
+// againstWorktree finds what is in the way on disk or in git's index. A path that git tracks as an entry of its own is
+// a file, a symlink or a submodule, whatever the disk shows.
 func (pl *place) againstWorktree(p string) (Violation, bool) {
 	if pl.tracked(p) {
 		return violation("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
@@ -188,8 +185,7 @@ func (pl *place) againstWorktree(p string) (Violation, bool) {
 	return Violation{}, true
 }
 
-// directory judges one directory on the way to p: it is a real directory or
-// does not exist.
+// directory judges one directory on the way to p: it is a real directory or does not exist.
 func (pl *place) directory(p, dir string) (Violation, bool) {
 	if other, ok := pl.otherCase(dir); ok {
 		return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir),
@@ -214,9 +210,8 @@ func (pl *place) directory(p, dir string) (Violation, bool) {
 	return Violation{}, true
 }
 
-// otherCase finds an existing entry whose name differs from p's in case only,
-// if there is none with exactly p's name. The listing is asked and not the file
-// system, which may take both names for one.
+// otherCase finds an existing entry whose name differs from p's in case only, if there is none with exactly p's name.
+// The listing is asked and not the file system, which may take both names for one.
 func (pl *place) otherCase(p string) (string, bool) {
 	dir, base := path.Split(p)
 	names, ok := pl.listed[dir]

@@ -16,12 +16,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Terminal is the frontend for a person at a terminal, and for answers from a
-// pipe or a file.
+// Terminal is the frontend for a person at a terminal, and for answers from a pipe or a file.
 //
-// The terminal stays in its normal mode throughout: the kernel edits the line,
-// Ctrl-D ends the input and Ctrl-C is a signal, which the caller turns into the
-// end of ctx. So there is no state to put back, however the process ends.
+// The terminal stays in its normal mode throughout: the kernel edits the line, Ctrl-D ends the input and Ctrl-C is a
+// signal, which the caller turns into the end of ctx. So there is no state to put back, however the process ends.
 type Terminal struct {
 	lines *text.Lines
 	out   io.Writer
@@ -35,9 +33,8 @@ type Terminal struct {
 	live   bool  // the last line says that the model is at work, and gives way to the next one
 }
 
-// NewTerminal makes a frontend that reads answers from in and writes to out.
-// isTTY says that a person types at in: longer answers are then ended by an
-// empty line. Otherwise in holds one answer a line, and a number picks an option.
+// NewTerminal makes a frontend that reads answers from in and writes to out. isTTY says that a person types at in:
+// longer answers are then ended by an empty line. Otherwise in holds one answer a line, and a number picks an option.
 func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
 	plain := !isTTY || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	if f, ok := out.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
@@ -63,8 +60,7 @@ func (t *Terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 	return t.askLine(ctx, q)
 }
 
-// askPerson reads from a terminal: a number picks an option, anything else is
-// the beginning of a longer answer.
+// askPerson reads from a terminal: a number picks an option, anything else is the beginning of a longer answer.
 func (t *Terminal) askPerson(ctx context.Context, q Question) (Answer, error) {
 	if len(q.Options) == 0 {
 		t.printf("%s\n", t.style.dim("(an empty line ends the answer, Ctrl-D the interview)"))
@@ -184,8 +180,7 @@ func optionNumber(s string) (int, bool) {
 	return n, err == nil && n >= 0 && len(s) <= 6
 }
 
-// cleanAnswer takes out what a terminal's keys may have left in a line, such as
-// the escape sequences of arrow keys.
+// cleanAnswer takes out what a terminal's keys may have left in a line, such as the escape sequences of arrow keys.
 func cleanAnswer(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -271,8 +266,7 @@ func (t *Terminal) Done(b *Bundle) {
 	t.usageLine()
 }
 
-// printf writes what it can: a terminal that went away ends the interview by
-// its input, not by its output.
+// printf writes what it can: a terminal that went away ends the interview by its input, not by its output.
 func (t *Terminal) printf(format string, args ...any) {
 	if t.live {
 		t.live = false
@@ -281,8 +275,7 @@ func (t *Terminal) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, format, args...)
 }
 
-// WriteSummary shows a seed to a person: its tasks, test files, open questions,
-// blockers and what was left out.
+// WriteSummary shows a seed to a person: its tasks, test files, open questions, blockers and what was left out.
 func WriteSummary(w io.Writer, b *Bundle, colour bool) {
 	s := style{plain: !colour}
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }

@@ -71,8 +71,7 @@ func (b *Box) shell() string {
 	return "sh"
 }
 
-// report puts how the command ended before its output: that is where a reader of
-// a shortened result still sees it.
+// report puts how the command ended before its output: that is where a reader of a shortened result still sees it.
 func report(o proc.Outcome, limit time.Duration) Result {
 	var out strings.Builder
 	switch {

@@ -1,13 +1,12 @@
-// Package tool is what the builtin worker can do: six tools that act on one
-// worktree, and the guard in front of its shell.
+// Package tool is what the builtin worker can do: six tools that act on one worktree, and the guard in front of its
+// shell.
 //
 // The rules that hold here:
 //
-//   - File tools reach the worktree through one os.Root, so that neither `..`, an
-//     absolute path, a symlink nor a race leads out of it. Git's own `.git` is not
-//     there for them.
-//   - A worktree whose directory has vanished is an error. It is never made again:
-//     a plain directory in its place would let git act on an enclosing repo.
+//   - File tools reach the worktree through one os.Root, so that neither `..`, an absolute path, a symlink nor a race
+//     leads out of it. Git's own `.git` is not there for them.
+//   - A worktree whose directory has vanished is an error. It is never made again: a plain directory in its place would
+//     let git act on an enclosing repo.
 //   - Whatever the model sends is answered with a text that it can act on.
 package tool
 
@@ -173,8 +172,7 @@ func (b *Box) Check(name, args string) (reason string) {
 	return ""
 }
 
-// present makes sure that the worktree's name still leads to the directory that
-// the Box was opened on.
+// present makes sure that the worktree's name still leads to the directory that the Box was opened on.
 func (b *Box) present() error {
 	now, err := os.Stat(b.real)
 	if err != nil || !os.SameFile(now, b.self) {

@@ -62,9 +62,8 @@ func (b *Box) readWhole(name string) ([]byte, string, error) {
 	return data, rel, nil
 }
 
-// replaceOnce replaces the one occurrence of old, and says at which line it
-// begins. In a file with CRLF lines the model, which mostly writes LF, is
-// understood, and what it adds gets CRLF.
+// replaceOnce replaces the one occurrence of old, and says at which line it begins. In a file with CRLF lines the
+// model, which mostly writes LF, is understood, and what it adds gets CRLF.
 func replaceOnce(data, old, repl []byte) (out []byte, line int, err error) {
 	crlf := usesCRLF(data)
 	if crlf {

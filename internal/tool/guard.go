@@ -8,9 +8,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Guard inspects a shell command by the deny list alone, for a worktree and
-// protected directories that are not known. It is a rail, not a wall: it stops
-// what is plainly written, and does not try to see through variables or scripts.
+// Guard inspects a shell command by the deny list alone, for a worktree and protected directories that are not known.
+// It is a rail, not a wall: it stops what is plainly written, and does not try to see through variables or scripts.
 func Guard(command string) (reason string, isBlocked bool) {
 	return newGuard(nil, nil, nil).check(command)
 }
@@ -88,8 +87,7 @@ func (g guard) mention(text string) string {
 	return ""
 }
 
-// namesOther reports whether the path at the beginning of text only begins like
-// dir, or is inside the worktree.
+// namesOther reports whether the path at the beginning of text only begins like dir, or is inside the worktree.
 func (g guard) namesOther(text, dir string) bool {
 	rest := text[len(dir):]
 	if rest != "" && strings.IndexByte(nameChars+"-.", rest[0]) >= 0 && !strings.HasPrefix(rest, "..") {

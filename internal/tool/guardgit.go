@@ -14,8 +14,7 @@ type flagSet struct {
 	long  []string // the long ones, without a value
 }
 
-// splitFlags tells options from operands. valued are short options that take a
-// value, attached or as the next word.
+// splitFlags tells options from operands. valued are short options that take a value, attached or as the next word.
 func splitFlags(args []shWord, valued string) (flags flagSet, operands []shWord) {
 	for i := 0; i < len(args); i++ {
 		a := args[i].text
@@ -42,8 +41,7 @@ func splitFlags(args []shWord, valued string) (flags flagSet, operands []shWord)
 	return flags, operands
 }
 
-// has reports whether an option is given, in full or, as git allows, with its
-// long name cut short.
+// has reports whether an option is given, in full or, as git allows, with its long name cut short.
 func (f flagSet) has(short rune, long string) bool {
 	if short != 0 && strings.ContainsRune(f.short, short) {
 		return true

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// reaches refuses commands with a word that leads into a protected directory.
-// A word that merely looks like a relative path (a pattern for grep, say) counts
-// only if there is something at that place.
+// reaches refuses commands with a word that leads into a protected directory. A word that merely looks like a relative
+// path (a pattern for grep, say) counts only if there is something at that place.
 func (in *inspector) reaches(words []shWord) string {
 	for _, w := range words {
 		for _, part := range pathsIn(w.text) {
@@ -72,9 +71,8 @@ func (in *inspector) writesTo(w shWord) string {
 	return ""
 }
 
-// tooMuch reports whether a place is not this worktree's to remove: the worktree
-// itself and what is above it, a home, what a way up leads to, and directories
-// right below the root. Deeper places elsewhere (/tmp/x/y) are let through.
+// tooMuch reports whether a place is not this worktree's to remove: the worktree itself and what is above it, a home,
+// what a way up leads to, and directories right below the root. Deeper places elsewhere (/tmp/x/y) are let through.
 func (s *simple) tooMuch(w shWord) bool {
 	if w.text == "" {
 		return false

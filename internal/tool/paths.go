@@ -51,8 +51,7 @@ func (b *Box) inside(name string) (string, bool) {
 	return "", false
 }
 
-// hasGit reports whether a component is git's own name, which file systems that
-// ignore case know under others.
+// hasGit reports whether a component is git's own name, which file systems that ignore case know under others.
 func hasGit(rel string) bool {
 	for part := range strings.SplitSeq(rel, "/") {
 		if strings.EqualFold(strings.TrimRight(part, ". "), ".git") {
@@ -62,10 +61,9 @@ func hasGit(rel string) bool {
 	return false
 }
 
-// resolve cleans a path and follows its symlinks, so that what is written is the
-// file that a link leads to and git's own files are found out under any name.
-// What does not exist yet is taken as it is. os.Root stays the wall: a link that
-// is changed after this look still leads nowhere outside.
+// resolve cleans a path and follows its symlinks, so that what is written is the file that a link leads to and git's
+// own files are found out under any name. What does not exist yet is taken as it is. os.Root stays the wall: a link
+// that is changed after this look still leads nowhere outside.
 func (b *Box) resolve(name string) (string, error) {
 	rel, err := b.clean(name)
 	if err != nil {
@@ -104,8 +102,7 @@ func (b *Box) resolve(name string) (string, error) {
 	return done, nil
 }
 
-// isGitFile reports whether an opened file is the worktree's .git, whatever name
-// it was reached by.
+// isGitFile reports whether an opened file is the worktree's .git, whatever name it was reached by.
 func (b *Box) isGitFile(info os.FileInfo) bool {
 	own, err := b.root.Lstat(".git")
 	return err == nil && os.SameFile(own, info)

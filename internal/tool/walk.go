@@ -17,9 +17,8 @@ import (
 // walkCap bounds how many directory entries one call looks at.
 const walkCap = 400_000
 
-// isProduct reports whether a directory holds dependencies or build results. Such
-// ones are passed over unless the pattern names them: they would drown everything
-// else.
+// isProduct reports whether a directory holds dependencies or build results. Such ones are passed over unless the
+// pattern names them: they would drown everything else.
 func isProduct(name string) bool { return gitx.IsProductDir(name) || name == "venv" || name == ".tox" }
 
 // query is a pattern ready to be walked.
@@ -65,8 +64,7 @@ func (b *Box) newQuery(pattern string) (query, error) {
 	return q, nil
 }
 
-// checkGlob makes a check that refuses patterns that policy does not allow; arg
-// is the argument that holds the pattern.
+// checkGlob makes a check that refuses patterns that policy does not allow; arg is the argument that holds the pattern.
 func checkGlob(arg string) func(*Box, arguments) error {
 	return func(b *Box, in arguments) error {
 		if in.text[arg] == "" {
@@ -88,10 +86,8 @@ func checkGlob(arg string) func(*Box, arguments) error {
 // errWalkCap ends a walk that has seen too much.
 var errWalkCap = errors.New("too many files")
 
-// walk calls fn with every match, in lexical order: its name as the pattern has it
-// and its place, which differ where the pattern begins with a symlink. Others are
-// not followed.
-// It reports whether the walk was cut short for its size.
+// walk calls fn with every match, in lexical order: its name as the pattern has it and its place, which differ where
+// the pattern begins with a symlink. Others are not followed. It reports whether the walk was cut short for its size.
 func (b *Box) walk(
 	ctx context.Context, q query, fn func(name, place string, d fs.DirEntry) error,
 ) (cut bool, err error) {

@@ -64,9 +64,8 @@ func (b *Box) target(name, rel string) (mode fs.FileMode, existed bool, err erro
 	return info.Mode().Perm(), true, nil
 }
 
-// replace puts the file in place in one step, so that neither a full disk nor a
-// crash leaves half of it. Where the file cannot be renamed into place (another
-// file system is mounted below), it is written directly.
+// replace puts the file in place in one step, so that neither a full disk nor a crash leaves half of it. Where the file
+// cannot be renamed into place (another file system is mounted below), it is written directly.
 func (b *Box) replace(rel string, data []byte, mode fs.FileMode, existed bool) error {
 	temp := tempPrefix + rand.Text()
 	if err := b.put(temp, data, os.O_EXCL, mode); err != nil {
