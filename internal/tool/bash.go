@@ -12,7 +12,7 @@ import (
 
 // checkCommand refuses commands of the deny list.
 func checkCommand(b *Box, in arguments) error {
-	if reason, bad := b.guard.check(in.text["command"]); bad {
+	if reason := b.guard.check(in.text["command"]); reason != "" {
 		return &blocked{reason}
 	}
 	return nil

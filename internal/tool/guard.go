@@ -8,30 +8,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Guard inspects a shell command by the deny list alone, for a worktree and protected directories that are not known.
-// It is a rail, not a wall: it stops what is plainly written, and does not try to see through variables or scripts.
-func Guard(command string) (reason string, isBlocked bool) {
-	return newGuard(nil, nil, nil).check(command)
-}
-
 const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-// guard inspects commands that are about to run in one worktree.
+// guard inspects commands that are about to run in one worktree. It is a rail, not a wall: it stops what is plainly
+// written, and does not try to see through variables or scripts.
 type guard struct {
 	tops      []string // names of the worktree; the first is where commands start
 	protected []string // directories that are the harness's own
 	home      string
 }
 
-// nowhere stands for the worktree where it is not known: deep enough for paths
-// below it, with nothing of the machine above it.
-const nowhere = "/worktree"
-
 func newGuard(tops, protected, env []string) guard {
 	g := guard{tops: tops, home: proc.Getenv(env, "HOME")}
-	if len(tops) == 0 {
-		g.tops = []string{nowhere}
-	}
 	for _, dir := range protected {
 		if dir == "" {
 			continue
@@ -54,17 +42,17 @@ const maxNesting = 12
 // longer argument, and it bounds how deep a reader of nested commands can go.
 const maxCommand = 128<<10 - 1
 
-func (g guard) check(command string) (reason string, isBlocked bool) {
+// check gives the reason for which a command is refused, or "".
+func (g guard) check(command string) string {
 	if len(command) > maxCommand {
-		return "the command line is too long; write a file with write_file", true
+		return "the command line is too long; write a file with write_file"
 	}
 	if reason := g.mention(command); reason != "" {
-		return reason, true
+		return reason
 	}
 	left := 16 * maxCommand
 	in := inspector{guard: g, cwd: g.tops[0], left: &left}
-	reason = in.script(command)
-	return reason, reason != ""
+	return in.script(command)
 }
 
 const harnessDir = "the directory above the worktree belongs to the harness; work inside the worktree only"

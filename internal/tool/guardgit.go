@@ -14,8 +14,10 @@ type flagSet struct {
 	long  []string // the long ones, without a value
 }
 
-// splitFlags tells options from operands. valued are short options that take a value, attached or as the next word.
+// splitFlags tells options from operands. valued are options that take a value: a short one attached or as the next
+// word, a long one as the next word unless it has a `=`.
 func splitFlags(args []shWord, valued string) (flags flagSet, operands []shWord) {
+	takesValue := func(option string) bool { return slices.Contains(strings.Fields(valued), option) }
 	for i := 0; i < len(args); i++ {
 		a := args[i].text
 		switch {
@@ -24,10 +26,13 @@ func splitFlags(args []shWord, valued string) (flags flagSet, operands []shWord)
 		case strings.HasPrefix(a, "--"):
 			name, _, _ := strings.Cut(a, "=")
 			flags.long = append(flags.long, name)
+			if takesValue(a) {
+				i++
+			}
 		case len(a) > 1 && a[0] == '-':
 			for k, c := range a[1:] {
 				flags.short += string(c)
-				if strings.ContainsRune(valued, c) {
+				if takesValue("-" + string(c)) {
 					if k == len(a)-2 {
 						i++
 					}
@@ -41,22 +46,24 @@ func splitFlags(args []shWord, valued string) (flags flagSet, operands []shWord)
 	return flags, operands
 }
 
-// has reports whether an option is given, in full or, as git allows, with its long name cut short.
-func (f flagSet) has(short rune, long string) bool {
-	if short != 0 && strings.ContainsRune(f.short, short) {
-		return true
+// has reports whether one of some options is given: a short one by its letter, a long one in full or, as git allows,
+// cut short.
+func (f flagSet) has(options string) bool {
+	for _, option := range strings.Fields(options) {
+		given := func(l string) bool { return len(l) > 3 && strings.HasPrefix(option, l) }
+		if len(option) == 2 && strings.Contains(f.short, option[1:]) || slices.ContainsFunc(f.long, given) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(f.long, func(l string) bool {
-		return len(l) > 3 && strings.HasPrefix("--"+long, l)
-	})
+	return false
 }
 
 // gitGlobals are git's own options that take the next word as their value.
 var gitGlobals = strings.Fields("-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env " +
 	"--attr-source")
 
-// gitRule inspects a git command line.
-func gitRule(s *simple, args []shWord) string {
+// git inspects a git command line.
+func (s *simple) git(args []shWord) string {
 	aliases := map[string]string{}
 	place := s.cwd
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
@@ -89,8 +96,13 @@ func gitRule(s *simple, args []shWord) string {
 	if slices.Contains(gitWriters, sub) && !s.isOwn(place) {
 		return "git " + sub + " in another repository is not allowed; work inside the worktree only"
 	}
-	if r := gitRuleOf(sub); r != nil {
-		return r(s, args[1:])
+	if sub == "config" {
+		return s.gitConfig(args[1:])
+	}
+	for _, d := range gitDenials {
+		if slices.Contains(strings.Fields(d.commands), sub) && d.applies(args[1:]) {
+			return d.reason
+		}
 	}
 	return ""
 }
@@ -113,99 +125,55 @@ func (s *simple) gitAlias(def string, args []shWord) string {
 	return s.script("git " + def + " " + text.ShellQuote(texts(args)...))
 }
 
-// gitRuleOf is the deny list, by git command.
-func gitRuleOf(name string) rule {
-	switch name {
-	case "push":
-		return gitPush
-	case "reset":
-		return gitReset
-	case "clean":
-		return gitClean
-	case "worktree":
-		return gitWorktree
-	case "branch":
-		return gitBranch
-	case "checkout", "switch":
-		return gitSwitch
-	case "config":
-		return gitConfig
-	case "remote":
-		return gitRemote
-	case "stash":
-		return gitStash
-	case "update-ref":
-		return gitUpdateRef
-	case "reflog":
-		return gitReflog
-	case "tilth":
-		return tilthRule
+// gitDenial is a row of the deny list of git's commands. It applies to a call with one of flags and one of subs as its
+// first operand, as far as the row has them, and with neither of those that are harmless.
+type gitDenial struct {
+	commands, flags, subs string
+	harmless, harmlessSub string
+	valued                string // options that take a value
+	reason                string
+}
+
+const (
+	tilthReason = "git tilth is for the person who runs this session; nothing of it can be done from inside"
+	refsStay    = "no branch is to be moved, renamed or deleted; git commit adds to the one that is checked out"
+	configWrite = "the configuration belongs to the repository's owner; use git -c name=value for one command"
+)
+
+var gitDenials = []gitDenial{
+	{commands: "tilth", reason: tilthReason},
+	{commands: "push", reason: "git push is not allowed; commit here, and a person decides what is published"},
+	{commands: "reset", flags: "--hard",
+		reason: "git reset --hard is not allowed; undo single files with git restore"},
+	{commands: "clean", flags: "-f --force", harmless: "-n --dry-run", valued: "-e",
+		reason: "git clean with force is not allowed; remove single files with rm"},
+	{commands: "worktree", subs: "remove move", reason: "removing or moving worktrees is not allowed"},
+	{commands: "branch", flags: "-d -D -m -M -C -f --delete --move --force", valued: "-u", reason: refsStay},
+	{commands: "update-ref", reason: refsStay},
+	// A commit there would move the user's own branch under their files.
+	{commands: "checkout switch", flags: "--ignore-other-worktrees", valued: "-b -B -c -C",
+		reason: "a branch that another worktree has checked out is not to be checked out here"},
+	{commands: "reflog", subs: "expire delete", reason: "removing reflogs is not allowed"},
+	{commands: "remote", subs: "add rename remove rm set-head set-branches set-url", reason: configWrite},
+	{commands: "stash", harmless: "-h --help", harmlessSub: "list show create apply", valued: "-m",
+		reason: "git stash is not allowed: the stash is shared with the user's checkout; commit instead"},
+}
+
+func (d gitDenial) applies(args []shWord) bool {
+	flags, operands := splitFlags(args, d.valued)
+	sub := ""
+	if len(operands) > 0 {
+		sub = operands[0].text
 	}
-	return nil
+	return (d.flags == "" || flags.has(d.flags)) && !flags.has(d.harmless) &&
+		(d.subs == "" || slices.Contains(strings.Fields(d.subs), sub)) &&
+		!slices.Contains(strings.Fields(d.harmlessSub), sub)
 }
-
-func gitPush(*simple, []shWord) string {
-	return "git push is not allowed; commit here, and a person decides what is published"
-}
-
-func gitReset(_ *simple, args []shWord) string {
-	if flags, _ := splitFlags(args, ""); flags.has(0, "hard") {
-		return "git reset --hard is not allowed; undo single files with git restore"
-	}
-	return ""
-}
-
-func gitClean(_ *simple, args []shWord) string {
-	flags, _ := splitFlags(args, "e")
-	if flags.has('f', "force") && !flags.has('n', "dry-run") {
-		return "git clean with force is not allowed; remove single files with rm"
-	}
-	return ""
-}
-
-func gitWorktree(_ *simple, args []shWord) string {
-	if len(args) > 0 && (args[0].text == "remove" || args[0].text == "move") {
-		return "removing or moving worktrees is not allowed"
-	}
-	return ""
-}
-
-const refsStay = "no branch is to be moved, renamed or deleted; git commit adds to the one that is checked out"
-
-func gitBranch(_ *simple, args []shWord) string {
-	flags, _ := splitFlags(args, "u")
-	if flags.has('d', "delete") || flags.has('D', "delete") || flags.has('m', "move") || flags.has('f', "force") ||
-		strings.ContainsAny(flags.short, "MC") {
-		return refsStay
-	}
-	return ""
-}
-
-// gitSwitch refuses to check out a branch that is checked out elsewhere: a commit would move the user's own branch
-// under their files.
-func gitSwitch(_ *simple, args []shWord) string {
-	if flags, _ := splitFlags(args, "bBcC"); flags.has(0, "ignore-other-worktrees") {
-		return "a branch that another worktree has checked out is not to be checked out here"
-	}
-	return ""
-}
-
-func gitUpdateRef(*simple, []shWord) string { return refsStay }
-
-func gitReflog(_ *simple, args []shWord) string {
-	if len(args) > 0 && (args[0].text == "expire" || args[0].text == "delete") {
-		return "removing reflogs is not allowed"
-	}
-	return ""
-}
-
-const configWrite = "the configuration belongs to the repository's owner; use git -c name=value for one command"
 
 // gitConfig refuses writes: a linked worktree shares its repository's settings. A file of the worktree that is named
 // (.gitmodules) is a file like others.
-func gitConfig(s *simple, args []shWord) string {
-	valued := []string{"--type", "--default", "--file", "--blob", "--value", "--url", "--comment"}
-	flags, operands := splitFlags(joinValues(args, valued...), "f")
+func (s *simple) gitConfig(args []shWord) string {
+	flags, operands := splitFlags(args, "-f --type --default --file --blob --value --url --comment")
 	if !configWrites(flags, operands) {
 		return ""
 	}
@@ -225,14 +193,12 @@ func gitConfig(s *simple, args []shWord) string {
 }
 
 func configWrites(flags flagSet, operands []shWord) bool {
-	writes := strings.Fields("--add --unset --unset-all --replace-all --rename-section --remove-section --edit")
-	isWrite := func(l string) bool { return slices.Contains(writes, l) }
-	if slices.ContainsFunc(flags.long, isWrite) || strings.ContainsRune(flags.short, 'e') {
+	switch {
+	case flags.has("-e --edit --add --unset --unset-all --replace-all --rename-section --remove-section"):
 		return true
-	}
-	// --get and the like take patterns as operands too, and only read.
-	if slices.ContainsFunc(flags.long, func(l string) bool { return strings.HasPrefix(l, "--get") || l == "--list" }) ||
-		strings.ContainsRune(flags.short, 'l') || len(operands) == 0 {
+	case flags.has("-l --list --get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool"):
+		return false // the patterns that some of these take are operands too
+	case len(operands) == 0:
 		return false
 	}
 	switch operands[0].text {
@@ -242,37 +208,4 @@ func configWrites(flags flagSet, operands []shWord) bool {
 		return true
 	}
 	return len(operands) > 1 // `git config name` reads, `git config name value` writes
-}
-
-// joinValues drops the word after each of the long options names, whose value it is.
-func joinValues(args []shWord, names ...string) []shWord {
-	out := make([]shWord, 0, len(args))
-	for i := 0; i < len(args); i++ {
-		out = append(out, args[i])
-		if slices.Contains(names, args[i].text) {
-			i++
-		}
-	}
-	return out
-}
-
-func gitRemote(_ *simple, args []shWord) string {
-	_, operands := splitFlags(args, "")
-	writes := strings.Fields("add rename remove rm set-head set-branches set-url")
-	if len(operands) > 0 && slices.Contains(writes, operands[0].text) {
-		return configWrite
-	}
-	return ""
-}
-
-// gitStash refuses to change the stash: the worktrees of a repository share one.
-func gitStash(_ *simple, args []shWord) string {
-	flags, operands := splitFlags(args, "m")
-	if flags.has('h', "help") {
-		return ""
-	}
-	if len(operands) > 0 && slices.Contains([]string{"list", "show", "create", "apply"}, operands[0].text) {
-		return ""
-	}
-	return "git stash is not allowed: the stash is shared with the user's checkout; commit instead"
 }

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -16,74 +17,57 @@ type simple struct {
 	redirs []shRedir
 }
 
-// rule inspects the arguments of one program.
-type rule func(s *simple, args []shWord) string
-
-// ruleOf is the deny list, by program.
-func ruleOf(name string) rule {
-	switch name {
-	case "git":
-		return gitRule
-	case "git-tilth":
-		return tilthRule
-	case "rm":
-		return rmRule
-	case "eval":
-		return evalRule
-	case "source", ".":
-		return sourceRule
-	case "cd", "pushd":
-		return cdRule
-	case "popd":
-		return unknownPlace
-	case "find":
-		return findRule
-	case "sudo", "doas", "pkexec", "su":
-		return rootRule
-	case "curl", "wget":
-		return fetchRule
-	case "sh", "bash", "zsh", "dash", "ksh", "ash", "fish":
-		return shellRule
-	case "python", "python3", "perl", "ruby", "node", "php":
-		return interpreterRule
-	}
-	return nil
-}
-
-// program inspects the command that is left once programs that run another one are taken off.
+// program inspects the command that is left once programs that run another one are taken off. It is the deny list, by
+// program.
 func (s *simple) program(words []shWord) string {
 	words, reason := s.unwrap(words)
 	if reason != "" || len(words) == 0 {
 		return reason
 	}
-	name := programName(words[0])
-	if reason := s.writes(name, words[1:]); reason != "" {
+	name, args := path.Base(words[0].text), words[1:]
+	if reason := s.writes(name, args); reason != "" {
 		return reason
 	}
-	if r := ruleOf(name); r != nil {
-		return r(s, words[1:])
+	switch name {
+	case "git":
+		return s.git(args)
+	case "git-tilth":
+		return tilthReason // it would act on this run, or on another session of the user's
+	case "rm":
+		return s.rm(args)
+	case "eval":
+		if slices.ContainsFunc(args, func(a shWord) bool { return a.fetches }) {
+			return pipedShell
+		}
+		return s.script(strings.Join(texts(args), " "))
+	case "source", ".":
+		if len(args) > 0 && args[0].fetches {
+			return pipedShell
+		}
+	case "cd", "pushd":
+		s.changeDir(args)
+	case "popd":
+		s.cwd = ""
+	case "find":
+		return s.find(args)
+	case "sudo", "doas", "pkexec", "su":
+		return "becoming another user is not allowed; work without sudo"
+	case "curl", "wget":
+		s.fetches = true
+	case "sh", "bash", "zsh", "dash", "ksh", "ash", "fish":
+		return s.shell(args)
+	case "python", "python3", "perl", "ruby", "node", "php":
+		if s.fetched && (len(args) == 0 || args[0].text == "-") { // it runs what it is sent
+			return pipedShell
+		}
 	}
-	return ""
-}
-
-func rootRule(*simple, []shWord) string {
-	return "becoming another user is not allowed; work without sudo"
-}
-
-// tilthRule refuses the harness itself: it would act on this run, or on another session of the user's.
-func tilthRule(*simple, []shWord) string {
-	return "git tilth is for the person who runs this session; nothing of it can be done from inside"
-}
-
-func fetchRule(s *simple, _ []shWord) string {
-	s.fetches = true
 	return ""
 }
 
 const pipedShell = "running a script straight from the network is not allowed; download it, read it, then run it"
 
-// shellRule inspects what a shell is given to run: -c, standard input or a file.
-func shellRule(s *simple, args []shWord) string {
+// shell inspects what a shell is given to run: -c, standard input or a file.
+func (s *simple) shell(args []shWord) string {
 	script, operand, stdin := shellArgs(args)
 	switch {
 	case script != nil:
@@ -114,14 +98,6 @@ func shellRule(s *simple, args []shWord) string {
 	return ""
 }
 
-// interpreterRule inspects an interpreter that runs what it is sent.
-func interpreterRule(s *simple, args []shWord) string {
-	if s.fetched && (len(args) == 0 || args[0].text == "-") {
-		return pipedShell
-	}
-	return ""
-}
-
 // shellArgs tells a shell's -c script from a script file, and whether -s makes it read standard input.
 func shellArgs(args []shWord) (script, operand *shWord, stdin bool) {
 	dashC := false
@@ -148,13 +124,6 @@ func shellArgs(args []shWord) (script, operand *shWord, stdin bool) {
 	return nil, nil, true
 }
 
-func evalRule(s *simple, args []shWord) string {
-	if slices.ContainsFunc(args, func(a shWord) bool { return a.fetches }) {
-		return pipedShell
-	}
-	return s.script(strings.Join(texts(args), " "))
-}
-
 func texts(words []shWord) []string {
 	out := make([]string, len(words))
 	for i, w := range words {
@@ -163,15 +132,8 @@ func texts(words []shWord) []string {
 	return out
 }
 
-func sourceRule(_ *simple, args []shWord) string {
-	if len(args) > 0 && args[0].fetches {
-		return pipedShell
-	}
-	return ""
-}
-
-// findRule inspects what find runs.
-func findRule(s *simple, args []shWord) string {
+// find inspects what find runs.
+func (s *simple) find(args []shWord) string {
 	for i, a := range args {
 		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, a.text) {
 			continue
@@ -187,8 +149,8 @@ func findRule(s *simple, args []shWord) string {
 	return ""
 }
 
-// cdRule follows a change of directory.
-func cdRule(s *simple, args []shWord) string {
+// changeDir follows a change of directory.
+func (s *simple) changeDir(args []shWord) {
 	for len(args) > 0 && len(args[0].text) > 1 && strings.HasPrefix(args[0].text, "-") {
 		args = args[1:]
 	}
@@ -197,18 +159,12 @@ func cdRule(s *simple, args []shWord) string {
 		target = args[0].text
 	}
 	s.cwd, _ = s.locate(target, s.cwd)
-	return ""
 }
 
-func unknownPlace(s *simple, _ []shWord) string {
-	s.cwd = ""
-	return ""
-}
-
-// rmRule refuses to remove, with all below it, what is not the worktree's.
-func rmRule(s *simple, args []shWord) string {
+// rm refuses to remove, with all below it, what is not the worktree's.
+func (s *simple) rm(args []shWord) string {
 	flags, operands := splitFlags(args, "")
-	if !flags.has('r', "recursive") && !flags.has('R', "recursive") {
+	if !flags.has("-r -R --recursive") {
 		return ""
 	}
 	for _, w := range operands {

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"path"
 	"strconv"
 	"strings"
 
@@ -204,6 +203,3 @@ func unescape(s string, inQuotes bool) string {
 	}
 	return b.String()
 }
-
-// programName is what a program is known by, wherever it lies.
-func programName(w shWord) string { return path.Base(w.text) }

@@ -1,6 +1,9 @@
 package tool
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // wrapper is a program that runs the command after its own arguments.
 type wrapper struct {
@@ -34,11 +37,9 @@ var wrappers = map[string]wrapper{
 // unwrap takes off what stands before the command proper.
 func (s *simple) unwrap(words []shWord) (rest []shWord, reason string) {
 	for len(words) > 0 {
-		w := words[0]
-		name := programName(w)
-		wrap, isWrapper := wrappers[name]
+		wrap, isWrapper := wrappers[path.Base(words[0].text)]
 		switch {
-		case isAssignment(w):
+		case isAssignment(words[0]):
 			words = words[1:]
 		case isWrapper:
 			if words, reason = s.unwrapOne(wrap, words[1:]); reason != "" {
