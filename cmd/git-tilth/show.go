@@ -118,9 +118,8 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 		return v
 	}
 	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, check.Workspace))
-	stored := &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
 	choices := worker.program.Choose(w.p.ctx, agent.Search{
-		Stored: stored, Dir: check.Workspace, Model: w.config.Text("tilth.worker.model"), Env: env,
+		Stored: c, Dir: check.Workspace, Model: w.config.Text("tilth.worker.model"), Env: env,
 	})
 	v.Resumable, v.Why = choices[0].Ref.Resume, choices[0].Why
 	return v

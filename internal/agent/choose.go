@@ -1,15 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
-)
 
-// StoredConversation is what the harness remembers about a task's conversation.
-type StoredConversation struct {
-	Agent, ID, Cwd, Model string
-}
+	"github.com/git-tilth/git-tilth/internal/session"
+)
 
 // Choice is one step of the chain: a conversation to try, and why it is this one.
 type Choice struct {
@@ -25,7 +23,7 @@ func (p *Program) Fresh(why string) Choice {
 
 // Search says which conversation is looked for.
 type Search struct {
-	Stored     *StoredConversation // nil for none
+	Stored     *session.Conversation // nil for none
 	Dir, Model string
 	Env        []string
 	Since      time.Time // when the session was made: discovery finds nothing that is older
@@ -41,67 +39,59 @@ type Search struct {
 // An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery
 // is for sessions that have no stored id.
 func (p *Program) Choose(ctx context.Context, q Search) []Choice {
-	fresh := p.Fresh("")
-	if q.Fresh {
-		fresh.Why = "a fresh conversation was asked for"
-		return []Choice{fresh}
+	id, how, why := "", "", ""
+	switch {
+	case q.Fresh:
+		why = "a fresh conversation was asked for"
+	case !p.CanResume:
+		why = p.Name + " cannot resume a conversation"
+	case q.Stored != nil && q.Stored.ID != "":
+		id, why = p.chooseStored(ctx, q)
+		how = "stored"
+	default:
+		id, why = p.chooseDiscovered(ctx, q)
+		how = "discovered"
 	}
-	if !p.CanResume {
-		fresh.Why = p.Name + " cannot resume a conversation"
-		return []Choice{fresh}
+	if id == "" {
+		return []Choice{p.Fresh(why)}
 	}
-	if q.Stored != nil && q.Stored.ID != "" {
-		first, why := p.chooseStored(ctx, q)
-		fresh.Why = why
-		if first == nil {
-			return []Choice{fresh}
-		}
-		return []Choice{*first, fresh}
-	}
+	return []Choice{{Ref: Ref{ID: id, Resume: true}, How: how, Why: why},
+		p.Fresh(fmt.Sprintf("%s no longer knows conversation %s", p.Name, id))}
+}
+
+// chooseDiscovered returns the newest conversation of the session's time and directory, "" for none, and why.
+func (p *Program) chooseDiscovered(ctx context.Context, q Search) (id, why string) {
 	id, ok, err := p.Discover(ctx, q.Env, q.Dir, q.Since, q.Except...)
 	switch {
 	case err != nil:
-		fresh.Why = "no conversation is stored, and looking for one failed: " + err.Error()
+		return "", "no conversation is stored, and looking for one failed: " + err.Error()
 	case !ok:
-		fresh.Why = "no conversation is stored for this task"
-	default:
-		fresh.Why = fmt.Sprintf("%s no longer knows conversation %s", p.Name, id)
-		return []Choice{{Ref: Ref{ID: id, Resume: true}, How: "discovered",
-			Why: "the newest conversation that " + p.Name + " recorded for this directory"}, fresh}
+		return "", "no conversation is stored for this task"
 	}
-	return []Choice{fresh}
+	return id, "the newest conversation that " + p.Name + " recorded for this directory"
 }
 
-// chooseStored returns the choice to resume the stored conversation, or nil, and why the fresh choice would be taken.
-func (p *Program) chooseStored(ctx context.Context, q Search) (*Choice, string) {
+// chooseStored returns the stored conversation if it can be resumed, else "", and why.
+func (p *Program) chooseStored(ctx context.Context, q Search) (id, why string) {
 	stored := q.Stored
 	switch {
 	case stored.Agent != p.Name:
-		return nil, fmt.Sprintf("the stored conversation belongs to %s, not to %s", stored.Agent, p.Name)
+		return "", fmt.Sprintf("the stored conversation belongs to %s, not to %s", stored.Agent, p.Name)
 	case stored.Model != q.Model:
-		return nil, fmt.Sprintf("the stored conversation was held with %s, not with %s",
-			modelName(stored.Model), modelName(q.Model))
+		const none = "the program's default model"
+		return "", fmt.Sprintf("the stored conversation was held with %s, not with %s",
+			cmp.Or(stored.Model, none), cmp.Or(q.Model, none))
 	case stored.Cwd != "" && realPath(stored.Cwd) != realPath(q.Dir):
-		return nil, "the stored conversation belongs to the directory " + stored.Cwd
+		return "", "the stored conversation belongs to the directory " + stored.Cwd
 	}
-	resume := &Choice{Ref: Ref{ID: stored.ID, Resume: true}, How: "stored"}
 	state := p.Stored(ctx, q.Env, q.Dir, stored.ID)
 	switch {
 	case state.Presence == Present:
-		resume.Why = "stored conversation, " + state.Why
+		return stored.ID, "stored conversation, " + state.Why
 	case state.Presence == Unknown:
-		resume.Why = "stored conversation; " + state.Why
+		return stored.ID, "stored conversation; " + state.Why
 	case q.Continue && p.valid(stored.ID):
-		resume.Why = "continuing was asked for, although " + state.Why
-	default:
-		return nil, fmt.Sprintf("the stored conversation %s cannot be resumed: %s", stored.ID, state.Why)
+		return stored.ID, "continuing was asked for, although " + state.Why
 	}
-	return resume, fmt.Sprintf("%s no longer knows conversation %s", p.Name, stored.ID)
-}
-
-func modelName(m string) string {
-	if m == "" {
-		return "the program's default model"
-	}
-	return m
+	return "", fmt.Sprintf("the stored conversation %s cannot be resumed: %s", stored.ID, state.Why)
 }

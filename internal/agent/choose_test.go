@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 func TestChoose(t *testing.T) {
@@ -15,13 +17,13 @@ func TestChoose(t *testing.T) {
 	have := f.run(p, f.turn("x", Ref{ID: p.NewID()})).Conversation
 	lost := uuid.NewString()
 	elsewhere := t.TempDir()
-	stored := func(agent, id, cwd, model string) *StoredConversation {
-		return &StoredConversation{agent, id, cwd, model}
+	stored := func(agent, id, cwd, model string) *session.Conversation {
+		return &session.Conversation{Agent: agent, ID: id, Cwd: cwd, Model: model}
 	}
 	for _, c := range []struct {
 		name             string
 		program          *Program
-		stored           *StoredConversation
+		stored           *session.Conversation
 		dir              string
 		fresh, continue_ bool
 		except           []string
@@ -73,7 +75,7 @@ func TestChoose(t *testing.T) {
 func TestLostConversationIsRepaired(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)
-		conv := StoredConversation{Agent: p.Name, Cwd: f.dir}
+		conv := session.Conversation{Agent: p.Name, Cwd: f.dir}
 		walk := func(prompt string, force bool) (hows []string, last Outcome) {
 			for _, choice := range p.Choose(t.Context(), Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force}) {
 				turn := f.turn(prompt, choice.Ref)

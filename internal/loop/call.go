@@ -100,8 +100,12 @@ func (c caller) emitPhase(e record.Event) error {
 // record has them after every call.
 func (r *run) count(role string, u model.Usage) {
 	r.Checkpoint.TokensUsed += u.Prompt + u.Eval
-	r.Checkpoint.Usage.Role(role).Add(session.RoleUsage{
-		Calls: 1, PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning,
-		Cost: u.Cost,
-	})
+	more := roleUsage(u)
+	more.Calls = 1
+	r.Checkpoint.Usage.Role(role).Add(more)
+}
+
+func roleUsage(u model.Usage) session.RoleUsage {
+	return session.RoleUsage{PromptTokens: u.Prompt, EvalTokens: u.Eval, CachedTokens: u.Cached,
+		ReasoningTokens: u.Reasoning, Cost: u.Cost}
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -32,10 +33,6 @@ type programWorker struct {
 	stored  string         // the conversation that this turn has stored
 }
 
-func newProgramWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	return &programWorker{a: a, wt: wt, role: r, env: a.programEnv(ctx, r.Program, wt.Path)}, nil
-}
-
 func (w *programWorker) begin(ctx context.Context) error {
 	a := w.a
 	worker, err := a.o.Prompts.Render("worker", nil)
@@ -58,13 +55,9 @@ func (w *programWorker) begin(ctx context.Context) error {
 // chain is where the conversation comes from. Discovery in the program's own store is for sessions that never stored an
 // id; a task that begins in a session that does store them has none because it is new.
 func (w *programWorker) chain(ctx context.Context) []agent.Choice {
-	a, p := w.a, w.role.Program
-	var stored *agent.StoredConversation
-	if c := a.Checkpoint.Conversations.Get(a.task.ID); c != nil {
-		stored = &agent.StoredConversation{Agent: c.Agent, ID: c.ID, Cwd: c.Cwd, Model: c.Model}
-	}
+	a, stored := w.a, w.conversation()
 	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
-	choices := p.Choose(ctx, agent.Search{
+	choices := w.role.Program.Choose(ctx, agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.role.Model, Env: w.env, Since: a.madeAt(),
 		Except: a.Checkpoint.Conversations.OtherIDs(a.task.ID), Fresh: a.o.Fresh || isNew, Continue: a.o.Continue,
 	})
@@ -72,6 +65,11 @@ func (w *programWorker) chain(ctx context.Context) []agent.Choice {
 		choices[0].Why = "a new task"
 	}
 	return choices
+}
+
+// conversation is what is stored of the task's conversation, nil for none.
+func (w *programWorker) conversation() *session.Conversation {
+	return w.a.Checkpoint.Conversations.Get(w.a.task.ID)
 }
 
 func (r *run) madeAt() time.Time {
@@ -84,11 +82,7 @@ func (r *run) madeAt() time.Time {
 // promptFor is what a choice's conversation is told first.
 func (w *programWorker) promptFor(c agent.Choice) (string, error) {
 	if c.Ref.Resume {
-		why := w.a.o.LastStop
-		if why == "" {
-			why = "the process ended"
-		}
-		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(why))
+		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(cmp.Or(w.a.o.LastStop, "the process ended")))
 	}
 	return w.a.o.Prompts.Render("worker_task", w.a.context)
 }
@@ -172,7 +166,7 @@ func (r Role) refused(out agent.Outcome) error {
 // stay makes the conversation that was just used the one of the next turn.
 func (w *programWorker) stay(ctx context.Context, out agent.Outcome) {
 	id := out.Conversation
-	if c := w.a.Checkpoint.Conversations.Get(w.a.task.ID); id == "" && c != nil {
+	if c := w.conversation(); id == "" && c != nil {
 		id = c.ID
 	}
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
@@ -203,32 +197,30 @@ func caseOf(text string) turn {
 func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt string) (agent.Outcome, error) {
 	a := w.a
 	log := &activityLog{emit: a.emit, agent: w.role.Program.Name}
-	prior := w.priorTotal(choice)
 	w.stored = ""
 	started := a.Now()
 	out, err := w.role.Program.Run(ctx, agent.Turn{
 		Prompt: prompt, System: w.system, Dir: w.wt.Path, Model: w.role.Model, Conversation: choice.Ref,
 		MaxTurns: a.o.Limits.Turns, Timeout: a.o.Limits.Turn, Env: w.env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
-		PriorTotal:     prior,
+		PriorTotal: w.priorTotal(choice), OnEvent: log.write,
 		OnConversation: func(id string) error { return w.store(id, choice) },
-		OnEvent:        log.write,
 	})
 	if err == nil {
 		err = log.err
 	}
+	if err == nil && out.Conversation != "" {
+		err = w.store(out.Conversation, choice)
+	}
 	if err != nil {
 		return out, err
-	}
-	if out.Conversation != "" {
-		if err := w.store(out.Conversation, choice); err != nil {
-			return out, err
-		}
 	}
 	a.count(session.RoleWorker, out.Usage)
 	if err := w.book(started, out); err != nil {
 		return out, err
 	}
-	if err := a.emit(programCall(a, out)); err != nil {
+	call := out.Call()
+	call.TokensUsedTotal = a.Checkpoint.TokensUsed
+	if err := a.emit(call); err != nil {
 		return out, err
 	}
 	return out, a.Save()
@@ -236,15 +228,15 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 
 // store keeps the id of the task's conversation, before the program works with it.
 func (w *programWorker) store(id string, choice agent.Choice) error {
-	a := w.a
-	c := a.Checkpoint.Conversations.Get(a.task.ID)
-	now := session.FormatTime(a.Now())
 	if id == w.stored {
 		return nil
 	}
+	a, c, now := w.a, w.conversation(), session.FormatTime(w.a.Now())
 	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
-		c = &session.Conversation{
-			Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now, Attempts: attemptsOf(c),
+		lost := c
+		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now}
+		if lost != nil {
+			c.Attempts = lost.Attempts // the task's history goes on
 		}
 	}
 	c.LastUsed = now
@@ -261,17 +253,9 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 	return a.emit(&record.AgentSession{Agent: c.Agent, Conversation: id, How: choice.How, Why: choice.Why})
 }
 
-// attemptsOf keeps the history of attempts when a lost conversation is replaced.
-func attemptsOf(c *session.Conversation) []session.Attempt {
-	if c == nil {
-		return nil
-	}
-	return c.Attempts
-}
-
 // priorTotal is what a conversation had used by its last turn, for programs that report running totals.
 func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
-	c := w.a.Checkpoint.Conversations.Get(w.a.task.ID)
+	c := w.conversation()
 	if c == nil || !choice.Ref.Resume || c.ID != choice.Ref.ID || c.Total == nil {
 		return agent.Usage{}
 	}
@@ -283,15 +267,12 @@ func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
 
 // book adds the attempt to the conversation's history.
 func (w *programWorker) book(started time.Time, out agent.Outcome) error {
-	c := w.a.Checkpoint.Conversations.Get(w.a.task.ID)
+	c := w.conversation()
 	if c == nil {
 		return nil
 	}
 	c.LastUsed = session.FormatTime(w.a.Now())
-	c.Total = &session.RoleUsage{
-		PromptTokens: out.Total.Prompt, EvalTokens: out.Total.Eval, CachedTokens: out.Total.Cached,
-		ReasoningTokens: out.Total.Reasoning, Cost: out.Total.Cost,
-	}
+	c.Total = new(roleUsage(out.Total))
 	c.Attempts = append(c.Attempts, session.Attempt{
 		Started: session.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Prompt + out.Usage.Eval, Cost: out.Usage.Cost, TotalTokens: out.Total.Prompt + out.Total.Eval,
@@ -304,9 +285,6 @@ func (w *programWorker) answer(text string) error {
 	return nil
 }
 
-func (w *programWorker) nudge(text string) error {
-	w.prompt = text
-	return nil
-}
+func (w *programWorker) nudge(text string) error { return w.answer(text) }
 
 func (w *programWorker) close(error) error { return nil }

@@ -55,8 +55,8 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 			return "", nil, ctx.Err()
 		}
 		j.a.count(session.RoleEvaluator, out.Usage)
-		call := programCall(j.a, out)
-		call.Phase, call.Attempt = session.RoleEvaluator, try
+		call := out.Call()
+		call.TokensUsedTotal, call.Phase, call.Attempt = j.a.Checkpoint.TokensUsed, session.RoleEvaluator, try
 		if err := j.a.emit(call); err != nil {
 			return "", nil, err
 		}

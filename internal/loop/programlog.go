@@ -10,13 +10,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// programCall is a turn of a program as a model_call.
-func programCall(a *attempt, out agent.Outcome) *record.ModelCall {
-	call := out.Call()
-	call.TokensUsedTotal = a.Checkpoint.TokensUsed
-	return call
-}
-
 // activityLog writes what a program says and does to the record as it happens.
 type activityLog struct {
 	emit   func(record.Event) error

@@ -34,7 +34,7 @@ func (r Role) Name() string {
 // open makes the worker of an attempt.
 func (r Role) open(ctx context.Context, a *attempt, wt gitx.Worktree) (worker, error) {
 	if r.Program != nil {
-		return newProgramWorker(ctx, a, wt, r)
+		return &programWorker{a: a, wt: wt, role: r, env: a.programEnv(ctx, r.Program, wt.Path)}, nil
 	}
 	return newModelWorker(ctx, a, wt, r)
 }

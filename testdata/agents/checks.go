@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // scene is what the checks of one program share; they run in order and each builds on the one before.
@@ -20,7 +21,7 @@ type scene struct {
 	dir   string
 	git   [2]string
 	begun time.Time
-	conv  agent.StoredConversation
+	conv  session.Conversation
 	total agent.Usage
 	told  []string
 }
@@ -149,7 +150,7 @@ func firstRun(s *scene) error {
 }
 
 func (s *scene) remember(out agent.Outcome) {
-	s.conv = agent.StoredConversation{Agent: s.program.Name, ID: out.Conversation, Cwd: s.dir, Model: s.model}
+	s.conv = session.Conversation{Agent: s.program.Name, ID: out.Conversation, Cwd: s.dir, Model: s.model}
 	s.total = out.Total
 }
 
