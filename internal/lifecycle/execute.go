@@ -186,12 +186,12 @@ func (x *execution) repair(live context.Context) error {
 	}
 	done := maps.Clone(x.plan.MarkDone)
 	if a := x.plan.CommitTree; a != nil {
-		sha, err := x.commitAccepted(live, wt, *a)
+		sha, err := x.commitAccepted(live, wt, a)
 		if err != nil {
 			return err
 		}
 		if sha != "" {
-			done[a.Task] = sha
+			done[a.TaskID] = sha
 		}
 	}
 	if len(x.plan.Unwind) > 0 {
@@ -235,19 +235,20 @@ func (x *execution) fillNew(live context.Context) error {
 // have. If one refuses or changes the tree, or if the files are not what was judged any more (a hook died half-way, a
 // person edited them), the task is simply not done yet and its work is in the index: what differs from the accepted
 // tree would be taken for work of the next task. The id is then "", as in a dry run.
-func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Accepted) (sha string, err error) {
+func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
+	a *record.EvaluatorVerdict) (sha string, err error) {
 	ctx := quiet(live)
 	ready, err := x.stageAccepted(ctx, wt, a)
 	if err != nil || !ready {
-		return "", x.giveUp(a.Task, err)
+		return "", x.giveUp(a.TaskID, err)
 	}
 	tasks, err := x.S.Tasks()
 	if err != nil {
 		return "", err
 	}
-	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.Task })
-	if !a.Noted {
-		if err := x.append(&record.TaskDone{Scope: x.plan.rolledForward(a.Task), Summary: a.Summary}); err != nil {
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.TaskID })
+	if !x.plan.history.Noted {
+		if err := x.append(&record.TaskDone{Scope: x.plan.rolledForward(a.TaskID), Summary: a.Summary}); err != nil {
 			return "", err
 		}
 	}
@@ -259,12 +260,12 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree, a Acc
 	var changed *TreeChangedError
 	switch {
 	case errors.As(err, &refused):
-		x.out.Refused = &HookRefusal{Task: a.Task, Output: refused.Output}
+		x.out.Refused = &HookRefusal{Task: a.TaskID, Output: refused.Output}
 		run := RefusedBy(refused.Output)
-		run.Scope = x.plan.rolledForward(a.Task)
-		return "", x.giveUp(a.Task, x.append(run))
+		run.Scope = x.plan.rolledForward(a.TaskID)
+		return "", x.giveUp(a.TaskID, x.append(run))
 	case errors.As(err, &changed):
-		return "", x.giveUp(a.Task, nil)
+		return "", x.giveUp(a.TaskID, nil)
 	case err == nil:
 		x.out.JudgedTo, x.out.Unjudged = "", 0 // the verdict was on these commits too
 	}
@@ -281,7 +282,8 @@ func (x *execution) hasTree(ctx context.Context, id string) (bool, error) {
 }
 
 // stageAccepted brings the accepted tree into the index; ready is false if the files hold other work.
-func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree, a Accepted) (ready bool, err error) {
+func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
+	a *record.EvaluatorVerdict) (ready bool, err error) {
 	there, err := x.hasTree(ctx, a.Tree)
 	if err != nil || !there {
 		return false, err

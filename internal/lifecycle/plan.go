@@ -22,22 +22,11 @@ const (
 	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
 
-// Accepted is a verdict whose tree was accepted and, by the record, not committed.
-type Accepted struct {
-	Task, Tree string
-	// Base is the commit on which the tree was judged.
-	Base    string
-	Summary string
-	// Noted tells that task_done is on record.
-	Noted bool
-}
-
 // State is everything that the decision about a session rests on: the session on disk and git.
 type State struct {
 	SessionID string
 	Status    string
 	Foreign   bool // made by a tool whose commits carry no trailers
-	HasTrees  bool // its record names trees: from then on a subject proves nothing, though the session is Foreign
 	Rewinding bool // a rewind was begun and not finished
 	Resetting bool // a teardown was begun and not finished
 	// SourceGone says why the source repository cannot be used, "" when it can.
@@ -52,9 +41,6 @@ type State struct {
 	Tasks      []session.Task
 	TasksError string
 	History    record.History
-	LastStop   string // "" when nothing stopped the last run in an orderly way
-	LastTask   string // that the last run worked on, "" when its end does not say
-	Accepted   *Accepted
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
 	AcceptedStale bool
 	Unfinished    string              // a merge, rebase or the like that was left in the worktree, "" for none
@@ -63,7 +49,7 @@ type State struct {
 	Commits       []gitx.Commit       // since the seed, first parent, newest first; the last few where it is not known
 	ByWorker      map[string]bool     // commits that a worker made by itself, by the reflog
 	Proof         Proof               // of the commits that claim to be this session's
-	Attempt       record.ContextReset // how the last attempt on record began; read where there are Commits
+	Attempt       record.ContextReset // how the last attempt on record began
 }
 
 // Action is what a command makes of a session.
@@ -87,12 +73,12 @@ type Plan struct {
 	Why, Hint        string
 	FinishRewind     bool
 	LastStop         string
-	Worktree         TreeState         // what has to be repaired first
-	Unfinished       string            // a merge or the like that is dropped, files kept
-	CommitTree       *Accepted         // an accepted tree to commit
-	MarkDone         map[string]string // task id to the commit that did it
-	Unwind           []gitx.Commit     // placeholders, and commits a worker left behind, newest first
-	KeptPlaceholders []gitx.Commit     // placeholders of unfinished tasks on which someone's commit stands
+	Worktree         TreeState                // what has to be repaired first
+	Unfinished       string                   // a merge or the like that is dropped, files kept
+	CommitTree       *record.EvaluatorVerdict // an accepted tree to commit
+	MarkDone         map[string]string        // task id to the commit that did it
+	Unwind           []gitx.Commit            // placeholders, and commits a worker left behind, newest first
+	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks on which someone's commit stands
 	UnwindTo         string
 	JudgedTo         string   // the commit from which on the next task is judged, "" for where it begins
 	Unjudged         int      // the commits above it that may be a worker's
@@ -136,7 +122,7 @@ type Plan struct {
 //	else                                               continue
 func MakePlan(s State) Plan {
 	p := Plan{
-		LastStop: s.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{},
+		LastStop: s.History.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{},
 		Total: len(s.Tasks), history: s.History,
 	}
 	if why, hint := refusal(s); why != "" {
@@ -164,7 +150,7 @@ func MakePlan(s State) Plan {
 	switch {
 	case len(p.Pending) > 0:
 		p.Action = Continue
-	case (s.Status == session.AllDone || s.LastStop == session.AllDone) && len(p.MarkDone) == 0 && p.CommitTree == nil:
+	case (s.Status == session.AllDone || p.LastStop == session.AllDone) && len(p.MarkDone) == 0 && p.CommitTree == nil:
 		p.Action = Nothing
 	default:
 		p.Action = conclude
@@ -175,7 +161,7 @@ func MakePlan(s State) Plan {
 // headFirst puts the task whose partial work is in the worktree before those that a person put before it since: it
 // would be committed as theirs.
 func (p *Plan) headFirst(s State) {
-	first := s.LastTask
+	first := s.History.LastTask
 	if p.Redo != "" {
 		first = p.Redo
 	}
@@ -220,7 +206,7 @@ func (p *Plan) settleTasks(s State) map[string]string {
 		for _, c := range s.Commits {
 			id, ok := who.done(c)
 			if !ok && s.isAccepted(c) {
-				id, ok = s.Accepted.Task, true
+				id, ok = s.History.Accepted.TaskID, true
 			}
 			if ok && !s.ByWorker[c.SHA] && (status[id] == session.TaskDone || s.proven(c, who)) && committed[id] == "" {
 				committed[id] = c.SHA
@@ -230,11 +216,11 @@ func (p *Plan) settleTasks(s State) map[string]string {
 		who.foreign = false // without the seed, a subject alone is no proof
 	}
 	p.unwindTip(s, who, status)
-	if a := s.Accepted; a != nil && !s.AcceptedStale && status[a.Task] != "done" && committed[a.Task] == "" &&
-		len(p.Unwind) == 0 && a.Base == s.BranchTip {
-		if _, known := status[a.Task]; known {
+	if a := s.History.Accepted; a != nil && !s.AcceptedStale && status[a.TaskID] != session.TaskDone &&
+		committed[a.TaskID] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
+		if _, known := status[a.TaskID]; known {
 			p.CommitTree = a
-			status[a.Task] = "done"
+			status[a.TaskID] = "done"
 		}
 	}
 	for _, t := range s.Tasks {
@@ -298,15 +284,15 @@ func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status ma
 }
 
 // proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a
-// Python Tilth session, whose record has no trees, the subject does.
+// Python Tilth session, whose attempts name neither commit nor trees, the subject does.
 func (s State) proven(c gitx.Commit, who author) bool {
-	return s.isAccepted(c) || s.Proof.Judged[c.SHA] || s.Foreign && !s.HasTrees && !who.signed(c)
+	return s.isAccepted(c) || s.Proof.Judged[c.SHA] || s.Foreign && s.Attempt.Base == "" && !who.signed(c)
 }
 
 // isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a
 // commit-msg hook can have written another message, and with it have taken the trailers away.
 func (s State) isAccepted(c gitx.Commit) bool {
-	a := s.Accepted
+	a := s.History.Accepted
 	return a != nil && c.SHA == s.BranchTip && c.Tree == a.Tree && len(c.Parents) == 1 && c.Parents[0] == a.Base
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -58,6 +59,11 @@ func failedBy(sessionID, task string) gitx.Commit {
 	return by(sessionID, "FAILED (iter_cap): "+task+" Title", trailerTask, task, trailerFailed, "iter_cap")
 }
 
+// acceptedTree is the accepting verdict of a tree.
+func acceptedTree(task, tree, base string) *record.EvaluatorVerdict {
+	return &record.EvaluatorVerdict{Scope: record.Scope{TaskID: task}, Verdict: "accept", Tree: tree, Base: base}
+}
+
 func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	s := State{
 		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
@@ -101,7 +107,7 @@ type want struct {
 
 // TestMakePlan has at least one case for each row of the table in MakePlan's comment, named like the row.
 func TestMakePlan(t *testing.T) {
-	accepted := &Accepted{Task: "T-002", Tree: "tree", Base: "c1", Summary: "did it"}
+	accepted := acceptedTree("T-002", "tree", "c1")
 	cases := []struct {
 		row, name string
 		change    func(*State)
@@ -151,25 +157,24 @@ func TestMakePlan(t *testing.T) {
 			s.Tree, s.BranchIn, s.BranchHint = treeMissing, "/x", "git -C /x switch --detach"
 		}, want{action: Refuse, why: "checked out in /x", hint: "switch --detach"}},
 		{"an accepted tree, judged on the branch's tip", "", func(s *State) {
-			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c1", accepted
+			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c1", accepted
 			s.Commits = chain(doneBy(testID, "T-001"))
 		}, want{action: conclude, commit: "T-002", line: "commit the accepted work of T-002"}},
 		{"an accepted tree, judged on the branch's tip", "the files have changed since", func(s *State) {
-			s.Tasks, s.BranchTip, s.Accepted, s.AcceptedStale = tasks("done", "pending"), "c1", accepted, true
+			s.Tasks, s.BranchTip, s.History.Accepted, s.AcceptedStale = tasks("done", "pending"), "c1", accepted, true
 			s.Commits = chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"an accepted tree, judged on the branch's tip", "the branch went on since", func(s *State) {
-			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", accepted
+			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2", accepted
 			s.Commits = chain(plain("a person's work"), doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"an accepted tree, judged on the branch's tip", "its commit is there already", func(s *State) {
-			s.Tasks, s.BranchTip, s.Accepted = tasks("done", "pending"), "c2", &Accepted{Task: "T-002", Tree: "tree",
-				Base: "c2"}
+			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2", acceptedTree("T-002", "tree", "c2")
 			s.Proof = judged("c2")
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, done: "T-002=c2"}},
 		{"an accepted tree, judged on the branch's tip", "of a task that someone took out of the plan", func(s *State) {
-			s.BranchTip, s.Accepted = "c1", &Accepted{Task: "T-009", Tree: "tree", Base: "c1"}
+			s.BranchTip, s.History.Accepted = "c1", acceptedTree("T-009", "tree", "c1")
 			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "the process died before prd.json",
@@ -189,7 +194,7 @@ func TestMakePlan(t *testing.T) {
 			}, want{action: Continue, done: "T-001=c1", pending: "T-002"}},
 		{"a commit for a task not done, of a tree that a verdict accepted",
 			"a subject in a session that was taken over", func(s *State) {
-				s.Foreign, s.HasTrees, s.Commits = true, true, chain(plain("T-001: Title"))
+				s.Foreign, s.Attempt.Base, s.Commits = true, "seed", chain(plain("T-001: Title"))
 			}, want{action: Continue, pending: "T-001 T-002"}},
 		{"a commit at the tip with the trailers of a task", "which the reflog gives to the worker", func(s *State) {
 			s.Commits, s.ByWorker = chain(doneBy(testID, "T-001")), map[string]bool{"c1": true}
@@ -282,10 +287,10 @@ func TestMakePlan(t *testing.T) {
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
 			want{action: Continue, pending: "T-001 T-002", line: "drop the unfinished rebase"}},
 		{"the task last worked on is not the first pending", "someone put one before it",
-			func(s *State) { s.LastTask = "T-002" },
+			func(s *State) { s.History.LastTask = "T-002" },
 			want{action: Continue, pending: "T-002 T-001", line: "next T-002"}},
 		{"the task last worked on is not the first pending", "it is done", func(s *State) {
-			s.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID,
+			s.History.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID,
 				"T-001"))
 		}, want{action: Continue, pending: "T-002 T-003"}},
 		{"another directory stands there", "plain", func(s *State) { s.Tree = treePlain },
@@ -296,17 +301,17 @@ func TestMakePlan(t *testing.T) {
 		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.TreeOn = TreeElsewhere, "other" },
 			want{action: Continue, worktree: TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
 		{"nothing pending, status all_done", "", func(s *State) {
-			s.Tasks, s.Status, s.LastStop = tasks("done", "done"), session.AllDone, "all_done"
+			s.Tasks, s.Status, s.History.LastStop = tasks("done", "done"), session.AllDone, "all_done"
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: Nothing, line: "nothing to resume"}},
 		{"nothing pending, status all_done", "but tasks were added since: they are run", func(s *State) {
-			s.Tasks, s.Status, s.LastStop = tasks("done", "done", ""), session.AllDone, "all_done"
+			s.Tasks, s.Status, s.History.LastStop = tasks("done", "done", ""), session.AllDone, "all_done"
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-003", line: "1 of 3 tasks to do, next T-003"}},
 		{"nothing pending, any other status", "it died before its stop", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "done"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, line: "all tasks are done"}},
-		{"else", "it was interrupted", func(s *State) { s.LastStop = "interrupted" },
+		{"else", "it was interrupted", func(s *State) { s.History.LastStop = "interrupted" },
 			want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
 		{"else", "it was prepared", func(s *State) { s.Status = session.Prepared },
 			want{action: Continue, fresh: true, pending: "T-001 T-002", line: "start with 2 tasks"}},
@@ -350,7 +355,7 @@ func (w want) check(t *testing.T, p Plan) {
 	}
 	commit := ""
 	if p.CommitTree != nil {
-		commit = p.CommitTree.Task
+		commit = p.CommitTree.TaskID
 	}
 	equal("to commit", commit, w.commit)
 	var done []string

@@ -54,10 +54,10 @@ func (p Plan) line(aside string) string {
 		add("drop the unfinished %s, files kept", p.Unfinished)
 	}
 	if p.CommitTree != nil {
-		add("commit the accepted work of %s", p.CommitTree.Task)
+		add("commit the accepted work of %s", p.CommitTree.TaskID)
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.MarkDone)) {
-		if p.CommitTree != nil && p.CommitTree.Task == id {
+		if p.CommitTree != nil && p.CommitTree.TaskID == id {
 			continue // it was just committed
 		}
 		add("mark %s done, its commit is there", id)

@@ -97,18 +97,18 @@ func lastAttempt(s *session.Session) (begun record.ContextReset, err error) {
 // from which on they are judged with the next task's work. GIT_REFLOG_ACTION can be unset, so that what a worker
 // committed looks like a person's commit. The rows, first match first:
 //
-//	state                                               judged from                       why
-//	no attempt, or only another tool's, is on record    the tip                           no worker of ours was there
-//	the tip is an accepted tree's commit, or the seed   the tip                           all below was judged with it
-//	the last attempt had such commits below it          where that attempt was, or an     it did not come to a commit
-//	                                                    accepted commit since
-//	a placeholder lies beneath a person's commit        the attempt's base                its partial work stays
-//	a stop of the last attempt notes the tip            the tip                           the worker's commits were taken
-//	                                                                                      back then: these are a person's
-//	no such stop: it was killed                         the attempt's base, or an         the commits may be either's, and a
-//	                                                    accepted commit since             person's are never unwound
-//	its base is not on the branch any more              the last accepted commit, or the  somebody rewrote the branch
-//	                                                    seed; its base without a seed
+//	state                                        judged from             why
+//	no attempt is on record, or another tool's   the tip                 no worker of ours was there
+//	the tip is an accepted commit, or the seed   the tip                 all below was judged with it
+//	the last attempt had such commits below it   as that one, or an      it did not come to a commit
+//	                                             accepted commit since
+//	a placeholder under a person's commit        the attempt's base      its partial work stays
+//	a stop of the last attempt notes the tip     the tip                 the worker's commits were taken back then;
+//	                                                                     these are a person's
+//	no such stop: it was killed                  the attempt's base, or  they may be either's, and a person's are
+//	                                             an accepted commit      never unwound
+//	the base is not on the branch any more       the last accepted       somebody rewrote the branch
+//	                                             commit, or the seed
 func (p *Plan) unjudged(s State) (from string, commits []gitx.Commit) {
 	from = s.Attempt.Judged
 	if from == "" && (s.History.Tip == "" || len(p.KeptPlaceholders) > 0) {
@@ -135,7 +135,8 @@ func (s State) firstDone(commits []gitx.Commit) map[string]bool {
 	seen, first := map[string]bool{}, map[string]bool{}
 	for _, c := range slices.Backward(commits) {
 		task, ok := who.done(c)
-		if s.isAccepted(c) || ok && !s.ByWorker[c.SHA] && (status[task] == session.TaskDone && !seen[task] || s.proven(c, who)) {
+		finished := status[task] == session.TaskDone && !seen[task] || s.proven(c, who)
+		if s.isAccepted(c) || ok && finished && !s.ByWorker[c.SHA] {
 			first[c.SHA], seen[task] = true, true
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// SeedFiles names the seed's commit and what it brought, by the record. commit is "" where the error is that there is no
-// such commit.
+// SeedFiles names the seed's commit and what it brought, by the record. commit is "" where the error is that there is
+// no such commit.
 func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.FileChange, err error) {
 	recorded, err := seedOf(h.S)
 	if err != nil {

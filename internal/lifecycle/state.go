@@ -29,12 +29,8 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
 		return st, err
 	}
-	st.LastStop, st.LastTask, st.Accepted = st.History.LastStop, st.History.LastTask, acceptedIn(st.History)
-	if st.Foreign {
-		if st.Attempt, err = lastAttempt(s); err != nil {
-			return st, err
-		}
-		st.HasTrees = st.Attempt.Base != ""
+	if st.Attempt, err = lastAttempt(s); err != nil {
+		return st, err
 	}
 	if sha, err := seedOf(s); err == nil {
 		st.SeedSHA = sha
@@ -119,9 +115,6 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		if st.Proof, err = readProof(s, st.claims()); err != nil {
 			return err
 		}
-		if st.Attempt, err = lastAttempt(s); err != nil {
-			return err
-		}
 	}
 	if st.Tree == TreeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo(*st) {
 		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
@@ -134,18 +127,9 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	return nil
 }
 
-// acceptedIn is the accepted verdict of a History, as the decision about a session needs it.
-func acceptedIn(h record.History) *Accepted {
-	v := h.Accepted
-	if v == nil {
-		return nil
-	}
-	return &Accepted{Task: v.TaskID, Tree: v.Tree, Base: v.Base, Summary: v.Summary, Noted: h.Noted}
-}
-
 // isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what
 // it was judged on. What cannot be found out is left to the roll-forward, which looks again.
-func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *Accepted) bool {
+func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *record.EvaluatorVerdict) bool {
 	wt, err := g.Worktree(ctx, common, path, branch)
 	if err != nil {
 		return false
@@ -215,8 +199,8 @@ func isWorkspace(name string) bool {
 	return strings.TrimRight(name, "0123456789") == session.WorkspaceDir
 }
 
-// commitsSince lists a branch's commits after the seed, newest first, and reports whether the seed is on its first-parent
-// line at all. The seed may be recorded with an abbreviated id.
+// commitsSince lists a branch's commits after the seed, newest first, and reports whether the seed is on its
+// first-parent line at all. The seed may be recorded with an abbreviated id.
 func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([]gitx.Commit, bool, error) {
 	full, err := resolveSeed(ctx, g, common, seed)
 	if err != nil {

@@ -31,7 +31,6 @@ func planOf(t *testing.T, plan []session.Task, lines []string, commits ...gitx.C
 	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
-	st.LastStop, st.LastTask, st.Accepted = st.History.LastStop, st.History.LastTask, acceptedIn(st.History)
 	if st.Attempt, err = lastAttempt(s); err != nil {
 		t.Fatal(err)
 	}

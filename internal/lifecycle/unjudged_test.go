@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -14,9 +15,9 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	commit.Tree = "made by the hook"
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
-		Tasks:    tasks("done", "pending"),
-		Accepted: &Accepted{Task: "T-002", Tree: "judged", Base: "c1"},
-		Commits:  chain(commit, doneBy(testID, "T-001")),
+		Tasks:   tasks("done", "pending"),
+		History: record.History{Accepted: acceptedTree("T-002", "judged", "c1")},
+		Commits: chain(commit, doneBy(testID, "T-001")),
 	}
 	p := MakePlan(state)
 	if len(p.Unwind) != 1 || p.UnwindTo != "c1" || len(p.MarkDone) != 0 || p.CommitTree != nil || len(p.Pending) != 1 {
@@ -25,7 +26,7 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	for name, change := range map[string]func(*State){
 		"the judged tree":  func(s *State) { s.Commits[0].Tree = "judged" },
 		"done by prd.json": func(s *State) { s.Tasks = tasks("done", "done") },
-		"judged before":    func(s *State) { s.Accepted, s.Proof = nil, judged("c2") },
+		"judged before":    func(s *State) { s.History.Accepted, s.Proof = nil, judged("c2") },
 	} {
 		s := state
 		s.Commits = append([]gitx.Commit{}, state.Commits...)
@@ -41,9 +42,9 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	state := State{
 		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
-		Tasks:    tasks("done", "pending"),
-		Accepted: &Accepted{Task: "T-002", Tree: "judged", Base: "c1"},
-		Commits:  chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
+		Tasks:   tasks("done", "pending"),
+		History: record.History{Accepted: acceptedTree("T-002", "judged", "c1")},
+		Commits: chain(gitx.Commit{Subject: "EVIL", Tree: "judged"}, doneBy(testID, "T-001")),
 	}
 	if p := MakePlan(state); p.MarkDone["T-002"] != "c2" || len(p.Pending) != 0 || len(p.Unwind) != 0 ||
 		p.CommitTree != nil {
@@ -51,13 +52,13 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 	}
 	for name, change := range map[string]func(*State){
 		"another tree":    func(s *State) { s.Commits[0].Tree = "other" },
-		"judged before":   func(s *State) { s.Accepted.Base = "c0" },
+		"judged before":   func(s *State) { s.History.Accepted.Base = "c0" },
 		"of the worker":   func(s *State) { s.ByWorker = map[string]bool{"c2": true} },
-		"with no verdict": func(s *State) { s.Accepted = nil },
+		"with no verdict": func(s *State) { s.History.Accepted = nil },
 	} {
 		s := state
-		accepted := *state.Accepted
-		s.Accepted = &accepted
+		accepted := *state.History.Accepted
+		s.History.Accepted = &accepted
 		s.Commits = append([]gitx.Commit{}, state.Commits...)
 		change(&s)
 		if p := MakePlan(s); len(p.MarkDone) != 0 || len(p.Pending) != 1 {
@@ -68,7 +69,7 @@ func TestAcceptedTreeIsKnownWithoutTrailers(t *testing.T) {
 
 // Committing an accepted tree may come to running its task, so a worker has to be at hand.
 func TestCommittingNeedsAWorker(t *testing.T) {
-	if p := (Plan{Action: conclude, CommitTree: &Accepted{}}); !p.NeedsWorker() {
+	if p := (Plan{Action: conclude, CommitTree: &record.EvaluatorVerdict{}}); !p.NeedsWorker() {
 		t.Error("a hook may refuse the tree")
 	}
 	if p := (Plan{Action: conclude}); p.NeedsWorker() {
@@ -79,9 +80,9 @@ func TestCommittingNeedsAWorker(t *testing.T) {
 // The last stop says all_done and the process died before the checkpoint did: no second stop is written.
 func TestAllDoneIsNotConcludedTwice(t *testing.T) {
 	state := State{
-		SessionID: testID, Status: session.Running, LastStop: session.AllDone, SeedSHA: "seed", SeedKnown: true,
-		BranchTip: "c1",
-		Tree:      TreeFine, Tasks: tasks("done"), Commits: chain(doneBy(testID, "T-001")),
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c1", Tree: TreeFine,
+		History: record.History{LastStop: session.AllDone}, Tasks: tasks("done"),
+		Commits: chain(doneBy(testID, "T-001")),
 	}
 	if p := MakePlan(state); p.Action != Nothing {
 		t.Errorf("the plan is to %s", p.Action)
