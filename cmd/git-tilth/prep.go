@@ -118,7 +118,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return refuse("git tilth prep-feature -h", "--force and --keep-existing exclude each other")
 	}
 	// checkpoint.json and the record are JSON: a path that is no text could not be found again.
-	for _, path := range []string{w.loc.Source(), w.loc.CommonDir, w.store.Root} {
+	for _, path := range []string{w.loc.Source, w.loc.CommonDir, w.store.Root} {
 		if !utf8.ValidString(path) {
 			return refuse("", "the path %q is not UTF-8, and cannot be recorded", path)
 		}

@@ -232,7 +232,7 @@ func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
 	switch {
 	case err == nil:
 		return common == w.loc.CommonDir, true
-	case check != nil && check.Source == w.loc.Source(), lifecycle.HasSession(w.loc.CommonDir, s, s.Workspace()):
+	case check != nil && check.Source == w.loc.Source, lifecycle.HasSession(w.loc.CommonDir, s, s.Workspace()):
 		return true, true
 	}
 	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)
@@ -244,7 +244,7 @@ func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked str
 	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || lifecycle.Resetting(s) {
 		return false, false
 	}
-	return source == w.loc.Source() || w.holds()(s.Branch(), s.Workspace()), true
+	return source == w.loc.Source || w.holds()(s.Branch(), s.Workspace()), true
 }
 
 // isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one

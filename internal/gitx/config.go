@@ -70,24 +70,19 @@ func IsKey(name string) bool {
 // agentVar names the ssh agent. Only a signature needs it: the harness talks to no remote.
 const agentVar = "SSH_AUTH_SOCK"
 
-// withoutKeys returns the lines of env but for keys.
-func withoutKeys(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
-		name, _, _ := strings.Cut(line, "=")
-		return IsKey(name)
-	})
-}
-
 // authorVars are what `git commit` exports to its hooks about its own commit.
 var authorVars = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"}
 
-// without returns the lines of env but for the named variables.
-func without(env, names []string) []string {
+// without returns the lines of env but for the variables whose names are to go.
+func without(env []string, goes func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
-		return slices.Contains(names, name)
+		return goes(name)
 	})
 }
+
+// withoutKeys returns the lines of env but for keys.
+func withoutKeys(env []string) []string { return without(env, IsKey) }
 
 // Reflog actions: what the reflog says before the colon.
 const (
@@ -106,12 +101,13 @@ type environment struct {
 }
 
 func newEnvironment(environ []string) environment {
-	plain := append(scrub(environ), unattendedVars...)
-	if proc.Getenv(environ, "GIT_INDEX_FILE") != "" {
-		// Called from a commit hook: git has put the author and date of the commit at hand into the environment, and
-		// they are nobody's wish for the commits that are made here.
-		plain = without(plain, authorVars)
-	}
+	// Called from a commit hook, git has put the author and date of the commit at hand into the environment, and they are
+	// nobody's wish for the commits that are made here.
+	inHook := proc.Getenv(environ, "GIT_INDEX_FILE") != ""
+	plain := append(without(environ, func(name string) bool {
+		return slices.Contains(localVars, name) || slices.Contains(steeringVars, name) ||
+			inHook && slices.Contains(authorVars, name)
+	}), unattendedVars...)
 	params := proc.Getenv(environ, "GIT_CONFIG_PARAMETERS")
 	bare := with(withoutKeys(plain), objectVars...)
 	return environment{
@@ -123,24 +119,6 @@ func newEnvironment(environ []string) environment {
 		hooks: with(bare, "GIT_REFLOG_ACTION="+reflogHarness, configParameters(params, unattendedConfig, commitConfig)),
 		child: with(plain, "GIT_REFLOG_ACTION="+reflogWorker, configParameters(params, unattendedConfig)),
 	}
-}
-
-// scrub returns environ without the variables that would steer git elsewhere.
-func scrub(environ []string) []string {
-	drop := make(map[string]bool, len(localVars)+len(steeringVars))
-	for _, list := range [][]string{localVars, steeringVars} {
-		for _, name := range list {
-			drop[name] = true
-		}
-	}
-	kept := make([]string, 0, len(environ)+len(unattendedVars))
-	for _, line := range environ {
-		name, _, _ := strings.Cut(line, "=")
-		if !drop[name] {
-			kept = append(kept, line)
-		}
-	}
-	return kept
 }
 
 // configParameters returns GIT_CONFIG_PARAMETERS with settings ("key=value") added after what was in it. This

@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,15 +17,8 @@ type Location struct {
 	GitDir    string // of this worktree; CommonDir in the main one
 	TopLevel  string // of the work tree; "" when Bare
 	Bare      bool
+	Source    string // what a session records as its source: TopLevel, or CommonDir when Bare
 	Prefix    string // of the directory asked about, below TopLevel: "" or "sub/dir/"
-}
-
-// Source is what a session records as its source: the work tree, or the repository itself when it is bare.
-func (l Location) Source() string {
-	if l.TopLevel == "" {
-		return l.CommonDir
-	}
-	return l.TopLevel
 }
 
 // Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
@@ -67,6 +61,7 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 			loc.Prefix = ""
 		}
 	}
+	loc.Source = cmp.Or(loc.TopLevel, loc.CommonDir)
 	return loc, nil
 }
 
@@ -137,7 +132,7 @@ func CommonDirOf(path string) (common string, err error) {
 		return common, err
 	}
 	for _, name := range []string{".git", "objects", "refs"} {
-		if !isAbsent(err) && !Absent(filepath.Join(path, name)) {
+		if !isAbsent(err) && !absent(filepath.Join(path, name)) {
 			return "", err
 		}
 	}

@@ -90,7 +90,7 @@ func removeAdmin(common, admin, path string) error {
 // reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says yes: only
 // git can read them.
 func Holdings(common string) (holds func(branch, path string) bool) {
-	if !Absent(filepath.Join(common, "reftable")) {
+	if !absent(filepath.Join(common, "reftable")) {
 		return func(string, string) bool { return true }
 	}
 	refs := map[string]bool{}
@@ -353,7 +353,7 @@ func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
 // someone moved the directory. done is false, and nothing is changed, if that is not how it is.
 func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err error) {
 	link, err := readGitFile(filepath.Join(path, ".git"))
-	if Absent(filepath.Join(path, ".git")) {
+	if absent(filepath.Join(path, ".git")) {
 		admin, found := AdminDir(common, path)
 		if g.plan(path, made); g.dry || !found {
 			return found, nil

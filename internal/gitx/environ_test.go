@@ -13,7 +13,7 @@ func TestLocalVarsAreDropped(t *testing.T) {
 	out, err := exec.Command("git", "rev-parse", "--local-env-vars").Output()
 	must(t, err)
 	for _, name := range strings.Fields(string(out)) {
-		kept := len(scrub([]string{name + "=x"})) > 0
+		kept := slices.Contains(newEnvironment([]string{name + "=x"}).plain, name+"=x")
 		equal(t, name+" kept", kept, name == "GIT_CONFIG_PARAMETERS" || name == "GIT_CONFIG_COUNT")
 	}
 }

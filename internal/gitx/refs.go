@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -122,4 +123,56 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 	g.plan(wt.Path, made)
 	_, err := g.mutate(ctx, g.inWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD", "refs/heads/"+branch))
 	return err
+}
+
+// TagRefs returns the tags of a repository as lines for a packed-refs file.
+func (g *Git) TagRefs(ctx context.Context, common string) ([]byte, error) {
+	return g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
+}
+
+// FilesAt returns the contents of files of a commit, by their paths; links within
+// the commit are followed, and what is not there or no file is left out.
+func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
+	var in strings.Builder
+	for _, p := range paths {
+		in.WriteString(commit + ":" + p + "\n")
+	}
+	c := inRepo(common, "cat-file", "--batch", "--follow-symlinks")
+	c.stdin = []byte(in.String())
+	out, err := g.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, p := range paths {
+		head, rest, ok := bytes.Cut(out, []byte("\n"))
+		words := strings.Fields(string(head))
+		if !ok || len(words) == 0 {
+			break
+		}
+		out = rest
+		switch words[0] {
+		case "dangling", "loop", "notdir", "symlink":
+			// The size and then the name of what was not found.
+			out = after(out, words[1])
+			continue
+		}
+		if len(words) != 3 || words[2] == "missing" {
+			continue
+		}
+		n := atoi(words[2])
+		if n > len(out) {
+			break
+		}
+		if words[1] == "blob" {
+			files[p] = out[:n:n]
+		}
+		out = after(out, words[2])
+	}
+	return files, nil
+}
+
+// after returns what follows an object of a size and its newline.
+func after(out []byte, size string) []byte {
+	return out[min(atoi(size)+1, len(out)):]
 }

@@ -237,3 +237,23 @@ func makeRemovable(path string) []string {
 	})
 	return topmost
 }
+
+// LayOut makes the files in dir, in the index too, equal to the tree to; only those at paths, if there are any. dir holds a
+// git directory of its own, whose index is that of the tree from; with from "", whatever the index and the files hold is
+// replaced. Files that are not in the index stay.
+func (g *Git) LayOut(ctx context.Context, dir, from, to string, paths ...string) error {
+	c := command{dir: dir, args: []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}}
+	switch {
+	case len(paths) > 0:
+		c.args = append(c.args, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
+			"--pathspec-from-file=-", "--pathspec-file-nul")
+		c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+	case from != "":
+		// Two trees: only what differs between them is looked at.
+		c.args = append(c.args, "read-tree", "-m", "-u", from, to)
+	default:
+		c.args = append(c.args, "read-tree", "--reset", "-u", to)
+	}
+	_, err := g.mutate(ctx, c)
+	return err
+}

@@ -3,8 +3,6 @@ package gitx
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -23,10 +21,7 @@ const stagePasses = 2
 // and sorted, what was left out although no ignore rule covers it: build products, repositories within the worktree,
 // files that cannot be read.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	if g.dry {
-		if Absent(wt.Path) {
-			return "", nil, g.stageSkipped(ctx, wt)
-		}
+	if g.dry && !absent(wt.Path) { // else skipped commands would have made it
 		return g.stagePreview(ctx, wt, base)
 	}
 	if g.preview == nil {
@@ -51,15 +46,6 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 		return "", nil, err
 	}
 	return strings.TrimSpace(string(out.stdout)), leftOut, nil
-}
-
-// stageSkipped traces what StageAll would run in a worktree that only skipped commands would have made.
-func (g *Git) stageSkipped(ctx context.Context, wt Worktree) error {
-	if _, _, err := g.stageOnce(ctx, wt, "", productRules()); err != nil {
-		return err
-	}
-	_, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
-	return err
 }
 
 // stageOnce adds under the given rules and takes out of the index again what does not belong there. again lists what
@@ -206,7 +192,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 			head = strings.ToUpper(head[:1]) + head[1:]
 		}
 		// A sparse worktree has this mark on files that are not there.
-		if strings.HasPrefix(head, "S ") && !Absent(filepath.Join(wt.Path, path)) {
+		if strings.HasPrefix(head, "S ") && !absent(filepath.Join(wt.Path, path)) {
 			s.skipped = append(s.skipped, path)
 		}
 		if root := productRoot(wt.Path, path); root != "" {
@@ -426,55 +412,4 @@ func exactRule(p string) string {
 		}
 	}
 	return b.String()
-}
-
-// preview is where a Git puts what it would otherwise write into a worktree's admin directory and the repository's
-// objects.
-type preview struct{ dir string }
-
-// environ sends git's writes there. What the repository has is read beside it.
-func (p *preview) environ() []string {
-	if p == nil {
-		return nil
-	}
-	return []string{"GIT_INDEX_FILE=" + filepath.Join(p.dir, "index"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(p.dir, "objects")}
-}
-
-// PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository.
-func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base string) (tree string, err error) {
-	look := *g
-	look.dry = false
-	tree, _, err = look.stagePreview(ctx, wt, base)
-	return tree, err
-}
-
-// stagePreview is StageAll with an index and objects of its own, which are gone when it returns.
-func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	dir, err := os.MkdirTemp("", "tilth-tree-")
-	if err != nil {
-		return "", nil, err
-	}
-	defer os.RemoveAll(dir)
-	if err := os.MkdirAll(filepath.Join(dir, "objects", "info"), 0o700); err != nil {
-		return "", nil, err
-	}
-	objects := filepath.Join(wt.Common, "objects")
-	if strings.ContainsAny(objects, "\n\"#") {
-		return "", nil, errors.New(objects + " cannot be named as an alternate")
-	}
-	if err := os.WriteFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(objects+"\n"), 0o600); err != nil {
-		return "", nil, err
-	}
-	index, err := os.ReadFile(filepath.Join(wt.AdminDir, "index"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", nil, err
-	}
-	if err == nil {
-		if err := os.WriteFile(filepath.Join(dir, "index"), index, 0o600); err != nil {
-			return "", nil, err
-		}
-	}
-	ahead := *g
-	ahead.dry, ahead.preview, ahead.trace = false, &preview{dir}, g.tracePreview(dir, wt)
-	return ahead.StageAll(ctx, wt, base)
 }

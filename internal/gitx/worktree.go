@@ -45,7 +45,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 		if n > 0 {
 			admin += strconv.Itoa(n)
 		}
-		found = Absent(admin)
+		found = absent(admin)
 	}
 	return Worktree{Path: path, Branch: branch, Common: common, AdminDir: admin}, nil
 }
@@ -163,6 +163,7 @@ type WorktreeEntry struct {
 	Path             string
 	Branch           string // short name; "" when bare or detached
 	Locked, Prunable bool
+	Gone             bool // nothing is at Path; one that cannot be looked at is not gone
 }
 
 // Worktrees lists the worktrees of a repository, the main one first. Git may fail on an entry that a killed git left
@@ -175,7 +176,11 @@ func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEnt
 		}
 		return nil, err
 	}
-	return parseWorktrees(string(out)), nil
+	entries := parseWorktrees(string(out))
+	for i, e := range entries {
+		entries[i].Gone = absent(e.Path)
+	}
+	return entries, nil
 }
 
 // parseWorktrees reads `git worktree list --porcelain -z`: attributes end with NUL, entries with an empty attribute.
@@ -291,7 +296,7 @@ func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropp
 		return nil, err
 	}
 	for _, e := range entries {
-		if e.Branch != branch || e.Locked || !Absent(e.Path) {
+		if e.Branch != branch || e.Locked || !e.Gone {
 			continue
 		}
 		if err := g.RemoveWorktree(ctx, common, e.Path); err != nil {
@@ -302,8 +307,8 @@ func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropp
 	return dropped, nil
 }
 
-// Absent reports whether nothing is at path. A path that cannot be looked at is not absent.
-func Absent(path string) bool {
+// absent reports whether nothing is at path. A path that cannot be looked at is not absent.
+func absent(path string) bool {
 	_, err := os.Lstat(path)
 	return err != nil && isAbsent(err)
 }

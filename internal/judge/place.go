@@ -119,7 +119,7 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 
 // Put gives the files at paths the contents that a commit has for them, until the next LayOut.
 func (p *Place) Put(ctx context.Context, commit string, paths []string) error {
-	return p.o.Git.LayOutPaths(ctx, p.Dir, commit, paths)
+	return p.o.Git.LayOut(ctx, p.Dir, "", commit, paths...)
 }
 
 // Shut closes the place while a worker works.

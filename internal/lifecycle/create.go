@@ -40,7 +40,7 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 	}
 	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, base: n.Base, unlock: unlock}
 	h.Checkpoint = &session.Checkpoint{
-		SessionID: s.ID, Source: n.Location.Source(), GitCommonDir: n.Location.CommonDir,
+		SessionID: s.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
 		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
 		StartedAt: session.FormatTime(now), Label: n.Label,
 	}

@@ -132,7 +132,8 @@ func (h *Handle) adoptSource() {
 // of the one that was found. A directory without a repository stays: GIT_WORK_TREE named it.
 func sourceNow(recorded, common string) string {
 	of, err := gitx.CommonDirOf(recorded)
-	if err == nil && of == common || err != nil && filepath.IsAbs(recorded) && !gitx.Absent(recorded) {
+	_, gone := os.Lstat(recorded)
+	if err == nil && of == common || err != nil && filepath.IsAbs(recorded) && !errors.Is(gone, os.ErrNotExist) {
 		return recorded
 	}
 	if filepath.Base(common) == ".git" {

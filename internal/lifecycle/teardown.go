@@ -121,7 +121,7 @@ func (r *TeardownPlan) findElsewhere(entries []gitx.WorktreeEntry, check *sessio
 		case sameFile(e.Path, r.Worktree) || samePlace(e.Path, r.Worktree):
 			r.Entry, r.Worktree = true, e.Path
 		case e.Branch != r.Branch:
-		case gitx.Absent(e.Path) && (!e.Locked || inside(e.Path, r.Worktree)):
+		case e.Gone && (!e.Locked || inside(e.Path, r.Worktree)):
 			r.Stale = append(r.Stale, e.Path)
 		default:
 			elsewhere = filepath.Dir(e.Path)

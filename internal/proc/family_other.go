@@ -32,3 +32,9 @@ func EndStale(string) int { return 0 }
 
 // Find needs Linux's /proc; the error is ErrUnsupported here.
 func Find(Query) (pid int, err error) { return 0, errors.ErrUnsupported }
+
+// Above returns the ids of the processes above this one, which are not known here.
+func Above() []int { return nil }
+
+// ForgetEnv does nothing here: a process has no way to take back what it was started with.
+func ForgetEnv(func(name string) bool) bool { return false }

@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Find returns a living process that the query describes and that is neither this one nor above it; 0 if there is
@@ -18,7 +21,7 @@ func Find(q Query) (pid int, err error) {
 		return 0, fmt.Errorf("without /proc: %w", errors.ErrUnsupported)
 	}
 	all := processes()
-	above := ancestors(all)
+	above := upward()
 	for _, p := range all {
 		if p.zombie || above[p.pid] || !q.Name(p.name) {
 			continue
@@ -56,15 +59,78 @@ func (q Query) told(dir, place string) bool {
 	return false
 }
 
-// ancestors returns the process ids from this process up.
-func ancestors(all []process) map[int]bool {
-	parents := map[int]int{}
-	for _, p := range all {
-		parents[p.pid] = p.parent
-	}
-	above := map[int]bool{}
-	for pid := os.Getpid(); pid > 0 && !above[pid]; pid = parents[pid] {
+// upward are the ids of this process and of those above it.
+func upward() map[int]bool {
+	above := map[int]bool{os.Getpid(): true}
+	for _, pid := range Above() {
 		above[pid] = true
 	}
 	return above
+}
+
+// Above returns the ids of the processes above this one, its parent first. What a command of a run starts cannot get
+// out from below that run while it lives: its orphans become the run's own children.
+func Above() []int {
+	var pids []int
+	for pid := os.Getpid(); len(pids) < maxDepth; {
+		p, ok := readStat(pid)
+		if !ok || p.parent <= 0 {
+			break
+		}
+		pid = p.parent
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// maxDepth bounds how far up is looked: a parent's id can be reused while the way up is read.
+const maxDepth = 1000
+
+// EndStale ends what is left of commands that an earlier, killed git-tilth had started with dir as their working
+// directory, and returns how many processes that were. Call it only as the one process that may work in dir: a
+// command of another live git-tilth in dir would be taken for a leftover.
+func EndStale(dir string) int {
+	n := 0
+	for _, step := range []struct {
+		sig  syscall.Signal
+		wait time.Duration
+	}{{unix.SIGTERM, defaultGrace}, {unix.SIGKILL, time.Second}} {
+		found := stale(dir)
+		n = max(n, len(found))
+		for _, p := range found {
+			p.signal(step.sig)
+		}
+		for end := time.Now().Add(step.wait); len(found) > 0 && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond)
+			found = stale(dir)
+		}
+		if len(found) == 0 {
+			break
+		}
+	}
+	return n
+}
+
+// stale lists processes with a mark of dir that are neither above nor below us.
+func stale(dir string) []process {
+	all := processes()
+	spared := upward()
+	for _, p := range descendants(os.Getpid()) {
+		spared[p.pid] = true
+	}
+	prefix := dirMark(dir) + "-"
+	var out []process
+	for _, p := range all {
+		if spared[p.pid] || p.zombie {
+			continue
+		}
+		marks, _ := readMarks(p.pid)
+		for _, m := range marks {
+			if strings.HasPrefix(m, prefix) {
+				out = append(out, p)
+				break
+			}
+		}
+	}
+	return out
 }
