@@ -10,15 +10,6 @@ import (
 // maxScan bounds how many bytes are looked at in vain: of braces that are never closed, each would be read to the end.
 const maxScan = 32 << 20
 
-// scanned says how far a decoder came in n bytes before it failed.
-func scanned(err error, n int) int {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return int(syntax.Offset)
-	}
-	return n
-}
-
 // FinalJSON returns the last JSON object of a final message, whether it stands bare, in a fence or in a sentence. An
 // object within another is not found by itself. ok is false if there is none.
 func FinalJSON(text string) (json.RawMessage, bool) {
@@ -34,7 +25,11 @@ func FinalJSON(text string) (json.RawMessage, bool) {
 		var object json.RawMessage
 		dec := json.NewDecoder(strings.NewReader(rest))
 		if err := dec.Decode(&object); err != nil {
-			budget -= scanned(err, len(rest))
+			looked := len(rest)
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+				looked = int(syntax.Offset)
+			}
+			budget -= looked
 			rest = rest[1:]
 			continue
 		}
