@@ -97,20 +97,22 @@ func (p *process) humanOut(asJSON bool) *os.File {
 
 func (p *process) warnf(format string, args ...any) { fmt.Fprintf(p.stderr, format, args...) }
 
-// ask puts a yes-or-no question; no is the default. Without a terminal nobody is asked: the error names the flag that
-// answers.
-func (p *process) ask(question, flag string) (bool, error) {
+// confirm puts a yes-or-no question; no is the default, and an error that says what became of it. Without a terminal
+// nobody is asked: the error names the flag that answers.
+func (p *process) confirm(question, otherwise string) error {
 	if !p.interactive() {
-		return false, refuse("", "this asks for confirmation, and there is no terminal to ask on; %s answers yes", flag)
+		return refuse("", "this asks for confirmation, and there is no terminal to ask on; -y answers yes")
 	}
 	fmt.Fprintf(p.stderr, "%s [y/N] ", question)
 	line, err := p.readLine()
 	if err != nil {
 		fmt.Fprintln(p.stderr)
-		return false, err
+		return err
 	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes", nil
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return &exitError{code: exitNo, msg: otherwise}
+	}
+	return nil
 }
 
 // readLine reads one line of standard input, or ends with the context. The end of the input is an empty line.

@@ -55,12 +55,8 @@ func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 		return nil
 	}
 	if !yes {
-		ok, err := w.p.ask("Remove all of this?", "-y")
-		if err != nil {
+		if err := w.p.confirm("Remove all of this?", "nothing was removed"); err != nil {
 			return err
-		}
-		if !ok {
-			return &exitError{code: exitNo, msg: "nothing was removed"}
 		}
 	}
 	err = plan.Execute(w.p.ctx, w.git, func(step, skipped string) {
@@ -146,12 +142,9 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		return w.showRewind(h, plan)
 	}
 	if !yes && !plan.Begun {
-		ok, err := w.p.ask("The run's code and its log will be gone for good. Rewind to the seed?", "-y")
-		if err != nil {
+		question := "The run's code and its log will be gone for good. Rewind to the seed?"
+		if err := w.p.confirm(question, "nothing was changed"); err != nil {
 			return err
-		}
-		if !ok {
-			return &exitError{code: exitNo, msg: "nothing was changed"}
 		}
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {

@@ -1,8 +1,10 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	"cmp"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -58,18 +60,8 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 }
 
 func (w *repoContext) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.State) {
-	switch st.Tree {
-	case lifecycle.TreeFine:
-		d.Worktree.State = "ok"
-	case lifecycle.TreeElsewhere:
-		d.Worktree.State = "on " + st.TreeOn
-	case "":
-		if st.SourceGone != "" {
-			d.Worktree.State = st.SourceGone
-		}
-	default:
-		d.Worktree.State = string(st.Tree)
-	}
+	words, isWorktree := st.Standing()
+	d.Worktree.State = cmp.Or(words, d.Worktree.State)
 	d.Worktree.Head, d.Worktree.Commits = st.BranchTip, len(st.Commits)
 	if len(st.Commits) > 0 {
 		d.Worktree.Subject = st.Commits[0].Subject
@@ -77,7 +69,7 @@ func (w *repoContext) fillWorktree(d *view.Detail, s *session.Session, st lifecy
 	if st.SeedKnown {
 		d.OnBranch = commitsOfTasks(st.Commits, d.Summary)
 	}
-	if st.Tree == lifecycle.TreeFine || st.Tree == lifecycle.TreeElsewhere {
+	if isWorktree {
 		d.Worktree.Dirty, _ = w.git.IsDirty(w.p.ctx, d.Worktree.Path)
 	}
 }

@@ -160,7 +160,7 @@ func (x *execution) repair(live context.Context) error {
 	ctx := quiet(live)
 	state := x.plan.Worktree
 	if x.plan.FinishRewind {
-		state = TreeFine
+		state = treeFine
 	}
 	fresh, aside, err := x.repairWorktree(ctx, state)
 	if err != nil {

@@ -14,12 +14,12 @@ type TreeState string
 
 // The states of a worktree, as MakePlan tells them apart.
 const (
-	TreeFine         TreeState = "fine"         // registered, at its path, on the session's branch
+	treeFine         TreeState = "fine"         // registered, at its path, on the session's branch
 	treeMissing      TreeState = "missing"      // nothing there
 	treePlain        TreeState = "plain"        // a directory that is no worktree
 	treeUnlinked     TreeState = "unlinked"     // a worktree whose .git file is gone; git's entry still names it
 	treeUnregistered TreeState = "unregistered" // a worktree whose admin entry is gone
-	TreeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
+	treeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
 
 // State is everything that the decision about a session rests on: the session on disk and git.
@@ -36,7 +36,7 @@ type State struct {
 	SeedKnown  bool   // the branch contains it
 	BranchTip  string // "" when the branch is gone
 	Tree       TreeState
-	TreeOn     string // what HEAD is on, for TreeElsewhere
+	treeOn     string // what HEAD is on, for treeElsewhere
 	Dirty      bool   // read only when a done task lacks its commit
 	Tasks      []session.Task
 	TasksError string
@@ -50,6 +50,19 @@ type State struct {
 	ByWorker      map[string]bool     // commits that a worker made by itself, by the reflog
 	Proof         Proof               // of the commits that claim to be this session's
 	Attempt       record.ContextReset // how the last attempt on record began
+}
+
+// Standing says what stands at the worktree's path, "" where nobody looked, and whether it is a worktree.
+func (s State) Standing() (words string, isWorktree bool) {
+	switch s.Tree {
+	case treeFine:
+		return "ok", true
+	case treeElsewhere:
+		return "on " + s.treeOn, true
+	case "":
+		return s.SourceGone, false
+	}
+	return string(s.Tree), false
 }
 
 // Action is what a command makes of a session.

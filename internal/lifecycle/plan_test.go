@@ -66,7 +66,7 @@ func acceptedTree(task, tree, base string) *record.EvaluatorVerdict {
 
 func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	s := State{
-		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: TreeFine,
+		SessionID: testID, Status: session.Failed, SeedSHA: "seed", SeedKnown: true, BranchTip: "c2", Tree: treeFine,
 		Tasks:   tasks("failed", "pending"),
 		Commits: chain(plain("a person's"), failedBy(testID, "T-001")),
 	}
@@ -298,8 +298,8 @@ func TestMakePlan(t *testing.T) {
 		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = treeUnregistered },
 			want{action: Continue, worktree: treeUnregistered, pending: "T-001 T-002",
 				line: "register the worktree again"}},
-		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.TreeOn = TreeElsewhere, "other" },
-			want{action: Continue, worktree: TreeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
+		{"HEAD was moved to another branch", "", func(s *State) { s.Tree, s.treeOn = treeElsewhere, "other" },
+			want{action: Continue, worktree: treeElsewhere, pending: "T-001 T-002", line: "bring HEAD back"}},
 		{"nothing pending, status all_done", "", func(s *State) {
 			s.Tasks, s.Status, s.History.LastStop = tasks("done", "done"), session.AllDone, "all_done"
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
@@ -320,7 +320,7 @@ func TestMakePlan(t *testing.T) {
 		t.Run(c.row+"/"+c.name, func(t *testing.T) {
 			s := State{
 				SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "seed",
-				Tree:  TreeFine,
+				Tree:  treeFine,
 				Tasks: tasks("pending", "pending"),
 			}
 			c.change(&s)
@@ -384,7 +384,7 @@ func (w want) check(t *testing.T, p Plan) {
 // The plan's line is on the record: the same state gives the same line.
 func TestPlanLineIsStable(t *testing.T) {
 	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3",
-		Tree:  TreeFine,
+		Tree:  treeFine,
 		Tasks: tasks("pending", "pending", "pending"), Proof: judged("c1", "c2", "c3"), Commits: chain(doneBy(testID,
 			"T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
 	first := MakePlan(s).String()

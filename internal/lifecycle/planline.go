@@ -47,7 +47,7 @@ func (p Plan) line(aside string) string {
 		add("link the worktree again, its .git file is gone")
 	case treeUnregistered:
 		add("register the worktree again")
-	case TreeElsewhere:
+	case treeElsewhere:
 		add("bring HEAD back to the session's branch")
 	}
 	if p.Unfinished != "" {

@@ -82,12 +82,12 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.BranchTip = tip
 	}
 	path := WorkspaceOf(s, check)
-	st.Tree, st.TreeOn = treeState(ctx, g, common, path, branch)
+	st.Tree, st.treeOn = treeState(ctx, g, common, path, branch)
 	switch {
 	case remaking(s):
-		st.Tree, st.TreeOn = treeMissing, ""
+		st.Tree, st.treeOn = treeMissing, ""
 	case adopting(path):
-		st.Tree, st.TreeOn = treeUnregistered, ""
+		st.Tree, st.treeOn = treeUnregistered, ""
 	}
 	if !ok {
 		return nil
@@ -116,12 +116,12 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	if st.Tree == TreeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo(*st) {
+	if st.Tree == treeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo(*st) {
 		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
 			return err
 		}
 	}
-	if a := MakePlan(*st).CommitTree; a != nil && st.Tree == TreeFine {
+	if a := MakePlan(*st).CommitTree; a != nil && st.Tree == treeFine {
 		st.AcceptedStale = isStale(ctx, g, common, path, branch, a)
 	}
 	return nil
@@ -148,7 +148,7 @@ const tipCommits = 50
 // readWorktree finds out what more there is to know of the worktree, depending on its state.
 func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Session, common, path string) (err error) {
 	switch st.Tree {
-	case TreeFine, TreeElsewhere:
+	case treeFine, treeElsewhere:
 		if wt, err := g.Worktree(ctx, common, path, ""); err == nil {
 			st.Unfinished = gitx.Unfinished(wt)
 		}
@@ -232,9 +232,9 @@ func treeState(ctx context.Context, g *gitx.Git, common, path, branch string) (T
 	var wrong *gitx.WrongBranchError
 	switch {
 	case err == nil:
-		return TreeFine, ""
+		return treeFine, ""
 	case errors.As(err, &wrong):
-		return TreeElsewhere, wrong.On
+		return treeElsewhere, wrong.On
 	case errors.Is(err, gitx.ErrWorktreeMissing):
 		return treeMissing, ""
 	}

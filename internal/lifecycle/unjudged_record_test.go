@@ -24,7 +24,7 @@ func planOf(t *testing.T, plan []session.Task, lines []string, commits ...gitx.C
 		t.Fatal(err)
 	}
 	st := State{
-		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, Tree: TreeFine, Tasks: plan,
+		SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, Tree: treeFine, Tasks: plan,
 		Commits: chain(commits...), BranchTip: shaAt(len(commits)),
 	}
 	var err error

@@ -34,9 +34,9 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 		state = treeMissing
 	}
 	switch state {
-	case TreeFine:
+	case treeFine:
 		return false, "", nil
-	case TreeElsewhere:
+	case treeElsewhere:
 		return false, "", h.comeBack(ctx, path)
 	case treeUnregistered:
 		return false, "", h.register(ctx, path)
@@ -161,7 +161,7 @@ func (h *Handle) register(ctx context.Context, path string) error {
 		return err
 	}
 	if moved {
-		if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == TreeElsewhere {
+		if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == treeElsewhere {
 			return h.comeBack(ctx, path)
 		}
 		return nil
@@ -177,7 +177,7 @@ func (h *Handle) relink(ctx context.Context, path string) error {
 	if _, err := h.Git.Relink(ctx, h.Common, path); err != nil {
 		return err
 	}
-	if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == TreeElsewhere {
+	if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == treeElsewhere {
 		return h.comeBack(ctx, path)
 	}
 	return nil
