@@ -61,19 +61,11 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 		return &SetupError{err}
 	}
 	// What it changed of the tree itself is not judged.
-	changed := p.differing()
-	for _, name := range changed {
-		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
-			return err
-		}
+	if err := p.writeRepo(commit); err != nil {
+		return err
 	}
-	if len(changed) > 0 {
-		if err := p.writeRepo(commit); err != nil {
-			return err
-		}
-		if err := p.update(ctx, p.tree, true); err != nil {
-			return err
-		}
+	if err := p.update(ctx, p.tree); err != nil {
+		return err
 	}
 	roots, err := p.untracked()
 	if err != nil {

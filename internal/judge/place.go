@@ -92,17 +92,14 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 // LayOut makes the place hold tree and opens it. HEAD is at commit. A setup that fails is the caller's kind of error.
 func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 	p.hashSize = len(tree) / 2
-	changed, err := p.recheck()
-	if err != nil {
+	if err := p.recheck(); err != nil {
 		return Laid{}, err
 	}
 	if err := p.writeRepo(commit); err != nil {
 		return Laid{}, err
 	}
-	if p.index == nil || changed || tree != p.tree {
-		if err := p.update(ctx, tree, changed); err != nil {
-			return Laid{}, err
-		}
+	if err := p.update(ctx, tree); err != nil {
+		return Laid{}, err
 	}
 	if err := p.furnish(ctx, commit); err != nil {
 		return Laid{}, err
@@ -150,38 +147,41 @@ func (p *Place) forget() {
 	p.builds = map[string]*kept{}
 }
 
-// recheck opens the place and holds it against what is known of it. What does not belong there goes; changed says that
-// tracked files went with it. A place that is not the one that was laid out is begun anew.
-func (p *Place) recheck() (changed bool, err error) {
+// recheck opens the place and holds its directories against what is known of them. What does not belong there goes. A
+// place that is not the one that was laid out is begun anew.
+func (p *Place) recheck() error {
 	if p.top != nil {
 		var there, ours unix.Stat_t
 		same := unix.Lstat(p.Dir, &there) == nil && unix.Fstat(int(p.top.Fd()), &ours) == nil &&
 			there.Ino == ours.Ino && there.Dev == ours.Dev
 		if !same {
 			if err := p.o.Repaired("the judge's directory was replaced", "laid out again"); err != nil {
-				return false, err
+				return err
 			}
 			p.top.Close()
 			p.top = nil
 		}
 	}
 	if p.top == nil {
-		return false, p.begin()
+		return p.begin()
 	}
 	if err := p.top.Chmod(0o700); err != nil {
-		return false, err
+		return err
 	}
 	if err := removePlanted(filepath.Dir(p.Dir)); err != nil {
-		return false, err
+		return err
 	}
 	if p.index == nil {
-		return false, p.begin()
+		return p.begin()
 	}
-	changed, whole, err := p.check()
-	if err == nil && !whole {
-		return false, p.begin()
+	whole, err := p.checkDirs()
+	switch {
+	case err != nil:
+		return err
+	case !whole:
+		return p.begin()
 	}
-	return changed, err
+	return p.checkKept()
 }
 
 // begin makes an empty place.
@@ -223,29 +223,59 @@ func removePlanted(session string) error {
 	return nil
 }
 
-// update brings the files to tree and takes the stamps of those that git wrote. force looks at all of them.
-func (p *Place) update(ctx context.Context, tree string, force bool) error {
-	from := p.tree
-	if force || p.index == nil {
-		from = ""
+// update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,
+// are held against their stamps meanwhile.
+func (p *Place) update(ctx context.Context, tree string) (err error) {
+	differing := make(chan []string, 1)
+	go func() { differing <- p.differing() }()
+	index, entries := p.index, p.entries
+	if index == nil || tree != p.tree {
+		index, entries, err = p.checkOut(ctx, p.tree, tree)
 	}
-	err := p.o.Git.LayOut(ctx, p.Dir, from, tree)
+	changed := p.stillThere(<-differing, entries)
+	if err != nil {
+		return err
+	}
+	for _, name := range changed {
+		p.touched(name)
+		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+			return err
+		}
+	}
+	if len(changed) > 0 {
+		if index, entries, err = p.checkOut(ctx, "", tree); err != nil {
+			return err
+		}
+	} else if tree == p.tree {
+		return nil
+	}
+	return p.adopt(tree, index, entries)
+}
+
+// stillThere are those of the files that the new entries have as they were: git left them alone.
+func (p *Place) stillThere(names []string, entries []entry) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		was, _ := find(p.entries, name)
+		is, ok := find(entries, name)
+		return !ok || entries[is] != p.entries[was]
+	})
+}
+
+// checkOut has git bring the files from one tree to another, all of them with from "", and reads the index that it wrote.
+func (p *Place) checkOut(ctx context.Context, from, tree string) (index []byte, entries []entry, err error) {
+	err = p.o.Git.LayOut(ctx, p.Dir, from, tree)
 	if err != nil && from != "" && ctx.Err() == nil {
-		// A file of a setup stands where the tree has one now.
+		// A changed file, or one of a setup, stands where the tree has one now.
 		err = p.o.Git.LayOut(ctx, p.Dir, "", tree)
 	}
 	if err != nil {
-		return fmt.Errorf("the tree cannot be laid out to be judged: %w", err)
+		return nil, nil, fmt.Errorf("the tree cannot be laid out to be judged: %w", err)
 	}
-	index, err := os.ReadFile(filepath.Join(p.Dir, ".git", "index"))
-	if err != nil {
-		return err
+	if index, err = os.ReadFile(filepath.Join(p.Dir, ".git", "index")); err != nil {
+		return nil, nil, err
 	}
-	entries, err := parseIndex(index, p.hashSize)
-	if err != nil {
-		return err
-	}
-	return p.adopt(tree, index, entries)
+	entries, err = parseIndex(index, p.hashSize)
+	return index, entries, err
 }
 
 // adopt takes the stamps of the entries that are new or were written again. Both lists are sorted.
@@ -310,29 +340,22 @@ func (p *Place) stampDirs() error {
 	return nil
 }
 
-// check removes what is not as it was laid out. whole is false where directories are not what they were, so that the
-// place has to be begun anew.
-func (p *Place) check() (changed, whole bool, err error) {
+// checkDirs removes what was added to the directories. whole is false where one of them is gone, so that the place has to
+// be begun anew.
+func (p *Place) checkDirs() (whole bool, err error) {
 	for dir, was := range p.dirs {
 		now, err := p.look(dir)
 		if err != nil || !now.isDir() {
-			return false, false, nil
+			return false, nil
 		}
 		if now.equal(was) && !was.fresh {
 			continue
 		}
 		if err := p.clear(dir); err != nil {
-			return false, false, err
+			return false, err
 		}
 	}
-	for _, name := range p.differing() {
-		changed = true
-		p.touched(name)
-		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
-			return false, false, err
-		}
-	}
-	return changed, true, p.checkKept()
+	return true, nil
 }
 
 // differing lists the tracked files that are not as they were laid out.
