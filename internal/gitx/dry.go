@@ -43,6 +43,7 @@ func (g *Git) MoveAside(path, to string) error {
 	if g.plan(path, moved); g.dry {
 		return nil
 	}
+	g.known.remember(path, "")
 	return os.Rename(path, to)
 }
 

@@ -306,6 +306,12 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 	if err != nil {
 		return "", false
 	}
+	g.known.mu.Lock()
+	admin = g.known.entries[path]
+	g.known.mu.Unlock()
+	if _, err := os.Lstat(filepath.Join(admin, "index")); admin != "" && err == nil {
+		return admin, true // it was checked by this process, and what moved it since is the worker
+	}
 	if admin, found = AdminDir(common, path); found {
 		_, err := os.Lstat(filepath.Join(admin, "index"))
 		return admin, err == nil // without an index, it was never whole

@@ -65,6 +65,14 @@ type known struct {
 	separate map[string]string    // work tree without a .git of its own: its git directory
 	version  string
 	hooks    map[string]hookPin // by worktree
+	entries  map[string]string  // of worktrees that passed the check: the directory of each one's entry
+}
+
+// remember notes which entry the worktree at path has, "" for none that is known.
+func (k *known) remember(path, admin string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.entries[path] = admin
 }
 
 // New returns a Git that runs with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not
@@ -80,7 +88,7 @@ func New(environ []string, trace func(Call)) *Git {
 		started:  time.Now(),
 		patience: lockPatience,
 		asking:   helperPatience,
-		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}, hooks: map[string]hookPin{}},
+		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}, hooks: map[string]hookPin{}, entries: map[string]string{}},
 	}
 }
 

@@ -34,6 +34,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 		wt.Branch = branch
 	}
 	if err == nil {
+		g.known.remember(path, wt.AdminDir)
 		return wt, nil
 	}
 	if g.placeOf(path) != made {
@@ -216,6 +217,7 @@ const topMode = 0o700
 // with this branch, is dropped if nothing is there any more; all others are left alone. No hook runs and no upstream
 // is configured. The worktree's top is private (0700).
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) error {
+	g.known.remember(path, "")
 	if place := g.placeOf(path); place != removed && (place == moved || somethingAt(path) != nil) {
 		_, found := AdminDir(common, path)
 		switch {
@@ -259,6 +261,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 // repository's entry for it. The error is ErrUnregistered if the repository has no entry for this path; nothing is
 // removed then.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
+	g.known.remember(path, "")
 	admin, found := AdminDir(common, path)
 	if !found {
 		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
