@@ -17,9 +17,9 @@ import (
 // value is the branch.
 const HarnessCommit = "TILTH_COMMITTING"
 
-// Commit commits the index, empty changes too, with the repository's hooks, and signed with the user's key if sign is set;
-// a signing program that would ask fails. It returns the new commit, which a hook may have given another tree than the
-// index had. The error is a *HookRefusedError when a hook refused; HEAD did not move then.
+// Commit commits the index, empty changes too, with the repository's hooks, and signed with the user's key if sign is
+// set; a signing program that would ask fails. It returns the new commit, which a hook may have given another tree than
+// the index had. The error is a *HookRefusedError when a hook refused; HEAD did not move then.
 func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (sha string, err error) {
 	if err := g.prepare(ctx, wt); err != nil {
 		return "", err
@@ -102,7 +102,8 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if out.skipped {
 		sha = "<commit>"
 	}
-	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha, cmp.Or(c.Over, c.Parent)))
+	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
+		cmp.Or(c.Over, c.Parent)))
 	if err != nil || out.skipped {
 		return "", err
 	}
@@ -211,11 +212,11 @@ func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, e
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0, nil
 }
 
-// RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its
-// environment and args as its arguments. input is in the file that
-// TILTH_HOOK_INPUT names, and on standard input where git can pass it on (from 2.40). A hook that fails is no error: its
-// exit code and output, both streams, say so.
-func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, env []string, args ...string) (code int, output string, err error) {
+// RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment
+// and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input where git can pass
+// it on (from 2.40). A hook that fails is no error: its exit code and output, both streams, say so.
+func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, env []string,
+	args ...string) (code int, output string, err error) {
 	call := []string{"hook", "run", "--ignore-missing"}
 	if len(input) > 0 {
 		file, err := tempFile(input)

@@ -34,7 +34,8 @@ var steeringVars = []string{
 // unattendedVars make git and what it starts fail where they would ask.
 var unattendedVars = []string{
 	"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_PAGER=cat", "PAGER=cat",
-	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=force", "GCM_INTERACTIVE=never", "GIT_MERGE_AUTOEDIT=no",
+	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=force", "GCM_INTERACTIVE=never",
+	"GIT_MERGE_AUTOEDIT=no",
 }
 
 // unattendedConfig holds for git's own children and for the programs that work in a worktree: no signing dialog, no
@@ -52,11 +53,12 @@ var commitConfig = []string{"core.safecrlf=false", "i18n.commitEncoding=UTF-8"}
 // ownConfig holds for the harness's other commands: submodules keep to themselves, output has one shape, and no hook
 // runs. (A hooks path that is no directory holds none.)
 var ownConfig = []string{
-	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#", "core.hooksPath=/dev/null", "core.ignoreStat=false",
+	"submodule.recurse=false", "diff.suppressBlankEmpty=false", "trailer.separators=:", "core.commentChar=#",
+	"core.hooksPath=/dev/null", "core.ignoreStat=false",
 }
 
-// objectVars make git take objects as they are: a ref below refs/replace or a graft, which a worker can write, would show
-// other ones than a clone gets.
+// objectVars make git take objects as they are: a ref below refs/replace or a graft, which a worker can write, would
+// show other ones than a clone gets.
 var objectVars = []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null/none"}
 
 // IsKey reports whether a variable holds what no git, hook, filter, validator or shell command has a use for: the files
@@ -101,8 +103,8 @@ type environment struct {
 }
 
 func newEnvironment(environ []string) environment {
-	// Called from a commit hook, git has put the author and date of the commit at hand into the environment, and they are
-	// nobody's wish for the commits that are made here.
+	// Called from a commit hook, git has put the author and date of the commit at hand into the environment, and they
+	// are nobody's wish for the commits that are made here.
 	inHook := proc.Getenv(environ, "GIT_INDEX_FILE") != ""
 	plain := append(without(environ, func(name string) bool {
 		return slices.Contains(localVars, name) || slices.Contains(steeringVars, name) ||
@@ -317,7 +319,8 @@ func (g *Git) missingIdentity(values map[string]string) []string {
 	for _, role := range []string{"author", "committer"} {
 		prefix := "GIT_" + strings.ToUpper(role)
 		name := firstOf(proc.Getenv(g.env.raw, prefix+"_NAME"), values[role+".name"], values["user.name"])
-		email := firstOf(proc.Getenv(g.env.raw, prefix+"_EMAIL"), values[role+".email"], values["user.email"], proc.Getenv(g.env.raw, "EMAIL"))
+		email := firstOf(proc.Getenv(g.env.raw, prefix+"_EMAIL"), values[role+".email"], values["user.email"],
+			proc.Getenv(g.env.raw, "EMAIL"))
 		if name == "" || email == "" {
 			vars = append(vars, prefix+"_NAME="+fallbackName, prefix+"_EMAIL="+fallbackEmail)
 		}

@@ -20,10 +20,12 @@ var patchFlags = []string{
 	"--no-relative", "-O/dev/null",
 }
 
-// Diff returns the patch between two commits or trees, at most max bytes of it (all if it is 0), cut at a line end. With
-// from "", it is that of the commit to against its first parent. With paths it is for these alone, and knows no renames.
-// It is raw bytes: contents need not be UTF-8. None of the user's settings has a say in its shape.
-func (g *Git) Diff(ctx context.Context, common, from, to string, max int64, paths ...string) (patch []byte, cut bool, err error) {
+// Diff returns the patch between two commits or trees, at most max bytes of it (all if it is 0), cut at a line end.
+// With from "", it is that of the commit to against its first parent. With paths it is for these alone, and knows no
+// renames. It is raw bytes: contents need not be UTF-8. None of the user's settings has a say in its shape.
+func (g *Git) Diff(
+	ctx context.Context, common, from, to string, max int64, paths ...string,
+) (patch []byte, cut bool, err error) {
 	args := append([]string{"--literal-pathspecs", "diff-tree", "-r", "--patch"}, patchFlags...)
 	if len(paths) > 0 {
 		args = append(args, "--no-renames")
@@ -107,7 +109,8 @@ const listLimit = 32 << 20
 func (g *Git) Changes(
 	ctx context.Context, common, from, to string, max int64,
 ) (files []FileChange, patch []byte, cut bool, err error) {
-	args, limit := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--numstat"}, patchFlags...), int64(0)
+	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--numstat"}, patchFlags...)
+	limit := int64(0)
 	if max > 0 {
 		args, limit = append(args, "--patch"), listLimit+max
 	}
@@ -177,7 +180,9 @@ const gitlink = "160000"
 // CheckFit says which of the files that Changes found to be staged must not be committed, and why, by path: one larger
 // than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote branches and tags, so that
 // nobody else could check it out. Without such a file it starts no process.
-func (g *Git) CheckFit(ctx context.Context, wt Worktree, changes []FileChange, maxSize int64) (unfit map[string]string, err error) {
+func (g *Git) CheckFit(
+	ctx context.Context, wt Worktree, changes []FileChange, maxSize int64,
+) (unfit map[string]string, err error) {
 	unfit = map[string]string{}
 	var large []FileChange
 	for _, c := range changes {
@@ -201,7 +206,8 @@ func (g *Git) CheckFit(ctx context.Context, wt Worktree, changes []FileChange, m
 	sizes, err := g.sizes(ctx, wt, large)
 	for i, size := range sizes {
 		if size > maxSize {
-			unfit[large[i].Path] = fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
+			unfit[large[i].Path] = fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it",
+				size, maxSize)
 		}
 	}
 	return unfit, err

@@ -22,7 +22,7 @@ type Location struct {
 }
 
 // Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
-// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotRepo or an *commandError.
+// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotRepo, or what git said.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
@@ -31,7 +31,10 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	}
 	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
 	// error.
-	answers, err := ask("--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel")
+	questions := []string{
+		"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel",
+	}
+	answers, err := ask(questions...)
 	var gitErr *commandError
 	switch {
 	case err == nil && len(answers) == 5:
@@ -42,7 +45,7 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	case err == nil, errors.As(err, &gitErr) && len(answers) > 4:
 		// A path holds a newline: one question a command.
 		answers = answers[:0]
-		for _, q := range []string{"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel"} {
+		for _, q := range questions {
 			a, err := ask(q)
 			if err != nil && q != "--show-toplevel" {
 				return Location{}, err

@@ -75,7 +75,9 @@ func (p *preview) environ() []string {
 	if p == nil {
 		return nil
 	}
-	return []string{"GIT_INDEX_FILE=" + filepath.Join(p.dir, "index"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(p.dir, "objects")}
+	return []string{
+		"GIT_INDEX_FILE=" + filepath.Join(p.dir, "index"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(p.dir, "objects"),
+	}
 }
 
 // PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository.
@@ -100,7 +102,8 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree 
 	if strings.ContainsAny(objects, "\n\"#") {
 		return "", nil, errors.New(objects + " cannot be named as an alternate")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(objects+"\n"), 0o600); err != nil {
+	alternates := filepath.Join(dir, "objects", "info", "alternates")
+	if err := os.WriteFile(alternates, []byte(objects+"\n"), 0o600); err != nil {
 		return "", nil, err
 	}
 	from, to := filepath.Join(wt.AdminDir, "index"), filepath.Join(dir, "index")

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// entries yields the repository's own directories for its worktrees, each with the .git file that it names, "" for none.
+// entries yields the repository's own directories for its worktrees, each with the .git file that it names, "" for
+// none.
 func entries(common string) iter.Seq2[string, string] {
 	return func(yield func(admin, dotGit string) bool) {
 		all := filepath.Join(common, "worktrees")
@@ -87,8 +88,8 @@ func removeAdmin(common, admin, path string) error {
 }
 
 // Holdings reads once which sessions' branches and which worktrees a repository has, from git's own files. The answer
-// reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says yes: only
-// git can read them.
+// reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says yes:
+// only git can read them.
 func Holdings(common string) (holds func(branch, path string) bool) {
 	if !absent(filepath.Join(common, "reftable")) {
 		return func(string, string) bool { return true }
@@ -112,7 +113,8 @@ func Holdings(common string) (holds func(branch, path string) bool) {
 		return places
 	})
 	return func(branch, path string) bool {
-		return refs["refs/heads/"+branch] || path != "" && len(places()) > 0 && places()[resolveParents(filepath.Join(path, ".git"))]
+		return refs["refs/heads/"+branch] || path != "" && len(places()) > 0 &&
+			places()[resolveParents(filepath.Join(path, ".git"))]
 	}
 }
 
@@ -127,7 +129,8 @@ func (g *Git) removeHalfCreated(common, path string) error {
 	}
 	for _, e := range names {
 		// git appends a number to a name that is taken.
-		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") || !e.IsDir() {
+		if strings.TrimRight(e.Name(), "0123456789") != strings.TrimRight(filepath.Base(path), "0123456789") ||
+			!e.IsDir() {
 			continue
 		}
 		admin := filepath.Join(all, e.Name())
@@ -164,8 +167,8 @@ func halfCreated(admin string) bool {
 	return true
 }
 
-// AdminDir finds the repository's own directory for the worktree at path, in common/worktrees: the one whose gitdir file
-// names it, else the one that path's own .git file names and that names no other place.
+// AdminDir finds the repository's own directory for the worktree at path, in common/worktrees: the one whose gitdir
+// file names it, else the one that path's own .git file names and that names no other place.
 func AdminDir(common, path string) (string, bool) {
 	realCommon, err := filepath.EvalSymlinks(common)
 	if err != nil {
@@ -176,7 +179,8 @@ func AdminDir(common, path string) (string, bool) {
 	own, _ := readGitFile(dotGit)
 	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
 	if real, err := filepath.EvalSymlinks(own); own != "" && err == nil && filepath.Dir(real) == all {
-		if b, err := os.ReadFile(filepath.Join(real, "gitdir")); err == nil && samePath(relativeTo(real, trimLine(b)), dotGit) {
+		b, err := os.ReadFile(filepath.Join(real, "gitdir"))
+		if err == nil && samePath(relativeTo(real, trimLine(b)), dotGit) {
 			return real, true
 		}
 	}
@@ -288,7 +292,8 @@ func (g *Git) RestoreEntry(common, path, branch string) error {
 		return err
 	}
 	head := filepath.Join(admin, "HEAD")
-	if b, err := os.ReadFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") && !isObjectID(trimLine(b)) {
+	if b, err := os.ReadFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") &&
+		!isObjectID(trimLine(b)) {
 		if err := replaceFile(head, "ref: refs/heads/"+branch+"\n"); err != nil {
 			return err
 		}

@@ -36,8 +36,8 @@ func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 }
 
 // IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
-// files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It takes
-// no lock and leaves the index as it is, byte for byte.
+// files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
+// takes no lock and leaves the index as it is, byte for byte.
 func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
 	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty", "--no-renames"))
@@ -77,10 +77,11 @@ func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) (
 	return fields(out), err
 }
 
-// ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one entry,
-// with a slash at its end.
+// ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
+// entry, with a slash at its end.
 func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+		"--directory"))
 	return fields(out), err
 }
 
@@ -152,7 +153,8 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	if err := g.prepare(ctx, wt); err != nil {
 		return err
 	}
-	c := g.inWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree", "--ignore-skip-worktree-bits",
+	c := g.inWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
+		"--ignore-skip-worktree-bits",
 		"--pathspec-from-file=-", "--pathspec-file-nul")
 	c.stdin = []byte(list.String())
 	_, err = g.mutate(ctx, c)
@@ -161,7 +163,8 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 
 // paths lists what differs between two commits or trees.
 func (g *Git) paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none",
+	out, err := g.read(ctx, g.inWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
+		"--ignore-submodules=none",
 		"--no-relative", "--end-of-options", a, b, "--"))
 	return fields(out), err
 }

@@ -83,7 +83,8 @@ func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	}
 	pid, err := proc.Find(q)
 	switch {
-	case err == nil && pid == 0, err != nil && lock.ModTime().Before(g.started) && time.Since(lock.ModTime()) > staleAfter:
+	case err == nil && pid == 0, err != nil && lock.ModTime().Before(g.started) &&
+		time.Since(lock.ModTime()) > staleAfter:
 		return ""
 	case err != nil:
 		return "it is recent; remove it if no git is at work there"
@@ -100,15 +101,16 @@ func isGitName(name string) bool {
 // outside of the worktree, but by naming the git directory, as this package does.
 func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
 	places := func() []string { return []string{resolveParents(wt.Path), wt.Common} }
-	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil || wt.Branch == "" {
+	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil ||
+		wt.Branch == "" {
 		return err
 	}
 	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
-// clearBranchLocks clears what stands in the way of making or deleting a branch: git makes the branch after its lock, and
-// takes its settings away after the branch. Some are shared with all of the repository's worktrees, so a git process in
-// any of them may be the owner.
+// clearBranchLocks clears what stands in the way of making or deleting a branch: git makes the branch after its lock,
+// and takes its settings away after the branch. Some are shared with all of the repository's worktrees, so a git
+// process in any of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
 	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common,
 		"refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")

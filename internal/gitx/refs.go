@@ -51,7 +51,8 @@ func isBroken(err error) bool {
 	if !errors.As(err, &e) {
 		return false
 	}
-	return slices.ContainsFunc([]string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}, func(said string) bool {
+	broken := []string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}
+	return slices.ContainsFunc(broken, func(said string) bool {
 		return strings.Contains(e.Stderr, said)
 	})
 }
@@ -77,8 +78,8 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 	return "", false, nil
 }
 
-// looseTip returns the commit that a branch is at if it was written lately: then it is a file, which costs no process to
-// read.
+// looseTip returns the commit that a branch is at if it was written lately: then it is a file, which costs no process
+// to read.
 func looseTip(common, branch string) (sha string, ok bool) {
 	b, err := os.ReadFile(filepath.Join(common, "refs", "heads", filepath.FromSlash(branch)))
 	return trimLine(b), err == nil && isObjectID(trimLine(b))
@@ -95,15 +96,16 @@ func (g *Git) OnlyOn(ctx context.Context, common, branch string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
-// DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is false
-// if there is none. Where it is checked out elsewhere git refuses, and the error says where.
+// DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is
+// false if there is none. Where it is checked out elsewhere git refuses, and the error says where.
 func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted bool, err error) {
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return false, err
 	}
 	// A ref file that a crash left empty is no branch to git, and stays.
 	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
-	if b, err := os.ReadFile(file); err == nil && !g.dry && !isObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
+	b, err := os.ReadFile(file)
+	if err == nil && !g.dry && !isObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
 		deleted = os.Remove(file) == nil
 	}
 	_, there, err := g.BranchTip(ctx, common, branch)
@@ -121,7 +123,8 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 		return err
 	}
 	g.plan(wt.Path, made)
-	_, err := g.mutate(ctx, g.inWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD", "refs/heads/"+branch))
+	_, err := g.mutate(ctx, g.inWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
+		"refs/heads/"+branch))
 	return err
 }
 

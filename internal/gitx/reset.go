@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ReadTree makes the index equal to tree, and with files the tracked files too. HEAD stays where it is. What git remembers
-// of unchanged files is kept, so that the next staging does not read them all again.
+// ReadTree makes the index equal to tree, and with files the tracked files too. HEAD stays where it is. What git
+// remembers of unchanged files is kept, so that the next staging does not read them all again.
 func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool) error {
 	args := []string{"read-tree", "--reset", tree}
 	if files {
@@ -36,10 +36,11 @@ func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 	return g.change(ctx, wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha)
 }
 
-// LeaveOut gives paths in the index back what base has of them, or takes them out of it, and names the tree that is left.
-// The files stay as they are.
+// LeaveOut gives paths in the index back what base has of them, or takes them out of it, and names the tree that is
+// left. The files stay as they are.
 func (g *Git) LeaveOut(ctx context.Context, wt Worktree, base string, paths []string) (tree string, err error) {
-	c := g.inWorktree(wt, "--literal-pathspecs", "reset", "--quiet", base, "--pathspec-from-file=-", "--pathspec-file-nul")
+	c := g.inWorktree(wt, "--literal-pathspecs", "reset", "--quiet", base, "--pathspec-from-file=-",
+		"--pathspec-file-nul")
 	c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
 	if _, err := g.mutate(ctx, c); err != nil {
 		return "", err
@@ -67,7 +68,8 @@ var unfinished = []string{
 // Unfinished names what was left unfinished in a worktree: "merge", "rebase" and so on, "" for nothing.
 func Unfinished(wt Worktree) string {
 	for _, o := range []struct{ file, name string }{
-		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"}, {"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"},
 		{"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisection"},
 	} {
 		if _, err := os.Lstat(filepath.Join(wt.AdminDir, o.file)); err == nil {
@@ -108,8 +110,8 @@ func (g *Git) prepare(ctx context.Context, wt Worktree) error {
 }
 
 // RewindTree makes the worktree what it was at sha: a hard reset and a clean, of untracked repositories too. What the
-// ignore rules covered before the reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover after
-// it. Directories that were closed and in the way stay open; the top is private again.
+// ignore rules covered before the reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover
+// after it. Directories that were closed and in the way stay open; the top is private again.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
 	if err := g.hardReset(ctx, wt, sha); err != nil {
 		return err
@@ -163,8 +165,8 @@ func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, error) {
 	// One star and no magic is what git matches fastest; that it takes in x.gitignore costs a list at worst. Threads
 	// to stat a handful of files are a loss.
-	out, err := g.read(ctx, g.inWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only", "--no-ext-diff",
-		sha, "--", "*.gitignore"))
+	out, err := g.read(ctx, g.inWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only",
+		"--no-ext-diff", sha, "--", "*.gitignore"))
 	return len(out) > 0, err
 }
 
@@ -216,9 +218,9 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 	return err
 }
 
-// makeRemovable gives the owner back the right to write to the directories at path and below, and returns the topmost of
-// those that lacked it, relative to path. Caches of build tools (Go's modules) are read-only, and git removes nothing
-// from them.
+// makeRemovable gives the owner back the right to write to the directories at path and below, and returns the topmost
+// of those that lacked it, relative to path. Caches of build tools (Go's modules) are read-only, and git removes
+// nothing from them.
 func makeRemovable(path string) []string {
 	var topmost []string
 	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, _ error) error {
@@ -230,7 +232,10 @@ func makeRemovable(path string) []string {
 			return nil
 		}
 		rel, err := filepath.Rel(path, p)
-		if n := len(topmost); err == nil && (n == 0 || topmost[n-1] != "." && !strings.HasPrefix(rel+"/", topmost[n-1]+"/")) {
+		if n := len(topmost); n > 0 && (topmost[n-1] == "." || strings.HasPrefix(rel+"/", topmost[n-1]+"/")) {
+			return nil
+		}
+		if err == nil {
 			topmost = append(topmost, rel)
 		}
 		return nil
@@ -238,9 +243,9 @@ func makeRemovable(path string) []string {
 	return topmost
 }
 
-// LayOut makes the files in dir, in the index too, equal to the tree to; only those at paths, if there are any. dir holds a
-// git directory of its own, whose index is that of the tree from; with from "", whatever the index and the files hold is
-// replaced. Files that are not in the index stay.
+// LayOut makes the files in dir, in the index too, equal to the tree to; only those at paths, if there are any. dir
+// holds a git directory of its own, whose index is that of the tree from; with from "", whatever the index and the
+// files hold is replaced. Files that are not in the index stay.
 func (g *Git) LayOut(ctx context.Context, dir, from, to string, paths ...string) error {
 	c := command{dir: dir, args: []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}}
 	switch {

@@ -155,8 +155,8 @@ type output struct {
 	skipped   bool // a dry run
 }
 
-// run runs one git command and waits for it. A command that exits with another status than 0 is an *commandError, beside
-// which the output is returned.
+// run runs one git command and waits for it. A command that exits with another status than 0 is a *commandError,
+// beside which the output is returned.
 func (g *Git) run(ctx context.Context, c command) (output, error) {
 	if c.mutates && g.dry {
 		g.trace(Call{Dir: c.dir, Args: c.args, Mutates: true, Skipped: true})
@@ -208,7 +208,8 @@ func (g *Git) exec(ctx context.Context, c command) (output, error) {
 	if err != nil {
 		code = -1
 	}
-	return out, &commandError{Args: c.args, Dir: c.dir, ExitCode: code, Stderr: strings.TrimSpace(out.stderr), cause: err}
+	return out, &commandError{Args: c.args, Dir: c.dir, ExitCode: code, Stderr: strings.TrimSpace(out.stderr),
+		cause: err}
 }
 
 // commandEnv is the environment of one command. A command that only reads must not take optional locks: git status

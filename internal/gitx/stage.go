@@ -174,8 +174,8 @@ type suspect struct {
 // repositories.
 func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	var s survey
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-v", "--stage", "--cached", "--others", "--exclude-standard",
-		"--directory", "--no-empty-directory"))
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-v", "--stage", "--cached", "--others",
+		"--exclude-standard", "--directory", "--no-empty-directory"))
 	if err != nil {
 		return s, err
 	}
@@ -288,19 +288,18 @@ func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []
 // trackedIn returns the paths of the suspects' roots that base tracks, and the submodules that the index declares.
 func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects []suspect) (map[string]bool, error) {
 	var roots []string
-	gitlinks := false
 	for _, s := range suspects {
 		if len(roots) == 0 || roots[len(roots)-1] != s.root {
 			roots = append(roots, s.root)
 		}
-		gitlinks = gitlinks || s.root == s.path
 	}
 	if len(roots) > maxNamed {
 		roots = nil // the whole tree
 	}
 	tracked := map[string]bool{}
 	if base != "" {
-		out, err := g.read(ctx, g.inWorktree(wt, append([]string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--"}, roots...)...))
+		args := append([]string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--"}, roots...)
+		out, err := g.read(ctx, g.inWorktree(wt, args...))
 		if err != nil {
 			return nil, err
 		}
@@ -308,7 +307,8 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 			tracked[path] = true
 		}
 	}
-	if !gitlinks || !slices.ContainsFunc(suspects, func(s suspect) bool { return s.root == s.path && !tracked[s.path] }) {
+	gitlinks := slices.ContainsFunc(suspects, func(s suspect) bool { return s.root == s.path && !tracked[s.path] })
+	if !gitlinks {
 		return tracked, nil
 	}
 	// Exit 1: .gitmodules declares nothing; 128: there is none.
@@ -325,7 +325,8 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 
 // productNames are the build products that are left out of what is staged even where no .gitignore covers them.
 var productNames = map[string]bool{
-	"__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, "node_modules": true, ".venv": true,
+	"__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, "node_modules": true,
+	".venv": true,
 }
 
 // cargoTarget is a build product too, beside a Cargo.toml.

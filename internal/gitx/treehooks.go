@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// treeHooks are the hooks of a repository whose config points into the tree (core.hooksPath = .husky): where they lie in
-// a worktree, slash-separated, and what is laid out with them. A hook often runs files beside its directory.
+// treeHooks are the hooks of a repository whose config points into the tree (core.hooksPath = .husky): where they lie
+// in a worktree, slash-separated, and what is laid out with them. A hook often runs files beside its directory.
 type treeHooks struct{ dir, top string }
 
 // hookPin says which hooks run in a worktree while a worker can rewrite those that lie there.
 type hookPin struct {
 	base string
-	// untracked are the files beside and below the hooks that no commit has, as a setup left them before the first turn.
+	// untracked are the files beside and below the hooks that no commit has, as a setup left them before the first
+	// turn.
 	untracked map[string]hookFile
 }
 
@@ -49,8 +50,8 @@ func hooksInTree(wt Worktree, s *settings) treeHooks {
 	return h
 }
 
-// PinHooks makes the hooks that lie in the worktree run as base, a commit, has them. Files beside them that no commit has
-// run as they were when this was first called.
+// PinHooks makes the hooks that lie in the worktree run as base, a commit, has them. Files beside them that no commit
+// has run as they were when this was first called.
 func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
 	top, err := g.HookDir(ctx, wt)
 	if err != nil || top == "" || g.dry {
@@ -137,7 +138,8 @@ func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, privat
 	}
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(private, ".index"), "GIT_WORK_TREE=" + private}
 	for _, args := range [][]string{
-		{"read-tree", "--prefix=" + hooks.top + "/", pin.base + ":" + hooks.top}, {"checkout-index", "--all", "--force"},
+		{"read-tree", "--prefix=" + hooks.top + "/", pin.base + ":" + hooks.top}, {"checkout-index", "--all",
+			"--force"},
 	} {
 		c := g.inWorktree(wt, args...)
 		c.dir, c.wt, c.more = private, Worktree{}, append([]string{"GIT_DIR=" + wt.AdminDir}, env...)

@@ -86,8 +86,8 @@ func stampOf(common string) string {
 	return b.String()
 }
 
-// repoState is what of the user's repository a worker could change and a session never does: by name ("refs/heads/main",
-// "config", "hooks/pre-commit"), a value that is another one once the thing is.
+// repoState is what of the user's repository a worker could change and a session never does: by name
+// ("refs/heads/main", "config", "hooks/pre-commit"), a value that is another one once the thing is.
 type repoState map[string]string
 
 // RepoChange is a difference between two states; Before or After is "" where there was or is nothing.

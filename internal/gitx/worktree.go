@@ -19,11 +19,11 @@ type Worktree struct {
 	AdminDir string // its own git directory, below Common/worktrees
 }
 
-// Worktree checks that path is the worktree that the repository with this common directory knows there and that its HEAD
-// is on branch; with branch "", HEAD is not looked at, which is for bringing back one that was moved. It reads git's own
-// files and starts no process (but for a repository with reftable refs, whose HEAD only git can read). A dry run also
-// passes a worktree that the skipped commands would have made or put back on its branch. The error is ErrWorktreeMissing,
-// ErrUnregistered or a *WrongBranchError.
+// Worktree checks that path is the worktree that the repository with this common directory knows there and that its
+// HEAD is on branch; with branch "", HEAD is not looked at, which is for bringing back one that was moved. It reads
+// git's own files and starts no process (but for a repository with reftable refs, whose HEAD only git can read). A dry
+// run also passes a worktree that the skipped commands would have made or put back on its branch. The error is
+// ErrWorktreeMissing, ErrUnregistered or a *WrongBranchError.
 func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktree, error) {
 	wt, err := registered(common, path)
 	if err == nil && branch != "" {
@@ -81,7 +81,8 @@ func registered(common, path string) (Worktree, error) {
 	if err != nil {
 		return refuse("the repository has forgotten it: %v", err)
 	}
-	if rel, err := filepath.Rel(realCommon, realAdmin); err == nil && filepath.IsLocal(rel) && filepath.Dir(rel) != "worktrees" {
+	if rel, err := filepath.Rel(realCommon, realAdmin); err == nil && filepath.IsLocal(rel) &&
+		filepath.Dir(rel) != "worktrees" {
 		return refuse("its .git file names %s, which is not the git directory of a worktree of its own", realAdmin)
 	}
 	if filepath.Dir(realAdmin) != filepath.Join(realCommon, "worktrees") {
@@ -213,9 +214,9 @@ func parseWorktrees(out string) []WorktreeEntry {
 const topMode = 0o700
 
 // AddWorktree adds a worktree at path on branch, which is made at the commit base, or exists if base is "". Without
-// checkout the worktree holds its .git file only. An entry that the repository still has for exactly this path, or for another
-// with this branch, is dropped if nothing is there any more; all others are left alone. No hook runs and no upstream
-// is configured. The worktree's top is private (0700).
+// checkout the worktree holds its .git file only. An entry that the repository still has for exactly this path, or for
+// another with this branch, is dropped if nothing is there any more; all others are left alone. No hook runs and no
+// upstream is configured. The worktree's top is private (0700).
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) error {
 	g.known.remember(path, "")
 	if place := g.placeOf(path); place != removed && (place == moved || somethingAt(path) != nil) {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForgetEnv blanks the values of the environment's variables that secret names where /proc/<pid>/environ shows them, and
-// keeps other processes of this user from reading this one's memory. The values that os.Environ returned stay what they
-// are. It reports whether there was one and none is left to be seen.
+// ForgetEnv blanks the values of the environment's variables that secret names where /proc/<pid>/environ shows them,
+// and keeps other processes of this user from reading this one's memory. The values that os.Environ returned stay what
+// they are. It reports whether there was one and none is left to be seen.
 func ForgetEnv(secret func(name string) bool) bool {
 	block, err := os.ReadFile("/proc/self/environ")
 	at, ok := environStart()

@@ -32,7 +32,8 @@ func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
 	if limit <= 0 {
 		limit = defaultOutputCap
 	}
-	p := &pipes{done: make(chan struct{}), outBuf: headTail{limit: limit, headOnly: c.HeadOnly}, errBuf: headTail{limit: limit}}
+	p := &pipes{done: make(chan struct{}), outBuf: headTail{limit: limit, headOnly: c.HeadOnly},
+		errBuf: headTail{limit: limit}}
 	if c.HeadOnly {
 		p.errBuf.limit = maxHeadErr
 	}
