@@ -3,6 +3,7 @@ package gitx
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -261,4 +262,78 @@ func (g *Git) LayOut(ctx context.Context, dir, from, to string, paths ...string)
 	}
 	_, err := g.mutate(ctx, c)
 	return err
+}
+
+// rebuildIndex replaces an index that git cannot read, as a machine that lost its power leaves one, by the one of HEAD,
+// and reports whether it did: git does nothing in the worktree with it, not even a reset. Only for where what was
+// staged is given up anyway; no file is touched.
+//
+// On disk after each step: 1. no index, which git takes for an empty one; 2. the index of HEAD.
+func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err error) {
+	if g.dry || !g.indexBroken(ctx, wt) {
+		return false, nil
+	}
+	err = os.Remove(filepath.Join(wt.AdminDir, "index"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	return true, g.change(ctx, wt, "read-tree", "--reset", "HEAD")
+}
+
+// indexBroken reports whether git says of the index that it cannot be read.
+func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
+	c := g.inWorktree(wt, "ls-files", "-z", "--cached")
+	c.limit = 1
+	_, err := g.read(ctx, c)
+	var said *commandError
+	return errors.As(err, &said) && said.ExitCode == 128 && strings.Contains(said.Stderr, "index") &&
+		!strings.Contains(said.Stderr, "Permission denied")
+}
+
+// CatchUp brings to the index and the files what changed from one commit to another, in those paths that tree, which
+// StageAll just made of the files, still has as they are in from. The others are somebody's work: they stay as they
+// are. HEAD stays where it is, and a second time changes nothing.
+//
+// This is the two-tree merge of git read-tree -m, but that one refuses as a whole where both sides changed one path.
+func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) error {
+	changed, err := g.paths(ctx, wt, from, to)
+	if err != nil {
+		return err
+	}
+	var worked []string
+	if !g.dry { // the tree of a dry run is in no repository
+		if worked, err = g.paths(ctx, wt, from, tree); err != nil {
+			return err
+		}
+	}
+	theirs := map[string]bool{}
+	for _, p := range worked {
+		theirs[p] = true
+	}
+	var list strings.Builder
+	for _, p := range changed {
+		if !theirs[p] {
+			list.WriteString(p + "\x00")
+		}
+	}
+	if list.Len() == 0 {
+		return nil
+	}
+	if err := g.prepare(ctx, wt); err != nil {
+		return err
+	}
+	c := g.inWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
+		"--ignore-skip-worktree-bits",
+		"--pathspec-from-file=-", "--pathspec-file-nul")
+	c.stdin = []byte(list.String())
+	_, err = g.mutate(ctx, c)
+	return err
+}
+
+// paths lists what differs between two commits or trees.
+func (g *Git) paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
+		"--ignore-submodules=none",
+		"--no-relative", "--end-of-options", a, b, "--"))
+	return fields(out), err
 }

@@ -96,6 +96,15 @@ func (g *Git) OnlyOn(ctx context.Context, common, branch string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(out)))
 }
 
+// MergeBase names the best common ancestor of two commits; it is "" if they have none.
+func (g *Git) MergeBase(ctx context.Context, common, a, b string) (string, error) {
+	base, err := g.line(ctx, inRepo(common, "merge-base", "--end-of-options", a, b))
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	return base, err
+}
+
 // DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is
 // false if there is none. Where it is checked out elsewhere git refuses, and the error says where.
 func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted bool, err error) {
@@ -178,4 +187,81 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 // after returns what follows an object of a size and its newline.
 func after(out []byte, size string) []byte {
 	return out[min(atoi(size)+1, len(out)):]
+}
+
+// IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
+// files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
+// takes no lock and leaves the index as it is, byte for byte.
+func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
+	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
+		"--ignore-submodules=dirty", "--no-renames"))
+	var s survey
+	for _, f := range fields(out) {
+		path, untracked := strings.CutPrefix(f, "?? ")
+		if untracked {
+			s.sortUntracked(dir, path)
+		}
+		if !untracked || len(s.refused)+len(s.heldBack) > 0 {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// TrackedFiles lists the files of the index at dir and below that match any of the pathspecs (all if there are none),
+// relative to dir.
+func (g *Git) TrackedFiles(ctx context.Context, dir string, pathspecs ...string) ([]string, error) {
+	args := append([]string{"ls-files", "-z", "--cached", "--deduplicate", "--"}, pathspecs...)
+	out, err := g.read(ctx, g.inUserDir(dir, args...))
+	return fields(out), err
+}
+
+// IgnoredFiles lists the untracked files at dir and below that the ignore rules cover and that match any of the
+// patterns, relative to dir. In a pattern, * stays within a path segment and ** does not; a directory stands for what
+// is in it.
+func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) ([]string, error) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"}
+	for _, p := range patterns {
+		args = append(args, ":(glob)"+p)
+	}
+	out, err := g.read(ctx, g.inUserDir(dir, args...))
+	return fields(out), err
+}
+
+// ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
+// entry, with a slash at its end.
+func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+		"--directory"))
+	return fields(out), err
+}
+
+// IgnoredEntries lists what the ignore rules keep out of the worktree's tree and is no build product. A directory of
+// which all is ignored is one entry, with a slash at its end.
+func (g *Git) IgnoredEntries(ctx context.Context, wt Worktree) ([]string, error) {
+	all, err := g.ignored(ctx, wt)
+	return slices.DeleteFunc(all, namesProduct), err
+}
+
+// CheckIgnored returns those of the paths, relative to the worktree, that git would ignore there. The paths need not
+// exist.
+func (g *Git) CheckIgnored(ctx context.Context, wt Worktree, paths []string) (map[string]bool, error) {
+	ignored := map[string]bool{}
+	if len(paths) == 0 {
+		return ignored, nil
+	}
+	c := g.inWorktree(wt, "check-ignore", "-z", "--stdin")
+	c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+	out, err := g.read(ctx, c)
+	// Exit code 1 says that none of them is.
+	if err != nil && exitCode(err) != 1 {
+		return nil, err
+	}
+	for _, path := range fields(out) {
+		ignored[path] = true
+	}
+	return ignored, nil
 }
