@@ -1,3 +1,5 @@
+// Package jsonl is how a session's files of lines are written and read: one JSON object a line, appended with one
+// write, repaired after a crash, read forwards and backwards in bounded memory.
 package jsonl
 
 import (
@@ -67,19 +69,16 @@ func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
 		return Repair{}, err
 	}
 	size := info.Size()
-	last := make([]byte, 1)
-	if size == 0 {
-		return Repair{}, nil
-	}
-	if _, err := f.ReadAt(last, size-1); err != nil {
+	start, err := lastLine(f, size)
+	if err != nil || start == size {
 		return Repair{}, err
 	}
-	if last[0] == '\n' {
-		return Repair{}, nil
-	}
-	start, tail, err := lastPartial(f, size)
-	if err != nil {
-		return Repair{}, err
+	var tail []byte // none if it is longer than a line may be
+	if size-start <= MaxLine {
+		tail = make([]byte, size-start)
+		if _, err := f.ReadAt(tail, start); err != nil {
+			return Repair{}, err
+		}
 	}
 	if whole(bytes.TrimSpace(tail)) {
 		_, err := f.Write([]byte{'\n'})
@@ -88,41 +87,20 @@ func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
 	return Repair{CutBytes: size - start}, f.Truncate(start)
 }
 
-// lastPartial finds what follows the last newline before size. tail is nil if that is longer than a line may be.
-func lastPartial(r io.ReaderAt, size int64) (start int64, tail []byte, err error) {
-	for block := int64(tailBlock); ; block *= 2 {
-		from := max(size-block, 0)
-		buf := make([]byte, size-from)
-		if _, err := r.ReadAt(buf, from); err != nil && err != io.EOF {
-			return 0, nil, err
-		}
-		if i := bytes.LastIndexByte(buf, '\n'); i >= 0 {
-			return from + int64(i) + 1, buf[i+1:], nil
-		}
-		if from == 0 {
-			return 0, buf, nil
-		}
-		if block > MaxLine {
-			return lastNewline(r, from)
-		}
-	}
-}
-
-// lastNewline looks for the last newline before end without keeping what it reads.
-func lastNewline(r io.ReaderAt, end int64) (start int64, tail []byte, err error) {
-	buf := make([]byte, 1<<20)
-	for end > 0 {
-		from := max(end-int64(len(buf)), 0)
-		part := buf[:end-from]
-		if _, err := r.ReadAt(part, from); err != nil && err != io.EOF {
-			return 0, nil, err
+// lastLine is where that begins which follows the last newline before size.
+func lastLine(r io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, tailBlock)
+	for end := size; end > 0; {
+		part := buf[:min(end, tailBlock)]
+		end -= int64(len(part))
+		if _, err := r.ReadAt(part, end); err != nil && err != io.EOF {
+			return 0, err
 		}
 		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
-			return from + int64(i) + 1, nil, nil
+			return end + int64(i) + 1, nil
 		}
-		end = from
 	}
-	return 0, nil, nil
+	return 0, nil
 }
 
 // File is a file of lines open for appending. It is safe for concurrent use.

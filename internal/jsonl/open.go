@@ -3,7 +3,6 @@ package jsonl
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
 )
@@ -11,7 +10,10 @@ import (
 // ErrIrregular says that something else than a file has a file's name.
 var ErrIrregular = errors.New("is not a regular file")
 
-const fileMode = 0o600
+const (
+	fileMode = 0o600
+	maxFile  = 64 << 20 // bounds what is read as a whole
+)
 
 // OpenFile opens a file of a session's directory. All of them are regular files; what is not is refused, because a FIFO
 // would keep the command waiting for ever. A file that is made is 0600.
@@ -42,7 +44,11 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = &os.PathError{Op: "read", Path: path, Err: errors.New("is too large")}
+	}
+	return data, err
 }
 
 // SyncDir makes a rename or a creation in dir durable.
@@ -58,5 +64,3 @@ func SyncDir(dir string) error {
 	}
 	return nil
 }
-
-func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

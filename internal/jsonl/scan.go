@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"unsafe"
 )
 
 // tailBlock is what reading backwards begins with: most of what is looked for is among the last few lines.
@@ -26,97 +28,76 @@ var ErrStop = errors.New("stop the scan")
 // line, and that by 64 MiB.
 func Scan(path string, from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
-	if isMissing(err) && from == 0 {
-		return 0, 0, nil
-	}
-	if isMissing(err) {
-		return from, 0, ErrShrunk
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = nil; from > 0 {
+			err = ErrShrunk
+		}
+		return from, 0, err
 	}
 	if err != nil {
 		return from, 0, err
 	}
 	defer f.Close()
-	if from > 0 {
-		info, err := f.Stat()
-		if err != nil {
-			return from, 0, err
-		}
-		if info.Size() < from {
-			return from, 0, ErrShrunk
-		}
-		if _, err := f.Seek(from, io.SeekStart); err != nil {
-			return from, 0, err
-		}
+	if info, err := f.Stat(); err != nil {
+		return from, 0, err
+	} else if info.Size() < from {
+		return from, 0, ErrShrunk
 	}
-	end, skipped, err = scanReader(f, from, fn)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return from, 0, err
 	}
-	return end, skipped, err
-}
-
-// scanReader is Scan on what r gives, which begins at the offset off.
-func scanReader(r io.Reader, off int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
-	br := bufio.NewReaderSize(r, 256<<10)
-	var long []byte // a line longer than br's buffer
-	tooLong := false
-	start := off
-	for {
-		part, err := br.ReadSlice('\n')
-		off += int64(len(part))
-		if err == bufio.ErrBufferFull || (err == io.EOF && len(part) > 0 && len(long) > 0) {
-			if tooLong = tooLong || len(long)+len(part) > MaxLine; tooLong {
-				long = long[:0]
-			} else {
-				long = append(long, part...)
-			}
-			if err == bufio.ErrBufferFull {
-				continue
-			}
-			part = nil
-		}
+	br := bufio.NewReaderSize(f, 256<<10)
+	for end = from; ; {
+		line, n, err := readLine(br)
 		if err != nil && err != io.EOF {
-			return start, skipped, err
-		}
-		line := part
-		if len(long) > 0 {
-			if tooLong = tooLong || len(long)+len(part) > MaxLine; !tooLong {
-				long = append(long, part...)
-			}
-			line = long
+			return end, skipped, fmt.Errorf("%s: %w", path, err)
 		}
 		whole := err == nil
-		line = bytes.TrimSpace(line)
-		switch {
-		case !tooLong && len(line) == 0:
-		case !tooLong && IsObject(line):
-			if err := fn(start, line); errors.Is(err, ErrStop) {
-				return off, skipped, nil
+		if line = bytes.TrimSpace(line); IsObject(line) {
+			if err := fn(end, line); errors.Is(err, ErrStop) {
+				return end + n, skipped, nil
 			} else if err != nil {
-				return start, skipped, err
+				return end, skipped, fmt.Errorf("%s: %w", path, err)
 			}
 			whole = true
-		case whole:
+		} else if whole && (len(line) > 0 || n > MaxLine) {
 			skipped++
 		}
 		if whole {
-			start = off
+			end += n
 		}
 		if err == io.EOF {
-			return start, skipped, nil
-		}
-		long, tooLong = long[:0], false
-		if cap(long) > 1<<20 {
-			long = nil // one huge line must not cost its memory for the rest of the scan
+			return end, skipped, nil
 		}
 	}
+}
+
+// readLine reads a line with its newline, valid until the next call, and says how long it is. One that is longer than a
+// line may be is empty.
+func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
+	line, err = br.ReadSlice('\n')
+	n = int64(len(line))
+	if err != bufio.ErrBufferFull {
+		return line, n, err
+	}
+	line = bytes.Clone(line)
+	for err == bufio.ErrBufferFull {
+		var part []byte
+		part, err = br.ReadSlice('\n')
+		if n += int64(len(part)); n > MaxLine {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+	}
+	return line, n, err
 }
 
 // Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on
 // the length of the file.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := OpenFile(path, os.O_RDONLY)
-	if isMissing(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
@@ -127,21 +108,11 @@ func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int
 	if err != nil {
 		return 0, err
 	}
-	skipped, err = TailReader(f, info.Size(), tailBlock, fn)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return skipped, err
-}
-
-// TailReader is Tail on the first size bytes of r; block is how much it reads at first.
-func TailReader(
-	r io.ReaderAt, size int64, block int, fn func(off int64, line []byte) (more bool),
-) (skipped int, err error) {
-	pos := size      // where buf begins
-	var buf []byte   // read, and not yet handed out
-	tooLong := false // buf is the end of a line that is too long, and was dropped
-	unended := true  // what is at the end of buf has no newline after it
+	pos := info.Size() // where buf begins
+	var buf []byte     // read, and not yet handed out
+	block := tailBlock // how much is read next
+	tooLong := false   // buf is the end of a line that is too long, and was dropped
+	unended := true    // what is at the end of buf has no newline after it
 	for {
 		i := bytes.LastIndexByte(buf, '\n')
 		if i < 0 && pos > 0 {
@@ -151,8 +122,8 @@ func TailReader(
 			// Reading as much again as is there already keeps a long line linear.
 			n := min(int64(max(block, len(buf))), pos)
 			next := make([]byte, n, n+int64(len(buf)))
-			if _, err := r.ReadAt(next, pos-n); err != nil && err != io.EOF {
-				return skipped, err
+			if _, err := f.ReadAt(next, pos-n); err != nil && err != io.EOF {
+				return skipped, fmt.Errorf("%s: %w", path, err)
 			}
 			buf = append(next, buf...)
 			pos -= n
@@ -176,3 +147,7 @@ func TailReader(
 		buf, tooLong, unended = buf[:i], false, false
 	}
 }
+
+// Text is line as a string without a copy. The string lives no longer than line stays as it is: whatever is kept of it
+// must be cloned.
+func Text(line []byte) string { return unsafe.String(unsafe.SliceData(line), len(line)) }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -107,42 +106,38 @@ func encodeJSON(v any) (json.RawMessage, error) {
 func decode(payload []byte, dst any) {
 	v := reflect.ValueOf(dst).Elem()
 	layout := layoutOf(v.Type())
-	jsonl.Members(jsonl.Text(payload), func(key, raw string) bool {
-		i, found := slices.BinarySearchFunc(layout, key, func(m member, key string) int { return cmp.Compare(m.name, key) })
+	gjson.Parse(jsonl.Text(payload)).ForEach(func(key, value gjson.Result) bool {
+		i, found := slices.BinarySearchFunc(layout, key.Str, func(m member, name string) int {
+			return cmp.Compare(m.name, name)
+		})
 		if found {
-			set(v.FieldByIndex(layout[i].index), raw)
+			set(v.FieldByIndex(layout[i].index), value)
 		}
 		return true
 	})
 }
 
 // set decodes one value; false leaves the field as it was.
-func set(f reflect.Value, raw string) bool {
+func set(f reflect.Value, value gjson.Result) bool {
 	switch f.Kind() {
 	case reflect.String:
-		f.SetString(strings.Clone(jsonl.String(raw))) // of what is no string its JSON
+		f.SetString(strings.Clone(value.String())) // of what is no string its JSON
+		return true
 	case reflect.Int, reflect.Int64:
-		n := gjson.Parse(raw)
-		if n.Type != gjson.Number {
-			return false
+		if value.Type == gjson.Number {
+			f.SetInt(value.Int()) // 12.0 and 1e6 too
 		}
-		f.SetInt(n.Int()) // 12.0 and 1e6 too
-	case reflect.Float64, reflect.Bool:
-		return json.Unmarshal([]byte(raw), f.Addr().Interface()) == nil
+		return value.Type == gjson.Number
 	case reflect.Pointer:
 		p := reflect.New(f.Type().Elem())
-		if raw == "null" || !set(p.Elem(), raw) {
+		if value.Type == gjson.Null || !set(p.Elem(), value) {
 			return false
 		}
 		f.Set(p)
-	default:
-		// What of a list or an object does not fit is left at zero, and the rest decoded.
-		var misfit *json.UnmarshalTypeError
-		err := json.Unmarshal([]byte(raw), f.Addr().Interface())
-		return err == nil || errors.As(err, &misfit)
+		return true
 	}
-	return true
+	// What of a list or an object does not fit is left at zero, and the rest decoded.
+	err := json.Unmarshal([]byte(value.Raw), f.Addr().Interface())
+	var misfit *json.UnmarshalTypeError
+	return err == nil || errors.As(err, &misfit) && f.Kind() != reflect.Float64 && f.Kind() != reflect.Bool
 }
-
-// bytesOf is s as bytes without a copy; they must not be changed.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

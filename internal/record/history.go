@@ -2,9 +2,6 @@ package record
 
 import (
 	"cmp"
-	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -77,30 +74,8 @@ func (h *History) Recorded(task, sha string) bool {
 
 // ReadHistory reads the record at path backwards, no further than to where its last attempt at a task began.
 func ReadHistory(path string) (History, error) {
-	f, err := jsonl.OpenFile(path, os.O_RDONLY)
-	if os.IsNotExist(err) {
-		return History{}, nil
-	}
-	if err != nil {
-		return History{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return History{}, err
-	}
-	h, err := historyOf(f, info.Size())
-	if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return h, err
-}
-
-const historyBlock = 8 << 10 // what is looked for is most often among the last few lines
-
-func historyOf(r io.ReaderAt, size int64) (History, error) {
 	var p backwards
-	_, err := jsonl.TailReader(r, size, historyBlock, func(_ int64, line []byte) bool { return p.see(Parse(line)) })
+	_, err := Tail(path, p.see)
 	return p.History, err
 }
 

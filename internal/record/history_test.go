@@ -1,8 +1,6 @@
 package record
 
 import (
-	"bytes"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -106,7 +104,7 @@ func TestHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := inMemory(t, append(append([]Event{}, begun...), c.then...)...)
-			h, err := historyOf(bytes.NewReader(append(data, `{"torn`...)), int64(len(data)+6))
+			h, err := historyOf(t, append(data, `{"torn`...))
 			if got := tell(h); err != nil || got != c.want {
 				t.Errorf("%v\n got %+v\nwant %+v", err, got, c.want)
 			}
@@ -118,7 +116,7 @@ func TestHistoryOfASessionThatWasOnlyPrepared(t *testing.T) {
 	used := int64(700)
 	data := inMemory(t, &ModelCall{Scope: Scope{Phase: "interview"}, TokensUsedTotal: 600}, &SessionPrepared{TokensUsed: &used},
 		&SeedCommitted{SHA: "seed"})
-	h, err := historyOf(bytes.NewReader(data), int64(len(data)))
+	h, err := historyOf(t, data)
 	if got := tell(h); err != nil || got != (told{Tokens: 700}) {
 		t.Errorf("%v %+v", err, got)
 	}
@@ -139,19 +137,17 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// counted counts the bytes that are read.
-type counted struct {
-	*bytes.Reader
-	bytes int64
+// onDisk is a record with this text.
+func onDisk(t *testing.T, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
-func (c *counted) ReadAt(p []byte, off int64) (int, error) {
-	n, err := c.Reader.ReadAt(p, off)
-	c.bytes += int64(n)
-	return n, err
-}
-
-var _ io.ReaderAt = (*counted)(nil)
+func historyOf(t *testing.T, data []byte) (History, error) { return ReadHistory(onDisk(t, data)) }
 
 // Whatever stands before the last attempt is not read, also where that attempt made no model_call and holds no verdict.
 func TestHistoryReadsNoFurtherThanTheLastAttempt(t *testing.T) {
@@ -166,13 +162,14 @@ func TestHistoryReadsNoFurtherThanTheLastAttempt(t *testing.T) {
 	}
 	for name, end := range map[string][]Event{"killed": nil, "interrupted": {&Stop{Scope: in("T-001"), Reason: "interrupted"}}} {
 		data := inMemory(t, append(append(append([]Event{}, old...), last...), end...)...)
-		r := &counted{Reader: bytes.NewReader(data)}
-		h, err := historyOf(r, int64(len(data)))
-		if err != nil || h.LastTask != "T-001" {
-			t.Errorf("%s: %+v %v", name, h, err)
+		var p backwards
+		var seen int64
+		_, err := Tail(onDisk(t, data), func(l Line) bool { seen += int64(len(l.Raw)); return p.see(l) })
+		if err != nil || p.LastTask != "T-001" {
+			t.Errorf("%s: %+v %v", name, p.History, err)
 		}
-		if attempt := int64(len(data)) - before; r.bytes > 2*attempt+1<<16 {
-			t.Errorf("%s: %d bytes were read, of an attempt of %d in a record of %d", name, r.bytes, attempt, len(data))
+		if attempt := int64(len(data)) - before; seen > attempt+1<<15 {
+			t.Errorf("%s: %d bytes were looked at, of an attempt of %d in a record of %d", name, seen, attempt, len(data))
 		}
 	}
 }
@@ -211,7 +208,7 @@ func TestVerdictWithoutItsLedgerLine(t *testing.T) {
 		for typ := range strings.FieldsSeq(events) {
 			text.WriteString(`{"ts":"2026-06-01T12:00:00.000Z","type":"` + typ + `","payload":{"task_id":"T-001"}}` + "\n")
 		}
-		h, err := historyOf(strings.NewReader(text.String()), int64(text.Len()))
+		h, err := historyOf(t, []byte(text.String()))
 		if err != nil || h.Unledgered != want {
 			t.Errorf("%q: %+v %v", events, h, err)
 		}

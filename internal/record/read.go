@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
@@ -20,14 +22,14 @@ type Line struct {
 // Parse takes a line apart that a scan handed out. What is of another kind than it should be is empty.
 func Parse(line []byte) Line {
 	l := Line{Raw: line}
-	jsonl.Members(jsonl.Text(line), func(key, raw string) bool {
+	gjson.Parse(jsonl.Text(line)).ForEach(func(key, value gjson.Result) bool {
 		switch {
-		case key == "ts" && raw[0] == '"':
-			l.TS = strings.Clone(jsonl.Unquote(raw))
-		case key == "type" && raw[0] == '"':
-			l.Type = typeName(jsonl.Unquote(raw))
-		case key == "payload" && raw[0] == '{':
-			l.Payload = bytesOf(raw)
+		case key.Str == "ts" && value.Type == gjson.String:
+			l.TS = strings.Clone(value.Str)
+		case key.Str == "type" && value.Type == gjson.String:
+			l.Type = typeName(value.Str)
+		case key.Str == "payload" && value.IsObject():
+			l.Payload = line[value.Index : value.Index+len(value.Raw)]
 		}
 		return true
 	})
@@ -45,11 +47,10 @@ func typeName(name string) string {
 // Event decodes the event. Nothing of the line is kept.
 func (l Line) Event() Event { return Decode(l.Type, l.Payload) }
 
-// Scope decodes only what all events share, which costs little however long the line is.
-func (l Line) Scope() Scope {
-	var s Scope
-	decode(l.Payload, &s)
-	return s
+// Task is the task of the event and its iteration. Nothing else is decoded, so it costs little however long the line is.
+func (l Line) Task() (id string, iter int64) {
+	payload := jsonl.Text(l.Payload)
+	return strings.Clone(gjson.Get(payload, "task_id").String()), gjson.Get(payload, "iter").Int()
 }
 
 // Scan hands fn the lines of the record at path from the byte offset from on; see jsonl.Scan.

@@ -96,7 +96,7 @@ func TestLinesOfTomorrow(t *testing.T) {
 	const line = `{"ts":"2026-06-01T10:20:30.456Z","type":"new_thing","payload":{"b":{"x":1},"a":2,"task_id":"T-001"}}`
 	l := Parse([]byte(line))
 	u, ok := l.Event().(*Unknown)
-	if !ok || u.TaskID != "T-001" || l.Scope().TaskID != "T-001" || string(u.Payload) != `{"b":{"x":1},"a":2,"task_id":"T-001"}` {
+	if task, _ := l.Task(); !ok || u.TaskID != "T-001" || task != "T-001" || string(u.Payload) != `{"b":{"x":1},"a":2,"task_id":"T-001"}` {
 		t.Errorf("%+v", u)
 	}
 }
@@ -116,14 +116,17 @@ func FuzzParse(f *testing.F) {
 		}
 		before := slices.Clone(line)
 		l := Parse(line)
-		ev, scope := l.Event(), l.Scope()
+		ev := l.Event()
+		task, _ := l.Task()
 		if !bytes.Equal(line, before) {
 			t.Fatalf("the line was changed to %q", line)
 		}
 		if l.Type == "" || l.Payload == nil {
 			return
 		}
-		if u, ok := ev.(*Unknown); ok && u.Type != l.Type || ev.Common().TaskID != scope.TaskID {
+		// Of a name that stands there twice, an event has the last and Task the first.
+		once := bytes.Count(l.Payload, []byte("task_id")) == 1 && !bytes.Contains(l.Payload, []byte(`\`))
+		if u, ok := ev.(*Unknown); ok && u.Type != l.Type || once && ev.Common().TaskID != task {
 			t.Fatalf("%T %+v of %q", ev, ev.Common(), line)
 		}
 		// What was read can be written, and says the same when it is read again.

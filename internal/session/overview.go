@@ -1,12 +1,14 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -63,9 +65,8 @@ func (st Store) Overview(ids []string, keep *Keep) []Overview {
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(ids)) {
 		wg.Go(func() {
-			rd := newReader()
 			for i := int(next.Add(1)) - 1; i < len(ids); i = int(next.Add(1)) - 1 {
-				all[i] = rd.overview(st.session(ids[i]), wanted)
+				all[i] = st.session(ids[i]).overview(wanted)
 			}
 		})
 	}
@@ -80,7 +81,7 @@ func (st Store) Overview(ids []string, keep *Keep) []Overview {
 }
 
 // Overview reads one session.
-func (s *Session) Overview() Overview { return *newReader().overview(s, nil) }
+func (s *Session) Overview() Overview { return *s.overview(nil) }
 
 // memoize is nil if every session is wanted.
 func (k *Keep) memoize() func(s *Session, source, commonDir, linked string) bool {
@@ -110,12 +111,12 @@ func (k *Keep) memoize() func(s *Session, source, commonDir, linked string) bool
 }
 
 // overview is nil if the session is not wanted.
-func (rd *reader) overview(s *Session, wanted func(s *Session, source, commonDir, linked string) bool) *Overview {
+func (s *Session) overview(wanted func(s *Session, source, commonDir, linked string) bool) *Overview {
 	o := &Overview{ID: s.ID, Dir: s.Dir, Branch: s.Branch(), Workspace: s.Workspace()}
-	rd.checkpoint(s, o)
+	o.readCheckpoint(s)
 	linked := ""
 	if wanted != nil || o.Source+o.GitCommonDir == "" {
-		linked = rd.commonFromLink(s)
+		linked = s.commonFromLink()
 	}
 	if wanted != nil && !wanted(s, o.Source, o.GitCommonDir, linked) {
 		return nil
@@ -123,12 +124,10 @@ func (rd *reader) overview(s *Session, wanted func(s *Session, source, commonDir
 	if o.Source+o.GitCommonDir == "" {
 		o.GitCommonDir = linked
 	}
-	rd.plan(s, o)
-	rd.lastStop(s, o)
+	o.countTasks(s)
+	o.readLastStop(s)
 	if o.Status == Running || o.Status == "" {
-		if rd.held(s.Dir) || rd.held(s.Path(LockFile)) {
-			o.Busy, _ = s.Holder()
-		}
+		o.Busy, _ = s.Holder()
 	}
 	if _, err := os.Lstat(s.Path(ResetMarkFile)); err == nil {
 		o.Resetting = true
@@ -137,43 +136,50 @@ func (rd *reader) overview(s *Session, wanted func(s *Session, source, commonDir
 	return o
 }
 
-func (rd *reader) checkpoint(s *Session, o *Overview) {
-	data, err := rd.file(s.Dir, CheckpointFile)
-	if err == nil && !jsonl.IsObject(trimSpace(data)) {
+// commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is
+// relative: workspace/.git says "gitdir: <common>/worktrees/<name>".
+func (s *Session) commonFromLink() string {
+	data, _ := jsonl.ReadFile(s.Path(WorkspaceDir, ".git"))
+	admin, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+	if !ok || filepath.Base(filepath.Dir(admin)) != "worktrees" || !filepath.IsAbs(admin) {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(admin))
+}
+
+// readCheckpoint takes the checkpoint as far as its members go, and decodes nothing else: a list reads many.
+func (o *Overview) readCheckpoint(s *Session) {
+	data, err := jsonl.ReadFile(s.Path(CheckpointFile))
+	if err == nil && !jsonl.IsObject(bytes.TrimSpace(data)) {
 		_, err = decodeObject(data, &struct{}{})
 	}
 	if err != nil {
 		o.problem(CheckpointFile, err)
 		return
 	}
-	jsonl.Members(jsonl.Text(data), func(key, raw string) bool {
-		switch key {
+	gjson.ParseBytes(data).ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
 		case "status":
-			o.Status = strings.Clone(jsonl.String(raw))
+			o.Status = value.String()
 		case "source":
-			o.Source = strings.Clone(jsonl.String(raw))
+			o.Source = value.String()
 		case "git_common_dir":
-			o.GitCommonDir = strings.Clone(jsonl.String(raw))
+			o.GitCommonDir = value.String()
 		case "workspace":
-			o.Workspace = cmp.Or(strings.Clone(jsonl.String(raw)), o.Workspace)
+			o.Workspace = cmp.Or(value.String(), o.Workspace)
 		case "branch":
-			o.Branch = cmp.Or(strings.Clone(jsonl.String(raw)), o.Branch)
+			o.Branch = cmp.Or(value.String(), o.Branch)
 		case "label":
-			o.Label = strings.Clone(jsonl.String(raw))
+			o.Label = value.String()
 		case "tokens_used":
-			o.TokensUsed = gjson.Parse(raw).Int()
+			o.TokensUsed = value.Int()
 		case "started_at":
-			o.StartedAt = momentText(json.RawMessage(raw))
+			o.StartedAt = momentText(json.RawMessage(value.Raw))
 		case "rewind":
-			o.Rewinding = strings.HasPrefix(raw, "{")
+			o.Rewinding = value.IsObject()
 		case "usage":
-			jsonl.Members(raw, func(_, role string) bool {
-				jsonl.Members(role, func(key, raw string) bool {
-					if key == "cost" {
-						o.Cost += gjson.Parse(raw).Float()
-					}
-					return true
-				})
+			value.ForEach(func(_, role gjson.Result) bool {
+				o.Cost += role.Get("cost").Float()
 				return true
 			})
 		}
@@ -186,40 +192,28 @@ func (rd *reader) checkpoint(s *Session, o *Overview) {
 	}
 }
 
-// plan counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
-func (rd *reader) plan(s *Session, o *Overview) {
-	data, err := rd.file(s.Dir, TasksFile)
+// countTasks counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
+func (o *Overview) countTasks(s *Session) {
+	data, err := jsonl.ReadFile(s.Path(TasksFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	trimmed := trimSpace(data)
-	if err == nil && !(len(trimmed) > 0 && trimmed[0] == '[' && gjson.ValidBytes(trimmed)) {
-		if _, err = ParseTasks(data); err == nil {
-			err = fmt.Errorf("is nested too deeply")
-		}
+	list := gjson.ParseBytes(data)
+	if err == nil && !(list.IsArray() && gjson.ValidBytes(data)) {
+		_, err = ParseTasks(data)
 	}
 	if err != nil {
 		o.problem(TasksFile, err)
 		return
 	}
-	gjson.Parse(jsonl.Text(trimmed)).ForEach(func(_, task gjson.Result) bool {
-		var status, id, title string
-		jsonl.Members(task.Raw, func(key, raw string) bool {
-			switch key {
-			case "status":
-				status = jsonl.String(raw)
-			case "id":
-				id = jsonl.String(raw)
-			case "title":
-				title = jsonl.String(raw)
+	list.ForEach(func(_, task gjson.Result) bool {
+		if o.Label == "" {
+			if title := task.Get("title").String(); title != "" {
+				o.Label = strings.TrimPrefix(task.Get("id").String()+": "+title, ": ")
 			}
-			return true
-		})
-		if o.Label == "" && title != "" {
-			o.Label = strings.TrimPrefix(id+": "+title, ": ")
 		}
 		o.Tasks.Total++
-		switch status {
+		switch task.Get("status").String() {
 		case TaskDone:
 			o.Tasks.Done++
 		case TaskFailed:
@@ -231,10 +225,10 @@ func (rd *reader) plan(s *Session, o *Overview) {
 	})
 }
 
-// lastStop reads the record backwards to the first event that settles whether the session has stopped.
-func (rd *reader) lastStop(s *Session, o *Overview) {
-	skipped, err := rd.tail(s.Dir, RecordFile, func(_ int64, line []byte) bool {
-		l := record.Parse(line)
+// readLastStop reads the record backwards to the first event that settles whether the session has stopped.
+func (o *Overview) readLastStop(s *Session) {
+	var err error
+	o.Skipped, err = record.Tail(s.Path(RecordFile), func(l record.Line) bool {
 		if o.LastEventAt == "" {
 			o.LastEventAt = l.TS
 		}
@@ -244,8 +238,7 @@ func (rd *reader) lastStop(s *Session, o *Overview) {
 		}
 		return l.Type == "" || !goesOn(l)
 	})
-	o.Skipped = skipped
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		o.problem(RecordFile, err)
 	}
 }

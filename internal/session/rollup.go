@@ -67,7 +67,7 @@ func (r *Rollup) Feed(line []byte) {
 	}
 	switch l.Type {
 	case "prompt_assembled", "memory_load", "tool_result":
-		r.task(l.Scope()) // most of a record is their text, which nobody counts
+		r.task(l.Task()) // most of a record is their text, which nobody counts
 	default:
 		r.count(l.TS, l.Event())
 	}
@@ -75,7 +75,7 @@ func (r *Rollup) Feed(line []byte) {
 
 // count is the table of what each type of event changes.
 func (r *Rollup) count(ts string, e record.Event) {
-	s, t := &r.sum, r.task(*e.Common())
+	s, t := &r.sum, r.task(e.Common().TaskID, int64(e.Common().Iter))
 	switch e := e.(type) {
 	case *record.SessionStart:
 		r.start(ts, e)
@@ -118,16 +118,16 @@ func (r *Rollup) count(ts string, e record.Event) {
 }
 
 // task is the entry of an event's task, brought to its iteration; an event without a task gets one that nobody sees.
-func (r *Rollup) task(in record.Scope) *taskSummary {
-	t := r.sum.Tasks[in.TaskID]
+func (r *Rollup) task(id string, iter int64) *taskSummary {
+	t := r.sum.Tasks[id]
 	if t == nil {
 		t = &taskSummary{Status: TaskRunning, ToolCalls: map[string]int64{}}
 		t.Evaluator.RejectionCategories = map[string]int64{}
-		if in.TaskID != "" {
-			r.sum.Tasks[in.TaskID] = t
+		if id != "" {
+			r.sum.Tasks[id] = t
 		}
 	}
-	if iter := int64(in.Iter); iter > t.Iter {
+	if iter > t.Iter {
 		t.Iterations += iter - t.Iter
 		t.Iter = iter
 	}

@@ -157,7 +157,8 @@ func (l *logger) print(ctx context.Context, line []byte) error {
 
 func (l *logger) fits(line []byte) bool {
 	e := record.Parse(line)
-	return (l.o.Type == "" || e.Type == l.o.Type) && (l.o.Task == "" || e.Scope().TaskID == l.o.Task)
+	task, _ := e.Task()
+	return (l.o.Type == "" || e.Type == l.o.Type) && (l.o.Task == "" || task == l.o.Task)
 }
 
 func (l *logger) write(line []byte) error {

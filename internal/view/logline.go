@@ -8,7 +8,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -186,12 +185,12 @@ func membersLine(payload []byte) string {
 
 // eachMember hands fn the members of a payload that are not shown everywhere.
 func eachMember(payload []byte, fn func(key string, v gjson.Result) bool) {
-	jsonl.Members(jsonl.Text(payload), func(key, raw string) bool {
-		switch key {
+	gjson.ParseBytes(payload).ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
 		case "task_id", "trace_id", "span_id", "iter":
 			return true
 		}
-		return fn(strings.Clone(key), gjson.Parse(raw))
+		return fn(key.Str, value)
 	})
 }
 

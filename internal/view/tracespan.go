@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -191,7 +190,7 @@ func (x *tracer) beginTool(sc *scope, ev *record.ToolCall, at moment) {
 	}
 	sc.tools = append(sc.tools, sc.begin("execute_tool "+ev.Tool, at, attributes{
 		"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ev.Tool, "gen_ai.tool.type": "function",
-		"gen_ai.tool.call.arguments": jsonl.String(string(ev.Args)), "openinference.span.kind": "TOOL",
+		"gen_ai.tool.call.arguments": gjson.ParseBytes(ev.Args).String(), "openinference.span.kind": "TOOL",
 	}))
 }
 
