@@ -64,6 +64,9 @@ func isObjectID(s string) bool {
 
 // BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
+	if sha, ok := looseTip(common, branch); ok {
+		return sha, true, nil
+	}
 	ref := "refs/heads/" + branch
 	// The pattern also matches what lies below refs/heads/<branch>/.
 	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
@@ -206,6 +209,25 @@ func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
 		}
 	}
 	return false, err
+}
+
+// DiffersFromIndex reports whether anything in a worktree's files may be otherwise than its index has it: a file changed,
+// gone, or new and no build product. A file that StageAll had to leave out counts as new.
+func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
+		"--directory", "--no-empty-directory"))
+	if err != nil {
+		return false, err
+	}
+	var s survey
+	for _, f := range fields(out) {
+		path, untracked := strings.CutPrefix(f, "? ")
+		if !untracked {
+			return true, nil
+		}
+		s.sortUntracked(wt.Path, path)
+	}
+	return len(s.refused)+len(s.heldBack) > 0, nil
 }
 
 // TrackedFiles lists the files of the index at dir and below that match any of the pathspecs (all if there are none),

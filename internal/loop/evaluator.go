@@ -38,7 +38,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 		return nil, err
 	}
 	defer conn.close()
-	if a.o.Evaluator.Program != nil && a.o.Judging.InWorktree {
+	if a.o.Evaluator.Program != nil {
 		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be
 		// taken for the worker's.
 		defer func() {
@@ -75,6 +75,9 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 
 // restore puts the worktree back to the tree that was judged, if it is another one now.
 func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) error {
+	if differs, err := a.Git.DiffersFromIndex(ctx, wt); err != nil || !differs {
+		return err
+	}
 	now, err := a.stage(ctx, wt)
 	if err != nil || now == tree {
 		return err
