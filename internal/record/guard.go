@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -29,27 +30,38 @@ const asideDir = "aside"
 type guard struct {
 	path  string
 	f     *os.File
-	sum   hash.Hash // of the first size bytes
+	found int64       // how long the record was when it was opened
+	old   chan []byte // the hash of the first found bytes, once it is made; nil where they could not be read
+	sum   hash.Hash   // of what this process appended
 	size  int64
 	last  unix.Stat_t
 	loose bool // a write failed: what lies behind size is this process's own
 }
 
-// newGuard takes the record at path for what it is now.
+// newGuard takes the record at path for what it is now. A record of a gigabyte takes a second to hash, which a resume
+// does not wait for.
 func newGuard(path string) (*guard, error) {
 	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{path: path, f: f, sum: sha256.New()}
-	if g.size, err = io.Copy(g.sum, f); err == nil {
-		err = unix.Fstat(int(f.Fd()), &g.last)
-	}
-	if err != nil {
+	g := &guard{path: path, f: f, old: make(chan []byte, 1), sum: sha256.New()}
+	if err := unix.Fstat(int(f.Fd()), &g.last); err != nil {
 		f.Close()
 		return nil, err
 	}
+	g.found, g.size = g.last.Size, g.last.Size
+	go func() { g.old <- hashOf(f, 0, g.found) }()
 	return g, nil
+}
+
+// hashOf is the hash of n bytes of f from an offset, nil where they cannot be read.
+func hashOf(f *os.File, from, n int64) []byte {
+	h := sha256.New()
+	if got, err := io.Copy(h, io.NewSectionReader(f, from, n)); err != nil || got != n {
+		return nil
+	}
+	return h.Sum(nil)
 }
 
 // wrote takes note of a line that this process appended.
@@ -81,9 +93,10 @@ func (g *guard) intact() bool {
 
 // holds reports whether the file begins with what this process knows of it.
 func (g *guard) holds() bool {
-	sum := sha256.New()
-	n, err := io.Copy(sum, io.NewSectionReader(g.f, 0, g.size))
-	return err == nil && n == g.size && string(sum.Sum(nil)) == string(g.sum.Sum(nil))
+	old := <-g.old
+	g.old <- old
+	return old != nil && bytes.Equal(old, hashOf(g.f, 0, g.found)) &&
+		bytes.Equal(g.sum.Sum(nil), hashOf(g.f, g.found, g.size-g.found))
 }
 
 // mend puts back what can be put back and says how the record was changed. What others made of it is kept aside.
