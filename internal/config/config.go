@@ -350,6 +350,3 @@ func FlagSettings() []Setting {
 	}
 	return out
 }
-
-// Known returns the table of all settings.
-func Known() []Setting { return slices.Clone(settings) }

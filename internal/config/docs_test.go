@@ -37,7 +37,7 @@ setting with its value and where it comes from.
 | git config | environment | flag | default | meaning |
 |---|---|---|---|---|
 `)
-	for _, s := range Known() {
+	for _, s := range settings {
 		key := "`" + s.Name + "`"
 		if s.envOnly {
 			key = "-"

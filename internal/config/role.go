@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 )
@@ -26,8 +27,8 @@ func (c *Config) Endpoint(r Role) Endpoint {
 	pre := "tilth." + string(r) + "."
 	general := c.Text("tilth.baseUrl")
 	e := Endpoint{
-		BaseURL: firstOf(c.Text(pre+"baseUrl"), general),
-		Model:   firstOf(c.Text(pre+"model"), c.Text("tilth.worker.model")),
+		BaseURL: cmp.Or(c.Text(pre+"baseUrl"), general),
+		Model:   cmp.Or(c.Text(pre+"model"), c.Text("tilth.worker.model")),
 		APIKey:  c.Text(pre + "apiKey"),
 	}
 	if e.BaseURL == "" && r != Worker {
@@ -40,15 +41,6 @@ func (c *Config) Endpoint(r Role) Endpoint {
 		e.APIKey = c.Text("tilth.worker.apiKey")
 	}
 	return e
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 func sameHost(a, b string) bool {

@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"regexp"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,29 +22,11 @@ func NewID(now time.Time) string {
 	return now.UTC().Format(idLayout) + "-" + hex.EncodeToString(append(digits, u[0]))
 }
 
-// ValidID reports whether name has the form of a session id.
-//
-// It asks for the digits only, not for a date that exists: a directory with such a name was made by a
-// session, whatever its clock said.
-func ValidID(name string) bool {
-	if len(name) != len(idLayout)+7 {
-		return false
-	}
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		switch {
-		case i == 8 || i == 15:
-			if c != '-' {
-				return false
-			}
-		case c >= '0' && c <= '9':
-		case i > 15 && c >= 'a' && c <= 'f':
-		default:
-			return false
-		}
-	}
-	return true
-}
+var validID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[0-9a-f]{6}$`)
+
+// ValidID reports whether name has the form of a session id. It asks for the digits only, not for a date that exists: a
+// directory with such a name was made by a session, whatever its clock said.
+func ValidID(name string) bool { return validID.MatchString(name) }
 
 // IDTime is the time that an id carries, taken as UTC. ok is false when the id is invalid or its digits are
 // no date. (Ids written by Python Tilth are in local time, so this is an order, not a fact.)
