@@ -135,7 +135,7 @@ func benchValidators(t *testing.T, tb *table) {
 		}
 		w.git(w.repo, "add", "-A")
 		w.git(w.repo, "commit", "-q", "-m", "project")
-		command := map[string]string{"Go": "go vet ./... && go test ./...", "Python": "python3 -m pytest -q -p no:cacheprovider tests"}[project.name]
+		command := map[string]string{"Go": "go vet ./... && go test ./...", "Python": "PATH=/usr/bin:$PATH python3 -m pytest -q -p no:cacheprovider tests"}[project.name]
 		w.git(w.repo, "config", "tilth.validator", "check="+command)
 		var judged, there []time.Duration
 		for range 5 {
@@ -149,7 +149,8 @@ func benchValidators(t *testing.T, tb *table) {
 // secondValidation is how long the validators took for the last of three tasks.
 func (w *world) secondValidation(judge string) time.Duration {
 	w.t.Helper()
-	env := append(w.withAgent("claude"), "TILTH_JUDGE="+judge, "GOFLAGS=-mod=mod", "GOCACHE="+filepath.Join(w.dir, "gocache"))
+	env := append(w.withAgent("claude"), "TILTH_JUDGE="+judge, "TILTH_MAX_ITERATIONS_PER_TASK=1",
+		"GOFLAGS=-mod=mod", "GOCACHE="+filepath.Join(w.dir, "gocache"))
 	w.runAll(3, env)
 	data, err := os.ReadFile(w.newest().Path(session.RecordFile))
 	must(w.t, err)
