@@ -247,7 +247,7 @@ func (c *checker) pairing(rules Rules) {
 	}
 	tested := map[string]bool{}
 	for _, p := range c.bundle.testPaths() {
-		id, ok := taskOf(baseName(p))
+		id, ok := taskOf(p)
 		switch {
 		case !ok:
 			c.add("test-without-task", "the test file %s does not name its task: use %s", quoteShort(p), testPathAdvice)

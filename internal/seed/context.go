@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path"
@@ -78,29 +79,36 @@ func specPath(source, word string) (string, bool) {
 	return word, filepath.IsLocal(word)
 }
 
-func readSpec(root *os.Root, p string) (text string, cut, ok bool) {
-	info, err := root.Stat(p)
-	if err != nil || !info.Mode().IsRegular() {
-		return "", false, false
-	}
-	f, err := root.Open(p)
-	if err != nil {
-		return "", false, false
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxSpecBytes+1))
-	if err != nil {
-		return "", false, false
-	}
+func readSpec(root *os.Root, p string) (spec string, cut, ok bool) {
+	raw, err := readBelow(root, p, maxSpecBytes)
 	if cut = len(raw) > maxSpecBytes; cut {
-		raw = raw[:maxSpecBytes]
-		for len(raw) > 0 && !utf8.RuneStart(raw[len(raw)-1]) {
+		for raw = raw[:maxSpecBytes]; len(raw) > 0 && !utf8.RuneStart(raw[len(raw)-1]); {
 			raw = raw[:len(raw)-1]
 		}
 		raw = raw[:len(raw)-1]
 	}
-	text = strings.ToValidUTF8(string(raw), "\uFFFD")
-	return strings.TrimSpace(text), cut, strings.TrimSpace(text) != ""
+	spec = strings.TrimSpace(strings.ToValidUTF8(string(raw), "\uFFFD"))
+	return spec, cut, err == nil && spec != ""
+}
+
+var errNoFile = errors.New("it is not a regular file")
+
+// readBelow reads a regular file, and one byte beyond most of a larger one. The kind is looked at before the file is
+// opened, because a FIFO would block there.
+func readBelow(root *os.Root, p string, most int64) ([]byte, error) {
+	info, err := root.Stat(p)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	f, err := root.Open(p)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // fileList shows some paths, one a line.

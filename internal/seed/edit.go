@@ -94,7 +94,7 @@ func (c *checker) statuses(before []session.Task) {
 func (c *checker) editedPairing(before []session.Task, files []string, rules Rules) {
 	tests := map[string][]string{}
 	for _, f := range files {
-		if id, ok := taskOf(baseName(f)); ok {
+		if id, ok := taskOf(f); ok {
 			tests[id] = append(tests[id], f)
 		}
 	}

@@ -136,8 +136,7 @@ func readText(name string, r io.Reader) ([]byte, error) {
 		return nil, &ImportError{File: name, Msg: "it is larger than " + byteSize(maxImportBytes), Fix: splitFix}
 	}
 	if i := firstBadByte(text); i >= 0 {
-		return nil, &ImportError{File: name, Line: lineAt(text, i), Msg: "it is not UTF-8 text",
-			Fix: "save it as UTF-8"}
+		return nil, notUTF8(name, text, i)
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
@@ -157,6 +156,10 @@ func firstBadByte(text []byte) int {
 		i += n
 	}
 	return -1
+}
+
+func notUTF8(name string, text []byte, at int) error {
+	return &ImportError{File: name, Line: lineAt(text, at), Msg: "it is not UTF-8 text", Fix: "save it as UTF-8"}
 }
 
 func lineAt(text []byte, offset int) int {

@@ -1,13 +1,14 @@
 package seed
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -63,8 +64,9 @@ func (d *dirImport) taskFiles() error {
 		case taskFileName.MatchString(e.Name()):
 			found++
 			if found > maxTasks {
-				return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d task files", maxTasks),
-					Fix: "split the feature into smaller seeds"}
+				return &ImportError{
+					File: d.dir, Msg: fmt.Sprintf("it holds more than %d task files", maxTasks), Fix: splitFix,
+				}
 			}
 			if err := d.taskFile(e.Name()); err != nil {
 				return err
@@ -154,28 +156,35 @@ func (d *dirImport) taskFile(rel string) error {
 	return nil
 }
 
-// read reads one regular file of the directory; the whole import is bounded.
+// read reads one text of the directory; the whole import is bounded.
 func (d *dirImport) read(rel string) ([]byte, error) {
-	fail := func(msg, fix string) ([]byte, error) {
-		return nil, &ImportError{File: d.name(rel), Msg: msg, Fix: fix}
-	}
-	// A FIFO would block on opening, so the kind is looked at first.
-	if info, err := d.root.Stat(rel); err != nil {
-		return fail(plainError(err).Error(), "put the file itself into the directory")
-	} else if !info.Mode().IsRegular() {
-		return fail("it is not a regular file", "put a file there, or take it away")
-	}
-	f, err := d.root.Open(rel)
+	data, err := d.readFile(rel, maxImportBytes)
 	if err != nil {
-		return fail(plainError(err).Error(), "make it readable")
+		return nil, err
 	}
-	defer f.Close()
-	text, err := readText(d.name(rel), f)
-	if d.total += len(text); err == nil && d.total > maxTotalBytes {
-		return fail("the files of the directory are larger than "+byteSize(maxTotalBytes)+" together",
-			"split the feature into smaller seeds")
+	text, err := readText(d.name(rel), bytes.NewReader(data))
+	if err == nil && d.total > maxTotalBytes {
+		return nil, &ImportError{File: d.name(rel), Fix: splitFix,
+			Msg: "the files of the directory are larger than " + byteSize(maxTotalBytes) + " together"}
 	}
 	return text, err
+}
+
+// readFile reads one regular file of the directory, byte for byte.
+func (d *dirImport) readFile(rel string, most int64) ([]byte, error) {
+	data, err := readBelow(d.root, rel, most)
+	d.total += len(data)
+	if err == nil {
+		return data, nil
+	}
+	fix := "put the file itself into the directory"
+	switch {
+	case errors.Is(err, errNoFile):
+		fix = "put a file there, or take it away"
+	case errors.Is(err, fs.ErrPermission):
+		fix = "make it readable"
+	}
+	return nil, &ImportError{File: d.name(rel), Msg: plainError(err).Error(), Fix: fix}
 }
 
 // tests imports the files that are named by a task of the directory. A directory that is a repository of its own holds
@@ -217,7 +226,7 @@ func (d *dirImport) isRepository(p string) bool {
 }
 
 func (d *dirImport) test(p string, e fs.DirEntry) error {
-	id, named := taskOf(path.Base(p))
+	id, named := taskOf(p)
 	if !named || taskFileName.MatchString(e.Name()) {
 		if strings.Contains(p, "/") {
 			d.im.drop("%s: not named by a task", p)
@@ -232,44 +241,22 @@ func (d *dirImport) test(p string, e fs.DirEntry) error {
 		d.im.drop("%s: not a regular file", p)
 		return nil
 	}
-	text, err := d.readTest(p)
+	data, err := d.readFile(p, maxFileBytes)
 	if err != nil {
 		return err
 	}
-	d.im.TestFiles[p] = text
+	if len(data) > maxFileBytes || d.total > maxTotalBytes {
+		return &ImportError{File: d.name(p), Fix: "make it smaller or take it away",
+			Msg: "it is too large for a seed: at most " + byteSize(maxFileBytes) + " a file and " +
+				byteSize(maxTotalBytes) + " together are taken"}
+	}
+	if i := firstBadByte(data); i >= 0 {
+		return notUTF8(d.name(p), data, i)
+	}
+	d.im.TestFiles[p] = string(data)
 	return nil
 }
 
 func (d *dirImport) has(id string) bool {
-	for _, t := range d.im.Tasks {
-		if t.ID == id {
-			return true
-		}
-	}
-	return false
-}
-
-// readTest reads a test byte for byte: unlike a task file it is not normalised.
-func (d *dirImport) readTest(rel string) (string, error) {
-	f, err := d.root.Open(rel)
-	if err != nil {
-		return "", &ImportError{File: d.name(rel), Msg: plainError(err).Error(), Fix: "make it readable"}
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if d.total += len(text); err == nil && (len(text) > maxFileBytes || d.total > maxTotalBytes) {
-		err = errors.New(
-			"it is too large for a seed: at most " + byteSize(maxFileBytes) + " a file and " + byteSize(
-				maxTotalBytes,
-			) + " together are taken",
-		)
-	}
-	if err != nil {
-		return "", &ImportError{File: d.name(rel), Msg: plainError(err).Error(), Fix: "make it smaller or take it away"}
-	}
-	if i := firstBadByte(text); i >= 0 {
-		return "", &ImportError{File: d.name(rel), Line: lineAt(text, i), Msg: "it is not UTF-8 text",
-			Fix: "save it as UTF-8"}
-	}
-	return string(text), nil
+	return slices.ContainsFunc(d.im.Tasks, func(t session.Task) bool { return t.ID == id })
 }

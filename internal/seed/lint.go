@@ -3,7 +3,6 @@ package seed
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"sort"
 	"strings"
@@ -192,16 +191,8 @@ func (l *linter) read(p string) (string, bool) {
 		return "", false
 	}
 	defer root.Close()
-	if info, err := root.Stat(p); err != nil || !info.Mode().IsRegular() {
-		return "", false
-	}
-	f, err := root.Open(p)
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes))
-	return string(text), err == nil
+	data, err := readBelow(root, p, maxFileBytes)
+	return string(data), err == nil
 }
 
 // sharedPlaces names files that several tasks touch: each of them has to be

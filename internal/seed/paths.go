@@ -36,22 +36,13 @@ func newPlace(root string, tracked, ignored func(string) bool) *place {
 }
 
 func (pl *place) check(p string) []Violation {
-	if v, ok := formOf(p); !ok {
-		return []Violation{v}
+	if bad := formOf(p); bad != nil {
+		return bad
 	}
-	var out []Violation
-	if v, ok := pl.againstBundle(p); !ok {
-		out = append(out, v)
-	}
-	if v, ok := pl.againstWorktree(p); !ok {
-		out = append(out, v)
-	}
+	out := append(pl.againstBundle(p), pl.againstWorktree(p)...)
 	if len(out) == 0 && pl.ignored(p) {
-		out = append(
-			out,
-			violation("path-ignored",
-				"git ignores %s here, so it would stay out of the seed commit: choose another place", quoteShort(p)),
-		)
+		return one("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place",
+			quoteShort(p))
 	}
 	return out
 }
@@ -60,48 +51,48 @@ func violation(rule, format string, args ...any) Violation {
 	return Violation{Rule: rule, Message: fmt.Sprintf(format, args...)}
 }
 
+func one(rule, format string, args ...any) []Violation {
+	return []Violation{violation(rule, format, args...)}
+}
+
 // formOf judges a path by its letters alone.
-func formOf(p string) (Violation, bool) {
+func formOf(p string) []Violation {
 	q := quoteShort(p)
 	switch {
 	case p == "":
-		return violation("path", "a test file has an empty path"), false
+		return one("path", "a test file has an empty path")
 	case len(p) > maxPathBytes:
-		return violation("path", "the path %s is longer than %d bytes", q, maxPathBytes), false
+		return one("path", "the path %s is longer than %d bytes", q, maxPathBytes)
 	case strings.ContainsFunc(p, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }):
-		return violation("path", "the path %s holds a control character or is not valid UTF-8", q), false
+		return one("path", "the path %s holds a control character or is not valid UTF-8", q)
 	case strings.Contains(p, `\`):
-		return violation("path", "the path %s holds a backslash: separate directories with /", q), false
+		return one("path", "the path %s holds a backslash: separate directories with /", q)
 	case path.IsAbs(p) || hasDrive(p) || strings.HasPrefix(p, "~"):
-		return violation("path-absolute", "the path %s is absolute: give it relative to the root of the worktree",
-			q), false
+		return one("path-absolute", "the path %s is absolute: give it relative to the root of the worktree", q)
 	}
-	parts := strings.Split(p, "/")
-	for _, part := range parts {
-		if v, ok := partOf(q, part); !ok {
-			return v, false
+	for part := range strings.SplitSeq(p, "/") {
+		if bad := partOf(q, part); bad != nil {
+			return bad
 		}
 	}
-	return Violation{}, true
+	return nil
 }
 
-func partOf(q, part string) (Violation, bool) {
+func partOf(q, part string) []Violation {
 	switch {
 	case part == "..":
-		return violation("path-outside", "the path %s holds ..: it must stay inside the worktree", q), false
+		return one("path-outside", "the path %s holds ..: it must stay inside the worktree", q)
 	case part == "" || part == ".":
-		return violation("path", "the path %s has an empty or . part: write it plainly, like tests/test_t001_add.py",
-			q), false
+		return one("path", "the path %s has an empty or . part: write it plainly, like tests/test_t001_add.py", q)
 	case len(part) > 255:
-		return violation("path", "a part of the path %s is longer than 255 bytes", q), false
+		return one("path", "a part of the path %s is longer than 255 bytes", q)
 	case meansDotGit(part):
-		return violation("path-git", "the path %s leads into .git, which belongs to git", q), false
+		return one("path-git", "the path %s leads into .git, which belongs to git", q)
 	case gitx.IsProductDir(part):
 		// A test in a build product would not be part of the seed.
-		return violation("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q,
-			part), false
+		return one("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q, part)
 	}
-	return Violation{}, true
+	return nil
 }
 
 func hasDrive(p string) bool {
@@ -126,88 +117,85 @@ func meansDotGit(part string) bool {
 }
 
 // againstBundle finds two paths of one bundle that cannot both be written.
-func (pl *place) againstBundle(p string) (Violation, bool) {
+func (pl *place) againstBundle(p string) []Violation {
 	for _, prefix := range prefixes(p) {
 		if pl.isFile[prefix] {
-			return violation("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p),
-				quoteShort(prefix)), false
+			return one("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p),
+				quoteShort(prefix))
 		}
 	}
 	for _, prefix := range append(prefixes(p), p) {
 		folded := strings.ToLower(prefix)
 		if as, ok := pl.taken[folded]; ok && (as != prefix || prefix == p) {
-			return violation("path-case",
+			return one("path-case",
 				"%s and %s differ in case only, or one is a directory of the other: "+
 					"they are one place on some file systems",
-				quoteShort(prefix), quoteShort(as)), false
+				quoteShort(prefix), quoteShort(as))
 		}
 	}
 	for _, prefix := range append(prefixes(p), p) {
 		pl.taken[strings.ToLower(prefix)] = prefix
 	}
 	pl.isFile[p] = true
-	return Violation{}, true
+	return nil
 }
 
 // againstWorktree finds what is in the way on disk or in git's index. A path that git tracks as an entry of its own is
 // a file, a symlink or a submodule, whatever the disk shows.
-func (pl *place) againstWorktree(p string) (Violation, bool) {
+func (pl *place) againstWorktree(p string) []Violation {
 	if pl.tracked(p) {
-		return violation("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
-			quoteShort(p)), false
+		return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
+			quoteShort(p))
 	}
 	for _, dir := range prefixes(p) {
 		if pl.tracked(dir) {
-			return violation("path-place",
+			return one("path-place",
 				"%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p),
-				quoteShort(dir)), false
+				quoteShort(dir))
 		}
 	}
 	if pl.root == "" {
-		return Violation{}, true
+		return nil
 	}
 	for _, dir := range prefixes(p) {
-		if v, ok := pl.directory(p, dir); !ok {
-			return v, false
+		if bad := pl.directory(p, dir); bad != nil {
+			return bad
 		}
 	}
 	if other, ok := pl.otherCase(p); ok {
-		return violation("path-case", "%s differs in case only from %s, which exists", quoteShort(p),
-			quoteShort(other)), false
+		return one("path-case", "%s differs in case only from %s, which exists", quoteShort(p), quoteShort(other))
 	}
 	switch _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(p))); {
 	case err == nil:
-		return violation("path-exists", "%s exists already: a seed never overwrites a file; choose a new name",
-			quoteShort(p)), false
+		return one("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", quoteShort(p))
 	case !os.IsNotExist(err):
-		return violation("path-place", "%s cannot be looked at: %v", quoteShort(p), plainError(err)), false
+		return one("path-place", "%s cannot be looked at: %v", quoteShort(p), plainError(err))
 	}
-	return Violation{}, true
+	return nil
 }
 
 // directory judges one directory on the way to p: it is a real directory or does not exist.
-func (pl *place) directory(p, dir string) (Violation, bool) {
+func (pl *place) directory(p, dir string) []Violation {
 	if other, ok := pl.otherCase(dir); ok {
-		return violation("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir),
-			quoteShort(other)), false
+		return one("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir),
+			quoteShort(other))
 	}
 	info, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir)))
 	switch {
 	case os.IsNotExist(err):
-		return Violation{}, true
+		return nil
 	case err != nil:
-		return violation("path-place", "%s cannot be looked at: %v", quoteShort(dir), plainError(err)), false
+		return one("path-place", "%s cannot be looked at: %v", quoteShort(dir), plainError(err))
 	case info.Mode()&fs.ModeSymlink != 0:
-		return violation("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory",
-			quoteShort(p), quoteShort(dir)), false
+		return one("path-symlink", "%s leads through the symlink %s: choose a place that is a real directory",
+			quoteShort(p), quoteShort(dir))
 	case !info.IsDir():
-		return violation("path-place", "%s would lie below %s, which is a file", quoteShort(p), quoteShort(dir)), false
+		return one("path-place", "%s would lie below %s, which is a file", quoteShort(p), quoteShort(dir))
 	}
 	if _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir), ".git")); err == nil {
-		return violation("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p),
-			quoteShort(dir)), false
+		return one("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p), quoteShort(dir))
 	}
-	return Violation{}, true
+	return nil
 }
 
 // otherCase finds an existing entry whose name differs from p's in case only, if there is none with exactly p's name.
@@ -245,8 +233,6 @@ func prefixes(p string) []string {
 	return out
 }
 
-func baseName(p string) string { return path.Base(p) }
-
 // plainError drops the machine's path from a file system error.
 func plainError(err error) error {
 	if pe, ok := err.(*fs.PathError); ok {
@@ -255,5 +241,5 @@ func plainError(err error) error {
 	return err
 }
 
-// taskOf reads the task out of a test's base name.
-func taskOf(base string) (string, bool) { return validator.TaskOf(base) }
+// taskOf reads the task out of the base name of a test.
+func taskOf(p string) (string, bool) { return validator.TaskOf(path.Base(p)) }

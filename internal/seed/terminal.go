@@ -303,7 +303,7 @@ func WriteSummary(w io.Writer, b *Bundle, colour bool) {
 func taskSize(b *Bundle, task session.Task) string {
 	tests := 0
 	for p := range b.TestFiles {
-		if id, ok := taskOf(baseName(p)); ok && id == task.ID {
+		if id, ok := taskOf(p); ok && id == task.ID {
 			tests++
 		}
 	}
