@@ -13,12 +13,21 @@ const maxScan = 32 << 20
 // FinalJSON returns the last JSON object of a final message, whether it stands bare, in a fence or in a sentence. An
 // object within another is not found by itself. ok is false if there is none.
 func FinalJSON(text string) (json.RawMessage, bool) {
-	var last json.RawMessage
+	all := JSONObjects(text)
+	if len(all) == 0 {
+		return nil, false
+	}
+	return all[len(all)-1], true
+}
+
+// JSONObjects returns the JSON objects of a message, in order, as FinalJSON finds them.
+func JSONObjects(text string) []json.RawMessage {
+	var all []json.RawMessage
 	budget := maxScan
 	for rest := text; ; {
 		start := strings.IndexByte(rest, '{')
 		if start < 0 || budget < 0 {
-			return last, last != nil
+			return all
 		}
 		rest = rest[start:]
 		// A decoder stops after the first value, so that prose may follow it.
@@ -33,7 +42,7 @@ func FinalJSON(text string) (json.RawMessage, bool) {
 			rest = rest[1:]
 			continue
 		}
-		last = bytes.Clone(object)
+		all = append(all, bytes.Clone(object))
 		rest = rest[dec.InputOffset():]
 	}
 }

@@ -51,6 +51,10 @@ func (g *Git) Diff(
 // info/attributes, which no setting of git turns off), replacements show other objects than those that a clone gets,
 // and a worker can write both.
 func (g *Git) asTheyAre(ctx context.Context, common string, max int64, args ...string) (output, error) {
+	return g.objectsAsTheyAre(ctx, common, command{limit: max, args: args})
+}
+
+func (g *Git) objectsAsTheyAre(ctx context.Context, common string, c command) (output, error) {
 	dir, err := os.MkdirTemp("", "tilth-objects-")
 	if err != nil {
 		return output{}, err
@@ -70,13 +74,16 @@ func (g *Git) asTheyAre(ctx context.Context, common string, max int64, args ...s
 			return output{}, err
 		}
 	}
-	return g.run(ctx, command{
-		dir: common, limit: max, args: append([]string{"-c", "core.attributesFile=/dev/null"}, args...),
-		more: []string{
-			"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(common, "objects"), "GIT_ATTR_NOSYSTEM=1",
-		},
-	})
+	c.dir, c.args = common, slices.Concat([]string{"-c", "core.attributesFile=/dev/null"}, ownIndexes, c.args)
+	c.more = []string{
+		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(common, "objects"), "GIT_ATTR_NOSYSTEM=1",
+	}
+	return g.run(ctx, c)
 }
+
+// ownIndexes keep git from files that tell it of objects and are not the objects: a commit-graph names trees and
+// parents, a multi-pack-index places in packs. A worker can write both.
+var ownIndexes = []string{"-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false"}
 
 // usesSHA256 reports whether the objects of a repository are named by SHA-256.
 func usesSHA256(common string) bool {

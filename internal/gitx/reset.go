@@ -248,7 +248,8 @@ func makeRemovable(path string) []string {
 // holds a git directory of its own, whose index is that of the tree from; with from "", whatever the index and the
 // files hold is replaced. Files that are not in the index stay.
 func (g *Git) LayOut(ctx context.Context, dir, from, to string, paths ...string) error {
-	c := command{dir: dir, args: []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}}
+	place := []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}
+	c := command{dir: dir, args: append(place, ownIndexes...)}
 	switch {
 	case len(paths) > 0:
 		c.args = append(c.args, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",

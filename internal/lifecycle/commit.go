@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -44,19 +45,24 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 		}
 		return "", &TreeChangedError{Judged: tree, Made: made[0].Tree}
 	}
-	return h.withTrailers(ctx, wt, t, made[0])
+	return h.asJudged(ctx, wt, t, made[0], base)
 }
 
-// withTrailers gives the commit of a task back the trailers that it is known by, if a commit-msg hook took them away.
-// Until then it is known as the accepted tree.
-func (h *Handle) withTrailers(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit) (sha string,
-	err error) {
+// asJudged gives the commit of a task back what it is known by: the trailers, if a commit-msg hook took them away, and
+// base as its one parent, if what ran while it was judged committed something beneath it that nobody judged. Until then
+// it is known as the accepted tree.
+func (h *Handle) asJudged(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit,
+	base string) (sha string, err error) {
 	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
-	if task, ok := who.done(c); ok && task == t.ID || len(c.Parents) != 1 {
+	task, ok := who.done(c)
+	if ok && task == t.ID && slices.Equal(c.Parents, []string{base}) {
 		return c.SHA, nil
 	}
-	msg := message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID))
+	msg := c.Subject + "\n\n" + c.Body + "\n"
+	if !ok || task != t.ID {
+		msg = message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID))
+	}
 	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-		Tree: c.Tree, Parent: c.Parents[0], Over: c.SHA, Message: msg, Reflog: "tilth: trailers", Sign: h.Sign,
+		Tree: c.Tree, Parent: base, Over: c.SHA, Message: msg, Reflog: "tilth: as judged", Sign: h.Sign,
 	})
 }

@@ -202,7 +202,7 @@ func (x *execution) repair(live context.Context) error {
 	if err := x.noteCommits(done); err != nil {
 		return err
 	}
-	return x.settleTasks(done, x.plan.Redo)
+	return x.settleTasks(done, append(slices.Clone(x.plan.Doubted), x.plan.Redo))
 }
 
 // fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the

@@ -39,6 +39,7 @@ type State struct {
 	treeOn     string // what HEAD is on, for treeElsewhere
 	Dirty      bool   // read only when a done task lacks its commit
 	Tasks      []session.Task
+	Doubted    []string // tasks that prd.json calls done and a worker may have; they are pending in Tasks
 	TasksError string
 	History    record.History
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
@@ -96,6 +97,7 @@ type Plan struct {
 	JudgedTo         string   // the commit from which on the next task is judged, "" for where it begins
 	Unjudged         int      // the commits above it that may be a worker's
 	Retried          []string // failed tasks that go back to pending
+	Doubted          []string // tasks that prd.json calls done and nothing on record does; they are pending
 	Redo             string   // a task that claims to be done, has no commit, and left its work uncommitted
 	Pending          []string // what the loop will run, in order
 	Fresh            bool     // the session was prepared and never run
@@ -124,6 +126,8 @@ type Plan struct {
 //	commits that stay, and may be a worker's           judge them with the next task's work (unjudged)
 //	a failed task                                      back to pending
 //	a done task without a commit, its work uncommitted back to pending
+//	a task that became done without a commit during   back to pending
+//	  a run that was killed
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
 //	the worktree is missing, unregistered              re-create it, register it
 //	its .git file is gone, its files are there         link it again
@@ -136,7 +140,7 @@ type Plan struct {
 func MakePlan(s State) Plan {
 	p := Plan{
 		LastStop: s.History.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{},
-		Total: len(s.Tasks), history: s.History,
+		Doubted: s.Doubted, Total: len(s.Tasks), history: s.History,
 	}
 	if why, hint := refusal(s); why != "" {
 		p.Action, p.Why, p.Hint = Refuse, why, hint

@@ -10,8 +10,8 @@ import (
 )
 
 // settleTasks brings prd.json and progress.txt in line with a plan: done names the commits of tasks that are done, redo
-// a task that claims to be and is not.
-func (h *Handle) settleTasks(done map[string]string, redo string) error {
+// tasks that claim to be and are not.
+func (h *Handle) settleTasks(done map[string]string, redo []string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (h *Handle) settleTasks(done map[string]string, redo string) error {
 		switch {
 		case done[t.ID] != "":
 			t.Status, changed = "done", true
-		case t.Status == "failed", t.ID == redo:
+		case t.Status == "failed", slices.Contains(redo, t.ID):
 			t.Status, changed = "pending", true
 		}
 	}

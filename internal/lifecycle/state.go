@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -31,6 +32,9 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	}
 	if st.Attempt, err = lastAttempt(s); err != nil {
 		return st, err
+	}
+	if !st.Foreign {
+		st.doubtStatuses()
 	}
 	if sha, err := seedOf(s); err == nil {
 		st.SeedSHA = sha
@@ -125,6 +129,21 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.AcceptedStale = isStale(ctx, g, common, path, branch, a)
 	}
 	return nil
+}
+
+// doubtStatuses takes a task for pending that prd.json calls done where the last run was killed, the task was not done
+// when its last attempt began, and that attempt came to no commit: a worker wrote it. What a person writes there after
+// an orderly stop is a person's word.
+func (st *State) doubtStatuses() {
+	if st.Attempt.Done == nil || st.History.Tip != "" {
+		return
+	}
+	for i := range st.Tasks {
+		t := &st.Tasks[i]
+		if t.Status == session.TaskDone && !slices.Contains(*st.Attempt.Done, t.ID) && !st.History.Finished(t.ID) {
+			t.Status, st.Doubted = session.TaskPending, append(st.Doubted, t.ID)
+		}
+	}
 }
 
 // isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,11 +158,17 @@ func (j *judged) diff() string {
 	if !j.cut {
 		return diff
 	}
-	// The patches stand in the order of the files; the last one that was begun is not whole.
+	// The patches stand in the order of the files; the last one that was begun is not whole. A file that becomes a link
+	// has two.
 	begun := strings.Count("\n"+diff, "\ndiff --git ")
 	j.unseen = []string{}
-	for _, f := range j.files[min(max(begun-1, 0), len(j.files)):] {
-		j.unseen = append(j.unseen, f.Path)
+	for _, f := range j.files {
+		if begun--; f.Status == "T" {
+			begun--
+		}
+		if begun <= 0 {
+			j.unseen = append(j.unseen, f.Path)
+		}
 	}
 	return diff + "\n[the rest of the diff is too long to be shown]\n"
 }
@@ -221,8 +228,8 @@ func (j *modelJudge) ask(ctx context.Context) (string, any, error) {
 	}
 	if t.Case == "" {
 		// Some models write the verdict into their text although they have the tool.
-		if obj, ok := agent.FinalJSON(t.Text); ok {
-			return string(obj), t.Text, nil
+		if args := verdictIn(t.Text); args != "" {
+			return args, t.Text, nil
 		}
 	}
 	var raw any = rawCalls(t.RawCalls)
@@ -230,6 +237,26 @@ func (j *modelJudge) ask(ctx context.Context) (string, any, error) {
 		raw = clip(t.Text, promptCap)
 	}
 	return t.Case, raw, nil
+}
+
+// verdictIn finds the verdict in an evaluator's text, the last one where it says the same twice. Of two that contradict
+// each other one may be the worker's, quoted: there is none then.
+func verdictIn(text string) string {
+	args, said := "", ""
+	for _, object := range agent.JSONObjects(text) {
+		var v struct{ Verdict *string }
+		if json.Unmarshal(object, &v) != nil || v.Verdict == nil {
+			continue
+		}
+		if said != "" && said != *v.Verdict {
+			return ""
+		}
+		args, said = string(object), *v.Verdict
+	}
+	if last, ok := agent.FinalJSON(text); ok && args == "" {
+		return string(last) // its error says what it lacks
+	}
+	return args
 }
 
 func (j *modelJudge) correct(text string) error { return j.worker.Answer(text) }

@@ -79,12 +79,16 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 			return nil, err
 		}
 	}
+	j.tests = testTexts(j.dir, a.context.Tests)
 	if err := a.validate(ctx, j, vs); err != nil {
 		return nil, err
 	}
-	j.tests = testTexts(j.dir, a.context.Tests)
-	if len(altered) == 0 || !j.report.Passed {
+	if !j.report.Passed || len(altered) == 0 && a.o.Evaluator.Program == nil {
 		return j, nil
+	}
+	// What the validators ran can have changed what a program will look at.
+	if err := a.place.Shut(); err != nil {
+		return nil, err
 	}
 	if _, err := a.place.LayOut(ctx, a.base, j.tree); err != nil {
 		return nil, err
@@ -119,6 +123,10 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	}
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
+	}
+	if err := a.objects.Check(ctx); err != nil {
+		return false, &stopError{Stop: Stop{Reason: Errored, Detail: err.Error(),
+			Hint: "git fsck, and put the object right"}}
 	}
 	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.judged, j.tree, diffCap)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -116,6 +117,7 @@ type run struct {
 	seed     *seedFacts    // nil until asked for
 	place    *judge.Place  // where changes are judged; nil in the worktree
 	watch    *gitx.RepoWatch
+	objects  *gitx.Objects
 	carried  carried
 	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
 	tip      string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
@@ -125,7 +127,11 @@ type run struct {
 // not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo}
+	r.objects = h.Git.NewObjects(h.Common, r.madeAt())
 	stop := r.outer(ctx)
+	if err := r.keepStatuses(); err != nil && stop.Reason == AllDone {
+		stop = Stop{Reason: Errored, Detail: err.Error()}
+	}
 	if r.place != nil {
 		r.place.Open()
 	}
@@ -207,6 +213,36 @@ func (r *run) next() int {
 		return i
 	}
 	return slices.IndexFunc(r.tasks, pending)
+}
+
+// keepStatuses puts back the statuses of tasks that somebody else wrote into prd.json while the run was at work. They
+// would be taken for the harness's word by the next one.
+func (r *run) keepStatuses() error {
+	tasks, err := r.S.Tasks()
+	if err != nil {
+		return nil // the next command says what is wrong with it
+	}
+	var changed []string
+	for i := range tasks {
+		t := &tasks[i]
+		status := session.TaskPending
+		if own := slices.IndexFunc(r.tasks, func(o session.Task) bool { return o.ID == t.ID }); own >= 0 {
+			status = r.tasks[own].Status
+		}
+		if t.Status == session.TaskDone && t.Status != status {
+			t.Status, changed = status, append(changed, t.ID)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	if err := r.S.SaveTasks(tasks); err != nil {
+		return err
+	}
+	return r.Record.Append(&record.LogRepaired{
+		What: "prd.json was changed during the run to call " + strings.Join(changed, ", ") + " done",
+		Done: "put back",
+	})
 }
 
 // finish writes the stop and what follows from it for the session.

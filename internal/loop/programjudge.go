@@ -64,8 +64,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		case out.How == agent.Refused:
 			return "", nil, j.role.refused(out)
 		case out.How == agent.Completed || out.How == agent.TurnLimit:
-			raw, _ := agent.FinalJSON(out.Text)
-			return string(raw), clip(out.Text, promptCap), nil
+			return verdictIn(out.Text), clip(out.Text, promptCap), nil
 		case out.How == agent.UsageLimit:
 			if err := j.a.waitUntil(ctx, out.LimitReset, out.Detail); err != nil {
 				return "", nil, err

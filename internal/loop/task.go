@@ -93,7 +93,13 @@ func (a *attempt) begin(ctx context.Context) error {
 	if a.base, err = a.beginsAt(ctx); err != nil {
 		return err
 	}
-	reset := record.ContextReset{Base: a.base}
+	done := []string{}
+	for _, t := range a.tasks {
+		if t.Status == session.TaskDone {
+			done = append(done, t.ID)
+		}
+	}
+	reset := record.ContextReset{Base: a.base, Done: &done}
 	if a.judged = cmp.Or(a.judgedTo, a.base); a.judged != a.base {
 		reset.Judged = a.judged
 	}

@@ -130,6 +130,8 @@ type ContextReset struct {
 	Base string `json:"base"` // the commit at which the attempt begins
 	// Judged is the commit from which on all is judged, "" for Base. Above it stand commits that may be a worker's.
 	Judged string `json:"judged,omitempty"`
+	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
+	Done *[]string `json:"done,omitempty"`
 }
 
 // MemoryLoad is the manifest of a prompt.

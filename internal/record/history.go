@@ -72,6 +72,9 @@ func (h *History) Recorded(task, sha string) bool {
 	return task != h.Attempt || slices.Contains(h.commits, sha)
 }
 
+// Finished reports whether the last attempt on record was one at task and came to a commit.
+func (h *History) Finished(task string) bool { return task == h.Attempt && len(h.commits) > 0 }
+
 // ReadHistory reads the record at path backwards, no further than to where its last attempt at a task began.
 func ReadHistory(path string) (History, error) {
 	var p backwards

@@ -1,0 +1,112 @@
+package gitx
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Objects checks that the objects of a repository hold what their names say. git does not when it reads one: a
+// worker that writes a harmless content under the name of another one shows it to whoever judges, and can put the
+// true one back after the verdict, under the same commit.
+type Objects struct {
+	git     *Git
+	common  string
+	since   time.Time
+	checked map[string]unix.Stat_t // files of objects, as they were when they were right
+}
+
+// NewObjects checks what was written since a time before any worker of the session. A file's ctime says when: nothing
+// sets it but the clock.
+func (g *Git) NewObjects(common string, since time.Time) *Objects {
+	return &Objects{git: g, common: common, since: since, checked: map[string]unix.Stat_t{}}
+}
+
+// Check looks at the loose objects and packs that are new or were written again. Its error names what is wrong.
+func (o *Objects) Check(ctx context.Context) error {
+	if o.git.dry {
+		return nil
+	}
+	dir := filepath.Join(o.common, "objects")
+	var in strings.Builder
+	fans, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	found := map[string]unix.Stat_t{}
+	for _, fan := range fans {
+		if len(fan.Name()) != 2 {
+			continue
+		}
+		files, _ := os.ReadDir(filepath.Join(dir, fan.Name()))
+		for _, f := range files {
+			id := fan.Name() + f.Name()
+			if isObjectID(id) && o.isNew(filepath.Join(dir, fan.Name(), f.Name()), found) {
+				in.WriteString(id + "^{}\n") // to peel it, git reads it with its hash
+			}
+		}
+	}
+	if err := o.checkPacks(ctx, filepath.Join(dir, "pack"), found); err != nil {
+		return err
+	}
+	if in.Len() > 0 {
+		out, err := o.git.objectsAsTheyAre(ctx, o.common, command{
+			args: []string{"cat-file", "--batch-check"}, stdin: []byte(in.String()),
+		})
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(out.stdout)) {
+			if id, wrong := strings.CutSuffix(strings.TrimSpace(line), "^{} missing"); wrong {
+				return fmt.Errorf("the object %s of the repository does not hold what its name says, or cannot be read", id)
+			}
+		}
+	}
+	for name, st := range found {
+		o.checked[name] = st
+	}
+	return nil
+}
+
+// checkPacks looks at the packs of which a file is new.
+func (o *Objects) checkPacks(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
+	files, _ := os.ReadDir(dir)
+	var packs []string
+	for _, f := range files {
+		name := filepath.Join(dir, f.Name())
+		ext := filepath.Ext(name)
+		if (ext == ".pack" || ext == ".idx") && o.isNew(name, found) {
+			packs = append(packs, strings.TrimSuffix(name, ext)+".idx")
+		}
+	}
+	for _, pack := range slices.Compact(packs) {
+		_, err := o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"verify-pack", "--", pack}})
+		if absent(strings.TrimSuffix(pack, ".idx")+".pack") || absent(pack) {
+			continue // of a gc that is at work: git does not read it either
+		}
+		if err != nil {
+			return fmt.Errorf("the pack %s of the repository is not what its index says: %w", pack, err)
+		}
+	}
+	return nil
+}
+
+// isNew reports whether a file was written since, and not looked at as it is now.
+func (o *Objects) isNew(name string, found map[string]unix.Stat_t) bool {
+	var st unix.Stat_t
+	if unix.Stat(name, &st) != nil || time.Unix(st.Ctim.Unix()).Before(o.since) {
+		return false
+	}
+	was, known := o.checked[name]
+	if known && was.Ino == st.Ino && was.Size == st.Size && was.Ctim == st.Ctim && was.Mtim == st.Mtim {
+		return false
+	}
+	found[name] = st
+	return true
+}
