@@ -15,7 +15,8 @@ func BenchmarkLastStop(b *testing.B) {
 			s := newSession(b)
 			f, err := os.Create(s.Path(RecordFile))
 			must(b, err)
-			_, err = f.WriteAt([]byte("\n"+script(`commit {"sha":"abc"}`, `stop {"reason":"wall_clock"}`)), size)
+			_, err = f.WriteAt([]byte("\n"+script(`stop {"reason":"error"}`, `context_reset {"task_id":"T-001","base":"abc"}`,
+				`commit {"sha":"abc"}`, `stop {"reason":"wall_clock"}`)), size)
 			must(b, err)
 			must(b, f.Close())
 			for b.Loop() {
