@@ -51,10 +51,7 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 	if err != nil || out.skipped {
 		return "", err
 	}
-	sha, loose := looseTip(wt.Common, wt.Branch)
-	if !loose {
-		sha, _, err = g.BranchTip(ctx, wt.Common, wt.Branch)
-	}
+	sha, _, err = g.Tip(ctx, wt)
 	return sha, err
 }
 

@@ -64,9 +64,6 @@ func isObjectID(s string) bool {
 
 // BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
-	if sha, ok := looseTip(common, branch); ok {
-		return sha, true, nil
-	}
 	ref := "refs/heads/" + branch
 	// The pattern also matches what lies below refs/heads/<branch>/.
 	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
@@ -81,11 +78,14 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 	return "", false, nil
 }
 
-// looseTip returns the commit that a branch is at if it was written lately: then it is a file, which costs no process
-// to read.
-func looseTip(common, branch string) (sha string, ok bool) {
-	b, err := os.ReadFile(filepath.Join(common, "refs", "heads", filepath.FromSlash(branch)))
-	return trimLine(b), err == nil && isObjectID(trimLine(b))
+// Tip is BranchTip of a worktree's branch. A branch that was written lately is a file, which costs no process to read;
+// unlike BranchTip this says nothing about whether git can read the repository.
+func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err error) {
+	b, err := os.ReadFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(wt.Branch)))
+	if sha := trimLine(b); err == nil && isObjectID(sha) {
+		return sha, true, nil
+	}
+	return g.BranchTip(ctx, wt.Common, wt.Branch)
 }
 
 // OnlyOn counts the commits that are reachable from the branch and from no other branch, tag or remote branch: what is

@@ -17,7 +17,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	if err != nil {
 		return wt, err
 	}
-	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
+	tip, ok, err := a.Git.Tip(ctx, wt)
 	if err != nil {
 		return wt, err
 	}
