@@ -75,9 +75,9 @@ func (g *Git) objectsAsTheyAre(ctx context.Context, common string, c command) (o
 		}
 	}
 	c.dir, c.args = common, slices.Concat([]string{"-c", "core.attributesFile=/dev/null"}, ownIndexes, c.args)
-	c.more = []string{
+	c.more = append([]string{
 		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(common, "objects"), "GIT_ATTR_NOSYSTEM=1",
-	}
+	}, c.more...)
 	return g.run(ctx, c)
 }
 

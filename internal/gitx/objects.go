@@ -3,9 +3,11 @@ package gitx
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,13 +35,49 @@ func (o *Objects) Check(ctx context.Context) error {
 	if o.git.dry {
 		return nil
 	}
-	dir := filepath.Join(o.common, "objects")
-	var in strings.Builder
-	fans, err := os.ReadDir(dir)
+	dirs, err := o.directories(ctx)
 	if err != nil {
 		return err
 	}
 	found := map[string]unix.Stat_t{}
+	for _, dir := range dirs {
+		if err := o.checkLoose(ctx, dir, found); err != nil {
+			return err
+		}
+		if err := o.checkPacks(ctx, filepath.Join(dir, "pack"), found); err != nil {
+			return err
+		}
+	}
+	maps.Copy(o.checked, found)
+	return nil
+}
+
+// directories returns the repository's directory of objects and its alternates, from which git reads objects as well.
+// A worker can name one that it has made.
+func (o *Objects) directories(ctx context.Context) ([]string, error) {
+	out, err := o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"count-objects", "-v"}})
+	if err != nil {
+		return nil, err
+	}
+	dirs := []string{filepath.Join(o.common, "objects")}
+	for line := range strings.Lines(string(out.stdout)) {
+		if name, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "alternate: "); is {
+			if quoted, err := strconv.Unquote(name); err == nil {
+				name = quoted
+			}
+			dirs = append(dirs, name)
+		}
+	}
+	return dirs, nil
+}
+
+// checkLoose looks at the loose objects in dir that are new.
+func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
+	fans, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var in strings.Builder
 	for _, fan := range fans {
 		if len(fan.Name()) != 2 {
 			continue
@@ -52,24 +90,21 @@ func (o *Objects) Check(ctx context.Context) error {
 			}
 		}
 	}
-	if err := o.checkPacks(ctx, filepath.Join(dir, "pack"), found); err != nil {
+	if in.Len() == 0 {
+		return nil
+	}
+	out, err := o.git.objectsAsTheyAre(ctx, o.common, command{
+		args: []string{"cat-file", "--batch-check"}, stdin: []byte(in.String()),
+		more: []string{"GIT_OBJECT_DIRECTORY=" + dir},
+	})
+	if err != nil {
 		return err
 	}
-	if in.Len() > 0 {
-		out, err := o.git.objectsAsTheyAre(ctx, o.common, command{
-			args: []string{"cat-file", "--batch-check"}, stdin: []byte(in.String()),
-		})
-		if err != nil {
-			return err
+	for line := range strings.Lines(string(out.stdout)) {
+		id, wrong := strings.CutSuffix(strings.TrimSpace(line), "^{} missing")
+		if wrong && !absent(filepath.Join(dir, id[:2], id[2:])) { // a prune that is at work takes some away
+			return fmt.Errorf("the object %s of the repository does not hold what its name says, or cannot be read", id)
 		}
-		for line := range strings.Lines(string(out.stdout)) {
-			if id, wrong := strings.CutSuffix(strings.TrimSpace(line), "^{} missing"); wrong {
-				return fmt.Errorf("the object %s of the repository does not hold what its name says, or cannot be read", id)
-			}
-		}
-	}
-	for name, st := range found {
-		o.checked[name] = st
 	}
 	return nil
 }
