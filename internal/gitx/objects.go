@@ -55,11 +55,14 @@ func (o *Objects) Check(ctx context.Context) error {
 // directories returns the repository's directory of objects and its alternates, from which git reads objects as well.
 // A worker can name one that it has made.
 func (o *Objects) directories(ctx context.Context) ([]string, error) {
+	dirs := []string{filepath.Join(o.common, "objects")}
+	if absent(filepath.Join(dirs[0], "info", "alternates")) {
+		return dirs, nil
+	}
 	out, err := o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"count-objects", "-v"}})
 	if err != nil {
 		return nil, err
 	}
-	dirs := []string{filepath.Join(o.common, "objects")}
 	for line := range strings.Lines(string(out.stdout)) {
 		if name, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "alternate: "); is {
 			if quoted, err := strconv.Unquote(name); err == nil {
@@ -83,9 +86,10 @@ func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]u
 			continue
 		}
 		files, _ := os.ReadDir(filepath.Join(dir, fan.Name()))
+		linked := fan.Type()&os.ModeSymlink != 0 // to the files of other names, which may be old
 		for _, f := range files {
 			id := fan.Name() + f.Name()
-			if isObjectID(id) && o.isNew(filepath.Join(dir, fan.Name(), f.Name()), found) {
+			if isObjectID(id) && (linked || o.isNew(filepath.Join(dir, fan.Name(), f.Name()), found)) {
 				in.WriteString(id + "^{}\n") // to peel it, git reads it with its hash
 			}
 		}
@@ -132,10 +136,17 @@ func (o *Objects) checkPacks(ctx context.Context, dir string, found map[string]u
 	return nil
 }
 
-// isNew reports whether a file was written since, and not looked at as it is now.
+// isNew reports whether a file was written since, and not looked at as it is now. What a link leads to can be an old
+// file, and another one a moment later.
 func (o *Objects) isNew(name string, found map[string]unix.Stat_t) bool {
 	var st unix.Stat_t
-	if unix.Stat(name, &st) != nil || time.Unix(st.Ctim.Unix()).Before(o.since) {
+	if unix.Lstat(name, &st) != nil {
+		return false
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return true
+	}
+	if time.Unix(st.Ctim.Unix()).Before(o.since) {
 		return false
 	}
 	was, known := o.checked[name]
