@@ -3,6 +3,7 @@ package tool
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -39,13 +40,23 @@ func newGuard(tops, protected, env []string) guard {
 const maxNesting = 12
 
 // maxCommand is the longest command line that is looked at, here documents included. Linux starts no program with a
-// longer argument, and it bounds how deep a reader of nested commands can go.
+// longer argument.
 const maxCommand = 128<<10 - 1
+
+// maxOpeners is how much of a command line may begin something that can hold commands. The parser takes some 8 KB of
+// stack for each of them that is not closed again.
+const maxOpeners = 10_000
+
+// openers are what begins something that can hold commands.
+var openers = regexp.MustCompile("[({`]|\\b(if|while|until|for|select|case)\\b")
 
 // check gives the reason for which a command is refused, or "".
 func (g guard) check(command string) string {
 	if len(command) > maxCommand {
 		return "the command line is too long; write a file with write_file"
+	}
+	if len(openers.FindAllStringIndex(command, maxOpeners+1)) > maxOpeners {
+		return "the command line nests too much; write a file with write_file"
 	}
 	if reason := g.mention(command); reason != "" {
 		return reason

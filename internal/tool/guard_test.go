@@ -148,7 +148,7 @@ func TestGuardProtectsTheHarness(t *testing.T) {
 
 // No nesting that fits into a command line takes the process down.
 func TestGuardSurvivesDeepNesting(t *testing.T) {
-	for _, open := range []string{"(", "$(", "if "} {
+	for _, open := range []string{"(", "$(", "if ", "! ", "{ ", "`"} {
 		Guard(strings.Repeat(open, maxCommand/len(open)))
 	}
 }
