@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
 )
 
 //go:embed all:demo
@@ -37,17 +35,17 @@ func (p *process) demo() error {
 	if err := unpackDemo(dir); err != nil {
 		return fail("", err)
 	}
-	script, err := scripted.Load(filepath.Join(dir, "script.json"))
+	script, err := demoFiles.ReadFile("demo/script.json")
 	if err != nil {
 		return fail("", err)
 	}
-	server, err := scripted.Start(script)
+	server, url, err := serveDemoModel(script)
 	if err != nil {
 		return fail("", err)
 	}
 	defer server.Close()
 	repo := filepath.Join(dir, "repo")
-	inside := *p.inDemo(dir, repo, server.URL)
+	inside := *p.inDemo(dir, repo, url)
 	if err := inside.git().NewRepository(p.ctx, repo, "A word counter, still empty"); err != nil {
 		return fail("", err)
 	}
@@ -77,22 +75,9 @@ func (p *process) inDemo(dir, repo, url string) *process {
 
 // unpackDemo writes the demo's files to dir.
 func unpackDemo(dir string) error {
-	return fs.WalkDir(demoFiles, "demo", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel("demo", path)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, rel)
-		if d.IsDir() {
-			return os.MkdirAll(to, 0o755)
-		}
-		data, err := demoFiles.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, data, 0o644)
-	})
+	files, err := fs.Sub(demoFiles, "demo")
+	if err != nil {
+		return err
+	}
+	return os.CopyFS(dir, files)
 }

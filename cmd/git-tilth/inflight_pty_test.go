@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 

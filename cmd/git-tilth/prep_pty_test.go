@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 

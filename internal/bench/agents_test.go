@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 

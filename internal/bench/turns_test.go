@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
 const (

@@ -2,7 +2,7 @@
 
 package crashtest
 
-import "github.com/git-tilth/git-tilth/internal/model/scripted"
+import "github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 
 // answers is a model without memory: what it says depends on the request alone, so it can go on from wherever a resume begins.
 // T-001 is accepted at once; its worker adds an ignore rule and makes ignored files. T-002 commits by itself, is sent back once

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
 const workerTools = `[{"type":"function","function":{"name":"submit_case","parameters":{"type":"object"}}}]`

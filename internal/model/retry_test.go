@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
 // recorder is a Retry that does not wait and notes what it would have waited, and for what.

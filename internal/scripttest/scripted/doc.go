@@ -1,5 +1,5 @@
-// Package scripted is a model endpoint that answers from a script: a real HTTP server on loopback, for the demo and
-// for tests. Given the same script and the same requests it gives the same answers, byte for byte.
+// Package scripted is a model endpoint that answers from a script: a real HTTP server on loopback, for the
+// tests. Given the same script and the same requests it gives the same answers, byte for byte.
 //
 // # Script
 //

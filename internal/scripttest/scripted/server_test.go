@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
 func toolNamed(names ...string) json.RawMessage {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/git-tilth/git-tilth/internal/model"
-	"github.com/git-tilth/git-tilth/internal/model/scripted"
+	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
 func Example() {
