@@ -1,8 +1,7 @@
 // Package config answers what a setting is and where its value comes from.
 //
-// A value is looked for in this order: command-line flag, TILTH_* variable, git
-// config (tilth.*), default. Nothing is read from files inside a repository's
-// tree, so a cloned repository cannot configure anything. Every value is checked
+// A value is looked for in this order: command-line flag, TILTH_* variable, git config (tilth.*), default. Nothing is
+// read from files inside a repository's tree, so a cloned repository cannot configure anything. Every value is checked
 // when it is loaded, before anything starts.
 package config
 
@@ -46,10 +45,8 @@ type Setting struct {
 
 // settings is the table. A new setting is a new row.
 var settings = withEnv(slices.Concat([]Setting{
-	{Name: "tilth.sessionsDir",
-		Help: "where sessions are kept (default ~/.tilth/sessions, or $TILTH_HOME/sessions)"},
-	{Name: "tilth.baseUrl", kind: kindURL,
-		Help: "OpenAI-compatible endpoint, for example http://localhost:11434/v1"},
+	{Name: "tilth.sessionsDir", Help: "where sessions are kept (default ~/.tilth/sessions, or $TILTH_HOME/sessions)"},
+	{Name: "tilth.baseUrl", kind: kindURL, Help: "OpenAI-compatible endpoint, for example http://localhost:11434/v1"},
 	{Name: "tilth.apiKey", kind: kindSecret, envOnly: true,
 		Help: "key of the endpoint; without it git credential is asked for one"},
 
@@ -86,8 +83,7 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.validatorTimeout", Default: "10m", kind: kindDuration, Help: "time limit of one validator"},
 	{Name: "tilth.bashTimeout", Default: "2m", kind: kindDuration,
 		Help: "time limit of a worker's shell command that names none"},
-	{Name: "tilth.turnTimeout", Default: "60m", kind: kindDuration,
-		Help: "time limit of one turn of an agent program"},
+	{Name: "tilth.turnTimeout", Default: "60m", kind: kindDuration, Help: "time limit of one turn of an agent program"},
 	{Name: "tilth.maxTurns", Flag: "max-turns", Default: "100", kind: kindPositive,
 		Help: "an agent program's own steps in one turn"},
 	{Name: "tilth.setup", kind: kindList, Help: "command to run once in a new worktree; repeatable"},

@@ -46,8 +46,7 @@ func noItems(name string, lines []mdLine) error {
 	e := &ImportError{
 		File: name,
 		Msg:  "it has no checklist items",
-		Fix: "begin each task with - [ ] (or 1. [ ]) and put " +
-			"its criteria as bullets below it; or " + formatsHint,
+		Fix:  "begin each task with - [ ] (or 1. [ ]) and put " + "its criteria as bullets below it; or " + formatsHint,
 	}
 	for _, l := range lines {
 		if l.bullet {

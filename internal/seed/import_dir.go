@@ -31,8 +31,7 @@ func importDir(dir string) (*Imported, error) {
 	}
 	defer root.Close()
 	d := &dirImport{dir: dir, root: root, seen: newIDs(), files: map[string]string{},
-		im: &Imported{Format: FormatDirectory, Source: dir, TestFiles: map[string]string{},
-			done: map[string]bool{}}}
+		im: &Imported{Format: FormatDirectory, Source: dir, TestFiles: map[string]string{}, done: map[string]bool{}}}
 	if err := d.taskFiles(); err != nil {
 		return nil, err
 	}
@@ -204,8 +203,7 @@ func (d *dirImport) tests() error {
 				Fix: "give a directory with nothing but the tasks and their tests"}
 		}
 		if e.IsDir() {
-			if p != "." &&
-				(strings.HasPrefix(e.Name(), ".") || gitx.IsProductDir(e.Name()) || d.isRepository(p)) {
+			if p != "." && (strings.HasPrefix(e.Name(), ".") || gitx.IsProductDir(e.Name()) || d.isRepository(p)) {
 				return fs.SkipDir
 			}
 			return nil

@@ -52,8 +52,7 @@ func vague(criterion string) (string, bool) {
 var (
 	pathToken   = pattern.New(`[\w@.+-]*(?:/[\w@.+-]+)+/?|[\w@+-]+(?:\.[\w@+-]+)*\.[A-Za-z][A-Za-z0-9]{0,9}`)
 	codeEndings = wordSet(
-		"py pyi go js mjs cjs jsx ts mts cts tsx rs rb " +
-			"java kt kts c h cc cpp hpp cs php swift scala " +
+		"py pyi go js mjs cjs jsx ts mts cts tsx rs rb " + "java kt kts c h cc cpp hpp cs php swift scala " +
 			"clj ex exs erl hs lua pl sh bash sql html css scss vue svelte toml " +
 			"yaml yml json xml ini cfg conf md txt rst proto graphql tf nix zig ml mod sum lock env",
 	)

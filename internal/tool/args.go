@@ -43,9 +43,8 @@ func tools() []toolDef {
 	}, {
 		name:        "write_file",
 		description: "Write a whole file, with the directories it needs. What was in it is replaced.",
-		params: []param{path,
-			{name: "content", kind: "string", description: "the whole content of the file"}},
-		writes: true, check: checkPath, run: (*Box).writeFile,
+		params:      []param{path, {name: "content", kind: "string", description: "the whole content of the file"}},
+		writes:      true, check: checkPath, run: (*Box).writeFile,
 	}, {
 		name: "edit_file",
 		description: "Replace one piece of a file. old_string must occur exactly once, white space included; " +

@@ -143,8 +143,7 @@ const (
 var gitDenials = []gitDenial{
 	{commands: "tilth", reason: tilthReason},
 	{commands: "push", reason: "git push is not allowed; commit here, and a person decides what is published"},
-	{commands: "reset", flags: "--hard",
-		reason: "git reset --hard is not allowed; undo single files with git restore"},
+	{commands: "reset", flags: "--hard", reason: "git reset --hard is not allowed; undo single files with git restore"},
 	{commands: "clean", flags: "-f --force", harmless: "-n --dry-run", valued: "-e",
 		reason: "git clean with force is not allowed; remove single files with rm"},
 	{commands: "worktree", subs: "remove move", reason: "removing or moving worktrees is not allowed"},

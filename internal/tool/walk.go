@@ -138,6 +138,5 @@ func (b *Box) walk(
 
 func (b *Box) passOver(q query, d fs.DirEntry) bool {
 	name := d.Name()
-	return hasGit(name) || strings.HasPrefix(name, tempPrefix) ||
-		d.IsDir() && isProduct(name) && !q.named[name]
+	return hasGit(name) || strings.HasPrefix(name, tempPrefix) || d.IsDir() && isProduct(name) && !q.named[name]
 }

@@ -13,9 +13,8 @@ import (
 // run the project's own tools, which have no use for it.
 const taskVar = "TILTH_TASK"
 
-// FromConfig reads the values of tilth.validator, in the order in which git gives
-// them: `name=command`. A later one replaces an earlier one of the same name, and
-// an empty value clears the list, as git's own multi-valued settings do.
+// FromConfig reads the values of tilth.validator, in the order in which git gives them: `name=command`. A later one
+// replaces an earlier one of the same name, and an empty value clears the list, as git's own multi-valued settings do.
 func FromConfig(values []string) ([]Validator, error) {
 	var vs []Validator
 	for _, value := range values {

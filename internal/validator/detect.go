@@ -10,9 +10,8 @@ import (
 	"strings"
 )
 
-// Detect finds the checks of the project in the directory root. files are the
-// files of the project there, nil for whatever lies there. env is the whole
-// environment in which they will run; nil means this process's own. A check whose
+// Detect finds the checks of the project in the directory root. files are the files of the project there, nil for
+// whatever lies there. env is the whole environment in which they will run; nil means this process's own. A check whose
 // tool is not installed is in the list too, to be reported as not run.
 func Detect(ctx context.Context, root string, files []string, t Tasks, env []string) []Validator {
 	p := survey(root, files, t, env)
@@ -23,12 +22,10 @@ func Detect(ctx context.Context, root string, files []string, t Tasks, env []str
 	return append(vs, p.unknownTests()...)
 }
 
-// kinds are the kinds of projects that are known, in the order in which their
-// checks run.
+// kinds are the kinds of projects that are known, in the order in which their checks run.
 var kinds = []func(context.Context, *project) []Validator{python, golang, node, rust, shell}
 
-// missingTests fails a task whose acceptance tests were taken away: without them
-// all else would pass.
+// missingTests fails a task whose acceptance tests were taken away: without them all else would pass.
 func (p *project) missingTests(t Tasks) []Validator {
 	var gone []string
 	for _, f := range t.Seed {
@@ -83,8 +80,7 @@ func dashless(f string) string {
 	return f
 }
 
-// handled are the endings of tests that some kind of project runs, or that are no
-// tests but their data.
+// handled are the endings of tests that some kind of project runs, or that are no tests but their data.
 var handled = []string{".py", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".rs",
 	".json", ".jsonl", ".txt", ".md", ".csv", ".tsv", ".yaml", ".yml", ".toml", ".xml", ".html", ".snap", ".golden",
 	".sql", ".png"}
@@ -121,8 +117,7 @@ func (p *project) tops(name string) []string {
 	for _, f := range p.matching(func(base string) bool { return base == name }) {
 		dir := path.Dir(f)
 		inner := slices.ContainsFunc(out, func(top string) bool {
-			return top == "." || strings.HasPrefix(dir,
-				top+"/")
+			return top == "." || strings.HasPrefix(dir, top+"/")
 		})
 		if !inner && !slices.Contains(strings.Split(dir, "/"), "testdata") {
 			out = append(out, dir)

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// golang runs go vet and go test over every module. The seed puts the tests of
-// later tasks into the tree, where they may not even compile: an overlay makes
-// them not exist for the go command, without touching the tree.
+// golang runs go vet and go test over every module. The seed puts the tests of later tasks into the tree, where they
+// may not even compile: an overlay makes them not exist for the go command, without touching the tree.
 func golang(_ context.Context, p *project) []Validator {
 	var vs []Validator
 	modules := p.goModules()
@@ -52,8 +51,7 @@ func goTests(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
 }
 
-// inModule returns those of files that belong to the module in dir and not to one
-// below it, relative to dir.
+// inModule returns those of files that belong to the module in dir and not to one below it, relative to dir.
 func (p *project) inModule(files []string, dir string) []string {
 	files = slices.Clone(below(files, dir))
 	for _, other := range p.goModules() {

@@ -124,11 +124,7 @@ var runners = []runner{{
 	match: pattern.New(`(^|[\s/])vitest(\s|$)`),
 	only:  slices.Clone[[]string],
 	but:   each("--exclude"),
-}, {
-	name:  "mocha",
-	match: pattern.New(`(^|[\s/])mocha(\s|$)`),
-	but:   each("--ignore"),
-}}
+}, {name: "mocha", match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore")}}
 
 var (
 	nodeTest  = pattern.New(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)

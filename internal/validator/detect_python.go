@@ -45,8 +45,7 @@ func (p *project) pyTool(ctx context.Context, module string) ([]string, bool) {
 	return []string{module}, has(module, p.root, p.env)
 }
 
-// importable asks an interpreter for a module, from a directory where no file of
-// the project can be mistaken for it.
+// importable asks an interpreter for a module, from a directory where no file of the project can be mistaken for it.
 func (p *project) importable(ctx context.Context, python, module string) bool {
 	o, err := proc.Run(ctx, proc.Cmd{
 		Argv: []string{python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)",

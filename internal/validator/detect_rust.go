@@ -9,8 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// integrationTest matches the root file of an integration test of some package:
-// tests/name.rs or tests/name/main.rs.
+// integrationTest matches the root file of an integration test of some package: tests/name.rs or tests/name/main.rs.
 var integrationTest = pattern.New(`(?:^|/)tests/(?:([^/]+)\.rs|([^/]+)/main\.rs)$`)
 
 // rust runs cargo test. Integration tests of later tasks, which may not compile

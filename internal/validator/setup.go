@@ -9,8 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// SetupTimeout is how long one setup command may take: it may install all of a
-// project's dependencies.
+// SetupTimeout is how long one setup command may take: it may install all of a project's dependencies.
 const SetupTimeout = 30 * time.Minute
 
 // SetupError says which setup command failed and what it printed.

@@ -7,12 +7,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
 
-// taskName finds a task in a base name: t and three or more digits, between
-// separators or at an end.
+// taskName finds a task in a base name: t and three or more digits, between separators or at an end.
 var taskName = pattern.New(`(?i)(?:^|[^0-9a-z])t(\d{3,})(?:$|[^0-9a-z])`)
 
-// TaskOf returns the id of the task whose acceptance test a base name is:
-// test_t001_add.py belongs to T-001.
+// TaskOf returns the id of the task whose acceptance test a base name is: test_t001_add.py belongs to T-001.
 func TaskOf(basename string) (id string, ok bool) {
 	m := taskName.FindStringSubmatch(basename)
 	if m == nil {
@@ -40,9 +38,8 @@ type Tasks struct {
 	Current string
 	Done    []string
 	All     []string
-	// Seed are the test files of the seed, relative to the worktree, if they are
-	// known: an older feature's test may carry the number of one of these tasks.
-	// nil means that every file with a task in its name is one of the seed.
+	// Seed are the test files of the seed, relative to the worktree, if they are known: an older feature's test may
+	// carry the number of one of these tasks. nil means that every file with a task in its name is one of the seed.
 	Seed []string
 }
 

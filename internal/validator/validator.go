@@ -1,5 +1,4 @@
-// Package validator finds the checks that a project has and runs them over a
-// worktree.
+// Package validator finds the checks that a project has and runs them over a worktree.
 //
 // The rules that hold here:
 //
@@ -41,8 +40,7 @@ type Validator struct {
 	// Skip is why it cannot be run here; it is then reported as skipped.
 	Skip string
 
-	// prepare makes what the check needs for one run: more arguments, and a
-	// function that clears up.
+	// prepare makes what the check needs for one run: more arguments, and a function that clears up.
 	prepare func() (args []string, done func(), err error)
 	// fail is why it fails without being run.
 	fail string
@@ -68,17 +66,15 @@ type Report struct {
 	// Passed says that none failed.
 	Passed  bool
 	Results []Result
-	// Note says what the results do not: that there are no validators, or which
-	// were not run and why.
+	// Note says what the results do not: that there are no validators, or which were not run and why.
 	Note string
 	// Canceled says that the context ended the run; Passed is false then.
 	Canceled bool
 }
 
-// Run runs the validators one after the other in the worktree dir, each within
-// perTimeout (0: 10 minutes) and with outputCap bytes of output kept (0: 64 KiB).
-// All are run, whichever fails. env is the whole environment; nil means this
-// process's own.
+// Run runs the validators one after the other in the worktree dir, each within perTimeout (0: 10 minutes) and with
+// outputCap bytes of output kept (0: 64 KiB). All are run, whichever fails. env is the whole environment; nil means
+// this process's own.
 func Run(ctx context.Context, vs []Validator, dir string, env []string, perTimeout time.Duration,
 	outputCap int) Report {
 	rep := Report{Passed: true}
@@ -156,8 +152,7 @@ func (v Validator) run(ctx context.Context, dir string, env []string, limit time
 	return res
 }
 
-// judge decides whether the check passed and adds how it ended where that is not
-// the usual way.
+// judge decides whether the check passed and adds how it ended where that is not the usual way.
 func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	end := ""
 	switch {
