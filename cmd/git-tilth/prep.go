@@ -309,7 +309,7 @@ func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 		return err
 	}
 	if w.p.dryRun {
-		seeded, _, _ := strings.Cut(lifecycle.SeedMessage(h.S.ID, len(b.Tasks), len(b.TestFiles)), "\n")
+		seeded := lifecycle.SeedSubject(len(b.Tasks), len(b.TestFiles))
 		if r.imported == nil {
 			seeded = "with the tests that the interview comes to"
 		}

@@ -28,7 +28,11 @@ func (e *TreeChangedError) Error() string { return "a commit hook changed the tr
 func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree,
 	base string) (sha string, err error) {
 	ctx := quiet(live)
-	sha, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary)), h.Sign)
+	mark, err := h.mark()
+	if err != nil {
+		return "", err
+	}
+	sha, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary), mark), h.Sign)
 	if err != nil || h.Git.IsDryRun() {
 		return "", err
 	}
@@ -45,22 +49,23 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 		}
 		return "", &TreeChangedError{Judged: tree, Made: made[0].Tree}
 	}
-	return h.asJudged(ctx, wt, t, made[0], base)
+	return h.asJudged(ctx, wt, t, made[0], base, mark)
 }
 
 // asJudged gives the commit of a task back what it is known by: the trailers, if a commit-msg hook took them away, and
 // base as its one parent, if what ran while it was judged committed something beneath it that nobody judged. Until then
 // it is known as the accepted tree.
 func (h *Handle) asJudged(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit,
-	base string) (sha string, err error) {
+	base, mark string) (sha string, err error) {
 	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
 	task, ok := who.done(c)
+	ok = ok && trailer(trailerRecord, one(c.Trailers[trailerRecord])) == mark
 	if ok && task == t.ID && slices.Equal(c.Parents, []string{base}) {
 		return c.SHA, nil
 	}
 	msg := c.Subject + "\n\n" + c.Body + "\n"
 	if !ok || task != t.ID {
-		msg = message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID))
+		msg = message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID), mark)
 	}
 	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
 		Tree: c.Tree, Parent: base, Over: c.SHA, Message: msg, Reflog: "tilth: as judged", Sign: h.Sign,

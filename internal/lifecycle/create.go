@@ -123,7 +123,11 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared reco
 	if !there {
 		parent = h.base // of a dry run
 	}
-	sha, err := h.commitSeed(ctx, wt, parent, SeedMessage(h.S.ID, tasks, tests))
+	msg, err := h.seedMessage(tasks, tests)
+	if err != nil {
+		return err
+	}
+	sha, err := h.commitSeed(ctx, wt, parent, msg)
 	if err != nil {
 		h.undoSeed(ctx, wt, parent)
 		return err

@@ -17,25 +17,45 @@ const (
 	trailerSession = "Tilth-Session"
 	trailerTask    = "Tilth-Task"
 	trailerFailed  = "Tilth-Failed"
+	trailerRecord  = "Tilth-Record"
 )
 
+// mark is the trailer that holds a commit against the record: its length and hash before the commit. It is "" in a dry
+// run.
+func (h *Handle) mark() (string, error) {
+	if h.Git.IsDryRun() {
+		return "", nil
+	}
+	if err := h.openRecord(); err != nil {
+		return "", err
+	}
+	size, sum, err := h.Record.Mark()
+	return trailer(trailerRecord, fmt.Sprintf("%d %s", size, sum)), err
+}
+
 // taskMessage is the commit message of an accepted task.
-func taskMessage(sessionID string, t session.Task, summary string) string {
+func taskMessage(sessionID string, t session.Task, summary, mark string) string {
 	return message(t.ID+": "+text.VisibleLine(text.OneLine(t.Title)), summary, trailer(trailerSession, sessionID),
-		trailer(trailerTask, t.ID))
+		trailer(trailerTask, t.ID), mark)
 }
 
 // PlaceholderMessage is the message of the commit that holds a failed task's partial work.
-func PlaceholderMessage(sessionID string, t session.Task, reason string) string {
+func (h *Handle) PlaceholderMessage(t session.Task, reason string) (string, error) {
+	mark, err := h.mark()
 	return message(fmt.Sprintf("FAILED (%s): %s %s", reason, t.ID, text.VisibleLine(text.OneLine(t.Title))),
 		"Partial work. git tilth resume takes this commit back into the index.",
-		trailer(trailerSession, sessionID), trailer(trailerTask, t.ID), trailer(trailerFailed, reason))
+		trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID), trailer(trailerFailed, reason), mark), err
 }
 
-// SeedMessage is the message of the commit that anchors a session.
-func SeedMessage(sessionID string, tasks, tests int) string {
-	return message(fmt.Sprintf("seed: %d task(s) + %d acceptance test(s)", tasks, tests), "",
-		trailer(trailerSession, sessionID))
+// SeedSubject is the subject of the commit that anchors a session.
+func SeedSubject(tasks, tests int) string {
+	return fmt.Sprintf("seed: %d task(s) + %d acceptance test(s)", tasks, tests)
+}
+
+// seedMessage is the message of the commit that anchors a session.
+func (h *Handle) seedMessage(tasks, tests int) (string, error) {
+	mark, err := h.mark()
+	return message(SeedSubject(tasks, tests), "", trailer(trailerSession, h.S.ID), mark), err
 }
 
 func trailer(key, value string) string { return key + ": " + value }
@@ -49,7 +69,11 @@ func message(subject, body string, trailers ...string) string {
 	if body = strings.TrimSpace(text.Visible(body)); body != "" {
 		b.WriteString(body + "\n\n")
 	}
-	b.WriteString(strings.Join(trailers, "\n") + "\n")
+	for _, t := range trailers {
+		if t != "" {
+			b.WriteString(t + "\n")
+		}
+	}
 	return b.String()
 }
 

@@ -40,9 +40,12 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err := h.S.SaveTasks(tasks); err != nil {
 		return err
 	}
+	msg, err := h.seedMessage(len(tasks), tests)
+	if err != nil {
+		return err
+	}
 	made, err := h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-		Tree: tree, Parent: base, Over: old, Message: SeedMessage(h.S.ID, len(tasks), tests), Reflog: "tilth: seed",
-		Sign: h.Sign,
+		Tree: tree, Parent: base, Over: old, Message: msg, Reflog: "tilth: seed", Sign: h.Sign,
 	})
 	if err != nil {
 		return err

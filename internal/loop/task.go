@@ -10,7 +10,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
@@ -299,9 +298,12 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	}
 	a.tip = a.base
 	if tree != baseTree {
+		msg, err := a.PlaceholderMessage(a.task, s.Reason)
+		if err != nil {
+			return err
+		}
 		sha, err := a.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-			Tree: tree, Parent: a.base, Message: lifecycle.PlaceholderMessage(a.S.ID, a.task, s.Reason),
-			Reflog: "tilth: placeholder", Sign: a.Sign,
+			Tree: tree, Parent: a.base, Message: msg, Reflog: "tilth: placeholder", Sign: a.Sign,
 		})
 		if err != nil {
 			return err

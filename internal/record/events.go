@@ -25,7 +25,7 @@ var rows = []row{
 	{"ledger_appended", func() Event { return &LedgerAppended{} }, false},
 	{"agent_session", func() Event { return &AgentSession{} }, false},
 	{"agent_waits", func() Event { return &AgentWaits{} }, false},
-	{"task_done", func() Event { return &TaskDone{} }, false},
+	{"task_done", func() Event { return &TaskDone{} }, true},
 	{"task_failed", func() Event { return &TaskFailed{} }, true},
 	{"commit", func() Event { return &Commit{} }, true},
 	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false},

@@ -28,14 +28,14 @@ const asideDir = "aside"
 // guard knows what the record has to hold: its length and hash, and when its file last changed. A look costs one call
 // as long as nobody else touched the file; only then is it read.
 type guard struct {
-	path  string
-	f     *os.File
-	found int64       // how long the record was when it was opened
-	old   chan []byte // the hash of the first found bytes, once it is made; nil where they could not be read
-	sum   hash.Hash   // of what this process appended
-	size  int64
-	last  unix.Stat_t
-	loose bool // a write failed: what lies behind size is this process's own
+	path    string
+	f       *os.File
+	found   int64          // how long the record was when it was opened
+	hash    chan hash.Hash // of all but pending, once the found bytes are hashed; nil where they could not be read
+	pending []byte         // what this process appended and the hash does not have yet
+	size    int64
+	last    unix.Stat_t
+	loose   bool // a write failed: what lies behind size is this process's own
 }
 
 // newGuard takes the record at path for what it is now. A record of a gigabyte takes a second to hash, which a resume
@@ -45,23 +45,23 @@ func newGuard(path string) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{path: path, f: f, old: make(chan []byte, 1), sum: sha256.New()}
+	g := &guard{path: path, f: f, hash: make(chan hash.Hash, 1)}
 	if err := unix.Fstat(int(f.Fd()), &g.last); err != nil {
 		f.Close()
 		return nil, err
 	}
 	g.found, g.size = g.last.Size, g.last.Size
-	go func() { g.old <- hashOf(f, 0, g.found) }()
+	go func() { g.hash <- hashOf(f, g.found) }()
 	return g, nil
 }
 
-// hashOf is the hash of n bytes of f from an offset, nil where they cannot be read.
-func hashOf(f *os.File, from, n int64) []byte {
+// hashOf is the hash of the first n bytes of f, nil where they cannot be read.
+func hashOf(f *os.File, n int64) hash.Hash {
 	h := sha256.New()
-	if got, err := io.Copy(h, io.NewSectionReader(f, from, n)); err != nil || got != n {
+	if got, err := io.Copy(h, io.NewSectionReader(f, 0, n)); err != nil || got != n {
 		return nil
 	}
-	return h.Sum(nil)
+	return h
 }
 
 // wrote takes note of a line that this process appended.
@@ -69,9 +69,33 @@ func (g *guard) wrote(line []byte, err error) {
 	if g.loose = err != nil; g.loose {
 		return
 	}
-	g.sum.Write(line)
+	g.pending = append(g.pending, line...)
+	select {
+	case h := <-g.hash:
+		g.catchUp(h)
+	default:
+	}
 	g.size += int64(len(line))
 	_ = unix.Lstat(g.path, &g.last)
+}
+
+// catchUp adds what was appended to the hash, and puts it back.
+func (g *guard) catchUp(h hash.Hash) {
+	if h != nil {
+		h.Write(g.pending)
+	}
+	g.pending = g.pending[:0]
+	g.hash <- h
+}
+
+// sum is the hash of the record as this process knows it, nil where what it found could not be read.
+func (g *guard) sum() (sum []byte) {
+	h := <-g.hash
+	g.catchUp(h)
+	if h != nil {
+		sum = h.Sum(nil)
+	}
+	return sum
 }
 
 // intact reports whether nobody else touched the file, or nobody to any effect.
@@ -93,10 +117,8 @@ func (g *guard) intact() bool {
 
 // holds reports whether the file begins with what this process knows of it.
 func (g *guard) holds() bool {
-	old := <-g.old
-	g.old <- old
-	return old != nil && bytes.Equal(old, hashOf(g.f, 0, g.found)) &&
-		bytes.Equal(g.sum.Sum(nil), hashOf(g.f, g.found, g.size-g.found))
+	known, there := g.sum(), hashOf(g.f, g.size)
+	return known != nil && there != nil && bytes.Equal(known, there.Sum(nil))
 }
 
 // mend puts back what can be put back and says how the record was changed. What others made of it is kept aside.

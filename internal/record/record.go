@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -84,13 +85,8 @@ func (r *Record) logRepair(file string, repair jsonl.Repair) error {
 func (r *Record) Append(ev Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := r.tampered
-	if stop, ok := ev.(*Stop); ok && stop.Reason == "error" {
-		err = nil
-	}
-	if err == nil && !r.guard.intact() {
-		err = r.mend()
-	}
+	stop, ok := ev.(*Stop)
+	err := r.check(ok && stop.Reason == "error")
 	if err == nil {
 		err = r.append(ev)
 	}
@@ -98,6 +94,32 @@ func (r *Record) Append(ev Event) error {
 		return fmt.Errorf("log %s: %w", TypeOf(ev), err)
 	}
 	return nil
+}
+
+// check is why nothing may be written. last is the stop that says so.
+func (r *Record) check(last bool) error {
+	if r.tampered != nil && !last {
+		return r.tampered
+	}
+	if !r.guard.intact() {
+		return r.mend()
+	}
+	return nil
+}
+
+// Mark is the length of the record and its SHA-256 in hex, which a commit carries. What it costs depends on what was
+// appended since the last one, not on the length of the record.
+func (r *Record) Mark() (size int64, sum string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.check(false); err != nil {
+		return 0, "", fmt.Errorf("mark the record: %w", err)
+	}
+	known := r.guard.sum()
+	if known == nil {
+		return 0, "", errors.New("the record cannot be read")
+	}
+	return r.guard.size, hex.EncodeToString(known), nil
 }
 
 func (r *Record) append(ev Event) error {
