@@ -158,6 +158,9 @@ func (p *progress) describe(e record.Event) string {
 		if e.Concern != nil && e.Verdict == loop.Reject {
 			text += ": " + firstWords(*e.Concern, "")
 		}
+		if e.NextStep != nil && e.Verdict == loop.Reject {
+			text += "; next: " + firstWords(*e.NextStep, "")
+		}
 		return text
 	case *record.Commit:
 		if e.Placeholder {
@@ -213,6 +216,7 @@ func validatorWords(s *record.ValidatorRun) string {
 		return firstWords(s.Note, "no validators")
 	}
 	var parts []string
+	why := ""
 	for _, r := range s.Results {
 		word := "ok"
 		switch {
@@ -220,6 +224,9 @@ func validatorWords(s *record.ValidatorRun) string {
 			word = "skipped"
 		case !r.Passed:
 			word = "FAILED"
+			if why == "" && r.Output != nil {
+				why = firstWords(text.FailingLine(*r.Output), "")
+			}
 		}
 		parts = append(parts, fmt.Sprintf("%s %s", r.Name, word))
 	}
@@ -227,7 +234,11 @@ func validatorWords(s *record.ValidatorRun) string {
 	if !s.Passed {
 		state = "failed"
 	}
-	return "validators " + state + ": " + strings.Join(parts, ", ")
+	said := "validators " + state + ": " + strings.Join(parts, ", ")
+	if why != "" {
+		said += ": " + why
+	}
+	return said
 }
 
 // firstWords is the beginning of a text on one line.

@@ -47,6 +47,7 @@ type taskContext struct {
 	Seed     string
 	Ledger   string
 	Tests    []string // paths of the task's acceptance tests
+	Later    []string // paths of those of tasks to come, which are left out where the change is judged
 	Partial  bool     // an earlier attempt's work is in the working tree
 	Refused  string   // what a commit hook said against that work
 
@@ -80,6 +81,11 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
+	for _, t := range a.tasks {
+		if t.Status != session.TaskDone && t.ID != a.task.ID {
+			c.Later = append(c.Later, validator.AcceptanceTests(seed.files, t.ID)...)
+		}
+	}
 	// The task before has just committed all that there was.
 	if a.carried.commit != a.base {
 		if c.Partial, err = a.Git.IsDirty(ctx, wt.Path); err != nil {
