@@ -24,8 +24,7 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 	if err := g.prepare(ctx, wt); err != nil {
 		return "", err
 	}
-	// commit.template and commit.verbose have no say once a message is given and no editor opens; commit.cleanup
-	// would.
+	// commit.template and commit.verbose have no say once a message is given and no editor opens; commit.cleanup would.
 	args := []string{"commit", "--quiet", "--allow-empty", "--cleanup=whitespace", "--no-edit", "--file=-"}
 	if sign {
 		args = append(args, "--gpg-sign")

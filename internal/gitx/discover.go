@@ -90,8 +90,7 @@ func (g *Git) workTree(dir string, loc Location) string {
 	return top
 }
 
-// inUserDir returns a command that reads in a directory of the user's: a worktree, a directory in one, or a
-// repository.
+// inUserDir returns a command that reads in a directory of the user's: a worktree, a directory in one, or a repository.
 func (g *Git) inUserDir(dir string, args ...string) command {
 	g.known.mu.Lock()
 	gitDir, ok := g.known.separate[dir]
@@ -235,10 +234,9 @@ func relativeTo(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// LinkedCommon returns the common directory of the repository that the worktree at path says it belongs to.
-// registered reports whether the repository knows it at this place. No process is started. The error is ErrNotRepo if
-// there is no linked worktree at path, os.ErrNotExist if its link leads nowhere any more, and anything else if that
-// cannot be told.
+// LinkedCommon returns the common directory of the repository that the worktree at path says it belongs to. registered
+// reports whether the repository knows it at this place. No process is started. The error is ErrNotRepo if there is no
+// linked worktree at path, os.ErrNotExist if its link leads nowhere any more, and anything else if that cannot be told.
 func LinkedCommon(path string) (common string, registered bool, err error) {
 	dotGit := filepath.Join(path, ".git")
 	admin, err := readGitFile(dotGit)

@@ -396,8 +396,7 @@ func productRulesBut(found []string) string {
 	return rules
 }
 
-// exactRule returns the ignore rule that matches exactly this path. A newline cannot stand in a rule; ? stands for
-// it.
+// exactRule returns the ignore rule that matches exactly this path. A newline cannot stand in a rule; ? stands for it.
 func exactRule(p string) string {
 	var b strings.Builder
 	b.WriteByte('/')
