@@ -29,7 +29,7 @@ func (p *process) showCommand() *cli.Command {
 
 // detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
 func (w *repoContext) detail(s *session.Session) view.Detail {
-	d := view.Detail{Overview: s.Overview()}
+	d := view.Detail{Row: view.RowOf(s.Overview())}
 	d.Plan, _ = s.Tasks()
 	d.Summary, _ = s.Summarize()
 	d.Worktree = view.Worktree{Path: s.Workspace(), State: "unknown"}
@@ -45,7 +45,7 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	} else {
 		d.Resume = lifecycle.MakePlan(st).String()
 	}
-	if d.Overview.Busy != nil {
+	if d.Busy != nil {
 		d.Resume = "it is running"
 	}
 	w.fillWorktree(&d, s, st)

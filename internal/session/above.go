@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,8 @@ func (s *Session) Mark() string { return MarkVar + "=" + s.ID }
 // lock, "" if there is none that is known. Sessions are looked for in the root, and in dirs, which are places of
 // sessions wherever they lie.
 func (st Store) RunAbove(pids []int, dirs []string) string {
-	held := flocksOf(pids)
+	held := flocks()
+	maps.DeleteFunc(held, func(_ string, pid int) bool { return !slices.Contains(pids, pid) })
 	if len(held) == 0 {
 		return ""
 	}
@@ -31,7 +33,8 @@ func (st Store) RunAbove(pids []int, dirs []string) string {
 	}
 	for _, dir := range dirs {
 		for _, p := range []string{dir, filepath.Join(dir, LockFile)} {
-			if inode, ok := inodeOf(p); ok && held[inode] && ValidID(filepath.Base(dir)) {
+			var st unix.Stat_t
+			if unix.Stat(p, &st) == nil && held[lockName(&st)] != 0 && ValidID(filepath.Base(dir)) {
 				return filepath.Base(dir)
 			}
 		}
@@ -39,29 +42,20 @@ func (st Store) RunAbove(pids []int, dirs []string) string {
 	return ""
 }
 
-// flocksOf returns the files, as /proc/locks names them, on which one of these processes has an exclusive flock.
-func flocksOf(pids []int) map[string]bool {
-	held := map[string]bool{}
+// flocks are the processes that have an exclusive flock, by the name that /proc/locks gives the file. A line there:
+// "3: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF".
+func flocks() map[string]int {
+	held := map[string]int{}
 	data, _ := os.ReadFile("/proc/locks")
 	for line := range strings.Lines(string(data)) {
 		if w := strings.Fields(line); len(w) > 5 && w[1] == "FLOCK" && w[3] == "WRITE" {
-			if pid, err := strconv.Atoi(w[4]); err == nil && slices.Contains(pids, pid) {
-				held[w[5]] = true
-			}
+			held[w[5]], _ = strconv.Atoi(w[4])
 		}
 	}
 	return held
 }
 
-// inodeOf names a file as /proc/locks does.
-func inodeOf(path string) (string, bool) {
-	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil {
-		return "", false
-	}
-	return lockName(&st), true
-}
-
+// lockName names a file as /proc/locks does.
 func lockName(st *unix.Stat_t) string {
 	return fmt.Sprintf("%02x:%02x:%d", unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), st.Ino)
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -19,12 +18,14 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// BusyError says that another process writes the session. PID 0 and empty fields are unknown.
+// BusyError says that another process writes the session. PID 0 and empty fields are unknown. The lock's holder writes
+// its own into the lock file, for people and for builds that ask only the file. What the file says proves nothing: a pid
+// is reused, a file outlives its writer, and the worker can write it.
 type BusyError struct {
-	PID     int
-	Host    string
-	Since   string // RFC 3339
-	Session string // the id of the session that is in use
+	PID     int    `json:"pid"`
+	Host    string `json:"host"`
+	Since   string `json:"since"` // RFC 3339
+	Session string `json:"-"`     // the id of the session that is in use
 }
 
 func (e *BusyError) Error() string {
@@ -50,14 +51,6 @@ const (
 	lockPause = 5 * time.Millisecond
 )
 
-// holderLine is what the lock's holder writes into the lock file, for people and for builds that ask only the file. It
-// proves nothing: a pid is reused, a file outlives its writer, and the worker can write it.
-type holderLine struct {
-	PID   int    `json:"pid"`
-	Host  string `json:"host"`
-	Since string `json:"since"`
-}
-
 // Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called
 // or the process ends, however it ends: it is a flock on the session's directory, which nobody can remove while it
 // has files, and one on the lock file, which is all that older builds ask. Children do not inherit it. unlock removes
@@ -73,7 +66,7 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 		dir.Close()
 		return nil, err
 	}
-	line := holderLine{PID: os.Getpid(), Since: FormatTime(now)}
+	line := BusyError{PID: os.Getpid(), Since: FormatTime(now)}
 	line.Host, _ = os.Hostname()
 	if data, err := encodeJSON(line); err == nil && f.Truncate(0) == nil {
 		// A full disk must not stop anyone from resuming or removing a session: the text is a courtesy.
@@ -197,20 +190,19 @@ func sameFile(f *os.File, path string) bool {
 // holderOf is who holds the lock on f. The kernel's word outranks the lock file's; the file has its say where the
 // kernel has none, as on another system or for a holder on another machine.
 func (s *Session) holderOf(f *os.File) *BusyError {
-	var line holderLine
-	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, &line) != nil {
-		line = holderLine{}
+	e := &BusyError{}
+	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, e) != nil {
+		e = &BusyError{}
 	}
+	e.Session, e.Host, e.Since = s.ID, text.VisibleLine(e.Host), text.VisibleLine(e.Since)
 	if pid := flockOwner(f); pid != 0 {
-		if pid != line.PID {
-			line.Since = ""
+		if pid != e.PID {
+			e.Since = ""
 		}
-		line.PID = pid
-		line.Host, _ = os.Hostname()
+		e.PID = pid
+		e.Host, _ = os.Hostname()
 	}
-	return &BusyError{
-		PID: line.PID, Host: text.VisibleLine(line.Host), Since: text.VisibleLine(line.Since), Session: s.ID,
-	}
+	return e
 }
 
 // readAtMost reads the beginning of a file of a session's directory.
@@ -223,20 +215,11 @@ func readAtMost(path string, n int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
-// flockOwner is the process of this machine that has the exclusive flock on f, by /proc/locks, 0 if that is unknown. A
-// line there: "3: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF".
+// flockOwner is the process of this machine that has the exclusive flock on f, 0 if that is unknown.
 func flockOwner(f *os.File) int {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {
 		return 0
 	}
-	data, _ := os.ReadFile("/proc/locks")
-	inode := lockName(&st)
-	for line := range strings.Lines(string(data)) {
-		if w := strings.Fields(line); len(w) > 5 && w[1] == "FLOCK" && w[3] == "WRITE" && w[5] == inode {
-			pid, _ := strconv.Atoi(w[4])
-			return max(pid, 0)
-		}
-	}
-	return 0
+	return max(flocks()[lockName(&st)], 0)
 }

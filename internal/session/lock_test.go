@@ -87,7 +87,7 @@ func TestLockOutlivesItsFile(t *testing.T) {
 		if _, err := s.Lock(testNow); !errors.As(err, &busy) || busy.PID != cmd.Process.Pid || busy.Host != host {
 			t.Errorf("%q: %v, want process %d", forged, err, cmd.Process.Pid)
 		}
-		if o := s.Overview(); o.Busy == nil || o.Busy.PID != cmd.Process.Pid || o.Crashed {
+		if o := s.Overview(); o.Busy == nil || o.Busy.PID != cmd.Process.Pid || o.State() != "running" {
 			t.Errorf("%q: %+v", forged, o.Busy)
 		}
 	}

@@ -20,32 +20,56 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Overview is one session as list shows it. Nothing in it fails: what could not be read is in Problems.
+// Overview is one session as list shows it; the tags are the members of --json. Times are RFC 3339. Nothing in it
+// fails: what could not be read is in Problems.
 type Overview struct {
-	ID, Dir      string
-	Status       string
-	Source       string
-	GitCommonDir string
-	Workspace    string
-	Branch       string
-	Label        string
-	Tasks        TaskCounts
-	TokensUsed   int64
-	Cost         float64 // dollars, all roles
-	StartedAt    string  // RFC 3339, as the checkpoint has it
-	LastStop     string  // reason of the last stop; empty if there is none, or if work went on after it
-	LastStopAt   string
-	LastEventAt  string
-	Busy         *BusyError // the process that holds the session now
-	Crashed      bool       // status running, nobody holds it, and no stop was written
-	Rewinding    bool       // a rewind was begun and not finished
-	Resetting    bool       // a teardown was begun and not finished
-	Skipped      int        // lines after the last stop that are no events; what is before it was not read
-	Problems     []string   // what is wrong with its files, one line each
+	ID           string     `json:"session_id"`
+	Dir          string     `json:"-"`
+	Status       string     `json:"status"` // as the checkpoint has it; see State
+	Source       string     `json:"source"`
+	GitCommonDir string     `json:"-"`
+	Branch       string     `json:"branch"`
+	Workspace    string     `json:"workspace"`
+	Label        string     `json:"label"`
+	Tasks        TaskCounts `json:"tasks"`
+	TokensUsed   int64      `json:"tokens_used"`
+	Cost         float64    `json:"cost"`      // dollars, all roles
+	LastStop     string     `json:"last_stop"` // its reason; empty if there is none, or if work went on after it
+	LastStopAt   string     `json:"last_stop_at,omitempty"`
+	StartedAt    string     `json:"started_at"` // as the checkpoint has it
+	LastEventAt  string     `json:"last_event_at,omitempty"`
+	Busy         *BusyError `json:"holder,omitempty"`    // the process that holds the session now
+	Rewinding    bool       `json:"rewinding,omitempty"` // a rewind was begun and not finished
+	Resetting    bool       `json:"resetting,omitempty"` // a teardown was begun and not finished
+	Skipped      int        `json:"skipped,omitempty"`   // lines that are no events, as far back as the last stop
+	Problems     []string   `json:"problems,omitempty"`  // what is wrong with its files, one line each
 }
 
 // TaskCounts are the tasks of a session by status.
-type TaskCounts struct{ Total, Done, Failed, Pending int }
+type TaskCounts struct {
+	Total   int `json:"total"`
+	Done    int `json:"done"`
+	Failed  int `json:"failed"`
+	Pending int `json:"pending"`
+}
+
+// State is a session's status as a person means it. The checkpoint of a stopped session says `running`, because nothing
+// about its work is wrong; one that nobody holds and that wrote no stop has crashed.
+func (o Overview) State() string {
+	switch {
+	case o.Busy != nil:
+		return "running"
+	case o.Resetting:
+		return "resetting"
+	case o.Rewinding:
+		return "rewinding"
+	case o.Status != Running:
+		return o.Status
+	case o.LastStop != "":
+		return "stopped"
+	}
+	return "crashed"
+}
 
 // Keep says which sessions an overview is of.
 type Keep struct {
@@ -132,7 +156,6 @@ func (s *Session) overview(wanted func(s *Session, source, commonDir, linked str
 	if _, err := os.Lstat(s.Path(ResetMarkFile)); err == nil {
 		o.Resetting = true
 	}
-	o.Crashed = o.Status == Running && o.Busy == nil && o.LastStop == ""
 	return o
 }
 

@@ -16,14 +16,14 @@ func TestOverview(t *testing.T) {
 	o := s.Overview()
 	if o.ID != testID || o.Status != Running || o.Source != "/home/u/répo" || o.TokensUsed != 140 || o.Cost != 0.001 || o.Label != "T-001: Add" ||
 		o.Tasks != (TaskCounts{Total: 2, Failed: 1, Pending: 1}) || o.LastStop != "all_done" || o.LastStopAt != FormatTime(testNow.Add(24e9)) ||
-		!strings.HasPrefix(o.StartedAt, "2026-06-01T") || o.Crashed || o.Busy != nil || o.Problems != nil {
+		!strings.HasPrefix(o.StartedAt, "2026-06-01T") || o.State() != "stopped" || o.Busy != nil || o.Problems != nil {
 		t.Errorf("%+v", o)
 	}
 	unlock, err := s.Lock(testNow)
 	must(t, err)
 	defer unlock()
 	write(t, s.Path(RecordFile), wholeRun+script(`session_resume {"last_stop":"wall_clock"}`))
-	if o := s.Overview(); o.Busy == nil || o.Busy.PID != os.Getpid() || o.LastStop != "" || o.Crashed {
+	if o := s.Overview(); o.Busy == nil || o.Busy.PID != os.Getpid() || o.LastStop != "" || o.State() != "running" {
 		t.Errorf("while running: %+v", o)
 	}
 }

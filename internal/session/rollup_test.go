@@ -141,8 +141,8 @@ func TestWhatMakesAStopStale(t *testing.T) {
 		write(t, s.Path(CheckpointFile), `{"status":"running"}`)
 		write(t, s.Path(RecordFile), text)
 		o := s.Overview()
-		if got := rollUp(text).Stop == nil; got != stale || (o.LastStop == "") != stale || o.Crashed != stale {
-			t.Errorf("%s: stale %v in the roll-up; overview: last stop %q, crashed %v", last, got, o.LastStop, o.Crashed)
+		if got := rollUp(text).Stop == nil; got != stale || (o.LastStop == "") != stale || (o.State() == "crashed") != stale {
+			t.Errorf("%s: stale %v in the roll-up; overview: last stop %q, crashed %v", last, got, o.LastStop, o.State())
 		}
 	}
 }

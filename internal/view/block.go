@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -43,7 +44,6 @@ func (n *names) of(s string) int {
 
 // blocks turns lines of a record into blocks for a page.
 type blocks struct {
-	scan         safeJSON
 	types, tasks names
 	last         int64 // Unix milliseconds of the latest event
 	events       []byte
@@ -72,9 +72,8 @@ func (b *blocks) add(line []byte) (full bool) {
 	if len(b.events) > 0 {
 		b.events = append(b.events, ",\n"...)
 	}
-	out, left, err := b.scan.copyEvent(b.events, line)
-	if err != nil {
-		// The session's reader has found it to be an object; what this one cannot take is shown as text.
+	out, left, ok := copyEvent(b.events, line)
+	if !ok {
 		out, left = asText(b.events, e)
 	}
 	b.events = out
@@ -137,15 +136,7 @@ func (b *blocks) elapsed(ts string) int64 {
 
 // isObjectID reports whether s could name a commit: what is no hexadecimal number is never handed to git.
 func isObjectID(s string) bool {
-	if len(s) < 4 || len(s) > 64 {
-		return false
-	}
-	for i := range len(s) {
-		if !isHex(s[i]) {
-			return false
-		}
-	}
-	return true
+	return len(s) >= 4 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
 // indexJSON is the block's index in the form that can stand in a script element.

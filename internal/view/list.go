@@ -19,59 +19,15 @@ type ListOptions struct {
 	Now    time.Time
 }
 
-// Tasks counts the tasks of a session, as --json shows them.
-type Tasks struct {
-	Total   int `json:"total"`
-	Done    int `json:"done"`
-	Failed  int `json:"failed"`
-	Pending int `json:"pending"`
-}
-
-// Row is one session of `list --json`; `show --json` has the same members and more. Times are RFC 3339, cost is in
-// dollars, last_stop is empty where there is none.
+// Row is one session of `list --json`; `show --json` has the same members and more.
 type Row struct {
-	SessionID   string   `json:"session_id"`
-	Status      string   `json:"status"` // as in checkpoint.json
-	State       string   `json:"state"`  // status, or what it means now: running, stopped, crashed
-	Source      string   `json:"source"`
-	Branch      string   `json:"branch"`
-	Workspace   string   `json:"workspace"`
-	Label       string   `json:"label"`
-	Tasks       Tasks    `json:"tasks"`
-	TokensUsed  int64    `json:"tokens_used"`
-	Cost        float64  `json:"cost"`
-	LastStop    string   `json:"last_stop"`
-	LastStopAt  string   `json:"last_stop_at,omitempty"`
-	StartedAt   string   `json:"started_at"`
-	LastEventAt string   `json:"last_event_at,omitempty"`
-	Holder      *Holder  `json:"holder,omitempty"`
-	Rewinding   bool     `json:"rewinding,omitempty"`
-	Resetting   bool     `json:"resetting,omitempty"`
-	Failure     *Failure `json:"failure,omitempty"`
-	Skipped     int      `json:"skipped,omitempty"` // lines at the record's end that are no events; show has them all
-	Problems    []string `json:"problems,omitempty"`
-}
-
-// Holder is the process that has a session now.
-type Holder struct {
-	PID   int    `json:"pid"`
-	Host  string `json:"host"`
-	Since string `json:"since"`
+	session.Overview
+	State   string   `json:"state"` // the status, or what it means now: running, stopped, crashed
+	Failure *Failure `json:"failure,omitempty"`
 }
 
 // RowOf is an overview in the shape of --json.
-func RowOf(o session.Overview) Row {
-	r := Row{
-		SessionID: o.ID, Status: o.Status, State: State(o), Source: o.Source, Branch: o.Branch, Workspace: o.Workspace,
-		Label: o.Label, Tasks: Tasks(o.Tasks), TokensUsed: o.TokensUsed, Cost: o.Cost, LastStop: o.LastStop,
-		LastStopAt: o.LastStopAt, StartedAt: o.StartedAt, LastEventAt: o.LastEventAt, Rewinding: o.Rewinding,
-		Resetting: o.Resetting, Failure: failureIn(o), Skipped: o.Skipped, Problems: o.Problems,
-	}
-	if o.Busy != nil {
-		r.Holder = &Holder{PID: o.Busy.PID, Host: o.Busy.Host, Since: fmt.Sprint(o.Busy.Since)}
-	}
-	return r
-}
+func RowOf(o session.Overview) Row { return Row{o, o.State(), failureIn(o)} }
 
 // failureIn is why a session is failed, nil for one that is not: nothing more is read of that.
 func failureIn(o session.Overview) *Failure {
@@ -79,25 +35,6 @@ func failureIn(o session.Overview) *Failure {
 		return nil
 	}
 	return readFailure(filepath.Join(o.Dir, session.RecordFile))
-}
-
-// State is a session's status as a person means it. The checkpoint of a stopped session says `running`, because nothing
-// about its work is wrong.
-func State(o session.Overview) string {
-	switch {
-	case o.Busy != nil:
-		return "running"
-	case o.Resetting:
-		return "resetting"
-	case o.Rewinding:
-		return "rewinding"
-	case o.Status != session.Running:
-		return o.Status
-	case o.LastStop != "":
-		return "stopped"
-	default:
-		return "crashed"
-	}
 }
 
 func stateStyle(state string) string {
@@ -128,8 +65,8 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true},
 		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
-	for _, r := range rows {
-		state := State(r)
+	for _, overview := range rows {
+		r := RowOf(overview)
 		label, tasks := r.Label, taskCount(r.Tasks)
 		if len(r.Problems) > 0 {
 			if r.Tasks.Total == 0 {
@@ -147,17 +84,17 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 				source = ""
 			}
 		}
-		t.add(cell{r.ID, plain}, cell{state, stateStyle(state)}, cell{tasks, plain}, cell{Count(r.TokensUsed), plain},
-			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r)), plain}, cell{r.LastStop, stopStyle(r.LastStop)},
+		t.add(cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain}, cell{Count(r.TokensUsed), plain},
+			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(overview)), plain}, cell{r.LastStop, stopStyle(r.LastStop)},
 			cell{label, labelStyle(r)}, cell{source, dim})
-		if f := failureIn(r); f != nil {
-			t.note(f.String())
+		if r.Failure != nil {
+			t.note(r.Failure.String())
 		}
 	}
 	return t.write(w)
 }
 
-func labelStyle(r session.Overview) string {
+func labelStyle(r Row) string {
 	if len(r.Problems) > 0 {
 		return red
 	}

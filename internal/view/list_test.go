@@ -17,7 +17,7 @@ func overviews() []session.Overview {
 			Tasks: session.TaskCounts{Total: 3, Done: 1, Pending: 2}, TokensUsed: 12_345, Cost: 0.42, Source: "/home/ada/src/orchard"},
 		{ID: "20260611-220410-bbbbbb", Status: session.Running, LastStop: "wall_clock", Tasks: session.TaskCounts{Total: 2, Done: 1, Pending: 1}, TokensUsed: 2_000_000, Label: "Stopped"},
 		{ID: "20260610-000000-cccccc", Status: session.Failed, LastStop: "iter_cap", Tasks: session.TaskCounts{Total: 2, Done: 1, Failed: 1}, Label: "Failed \x1b[31m"},
-		{ID: "20260609-000000-dddddd", Status: session.Running, Crashed: true, Label: "Crashed"},
+		{ID: "20260609-000000-dddddd", Status: session.Running, Label: "Crashed"},
 		{ID: "20260608-000000-eeeeee", Status: session.AllDone, LastStop: "all_done", Tasks: session.TaskCounts{Total: 1, Done: 1}, Label: "Done"},
 		{ID: "20260607-000000-ffffff", Problems: []string{"checkpoint.json: is missing"}},
 	}
@@ -87,7 +87,7 @@ func detail(t *testing.T) Detail {
 	s := story(t)
 	o := s.Overview()
 	o.ID, o.Source, o.Branch = "20260611-220410-abcdef", "/home/ada/src/orchard", "session/20260611-220410-abcdef"
-	o.Busy, o.Crashed = nil, false
+	o.Busy = nil
 	plan, err := s.Tasks()
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func detail(t *testing.T) Detail {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Detail{Overview: o, Plan: plan, Summary: sum, Usage: cp.Usage,
+	return Detail{Row: RowOf(o), Plan: plan, Summary: sum, Usage: cp.Usage,
 		Worktree:      Worktree{Path: "/w", State: "ok", Head: viewtest.SecondSHA, Commits: 2, Dirty: true},
 		Conversations: []Conversation{{Task: "T-003", Agent: "claude", ID: "c-1", Resumable: true, Attempts: 1}, {Task: "T-004", Agent: "codex", ID: "c-2", Why: "its store has no such conversation"}},
 		Resume:        "unwinds 1 placeholder and retries T-003",
@@ -174,7 +174,7 @@ func TestShowJSON(t *testing.T) {
 		t.Errorf("the plan is %v", plan)
 	}
 	b.Reset()
-	if err := Show(&b, Detail{Overview: session.Overview{ID: "x"}}, ShowOptions{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
+	if err := Show(&b, Detail{Row: RowOf(session.Overview{ID: "x"})}, ShowOptions{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
 		t.Errorf("of nothing: %s, %v", b.String(), err)
 	}
 }

@@ -14,18 +14,19 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Detail is one session as show prints it. The parts that git and the agent programs know are filled in by the caller.
+// Detail is one session as show prints it: a row of list, and more. The parts that git and the agent programs know are
+// filled in by the caller.
 type Detail struct {
-	Overview session.Overview
-	Plan     []session.Task
-	Summary  *session.Summary // nil if the record could not be read
-	Usage    session.Usage    // of the checkpoint
-	Worktree Worktree
+	Row
+	Plan    []session.Task   `json:"-"`
+	Summary *session.Summary `json:"-"` // nil if the record could not be read
 	// OnBranch is the commit of each task that the branch has now; nil where that is not known. A person may have
 	// rebased it since.
-	OnBranch      map[string]string
-	Conversations []Conversation
-	Resume        string // what `resume` would do, one line
+	OnBranch      map[string]string `json:"-"`
+	Usage         session.Usage     `json:"usage"` // of the checkpoint
+	Worktree      Worktree          `json:"worktree"`
+	Conversations []Conversation    `json:"conversations"`
+	Resume        string            `json:"resume"` // what `resume` would do, one line
 }
 
 // Worktree is a session's worktree as git sees it.
@@ -59,17 +60,13 @@ type ShowOptions struct {
 	Now  time.Time
 }
 
-// detailJSON is `show --json`: a row of list, and more.
+// detailJSON is `show --json`.
 type detailJSON struct {
-	Row
-	Models        map[string]string `json:"models,omitempty"`
-	Limits        json.RawMessage   `json:"limits,omitempty"`
-	Usage         session.Usage     `json:"usage"`
-	Plan          []taskJSON        `json:"plan"`
-	Worktree      Worktree          `json:"worktree"`
-	Conversations []Conversation    `json:"conversations"`
-	Skipped       int64             `json:"skipped"` // lines of the record that are no events
-	Resume        string            `json:"resume"`
+	Detail
+	Models  map[string]string `json:"models,omitempty"`
+	Limits  json.RawMessage   `json:"limits,omitempty"`
+	Plan    []taskJSON        `json:"plan"`
+	Skipped int64             `json:"skipped"` // lines of the record that are no events
 }
 
 type taskJSON struct {
@@ -91,10 +88,7 @@ type taskJSON struct {
 func Show(w io.Writer, d Detail, o ShowOptions) error {
 	tasks := d.tasks()
 	if o.JSON {
-		j := detailJSON{
-			Row: RowOf(d.Overview), Usage: d.Usage, Plan: tasks, Worktree: d.Worktree, Conversations: d.Conversations,
-			Resume: d.Resume,
-		}
+		j := detailJSON{Detail: d, Plan: tasks}
 		if j.Conversations == nil {
 			j.Conversations = []Conversation{}
 		}
@@ -170,11 +164,10 @@ func (p showPrinter) fact(name, value, style string) {
 
 func (p showPrinter) facts(d Detail) {
 	o := d.Overview
-	state := State(o)
 	p.fact("session", o.ID, bold)
 	p.fact("label", o.Label, plain)
-	p.fact("status", state+stopPhrase(o), stateStyle(state))
-	p.failure(failureIn(o))
+	p.fact("status", d.State+stopPhrase(o), stateStyle(d.State))
+	p.failure(d.Failure)
 	if o.Busy != nil {
 		p.fact("held by", strings.TrimPrefix(o.Busy.Error(), "the session is in use by "), plain)
 	}
