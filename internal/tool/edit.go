@@ -31,12 +31,8 @@ func (b *Box) editFile(_ context.Context, in arguments) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", text.Clip(name, 200), err)
 	}
-	mode, existed, err := b.target(name, rel)
-	if err != nil {
+	if _, err := b.save(name, rel, out); err != nil {
 		return Result{}, err
-	}
-	if err := b.replace(rel, out, mode, existed); err != nil {
-		return Result{}, describe(name, err)
 	}
 	return Result{Output: fmt.Sprintf("edited %s at line %d", rel, line), Edited: rel}, nil
 }

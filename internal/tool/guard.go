@@ -6,10 +6,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
-
-const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 // guard inspects commands that are about to run in one worktree. It is a rail, not a wall: it stops what is plainly
 // written, and does not try to see through variables or scripts.
@@ -86,10 +85,12 @@ func (g guard) mention(text string) string {
 	return ""
 }
 
+var nameGoesOn = pattern.New(`^[\w.-]`)
+
 // namesOther reports whether the path at the beginning of text only begins like dir, or is inside the worktree.
 func (g guard) namesOther(text, dir string) bool {
 	rest := text[len(dir):]
-	if rest != "" && strings.IndexByte(nameChars+"-.", rest[0]) >= 0 && !strings.HasPrefix(rest, "..") {
+	if nameGoesOn.MatchString(rest) && !strings.HasPrefix(rest, "..") {
 		return true
 	}
 	for _, top := range g.tops {

@@ -10,38 +10,46 @@ import (
 
 // flagSet are the options of a command line.
 type flagSet struct {
-	short string   // every letter of the short ones
-	long  []string // the long ones, without a value
+	short  string              // every letter of the short ones
+	long   []string            // the long ones, without a value
+	values map[string][]shWord // those of options that take one
 }
 
-// splitFlags tells options from operands. valued are options that take a value: a short one attached or as the next
-// word, a long one as the next word unless it has a `=`.
-func splitFlags(args []shWord, valued string) (flags flagSet, operands []shWord) {
+// splitFlags tells options from operands. valued are options that take a value, attached or as the next word. With
+// leading, everything from the first operand on is one.
+func splitFlags(args []shWord, valued string, leading bool) (flags flagSet, operands []shWord) {
+	flags.values = map[string][]shWord{}
 	takesValue := func(option string) bool { return slices.Contains(strings.Fields(valued), option) }
-	for i := 0; i < len(args); i++ {
-		a := args[i].text
+	for len(args) > 0 {
+		word := args[0]
+		option, value, attached := "", "", false
 		switch {
-		case a == "--":
-			return flags, append(operands, args[i+1:]...)
-		case strings.HasPrefix(a, "--"):
-			name, _, _ := strings.Cut(a, "=")
-			flags.long = append(flags.long, name)
-			if takesValue(a) {
-				i++
+		case word.text == "--":
+			return flags, append(operands, args[1:]...)
+		case strings.HasPrefix(word.text, "--"):
+			option, value, attached = strings.Cut(word.text, "=")
+			flags.long = append(flags.long, option)
+		case len(word.text) > 1 && word.text[0] == '-':
+			letters := word.text[1:]
+			if i := strings.IndexFunc(letters, func(c rune) bool { return takesValue("-" + string(c)) }); i >= 0 {
+				option, value, letters = "-"+letters[i:i+1], letters[i+1:], letters[:i+1]
+				attached = value != ""
 			}
-		case len(a) > 1 && a[0] == '-':
-			for k, c := range a[1:] {
-				flags.short += string(c)
-				if takesValue("-" + string(c)) {
-					if k == len(a)-2 {
-						i++
-					}
-					break
-				}
-			}
+			flags.short += letters
+		case leading:
+			return flags, args
 		default:
-			operands = append(operands, args[i])
+			operands = append(operands, word)
 		}
+		args = args[1:]
+		if !takesValue(option) {
+			continue
+		}
+		given := shWord{text: value}
+		if !attached && len(args) > 0 {
+			given, args = args[0], args[1:]
+		}
+		flags.values[option] = append(flags.values[option], given)
 	}
 	return flags, operands
 }
@@ -58,49 +66,37 @@ func (f flagSet) has(options string) bool {
 	return false
 }
 
-// gitGlobals are git's own options that take the next word as their value.
-var gitGlobals = strings.Fields("-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env " +
-	"--attr-source")
+// gitGlobals are git's own options that take a value.
+const gitGlobals = "-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env --attr-source"
 
 // git inspects a git command line.
 func (s *simple) git(args []shWord) string {
-	aliases := map[string]string{}
-	place := s.cwd
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-		opt := args[0].text
-		args = args[1:]
-		if !slices.Contains(gitGlobals, opt) || len(args) == 0 {
-			continue
-		}
-		switch opt {
-		case "-C", "--git-dir", "--work-tree":
-			place, _ = s.locate(args[0].text, place)
-		case "-c":
-			key, val, _ := strings.Cut(args[0].text, "=")
-			if name, ok := strings.CutPrefix(strings.ToLower(key), "alias."); ok {
-				aliases[name] = val
-			}
-			if strings.EqualFold(key, "clean.requireForce") {
-				aliases["clean"] = "clean -f"
-			}
-		}
-		args = args[1:]
-	}
+	flags, args := splitFlags(args, gitGlobals, true)
 	if len(args) == 0 {
 		return ""
 	}
-	sub := args[0].text
-	if def, ok := aliases[strings.ToLower(sub)]; ok {
-		return s.gitAlias(def, args[1:])
+	sub, args := args[0].text, args[1:]
+	for _, c := range flags.values["-c"] {
+		key, value, _ := strings.Cut(c.text, "=")
+		switch name, isAlias := strings.CutPrefix(strings.ToLower(key), "alias."); {
+		case isAlias && name == strings.ToLower(sub):
+			return s.gitAlias(value, args)
+		case sub == "clean" && strings.EqualFold(key, "clean.requireForce"):
+			args = append(args, shWord{text: "-f"})
+		}
+	}
+	place := s.cwd
+	for _, dir := range slices.Concat(flags.values["-C"], flags.values["--git-dir"], flags.values["--work-tree"]) {
+		place, _ = s.locate(dir.text, place)
 	}
 	if slices.Contains(gitWriters, sub) && !s.isOwn(place) {
 		return "git " + sub + " in another repository is not allowed; work inside the worktree only"
 	}
-	if sub == "config" {
-		return s.gitConfig(args[1:])
-	}
 	for _, d := range gitDenials {
-		if slices.Contains(strings.Fields(d.commands), sub) && d.applies(args[1:]) {
+		if slices.Contains(strings.Fields(d.commands), sub) && d.applies(args) {
+			if sub == "config" {
+				return s.gitConfig(args)
+			}
 			return d.reason
 		}
 	}
@@ -125,10 +121,11 @@ func (s *simple) gitAlias(def string, args []shWord) string {
 	return s.script("git " + def + " " + text.ShellQuote(texts(args)...))
 }
 
-// gitDenial is a row of the deny list of git's commands. It applies to a call with one of flags and one of subs as its
-// first operand, as far as the row has them, and with neither of those that are harmless.
+// gitDenial is a row of the deny list of git's commands. It applies to a call with one of flags, with one of subs as its
+// first operand and with so many operands, as far as the row has them, and with neither of those that are harmless.
 type gitDenial struct {
 	commands, flags, subs string
+	operands              int
 	harmless, harmlessSub string
 	valued                string // options that take a value
 	reason                string
@@ -152,6 +149,12 @@ var gitDenials = []gitDenial{
 	// A commit there would move the user's own branch under their files.
 	{commands: "checkout switch", flags: "--ignore-other-worktrees", valued: "-b -B -c -C",
 		reason: "a branch that another worktree has checked out is not to be checked out here"},
+	{commands: "config", flags: "-e --edit --add --unset --unset-all --replace-all --rename-section --remove-section",
+		valued: configValued},
+	{commands: "config", subs: "set unset edit rename-section remove-section", valued: configValued},
+	// `git config name` reads, `git config name value` writes; the patterns that some readers take are operands too.
+	{commands: "config", operands: 2, harmlessSub: "list get", valued: configValued,
+		harmless: "-l --list --get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool"},
 	{commands: "reflog", subs: "expire delete", reason: "removing reflogs is not allowed"},
 	{commands: "remote", subs: "add rename remove rm set-head set-branches set-url", reason: configWrite},
 	{commands: "stash", harmless: "-h --help", harmlessSub: "list show create apply", valued: "-m",
@@ -159,52 +162,26 @@ var gitDenials = []gitDenial{
 }
 
 func (d gitDenial) applies(args []shWord) bool {
-	flags, operands := splitFlags(args, d.valued)
+	flags, operands := splitFlags(args, d.valued, false)
 	sub := ""
 	if len(operands) > 0 {
 		sub = operands[0].text
 	}
-	return (d.flags == "" || flags.has(d.flags)) && !flags.has(d.harmless) &&
+	return (d.flags == "" || flags.has(d.flags)) && !flags.has(d.harmless) && len(operands) >= d.operands &&
 		(d.subs == "" || slices.Contains(strings.Fields(d.subs), sub)) &&
 		!slices.Contains(strings.Fields(d.harmlessSub), sub)
 }
 
+const configValued = "-f --type --default --file --blob --value --url --comment"
+
 // gitConfig refuses writes: a linked worktree shares its repository's settings. A file of the worktree that is named
 // (.gitmodules) is a file like others.
 func (s *simple) gitConfig(args []shWord) string {
-	flags, operands := splitFlags(args, "-f --type --default --file --blob --value --url --comment")
-	if !configWrites(flags, operands) {
-		return ""
-	}
-	for i, a := range args {
-		file, named := strings.CutPrefix(a.text, "--file=")
-		if i+1 < len(args) && (a.text == "-f" || a.text == "--file") {
-			file, named = args[i+1].text, true
-		}
-		if !named {
-			continue
-		}
-		if place, ok := s.locate(file, s.cwd); ok && s.isOwn(place) {
-			return s.writesTo(shWord{text: file})
+	flags, _ := splitFlags(args, configValued, false)
+	for _, file := range slices.Concat(flags.values["-f"], flags.values["--file"]) {
+		if place, ok := s.locate(file.text, s.cwd); ok && s.isOwn(place) {
+			return s.writesTo(file)
 		}
 	}
 	return configWrite
-}
-
-func configWrites(flags flagSet, operands []shWord) bool {
-	switch {
-	case flags.has("-e --edit --add --unset --unset-all --replace-all --rename-section --remove-section"):
-		return true
-	case flags.has("-l --list --get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool"):
-		return false // the patterns that some of these take are operands too
-	case len(operands) == 0:
-		return false
-	}
-	switch operands[0].text {
-	case "list", "get":
-		return false
-	case "set", "unset", "edit", "rename-section", "remove-section":
-		return true
-	}
-	return len(operands) > 1 // `git config name` reads, `git config name value` writes
 }

@@ -35,25 +35,6 @@ func pathsIn(word string) []string {
 	})
 }
 
-// writers are programs whose operands they create, change or remove.
-var writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
-
-// writes refuses programs that write to a protected place, or to git's own files.
-func (s *simple) writes(name string, args []shWord) string {
-	if !slices.Contains(writers, name) {
-		return ""
-	}
-	for _, a := range args {
-		if strings.HasPrefix(a.text, "-") {
-			continue
-		}
-		if reason := s.writesTo(a); reason != "" {
-			return reason
-		}
-	}
-	return ""
-}
-
 // writesTo judges one place that is written to.
 func (in *inspector) writesTo(w shWord) string {
 	p, ok := in.locate(w.text, in.cwd)

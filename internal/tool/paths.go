@@ -36,7 +36,7 @@ func (b *Box) clean(name string) (string, error) {
 		return "", &blocked{text.Clip(name, 200) + " leads out of the worktree"}
 	}
 	if hasGit(rel) {
-		return "", &blocked{"git's own files are not to be read or written; use git commands"}
+		return "", errGitsOwn
 	}
 	return rel, nil
 }
@@ -50,6 +50,8 @@ func (b *Box) inside(name string) (string, bool) {
 	}
 	return "", false
 }
+
+var errGitsOwn = &blocked{"git's own files are not to be read or written; use git commands"}
 
 // hasGit reports whether a component is git's own name, which file systems that ignore case know under others.
 func hasGit(rel string) bool {
@@ -97,7 +99,7 @@ func (b *Box) resolve(name string) (string, error) {
 		done, rest = ".", strings.Split(joined, "/")
 	}
 	if hasGit(done) {
-		return "", &blocked{"git's own files are not to be read or written; use git commands"}
+		return "", errGitsOwn
 	}
 	return done, nil
 }

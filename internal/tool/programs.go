@@ -7,15 +7,17 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // simple is one simple command as it is being inspected.
 type simple struct {
 	*inspector
-	words  []shWord
 	redirs []shRedir
 }
+
+const pipedShell = "running a script straight from the network is not allowed; download it, read it, then run it"
 
 // program inspects the command that is left once programs that run another one are taken off. It is the deny list, by
 // program.
@@ -25,16 +27,14 @@ func (s *simple) program(words []shWord) string {
 		return reason
 	}
 	name, args := path.Base(words[0].text), words[1:]
-	if reason := s.writes(name, args); reason != "" {
-		return reason
+	if slices.Contains(writers, name) {
+		return s.writes(name, args)
 	}
 	switch name {
 	case "git":
 		return s.git(args)
 	case "git-tilth":
 		return tilthReason // it would act on this run, or on another session of the user's
-	case "rm":
-		return s.rm(args)
 	case "eval":
 		if slices.ContainsFunc(args, func(a shWord) bool { return a.fetches }) {
 			return pipedShell
@@ -45,7 +45,12 @@ func (s *simple) program(words []shWord) string {
 			return pipedShell
 		}
 	case "cd", "pushd":
-		s.changeDir(args)
+		_, dirs := splitFlags(args, "", true)
+		target := "~"
+		if len(dirs) > 0 {
+			target = dirs[0].text
+		}
+		s.cwd, _ = s.locate(target, s.cwd)
 	case "popd":
 		s.cwd = ""
 	case "find":
@@ -64,21 +69,15 @@ func (s *simple) program(words []shWord) string {
 	return ""
 }
 
-const pipedShell = "running a script straight from the network is not allowed; download it, read it, then run it"
-
 // shell inspects what a shell is given to run: -c, standard input or a file.
 func (s *simple) shell(args []shWord) string {
-	script, operand, stdin := shellArgs(args)
+	flags, operands := splitFlags(args, "-o -O --rcfile --init-file", true)
 	switch {
-	case script != nil:
-		if script.fetches {
-			return pipedShell
-		}
-		return s.script(script.text)
-	case operand != nil && !stdin:
-		if operand.fetches {
-			return pipedShell
-		}
+	case len(operands) > 0 && operands[0].fetches:
+		return pipedShell
+	case len(operands) > 0 && flags.has("-c"):
+		return s.script(operands[0].text)
+	case len(operands) > 0 && operands[0].text != "-" && !flags.has("-s"):
 		return ""
 	case s.fetched:
 		return pipedShell
@@ -96,32 +95,6 @@ func (s *simple) shell(args []shWord) string {
 		}
 	}
 	return ""
-}
-
-// shellArgs tells a shell's -c script from a script file, and whether -s makes it read standard input.
-func shellArgs(args []shWord) (script, operand *shWord, stdin bool) {
-	dashC := false
-	for i := 0; i < len(args); i++ {
-		a := args[i].text
-		switch {
-		case len(a) > 1 && (a[0] == '-' || a[0] == '+') && !strings.HasPrefix(a, "--"):
-			dashC = dashC || a[0] == '-' && strings.Contains(a, "c")
-			stdin = stdin || a[0] == '-' && strings.Contains(a, "s")
-			if strings.HasSuffix(a, "o") || strings.HasSuffix(a, "O") {
-				i++ // -o takes the name of an option
-			}
-		case a == "-":
-			stdin = true
-		case a == "--rcfile" || a == "--init-file":
-			i++
-		case strings.HasPrefix(a, "--"):
-		case dashC:
-			return &args[i], nil, stdin
-		default:
-			return nil, &args[i], stdin
-		}
-	}
-	return nil, nil, true
 }
 
 func texts(words []shWord) []string {
@@ -149,28 +122,63 @@ func (s *simple) find(args []shWord) string {
 	return ""
 }
 
-// changeDir follows a change of directory.
-func (s *simple) changeDir(args []shWord) {
-	for len(args) > 0 && len(args[0].text) > 1 && strings.HasPrefix(args[0].text, "-") {
-		args = args[1:]
-	}
-	target := "~"
-	if len(args) > 0 {
-		target = args[0].text
-	}
-	s.cwd, _ = s.locate(target, s.cwd)
-}
+// writers are programs whose operands they create, change or remove.
+var writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
 
-// rm refuses to remove, with all below it, what is not the worktree's.
-func (s *simple) rm(args []shWord) string {
-	flags, operands := splitFlags(args, "")
-	if !flags.has("-r -R --recursive") {
-		return ""
-	}
+// writes refuses to write to a protected place or to git's own files, and to remove, with all below it, what is not the
+// worktree's.
+func (s *simple) writes(name string, args []shWord) string {
+	flags, operands := splitFlags(args, "", false)
 	for _, w := range operands {
-		if s.tooMuch(w) {
+		if reason := s.writesTo(w); reason != "" {
+			return reason
+		}
+		if name == "rm" && flags.has("-r -R --recursive") && s.tooMuch(w) {
 			return "rm -r of " + text.Clip(w.text, 60) + " is not allowed; remove files inside the worktree only"
 		}
 	}
 	return ""
 }
+
+// wrapper is a program that runs the command after its own arguments.
+type wrapper struct {
+	valued   string // options that take a value
+	operands int    // words of its own before the command
+}
+
+// wrappers is the table of such programs.
+var wrappers = map[string]wrapper{
+	"command": {}, "builtin": {}, "nohup": {}, "setsid": {}, "busybox": {}, "chronic": {}, "noglob": {},
+	"exec": {valued: "-a"}, "time": {valued: "-o -f"}, "ionice": {valued: "-c -n -p"},
+	"env":  {valued: "-u -C -S --unset --chdir --split-string"},
+	"nice": {valued: "-n --adjustment"}, "stdbuf": {valued: "-i -o -e --input --output --error"},
+	"timeout": {valued: "-s -k --signal --kill-after", operands: 1}, "flock": {valued: "-w -E", operands: 1},
+	"xargs": {valued: "-I -E -L -n -P -s -d -a --arg-file --delimiter --max-args --max-procs --max-lines --replace"},
+}
+
+// unwrap takes off what stands before the command proper.
+func (s *simple) unwrap(words []shWord) (rest []shWord, reason string) {
+	for len(words) > 0 {
+		name := path.Base(words[0].text)
+		wrap, isWrapper := wrappers[name]
+		if !isWrapper {
+			return words, ""
+		}
+		flags, args := splitFlags(words[1:], wrap.valued, true)
+		if name == "command" && flags.has("-v -V") {
+			return nil, "" // only says what it would run
+		}
+		for name == "env" && len(args) > 0 && assignment.MatchString(args[0].text) {
+			args = args[1:]
+		}
+		for _, script := range slices.Concat(flags.values["-S"], flags.values["--split-string"]) {
+			if reason := s.script(script.text); name == "env" && reason != "" {
+				return nil, reason
+			}
+		}
+		words = args[min(wrap.operands, len(args)):]
+	}
+	return nil, ""
+}
+
+var assignment = pattern.New(`^[A-Za-z_]\w*\+?=`)

@@ -38,7 +38,7 @@ func (b *Box) open(name string) (*os.File, os.FileInfo, string, error) {
 	case err != nil:
 		err = describe(name, err)
 	case b.isGitFile(info):
-		err = &blocked{"git's own files are not to be read or written; use git commands"}
+		err = errGitsOwn
 	case !info.IsDir() && !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file", text.Clip(name, 200))
 	}

@@ -118,21 +118,21 @@ func (in *inspector) pipe(from, to *syntax.Stmt) {
 
 // call inspects one simple command, after what its words run.
 func (in *inspector) call(call *syntax.CallExpr, redirs []*syntax.Redirect) {
-	c := simple{inspector: in}
+	c, words := simple{inspector: in}, []shWord{}
 	for _, a := range call.Assigns {
 		in.visit(a)
 	}
 	for _, w := range call.Args {
-		c.words = append(c.words, in.word(w))
+		words = append(words, in.word(w))
 	}
 	for _, r := range redirs {
 		c.redirs = append(c.redirs, in.redirection(r))
 	}
 	if in.reason == "" {
-		in.reason = in.reaches(c.words)
+		in.reason = in.reaches(words)
 	}
 	if in.reason == "" {
-		in.reason = c.program(c.words)
+		in.reason = c.program(words)
 	}
 }
 

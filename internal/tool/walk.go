@@ -55,7 +55,7 @@ func (b *Box) newQuery(pattern string) (query, error) {
 			text.Clip(pattern, 200))
 	}
 	if hasGit(pattern) {
-		return query{}, &blocked{"git's own files are not to be read or written; use git commands"}
+		return query{}, errGitsOwn
 	}
 	q.base, _ = doublestar.SplitPattern(pattern)
 	if !strings.Contains(pattern, "**") && !strings.Contains(pattern, "{") {

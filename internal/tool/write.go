@@ -27,17 +27,9 @@ func (b *Box) writeFile(_ context.Context, in arguments) (Result, error) {
 	if strings.HasSuffix(name, "/") {
 		return Result{}, fmt.Errorf("%s names a directory; give the path of a file", text.Clip(name, 200))
 	}
-	mode, existed, err := b.target(name, rel)
+	existed, err := b.save(name, rel, []byte(content))
 	if err != nil {
 		return Result{}, err
-	}
-	if dir := path.Dir(rel); !existed && dir != "." {
-		if err := b.root.MkdirAll(dir, 0o777); err != nil {
-			return Result{}, describe(name, err)
-		}
-	}
-	if err := b.replace(rel, []byte(content), mode, existed); err != nil {
-		return Result{}, describe(name, err)
 	}
 	verb := "created"
 	if existed {
@@ -46,48 +38,47 @@ func (b *Box) writeFile(_ context.Context, in arguments) (Result, error) {
 	return Result{Output: fmt.Sprintf("%s %s (%d bytes)", verb, rel, len(content)), Edited: rel}, nil
 }
 
-// target looks at the file to be written: its mode, and whether it is there.
-func (b *Box) target(name, rel string) (mode fs.FileMode, existed bool, err error) {
+// save puts a file in place in one step, with the directories that it needs, so that neither a full disk nor a crash
+// leaves half of it. Where the file cannot be renamed into place (another file system is mounted below), it is written
+// directly.
+func (b *Box) save(name, rel string, data []byte) (existed bool, err error) {
+	mode := fs.FileMode(0o666)
 	info, err := b.root.Lstat(rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0o666, false, nil
+		err = b.root.MkdirAll(path.Dir(rel), 0o777)
 	case err != nil:
-		return 0, false, describe(name, err)
 	case info.IsDir():
-		return 0, false, fmt.Errorf("%s is a directory", text.Clip(name, 200))
+		return true, fmt.Errorf("%s is a directory", text.Clip(name, 200))
 	case b.isGitFile(info):
-		return 0, false, &blocked{"git's own files are not to be read or written; use git commands"}
+		return true, errGitsOwn
 	case !info.Mode().IsRegular():
-		return 0, false, fmt.Errorf("%s is not a regular file", text.Clip(name, 200))
+		return true, fmt.Errorf("%s is not a regular file", text.Clip(name, 200))
+	default:
+		mode, existed = info.Mode().Perm(), true
 	}
-	return info.Mode().Perm(), true, nil
-}
-
-// replace puts the file in place in one step, so that neither a full disk nor a crash leaves half of it. Where the file
-// cannot be renamed into place (another file system is mounted below), it is written directly.
-func (b *Box) replace(rel string, data []byte, mode fs.FileMode, existed bool) error {
+	if err != nil {
+		return existed, describe(name, err)
+	}
 	temp := tempPrefix + rand.Text()
-	if err := b.put(temp, data, os.O_EXCL, mode); err != nil {
-		_ = b.root.Remove(temp)
-		return err
+	err = b.put(temp, data, os.O_EXCL, mode)
+	if err == nil && existed {
+		err = b.root.Chmod(temp, mode) // the mode at creation is cut by the umask; an existing file keeps its own
 	}
-	if existed {
-		// The mode at creation is cut by the umask; an existing file keeps its own.
-		if err := b.root.Chmod(temp, mode); err != nil {
-			_ = b.root.Remove(temp)
-			return err
-		}
-	}
-	err := b.root.Rename(temp, rel)
 	if err == nil {
-		return nil
+		err = b.root.Rename(temp, rel)
+	}
+	if err == nil {
+		return existed, nil
 	}
 	_ = b.root.Remove(temp)
-	if !errors.Is(err, syscall.EXDEV) {
-		return err
+	if errors.Is(err, syscall.EXDEV) {
+		err = b.put(rel, data, os.O_TRUNC, mode)
 	}
-	return b.put(rel, data, os.O_TRUNC, mode)
+	if err != nil {
+		err = describe(name, err)
+	}
+	return existed, err
 }
 
 func (b *Box) put(rel string, data []byte, flag int, mode fs.FileMode) error {
