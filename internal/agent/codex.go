@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -177,9 +180,21 @@ func codexUse(item gjson.Result) (tool, args string) {
 // codexStore is $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl, whose first line describes the thread.
 var codexStore = &transcripts{
 	word: "rollout", missing: "rollout of it",
+	// Where one conversation is looked for, its day is the last one that has it: years of days are not read.
 	glob: func(h *history) (string, error) {
-		root := text.GlobQuote(h.home("CODEX_HOME", ".codex"))
-		return root + "/sessions/*/*/*/rollout-*-" + h.anyID(len(h.id)) + ".jsonl", nil
+		days := text.GlobQuote(h.home("CODEX_HOME", ".codex")) + "/sessions/*/*/*"
+		name := "/rollout-*-" + h.anyID(len(h.id)) + ".jsonl"
+		if h.id == "" {
+			return days + name, nil
+		}
+		found, err := filepath.Glob(days)
+		for _, day := range slices.Backward(found) {
+			here := text.GlobQuote(day) + name
+			if files, _ := filepath.Glob(here); len(files) > 0 {
+				return here, nil
+			}
+		}
+		return "", err
 	},
 	head: func(_ *history, t *transcript, e gjson.Result) {
 		switch {
@@ -204,20 +219,30 @@ func codexSaid(e gjson.Result) bool {
 var codexOwn = pattern.New(
 	`^\s*(?:$|<(?:environment_context|user_instructions|permissions|skills?_|plugins?_|apps?_)|# AGENTS\.md)`)
 
+// codexTail is how much of a rollout's end is searched for tokens.
+const codexTail = 16 << 20
+
 // codexFinish takes the thread's tokens from its rollout. Newer versions write down there what the whole thread has
 // used, answer by answer. What they say at a run's end, and all that older versions write, is counted on from the
-// last run's token_count, which can be one answer behind.
+// last run's token_count, which can be one answer behind. Both stand among a rollout's last lines.
 func codexFinish(s *stream, h *history) {
 	var thread, counted gjson.Result
-	codexStore.each(h, func(e gjson.Result) {
-		used, total := e.Get("payload.thread_token_usage"), e.Get("payload.info.total_token_usage")
-		switch {
-		case e.Get("type").Str == "token_usage_record" && used.IsObject():
-			thread = used
-		case e.Get("payload.type").Str == "token_count" && total.IsObject():
-			counted = total
-		}
-	})
+	paths, _ := codexStore.files(h)
+	for _, path := range paths {
+		end := int64(0)
+		_, _ = jsonl.Tail(path, func(off int64, line []byte) bool {
+			end = max(end, off)
+			e, _ := event(line)
+			used, total := e.Get("payload.thread_token_usage"), e.Get("payload.info.total_token_usage")
+			switch {
+			case e.Get("type").Str == "token_usage_record" && used.IsObject():
+				thread = used
+			case e.Get("payload.type").Str == "token_count" && total.IsObject() && !counted.IsObject():
+				counted = total
+			}
+			return !thread.IsObject() && end-off < codexTail
+		})
+	}
 	switch {
 	case thread.IsObject() && codexUsage(thread).Prompt >= s.total.Prompt:
 		s.total, s.totalKnown = codexUsage(thread), true

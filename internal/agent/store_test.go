@@ -219,6 +219,42 @@ func TestCodexTokensOfAnEndedRun(t *testing.T) {
 	}
 }
 
+// A turn's end costs the same whatever the store has grown to: neither the years of days around a thread's own nor the
+// beginning of its rollout are read.
+func TestCodexReadsTheEndOfOneRollout(t *testing.T) {
+	const id = "c608d775-a1e6-44af-ad14-56c828dd876b"
+	sessions := filepath.Join(t.TempDir(), "sessions")
+	write := func(day, content string) {
+		path := filepath.Join(sessions, filepath.FromSlash(day), "rollout-2026-11-21T14-20-55-"+id+".jsonl")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := func(n string) string {
+		return `{"type":"token_usage_record","payload":{"thread_token_usage":{"input_tokens":` + n + `,"output_tokens":1}}}` + "\n"
+	}
+	// An earlier day and an earlier line each name tokens that would be taken if they were read last.
+	write("2025/02/03", used("9000"))
+	write("2026/11/21", used("7000")+used("300")+`{"type":"event_msg","payload":{"type":"token_count","info":null}}`+"\n")
+	p, _ := ByName("codex")
+	h := &history{program: p, env: []string{"CODEX_HOME=" + filepath.Dir(sessions)}, id: id}
+	if files, err := codexStore.files(h); len(files) != 1 || !strings.Contains(files[0], "2026") {
+		t.Errorf("looked into %v, %v", files, err)
+	}
+	s, _ := feed(p, &Turn{}, "", "")
+	p.finish(s, h)
+	if s.total.Prompt != 300 {
+		t.Errorf("booked %+v", s.total)
+	}
+	h.id = "c608d775-a1e6-44af-ad14-56c828dd876c"
+	if files, err := codexStore.files(h); len(files) != 0 || err != nil {
+		t.Errorf("a thread without a rollout has %v, %v", files, err)
+	}
+}
+
 // A rollout that was cut before the task's message holds only what Codex itself says at the beginning of a thread.
 func TestCodexRolloutWithoutTheTask(t *testing.T) {
 	p, _ := ByName("codex")
