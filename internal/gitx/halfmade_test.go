@@ -117,7 +117,7 @@ func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The process dies after the reset; another one goes on with the same list.
-	if err := w.git.hardReset(ctx, wt, w.base); err != nil {
+	if err := w.git.HardReset(ctx, wt, w.base); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

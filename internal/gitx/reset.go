@@ -114,7 +114,7 @@ func (g *Git) prepare(ctx context.Context, wt Worktree) error {
 // ignore rules covered before the reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover
 // after it. Directories that were closed and in the way stay open; the top is private again.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
-	if err := g.hardReset(ctx, wt, sha); err != nil {
+	if err := g.HardReset(ctx, wt, sha); err != nil {
 		return err
 	}
 	if err := g.clean(ctx, wt, keep); err != nil || g.dry {
@@ -124,10 +124,10 @@ func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []st
 	return nil
 }
 
-// hardReset moves the worktree's branch to sha and makes index and tracked files equal to it, past an index that cannot
+// HardReset moves the worktree's branch to sha and makes index and tracked files equal to it, past an index that cannot
 // be read and directories without the right to write. A reset that stops half-way has moved neither HEAD nor index, so
 // it can simply be done again.
-func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) error {
+func (g *Git) HardReset(ctx context.Context, wt Worktree, sha string) error {
 	reset := func() error { return g.change(ctx, wt, "reset", "--hard", "--quiet", sha) }
 	err := reset()
 	if err == nil || ctx.Err() != nil {

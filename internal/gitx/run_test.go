@@ -25,7 +25,7 @@ func TestCanceledBeforeTheStart(t *testing.T) {
 	w := newWorld(t)
 	c, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := w.git.hardReset(c, w.wt(), w.base); !errors.Is(err, context.Canceled) {
+	if err := w.git.HardReset(c, w.wt(), w.base); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

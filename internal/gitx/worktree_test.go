@@ -165,7 +165,7 @@ func TestNeverTheEnclosingRepository(t *testing.T) {
 		},
 		"ReadTree":   func() error { return w.git.ReadTree(ctx, wt, w.base, false) },
 		"SoftReset":  func() error { return w.git.SoftReset(ctx, wt, w.base) },
-		"HardReset":  func() error { return w.git.hardReset(ctx, wt, w.base) },
+		"HardReset":  func() error { return w.git.HardReset(ctx, wt, w.base) },
 		"Clean":      func() error { return w.git.clean(ctx, wt, nil) },
 		"RewindTree": func() error { return rewind(w.git, wt, w.base) },
 		"AttachHead": func() error { return w.git.AttachHead(ctx, wt, "session/t") },
