@@ -215,11 +215,15 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 	args ...string) (code int, output string, err error) {
 	call := []string{"hook", "run", "--ignore-missing"}
 	if len(input) > 0 {
-		file, err := tempFile(input)
+		dir, remove, err := proc.TempDir("hook")
 		if err != nil {
 			return 0, "", err
 		}
-		defer os.Remove(file)
+		defer remove()
+		file := filepath.Join(dir, "input")
+		if err := os.WriteFile(file, input, 0o600); err != nil {
+			return 0, "", err
+		}
 		env = with(env, "TILTH_HOOK_INPUT="+file)
 		if g.atLeast(ctx, 2, 40) {
 			call = append(call, "--to-stdin="+file)
@@ -239,20 +243,6 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 		code, err = exitCode(err), nil
 	}
 	return code, strings.TrimSpace(out.stderr), err
-}
-
-// tempFile writes data to a new file that only this user may read.
-func tempFile(data []byte) (string, error) {
-	f, err := os.CreateTemp("", "tilth-hook-"+strconv.Itoa(os.Getpid())+"-")
-	if err != nil {
-		return "", err
-	}
-	if _, err := f.Write(data); err != nil {
-		f.Close()
-		os.Remove(f.Name())
-		return "", err
-	}
-	return f.Name(), f.Close()
 }
 
 // NewRepository makes a repository in dir, on branch main, with one commit of everything that is there.

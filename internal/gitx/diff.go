@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // patchFlags fix the shape of a change and its patch against every setting.
@@ -55,11 +57,11 @@ func (g *Git) asTheyAre(ctx context.Context, common string, max int64, args ...s
 }
 
 func (g *Git) objectsAsTheyAre(ctx context.Context, common string, c command) (output, error) {
-	dir, err := os.MkdirTemp("", "tilth-objects-")
+	dir, remove, err := proc.TempDir("objects")
 	if err != nil {
 		return output{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
 	if usesSHA256(common) {
 		config += "[extensions]\n\tobjectformat = sha256\n"

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // planned is what the skipped commands of a dry run would have made of the places of worktrees.
@@ -90,11 +92,11 @@ func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base string) (tree s
 
 // stagePreview is StageAll with an index and objects of its own, which are gone when it returns.
 func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	dir, err := os.MkdirTemp("", "tilth-tree-")
+	dir, remove, err := proc.TempDir("tree")
 	if err != nil {
 		return "", nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	if err := os.MkdirAll(filepath.Join(dir, "objects", "info"), 0o700); err != nil {
 		return "", nil, err
 	}

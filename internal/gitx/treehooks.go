@@ -7,6 +7,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // treeHooks are the hooks of a repository whose config points into the tree (core.hooksPath = .husky): where they lie
@@ -113,11 +115,10 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *command) (remove func(
 	case dir == "":
 		dir = filepath.Join(wt.Common, "hooks")
 	case hooks.top != "" && !g.dry:
-		private, err := os.MkdirTemp("", "tilth-hooks-")
-		if err != nil {
-			return remove, err
+		var private string
+		if private, remove, err = proc.TempDir("hooks"); err != nil {
+			return func() {}, err
 		}
-		remove = func() { os.RemoveAll(private) }
 		if err := g.layHooks(ctx, wt, hooks, private); err != nil {
 			remove()
 			return func() {}, err

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // golang runs go vet and go test over every module. The seed puts the tests of later tasks into the tree, where they
@@ -83,19 +86,15 @@ func overlay(files []string) func() ([]string, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		tmp, err := os.CreateTemp("", "git-tilth-overlay-*.json")
+		dir, done, err := proc.TempDir("overlay")
 		if err != nil {
 			return nil, nil, err
 		}
-		done := func() { os.Remove(tmp.Name()) }
-		_, err = tmp.Write(data)
-		if cerr := tmp.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
+		overlay := filepath.Join(dir, "overlay.json")
+		if err := os.WriteFile(overlay, data, 0o600); err != nil {
 			done()
 			return nil, nil, err
 		}
-		return []string{"-overlay=" + tmp.Name(), "./..."}, done, nil
+		return []string{"-overlay=" + overlay, "./..."}, done, nil
 	}
 }

@@ -1,0 +1,79 @@
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tempKinds are the names of directories that one command needs. Others in the same place are not ours to clear.
+var tempKinds = []string{"objects", "hooks", "hook", "tree", "overlay"}
+
+func tempName(kind string) string { return "tilth-" + kind + "-" }
+
+// TempDir makes a directory for one command, where temporary files go. The directory is locked until it is removed: what
+// a kill leaves behind is nobody's then, and ClearTemp takes it away.
+func TempDir(kind string) (dir string, remove func(), err error) {
+	for {
+		if dir, err = os.MkdirTemp("", tempName(kind)); err != nil {
+			return "", nil, err
+		}
+		lock, err := lockDir(dir, unix.LOCK_EX)
+		if err == nil {
+			return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
+		}
+		if !absent(dir) {
+			os.Remove(dir)
+			return "", nil, err
+		}
+		// It was cleared before it was locked.
+	}
+}
+
+// lockDir locks a directory that is still there once it is locked.
+func lockDir(dir string, how int) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), how); err == nil {
+		_, err = os.Lstat(dir)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// ClearTemp removes the temporary directories of this user whose process was killed.
+func ClearTemp() {
+	entries, _ := os.ReadDir(os.TempDir())
+	for _, e := range entries {
+		name, dir := e.Name(), filepath.Join(os.TempDir(), e.Name())
+		ours := slices.ContainsFunc(tempKinds, func(kind string) bool {
+			is, err := filepath.Match(tempName(kind)+"[0-9]*", name)
+			return is && err == nil
+		})
+		if fi, err := os.Lstat(dir); !ours || err != nil || !fi.IsDir() || !owned(fi) {
+			continue
+		}
+		if lock, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			os.RemoveAll(dir)
+			lock.Close()
+		}
+	}
+}
+
+func owned(fi os.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Getuid()
+}
+
+func absent(path string) bool {
+	_, err := os.Lstat(path)
+	return os.IsNotExist(err)
+}
