@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -38,20 +37,79 @@ func OpenFile(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile reads a file of a session's directory; see OpenFile.
+// ReadFile reads a file of a session's directory; see OpenFile. It makes no os.File, which would take as many system
+// calls again: a list reads the files of ten thousand sessions.
 func ReadFile(path string) ([]byte, error) {
-	f, err := OpenFile(path, os.O_RDONLY)
+	r, err := openReader(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	var data bytes.Buffer
-	data.Grow(4 << 10) // A list reads files of ten thousand sessions: one read(2) is enough for most of them.
-	_, err = data.ReadFrom(io.LimitReader(f, maxFile+1))
-	if err == nil && data.Len() > maxFile {
-		err = &os.PathError{Op: "read", Path: path, Err: errors.New("is too large")}
+	defer r.Close()
+	if r.size > maxFile {
+		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("is too large")}
 	}
-	return data.Bytes(), err
+	data := make([]byte, r.size)
+	n, err := r.ReadAt(data, 0)
+	if err == io.EOF { // cut since it was opened
+		err = nil
+	}
+	return data[:n], err
+}
+
+// reader is a regular file that is open for reading, with the length that it had then.
+type reader struct {
+	path string
+	fd   int
+	size int64
+}
+
+func openReader(path string) (*reader, error) {
+	fd, err := retried(func() (int, error) {
+		return syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	})
+	var st syscall.Stat_t
+	if err == nil {
+		if err = syscall.Fstat(fd, &st); err == nil && st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+			err = ErrIrregular
+		}
+		if err != nil {
+			syscall.Close(fd)
+		}
+	}
+	switch err {
+	case nil:
+		return &reader{path: path, fd: fd, size: st.Size}, nil
+	case syscall.ENXIO: // a socket
+		err = ErrIrregular
+	}
+	return nil, &os.PathError{Op: "open", Path: path, Err: err}
+}
+
+// ReadAt is io.ReaderAt.
+func (r *reader) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		m, err := retried(func() (int, error) { return syscall.Pread(r.fd, p[n:], off+int64(n)) })
+		if err != nil {
+			return n, &os.PathError{Op: "read", Path: r.path, Err: err}
+		}
+		if m == 0 {
+			return n, io.EOF
+		}
+		n += m
+	}
+	return n, nil
+}
+
+func (r *reader) Close() { syscall.Close(r.fd) }
+
+// retried is what call returns once no signal interrupts it.
+func retried(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != syscall.EINTR {
+			return n, err
+		}
+	}
 }
 
 // SyncDir makes a rename or a creation in dir durable.

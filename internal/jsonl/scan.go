@@ -12,7 +12,7 @@ import (
 )
 
 // tailBlock is what reading backwards begins with: most of what is looked for is among the last few lines.
-const tailBlock = 8 << 10
+const tailBlock = 4 << 10
 
 // ErrShrunk says that a file is shorter than the place where reading was to go on: it was rewound or replaced.
 var ErrShrunk = errors.New("the file is shorter than what was read of it before")
@@ -96,7 +96,7 @@ func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 // Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on
 // the length of the file.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	f, err := OpenFile(path, os.O_RDONLY)
+	f, err := openReader(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -104,11 +104,7 @@ func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int
 		return 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	pos := info.Size() // where buf begins
+	pos := f.size      // where buf begins
 	var buf []byte     // read, and not yet handed out
 	block := tailBlock // how much is read next
 	tooLong := false   // buf is the end of a line that is too long, and was dropped
@@ -127,7 +123,7 @@ func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int
 			}
 			buf = append(next, buf...)
 			pos -= n
-			block = 64 << 10
+			block = min(4*block, 64<<10)
 			continue
 		}
 		tooLong = tooLong || len(buf)-i > MaxLine

@@ -29,11 +29,15 @@ type Failure struct {
 // String is the failure in one line: what stopped the run, else what objected last.
 func (f *Failure) String() string { return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason)) }
 
-// readFailure reads the record at path backwards, no further than to where its last attempt at a task began. It is nil
-// for a session whose last run is going on, came to its end, was interrupted or reached a cap of the session.
-func readFailure(path string) (f *Failure) {
+// readFailure reads the record at path backwards, at most as many lines as most and no further than to where its last
+// attempt at a task began. It is nil for a session whose last run is going on, came to its end, was interrupted or
+// reached a cap of the session.
+func readFailure(path string, most int) (f *Failure) {
 	// What of a record cannot be read, list and show say elsewhere.
 	_, _ = record.Tail(path, func(e record.Line) bool {
+		if most--; most < 0 {
+			return false
+		}
 		switch e.Type {
 		case "stop":
 			if f != nil {

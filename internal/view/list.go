@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
@@ -26,15 +30,35 @@ type Row struct {
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// RowOf is an overview in the shape of --json.
-func RowOf(o session.Overview) Row { return Row{o, o.State(), failureIn(o)} }
+// rowsOf is the overviews as rows, in their order. Reading why sessions failed is shared out among the processors.
+func rowsOf(all []session.Overview) []Row {
+	rows := make([]Row, len(all))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(all); i = int(next.Add(1)) - 1 {
+				rows[i] = Row{all[i], all[i].State(), failureIn(all[i], listedLines)}
+			}
+		})
+	}
+	wg.Wait()
+	return rows
+}
 
-// failureIn is why a session is failed, nil for one that is not: nothing more is read of that.
-func failureIn(o session.Overview) *Failure {
+// RowOf is an overview in the shape of --json.
+func RowOf(o session.Overview) Row { return Row{o, o.State(), failureIn(o, math.MaxInt)} }
+
+// listedLines is how many lines of a record a list of many sessions looks back for why one failed; show looks further.
+const listedLines = 24
+
+// failureIn is why a session is failed, from at most as many lines of its record as most. It is nil for a session that
+// is not: nothing more is read of that.
+func failureIn(o session.Overview, most int) *Failure {
 	if o.Status != session.Failed || o.Dir == "" {
 		return nil
 	}
-	return readFailure(filepath.Join(o.Dir, session.RecordFile))
+	return readFailure(filepath.Join(o.Dir, session.RecordFile), most)
 }
 
 func stateStyle(state string) string {
@@ -52,21 +76,17 @@ func stateStyle(state string) string {
 }
 
 // List prints sessions in the order given, one a line, or as a JSON array.
-func List(w io.Writer, rows []session.Overview, o ListOptions) error {
+func List(w io.Writer, all []session.Overview, o ListOptions) error {
+	rows := rowsOf(all)
 	if o.JSON {
-		out := make([]Row, len(rows))
-		for i, r := range rows {
-			out[i] = RowOf(r)
-		}
-		return writeJSON(w, out)
+		return writeJSON(w, rows)
 	}
 	t := table{term: o.Terminal, columns: []column{
 		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS", spare: true}, {name: "TOKENS", right: true, spare: true},
 		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true},
 		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
-	for _, overview := range rows {
-		r := RowOf(overview)
+	for _, r := range rows {
 		label, tasks := r.Label, taskCount(r.Tasks)
 		if len(r.Problems) > 0 {
 			if r.Tasks.Total == 0 {
@@ -85,7 +105,7 @@ func List(w io.Writer, rows []session.Overview, o ListOptions) error {
 			}
 		}
 		t.add(cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain}, cell{Count(r.TokensUsed), plain},
-			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(overview)), plain}, cell{r.LastStop, stopStyle(r.LastStop)},
+			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop, stopStyle(r.LastStop)},
 			cell{label, labelStyle(r)}, cell{source, dim})
 		if r.Failure != nil {
 			t.note(r.Failure.String())

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -232,7 +233,7 @@ func TestFailure(t *testing.T) {
 		w := viewtest.New(t, session.Store{Root: t.TempDir()})
 		c.events(w)
 		w.Flush()
-		f, got := readFailure(w.S.Path(session.RecordFile)), ""
+		f, got := readFailure(w.S.Path(session.RecordFile), math.MaxInt), ""
 		if f != nil {
 			got = f.String()
 		}

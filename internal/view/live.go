@@ -224,12 +224,8 @@ func (v *viewer) sessions(w http.ResponseWriter) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	rows := []Row{}
-	for _, o := range v.store.Overview(ids, nil) {
-		rows = append(rows, RowOf(o))
-	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := writeJSON(w, rows); err != nil {
+	if err := writeJSON(w, rowsOf(v.store.Overview(ids, nil))); err != nil {
 		return // the reader has gone
 	}
 }
