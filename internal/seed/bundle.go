@@ -77,43 +77,30 @@ func ParseBundle(args []byte) (*Bundle, error) {
 		b.fault("utf-8", "the arguments are not valid UTF-8")
 		return b, nil
 	}
-	fields, err := objectFields(args)
+	given, err := objectFields(args)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrNotObject, err)
 	}
 	if hasLoneSurrogate(args) {
 		b.fault("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)
 	}
-	b.checkKeys("the bundle", fields, bundleKeys)
-	for _, f := range fields {
-		b.readField(f)
-	}
-	if !hasKey(fields, "prd_entries") {
+	b.checkKeys("the bundle", given, bundleKeys)
+	if entries := given.get("prd_entries"); entries != nil {
+		b.readEntries(entries)
+	} else {
 		b.fault("shape", "prd_entries is missing: it is the list of tasks")
 	}
+	b.readTestFiles(given.get("test_files"))
+	b.Meta.TLDR = read[string](b, "tldr", given.get("tldr"))
+	b.Meta.OpenQuestions = b.readNotes("open_questions", given)
+	b.Meta.Blockers = b.readNotes("blockers", given)
+	b.Meta.ScopeNotes = b.readNotes("scope_notes", given)
 	return b, nil
 }
 
 func (b *Bundle) fault(rule, format string, args ...any) {
 	if len(b.faults) < maxViolations {
 		b.faults = append(b.faults, violation(rule, format, args...))
-	}
-}
-
-func (b *Bundle) readField(f field) {
-	switch f.key {
-	case "prd_entries":
-		b.readEntries(f.raw)
-	case "test_files":
-		b.readTestFiles(f.raw)
-	case "tldr":
-		b.readString("tldr", f.raw, &b.Meta.TLDR)
-	case "open_questions":
-		b.readNotes(f.key, f.raw, &b.Meta.OpenQuestions)
-	case "blockers":
-		b.readNotes(f.key, f.raw, &b.Meta.Blockers)
-	case "scope_notes":
-		b.readNotes(f.key, f.raw, &b.Meta.ScopeNotes)
 	}
 }
 
@@ -135,36 +122,23 @@ func (b *Bundle) readEntries(raw json.RawMessage) {
 
 func (b *Bundle) readEntry(i int, raw json.RawMessage) {
 	where := fmt.Sprintf("entry %d", i+1)
-	fields, err := objectFields(raw)
+	given, err := objectFields(raw)
 	if err != nil {
 		b.fault("shape", "%s of prd_entries is not an object", where)
 		return
 	}
-	var t session.Task
-	for _, f := range fields {
-		if f.key == "id" {
-			b.readString("the id of "+where, f.raw, &t.ID)
-		}
-	}
+	t := session.Task{ID: read[string](b, "the id of "+where, given.get("id"))}
 	if t.ID != "" {
 		where = quoteShort(t.ID)
 	}
-	if hasKey(fields, "status") {
+	if given.get("status") != nil {
 		b.fault("status", "%s has a status; only the harness writes it: leave the key out", where)
 	}
-	b.checkKeys(where, fields, append([]string{"status"}, entryKeys...))
-	for _, f := range fields {
-		switch f.key {
-		case "title":
-			b.readString("the title of "+where, f.raw, &t.Title)
-		case "description":
-			b.readString("the description of "+where, f.raw, &t.Description)
-		case "acceptance_criteria":
-			b.readStrings("acceptance_criteria of "+where, f.raw, &t.AcceptanceCriteria)
-		case "needs":
-			b.readStrings("needs of "+where, f.raw, &t.Needs)
-		}
-	}
+	b.checkKeys(where, given, append([]string{"status"}, entryKeys...))
+	t.Title = read[string](b, "the title of "+where, given.get("title"))
+	t.Description = read[string](b, "the description of "+where, given.get("description"))
+	t.AcceptanceCriteria = read[[]string](b, "acceptance_criteria of "+where, given.get("acceptance_criteria"))
+	t.Needs = read[[]string](b, "needs of "+where, given.get("needs"))
 	b.Tasks = append(b.Tasks, t)
 }
 
@@ -172,59 +146,51 @@ func (b *Bundle) readTestFiles(raw json.RawMessage) {
 	if isNull(raw) {
 		return
 	}
-	fields, err := objectFields(raw)
+	given, err := objectFields(raw)
 	if err != nil {
 		b.fault("shape", "test_files is not an object that maps paths to contents")
 		return
 	}
-	for _, f := range fields {
+	for _, f := range given {
 		if _, ok := b.TestFiles[f.key]; ok {
 			b.fault("duplicate", "test_files names %s twice", quoteShort(f.key))
 			continue
 		}
-		var content string
-		b.readString("the content of "+quoteShort(f.key), f.raw, &content)
-		b.TestFiles[f.key] = content
+		b.TestFiles[f.key] = read[string](b, "the content of "+quoteShort(f.key), f.raw)
 	}
 }
 
-func (b *Bundle) readString(what string, raw json.RawMessage, into *string) {
-	if isNull(raw) {
-		return
+// read decodes a string or a list of strings, nothing for what is not there or null.
+func read[T string | []string](b *Bundle, what string, raw json.RawMessage) (value T) {
+	if isNull(raw) || json.Unmarshal(raw, &value) == nil {
+		return value
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		b.fault("shape", "%s is not a string", what)
+	kind := "a string"
+	if _, isList := any(value).([]string); isList {
+		kind = "a list of strings"
 	}
+	b.fault("shape", "%s is not %s", what, kind)
+	return *new(T)
 }
 
-func (b *Bundle) readStrings(what string, raw json.RawMessage, into *[]string) {
-	if isNull(raw) {
-		return
+// readNotes reads a list that is only shown: one string is a list of one, and an empty one of none.
+func (b *Bundle) readNotes(key string, given fields) []string {
+	raw, one := given.get(key), ""
+	switch {
+	case isNull(raw) || json.Unmarshal(raw, &one) != nil:
+		return read[[]string](b, key, raw)
+	case strings.TrimSpace(one) == "":
+		return nil
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		b.fault("shape", "%s is not a list of strings", what)
-		*into = nil
-	}
-}
-
-// readNotes is readStrings for what is only shown: one string is a list of one, and an empty one of none.
-func (b *Bundle) readNotes(what string, raw json.RawMessage, into *[]string) {
-	var one string
-	if isNull(raw) || json.Unmarshal(raw, &one) != nil {
-		b.readStrings(what, raw, into)
-	} else if strings.TrimSpace(one) != "" {
-		*into = []string{one}
-	}
+	return []string{one}
 }
 
 // checkKeys reports unknown keys, and known ones that come twice.
-func (b *Bundle) checkKeys(where string, fields []field, known []string) {
-	seen := map[string]bool{}
-	for _, f := range fields {
-		if seen[f.key] {
-			b.fault("duplicate", "%s has the key %s twice", where, quoteShort(f.key))
-		}
-		seen[f.key] = true
+func (b *Bundle) checkKeys(where string, given fields, known []string) {
+	for _, key := range given.repeated() {
+		b.fault("duplicate", "%s has the key %s twice", where, quoteShort(key))
+	}
+	for _, f := range given {
 		if !slices.Contains(known, f.key) {
 			b.fault("unknown-key", "%s has an unknown key %s", where, quoteShort(f.key))
 		}

@@ -54,16 +54,12 @@ func (c *checker) duplicateKeys(edited []byte) {
 		return
 	}
 	for _, e := range elements {
-		fields, err := objectFields(e.raw)
+		given, err := objectFields(e.raw)
 		if err != nil {
 			continue
 		}
-		seen := map[string]bool{}
-		for _, f := range fields {
-			if seen[f.key] {
-				c.add("duplicate", "the entry in line %d has the key %s twice", e.line, quoteShort(f.key))
-			}
-			seen[f.key] = true
+		for _, key := range given.repeated() {
+			c.add("duplicate", "the entry in line %d has the key %s twice", e.line, quoteShort(key))
 		}
 	}
 }

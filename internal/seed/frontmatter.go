@@ -31,9 +31,7 @@ func splitFrontmatter(name, text string) (keys []frontKey, body string, bodyLine
 		}
 	}
 	if end == len(lines) {
-		return nil, "", 0, &ImportError{
-			File: name, Line: 1, Msg: "the frontmatter is not closed", Fix: "end it with a line of ---",
-		}
+		return nil, "", 0, importError(name, 1, "end it with a line of ---", "the frontmatter is not closed")
 	}
 	seen := map[string]bool{}
 	for i := 1; i < end; i++ {
@@ -42,9 +40,7 @@ func splitFrontmatter(name, text string) (keys []frontKey, body string, bodyLine
 			continue
 		}
 		if seen[key] {
-			return nil, "", 0, &ImportError{
-				File: name, Line: i + 1, Msg: "the frontmatter has " + key + " twice", Fix: "keep one of them",
-			}
+			return nil, "", 0, importError(name, i+1, "keep one of them", "the frontmatter has %s twice", key)
 		}
 		seen[key] = true
 		k := frontKey{key: key, line: i + 1}

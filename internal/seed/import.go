@@ -66,6 +66,11 @@ type ImportError struct {
 	Fix  string // what to do, for a hint line
 }
 
+// importError says with fix what to do about it.
+func importError(file string, line int, fix, format string, args ...any) error {
+	return &ImportError{File: file, Line: line, Msg: fmt.Sprintf(format, args...), Fix: fix}
+}
+
 func (e *ImportError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
@@ -95,16 +100,16 @@ func Import(path string, stdin io.Reader) (*Imported, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, &ImportError{File: path, Msg: "no such file or directory", Fix: formatsHint}
+		return nil, importError(path, 0, formatsHint, "no such file or directory")
 	case err != nil:
-		return nil, &ImportError{File: path, Msg: plainError(err).Error(), Fix: formatsHint}
+		return nil, importError(path, 0, formatsHint, "%s", plainError(err))
 	case info.IsDir():
 		return importDir(path)
 	}
 	// A pipe is fine here: that is what <(command) gives.
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, &ImportError{File: path, Msg: plainError(err).Error(), Fix: formatsHint}
+		return nil, importError(path, 0, formatsHint, "%s", plainError(err))
 	}
 	defer f.Close()
 	return importReader(path, f)
@@ -131,9 +136,9 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxImportBytes+1))
 	switch {
 	case err != nil:
-		return nil, &ImportError{File: name, Msg: plainError(err).Error(), Fix: formatsHint}
+		return nil, importError(name, 0, formatsHint, "%s", plainError(err))
 	case len(text) > maxImportBytes:
-		return nil, &ImportError{File: name, Msg: "it is larger than " + byteSize(maxImportBytes), Fix: splitFix}
+		return nil, importError(name, 0, splitFix, "it is larger than %s", byteSize(maxImportBytes))
 	}
 	if i := firstBadByte(text); i >= 0 {
 		return nil, notUTF8(name, text, i)
@@ -141,7 +146,7 @@ func readText(name string, r io.Reader) ([]byte, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, &ImportError{File: name, Msg: "it is empty", Fix: formatsHint}
+		return nil, importError(name, 0, formatsHint, "it is empty")
 	}
 	return text, nil
 }
@@ -159,7 +164,7 @@ func firstBadByte(text []byte) int {
 }
 
 func notUTF8(name string, text []byte, at int) error {
-	return &ImportError{File: name, Line: lineAt(text, at), Msg: "it is not UTF-8 text", Fix: "save it as UTF-8"}
+	return importError(name, lineAt(text, at), "save it as UTF-8", "it is not UTF-8 text")
 }
 
 func lineAt(text []byte, offset int) int {
@@ -176,8 +181,7 @@ func parseImport(name string, text []byte) (*Imported, error) {
 	case trimmed[0] == '[' && (isJSON || looksLikeList(trimmed)):
 		return parsePlan(name, text)
 	case isJSON:
-		return nil, &ImportError{File: name, Line: 1, Msg: "it is neither a JSON list nor a JSON object",
-			Fix: formatsHint}
+		return nil, importError(name, 1, formatsHint, "it is neither a JSON list nor a JSON object")
 	case isTaskFile(name, trimmed):
 		return parseSingleTask(name, text)
 	}
@@ -198,34 +202,33 @@ func validateImport(name string, im *Imported) error {
 		if len(im.Dropped) > 0 {
 			msg = "every task in it is done already"
 		}
-		return &ImportError{File: name, Msg: msg, Fix: formatsHint}
+		return importError(name, 0, formatsHint, "%s", msg)
 	}
 	if len(im.Tasks) > maxTasks {
-		return tooManyTasks(name, fmt.Sprint(len(im.Tasks)))
+		return tooManyTasks(name, len(im.Tasks))
 	}
 	for i := range im.Tasks {
 		t := &im.Tasks[i]
 		t.Needs = slices.DeleteFunc(t.Needs, func(id string) bool { return im.done[id] })
 		if bad := badNeeds(im.Tasks, i); len(bad) > 0 {
-			return &ImportError{File: name, Line: im.lines[t.ID], Msg: bad[0].Message, Fix: needsFix}
+			return importError(name, im.lines[t.ID], needsFix, "%s", bad[0].Message)
 		}
 	}
 	return nil
 }
 
-const splitFix = "split the feature into smaller seeds"
+const (
+	splitFix  = "split the feature into smaller seeds"
+	ownIDFix  = "give each task an id of its own"
+	formIDFix = "use an id like " + taskIDExample
+)
 
-func tooManyTasks(name, tasks string) error {
-	return &ImportError{
-		File: name, Msg: fmt.Sprintf("it holds %s tasks; at most %d are taken", tasks, maxTasks), Fix: splitFix,
-	}
+func tooManyTasks(name string, tasks int) error {
+	return importError(name, 0, splitFix, "it holds %d tasks; at most %d are taken", tasks, maxTasks)
 }
 
 func idTwice(name string, line int, id string, before int) error {
-	return &ImportError{
-		File: name, Line: line, Msg: fmt.Sprintf("the id %s was given in line %d already", id, before),
-		Fix: "give each task an id of its own",
-	}
+	return importError(name, line, ownIDFix, "the id %s was given in line %d already", id, before)
 }
 
 func (im *Imported) recognise(format string, args ...any) {
@@ -254,11 +257,11 @@ func newIDs() *ids { return &ids{taken: map[string]int{}, next: 1} }
 
 // claim takes an id that the source names; the line that had it before is returned if there is one.
 func (n *ids) claim(id string, line int) (before int, ok bool) {
-	if before, dup := n.taken[id]; dup {
-		return before, false
+	before, dup := n.taken[id]
+	if !dup {
+		n.taken[id] = line
 	}
-	n.taken[id] = line
-	return 0, true
+	return before, !dup
 }
 
 // free gives the lowest number that nothing has claimed.

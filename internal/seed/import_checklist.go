@@ -1,7 +1,7 @@
 package seed
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -17,21 +17,20 @@ func parseChecklist(name string, data []byte) (*Imported, error) {
 		return nil, err
 	}
 	lines := scanMarkdown(body, first)
-	p := &checklist{name: name, im: &Imported{Format: FormatChecklist}, ids: newIDs()}
-	read, things := p.line, "item"
-	if hasTaskHeadings(lines) {
-		p.im.Format = FormatHeadings
-		read, things = p.lineOfHeadings, "task"
+	p := &checklist{name: name, im: &Imported{Format: FormatChecklist}, ids: newIDs(), headings: hasTaskHeadings(lines)}
+	things := "item"
+	if p.headings {
+		p.im.Format, things = FormatHeadings, "task"
 	}
 	for _, l := range lines {
-		read(l)
+		p.line(l)
 	}
 	p.endItem()
 	if !p.any {
 		return nil, noItems(name, lines)
 	}
 	if len(p.items) > maxTasks {
-		return nil, tooManyTasks(name, fmt.Sprint(len(p.items)))
+		return nil, tooManyTasks(name, len(p.items))
 	}
 	if err := p.tasks(); err != nil {
 		return nil, err
@@ -43,25 +42,20 @@ func parseChecklist(name string, data []byte) (*Imported, error) {
 
 // noItems says what is taken of a text in which nothing is a task, and where its plain list begins if it has one.
 func noItems(name string, lines []mdLine) error {
-	e := &ImportError{
-		File: name,
-		Msg:  "it has no checklist items",
-		Fix:  "begin each task with - [ ] (or 1. [ ]) and put " + "its criteria as bullets below it; or " + formatsHint,
+	line, msg := 0, "it has no checklist items"
+	if i := slices.IndexFunc(lines, func(l mdLine) bool { return l.bullet }); i >= 0 {
+		line = lines[i].n
+		msg += ": its list is a plain one, and only items with a checkbox are taken as tasks"
 	}
-	for _, l := range lines {
-		if l.bullet {
-			e.Line = l.n
-			e.Msg += ": its list is a plain one, and only items with a checkbox are taken as tasks"
-			break
-		}
-	}
-	return e
+	const fix = "begin each task with - [ ] (or 1. [ ]) and put its criteria as bullets below it; or " + formatsHint
+	return importError(name, line, fix, "%s", msg)
 }
 
 type checklist struct {
 	name     string
 	im       *Imported
 	ids      *ids
+	headings bool // tasks are headings
 	overview []string
 	section  string
 	any      bool
@@ -83,23 +77,37 @@ type item struct {
 }
 
 func (p *checklist) line(l mdLine) {
+	begun := p.begins(l)
 	switch {
-	case l.heading > 0:
+	case begun != nil:
+		p.endItem()
+		p.any, p.at = true, begun
+	case l.heading > 0 && (p.at == nil || !p.headings || l.heading <= p.at.level):
 		p.endItem()
 		p.heading(l)
-	case l.box && (p.at == nil || l.indent <= p.at.indent+1):
-		p.endItem()
-		p.any = true
-		id, title := splitID(l.text)
-		p.at = &item{line: l.n, indent: l.indent, id: id, title: title, section: p.section, checked: l.checked}
 	case p.at == nil:
 		p.outside(l)
+	case p.headings:
+		p.at.addBelowHeading(l)
 	case l.bullet && l.indent <= p.at.indent+1:
 		p.endItem()
 		p.im.drop("line %d: %s: it has no checkbox", l.n, quoteShort(l.text))
 	default:
 		p.at.add(l)
 	}
+}
+
+// begins is the task that a line begins, nil for none.
+func (p *checklist) begins(l mdLine) *item {
+	if p.headings {
+		if id, title, ok := l.taskHeading(); ok {
+			return &item{line: l.n, id: id, title: title, level: l.heading}
+		}
+	} else if l.box && (p.at == nil || l.indent <= p.at.indent+1) {
+		id, title := splitID(l.text)
+		return &item{line: l.n, indent: l.indent, id: id, title: title, section: p.section, checked: l.checked}
+	}
+	return nil
 }
 
 func (p *checklist) heading(l mdLine) {
@@ -165,7 +173,7 @@ func (p *checklist) tasks() error {
 	for i := range p.items {
 		it := &p.items[i]
 		if it.title = text.OneLine(stripEmphasis(it.title)); it.title == "" {
-			return &ImportError{File: p.name, Line: it.line, Msg: "the item has no text", Fix: "give it a title"}
+			return importError(p.name, it.line, "give it a title", "the item has no text")
 		}
 		if it.id == "" {
 			continue

@@ -3,7 +3,6 @@ package seed
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -27,7 +26,7 @@ const (
 func importDir(dir string) (*Imported, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, &ImportError{File: dir, Msg: plainError(err).Error(), Fix: formatsHint}
+		return nil, importError(dir, 0, formatsHint, "%s", plainError(err))
 	}
 	defer root.Close()
 	d := &dirImport{dir: dir, root: root, seen: newIDs(), files: map[string]string{},
@@ -55,7 +54,7 @@ func (d *dirImport) name(rel string) string { return filepath.Join(d.dir, filepa
 func (d *dirImport) taskFiles() error {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
-		return &ImportError{File: d.dir, Msg: plainError(err).Error(), Fix: formatsHint}
+		return importError(d.dir, 0, formatsHint, "%s", plainError(err))
 	}
 	found := 0
 	for _, e := range entries {
@@ -63,9 +62,7 @@ func (d *dirImport) taskFiles() error {
 		case taskFileName.MatchString(e.Name()):
 			found++
 			if found > maxTasks {
-				return &ImportError{
-					File: d.dir, Msg: fmt.Sprintf("it holds more than %d task files", maxTasks), Fix: splitFix,
-				}
+				return importError(d.dir, 0, splitFix, "it holds more than %d task files", maxTasks)
 			}
 			if err := d.taskFile(e.Name()); err != nil {
 				return err
@@ -133,7 +130,7 @@ func (d *dirImport) noTasks() error {
 			break
 		}
 	}
-	return &ImportError{File: d.dir, Msg: "there is no T-NNN-*.md and no prd.json in the directory", Fix: fix}
+	return importError(d.dir, 0, fix, "there is no T-NNN-*.md and no prd.json in the directory")
 }
 
 func (d *dirImport) taskFile(rel string) error {
@@ -146,9 +143,7 @@ func (d *dirImport) taskFile(rel string) error {
 		return err
 	}
 	if before, ok := d.files[tf.task.ID]; ok {
-		return &ImportError{File: d.name(rel), Line: tf.line,
-			Msg: fmt.Sprintf("the id %s is that of %s already", tf.task.ID, before),
-			Fix: "give each task an id of its own"}
+		return importError(d.name(rel), tf.line, ownIDFix, "the id %s is that of %s already", tf.task.ID, before)
 	}
 	d.files[tf.task.ID] = rel
 	d.im.addTaskFile(rel, tf)
@@ -163,8 +158,8 @@ func (d *dirImport) read(rel string) ([]byte, error) {
 	}
 	text, err := readText(d.name(rel), bytes.NewReader(data))
 	if err == nil && d.total > maxTotalBytes {
-		return nil, &ImportError{File: d.name(rel), Fix: splitFix,
-			Msg: "the files of the directory are larger than " + byteSize(maxTotalBytes) + " together"}
+		return nil, importError(d.name(rel), 0, splitFix, "the files of the directory are larger than %s together",
+			byteSize(maxTotalBytes))
 	}
 	return text, err
 }
@@ -183,7 +178,7 @@ func (d *dirImport) readFile(rel string, most int64) ([]byte, error) {
 	case errors.Is(err, fs.ErrPermission):
 		fix = "make it readable"
 	}
-	return nil, &ImportError{File: d.name(rel), Msg: plainError(err).Error(), Fix: fix}
+	return nil, importError(d.name(rel), 0, fix, "%s", plainError(err))
 }
 
 // tests imports the files that are named by a task of the directory. A directory that is a repository of its own holds
@@ -199,8 +194,8 @@ func (d *dirImport) tests() error {
 			return nil // a directory that cannot be read holds nothing to import
 		}
 		if looked++; looked > maxDirEntries {
-			return &ImportError{File: d.dir, Msg: fmt.Sprintf("it holds more than %d files", maxDirEntries),
-				Fix: "give a directory with nothing but the tasks and their tests"}
+			return importError(d.dir, 0, "give a directory with nothing but the tasks and their tests",
+				"it holds more than %d files", maxDirEntries)
 		}
 		if e.IsDir() {
 			if p != "." && (strings.HasPrefix(e.Name(), ".") || gitx.IsProductDir(e.Name()) || d.isRepository(p)) {
@@ -244,9 +239,9 @@ func (d *dirImport) test(p string, e fs.DirEntry) error {
 		return err
 	}
 	if len(data) > maxFileBytes || d.total > maxTotalBytes {
-		return &ImportError{File: d.name(p), Fix: "make it smaller or take it away",
-			Msg: "it is too large for a seed: at most " + byteSize(maxFileBytes) + " a file and " +
-				byteSize(maxTotalBytes) + " together are taken"}
+		return importError(d.name(p), 0, "make it smaller or take it away",
+			"it is too large for a seed: at most %s a file and %s together are taken", byteSize(maxFileBytes),
+			byteSize(maxTotalBytes))
 	}
 	if i := firstBadByte(data); i >= 0 {
 		return notUTF8(d.name(p), data, i)

@@ -48,24 +48,6 @@ func hasTaskHeadings(lines []mdLine) bool {
 	return false
 }
 
-// lineOfHeadings is line for a text whose tasks are headings.
-func (p *checklist) lineOfHeadings(l mdLine) {
-	id, title, isTask := l.taskHeading()
-	switch {
-	case isTask:
-		p.endItem()
-		p.any = true
-		p.at = &item{line: l.n, id: id, title: title, level: l.heading}
-	case l.heading > 0 && (p.at == nil || l.heading <= p.at.level):
-		p.endItem()
-		p.heading(l)
-	case p.at == nil:
-		p.outside(l)
-	default:
-		p.at.addBelowHeading(l)
-	}
-}
-
 // addBelowHeading takes checkboxes, with what is indented below them, as criteria. A task all of whose boxes are
 // checked is done.
 func (it *item) addBelowHeading(l mdLine) {

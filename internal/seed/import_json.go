@@ -22,7 +22,7 @@ func parsePlan(name string, data []byte) (*Imported, error) {
 	}
 	elements, err := listElements(data, 0)
 	if err != nil {
-		return nil, &ImportError{File: name, Line: 1, Msg: err.Error(), Fix: formatsHint}
+		return nil, importError(name, 1, formatsHint, "%s", err)
 	}
 	return planFrom(name, elements)
 }
@@ -47,10 +47,8 @@ func planFrom(name string, elements []element) (*Imported, error) {
 			im.recognise("%s is taken as pending; its status was failed", t.ID)
 		case "", session.TaskPending:
 		default:
-			return nil, &ImportError{
-				File: name, Line: e.line, Msg: fmt.Sprintf("%s has the unknown status %s", t.ID, quoteShort(t.Status)),
-				Fix: "use pending, done, failed or skipped, or leave it out",
-			}
+			return nil, importError(name, e.line, "use pending, done, failed or skipped, or leave it out",
+				"%s has the unknown status %s", t.ID, quoteShort(t.Status))
 		}
 		t.Status = session.TaskPending
 		im.lines[t.ID] = e.line
@@ -61,30 +59,25 @@ func planFrom(name string, elements []element) (*Imported, error) {
 }
 
 // planTask reads one entry and holds it to the shape of prd.json. Unknown keys stay with the task.
-func planTask(name string, e element) (session.Task, error) {
-	bad := func(msg, fix string) (session.Task, error) {
-		return session.Task{}, &ImportError{File: name, Line: e.line, Msg: msg, Fix: fix}
-	}
+func planTask(name string, e element) (t session.Task, err error) {
 	const shape = "an entry is {id, title, description, acceptance_criteria}"
 	if _, err := objectFields(e.raw); err != nil {
-		return bad("an entry is no JSON object", shape)
+		return t, importError(name, e.line, shape, "an entry is no JSON object")
 	}
-	var t session.Task
 	if err := json.Unmarshal(e.raw, &t); err != nil {
-		return bad("an entry has not the shape of a task: "+err.Error(), shape)
+		return t, importError(name, e.line, shape, "an entry has not the shape of a task: %s", err)
 	}
 	switch {
 	case t.ID == "":
-		return bad("an entry has no id", "give it an id like "+taskIDExample)
+		err = importError(name, e.line, "give it an id like "+taskIDExample, "an entry has no id")
 	case !validID(t.ID):
-		return bad(fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(t.ID)),
-			"use an id like "+taskIDExample)
+		err = importError(name, e.line, formIDFix, "the id %s is not T- and 3 or more digits", quoteShort(t.ID))
 	case strings.TrimSpace(t.Title) == "":
-		return bad(t.ID+" has no title", "give it one")
+		err = importError(name, e.line, "give it one", "%s has no title", t.ID)
 	case len(t.AcceptanceCriteria) == 0:
-		return bad(t.ID+" has no acceptance_criteria", "give it a list with at least one")
+		err = importError(name, e.line, "give it a list with at least one", "%s has no acceptance_criteria", t.ID)
 	}
-	return t, nil
+	return t, err
 }
 
 // parseObject tells the formats that are one JSON object apart.
@@ -92,20 +85,19 @@ func parseObject(name string, data []byte) (*Imported, error) {
 	if err := checkJSON(name, data); err != nil {
 		return nil, err
 	}
-	fields, err := objectFields(data)
+	top, err := objectFields(data)
 	if err != nil {
-		return nil, &ImportError{File: name, Line: 1, Msg: err.Error(), Fix: formatsHint}
+		return nil, importError(name, 1, formatsHint, "%s", err)
 	}
-	for _, f := range fields {
+	for _, f := range top {
 		switch f.key {
 		case "userStories":
-			return parseRalph(name, data, fields, f.at)
+			return parseRalph(name, data, top, f.at)
 		case "prd_entries":
 			return parseBundleFile(name, data)
 		}
 	}
-	return nil, &ImportError{File: name, Line: 1, Msg: "it is a JSON object without userStories or prd_entries",
-		Fix: formatsHint}
+	return nil, importError(name, 1, formatsHint, "it is a JSON object without userStories or prd_entries")
 }
 
 // parseBundleFile takes a bundle that was written down in write_seed's own shape.
@@ -115,7 +107,7 @@ func parseBundleFile(name string, data []byte) (*Imported, error) {
 		err = errors.New(b.faults[0].String())
 	}
 	if err != nil {
-		return nil, &ImportError{File: name, Msg: err.Error(), Fix: "mend the bundle and run it again"}
+		return nil, importError(name, 0, "mend the bundle and run it again", "%s", err)
 	}
 	im := &Imported{Format: FormatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.Meta.TLDR, bundle: b}
 	im.recognise("%s with %s and %s", FormatBundle, text.Plural(len(b.Tasks), "task"),
@@ -133,19 +125,19 @@ type story struct {
 	Passes             bool     `json:"passes"`
 	Notes              string   `json:"notes"`
 
-	keys     []field
+	keys     fields
 	original string // the id as text
 	line     int
 }
 
 // parseRalph reads {project, description, userStories: [...]}. Stories run in
 // the order of their priority; those that pass already are dropped.
-func parseRalph(name string, data []byte, fields []field, list int) (*Imported, error) {
+func parseRalph(name string, data []byte, top fields, list int) (*Imported, error) {
 	elements, err := listElements(data, list)
 	if err != nil {
-		return nil, &ImportError{File: name, Line: lineAt(data, list), Msg: "userStories is no list", Fix: formatsHint}
+		return nil, importError(name, lineAt(data, list), formatsHint, "userStories is no list")
 	}
-	im := &Imported{Format: FormatRalph, Overview: ralphOverview(fields)}
+	im := &Imported{Format: FormatRalph, Overview: ralphOverview(top)}
 	var stories []story
 	seen := newIDs()
 	for _, e := range elements {
@@ -156,9 +148,8 @@ func parseRalph(name string, data []byte, fields []field, list int) (*Imported, 
 		im.dropKeys("the key %s of stories", s.keys, "id", "title", "description", "acceptanceCriteria", "priority",
 			"passes", "notes")
 		if before, ok := seen.claim(s.original, e.line); !ok {
-			return nil, &ImportError{File: name, Line: e.line,
-				Msg: fmt.Sprintf("the story id %s was given in line %d already", quoteShort(s.original), before),
-				Fix: "give each story an id of its own"}
+			return nil, importError(name, e.line, "give each story an id of its own",
+				"the story id %s was given in line %d already", quoteShort(s.original), before)
 		}
 		if s.Passes {
 			im.drop("%s %s: it passes already", s.original, text.OneLine(s.Title))
@@ -167,24 +158,21 @@ func parseRalph(name string, data []byte, fields []field, list int) (*Imported, 
 		stories = append(stories, s)
 	}
 	slices.SortStableFunc(stories, func(a, b story) int { return cmp.Compare(a.priority(), b.priority()) })
-	im.recognise("%s with %s", FormatRalph, storyCount(len(stories)))
-	im.dropKeys("the key %s", fields, "project", "description", "userStories")
+	count := fmt.Sprintf("%d stories", len(stories))
+	if len(stories) == 1 {
+		count = "1 story"
+	}
+	im.recognise("%s with %s to do", FormatRalph, count)
+	im.dropKeys("the key %s", top, "project", "description", "userStories")
 	if len(stories) <= maxTasks {
 		im.addStories(stories)
 	}
 	return im, nil
 }
 
-func storyCount(n int) string {
-	if n == 1 {
-		return "1 story to do"
-	}
-	return fmt.Sprintf("%d stories to do", n)
-}
-
 // dropKeys says which keys mean nothing here, each of them once.
-func (im *Imported) dropKeys(format string, fields []field, known ...string) {
-	for _, f := range fields {
+func (im *Imported) dropKeys(format string, given fields, known ...string) {
+	for _, f := range given {
 		line := fmt.Sprintf(format, quoteShort(f.key))
 		if !slices.Contains(known, f.key) && !slices.Contains(im.Dropped, line) {
 			im.drop("%s", line)
@@ -200,19 +188,14 @@ func (s story) priority() float64 {
 	return *s.Priority
 }
 
-func readStory(name string, e element) (story, error) {
-	bad := func(msg, fix string) (story, error) {
-		return story{}, &ImportError{File: name, Line: e.line, Msg: msg, Fix: fix}
-	}
+func readStory(name string, e element) (s story, err error) {
 	const shape = "a story is {id, title, description, acceptanceCriteria, priority, passes}"
-	s := story{line: e.line}
-	keys, err := objectFields(e.raw)
-	if err != nil {
-		return bad("a story is no JSON object", shape)
+	s.line = e.line
+	if s.keys, err = objectFields(e.raw); err != nil {
+		return s, importError(name, e.line, shape, "a story is no JSON object")
 	}
-	s.keys = keys
 	if err := json.Unmarshal(e.raw, &s); err != nil {
-		return bad("a story has an unexpected shape: "+err.Error(), shape)
+		return s, importError(name, e.line, shape, "a story has an unexpected shape: %s", err)
 	}
 	switch id := s.ID.(type) {
 	case string:
@@ -220,15 +203,15 @@ func readStory(name string, e element) (story, error) {
 	case float64:
 		s.original = fmt.Sprint(id)
 	}
-	switch {
+	switch shown := quoteShort(s.original); {
 	case s.original == "":
-		return bad("a story has no id", "give it an id like US-001")
+		err = importError(name, e.line, "give it an id like US-001", "a story has no id")
 	case strings.TrimSpace(s.Title) == "":
-		return bad(quoteShort(s.original)+" has no title", "give it one")
+		err = importError(name, e.line, "give it one", "%s has no title", shown)
 	case len(s.AcceptanceCriteria) == 0 && !s.Passes:
-		return bad(quoteShort(s.original)+" has no acceptanceCriteria", "give it a list with at least one")
+		err = importError(name, e.line, "give it a list with at least one", "%s has no acceptanceCriteria", shown)
 	}
-	return s, nil
+	return s, err
 }
 
 var trailingNumber = pattern.New(`([0-9]{1,9})$`)
@@ -278,15 +261,9 @@ func storyTask(id string, s story) session.Task {
 	return t
 }
 
-func ralphOverview(fields []field) string {
+func ralphOverview(top fields) string {
 	var project, description string
-	for _, f := range fields {
-		switch f.key {
-		case "project":
-			_ = json.Unmarshal(f.raw, &project)
-		case "description":
-			_ = json.Unmarshal(f.raw, &description)
-		}
-	}
+	_ = json.Unmarshal(top.get("project"), &project)
+	_ = json.Unmarshal(top.get("description"), &description)
 	return strings.Trim(project+": "+description, ": ")
 }

@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -301,30 +300,25 @@ func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int
 }
 
 func (tf *taskFile) validate(name string, heading int) error {
-	fail := func(line int, msg, fix string) error {
-		return &ImportError{File: name, Line: line, Msg: msg, Fix: fix}
-	}
 	const shape = "a task file has frontmatter with id and title, a description, " +
 		"and bullets below ## Acceptance criteria"
 	m := taskFileName.FindStringSubmatch(filepath.Base(name))
-	switch {
-	case tf.task.ID == "":
-		return fail(1, "it has no id", shape)
-	case !validID(tf.task.ID):
-		return fail(tf.line, fmt.Sprintf("the id %s is not T- and 3 or more digits", quoteShort(tf.task.ID)),
-			"use an id like "+taskIDExample)
-	case m != nil && m[1] != tf.task.ID:
-		return fail(tf.line, fmt.Sprintf("the id %s is not the one in the file's name", tf.task.ID),
-			"make the two agree")
+	switch id := tf.task.ID; {
+	case id == "":
+		return importError(name, 1, shape, "it has no id")
+	case !validID(id):
+		return importError(name, tf.line, formIDFix, "the id %s is not T- and 3 or more digits", quoteShort(id))
+	case m != nil && m[1] != id:
+		return importError(name, tf.line, "make the two agree", "the id %s is not the one in the file's name", id)
 	case tf.task.Title == "":
-		return fail(1, "it has no title", shape)
+		return importError(name, 1, shape, "it has no title")
 	case tf.done:
 		return nil
 	case heading == 0:
-		return fail(1, "it has no ## Acceptance criteria", shape)
+		return importError(name, 1, shape, "it has no ## Acceptance criteria")
 	case len(tf.task.AcceptanceCriteria) == 0:
-		return fail(heading, "there is no bullet below the acceptance criteria",
-			"write each criterion as a line that begins with - ")
+		return importError(name, heading, "write each criterion as a line that begins with - ",
+			"there is no bullet below the acceptance criteria")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package seed
 import (
 	"bytes"
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,12 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
+
+//go:embed prompts
+var builtinPrompts embed.FS
+
+// LoadPrompts reads the texts that the interview gives to the model, and what dir ("" for none) replaces of them.
+func LoadPrompts(dir string) (*prompt.Set, error) { return prompt.Load(builtinPrompts, dir) }
 
 // What an interview may take.
 const (
@@ -230,4 +237,14 @@ func (in *interview) emit(e record.Event) error {
 		call.Args = record.JSON(text.Clip(string(call.Args), record.MaxText))
 	}
 	return in.Emit(e)
+}
+
+// aborted is ErrAborted for a context that has ended: errors.Is finds ErrAborted, context.Canceled and the cause that
+// the caller gave.
+func aborted(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || cause == err {
+		return fmt.Errorf("%w: %w", ErrAborted, err)
+	}
+	return fmt.Errorf("%w: %w (%w)", ErrAborted, cause, err)
 }

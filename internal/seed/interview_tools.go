@@ -94,12 +94,12 @@ func (in *interview) question(ctx context.Context, args string) (string, error) 
 
 func parseQuestion(args string) (Question, error) {
 	const shape = `give {"question": "...", "options": ["...", "..."]}, options being optional`
-	fields, err := objectFields([]byte(args))
+	given, err := objectFields([]byte(args))
 	if err != nil {
 		return Question{}, fmt.Errorf("the arguments are no JSON object (%v): %s", err, shape)
 	}
 	var q Question
-	for _, f := range fields {
+	for _, f := range given {
 		switch f.key {
 		case "question":
 			err = json.Unmarshal(f.raw, &q.Text)

@@ -19,8 +19,33 @@ type field struct {
 	at  int // offset of the value
 }
 
+// fields are the members of an object.
+type fields []field
+
+// get is the value of a key, nil if there is none.
+func (fs fields) get(key string) json.RawMessage {
+	for _, f := range fs {
+		if f.key == key {
+			return f.raw
+		}
+	}
+	return nil
+}
+
+// repeated are the keys that come a second time.
+func (fs fields) repeated() (keys []string) {
+	seen := map[string]bool{}
+	for _, f := range fs {
+		if seen[f.key] {
+			keys = append(keys, f.key)
+		}
+		seen[f.key] = true
+	}
+	return keys
+}
+
 // objectFields splits a JSON object into its members. Anything but exactly one object is an error.
-func objectFields(raw []byte) ([]field, error) {
+func objectFields(raw []byte) (fields, error) {
 	if err := jsonFault(raw); err != nil {
 		return nil, err
 	}
@@ -31,13 +56,12 @@ func objectFields(raw []byte) ([]field, error) {
 	return fieldsOf(whole), nil
 }
 
-func fieldsOf(whole gjson.Result) []field {
-	var fields []field
+func fieldsOf(whole gjson.Result) (out fields) {
 	whole.ForEach(func(key, value gjson.Result) bool {
-		fields = append(fields, field{key: key.String(), raw: json.RawMessage(value.Raw), at: value.Index})
+		out = append(out, field{key: key.String(), raw: json.RawMessage(value.Raw), at: value.Index})
 		return true
 	})
-	return fields
+	return out
 }
 
 // jsonFault is the syntax error of a text that is not exactly one JSON value, nil if there is none.
@@ -57,9 +81,7 @@ func checkJSON(name string, text []byte) error {
 	if errors.As(err, &syntax) {
 		line = lineAt(text, max(0, int(syntax.Offset)-1))
 	}
-	return &ImportError{
-		File: name, Line: line, Msg: "it is not valid JSON: " + err.Error(), Fix: "mend the JSON and run it again",
-	}
+	return importError(name, line, "mend the JSON and run it again", "it is not valid JSON: %s", err)
 }
 
 // element is one entry of a JSON list, with the line that it starts in.
@@ -85,16 +107,7 @@ func listElements(text []byte, offset int) ([]element, error) {
 	return out, nil
 }
 
-func hasKey(fields []field, key string) bool {
-	for _, f := range fields {
-		if f.key == key {
-			return true
-		}
-	}
-	return false
-}
-
-func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
+func isNull(raw json.RawMessage) bool { return raw == nil || string(bytes.TrimSpace(raw)) == "null" }
 
 // hasLoneSurrogate finds \ud800 to \udfff without their other half. The decoder turns them into U+FFFD without a word,
 // which would change a test's content.
