@@ -76,6 +76,7 @@ type modelWorker struct {
 	b      *agent.Builtin
 	box    *tool.Box
 	script *session.Transcript
+	ran    bool // the turn ran a command
 }
 
 func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
@@ -95,6 +96,7 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 			if reason := box.Check(name, args); reason != "" {
 				return reason, true
 			}
+			w.ran = w.ran || name == "bash"
 			return a.hooks.preTool(ctx, a, name, args)
 		},
 		PostEdit: func(ctx context.Context, tool, path string) { a.hooks.postEdit(ctx, a, tool, path) },
@@ -169,8 +171,9 @@ func (a *attempt) resumeData(why string) map[string]any {
 }
 
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {
+	w.ran = false
 	t, err := w.b.Turn(ctx)
-	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls)}
+	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls), quiet: !w.ran && t.Case == ""}
 	if t.Silent {
 		out.nudge, out.idle = nudgeSilent, true
 	}

@@ -25,6 +25,7 @@ type turn struct {
 	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
 	nudge    nudge  // how the worker is asked to go on, "" where it has submitted a case or used its tools
 	idle     bool   // nothing was done: three such turns in a row end the task
+	quiet    bool   // nothing was submitted and no command ran that could have gone for the user's repository
 }
 
 // worker does a task, one iteration at a time.
@@ -193,7 +194,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 			a.span = randomHex(8)
 		}
 		t, err := a.worker.iterate(ctx)
-		if err == nil {
+		if err == nil && !t.quiet {
 			err = a.look(ctx, a.emit)
 		}
 		if err != nil {
