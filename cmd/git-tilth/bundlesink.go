@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // bundleSink puts an accepted bundle in place: all of it, or nothing.
@@ -43,7 +43,7 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 		return vs, nil
 	}
 	if b.Meta.EndedAt == "" {
-		b.Meta.EndedAt = session.FormatTime(s.w.p.now())
+		b.Meta.EndedAt = record.FormatTime(s.w.p.now())
 	}
 	b.Meta.Tokens = s.h.Checkpoint.TokensUsed
 	if s.w.p.dryRun {

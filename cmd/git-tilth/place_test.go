@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/ttytest"
@@ -125,7 +126,7 @@ func (p *place) checkpoint() *session.Checkpoint {
 func (p *place) events() []string {
 	p.t.Helper()
 	var out []string
-	_, _, err := p.newest().ScanRecord(0, func(_ int64, line []byte) error {
+	_, _, err := jsonl.Scan(p.newest().Path(session.RecordFile), 0, func(_ int64, line []byte) error {
 		var e struct{ Type string }
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err

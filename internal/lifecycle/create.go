@@ -42,7 +42,7 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 	h.Checkpoint = &session.Checkpoint{
 		SessionID: s.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
 		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
-		StartedAt: session.FormatTime(now), Label: n.Label,
+		StartedAt: record.FormatTime(now), Label: n.Label,
 	}
 	if err := h.begin(ctx, n); err != nil {
 		h.undoCreate(ctx)

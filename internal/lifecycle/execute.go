@@ -90,7 +90,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return out, err
 	}
 	h.Checkpoint.Status = session.Running
-	h.Checkpoint.StartedAt = session.FormatTime(h.Now())
+	h.Checkpoint.StartedAt = record.FormatTime(h.Now())
 	if err := h.Save(); err != nil {
 		return out, err
 	}

@@ -20,7 +20,7 @@ func (h *Handle) settleLedger(p Plan) error {
 	}
 	if len(entries) == 0 || entries[0].Iter != int64(v.Iter) || entries[0].TS < p.history.VerdictTS {
 		entry := session.LedgerEntry{
-			TS: session.FormatTime(h.Now()), Iter: int64(v.Iter), DiffSummary: record.JSON(v.DiffSummary), Case: v.Case,
+			TS: record.FormatTime(h.Now()), Iter: int64(v.Iter), DiffSummary: record.JSON(v.DiffSummary), Case: v.Case,
 			Verdict: verdictOf(v),
 		}
 		if err := h.S.AppendLedger(v.TaskID, entry); err != nil {

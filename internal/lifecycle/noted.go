@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // notedSettings are the settings that decide how work is judged, as the last start of a run put them on record; nil
 // where none did.
 func (h *Handle) notedSettings() (noted map[string]record.Setting, err error) {
-	_, err = h.S.TailRecord(func(_ int64, line []byte) (more bool) {
-		switch ev := record.Parse(line).Event().(type) {
+	_, err = record.Tail(h.S.Path(session.RecordFile), func(l record.Line) (more bool) {
+		switch ev := l.Event().(type) {
 		case *record.SessionStart:
 			noted = ev.Settings
 		case *record.SessionResume:

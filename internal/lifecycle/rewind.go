@@ -152,7 +152,7 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	p.Worktree = wt
 	p.Journal = session.Rewind{
 		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: *prepared.TokensUsed,
-		Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt, Started: session.FormatTime(h.Now()),
+		Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt, Started: record.FormatTime(h.Now()),
 	}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
 		p.RunBytes = fi.Size() - cut

@@ -108,7 +108,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		return nil, err
 	}
 	if err := a.S.AppendLedger(a.task.ID, session.LedgerEntry{
-		TS: session.FormatTime(a.Now()), Iter: int64(a.iter), DiffSummary: a.redacted(diffSummary(j.files)),
+		TS: record.FormatTime(a.Now()), Iter: int64(a.iter), DiffSummary: a.redacted(diffSummary(j.files)),
 		Case: a.redacted(c), Verdict: a.redacted(v),
 	}); err != nil {
 		return nil, err

@@ -250,7 +250,7 @@ func (r *run) finish(s Stop) error {
 	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Tip: r.tip, Seconds: new(r.Now().Sub(r.started).Seconds())}
 	stop.TaskID = s.Task
 	if !s.Reset.IsZero() {
-		stop.Reset = session.FormatTime(s.Reset)
+		stop.Reset = record.FormatTime(s.Reset)
 	}
 	return r.Stopped(statusAfter(s), stop)
 }

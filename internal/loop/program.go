@@ -79,7 +79,7 @@ func (r *run) madeAt() time.Time {
 	if t, ok := session.IDTime(r.S.ID); ok {
 		return t
 	}
-	return r.Checkpoint.StartTime()
+	return session.ParseTime(r.Checkpoint.StartedAt)
 }
 
 // promptFor is what a choice's conversation is told first.
@@ -234,7 +234,7 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 	if id == w.stored {
 		return nil
 	}
-	a, c, now := w.a, w.conversation(), session.FormatTime(w.a.Now())
+	a, c, now := w.a, w.conversation(), record.FormatTime(w.a.Now())
 	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
 		lost := c
 		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now}
@@ -274,10 +274,10 @@ func (w *programWorker) book(started time.Time, out agent.Outcome) error {
 	if c == nil {
 		return nil
 	}
-	c.LastUsed = session.FormatTime(w.a.Now())
+	c.LastUsed = record.FormatTime(w.a.Now())
 	c.Total = new(roleUsage(out.Total))
 	c.Attempts = append(c.Attempts, session.Attempt{
-		Started: session.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
+		Started: record.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Prompt + out.Usage.Eval, Cost: out.Usage.Cost, TotalTokens: out.Total.Prompt + out.Total.Eval,
 	})
 	return w.a.Checkpoint.Conversations.Set(w.a.task.ID, c)
@@ -314,7 +314,7 @@ func (l *activityLog) write(e agent.Activity) {
 	case "waits":
 		ev = &record.AgentWaits{Agent: l.agent, Said: text.HeadBytes(text.VisibleLine(e.Text), 300)}
 	case "quiet":
-		ev = &record.AgentWaits{Agent: l.agent, Since: session.FormatTime(e.Since)}
+		ev = &record.AgentWaits{Agent: l.agent, Since: record.FormatTime(e.Since)}
 	default:
 		return
 	}

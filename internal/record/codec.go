@@ -90,17 +90,6 @@ func isEmpty(f reflect.Value) bool {
 	return f.IsZero()
 }
 
-// encodeJSON is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped.
-func encodeJSON(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
-}
-
 // decode fills the struct that dst points to from a payload. Only the members that the struct has are decoded, because
 // most of a record is text that nobody asks for; a member of another kind than its field is left out.
 func decode(payload []byte, dst any) {

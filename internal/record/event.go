@@ -7,6 +7,8 @@ package record
 import (
 	"encoding/json"
 	"reflect"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // Event is one event of the record: a pointer to a struct of this package that embeds Scope.
@@ -102,7 +104,7 @@ func Optional(text string) *string {
 
 // JSON is a value as an event carries it: compact, with <, > and & as they are. What cannot be encoded is null.
 func JSON(v any) json.RawMessage {
-	raw, err := encodeJSON(v)
+	raw, err := jsonl.Encode(v)
 	if err != nil {
 		return json.RawMessage("null")
 	}

@@ -189,16 +189,8 @@ func (g *guard) asideFile() (*os.File, error) {
 
 // putBack writes the record anew from the file that is still open.
 func (g *guard) putBack() error {
-	to, err := os.CreateTemp(filepath.Dir(g.path), "."+filepath.Base(g.path)+".tmp-*")
-	if err != nil {
+	return jsonl.Replace(g.path, true, func(to io.Writer) error {
+		_, err := io.Copy(to, io.NewSectionReader(g.f, 0, g.size))
 		return err
-	}
-	defer to.Close()
-	if _, err := io.Copy(to, io.NewSectionReader(g.f, 0, g.size)); err != nil {
-		return err
-	}
-	if err := to.Sync(); err != nil {
-		return err
-	}
-	return os.Rename(to.Name(), g.path)
+	})
 }

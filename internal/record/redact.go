@@ -132,7 +132,7 @@ func (r *Redactor) jsonString(literal []byte) []byte {
 // jsonForms are the ways in which JSON writers put value into a string, without the quotes; and those in which they put
 // a JSON text with that string into another string, as they do with the arguments of a tool.
 func jsonForms(value string) []string {
-	enc, err := encodeJSON(value)
+	enc, err := jsonl.Encode(value)
 	if err != nil {
 		return []string{value}
 	}

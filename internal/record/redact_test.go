@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 func TestLooksSecret(t *testing.T) {
@@ -61,9 +63,9 @@ func TestRedactJSON(t *testing.T) {
 	r := NewRedactor([]string{"A_SECRET=" + secret, "PIN_TOKEN=1234567890123456", "N_TOKEN=nabcdefgh", "ESC_TOKEN=tab\there\""}, nil)
 	for name, write := range map[string]func(any) []byte{
 		"go":       func(v any) []byte { b, _ := json.Marshal(v); return b },
-		"plain":    func(v any) []byte { b, _ := encodeJSON(v); return b },
-		"slashes":  func(v any) []byte { b, _ := encodeJSON(v); return bytes.ReplaceAll(b, []byte("/"), []byte(`\/`)) },
-		"ascii":    func(v any) []byte { b, _ := encodeJSON(v); return []byte(asciiJSON(string(b))) },
+		"plain":    func(v any) []byte { b, _ := jsonl.Encode(v); return b },
+		"slashes":  func(v any) []byte { b, _ := jsonl.Encode(v); return bytes.ReplaceAll(b, []byte("/"), []byte(`\/`)) },
+		"ascii":    func(v any) []byte { b, _ := jsonl.Encode(v); return []byte(asciiJSON(string(b))) },
 		"indented": func(v any) []byte { b, _ := json.MarshalIndent(v, "", "  "); return b },
 	} {
 		args := string(write(map[string]any{"inner": secret}))

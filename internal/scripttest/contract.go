@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -99,7 +100,7 @@ func contract(ts *testscript.TestScript, _ bool, args []string) {
 	s := &session.Session{ID: id, Dir: filepath.Join(ts.Getenv("TILTH_SESSIONS_DIR"), id)}
 	a := &auditor{traces: map[string]bool{}, spans: map[string]int64{}}
 	n := 0
-	_, skipped, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+	_, skipped, err := jsonl.Scan(s.Path(session.RecordFile), 0, func(_ int64, line []byte) error {
 		n++
 		a.where = fmt.Sprintf("event %d", n)
 		a.event(line)

@@ -42,6 +42,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -249,7 +250,7 @@ func newest(ts *testscript.TestScript, _ bool, args []string) {
 func count(ts *testscript.TestScript, id, typ string) int {
 	s := &session.Session{ID: id, Dir: filepath.Join(ts.Getenv("TILTH_SESSIONS_DIR"), id)}
 	n := 0
-	_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+	_, _, err := jsonl.Scan(s.Path(session.RecordFile), 0, func(_ int64, line []byte) error {
 		if gjson.GetBytes(line, "type").Str == typ {
 			n++
 		}

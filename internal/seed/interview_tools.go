@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
@@ -144,7 +144,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 		return in.refused([]Violation{{Rule: "shape", Message: err.Error()}})
 	}
 	b.Meta.InterviewerModel, b.Meta.Tokens = in.ModelName, in.usage.Total()
-	b.Meta.StartedAt, b.Meta.EndedAt = session.FormatTime(in.started), session.FormatTime(in.Now())
+	b.Meta.StartedAt, b.Meta.EndedAt = record.FormatTime(in.started), record.FormatTime(in.Now())
 	violations, err := in.Sink.Propose(ctx, b)
 	if err != nil {
 		return "", err

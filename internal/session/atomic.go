@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,32 +11,36 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// tempMark is what every temporary file of this package has in its name: ".<name>.tmp-<random>".
-const tempMark = ".tmp-"
-
-// WriteFileAtomic replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a
-// mix. The file is 0600. The order matters: without the fsync before it, a crash after the rename can leave an empty
-// file; without the fsync of the directory after it, the rename can be lost.
+// WriteFileAtomic replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix.
 func WriteFileAtomic(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+tempMark+"*")
-	if err != nil {
+	err := jsonl.Replace(path, true, func(w io.Writer) error {
+		_, err := w.Write(data)
 		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
+	})
 	if err != nil {
-		os.Remove(f.Name())
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return jsonl.SyncDir(filepath.Dir(path))
+	return nil
+}
+
+// readJSON decodes a JSON file of a session. Errors name the file and what is wrong in it.
+func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err error) {
+	data, err := jsonl.ReadFile(path)
+	if err != nil {
+		return v, err
+	}
+	if v, err = decode(data); err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return v, err
+}
+
+// save replaces a file of a session by what was encoded, if it was.
+func save(path string, text []byte, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return WriteFileAtomic(path, text)
 }
 
 // removeStaleTemps deletes what a killed writer left in dir. Only the lock's holder calls it, so files that
@@ -47,7 +52,7 @@ func removeStaleTemps(dir string, now time.Time) {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if !strings.HasPrefix(name, ".") || !strings.Contains(name, tempMark) || !e.Type().IsRegular() {
+		if !strings.HasPrefix(name, ".") || !strings.Contains(name, jsonl.TempMark) || !e.Type().IsRegular() {
 			continue
 		}
 		if strings.HasPrefix(name, "."+ChatHTMLFile) {

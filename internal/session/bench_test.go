@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -37,10 +38,10 @@ func BenchmarkScan(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				r := NewRollup(testID)
-				_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+				sum := NewSummary(testID)
+				_, _, err := jsonl.Scan(s.Path(RecordFile), 0, func(_ int64, line []byte) error {
 					if feed {
-						r.Feed(line)
+						sum.Feed(record.Parse(line))
 					}
 					return nil
 				})

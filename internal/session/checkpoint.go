@@ -61,26 +61,13 @@ type Rewind struct {
 // Checkpoint reads checkpoint.json. Errors name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) holds
 // for a missing one. Members that older or other writers do not have are zero.
 func (s *Session) Checkpoint() (*Checkpoint, error) {
-	path := s.Path(CheckpointFile)
-	data, err := jsonl.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	cp, err := decodeCheckpoint(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return cp, nil
+	return readJSON(s.Path(CheckpointFile), decodeCheckpoint)
 }
 
 // SaveCheckpoint replaces checkpoint.json; unknown members of the file that cp was read from stay.
 func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
-	path := s.Path(CheckpointFile)
 	data, err := cp.encode()
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return WriteFileAtomic(path, data)
+	return save(s.Path(CheckpointFile), data, err)
 }
 
 // decodeCheckpoint reads a checkpoint of this program or of Python Tilth.
@@ -113,7 +100,7 @@ func (c *Checkpoint) encode() ([]byte, error) {
 	others := extra{}
 	maps.Copy(others, c.others)
 	if raw, ok := others["started_at"]; !ok || momentText(raw) != c.StartedAt {
-		others["started_at"], _ = encodeJSON(c.StartedAt) // a string always has a JSON text
+		others["started_at"], _ = jsonl.Encode(c.StartedAt) // a string always has a JSON text
 	}
 	if c.Rewind != nil {
 		raw, err := encodeObject(c.Rewind, c.Rewind.others)
@@ -134,9 +121,6 @@ func (c *Checkpoint) encode() ([]byte, error) {
 	return append(c.Conversations.appendTo(text), "\n}\n"...), nil
 }
 
-// StartTime is StartedAt as a time; zero when it is empty or unreadable.
-func (c *Checkpoint) StartTime() time.Time { return ParseTime(c.StartedAt) }
-
 // ParseTime reads the times of a session's files: RFC 3339, with or without a zone (then UTC). Anything else is the
 // zero time.
 func ParseTime(s string) time.Time {
@@ -148,9 +132,6 @@ func ParseTime(s string) time.Time {
 	}
 	return time.Time{}
 }
-
-// FormatTime is how times are written: RFC 3339 in UTC with milliseconds.
-func FormatTime(t time.Time) string { return record.FormatTime(t) }
 
 // momentText makes a time in words of what started_at holds: a string as it is, seconds since 1970 as RFC 3339.
 func momentText(raw json.RawMessage) string {
@@ -164,5 +145,5 @@ func momentText(raw json.RawMessage) string {
 		return ""
 	}
 	whole, frac := math.Modf(secs)
-	return FormatTime(time.Unix(int64(whole), int64(frac*1e9)))
+	return record.FormatTime(time.Unix(int64(whole), int64(frac*1e9)))
 }

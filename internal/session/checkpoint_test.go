@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // pythonCheckpoint is what Python Tilth writes: no trailing newline, a float for started_at, usage with totals, and here
@@ -35,7 +37,7 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 	if cp.Source != "/home/u/répo" || cp.TokensUsed != 140 || cp.Status != Running || cp.Usage.Worker.CachedTokens != 80 || cp.Usage.Cost() != 0.001 {
 		t.Errorf("%+v", cp)
 	}
-	if got := cp.StartTime().Unix(); got != 1780309230 {
+	if got := ParseTime(cp.StartedAt).Unix(); got != 1780309230 {
 		t.Errorf("started at %d, %s", got, cp.StartedAt)
 	}
 
@@ -67,7 +69,7 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 
 func TestCheckpointRewriteIsStable(t *testing.T) {
 	s := newSession(t)
-	cp := &Checkpoint{SessionID: testID, Source: "/src <&>", Status: Prepared, StartedAt: FormatTime(testNow), Label: "T-001: x", GitCommonDir: "/src/.git",
+	cp := &Checkpoint{SessionID: testID, Source: "/src <&>", Status: Prepared, StartedAt: record.FormatTime(testNow), Label: "T-001: x", GitCommonDir: "/src/.git",
 		Usage:  Usage{Interview: RoleUsage{Calls: 2, PromptTokens: 7, Cost: 0.5}},
 		Rewind: &Rewind{SHA: "abc", RecordLen: 12, Usage: json.RawMessage(`{"worker":{}}`)}}
 	must(t, cp.Conversations.Set("T-002", &Conversation{Agent: "claude", ID: "u", Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
@@ -118,7 +120,9 @@ func TestCheckpointKeepsUnknownPartsOfConversations(t *testing.T) {
 func TestCheckpointOddShapes(t *testing.T) {
 	s := newSession(t)
 	for text, check := range map[string]func(*Checkpoint) bool{
-		`{}`:                                     func(c *Checkpoint) bool { return c.Status == "" && c.TokensUsed == 0 && c.StartTime().IsZero() },
+		`{}`: func(c *Checkpoint) bool {
+			return c.Status == "" && c.TokensUsed == 0 && ParseTime(c.StartedAt).IsZero()
+		},
 		`{"source": null, "tokens_used":null}`:   func(c *Checkpoint) bool { return c.Source == "" },
 		`{"tokens_used": 1e3}`:                   func(c *Checkpoint) bool { return c.TokensUsed == 1000 },
 		`{"tokens_used": 12.0}`:                  func(c *Checkpoint) bool { return c.TokensUsed == 12 },
@@ -126,8 +130,8 @@ func TestCheckpointOddShapes(t *testing.T) {
 		`{"usage": "free"}`:                      func(c *Checkpoint) bool { return c.Usage.Cost() == 0 },
 		`{"usage": {"worker": 5, "x": {}}}`:      func(c *Checkpoint) bool { return c.Usage.Worker.Calls == 0 },
 		`{"started_at": {"a": 1}}`:               func(c *Checkpoint) bool { return c.StartedAt == "" },
-		`{"started_at": 1e300}`:                  func(c *Checkpoint) bool { return c.StartTime().IsZero() },
-		`{"started_at": "2026-06-01T10:20:30Z"}`: func(c *Checkpoint) bool { return c.StartTime().Unix() == testNow.Unix() },
+		`{"started_at": 1e300}`:                  func(c *Checkpoint) bool { return ParseTime(c.StartedAt).IsZero() },
+		`{"started_at": "2026-06-01T10:20:30Z"}`: func(c *Checkpoint) bool { return ParseTime(c.StartedAt).Unix() == testNow.Unix() },
 		`{"status": "done", "Status": "x"}`:      func(c *Checkpoint) bool { return c.Status == "done" },
 		`{"status": "a", "status": "b"}`:         func(c *Checkpoint) bool { return c.Status == "b" },
 	} {

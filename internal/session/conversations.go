@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/tidwall/gjson"
 )
 
@@ -111,7 +112,7 @@ func (c Conversations) appendTo(text []byte) []byte {
 		if i == 0 {
 			open = "{"
 		}
-		name, _ := encodeJSON(task) // a string always has a JSON text
+		name, _ := jsonl.Encode(task) // a string always has a JSON text
 		text = append(append(append(text, open+"\n    "...), name...), ": "...)
 		text = append(text, c[task]...)
 	}
@@ -154,7 +155,7 @@ func (c *Conversation) encode() ([]byte, error) {
 	}
 	others := extra{}
 	maps.Copy(others, c.others)
-	if others["attempts"], err = encodeJSON(list); err != nil {
+	if others["attempts"], err = jsonl.Encode(list); err != nil {
 		return nil, err
 	}
 	return encodeObject(c, others)

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // The JSON files of a session are also written by other versions and by other tools. A struct keeps what it has no
@@ -53,11 +55,11 @@ func decodeObject(data []byte, dst any) (others extra, err error) {
 
 // encodeObject is the JSON of a struct, and behind its members the others, sorted by name.
 func encodeObject(src any, others extra) ([]byte, error) {
-	known, err := encodeJSON(src)
+	known, err := jsonl.Encode(src)
 	if err != nil || len(others) == 0 {
 		return known, err
 	}
-	rest, err := encodeJSON(others)
+	rest, err := jsonl.Encode(others)
 	if err != nil || string(known) == "{}" {
 		return rest, err
 	}
@@ -124,20 +126,9 @@ func jsonWord(kind string) string {
 	return "a " + kind // string, number
 }
 
-// encodeJSON is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped.
-func encodeJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
-}
-
 // indentJSON is how JSON files look on disk: two spaces, a newline at the end.
 func indentJSON(v any) ([]byte, error) {
-	raw, err := encodeJSON(v)
+	raw, err := jsonl.Encode(v)
 	if err != nil {
 		return nil, err
 	}

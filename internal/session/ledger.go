@@ -23,7 +23,7 @@ type LedgerEntry struct {
 
 // AppendLedger adds an entry to a task's ledger as it is, with an fsync.
 func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
-	line, err := encodeJSON(entry)
+	line, err := jsonl.Encode(entry)
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
 	}

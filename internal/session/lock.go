@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -66,9 +67,9 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 		dir.Close()
 		return nil, err
 	}
-	line := BusyError{PID: os.Getpid(), Since: FormatTime(now)}
+	line := BusyError{PID: os.Getpid(), Since: record.FormatTime(now)}
 	line.Host, _ = os.Hostname()
-	if data, err := encodeJSON(line); err == nil && f.Truncate(0) == nil {
+	if data, err := jsonl.Encode(line); err == nil && f.Truncate(0) == nil {
 		// A full disk must not stop anyone from resuming or removing a session: the text is a courtesy.
 		_, _ = f.WriteAt(append(data, '\n'), 0)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 func TestOverview(t *testing.T) {
@@ -15,7 +17,7 @@ func TestOverview(t *testing.T) {
 	write(t, s.Path(RecordFile), wholeRun+`{"torn`)
 	o := s.Overview()
 	if o.ID != testID || o.Status != Running || o.Source != "/home/u/répo" || o.TokensUsed != 140 || o.Cost != 0.001 || o.Label != "T-001: Add" ||
-		o.Tasks != (TaskCounts{Total: 2, Failed: 1, Pending: 1}) || o.LastStop != "all_done" || o.LastStopAt != FormatTime(testNow.Add(24e9)) ||
+		o.Tasks != (TaskCounts{Total: 2, Failed: 1, Pending: 1}) || o.LastStop != "all_done" || o.LastStopAt != record.FormatTime(testNow.Add(24e9)) ||
 		!strings.HasPrefix(o.StartedAt, "2026-06-01T") || o.State() != "stopped" || o.Busy != nil || o.Problems != nil {
 		t.Errorf("%+v", o)
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"path/filepath"
 
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -17,14 +16,4 @@ func (s *Session) OpenRecord(opts record.Options) (*record.Record, error) {
 		others = append(others, more...)
 	}
 	return record.Open(s.Path(RecordFile), opts, others...)
-}
-
-// ScanRecord hands fn every event line of events.jsonl from the byte offset from on; see jsonl.Scan.
-func (s *Session) ScanRecord(from int64, fn func(off int64, line []byte) error) (end int64, skipped int, err error) {
-	return jsonl.Scan(s.Path(RecordFile), from, fn)
-}
-
-// TailRecord hands fn the event lines of events.jsonl from the last one backwards; see jsonl.Tail.
-func (s *Session) TailRecord(fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
-	return jsonl.Tail(s.Path(RecordFile), fn)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -161,7 +162,7 @@ func TestOpenRecordRepairsTheOtherLogs(t *testing.T) {
 	write(t, s.Path(InterviewFile), "{}\n[")
 	openRecord(t, s, record.Options{})
 	var files []string
-	_, _, err := s.ScanRecord(0, func(_ int64, line []byte) error {
+	_, _, err := jsonl.Scan(s.Path(RecordFile), 0, func(_ int64, line []byte) error {
 		var payload struct{ File string }
 		err := json.Unmarshal(record.Parse(line).Payload, &payload)
 		files = append(files, payload.File)

@@ -5,23 +5,15 @@ import "github.com/git-tilth/git-tilth/internal/record"
 // TaskRunning is the status of a task in a summary between its context_reset and its end.
 const TaskRunning = "running"
 
-// Rollup counts events as they are fed to it, in the order of the record. It is not safe for concurrent use.
-type Rollup struct {
-	sum  Summary
-	mark mark
-}
-
-// NewRollup is the roll-up of an empty record.
-func NewRollup(sessionID string) *Rollup {
-	r := &Rollup{}
-	r.sum.Version, r.sum.SessionID = summaryVersion, sessionID
-	r.complete()
-	return r
+// NewSummary is the roll-up of an empty record.
+func NewSummary(sessionID string) *Summary {
+	s := &Summary{Version: summaryVersion, SessionID: sessionID, others: extra{}}
+	s.complete()
+	return s
 }
 
 // complete makes the maps that a summary, new or read from disk, lacks.
-func (r *Rollup) complete() {
-	s := &r.sum
+func (s *Summary) complete() {
 	makeMap(&s.Tasks)
 	makeMap(&s.ToolHistogram)
 	makeMap(&s.HookOutcomes)
@@ -48,39 +40,36 @@ func makeMap[K comparable, V any](m *map[K]V) {
 	}
 }
 
-// Summary is the state of the roll-up. It is the roll-up's own: it changes with the next Feed.
-func (r *Rollup) Summary() *Summary { return &r.sum }
-
-// Feed counts one line of the record, as a scan hands it out. Lines that are no events count as skipped.
-func (r *Rollup) Feed(line []byte) {
-	l := record.Parse(line)
+// Feed counts one line of the record, as a scan hands it out, in the order of the record. Lines that are no events count
+// as skipped.
+func (s *Summary) Feed(l record.Line) {
 	if l.Type == "" {
-		r.sum.Skipped++
+		s.Skipped++
 		return
 	}
-	r.sum.Events++
+	s.Events++
 	if l.TS != "" {
-		r.sum.LastEventAt = &l.TS
+		s.LastEventAt = &l.TS
 	}
-	if r.sum.Stop != nil && goesOn(l) {
-		r.sum.Stop = nil
+	if s.Stop != nil && goesOn(l) {
+		s.Stop = nil
 	}
 	switch l.Type {
 	case "prompt_assembled", "memory_load", "tool_result":
-		r.task(l.Task()) // most of a record is their text, which nobody counts
+		s.task(l.Task()) // most of a record is their text, which nobody counts
 	default:
-		r.count(l.TS, l.Event())
+		s.count(l.TS, l.Event())
 	}
 }
 
 // count is the table of what each type of event changes.
-func (r *Rollup) count(ts string, e record.Event) {
-	s, t := &r.sum, r.task(e.Common().TaskID, int64(e.Common().Iter))
+func (s *Summary) count(ts string, e record.Event) {
+	t := s.task(e.Common().TaskID, int64(e.Common().Iter))
 	switch e := e.(type) {
 	case *record.SessionStart:
-		r.start(ts, e)
+		s.start(ts, e)
 	case *record.SessionResume:
-		r.resume(ts, e)
+		s.resume(ts, e)
 	case *record.SeedCommitted:
 		s.SeedSHA = e.SHA
 	case *record.ContextReset:
@@ -98,7 +87,7 @@ func (r *Rollup) count(ts string, e record.Event) {
 	case *record.Stop:
 		s.Stop = &Stop{Reason: e.Reason, TS: ts}
 	case *record.ModelCall:
-		r.modelCall(t, e)
+		s.modelCall(t, e)
 	case *record.ToolCall:
 		bump(s.ToolHistogram, e.Tool)
 		bump(t.ToolCalls, e.Tool)
@@ -118,13 +107,13 @@ func (r *Rollup) count(ts string, e record.Event) {
 }
 
 // task is the entry of an event's task, brought to its iteration; an event without a task gets one that nobody sees.
-func (r *Rollup) task(id string, iter int64) *taskSummary {
-	t := r.sum.Tasks[id]
+func (s *Summary) task(id string, iter int64) *taskSummary {
+	t := s.Tasks[id]
 	if t == nil {
 		t = &taskSummary{Status: TaskRunning, ToolCalls: map[string]int64{}}
 		t.Evaluator.RejectionCategories = map[string]int64{}
 		if id != "" {
-			r.sum.Tasks[id] = t
+			s.Tasks[id] = t
 		}
 	}
 	if iter > t.Iter {
@@ -134,8 +123,7 @@ func (r *Rollup) task(id string, iter int64) *taskSummary {
 	return t
 }
 
-func (r *Rollup) start(ts string, e *record.SessionStart) {
-	s := &r.sum
+func (s *Summary) start(ts string, e *record.SessionStart) {
 	if e.Phase == "prep-feature" {
 		s.PrepStartedAt = &ts
 	} else {
@@ -152,26 +140,25 @@ func (r *Rollup) start(ts string, e *record.SessionStart) {
 }
 
 // resume takes back the failures of the tasks that are tried again.
-func (r *Rollup) resume(ts string, e *record.SessionResume) {
-	r.sum.Resumes++
-	if r.sum.StartedAt == nil {
-		r.sum.StartedAt = &ts
+func (s *Summary) resume(ts string, e *record.SessionResume) {
+	s.Resumes++
+	if s.StartedAt == nil {
+		s.StartedAt = &ts
 	}
 	for _, id := range e.Retried {
-		if t := r.sum.Tasks[id]; t != nil && t.Status == TaskFailed {
+		if t := s.Tasks[id]; t != nil && t.Status == TaskFailed {
 			t.Status, t.FailureReason, t.EndedAt = TaskPending, "", ""
 		}
 	}
 }
 
-func (r *Rollup) modelCall(t *taskSummary, e *record.ModelCall) {
-	s := &r.sum
+func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	s.Tokens.Prompt += e.PromptTokens
 	s.Tokens.Eval += e.EvalTokens
 	if e.TokensUsedTotal > 0 {
-		r.mark.TotalSeen = true
+		s.mark.TotalSeen = true
 		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
-	} else if !r.mark.TotalSeen {
+	} else if !s.mark.TotalSeen {
 		s.Tokens.Total = s.Tokens.Prompt + s.Tokens.Eval
 	}
 	cost := 0.0

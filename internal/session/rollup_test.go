@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // script turns "type {payload}" lines into a record, a second apart.
@@ -18,18 +21,18 @@ func script(lines ...string) string {
 		if payload == "" {
 			payload = "{}"
 		}
-		ts := FormatTime(testNow.Add(time.Duration(i) * time.Second))
+		ts := record.FormatTime(testNow.Add(time.Duration(i) * time.Second))
 		fmt.Fprintf(&b, `{"ts":%q,"type":%q,"payload":%s}`+"\n", ts, typ, payload)
 	}
 	return b.String()
 }
 
 func rollUp(text string) *Summary {
-	r := NewRollup(testID)
+	s := NewSummary(testID)
 	for line := range strings.Lines(text) {
-		r.Feed([]byte(strings.TrimSpace(line)))
+		s.Feed(record.Parse([]byte(strings.TrimSpace(line))))
 	}
-	return r.Summary()
+	return s
 }
 
 var wholeRun = script(
@@ -62,7 +65,7 @@ var wholeRun = script(
 
 func TestRollup(t *testing.T) {
 	s := rollUp(wholeRun)
-	at := func(n int) string { return FormatTime(testNow.Add(time.Duration(n) * time.Second)) }
+	at := func(n int) string { return record.FormatTime(testNow.Add(time.Duration(n) * time.Second)) }
 	if *s.PrepStartedAt != at(0) || *s.StartedAt != at(4) || *s.LastEventAt != at(24) || s.Events != 25 || s.Resumes != 1 {
 		t.Errorf("times and counts: %+v", s)
 	}
@@ -83,7 +86,7 @@ func TestRollup(t *testing.T) {
 		*s.Stop != (Stop{"all_done", at(24)}) || s.Models[RoleEvaluator] != "e" {
 		t.Errorf("%+v", s)
 	}
-	data, err := encodeJSON(s)
+	data, err := jsonl.Encode(s)
 	must(t, err)
 	if strings.Contains(string(data), "failure_reason") {
 		t.Errorf("a task done later carries a failure_reason: %s", data)
@@ -149,7 +152,7 @@ func TestWhatMakesAStopStale(t *testing.T) {
 
 // However the record is cut into the pieces that the summaries in between saw, the result is that of one pass.
 func TestSummaryIsIncremental(t *testing.T) {
-	want, err := encodeJSON(rollUp(wholeRun + "rubbish\n"))
+	want, err := jsonl.Encode(rollUp(wholeRun + "rubbish\n"))
 	must(t, err)
 	s := newSession(t)
 	text := wholeRun + "rubbish\n"
@@ -160,7 +163,7 @@ func TestSummaryIsIncremental(t *testing.T) {
 		write(t, s.Path(RecordFile), text)
 		sum, err := s.Summarize()
 		must(t, err)
-		got, err := encodeJSON(sum)
+		got, err := jsonl.Encode(sum)
 		must(t, err)
 		if !sameJSON(got, want) {
 			t.Fatalf("cut at %d:\n%s\nwant\n%s", cut, got, want)
@@ -213,9 +216,9 @@ func TestSummaryOfARewoundRecord(t *testing.T) {
 		}
 		sum, err := s.Summarize()
 		must(t, err)
-		got, err := encodeJSON(sum)
+		got, err := jsonl.Encode(sum)
 		must(t, err)
-		want, err := encodeJSON(rollUp(after))
+		want, err := jsonl.Encode(rollUp(after))
 		must(t, err)
 		if !sameJSON(got, want) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
@@ -267,7 +270,7 @@ func TestSummaryShape(t *testing.T) {
 	if !reflect.DeepEqual(task["evaluator"], map[string]any{"accepts": 1.0, "rejects": 1.0, "rejection_categories": map[string]any{"weak_test": 1.0}}) {
 		t.Errorf("%v", task["evaluator"])
 	}
-	if !reflect.DeepEqual(got["stop"], map[string]any{"reason": "all_done", "ts": FormatTime(testNow.Add(24 * time.Second))}) {
+	if !reflect.DeepEqual(got["stop"], map[string]any{"reason": "all_done", "ts": record.FormatTime(testNow.Add(24 * time.Second))}) {
 		t.Errorf("%v", got["stop"])
 	}
 }

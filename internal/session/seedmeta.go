@@ -1,8 +1,6 @@
 package session
 
 import (
-	"fmt"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -24,13 +22,12 @@ type SeedMeta struct {
 // SeedMeta reads seed-meta.json as far as its members go: their shapes differ between writers (a string or a list, a
 // number or an object).
 func (s *Session) SeedMeta() (*SeedMeta, error) {
-	path := s.Path(SeedMetaFile)
-	data, err := jsonl.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
+	return readJSON(s.Path(SeedMetaFile), decodeSeedMeta)
+}
+
+func decodeSeedMeta(data []byte) (*SeedMeta, error) {
 	if _, err := decodeObject(data, &struct{}{}); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
 	}
 	o := gjson.ParseBytes(data)
 	return &SeedMeta{
@@ -45,17 +42,14 @@ func (s *Session) SeedMeta() (*SeedMeta, error) {
 // SaveSeedMeta writes seed-meta.json.
 func (s *Session) SaveSeedMeta(m *SeedMeta) error {
 	data, err := indentJSON(m)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.Path(SeedMetaFile), err)
-	}
-	return WriteFileAtomic(s.Path(SeedMetaFile), data)
+	return save(s.Path(SeedMetaFile), data, err)
 }
 
 // MarshalJSON writes an empty list as one.
 func (m SeedMeta) MarshalJSON() ([]byte, error) {
 	type plain SeedMeta
 	m.OpenQuestions, m.Blockers, m.ScopeNotes = orEmpty(m.OpenQuestions), orEmpty(m.Blockers), orEmpty(m.ScopeNotes)
-	return encodeJSON(plain(m))
+	return jsonl.Encode(plain(m))
 }
 
 // looseText is a string, or empty.

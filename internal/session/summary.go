@@ -4,17 +4,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // summaryVersion is the version of summary.json's shape.
 const summaryVersion = 1
 
-// Summary is the roll-up of the record. Times are as the record has them; empty is null in the file.
+// Summary is the roll-up of the record: it counts the events that are fed to it. Times are as the record has them; empty
+// is null in the file. It is not safe for concurrent use.
 type Summary struct {
 	Version       int                         `json:"version"`
 	SessionID     string                      `json:"session_id"`
@@ -35,6 +36,9 @@ type Summary struct {
 	Limits        json.RawMessage             `json:"limits,omitempty"` // of the last session_start that has them
 	Models        map[string]string           `json:"models"`           // by role, from session_start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
+
+	mark   mark
+	others extra
 }
 
 // summaryTokens counts what went to the models and came back. Total is tokens_used as the record has it.
@@ -86,84 +90,63 @@ const markKey = "rolled_up"
 // Summarize rolls the record up. It goes on from what summary.json has counted, so that it costs what is new, and
 // starts again when the record was rewound or replaced. It writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
-	r, _, err := s.rollUp()
+	sum := s.storedSummary()
+	end, skipped, err := record.Scan(s.Path(RecordFile), sum.mark.Offset, func(l record.Line) error {
+		sum.Feed(l)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	return r.Summary(), nil
+	sum.mark.Offset = end
+	sum.Skipped += int64(skipped)
+	return sum, nil
 }
 
 // WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it.
 func (s *Session) WriteSummary() error {
-	r, others, err := s.rollUp()
+	sum, err := s.Summarize()
 	if err != nil {
 		return err
 	}
-	at := r.mark
-	if at.Fingerprint, err = s.fingerprint(at.Offset); err != nil {
+	if sum.mark.Fingerprint, err = s.Fingerprint(sum.mark.Offset); err != nil {
 		return err
 	}
-	if others == nil {
-		others = extra{}
+	sum.others[markKey] = record.JSON(sum.mark)
+	text, err := encodeObject(sum, sum.others)
+	if err == nil {
+		text, err = indentJSON(json.RawMessage(text))
 	}
-	if others[markKey], err = encodeJSON(at); err != nil {
-		return err
-	}
-	text, err := encodeObject(r.Summary(), others)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.Path(SummaryFile), err)
-	}
-	data, err := indentJSON(json.RawMessage(text))
-	if err != nil {
-		return err
-	}
-	return WriteFileAtomic(s.Path(SummaryFile), data)
+	return save(s.Path(SummaryFile), text, err)
 }
 
-// rollUp brings the roll-up in summary.json up to date, in memory. others are the members of the file that are no part
-// of a summary.
-func (s *Session) rollUp() (r *Rollup, others extra, err error) {
-	r, others = s.storedRollup()
-	if r == nil {
-		r = NewRollup(s.ID)
-	}
-	end, skipped, err := s.ScanRecord(r.mark.Offset, func(_ int64, line []byte) error {
-		r.Feed(line)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	r.mark.Offset = end
-	r.sum.Skipped += int64(skipped)
-	return r, others, nil
-}
-
-// storedRollup is the roll-up in summary.json, nil if there is none that the record still agrees with. A damaged
-// summary.json is no error: it can be made again.
-func (s *Session) storedRollup() (*Rollup, extra) {
+// storedSummary is the roll-up in summary.json, an empty one if there is none that the record still agrees with. A
+// damaged summary.json is no error: it can be made again.
+func (s *Session) storedSummary() *Summary {
+	stored, empty := &Summary{}, NewSummary(s.ID)
 	data, err := jsonl.ReadFile(s.Path(SummaryFile))
 	if err != nil {
-		return nil, nil
+		return empty
 	}
-	r := NewRollup(s.ID)
-	others, err := decodeObject(data, &r.sum)
-	if err != nil || json.Unmarshal(others[markKey], &r.mark) != nil || r.mark.Offset < 0 ||
-		r.sum.Version != summaryVersion {
-		return nil, others
+	if stored.others, err = decodeObject(data, stored); stored.others == nil {
+		return empty
 	}
-	now, err := s.fingerprint(r.mark.Offset)
-	if err != nil || now != r.mark.Fingerprint {
-		return nil, others
+	empty.others = stored.others
+	if err != nil || json.Unmarshal(stored.others[markKey], &stored.mark) != nil || stored.mark.Offset < 0 ||
+		stored.Version != summaryVersion {
+		return empty
 	}
-	r.sum.SessionID = s.ID
-	r.complete()
-	return r, others
+	if now, err := s.Fingerprint(stored.mark.Offset); err != nil || now != stored.mark.Fingerprint {
+		return empty
+	}
+	stored.SessionID = s.ID
+	stored.complete()
+	return stored
 }
 
-// fingerprint identifies the first n bytes of the record by how they begin and end. Events carry their time to the
+// Fingerprint identifies the first n bytes of the record by how they begin and end. Events carry their time to the
 // millisecond and random ids, so a record that was cut and has grown past n again ends differently there.
-func (s *Session) fingerprint(n int64) (string, error) {
+func (s *Session) Fingerprint(n int64) (string, error) {
 	const part = 4096
 	h := sha256.New()
 	if n > 0 {

@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 // Statuses of a task in prd.json.
@@ -80,25 +78,13 @@ func ParseTasks(data []byte) ([]Task, error) {
 
 // Tasks reads prd.json. Errors name the file and what is wrong in it.
 func (s *Session) Tasks() ([]Task, error) {
-	path := s.Path(TasksFile)
-	data, err := jsonl.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	tasks, err := ParseTasks(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return tasks, nil
+	return readJSON(s.Path(TasksFile), ParseTasks)
 }
 
 // SaveTasks replaces prd.json.
 func (s *Session) SaveTasks(tasks []Task) error {
 	data, err := indentJSON(orEmpty(tasks))
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.Path(TasksFile), err)
-	}
-	return WriteFileAtomic(s.Path(TasksFile), data)
+	return save(s.Path(TasksFile), data, err)
 }
 
 // ValidateTasks lists every rule that the tasks break, one line each, with the entry that breaks it.

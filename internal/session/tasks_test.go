@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 const pythonPlan = `[
@@ -102,7 +104,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		ValidateTasks(tasks)
-		once, err := encodeJSON(tasks)
+		once, err := jsonl.Encode(tasks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +112,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil || len(again) != len(tasks) {
 			t.Fatalf("%v\n%s", err, once)
 		}
-		twice, err := encodeJSON(again)
+		twice, err := jsonl.Encode(again)
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("a second rewrite changed\n%s\nto\n%s", once, twice)
 		}

@@ -80,11 +80,11 @@ func oneLine(raw []byte) []byte {
 
 // Reset adds the line with which an attempt begins. payload, if not nil, is a JSON object with more about it.
 func (t *Transcript) Reset(now time.Time, payload any) error {
-	line, err := encodeJSON(struct {
+	line, err := jsonl.Encode(struct {
 		TS      string `json:"ts"`
 		Type    string `json:"type"`
 		Payload any    `json:"payload,omitempty"`
-	}{FormatTime(now), "context_reset", payload})
+	}{record.FormatTime(now), "context_reset", payload})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // A page gets its events in blocks. Each has an index, which the page reads at once, and the events themselves, which
@@ -67,12 +68,11 @@ type blockIndex struct {
 }
 
 // add takes one line of the record. It reports whether the block is full.
-func (b *blocks) add(line []byte) (full bool) {
-	e := record.Parse(line)
+func (b *blocks) add(e record.Line) (full bool) {
 	if len(b.events) > 0 {
 		b.events = append(b.events, ",\n"...)
 	}
-	out, left, ok := copyEvent(b.events, line)
+	out, left, ok := copyEvent(b.events, e.Raw)
 	if !ok {
 		out, left = asText(b.events, e)
 	}
@@ -123,7 +123,7 @@ func (b *blocks) note(e record.Line) {
 // elapsed is the time since the event before in milliseconds; clocks may go back.
 func (b *blocks) elapsed(ts string) int64 {
 	at := b.last
-	if t := parseTime(ts); !t.IsZero() {
+	if t := session.ParseTime(ts); !t.IsZero() {
 		at = t.UnixMilli()
 	}
 	if b.index.N == 0 {

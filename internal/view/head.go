@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -58,8 +59,8 @@ func readHead(s *session.Session, now time.Time) head {
 	} else {
 		h.problem(err)
 	}
-	if data, err := readStart(s.Path(session.LearningsFile), maxLearnings); err == nil {
-		h.Learnings = string(data)
+	if data, err := jsonl.ReadFile(s.Path(session.LearningsFile)); err == nil {
+		h.Learnings = string(data[:min(len(data), maxLearnings)])
 	}
 	_, h.Running = s.Holder()
 	return h
@@ -90,18 +91,3 @@ func (h *head) problem(err error) {
 
 // json is the head in the form that can stand in a script element.
 func (h head) json() ([]byte, error) { return json.Marshal(h) }
-
-// readStart reads at most n bytes of a file.
-func readStart(path string, n int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	buf := make([]byte, n)
-	got, err := f.ReadAt(buf, 0)
-	if got > 0 {
-		return buf[:got], nil
-	}
-	return nil, err
-}

@@ -77,12 +77,3 @@ func percent(used, limit float64) string {
 	}
 	return strconv.FormatFloat(p, 'f', 0, 64) + "%"
 }
-
-// parseTime reads a time of a checkpoint or a record, zero when it is none.
-func parseTime(s string) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
-}

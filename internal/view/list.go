@@ -156,7 +156,7 @@ func startOf(o session.Overview) time.Time {
 	if t, ok := session.IDTime(o.ID); ok {
 		return t
 	}
-	return parseTime(o.StartedAt)
+	return session.ParseTime(o.StartedAt)
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -52,18 +52,21 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 		if o.Follow && removed(s) {
 			return skipped, ErrRemoved
 		}
-		n, reset, err := f.poll(func(off int64, line []byte) error {
-			if off <= after {
-				return nil
+		n, reset, err := f.poll(func(e record.Line) error {
+			if err := ctx.Err(); err != nil || e.Off <= after || !l.fits(e) {
+				return err
 			}
-			return l.print(ctx, line)
+			return l.write(e)
 		})
 		skipped += n
 		if err == nil {
 			err = l.out.Flush()
 		}
-		if err != nil || (!o.Follow && !reset) || ctx.Err() != nil {
-			return skipped, ignoreCanceled(ctx, err)
+		if ctx.Err() != nil {
+			return skipped, nil
+		}
+		if err != nil || !o.Follow && !reset {
+			return skipped, err
 		}
 		if reset {
 			// A record that is gone may come back as another one, or go with its session.
@@ -92,13 +95,6 @@ func there(path string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-func ignoreCanceled(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
 type logger struct {
 	out *bufio.Writer
 	o   LogOptions
@@ -108,11 +104,11 @@ type logger struct {
 // starts; -1 if there is no line.
 func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	last = -1
-	var lines [][]byte
-	skipped, err = s.TailRecord(func(off int64, line []byte) bool {
-		last = max(last, off)
-		if l.fits(line) {
-			lines = append(lines, slices.Clone(line))
+	var lines []record.Line
+	skipped, err = record.Tail(s.Path(session.RecordFile), func(e record.Line) bool {
+		last = max(last, e.Off)
+		if l.fits(e) {
+			lines = append(lines, record.Parse(slices.Clone(e.Raw)))
 		}
 		return len(lines) < l.o.Tail
 	})
@@ -129,9 +125,9 @@ func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 // everything up to the seed's commit.
 func (l *logger) rewound(s *session.Session) (int64, error) {
 	seed := int64(-1)
-	_, _, err := s.ScanRecord(0, func(off int64, line []byte) error {
-		if record.Parse(line).Type == "seed_committed" {
-			seed = off
+	_, _, err := record.Scan(s.Path(session.RecordFile), 0, func(e record.Line) error {
+		if e.Type == "seed_committed" {
+			seed = e.Off
 		}
 		return nil
 	})
@@ -145,27 +141,16 @@ func (l *logger) rewound(s *session.Session) (int64, error) {
 	return seed, err
 }
 
-func (l *logger) print(ctx context.Context, line []byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if l.fits(line) {
-		return l.write(line)
-	}
-	return nil
-}
-
-func (l *logger) fits(line []byte) bool {
-	e := record.Parse(line)
+func (l *logger) fits(e record.Line) bool {
 	task, _ := e.Task()
 	return (l.o.Type == "" || e.Type == l.o.Type) && (l.o.Task == "" || task == l.o.Task)
 }
 
-func (l *logger) write(line []byte) error {
+func (l *logger) write(e record.Line) error {
 	if l.o.JSON {
-		l.out.Write(line)
+		l.out.Write(e.Raw)
 	} else {
-		l.event(record.Parse(line))
+		l.event(e)
 	}
 	return l.out.WriteByte('\n')
 }

@@ -268,7 +268,7 @@ func TestFollowerNoticesAnotherRecord(t *testing.T) {
 	f := &follower{s: w.S}
 	count := func() (n int, reset bool) {
 		t.Helper()
-		_, reset, err := f.poll(func(int64, []byte) error { n++; return nil })
+		_, reset, err := f.poll(func(record.Line) error { n++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,8 +314,8 @@ func FuzzLogLine(f *testing.F) {
 		for _, term := range []Terminal{{}, {TTY: true, Width: 60}} {
 			var b bytes.Buffer
 			l := &logger{out: bufio.NewWriter(&b), o: LogOptions{Terminal: term}}
-			l.fits(line)
-			if err := l.write(line); err != nil {
+			l.fits(record.Parse(line))
+			if err := l.write(record.Parse(line)); err != nil {
 				t.Fatal(err)
 			}
 			l.out.Flush()

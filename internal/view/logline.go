@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -36,7 +37,7 @@ func (l *logger) event(e record.Line) {
 
 // clockOf is the local time of day of a timestamp.
 func clockOf(ts string) string {
-	t := parseTime(ts)
+	t := session.ParseTime(ts)
 	if t.IsZero() {
 		return ""
 	}

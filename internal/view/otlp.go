@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -38,7 +39,7 @@ func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writ
 	if dest == "-" {
 		return exportDocument(ctx, s, stdout)
 	}
-	err = replaceFile(dest, func(f io.Writer) error {
+	err = jsonl.Replace(dest, false, func(f io.Writer) error {
 		switch strings.ToLower(filepath.Ext(dest)) {
 		case ".jsonl", ".ndjson":
 			skipped, err = export(ctx, s, func(t *tracesData) error { return json.NewEncoder(f).Encode(t) })

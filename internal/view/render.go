@@ -8,9 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -36,35 +37,13 @@ type RenderOptions struct {
 //
 // The record is streamed: what it costs in memory does not depend on its length.
 func RenderFile(ctx context.Context, s *session.Session, o RenderOptions) error {
-	err := replaceFile(s.Path(session.ChatHTMLFile), func(f io.Writer) error { return Render(ctx, f, s, o) })
+	// There is no fsync: unlike the record, what a view wrote and a power cut takes can be made again.
+	fill := func(f io.Writer) error { return Render(ctx, f, s, o) }
+	err := jsonl.Replace(s.Path(session.ChatHTMLFile), false, fill)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
-}
-
-// replaceFile replaces the file at path by what fill writes, or leaves it as it was. There is no fsync: unlike the
-// record, what a view wrote and a power cut takes can be made again.
-func replaceFile(path string, fill func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	out := bufio.NewWriterSize(f, 256<<10)
-	err = fill(out)
-	if err == nil {
-		err = out.Flush()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }
 
 // Render writes the page to w.
@@ -84,7 +63,12 @@ func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOption
 		}
 		sum <- v
 	}()
-	_, unreadable, err := s.ScanRecord(0, func(_ int64, line []byte) error { return r.line(ctx, line) })
+	_, unreadable, err := record.Scan(s.Path(session.RecordFile), 0, func(e record.Line) error {
+		if r.blocks.add(e) {
+			return r.flush(ctx)
+		}
+		return nil
+	})
 	if err == nil {
 		err = r.flush(ctx)
 	}
@@ -111,13 +95,6 @@ type renderer struct {
 	diff   DiffFunc
 	room   int // bytes that patches may still take
 	shown  map[string]bool
-}
-
-func (r *renderer) line(ctx context.Context, line []byte) error {
-	if r.blocks.add(line) {
-		return r.flush(ctx)
-	}
-	return nil
 }
 
 // flush writes the block at hand, with the diffs of its commits.

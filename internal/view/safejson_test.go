@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
@@ -56,7 +57,7 @@ func blockOf(t testing.TB, lines ...[]byte) (index map[string]any, events []json
 	t.Helper()
 	var b blocks
 	for _, l := range lines {
-		b.add(l)
+		b.add(record.Parse(l))
 	}
 	data, err := b.indexJSON()
 	if err != nil {
@@ -115,7 +116,7 @@ func TestHostileRecordInBlocks(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	viewtest.HostileRecord(w)
 	var lines [][]byte
-	_, skipped, err := w.S.ScanRecord(0, func(_ int64, line []byte) error {
+	_, skipped, err := jsonl.Scan(w.S.Path(session.RecordFile), 0, func(_ int64, line []byte) error {
 		lines = append(lines, bytes.Clone(line))
 		return nil
 	})

@@ -183,7 +183,7 @@ func (p showPrinter) facts(d Detail) {
 	}
 	p.fact("worktree", path+worktreePhrase(d.Worktree), worktreeStyle)
 	p.fact("begun", withAge(p.now, startOf(o)), plain)
-	p.fact("last event", withAge(p.now, parseTime(o.LastEventAt)), plain)
+	p.fact("last event", withAge(p.now, session.ParseTime(o.LastEventAt)), plain)
 	if d.Summary != nil {
 		for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
 			p.fact(role, d.Summary.Models[role], plain)
@@ -371,7 +371,7 @@ func (p showPrinter) conversations(list []Conversation) {
 			yes, style = "yes", green
 		}
 		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim},
-			cell{Age(p.now, parseTime(c.LastUsed)), plain}, cell{c.Why, plain})
+			cell{Age(p.now, session.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
 	}
 	p.table(t)
 }

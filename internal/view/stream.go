@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -25,7 +26,7 @@ type stream struct {
 	s      *session.Session
 	follow follower
 	blocks blocks
-	rollup *session.Rollup
+	sum    *session.Summary
 	bad    int    // lines that are no objects
 	head   []byte // as it was sent last
 	sent   bool   // something was sent since the last flush
@@ -36,7 +37,7 @@ func (v *viewer) events(w http.ResponseWriter, r *http.Request, s *session.Sessi
 	if r.Method == http.MethodHead {
 		return
 	}
-	st := &stream{w: w, ctl: http.NewResponseController(w), s: s, follow: follower{s: s}, rollup: session.NewRollup(s.ID)}
+	st := &stream{w: w, ctl: http.NewResponseController(w), s: s, follow: follower{s: s}, sum: session.NewSummary(s.ID)}
 	// A browser that reconnects has events of the stream before; numbers of types and tasks are this stream's own, so
 	// it starts again.
 	if r.Header.Get("Last-Event-ID") != "" {
@@ -79,9 +80,9 @@ func (st *stream) run(ctx context.Context) {
 // record sends what is new in the record.
 func (st *stream) record(ctx context.Context) (changed bool, err error) {
 	before := st.follow.off
-	skipped, reset, err := st.follow.poll(func(_ int64, line []byte) error {
-		st.rollup.Feed(line)
-		if !st.blocks.add(line) {
+	skipped, reset, err := st.follow.poll(func(e record.Line) error {
+		st.sum.Feed(e)
+		if !st.blocks.add(e) {
 			return nil
 		}
 		st.ctl.SetWriteDeadline(time.Now().Add(writeWithin))
@@ -96,7 +97,7 @@ func (st *stream) record(ctx context.Context) (changed bool, err error) {
 	}
 	if reset {
 		st.blocks = blocks{}
-		st.rollup = session.NewRollup(st.s.ID)
+		st.sum = session.NewSummary(st.s.ID)
 		st.bad = 0
 		return true, st.message("reset", []byte("{}"))
 	}
@@ -126,7 +127,7 @@ func (st *stream) sendBlock() error {
 func (st *stream) sendHead(now time.Time) {
 	h := readHead(st.s, now)
 	h.Live, h.Rendered = true, 0
-	h.Summary, h.Unreadable = st.rollup.Summary(), st.bad
+	h.Summary, h.Unreadable = st.sum, st.bad
 	data, err := h.json()
 	if err != nil || bytes.Equal(data, st.head) {
 		return

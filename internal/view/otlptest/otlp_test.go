@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -289,7 +290,7 @@ func TestLongRecordInBatches(t *testing.T) {
 		}
 	}
 	wantCalls, wantTools := 0, 0
-	if _, _, err := w.S.ScanRecord(0, func(_ int64, line []byte) error {
+	if _, _, err := jsonl.Scan(w.S.Path(session.RecordFile), 0, func(_ int64, line []byte) error {
 		switch record.Parse(line).Type {
 		case "model_call":
 			wantCalls++

@@ -1,0 +1,55 @@
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// TempMark is what the name of each temporary file of Replace holds: ".<name>.tmp-<random>".
+const TempMark = ".tmp-"
+
+// Replace replaces the file at path by what fill writes, by rename: a reader sees the old content or the new. The file is
+// 0600. With durable, a crash of the machine leaves one of them too. The order matters: without the fsync before it, a
+// crash after the rename can leave an empty file; without the fsync of the directory after it, the rename can be lost.
+func Replace(path string, durable bool, fill func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+TempMark+"*")
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(f, 64<<10)
+	if err = fill(out); err == nil {
+		err = out.Flush()
+	}
+	if err == nil && durable {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return err
+	}
+	if !durable {
+		return nil
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// Encode is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
