@@ -1,7 +1,7 @@
 # Completion for `git tilth` in bash. git's own completion calls _git_tilth.
 
 _git_tilth() {
-	local commands="prep-feature seed run resume stop reset list show log visualize export config demo"
+	local commands="prep-feature seed run resume stop reset list show log visualize export verify config demo"
 	local i word command=
 	for ((i = 1; i < cword; i++)); do
 		word=${words[i]}
@@ -20,13 +20,13 @@ _git_tilth() {
 	resume,--*) __gitcomp "--fresh --continue --detach --wait --json --model --evaluator-model --max-iterations --max-evaluator-calls --max-minutes --max-tokens --max-cost --max-turns --dry-run"; return ;;
 	reset,--*) __gitcomp "--to-seed --yes --dry-run"; return ;;
 	list,--*) __gitcomp "--all --json"; return ;;
-	show,--* | config,--*) __gitcomp "--json"; return ;;
+	show,--* | config,--* | verify,--*) __gitcomp "--json"; return ;;
 	log,--*) __gitcomp "--follow --tail --task --type --json"; return ;;
 	visualize,--*) __gitcomp "--open --serve --addr"; return ;;
 	export,--*) __gitcomp "--otlp"; return ;;
 	esac
 	case "$command" in
-	resume | stop | reset | show | log | visualize | export | seed)
+	resume | stop | reset | show | log | visualize | export | verify | seed)
 		__gitcomp_nl "$(git tilth list 2>/dev/null | cut -f1)" ;;
 	esac
 }

@@ -57,7 +57,7 @@ func (p *process) commands() []*cli.Command {
 	return []*cli.Command{
 		p.prepCommand(), p.seedCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(), p.resetCommand(),
 		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
-		p.demoCommand(),
+		p.verifyCommand(), p.demoCommand(),
 	}
 }
 

@@ -140,6 +140,34 @@ func (g *Git) Changes(
 	return parseChanges(fields(list)), patch, cut, nil
 }
 
+// ChangedFiles lists the paths at which each of some commits differs from its first parent, by commit.
+func (g *Git) ChangedFiles(ctx context.Context, common string, commits []Commit) (map[string][]string, error) {
+	var in strings.Builder
+	for _, c := range commits {
+		in.WriteString(strings.Join(append([]string{c.SHA}, c.Parents[:min(1, len(c.Parents))]...), " ") + "\n")
+	}
+	out, err := g.objectsAsTheyAre(ctx, common, command{stdin: []byte(in.String()), args: []string{
+		"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--root", "--no-abbrev", "-O/dev/null",
+	}})
+	if err != nil {
+		return nil, err
+	}
+	// <commit> NUL, then for each of its files :100644 100644 <oid> <oid> M NUL path NUL
+	changed := map[string][]string{}
+	commit := ""
+	for f := fields(out.stdout); len(f) > 0; f = f[1:] {
+		if !strings.HasPrefix(f[0], ":") {
+			commit = f[0]
+			continue
+		}
+		if f = f[1:]; len(f) == 0 {
+			break
+		}
+		changed[commit] = append(changed[commit], f[0])
+	}
+	return changed, nil
+}
+
 // parseChanges reads --raw -z followed by --numstat -z:
 //
 //	:100644 100644 <oid> <oid> M NUL path NUL

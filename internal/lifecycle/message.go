@@ -138,6 +138,17 @@ func (a author) done(c gitx.Commit) (task string, ok bool) {
 // signed reports whether a commit has this session's trailer, which anybody who saw one can write.
 func (a author) signed(c gitx.Commit) bool { return one(c.Trailers[trailerSession]) == a.sessionID }
 
+// Signature is what a commit says of itself by its trailers, which anybody can write.
+type Signature struct{ Session, Task, Failed, Record string }
+
+// SignatureOf reads the trailers of a commit.
+func SignatureOf(c gitx.Commit) Signature {
+	return Signature{
+		Session: one(c.Trailers[trailerSession]), Task: one(c.Trailers[trailerTask]),
+		Failed: one(c.Trailers[trailerFailed]), Record: one(c.Trailers[trailerRecord]),
+	}
+}
+
 // one returns the last value of a trailer. A case's summary may quote a trailer of its own; git
 // reads only the last block of a message, and the harness writes its own block last.
 func one(values []string) string {

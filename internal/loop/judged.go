@@ -31,7 +31,6 @@ type judged struct {
 	dir      string // where validators and evaluator programs run
 	gitDir   string // of dir
 	borrowed []string
-	withheld []string
 	files    []gitx.FileChange // from base to tree
 	patch    []byte            // the same as a patch, as much as a prompt holds
 	cut      bool              // that is not all of it
@@ -65,7 +64,7 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.borrowed, j.withheld = laid.Borrowed, laid.Withheld
+	j.borrowed = laid.Borrowed
 	vs, err := a.validators(ctx, j, laid.Files)
 	if err != nil {
 		return nil, err
@@ -203,7 +202,6 @@ func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Valida
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j.report.Note = strings.TrimSpace(strings.Join(slices.Concat(j.withheld, []string{j.report.Note}), "\n"))
 	return a.recordValidators(j)
 }
 

@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Kind says what was wrong with an answer, in a word that the record can hold.
 type Kind string
@@ -68,4 +71,16 @@ func (f *Failure) Hint() string {
 		return "git tilth resume, once the limit is lifted"
 	}
 	return ""
+}
+
+// Health is the word for the record: HealthOK for a nil error, the Kind of a Failure, "error" for anything else.
+func Health(err error) string {
+	if err == nil {
+		return HealthOK
+	}
+	var f *Failure
+	if errors.As(err, &f) {
+		return string(f.Kind)
+	}
+	return "error"
 }

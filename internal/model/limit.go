@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tidwall/gjson"
 )
 
 // longestWait is what an endpoint may ask for between two attempts. Whoever asks for more means a limit that
@@ -96,21 +94,19 @@ func headerReset(h http.Header, now time.Time) time.Time {
 	return latest
 }
 
-// reset is when a limit ends by the error object, else by the headers; zero if neither says. OpenRouter passes on the
-// headers of the provider.
+// reset is when a limit ends by the error object, else by the headers; zero if neither says.
 func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
 	if e != nil {
-		if at, ok := parseInstant(scalar(e.whole.Get("resets_at"))); ok {
-			return at
+		if !e.resets.IsZero() {
+			return e.resets
 		}
-		if in, ok := number(e.whole.Get("resets_in_seconds")); ok && in > 0 {
-			return now.Add(seconds(in))
+		if e.resetIn > 0 {
+			return now.Add(e.resetIn)
 		}
 		passedOn := http.Header{}
-		e.whole.Get("metadata.headers").ForEach(func(name, v gjson.Result) bool {
-			passedOn.Set(textOf(name), scalar(v))
-			return true
-		})
+		for name, v := range e.headers {
+			passedOn.Set(name, v)
+		}
 		if t := headerReset(passedOn, now); !t.IsZero() {
 			return t
 		}

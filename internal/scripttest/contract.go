@@ -119,6 +119,7 @@ func contract(ts *testscript.TestScript, _ bool, args []string) {
 	a.summary(s)
 	a.plan(s.Path("prd.json"))
 	a.modes(s.Dir)
+	a.faults = append(a.faults, contractVerified(ts, s)...)
 	if len(a.faults) > 0 {
 		ts.Fatalf("session %s is not as the contract says:\n%s", id, strings.Join(a.faults, "\n"))
 	}

@@ -21,7 +21,8 @@
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
 //	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
-//	contract VAR                   every file of the session is as the contract says: events, ledgers, summary, modes
+//	contract VAR                   every file of the session is as the contract says: events, ledgers, summary, modes; verify
+//	                               finds nothing
 //	leaks DIR TEXT                 some file under DIR holds the text (! for none)
 //	console [-type WHEN TEXT]... CODE CMD ARGS...  runs it at a terminal; the screen is in $WORK/screen
 package scripttest
@@ -79,6 +80,7 @@ func Setup(env *testscript.Env) error {
 	}
 	env.Values[stateKey] = &state{kept: map[string]string{}}
 	env.Defer(func() {
+		verifyAll(env)
 		endRuns(env.Getenv("TILTH_SESSIONS_DIR"))
 		if s := env.Values[stateKey].(*state); s.server != nil {
 			s.server.Close()

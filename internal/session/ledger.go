@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
@@ -28,7 +27,7 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
 	}
-	path, err := s.taskFile(ledgerDir, task, "")
+	path, err := s.taskFile(LedgerDir, task, "")
 	if err != nil {
 		return err
 	}
@@ -38,7 +37,7 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 // ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
 // left out. A task without a ledger has no entries.
 func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
-	path, err := s.taskPath(ledgerDir, task, "")
+	path, err := s.taskPath(LedgerDir, task, "")
 	if err != nil {
 		return nil, err
 	}
@@ -55,21 +54,12 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 }
 
 // taskPath is the file of a task in one of the session's directories. A task's id becomes a part of a path here, so it
-// is checked here; so is the directory, in whose place a worker can put a link.
+// is checked here.
 func (s *Session) taskPath(dir, task, suffix string) (string, error) {
 	if task == "" || strings.HasPrefix(task, ".") || strings.ContainsAny(task, "/\\\x00") {
 		return "", fmt.Errorf("task id %q cannot name a file", task)
 	}
-	return s.Path(dir, task+suffix+".jsonl"), s.checkDir(dir)
-}
-
-// checkDir refuses what is not a directory of the session's own.
-func (s *Session) checkDir(name string) error {
-	fi, err := os.Lstat(s.Path(name))
-	if err != nil || fi.IsDir() {
-		return nil
-	}
-	return &os.PathError{Op: "open", Path: s.Path(name), Err: syscall.ENOTDIR}
+	return s.Path(dir, task+suffix+".jsonl"), nil
 }
 
 // taskFile is taskPath with the directory made.

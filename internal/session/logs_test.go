@@ -22,12 +22,12 @@ func TestLedger(t *testing.T) {
 	if err != nil || len(got) != 3 || got[0].Iter != 5 || got[2].Iter != 7 || string(got[2].Verdict) != `{"verdict":"reject"}` {
 		t.Errorf("%+v %v", got, err)
 	}
-	line := strings.SplitN(read(t, s.Path(ledgerDir, "T-001.jsonl")), "\n", 2)[0]
+	line := strings.SplitN(read(t, s.Path(LedgerDir, "T-001.jsonl")), "\n", 2)[0]
 	if want := `{"ts":"2026-06-01T10:20:30.456Z","iter":1,"diff_summary":"1 file","case":{"summary":"s"},"verdict":{"verdict":"reject"}}`; line != want {
 		t.Errorf("%s\nwant\n%s", line, want)
 	}
 	// Rubbish, entries of others and a torn end.
-	write(t, s.Path(ledgerDir, "T-002.jsonl"), "\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": {\"files\": 1}, \"x\": 1}\n{\"iter\":\"odd\"}\n{\"iter\": 3")
+	write(t, s.Path(LedgerDir, "T-002.jsonl"), "\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": {\"files\": 1}, \"x\": 1}\n{\"iter\":\"odd\"}\n{\"iter\": 3")
 	must(t, s.AppendLedger("T-002", LedgerEntry{TS: "t", Iter: 4}))
 	got, err = s.ReadLedger("T-002", 0)
 	if err != nil || len(got) != 2 || got[0].Iter != 2 || got[1].Iter != 4 || got[1].Case != nil {

@@ -11,11 +11,9 @@ import (
 // of the ledgers, the transcripts and the interview, was repaired and logged.
 func (s *Session) OpenRecord(opts record.Options) (*record.Record, error) {
 	others := []string{s.Path(InterviewFile)}
-	for _, dir := range []string{ledgerDir, ConversationDir} {
+	for _, dir := range []string{LedgerDir, ConversationDir} {
 		more, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(dir)), "*.jsonl"))
-		if s.checkDir(dir) == nil {
-			others = append(others, more...)
-		}
+		others = append(others, more...)
 	}
 	return record.Open(s.Path(RecordFile), opts, others...)
 }

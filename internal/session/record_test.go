@@ -156,7 +156,7 @@ func TestOpenRecordRepairs(t *testing.T) {
 
 func TestOpenRecordRepairsTheOtherLogs(t *testing.T) {
 	s := newSession(t)
-	write(t, s.Path(ledgerDir, "T-001.jsonl"), "{}\n{\"ts")
+	write(t, s.Path(LedgerDir, "T-001.jsonl"), "{}\n{\"ts")
 	write(t, s.Path(ConversationDir, "T-001.evaluator.jsonl"), "{}")
 	write(t, s.Path(ConversationDir, "T-002.jsonl"), "{}\n")
 	write(t, s.Path(InterviewFile), "{}\n[")
@@ -173,7 +173,7 @@ func TestOpenRecordRepairsTheOtherLogs(t *testing.T) {
 	if !slices.Equal(files, []string{"conversation/T-001.evaluator.jsonl", "interview.jsonl", "ledger/T-001.jsonl"}) {
 		t.Error(files)
 	}
-	for _, elem := range [][]string{{ledgerDir, "T-001.jsonl"}, {ConversationDir, "T-001.evaluator.jsonl"}, {InterviewFile}} {
+	for _, elem := range [][]string{{LedgerDir, "T-001.jsonl"}, {ConversationDir, "T-001.evaluator.jsonl"}, {InterviewFile}} {
 		if got := read(t, s.Path(elem...)); got != "{}\n" {
 			t.Errorf("%v: %q", elem, got)
 		}

@@ -10,7 +10,7 @@ const (
 	WorkspaceDir      = "workspace"
 	JudgeDir          = "judge" // the tree under judgement, laid out
 	ConversationDir   = "conversation"
-	ledgerDir         = "ledger"
+	LedgerDir         = "ledger"
 	CheckpointFile    = "checkpoint.json"
 	RecordFile        = "events.jsonl"
 	TasksFile         = "prd.json"

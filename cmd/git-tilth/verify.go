@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/verify"
+)
+
+func (p *process) verifyCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "verify",
+		Usage:     "hold a session's commits, record, ledgers, tasks and tests against each other",
+		ArgsUsage: "[<session>]",
+		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object with all differences"}},
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			if holder, busy := s.Holder(); busy {
+				return holder
+			}
+			found, err := verify.Session(p.ctx, w.git, s)
+			if err != nil {
+				return err
+			}
+			if ctx.Bool("json") {
+				enc := json.NewEncoder(p.stdout)
+				enc.SetIndent("", "  ")
+				err = enc.Encode(found)
+			} else {
+				p.printVerified(found)
+			}
+			if err == nil && len(found.Differences) > 0 {
+				err = &exitError{code: exitNo, msg: "session " + s.ID + ": " + text.Plural(len(found.Differences), "difference"),
+					hint: "git tilth verify --json " + s.ID}
+			}
+			return err
+		}),
+	}
+}
+
+// printVerified prints the first difference, or that there is none, and what there is to know beside it.
+func (p *process) printVerified(r *verify.Result) {
+	if len(r.Differences) > 0 {
+		p.printf("%s\n", r.Differences[0])
+	} else {
+		p.printf("%s: no difference in %s; they vouch for %d of the record's %d bytes\n", r.SessionID,
+			text.Plural(len(r.Commits), "commit"), r.AnchoredBytes, r.Bytes)
+	}
+	for _, note := range r.Notes {
+		p.printf("  %s\n", note)
+	}
+}

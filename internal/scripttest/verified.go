@@ -1,0 +1,77 @@
+package scripttest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/verify"
+)
+
+// tampering are the scripts that leave sessions in which something was changed behind the harness's back, and what verify
+// has to find in the end, "" where that is mended again. In those of all others it finds nothing.
+var tampering = map[string]string{
+	"hostile_objects":  "",
+	"hostile_statuses": "prd.json: T-001 is done, and by the record it is failed",
+	"log_filter":       "prd.json: .*no such file",
+	"show_reasons":     "it has the session's trailers and is not on record", // a person's rebase
+	"skipped_lines":    "events.jsonl:1, .* the record is not what it was",
+}
+
+func scriptOf(workDir string) string { return strings.TrimPrefix(filepath.Base(workDir), "script-") }
+
+// differences are what verify finds in a session at rest: nothing in one that is running, or that it refuses.
+func differences(environ []string, s *session.Session) (found []string) {
+	if _, busy := s.Holder(); busy {
+		return nil
+	}
+	r, err := verify.Session(context.Background(), gitx.New(environ, nil), s)
+	var refused *lifecycle.RefusedError
+	if errors.As(err, &refused) || errors.Is(err, verify.ErrDamaged) {
+		return nil
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	for _, d := range r.Differences {
+		found = append(found, d.String())
+	}
+	return found
+}
+
+// verifyAll verifies what a script leaves behind.
+func verifyAll(env *testscript.Env) {
+	root := env.Getenv("TILTH_SESSIONS_DIR")
+	ids, _ := session.Store{Root: root}.IDs()
+	var found []string
+	for _, id := range ids {
+		found = append(found, differences(env.Vars, &session.Session{ID: id, Dir: filepath.Join(root, id)})...)
+	}
+	all := strings.Join(found, "\n")
+	if want, ok := tampering[scriptOf(env.WorkDir)]; ok {
+		if !regexp.MustCompile(want).MatchString(all) {
+			env.T().Fatal("verify has to find ", want, " and finds:\n"+all)
+		}
+	} else if all != "" {
+		env.T().Fatal("verify finds in a session that nobody tampered with:\n" + all)
+	}
+}
+
+// contractVerified are the differences in a session of a script that calls contract.
+func contractVerified(ts *testscript.TestScript, s *session.Session) []string {
+	if _, ok := tampering[scriptOf(ts.Getenv("WORK"))]; ok {
+		return nil
+	}
+	var environ []string
+	for _, name := range []string{"PATH", "HOME", "GIT_CONFIG_NOSYSTEM"} {
+		environ = append(environ, name+"="+ts.Getenv(name))
+	}
+	return differences(environ, s)
+}

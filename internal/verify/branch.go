@@ -1,0 +1,234 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// mark is what a commit says of the record before it.
+type mark struct {
+	size   int64
+	sum    string
+	commit string
+}
+
+// branch holds the commits of the branch against the record, and the record against them.
+func (c *check) branch(ctx context.Context, common string) error {
+	if c.commits == nil {
+		return nil
+	}
+	var marks []mark
+	unmarked := 0
+	seen := map[string]bool{}
+	for _, commit := range c.commits {
+		seen[commit.SHA] = true
+		sig := lifecycle.SignatureOf(commit)
+		m := Commit{SHA: commit.SHA, Kind: Other, Task: sig.Task, Subject: commit.Subject}
+		if sig.Session == c.s.ID {
+			m.Kind = c.kind(commit, sig)
+		}
+		c.Commits = append(c.Commits, m)
+		switch {
+		case m.Kind == Other && sig.Session == "" && c.foreign:
+		case m.Kind == Other:
+			c.note("%s is someone else's: %s", short(commit.SHA), commit.Subject)
+		case m.Kind == Unknown:
+		case sig.Record != "":
+			marks = c.marked(marks, commit, sig)
+		case len(marks) > 0:
+			c.differ(c.at(commit.SHA), commit.SHA, "it does not say what the record was, and one before it does")
+		default:
+			unmarked++
+		}
+	}
+	c.unnamed(seen)
+	if unmarked > 0 || len(marks) == 0 {
+		c.note("not anchored: %d of the session's commits do not say what the record was", unmarked)
+	}
+	if err := c.anchors(marks); err != nil {
+		return err
+	}
+	return c.tests(ctx, common)
+}
+
+// at is where the record names a commit, -1 for nowhere.
+func (c *check) at(sha string) int64 {
+	if s, ok := c.story.commits[sha]; ok {
+		return s.off
+	}
+	if c.isSeed(sha) {
+		return c.story.seedOff
+	}
+	return -1
+}
+
+func (c *check) isSeed(sha string) bool {
+	return c.story.seed != "" && strings.HasPrefix(sha, strings.ToLower(c.story.seed))
+}
+
+// kind says whether the record names a commit that has the session's trailers, and as what. A process that died may
+// have made the last one and not have come to write it down.
+func (c *check) kind(commit gitx.Commit, sig lifecycle.Signature) Kind {
+	if c.isSeed(commit.SHA) {
+		return Seed
+	}
+	s, named := c.story.commits[commit.SHA]
+	tip := commit.SHA == c.commits[len(c.commits)-1].SHA
+	switch {
+	case named && s.task != sig.Task:
+		c.differ(s.off, commit.SHA, "it says that it is of %q, and the record of %q", sig.Task, s.task)
+	case named && s.placeholder != (sig.Failed != ""):
+		c.differ(s.off, commit.SHA, "only one of the commit and the record says that the task failed")
+	case named && s.placeholder:
+		return Placeholder
+	case named:
+		c.judged(s, commit, sig)
+	case sig.Task == "" && c.story.seed == "" && len(c.commits) == 1:
+		return Seed
+	case tip && sig.Failed != "" && c.story.failing == sig.Task:
+		return Placeholder
+	case tip && c.isUncommitted(commit, sig):
+		return Task
+	default:
+		c.differ(-1, commit.SHA, "it has the session's trailers and is not on record%s", c.instead(sig.Task))
+		return Unknown
+	}
+	return Task
+}
+
+// isUncommitted reports whether a commit is of the accepted tree that the record ends with.
+func (c *check) isUncommitted(commit gitx.Commit, sig lifecycle.Signature) bool {
+	v := c.story.uncommitted
+	if v == nil || v.TaskID != sig.Task || sig.Failed != "" || !slices.Equal(commit.Parents, []string{v.Base}) {
+		return false
+	}
+	if commit.Tree != v.Tree {
+		c.note("%s has another tree than the one that was accepted: a commit hook changed it, or it is forged; "+
+			"git tilth resume takes it back", short(commit.SHA))
+	}
+	return true
+}
+
+// instead names the commit that the record has for a task.
+func (c *check) instead(task string) string {
+	if sha := c.story.live[task]; sha != "" {
+		return fmt.Sprintf(", which names %s for %s", short(sha), task)
+	}
+	return ""
+}
+
+// judged holds a task's commit against the verdict on its tree.
+func (c *check) judged(s said, commit gitx.Commit, sig lifecycle.Signature) {
+	fits := func(v *record.EvaluatorVerdict) bool { return v.Tree == commit.Tree }
+	stands := func(v *record.EvaluatorVerdict) bool {
+		return fits(v) && slices.Equal(commit.Parents, []string{v.Base})
+	}
+	switch verdicts := c.story.accepted[s.task]; {
+	case c.foreign:
+	case !slices.ContainsFunc(verdicts, fits):
+		c.differ(s.off, commit.SHA, "no accepting verdict on %s names its tree %s", s.task, short(commit.Tree))
+	case !slices.ContainsFunc(verdicts, stands):
+		c.differ(s.off, commit.SHA, "it does not stand on the commit that %s was judged on", s.task)
+	}
+}
+
+// marked takes the mark of a commit that the record names.
+func (c *check) marked(marks []mark, commit gitx.Commit, sig lifecycle.Signature) []mark {
+	m := mark{commit: commit.SHA}
+	at := c.at(commit.SHA)
+	n, err := fmt.Sscanf(sig.Record, "%d %64s", &m.size, &m.sum)
+	switch {
+	case err != nil || n != 2 || sig.Record != fmt.Sprintf("%d %s", m.size, m.sum):
+		c.differ(at, commit.SHA, "its trailer Tilth-Record is not a length and a hash")
+		return marks
+	case at >= 0 && m.size > at:
+		c.differ(at, commit.SHA, "it says that the record was longer than what stands before it")
+		return marks
+	case len(marks) > 0 && m.size <= marks[len(marks)-1].size:
+		c.differ(at, commit.SHA, "it says that the record was no longer than at the commit before it")
+	}
+	return append(marks, m)
+}
+
+// unnamed finds what the record names and the branch does not have.
+func (c *check) unnamed(seen map[string]bool) {
+	for _, off := range c.story.twice {
+		c.differ(off, "", "the record names a commit a second time")
+	}
+	if seed := c.story.seed; seed != "" && !slices.ContainsFunc(c.commits, func(g gitx.Commit) bool {
+		return c.isSeed(g.SHA)
+	}) && seed != c.story.base {
+		c.differ(c.story.seedOff, seed, "the seed's commit is not on the branch")
+	}
+	for task, sha := range c.story.live {
+		if !seen[sha] && !c.foreign {
+			c.differ(c.at(sha), sha, "the commit of %s is not on the branch", task)
+		}
+	}
+}
+
+// anchors holds the record against the hashes. After the first that is wrong nothing more can be said of the record.
+func (c *check) anchors(marks []mark) error {
+	f, err := jsonl.OpenFile(c.s.Path(session.RecordFile), os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	for _, m := range marks {
+		from := c.AnchoredBytes
+		if m.size > c.Bytes {
+			c.differ(from, m.commit, "the record has %d bytes, and had %d when the commit was made", c.Bytes, m.size)
+			return nil
+		}
+		if _, err := io.Copy(h, io.NewSectionReader(f, from, m.size-from)); err != nil {
+			return err
+		}
+		if m.size < from || hex.EncodeToString(h.Sum(nil)) != m.sum {
+			c.differ(from, m.commit, "from this line on the record is not what it was when the commit was made")
+			return nil
+		}
+		c.Anchored, c.AnchoredBytes = true, m.size
+	}
+	return nil
+}
+
+// tests finds the commits that change the seed's acceptance tests. A task whose change was accepted may; that is said.
+func (c *check) tests(ctx context.Context, common string) error {
+	changed, err := c.git.ChangedFiles(ctx, common, c.commits)
+	if err != nil {
+		return err
+	}
+	seed := slices.IndexFunc(c.commits, func(g gitx.Commit) bool { return c.isSeed(g.SHA) })
+	if seed < 0 {
+		return nil
+	}
+	ofSeed := map[string]bool{}
+	for _, file := range changed[c.commits[seed].SHA] {
+		ofSeed[file] = true
+	}
+	for _, m := range c.Commits[seed+1:] {
+		for _, file := range changed[m.SHA] {
+			switch {
+			case !ofSeed[file]:
+			case m.Kind == Task || m.Kind == Placeholder:
+				c.note("%s (%s of %s) changes the seed's test %s", short(m.SHA), m.Kind, m.Task, file)
+			default:
+				c.differ(c.at(m.SHA), m.SHA, "it changes the seed's test %s, and no task was accepted with it", file)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package verify
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// tasks holds prd.json and the checkpoint's status against the record. Where a process was cut short, the last change
+// of a status may be missing: prd.json is written after the record.
+func (c *check) tasks() error {
+	tasks, err := c.s.Tasks()
+	if err != nil {
+		c.differIn(session.TasksFile, 0, "%s", err)
+		return nil
+	}
+	cut := c.cp.Status == session.Running || c.story.stop == "interrupted" || c.story.stop == "error"
+	for _, t := range tasks {
+		is := t.Status
+		said := c.story.status[t.ID]
+		if said == "" {
+			said = session.TaskPending
+		}
+		late := is == session.TaskPending && cut && (said == session.TaskFailed || c.story.last == t.ID)
+		early := is == session.TaskFailed && said == session.TaskPending && c.cp.Status == session.Running
+		if is != said && !late && !early {
+			c.differIn(session.TasksFile, 0, "%s is %s, and by the record it is %s", t.ID, is, said)
+		}
+	}
+	for _, task := range slices.Sorted(maps.Keys(c.story.live)) {
+		if !slices.ContainsFunc(tasks, func(t session.Task) bool { return t.ID == task }) {
+			c.differIn(session.TasksFile, 0, "%s is not in it, and its commit is on record", task)
+		}
+	}
+	if c.cp.Status == session.AllDone && c.story.stop != session.AllDone {
+		c.differIn(session.CheckpointFile, 0, "the status is all_done, and the record does not end so")
+	}
+	return nil
+}
+
+// ledgers holds each task's ledger against the verdicts on record. The last one may be missing where a process died.
+func (c *check) ledgers() error {
+	tasks := slices.Collect(maps.Keys(c.story.ledgers))
+	files, err := os.ReadDir(c.s.Path(session.LedgerDir))
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	for _, f := range files {
+		if task, ok := strings.CutSuffix(f.Name(), ".jsonl"); ok && !slices.Contains(tasks, task) {
+			tasks = append(tasks, task)
+		}
+	}
+	slices.Sort(tasks)
+	for _, task := range tasks {
+		entries, err := c.s.ReadLedger(task, 0)
+		if err != nil {
+			return err
+		}
+		c.ledger(task, entries)
+	}
+	return nil
+}
+
+func (c *check) ledger(task string, entries []session.LedgerEntry) {
+	file := filepath.Join(session.LedgerDir, task+".jsonl")
+	said := c.story.ledgers[task]
+	for i, e := range entries {
+		switch {
+		case i >= len(said):
+			c.differIn(file, i+1, "no verdict on record is this one")
+		case !said[i].isIn(e):
+			c.differIn(file, i+1, "it is not what the record says of verdict %d on %s", i+1, task)
+		}
+	}
+	missing := len(said) - len(entries)
+	if missing > 1 || missing == 1 && c.story.unledgered != task {
+		c.differIn(file, len(entries)+1, "%d verdicts are on record and %d here", len(said), len(entries))
+	}
+}

@@ -1,0 +1,245 @@
+// Package verify holds what a session left against each other: the commits of its branch, the record, the ledgers, the
+// task list and the seed's tests. It only reads, and believes nothing that a worker can write: a commit is the
+// harness's where the record names it, and the record is as it was where the hash in such a commit says so. What the
+// record got after the last of them nothing vouches for; Result.AnchoredBytes says how much that is.
+package verify
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Result is what came of verifying a session.
+type Result struct {
+	SessionID string `json:"session_id"`
+	// Anchored reports whether any commit holds the record. Those of Python Tilth and of old builds do not.
+	Anchored      bool         `json:"anchored"`
+	Bytes         int64        `json:"bytes"`          // of the record
+	AnchoredBytes int64        `json:"anchored_bytes"` // those that the last commit vouches for
+	Commits       []Commit     `json:"commits"`        // oldest first
+	Differences   []Difference `json:"differences"`    // in the order of the record
+	Notes         []string     `json:"notes"`          // what is no difference and worth a line
+}
+
+// Commit is one commit of the branch.
+type Commit struct {
+	SHA     string `json:"sha"`
+	Kind    Kind   `json:"kind"`
+	Task    string `json:"task,omitempty"`
+	Subject string `json:"subject"`
+	Line    int    `json:"line,omitempty"` // of the record, where it is named
+}
+
+// Kind is whose a commit is.
+type Kind string
+
+// The kinds of commits.
+const (
+	Seed        Kind = "seed"
+	Task        Kind = "task"
+	Placeholder Kind = "placeholder"
+	Inherited   Kind = "inherited" // of the session that this one was forked from
+	Other       Kind = "other"     // someone else's
+	Unknown     Kind = "unknown"   // it says that it is the session's, and the record does not
+)
+
+// Difference is one thing that does not agree with another.
+type Difference struct {
+	File   string `json:"file,omitempty"` // of the session's directory
+	Line   int    `json:"line,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	What   string `json:"what"`
+
+	off int64 // in the record, from which Line is counted; -1 for none
+}
+
+// String is the difference as one line.
+func (d Difference) String() string {
+	where := d.File
+	if d.Line > 0 {
+		where += fmt.Sprintf(":%d", d.Line)
+	}
+	if d.Commit != "" {
+		where = strings.TrimPrefix(where+", commit "+short(d.Commit), ", ")
+	}
+	if where == "" {
+		return text.VisibleLine(d.What)
+	}
+	return text.VisibleLine(where + ": " + d.What)
+}
+
+// check is one pass over a session.
+type check struct {
+	Result
+	git     *gitx.Git
+	s       *session.Session
+	cp      *session.Checkpoint
+	foreign bool // made by a tool that neither names trees nor marks its commits
+	story   *story
+	commits []gitx.Commit // since the base, oldest first
+}
+
+// ErrDamaged says that a session has no checkpoint that can be read, and so nothing to hold against anything.
+var ErrDamaged = errors.New("the session is damaged")
+
+// Session verifies a session that is at rest.
+func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, error) {
+	c := &check{git: g, s: s, Result: Result{
+		SessionID: s.ID, Commits: []Commit{}, Differences: []Difference{}, Notes: []string{},
+	}}
+	var err error
+	if c.cp, err = s.Checkpoint(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if c.cp.Rewind != nil || lifecycle.Resetting(s) {
+		return nil, &lifecycle.RefusedError{Why: "a reset of session " + s.ID + " was begun and not finished",
+			Hint: "git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
+	}
+	c.foreign = c.cp.GitCommonDir == ""
+	common, err := lifecycle.CommonOf(s, c.cp)
+	if err != nil {
+		return nil, &lifecycle.RefusedError{Why: err.Error(), Hint: "git tilth show " + s.ID}
+	}
+	if err := c.read(ctx, common); err != nil {
+		return nil, err
+	}
+	if err := c.branch(ctx, common); err != nil {
+		return nil, err
+	}
+	if !c.foreign {
+		for _, of := range []func() error{c.tasks, c.ledgers} {
+			if err := of(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &c.Result, c.number()
+}
+
+// read reads the record, and the commits of the branch from where it begins.
+func (c *check) read(ctx context.Context, common string) (err error) {
+	if c.story, err = readStory(c.s.Path(session.RecordFile)); err != nil {
+		return err
+	}
+	c.Bytes = c.story.end
+	tip, there, err := c.git.BranchTip(ctx, common, c.s.Branch())
+	if err != nil {
+		return err
+	}
+	if !there {
+		c.differ(-1, "", "the branch %s is gone", c.s.Branch())
+		return nil
+	}
+	base := c.story.base
+	if base == "" && c.story.seed != "" {
+		base = c.story.seed + "^"
+	}
+	if base, err = c.git.ResolveCommit(ctx, common, base); err != nil {
+		c.differ(-1, "", "the commit at which the branch begins is not in the repository, or not on record")
+		return nil
+	}
+	if c.commits, err = c.git.Log(ctx, common, tip, base, 0); err != nil {
+		return err
+	}
+	slices.Reverse(c.commits)
+	made, _ := session.IDTime(c.s.ID)
+	if err := c.git.NewObjects(common, made).Check(ctx); err != nil {
+		c.differ(-1, "", "%s", err)
+	}
+	return nil
+}
+
+// differ takes note of a difference; off is where the record has it, -1 for nowhere.
+func (c *check) differ(off int64, commit, what string, args ...any) {
+	d := Difference{Commit: commit, What: fmt.Sprintf(what, args...), off: off}
+	if off >= 0 {
+		d.File = session.RecordFile
+	}
+	c.Differences = append(c.Differences, d)
+}
+
+// differIn takes note of a difference in another file of the session.
+func (c *check) differIn(file string, line int, what string, args ...any) {
+	c.Differences = append(c.Differences, Difference{File: file, Line: line, What: fmt.Sprintf(what, args...), off: -1})
+}
+
+func (c *check) note(what string, args ...any) {
+	c.Notes = append(c.Notes, text.VisibleLine(fmt.Sprintf(what, args...)))
+}
+
+// number turns offsets in the record into lines, with one pass over it, and sorts the differences by them.
+func (c *check) number() error {
+	lines := map[int64]int{}
+	for _, d := range c.Differences {
+		lines[d.off] = 0
+	}
+	for _, m := range c.Commits {
+		if said, ok := c.story.commits[m.SHA]; ok {
+			lines[said.off] = 0
+		}
+	}
+	if err := countLines(c.s.Path(session.RecordFile), lines); err != nil {
+		return err
+	}
+	for i, d := range c.Differences {
+		if d.off >= 0 {
+			c.Differences[i].Line = lines[d.off]
+		}
+	}
+	for i, m := range c.Commits {
+		if said, ok := c.story.commits[m.SHA]; ok {
+			c.Commits[i].Line = lines[said.off]
+		}
+	}
+	last := func(d Difference) int { // what is nowhere in the record comes behind what is
+		if d.off < 0 {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.off, b.off))
+	})
+	return nil
+}
+
+// countLines fills in the number of the line that begins at each offset.
+func countLines(path string, lines map[int64]int) error {
+	f, err := jsonl.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 1<<20)
+	off, n := int64(0), 1
+	for {
+		if _, asked := lines[off]; asked {
+			lines[off] = n
+		}
+		part, err := r.ReadSlice('\n')
+		off += int64(len(part))
+		switch {
+		case err == nil:
+			n++
+		case errors.Is(err, io.EOF):
+			return nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+func short(sha string) string { return sha[:min(10, len(sha))] }
