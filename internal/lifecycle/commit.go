@@ -15,11 +15,9 @@ func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: "commit hook", Output: &output}}}
 }
 
-// TreeChangedError says that a commit hook made another tree than the one that was judged. The commit was
-// taken back; the index holds what the hook made.
-type TreeChangedError struct{ Judged, Made string }
-
-func (e *TreeChangedError) Error() string { return "a commit hook changed the tree" }
+// ErrTreeChanged says that a commit hook made another tree than the one that was judged. The commit was taken back; the
+// index holds what the hook made.
+var ErrTreeChanged = errors.New("a commit hook changed the tree")
 
 // CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes
 // public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks,
@@ -47,7 +45,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
 			return "", err
 		}
-		return "", &TreeChangedError{Judged: tree, Made: made[0].Tree}
+		return "", ErrTreeChanged
 	}
 	return h.asJudged(ctx, wt, t, made[0], base, mark)
 }

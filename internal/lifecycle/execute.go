@@ -257,14 +257,13 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	}
 	sha, err = x.CommitTask(live, wt, tasks[i], a.Summary, a.Tree, a.Base)
 	var refused *gitx.HookRefusedError
-	var changed *TreeChangedError
 	switch {
 	case errors.As(err, &refused):
 		x.out.Refused = &HookRefusal{Task: a.TaskID, Output: refused.Output}
 		run := RefusedBy(refused.Output)
 		run.Scope = x.plan.rolledForward(a.TaskID)
 		return "", x.giveUp(a.TaskID, x.append(run))
-	case errors.As(err, &changed):
+	case errors.Is(err, ErrTreeChanged):
 		return "", x.giveUp(a.TaskID, nil)
 	case err == nil:
 		x.out.JudgedTo, x.out.Unjudged = "", 0 // the verdict was on these commits too

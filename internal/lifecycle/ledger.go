@@ -19,29 +19,36 @@ func (h *Handle) settleLedger(p Plan) error {
 		return err
 	}
 	if len(entries) == 0 || entries[0].Iter != int64(v.Iter) || entries[0].TS < p.history.VerdictTS {
-		entry := session.LedgerEntry{
-			TS: record.FormatTime(h.Now()), Iter: int64(v.Iter), DiffSummary: record.JSON(v.DiffSummary), Case: v.Case,
-			Verdict: verdictOf(v),
-		}
-		if err := h.S.AppendLedger(v.TaskID, entry); err != nil {
+		if err := h.AppendVerdict(v); err != nil {
 			return err
 		}
 	}
-	summary := v.Verdict
-	if v.RejectionCategory != nil {
-		summary += " (" + *v.RejectionCategory + ")"
-	}
-	return h.Record.Append(&record.LedgerAppended{Scope: p.rolledForward(v.TaskID), VerdictSummary: summary})
+	appended := LedgerAppended(v)
+	appended.Scope = p.rolledForward(v.TaskID)
+	return h.Record.Append(appended)
 }
 
-// verdictOf is the verdict of an event as a ledger has it.
-func verdictOf(v *record.EvaluatorVerdict) json.RawMessage {
-	return record.JSON(struct {
-		Concern     *string  `json:"concern"`
-		Evidence    []string `json:"evidence"`
-		NextStep    *string  `json:"next_step"`
-		ParseFailed bool     `json:"parse_failed,omitempty"`
-		Category    *string  `json:"rejection_category"`
-		Verdict     string   `json:"verdict"`
-	}{v.Concern, v.Evidence, v.NextStep, v.ParseFailed, v.RejectionCategory, v.Verdict})
+// AppendVerdict writes a verdict into the ledger of its task, with what must not be on the record taken out.
+func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
+	clean := func(part any) json.RawMessage { return h.Redact.JSON(record.JSON(part)) }
+	return h.S.AppendLedger(v.TaskID, session.LedgerEntry{
+		TS: record.FormatTime(h.Now()), Iter: int64(v.Iter), DiffSummary: clean(v.DiffSummary), Case: clean(v.Case),
+		Verdict: clean(struct {
+			Verdict     string   `json:"verdict"`
+			Category    *string  `json:"rejection_category"`
+			Concern     *string  `json:"concern"`
+			Evidence    []string `json:"evidence"`
+			NextStep    *string  `json:"next_step"`
+			ParseFailed bool     `json:"parse_failed,omitempty"`
+		}{v.Verdict, v.RejectionCategory, v.Concern, v.Evidence, v.NextStep, v.ParseFailed}),
+	})
+}
+
+// LedgerAppended is the event that follows a verdict's line in the ledger.
+func LedgerAppended(v *record.EvaluatorVerdict) *record.LedgerAppended {
+	e := &record.LedgerAppended{VerdictSummary: v.Verdict}
+	if v.RejectionCategory != nil {
+		e.VerdictSummary += " (" + *v.RejectionCategory + ")"
+	}
+	return e
 }

@@ -95,24 +95,25 @@ type author struct {
 	tasks     map[string]session.Task
 }
 
-// placeholder reports the task and reason of a placeholder of this session. A subject alone proves
-// nothing in a session that writes trailers: a worker or a person may begin a commit with "FAILED (".
-func (a author) placeholder(c gitx.Commit) (task, reason string, ok bool) {
+// placeholder reports the task of a placeholder of this session. A subject alone proves nothing in a session that writes
+// trailers: a worker or a person may begin a commit with "FAILED (".
+func (a author) placeholder(c gitx.Commit) (task string, ok bool) {
 	if own := one(c.Trailers[trailerSession]); own != "" {
-		task, reason = one(c.Trailers[trailerTask]), one(c.Trailers[trailerFailed])
+		task = one(c.Trailers[trailerTask])
 		_, known := a.tasks[task]
-		return task, reason, own == a.sessionID && known && reason != ""
+		return task, own == a.sessionID && known && one(c.Trailers[trailerFailed]) != ""
 	}
 	if !a.foreign {
-		return "", "", false
+		return "", false
 	}
+	reason := ""
 	if m := foreignPlaceholder.FindStringSubmatch(c.Subject); m != nil {
 		task, reason = m[1], m[2]
 	} else if m := foreignFailed.FindStringSubmatch(c.Subject); m != nil {
 		task, reason = m[2], m[1]
 	}
 	_, known := a.tasks[task]
-	return task, reason, known && slices.Contains(TaskReasons, reason)
+	return task, known && slices.Contains(TaskReasons, reason)
 }
 
 // done reports the task that a commit of this session finished.
@@ -125,7 +126,7 @@ func (a author) done(c gitx.Commit) (task string, ok bool) {
 	if !a.foreign {
 		return "", false
 	}
-	if _, _, failed := a.placeholder(c); failed {
+	if _, failed := a.placeholder(c); failed {
 		return "", false
 	}
 	if m := foreignDone.FindStringSubmatch(c.Subject); m != nil {

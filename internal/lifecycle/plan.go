@@ -44,13 +44,12 @@ type State struct {
 	History    record.History
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
 	AcceptedStale bool
-	Unfinished    string              // a merge, rebase or the like that was left in the worktree, "" for none
-	BranchIn      string              // where the branch is checked out, if it is not in the session's worktree
-	BranchHint    string              // how to free it
-	Commits       []gitx.Commit       // since the seed, first parent, newest first; the last few where it is not known
-	ByWorker      map[string]bool     // commits that a worker made by itself, by the reflog
-	Proof         Proof               // of the commits that claim to be this session's
-	Attempt       record.ContextReset // how the last attempt on record began
+	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
+	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
+	BranchHint    string          // how to free it
+	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
+	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
+	Proof         Proof           // of the commits that claim to be this session's
 }
 
 // Standing says what stands at the worktree's path, "" where nobody looked, and whether it is a worktree.
@@ -271,7 +270,7 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 		p.UnwindTo = c.Parents[0]
 	}
 	for _, c := range s.Commits[len(p.Unwind):] {
-		if task, _, failed := who.placeholder(c); failed && status[task] != "done" {
+		if task, failed := who.placeholder(c); failed && status[task] != "done" {
 			p.KeptPlaceholders = append(p.KeptPlaceholders, c)
 		}
 	}
@@ -279,7 +278,7 @@ func (p *Plan) unwindTip(s State, who author, status map[string]string) {
 
 // unwinds reports whether a commit at the tip goes back into the index; below are those that it stands on.
 func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status map[string]string) bool {
-	if task, _, failed := who.placeholder(c); failed {
+	if task, failed := who.placeholder(c); failed {
 		// A tool that never unwinds leaves a finished task's only work in its placeholder, and a person may call it
 		// finished.
 		return status[task] != session.TaskDone || who.signed(c) && s.SeedKnown && !s.Proof.Recorded[c.SHA]
@@ -303,7 +302,7 @@ func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status ma
 // proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a
 // Python Tilth session, whose attempts name neither commit nor trees, the subject does.
 func (s State) proven(c gitx.Commit, who author) bool {
-	return s.isAccepted(c) || s.Proof.Judged[c.SHA] || s.Foreign && s.Attempt.Base == "" && !who.signed(c)
+	return s.isAccepted(c) || s.Proof.Judged[c.SHA] || s.Foreign && s.History.Begun.Base == "" && !who.signed(c)
 }
 
 // isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a
@@ -347,7 +346,7 @@ func lastDoneWithoutCommit(s State, status, committed map[string]string, p *Plan
 	}
 	who := s.author()
 	for _, c := range s.Commits {
-		if task, _, failed := who.placeholder(c); failed && task == last {
+		if task, failed := who.placeholder(c); failed && task == last {
 			return ""
 		}
 	}

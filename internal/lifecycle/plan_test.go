@@ -194,7 +194,7 @@ func TestMakePlan(t *testing.T) {
 			}, want{action: Continue, done: "T-001=c1", pending: "T-002"}},
 		{"a commit for a task not done, of a tree that a verdict accepted",
 			"a subject in a session that was taken over", func(s *State) {
-				s.Foreign, s.Attempt.Base, s.Commits = true, "seed", chain(plain("T-001: Title"))
+				s.Foreign, s.History.Begun.Base, s.Commits = true, "seed", chain(plain("T-001: Title"))
 			}, want{action: Continue, pending: "T-001 T-002"}},
 		{"a commit at the tip with the trailers of a task", "which the reflog gives to the worker", func(s *State) {
 			s.Commits, s.ByWorker = chain(doneBy(testID, "T-001")), map[string]bool{"c1": true}

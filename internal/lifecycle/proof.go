@@ -29,9 +29,9 @@ func (s State) claims() []claim {
 	var out []claim
 	for _, c := range slices.Backward(s.Commits) {
 		task, known := who.done(c)
-		_, _, failed := who.placeholder(c)
+		_, failed := who.placeholder(c)
 		if failed {
-			task, _, known = who.placeholder(c)
+			task, known = who.placeholder(c)
 		}
 		if !known || !who.signed(c) || s.isAccepted(c) {
 			continue
@@ -79,20 +79,6 @@ func readProof(s *session.Session, claims []claim) (Proof, error) {
 	return p, err
 }
 
-// lastAttempt is how the last attempt on record began, without a base if there is none or if another tool made it.
-func lastAttempt(s *session.Session) (begun record.ContextReset, err error) {
-	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
-		if l.Type != "context_reset" {
-			return true
-		}
-		if reset, ok := l.Event().(*record.ContextReset); ok {
-			begun = *reset
-		}
-		return false
-	})
-	return begun, err
-}
-
 // unjudged finds the commits that the branch keeps and of which nobody knows whether a worker made them, and the commit
 // from which on they are judged with the next task's work. GIT_REFLOG_ACTION can be unset, so that what a worker
 // committed looks like a person's commit. The rows, first match first:
@@ -110,9 +96,9 @@ func lastAttempt(s *session.Session) (begun record.ContextReset, err error) {
 //	the base is not on the branch any more       the last accepted       somebody rewrote the branch
 //	                                             commit, or the seed
 func (p *Plan) unjudged(s State) (from string, commits []gitx.Commit) {
-	from = s.Attempt.Judged
+	from = s.History.Begun.Judged
 	if from == "" && (s.History.Tip == "" || len(p.KeptPlaceholders) > 0) {
-		from = s.Attempt.Base
+		from = s.History.Begun.Base
 	}
 	rest := s.Commits[len(p.Unwind):]
 	if from == "" || len(rest) == 0 {

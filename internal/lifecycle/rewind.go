@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 
@@ -40,7 +39,6 @@ const RunLog = "run.log"
 type RewindPlan struct {
 	Journal  session.Rewind
 	Worktree gitx.Worktree
-	Commits  int
 	RunBytes int64 // of the record that goes
 	Begun    bool  // a rewind was begun and not finished: the question was answered then
 }
@@ -59,52 +57,46 @@ func (h *Handle) notLooked(what string, err error) error {
 		Hint: "repair that, then git tilth reset --to-seed " + h.S.ID}
 }
 
-// rewindSource refuses a rewind without a repository that holds the commit and the branch. It returns the commit's
-// full id.
-func (h *Handle) rewindSource(ctx context.Context, sha string) (string, error) {
+// preflight refuses a rewind, or the rest of one, without a repository that holds the seed and the branch, or of a
+// session whose tasks cannot be told. It returns the seed's full id and the branch's tip.
+func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, err error) {
 	switch {
 	case Resetting(h.S):
-		return "", h.notRewound("its teardown was begun and not finished")
+		return "", "", h.notRewound("its teardown was begun and not finished")
 	case errors.Is(h.sourceErr, errSourceGone):
-		return "", &RefusedError{
+		return "", "", &RefusedError{
 			Why:  fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, h.sourceErr),
 			Hint: sourceHint(h.S, h.Path()) + " and git tilth prep-feature",
 		}
 	case errors.Is(h.sourceErr, ErrSourceUnknown):
-		return "", h.notRewound("%s", h.sourceErr)
+		return "", "", h.notRewound("%s", h.sourceErr)
 	case h.sourceErr != nil:
-		return "", h.notLooked("the source", h.sourceErr)
+		return "", "", h.notLooked("the source", h.sourceErr)
+	case !isSHA(sha):
+		return "", "", h.notRewound("its seed is recorded as %q, which is not the id of a commit", sha)
 	}
-	if !isSHA(sha) {
-		return "", h.notRewound("its seed is recorded as %q, which is not the id of a commit", sha)
-	}
-	full, err := resolveSeed(ctx, h.Git, h.Common, sha)
+	full, err = resolveSeed(ctx, h.Git, h.Common, sha)
 	if errors.Is(err, gitx.ErrNoCommit) {
-		return "", h.notRewound("its seed %s is not a commit of the repository", sha)
+		return "", "", h.notRewound("its seed %s is not a commit of the repository", sha)
 	}
 	if err != nil {
-		return "", h.notLooked("the seed", err)
+		return "", "", h.notLooked("the seed", err)
 	}
-	return full, nil
-}
-
-// onBranch refuses a rewind of a session whose branch is gone or does not hold the seed.
-func (h *Handle) onBranch(ctx context.Context, full string) error {
 	tip, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
-	if err == nil && !ok {
-		return h.notRewound("its branch %s is gone", h.S.Branch())
-	}
-	base := ""
-	if err == nil {
-		base, err = h.Git.MergeBase(ctx, h.Common, full, tip)
-	}
 	if err != nil {
-		return h.notLooked("the branch", err)
+		return "", "", h.notLooked("the branch", err)
 	}
-	if base != full {
-		return h.notRewound("its branch does not contain the seed %s", full)
+	if !ok {
+		return "", "", h.notRewound("its branch %s is gone", h.S.Branch())
 	}
-	return nil
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return "", "", h.notRewound("%s", err)
+	}
+	if broken := session.ValidateTasks(tasks); len(broken) > 0 {
+		return "", "", h.notRewound("%s: %s", h.S.Path(session.TasksFile), broken[0])
+	}
+	return full, tip, nil
 }
 
 // PlanRewind makes the pre-flight of a rewind, or of the rest of one that was begun. Each refusal is a *RefusedError,
@@ -131,25 +123,26 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	case prepared == nil:
 		return refuse("no session_prepared event with tokens_used in the record")
 	}
-	full, err := h.rewindSource(ctx, seed.SHA)
+	full, tip, err := h.preflight(ctx, seed.SHA)
 	if err != nil {
 		return p, err
 	}
-	if err := h.onBranch(ctx, full); err != nil {
-		return p, err
-	}
-	wt, err := h.Worktree(ctx)
+	base, err := h.Git.MergeBase(ctx, h.Common, full, tip)
 	if err != nil {
+		return p, h.notLooked("the branch", err)
+	}
+	if base != full {
+		return refuse("its branch does not contain the seed %s", full)
+	}
+	if p.Worktree, err = h.Worktree(ctx); err != nil {
 		return refuse("%s", err)
 	}
-	if err := h.planOf(); err != nil {
-		return p, err
-	}
-	cut, err := lineEnd(h.S.Path(session.RecordFile), begun.SeedEnd)
+	// The seed's line stays, with its newline.
+	stop := func(int64, []byte) error { return jsonl.ErrStop }
+	cut, _, err := jsonl.Scan(h.S.Path(session.RecordFile), begun.SeedAt, stop)
 	if err != nil {
 		return p, err
 	}
-	p.Worktree = wt
 	p.Journal = session.Rewind{
 		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: *prepared.TokensUsed,
 		Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt, Started: record.FormatTime(h.Now()),
@@ -194,15 +187,7 @@ func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
 // is needed to the end is asked for before the first step. The errors are those of PlanRewind.
 func (h *Handle) checkRewind(ctx context.Context) error {
 	j := h.Checkpoint.Rewind
-	if _, err := h.rewindSource(ctx, j.SHA); err != nil {
-		return err
-	}
-	if _, ok, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err != nil {
-		return h.notLooked("the branch", err)
-	} else if !ok {
-		return h.notRewound("its branch %s is gone", h.S.Branch())
-	}
-	if err := h.planOf(); err != nil {
+	if _, _, err := h.preflight(ctx, j.SHA); err != nil {
 		return err
 	}
 	fi, err := os.Lstat(h.S.Path(session.RecordFile))
@@ -213,18 +198,6 @@ func (h *Handle) checkRewind(ctx context.Context) error {
 		return h.notLooked("the record", err)
 	case !fi.Mode().IsRegular() || fi.Size() < j.RecordLen:
 		return h.notRewound("its record is damaged: it is shorter than it was when the rewind began")
-	}
-	return nil
-}
-
-// planOf refuses a rewind of a session whose tasks cannot be told.
-func (h *Handle) planOf() error {
-	tasks, err := h.S.Tasks()
-	if err != nil {
-		return h.notRewound("%s", err)
-	}
-	if broken := session.ValidateTasks(tasks); len(broken) > 0 {
-		return h.notRewound("%s: %s", h.S.Path(session.TasksFile), broken[0])
 	}
 	return nil
 }
@@ -292,29 +265,6 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 	}
 	h.Checkpoint.Conversations = nil
 	return h.Save()
-}
-
-// lineEnd is the offset just after the newline that ends the line which ends at off.
-func lineEnd(path string, off int64) (int64, error) {
-	f, err := jsonl.OpenFile(path, os.O_RDONLY)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	b := make([]byte, 1)
-	for {
-		_, err := f.ReadAt(b, off)
-		if errors.Is(err, io.EOF) {
-			return off, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		off++
-		if b[0] == '\n' {
-			return off, nil
-		}
-	}
 }
 
 // cutFile shortens a file to n bytes, durably. A file that is shorter already stays as it is.

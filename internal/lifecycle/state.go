@@ -30,9 +30,6 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
 		return st, err
 	}
-	if st.Attempt, err = lastAttempt(s); err != nil {
-		return st, err
-	}
 	if !st.Foreign {
 		st.doubtStatuses()
 	}
@@ -135,12 +132,12 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 // when its last attempt began, and that attempt came to no commit: a worker wrote it. What a person writes there after
 // an orderly stop is a person's word.
 func (st *State) doubtStatuses() {
-	if st.Attempt.Done == nil || st.History.Tip != "" {
+	if st.History.Begun.Done == nil || st.History.Tip != "" {
 		return
 	}
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
-		if t.Status == session.TaskDone && !slices.Contains(*st.Attempt.Done, t.ID) && !st.History.Finished(t.ID) {
+		if t.Status == session.TaskDone && !slices.Contains(*st.History.Begun.Done, t.ID) && !st.History.Finished(t.ID) {
 			t.Status, st.Doubted = session.TaskPending, append(st.Doubted, t.ID)
 		}
 	}

@@ -31,9 +31,6 @@ func planOf(t *testing.T, plan []session.Task, lines []string, commits ...gitx.C
 	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
-	if st.Attempt, err = lastAttempt(s); err != nil {
-		t.Fatal(err)
-	}
 	if st.Proof, err = readProof(s, st.claims()); err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,9 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 	case treeFine:
 		return false, "", nil
 	case treeElsewhere:
-		return false, "", h.comeBack(ctx, path)
-	case treeUnregistered:
+		return false, "", h.BringBack(ctx, false, "")
+	case treeUnregistered, treeUnlinked:
 		return false, "", h.register(ctx, path)
-	case treeUnlinked:
-		return false, "", h.relink(ctx, path)
 	}
 	if err := h.branchFree(ctx, path); err != nil {
 		return false, "", err
@@ -103,11 +101,12 @@ func (h *Handle) clearPlace(ctx context.Context, path string) error {
 	return h.Git.RemoveLeftovers(h.Common, "", path)
 }
 
-// comeBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
-// `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, someone looked at another
-// commit: what differs from that is work, all else is brought up to the branch, or it would undo finished tasks.
-func (h *Handle) comeBack(ctx context.Context, path string) error {
-	wt, err := h.Git.Worktree(ctx, h.Common, path, "")
+// BringBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
+// `git checkout -b` and goes on. Where HEAD is at a commit that does not hold the branch, the rest is brought up to the
+// branch, or finished tasks would be undone. What a worker did since the common ancestor stays, committed or not; else
+// someone looked at another commit, and what differs from that is work. lost is where the branch was, if it is gone.
+func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) error {
+	wt, err := h.Git.Worktree(ctx, h.Common, h.Path(), "")
 	if err != nil {
 		return err
 	}
@@ -115,23 +114,28 @@ func (h *Handle) comeBack(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	if !ok {
+		tip = lost
+	}
 	head, err := h.Git.ResolveCommit(ctx, wt.AdminDir, "HEAD")
 	switch {
-	case !ok, errors.Is(err, gitx.ErrNoCommit): // an orphan branch: everything in the index is new
+	case tip == "", errors.Is(err, gitx.ErrNoCommit): // an orphan branch: everything in the index is new
 	case err != nil:
 		return err
 	default:
-		base, err := h.Git.MergeBase(ctx, h.Common, head, tip)
+		from, err := h.Git.MergeBase(ctx, h.Common, head, tip)
+		held := from == tip || byWorker && from == ""
+		if !byWorker {
+			from = head
+		}
+		if err == nil && !held {
+			err = h.catchUp(ctx, wt, from, tip)
+		}
 		if err != nil {
 			return err
 		}
-		if base != tip {
-			// HEAD last: until then the next look finds it elsewhere, and does this again.
-			if err := h.catchUp(ctx, wt, head, tip); err != nil {
-				return err
-			}
-		}
 	}
+	// HEAD last: until then the next look finds it elsewhere, and does this again.
 	return h.Git.AttachHead(ctx, wt, h.S.Branch())
 }
 
@@ -153,8 +157,8 @@ func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string)
 	return h.Git.CatchUp(ctx, wt, from, to, tree)
 }
 
-// register makes the source know the worktree at path again: one that was moved with the sessions root, or one whose
-// admin entry was pruned.
+// register makes the source and the worktree at path know each other again: one that was moved with the sessions root,
+// one whose .git file is gone, or one whose admin entry was pruned.
 func (h *Handle) register(ctx context.Context, path string) error {
 	moved, err := h.Git.Relink(ctx, h.Common, path)
 	if err != nil {
@@ -162,25 +166,17 @@ func (h *Handle) register(ctx context.Context, path string) error {
 	}
 	if moved {
 		if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == treeElsewhere {
-			return h.comeBack(ctx, path)
+			return h.BringBack(ctx, false, "")
 		}
 		return nil
 	}
 	if err := h.branchFree(ctx, path); err != nil {
 		return err
 	}
-	return h.adopt(ctx, path)
-}
-
-// relink gives the worktree its .git file back.
-func (h *Handle) relink(ctx context.Context, path string) error {
-	if _, err := h.Git.Relink(ctx, h.Common, path); err != nil {
+	if err := h.Git.MoveAside(path, path+adoptSuffix); err != nil {
 		return err
 	}
-	if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == treeElsewhere {
-		return h.comeBack(ctx, path)
-	}
-	return nil
+	return h.finishAdoption(ctx, path)
 }
 
 // branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
@@ -194,22 +190,6 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 	return err
 }
 
-// adopt gives a directory whose admin entry was pruned a new one, files kept.
-//
-// On disk after each step; as long as there is a workspace.adopt, whatever is done next with the worktree begins with
-// finishAdoption:
-//  1. workspace renamed to workspace.adopt
-//  2. a new worktree at workspace, without files
-//  3. its index at the branch's tip
-//  4. its .git file moved into workspace.adopt, the empty directory removed
-//  5. workspace.adopt renamed to workspace       fine
-func (h *Handle) adopt(ctx context.Context, path string) error {
-	if err := h.Git.MoveAside(path, path+adoptSuffix); err != nil {
-		return err
-	}
-	return h.finishAdoption(ctx, path)
-}
-
 const adoptSuffix = ".adopt"
 
 // adopting reports whether a process died in the middle of an adoption.
@@ -218,6 +198,15 @@ func adopting(path string) bool {
 	return err == nil
 }
 
+// finishAdoption gives a directory whose admin entry was pruned, and which was moved aside, a new one, files kept.
+//
+// On disk after each step; as long as there is a workspace.adopt, whatever is done next with the worktree begins with
+// this:
+//  1. workspace renamed to workspace.adopt
+//  2. a new worktree at workspace, without files
+//  3. its index at the branch's tip
+//  4. its .git file moved into workspace.adopt, the empty directory removed
+//  5. workspace.adopt renamed to workspace       fine
 func (h *Handle) finishAdoption(ctx context.Context, path string) error {
 	aside := path + adoptSuffix
 	wt, err := h.emptyWorktree(ctx, path)

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -334,19 +333,4 @@ func clip(s string, n int) string {
 		return s
 	}
 	return fmt.Sprintf("%s\n[... %d more characters]", head, utf8.RuneCountInString(s[len(head):]))
-}
-
-// redacted is v as JSON, with what must not be on the record taken out.
-func (a *attempt) redacted(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return json.RawMessage(`null`)
-	}
-	raw := bytes.TrimSpace(b.Bytes())
-	if a.Redact == nil {
-		return raw
-	}
-	return a.Redact.JSON(raw)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // hookRounds bounds how often a change is judged again because a commit hook changed it.
@@ -41,10 +40,9 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return sentBack(v, j), nil
 		}
 		err = a.accept(ctx, c, j)
-		var changed *lifecycle.TreeChangedError
 		var refused *gitx.HookRefusedError
 		switch {
-		case errors.As(err, &changed):
+		case errors.Is(err, lifecycle.ErrTreeChanged):
 			a.accepted = false
 			continue
 		case errors.As(err, &refused):
@@ -99,25 +97,19 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	}
 	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word
 	// with it.
-	if err := a.emit(&record.EvaluatorVerdict{
+	e := &record.EvaluatorVerdict{
 		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence,
 		NextStep: v.NextStep, Tree: j.tree, Base: a.base, ParseFailed: v.ParseFailed, Summary: c.Summary,
 		DiffSummary: diffSummary(j.files), Case: record.JSON(c), By: by, TestsChanged: j.testsChanged,
 		DiffTruncated: j.unseen != nil,
-	}); err != nil {
+	}
+	if err := a.emit(e); err != nil {
 		return nil, err
 	}
-	if err := a.S.AppendLedger(a.task.ID, session.LedgerEntry{
-		TS: record.FormatTime(a.Now()), Iter: int64(a.iter), DiffSummary: a.redacted(diffSummary(j.files)),
-		Case: a.redacted(c), Verdict: a.redacted(v),
-	}); err != nil {
+	if err := a.AppendVerdict(e); err != nil {
 		return nil, err
 	}
-	summary := v.Verdict
-	if v.Category != nil {
-		summary += " (" + *v.Category + ")"
-	}
-	return v, a.emit(&record.LedgerAppended{VerdictSummary: summary})
+	return v, a.emit(lifecycle.LedgerAppended(e))
 }
 
 // doneBefore reports whether a change that changes nothing may be the answer to the task: its acceptance tests are

@@ -138,7 +138,12 @@ func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.Worktree(ctx)
 	var wrong *gitx.WrongBranchError
 	if errors.As(err, &wrong) {
-		if err := a.bringBack(ctx, wrong.On); err != nil {
+		if err := a.BringBack(ctx, true, a.base); err != nil {
+			return wt, err
+		}
+		was := "HEAD was on " + cmp.Or(wrong.On, "no branch")
+		done := "brought back to " + a.S.Branch() + ", the worker's files kept"
+		if err := a.emit(&record.LogRepaired{What: was, Done: done}); err != nil {
 			return wt, err
 		}
 		wt, err = a.Worktree(ctx)
@@ -147,39 +152,6 @@ func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 		return wt, err
 	}
 	return wt, a.Git.QuitOperations(ctx, wt)
-}
-
-// bringBack puts HEAD, which the worker moved to another branch or to none, back on the session's branch.
-func (a *attempt) bringBack(ctx context.Context, on string) error {
-	wt, err := a.Git.Worktree(ctx, a.Common, a.Path(), "")
-	if err != nil {
-		return err
-	}
-	tip, ok, err := a.Git.BranchTip(ctx, a.Common, a.S.Branch())
-	if err != nil {
-		return err
-	}
-	if !ok {
-		tip = a.base
-	}
-	head, err := a.Git.ResolveCommit(ctx, wt.AdminDir, "HEAD")
-	switch {
-	case tip == "", errors.Is(err, gitx.ErrNoCommit):
-	case err != nil:
-		return err
-	default:
-		if err := a.CatchUp(ctx, wt, head, tip); err != nil {
-			return err
-		}
-	}
-	if err := a.Git.AttachHead(ctx, wt, a.S.Branch()); err != nil {
-		return err
-	}
-	was := "HEAD was on " + on
-	if on == "" {
-		was = "HEAD was on no branch"
-	}
-	return a.emit(&record.LogRepaired{What: was, Done: "brought back to " + a.S.Branch() + ", the worker's files kept"})
 }
 
 // iterations is the inner loop. It returns nil once the task is committed.

@@ -13,7 +13,7 @@ type Beginning struct {
 	Base     string           // the commit at which the branch begins; empty if no session_start names one
 	Prepared *SessionPrepared // with the tokens that were used; nil if there is none
 	Seed     *SeedCommitted   // the last one; nil if there is none
-	SeedEnd  int64            // where the seed's line ends, before its newline
+	SeedAt   int64            // where the seed's line begins
 }
 
 // ReadBeginning reads the record at path up to where a run begins.
@@ -37,7 +37,7 @@ func ReadBeginning(path string) (Beginning, error) {
 			}
 		case *SeedCommitted:
 			if e.SHA != "" {
-				b.Seed, b.SeedEnd = e, l.Off+int64(len(l.Raw))
+				b.Seed, b.SeedAt = e, l.Off
 			}
 		case *SessionResume, *ContextReset:
 			return jsonl.ErrStop
@@ -64,6 +64,8 @@ type History struct {
 	TokensUsed int64    // by the last model_call; 0 if the last attempt made none
 	Attempt    string   // the task of the last attempt
 	commits    []string // that the last attempt made
+	// Begun is how the last attempt began, without a base if there is none or if another tool made it.
+	Begun ContextReset
 }
 
 // Recorded reports whether a commit of a task is on record. What is not is a commit of the last attempt: a process
@@ -99,7 +101,7 @@ func (p *backwards) see(l Line) (more bool) {
 	if p.before {
 		return p.seeLearning(l.Event())
 	}
-	if p.worked && l.Type != "model_call" && l.Type != "context_reset" && l.Type != "seed_committed" {
+	if p.worked && l.Type != "context_reset" && l.Type != "seed_committed" && (p.called || l.Type != "model_call") {
 		return true // of a long attempt, not to be decoded
 	}
 	e := l.Event()
@@ -115,7 +117,10 @@ func (p *backwards) see(l Line) (more bool) {
 	switch e := e.(type) {
 	case *Stop:
 		p.Tip = cmp.Or(p.Tip, e.Tip)
-	case *ContextReset, *SeedCommitted:
+	case *ContextReset:
+		p.Begun, p.before = *e, true
+		return !p.called
+	case *SeedCommitted:
 		p.before = true
 		return !p.called
 	case *Commit:
@@ -129,7 +134,7 @@ func (p *backwards) see(l Line) (more bool) {
 	}
 	p.worked = p.worked || ofIteration(e)
 	p.later = p.later || !afterVerdict(e)
-	return !p.worked || !p.called
+	return true
 }
 
 // seeEnd works out how the last run ended. A stop counts only if nothing was begun after it: one that is older than a
