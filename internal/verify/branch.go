@@ -154,7 +154,7 @@ func (c *check) marked(marks []mark, commit gitx.Commit, sig lifecycle.Signature
 		c.differ(at, commit.SHA, "its trailer Tilth-Record is not a length and a hash")
 		return marks
 	case at >= 0 && m.size > at:
-		c.differ(at, commit.SHA, "it says that the record was longer than what stands before it")
+		c.differ(at, commit.SHA, "by its trailer more of the record stood before it than does now")
 		return marks
 	case len(marks) > 0 && m.size <= marks[len(marks)-1].size:
 		c.differ(at, commit.SHA, "it says that the record was no longer than at the commit before it")
