@@ -19,6 +19,15 @@ func Detect(ctx context.Context, root string, files []string, t Tasks, env []str
 	for _, kind := range kinds {
 		vs = append(vs, kind(ctx, p)...)
 	}
+	for i, v := range vs {
+		program := "node" // what is found and is a line for the shell is one of node's
+		if len(v.Argv) > 0 {
+			program = v.Argv[0]
+		}
+		if v.Skip == "" && v.fail == "" && !has(program, p.root, p.env) {
+			vs[i].Skip = program + " is not installed"
+		}
+	}
 	return append(vs, p.unknownTests()...)
 }
 
@@ -58,11 +67,7 @@ func shell(_ context.Context, p *project) []Validator {
 		if path.Ext(f) == ".bash" || strings.Contains(firstLine(p.read(f)), "bash") {
 			program = "bash"
 		}
-		v := Validator{Name: path.Base(f), Argv: []string{program, dashless(f)}}
-		if !has(program, p.root, p.env) {
-			v.Skip = program + " is not installed"
-		}
-		vs = append(vs, v)
+		vs = append(vs, Validator{Name: path.Base(f), Argv: []string{program, dashless(f)}})
 	}
 	return vs
 }
@@ -105,21 +110,23 @@ func (p *project) unknownTests() []Validator {
 	}}
 }
 
-// notInstalled is the skipped form of a check.
-func notInstalled(name, program string) Validator {
-	return Validator{Name: name, Skip: program + " is not installed"}
+// dirsOf returns the directories that hold a file of that name, "." or "sub/dir", but for those of test data.
+func (p *project) dirsOf(name string) []string {
+	var out []string
+	for _, f := range p.files {
+		if dir := path.Dir(f); path.Base(f) == name && !slices.Contains(strings.Split(dir, "/"), "testdata") {
+			out = append(out, dir)
+		}
+	}
+	return out
 }
 
-// tops returns the directories that hold a file of that name, without those below
-// another one of them: "." or "sub/dir".
+// tops is dirsOf without those below another one of them.
 func (p *project) tops(name string) []string {
 	var out []string
-	for _, f := range p.matching(func(base string) bool { return base == name }) {
-		dir := path.Dir(f)
-		inner := slices.ContainsFunc(out, func(top string) bool {
-			return top == "." || strings.HasPrefix(dir, top+"/")
-		})
-		if !inner && !slices.Contains(strings.Split(dir, "/"), "testdata") {
+	for _, dir := range p.dirsOf(name) {
+		inner := func(top string) bool { return top == "." || strings.HasPrefix(dir, top+"/") }
+		if !slices.ContainsFunc(out, inner) {
 			out = append(out, dir)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,8 +22,8 @@ func golang(_ context.Context, p *project) []Validator {
 	for _, dir := range modules {
 		later := p.inModule(goTests(p.later), dir)
 		present := without(p.inModule(ending(p.files, ".go"), dir), later)
-		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test"}, prepare: overlay(later)}
-		vet := Validator{Name: at("go vet", dir), Dir: dir, Argv: []string{"go", "vet"}, prepare: overlay(later)}
+		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test", "./..."}, hidden: later}
+		vet := Validator{Name: at("go vet", dir), Dir: dir, Argv: []string{"go", "vet", "./..."}, hidden: later}
 		switch {
 		case len(present) == 0:
 			test.Skip = "there are no Go files yet"
@@ -40,15 +39,7 @@ func golang(_ context.Context, p *project) []Validator {
 }
 
 // goModules returns the directories of all modules.
-func (p *project) goModules() []string {
-	var dirs []string
-	for _, f := range p.matching(func(base string) bool { return base == "go.mod" }) {
-		if dir := path.Dir(f); !slices.Contains(strings.Split(dir, "/"), "testdata") {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
+func (p *project) goModules() []string { return p.dirsOf("go.mod") }
 
 func goTests(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
@@ -72,29 +63,24 @@ func (p *project) inModule(files []string, dir string) []string {
 	return files
 }
 
-// overlay makes the arguments under which the go command does not see files.
-func overlay(files []string) func() ([]string, func(), error) {
-	if len(files) == 0 {
-		return func() ([]string, func(), error) { return []string{"./..."}, func() {}, nil }
+// overlay makes the argument under which the go command does not see files, until done is called.
+func overlay(files []string) (arg string, done func(), err error) {
+	replace := map[string]string{}
+	for _, f := range files {
+		replace[f] = "" // an empty replacement means that there is no such file
 	}
-	return func() ([]string, func(), error) {
-		replace := map[string]string{}
-		for _, f := range files {
-			replace[f] = "" // an empty replacement means that there is no such file
-		}
-		data, err := json.Marshal(map[string]any{"Replace": replace})
-		if err != nil {
-			return nil, nil, err
-		}
-		dir, done, err := proc.TempDir("overlay")
-		if err != nil {
-			return nil, nil, err
-		}
-		overlay := filepath.Join(dir, "overlay.json")
-		if err := os.WriteFile(overlay, data, 0o600); err != nil {
-			done()
-			return nil, nil, err
-		}
-		return []string{"-overlay=" + overlay, "./..."}, done, nil
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", nil, err
 	}
+	dir, done, err := proc.TempDir("overlay")
+	if err != nil {
+		return "", nil, err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		done()
+		return "", nil, err
+	}
+	return "-overlay=" + file, done, nil
 }

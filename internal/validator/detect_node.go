@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -42,21 +44,9 @@ func node(_ context.Context, p *project) []Validator {
 		v.Dir = dir
 		v.Env = append(v.Env, "CI=true", "NO_COLOR=1",
 			"PATH="+joinPath(filepath.Join(p.root, dir, "node_modules", ".bin"), proc.Getenv(p.env, "PATH")))
-		if v.Skip == "" {
-			if program := programOf(v); !has(program, p.root, p.env) {
-				v.Skip = program + " is not installed"
-			}
-		}
 		vs = append(vs, v)
 	}
 	return vs
-}
-
-func programOf(v Validator) string {
-	if v.Command != "" {
-		return "node"
-	}
-	return v.Argv[0]
 }
 
 func (p *project) nodePackage(dir string) nodePackage {
@@ -244,4 +234,14 @@ func (n nodePackage) tests(own []string) []string {
 		}
 		return !slices.ContainsFunc(own, func(pattern string) bool { return covers(pattern, f) })
 	})
+}
+
+// covers reports whether a file, a directory or a pattern in a test script stands for a file.
+func covers(pattern, file string) bool {
+	pattern = path.Clean(pattern)
+	if pattern == "." || file == pattern || strings.HasPrefix(file, pattern+"/") {
+		return true
+	}
+	ok, err := doublestar.Match(pattern, file)
+	return err == nil && ok
 }

@@ -32,28 +32,22 @@ func python(ctx context.Context, p *project) []Validator {
 
 // pyTool is the command line of a Python tool: from the worktree's own virtual
 // environment, else as a module of the interpreter on PATH, else by its name.
-func (p *project) pyTool(ctx context.Context, module string) ([]string, bool) {
-	interpreters := []string{
-		filepath.Join(p.root, ".venv", "bin", "python"), filepath.Join(p.root, "venv", "bin", "python"), "python3",
-		"python",
-	}
-	for _, python := range interpreters {
+func (p *project) pyTool(ctx context.Context, module string) []string {
+	for _, python := range []string{
+		filepath.Join(p.root, ".venv/bin/python"), filepath.Join(p.root, "venv/bin/python"), "python3", "python",
+	} {
 		if has(python, p.root, p.env) && p.importable(ctx, python, module) {
-			return []string{python, "-m", module}, true
+			return []string{python, "-m", module}
 		}
 	}
-	return []string{module}, has(module, p.root, p.env)
+	return []string{module}
 }
 
 // importable asks an interpreter for a module, from a directory where no file of the project can be mistaken for it.
 func (p *project) importable(ctx context.Context, python, module string) bool {
-	o, err := proc.Run(ctx, proc.Cmd{
-		Argv: []string{python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)",
-			module},
-		Dir:     os.TempDir(),
-		Env:     p.env,
-		Timeout: time.Minute,
-	})
+	const find = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
+	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: os.TempDir(), Env: p.env,
+		Timeout: time.Minute})
 	return err == nil && o.ExitCode == 0
 }
 
@@ -79,11 +73,7 @@ func ruff(ctx context.Context, p *project) (Validator, bool) {
 	if !configured && !p.exists("ruff.toml") && !p.exists(".ruff.toml") {
 		return Validator{}, false
 	}
-	argv, ok := p.pyTool(ctx, "ruff")
-	if !ok {
-		return notInstalled("ruff", "ruff"), true
-	}
-	argv = append(argv, "check")
+	argv := append(p.pyTool(ctx, "ruff"), "check")
 	// Acceptance tests are given: a task could not make them any tidier.
 	if given := ending(slices.Concat(p.required(), p.later), ".py"); len(given) > 0 {
 		argv = append(argv, "--extend-exclude", strings.Join(given, ","))
@@ -108,10 +98,7 @@ func mypy(ctx context.Context, p *project) (Validator, bool) {
 	if len(without(ending(p.files, ".py"), p.later)) == 0 {
 		return Validator{Name: "mypy", Skip: "there are no Python files to check yet"}, true
 	}
-	argv, ok := p.pyTool(ctx, "mypy")
-	if !ok {
-		return notInstalled("mypy", "mypy"), true
-	}
+	argv := p.pyTool(ctx, "mypy")
 	for _, f := range ending(p.later, ".py") {
 		argv = append(argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
 	}
@@ -132,10 +119,7 @@ func pytest(ctx context.Context, p *project) (Validator, bool) {
 	if !given && !suite {
 		return Validator{}, false
 	}
-	argv, ok := p.pyTool(ctx, "pytest")
-	if !ok {
-		return notInstalled("pytest", "pytest"), true
-	}
+	argv := p.pyTool(ctx, "pytest")
 	v := Validator{Name: "pytest", Env: []string{noBytecode}}
 	if len(argv) == 1 {
 		// `python -m pytest` has the top directory on its path; give it to plain pytest too.

@@ -51,8 +51,7 @@ func TestPythonSeed(t *testing.T) {
 }
 
 func hasPytest(p *project) bool {
-	_, ok := p.pyTool(context.Background(), "pytest")
-	return ok
+	return has(p.pyTool(context.Background(), "pytest")[0], p.root, p.env)
 }
 
 // TestPythonSuite: a task without a test of its own is held to the whole suite,

@@ -122,17 +122,6 @@ func (p *project) exists(rel string) bool {
 	return ok
 }
 
-// matching returns the files with a base name that ok accepts.
-func (p *project) matching(ok func(base string) bool) []string {
-	var out []string
-	for _, f := range p.files {
-		if ok(path.Base(f)) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 // below returns those of files that lie in dir ("." for all), relative to it.
 func below(files []string, dir string) []string {
 	if dir == "." {

@@ -9,6 +9,7 @@
 package validator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -40,8 +41,8 @@ type Validator struct {
 	// Skip is why it cannot be run here; it is then reported as skipped.
 	Skip string
 
-	// prepare makes what the check needs for one run: more arguments, and a function that clears up.
-	prepare func() (args []string, done func(), err error)
+	// hidden are files that its go command is not to see.
+	hidden []string
 	// fail is why it fails without being run.
 	fail string
 	// remark is added to the output of a failure.
@@ -123,25 +124,18 @@ func (v Validator) run(ctx context.Context, dir string, env []string, limit time
 	if v.Command != "" {
 		argv = []string{"sh", "-c", v.Command}
 	}
-	if v.prepare != nil {
-		more, done, err := v.prepare()
+	if len(v.hidden) > 0 {
+		arg, done, err := overlay(v.hidden)
 		if err != nil {
 			res.Output = err.Error()
 			return res
 		}
 		defer done()
-		argv = append(append([]string{}, argv...), more...)
+		argv = slices.Insert(slices.Clone(argv), 2, arg)
 	}
-	if limit <= 0 {
-		limit = defaultTimeout
-	}
-	if outputCap <= 0 {
-		outputCap = defaultCap
-	}
-	o, err := proc.Run(ctx, proc.Cmd{
-		Argv: argv, Dir: filepath.Join(dir, v.Dir), Env: environment(env, v.Env),
-		Timeout: limit, OutputCap: outputCap,
-	})
+	limit = cmp.Or(limit, defaultTimeout)
+	o, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: filepath.Join(dir, v.Dir), Env: environment(env, v.Env),
+		Timeout: limit, OutputCap: cmp.Or(outputCap, defaultCap)})
 	res.Seconds = o.Took.Seconds()
 	if err != nil {
 		res.Output = err.Error()
