@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,6 +163,11 @@ func stopError(s loop.Stop, sessionID string) error {
 		if !s.Reset.IsZero() {
 			e.msg += ", resets at " + s.Reset.Local().Format("2006-01-02 15:04")
 		}
+	case loop.TasksFailed:
+		e.code, e.msg = exitNo, "some tasks are not done: "+s.Detail
+	case loop.CommitRefused:
+		e.code, e.msg = exitNo, s.Task+" is accepted, and a commit hook refuses it: "+
+			cmp.Or(text.FailingLine(s.Detail), "it says nothing")
 	case loop.EmptyResponses, loop.ProviderFailure:
 		e.code, e.msg = exitFailed, s.Task+" failed: "+s.Reason+detail
 	case loop.Errored:

@@ -163,6 +163,9 @@ func (p *progress) describe(e record.Event) string {
 		}
 		return text
 	case *record.Commit:
+		if e.Aside != "" {
+			return fmt.Sprintf("%s  partial work set aside in %s", e.TaskID, e.Aside)
+		}
 		if e.Placeholder {
 			return fmt.Sprintf("%s  partial work kept in %.10s", e.TaskID, e.SHA)
 		}
@@ -332,7 +335,11 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 	if failed > 0 {
 		fmt.Fprintf(p.out, ", %d failed", failed)
 	}
-	fmt.Fprintf(p.out, "\n%s\n", p.capUse(h))
+	fmt.Fprintln(p.out)
+	for _, left := range s.Left {
+		fmt.Fprintln(p.out, "  "+text.VisibleLine(fmt.Sprintf("%s  %s  %s", left.Task, p.titles[left.Task], left.Why)))
+	}
+	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
 	next := resumeCommand(h.S.ID, s.Over)
 	if s.Reason == loop.AllDone {
 		next = "git log -p " + workOf(h.S) + ", then git merge " + h.S.Branch()

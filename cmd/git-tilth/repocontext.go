@@ -108,7 +108,8 @@ func (w *repoContext) repo() error {
 func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
 	return lifecycle.Deps{
 		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink,
-		Sign: w.config.Bool("tilth.signCommits"),
+		Sign: w.config.Bool("tilth.signCommits"), CommitSubject: w.config.Text("tilth.commitSubject"),
+		DropEmptySeed: w.config.Text("tilth.seedCommit") == "drop",
 	}
 }
 

@@ -20,6 +20,9 @@ func (p *process) resumeCommand() *cli.Command {
 				return err
 			}
 			r := newRunRequest(ctx)
+			if err := r.check(); err != nil {
+				return err
+			}
 			if r.fresh && r.cont {
 				return refuse("git tilth resume -h", "--fresh and --continue exclude each other")
 			}

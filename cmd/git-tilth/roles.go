@@ -155,7 +155,7 @@ func (w *repoContext) hide(r config.Role, key string) {
 
 // runSettings are a run's own flags.
 type runSettings struct {
-	wait, fresh, cont bool
+	wait, fresh, cont, keepGoing bool
 }
 
 // options checks everything that a run needs before it starts.
@@ -164,6 +164,7 @@ func (w *repoContext) options(s runSettings) (loop.Options, error) {
 		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")),
 		Validators: w.config.List("tilth.validator"),
 		Wait:       s.wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: s.cont, Fresh: s.fresh,
+		KeepGoing: s.keepGoing || w.config.Text("tilth.onFailure") == "continue",
 		Judging: loop.Judging{
 			InWorktree: w.config.Text("tilth.judge") == "worktree",
 			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",

@@ -19,6 +19,9 @@ func runFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "detach",
 			Usage: "run in the background; the output goes to run.log in the session's directory"},
+		&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"},
+			Usage: "when a task fails, set its work aside and begin the next one (tilth.onFailure)"},
+		&cli.IntFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
 		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
 		&cli.BoolFlag{Name: "json", Usage: "print the events themselves, one JSON object a line"},
 	}, capFlags()...)
@@ -34,7 +37,6 @@ func (p *process) runCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or plan, - for standard input"},
 			&cli.StringFlag{Name: "base", Usage: "with --from: begin the branch at `REV` instead of HEAD"},
-			&cli.IntFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
 				Usage: "do not pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
@@ -64,7 +66,8 @@ func newRunRequest(ctx *cli.Context) runRequest {
 		verb: ctx.Command.Name,
 		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"),
 		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Int("auto-resume"),
-		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue")},
+		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue"),
+			keepGoing: ctx.Bool("keep-going")},
 	}
 	for name, value := range givenSettings(ctx) {
 		r.flags = append(r.flags, "--"+name+"="+value)
@@ -72,8 +75,18 @@ func newRunRequest(ctx *cli.Context) runRequest {
 	return r
 }
 
+func (r runRequest) check() error {
+	if r.autoResume < 0 {
+		return refuse("git tilth "+r.verb+" -h", "--auto-resume takes a number from 0")
+	}
+	return nil
+}
+
 // run is `git tilth run`: the one prepared session, or a new one.
 func (w *repoContext) run(r runRequest) error {
+	if err := r.check(); err != nil {
+		return err
+	}
 	if r.session != "" {
 		s, err := w.store.Find(r.session)
 		if err != nil {
@@ -83,9 +96,6 @@ func (w *repoContext) run(r runRequest) error {
 	}
 	if err := w.repo(); err != nil {
 		return err
-	}
-	if r.autoResume < 0 {
-		return refuse("git tilth run -h", "--auto-resume takes a number from 0")
 	}
 	all, err := w.overviews(false)
 	if err != nil {
@@ -279,7 +289,8 @@ func (w *repoContext) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRe
 // childArgs are the flags that a detached child gets again, and its session.
 func (r runRequest) childArgs(s *session.Session) []string {
 	out := append([]string{}, r.flags...)
-	for name, on := range map[string]bool{"wait": r.wait, "json": r.json, "fresh": r.fresh, "continue": r.cont} {
+	for name, on := range map[string]bool{"wait": r.wait, "json": r.json, "fresh": r.fresh, "continue": r.cont,
+		"keep-going": r.keepGoing} {
 		if on {
 			out = append(out, "--"+name)
 		}
@@ -303,7 +314,8 @@ func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, 
 			return fail("git tilth resume "+h.S.ID, err)
 		}
 		result := w.p.outcome(stop, h.S.ID)
-		if again >= r.autoResume || !stop.TaskFailed() || w.p.ctx.Err() != nil {
+		failed := stop.TaskFailed() || stop.Failed()
+		if again >= r.autoResume || !failed || w.p.ctx.Err() != nil {
 			return result
 		}
 		w.p.warnf("%s; resuming by itself (%d of %d)\n", result, again+1, r.autoResume)

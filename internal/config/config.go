@@ -188,6 +188,9 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 
 func check(s Setting, text, origin string) error {
 	var err error
+	if s.check != nil {
+		err = s.check(text)
+	}
 	if len(s.values) > 0 && !slices.Contains(s.values, text) {
 		err = fmt.Errorf("not one of %s", strings.Join(s.values, ", "))
 	}

@@ -6,6 +6,8 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,6 +41,7 @@ type Setting struct {
 	Help    string
 	kind    kind
 	values  []string // those of a kindString that takes no others
+	check   func(string) error
 	// envOnly keeps a setting out of git config: a credential has its own place there.
 	envOnly bool
 }
@@ -65,6 +68,8 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.prep.baseUrl", kind: kindURL, Help: "endpoint of the interview, if not tilth.baseUrl"},
 	{Name: "tilth.prep.apiKey", kind: kindSecret, envOnly: true, Help: "key of the interview's endpoint"},
 }, capSettings(), []Setting{
+	{Name: "tilth.onFailure", Default: "stop", values: []string{"stop", "continue"},
+		Help: "after a task has failed: stop, or continue with the next one (--keep-going)"},
 	{Name: "tilth.providerAttempts", Default: "8", kind: kindPositive,
 		Help: "attempts at one model call before the task fails"},
 	{Name: "tilth.requestTimeout", Default: "15m", kind: kindDuration, Help: "time limit of one model call"},
@@ -93,6 +98,10 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.sandboxEnv", kind: kindList,
 		Help: "variable that shell commands, validators and setup keep although it looks like a key; repeatable"},
 	{Name: "tilth.signCommits", Default: "false", kind: kindBool, Help: "sign the commits that git-tilth makes"},
+	{Name: "tilth.commitSubject", Default: "{id}: {title}", check: checkSubject,
+		Help: "subject of a task's commit, of {id}, {title}, {type} (feat where the task has none) and {scope}"},
+	{Name: "tilth.seedCommit", Default: "keep", values: []string{"keep", "drop"},
+		Help: "the seed's commit where there are no acceptance tests: keep it, empty, or drop it"},
 	{Name: "tilth.prompts", Help: "directory whose files replace the built-in prompts"},
 }))
 
@@ -106,4 +115,20 @@ func withEnv(rows []Setting) []Setting {
 		}
 	}
 	return rows
+}
+
+var subjectPart = regexp.MustCompile(`\{[^}]*\}`)
+
+// checkSubject refuses a form of subjects that names something that tasks do not have, or nothing of the task.
+func checkSubject(form string) error {
+	parts := subjectPart.FindAllString(form, -1)
+	for _, part := range parts {
+		if !slices.Contains([]string{"{id}", "{title}", "{type}", "{scope}"}, part) {
+			return fmt.Errorf("%s is none of {id}, {title}, {type} and {scope}", part)
+		}
+	}
+	if !slices.Contains(parts, "{title}") && !slices.Contains(parts, "{id}") {
+		return errors.New("names neither {id} nor {title}")
+	}
+	return nil
 }

@@ -3,7 +3,9 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -15,6 +17,20 @@ func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: "commit hook", Output: &output}}}
 }
 
+var figures = regexp.MustCompile(`[0-9]+`)
+
+// SameRefusal reports whether two texts of a commit hook say the same, but for times and counts, and as far as both
+// were kept.
+func SameRefusal(a, b string) bool {
+	words := func(s string) string {
+		s, _, _ = strings.Cut(s, "\n[... ")
+		return strings.TrimSpace(figures.ReplaceAllString(s, "0"))
+	}
+	a, b = words(a), words(b)
+	short := min(len(a), len(b))
+	return a == b || short > 1000 && a[:short] == b[:short]
+}
+
 // ErrTreeChanged says that a commit hook made another tree than the one that was judged. The commit was taken back; the
 // index holds what the hook made.
 var ErrTreeChanged = errors.New("a commit hook changed the tree")
@@ -23,14 +39,16 @@ var ErrTreeChanged = errors.New("a commit hook changed the tree")
 // public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks,
 // which may take minutes; the next resume finds the commit made, or makes it of the accepted tree. What follows a
 // commit that was made is not cut short.
-func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, summary, tree,
-	base string) (sha string, err error) {
+func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task,
+	v *record.EvaluatorVerdict) (sha string, err error) {
 	ctx := quiet(live)
 	mark, err := h.mark()
 	if err != nil {
 		return "", err
 	}
-	sha, err = h.Git.Commit(live, wt, taskMessage(h.S.ID, t, h.Redact.String(summary), mark), h.Sign)
+	person, base := v.By == record.ByPerson, v.Base
+	msg := taskMessage(h.S.ID, h.CommitSubject, t, h.Redact.String(v.Summary), mark, person)
+	sha, err = h.Git.Commit(live, wt, msg, h.Sign)
 	if err != nil || h.Git.IsDryRun() {
 		return "", err
 	}
@@ -41,20 +59,20 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	if len(made) == 0 {
 		return "", errors.New("the commit of " + t.ID + " cannot be read back")
 	}
-	if made[0].Tree != tree {
+	if made[0].Tree != v.Tree {
 		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
 			return "", err
 		}
 		return "", ErrTreeChanged
 	}
-	return h.asJudged(ctx, wt, t, made[0], base, mark)
+	return h.asJudged(ctx, wt, t, made[0], base, mark, person)
 }
 
 // asJudged gives the commit of a task back what it is known by: the trailers, if a commit-msg hook took them away, and
 // base as its one parent, if what ran while it was judged committed something beneath it that nobody judged. Until then
 // it is known as the accepted tree.
 func (h *Handle) asJudged(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit,
-	base, mark string) (sha string, err error) {
+	base, mark string, person bool) (sha string, err error) {
 	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
 	task, ok := who.done(c)
 	ok = ok && trailer(trailerRecord, one(c.Trailers[trailerRecord])) == mark
@@ -63,7 +81,11 @@ func (h *Handle) asJudged(ctx context.Context, wt gitx.Worktree, t session.Task,
 	}
 	msg := c.Subject + "\n\n" + c.Body + "\n"
 	if !ok || task != t.ID {
-		msg = message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID), mark)
+		by := ""
+		if person {
+			by = trailer(trailerBy, "person")
+		}
+		msg = message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID), by, mark)
 	}
 	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
 		Tree: c.Tree, Parent: base, Over: c.SHA, Message: msg, Reflog: "tilth: as judged", Sign: h.Sign,

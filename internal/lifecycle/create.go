@@ -96,7 +96,7 @@ func (h *Handle) undoCreate(ctx context.Context) {
 }
 
 // CommitSeed makes the anchor of the session: the commit of the acceptance tests, empty if there are none.
-// prd.json and the test files are in place when it is called.
+// prd.json and the test files are in place when it is called. With DropEmptySeed an empty one is not made.
 //
 // On disk after each step:
 //  1. session_prepared      a session whose interview ended, without its anchor: reset
@@ -127,10 +127,12 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared reco
 	if err != nil {
 		return err
 	}
-	sha, err := h.commitSeed(ctx, wt, parent, msg)
-	if err != nil {
-		h.undoSeed(ctx, wt, parent)
-		return err
+	sha := parent // without a commit of its own, the seed is what the branch begins at
+	if tests > 0 || !h.DropEmptySeed {
+		if sha, err = h.commitSeed(ctx, wt, parent, msg); err != nil {
+			h.undoSeed(ctx, wt, parent)
+			return err
+		}
 	}
 	if err := h.append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		if !h.Seeded() {

@@ -43,7 +43,11 @@ type Outcome struct {
 }
 
 // HookRefusal is what a commit hook said against a task's accepted tree.
-type HookRefusal struct{ Task, Output string }
+type HookRefusal struct {
+	Task, Output string
+	Verdict      *record.EvaluatorVerdict
+	Again        bool // the last run ended with the same words
+}
 
 // String is the plan as one line, as it was carried out.
 func (o Outcome) String() string { return o.line(o.Aside) }
@@ -59,6 +63,7 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //  4. an accepted tree is committed        the tree makes the task done in the next look
 //  5. commits marked done in prd.json
 //  6. the tip is unwound (one soft reset)  the failed tasks still say so in prd.json
+//     the work of a task that is not to be done is set aside (SetAside)
 //  7. failed tasks pending in prd.json
 //  8. session_resume, or the session_start of a prepared session
 //
@@ -199,6 +204,9 @@ func (x *execution) repair(live context.Context) error {
 			return err
 		}
 	}
+	if err := x.clearAside(ctx, wt); err != nil {
+		return err
+	}
 	if err := x.noteCommits(done); err != nil {
 		return err
 	}
@@ -255,11 +263,16 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	if err := x.Git.PinHooks(ctx, wt, a.Base); err != nil {
 		return "", err
 	}
-	sha, err = x.CommitTask(live, wt, tasks[i], a.Summary, a.Tree, a.Base)
+	sha, err = x.CommitTask(live, wt, tasks[i], a)
 	var refused *gitx.HookRefusedError
 	switch {
 	case errors.As(err, &refused):
-		x.out.Refused = &HookRefusal{Task: a.TaskID, Output: refused.Output}
+		last := x.plan.history
+		again := last.LastStop == "commit_refused" && SameRefusal(x.Redact.String(refused.Output), last.StopDetail)
+		x.out.Refused = &HookRefusal{Task: a.TaskID, Output: refused.Output, Verdict: a, Again: again}
+		if again {
+			return "", x.giveUp(a.TaskID, nil)
+		}
 		run := RefusedBy(refused.Output)
 		run.Scope = x.plan.rolledForward(a.TaskID)
 		return "", x.giveUp(a.TaskID, x.append(run))
@@ -308,7 +321,7 @@ func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
 // giveUp puts a task whose accepted tree is not committed before those that are pending.
 func (x *execution) giveUp(task string, err error) error {
 	x.out.CommitTree = nil
-	x.out.Pending = append([]string{task}, x.out.Pending...)
+	x.out.Begun, x.out.Pending = task, append([]string{task}, x.out.Pending...)
 	x.out.Behind--
 	x.out.Action = Continue
 	return err

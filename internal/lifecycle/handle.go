@@ -29,6 +29,9 @@ type Deps struct {
 	// Tell hears why a first signal does not end the process yet, in a line for a person; nil for nobody.
 	Tell func(line string)
 	Sign bool // sign harness commits
+	// CommitSubject is the form of the subject of a task's commit (tilth.commitSubject), "" for the default.
+	CommitSubject string
+	DropEmptySeed bool // make no commit for a seed without acceptance tests
 }
 
 // Handle is a session that this process alone writes, from Open to Close.

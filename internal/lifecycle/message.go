@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ const (
 	trailerTask    = "Tilth-Task"
 	trailerFailed  = "Tilth-Failed"
 	trailerRecord  = "Tilth-Record"
+	trailerBy      = "Tilth-By" // person, where no evaluator was asked
 )
 
 // mark is the trailer that holds a commit against the record: its length and hash before the commit. It is "" in a dry
@@ -33,10 +35,24 @@ func (h *Handle) mark() (string, error) {
 	return trailer(trailerRecord, fmt.Sprintf("%d %s", size, sum)), err
 }
 
-// taskMessage is the commit message of an accepted task.
-func taskMessage(sessionID string, t session.Task, summary, mark string) string {
-	return message(t.ID+": "+text.VisibleLine(text.OneLine(t.Title)), summary, trailer(trailerSession, sessionID),
-		trailer(trailerTask, t.ID), mark)
+// taskMessage is the commit message of an accepted task. person says that a person's word made it done.
+func taskMessage(sessionID, subject string, t session.Task, summary, mark string, person bool) string {
+	by := ""
+	if person {
+		by = trailer(trailerBy, "person")
+	}
+	return message(subjectOf(subject, t), summary, trailer(trailerSession, sessionID), trailer(trailerTask, t.ID), by, mark)
+}
+
+// subjectOf fills in the form of a subject. A scope in parentheses that the task does not have is left out with them.
+func subjectOf(form string, t session.Task) string {
+	form = cmp.Or(form, "{id}: {title}")
+	if t.Scope == "" {
+		form = strings.ReplaceAll(form, "({scope})", "")
+	}
+	filled := strings.NewReplacer("{id}", t.ID, "{title}", t.Title, "{type}", cmp.Or(t.Type, "feat"), "{scope}",
+		t.Scope).Replace(form)
+	return text.VisibleLine(text.OneLine(filled))
 }
 
 // PlaceholderMessage is the message of the commit that holds a failed task's partial work.

@@ -37,13 +37,14 @@ type State struct {
 	BranchTip  string // "" when the branch is gone
 	Tree       TreeState
 	treeOn     string // what HEAD is on, for treeElsewhere
-	Dirty      bool   // read only when a done task lacks its commit
+	Dirty      bool   // read only where the plan depends on it
 	Tasks      []session.Task
 	Doubted    []string // tasks that prd.json calls done and a worker may have; they are pending in Tasks
 	TasksError string
 	History    record.History
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
 	AcceptedStale bool
+	CaseStale     bool            // the same of a case that was being reviewed
 	Unfinished    string          // a merge, rebase or the like that was left in the worktree, "" for none
 	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
 	BranchHint    string          // how to free it
@@ -89,18 +90,23 @@ type Plan struct {
 	Worktree         TreeState                // what has to be repaired first
 	Unfinished       string                   // a merge or the like that is dropped, files kept
 	CommitTree       *record.EvaluatorVerdict // an accepted tree to commit
+	Review           *record.CaseSubmitted    // a case whose review the last run did not come to the end of
 	MarkDone         map[string]string        // task id to the commit that did it
 	Unwind           []gitx.Commit            // placeholders, and commits a worker left behind, newest first
 	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks on which someone's commit stands
 	UnwindTo         string
-	JudgedTo         string   // the commit from which on the next task is judged, "" for where it begins
-	Unjudged         int      // the commits above it that may be a worker's
-	Retried          []string // failed tasks that go back to pending
-	Doubted          []string // tasks that prd.json calls done and nothing on record does; they are pending
-	Redo             string   // a task that claims to be done, has no commit, and left its work uncommitted
-	Pending          []string // what the loop will run, in order
-	Fresh            bool     // the session was prepared and never run
-	Total, Behind    int      // all tasks; those that are done
+	JudgedTo         string              // the commit from which on the next task is judged, "" for where it begins
+	Unjudged         int                 // the commits above it that may be a worker's
+	Retried          []string            // failed tasks that go back to pending
+	Doubted          []string            // tasks that prd.json calls done and nothing on record does; they are pending
+	SetAside         string              // a task that is not to be done, whose work in the worktree is set aside
+	Redo             string              // a task that claims to be done, has no commit, and left its work uncommitted
+	Pending          []string            // what the loop will run, in order
+	Begun            string              // the first of them, where its work is in the worktree
+	Waiting          map[string][]string // those that cannot be begun yet, with what they need
+	Fresh            bool                // the session was prepared and never run
+	Total, Behind    int                 // all tasks; those that are done
+	Skipped          int                 // those that a person does not want
 	history          record.History
 }
 
@@ -117,6 +123,7 @@ type Plan struct {
 //	a rewind was begun                                 finish it, then as prepared
 //	the branch no longer holds the seed                trust prd.json, unwind only placeholders with our trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
+//	a case was being reviewed, on the branch's tip     go on with the review, unless the files have changed since
 //	a commit at the tip with the trailers of a task    unwind it: a commit hook had changed the tree, or it is forged
 //	  whose verdicts do not name its tree
 //	a commit for a task not done, of a tree that a     mark it done
@@ -128,6 +135,8 @@ type Plan struct {
 //	a task that became done without a commit during   back to pending
 //	  a run that was killed
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
+//	the task last worked on is skipped or removed, and its work in the worktree is set aside
+//	  left work
 //	the worktree is missing, unregistered              re-create it, register it
 //	its .git file is gone, its files are there         link it again
 //	another directory stands there                     move that aside, re-create it
@@ -139,7 +148,7 @@ type Plan struct {
 func MakePlan(s State) Plan {
 	p := Plan{
 		LastStop: s.History.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{},
-		Doubted: s.Doubted, Total: len(s.Tasks), history: s.History,
+		Doubted: s.Doubted, Total: len(s.Tasks), history: s.History, Waiting: map[string][]string{},
 	}
 	if why, hint := refusal(s); why != "" {
 		p.Action, p.Why, p.Hint = Refuse, why, hint
@@ -154,15 +163,28 @@ func MakePlan(s State) Plan {
 	}
 	p.Fresh = s.Status == session.Prepared
 	status := p.settleTasks(s)
-	for _, t := range s.Tasks {
-		switch status[t.ID] {
-		case "done":
+	now := slices.Clone(s.Tasks)
+	for i := range now {
+		now[i].Status = status[now[i].ID]
+	}
+	for _, t := range now {
+		switch t.Status {
+		case session.TaskDone:
 			p.Behind++
+		case session.TaskSkipped:
+			p.Skipped++
 		default:
 			p.Pending = append(p.Pending, t.ID)
+			if open := t.WaitsFor(now); len(open) > 0 {
+				p.Waiting[t.ID] = open
+			}
 		}
 	}
 	p.headFirst(s)
+	if c := s.History.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && p.Redo == "" && len(p.Unwind) == 0 &&
+		c.Base == s.BranchTip && s.Tree == treeFine {
+		p.Review = c
+	}
 	switch {
 	case len(p.Pending) > 0:
 		p.Action = Continue
@@ -175,14 +197,22 @@ func MakePlan(s State) Plan {
 }
 
 // headFirst puts the task whose partial work is in the worktree before those that a person put before it since: it
-// would be committed as theirs.
+// would be committed as theirs. Of one that is not to be done any more the work is set aside.
 func (p *Plan) headFirst(s State) {
 	first := s.History.LastTask
 	if p.Redo != "" {
 		first = p.Redo
 	}
-	if i := slices.Index(p.Pending, first); i > 0 && !p.Fresh {
-		p.Pending = slices.Insert(slices.Delete(p.Pending, i, i+1), 0, first)
+	if p.Fresh || first == "" {
+		return
+	}
+	if i := slices.Index(p.Pending, first); i >= 0 {
+		p.Begun, p.Pending = first, slices.Insert(slices.Delete(p.Pending, i, i+1), 0, first)
+		return
+	}
+	status, known := s.status()[first]
+	if (!known || status == session.TaskSkipped) && (s.Dirty || len(p.Unwind) > 0) {
+		p.SetAside = first
 	}
 }
 

@@ -74,6 +74,12 @@ func (p Plan) line(aside string) string {
 	if len(p.Retried) > 0 {
 		add("retry %s", strings.Join(p.Retried, ", "))
 	}
+	if p.Review != nil {
+		add("ask the reviewer about %s", p.Review.TaskID)
+	}
+	if p.SetAside != "" {
+		add("set aside what %s left, which is not to be done", p.SetAside)
+	}
 	if p.Redo != "" {
 		add("do %s again, it has no commit", p.Redo)
 	}
@@ -87,7 +93,20 @@ func (p Plan) line(aside string) string {
 	case p.Fresh:
 		add("start with %s", text.Plural(len(p.Pending), "task"))
 	default:
-		add("%d of %s to do, next %s", len(p.Pending), text.Plural(p.Total, "task"), p.Pending[0])
+		add("%d of %s to do, %s", len(p.Pending), text.Plural(p.Total, "task"), p.next())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// next says with which task the loop begins, or why with none.
+func (p Plan) next() string {
+	var waits []string
+	for _, id := range p.Pending {
+		if open := p.Waiting[id]; len(open) > 0 && id != p.Begun {
+			waits = append(waits, id+" waits for "+strings.Join(open, ", "))
+			continue
+		}
+		return "next " + id
+	}
+	return "none can be begun: " + strings.Join(waits, "; ")
 }

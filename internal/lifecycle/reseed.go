@@ -37,7 +37,7 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err != nil {
 		return err
 	}
-	if err := h.S.SaveTasks(tasks); err != nil {
+	if err := h.S.SaveTasks(tasks); err != nil || h.seedDropped(old) {
 		return err
 	}
 	msg, err := h.seedMessage(len(tasks), tests)

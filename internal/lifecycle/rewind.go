@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -238,7 +239,8 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 			return err
 		}
 	}
-	for _, dir := range setAside(h.S) {
+	bundles, _ := filepath.Glob(h.S.Path(session.AsideDir, "*.bundle"))
+	for _, dir := range append(setAside(h.S), bundles...) {
 		if err := removeTree(dir); err != nil {
 			return err
 		}

@@ -18,8 +18,8 @@ func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.Fil
 	if err != nil {
 		return "", nil, err
 	}
-	if commit, err = resolveSeed(ctx, h.Git, h.Common, recorded); err != nil {
-		return "", nil, err
+	if commit, err = resolveSeed(ctx, h.Git, h.Common, recorded); err != nil || h.seedDropped(commit) {
+		return commit, nil, err
 	}
 	parent, err := h.Git.ResolveCommit(ctx, h.Common, commit+"^")
 	if err != nil {
@@ -27,6 +27,12 @@ func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.Fil
 	}
 	files, _, _, err = h.Git.Changes(ctx, h.Common, parent, commit, 0)
 	return commit, files, err
+}
+
+// seedDropped reports whether the seed has no commit of its own, but is what the branch begins at.
+func (h *Handle) seedDropped(seed string) bool {
+	b, err := record.ReadBeginning(h.S.Path(session.RecordFile))
+	return err == nil && b.Base == seed
 }
 
 // resolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the

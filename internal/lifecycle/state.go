@@ -123,7 +123,10 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		}
 	}
 	if a := MakePlan(*st).CommitTree; a != nil && st.Tree == treeFine {
-		st.AcceptedStale = isStale(ctx, g, common, path, branch, a)
+		st.AcceptedStale = isStale(ctx, g, common, path, branch, a.Tree, a.Base)
+	}
+	if c := MakePlan(*st).Review; c != nil {
+		st.CaseStale = isStale(ctx, g, common, path, branch, c.Tree, c.Base)
 	}
 	return nil
 }
@@ -145,16 +148,16 @@ func (st *State) doubtStatuses() {
 
 // isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what
 // it was judged on. What cannot be found out is left to the roll-forward, which looks again.
-func isStale(ctx context.Context, g *gitx.Git, common, path, branch string, a *record.EvaluatorVerdict) bool {
+func isStale(ctx context.Context, g *gitx.Git, common, path, branch, tree, on string) bool {
 	wt, err := g.Worktree(ctx, common, path, branch)
 	if err != nil {
 		return false
 	}
-	now, err := g.PreviewTree(ctx, wt, a.Base)
-	if err != nil || now == a.Tree {
+	now, err := g.PreviewTree(ctx, wt, on)
+	if err != nil || now == tree {
 		return false
 	}
-	base, err := g.TreeOf(ctx, common, a.Base)
+	base, err := g.TreeOf(ctx, common, on)
 	return err == nil && now != base
 }
 
@@ -239,7 +242,8 @@ func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([
 // mayRedo reports whether the answer to "is the worktree dirty" makes a difference, which is worth a git command.
 func (p Plan) mayRedo(s State) bool {
 	s.Dirty = true
-	return p.Redo == "" && MakePlan(s).Redo != ""
+	dirty := MakePlan(s)
+	return p.Redo != dirty.Redo || p.SetAside != dirty.SetAside
 }
 
 // treeState says what stands at the worktree's path.

@@ -116,8 +116,9 @@ func TestBuiltinPromptsRender(t *testing.T) {
 	}
 	for name, data := range map[string]any{
 		"worker": nil, "agent_case": nil, "evaluator": nil, "evaluator_agent": nil, "nudge": nil, "learning": nil,
-		"worker_task":   taskContext{},
-		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": ""},
+		"worker_task": taskContext{},
+		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": "",
+			"Aside": ""},
 		"evaluator_task": map[string]any{
 			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "",
 			"HooksChanged": "",

@@ -30,6 +30,7 @@ const (
 	ledgerCap     = 12_000
 	validatorCap  = 32_000
 	diffCap       = 200_000
+	asideCap      = 64_000
 	ledgerEntries = 5
 	progressLines = 20
 )
@@ -48,6 +49,7 @@ type taskContext struct {
 	Tests    []string // paths of the task's acceptance tests
 	Later    []string // paths of those of tasks to come, which are left out where the change is judged
 	Partial  bool     // an earlier attempt's work is in the working tree
+	Aside    string   // an earlier attempt's work that does not fit on the tree any more, as a patch
 	Refused  string   // what a commit hook said against that work
 
 	channels map[string]record.Channel
@@ -85,8 +87,13 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 			c.Later = append(c.Later, validator.AcceptanceTests(seed.files, t.ID)...)
 		}
 	}
+	aside, err := a.Earlier(ctx, a.task.ID, asideCap)
+	if err != nil {
+		return c, err
+	}
+	c.Aside = c.others("aside", aside, asideCap)
 	// The task before has just committed all that there was.
-	if a.carried.commit != a.base {
+	if c.Partial = a.restored; !c.Partial && a.carried.commit != a.base {
 		if c.Partial, err = a.Git.IsDirty(ctx, wt.Path); err != nil {
 			return c, err
 		}

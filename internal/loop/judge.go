@@ -29,6 +29,9 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 		if !j.report.Passed {
 			return a.failedValidators(ctx, j)
 		}
+		if a.refusal.tree == j.tree {
+			c = a.refusal.c // this very tree was accepted with it
+		}
 		v, err := a.review(ctx, c, j)
 		if err != nil {
 			return "", err
@@ -47,11 +50,11 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			continue
 		case errors.As(err, &refused):
 			a.accepted = false
-			return a.refusedByHook(refused.Output)
+			return a.refusedByHook(refusal{j.tree, refused.Output, c})
 		}
 		return "", err
 	}
-	return a.refusedByHook("A commit hook changed the files again after each review.")
+	return a.refusedByHook(refusal{words: "A commit hook changed the files again after each review."})
 }
 
 // sentBack is what the worker is told of a rejection.
@@ -70,23 +73,47 @@ func (a *attempt) evaluatorLeft() error {
 	return nil
 }
 
-// refusedByHook hands a commit hook's refusal to the worker, as a validator that failed.
-func (a *attempt) refusedByHook(output string) (string, error) {
-	err := a.emit(lifecycle.RefusedBy(clip(output, promptCap)))
+// refusal is a commit hook's no to an accepted change.
+type refusal struct {
+	tree, words string
+	c           *Case
+}
+
+// refusedByHook hands a commit hook's refusal to the worker, as a validator that failed. Where the hook says the same of
+// the same change again, no worker can mend it.
+func (a *attempt) refusedByHook(f refusal) (string, error) {
+	if f.tree != "" && f.tree == a.refusal.tree && lifecycle.SameRefusal(f.words, a.refusal.words) {
+		return "", commitRefused(f.words)
+	}
+	a.refusal = f
+	err := a.emit(lifecycle.RefusedBy(clip(f.words, promptCap)))
 	return "The repository's commit hook refused the change. Fix what it reports and submit again.\n\n" +
-		fenced("commit_hook", output), err
+		fenced("commit_hook", f.words), err
+}
+
+func commitRefused(words string) error {
+	return &stopError{Stop: Stop{Reason: CommitRefused, Detail: clip(words, promptCap),
+		Hint: "correct the hook, or tilth.commitSubject"}}
 }
 
 // review gets a verdict on a change and writes it down: record, then ledger.
 func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, error) {
 	var v *Verdict
 	by := ""
-	if len(j.files) == 0 && !a.doneBefore(j) {
+	switch {
+	case a.byPerson:
+		by, v = record.ByPerson, &Verdict{Verdict: Accept}
+	case a.refusal.tree == j.tree: // accepted, and refused by a commit hook
+		by, v = record.ByHarness, &Verdict{Verdict: Accept}
+	case len(j.files) == 0 && !a.doneBefore(j):
 		j.unasked = true
 		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.notified)))
-	} else {
+	default:
 		// A commit hook that refuses, or changes what was accepted, leads to another review without a rejection.
 		if err := a.evaluatorLeft(); err != nil {
+			return nil, err
+		}
+		if err := a.emit(&record.CaseSubmitted{Tree: j.tree, Base: a.base, Case: record.JSON(c)}); err != nil {
 			return nil, err
 		}
 		var err error
@@ -158,7 +185,11 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 		return err
 	}
 	a.accepted = true
-	sha, err := a.CommitTask(ctx, j.wt, a.task, c.Summary, j.tree, a.base)
+	v := record.EvaluatorVerdict{Summary: c.Summary, Tree: j.tree, Base: a.base}
+	if a.byPerson {
+		v.By = record.ByPerson
+	}
+	sha, err := a.CommitTask(ctx, j.wt, a.task, &v)
 	if err != nil {
 		return err
 	}
@@ -174,6 +205,8 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 		return err
 	}
 	a.hooks.postTask(ctx, a, sha)
-	a.learn(ctx, c, j.files)
+	if !a.byPerson {
+		a.learn(ctx, c, j.files)
+	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Reasons for which a run stops, beside the caps of the session (config.AllCaps) and the reasons for which a task fails
@@ -32,6 +33,11 @@ const (
 	// UsageLimit is a provider's own limit on the user's plan. Nothing is wrong with the work; the stop
 	// carries the time at which the limit resets.
 	UsageLimit = "usage_limit"
+	// TasksFailed is the end of a run that went on after a task failed: nothing more can be begun.
+	TasksFailed = "tasks_failed"
+	// CommitRefused is a commit hook that refuses the same change with the same words again. The task is accepted and
+	// waits for its commit.
+	CommitRefused = "commit_refused"
 )
 
 // Reasons for which a task fails.
@@ -53,7 +59,11 @@ type Stop struct {
 	// Changed is what became of the user's repository during the run, but for the session's own branch.
 	Changed []gitx.RepoChange
 	Over    []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
+	Left    []Left           // of tasks_failed: the tasks that are not done, and why
 }
+
+// Left is a task that a run which went on has not done.
+type Left struct{ Task, Why string }
 
 // stopError is a Stop on its way up.
 type stopError struct {
@@ -73,6 +83,16 @@ func (e *stopError) Unwrap() error { return e.err }
 // TaskFailed reports whether the reason is one for which a task fails.
 func (s Stop) TaskFailed() bool { return slices.Contains(lifecycle.TaskReasons, s.Reason) }
 
+// Failed reports whether a task failed in a run that went on, so that a resume has more to do than to wait.
+func (s Stop) Failed() bool {
+	return slices.ContainsFunc(s.Left, func(l Left) bool { return strings.HasPrefix(l.Why, "failed") })
+}
+
+// failsTask reports whether a stop of an attempt is the failure of its task.
+func (o Options) failsTask(s Stop) bool {
+	return s.TaskFailed() || o.KeepGoing && s.Reason == CommitRefused
+}
+
 // Options say how a session is run.
 type Options struct {
 	Caps       config.Caps
@@ -89,10 +109,13 @@ type Options struct {
 	MaxWait    time.Duration // the longest such wait
 	Continue   bool          // builtin worker: take up its earlier conversation
 	Fresh      bool          // agent program: begin a new conversation
+	KeepGoing  bool          // after a task has failed, begin the next one
 	Resumed    bool          // the session ran before
 	LastStop   string        // of that run, for the prompt of a resumed conversation
-	JudgedTo   string        // the commit from which on the first task is judged, "" for where it begins
-	First      string        // the task to begin with, whose partial work is in the worktree; "" for the first pending one
+	// Review is a case that was submitted and not judged yet; nil for none.
+	Review   *record.CaseSubmitted
+	JudgedTo string // the commit from which on the first task is judged, "" for where it begins
+	First    string // the task to begin with, whose partial work is in the worktree; "" for the first that can be
 	// Refused is what a commit hook said when the tree that was accepted in that run was to be committed; nil for
 	// nothing.
 	Refused *lifecycle.HookRefusal
@@ -121,6 +144,7 @@ type run struct {
 	carried  carried
 	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
 	tip      string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
+	failed   []Stop // of the tasks that failed in a run that goes on
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
@@ -171,16 +195,23 @@ func (r *run) outer(ctx context.Context) Stop {
 		}
 		i := r.next()
 		if i < 0 {
-			return Stop{Reason: AllDone}
+			return r.nothingLeft()
 		}
 		if reason, detail := r.capReached(); reason != "" {
 			return Stop{Reason: reason, Detail: detail}
+		}
+		if f := r.o.Refused; f != nil && f.Again && f.Task == r.tasks[i].ID && !r.o.KeepGoing {
+			return stopOf(ctx, commitRefused(f.Output), f.Task) // before an attempt that would forget the verdict
 		}
 		if err := errors.Join(r.watchRepo(ctx), r.openPlace(ctx, wt)); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)
 		}
 		if err := r.task(ctx, i); err != nil {
-			return stopOf(ctx, err, r.tasks[i].ID)
+			stop := stopOf(ctx, err, r.tasks[i].ID)
+			if !r.o.KeepGoing || r.tasks[i].Status != session.TaskFailed {
+				return stop
+			}
+			r.failed = append(r.failed, stop)
 		}
 	}
 }
@@ -201,18 +232,45 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 // SetPending makes a run go on where a plan has brought the session to.
 func (o *Options) SetPending(p lifecycle.Outcome) {
 	o.Resumed, o.LastStop, o.First, o.Refused, o.JudgedTo = !p.Fresh, p.LastStop, "", p.Refused, p.JudgedTo
-	if len(p.Pending) > 0 {
-		o.First = p.Pending[0]
-	}
+	o.First, o.Review = p.Begun, p.Review
 }
 
-// next is the index of the first pending task, -1 when there is none.
+// next is the index of the first pending task whose needs are done, -1 when there is none. What was begun goes on.
 func (r *run) next() int {
-	pending := func(t session.Task) bool { return t.Status != "done" && t.Status != "failed" }
+	ended := []string{session.TaskDone, session.TaskFailed, session.TaskSkipped}
+	pending := func(t session.Task) bool { return !slices.Contains(ended, t.Status) }
 	if i := slices.IndexFunc(r.tasks, func(t session.Task) bool { return t.ID == r.o.First && pending(t) }); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(r.tasks, pending)
+	return slices.IndexFunc(r.tasks, func(t session.Task) bool { return pending(t) && len(t.WaitsFor(r.tasks)) == 0 })
+}
+
+// nothingLeft is the end of a run that can begin no more task.
+func (r *run) nothingLeft() Stop {
+	s := Stop{Reason: AllDone}
+	var said []string
+	for _, t := range r.tasks {
+		why := ""
+		switch t.Status {
+		case session.TaskFailed:
+			why = "failed"
+			if i := slices.IndexFunc(r.failed, func(f Stop) bool { return f.Task == t.ID }); i >= 0 {
+				why += ": " + r.failed[i].Reason
+				if d := text.OneLine(r.failed[i].Detail); d != "" {
+					why += " (" + text.Clip(d, 160) + ")"
+				}
+			}
+		case session.TaskDone, session.TaskSkipped:
+			continue
+		default:
+			why = "waits for " + strings.Join(t.WaitsFor(r.tasks), ", ")
+		}
+		s.Left, said = append(s.Left, Left{t.ID, why}), append(said, t.ID+" "+why)
+	}
+	if len(s.Left) > 0 {
+		s.Reason, s.Detail = TasksFailed, strings.Join(said, "; ")
+	}
+	return s
 }
 
 // keepStatuses puts back the statuses of tasks that somebody else wrote into prd.json while the run was at work. They
@@ -229,8 +287,10 @@ func (r *run) keepStatuses() error {
 		if own := slices.IndexFunc(r.tasks, func(o session.Task) bool { return o.ID == t.ID }); own >= 0 {
 			status = r.tasks[own].Status
 		}
-		if t.Status == session.TaskDone && t.Status != status {
-			t.Status, changed = status, append(changed, t.ID)
+		settled := t.Status == session.TaskDone || t.Status == session.TaskSkipped
+		if settled && t.Status != status {
+			changed = append(changed, t.ID+" "+t.Status)
+			t.Status = status
 		}
 	}
 	if len(changed) == 0 {
@@ -240,7 +300,7 @@ func (r *run) keepStatuses() error {
 		return err
 	}
 	return r.Record.Append(&record.LogRepaired{
-		What: "prd.json was changed during the run to call " + strings.Join(changed, ", ") + " done",
+		What: "prd.json was changed during the run to call " + strings.Join(changed, ", "),
 		Done: "put back",
 	})
 }
@@ -260,7 +320,7 @@ func statusAfter(s Stop) string {
 	switch {
 	case s.Reason == AllDone:
 		return session.AllDone
-	case s.Reason == Errored || s.TaskFailed():
+	case s.Reason == Errored || s.Reason == TasksFailed || s.TaskFailed():
 		return session.Failed
 	}
 	return session.Running

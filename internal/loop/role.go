@@ -167,7 +167,7 @@ func (w *modelWorker) earlier() ([]json.RawMessage, error) {
 func (a *attempt) resumeData(why string) map[string]any {
 	entries, _ := a.S.ReadLedger(a.task.ID, 1)
 	return map[string]any{"Task": a.task, "Why": why, "Ledger": fenced("ledger", lastVerdict(entries)),
-		"Refused": a.context.Refused}
+		"Refused": a.context.Refused, "Aside": a.context.Aside}
 }
 
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {

@@ -57,6 +57,9 @@ type attempt struct {
 	accepted bool
 	worker   worker
 	context  taskContext
+	restored bool    // work that was set aside is back in the worktree
+	refusal  refusal // by a commit hook
+	byPerson bool    // a person says that the task is done: no worker, no evaluator
 }
 
 // task takes one task to done or failed. A nil error is done.
@@ -66,15 +69,13 @@ func (r *run) task(ctx context.Context, i int) (err error) {
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		if closing := a.worker.close(err); err == nil {
-			err = closing
-		}
-	}()
-	err = a.iterations(ctx)
+	done, err := a.reviewFirst(ctx)
+	if err == nil && !done {
+		err = a.work(ctx)
+	}
 	var h *stopError
 	switch {
-	case errors.As(err, &h) && h.TaskFailed():
+	case errors.As(err, &h) && a.o.failsTask(h.Stop):
 		if failing := a.fail(ctx, h.Stop); failing != nil {
 			return failing
 		}
@@ -110,14 +111,64 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	a.tip = ""
-	if a.context, err = a.loadContext(ctx, wt); err != nil {
+	if a.restored, err = a.RestoreAside(ctx, wt, a.task.ID, a.base); err != nil {
 		return err
 	}
+	a.context, err = a.loadContext(ctx, wt)
 	a.carried = carried{} // it holds until a worker begins
+	return err
+}
+
+// reviewFirst goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
+// that a commit hook refused. done means that the task is committed.
+func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
+	c, f := a.o.Review, a.o.Refused
+	a.o.Review, a.o.Refused = nil, nil
+	if f != nil && f.Task == a.task.ID {
+		if f.Again {
+			return false, commitRefused(f.Output)
+		}
+		if accepted, err := ParseCase(string(f.Verdict.Case)); err == nil {
+			a.refusal = refusal{f.Verdict.Tree, f.Output, accepted}
+		}
+	}
+	if c == nil || c.TaskID != a.task.ID {
+		return false, nil
+	}
+	submitted, err := ParseCase(string(c.Case))
+	if err != nil {
+		return false, nil // another version's: the worker submits it again
+	}
+	a.iter = 1
+	feedback, err := a.judge(ctx, submitted)
+	if err != nil || feedback == "" {
+		return err == nil, err
+	}
+	wt, err := a.settledWorktree(ctx)
+	if err == nil {
+		a.context, err = a.loadContext(ctx, wt) // with the verdict in the ledger
+	}
+	return false, err
+}
+
+// work has the worker do the task, until it is committed.
+func (a *attempt) work(ctx context.Context) (err error) {
+	wt, err := a.settledWorktree(ctx)
+	if err != nil {
+		return err
+	}
 	if a.worker, err = a.o.Worker.open(ctx, a, wt); err != nil {
 		return err
 	}
-	return a.worker.begin(ctx)
+	defer func() {
+		if closing := a.worker.close(err); err == nil {
+			err = closing
+		}
+	}()
+	if err := a.worker.begin(ctx); err != nil {
+		return err
+	}
+	return a.iterations(ctx)
 }
 
 // beginsAt is the commit that the attempt begins at: the branch's tip, which the task before has just made.
@@ -249,6 +300,8 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 //  3. prd.json failed           back to pending
 //  4. progress.txt
 //  5. stop and checkpoint       written by finish
+//
+// In a run that goes on, the work is set aside in the place of 2 (lifecycle's aside.go), and the next task is that of 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
 	ctx = urgency.UntilSecond(ctx)
 	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail}); err != nil {
@@ -257,6 +310,9 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	wt, err := a.foldedWorktree(ctx)
 	if err != nil {
 		return err
+	}
+	if a.o.KeepGoing {
+		return a.failAside(ctx, wt, s.Reason)
 	}
 	tree, err := a.stage(ctx, wt)
 	if err == nil {
@@ -287,6 +343,21 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 		}
 	}
 	return a.settle("failed", "failed:"+s.Reason)
+}
+
+// failAside leaves the worktree as the attempt found it, and what was done in a bundle.
+func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string) error {
+	name, sha, err := a.SetAside(ctx, wt, a.task.ID, a.base)
+	if err != nil {
+		return err
+	}
+	a.tip = a.base
+	if name != "" {
+		if err := a.emit(&record.Commit{SHA: sha, Placeholder: true, Aside: name}); err != nil {
+			return err
+		}
+	}
+	return a.settle(session.TaskFailed, "failed:"+reason)
 }
 
 // settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it.

@@ -21,6 +21,7 @@ var rows = []row{
 	{"validator_run", func() Event { return &ValidatorRun{} }, false},
 	{"case_parse_error", func() Event { return &CaseParseError{} }, false},
 	{"evaluator_parse_error", func() Event { return &EvaluatorParseError{} }, false},
+	{"case_submitted", func() Event { return &CaseSubmitted{} }, true},
 	{"evaluator_verdict", func() Event { return &EvaluatorVerdict{} }, true},
 	{"ledger_appended", func() Event { return &LedgerAppended{} }, false},
 	{"agent_session", func() Event { return &AgentSession{} }, false},
@@ -28,6 +29,7 @@ var rows = []row{
 	{"task_done", func() Event { return &TaskDone{} }, true},
 	{"task_failed", func() Event { return &TaskFailed{} }, true},
 	{"commit", func() Event { return &Commit{} }, true},
+	{"task_marked", func() Event { return &TaskMarked{} }, true},
 	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false},
 	{"build_products", func() Event { return &BuildProducts{} }, false},
 	{"repo_changed", func() Event { return &RepoChanged{} }, false},
@@ -258,6 +260,15 @@ type BuildProducts struct {
 	Reason  string   `json:"reason"`
 }
 
+// CaseSubmitted is a case whose change passed the validators, before the evaluator is asked: a run that dies there goes
+// on with the review.
+type CaseSubmitted struct {
+	Scope
+	Tree string          `json:"tree"`
+	Base string          `json:"base"`
+	Case json.RawMessage `json:"case"`
+}
+
 // CaseParseError is a case that could not be read.
 type CaseParseError struct {
 	Scope
@@ -297,6 +308,9 @@ type EvaluatorVerdict struct {
 
 // ByHarness is who gave a verdict for which no model was asked.
 const ByHarness = "harness"
+
+// ByPerson is who gave a verdict that is a person's word (git tilth done).
+const ByPerson = "person"
 
 // Accepted reports whether the change was taken.
 func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" || v.Accept }
@@ -344,6 +358,15 @@ type Commit struct {
 	Scope
 	SHA         string `json:"sha"`
 	Placeholder bool   `json:"placeholder,omitempty"`
+	// Aside is the bundle that holds a placeholder which is not on the branch, relative to the session's directory.
+	Aside string `json:"aside,omitempty"`
+}
+
+// TaskMarked is a person's word on a task, between two runs.
+type TaskMarked struct {
+	Scope
+	Mark string `json:"mark"` // done, skipped, retry; of an edited plan: added, changed, removed
+	Note string `json:"note,omitempty"`
 }
 
 // ProposedLearnings is what came of asking what was learned.

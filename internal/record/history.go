@@ -61,6 +61,9 @@ type History struct {
 	Verdict    *EvaluatorVerdict
 	VerdictTS  string
 	Unledgered bool
+	// Case is a case that the evaluator was being asked about when the last run ended; nil for none.
+	Case       *CaseSubmitted
+	StopDetail string   // of LastStop
 	TokensUsed int64    // by the last model_call; 0 if the last attempt made none
 	Attempt    string   // the task of the last attempt
 	commits    []string // that the last attempt made
@@ -92,6 +95,7 @@ type backwards struct {
 	done   string // the task of a task_done that waits for its verdict
 	later  bool   // something follows the verdict that comes next and shows that its ledger was settled
 	worked bool   // an event of an iteration was seen; what is still looked for is the tokens used
+	past   bool   // something was seen that is neither of a review nor of the end of a run
 	called bool   // a model_call was seen
 	before bool   // the attempt's beginning was passed
 }
@@ -100,6 +104,9 @@ type backwards struct {
 func (p *backwards) see(l Line) (more bool) {
 	if p.before {
 		return p.seeLearning(l.Event())
+	}
+	if l.Type == "task_marked" {
+		return true // a person's word between two runs
 	}
 	if p.worked && l.Type != "context_reset" && l.Type != "seed_committed" && (p.called || l.Type != "model_call") {
 		return true // of a long attempt, not to be decoded
@@ -129,10 +136,15 @@ func (p *backwards) see(l Line) (more bool) {
 		if !p.worked {
 			p.Verdict, p.VerdictTS, p.Unledgered = e, l.TS, !p.later
 		}
+	case *CaseSubmitted:
+		if !p.past {
+			p.Case = e
+		}
 	case *ModelCall:
 		p.TokensUsed, p.called = max(p.TokensUsed, e.TokensUsedTotal), true
 	}
-	p.worked = p.worked || ofIteration(e)
+	p.past = p.past || !ofReview(e)
+	p.worked = p.worked || p.past && ofIteration(e)
 	p.later = p.later || !afterVerdict(e)
 	return true
 }
@@ -146,10 +158,10 @@ func (p *backwards) seeEnd(e Event) {
 	switch e := e.(type) {
 	case *Stop:
 		if !p.begun {
-			p.LastStop = e.Reason
+			p.LastStop, p.StopDetail = e.Reason, e.Detail
 		}
 		// These may cut in between a verdict and its commit, of a run and of each resume that tries to make up for it.
-		p.begun = e.Reason == "interrupted" || e.Reason == "error"
+		p.begun = e.Reason == "interrupted" || e.Reason == "error" || e.Reason == "commit_refused"
 		p.ended = !p.begun
 	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged:
 	case *TaskDone:
@@ -194,6 +206,22 @@ func isLearning(e Event) bool {
 		return prompt.Role == "self_improve"
 	}
 	return e.Common().Phase == "self_improve"
+}
+
+// ofReview reports whether an event may stand between a case and its verdict, or after the end of a run in between.
+func ofReview(e Event) bool {
+	role := e.Common().Phase
+	switch e := e.(type) {
+	case *Stop, *LogRepaired, *HookRun, *RepoChanged, *SessionResume, *EvaluatorParseError, *AgentWaits:
+		return true
+	case *PromptAssembled:
+		role = e.Role
+	case *MemoryLoad:
+		role = e.Role
+	case *AgentSession:
+		role = e.Role
+	}
+	return role == "evaluator"
 }
 
 // afterVerdict reports whether an event may stand between a verdict and the line of its ledger that a process which

@@ -44,6 +44,8 @@ var eventFields = map[string]kinds{
 	"validator_run":         {"passed": "b", "results": "a"},
 	"case_parse_error":      {"error": "s", "raw_tool_calls": "as", "attempt": "n"},
 	"evaluator_parse_error": {"error": "s", "raw_tool_calls": "as", "attempt": "n"},
+	"case_submitted":        {"tree": "s", "base": "s", "case": "o"},
+	"task_marked":           {"task_id": "s", "mark": "s", "note": "s-"},
 	"evaluator_verdict": {"verdict": "s", "rejection_category": "s?", "concern": "s?", "evidence": "a", "next_step": "s?", "tree": "s",
 		"parse_failed": "b"},
 	"ledger_appended":    {"verdict_summary": "s"},
@@ -60,7 +62,7 @@ var eventFields = map[string]kinds{
 
 // sessionEvents belong to the session, not to a task.
 var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop", "log_repaired",
-	"repo_changed"}
+	"repo_changed", "task_marked"}
 
 // recordCap is what an event may keep of one text, in characters.
 const recordCap = 16_000
@@ -70,7 +72,7 @@ var (
 	spanForm  = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	shaForm   = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 	stopForm  = regexp.MustCompile(`^(all_done|wall_clock|token_cap|cost_cap|usage_limit|interrupted|error|` +
-		`iter_cap|evaluator_cap|empty_responses|no_case|provider_failure)$`)
+		`iter_cap|evaluator_cap|empty_responses|no_case|provider_failure|tasks_failed|commit_refused)$`)
 )
 
 // auditor collects what a session's files do not hold of what they must.
@@ -251,7 +253,7 @@ func (a *auditor) values(typ string, p gjson.Result) {
 			a.fault("tree is %s", p.Get("tree").Raw)
 		}
 	case "task_failed":
-		oneOf("reason", "iter_cap", "evaluator_cap", "empty_responses", "no_case", "provider_failure")
+		oneOf("reason", "iter_cap", "evaluator_cap", "empty_responses", "no_case", "provider_failure", "commit_refused")
 	case "stop":
 		if !stopForm.MatchString(p.Get("reason").Str) {
 			a.fault("reason is %s", p.Get("reason").Raw)
@@ -371,7 +373,7 @@ func (a *auditor) plan(path string) {
 	}
 	for _, t := range gjson.ParseBytes(data).Array() {
 		a.fields(t, kinds{"id": "s", "title": "s", "description": "s", "acceptance_criteria": "a", "status": "s"})
-		if !slices.Contains([]string{"pending", "done", "failed"}, t.Get("status").Str) {
+		if !slices.Contains([]string{"pending", "done", "failed", "skipped"}, t.Get("status").Str) {
 			a.fault("status %s", t.Get("status").Raw)
 		}
 	}

@@ -10,6 +10,7 @@ const (
 	WorkspaceDir      = "workspace"
 	JudgeDir          = "judge" // the tree under judgement, laid out
 	ConversationDir   = "conversation"
+	AsideDir          = "aside" // partial work of tasks that failed, in git bundles, and records that a worker changed
 	LedgerDir         = "ledger"
 	CheckpointFile    = "checkpoint.json"
 	RecordFile        = "events.jsonl"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -30,6 +31,8 @@ type Task struct {
 	AcceptanceCriteria []string `json:"acceptance_criteria"`
 	Status             string   `json:"status"`          // one of the constants above; never empty after reading
 	Needs              []string `json:"needs,omitempty"` // ids of earlier tasks without which this one is not begun
+	Type               string   `json:"type,omitempty"`  // for the subject of its commit: feat, fix and the like
+	Scope              string   `json:"scope,omitempty"` // for the subject as well: the part of the project
 
 	others extra
 }
@@ -51,6 +54,17 @@ func (t Task) MarshalJSON() ([]byte, error) {
 		t.Status = TaskPending
 	}
 	return encodeObject(plain(t), t.others)
+}
+
+// WaitsFor lists the needs of a task that are not done.
+func (t Task) WaitsFor(tasks []Task) (open []string) {
+	for _, need := range t.Needs {
+		done := func(o Task) bool { return o.ID == need && o.Status == TaskDone }
+		if !slices.ContainsFunc(tasks, done) {
+			open = append(open, need)
+		}
+	}
+	return open
 }
 
 // ParseTasks reads a task list: a JSON list of objects with the right types. What the entries say is ValidateTasks's
@@ -124,9 +138,9 @@ func ValidateTasks(tasks []Task) []string {
 			}
 		}
 		switch t.Status {
-		case "", TaskPending, TaskDone, TaskFailed:
+		case "", TaskPending, TaskDone, TaskFailed, TaskSkipped:
 		default:
-			rule("status %q is none of pending, done and failed", t.Status)
+			rule("status %q is none of pending, done, failed and skipped", t.Status)
 		}
 	}
 	return broken

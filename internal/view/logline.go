@@ -94,6 +94,10 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 		return bold, joined("  ", ev.Role, ev.Agent, ev.How, ev.Conversation, ev.Why)
 	case *record.AgentWaits:
 		return yellow, joined("  ", ev.Agent+" waits", ev.Said, ev.Since)
+	case *record.CaseSubmitted:
+		return plain, gjson.GetBytes(ev.Case, "summary").String()
+	case *record.TaskMarked:
+		return bold, joined(": ", ev.Mark+" by a person", ev.Note)
 	case *record.TaskDone:
 		return green, ev.Summary
 	case *record.TaskFailed:
