@@ -15,12 +15,7 @@ import (
 
 // run parses a command line and runs its command.
 func (p *process) run(args []string) error {
-	app := p.app()
-	args, err := p.undeprecate(args)
-	if err != nil {
-		return err
-	}
-	return app.RunContext(p.ctx, args)
+	return p.app().RunContext(p.ctx, p.undeprecate(args))
 }
 
 func (p *process) app() *cli.App {
@@ -40,7 +35,6 @@ func (p *process) app() *cli.App {
 		Commands:             p.commands(),
 		ExitErrHandler:       func(*cli.Context, error) {},
 		OnUsageError:         usageError,
-		CommandNotFound:      nil,
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
@@ -64,7 +58,7 @@ func (p *process) commands() []*cli.Command {
 func (p *process) globalFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"},
-			Usage: "print each git command as it runs, with its time", Destination: nil},
+			Usage: "print each git command as it runs, with its time"},
 		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"},
 			Usage: "print the plan and the git commands; change nothing"},
 	}
@@ -172,10 +166,10 @@ var verbs = map[string]string{
 
 // undeprecate turns a deprecated top-level flag into its verb. The flag may carry its value either way:
 // --resume ID, --resume=ID.
-func (p *process) undeprecate(args []string) ([]string, error) {
+func (p *process) undeprecate(args []string) []string {
 	for i, a := range args[1:] {
 		if !strings.HasPrefix(a, "-") {
-			return args, nil
+			return args
 		}
 		flag, value, hasValue := strings.Cut(a, "=")
 		verb, ok := verbs[flag]
@@ -191,9 +185,9 @@ func (p *process) undeprecate(args []string) ([]string, error) {
 		if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
 			rest = append(slices.Clone(rest[1:]), rest[0])
 		}
-		return slices.Concat(args[:i+1], []string{verb}, rest), nil
+		return slices.Concat(args[:i+1], []string{verb}, rest)
 	}
-	return args, nil
+	return args
 }
 
 // capFlags are the flags of settings that bound a run.

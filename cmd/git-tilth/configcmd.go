@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -39,10 +38,7 @@ func (w *repoContext) showConfig(asJSON bool) error {
 		rows = append(rows, w.configRow(v))
 	}
 	if asJSON {
-		enc := json.NewEncoder(w.p.stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(rows)
+		return w.p.printJSON(rows)
 	}
 	tab := tabwriter.NewWriter(w.p.stdout, 0, 4, 2, ' ', 0)
 	for _, r := range rows {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 // process is the outside world, gathered once and passed down.
@@ -87,6 +89,13 @@ func (p *process) interactive() bool { return isTerminal(p.stdin) && isTerminal(
 
 func (p *process) printf(format string, args ...any) { fmt.Fprintf(p.stdout, format, args...) }
 
+func (p *process) printJSON(v any) error {
+	enc := json.NewEncoder(p.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
 // humanOut is where a plan or a note goes: with --json, standard output is the events and nothing else.
 func (p *process) humanOut(asJSON bool) *os.File {
 	if asJSON {
@@ -125,4 +134,24 @@ func (p *process) readLine() (string, error) {
 		return "", nil
 	}
 	return line, err
+}
+
+// terminal is what standard output can show.
+func (p *process) terminal() view.Terminal {
+	t := view.Terminal{TTY: isTerminal(p.stdout), ASCII: p.asciiLocale()}
+	if !t.TTY {
+		return t
+	}
+	t.Color = p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
+	if w, _, err := term.GetSize(int(p.stdout.Fd())); err == nil {
+		t.Width = w
+	}
+	return t
+}
+
+// asciiLocale reports whether the user's locale names a set of characters that is not UTF-8. Where nothing is set, as in
+// many containers, terminals show UTF-8 all the same.
+func (p *process) asciiLocale() bool {
+	locale := strings.ToLower(cmp.Or(p.getenv("LC_ALL"), p.getenv("LC_CTYPE"), p.getenv("LANG")))
+	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")
 }

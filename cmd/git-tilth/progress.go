@@ -54,9 +54,6 @@ func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON boo
 	return pr
 }
 
-// options tells of who works, once that is settled.
-func (p *progress) options(o loop.Options) { p.o = o }
-
 // start prints what is about to happen and begins the live line.
 func (p *progress) start(line string) {
 	p.mu.Lock()

@@ -118,20 +118,18 @@ func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*lifecyc
 	return lifecycle.Open(w.p.ctx, w.deps(sink), s)
 }
 
-// onSession is the action of a command whose only argument is a session that it looks at.
-func (p *process) onSession(do func(*cli.Context, *repoContext, *session.Session) error) cli.ActionFunc {
-	return p.on((*repoContext).session, do)
-}
+// sessionAction does what a command does with its only argument, a session.
+type sessionAction func(*cli.Context, *repoContext, *session.Session) error
 
-// onSessionToChange is the same for one that it changes.
-func (p *process) onSessionToChange(do func(*cli.Context, *repoContext, *session.Session) error) cli.ActionFunc {
+// onSession is the action of a command that only looks at a session.
+func (p *process) onSession(do sessionAction) cli.ActionFunc { return p.on((*repoContext).session, do) }
+
+// onSessionToChange is the action of a command that changes one.
+func (p *process) onSessionToChange(do sessionAction) cli.ActionFunc {
 	return p.on((*repoContext).sessionToChange, do)
 }
 
-func (p *process) on(
-	find func(*repoContext, string) (*session.Session, error),
-	do func(*cli.Context, *repoContext, *session.Session) error,
-) cli.ActionFunc {
+func (p *process) on(find func(*repoContext, string) (*session.Session, error), do sessionAction) cli.ActionFunc {
 	return func(ctx *cli.Context) error {
 		w, err := p.enter("", nil)
 		if err != nil {

@@ -12,9 +12,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// busyError is who holds a session.
-type busyError = session.BusyError
-
 func (p *process) resetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "reset",

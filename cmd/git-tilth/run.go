@@ -253,7 +253,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) error {
 			return err
 		}
 		h.Redact = w.redact
-		show.options(o)
+		show.o = o
 	}
 	if r.detach && plan.Action == lifecycle.Continue {
 		closeOnce()

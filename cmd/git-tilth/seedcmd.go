@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -204,10 +203,7 @@ func (w *repoContext) seedLint(s *session.Session, asJSON bool) error {
 func (w *repoContext) printFindings(findings []seed.Finding, tasks int, asJSON bool) error {
 	switch {
 	case asJSON:
-		enc := json.NewEncoder(w.p.stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(append([]seed.Finding{}, findings...)); err != nil {
+		if err := w.p.printJSON(append([]seed.Finding{}, findings...)); err != nil {
 			return err
 		}
 	case len(findings) == 0:

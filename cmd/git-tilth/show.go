@@ -48,7 +48,7 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	if d.Busy != nil {
 		d.Resume = "it is running"
 	}
-	w.fillWorktree(&d, s, st)
+	w.fillWorktree(&d, st)
 	for _, t := range d.Plan {
 		if c := check.Conversations.Get(t.ID); c != nil {
 			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, check))
@@ -59,7 +59,7 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	return d
 }
 
-func (w *repoContext) fillWorktree(d *view.Detail, s *session.Session, st lifecycle.State) {
+func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 	words, isWorktree := st.Standing()
 	d.Worktree.State = cmp.Or(words, d.Worktree.State)
 	d.Worktree.Head, d.Worktree.Commits = st.BranchTip, len(st.Commits)

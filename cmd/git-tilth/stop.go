@@ -46,7 +46,7 @@ func (p *process) stopCommand() *cli.Command {
 			if err := syscall.Kill(holder.PID, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fail("", err)
 			}
-			return w.awaitRelease(s.Holder, s.ID)
+			return w.awaitRelease(s)
 		}),
 	}
 }
@@ -77,22 +77,22 @@ func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 }
 
 // awaitRelease waits until nobody holds the session any more.
-func (w *repoContext) awaitRelease(holder func() (*busyError, bool), id string) error {
+func (w *repoContext) awaitRelease(s *session.Session) error {
 	deadline := time.NewTimer(stopPatience)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, busy := holder(); !busy {
-			w.p.printf("session %s is stopped\nnext: git tilth resume %s\n", id, id)
+		if _, busy := s.Holder(); !busy {
+			w.p.printf("session %s is stopped\nnext: git tilth resume %s\n", s.ID, s.ID)
 			return nil
 		}
 		select {
 		case <-w.p.ctx.Done():
 			return w.p.ctx.Err()
 		case <-deadline.C:
-			return &exitError{code: exitBusy, msg: "session " + id + " was told to stop and has not ended yet",
-				hint: "git tilth stop " + id + " ends it at once"}
+			return &exitError{code: exitBusy, msg: "session " + s.ID + " was told to stop and has not ended yet",
+				hint: "git tilth stop " + s.ID + " ends it at once"}
 		case <-tick.C:
 		}
 	}

@@ -88,11 +88,11 @@ func (w *repoContext) serve(addr, arg string, open bool) error {
 
 // differ shows a commit of a session against its parent.
 func (w *repoContext) differ(ctx context.Context, s *session.Session) view.DiffFunc {
+	common := ""
 	check, err := s.Checkpoint()
-	if err != nil {
-		return func(string) (string, bool) { return "", false }
+	if err == nil {
+		common, err = lifecycle.CommonOf(s, check)
 	}
-	common, err := lifecycle.CommonOf(s, check)
 	if err != nil {
 		return func(string) (string, bool) { return "", false }
 	}
