@@ -79,8 +79,8 @@ func (r rights) private(t *Turn, env []string) (dir string, err error) {
 	}
 	if dir = t.Private; dir == "" {
 		dir, err = os.MkdirTemp("", "git-tilth-agent-")
-	} else {
-		err = os.MkdirAll(dir, 0o700)
+	} else if err = os.RemoveAll(dir); err == nil { // a worker can put a link there
+		err = os.Mkdir(dir, 0o700)
 	}
 	if err == nil {
 		err = r.prepare(env, dir)

@@ -1,8 +1,15 @@
 package gitx
 
 import (
+	"bufio"
+	"compress/zlib"
 	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,7 +87,6 @@ func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]u
 	if err != nil {
 		return err
 	}
-	var in strings.Builder
 	for _, fan := range fans {
 		if len(fan.Name()) != 2 {
 			continue
@@ -88,27 +94,48 @@ func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]u
 		files, _ := os.ReadDir(filepath.Join(dir, fan.Name()))
 		linked := fan.Type()&os.ModeSymlink != 0 // to the files of other names, which may be old
 		for _, f := range files {
-			id := fan.Name() + f.Name()
-			if isObjectID(id) && (linked || o.isNew(filepath.Join(dir, fan.Name(), f.Name()), found)) {
-				in.WriteString(id + "^{}\n") // to peel it, git reads it with its hash
+			id, name := fan.Name()+f.Name(), filepath.Join(dir, fan.Name(), f.Name())
+			if !isObjectID(id) || !linked && !o.isNew(name, found) {
+				continue
+			}
+			err := checkObject(ctx, name, id)
+			if err != nil && ctx.Err() == nil && !absent(name) { // a prune that is at work takes some away
+				return fmt.Errorf("the object %s of the repository does not hold what its name says, or cannot be read: %w",
+					id, err)
 			}
 		}
 	}
-	if in.Len() == 0 {
-		return nil
-	}
-	out, err := o.git.objectsAsTheyAre(ctx, o.common, command{
-		args: []string{"cat-file", "--batch-check"}, stdin: []byte(in.String()),
-		more: []string{"GIT_OBJECT_DIRECTORY=" + dir},
-	})
+	return ctx.Err()
+}
+
+// checkObject holds a loose object's file against its id: the hash of what the file holds, its header included, which is
+// a zlib stream and nothing behind it.
+func checkObject(ctx context.Context, name, id string) error {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(out.stdout)) {
-		id, wrong := strings.CutSuffix(strings.TrimSpace(line), "^{} missing")
-		if wrong && !absent(filepath.Join(dir, id[:2], id[2:])) { // a prune that is at work takes some away
-			return fmt.Errorf("the object %s of the repository does not hold what its name says, or cannot be read", id)
-		}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return errors.Join(err, errors.New("it is no file"))
+	}
+	in := bufio.NewReader(f)
+	z, err := zlib.NewReader(in)
+	if err != nil {
+		return err
+	}
+	h := sha1.New()
+	if len(id) == 2*sha256.Size {
+		h = sha256.New()
+	}
+	for err == nil && ctx.Err() == nil {
+		_, err = io.CopyN(h, z, 1<<20)
+	}
+	if err != io.EOF {
+		return errors.Join(ctx.Err(), err)
+	}
+	if _, err := in.ReadByte(); err != io.EOF || hex.EncodeToString(h.Sum(nil)) != id {
+		return errors.New("its hash is another")
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"github.com/tidwall/gjson"
 )
@@ -115,7 +114,7 @@ type File struct {
 // Open opens path (0600) for appending, made if missing, with its tail repaired. whole reports whether a last line
 // without its newline is complete; IsObject does for JSON.
 func Open(path string, whole func([]byte) bool) (*File, Repair, error) {
-	f, err := OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW)
+	f, err := OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, Repair{}, err
 	}

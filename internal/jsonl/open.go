@@ -15,10 +15,21 @@ const (
 	maxFile  = 64 << 20 // bounds what is read as a whole
 )
 
+// linkError says that a file's name is a link. It is an ErrIrregular.
+type linkError struct{}
+
+func (linkError) Error() string { return "is a symbolic link" }
+
+func (linkError) Is(target error) bool { return target == ErrIrregular || target == syscall.ELOOP }
+
 // OpenFile opens a file of a session's directory. All of them are regular files; what is not is refused, because a FIFO
-// would keep the command waiting for ever. A file that is made is 0600.
+// would keep the command waiting for ever, and a link that a worker made leads to another file of the user's, which
+// would be repaired, appended to or cut. A file that is made is 0600.
 func OpenFile(path string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, fileMode)
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, fileMode)
+	if errors.Is(err, syscall.ELOOP) {
+		err = &os.PathError{Op: "open", Path: path, Err: linkError{}}
+	}
 	if errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EISDIR) {
 		// A FIFO that nobody reads, a socket, a directory that is to be written.
 		err = &os.PathError{Op: "open", Path: path, Err: ErrIrregular}

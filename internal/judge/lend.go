@@ -43,6 +43,7 @@ var lendable = []struct {
 // lend gives the place the worker's dependency directories and takes back what is no longer lent.
 func (p *Place) lend(ctx context.Context) error {
 	var now []string
+	p.laid.Withheld = nil
 	for _, dir := range p.wanted() {
 		ok, err := p.lendDir(ctx, dir)
 		if err != nil {

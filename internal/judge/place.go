@@ -61,6 +61,7 @@ type Place struct {
 type Laid struct {
 	Files    []string // paths, sorted as git sorts
 	Borrowed []string // dependency directories that are the worker's
+	Withheld []string // which of the worker's were not lent and why, a sentence each
 	entries  []entry
 }
 

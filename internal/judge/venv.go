@@ -31,7 +31,7 @@ func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, 
 		return nil, nil, fs.ErrNotExist
 	}
 	version := filepath.Base(libs[0])
-	interpreter, err := p.interpreter(ctx, version)
+	interpreter, err := p.interpreter(ctx, dir, version)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,8 +49,8 @@ func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, 
 }
 
 // interpreter is the user's own of a version such as python3.11, with links and pyenv's shims resolved. It is looked
-// for once.
-func (p *Place) interpreter(ctx context.Context, version string) (string, error) {
+// for until it is found.
+func (p *Place) interpreter(ctx context.Context, dir, version string) (string, error) {
 	if at, ok := p.pythons[version]; ok {
 		return at, nil
 	}
@@ -73,7 +73,9 @@ func (p *Place) interpreter(ctx context.Context, version string) (string, error)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	return "", fmt.Errorf("%s: %w", version, fs.ErrNotExist)
+	p.laid.Withheld = append(p.laid.Withheld, fmt.Sprintf(
+		"%q was not lent to the judged tree: no program %q is on the PATH of git-tilth", dir, version))
+	return "", fs.ErrNotExist
 }
 
 // venvConfig is pyvenv.cfg: whether the system's packages are seen is the worker's choice, the rest is ours.

@@ -31,6 +31,7 @@ type judged struct {
 	dir      string // where validators and evaluator programs run
 	gitDir   string // of dir
 	borrowed []string
+	withheld []string
 	files    []gitx.FileChange // from base to tree
 	patch    []byte            // the same as a patch, as much as a prompt holds
 	cut      bool              // that is not all of it
@@ -64,7 +65,7 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.borrowed = laid.Borrowed
+	j.borrowed, j.withheld = laid.Borrowed, laid.Withheld
 	vs, err := a.validators(ctx, j, laid.Files)
 	if err != nil {
 		return nil, err
@@ -202,6 +203,7 @@ func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Valida
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	j.report.Note = strings.TrimSpace(strings.Join(slices.Concat(j.withheld, []string{j.report.Note}), "\n"))
 	return a.recordValidators(j)
 }
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -34,7 +34,7 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 
 func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, files []gitx.FileChange) (entry,
 	reason string) {
-	known, _ := os.ReadFile(a.S.Path(session.LearningsFile))
+	known, _ := jsonl.ReadFile(a.S.Path(session.LearningsFile))
 	system, err := a.o.Prompts.Render("learning", nil)
 	if err != nil {
 		return "", err.Error()

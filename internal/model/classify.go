@@ -15,52 +15,50 @@ import (
 
 // answer reads a response to its end and judges it.
 func (c *Client) answer(caller context.Context, a attempt, res *http.Response) (*Reply, *Failure) {
+	var reply *Reply
+	var failure *Failure
+	var err error
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		body, _ := io.ReadAll(res.Body)
-		if caller.Err() != nil {
-			return nil, c.interrupted(caller, a, Canceled, res.StatusCode, caller.Err())
-		}
-		return nil, c.complete(statusFailure(res.StatusCode, res.Header, body, c.options.Now()), res.StatusCode)
+		timer := time.AfterFunc(min(c.options.Idle, maxErrorDelay), func() { a.cancel(errIdle) })
+		body, _ := io.ReadAll(io.LimitReader(res.Body, min(c.options.MaxResponse, maxErrorBody)))
+		timer.Stop()
+		failure, err = statusFailure(res.StatusCode, res.Header, body, c.options.Now()), caller.Err()
+	} else {
+		res.Body = http.MaxBytesReader(nil, res.Body, c.options.MaxResponse)
+		reply, failure, err = c.read(a, res)
 	}
-	reply, failure, err := c.read(a, res)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, c.brokenAnswer(caller, a, res.StatusCode, err)
+	case failure == nil:
+		return reply, nil
 	}
-	if failure != nil {
-		if failure.Kind == UsageLimit {
-			failure.LimitReset = failure.object.reset(res.Header, c.options.Now())
-		}
-		readRetryAfter(failure, res.Header, c.options.Now())
-		return nil, c.complete(failure, res.StatusCode)
+	return nil, c.complete(failure.until(res.Header, c.options.Now()), res.StatusCode)
+}
+
+// until takes from the headers how long to wait.
+func (f *Failure) until(h http.Header, now time.Time) *Failure {
+	if f.Kind == UsageLimit {
+		f.LimitReset = f.object.reset(h, now)
+	} else if d, ok := retryAfter(h, now); ok {
+		f.RetryAfter = new(min(d, longestWait))
 	}
-	return reply, nil
+	return f
 }
 
 // statusFailure is the table of HTTP statuses.
 func statusFailure(status int, h http.Header, body []byte, now time.Time) *Failure {
 	e := errorIn(body)
-	f := &Failure{Status: status, object: e, Said: saidIn(e, body)}
-	readRetryAfter(f, h, now)
+	f := &Failure{Kind: Fatal, Status: status, object: e, Said: saidIn(e, body)}
 	switch {
-	case status == http.StatusPaymentRequired, e != nil && e.isLimit():
+	case status == http.StatusPaymentRequired, e != nil && e.isLimit(),
+		status == http.StatusTooManyRequests && isLongLimit(e.reset(h, now), h, now):
 		f.Kind = UsageLimit
 	case status >= 300 && status < 400:
-		f.Kind = Fatal
 		f.Said = "it redirects to " + redirectTarget(h)
-	case status == http.StatusTooManyRequests:
-		f.Kind = HTTP
-		if isLongLimit(e.reset(h, now), h, now) {
-			f.Kind = UsageLimit
-		}
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
-		status >= 500, status < 200:
+		status == http.StatusTooManyRequests, status >= 500, status < 200:
 		f.Kind = HTTP
-	default:
-		f.Kind = Fatal
-	}
-	if f.Kind == UsageLimit {
-		f.LimitReset = e.reset(h, now)
-		f.RetryAfter = nil
 	}
 	return f
 }
@@ -71,13 +69,6 @@ func isLongLimit(reset time.Time, h http.Header, now time.Time) bool {
 		return asked > longestWait
 	}
 	return !reset.IsZero() && reset.Sub(now) > longestWait
-}
-
-func readRetryAfter(f *Failure, h http.Header, now time.Time) {
-	if d, ok := retryAfter(h, now); ok {
-		d = min(d, longestWait)
-		f.RetryAfter = &d
-	}
 }
 
 func saidIn(e *errorObject, body []byte) string {
@@ -137,21 +128,18 @@ func (c *Client) transportFailure(caller context.Context, a attempt, err error) 
 	var record tls.RecordHeaderError
 	var certificate *tls.CertificateVerificationError
 	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) ||
-		isRequestError(err) {
+		strings.HasPrefix(err.Error(), "net/http: invalid header field value") { // such as a newline in the key
 		kind = Fatal
 	}
 	return c.interrupted(caller, a, kind, 0, err)
 }
 
-// isRequestError: the request could not even be formed, for example because the key holds a newline.
-func isRequestError(err error) bool {
-	return err != nil && strings.HasPrefix(err.Error(), "net/http: invalid header field value")
-}
-
 // brokenAnswer is an answer that began and did not end as it should.
 func (c *Client) brokenAnswer(caller context.Context, a attempt, status int, err error) *Failure {
-	if errors.Is(err, errTooLarge) {
-		return c.complete(&Failure{Kind: Malformed, Said: err.Error(), cause: err}, status)
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		said := "the answer is larger than the client takes"
+		return c.complete(&Failure{Kind: Malformed, Said: said, cause: err}, status)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("the answer was cut off: %w", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,18 +20,21 @@ const (
 	defaultTimeout     = 15 * time.Minute
 	defaultIdle        = 5 * time.Minute
 	defaultMaxResponse = 64 << 20
+
+	// An answer with an error status is read for its message only: so much of it, and for so long.
+	maxErrorBody  = 1 << 20
+	maxErrorDelay = 30 * time.Second
 )
 
 // Client asks one model at one endpoint. It is safe for concurrent use, and keeps its connections alive.
 type Client struct {
-	options   Options
-	model     []byte // JSON
-	key       string
-	shown     string // the URL as errors name it: without user, password and query
-	maxTokens string
-	invalid   *Failure // what is wrong with the endpoint's settings, told by every Chat
-	url       string
-	http      *http.Client
+	options Options
+	model   []byte // JSON
+	key     string
+	shown   string   // the URL as errors name it: without user, password and query
+	invalid *Failure // what is wrong with the endpoint's settings, told by every Chat
+	url     string
+	http    *http.Client
 }
 
 // New makes a client; nothing is sent. A base URL that cannot be used is reported by CheckBaseURL, and by each Chat as
@@ -48,7 +52,6 @@ func New(e Endpoint, o Options) *Client {
 		u.RawPath += chatPath
 	}
 	c.shown = shownURL(u)
-	c.maxTokens = maxTokensField(u)
 	c.http = newHTTPClient()
 	c.url = u.String()
 	return c
@@ -108,14 +111,6 @@ func shownURL(u *url.URL) string {
 	return shown.String()
 }
 
-// maxTokensField: OpenAI's reasoning models refuse max_tokens, other servers may not know the newer name.
-func maxTokensField(u *url.URL) string {
-	if u.Hostname() == "api.openai.com" {
-		return "max_completion_tokens"
-	}
-	return "max_tokens"
-}
-
 // Close drops idle connections.
 func (c *Client) Close() {
 	if c.http != nil {
@@ -128,8 +123,11 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	if c.invalid != nil {
 		return nil, c.invalid
 	}
-	attempt, end := newAttempt(ctx, c.options.Timeout)
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	inner, end := context.WithTimeoutCause(inner, c.options.Timeout, errTimeout)
 	defer end()
+	attempt := attempt{inner, cancel}
 	req, err := c.newRequest(attempt, r)
 	if err != nil {
 		return nil, c.transportFailure(ctx, attempt, err)
@@ -138,7 +136,6 @@ func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
 	if err != nil {
 		return nil, c.transportFailure(ctx, attempt, err)
 	}
-	res.Body = c.bounded(attempt, res)
 	defer res.Body.Close()
 	reply, failure := c.answer(ctx, attempt, res)
 	if failure != nil {
@@ -172,4 +169,46 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	return req, nil
+}
+
+// body is a request in pieces: its messages stay where they are, because a conversation is long and each turn sends
+// all of it. Everything but the messages comes first, so that what changes from turn to turn is at the end.
+func (c *Client) body(r Request) net.Buffers {
+	head := append([]byte(`{"model":`), c.model...)
+	if c.options.Stream {
+		head = append(head, `,"stream":true,"stream_options":{"include_usage":true}`...)
+	}
+	if len(r.Tools) > 0 {
+		head = append(append(head, `,"tools":`...), r.Tools...)
+	}
+	pieces := make(net.Buffers, 0, 2*len(r.Messages)+2)
+	pieces = append(pieces, append(head, `,"messages":[`...))
+	for i, m := range r.Messages {
+		if i > 0 {
+			pieces = append(pieces, []byte(","))
+		}
+		pieces = append(pieces, m)
+	}
+	return append(pieces, []byte(`]}`))
+}
+
+// newHTTPClient is a client that keeps its connections and follows no redirect: a POST that is redirected becomes a
+// GET or takes the key to another host, and what the user has to do is correct the base URL.
+func newHTTPClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+			ForceAttemptHTTP2:     true,
+			TLSHandshakeTimeout:   20 * time.Second,
+			IdleConnTimeout:       90 * time.Second,
+			MaxIdleConnsPerHost:   8,
+			ExpectContinueTimeout: time.Second,
+			WriteBufferSize:       64 << 10,
+			ReadBufferSize:        32 << 10,
+			// A connection that died silently is noticed by a ping, not after the whole attempt's time.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 20 * time.Second},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }

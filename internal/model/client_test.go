@@ -104,9 +104,6 @@ func TestFailuresOnTheWire(t *testing.T) {
 				if f.Kind != tt.kind || !strings.Contains(f.Error(), tt.says) || !strings.HasPrefix(f.Error(), s.URL+"/chat/completions") {
 					t.Errorf("%s %q, want %s with %q", f.Kind, f, tt.kind, tt.says)
 				}
-				if model.Health(err) != string(tt.kind) {
-					t.Errorf("health %q", model.Health(err))
-				}
 				if len(s.Requests()) != 1 {
 					t.Errorf("%d requests for one attempt", len(s.Requests()))
 				}

@@ -3,7 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
+	"slices"
 
 	"github.com/tidwall/gjson"
 )
@@ -19,9 +19,6 @@ type node struct {
 	list   []*node
 	isList bool
 }
-
-// absent is what member gives for a field that is not there.
-var absent = &node{}
 
 // onceFields are strings that servers repeat in every delta of the same thing instead of continuing them.
 var onceFields = map[string]bool{"id": true, "type": true, "role": true, "format": true, "object": true}
@@ -103,20 +100,17 @@ func (n *node) mergeList(key string, delta json.RawMessage, depth int) {
 func (n *node) element(key string, delta gjson.Result) *node {
 	index, hasIndex := number(delta.Get("index"))
 	id, kind := textOf(delta.Get("id")), textOf(delta.Get("type"))
-	begins := key == "tool_calls" && id != "" && textOf(delta.Get("function.name")) != ""
-	for i := len(n.list) - 1; i >= 0; i-- {
-		e := n.list[i]
-		if hasIndex && e.member("index").number() != index {
+	isCall := key == "tool_calls"
+	begins := isCall && id != "" && textOf(delta.Get("function.name")) != ""
+	for _, e := range slices.Backward(n.list) {
+		if own, ok := number(e.get("index")); hasIndex && (!ok || own != index) {
 			continue
 		}
+		ownID, ownKind := textOf(e.get("id")), textOf(e.get("type"))
+		isAnother := id != "" && ownID != "" && id != ownID || kind != "" && ownKind != "" && kind != ownKind
 		// Some servers give every call the same index, or none at all: another id with a name is another call.
-		if begins && id != e.member("id").text() {
-			break
-		}
-		if !hasIndex && key != "tool_calls" {
-			break // without an index an entry is whole
-		}
-		if key != "tool_calls" && e.isAnother(id, kind) {
+		// Without an index an entry of another list is whole.
+		if begins && id != ownID || !isCall && (!hasIndex || isAnother) {
 			break
 		}
 		return e
@@ -126,43 +120,17 @@ func (n *node) element(key string, delta gjson.Result) *node {
 	return e
 }
 
-// isAnother tells an entry from one with the same index and another type or id.
-func (n *node) isAnother(id, kind string) bool {
-	ours, oursKind := n.member("id").text(), n.member("type").text()
-	return id != "" && ours != "" && id != ours || kind != "" && oursKind != "" && kind != oursKind
-}
-
-func (n *node) member(key string) *node {
+// get is the value of a field, as gjson gives one that may not be there.
+func (n *node) get(key string) gjson.Result {
 	if child, ok := n.object[key]; ok {
-		return child
+		return gjson.ParseBytes(child.append(nil))
 	}
-	return absent
+	return gjson.Result{}
 }
 
 func (n *node) drop(key string) {
-	if _, ok := n.object[key]; !ok {
-		return
-	}
 	delete(n.object, key)
-	for i, k := range n.keys {
-		if k == key {
-			n.keys = append(n.keys[:i], n.keys[i+1:]...)
-			return
-		}
-	}
-}
-
-// number is the value of a numeric node, -1 for any other.
-func (n *node) number() float64 {
-	v, err := strconv.ParseFloat(string(n.scalar), 64)
-	if err != nil {
-		return -1
-	}
-	return v
-}
-
-func (n *node) text() string {
-	return textOf(gjson.ParseBytes(n.append(nil)))
+	n.keys = slices.DeleteFunc(n.keys, func(k string) bool { return k == key })
 }
 
 // append writes the value as JSON.

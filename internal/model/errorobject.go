@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -13,9 +12,7 @@ type errorObject struct {
 	message string
 	kind    string // "type"
 	code    string // "code", a number in decimal
-	resets  time.Time
-	resetIn time.Duration
-	headers map[string]string // OpenRouter passes on those of the provider
+	whole   gjson.Result
 }
 
 // parseErrorObject reads the value of an "error" field; nil if it says that there is none.
@@ -28,25 +25,12 @@ func parseErrorObject(r gjson.Result) *errorObject {
 		return &errorObject{message: oneLine(scalar(r))}
 	}
 	e := &errorObject{
-		message: oneLine(textOf(r.Get("message"))), kind: textOf(r.Get("type")), code: scalar(r.Get("code")),
-		headers: map[string]string{},
+		message: oneLine(textOf(r.Get("message"))), kind: textOf(r.Get("type")), code: scalar(r.Get("code")), whole: r,
 	}
 	if e.message == "" {
 		e.message = oneLine(r.Raw)
 	} else if raw := scalar(r.Get("metadata.raw")); raw != "" {
 		e.message += ": " + oneLine(raw)
-	}
-	if in, ok := number(r.Get("resets_in_seconds")); ok && in >= 0 {
-		e.resetIn = seconds(in)
-	}
-	if at, ok := parseInstant(scalar(r.Get("resets_at"))); ok {
-		e.resets = at
-	}
-	if headers := r.Get("metadata.headers"); headers.IsObject() {
-		headers.ForEach(func(name, v gjson.Result) bool {
-			e.headers[textOf(name)] = scalar(v)
-			return true
-		})
 	}
 	return e
 }

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Kind says what was wrong with an answer, in a word that the record can hold.
 type Kind string
@@ -71,16 +68,4 @@ func (f *Failure) Hint() string {
 		return "git tilth resume, once the limit is lifted"
 	}
 	return ""
-}
-
-// Health is the word for the record: HealthOK for a nil error, the Kind of a Failure, "error" for anything else.
-func Health(err error) string {
-	if err == nil {
-		return HealthOK
-	}
-	var f *Failure
-	if errors.As(err, &f) {
-		return string(f.Kind)
-	}
-	return "error"
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // longestWait is what an endpoint may ask for between two attempts. Whoever asks for more means a limit that
@@ -94,19 +96,21 @@ func headerReset(h http.Header, now time.Time) time.Time {
 	return latest
 }
 
-// reset is when a limit ends by the error object, else by the headers; zero if neither says.
+// reset is when a limit ends by the error object, else by the headers; zero if neither says. OpenRouter passes on the
+// headers of the provider.
 func (e *errorObject) reset(h http.Header, now time.Time) time.Time {
 	if e != nil {
-		if !e.resets.IsZero() {
-			return e.resets
+		if at, ok := parseInstant(scalar(e.whole.Get("resets_at"))); ok {
+			return at
 		}
-		if e.resetIn > 0 {
-			return now.Add(e.resetIn)
+		if in, ok := number(e.whole.Get("resets_in_seconds")); ok && in > 0 {
+			return now.Add(seconds(in))
 		}
 		passedOn := http.Header{}
-		for name, v := range e.headers {
-			passedOn.Set(name, v)
-		}
+		e.whole.Get("metadata.headers").ForEach(func(name, v gjson.Result) bool {
+			passedOn.Set(textOf(name), scalar(v))
+			return true
+		})
 		if t := headerReset(passedOn, now); !t.IsZero() {
 			return t
 		}

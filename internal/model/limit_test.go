@@ -126,7 +126,7 @@ func TestStatus(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := statusFailure(tt.status, tt.header, []byte(tt.body), noon)
+			f := statusFailure(tt.status, tt.header, []byte(tt.body), noon).until(tt.header, noon)
 			wait := none
 			if f.RetryAfter != nil {
 				wait = *f.RetryAfter

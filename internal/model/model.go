@@ -43,10 +43,6 @@ type Request struct {
 	Messages []json.RawMessage
 	// Tools is a JSON array in the shape of the chat completions API, or nil.
 	Tools json.RawMessage
-	// ToolChoice is "", "auto", "none", "required" or the name of a function. It is sent only with Tools.
-	ToolChoice string
-	// MaxTokens bounds the answer; 0 leaves it to the endpoint.
-	MaxTokens int
 }
 
 // Usage is what one call took, in tokens and dollars. Cached is a part of Prompt, Reasoning a part of Eval. Cost is

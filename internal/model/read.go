@@ -25,15 +25,6 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 }
 
-func newAttempt(ctx context.Context, limit time.Duration) (attempt, func()) {
-	inner, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(limit, func() { cancel(errTimeout) })
-	return attempt{inner, cancel}, func() {
-		timer.Stop()
-		cancel(nil)
-	}
-}
-
 // read reads a successful answer whole. Its shape is told by what it is, not by what was asked for: some gateways
 // stream always, others never.
 func (c *Client) read(a attempt, res *http.Response) (*Reply, *Failure, error) {

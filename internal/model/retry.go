@@ -9,11 +9,6 @@ import (
 // DefaultAttempts is how often a request is made before its last failure counts.
 const DefaultAttempts = 8
 
-const (
-	firstWait = time.Second
-	mostWait  = time.Minute
-)
-
 // Retry is how ChatRetry goes on after a failure that may pass.
 type Retry struct {
 	// Attempts bounds the requests in all; DefaultAttempts if it is 0 or less.
@@ -59,26 +54,17 @@ func waitAfter(attempt int, f *Failure) time.Duration {
 	if f.RetryAfter != nil {
 		return *f.RetryAfter
 	}
-	wait := firstWait
-	for i := 1; i < attempt && wait < mostWait; i++ {
-		wait *= 2
-	}
-	return min(wait, mostWait)
+	return min(time.Second<<min(attempt-1, 6), time.Minute)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	}
 }

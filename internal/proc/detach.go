@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"syscall"
 )
 
 // Child is a process that goes on when this one ends.
@@ -19,7 +20,7 @@ func Detach(argv []string, dir string, env []string, log string) (Child, error) 
 		return Child{}, err
 	}
 	cmd.Env = env
-	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	out, err := os.OpenFile(log, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return Child{}, err
 	}

@@ -181,7 +181,10 @@ func (g *guard) moveAside() error {
 
 func (g *guard) asideFile() (*os.File, error) {
 	dir := filepath.Join(filepath.Dir(g.path), asideDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if fi, err := os.Lstat(dir); err == nil && !fi.IsDir() {
+		os.Remove(dir) // a link of somebody else's, which would lead what is kept elsewhere
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return os.CreateTemp(dir, filepath.Base(g.path)+"-*")

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
@@ -54,12 +55,21 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 }
 
 // taskPath is the file of a task in one of the session's directories. A task's id becomes a part of a path here, so it
-// is checked here.
+// is checked here; so is the directory, in whose place a worker can put a link.
 func (s *Session) taskPath(dir, task, suffix string) (string, error) {
 	if task == "" || strings.HasPrefix(task, ".") || strings.ContainsAny(task, "/\\\x00") {
 		return "", fmt.Errorf("task id %q cannot name a file", task)
 	}
-	return s.Path(dir, task+suffix+".jsonl"), nil
+	return s.Path(dir, task+suffix+".jsonl"), s.checkDir(dir)
+}
+
+// checkDir refuses what is not a directory of the session's own.
+func (s *Session) checkDir(name string) error {
+	fi, err := os.Lstat(s.Path(name))
+	if err != nil || fi.IsDir() {
+		return nil
+	}
+	return &os.PathError{Op: "open", Path: s.Path(name), Err: syscall.ENOTDIR}
 }
 
 // taskFile is taskPath with the directory made.

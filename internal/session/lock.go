@@ -103,10 +103,10 @@ func (s *Session) lockFile() (f *os.File, made bool, err error) {
 	path := s.Path(LockFile)
 	f, err = s.acquire(path, func() (*os.File, error) {
 		made = false
-		f, err := jsonl.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW)
+		f, err := jsonl.OpenFile(path, os.O_RDWR)
 		if errors.Is(err, fs.ErrNotExist) {
 			made = true
-			f, err = jsonl.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW)
+			f, err = jsonl.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 		}
 		return f, err
 	})
@@ -154,7 +154,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 // Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
 	dir, dirErr := openDir(s.Dir)
-	file, fileErr := jsonl.OpenFile(s.Path(LockFile), os.O_RDONLY|syscall.O_NOFOLLOW)
+	file, fileErr := jsonl.OpenFile(s.Path(LockFile), os.O_RDONLY)
 	defer dir.Close()
 	defer file.Close()
 	// A shared lock, so that two that look do not see each other.
@@ -208,7 +208,7 @@ func (s *Session) holderOf(f *os.File) *BusyError {
 
 // readAtMost reads the beginning of a file of a session's directory.
 func readAtMost(path string, n int64) ([]byte, error) {
-	f, err := jsonl.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW)
+	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,9 @@ func (s *Session) OpenRecord(opts record.Options) (*record.Record, error) {
 	others := []string{s.Path(InterviewFile)}
 	for _, dir := range []string{LedgerDir, ConversationDir} {
 		more, _ := filepath.Glob(filepath.Join(text.GlobQuote(s.Path(dir)), "*.jsonl"))
-		others = append(others, more...)
+		if s.checkDir(dir) == nil {
+			others = append(others, more...)
+		}
 	}
 	return record.Open(s.Path(RecordFile), opts, others...)
 }

@@ -121,8 +121,8 @@ func (s *simple) gitAlias(def string, args []shWord) string {
 	return s.script("git " + def + " " + text.ShellQuote(texts(args)...))
 }
 
-// gitDenial is a row of the deny list of git's commands. It applies to a call with one of flags, with one of subs as its
-// first operand and with so many operands, as far as the row has them, and with neither of those that are harmless.
+// gitDenial is a row of the deny list of git's commands. It applies to a call with one of flags, one of subs as its first
+// operand and so many operands, as far as the row has them, and with neither of those that are harmless.
 type gitDenial struct {
 	commands, flags, subs string
 	operands              int
