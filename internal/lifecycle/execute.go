@@ -96,6 +96,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	}
 	h.Checkpoint.Status = session.Running
 	h.Checkpoint.StartedAt = record.FormatTime(h.Now())
+	h.runBegins()
 	if err := h.Save(); err != nil {
 		return out, err
 	}
@@ -115,14 +116,22 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 // noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
 // status.
 func (h *Handle) noteNothing(o Outcome) error {
-	if h.Checkpoint.Status != session.AllDone {
+	if h.Checkpoint.Status != session.AllDone || len(o.SettingsChanged) > 0 {
 		h.settleTotals(o.history)
 		h.Checkpoint.Status = session.AllDone
+		h.runBegins()
 		if err := h.Save(); err != nil {
 			return err
 		}
 	}
 	return h.noteResume(o)
+}
+
+// runBegins notes where in the record what the run is begun with will stand; a dry run opens none.
+func (h *Handle) runBegins() {
+	if h.Record != nil {
+		h.Checkpoint.RunOffset = h.Record.Size()
+	}
 }
 
 // settleRecord writes down what the process of the last run did not come to write. A prepared session had none.

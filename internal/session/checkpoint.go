@@ -32,7 +32,8 @@ type Checkpoint struct {
 	Usage        Usage   `json:"usage"`
 	GitCommonDir string  `json:"git_common_dir,omitempty"` // of the source repo, absolute
 	Label        string  `json:"label,omitempty"`
-	Rewind       *Rewind `json:"-"` // a rewind that has begun and not ended
+	RunOffset    int64   `json:"run_offset,omitempty"` // how long the record was when the last run began, in bytes
+	Rewind       *Rewind `json:"-"`                    // a rewind that has begun and not ended
 
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
 	// of Python Tilth stays one until the session is woken.
