@@ -24,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
@@ -71,6 +72,8 @@ type Cmd struct {
 	// OnErrLine does the same for standard error, which is then kept apart. It is called from another goroutine than
 	// OnLine.
 	OnErrLine func(line []byte)
+	// Box is what the command and all that it starts may do; nil is everything.
+	Box *sandbox.Box
 	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing it into the output as a terminal would.
 	SeparateStderr bool
 }
@@ -136,10 +139,20 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	started, err := c.Box.Wrap(cmd)
+	if err != nil {
+		pipes.abandon()
+		return Outcome{}, err
+	}
 	defer urgency.Child()()
 	begun := time.Now()
 	fam, err := startFamily(cmd, id, c.Lasting)
 	pipes.closeChildEnds()
+	if inside := started(); err == nil && inside != nil {
+		_ = cmd.Wait()
+		fam.forget()
+		err = inside
+	}
 	if err != nil {
 		pipes.abandon()
 		return Outcome{}, startError(c, err)

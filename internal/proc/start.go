@@ -30,6 +30,7 @@ func prepare(c Cmd) (*exec.Cmd, string, error) {
 	if env == nil {
 		env = os.Environ()
 	}
+	env = c.Box.Environ(env)
 	path, err := LookPath(c.Argv[0], c.Dir, env)
 	if err != nil {
 		return nil, "", err

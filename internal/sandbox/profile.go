@@ -1,0 +1,27 @@
+package sandbox
+
+import (
+	"strconv"
+	"strings"
+)
+
+// profile is the box in the language of macOS's sandbox, in which the last rule that matches holds.
+func (b *Box) profile() string {
+	var out strings.Builder
+	out.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n" +
+		"(deny signal (target others))\n(deny process-info* (target others))\n(deny mach-priv-task-port)\n")
+	rule := func(action string, kind string, paths []string) {
+		for _, path := range paths {
+			out.WriteString("(" + action + " (" + kind + " " + strconv.Quote(path) + "))\n")
+		}
+	}
+	rule("deny file-read*", "subpath", reals(b.Hide))
+	rule("deny network-outbound", "subpath", reals(b.Sockets))
+	rule("allow file-read*", "subpath", reals(b.Read))
+	rule("allow file-read* file-write*", "subpath", append(reals(b.writable()), "/dev"))
+	if b.NoNetwork {
+		out.WriteString("(deny network*)\n(allow network* (local unix-socket))\n(allow network* (remote unix-socket))\n")
+		rule("deny network-outbound", "subpath", reals(b.Sockets))
+	}
+	return out.String()
+}

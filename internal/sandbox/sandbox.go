@@ -1,0 +1,161 @@
+// Package sandbox holds what a run starts inside a wall that needs no root.
+//
+// A [Box] says what the processes inside may change and read. [Box.Wrap] puts a command into it. The wall is the
+// kernel's: Landlock on Linux, sandbox-exec on macOS. [Probe] says what the system at hand can do.
+//
+// How it is done on Linux:
+//
+//   - The harness opens what may be read and written, and adds it to a Landlock ruleset. The ruleset's descriptor is
+//     all that the child needs, so that nothing a worker could have changed is looked at on the way.
+//   - The child is this program again (/proc/self/exe), under the name [Name]. An init function sees that name and
+//     does its work before the rest of the program is set up: it drops all capabilities, takes the way back
+//     (no_new_privs), enters the ruleset and executes the command. The harness itself never enters.
+//   - Landlock can allow, and cannot deny below what it allowed. What is hidden is therefore left out: of each
+//     directory above a hidden path the entries beside it are allowed one by one. Such a directory cannot be listed,
+//     because the right to list would reach the hidden one too. The set is made anew when such a directory changed.
+//   - A wall denies tracing, and so memory, environment and descriptors of all processes outside of it. From ABI 6 on
+//     it denies signals and abstract sockets too.
+//   - The network is cut off by seccomp: a socket of another family than Unix or netlink cannot be made.
+//   - Sockets in the file system are reached by whoever finds their path, which Landlock does not look at. Where this
+//     process may make a mount namespace, those of well-known helpers are covered there.
+//
+// A child that cannot enter its wall does not start: [Box.Wrap]'s second result says why.
+//
+// What the wall cannot hold on a kernel is in [System.Lacks]. docs/security.md has the table of what holds what.
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Name is what the process that enters a wall is called until it executes its command.
+const Name = "git-tilth-sandbox"
+
+// Box is what the processes inside may do. A nil Box is no wall.
+type Box struct {
+	Write []string // what may be changed, directories with all that is in them
+	Read  []string // what may be read although it lies in a hidden directory
+	Hide  []string // what may not be read, where it is not in Write or Read
+	// Sockets are the directories and sockets of helpers that do work for whoever asks.
+	Sockets []string
+	// Temp is the directory for temporary files, which TMPDIR names. It may be changed.
+	Temp      string
+	NoNetwork bool
+}
+
+// System is what a system's sandbox can do.
+type System struct {
+	Kind  string   // "Landlock ABI 7", "sandbox-exec", "" for none
+	Lacks []string // what this kernel cannot hold, in words
+	// Err is why there is none.
+	Err error
+}
+
+// With returns a Box in which these may be changed too.
+func (b *Box) With(write ...string) *Box {
+	if b == nil {
+		return nil
+	}
+	out := *b
+	out.Write = append(slices.Clip(b.Write), write...)
+	return &out
+}
+
+// Reading returns a Box in which these may be read too.
+func (b *Box) Reading(read ...string) *Box {
+	if b == nil {
+		return nil
+	}
+	out := *b
+	out.Read = append(slices.Clip(b.Read), read...)
+	return &out
+}
+
+// In returns a Box with a directory for temporary files.
+func (b *Box) In(temp string) *Box {
+	if b == nil {
+		return nil
+	}
+	out := *b
+	out.Temp = temp
+	return &out
+}
+
+// Environ returns env as it is inside: with the directory for temporary files, without the ways to helpers outside.
+func (b *Box) Environ(env []string) []string {
+	if b == nil {
+		return env
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains(helperVars, name) || b.Temp != "" && name == "TMPDIR"
+	})
+	if b.Temp != "" {
+		out = append(out, "TMPDIR="+b.Temp)
+	}
+	return out
+}
+
+// helperVars name sockets of helpers.
+var helperVars = []string{"DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "TMUX", "STY", "SSH_AGENT_PID", "GPG_AGENT_INFO",
+	"SWAYSOCK", "VSCODE_IPC_HOOK_CLI"}
+
+// writable are the paths that may be changed, the directory for temporary files with them.
+func (b *Box) writable() []string {
+	out := slices.Clone(b.Write)
+	if b.Temp != "" {
+		out = append(out, b.Temp)
+	}
+	return append(out, "/dev/shm")
+}
+
+// real resolves links. A path that is not there is only cleaned, together with what of it is there.
+func real(path string) string {
+	path = filepath.Clean(path)
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(real(dir), filepath.Base(path))
+	}
+	return path
+}
+
+func reals(paths []string) []string {
+	var out []string
+	for _, path := range paths {
+		if filepath.IsAbs(path) {
+			out = append(out, real(path))
+		}
+	}
+	return out
+}
+
+// below reports whether path is dir or lies in it.
+func below(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// around returns what covers top but for the hidden paths in it, and the directories that were looked into for that. A
+// top that holds none is the answer itself.
+func around(top string, hidden []string) (cover, opened []string) {
+	if slices.Contains(hidden, top) {
+		return nil, nil
+	}
+	if !slices.ContainsFunc(hidden, func(h string) bool { return below(h, top) }) {
+		return []string{top}, nil
+	}
+	entries, _ := os.ReadDir(top)
+	opened = []string{top}
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink != 0 {
+			continue
+		}
+		c, o := around(filepath.Join(top, e.Name()), hidden)
+		cover, opened = append(cover, c...), append(opened, o...)
+	}
+	return cover, opened
+}

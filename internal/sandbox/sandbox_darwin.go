@@ -1,0 +1,28 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// seatbelt is the program of macOS that runs another one in a sandbox. It is deprecated, and there is no other.
+const seatbelt = "/usr/bin/sandbox-exec"
+
+// Probe looks for the system's program.
+func Probe() System {
+	if _, err := os.Stat(seatbelt); err != nil {
+		return System{Err: fmt.Errorf("this system has no sandbox-exec: %w", err)}
+	}
+	return System{Kind: "sandbox-exec"}
+}
+
+// Wrap makes a command that is not started yet run inside the box. The function that it returns is to be called once it
+// was started, or could not be: it says why the command is not running.
+func (b *Box) Wrap(cmd *exec.Cmd) (started func() error, err error) {
+	if b != nil {
+		cmd.Args = append([]string{Name, "-p", b.profile(), cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = seatbelt
+	}
+	return func() error { return nil }, nil
+}

@@ -1,0 +1,149 @@
+package sandbox_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+)
+
+// world is a home with a secret, a place to work in and one to stay out of.
+type world struct {
+	home, work, temp string
+	box              *sandbox.Box
+}
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	if s := sandbox.Probe(); s.Err != nil {
+		t.Skip("needs Landlock: ", s.Err)
+	}
+	top := t.TempDir()
+	w := world{home: filepath.Join(top, "home"), work: filepath.Join(top, "root/id/workspace"),
+		temp: filepath.Join(top, "root/id/tmp")}
+	for _, dir := range []string{w.work, w.temp, filepath.Join(w.home, ".ssh"), filepath.Join(w.home, "src")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		filepath.Join(w.home, ".ssh/id"): "secret", filepath.Join(w.home, "src/file"): "open",
+		filepath.Join(w.home, ".bashrc"): "true", filepath.Join(top, "root/id/events.jsonl"): "record",
+		filepath.Join(w.work, "file"): "mine",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	getenv := func(name string) string { return map[string]string{"HOME": w.home}[name] }
+	w.box = sandbox.Default(getenv, func(string) bool { return false }, filepath.Join(top, "root")).
+		With(w.work).In(w.temp)
+	return w
+}
+
+// sh runs a script inside.
+func (w world) sh(t *testing.T, box *sandbox.Box, script string) (out string, ok bool) {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Dir = w.work
+	cmd.Env = box.Environ(append(os.Environ(), "HOME="+w.home))
+	said := &strings.Builder{}
+	cmd.Stdout, cmd.Stderr = said, said
+	started, err := box.Wrap(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Start()
+	if inside := started(); inside != nil {
+		t.Fatal(inside)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok = cmd.Wait() == nil
+	return said.String(), ok
+}
+
+func TestBox(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		script string
+		works  bool
+	}{
+		{"cat file && echo more >file && mkdir -p a b && touch a/x && mv a/x b/x && rm -r a b", true},
+		{"cat ~/src/file", true},
+		{`test "$TMPDIR" = ` + w.temp + ` && echo x >"$TMPDIR/x" && echo x >/dev/null && echo x >/dev/shm/$$ && rm /dev/shm/$$`, true},
+		{"git --version && ls /usr", true},
+		{"cat ~/.ssh/id", false},
+		{"ls ~/.ssh", false},
+		{"cat ../events.jsonl", false},
+		{"ls ..", false},
+		{"cat /proc/self/root" + w.home + "/.ssh/id", false},
+		{"ln ~/.ssh/id here", false},
+		{"ln ~/src/file here", false},
+		{"ln -s ~/.ssh/id link && cat link", false},
+		{"echo x >>~/.bashrc", false},
+		{"rm ~/.bashrc", false},
+		{"mv ~/.bashrc .", false},
+		{"echo x >../prd.json", false},
+		{"mkdir ../other", false},
+		{"truncate -s 0 ~/.bashrc", false},
+		{"kill -0 " + "$PPID", false},
+		{"cat /proc/$PPID/environ", false},
+		{"head -c1 /proc/$PPID/mem", false},
+		{"readlink /proc/$PPID/fd/1", false},
+		{"grep -q 'CapEff:.*[1-9a-f]' /proc/self/status", false},
+		{"ls -l /proc/self/fd | grep -E 'landlock|events'", false},
+	} {
+		if out, ok := w.sh(t, w.box, c.script); ok != c.works {
+			t.Errorf("%s: %v, should be %v\n%s", c.script, ok, c.works, out)
+		}
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	w := newWorld(t)
+	script := `python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)'`
+	if out, ok := w.sh(t, w.box, script); !ok {
+		t.Errorf("the network is there: %s", out)
+	}
+	off := *w.box
+	off.NoNetwork = true
+	if out, ok := w.sh(t, &off, script); ok || !strings.Contains(out, "PermissionError") {
+		t.Errorf("the network is off: %s", out)
+	}
+	if out, ok := w.sh(t, &off, `python3 -c 'import socket; socket.socket(socket.AF_UNIX)'`); !ok {
+		t.Errorf("a Unix socket can be made: %s", out)
+	}
+}
+
+func BenchmarkWrap(b *testing.B) {
+	getenv := os.Getenv
+	box := sandbox.Default(getenv, func(string) bool { return false }, b.TempDir())
+	for _, c := range []struct {
+		name string
+		box  *sandbox.Box
+	}{{"inside", box}, {"outside", nil}} {
+		b.Run(c.name, func(b *testing.B) {
+			for range b.N {
+				cmd := exec.Command("/bin/true")
+				started, err := c.box.Wrap(cmd)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					b.Fatal(err)
+				}
+				if err := started(); err != nil {
+					b.Fatal(err)
+				}
+				if err := cmd.Wait(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
