@@ -346,7 +346,7 @@ func (w *repoContext) setup() lifecycle.Setup {
 	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
 	if commands := w.config.List("tilth.setup"); len(commands) > 0 {
 		s.Run = func(ctx context.Context, dir string) error {
-			return validator.RunSetup(ctx, commands, dir, w.toolEnv(dir))
+			return w.boxed(dir, func(in validator.Place) error { return validator.RunSetup(ctx, commands, in) })
 		}
 	}
 	return s

@@ -21,14 +21,15 @@ import (
 
 // process is the outside world, gathered once and passed down.
 type process struct {
-	ctx         context.Context
-	dir         string
-	environ     []string
-	stdin       *os.File
-	lines       *text.Lines // of stdin: what a person answers
-	stdout      *os.File
-	stderr      *os.File
-	stopSignals func()
+	ctx          context.Context
+	dir          string
+	environ      []string
+	stdin        *os.File
+	lines        *text.Lines // of stdin: what a person answers
+	stdout       *os.File
+	stderr       *os.File
+	stopSignals  func()
+	notedSandbox bool // that there is none, or what it lacks, was said
 
 	verbose, dryRun bool
 	changes         bool     // the command is not one that only looks

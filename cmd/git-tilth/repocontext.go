@@ -90,10 +90,10 @@ func (w *repoContext) redactor() *record.Redactor {
 // repository that it is read in varies.
 func (w *repoContext) configuredRoot() string {
 	root := w.config.Text("tilth.sessionsDir")
-	if root == "" || filepath.IsAbs(root) {
-		return root
+	if root == "" {
+		return ""
 	}
-	return filepath.Join(w.p.getenv("HOME"), strings.TrimPrefix(root, "~/"))
+	return w.inHome(root)
 }
 
 // repo refuses to go on outside a repository.

@@ -177,6 +177,9 @@ func (w *repoContext) options(s runSettings) (loop.Options, error) {
 		},
 	}
 	var err error
+	if o.Sandbox, err = w.sandbox(); err != nil {
+		return o, err
+	}
 	if o.Prompts, err = loop.LoadPrompts(w.promptDir()); err != nil {
 		return o, refuse("git config tilth.prompts", "%s", err)
 	}
@@ -221,9 +224,4 @@ func modelOf(r loop.Role) string {
 		return r.Program.Name
 	}
 	return r.Model
-}
-
-// toolEnv is the environment of setup commands and of tests that are run before a worker has begun.
-func (w *repoContext) toolEnv(dir string) []string {
-	return agent.ToolEnv(w.git.Environ(w.p.ctx, dir), w.config.List("tilth.sandboxEnv"))
 }

@@ -229,16 +229,18 @@ func (w *repoContext) testRunner(h *lifecycle.Handle, tasks []session.Task,
 		all = append(all, t.ID)
 	}
 	return func(ctx context.Context, task string, _ []string) (seed.TestRun, error) {
-		env := w.toolEnv(h.Path())
-		vs := validator.Detect(ctx, h.Path(), nil, validator.Tasks{Current: task, All: all, Seed: files}, env)
-		if len(vs) == 0 {
-			return seed.TestRun{Note: "no test command is known for this project"}, nil
-		}
-		report := validator.Run(ctx, vs, h.Path(), env, w.config.Duration("tilth.validatorTimeout"), 0)
-		run := seed.TestRun{Passed: report.Passed, Note: report.Note}
-		for _, r := range report.Results {
-			run.Ran = run.Ran || !r.Skipped
-		}
-		return run, ctx.Err()
+		run := seed.TestRun{Note: "no test command is known for this project"}
+		return run, w.boxed(h.Path(), func(in validator.Place) error {
+			vs := validator.Detect(ctx, in, nil, validator.Tasks{Current: task, All: all, Seed: files})
+			if len(vs) == 0 {
+				return nil
+			}
+			report := validator.Run(ctx, vs, in, w.config.Duration("tilth.validatorTimeout"), 0)
+			run = seed.TestRun{Passed: report.Passed, Note: report.Note}
+			for _, r := range report.Results {
+				run.Ran = run.Ran || !r.Skipped
+			}
+			return ctx.Err()
+		})
 	}
 }

@@ -110,6 +110,9 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 		return v
 	}
 	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, check.Workspace))
+	if box, err := w.sandbox(); err == nil {
+		worker.program.Box = box.Reading(check.Workspace)
+	}
 	choices := worker.program.Choose(w.p.ctx, agent.Search{
 		Stored: c, Dir: check.Workspace, Model: w.config.Text("tilth.worker.model"), Env: env,
 	})

@@ -29,6 +29,7 @@ func claude() *Program {
 		begin:  []string{"--session-id", "{id}"}, resume: []string{"--resume", "{id}"},
 		keyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
 			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "AWS_SESSION_TOKEN"},
+		state:  []place{{"CLAUDE_CONFIG_DIR", "", ".claude"}, {"", "", ".claude.json"}},
 		preset: true, validID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",
 		escapePrompt: escapeClaude, read: events(readClaude), store: claudeStore,

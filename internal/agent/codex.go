@@ -32,6 +32,7 @@ func codex() *Program {
 		// Only its log says for how long it will wait by itself.
 		env:     []string{"RUST_LOG=error,codex_core::responses_retry=warn"},
 		keyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+		state:   []place{{"CODEX_HOME", "", ".codex"}},
 		validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a turn.completed event", Login: "codex login",
 		read: events(readCodex), watch: watchCodex, finish: codexFinish, store: codexStore,

@@ -30,7 +30,8 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func(), err error) {
 	if err != nil {
 		return cmd, nil, err
 	}
-	cmd = proc.Cmd{Argv: []string{bin}, Dir: t.Dir, Env: env, Stdin: strings.NewReader(p.prompt(t))}
+	cmd = proc.Cmd{Argv: []string{bin}, Dir: t.Dir, Env: env, Stdin: strings.NewReader(p.prompt(t)),
+		Box: p.inside(t.Box, env).With(private)}
 	if t.ReadOnly && p.judgesFromOutside {
 		cmd.Dir = filepath.Join(private, outside)
 	}

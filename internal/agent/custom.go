@@ -108,7 +108,7 @@ func (p *Program) borrow(name, format string) error {
 			"opencode-json)", name, format)
 	}
 	p.read, p.watch, p.finish, p.Terminal, p.rules = row.read, row.watch, nil, row.Terminal, row.rules
-	p.countsTurns, p.keyVars, p.Login = row.countsTurns, row.keyVars, row.Login
+	p.countsTurns, p.keyVars, p.Login, p.state = row.countsTurns, row.keyVars, row.Login, row.state
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // quiet keeps programs from updating themselves in the middle of a run, whichever of them it is.
@@ -82,4 +83,24 @@ func realPath(path string) string {
 		return real
 	}
 	return filepath.Clean(path)
+}
+
+// inside returns a Box in which the program may write its own state. A directory of it that is not there yet is made,
+// because only what is there can be allowed; a file is not.
+func (p *Program) inside(b *sandbox.Box, env []string) *sandbox.Box {
+	if b == nil {
+		return nil
+	}
+	var own []string
+	for _, at := range p.state {
+		path := filepath.Join(homeIn(env), at.inHome)
+		if dir := proc.Getenv(env, at.variable); at.variable != "" && dir != "" {
+			path = filepath.Join(dir, at.name)
+		}
+		if filepath.Ext(path) != ".json" {
+			_ = os.MkdirAll(path, 0o700) // without it the program says itself what it cannot write
+		}
+		own = append(own, path)
+	}
+	return b.With(own...)
 }

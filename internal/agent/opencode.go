@@ -33,6 +33,9 @@ func opencode() *Program {
 		}, prepare: openCodeOutside},
 		keyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
 			"GEMINI_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
+		state: []place{{"XDG_DATA_HOME", "opencode", ".local/share/opencode"},
+			{"XDG_STATE_HOME", "opencode", ".local/state/opencode"}, {"XDG_CACHE_HOME", "opencode", ".cache/opencode"},
+			{"XDG_CONFIG_HOME", "opencode", ".config/opencode"}},
 		validID: pattern.New(`^ses_[0-9A-Za-z]+$`), keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a last step with reason stop", Login: "opencode auth login",
 		read: events(readOpenCode), watch: watchOpenCode, store: openCodeStore{},
@@ -156,7 +159,7 @@ func (openCodeStore) ask(
 	if err != nil {
 		return gjson.Result{}, proc.Outcome{}, h.program.notInstalled()
 	}
-	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
+	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env, Box: h.program.inside(h.program.Box, env),
 		Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
 	answer := gjson.Result{}
 	if start := bytes.IndexByte(res.Output, begin); start >= 0 && gjson.ValidBytes(res.Output[start:]) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // Program is one row of the table: all that is known about one agent program.
@@ -39,6 +40,9 @@ type Program struct {
 	env             []string // set for every run, as NAME=value; the placeholders work here too
 	write, readOnly rights   // of a run that may change files, and of one that may not
 	keyVars         []string // the program's own credentials, which it keeps
+	state           []place  // what it writes outside of the tree
+	// Box is what the program may do when it is asked for its conversations; that of a turn is the turn's.
+	Box *sandbox.Box
 	// judgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is.
 	// It is for programs that always take settings or instructions from the directory in which they are started.
 	judgesFromOutside bool
@@ -59,6 +63,9 @@ type Program struct {
 	shellCommands bool                    // base and resume are shell commands of the user
 	done          *pattern.Regexp         // the line with which a program without events says that it is done
 }
+
+// place is a directory or file of a program's own: name in the directory that a variable names, else one in the home.
+type place struct{ variable, name, inHome string }
 
 // rights are how a program is told what it may do.
 type rights struct {
@@ -108,6 +115,7 @@ type Turn struct {
 	MaxTurns       int           // model calls within this turn; 0 is no limit
 	Timeout        time.Duration // wall clock; 0 is no limit
 	Env            []string      // complete environment; the harness's own keys are removed from it
+	Box            *sandbox.Box  // what the program may do beside writing its own state; nil is everything
 	ReadOnly       bool          // may read but not write or run commands
 	GitDir         string        // the worktree's git directory, which sandboxes must let through
 	CommonDir      string        // the repository's common directory

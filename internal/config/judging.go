@@ -10,6 +10,7 @@ var judging = []string{
 	"tilth.baseUrl", "tilth.worker.agent", "tilth.worker.model", "tilth.worker.baseUrl", "tilth.evaluator.agent",
 	"tilth.evaluator.model", "tilth.evaluator.baseUrl", "tilth.validator", "tilth.validatorTimeout", "tilth.judge",
 	"tilth.judgeBorrow", "tilth.setup", "tilth.copy", "tilth.prompts", "tilth.maxFileSize", "tilth.sandboxEnv",
+	"tilth.sandbox", "tilth.sandboxWrite", "tilth.sandboxHide", "tilth.sandboxNetwork",
 }
 
 // Judging returns the settings that decide how work is judged, sorted by name, passwords in URLs masked. What has no

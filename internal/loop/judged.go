@@ -194,12 +194,12 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 			t.Done = append(t.Done, other.ID)
 		}
 	}
-	return validator.Detect(ctx, j.dir, files, t, a.toolEnv(ctx, j.dir)), nil
+	return validator.Detect(ctx, a.judgingPlace(ctx, j), files, t), nil
 }
 
 // validate runs the validators and writes down what became of them.
 func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Validator) error {
-	j.report = validator.Run(ctx, vs, j.dir, a.toolEnv(ctx, j.dir), a.o.Limits.Validator, 0)
+	j.report = validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.o.Limits.Validator, 0)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -103,7 +104,8 @@ type Options struct {
 	Validators []string
 	KeepEnv    []string // variables that commands keep although they look like keys
 	Judging    Judging
-	MaxFile    int64 // bytes of the largest file that is committed; 0 for no limit
+	Sandbox    *sandbox.Box // what all that the worker starts may do, beside its own part of it; nil is everything
+	MaxFile    int64        // bytes of the largest file that is committed; 0 for no limit
 	Limits     Limits
 	Wait       bool          // wait for a usage limit to reset
 	MaxWait    time.Duration // the longest such wait
@@ -131,26 +133,29 @@ type Limits struct {
 // run is one process's work on a session.
 type run struct {
 	*lifecycle.Handle
-	o        Options
-	started  time.Time
-	tasks    []session.Task
-	notified map[string]bool // build products named in the record so far
-	hooks    hooks
-	waited   time.Duration // for usage limits
-	seed     *seedFacts    // nil until asked for
-	place    *judge.Place  // where changes are judged; nil in the worktree
-	watch    *gitx.RepoWatch
-	objects  *gitx.Objects
-	carried  carried
-	judgedTo string // the commit from which on the next attempt is judged, "" for where it begins
-	tip      string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
-	failed   []Stop // of the tasks that failed in a run that goes on
+	o          Options
+	started    time.Time
+	tasks      []session.Task
+	notified   map[string]bool // build products named in the record so far
+	hooks      hooks
+	waited     time.Duration // for usage limits
+	seed       *seedFacts    // nil until asked for
+	place      *judge.Place  // where changes are judged; nil in the worktree
+	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files
+	removeTemp func()
+	watch      *gitx.RepoWatch
+	objects    *gitx.Objects
+	carried    carried
+	judgedTo   string // the commit from which on the next attempt is judged, "" for where it begins
+	tip        string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
+	failed     []Stop // of the tasks that failed in a run that goes on
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
 // not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo}
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo, removeTemp: func() {}}
+	defer func() { r.removeTemp() }()
 	r.objects = h.Git.NewObjects(h.Common, r.madeAt())
 	stop := r.outer(ctx)
 	if err := r.keepStatuses(); err != nil && stop.Reason == AllDone {
@@ -180,6 +185,9 @@ func (r *run) outer(ctx context.Context) Stop {
 	}
 	wt, err := r.Worktree(ctx)
 	if err != nil {
+		return Stop{Reason: Errored, Detail: err.Error()}
+	}
+	if err := r.openSandbox(wt); err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
 	if r.hooks, err = r.findHooks(ctx, wt); err != nil {

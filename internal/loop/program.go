@@ -205,7 +205,7 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 	out, err := w.role.Program.Run(ctx, agent.Turn{
 		Prompt: prompt, System: w.system, Dir: w.wt.Path, Model: w.role.Model, Conversation: choice.Ref,
 		MaxTurns: a.o.Limits.Turns, Timeout: a.o.Limits.Turn, Env: w.env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
-		PriorTotal: w.priorTotal(choice), OnEvent: log.write,
+		Box: a.workBox(w.wt), PriorTotal: w.priorTotal(choice), OnEvent: log.write,
 		OnConversation: func(id string) error { return w.store(id, choice) },
 	})
 	if err == nil {

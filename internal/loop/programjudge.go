@@ -37,6 +37,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		out, err := j.role.Program.Run(ctx, agent.Turn{
 			Prompt: j.prompt, System: j.system, Dir: j.judged.dir, Model: j.role.Model, Conversation: ref, ReadOnly: true,
 			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env,
+			Box:    j.a.box.Reading(j.judged.dir, j.judged.wt.Path),
 			GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir, Private: j.a.S.Path(session.AgentDir), OnEvent: log.write,
 			OnConversation: func(id string) error {
 				if id == j.id {

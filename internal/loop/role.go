@@ -81,7 +81,7 @@ type modelWorker struct {
 
 func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
 	box, err := tool.Open(wt.Path, tool.Options{Env: a.toolEnv(ctx, wt.Path), BashTimeout: a.o.Limits.Bash,
-		Protected: a.protected(wt)})
+		Protected: a.protected(wt), Sandbox: a.workBox(wt)})
 	if err != nil {
 		return nil, err
 	}

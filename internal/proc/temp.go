@@ -10,7 +10,7 @@ import (
 )
 
 // tempKinds are the names of directories that one command needs. Others in the same place are not ours to clear.
-var tempKinds = []string{"objects", "hooks", "hook", "tree", "overlay"}
+var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay"}
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 

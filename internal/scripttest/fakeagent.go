@@ -21,6 +21,9 @@ var builtAgent = sync.OnceValues(func() (string, error) {
 	return path, cmd.Run()
 })
 
+// agentState is where the fake program keeps what it did, in a script's directory.
+const agentState = ".agentstate"
+
 // fakeagent puts the fake program on PATH under an agent program's name and gives it a script.
 func fakeagent(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 2, "fakeagent KIND FILE")
@@ -34,7 +37,20 @@ func fakeagent(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("PATH", bin+string(os.PathListSeparator)+ts.Getenv("PATH"))
 	}
 	script := ts.MkAbs(args[1])
-	os.Remove(script + ".used")
+	outward(ts, script+".used")
 	ts.Setenv("FAKEAGENT_SCRIPT", script)
-	ts.Setenv("FAKEAGENT_LOG", filepath.Join(ts.Getenv("WORK"), "agent.log"))
+	log := filepath.Join(ts.Getenv("WORK"), "agent.log")
+	if _, err := os.Lstat(log); err != nil {
+		outward(ts, log)
+	}
+	ts.Setenv("FAKEAGENT_LOG", log)
+}
+
+// outward makes a file one that the fake program can write in a sandbox too: a link to one that is not there yet, in the
+// directory that Setup allows.
+func outward(ts *testscript.TestScript, name string) {
+	to := filepath.Join(ts.Getenv("WORK"), agentState, filepath.Base(name))
+	os.Remove(name)
+	os.Remove(to)
+	ts.Check(os.Symlink(to, name))
 }

@@ -68,6 +68,11 @@ func Setup(env *testscript.Env) error {
 		return err
 	}
 	config := "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n"
+	agents := filepath.Join(env.WorkDir, agentState)
+	if err := os.Mkdir(agents, 0o755); err != nil {
+		return err
+	}
+	config += "[tilth]\n\tsandboxWrite = " + agents + "\n"
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(config), 0o644); err != nil {
 		return err
 	}

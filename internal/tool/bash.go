@@ -37,6 +37,7 @@ func (b *Box) bash(ctx context.Context, in arguments) (Result, error) {
 		Argv:      []string{b.shell(), "-c", command},
 		Dir:       b.dir,
 		Env:       b.opts.Env,
+		Box:       b.opts.Sandbox,
 		Timeout:   limit,
 		OutputCap: b.opts.OutputCap,
 	})

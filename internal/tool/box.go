@@ -22,6 +22,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -35,6 +36,8 @@ const (
 type Options struct {
 	// Env is the whole environment of bash commands; nil means this process's own.
 	Env []string
+	// Sandbox is what bash commands may do; nil is everything.
+	Sandbox *sandbox.Box
 	// BashTimeout is the time limit of a command that names none (2 minutes).
 	BashTimeout time.Duration
 	// MaxTimeout is the most that a command may ask for (10 minutes).

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// Detect finds the checks of the project in the directory root. files are the files of the project there, nil for
-// whatever lies there. env is the whole environment in which they will run; nil means this process's own. A check whose
-// tool is not installed is in the list too, to be reported as not run.
-func Detect(ctx context.Context, root string, files []string, t Tasks, env []string) []Validator {
-	p := survey(root, files, t, env)
+// Detect finds the checks of the project in a directory. files are the files of the project there, nil for whatever lies
+// there. A check whose tool is not installed is in the list too, to be reported as not run.
+func Detect(ctx context.Context, in Place, files []string, t Tasks) []Validator {
+	p := survey(in, files, t)
 	vs := p.missingTests(t)
 	for _, kind := range kinds {
 		vs = append(vs, kind(ctx, p)...)

@@ -47,7 +47,7 @@ func (p *project) pyTool(ctx context.Context, module string) []string {
 func (p *project) importable(ctx context.Context, python, module string) bool {
 	const find = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
 	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: os.TempDir(), Env: p.env,
-		Timeout: time.Minute})
+		Timeout: time.Minute, Box: p.box})
 	return err == nil && o.ExitCode == 0
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // surveyCap bounds how many entries of a worktree are looked at.
@@ -22,6 +24,7 @@ var passedOver = []string{".git", "vendor", "venv", ".tox", ".nox", ".eggs"}
 type project struct {
 	root  string // absolute, symlinks resolved
 	env   []string
+	box   *sandbox.Box
 	files []string // slash-separated, relative to root, sorted
 
 	current, done, later []string // acceptance tests, see Tasks
@@ -36,14 +39,15 @@ func (p *project) required() []string {
 }
 
 // survey looks at a worktree once. files names what is in it, nil for what a walk finds.
-func survey(root string, files []string, t Tasks, env []string) *project {
+func survey(in Place, files []string, t Tasks) *project {
+	root := in.Dir
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real
 	}
 	if abs, err := filepath.Abs(root); err == nil {
 		root = abs
 	}
-	p := &project{root: root, env: environment(env, nil)}
+	p := &project{root: root, env: environment(in.Env, nil), box: in.Box}
 	if files == nil {
 		p.walk()
 	} else {

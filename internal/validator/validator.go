@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 const (
@@ -73,17 +74,22 @@ type Report struct {
 	Canceled bool
 }
 
-// Run runs the validators one after the other in the worktree dir, each within perTimeout (0: 10 minutes) and with
-// outputCap bytes of output kept (0: 64 KiB). All are run, whichever fails. env is the whole environment; nil means
-// this process's own.
-func Run(ctx context.Context, vs []Validator, dir string, env []string, perTimeout time.Duration,
-	outputCap int) Report {
+// Place is where commands run.
+type Place struct {
+	Dir string
+	Env []string     // the whole environment; nil means this process's own
+	Box *sandbox.Box // what they may do; nil is everything
+}
+
+// Run runs the validators one after the other, each within perTimeout (0: 10 minutes) and with outputCap bytes of output
+// kept (0: 64 KiB). All are run, whichever fails.
+func Run(ctx context.Context, vs []Validator, in Place, perTimeout time.Duration, outputCap int) Report {
 	rep := Report{Passed: true}
 	for _, v := range vs {
 		if ctx.Err() != nil {
 			break
 		}
-		res := v.run(ctx, dir, env, perTimeout, outputCap)
+		res := v.run(ctx, in, perTimeout, outputCap)
 		rep.Results = append(rep.Results, res)
 		rep.Passed = rep.Passed && res.Passed
 	}
@@ -110,7 +116,7 @@ func note(results []Result) string {
 	return strings.Join(notes, "; ")
 }
 
-func (v Validator) run(ctx context.Context, dir string, env []string, limit time.Duration, outputCap int) Result {
+func (v Validator) run(ctx context.Context, in Place, limit time.Duration, outputCap int) Result {
 	res := Result{Name: v.Name}
 	if v.Skip != "" {
 		res.Passed, res.Skipped, res.Output = true, true, v.Skip
@@ -134,8 +140,8 @@ func (v Validator) run(ctx context.Context, dir string, env []string, limit time
 		argv = slices.Insert(slices.Clone(argv), 2, arg)
 	}
 	limit = cmp.Or(limit, defaultTimeout)
-	o, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: filepath.Join(dir, v.Dir), Env: environment(env, v.Env),
-		Timeout: limit, OutputCap: cmp.Or(outputCap, defaultCap)})
+	o, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: filepath.Join(in.Dir, v.Dir), Env: environment(in.Env, v.Env),
+		Timeout: limit, OutputCap: cmp.Or(outputCap, defaultCap), Box: in.Box})
 	res.Seconds = o.Took.Seconds()
 	if err != nil {
 		res.Output = err.Error()

@@ -1,0 +1,42 @@
+package loop
+
+import (
+	"context"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// openSandbox gives what the run starts a directory of its own for temporary files, which a kill leaves to be cleared
+// like the others of proc.
+func (r *run) openSandbox(wt gitx.Worktree) (err error) {
+	if r.o.Sandbox == nil {
+		return nil
+	}
+	temp, remove, err := proc.TempDir("run")
+	if err != nil {
+		return err
+	}
+	r.box, r.removeTemp = r.o.Sandbox.In(temp), remove
+	for _, role := range []Role{r.o.Worker, r.o.Evaluator} {
+		if role.Program != nil {
+			role.Program.Box = r.workBox(wt)
+		}
+	}
+	return nil
+}
+
+// workBox is what the worker may do: change the worktree.
+func (r *run) workBox(wt gitx.Worktree) *sandbox.Box { return r.box.With(wt.Path) }
+
+// judgingBox is what may be done where a change is judged. What the worktree lends is read there.
+func (a *attempt) judgingBox(j *judged) *sandbox.Box {
+	return a.box.With(j.dir).Reading(j.wt.Path)
+}
+
+// judgingPlace is where validators run.
+func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.Place {
+	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Box: a.judgingBox(j)}
+}
