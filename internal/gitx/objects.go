@@ -29,16 +29,21 @@ type Objects struct {
 	common  string
 	since   time.Time
 	checked map[string]unix.Stat_t // files of objects, as they were when they were right
+	// largest is the size of a pack that is read whole. Of a larger one, such as a gc of the user's writes in the night,
+	// only what is judged is: large says that there is one.
+	largest int64
+	large   bool
 }
 
 // NewObjects checks what was written since a time before any worker of the session. A file's ctime says when: nothing
 // sets it but the clock.
 func (g *Git) NewObjects(common string, since time.Time) *Objects {
-	return &Objects{git: g, common: common, since: since, checked: map[string]unix.Stat_t{}}
+	return &Objects{git: g, common: common, since: since, checked: map[string]unix.Stat_t{}, largest: 64 << 20}
 }
 
-// Check looks at the loose objects and packs that are new or were written again. Its error names what is wrong.
-func (o *Objects) Check(ctx context.Context) error {
+// Check looks at the loose objects and packs that are new or were written again, for whoever judges how trees differ.
+// A commit stands for its tree. The error names what is wrong.
+func (o *Objects) Check(ctx context.Context, trees ...string) error {
 	if o.git.dry {
 		return nil
 	}
@@ -55,8 +60,40 @@ func (o *Objects) Check(ctx context.Context) error {
 			return err
 		}
 	}
+	if o.large {
+		if err := o.checkTrees(ctx, trees); err != nil {
+			return err
+		}
+	}
 	maps.Copy(o.checked, found)
 	return nil
+}
+
+// checkTrees reads the trees, and all that they hold, with their hashes.
+func (o *Objects) checkTrees(ctx context.Context, trees []string) error {
+	var in strings.Builder
+	for _, tree := range trees {
+		in.WriteString(tree + "^{tree}\n")
+		out, err := o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"ls-tree", "-r", "-t", "-z", tree}})
+		if err != nil {
+			return err
+		}
+		for _, entry := range fields(out.stdout) {
+			// A submodule's commit is not in the repository.
+			if f := strings.Fields(entry); len(f) > 2 && f[1] != "commit" {
+				in.WriteString(f[2] + "^{}\n") // to peel it, git reads it with its hash
+			}
+		}
+	}
+	c := command{args: []string{"cat-file", "--batch-check"}, stdin: []byte(in.String())}
+	out, err := o.git.objectsAsTheyAre(ctx, o.common, c)
+	for line := range strings.Lines(string(out.stdout)) {
+		if name, missing := strings.CutSuffix(strings.TrimSpace(line), " missing"); missing {
+			id, _, _ := strings.Cut(name, "^")
+			return fmt.Errorf("the object %s of the repository does not hold what its name says, or is missing", id)
+		}
+	}
+	return err
 }
 
 // directories returns the repository's directory of objects and its alternates, from which git reads objects as well.
@@ -152,7 +189,12 @@ func (o *Objects) checkPacks(ctx context.Context, dir string, found map[string]u
 		}
 	}
 	for _, pack := range slices.Compact(packs) {
-		_, err := o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"verify-pack", "--", pack}})
+		fi, err := os.Stat(strings.TrimSuffix(pack, ".idx") + ".pack")
+		if err == nil && fi.Size() > o.largest {
+			o.large = true
+			continue
+		}
+		_, err = o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"verify-pack", "--", pack}})
 		if absent(strings.TrimSuffix(pack, ".idx")+".pack") || absent(pack) {
 			continue // of a gc that is at work: git does not read it either
 		}

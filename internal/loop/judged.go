@@ -125,7 +125,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
-	if err := a.objects.Check(ctx); err != nil {
+	if err := a.objects.Check(ctx, a.judged, j.tree); err != nil {
 		return false, &stopError{Stop: Stop{Reason: Errored, Detail: err.Error(),
 			Hint: "git fsck, and put the object right"}}
 	}
