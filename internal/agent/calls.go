@@ -22,8 +22,7 @@ type Calls struct {
 	Retry  model.Retry
 	// Record counts what an attempt took and writes its model_call, whose scope and total it fills in.
 	Record func(*record.ModelCall, model.Usage) error
-	// Emit writes another event of the call.
-	Emit func(record.Event) error
+	Emit   func(record.Event) error // writes another event of the call
 }
 
 // Make makes one request until an answer is a turn. Every attempt is on the record before the next one is made. The

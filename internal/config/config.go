@@ -27,9 +27,8 @@ type Value struct {
 
 // Error is a setting that cannot be used. It names the setting and its origin.
 type Error struct {
-	msg string
-	// Hint is the command that mends it, "" where none is known.
-	Hint string
+	msg  string
+	Hint string // the command that mends it, "" where none is known
 }
 
 func (e *Error) Error() string { return e.msg }

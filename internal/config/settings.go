@@ -31,19 +31,15 @@ const (
 
 // Setting is a row of the table of everything that can be configured.
 type Setting struct {
-	// Name is the git config key as it is documented, such as tilth.maxTokens.
-	Name string
-	// Env is the variable that sets it, "" for a list.
-	Env string
-	// Flag is the command-line flag that sets it, without dashes, or "".
-	Flag    string
+	Name    string // the git config key as it is documented, such as tilth.maxTokens
+	Env     string // the variable that sets it, "" for a list
+	Flag    string // the command-line flag that sets it, without dashes, or ""
 	Default string
 	Help    string
 	kind    kind
 	values  []string // those of a kindString that takes no others
 	check   func(string) error
-	// envOnly keeps a setting out of git config: a credential has its own place there.
-	envOnly bool
+	envOnly bool // keeps a setting out of git config: a credential has its own place there
 }
 
 // settings is the table. A new setting is a new row.

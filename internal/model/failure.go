@@ -29,18 +29,14 @@ var retryable = map[Kind]bool{
 // Failure is an answer that is no turn, or the lack of one. Message is a whole line that names the endpoint, the
 // status and what the endpoint said, without the key.
 type Failure struct {
-	Kind    Kind
-	Status  int // HTTP status, 0 if there was none
-	Message string
-	// Said is the endpoint's own text, cut to a line; "" if it said nothing.
-	Said string
-	// RetryAfter is how long the endpoint wants to be left alone, nil if it did not say. 0 means at once.
-	RetryAfter *time.Duration
-	// LimitReset is when a UsageLimit ends; zero if not known.
-	LimitReset   time.Time
+	Kind         Kind
+	Status       int // HTTP status, 0 if there was none
+	Message      string
+	Said         string         // the endpoint's own text, cut to a line; "" if it said nothing
+	RetryAfter   *time.Duration // how long the endpoint wants to be left alone, nil if it did not say. 0 means at once
+	LimitReset   time.Time      // when a UsageLimit ends; zero if not known
 	FinishReason string
-	// Usage is what the failed call took all the same, where the endpoint says so.
-	Usage Usage
+	Usage        Usage // what the failed call took all the same, where the endpoint says so
 
 	cause  error
 	object *errorObject // what the failure was read from, for its reset time

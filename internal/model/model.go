@@ -27,22 +27,17 @@ type Options struct {
 	// Stream asks for a streamed answer. Chat still returns when the answer is whole, with an equal Reply.
 	Stream bool
 	// Timeout bounds one attempt, from dialling to the last byte. Default 15 minutes: reasoning models answer late.
-	Timeout time.Duration
-	// Idle bounds the silence inside a streamed answer. Default 5 minutes.
-	Idle time.Duration
-	// MaxResponse bounds an answer in bytes, after decompression. Default 64 MiB.
-	MaxResponse int64
-	// UserAgent is sent with every request. Default "git-tilth".
-	UserAgent string
-	// Now replaces the clock for dates in limit headers. Default time.Now.
-	Now func() time.Time
+	Timeout     time.Duration
+	Idle        time.Duration    // bounds the silence inside a streamed answer. Default 5 minutes
+	MaxResponse int64            // bounds an answer in bytes, after decompression. Default 64 MiB
+	UserAgent   string           // sent with every request. Default "git-tilth"
+	Now         func() time.Time // replaces the clock for dates in limit headers. Default time.Now
 }
 
 // Request is one call. Messages and Tools are JSON that goes out as it is.
 type Request struct {
 	Messages []json.RawMessage
-	// Tools is a JSON array in the shape of the chat completions API, or nil.
-	Tools json.RawMessage
+	Tools    json.RawMessage // a JSON array in the shape of the chat completions API, or nil
 }
 
 // Usage is what one call took, in tokens and dollars. Cached is a part of Prompt, Reasoning a part of Eval. Cost is
@@ -66,11 +61,9 @@ type Reply struct {
 	Message json.RawMessage
 	// Content is the message's text, Reasoning its reasoning as text where the endpoint shows one.
 	Content, Reasoning string
-	// ReasoningDetails is the array of that name (OpenRouter), or nil.
-	ReasoningDetails json.RawMessage
-	ToolCalls        []ToolCall
-	FinishReason     string
-	Usage            Usage
-	// Raw is the whole answer, or for a stream what it amounts to.
-	Raw json.RawMessage
+	ReasoningDetails   json.RawMessage // the array of that name (OpenRouter), or nil
+	ToolCalls          []ToolCall
+	FinishReason       string
+	Usage              Usage
+	Raw                json.RawMessage // the whole answer, or for a stream what it amounts to
 }

@@ -28,23 +28,19 @@ const (
 
 // Imported is what a file or directory of tasks held.
 type Imported struct {
-	Format string // one of the Format constants
-	Source string // the path as it was given, or "standard input"
-	Tasks  []session.Task
-	// TestFiles are acceptance tests that came with the tasks, by their path in the worktree.
-	TestFiles map[string]string
-	// Overview is the text around the tasks; it becomes the seed's tldr.
-	Overview string
+	Format    string // one of the Format constants
+	Source    string // the path as it was given, or "standard input"
+	Tasks     []session.Task
+	TestFiles map[string]string // acceptance tests that came with the tasks, by their path in the worktree
+	Overview  string            // the text around the tasks; it becomes the seed's tldr
 	// Recognised and Dropped are lines for a person: what was taken and how it was read, and what was left out and why.
 	Recognised []string
 	Dropped    []string
 
 	// done are the ids of tasks that were left out because they are done: what needs them has what it needs.
-	done map[string]bool
-	// lines are those in which the tasks begin, where that helps to find them.
-	lines map[string]int
-	// bundle is set where the source was a bundle with more in it than tasks.
-	bundle *Bundle
+	done   map[string]bool
+	lines  map[string]int // those in which the tasks begin, where that helps to find them
+	bundle *Bundle        // set where the source was a bundle with more in it than tasks
 }
 
 // Bundle returns the imported seed in the form that Check and Stage take.

@@ -13,8 +13,7 @@ type language struct {
 	endings string // of file names, without the dot
 	comment string // begins a comment that goes to the end of the line
 	assert  *pattern.Regexp
-	// empty finds assertions that hold whatever the code does; they are taken off the count.
-	empty *pattern.Regexp
+	empty   *pattern.Regexp // finds assertions that hold whatever the code does; they are taken off the count
 }
 
 var languages = []language{

@@ -34,21 +34,15 @@ const (
 
 // Options configure a Box. Zero values mean the defaults.
 type Options struct {
-	// Env is the whole environment of bash commands; nil means this process's own.
-	Env []string
-	// Sandbox is what bash commands may do; nil is everything.
-	Sandbox *sandbox.Box
-	// BashTimeout is the time limit of a command that names none (2 minutes).
-	BashTimeout time.Duration
-	// MaxTimeout is the most that a command may ask for (10 minutes).
-	MaxTimeout time.Duration
-	// OutputCap is how many bytes of a command's output are kept (30,000).
-	OutputCap int
+	Env         []string      // the whole environment of bash commands; nil means this process's own
+	Sandbox     *sandbox.Box  // what bash commands may do; nil is everything
+	BashTimeout time.Duration // the time limit of a command that names none (2 minutes)
+	MaxTimeout  time.Duration // the most that a command may ask for (10 minutes)
+	OutputCap   int           // how many bytes of a command's output are kept (30,000)
 	// Protected are directories that no command may mention, but for the
 	// worktree itself where that lies in one of them.
 	Protected []string
-	// ReadOnly leaves read_file, glob and grep only.
-	ReadOnly bool
+	ReadOnly  bool // leaves read_file, glob and grep only
 }
 
 // Box holds the tools of one worktree. It is safe for concurrent use, though two
@@ -110,17 +104,13 @@ func (b *Box) Close() error { return b.root.Close() }
 
 // Result is the answer to one tool call.
 type Result struct {
-	// Output is the text for the model: valid UTF-8, never empty.
-	Output string
-	// Chars is the number of characters in Output.
-	Chars int
+	Output string // the text for the model: valid UTF-8, never empty
+	Chars  int    // the number of characters in Output
 	// IsError says that the call did not do what it was asked. A command that
 	// ran and exited with a code other than 0 is no error.
 	IsError bool
-	// Blocked is why policy refused the call; empty if it did not.
-	Blocked string
-	// Edited is the path, relative to the worktree, of the file that was written.
-	Edited string
+	Blocked string // why policy refused the call; empty if it did not
+	Edited  string // the path, relative to the worktree, of the file that was written
 }
 
 // blocked is an error that stems from policy, not from the state of the files.
