@@ -1,7 +1,7 @@
 # Completion for `git tilth` in bash. git's own completion calls _git_tilth.
 
 _git_tilth() {
-	local commands="prep-feature seed run resume stop reset list show log visualize export verify config demo"
+	local commands="prep-feature seed run resume stop reset rewind undo list show log visualize export verify config demo"
 	local i word command=
 	for ((i = 1; i < cword; i++)); do
 		word=${words[i]}
@@ -19,6 +19,8 @@ _git_tilth() {
 	run,--*) __gitcomp "--from --base --auto-resume --keep-going --yes --detach --wait --json --model --evaluator-model --max-iterations --max-evaluator-calls --max-minutes --max-tokens --max-cost --max-turns --dry-run"; return ;;
 	resume,--*) __gitcomp "--fresh --continue --auto-resume --keep-going --detach --wait --json --model --evaluator-model --max-iterations --max-evaluator-calls --max-minutes --max-tokens --max-cost --max-turns --dry-run"; return ;;
 	reset,--*) __gitcomp "--to-seed --yes --dry-run"; return ;;
+	rewind,--*) __gitcomp "--message --yes --dry-run"; return ;;
+	undo,--*) __gitcomp "--yes --dry-run"; return ;;
 	list,--*) __gitcomp "--all --json"; return ;;
 	show,--* | config,--* | verify,--*) __gitcomp "--json"; return ;;
 	log,--*) __gitcomp "--follow --tail --task --type --json"; return ;;
@@ -26,7 +28,8 @@ _git_tilth() {
 	export,--*) __gitcomp "--otlp"; return ;;
 	esac
 	case "$command" in
-	resume | stop | reset | show | log | visualize | export | verify | seed)
+	rewind) __gitcomp_nl "$(printf 'seed\n'; git tilth show 2>/dev/null | sed -n 's/, /\n/g; s/^rewind to\t//p')" ;;
+	resume | stop | reset | undo | show | log | visualize | export | verify | seed)
 		__gitcomp_nl "$(git tilth list 2>/dev/null | cut -f1)" ;;
 	esac
 }

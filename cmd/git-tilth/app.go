@@ -50,6 +50,7 @@ func (p *process) app() *cli.App {
 func (p *process) commands() []*cli.Command {
 	return []*cli.Command{
 		p.prepCommand(), p.seedCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(), p.resetCommand(),
+		p.rewindCommand(), p.undoCommand(),
 		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
 		p.verifyCommand(), p.demoCommand(),
 	}

@@ -110,6 +110,7 @@ func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
 		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink,
 		Sign: w.config.Bool("tilth.signCommits"), CommitSubject: w.config.Text("tilth.commitSubject"),
 		DropEmptySeed: w.config.Text("tilth.seedCommit") == "drop",
+		UndoKeep:      int(w.config.Count("tilth.undoKeep")),
 	}
 }
 

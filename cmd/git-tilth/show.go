@@ -48,6 +48,7 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	if d.Busy != nil {
 		d.Resume = "it is running"
 	}
+	w.fillPoints(&d, s, check)
 	w.fillWorktree(&d, st)
 	for _, t := range d.Plan {
 		if c := check.Conversations.Get(t.ID); c != nil {
@@ -57,6 +58,22 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 		}
 	}
 	return d
+}
+
+// fillPoints names what one can go back to.
+func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *session.Checkpoint) {
+	d.Undo = lifecycle.UndoOf(s)
+	common, err := lifecycle.CommonOf(s, check)
+	if err != nil {
+		return
+	}
+	points, err := lifecycle.Points(w.p.ctx, w.git, s, common)
+	if err != nil {
+		return
+	}
+	for _, p := range points {
+		d.Points = append(d.Points, p.Name)
+	}
 }
 
 func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {

@@ -100,6 +100,7 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.sandboxHide", kind: kindList, Help: "path that may not be read in the sandbox; repeatable"},
 	{Name: "tilth.sandboxNetwork", Default: "on", values: []string{"on", "off"},
 		Help: "off: nothing in the sandbox reaches the network"},
+	{Name: "tilth.undoKeep", Default: "10", kind: kindPositive, Help: "how many undos a session keeps"},
 	{Name: "tilth.signCommits", Default: "false", kind: kindBool, Help: "sign the commits that git-tilth makes"},
 	{Name: "tilth.commitSubject", Default: "{id}: {title}", check: checkSubject,
 		Help: "subject of a task's commit, of {id}, {title}, {type} (feat where the task has none) and {scope}"},

@@ -11,7 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Scratch is a bare repository for a moment, which reads the objects of another one. What is written in it, objects and
+// Scratch is a repository for a moment, without files, which reads the objects of another one. What is written in it, objects and
 // refs, is in no way part of the other, and goes with its directory.
 type Scratch struct {
 	git *Git
@@ -24,9 +24,9 @@ func (g *Git) NewScratch(common, dir string) (*Scratch, error) {
 	if g.dry {
 		return s, nil
 	}
-	config := "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+	config := "[core]\n\trepositoryformatversion = 0\n"
 	if usesSHA256(common) {
-		config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
+		config = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
 	}
 	objects := filepath.Join(common, "objects")
 	if strings.Contains(objects, "\n") {
@@ -98,7 +98,7 @@ func (s *Scratch) Bundle(ctx context.Context, path, base string, commits map[str
 		return err
 	}
 	defer f.Close()
-	return f.Sync()
+	return errors.Join(f.Chmod(0o600), f.Sync())
 }
 
 // Remove takes the scratch repository away.

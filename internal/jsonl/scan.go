@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"unsafe"
 )
@@ -96,6 +97,11 @@ func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 // Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on
 // the length of the file.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
+	return TailFrom(path, math.MaxInt64, fn)
+}
+
+// TailFrom is Tail of the file's beginning up to end, where a line ends.
+func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	f, err := openReader(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -104,11 +110,11 @@ func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int
 		return 0, err
 	}
 	defer f.Close()
-	pos := f.size      // where buf begins
-	var buf []byte     // read, and not yet handed out
-	block := tailBlock // how much is read next
-	tooLong := false   // buf is the end of a line that is too long, and was dropped
-	unended := true    // what is at the end of buf has no newline after it
+	pos := min(f.size, end) // where buf begins
+	var buf []byte          // read, and not yet handed out
+	block := tailBlock      // how much is read next
+	tooLong := false        // buf is the end of a line that is too long, and was dropped
+	unended := true         // what is at the end of buf has no newline after it
 	for {
 		i := bytes.LastIndexByte(buf, '\n')
 		if i < 0 && pos > 0 {

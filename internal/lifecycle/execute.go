@@ -82,6 +82,9 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 			return out, err
 		}
 	}
+	if p.FinishBack != "" {
+		return h.finishThenExecute(ctx, e)
+	}
 	if err := h.openRecord(); err != nil {
 		return out, err
 	}

@@ -32,6 +32,8 @@ type Deps struct {
 	// CommitSubject is the form of the subject of a task's commit (tilth.commitSubject), "" for the default.
 	CommitSubject string
 	DropEmptySeed bool // make no commit for a seed without acceptance tests
+	// UndoKeep is how many undos a session keeps.
+	UndoKeep int
 }
 
 // Handle is a session that this process alone writes, from Open to Close.
@@ -93,7 +95,8 @@ func (h *Handle) open(ctx context.Context) (err error) {
 	if h.Git.IsDryRun() {
 		return nil
 	}
-	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil {
+	_, back := os.Lstat(h.S.Path(session.GoBackFile))
+	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil || back == nil {
 		endLeftovers(h.Path())
 	}
 	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {

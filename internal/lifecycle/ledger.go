@@ -18,7 +18,8 @@ func (h *Handle) settleLedger(p Plan) error {
 	if err != nil {
 		return err
 	}
-	if len(entries) == 0 || entries[0].Iter != int64(v.Iter) || entries[0].TS < p.history.VerdictTS {
+	n := len(entries) - 1 // before it may stand a person's note
+	if n < 0 || entries[n].Iter != int64(v.Iter) || entries[n].TS < p.history.VerdictTS {
 		if err := h.AppendVerdict(v); err != nil {
 			return err
 		}

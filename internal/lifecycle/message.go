@@ -109,6 +109,12 @@ type author struct {
 	sessionID string
 	foreign   bool // made by a tool that writes no trailers
 	tasks     map[string]session.Task
+	inherited map[string]bool // commits of the session that this one was forked from
+}
+
+// owns reports whether a commit's trailer names this session, or the one that it shares the commit with.
+func (a author) owns(c gitx.Commit, trailer string) bool {
+	return trailer == a.sessionID || a.inherited[c.SHA]
 }
 
 // placeholder reports the task of a placeholder of this session. A subject alone proves nothing in a session that writes
@@ -117,9 +123,9 @@ func (a author) placeholder(c gitx.Commit) (task string, ok bool) {
 	if own := one(c.Trailers[trailerSession]); own != "" {
 		task = one(c.Trailers[trailerTask])
 		_, known := a.tasks[task]
-		return task, own == a.sessionID && known && one(c.Trailers[trailerFailed]) != ""
+		return task, a.owns(c, own) && known && one(c.Trailers[trailerFailed]) != ""
 	}
-	if !a.foreign {
+	if !a.foreign && !a.inherited[c.SHA] {
 		return "", false
 	}
 	reason := ""
@@ -137,9 +143,9 @@ func (a author) done(c gitx.Commit) (task string, ok bool) {
 	if own := one(c.Trailers[trailerSession]); own != "" {
 		task = one(c.Trailers[trailerTask])
 		_, known := a.tasks[task]
-		return task, own == a.sessionID && known && len(c.Trailers[trailerFailed]) == 0
+		return task, a.owns(c, own) && known && len(c.Trailers[trailerFailed]) == 0
 	}
-	if !a.foreign {
+	if !a.foreign && !a.inherited[c.SHA] {
 		return "", false
 	}
 	if _, failed := a.placeholder(c); failed {

@@ -26,9 +26,10 @@ const (
 type State struct {
 	SessionID string
 	Status    string
-	Foreign   bool // made by a tool whose commits carry no trailers
-	Rewinding bool // a rewind was begun and not finished
-	Resetting bool // a teardown was begun and not finished
+	Foreign   bool   // made by a tool whose commits carry no trailers
+	Rewinding bool   // a rewind was begun and not finished
+	Resetting bool   // a teardown was begun and not finished
+	GoingBack string // a rewind to a point, or an undo, that was begun and not finished
 	// SourceGone says why the source repository cannot be used, "" when it can.
 	SourceGone string
 	SourceHint string // how to go on without it
@@ -49,6 +50,7 @@ type State struct {
 	BranchIn      string          // where the branch is checked out, if it is not in the session's worktree
 	BranchHint    string          // how to free it
 	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
+	Inherited     map[string]bool // commits that a fork shares with the session it is of
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
 	Proof         Proof           // of the commits that claim to be this session's
 }
@@ -86,6 +88,7 @@ type Plan struct {
 	Action           Action
 	Why, Hint        string
 	FinishRewind     bool
+	FinishBack       string // the rewind or undo that is finished before anything else is decided
 	LastStop         string
 	Worktree         TreeState                // what has to be repaired first
 	Unfinished       string                   // a merge or the like that is dropped, files kept
@@ -121,6 +124,7 @@ type Plan struct {
 //	the branch is gone                                 refuse
 //	no worktree, the branch is checked out elsewhere   refuse, and say how to free it
 //	a rewind was begun                                 finish it, then as prepared
+//	a rewind to a point or an undo was begun           finish it, then decide anew
 //	the branch no longer holds the seed                trust prd.json, unwind only placeholders with our trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
 //	a case was being reviewed, on the branch's tip     go on with the review, unless the files have changed since
@@ -159,6 +163,10 @@ func MakePlan(s State) Plan {
 		for _, t := range s.Tasks {
 			p.Pending = append(p.Pending, t.ID)
 		}
+		return p
+	}
+	if s.GoingBack != "" {
+		p.FinishBack, p.Action = s.GoingBack, Continue
 		return p
 	}
 	p.Fresh = s.Status == session.Prepared
@@ -347,7 +355,7 @@ func (s State) author() author {
 	for _, t := range s.Tasks {
 		byID[t.ID] = t
 	}
-	return author{sessionID: s.SessionID, foreign: s.Foreign, tasks: byID}
+	return author{sessionID: s.SessionID, foreign: s.Foreign, tasks: byID, inherited: s.Inherited}
 }
 
 // status is each task's status by prd.json.

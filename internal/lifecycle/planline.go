@@ -29,6 +29,9 @@ func (p Plan) line(aside string) string {
 	case Nothing:
 		return "nothing to resume: all tasks are done"
 	}
+	if p.FinishBack != "" {
+		return "finish " + p.FinishBack + ", then go on"
+	}
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if p.FinishRewind {

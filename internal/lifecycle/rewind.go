@@ -29,8 +29,8 @@ import (
 
 // rewoundFiles are what a run leaves beside the record.
 var rewoundFiles = []string{
-	"ledger", "conversation", session.JudgeDir, session.ProgressFile, session.LearningsFile, session.SummaryFile,
-	session.ChatHTMLFile, session.AgentDir, RunLog,
+	session.LedgerDir, session.ConversationDir, session.UndoDir, session.GoBackFile, session.JudgeDir,
+	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
 }
 
 // RunLog is where a detached run writes what it prints.
@@ -139,8 +139,7 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 		return refuse("%s", err)
 	}
 	// The seed's line stays, with its newline.
-	stop := func(int64, []byte) error { return jsonl.ErrStop }
-	cut, _, err := jsonl.Scan(h.S.Path(session.RecordFile), begun.SeedAt, stop)
+	cut, err := lineEnd(h.S, begun.SeedAt)
 	if err != nil {
 		return p, err
 	}
@@ -152,6 +151,12 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 		p.RunBytes = fi.Size() - cut
 	}
 	return p, nil
+}
+
+// lineEnd is the offset behind the line of the record that begins at off, and behind its newline.
+func lineEnd(s *session.Session, off int64) (int64, error) {
+	end, _, err := jsonl.Scan(s.Path(session.RecordFile), off, func(int64, []byte) error { return jsonl.ErrStop })
+	return end, err
 }
 
 // usageBefore is what the interview had used when it ended. Only this tool's record says it by role; of another's

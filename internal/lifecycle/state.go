@@ -19,6 +19,11 @@ import (
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
 	st := State{SessionID: s.ID, Status: check.Status, Rewinding: check.Rewind != nil, Resetting: Resetting(s)}
 	st.Foreign = check.GitCommonDir == ""
+	if j, err := readJournal(s); err != nil {
+		return st, err
+	} else if j != nil {
+		st.GoingBack = j.String()
+	}
 	tasks, err := s.Tasks()
 	if err == nil {
 		err = knowable(s, tasks)
@@ -109,6 +114,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
+	st.Inherited = inherited(st.Commits, check)
 	if len(st.Commits) > 0 {
 		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
 			return err

@@ -76,7 +76,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	if err != nil {
 		return c, err
 	}
-	c.Ledger = c.others("ledger", ledgerText(entries), ledgerCap)
+	c.Ledger = c.ledger(entries)
 	seed, err := a.seedOf(ctx)
 	if err != nil {
 		return c, err
@@ -235,15 +235,35 @@ func (a *attempt) seedContext() string {
 // ledgerText is earlier verdicts as both prompts show them.
 func ledgerText(entries []session.LedgerEntry) string {
 	var b strings.Builder
-	for i, e := range entries {
-		fmt.Fprintf(&b, "## Review %d\n\nChange: %s\n%s\n\n", i+1, plainText(e.DiffSummary), verdictText(e.Verdict))
+	reviews := 0
+	for _, e := range entries {
+		if e.Note != "" {
+			continue
+		}
+		reviews++
+		fmt.Fprintf(&b, "## Review %d\n\nChange: %s\n%s\n\n", reviews, plainText(e.DiffSummary), verdictText(e.Verdict))
 	}
 	return strings.TrimSpace(b.String())
 }
 
+// ledger is what both prompts show of a task's ledger: a person's notes, which are to be obeyed, and earlier verdicts.
+func (c *taskContext) ledger(entries []session.LedgerEntry) string {
+	var notes strings.Builder
+	for _, e := range entries {
+		if e.Note != "" {
+			notes.WriteString("A person, who took the work back to here, says: " + e.Note + "\n\n")
+		}
+	}
+	reviews := c.others("ledger", ledgerText(entries), ledgerCap)
+	if notes.Len() == 0 {
+		return reviews
+	}
+	return strings.TrimSpace(c.channel("note", notes.String(), ledgerCap) + "\n" + reviews)
+}
+
 // lastVerdict is the newest entry's verdict, for a conversation that knows the older ones.
 func lastVerdict(entries []session.LedgerEntry) string {
-	if len(entries) == 0 {
+	if len(entries) == 0 || entries[len(entries)-1].Note != "" {
 		return ""
 	}
 	return verdictText(entries[len(entries)-1].Verdict)

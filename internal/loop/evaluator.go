@@ -101,7 +101,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	data := map[string]any{
 		"Task":         a.task,
 		"Context":      parts.others("project", a.context.project, contextCap),
-		"Ledger":       parts.others("ledger", ledgerText(entries), ledgerCap),
+		"Ledger":       parts.ledger(entries),
 		"Case":         parts.others("case", c.Text(), promptCap),
 		"Tests":        parts.others("tests", j.tests, testsCap),
 		"TestsChanged": "", "HooksChanged": "",

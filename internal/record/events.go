@@ -33,11 +33,13 @@ var rows = []row{
 	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false},
 	{"build_products", func() Event { return &BuildProducts{} }, false},
 	{"repo_changed", func() Event { return &RepoChanged{} }, false},
+	{"session_rewound", func() Event { return &SessionRewound{} }, true},
+	{"session_undone", func() Event { return &SessionUndone{} }, true},
 	{"log_repaired", func() Event { return &LogRepaired{} }, true},
 	{"stop", func() Event { return &Stop{} }, true},
 }
 
-// SessionStart begins a session (phase prep-feature) or a run of it (phase run).
+// SessionStart begins a session (phase prep-feature or fork) or a run of it (phase run).
 type SessionStart struct {
 	Scope
 	Phase            string  `json:"phase"`
@@ -45,6 +47,8 @@ type SessionStart struct {
 	Worktree         string  `json:"worktree"`
 	Branch           string  `json:"branch"`
 	Base             string  `json:"base,omitempty"` // commit at which the branch begins
+	ForkedFrom       string  `json:"forked_from,omitempty"`
+	At               string  `json:"at,omitempty"` // the point of that session
 	WorkerModel      *string `json:"worker_model"`
 	EvaluatorModel   *string `json:"evaluator_model"`
 	InterviewerModel string  `json:"interviewer_model,omitempty"`
@@ -56,6 +60,8 @@ type SessionStart struct {
 	TaskCount int                `json:"task_count"`
 	// Settings are those that decide how work is judged, by their names.
 	Settings map[string]Setting `json:"settings,omitempty"`
+	// Tasks are those of a fork that are done, with the commits that it shares.
+	Tasks map[string]TaskState `json:"tasks,omitempty"`
 }
 
 // Setting is a setting that decides how work is judged: its value, or a hash of a long one, and where that is from.
@@ -375,6 +381,43 @@ type ProposedLearnings struct {
 	Emitted bool    `json:"emitted"`
 	Entry   *string `json:"entry"`
 	Reason  string  `json:"reason"`
+}
+
+// SessionRewound takes the session back to a point. Attempts after it are new ones.
+type SessionRewound struct {
+	Scope
+	To   string `json:"to"`   // the point: seed, or a task
+	From string `json:"from"` // the commit that the branch was at
+	SHA  string `json:"sha"`  // the one that it is at
+	Undo int    `json:"undo"` // the number by which an undo takes this back
+	Note string `json:"note,omitempty"`
+	// Counts is up to where the record counts before this event: what follows there is superseded.
+	Counts int64 `json:"counts"`
+	// Tasks are those that are not what they were.
+	Tasks map[string]TaskState `json:"tasks"`
+}
+
+// SessionUndone takes a rewind, or an undo, back. Counts and Tasks are as in SessionRewound.
+type SessionUndone struct {
+	Scope
+	Undo   int                  `json:"undo"` // what is taken back
+	Redo   int                  `json:"redo"` // the number by which an undo takes this back
+	Counts int64                `json:"counts"`
+	Tasks  map[string]TaskState `json:"tasks"`
+	Stop   *LastStop            `json:"stop,omitempty"` // the session's last word again
+}
+
+// LastStop is the stop that is a session's last word.
+type LastStop struct {
+	Reason string `json:"reason"`
+	TS     string `json:"ts"`
+}
+
+// TaskState is what a task became without an attempt at it.
+type TaskState struct {
+	Status        string `json:"status"`
+	Commit        string `json:"commit,omitempty"`
+	FailureReason string `json:"failure_reason,omitempty"`
 }
 
 // LogRepaired is what a crash or the worker had left, and what was done: of a file of the session's, or of something

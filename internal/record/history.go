@@ -163,7 +163,9 @@ func (p *backwards) seeEnd(e Event) {
 		// These may cut in between a verdict and its commit, of a run and of each resume that tries to make up for it.
 		p.begun = e.Reason == "interrupted" || e.Reason == "error" || e.Reason == "commit_refused"
 		p.ended = !p.begun
-	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged:
+	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged, *SessionUndone:
+	case *SessionRewound:
+		p.ended = true
 	case *TaskDone:
 		p.done, p.begun = e.TaskID, true
 	case *SessionResume:
@@ -228,7 +230,7 @@ func ofReview(e Event) bool {
 // died had not written. (The hook is tilth-post-run, after the stop.)
 func afterVerdict(e Event) bool {
 	switch e.(type) {
-	case *Stop, *TaskDone, *TaskFailed, *LogRepaired, *HookRun, *RepoChanged:
+	case *Stop, *TaskDone, *TaskFailed, *LogRepaired, *HookRun, *RepoChanged, *SessionUndone:
 		return true
 	}
 	return false
@@ -239,7 +241,8 @@ func afterVerdict(e Event) bool {
 func ofIteration(e Event) bool {
 	switch e.(type) {
 	case *Stop, *LogRepaired, *LedgerAppended, *HookRun, *TaskDone, *TaskFailed, *Commit, *ProposedLearnings,
-		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared, *RepoChanged:
+		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared, *RepoChanged,
+		*SessionRewound, *SessionUndone:
 		return false
 	}
 	return !isLearning(e)

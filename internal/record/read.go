@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -63,10 +64,39 @@ func Scan(path string, from int64, fn func(Line) error) (end int64, skipped int,
 }
 
 // Tail hands fn the lines of the record at path from the last one backwards until fn returns false; see jsonl.Tail.
+// What a rewind or an undo superseded is left out: behind its event comes what counted when the session was as it
+// became by it.
 func Tail(path string, fn func(Line) (more bool)) (skipped int, err error) {
-	return jsonl.Tail(path, func(off int64, raw []byte) bool {
-		l := Parse(raw)
-		l.Off = off
-		return fn(l)
-	})
+	for end, back := int64(math.MaxInt64), true; back; {
+		back = false
+		n, err := jsonl.TailFrom(path, end, func(off int64, raw []byte) bool {
+			l := Parse(raw)
+			l.Off = off
+			if !fn(l) {
+				return false
+			}
+			if at, ok := l.WentBack(); ok && at < off {
+				end, back = at, true
+			}
+			return !back
+		})
+		if skipped += n; err != nil {
+			return skipped, err
+		}
+	}
+	return skipped, nil
+}
+
+// WentBack reports whether the event took the session back, and up to where the record counts before it.
+func (l Line) WentBack() (at int64, ok bool) {
+	if l.Type != "session_rewound" && l.Type != "session_undone" {
+		return 0, false
+	}
+	switch e := l.Event().(type) {
+	case *SessionRewound:
+		return e.Counts, true
+	case *SessionUndone:
+		return e.Counts, true
+	}
+	return 0, false
 }

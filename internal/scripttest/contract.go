@@ -55,6 +55,8 @@ var eventFields = map[string]kinds{
 	"commit":             {"sha": "s"},
 	"proposed_learnings": {"emitted": "b", "entry": "s?", "reason": "s"},
 	"log_repaired":       {},
+	"session_rewound":    {"to": "s", "from": "s", "undo": "n", "note": "s?-", "tasks": "o"},
+	"session_undone":     {"undo": "n", "redo": "n", "tasks": "o"},
 	"repo_changed":       {"what": "s", "before": "s", "after": "s"},
 	"stop":               {"reason": "s"},
 	"build_products":     {"left_out": "a", "reason": "s"},
@@ -62,7 +64,7 @@ var eventFields = map[string]kinds{
 
 // sessionEvents belong to the session, not to a task.
 var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop", "log_repaired",
-	"repo_changed", "task_marked"}
+	"repo_changed", "task_marked", "session_rewound", "session_undone"}
 
 // recordCap is what an event may keep of one text, in characters.
 const recordCap = 16_000
@@ -315,7 +317,7 @@ func (a *auditor) ledgers(dir string) {
 		}
 		for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
 			entry := gjson.Parse(line)
-			if len(entry.Map()) != 5 {
+			if n := len(entry.Map()); n != 5 && !(n == 6 && entry.Get("note").Exists()) {
 				a.fault("has the fields %s", strings.Join(keysOf(entry), ", "))
 			}
 			a.fields(entry, kinds{"ts": "s", "iter": "n", "diff_summary": "s", "case": "o", "verdict": "o"})
@@ -394,6 +396,8 @@ func (a *auditor) modes(dir string) {
 		switch {
 		case a.where == "workspace" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir
+		case strings.HasPrefix(a.where, "undo/") && d.Name() == "files" && info.Mode().Perm() == 0o700:
+			return fs.SkipDir // of the worktree
 		case a.where == "judge" && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0):
 			return fs.SkipDir // closed where a run was killed
 		case d.IsDir() && info.Mode().Perm() != 0o700, !d.IsDir() && info.Mode().Perm() != 0o600:

@@ -21,6 +21,8 @@
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
 //	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
+//	manifest NAME VAR              remembers all of a session that a rewind takes back: branch, index, files, tasks, ledgers
+//	same NAME VAR [FILE]...        it is byte-identical now, but for these files of the session's directory
 //	contract VAR                   every file of the session is as the contract says: events, ledgers, summary, modes; verify
 //	                               finds nothing
 //	leaks DIR TEXT                 some file under DIR holds the text (! for none)
@@ -143,6 +145,7 @@ func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []stri
 		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
 		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile, "waittext": waittext,
 		"signal": signalHolder, "killafter": killAfter, "asplanned": asPlanned,
+		"manifest": manifest, "same": same,
 		"keep": keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
 		"contract": contract, "console": console, "leaks": leaks,
 	}

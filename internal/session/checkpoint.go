@@ -32,8 +32,10 @@ type Checkpoint struct {
 	Usage        Usage   `json:"usage"`
 	GitCommonDir string  `json:"git_common_dir,omitempty"` // of the source repo, absolute
 	Label        string  `json:"label,omitempty"`
-	RunOffset    int64   `json:"run_offset,omitempty"` // how long the record was when the last run began, in bytes
-	Rewind       *Rewind `json:"-"`                    // a rewind that has begun and not ended
+	ForkedFrom   string  `json:"forked_from,omitempty"` // the session that this one is a fork of
+	ForkedAt     string  `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
+	RunOffset    int64   `json:"run_offset,omitempty"`  // how long the record was when the last run began, in bytes
+	Rewind       *Rewind `json:"-"`                     // a rewind that has begun and not ended
 
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
 	// of Python Tilth stays one until the session is woken.

@@ -20,6 +20,7 @@ type LedgerEntry struct {
 	DiffSummary json.RawMessage `json:"diff_summary"` // a string of this program's; other writers have objects here
 	Case        json.RawMessage `json:"case"`
 	Verdict     json.RawMessage `json:"verdict"`
+	Note        string          `json:"note,omitempty"` // a person's; such an entry is no call of the evaluator
 }
 
 // AppendLedger adds an entry to a task's ledger as it is, with an fsync.
@@ -35,20 +36,27 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	return jsonl.AppendOnce(path, append(line, '\n'), jsonl.IsObject, true)
 }
 
-// ReadLedger reads a task's last entries, oldest first; all of them if last is 0 or less. Lines that are no entries are
-// left out. A task without a ledger has no entries.
+// ReadLedger reads a task's last entries, oldest first, and before them all notes of a person's; all entries if last is
+// 0 or less. Lines that are no entries are left out. A task without a ledger has no entries.
 func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	path, err := s.taskPath(LedgerDir, task, "")
 	if err != nil {
 		return nil, err
 	}
 	var entries []LedgerEntry
+	calls := 0
 	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		var e LedgerEntry
-		if _, err := decodeObject(line, &e); err == nil {
+		if _, err := decodeObject(line, &e); err != nil {
+			return true
+		}
+		if e.Note == "" {
+			calls++
+		}
+		if last <= 0 || calls <= last || e.Note != "" {
 			entries = append(entries, e)
 		}
-		return last <= 0 || len(entries) < last
+		return true
 	})
 	slices.Reverse(entries)
 	return entries, err

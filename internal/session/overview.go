@@ -38,11 +38,13 @@ type Overview struct {
 	LastStopAt   string     `json:"last_stop_at,omitempty"`
 	StartedAt    string     `json:"started_at"` // as the checkpoint has it
 	LastEventAt  string     `json:"last_event_at,omitempty"`
-	Busy         *BusyError `json:"holder,omitempty"`    // the process that holds the session now
-	Rewinding    bool       `json:"rewinding,omitempty"` // a rewind was begun and not finished
-	Resetting    bool       `json:"resetting,omitempty"` // a teardown was begun and not finished
-	Skipped      int        `json:"skipped,omitempty"`   // lines that are no events, as far back as the last stop
-	Problems     []string   `json:"problems,omitempty"`  // what is wrong with its files, one line each
+	Busy         *BusyError `json:"holder,omitempty"`     // the process that holds the session now
+	Rewinding    bool       `json:"rewinding,omitempty"`  // a reset --to-seed was begun and not finished
+	GoingBack    bool       `json:"going_back,omitempty"` // a rewind or an undo was
+	Rewound      string     `json:"rewound,omitempty"`    // the point it was rewound to, if nothing was done since
+	Resetting    bool       `json:"resetting,omitempty"`  // a teardown was begun and not finished
+	Skipped      int        `json:"skipped,omitempty"`    // lines that are no events, as far back as the last stop
+	Problems     []string   `json:"problems,omitempty"`   // what is wrong with its files, one line each
 }
 
 // TaskCounts are the tasks of a session by status.
@@ -61,10 +63,12 @@ func (o Overview) State() string {
 		return "running"
 	case o.Resetting:
 		return "resetting"
-	case o.Rewinding:
+	case o.Rewinding, o.GoingBack:
 		return "rewinding"
 	case o.Status != Running:
 		return o.Status
+	case o.Rewound != "":
+		return "rewound"
 	case o.LastStop != "":
 		return "stopped"
 	}
@@ -155,6 +159,9 @@ func (s *Session) overview(wanted func(s *Session, source, commonDir, linked str
 	}
 	if _, err := os.Lstat(s.Path(ResetMarkFile)); err == nil {
 		o.Resetting = true
+	}
+	if _, err := os.Lstat(s.Path(GoBackFile)); err == nil {
+		o.GoingBack = true
 	}
 	return o
 }
@@ -257,6 +264,10 @@ func (o *Overview) readLastStop(s *Session) {
 		}
 		if stop, ok := l.Event().(*record.Stop); ok {
 			o.LastStop, o.LastStopAt = stop.Reason, l.TS
+			return false
+		}
+		if l.Type == "session_rewound" {
+			o.Rewound = l.Event().(*record.SessionRewound).To
 			return false
 		}
 		return l.Type == "" || !goesOn(l)

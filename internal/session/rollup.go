@@ -84,8 +84,13 @@ func (s *Summary) count(ts string, e record.Event) {
 		t.Status, t.FailureReason, t.EndedAt = TaskFailed, e.Reason, ts
 	case *record.Commit:
 		t.Commit = e.SHA
+	case *record.SessionRewound:
+		s.becomes(e.Tasks)
+	case *record.SessionUndone:
+		s.Stop = e.Stop
+		s.becomes(e.Tasks)
 	case *record.Stop:
-		s.Stop = &Stop{Reason: e.Reason, TS: ts}
+		s.Stop = &record.LastStop{Reason: e.Reason, TS: ts}
 	case *record.ModelCall:
 		s.modelCall(t, e)
 	case *record.ToolCall:
@@ -124,7 +129,8 @@ func (s *Summary) task(id string, iter int64) *taskSummary {
 }
 
 func (s *Summary) start(ts string, e *record.SessionStart) {
-	if e.Phase == "prep-feature" {
+	s.becomes(e.Tasks)
+	if e.Phase == "prep-feature" || e.Phase == "fork" {
 		s.PrepStartedAt = &ts
 	} else {
 		s.StartedAt = &ts
@@ -136,6 +142,14 @@ func (s *Summary) start(ts string, e *record.SessionStart) {
 		if model != nil && *model != "" {
 			s.Models[role] = *model
 		}
+	}
+}
+
+// becomes gives tasks the state that a rewind, an undo or a fork gave them.
+func (s *Summary) becomes(states map[string]record.TaskState) {
+	for id, state := range states {
+		t := s.task(id, 0)
+		t.Status, t.Commit, t.FailureReason = state.Status, state.Commit, state.FailureReason
 	}
 }
 
@@ -193,7 +207,7 @@ func bump(m map[string]int64, key string) {
 // only tidies up after a stop is not work, and neither is a resume that found everything done.
 func goesOn(l record.Line) bool {
 	switch l.Type {
-	case "stop", "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session":
+	case "stop", "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session", "session_undone":
 		return false
 	case "session_resume":
 		resume, ok := l.Event().(*record.SessionResume)

@@ -83,7 +83,7 @@ func TestRollup(t *testing.T) {
 		t.Errorf("%+v\nwant\n%+v", task, want)
 	}
 	if s.Evaluator.Accepts != 1 || s.Evaluator.Rejects != 1 || s.HookOutcomes["pre-tool"]["block"] != 1 || s.ToolHistogram["bash"] != 1 ||
-		*s.Stop != (Stop{"all_done", at(24)}) || s.Models[RoleEvaluator] != "e" {
+		*s.Stop != (record.LastStop{Reason: "all_done", TS: at(24)}) || s.Models[RoleEvaluator] != "e" {
 		t.Errorf("%+v", s)
 	}
 	data, err := jsonl.Encode(s)

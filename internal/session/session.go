@@ -8,7 +8,9 @@ import (
 // Names of what lies in a session's directory.
 const (
 	WorkspaceDir      = "workspace"
-	JudgeDir          = "judge" // the tree under judgement, laid out
+	UndoDir           = "undo"            // what each undo needs, by its number
+	GoBackFile        = "going-back.json" // there while a rewind or an undo is carried out
+	JudgeDir          = "judge"           // the tree under judgement, laid out
 	ConversationDir   = "conversation"
 	AsideDir          = "aside" // partial work of tasks that failed, in git bundles, and records that a worker changed
 	LedgerDir         = "ledger"

@@ -29,7 +29,7 @@ type Summary struct {
 	ToolHistogram map[string]int64            `json:"tool_histogram"`
 	HookOutcomes  map[string]map[string]int64 `json:"hook_outcomes"` // by hook, then outcome
 	Evaluator     verdictCounts               `json:"evaluator"`
-	Stop          *Stop                       `json:"stop,omitempty"` // none if work went on after it
+	Stop          *record.LastStop            `json:"stop,omitempty"` // none if work went on after it
 	Events        int64                       `json:"events"`         // lines of the record
 	Skipped       int64                       `json:"skipped"`        // lines that are no events
 	Resumes       int64                       `json:"resumes"`
@@ -70,12 +70,6 @@ type verdictCounts struct {
 	Accepts             int64            `json:"accepts"`
 	Rejects             int64            `json:"rejects"`
 	RejectionCategories map[string]int64 `json:"rejection_categories"`
-}
-
-// Stop is how the last run ended.
-type Stop struct {
-	Reason string `json:"reason"`
-	TS     string `json:"ts"`
 }
 
 // mark is where a roll-up stands in the record, kept in summary.json beside what was counted.

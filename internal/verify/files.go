@@ -60,6 +60,8 @@ func (c *check) ledgers() error {
 		if err != nil {
 			return err
 		}
+		// A person's notes are no verdicts.
+		entries = slices.DeleteFunc(entries, func(e session.LedgerEntry) bool { return e.Note != "" })
 		c.ledger(task, entries)
 	}
 	return nil

@@ -48,12 +48,16 @@ type story struct {
 	unledgered  string                   // the task of a verdict
 	last        string                   // task whose end is the last thing on record
 	stop        string                   // reason of the last stop, "" if work went on after it
+	// What the record said when an attempt began, by its offset, and before a rewind or an undo, by its number.
+	begun map[int64]tale
+	went  map[int]story
 }
 
 func readStory(path string) (*story, error) {
 	st := &story{
 		tale:    tale{map[string]string{}, map[string]string{}, map[string][]entry{}},
 		commits: map[string]said{}, accepted: map[string][]*record.EvaluatorVerdict{},
+		begun: map[int64]tale{}, went: map[int]story{},
 	}
 	var err error
 	st.end, st.skipped, err = record.Scan(path, 0, func(l record.Line) error {
@@ -67,7 +71,7 @@ func readStory(path string) (*story, error) {
 func (st *story) see(l record.Line) {
 	switch l.Type {
 	case "session_start", "seed_committed", "session_resume", "context_reset", "evaluator_verdict", "judge_verdict",
-		"ledger_appended", "task_failed", "commit", "stop":
+		"ledger_appended", "task_failed", "commit", "stop", "session_rewound", "session_undone":
 	default:
 		return
 	}
@@ -80,7 +84,23 @@ func (st *story) see(l record.Line) {
 		st.seed, st.seedOff = e.SHA, l.Off
 	case *record.SessionResume:
 		st.resumed(e)
+	case *record.SessionRewound:
+		st.leave(e.Undo)
+		st.tale = tale{map[string]string{}, map[string]string{}, map[string][]entry{}}
+		if then, ok := st.begun[e.Counts]; ok {
+			st.tale = then.clone()
+		}
+		st.uncommitted, st.failing, st.unledgered, st.last, st.stop = nil, "", "", "", ""
+	case *record.SessionUndone:
+		then, known := st.went[e.Undo]
+		st.leave(e.Redo)
+		if !known {
+			return
+		}
+		st.tale, st.uncommitted, st.failing = then.tale.clone(), then.uncommitted, then.failing
+		st.unledgered, st.last, st.stop = then.unledgered, then.last, then.stop
 	case *record.ContextReset:
+		st.begun[l.Off] = st.tale.clone()
 		st.uncommitted, st.failing, st.last, st.stop = nil, "", "", ""
 	case *record.EvaluatorVerdict:
 		st.ledgers[e.TaskID] = append(st.ledgers[e.TaskID], entryOf(l.TS, e))
@@ -101,6 +121,13 @@ func (st *story) see(l record.Line) {
 	case *record.Stop:
 		st.stop = e.Reason
 	}
+}
+
+// leave remembers what the record says when the session is taken away from there.
+func (st *story) leave(number int) {
+	now := *st
+	now.tale = st.tale.clone()
+	st.went[number] = now
 }
 
 func (st *story) resumed(e *record.SessionResume) {

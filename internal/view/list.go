@@ -69,7 +69,7 @@ func stateStyle(state string) string {
 		return plain
 	case "failed", "crashed":
 		return red
-	case "stopped", "rewinding", "resetting":
+	case "stopped", "rewinding", "rewound", "resetting":
 		return yellow
 	}
 	return cyan

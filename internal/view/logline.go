@@ -107,6 +107,10 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 			return red, ev.SHA + " (placeholder of a failed task)"
 		}
 		return green, ev.SHA
+	case *record.SessionRewound:
+		return bold, joined(": ", "to "+ev.To+", undo "+strconv.Itoa(ev.Undo), ev.Note)
+	case *record.SessionUndone:
+		return bold, fmt.Sprintf("undo %d taken back, redo is undo %d", ev.Undo, ev.Redo)
 	case *record.RepoChanged:
 		return yellow, joined(" ", ev.What, "was", ev.Before, "is", ev.After)
 	case *record.LogRepaired:

@@ -26,7 +26,9 @@ type Detail struct {
 	Usage         session.Usage     `json:"usage"` // of the checkpoint
 	Worktree      Worktree          `json:"worktree"`
 	Conversations []Conversation    `json:"conversations"`
-	Resume        string            `json:"resume"` // what `resume` would do, one line
+	Resume        string            `json:"resume"`         // what `resume` would do, one line
+	Points        []string          `json:"points"`         // to which one can go back
+	Undo          string            `json:"undo,omitempty"` // what an undo would take back
 }
 
 // Worktree is a session's worktree as git sees it.
@@ -107,6 +109,8 @@ func Show(w io.Writer, d Detail, o ShowOptions) error {
 		p.heading("resume")
 		p.line("  " + text.VisibleLine(d.Resume))
 	}
+	p.fact("rewind to", strings.Join(d.Points, ", "), plain)
+	p.fact("undo", d.Undo, plain)
 	return out.Flush()
 }
 

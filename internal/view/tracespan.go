@@ -55,7 +55,8 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 	case *record.SessionPrepared, *record.SeedCommitted, *record.SessionResume, *record.ContextReset, *record.MemoryLoad,
 		*record.EmptyModelResponse, *record.Nudge, *record.HookRun, *record.CaseParseError, *record.EvaluatorParseError,
 		*record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.ProposedLearnings, *record.BuildProducts,
-		*record.RepoChanged, *record.LogRepaired, *record.CaseSubmitted, *record.TaskMarked:
+		*record.RepoChanged, *record.LogRepaired, *record.CaseSubmitted, *record.TaskMarked, *record.SessionRewound,
+		*record.SessionUndone:
 	}
 	sc.note(e, at)
 }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+func (p *process) rewindCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "rewind",
+		Usage:     "take a session back to before a task, and remember what was done since",
+		ArgsUsage: "[<point>] [<session>]",
+		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names them). Branch and\n" +
+			"worktree go there, that task and all later ones are to do again. Changed and untracked files that are not\n" +
+			"ignored go with what is set aside; ignored ones stay. git tilth undo brings all of it back. What was spent\n" +
+			"stays spent, and the record stays whole.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "message", Aliases: []string{"m"},
+				Usage: "a note for that task, which worker and reviewer are told"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+		},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			point := ctx.Args().First()
+			if point == "" {
+				return refuse("git tilth show names the points", "rewind needs a point: seed, or a task")
+			}
+			s, err := w.sessionToChange(ctx.Args().Get(1))
+			if err != nil {
+				return err
+			}
+			return w.goBack(s, ctx.Bool("yes"), func(h *lifecycle.Handle) (lifecycle.BackPlan, error) {
+				return h.PlanRewindTo(p.ctx, point, strings.TrimSpace(ctx.String("message")))
+			})
+		},
+	}
+}
+
+func (p *process) undoCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "undo",
+		Usage:     "take the last rewind, or undo, of a session back",
+		ArgsUsage: "[<session>]",
+		Description: "Branch, index, files, task statuses, ledgers and conversations are what they were before it. What was done since\n" +
+			"is kept for the next undo.",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
+		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			return w.goBack(s, ctx.Bool("yes"), func(h *lifecycle.Handle) (lifecycle.BackPlan, error) {
+				return h.PlanUndo(p.ctx)
+			})
+		}),
+	}
+}
+
+// goBack is `git tilth rewind` and `git tilth undo`.
+func (w *repoContext) goBack(s *session.Session, yes bool, makePlan func(*lifecycle.Handle) (lifecycle.BackPlan,
+	error)) error {
+	h, err := w.hold(s, nil)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	plan, err := makePlan(h)
+	if err != nil {
+		return err
+	}
+	w.p.printf("session   %s\nplan      %s\n", s.ID, plan.What)
+	if !plan.Begun {
+		w.p.printf("branch    %.10s becomes %.10s\nto do     %s\n", plan.From, plan.SHA,
+			orNothing(strings.Join(plan.Pending, ", ")))
+	}
+	if !yes && !plan.Begun && !w.p.dryRun {
+		if err := w.p.confirm("What was done since is kept for git tilth undo. Go on?", "nothing was changed"); err != nil {
+			return err
+		}
+	}
+	if err := plan.Execute(w.p.ctx, h); err != nil {
+		return fail("the same command, or git tilth resume "+s.ID+", finishes it", err)
+	}
+	if !w.p.dryRun {
+		w.p.printf("Done: %s.\nnext: git tilth resume %s, or git tilth undo %s\n", plan.What, s.ID, s.ID)
+	}
+	return nil
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}

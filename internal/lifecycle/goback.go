@@ -1,0 +1,510 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// A rewind to a point and an undo are one operation: the session is kept as it is in undo/<n>, and becomes something
+// else. What it becomes is a point of the record, or what an earlier one kept. In undo/<n>:
+//
+//	git.bundle  the commits since the seed, and what the index and the files hold that no commit has
+//	index       the worktree's index
+//	files/      what git has no content of: changed files, untracked ones that are not ignored
+//	session/    prd.json, progress.txt, ledger/, conversation/, aside/
+//	next/       until it is over: what takes the place of those after a rewind
+//	undo.json   when it is over: the journal
+//
+// On disk after each step. Up to the journal the session is as it was, and the next rewind or undo removes what lies
+// there. From the journal on every command that changes the session first finishes what was begun; `reset` and
+// `reset --to-seed` remove it with the rest. Each step may be done twice, but for the third:
+//  1. undo/<n> without files/               before
+//  2. going-back.json, the journal          from here on it is carried out
+//  3. session_rewound or session_undone     found again by its number
+//  4. files/ filled                         what is there already is not moved again
+//  5. branch and tracked files as they become
+//  6. the journal says that 5 is done       or doing it again would take what the next step brings back
+//  7. loose files and index brought back
+//  8. session/ filled, its members replaced; the checkpoint; the roll-up
+//  9. the journal is undo/<n>/undo.json     after
+// 10. what was taken back, and what is more than are kept, removed
+
+// keptFiles and keptDirs are what a rewind sets aside of the session's own. The name of each file in the directories
+// begins with its task.
+var (
+	keptFiles = []string{session.TasksFile, session.ProgressFile}
+	keptDirs  = []string{session.LedgerDir, session.ConversationDir, session.AsideDir}
+)
+
+const (
+	undoFile   = "undo.json"
+	keptLoose  = "files"
+	keptOwn    = "session"
+	nextOwn    = "next"
+	gitsPartIn = 1 // Step of a journal: branch and tracked files are as they become
+)
+
+// journal is a rewind or an undo that was begun, and later what an undo of it needs.
+type journal struct {
+	Number  int       `json:"number"`
+	To      string    `json:"to,omitempty"`     // the point of a rewind
+	Undoes  int       `json:"undoes,omitempty"` // the number of what an undo takes back
+	Note    string    `json:"note,omitempty"`
+	Started string    `json:"started"`
+	Step    int       `json:"step"`
+	Before  condition `json:"before"`
+	After   condition `json:"after"`
+}
+
+// condition is what a session is, beside the files that are moved.
+type condition struct {
+	Worktree      gitx.Kept                   `json:"worktree"`
+	Status        string                      `json:"status"`
+	Conversations map[string]string           `json:"conversations"` // by task, in the text of checkpoint.json
+	Counts        int64                       `json:"counts"`        // the record counts up to here
+	Tasks         map[string]record.TaskState `json:"tasks"`
+	Stop          *record.LastStop            `json:"stop,omitempty"`
+}
+
+// String names the operation.
+func (j *journal) String() string {
+	if j.Undoes > 0 {
+		return fmt.Sprintf("the undo of %d", j.Undoes)
+	}
+	return "the rewind to " + j.To
+}
+
+func undoDir(s *session.Session, n int) string { return s.Path(session.UndoDir, strconv.Itoa(n)) }
+
+// readJournal reads the journal of an operation that was begun; nil without an error if none was.
+func readJournal(s *session.Session) (*journal, error) { return readUndo(s.Path(session.GoBackFile)) }
+
+func readUndo(path string) (*journal, error) {
+	data, err := jsonl.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	j := &journal{}
+	if err == nil {
+		err = json.Unmarshal(data, j)
+	}
+	if err == nil && !(isSHA(j.After.Worktree.Files) && isSHA(j.Before.Worktree.Files) && j.Number > 0) {
+		err = errors.New("is damaged")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return j, nil
+}
+
+func (h *Handle) saveJournal(j *journal) error {
+	return h.change(func() error {
+		return session.WriteFileAtomic(h.S.Path(session.GoBackFile), append(record.JSON(j), '\n'))
+	})
+}
+
+// undos lists the numbers in undo/, in order: those that are whole, and the others.
+func undos(s *session.Session) (whole, broken []int) {
+	entries, _ := os.ReadDir(s.Path(session.UndoDir))
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil || n < 1 {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(undoDir(s, n), undoFile)); err == nil {
+			whole = append(whole, n)
+		} else {
+			broken = append(broken, n)
+		}
+	}
+	slices.Sort(whole)
+	return whole, broken
+}
+
+// UndoOf says what an undo of the session would take back, "" for nothing.
+func UndoOf(s *session.Session) string {
+	whole, _ := undos(s)
+	if len(whole) == 0 {
+		return ""
+	}
+	j, err := readUndo(filepath.Join(undoDir(s, whole[len(whole)-1]), undoFile))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s of %s: back to %.10s", j, j.Started, j.Before.Worktree.Tip)
+}
+
+// BackPlan is a rewind to a point or an undo, as it would be carried out.
+type BackPlan struct {
+	What    string   // is done, in words
+	From    string   // the commit that the branch is at
+	SHA     string   // the one that it becomes
+	Pending []string // the tasks that are to do then
+	Begun   bool     // it was begun and not finished: the question was answered then
+
+	journal  *journal
+	worktree gitx.Worktree
+	seed     string
+	tasks    []session.Task
+	drop     []string // the tasks of which nothing is left at the point
+	point    Point
+}
+
+// PlanRewindTo plans a rewind to the named point. One that was begun and not finished is planned to its end; another
+// operation that was is finished first. The errors are those of PlanRewind.
+func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan, error) {
+	if p, err := h.begun(ctx, func(j *journal) bool { return j.To == name }); err != nil || p.Begun {
+		return p, err
+	}
+	p, err := h.planBack(ctx)
+	if err != nil {
+		return p, err
+	}
+	points, err := Points(ctx, h.Git, h.S, h.Common)
+	if err != nil {
+		return p, h.notLooked("the points", err)
+	}
+	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == name })
+	if i < 0 {
+		return p, &RefusedError{
+			Why:  fmt.Sprintf("session %s has no point %q: one can go back to %s", h.S.ID, name, namesOf(points)),
+			Hint: "git tilth show " + h.S.ID,
+		}
+	}
+	p.point = points[i]
+	p.tasks = p.point.at(p.tasks)
+	p.drop = pending(p.tasks)
+	p.Pending, p.SHA, p.What = p.drop, p.point.SHA, "rewind to "+name
+	p.journal.To, p.journal.Note = name, note
+	p.journal.After = condition{
+		Worktree: gitx.Kept{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,
+		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{},
+	}
+	for _, id := range p.drop {
+		delete(p.journal.After.Conversations, id)
+		p.journal.After.Tasks[id] = record.TaskState{Status: session.TaskPending}
+	}
+	return p, nil
+}
+
+// PlanUndo plans to take the last rewind or undo back. The errors are those of PlanRewind.
+func (h *Handle) PlanUndo(ctx context.Context) (BackPlan, error) {
+	if p, err := h.begun(ctx, func(j *journal) bool { return j.Undoes > 0 }); err != nil || p.Begun {
+		return p, err
+	}
+	whole, _ := undos(h.S)
+	if len(whole) == 0 {
+		return BackPlan{}, &RefusedError{Why: "session " + h.S.ID + " has nothing to undo",
+			Hint: "git tilth rewind -h"}
+	}
+	p, err := h.planBack(ctx)
+	if err != nil {
+		return p, err
+	}
+	n := whole[len(whole)-1]
+	last, err := readUndo(filepath.Join(undoDir(h.S, n), undoFile))
+	if err != nil {
+		return p, h.notRewound("%s", err)
+	}
+	then, err := (&session.Session{Dir: filepath.Join(undoDir(h.S, n), keptOwn)}).Tasks()
+	if err != nil {
+		return p, h.notRewound("%s", err)
+	}
+	p.journal.Undoes, p.journal.After = n, last.Before
+	p.Pending, p.SHA, p.What = pending(then), last.Before.Worktree.Tip, "take back "+last.String()
+	return p, nil
+}
+
+func namesOf(points []Point) string {
+	names := ""
+	for i, p := range points {
+		if i > 0 {
+			names += ", "
+		}
+		names += p.Name
+	}
+	return names
+}
+
+func conversations(c *session.Checkpoint) map[string]string {
+	texts := map[string]string{}
+	for id, raw := range c.Conversations {
+		texts[id] = string(raw)
+	}
+	return texts
+}
+
+// begun plans the rest of an operation that was begun, if it is the one that is meant; another one is finished.
+func (h *Handle) begun(ctx context.Context, meant func(*journal) bool) (p BackPlan, err error) {
+	j, err := readJournal(h.S)
+	if err != nil || j == nil {
+		return p, err
+	}
+	if h.Common == "" {
+		return p, h.notRewound("%s", h.sourceErr)
+	}
+	if meant(j) || h.Git.IsDryRun() {
+		return BackPlan{What: "finish " + j.String(), Begun: true, journal: j}, nil
+	}
+	return p, h.carryBack(ctx, j)
+}
+
+// planBack makes the pre-flight that a rewind and an undo share.
+func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
+	if h.Checkpoint.Rewind != nil {
+		return p, &RefusedError{Why: "a reset --to-seed of session " + h.S.ID + " was begun and not finished",
+			Hint: "git tilth reset --to-seed -y " + h.S.ID}
+	}
+	recorded, err := seedOf(h.S)
+	if err != nil {
+		return p, h.notRewound("%s", err)
+	}
+	if p.seed, p.From, err = h.preflight(ctx, recorded); err != nil {
+		return p, err
+	}
+	if p.worktree, err = h.Worktree(ctx); err != nil {
+		return p, &RefusedError{Why: fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, err),
+			Hint: "git tilth resume " + h.S.ID + " makes its worktree again"}
+	}
+	if p.tasks, err = h.S.Tasks(); err != nil {
+		return p, err
+	}
+	whole, broken := undos(h.S)
+	p.journal = &journal{Number: 1 + slices.Max(append(append(whole, broken...), 0)),
+		Started: record.FormatTime(h.Now())}
+	return p, nil
+}
+
+// Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
+func (p BackPlan) Execute(ctx context.Context, h *Handle) error {
+	ctx = quiet(ctx)
+	if !p.Begun {
+		if err := p.keep(ctx, h); err != nil {
+			return err
+		}
+		if err := h.saveJournal(p.journal); err != nil {
+			return err
+		}
+	}
+	return h.carryBack(ctx, p.journal)
+}
+
+// keep writes undo/<n> and, in the journal, what the session is.
+func (p BackPlan) keep(ctx context.Context, h *Handle) error {
+	j, dir := p.journal, undoDir(h.S, p.journal.Number)
+	if err := h.change(func() error { return h.clearUndos() }); err != nil {
+		return err
+	}
+	if err := h.openRecord(); err != nil {
+		return err
+	}
+	if err := h.condition(p.From, &j.Before); err != nil {
+		return err
+	}
+	if err := h.change(func() error { return p.keepOwn(h, dir) }); err != nil {
+		return err
+	}
+	var err error
+	j.Before.Worktree, err = h.Git.Keep(ctx, p.worktree, p.seed, dir, j.After.Worktree, undoDir(h.S, j.Undoes))
+	return err
+}
+
+// condition writes down what the session is beside its files. What a process that died had spent is spent.
+func (h *Handle) condition(tip string, c *condition) error {
+	last, err := record.ReadHistory(h.S.Path(session.RecordFile))
+	if err != nil {
+		return err
+	}
+	h.settleTotals(last)
+	sum, err := h.S.Summarize()
+	if err != nil {
+		return err
+	}
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return err
+	}
+	*c = condition{Worktree: gitx.Kept{Tip: tip, Files: tip}, Status: h.Checkpoint.Status, Stop: sum.Stop,
+		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{}}
+	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
+		c.Counts = fi.Size()
+	}
+	for _, t := range tasks {
+		state := record.TaskState{Status: t.Status}
+		if was := sum.Tasks[t.ID]; was != nil {
+			state.Commit, state.FailureReason = was.Commit, was.FailureReason
+		}
+		c.Tasks[t.ID] = state
+	}
+	return h.Save()
+}
+
+// keepOwn copies the session's files that will be replaced, and lays out what a rewind puts in their place.
+func (p BackPlan) keepOwn(h *Handle, dir string) error {
+	for _, part := range []string{keptOwn, nextOwn, keptLoose} {
+		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, name := range keptFiles {
+		if err := copyFile(h.S.Path(name), filepath.Join(dir, keptOwn, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range keptDirs {
+		if _, err := os.Lstat(h.S.Path(name)); err == nil {
+			continue
+		}
+		if err := os.Mkdir(filepath.Join(dir, keptOwn, name), 0o700); err != nil {
+			return err
+		}
+	}
+	if p.journal.Undoes > 0 {
+		return nil
+	}
+	return p.layOutNext(h, &session.Session{ID: h.S.ID, Dir: filepath.Join(dir, nextOwn)})
+}
+
+// carryBack takes the steps from the journal on.
+func (h *Handle) carryBack(ctx context.Context, j *journal) error {
+	ctx = quiet(ctx)
+	if err := h.openRecord(); err != nil {
+		return err
+	}
+	if err := h.noteBack(j); err != nil {
+		return err
+	}
+	state, _ := treeState(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
+	if _, _, err := h.repairWorktree(ctx, state); err != nil {
+		return err
+	}
+	if err := h.worktreeMade(); err != nil {
+		return err
+	}
+	wt, err := h.Worktree(ctx)
+	if err != nil {
+		return err
+	}
+	dir, from := undoDir(h.S, j.Number), undoDir(h.S, j.Undoes)
+	if j.Step < gitsPartIn {
+		if err := h.moveLoose(j.Before.Worktree.Loose, wt.Path, filepath.Join(dir, keptLoose)); err != nil {
+			return err
+		}
+		if err := h.Git.Unkeep(ctx, wt, j.After.Worktree, from); err != nil {
+			return err
+		}
+		j.Step = gitsPartIn
+		if err := h.saveJournal(j); err != nil {
+			return err
+		}
+	}
+	if j.Undoes > 0 {
+		if err := h.moveLoose(j.After.Worktree.Loose, filepath.Join(from, keptLoose), wt.Path); err != nil {
+			return err
+		}
+		if err := h.Git.UnkeepIndex(ctx, wt, j.After.Worktree, from); err != nil {
+			return err
+		}
+	}
+	return h.change(func() error { return h.finishBack(j, dir, from) })
+}
+
+// noteBack puts the operation on record, once.
+func (h *Handle) noteBack(j *journal) error {
+	noted := false
+	_, _, err := record.Scan(h.S.Path(session.RecordFile), j.Before.Counts, func(l record.Line) error {
+		if _, back := l.WentBack(); back {
+			noted = true
+		}
+		return nil
+	})
+	if err != nil || noted {
+		return err
+	}
+	to := j.After
+	if j.Undoes > 0 {
+		return h.append(&record.SessionUndone{Undo: j.Undoes, Redo: j.Number, Counts: to.Counts, Tasks: to.Tasks,
+			Stop: to.Stop})
+	}
+	return h.append(&record.SessionRewound{To: j.To, From: j.Before.Worktree.Tip, SHA: to.Worktree.Tip, Undo: j.Number,
+		Note: j.Note, Counts: to.Counts, Tasks: to.Tasks})
+}
+
+// finishBack takes the steps after git's.
+func (h *Handle) finishBack(j *journal, dir, from string) error {
+	next := filepath.Join(dir, nextOwn)
+	if j.Undoes > 0 {
+		next = filepath.Join(from, keptOwn)
+	}
+	if err := h.swapOwn(filepath.Join(dir, keptOwn), next); err != nil {
+		return err
+	}
+	h.Checkpoint.Status, h.Checkpoint.Conversations = j.After.Status, session.Conversations{}
+	for id, text := range j.After.Conversations {
+		h.Checkpoint.Conversations[id] = json.RawMessage(text)
+	}
+	if err := h.Save(); err != nil {
+		return err
+	}
+	if err := h.S.WriteSummary(); err != nil {
+		return err
+	}
+	if err := os.Rename(h.S.Path(session.GoBackFile), filepath.Join(dir, undoFile)); err != nil {
+		return err
+	}
+	if err := cmp.Or(jsonl.SyncDir(dir), jsonl.SyncDir(h.S.Dir)); err != nil {
+		return err
+	}
+	return h.clearUndos()
+}
+
+// finishThenExecute finishes a rewind or undo that was begun, and then does what there is to do with the session as it
+// became.
+func (h *Handle) finishThenExecute(ctx context.Context, e Execution) (Outcome, error) {
+	j, err := readJournal(h.S)
+	if err == nil && j != nil {
+		err = h.carryBack(ctx, j)
+	}
+	if err != nil || h.Git.IsDryRun() {
+		return Outcome{}, err
+	}
+	p, err := h.MakePlan(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return p.Execute(ctx, h, e)
+}
+
+// clearUndos removes what is not whole in undo/, what was taken back, and all but the last few.
+func (h *Handle) clearUndos() error {
+	whole, gone := undos(h.S)
+	if n := len(whole); n > 0 {
+		last, err := readUndo(filepath.Join(undoDir(h.S, whole[n-1]), undoFile))
+		if err == nil && last.Undoes > 0 {
+			gone = append(gone, last.Undoes)
+		}
+		gone = append(gone, whole[:max(n-max(h.UndoKeep, 1), 0)]...)
+		if err := removeTree(filepath.Join(undoDir(h.S, whole[n-1]), nextOwn)); err != nil {
+			return err
+		}
+	}
+	for _, n := range gone {
+		if err := removeTree(undoDir(h.S, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package lifecycle
+
+import (
+	"context"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// PointSeed is the name of the point before any work.
+const PointSeed = "seed"
+
+// Point is a moment of a session to which one can go back: before any work, or before the first attempt at a task.
+type Point struct {
+	Name   string
+	SHA    string   // of the commit that the branch was at
+	counts int64    // the record up to it
+	done   []string // the tasks that were done; nil where the record does not say
+	index  int      // of the task in prd.json
+}
+
+// Points lists the points of a session: the seed, then those of the tasks, in the order of prd.json. What the record
+// says is held against the branch: a commit that is not on it is no point.
+func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string) ([]Point, error) {
+	begin, err := record.ReadBeginning(s.Path(session.RecordFile))
+	if err == nil && begin.Seed == nil {
+		err = errNoSeed
+	}
+	if err != nil {
+		return nil, err
+	}
+	seed, err := resolveSeed(ctx, g, common, begin.Seed.SHA)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := lineEnd(s, begin.SeedAt)
+	if err != nil {
+		return nil, err
+	}
+	points := []Point{{Name: PointSeed, SHA: seed, counts: counts, done: []string{}}}
+	check, err := s.Checkpoint()
+	if err != nil {
+		return nil, err
+	}
+	tip, ok, err := g.BranchTip(ctx, common, s.Branch())
+	if err != nil || !ok {
+		return points, err
+	}
+	commits, known, err := commitsSince(ctx, g, common, tip, seed)
+	if err != nil || !known {
+		return points, err
+	}
+	begun, err := record.ReadBegun(s.Path(session.RecordFile))
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := s.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	who := State{SessionID: s.ID, Foreign: check.GitCommonDir == "", Tasks: tasks,
+		Inherited: inherited(commits, check)}.author()
+	for i, t := range tasks {
+		p := Point{Name: t.ID, SHA: who.baseOf(t.ID, commits), counts: counts, index: i}
+		if b := slices.IndexFunc(begun, func(b record.Begun) bool { return b.TaskID == t.ID }); b >= 0 {
+			p.counts = begun[b].Counts
+			switch {
+			case begun[b].Base != "":
+				p.SHA = begun[b].Base
+			case p.SHA == "": // another tool's attempt, without a commit
+				p.SHA = tip
+			}
+			if begun[b].Done != nil {
+				p.done = *begun[b].Done
+			}
+		}
+		on := func(c gitx.Commit) bool { return c.SHA == p.SHA }
+		if p.SHA == seed || slices.ContainsFunc(commits, on) {
+			points = append(points, p)
+		}
+	}
+	return points, nil
+}
+
+// baseOf is the parent of the first commit that was made for a task, "" if there is none.
+func (a author) baseOf(task string, commits []gitx.Commit) string {
+	for _, c := range slices.Backward(commits) {
+		id, ok := a.done(c)
+		if !ok {
+			id, ok = a.placeholder(c)
+		}
+		if ok && id == task && len(c.Parents) > 0 {
+			return c.Parents[0]
+		}
+	}
+	return ""
+}
+
+// inherited finds the commits that a fork shares with the session that it was made of.
+func inherited(commits []gitx.Commit, check *session.Checkpoint) map[string]bool {
+	shared := map[string]bool{}
+	at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == check.ForkedAt })
+	if check.ForkedAt == "" || at < 0 {
+		return shared
+	}
+	for _, c := range commits[at:] {
+		shared[c.SHA] = true
+	}
+	return shared
+}
+
+// at gives each task the status that it had at the point. A task that comes before it in the plan, and failed or was
+// skipped, stays so.
+func (p Point) at(tasks []session.Task) []session.Task {
+	then := slices.Clone(tasks)
+	for i := range then {
+		t := &then[i]
+		isDone := slices.Contains(p.done, t.ID)
+		if p.done == nil {
+			isDone = i < p.index && t.Status == session.TaskDone
+		}
+		switch {
+		case isDone:
+			t.Status = session.TaskDone
+		case i >= p.index || t.Status == session.TaskDone:
+			t.Status = session.TaskPending
+		}
+	}
+	return then
+}
+
+// pending are the tasks of which nothing is left at a point.
+func pending(tasks []session.Task) []string {
+	var ids []string
+	for _, t := range tasks {
+		if t.Status == session.TaskPending {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids
+}
