@@ -65,6 +65,10 @@ func isObjectID(s string) bool {
 // BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
 	ref := "refs/heads/" + branch
+	// for-each-ref reads all that lies beside the ref, but only it tells a missing ref from a broken repository.
+	if sha, err := g.line(ctx, inRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil {
+		return sha, true, nil
+	}
 	// The pattern also matches what lies below refs/heads/<branch>/.
 	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
 	if err != nil {
