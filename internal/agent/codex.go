@@ -24,9 +24,10 @@ func codex() *Program {
 			{"--add-dir", "{commondir}/objects"}, {"--add-dir", "{commondir}/refs"}, {"--add-dir", "{commondir}/logs"}},
 			boxed: codexBoxed},
 		// What is judged is never continued, and not to be discovered.
-		readOnly: rights{alone: [][]string{{"-s", "read-only"}}, boxed: codexBoxed, args: [][]string{{"--ephemeral", "--ignore-rules",
-			"-c", "project_doc_max_bytes=0", "-c", `projects={"{dir}"={trust_level="untrusted"}}`,
-			"-c", "skills.include_instructions=false"}}},
+		readOnly: rights{alone: [][]string{{"-s", "read-only"}}, boxed: codexBoxed,
+			args: [][]string{{"--ephemeral", "--ignore-rules",
+				"-c", "project_doc_max_bytes=0", "-c", `projects={"{dir}"={trust_level="untrusted"}}`,
+				"-c", "skills.include_instructions=false"}}},
 		model:  []string{"-m", "{model}"},
 		resume: []string{"resume", "{id}"},
 		tail:   []string{"-"},

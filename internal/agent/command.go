@@ -70,7 +70,8 @@ func (p *Program) arguments(t *Turn, r rights) [][]string {
 	if t.Box != nil {
 		own = r.boxed
 	}
-	return slices.Concat([][]string{base}, own, r.args, [][]string{p.model, p.limit, p.system, p.Args, conversation, p.tail})
+	rest := [][]string{p.model, p.limit, p.system, p.Args, conversation, p.tail}
+	return slices.Concat([][]string{base}, own, r.args, rest)
 }
 
 // outside is the part of a turn's own directory in which a program is started that is to know nothing of the tree.
