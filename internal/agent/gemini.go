@@ -178,10 +178,7 @@ func geminiReset(text string) time.Duration {
 	if m == nil {
 		return 0
 	}
-	wait, err := time.ParseDuration(m[1])
-	if err != nil {
-		return 0
-	}
+	wait, _ := time.ParseDuration(m[1])
 	return wait
 }
 

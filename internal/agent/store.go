@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -204,39 +203,16 @@ func (c *candidate) offer(id, cwd string, began time.Time) {
 	}
 }
 
-// eachLine calls fn for the objects on the first n lines of a file, all for a negative n.
+// eachLine calls fn for the first n objects of a file, all for a negative n.
 func eachLine(path string, n int, fn func(gjson.Result)) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	r := bufio.NewReaderSize(f, 64<<10)
-	for ; n != 0; n-- {
-		line, err := readLine(r)
+	_, _, err := jsonl.Scan(path, 0, func(_ int64, line []byte) error {
 		if e, ok := event(line); ok {
 			fn(e)
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
+		if n--; n == 0 {
+			return jsonl.ErrStop
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const maxStoreLine = 4 << 20
-
-// readLine reads a line of any length, of which no more than maxStoreLine is kept.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, more, err := r.ReadLine()
-		line = append(line, part[:min(maxStoreLine-len(line), len(part))]...)
-		if err != nil || !more {
-			return line, err
-		}
-	}
+		return nil
+	})
+	return err
 }
