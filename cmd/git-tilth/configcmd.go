@@ -7,7 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 func (p *process) configCommand() *cli.Command {
@@ -64,6 +66,10 @@ func (w *repoContext) configRow(v config.Value) configRow {
 		if w.p.getenv("TILTH_SESSIONS_DIR") == "" && w.p.getenv("TILTH_HOME") != "" {
 			row.Origin = "environment TILTH_HOME"
 		}
+	case "tilth.validator":
+		if len(v.Values) == 0 {
+			row.Value, row.Origin = w.detected(), "detected"
+		}
 	case "tilth.worker.agent", "tilth.evaluator.agent":
 		if v.Value != "" {
 			break
@@ -80,4 +86,26 @@ func (w *repoContext) configRow(v config.Value) configRow {
 		}
 	}
 	return row
+}
+
+// detected are the validators that the user's checkout suggests.
+func (w *repoContext) detected() []string {
+	top := w.loc.TopLevel
+	files, err := w.git.TrackedFiles(w.p.ctx, top)
+	if top == "" || err != nil {
+		return []string{"none"}
+	}
+	in := validator.Place{Dir: top, Env: agent.ToolEnv(w.git.Environ(w.p.ctx, top), w.config.List("tilth.sandboxEnv"))}
+	var found []string
+	for _, v := range validator.Detect(w.p.ctx, in, files, validator.Tasks{}) {
+		if v.Skip != "" {
+			found = append(found, v.Name+" is not run: "+v.Skip)
+		} else {
+			found = append(found, v.Name+" ("+v.From+")")
+		}
+	}
+	if len(found) == 0 {
+		found = []string{"none"}
+	}
+	return found
 }

@@ -148,7 +148,10 @@ func (p *process) outcome(s loop.Stop, sessionID string) error {
 // stopError is a run's stop as the command's result; nil for all_done.
 func stopError(s loop.Stop, sessionID string) error {
 	e := &exitError{hint: resumeCommand(sessionID, s.Over)}
-	if s.Hint != "" {
+	switch {
+	case s.Reason == loop.PreflightFailed && s.Hint != "":
+		e.hint = s.Hint + " && " + e.hint // to be copied as one line
+	case s.Hint != "":
 		e.hint = s.Hint + ", then " + e.hint
 	}
 	detail := ""
@@ -160,6 +163,8 @@ func stopError(s loop.Stop, sessionID string) error {
 		return nil
 	case loop.Interrupted:
 		e.code, e.msg = exitInterrupted, "interrupted"
+	case loop.PreflightFailed:
+		e.code, e.msg = exitRefused, "stopped: "+s.Detail
 	case loop.UsageLimit:
 		e.code, e.msg = exitCap, "stopped: usage limit"+detail
 		if !s.Reset.IsZero() {

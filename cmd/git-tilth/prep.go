@@ -343,10 +343,10 @@ func (w *repoContext) label(r prepRequest) string {
 
 // setup is what tilth.setup and tilth.copy ask for in a new worktree.
 func (w *repoContext) setup() lifecycle.Setup {
-	s := lifecycle.Setup{Copy: w.config.List("tilth.copy")}
-	if commands := w.config.List("tilth.setup"); len(commands) > 0 {
+	s := lifecycle.Setup{Copy: w.config.List("tilth.copy"), Commands: w.config.List("tilth.setup")}
+	if len(s.Commands) > 0 {
 		s.Run = func(ctx context.Context, dir string) error {
-			return w.boxed(dir, func(in validator.Place) error { return validator.RunSetup(ctx, commands, in) })
+			return w.boxed(dir, func(in validator.Place) error { return validator.RunSetup(ctx, s.Commands, in) })
 		}
 	}
 	return s

@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -155,7 +156,7 @@ func (w *repoContext) hide(r config.Role, key string) {
 
 // runSettings are a run's own flags.
 type runSettings struct {
-	wait, fresh, cont, keepGoing bool
+	wait, fresh, cont, keepGoing, noPreflight bool
 }
 
 // options checks everything that a run needs before it starts.
@@ -164,7 +165,8 @@ func (w *repoContext) options(s runSettings) (loop.Options, error) {
 		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")),
 		Validators: w.config.List("tilth.validator"),
 		Wait:       s.wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: s.cont, Fresh: s.fresh,
-		KeepGoing: s.keepGoing || w.config.Text("tilth.onFailure") == "continue",
+		KeepGoing:   s.keepGoing || w.config.Text("tilth.onFailure") == "continue",
+		NoPreflight: s.noPreflight, ValidatorConfig: w.gitConfigOf("tilth.validator"),
 		Judging: loop.Judging{
 			InWorktree: w.config.Text("tilth.judge") == "worktree",
 			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
@@ -200,6 +202,15 @@ func (w *repoContext) options(s runSettings) (loop.Options, error) {
 		return o, err
 	}
 	return o, nil
+}
+
+// gitConfigOf is the git command of the file that a setting is from.
+func (w *repoContext) gitConfigOf(name string) string {
+	origin := w.config.Get(name).Origin
+	if file, ok := strings.CutPrefix(origin, "file:"); ok && !w.writable(origin) {
+		return "git config --file " + text.ShellQuote(file)
+	}
+	return "git config"
 }
 
 func (w *repoContext) promptDir() string {

@@ -23,6 +23,7 @@ func runFlags() []cli.Flag {
 			Usage: "when a task fails, set its work aside and begin the next one (tilth.onFailure)"},
 		&cli.IntFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
 		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
+		&cli.BoolFlag{Name: "no-preflight", Usage: "do not try first whether the validators can start"},
 		&cli.BoolFlag{Name: "json", Usage: "print the events themselves, one JSON object a line"},
 	}, capFlags()...)
 }
@@ -67,7 +68,7 @@ func newRunRequest(ctx *cli.Context) runRequest {
 		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"),
 		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Int("auto-resume"),
 		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue"),
-			keepGoing: ctx.Bool("keep-going")},
+			keepGoing: ctx.Bool("keep-going"), noPreflight: ctx.Bool("no-preflight")},
 	}
 	for name, value := range givenSettings(ctx) {
 		r.flags = append(r.flags, "--"+name+"="+value)
@@ -290,7 +291,7 @@ func (w *repoContext) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRe
 func (r runRequest) childArgs(s *session.Session) []string {
 	out := append([]string{}, r.flags...)
 	for name, on := range map[string]bool{"wait": r.wait, "json": r.json, "fresh": r.fresh, "continue": r.cont,
-		"keep-going": r.keepGoing} {
+		"keep-going": r.keepGoing, "no-preflight": r.noPreflight} {
 		if on {
 			out = append(out, "--"+name)
 		}

@@ -30,8 +30,8 @@ var lockFiles = []string{
 // volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
 var volatile = []string{".cache", ".vite", ".vitest"}
 
-// isLockFile reports whether a file pins what a setup installs.
-func isLockFile(file string) bool {
+// IsLockFile reports whether a file pins what a setup installs.
+func IsLockFile(file string) bool {
 	base := path.Base(file)
 	return slices.Contains(lockFiles, base) ||
 		strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
@@ -41,7 +41,7 @@ func isLockFile(file string) bool {
 func (p *Place) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
-		if isLockFile(e.path) {
+		if IsLockFile(e.path) {
 			b.WriteString(hex.EncodeToString([]byte(e.oid)) + " " + e.path + "\n")
 		}
 	}

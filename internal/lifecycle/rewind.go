@@ -270,7 +270,7 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 	if j.StartedAt != "" {
 		h.Checkpoint.StartedAt = j.StartedAt
 	}
-	h.Checkpoint.Conversations = nil
+	h.Checkpoint.Conversations, h.Checkpoint.Preflight = nil, ""
 	return h.Save()
 }
 

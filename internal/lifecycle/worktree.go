@@ -251,7 +251,8 @@ func (h *Handle) emptyWorktree(ctx context.Context, path string) (gitx.Worktree,
 
 // Setup is what tilth.setup and tilth.copy do in a new worktree.
 type Setup struct {
-	Copy []string // patterns of ignored files of the source
+	Copy     []string // patterns of ignored files of the source
+	Commands []string // what Run runs
 	// Run runs the setup commands in the worktree. An error carries their output.
 	Run func(ctx context.Context, dir string) error
 }

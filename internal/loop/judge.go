@@ -201,6 +201,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 		return err
 	}
 	a.carryOver(sha, j.files)
+	a.recheck(j.files)
 	if err := a.settle("done", "done"); err != nil {
 		return err
 	}

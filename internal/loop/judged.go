@@ -183,9 +183,18 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 		vs, err := validator.FromConfig(a.o.Validators)
 		return validator.ForTask(vs, a.task.ID), err
 	}
-	seed, err := a.seedOf(ctx)
+	t, err := a.tests(ctx)
 	if err != nil {
 		return nil, err
+	}
+	return validator.Detect(ctx, a.judgingPlace(ctx, j), files, t), nil
+}
+
+// tests says which acceptance tests count.
+func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
+	seed, err := a.seedOf(ctx)
+	if err != nil {
+		return validator.Tasks{}, err
 	}
 	t := validator.Tasks{Current: a.task.ID, Seed: seed.files}
 	for _, other := range a.tasks {
@@ -194,7 +203,7 @@ func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]
 			t.Done = append(t.Done, other.ID)
 		}
 	}
-	return validator.Detect(ctx, a.judgingPlace(ctx, j), files, t), nil
+	return t, nil
 }
 
 // validate runs the validators and writes down what became of them.

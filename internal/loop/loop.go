@@ -31,6 +31,8 @@ const (
 	AllDone     = "all_done"
 	Interrupted = "interrupted"
 	Errored     = "error"
+	// PreflightFailed is a validator that cannot start, found before any model is asked.
+	PreflightFailed = "preflight"
 	// UsageLimit is a provider's own limit on the user's plan. Nothing is wrong with the work; the stop
 	// carries the time at which the limit resets.
 	UsageLimit = "usage_limit"
@@ -120,8 +122,11 @@ type Options struct {
 	First    string // the task to begin with, whose partial work is in the worktree; "" for the first that can be
 	// Refused is what a commit hook said when the tree that was accepted in that run was to be committed; nil for
 	// nothing.
-	Refused *lifecycle.HookRefusal
-	Waiting func(until time.Time)
+	Refused     *lifecycle.HookRefusal
+	Waiting     func(until time.Time)
+	NoPreflight bool
+	// ValidatorConfig is the git command of the place where tilth.validator is set.
+	ValidatorConfig string
 }
 
 // Limits bound what a worker's children may take.
@@ -146,6 +151,7 @@ type run struct {
 	watch      *gitx.RepoWatch
 	objects    *gitx.Objects
 	carried    carried
+	checked    bool   // the validators can run on what the next task begins with
 	judgedTo   string // the commit from which on the next attempt is judged, "" for where it begins
 	tip        string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
 	failed     []Stop // of the tasks that failed in a run that goes on
@@ -213,6 +219,9 @@ func (r *run) outer(ctx context.Context) Stop {
 		}
 		if err := errors.Join(r.watchRepo(ctx), r.openPlace(ctx, wt)); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)
+		}
+		if err := r.preflight(ctx, i); err != nil {
+			return stopOf(ctx, err, "")
 		}
 		if err := r.task(ctx, i); err != nil {
 			stop := stopOf(ctx, err, r.tasks[i].ID)

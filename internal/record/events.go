@@ -8,6 +8,7 @@ var rows = []row{
 	{"session_prepared", func() Event { return &SessionPrepared{} }, true},
 	{"seed_committed", func() Event { return &SeedCommitted{} }, true},
 	{"session_resume", func() Event { return &SessionResume{} }, true},
+	{"preflight", func() Event { return &Preflight{} }, false},
 	{"context_reset", func() Event { return &ContextReset{} }, false},
 	{"memory_load", func() Event { return &MemoryLoad{} }, false},
 	{"prompt_assembled", func() Event { return &PromptAssembled{} }, false},
@@ -130,6 +131,23 @@ func (l *TaskIDs) UnmarshalJSON(data []byte) error {
 		*l = TaskIDs{""}
 	}
 	return nil
+}
+
+// Preflight says which validators were found before a task is begun, and whether they can run.
+type Preflight struct {
+	Scope
+	Passed bool             `json:"passed"`
+	Checks []PreflightCheck `json:"checks"`
+	Setup  string           `json:"setup,omitempty"` // why the setup failed, so that nothing was checked
+}
+
+// PreflightCheck is one validator: where it is from, and why it is not run or cannot start.
+type PreflightCheck struct {
+	Name    string `json:"name"`
+	From    string `json:"from"`
+	Skipped string `json:"skipped,omitempty"`
+	Unable  string `json:"unable,omitempty"`
+	Mend    string `json:"mend,omitempty"` // the command that mends it
 }
 
 // ContextReset begins an attempt at a task.

@@ -58,13 +58,14 @@ var eventFields = map[string]kinds{
 	"session_rewound":    {"to": "s", "from": "s", "undo": "n", "note": "s?-", "tasks": "o"},
 	"session_undone":     {"undo": "n", "redo": "n", "tasks": "o"},
 	"repo_changed":       {"what": "s", "before": "s", "after": "s"},
+	"preflight":          {"passed": "b", "checks": "a"},
 	"stop":               {"reason": "s"},
 	"build_products":     {"left_out": "a", "reason": "s"},
 }
 
 // sessionEvents belong to the session, not to a task.
 var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop", "log_repaired",
-	"repo_changed", "task_marked", "session_rewound", "session_undone"}
+	"repo_changed", "task_marked", "session_rewound", "session_undone", "preflight"}
 
 // recordCap is what an event may keep of one text, in characters.
 const recordCap = 16_000
@@ -73,7 +74,7 @@ var (
 	traceForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	spanForm  = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	shaForm   = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	stopForm  = regexp.MustCompile(`^(all_done|wall_clock|token_cap|cost_cap|usage_limit|interrupted|error|` +
+	stopForm  = regexp.MustCompile(`^(all_done|wall_clock|token_cap|cost_cap|usage_limit|interrupted|preflight|error|` +
 		`iter_cap|evaluator_cap|empty_responses|no_case|provider_failure|tasks_failed|commit_refused)$`)
 )
 

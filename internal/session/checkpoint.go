@@ -35,6 +35,7 @@ type Checkpoint struct {
 	ForkedFrom   string  `json:"forked_from,omitempty"` // the session that this one is a fork of
 	ForkedAt     string  `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
 	RunOffset    int64   `json:"run_offset,omitempty"`  // how long the record was when the last run began, in bytes
+	Preflight    string  `json:"preflight,omitempty"`   // names what the last preflight that passed had looked at
 	Rewind       *Rewind `json:"-"`                     // a rewind that has begun and not ended
 
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float

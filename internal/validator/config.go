@@ -32,7 +32,7 @@ func FromConfig(values []string) ([]Validator, error) {
 		case command == "":
 			return nil, fmt.Errorf("validator %q has no command", name)
 		}
-		v := Validator{Name: name, Command: command, Configured: true}
+		v := Validator{Name: name, Command: command, Configured: true, From: "tilth.validator"}
 		if i := slices.IndexFunc(vs, func(old Validator) bool { return old.Name == name }); i >= 0 {
 			vs[i] = v
 			continue

@@ -16,7 +16,10 @@ func Detect(ctx context.Context, in Place, files []string, t Tasks) []Validator 
 	p := survey(in, files, t)
 	vs := p.missingTests(t)
 	for _, kind := range kinds {
-		vs = append(vs, kind(ctx, p)...)
+		for _, v := range kind.find(ctx, p) {
+			v.From = path.Join(v.Dir, kind.by)
+			vs = append(vs, v)
+		}
 	}
 	for i, v := range vs {
 		program := "node" // what is found and is a line for the shell is one of node's
@@ -31,7 +34,10 @@ func Detect(ctx context.Context, in Place, files []string, t Tasks) []Validator 
 }
 
 // kinds are the kinds of projects that are known, in the order in which their checks run.
-var kinds = []func(context.Context, *project) []Validator{python, golang, node, rust, shell}
+var kinds = []struct {
+	find func(context.Context, *project) []Validator
+	by   string // what it is known by
+}{{python, "*.py"}, {golang, "go.mod"}, {node, "package.json"}, {rust, "Cargo.toml"}, {shell, "the seed's tests"}}
 
 // missingTests fails a task whose acceptance tests were taken away: without them all else would pass.
 func (p *project) missingTests(t Tasks) []Validator {

@@ -39,6 +39,8 @@ type Validator struct {
 	Env []string
 	// Configured says that the user named it, as opposed to Detect.
 	Configured bool
+	// From is the file by which it was detected, or tilth.validator.
+	From string
 	// Skip is why it cannot be run here; it is then reported as skipped.
 	Skip string
 
@@ -61,6 +63,9 @@ type Result struct {
 	Skipped bool `json:"skipped,omitempty"`
 	// Output is what it printed, capped with its head and tail kept, and how it ended.
 	Output string `json:"-"`
+
+	exit    int  // its exit code, 0 where it did not end by itself
+	running bool // it was ended at its time limit
 }
 
 // Report is the outcome of all validators.
@@ -155,6 +160,7 @@ func (v Validator) run(ctx context.Context, in Place, limit time.Duration, outpu
 // judge decides whether the check passed and adds how it ended where that is not the usual way.
 func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	end := ""
+	res.exit, res.running = o.ExitCode, o.TimedOut
 	switch {
 	case o.TimedOut:
 		end = fmt.Sprintf("[ended after the time limit of %s]", limit)

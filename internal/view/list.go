@@ -53,9 +53,9 @@ func RowOf(o session.Overview) Row { return Row{o, o.State(), failureIn(o, math.
 const listedLines = 24
 
 // failureIn is why a session is failed, from at most as many lines of its record as most. It is nil for a session that
-// is not: nothing more is read of that.
+// is not and could begin: nothing more is read of that.
 func failureIn(o session.Overview, most int) *Failure {
-	if o.Status != session.Failed || o.Dir == "" {
+	if o.Status != session.Failed && o.LastStop != "preflight" || o.Dir == "" {
 		return nil
 	}
 	return readFailure(filepath.Join(o.Dir, session.RecordFile), most)

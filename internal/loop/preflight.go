@@ -1,0 +1,169 @@
+package loop
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// manifests decide, beside the lock files, which validators a project has and what they need.
+var manifests = []string{"package.json", "go.mod", "Cargo.toml", "pyproject.toml"}
+
+func decides(file string) bool {
+	return judge.IsLockFile(file) || slices.Contains(manifests, path.Base(file))
+}
+
+// recheck asks for another preflight where a task changed what the validators need.
+func (r *run) recheck(files []gitx.FileChange) {
+	if slices.ContainsFunc(files, func(f gitx.FileChange) bool { return decides(f.Path) || decides(f.OldPath) }) {
+		r.checked = false
+	}
+}
+
+// preflight finds out whether the validators can run on what task i begins with, before anybody is paid for it. It is
+// done once for the same validators, lock files and machine: what passed is noted in the checkpoint.
+//
+// A process that dies here has changed nothing but the place of the judge; the next one begins again.
+func (r *run) preflight(ctx context.Context, i int) (err error) {
+	if r.o.NoPreflight || r.checked {
+		return nil
+	}
+	a := &attempt{run: r, index: i, task: r.tasks[i]}
+	if a.base, err = a.beginsAt(ctx); err != nil {
+		return err
+	}
+	of, err := a.preflightOf(ctx)
+	if err != nil {
+		return err
+	}
+	if r.checked = r.Checkpoint.Preflight == of; r.checked {
+		return nil
+	}
+	defer a.shutPlace(&err)
+	found, err := a.checkValidators(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.Record.Append(found); err != nil {
+		return err
+	}
+	if !found.Passed {
+		return preflightStop(found)
+	}
+	r.checked, r.Checkpoint.Preflight = true, of
+	return r.Save()
+}
+
+// preflightOf names what a preflight depends on.
+func (a *attempt) preflightOf(ctx context.Context) (string, error) {
+	names, err := a.Git.TreeFiles(ctx, a.Common, a.base)
+	if err != nil {
+		return "", err
+	}
+	files, err := a.Git.FilesAt(ctx, a.Common, a.base,
+		slices.DeleteFunc(names, func(f string) bool { return !decides(f) }))
+	if err != nil {
+		return "", err
+	}
+	host, _ := os.Hostname() // "" is a machine like others
+	sum := sha256.New()
+	setup := a.o.Judging.Setup
+	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, setup.Copy, setup.Commands)
+	for _, f := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(sum, "%q %x\n", f, sha256.Sum256(files[f]))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// checkValidators lays out what the task begins with and starts each validator there.
+func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error) {
+	setup := a.o.Judging.Setup
+	if a.o.LastStop == PreflightFailed && (setup.Run != nil || len(setup.Copy) > 0) {
+		// The worktree was made before there was this setup.
+		if err := a.RunSetup(ctx, setup); err != nil && ctx.Err() != nil {
+			return nil, err
+		} // else it fails where it is judged, too
+	}
+	wt, err := a.settledWorktree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &judged{wt: wt, dir: wt.Path}
+	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig}
+	if a.place != nil {
+		tree, err := a.Git.TreeOf(ctx, a.Common, a.base)
+		if err != nil {
+			return nil, err
+		}
+		laid, err := a.place.LayOut(ctx, a.base, tree)
+		j.dir, s.Dir, s.Files = a.place.Dir, a.place.Dir, laid.Files
+		if failed := (*judge.SetupError)(nil); errors.As(err, &failed) {
+			first, _, _ := strings.Cut(failed.Error(), "\n")
+			why := strings.TrimSuffix(first, ":")
+			var command *validator.SetupError
+			if errors.As(err, &command) && command.Output != "" {
+				why += ": " + text.FailingLine(command.Output)
+			}
+			mend := validator.SetupFor(s)
+			if mend == "" {
+				mend = "git config --unset-all tilth.setup"
+			}
+			return &record.Preflight{Checks: []record.PreflightCheck{{Name: "setup", From: "tilth.setup", Unable: why,
+				Mend: mend}}}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	vs, err := a.validators(ctx, j, s.Files)
+	if err == nil {
+		s.Tasks, err = a.tests(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.Place = a.judgingPlace(ctx, j)
+	s.Ignored = func(file string) bool {
+		files, err := a.Git.IgnoredFiles(ctx, a.Checkpoint.Source, []string{file})
+		return err == nil && len(files) > 0
+	}
+	checks, err := validator.Preflight(ctx, vs, s)
+	if err != nil {
+		return nil, err
+	}
+	found := &record.Preflight{Passed: true, Checks: []record.PreflightCheck{}}
+	for _, c := range checks {
+		found.Passed = found.Passed && c.Unable == ""
+		found.Checks = append(found.Checks, record.PreflightCheck(c))
+	}
+	return found, nil
+}
+
+// preflightStop ends the run, with the commands that mend what was found.
+func preflightStop(found *record.Preflight) error {
+	var why, mend []string
+	for _, c := range found.Checks {
+		if c.Unable == "" {
+			continue
+		}
+		why = append(why, c.Name+" cannot start: "+c.Unable)
+		if c.Mend != "" && !slices.Contains(mend, c.Mend) {
+			mend = append(mend, c.Mend)
+		}
+	}
+	return &stopError{Stop: Stop{Reason: PreflightFailed, Detail: strings.Join(why, "; "),
+		Hint: strings.Join(mend, " && ")}}
+}

@@ -1,0 +1,222 @@
+package validator
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// obstacle is a way in which a validator cannot start. A line of its output that one of the signs matches names what is
+// missing; mend says whether that is a dependency of the project, and not something that a task is to make, and gives the
+// command that provides it.
+type obstacle struct {
+	signs []*pattern.Regexp
+	mend  func(p *project, s Scene, v Validator, res Result, missing string) (command string, ok bool)
+}
+
+var obstacles = []obstacle{{
+	signs: []*pattern.Regexp{
+		pattern.New(`No such file or directory: '([^']+)'`), pattern.New(`ENOENT: no such file or directory, \w+ '([^']+)'`),
+		pattern.New(`(?:cannot open|can't open file) '?([^':]+)'?:`), pattern.New(`open ([^:]+): no such file or directory`),
+		pattern.New(`([\w@.+/-]+): (?:not found|No such file or directory)`),
+	},
+	mend: copiedFile,
+}, {
+	signs: []*pattern.Regexp{
+		pattern.New(`([\w@.+/-]+): (?:command )?not found`),
+		pattern.New(`Cannot find (?:module|package) '([^'./][^']*)'`),
+	},
+	mend: nodeModule,
+}, {
+	signs: []*pattern.Regexp{
+		pattern.New(`(\.?venv/bin/[\w.-]+): (?:not found|No such file)`), pattern.New(`No module named '?([\w]+)`), pattern.New(`error: unrecognized arguments: (--[\w-]+)`),
+	},
+	mend: pythonModule,
+}, {
+	signs: []*pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)},
+	mend:  goModule,
+}, {
+	signs: []*pattern.Regexp{
+		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
+	},
+	mend: func(p *project, _ Scene, v Validator, _ Result, _ string) (string, bool) {
+		dir, ok := p.home(v, "Cargo.toml")
+		return setupLine("add", rustInstall(p, dir)), ok
+	},
+}}
+
+// home is the directory of the manifest that a validator goes by.
+func (p *project) home(v Validator, manifests ...string) (dir string, ok bool) {
+	for _, m := range manifests {
+		if p.exists(path.Join(v.Dir, m)) {
+			return path.Clean(v.Dir), true
+		}
+	}
+	for _, m := range manifests {
+		if tops := p.tops(m); len(tops) > 0 {
+			return tops[0], true
+		}
+	}
+	return ".", false
+}
+
+// in is a command in a directory of the project.
+func in(dir, command string) string {
+	if dir == "." || dir == "" {
+		return command
+	}
+	return "cd " + text.ShellQuote(dir) + " && " + command
+}
+
+// copiedFile is for a file that git ignores: the user's checkout has it, the tree has not.
+func copiedFile(p *project, s Scene, v Validator, _ Result, missing string) (string, bool) {
+	if filepath.IsAbs(missing) {
+		rel, err := filepath.Rel(p.root, missing)
+		if err != nil {
+			return "", false
+		}
+		missing = rel
+	} else {
+		missing = path.Join(v.Dir, missing)
+	}
+	if s.Ignored == nil || !filepath.IsLocal(missing) || !s.Ignored(missing) {
+		return "", false
+	}
+	if _, err := os.Lstat(filepath.Join(p.root, missing)); err == nil {
+		return "", false
+	}
+	return "git config --add tilth.copy " + text.ShellQuote(missing), true
+}
+
+// nodeModule is for a package that package.json names, or a program while nothing is installed at all.
+func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (string, bool) {
+	dir, ok := p.home(v, "package.json")
+	if !ok {
+		return "", false
+	}
+	var manifest struct {
+		Dependencies    map[string]string `json:"dependencies"`
+		DevDependencies map[string]string `json:"devDependencies"`
+	}
+	if json.Unmarshal([]byte(p.read(path.Join(dir, "package.json"))), &manifest) != nil {
+		return "", false
+	}
+	parts := strings.SplitN(missing, "/", 3)
+	name := parts[0]
+	if strings.HasPrefix(missing, "@") && len(parts) > 1 {
+		name += "/" + parts[1]
+	}
+	declared := strings.Contains(missing, "node_modules/") || manifest.Dependencies[name]+manifest.DevDependencies[name] != ""
+	_, err := os.Stat(filepath.Join(p.root, dir, "node_modules"))
+	byNode := !v.Configured || nodeManager.MatchString(v.Command)
+	nothing := byNode && res.exit == 127 && err != nil && len(manifest.Dependencies)+len(manifest.DevDependencies) > 0
+	return setupLine("add", nodeInstall(p, dir)), declared || nothing
+}
+
+// nodeManager matches a command that finds the programs of node_modules.
+var nodeManager = pattern.New(`\b(?:npm|npx|pnpm|yarn|bunx?)\b`)
+
+func nodeInstall(p *project, dir string, _ ...string) string {
+	for _, lock := range []struct{ file, command string }{
+		{"package-lock.json", "npm ci"}, {"npm-shrinkwrap.json", "npm ci"},
+		{"pnpm-lock.yaml", "pnpm install --frozen-lockfile"}, {"yarn.lock", "yarn install --frozen-lockfile"},
+		{"bun.lock", "bun install --frozen-lockfile"}, {"bun.lockb", "bun install --frozen-lockfile"},
+	} {
+		if p.exists(path.Join(dir, lock.file)) {
+			return in(dir, lock.command)
+		}
+	}
+	return in(dir, "npm install")
+}
+
+// pythonManifests say what a Python project depends on.
+var pythonManifests = []string{"requirements.txt", "pyproject.toml", "setup.py", "setup.cfg", "Pipfile"}
+
+// pythonModule is for a module on which the project depends: its manifests name it, or its own code imports it. A
+// module that only acceptance tests import may be what a task is to make.
+func pythonModule(p *project, _ Scene, v Validator, _ Result, missing string) (string, bool) {
+	dir, _ := p.home(v, pythonManifests...)
+	if strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") { // an option of a plugin, a program
+		return setupLine("add", pythonInstall(p, dir)), true
+	}
+	for _, f := range p.files {
+		if top, _, _ := strings.Cut(f, "/"); top == missing || f == missing+".py" {
+			return "", false
+		}
+	}
+	if p.names(missing) {
+		return setupLine("add", pythonInstall(p, dir)), true
+	}
+	imports := regexp.MustCompile(`(?m)^\s*(?:import|from)\s+` + missing + `\b`)
+	tests := slices.Concat(p.required(), p.later)
+	for _, f := range ending(p.files, ".py") {
+		if !slices.Contains(tests, f) && imports.MatchString(p.read(f)) {
+			return setupLine("add", pythonInstall(p, dir, missing)), true
+		}
+	}
+	return "", false
+}
+
+// names reports whether a manifest of the project names a module as a dependency.
+func (p *project) names(module string) bool {
+	word := strings.ReplaceAll(regexp.QuoteMeta(module), "_", "[-_.]")
+	entry := regexp.MustCompile(`(?i)(?:^|["'])\s*` + word + `\s*(?:$|["'\[<>=!~;@ ])`)
+	own := regexp.MustCompile(`^\s*name\s*=`)
+	for _, f := range p.files {
+		base := path.Base(f)
+		if !slices.Contains(pythonManifests, base) && !isRequirements(base) {
+			continue
+		}
+		for line := range strings.Lines(p.read(f)) {
+			if line = strings.TrimSpace(line); !own.MatchString(line) && entry.MatchString(line) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isRequirements(base string) bool {
+	return strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
+}
+
+// pythonInstall makes a virtual environment where the detected checks look for one. What the interpreter has already
+// stays of use.
+func pythonInstall(p *project, dir string, more ...string) string {
+	switch {
+	case p.exists(path.Join(dir, "uv.lock")):
+		return in(dir, "uv sync")
+	case p.exists(path.Join(dir, "poetry.lock")):
+		return in(dir, "POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install")
+	}
+	args := "pytest"
+	for _, f := range below(p.files, dir) {
+		if isRequirements(f) {
+			args += " -r " + text.ShellQuote(f)
+			more = nil
+		}
+	}
+	if p.exists(path.Join(dir, "pyproject.toml")) || p.exists(path.Join(dir, "setup.py")) {
+		args += " -e ."
+		more = nil
+	}
+	args = strings.Join(append([]string{args}, more...), " ")
+	return in(dir, "python3 -m venv --system-site-packages .venv && .venv/bin/pip install "+args)
+}
+
+// goModule is for a module that go.mod requires.
+func goModule(p *project, _ Scene, v Validator, _ Result, missing string) (string, bool) {
+	dir, ok := p.home(v, "go.mod")
+	return setupLine("add", goInstall(p, dir)), ok && strings.Contains(p.read(path.Join(dir, "go.mod")), missing)
+}
+
+func goInstall(_ *project, dir string, _ ...string) string { return in(dir, "go mod download") }
+
+func rustInstall(_ *project, dir string, _ ...string) string { return in(dir, "cargo fetch") }

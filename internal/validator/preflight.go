@@ -1,0 +1,102 @@
+package validator
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// preflightTimeout is how long a validator may run in a preflight: one that runs for so long has started.
+const preflightTimeout = 2 * time.Minute
+
+// Check is what a preflight finds out about one validator.
+type Check struct {
+	Name, From string
+	Skipped    string // why it is not run on this machine, "" where it is
+	Unable     string // why it cannot start, "" where it can
+	Mend       string // the command that mends that, "" where none is known
+}
+
+// Scene is what a preflight looks at.
+type Scene struct {
+	Place            // where the tree is laid out
+	Files   []string // of the tree, nil for whatever lies there
+	Tasks   Tasks
+	Timeout time.Duration
+	// Ignored reports whether a path is an ignored file of the user's checkout, which the tree lacks.
+	Ignored func(path string) bool
+	// Config is the git command of the place where tilth.validator is set.
+	Config string
+}
+
+// Preflight runs each validator once to find out whether it can start. That it fails is no obstacle: what the tasks are
+// to make is not there yet.
+func Preflight(ctx context.Context, vs []Validator, s Scene) ([]Check, error) {
+	p := survey(s.Place, s.Files, s.Tasks)
+	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
+	var checks []Check
+	for _, v := range vs {
+		res := v.run(ctx, s.Place, limit, 0)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c := Check{Name: v.Name, From: v.From}
+		switch {
+		case res.Skipped && v.Skip != "":
+			c.Skipped = res.Output
+		case !res.Passed && !res.running:
+			c.Unable, c.Mend = p.obstacle(v, res, s)
+		}
+		checks = append(checks, c)
+	}
+	return checks, nil
+}
+
+// obstacle is why a validator that failed could not even start, "" where it could, and what mends that.
+func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) {
+	for _, o := range obstacles {
+		for _, sign := range o.signs {
+			for line := range strings.Lines(res.Output) {
+				m := sign.FindStringSubmatch(line)
+				if m == nil {
+					continue
+				}
+				if mend, ok := o.mend(p, s, v, res, m[1]); ok {
+					return text.Clip(text.VisibleLine(strings.TrimSpace(line)), 300), mend
+				}
+			}
+		}
+	}
+	if v.Configured && (res.exit == 127 || res.exit == 126) {
+		return text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), s.withoutValidator(v.Name)
+	}
+	return "", ""
+}
+
+// withoutValidator takes a validator out that the user named.
+func (s Scene) withoutValidator(name string) string {
+	return s.Config + " --unset-all tilth.validator " + text.ShellQuote("^"+regexp.QuoteMeta(name)+"=")
+}
+
+// SetupFor is the command that installs what the project in a tree needs, "" where it is not known.
+func SetupFor(s Scene) string {
+	p := survey(s.Place, s.Files, s.Tasks)
+	for _, way := range []struct {
+		manifest string
+		install  func(p *project, dir string, more ...string) string
+	}{{"package.json", nodeInstall}, {"requirements.txt", pythonInstall}, {"pyproject.toml", pythonInstall},
+		{"go.mod", goInstall}, {"Cargo.toml", rustInstall}} {
+		if tops := p.tops(way.manifest); len(tops) > 0 {
+			return setupLine("replace-all", way.install(p, tops[0]))
+		}
+	}
+	return ""
+}
+
+func setupLine(how, command string) string {
+	return "git config --" + how + " tilth.setup " + text.ShellQuote(command)
+}

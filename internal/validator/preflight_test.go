@@ -1,0 +1,59 @@
+package validator
+
+import (
+	"testing"
+)
+
+// TestObstacle: what keeps a validator from starting is told from a test that fails, and what mends it is one line.
+func TestObstacle(t *testing.T) {
+	files := map[string]string{
+		"package.json": `{"devDependencies": {"vitest": "1", "@scope/tool": "1"}}`, "web/package.json": `{}`,
+		"web/pnpm-lock.yaml": "", "requirements.txt": "Flask-Login>=1\n", "app.py": "import yaml\n",
+		"src/own/__init__.py": "", "test_t001_x.py": "import new\nimport own\n", "go.mod": "require example.com/dep v1.0.0\n",
+		"sub/Cargo.toml": "[package]\n",
+	}
+	const npm, venv = "git config --add tilth.setup 'npm install'",
+		"git config --add tilth.setup 'python3 -m venv --system-site-packages .venv && .venv/bin/pip install pytest -r requirements.txt'"
+	for _, c := range []struct {
+		name, out string
+		exit      int
+		mend      string
+		able      bool
+	}{
+		{"program of a package", "sh: 1: vitest: not found", 127, npm, false},
+		{"program while nothing is installed", "sh: 1: tsc: not found", 127, npm, false},
+		{"declared module", "Error: Cannot find module '@scope/tool/x'", 1, npm, false},
+		{"module of the task's own", "Error: Cannot find module './add'", 1, "", true},
+		{"module nobody declares", "Error: Cannot find module 'left-pad'", 1, "", true},
+		{"declared Python module", "E   ModuleNotFoundError: No module named 'flask_login.x'", 2, venv, false},
+		{"module the code imports", "ModuleNotFoundError: No module named 'yaml'", 1, venv, false},
+		{"module only a test imports", "ModuleNotFoundError: No module named 'new'", 1, "", true},
+		{"option of a plugin", "error: unrecognized arguments: --cov", 4, venv, false},
+		{"module that is there", "No module named 'app'", 1, "", true},
+		{"program of an environment", "sh: 1: .venv/bin/python: not found", 127, venv, false},
+		{"program of node_modules", "sh: 1: node_modules/.bin/tsc: not found", 127, npm, false},
+		{"Go module", "go: example.com/dep@v1.0.0: module lookup disabled by GOPROXY=off", 1,
+			"git config --add tilth.setup 'go mod download'", false},
+		{"Go module nobody requires", "x.go:1:8: example.com/other@v1.0.0: reading", 1, "", true},
+		{"crate", "error: failed to get `serde` as a dependency of package", 101,
+			"git config --add tilth.setup 'cd sub && cargo fetch'", false},
+		{"ignored file", "FileNotFoundError: [Errno 2] No such file or directory: '.env.test'", 1,
+			"git config --add tilth.copy .env.test", false},
+		{"file nobody has", "FileNotFoundError: [Errno 2] No such file or directory: 'out.txt'", 1, "", true},
+		{"failing test", "FAIL: TestAdd: got 0", 1, "", true},
+		{"command of the user's", "sh: 1: it's: not found", 127,
+			`git config --unset-all tilth.validator '^it'\''s\.='`, false},
+	} {
+		dir := tree(t, files)
+		p := survey(Place{Dir: dir}, nil, Tasks{Current: "T-001", All: []string{"T-001"}})
+		s := Scene{Config: "git config", Ignored: func(f string) bool { return f == ".env.test" }}
+		v := Validator{Name: "it's.", Configured: true}
+		if c.exit == 127 && c.mend == npm {
+			v.Configured = false
+		}
+		why, mend := p.obstacle(v, Result{Output: c.out + "\n[exit code]", exit: c.exit}, s)
+		if (why == "") != c.able || mend != c.mend {
+			t.Errorf("%s: unable %q, mend %q, want %q", c.name, why, mend, c.mend)
+		}
+	}
+}
