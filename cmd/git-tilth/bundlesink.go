@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,6 +21,8 @@ type bundleSink struct {
 	h     *lifecycle.Handle
 	rules seed.Rules
 	undo  func()
+	// approve shows a person the plan; nil where nobody is asked. The answer is an *seed.Objection, or seed.ErrEdit.
+	approve func(context.Context, *seed.Bundle) error
 }
 
 // Propose implements seed.Sink.
@@ -39,8 +44,14 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 		ignored = nil // a path that git cannot take breaks a rule that Check knows
 	}
 	s.rules.Ignored = func(path string) bool { return ignored[path] }
-	if vs := seed.Check(b, s.h.Path(), func(path string) bool { return tracked[path] }, s.rules); len(vs) > 0 {
+	check := func(b *seed.Bundle) []seed.Violation {
+		return seed.Check(b, s.h.Path(), func(path string) bool { return tracked[path] }, s.rules)
+	}
+	if vs := check(b); len(vs) > 0 {
 		return vs, nil
+	}
+	if err := s.ask(ctx, b, check); err != nil {
+		return nil, err
 	}
 	if b.Meta.EndedAt == "" {
 		b.Meta.EndedAt = record.FormatTime(s.w.p.now())
@@ -54,6 +65,39 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	}
 	s.undo, err = seed.Install(b, s.h.Path(), s.h.S)
 	return nil, err
+}
+
+// ask lets a person take the plan, change it, or object to it.
+func (s *bundleSink) ask(ctx context.Context, b *seed.Bundle, check func(*seed.Bundle) []seed.Violation) error {
+	for s.approve != nil {
+		err := s.approve(ctx, b)
+		if !errors.Is(err, seed.ErrEdit) {
+			return err
+		}
+		plan, err := json.MarshalIndent(b.Tasks, "", "  ")
+		if err != nil {
+			return err
+		}
+		edited, err := s.w.editDraft(s.h, append(plan, '\n'))
+		if err != nil {
+			s.w.p.warnf("git-tilth: %s\n", err)
+		}
+		if err != nil || edited == nil {
+			continue
+		}
+		changed, err := b.WithTasks(edited)
+		if err != nil {
+			s.w.p.warnf("git-tilth: the edited plan cannot be used: %s\n", err)
+		} else if vs := check(changed); len(vs) > 0 {
+			s.w.p.warnf("git-tilth: the edited plan cannot be used:\n%s", seed.Explain(vs, 20))
+		} else {
+			*b = *changed
+			if err := os.Remove(draftOf(s.h.S)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // abort takes back a bundle whose commit failed.

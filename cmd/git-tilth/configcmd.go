@@ -70,7 +70,7 @@ func (w *repoContext) configRow(v config.Value) configRow {
 		if len(v.Values) == 0 {
 			row.Value, row.Origin = w.detected(), "detected"
 		}
-	case "tilth.worker.agent", "tilth.evaluator.agent":
+	case "tilth.worker.agent", "tilth.evaluator.agent", "tilth.prep.agent":
 		if v.Value != "" {
 			break
 		}

@@ -64,17 +64,24 @@ func (w *repoContext) inFlight(r *prepRequest) error {
 			}
 		case way == "resume":
 			next = w.resumeOf(found[0]) + ", or " + next
+		case way == goOn:
+			next = goOn + ", or " + next
 		}
 		return refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
 	}
 	return w.menu(r, newest, found[0], names)
 }
 
+// goOn is the command that goes on with an interview.
+const goOn = "git tilth prep-feature --continue"
+
 // nextVerb is the command that goes on with a session in flight: run, resume, or none where nothing can be gone on
 // with, as after an interview that came to no seed.
 func (w *repoContext) nextVerb(s *session.Session) string {
 	plan, err := w.planOf(s)
 	switch {
+	case err == nil && plan.Action == lifecycle.Refuse && !(&lifecycle.Handle{S: s}).Seeded() && begun(s) != nil:
+		return goOn
 	case err != nil, plan.Action == lifecycle.Refuse:
 		return ""
 	case plan.Fresh:
@@ -98,6 +105,8 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 	way := w.nextVerb(newest)
 	first := way + " it"
 	switch {
+	case way == goOn:
+		first = "go on with its interview"
 	case o.Busy != nil:
 		first = "git tilth log -f follows it: it is running"
 	case way == "":
@@ -114,6 +123,9 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 		r.baseSHA = ""
 		if o.Busy != nil {
 			return o.Busy
+		}
+		if way == goOn {
+			return w.continuePrep(prepRequest{cont: true, prompts: r.prompts, answers: r.answers})
 		}
 		return w.proceed(newest, runRequest{verb: cmp.Or(way, "run")})
 	case 2:

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
@@ -20,7 +23,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 	if r.imported != nil {
 		return nil
 	}
-	client, name, err := w.client(config.Prep)
+	role, err := w.role(config.Prep)
 	if err != nil {
 		var e *exitError
 		if errors.As(err, &e) {
@@ -28,7 +31,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 		}
 		return err
 	}
-	r.interviewer = loop.Role{Client: client, Model: name}
+	r.interviewer = role
 	r.in, r.typed = w.p.lines, w.p.interactive()
 	if r.answers != "" {
 		r.typed = false
@@ -40,7 +43,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 			r.in = text.NewLines(answers)
 		}
 	}
-	if r.brief != "" {
+	if r.brief != "" || r.cont {
 		return nil
 	}
 	if !r.typed {
@@ -60,7 +63,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 }
 
 // interview lets the model ask until it hands in a seed.
-func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink seed.Sink) (*seed.Bundle, error) {
+func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundleSink) (*seed.Bundle, error) {
 	source := w.loc.TopLevel
 	if source == "" {
 		// A bare repository has no tree to read; the new worktree is one.
@@ -81,10 +84,15 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink seed.Si
 	}
 	defer script.Close()
 	frontend := seed.NewTerminal(r.in, w.p.stderr, r.typed)
-	before := h.Checkpoint.TokensUsed
+	if r.typed {
+		sink.approve = frontend.Approve
+	}
+	prior := h.Checkpoint.Usage.Interview
+	before := h.Checkpoint.TokensUsed - prior.Total()
 	return seed.Interview(w.p.ctx, seed.Deps{
+		History: r.history, Prior: prior,
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
-		Model: r.interviewer.Client, ModelName: r.interviewer.Model,
+		Model: w.interviewer(h, r.interviewer, source), ModelName: modelOf(r.interviewer),
 		Retry: model.Retry{Attempts: int(w.config.Count("tilth.providerAttempts"))},
 		Tools: box, Specs: box.Specs(), Frontend: frontend, Sink: sink,
 		Transcript: script.AppendMessage,
@@ -96,4 +104,78 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink seed.Si
 		},
 		Prompts: r.prompts, Now: w.p.now,
 	})
+}
+
+// interviewer is who asks: the model at an endpoint, or an agent program that reads the source.
+func (w *repoContext) interviewer(h *lifecycle.Handle, r loop.Role, source string) agent.Chatter {
+	if r.Program == nil {
+		return r.Client
+	}
+	env := r.Program.Environ(w.git.Environ(w.p.ctx, source), w.config.List("tilth.sandboxEnv"))
+	return &seed.Program{Program: r.Program, Turn: agent.Turn{
+		Dir: source, Model: r.Model, MaxTurns: int(w.config.Count("tilth.maxTurns")),
+		Timeout: w.config.Duration("tilth.turnTimeout"), Env: append(env, h.S.Mark()),
+		GitDir: w.loc.GitDir, CommonDir: w.loc.CommonDir, Private: h.S.Path(session.AgentDir),
+	}}
+}
+
+// begun are the messages of a session's interview, nil where it has none to go on with.
+func begun(s *session.Session) []json.RawMessage {
+	history, err := s.ReadInterview()
+	if err != nil || agent.Continuable(history) != nil {
+		return nil
+	}
+	return history
+}
+
+// unseeded finds the newest session of this repository whose interview came to no seed yet.
+func (w *repoContext) unseeded() (*session.Session, error) {
+	all, err := w.overviews(false)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range all {
+		s, err := w.store.Find(o.ID)
+		if err != nil || o.Resetting || (&lifecycle.Handle{S: s}).Seeded() || begun(s) == nil {
+			continue
+		}
+		return s, nil
+	}
+	return nil, refuse("git tilth prep-feature", "no interview of this repository waits to be gone on with")
+}
+
+// continuePrep goes on with an interview that was interrupted or killed: its answers are in interview.jsonl.
+func (w *repoContext) continuePrep(r prepRequest) error {
+	s, err := w.unseeded()
+	if err != nil {
+		return err
+	}
+	if w.p.dryRun {
+		w.p.printf("would go on with the interview of session %s\n", s.ID)
+		return nil
+	}
+	if err := w.readyInterview(&r); err != nil {
+		return err
+	}
+	h, err := w.hold(s, nil)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if h.Seeded() {
+		return w.sayPrepared(s) // the process had died behind the seed's commit
+	}
+	if err := h.Reopen(w.p.ctx); err != nil {
+		return fail("git tilth reset "+s.ID, err)
+	}
+	files, err := w.git.TrackedFiles(w.p.ctx, h.Path())
+	if err != nil {
+		return fail("", err)
+	}
+	isTracked := func(path string) bool { return slices.Contains(files, path) }
+	r.history = seed.TakeUp(begun(s), h.Path(), s, isTracked)
+	if err := w.seedIt(h, r); err != nil {
+		return err
+	}
+	return w.sayPrepared(s)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,7 @@ func (p *process) prepCommand() *cli.Command {
 			},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
 			&cli.BoolFlag{Name: "keep-existing", Usage: "start alongside sessions in flight"},
+			&cli.BoolFlag{Name: "continue", Usage: "go on with an interview that was cut off; what was answered is not asked again"},
 		}, capFlags()...),
 		Action: func(ctx *cli.Context) error {
 			w, err := p.enter(ctx.Args().First(), givenSettings(ctx))
@@ -55,6 +57,7 @@ func (p *process) prepCommand() *cli.Command {
 			return w.prep(prepRequest{
 				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"),
 				answers: ctx.String("answers"), force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
+				cont: ctx.Bool("continue"),
 			})
 		},
 	}
@@ -63,12 +66,13 @@ func (p *process) prepCommand() *cli.Command {
 // prepRequest is what the user asked of a preparation, and what checkPrep found out about it.
 type prepRequest struct {
 	brief, from, base, answers string
-	force, keep                bool
+	force, keep, cont          bool
 	json                       bool // of run: print the events as they happen
 
 	baseSHA  string
 	imported *seed.Imported
-	discard  *session.Session // to be torn down first
+	discard  *session.Session  // to be torn down first
+	history  []json.RawMessage // of the interview that is gone on with
 
 	// For an interview: who asks, and where the answers come from.
 	interviewer loop.Role
@@ -82,12 +86,15 @@ func (w *repoContext) prep(r prepRequest) error {
 	if err := w.checkPrep(&r); err != nil {
 		return err
 	}
+	if r.cont {
+		return w.continuePrep(r)
+	}
 	if err := w.inFlight(&r); err != nil || r.baseSHA == "" {
 		return err
 	}
 	if w.p.dryRun {
 		if r.imported == nil {
-			_, _, err := w.client(config.Prep)
+			_, err := w.role(config.Prep)
 			w.noteRefusal(err)
 		}
 		return w.planPrep(r)
@@ -104,6 +111,10 @@ func (w *repoContext) prep(r prepRequest) error {
 	if err != nil {
 		return err
 	}
+	return w.sayPrepared(s)
+}
+
+func (w *repoContext) sayPrepared(s *session.Session) error {
 	w.p.printf("Session %s is prepared.\nnext: git tilth run\n", s.ID)
 	return nil
 }
@@ -116,6 +127,9 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 	}
 	if r.force && r.keep {
 		return refuse("git tilth prep-feature -h", "--force and --keep-existing exclude each other")
+	}
+	if r.cont && (r.force || r.keep || r.from != "" || r.brief != "" || r.base != "") {
+		return refuse("git tilth prep-feature -h", "--continue goes on with what was asked for then")
 	}
 	// checkpoint.json and the record are JSON: a path that is no text could not be found again.
 	for _, path := range []string{w.loc.Source, w.loc.CommonDir, w.store.Root} {
@@ -246,49 +260,64 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		return nil, fail("", fmt.Errorf("the session could not be made: %w", err))
 	}
 	defer h.Close()
-	if err := w.fillSeed(h, r); err != nil {
-		if w.p.dryRun {
-			return nil, fail("", err)
-		}
-		if h.Seeded() {
-			// The seed is complete, only the checkpoint does not say so.
-			return nil, fail("git tilth resume "+h.S.ID, err)
-		}
-		reason := loop.Errored
-		if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {
-			reason = loop.Interrupted
-		}
-		if ferr := h.Fail(reason, err); ferr != nil {
-			w.p.warnf("git-tilth: %s\n", ferr)
-		}
-		return nil, prepError(err, h.S.ID, reason)
-	}
-	return h.S, nil
+	return h.S, w.seedIt(h, r)
 }
 
-func prepError(err error, id, reason string) error {
-	hint := "git tilth reset " + id
+// seedIt brings a session to its seed, or ends it with why there is none.
+func (w *repoContext) seedIt(h *lifecycle.Handle, r prepRequest) error {
+	err := w.fillSeed(h, r)
+	switch {
+	case err == nil:
+		return nil
+	case w.p.dryRun:
+		return fail("", err)
+	case h.Seeded():
+		// The seed is complete, only the checkpoint does not say so.
+		return fail("git tilth resume "+h.S.ID, err)
+	}
+	reason := loop.Errored
+	if w.p.ctx.Err() != nil || errors.Is(err, seed.ErrAborted) {
+		reason = loop.Interrupted
+	}
+	if ferr := h.Fail(reason, err); ferr != nil {
+		w.p.warnf("git-tilth: %s\n", ferr)
+	}
+	return prepError(err, h.S, reason)
+}
+
+func prepError(err error, s *session.Session, reason string) error {
+	reset := "git tilth reset " + s.ID
+	hint, answers := reset, reset+", then git tilth prep-feature --answers FILE with more of them"
+	if begun(s) != nil {
+		hint = reset + "; git tilth prep-feature --continue goes on with the interview"
+		answers = "git tilth prep-feature --continue --answers FILE with more of them, or " + reset
+	}
 	var failure *model.Failure
 	if errors.As(err, &failure) && failure.Hint() != "" {
 		hint = failure.Hint() + "; then " + hint
 	}
 	switch {
 	case reason == loop.Interrupted:
+		if begun(s) != nil {
+			hint = "git tilth prep-feature --continue, or " + reset
+		}
 		return &exitError{code: exitInterrupted, msg: "the preparation was interrupted; there is no seed", hint: hint,
 			err: err}
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
 		return &exitError{code: exitNo, msg: err.Error(), hint: hint, err: err}
 	case errors.Is(err, seed.ErrAnswers):
 		return &exitError{code: exitRefused, msg: err.Error(),
-			hint: hint + ", then git tilth prep-feature --answers FILE with more of them", err: err}
+			hint: answers, err: err}
 	}
 	return fail(hint, err)
 }
 
 // fillSeed gets the bundle, puts it in place and commits it.
 func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
-	if err := h.RunSetup(w.p.ctx, w.setup()); err != nil {
-		return fmt.Errorf("the worktree could not be set up: %w", err)
+	if r.history == nil {
+		if err := h.RunSetup(w.p.ctx, w.setup()); err != nil {
+			return fmt.Errorf("the worktree could not be set up: %w", err)
+		}
 	}
 	sink := &bundleSink{w: w, h: h, rules: seed.Rules{TestsRequired: r.imported == nil}}
 	var b *seed.Bundle

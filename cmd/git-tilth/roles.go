@@ -44,7 +44,7 @@ func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 		return choice{p, name + " (" + set.Origin + ")"}, nil
 	case endpoint.BaseURL != "":
 		return choice{why: "an endpoint is configured"}, nil
-	case r == config.Evaluator:
+	case r != config.Worker:
 		c, err := w.chooseAgent(config.Worker)
 		c.why = "as the worker: " + c.why
 		return c, err

@@ -79,6 +79,31 @@ func (b *Builtin) Continue(history []json.RawMessage, user string) error {
 	return b.Say(user)
 }
 
+// Reopen takes up a history that was cut off, and runs those calls of its last message that have no answer.
+func (b *Builtin) Reopen(ctx context.Context, history []json.RawMessage) error {
+	b.history = history
+	open, fault := unanswered(history)
+	if fault != nil || len(open) == 0 {
+		return fault
+	}
+	for _, raw := range slices.Backward(history) {
+		m, _ := event(raw)
+		calls := m.Get("tool_calls").Array()
+		if len(calls) == 0 {
+			continue
+		}
+		for _, c := range calls[max(len(calls)-len(open), 0):] {
+			call := model.ToolCall{ID: c.Get("id").Str, Name: c.Get("function.name").Str,
+				Arguments: c.Get("function.arguments").Str}
+			if err := errors.Join(ctx.Err(), b.use(ctx, call)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
 // Turn makes one model call and runs the tools it asks for, in order.
 func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 	reply, err := b.Ask(ctx, model.Request{Messages: b.history, Tools: b.Tools})

@@ -60,6 +60,7 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.evaluator.baseUrl", kind: kindURL, Help: "endpoint of the evaluator, if not tilth.baseUrl"},
 	{Name: "tilth.evaluator.apiKey", kind: kindSecret, envOnly: true, Help: "key of the evaluator's endpoint"},
 
+	{Name: "tilth.prep.agent", Help: "builtin, or an agent program, for the interview"},
 	{Name: "tilth.prep.model", Help: "the model that interviews (default: the worker's)"},
 	{Name: "tilth.prep.baseUrl", kind: kindURL, Help: "endpoint of the interview, if not tilth.baseUrl"},
 	{Name: "tilth.prep.apiKey", kind: kindSecret, envOnly: true, Help: "key of the interview's endpoint"},

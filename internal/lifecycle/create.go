@@ -171,6 +171,26 @@ func (h *Handle) Seeded() bool {
 	return err == nil
 }
 
+// Reopen takes up a preparation that came to no seed: it is running again, and the index is the branch's once more.
+func (h *Handle) Reopen(ctx context.Context) error {
+	wt, err := h.Worktree(ctx)
+	if err != nil {
+		return err
+	}
+	tree, err := h.Git.TreeOf(ctx, h.Common, h.S.Branch())
+	if err != nil {
+		return err
+	}
+	if err := h.Git.ReadTree(ctx, wt, tree, false); err != nil {
+		return err
+	}
+	if err := h.openRecord(); err != nil {
+		return err
+	}
+	h.Checkpoint.Status = session.Running
+	return h.Save()
+}
+
 // Fail ends a preparation that did not come to a seed.
 func (h *Handle) Fail(reason string, cause error) error {
 	stop := record.Stop{Reason: reason}

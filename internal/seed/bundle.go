@@ -197,6 +197,22 @@ func (b *Bundle) checkKeys(where string, given fields, known []string) {
 	}
 }
 
+// WithTasks is the bundle with its plan as a person edited it, without the tests of tasks that are gone.
+func (b *Bundle) WithTasks(plan []byte) (*Bundle, error) {
+	tasks, err := session.ParseTasks(plan)
+	if err != nil {
+		return nil, err
+	}
+	changed := &Bundle{Tasks: tasks, TestFiles: map[string]string{}, Meta: b.Meta}
+	for p, content := range b.TestFiles {
+		id, _ := taskOf(p)
+		if slices.ContainsFunc(tasks, func(t session.Task) bool { return t.ID == id }) {
+			changed.TestFiles[p] = content
+		}
+	}
+	return changed, nil
+}
+
 // testPaths lists the test files in a stable order.
 func (b *Bundle) testPaths() []string {
 	return slices.Sorted(maps.Keys(b.TestFiles))

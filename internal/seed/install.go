@@ -1,11 +1,14 @@
 package seed
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -29,6 +32,26 @@ func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err e
 		return nil, fmt.Errorf("putting the seed in place: %w", err)
 	}
 	return in.undo, nil
+}
+
+// TakeUp is the history of an interview that was cut off, up to where it goes on. What its last seed had put in place
+// without a commit is taken back: it is proposed again. tracked reports whether git tracks a path of the worktree.
+func TakeUp(history []json.RawMessage, worktree string, s *session.Session, tracked func(string) bool) []json.RawMessage {
+	if last := len(history) - 1; last > 0 && gjson.GetBytes(history[last], "content").Str == seedWritten {
+		history = history[:last]
+	}
+	for _, raw := range slices.Backward(history) {
+		proposed := gjson.GetBytes(raw, `tool_calls.#(function.name=="`+writeTool+`").function.arguments`)
+		b, err := ParseBundle([]byte(proposed.Str))
+		if err != nil {
+			continue
+		}
+		in := installation{worktree: worktree, session: s, records: []string{session.SeedMetaFile, session.TasksFile}}
+		in.files = slices.DeleteFunc(b.testPaths(), tracked)
+		in.undo()
+		break
+	}
+	return history
 }
 
 // installation knows what of a bundle has been put in place.

@@ -77,6 +77,10 @@ type Deps struct {
 	// Spent is called after every model call with what the interview has taken so far, before anything else happens.
 	Spent func(u session.RoleUsage) error
 
+	// History is what interview.jsonl holds of an interview that was cut off, and Prior what that took.
+	History []json.RawMessage
+	Prior   session.RoleUsage
+
 	Prompts       *prompt.Set
 	MaxIterations int // 0 means DefaultIterations
 	Now           func() time.Time
@@ -89,14 +93,23 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	if d.MaxIterations <= 0 {
 		d.MaxIterations = DefaultIterations
 	}
-	in := &interview{Deps: d, started: d.Now()}
+	in := &interview{Deps: d, started: d.Now(), usage: d.Prior}
+	if p, ok := d.Model.(*Program); ok {
+		ending, err := d.Prompts.Render("interview_program", nil)
+		if err != nil {
+			return nil, err
+		}
+		p.ending, p.emit, p.say = ending, in.emit, d.Frontend.Say
+	}
 	in.calls = agent.Calls{Client: d.Model, Retry: d.Retry, Record: in.recordCall, Emit: in.emit}
 	in.calls.Retry.Before = in.retrying
 	in.builtin = &agent.Builtin{
 		Ask: in.ask, Tools: withTools(d.Specs, interviewTools), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
-	if err := in.open(); err != nil {
-		return nil, err
+	if len(d.History) == 0 {
+		if err := in.open(); err != nil {
+			return nil, err
+		}
 	}
 	for in.iter = 1; in.iter <= in.MaxIterations; in.iter++ {
 		if err := in.turn(ctx); err != nil {
@@ -147,7 +160,7 @@ func (in *interview) turn(live context.Context) error {
 	ctx, end := context.WithCancel(live)
 	defer end()
 	in.answer = reply{end: end}
-	turn, err := in.builtin.Turn(ctx)
+	turn, err := in.next(ctx)
 	switch {
 	case in.answer.failed != nil:
 		return in.answer.failed
@@ -160,6 +173,15 @@ func (in *interview) turn(live context.Context) error {
 	}
 	in.silent = 0
 	return in.closing()
+}
+
+// next makes one call of the model, or first puts the question that had no answer when the interview was cut off.
+func (in *interview) next(ctx context.Context) (agent.BuiltinTurn, error) {
+	if history := in.History; len(history) > 0 {
+		in.History = nil
+		return agent.BuiltinTurn{}, in.builtin.Reopen(ctx, history)
+	}
+	return in.builtin.Turn(ctx)
 }
 
 // nudge answers a turn without a tool call; the third in a row ends the interview.

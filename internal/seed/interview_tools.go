@@ -24,6 +24,14 @@ const (
 
 const maxOptions = 20
 
+// seedWritten is the last message of an interview that came to a seed.
+const seedWritten = "The seed is written."
+
+// Objection is what a person says against a plan that keeps every rule.
+type Objection struct{ Words string }
+
+func (o *Objection) Error() string { return "the plan was not taken: " + o.Words }
+
 //go:embed prompts/interview_tools.json
 var interviewTools []byte
 
@@ -146,6 +154,10 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	b.Meta.InterviewerModel, b.Meta.Tokens = in.ModelName, in.usage.Total()
 	b.Meta.StartedAt, b.Meta.EndedAt = record.FormatTime(in.started), record.FormatTime(in.Now())
 	violations, err := in.Sink.Propose(ctx, b)
+	var objection *Objection
+	if errors.As(err, &objection) {
+		return in.Prompts.Render("interview_objection", objection)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -153,7 +165,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 		return in.refused(violations)
 	}
 	in.accepted = b
-	return "The seed is written.", nil
+	return seedWritten, nil
 }
 
 const maxRulesTold = 30

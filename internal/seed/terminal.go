@@ -26,11 +26,12 @@ type Terminal struct {
 	tty   bool
 	style style
 
-	asked  int
-	tokens int64
-	cost   float64
-	shown  int64 // tokens when the usage line was last printed
-	live   bool  // the last line says that the model is at work, and gives way to the next one
+	asked    int
+	tokens   int64
+	cost     float64
+	shown    int64 // tokens when the usage line was last printed
+	approved bool  // a person has seen the plan and taken it
+	live     bool  // the last line says that the model is at work, and gives way to the next one
 }
 
 // NewTerminal makes a frontend that reads answers from in and writes to out. isTTY says that a person types at in:
@@ -258,8 +259,36 @@ func usageText(tokens int64, cost float64) string {
 	return digits + " tokens"
 }
 
+// ErrEdit says that the person wants to change the plan in an editor.
+var ErrEdit = errors.New("the plan is to be edited")
+
+// Approve shows the plan and asks whether it is taken. The error is ErrEdit, an *Objection, or Ask's own.
+func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
+	t.summary(b)
+	a, err := t.Ask(ctx, Question{
+		Text:    "Is this the plan? Take it, change it, or say in your own words what is wrong with it.",
+		Options: []string{"take it", "change it in your editor"},
+	})
+	switch {
+	case err != nil:
+		return err
+	case a.Option == 0:
+		return &Objection{a.Text}
+	case a.Option == 2:
+		return ErrEdit
+	}
+	t.approved = true
+	return nil
+}
+
 // Done shows what was agreed.
 func (t *Terminal) Done(b *Bundle) {
+	if !t.approved {
+		t.summary(b)
+	}
+}
+
+func (t *Terminal) summary(b *Bundle) {
 	t.printf("\n") // also takes the live line away
 	WriteSummary(t.out, b, !t.style.plain)
 	t.shown = -1

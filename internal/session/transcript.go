@@ -100,7 +100,15 @@ func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	var messages []json.RawMessage
+	return readMessages(path)
+}
+
+// ReadInterview reads the messages of the interview, oldest first.
+func (s *Session) ReadInterview() ([]json.RawMessage, error) {
+	return readMessages(s.Path(InterviewFile))
+}
+
+func readMessages(path string) (messages []json.RawMessage, err error) {
 	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		if isReset(line) {
 			return false
