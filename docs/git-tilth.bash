@@ -1,7 +1,7 @@
 # Completion for `git tilth` in bash. git's own completion calls _git_tilth.
 
 _git_tilth() {
-	local commands="prep-feature seed run resume stop reset rewind undo list show log visualize export verify config demo"
+	local commands="prep-feature seed run resume stop reset rewind undo list show log visualize export verify replay config demo"
 	local i word command=
 	for ((i = 1; i < cword; i++)); do
 		word=${words[i]}
@@ -25,11 +25,12 @@ _git_tilth() {
 	show,--* | config,--* | verify,--*) __gitcomp "--json"; return ;;
 	log,--*) __gitcomp "--follow --tail --task --type --json"; return ;;
 	visualize,--*) __gitcomp "--open --serve --addr"; return ;;
+	replay,--*) __gitcomp "--harness"; return ;;
 	export,--*) __gitcomp "--otlp"; return ;;
 	esac
 	case "$command" in
 	rewind) __gitcomp_nl "$(printf 'seed\n'; git tilth show 2>/dev/null | sed -n 's/, /\n/g; s/^rewind to\t//p')" ;;
-	resume | stop | reset | undo | show | log | visualize | export | verify | seed)
+	resume | stop | reset | undo | show | log | visualize | export | verify | replay | seed)
 		__gitcomp_nl "$(git tilth list 2>/dev/null | cut -f1)" ;;
 	esac
 }

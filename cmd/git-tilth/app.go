@@ -52,7 +52,7 @@ func (p *process) commands() []*cli.Command {
 		p.prepCommand(), p.seedCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(), p.resetCommand(),
 		p.rewindCommand(), p.undoCommand(),
 		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
-		p.verifyCommand(), p.demoCommand(),
+		p.verifyCommand(), p.replayCommand(), p.demoCommand(),
 	}
 }
 

@@ -73,7 +73,7 @@ func (w *repoContext) seedEdit(s *session.Session) error {
 	if err != nil || edited == nil {
 		return err
 	}
-	tasks, broken, err := seed.EditPlan(old, edited, files)
+	tasks, broken, err := seed.EditPlan(old, edited, files, seed.Rules{TestsRequired: len(files) > 0})
 	if err != nil {
 		return fail("", err)
 	}

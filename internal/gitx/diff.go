@@ -255,10 +255,12 @@ func (g *Git) sizes(ctx context.Context, wt Worktree, files []FileChange) ([]int
 	if len(files) == 0 {
 		return nil, nil
 	}
-	c := inRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
+	var in strings.Builder
 	for _, f := range files {
-		c.stdin = append(c.stdin, f.OID+"\n"...)
+		in.WriteString(f.OID + "\n")
 	}
+	c := inRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
+	c.stdin = []byte(in.String())
 	out, err := g.read(ctx, c)
 	if err != nil {
 		return nil, err

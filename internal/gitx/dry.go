@@ -7,11 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// place is what the skipped commands of a dry run would have made of the place of a worktree.
+// planned is what the skipped commands of a dry run would have made of the places of worktrees.
+type planned struct {
+	mu     sync.Mutex
+	places map[string]place
+}
+
 type place int
 
 const (
@@ -27,7 +33,7 @@ const (
 // nothing. Ids of commits are then empty.
 func (g *Git) DryRun() *Git {
 	d := *g
-	d.dry, d.planned = true, &memo[place]{}
+	d.dry, d.planned = true, &planned{places: map[string]place{}}
 	return &d
 }
 
@@ -39,23 +45,27 @@ func (g *Git) MoveAside(path, to string) error {
 	if g.plan(path, moved); g.dry {
 		return nil
 	}
-	g.known.entries.set(path, "")
+	g.known.remember(path, "")
 	return os.Rename(path, to)
 }
 
 // plan notes in a dry run what a skipped command would have made of a place.
 func (g *Git) plan(path string, p place) {
-	if g.dry {
-		g.planned.set(path, p)
+	if !g.dry {
+		return
 	}
+	g.planned.mu.Lock()
+	defer g.planned.mu.Unlock()
+	g.planned.places[path] = p
 }
 
 func (g *Git) placeOf(path string) place {
 	if !g.dry {
 		return unchanged
 	}
-	p, _ := g.planned.get(path)
-	return p
+	g.planned.mu.Lock()
+	defer g.planned.mu.Unlock()
+	return g.planned.places[path]
 }
 
 // preview is where a Git puts what it would otherwise write into a worktree's admin directory and the repository's

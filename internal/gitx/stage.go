@@ -71,7 +71,8 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	}
 	if len(nested) > 0 {
 		c := g.inWorktree(wt, "update-index", "--add", "--remove", "-z", "--stdin")
-		if _, err := g.mutate(ctx, c.with(nested)); err != nil {
+		c.stdin = []byte(strings.Join(nested, "\x00") + "\x00")
+		if _, err := g.mutate(ctx, c); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -212,7 +213,8 @@ func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {
 			continue
 		}
 		c := g.inWorktree(wt, "update-index", "-z", flag, "--stdin")
-		if _, err := g.mutate(ctx, c.with(paths)); err != nil {
+		c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+		if _, err := g.mutate(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -278,7 +280,8 @@ func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []
 		return nil, nil
 	}
 	c := g.inWorktree(wt, "update-index", "-z", "--force-remove", "--stdin")
-	_, err = g.mutate(ctx, c.with(out))
+	c.stdin = []byte(strings.Join(out, "\x00") + "\x00")
+	_, err = g.mutate(ctx, c)
 	return roots, err
 }
 

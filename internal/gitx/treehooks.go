@@ -59,14 +59,18 @@ func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
 	if err != nil || top == "" || g.dry {
 		return err
 	}
-	pin, _ := g.known.hooks.get(wt.Path)
+	g.known.mu.Lock()
+	pin := g.known.hooks[wt.Path]
+	g.known.mu.Unlock()
 	if pin.untracked == nil {
 		if pin.untracked, err = g.untrackedHooks(ctx, wt, base, top); err != nil {
 			return err
 		}
 	}
 	pin.base = base
-	g.known.hooks.set(wt.Path, pin)
+	g.known.mu.Lock()
+	defer g.known.mu.Unlock()
+	g.known.hooks[wt.Path] = pin
 	return nil
 }
 
@@ -127,7 +131,9 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *command) (remove func(
 
 // layHooks lays the pinned hooks of the tree out in an empty directory.
 func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, private string) error {
-	pin, ok := g.known.hooks.get(wt.Path)
+	g.known.mu.Lock()
+	pin, ok := g.known.hooks[wt.Path]
+	g.known.mu.Unlock()
 	if !ok {
 		pin.base = "HEAD"
 	}

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
 // kept is what stays in the place although no tree holds it, with the stamps of all of it.
@@ -57,7 +55,7 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
 		// Half of a setup is none: the next judgement begins anew.
 		p.forget()
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if isCanceled(err) {
 			return err
 		}
 		return &SetupError{err}
@@ -113,7 +111,7 @@ func (p *Place) keep(roots []string) (*kept, error) {
 				return err
 			}
 			if d.IsDir() && slices.Contains(volatile, d.Name()) {
-				if err := gitx.RemoveAll(name); err != nil {
+				if err := removeAll(name); err != nil {
 					return err
 				}
 				return fs.SkipDir
@@ -166,7 +164,7 @@ func (p *Place) intact(k *kept) (bool, error) {
 			if _, ok := k.stamps[child]; ok {
 				continue
 			}
-			if err := gitx.RemoveAll(filepath.Join(p.Dir, child)); err != nil {
+			if err := removeAll(filepath.Join(p.Dir, child)); err != nil {
 				return false, err
 			}
 		}
@@ -212,7 +210,7 @@ func (p *Place) checkKept() error {
 
 func (p *Place) removeRoots(roots map[string]bool) error {
 	for name := range roots {
-		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
+		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -56,7 +55,7 @@ func (p *Place) lend(ctx context.Context) error {
 	}
 	for _, dir := range p.lent {
 		if !slices.Contains(now, dir) && !p.tracked(dir) {
-			if err := gitx.RemoveAll(filepath.Join(p.Dir, dir)); err != nil {
+			if err := removeAll(filepath.Join(p.Dir, dir)); err != nil {
 				return err
 			}
 		}
@@ -102,11 +101,12 @@ func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
 	if err != nil || !fi.IsDir() {
 		return false, nil
 	}
-	links, files := map[string]string{}, map[string][]byte{}
+	var links map[string]string
+	files := map[string][]byte{}
 	if base := path.Base(dir); base == ".venv" || base == "venv" {
 		links, files, err = p.venv(ctx, dir)
 	} else {
-		err = p.linkEntries(dir, "", links)
+		links, err = p.forest(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(links) == 0 {
 		return false, nil
@@ -115,6 +115,13 @@ func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
 		return false, err
 	}
 	return true, plant(filepath.Join(p.Dir, filepath.FromSlash(dir)), links, files, "")
+}
+
+// forest are the links for a dependency directory, by their paths in it.
+func (p *Place) forest(dir string) (map[string]string, error) {
+	links := map[string]string{}
+	err := p.linkEntries(dir, "", links)
+	return links, err
 }
 
 // linkEntries links the entries of sub, a directory in the dependency directory dir.

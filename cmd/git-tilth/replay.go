@@ -1,0 +1,48 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/replay"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+func (p *process) replayCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "replay",
+		Usage:     "carry out again what a session's model answered, and compare the trees with what was committed",
+		ArgsUsage: "[<session>]",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "harness",
+			Usage: "name the parts of the prompts that this build words otherwise"}},
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			if holder, busy := s.Holder(); busy {
+				return holder
+			}
+			o := replay.Options{Git: w.git, KeepEnv: w.config.List("tilth.sandboxEnv")}
+			var err error
+			if o.Sandbox, err = w.sandbox(); err != nil {
+				return err
+			}
+			if ctx.Bool("harness") {
+				if o.Prompts, err = loop.LoadPrompts(w.config.Text("tilth.prompts")); err != nil {
+					return err
+				}
+			}
+			done, err := replay.Run(p.ctx, o, s)
+			if err != nil {
+				return err
+			}
+			for _, note := range done.Notes {
+				p.printf("%s\n", text.VisibleLine(note))
+			}
+			if done.Divergence != "" {
+				return &exitError{code: exitNo, msg: "session " + s.ID + " diverges: " + done.Divergence}
+			}
+			p.printf("%s: %s again, %s equal to what was committed\n", s.ID, text.Plural(done.Calls, "call"),
+				text.Plural(done.Commits, "tree"))
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,229 @@
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+const finalTool = "submit_case"
+
+// event is one event that a replay needs, and of a tool call what it was answered: nil where it was blocked or did not
+// finish.
+type event struct {
+	ev     record.Event
+	result *record.ToolResult
+}
+
+// readEvents reads what the worker did and what came of it.
+func readEvents(s *session.Session) (events []event, err error) {
+	last := -1 // the tool call that waits for its answer
+	_, _, err = record.Scan(s.Path(session.RecordFile), 0, func(l record.Line) error {
+		switch l.Type {
+		case "session_start", "agent_session", "context_reset", "model_call", "tool_call", "tool_result", "commit":
+		default:
+			return nil
+		}
+		ev := l.Event()
+		if ev.Common().Phase != "" {
+			return nil
+		}
+		if res, ok := ev.(*record.ToolResult); ok {
+			if last >= 0 {
+				events[last].result, last = res, -1
+			}
+			return nil
+		}
+		if _, ok := ev.(*record.ToolCall); ok {
+			last = len(events)
+		}
+		events = append(events, event{ev: ev})
+		return nil
+	})
+	return events, err
+}
+
+// call is a tool call of a conversation.
+type call struct {
+	name, args, answer string
+	answered           bool
+}
+
+// talk is the conversation of one attempt.
+type talk struct {
+	system, user string
+	turns        []turn
+	queue        []call // of the turn at hand
+}
+
+// turn is one answer of the model, with the calls in it that were carried out.
+type turn struct {
+	content string
+	calls   []call
+}
+
+// readTalk reads an attempt's conversation, nil where there is none. One that took up an earlier one begins with all of
+// that.
+func readTalk(s *session.Session, task, trace string) (*talk, error) {
+	var messages, earlier, current []gjson.Result
+	found := false
+	_, _, err := jsonl.Scan(s.Path(session.ConversationDir, task+".jsonl"), 0, func(_ int64, line []byte) error {
+		m := gjson.Parse(string(line))
+		switch {
+		case m.Get("role").Exists():
+			current = append(current, m)
+			return nil
+		case found:
+			return jsonl.ErrStop
+		case m.Get("payload.trace_id").Str == trace:
+			found = true
+		}
+		earlier, current = current, nil
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || !found {
+		return nil, err
+	}
+	messages = current
+	if len(earlier) > 0 && len(messages) >= len(earlier) && slices.EqualFunc(earlier, messages[:len(earlier)],
+		func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
+		messages = messages[len(earlier):]
+	}
+	return newTalk(messages), nil
+}
+
+func newTalk(messages []gjson.Result) *talk {
+	t := &talk{}
+	for i, m := range messages {
+		content := m.Get("content").String()
+		switch m.Get("role").Str {
+		case "system":
+			t.system = content
+		case "user":
+			if i < 2 {
+				t.user = content
+			}
+		case "assistant":
+			t.turns = append(t.turns, turn{content, callsOf(m, messages[i+1:])})
+		}
+	}
+	return t
+}
+
+// callsOf are the calls of a message that were carried out, with their answers: what stands after the case is not.
+func callsOf(m gjson.Result, after []gjson.Result) (calls []call) {
+	final := false
+	for _, raw := range m.Get("tool_calls").Array() {
+		c := call{name: raw.Get("function.name").Str, args: raw.Get("function.arguments").String()}
+		id := raw.Get("id").Str
+		for j, a := range after {
+			if a.Get("role").Str == "assistant" {
+				break
+			}
+			if a.Get("role").Str == "tool" && (id == "" || a.Get("tool_call_id").Str == id) {
+				c.answer, c.answered = a.Get("content").String(), true
+				after = slices.Delete(slices.Clone(after), j, j+1)
+				break
+			}
+		}
+		if !final {
+			calls = append(calls, c)
+		}
+		final = final || c.name == finalTool
+	}
+	return calls
+}
+
+var errNoCall = errors.New("the conversation has no such call")
+
+// next is the next call of the turn at hand.
+func (t *talk) next() (call, error) {
+	if len(t.queue) == 0 {
+		return call{}, errNoCall
+	}
+	c := t.queue[0]
+	t.queue = t.queue[1:]
+	return c, nil
+}
+
+// answered takes the next turn of the conversation. The last one may be missing: the record has an answer first.
+func (p *player) answered(e *record.ModelCall) error {
+	if p.talk == nil || e.Health != "ok" || e.TaskID != p.task {
+		return nil
+	}
+	if len(p.talk.queue) > 0 {
+		return differs("%s: the conversation has a call of %s that the record does not", p.task, p.talk.queue[0].name)
+	}
+	if len(p.talk.turns) == 0 {
+		return nil
+	}
+	t := p.talk.turns[0]
+	p.talk.turns, p.talk.queue = p.talk.turns[1:], t.calls
+	if !shows(e.Content, t.content) {
+		return differs("%s: an answer of the model reads otherwise in the conversation than on record", p.task)
+	}
+	return nil
+}
+
+// shows reports whether a text of the record is the beginning of one of a conversation, or all of it.
+func shows(head, whole string) bool {
+	if i := strings.LastIndex(head, "\n[... "); i >= 0 && strings.HasSuffix(head, " more]") {
+		head = head[:i]
+	} else if len(head) < 2000 && head != whole {
+		return strings.Contains(head+whole, "[redacted:") // may have been cut within
+	}
+	return strings.HasPrefix(whole, head) || strings.Contains(head+whole, "[redacted:")
+}
+
+// sameArgs reports whether arguments are those of the record, which has them as JSON, or as text where they are none.
+func sameArgs(args string, said json.RawMessage) bool {
+	var a, b, plain any
+	if json.Unmarshal(said, &b) != nil {
+		return false
+	}
+	if text, ok := b.(string); ok {
+		return text == args || json.Unmarshal([]byte(args), &plain) == nil && plain == text
+	}
+	return json.Unmarshal([]byte(args), &a) == nil && string(record.JSON(a)) == string(record.JSON(b))
+}
+
+// prompted notes which parts of its prompt an attempt would be told otherwise by this build.
+func (p *player) prompted(task string) error {
+	if p.talk == nil || p.talk.system == "" {
+		return nil
+	}
+	tasks, err := p.s.Tasks()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	if i < 0 {
+		return nil
+	}
+	system, lines, err := loop.PromptWords(p.o.Prompts, tasks[i])
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(system) != strings.TrimSpace(p.talk.system) {
+		p.res.Notes = append(p.res.Notes, task+": the system prompt is another one now")
+	}
+	told := strings.Split(p.talk.user, "\n")
+	for _, line := range lines {
+		at := slices.Index(told, line)
+		if at < 0 {
+			p.res.Notes = append(p.res.Notes, task+": the prompt of the task would say now: "+line)
+			break
+		}
+		told = told[at+1:]
+	}
+	return nil
+}
