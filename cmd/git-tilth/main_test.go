@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 		heedSignals()
 	}
 	testscript.Main(m, map[string]func(){
-		"git-tilth": func() { os.Exit(Main()) },
+		"git-tilth":  func() { os.Exit(Main()) },
+		"nolandlock": scripttest.NoLandlock,
 	})
 }
 

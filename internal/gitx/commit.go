@@ -37,7 +37,7 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 	if sign {
 		c.more = append(c.more, g.signing()...)
 	}
-	remove, err := g.pinned(ctx, wt, &c)
+	remove, err := g.pinned(ctx, wt, &c, false)
 	if err != nil {
 		return "", err
 	}
@@ -210,8 +210,8 @@ func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, e
 
 // RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment
 // and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input where git can pass
-// it on (from 2.40). A hook that fails is no error: its exit code and output, both streams, say so.
-func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byte, env []string,
+// it on (from 2.40). inBox says that it runs in the sandbox of [Git.Inside] wherever it lies. A hook that fails is no error: its exit code and output, both streams, say so.
+func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool, input []byte, env []string,
 	args ...string) (code int, output string, err error) {
 	call := []string{"hook", "run", "--ignore-missing"}
 	if len(input) > 0 {
@@ -233,7 +233,7 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, input []byt
 	c := g.inWorktree(wt, call...)
 	c.hooks = true
 	c.more = append(c.more, env...)
-	remove, err := g.pinned(ctx, wt, &c)
+	remove, err := g.pinned(ctx, wt, &c, inBox)
 	if err != nil {
 		return 0, "", err
 	}

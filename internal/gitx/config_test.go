@@ -89,7 +89,7 @@ func TestExcludesFileSettings(t *testing.T) {
 
 func TestHooks(t *testing.T) {
 	w := newWorld(t)
-	_, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", nil, nil)
+	_, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, nil, nil)
 	must(t, err)
 	equal(t, "no hook", output, "")
 	write(t, w.common, "hooks/tilth-pre-tool", "#!/bin/sh\necho \"$1|$2|$TOOL|$(cat $TILTH_HOOK_INPUT)|$(git rev-parse --show-toplevel)\"\necho err >&2\nexit 7\n")
@@ -97,11 +97,11 @@ func TestHooks(t *testing.T) {
 	ok, err := w.git.HookExists(ctx, w.wt(), "pre-tool")
 	must(t, err)
 	equal(t, "exists", ok, true)
-	code, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", []byte("{\"in\":1}"), []string{"TOOL=bash"}, "a b", "-n")
+	code, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, []byte("{\"in\":1}"), []string{"TOOL=bash"}, "a b", "-n")
 	must(t, err)
 	equal(t, "exit code", code, 7)
 	equal(t, "output", output, "a b|-n|bash|{\"in\":1}|"+w.path+"\nerr")
-	_, output, err = w.git.DryRun().RunHook(ctx, w.wt(), "pre-tool", nil, nil)
+	_, output, err = w.git.DryRun().RunHook(ctx, w.wt(), "pre-tool", false, nil, nil)
 	must(t, err)
 	equal(t, "dry run", output, "")
 
@@ -112,7 +112,7 @@ func TestHooks(t *testing.T) {
 	write(t, w.home, "hooks/tilth-post-run", "#!/bin/sh\nkill -9 $$\n")
 	w.sh(w.repo, "config", "core.hooksPath", filepath.Join(w.home, "hooks"))
 	w.restart()
-	if code, _, err = w.git.RunHook(ctx, w.wt(), "post-run", nil, nil); err == nil && code == 0 {
+	if code, _, err = w.git.RunHook(ctx, w.wt(), "post-run", false, nil, nil); err == nil && code == 0 {
 		t.Error("a killed hook passes for one that succeeded")
 	}
 }

@@ -54,6 +54,7 @@ type Git struct {
 	patience time.Duration // with a lock that a live process holds
 	asking   time.Duration // with a credential helper
 	known    *known
+	in       inside
 	preview  *preview // nil: everything is written where git writes it
 	planned  *planned // what a dry run would have made; nil for a real one
 }
@@ -177,6 +178,7 @@ func (g *Git) exec(ctx context.Context, c command) (output, error) {
 		Argv: append([]string{g.program}, c.args...), Dir: c.dir, Env: g.commandEnv(c), Grace: endGrace,
 		OutputCap: outputLimit, HeadOnly: true, SeparateStderr: true, Lasting: !c.mutates,
 	}
+	call.Carry = g.in.box
 	if c.stdin != nil {
 		call.Stdin = bytes.NewReader(c.stdin)
 	}
@@ -227,6 +229,9 @@ func (g *Git) commandEnv(c command) []string {
 		// What the worktree's .git file and its entry say by now is the worker's word. A hook gets what git finds
 		// by itself, as it always does: it may run git elsewhere.
 		env = append(env, "GIT_DIR="+c.wt.AdminDir, "GIT_COMMON_DIR="+c.wt.Common, "GIT_WORK_TREE="+c.wt.Path)
+	}
+	if len(g.in.filters) > 0 {
+		env = append(env, configParameters(proc.Getenv(env, "GIT_CONFIG_PARAMETERS"), g.in.filters))
 	}
 	if !c.mutates {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")

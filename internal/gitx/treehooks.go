@@ -103,8 +103,8 @@ func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string)
 }
 
 // pinned makes c run the hooks that were known when the run began, and those of the tree from a directory of their own,
-// which remove takes away.
-func (g *Git) pinned(ctx context.Context, wt Worktree, c *command) (remove func(), err error) {
+// which remove takes away. Those of the tree run in the sandbox, if there is one, and the others too where boxed says so.
+func (g *Git) pinned(ctx context.Context, wt Worktree, c *command, boxed bool) (remove func(), err error) {
 	remove = func() {}
 	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
 	if err != nil {
@@ -123,7 +123,16 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *command) (remove func(
 			remove()
 			return func() {}, err
 		}
-		dir = filepath.Join(private, filepath.FromSlash(hooks.dir))
+		dir, boxed = filepath.Join(private, filepath.FromSlash(hooks.dir)), true
+	}
+	if boxed && g.in.box != nil && !g.dry {
+		laid := remove
+		wrapped, unwrap, err := g.in.wrap(dir)
+		if err != nil {
+			laid()
+			return func() {}, err
+		}
+		dir, remove = wrapped, func() { unwrap(); laid() }
 	}
 	c.args = append([]string{"-c", "core.hooksPath=" + dir}, c.args...)
 	return remove, nil

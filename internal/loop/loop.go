@@ -193,7 +193,7 @@ func (r *run) outer(ctx context.Context) Stop {
 	if err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
-	if err := r.openSandbox(wt); err != nil {
+	if err := r.openSandbox(ctx, wt); err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
 	if r.hooks, err = r.findHooks(ctx, wt); err != nil {

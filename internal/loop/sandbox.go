@@ -11,7 +11,7 @@ import (
 
 // openSandbox gives what the run starts a directory of its own for temporary files, which a kill leaves to be cleared
 // like the others of proc.
-func (r *run) openSandbox(wt gitx.Worktree) (err error) {
+func (r *run) openSandbox(ctx context.Context, wt gitx.Worktree) (err error) {
 	if r.o.Sandbox == nil {
 		return nil
 	}
@@ -20,6 +20,12 @@ func (r *run) openSandbox(wt gitx.Worktree) (err error) {
 		return err
 	}
 	r.box, r.removeTemp = r.o.Sandbox.In(temp), remove
+	git, unwrap, err := r.Git.Inside(ctx, wt, r.box)
+	if err != nil {
+		return err
+	}
+	plain := r.Git
+	r.Git, r.removeTemp = git, func() { r.Git = plain; unwrap(); remove() }
 	for _, role := range []Role{r.o.Worker, r.o.Evaluator} {
 		if role.Program != nil {
 			role.Program.Box = r.workBox(wt)

@@ -74,6 +74,8 @@ type Cmd struct {
 	OnErrLine func(line []byte)
 	// Box is what the command and all that it starts may do; nil is everything.
 	Box *sandbox.Box
+	// Carry is a box that the command itself is not in, and that what it starts can enter (sandbox.Enter).
+	Carry *sandbox.Box
 	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing it into the output as a terminal would.
 	SeparateStderr bool
 }
@@ -139,7 +141,11 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	started, err := c.Box.Wrap(cmd)
+	wrap := c.Box.Wrap
+	if c.Carry != nil {
+		wrap = c.Carry.Carry
+	}
+	started, err := wrap(cmd)
 	if err != nil {
 		pipes.abandon()
 		return Outcome{}, err

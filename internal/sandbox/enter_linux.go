@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ const (
 )
 
 const (
-	argFlags = 1 + iota // "n": no network
+	argFlags = 1 + iota // "n": no network; "c": carried, and errors go to standard error
 	argPath             // of the program
 	argArgv
 )
@@ -38,11 +39,7 @@ func (b *Box) Wrap(cmd *exec.Cmd) (started func() error, err error) {
 		rules.Close()
 		return nil, err
 	}
-	flags := "-"
-	if b.NoNetwork {
-		flags = "n"
-	}
-	cmd.Args = append([]string{Name, flags, cmd.Path}, cmd.Args...)
+	cmd.Args = append([]string{Name, b.flags(), cmd.Path}, cmd.Args...)
 	cmd.Path = "/proc/self/exe"
 	cmd.ExtraFiles = []*os.File{rules, w}
 	return func() error {
@@ -57,19 +54,53 @@ func (b *Box) Wrap(cmd *exec.Cmd) (started func() error, err error) {
 	}, nil
 }
 
+// Carry gives a command that is not started yet, and stays outside, what the programs that it starts need to enter the
+// box. The function that it returns is to be called once it was started.
+func (b *Box) Carry(cmd *exec.Cmd) (started func() error, err error) {
+	rules, err := b.ruleset()
+	if err != nil {
+		return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{rules}
+	return func() error { rules.Close(); return nil }, nil
+}
+
+// Enter is the command line that runs a program inside the box, where it was carried to.
+func (b *Box) Enter(program string, args ...string) []string {
+	self, _ := os.Executable() // else the command line cannot be run, and says so
+	return append([]string{self, Name, b.flags() + "c", program, program}, args...)
+}
+
+func (b *Box) flags() string {
+	if b.NoNetwork {
+		return "n"
+	}
+	return "-"
+}
+
 // init is here for a process that enters a wall: nothing else of the program is set up for it.
 func init() {
-	if len(os.Args) <= argArgv || os.Args[0] != Name {
+	args := os.Args
+	if len(args) > 1 && args[1] == Name {
+		args = args[1:]
+	}
+	if len(args) <= argArgv || args[0] != Name {
 		return
 	}
 	runtime.LockOSThread()
-	err := enter(os.Args[argFlags] == "n")
-	if err == nil {
-		unix.CloseOnExec(statusFD)
-		unix.Close(rulesetFD)
-		err = syscall.Exec(os.Args[argPath], os.Args[argArgv:], os.Environ())
+	status := statusFD
+	if strings.Contains(args[argFlags], "c") {
+		status = 2
 	}
-	_, _ = unix.Write(statusFD, []byte(err.Error()))
+	err := enter(strings.Contains(args[argFlags], "n"))
+	if err == nil {
+		unix.Close(rulesetFD)
+		if status == statusFD {
+			unix.CloseOnExec(statusFD)
+		}
+		err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())
+	}
+	_, _ = unix.Write(status, []byte(err.Error()))
 	os.Exit(126)
 }
 

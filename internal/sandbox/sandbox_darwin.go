@@ -26,3 +26,13 @@ func (b *Box) Wrap(cmd *exec.Cmd) (started func() error, err error) {
 	}
 	return func() error { return nil }, nil
 }
+
+// Enter is the command line that runs a program inside the box.
+func (b *Box) Enter(program string, args ...string) []string {
+	return append([]string{seatbelt, "-p", b.profile(), program}, args...)
+}
+
+// Carry does nothing: the box is in the command line of whoever enters it.
+func (b *Box) Carry(*exec.Cmd) (started func() error, err error) {
+	return func() error { return nil }, nil
+}

@@ -27,6 +27,7 @@
 //	                               finds nothing
 //	leaks DIR TEXT                 some file under DIR holds the text (! for none)
 //	console [-type WHEN TEXT]... CODE CMD ARGS...  runs it at a terminal; the screen is in $WORK/screen
+//	exec nolandlock CMD ARGS...     runs it as on a kernel without Landlock
 package scripttest
 
 import (
@@ -46,6 +47,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -133,6 +135,8 @@ func Condition(cond string) (bool, error) {
 		return os.Geteuid() == 0, nil
 	case "tmpfs":
 		return exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", os.TempDir()).Run() == nil, nil
+	case "landlock":
+		return sandbox.Probe().Err == nil, nil
 	case "pytest":
 		return exec.Command("/usr/bin/python3", "-c", "import pytest").Run() == nil, nil
 	}

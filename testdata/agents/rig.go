@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // rig is one real program, installed in a scratch directory, with a home of its own and a stub of its API.
 type rig struct {
+	box     *sandbox.Box // in which it works; nil where the system has none
 	program *agent.Program
 	version string
 	home    string
@@ -108,6 +110,14 @@ func newRig(name, scratch, version string) (*rig, error) {
 	vars["NO_PROXY"], vars["no_proxy"], vars["TERM"] = "127.0.0.1,localhost", "127.0.0.1,localhost", "dumb"
 	for k, v := range vars {
 		r.env = append(r.env, k+"="+v)
+	}
+	if sandbox.Probe().Err == nil {
+		temp := filepath.Join(r.home, "tmp")
+		if err := os.Mkdir(temp, 0o700); err != nil {
+			return nil, err
+		}
+		none := func(string) bool { return false }
+		r.box = sandbox.Default(func(name string) string { return vars[name] }, none, filepath.Join(r.home, "sessions")).In(temp)
 	}
 	if set.files == nil {
 		return r, r.ask()
