@@ -78,7 +78,7 @@ func (s *bundleSink) ask(ctx context.Context, b *seed.Bundle, check func(*seed.B
 		if err != nil {
 			return err
 		}
-		edited, err := s.w.editDraft(s.h, append(plan, '\n'))
+		edited, err := s.w.editDraft(s.h, "git tilth prep-feature --continue", append(plan, '\n'))
 		if err != nil {
 			s.w.p.warnf("git-tilth: %s\n", err)
 		}

@@ -54,15 +54,20 @@ func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON boo
 	return pr
 }
 
-// start prints what is about to happen and begins the live line.
-func (p *progress) start(line string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// name learns the tasks' titles.
+func (p *progress) name() {
 	if tasks, err := p.plan(); err == nil {
 		for _, t := range tasks {
 			p.titles[t.ID] = t.Title
 		}
 	}
+}
+
+// start prints what is about to happen and begins the live line.
+func (p *progress) start(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.name()
 	if p.json {
 		return
 	}

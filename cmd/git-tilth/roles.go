@@ -161,6 +161,26 @@ type runSettings struct {
 
 // options checks everything that a run needs before it starts.
 func (w *repoContext) options(s runSettings) (loop.Options, error) {
+	o, err := w.judging(s)
+	if err != nil {
+		return o, err
+	}
+	if o.Worker, err = w.role(config.Worker); err != nil {
+		return o, err
+	}
+	if o.Worker.Client == nil && w.config.Endpoint(config.Worker).BaseURL != "" &&
+		w.config.Endpoint(config.Worker).Model != "" {
+		// A program works, but there is an endpoint to ask what was learned.
+		if o.Worker.Client, _, err = w.client(config.Worker); err != nil {
+			return o, err
+		}
+	}
+	o.Evaluator, err = w.role(config.Evaluator)
+	return o, err
+}
+
+// judging is what a run needs without those who work and judge.
+func (w *repoContext) judging(s runSettings) (loop.Options, error) {
 	o := loop.Options{
 		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")),
 		Validators: w.config.List("tilth.validator"),
@@ -187,19 +207,6 @@ func (w *repoContext) options(s runSettings) (loop.Options, error) {
 	}
 	if _, err := validator.FromConfig(o.Validators); err != nil {
 		return o, refuse("git config --get-all tilth.validator", "%s", err)
-	}
-	if o.Worker, err = w.role(config.Worker); err != nil {
-		return o, err
-	}
-	if o.Worker.Client == nil && w.config.Endpoint(config.Worker).BaseURL != "" &&
-		w.config.Endpoint(config.Worker).Model != "" {
-		// A program works, but there is an endpoint to ask what was learned.
-		if o.Worker.Client, _, err = w.client(config.Worker); err != nil {
-			return o, err
-		}
-	}
-	if o.Evaluator, err = w.role(config.Evaluator); err != nil {
-		return o, err
 	}
 	return o, nil
 }

@@ -50,11 +50,16 @@ func (w *repoContext) seedEdit(s *session.Session) error {
 		return err
 	}
 	defer h.Close()
+	return w.editSeed(h)
+}
+
+func (w *repoContext) editSeed(h *lifecycle.Handle) error {
+	s := h.S
 	if !h.Seeded() {
 		return refuse("git tilth reset "+s.ID+", then git tilth prep-feature", "session %s has no seed", s.ID)
 	}
 	if h.Checkpoint.Status != session.Prepared || h.Checkpoint.Rewind != nil {
-		return refuse("git tilth reset --to-seed "+s.ID,
+		return refuse("git tilth reset --to-seed "+s.ID+"; git tilth plan "+s.ID+" edits what is to do",
 			"session %s has been run; its seed can be edited after a rewind", s.ID)
 	}
 	old, err := os.ReadFile(s.Path(session.TasksFile))
@@ -65,21 +70,9 @@ func (w *repoContext) seedEdit(s *session.Session) error {
 	if err != nil {
 		return fail("", err)
 	}
-	if w.p.dryRun {
-		w.p.printf("would open %s in %s\n", s.Path(session.TasksFile), w.editorName())
-		return nil
-	}
-	edited, err := w.editDraft(h, old)
-	if err != nil || edited == nil {
+	tasks, err := w.editedTasks(h, "git tilth seed edit "+s.ID, old, files, nil)
+	if err != nil || tasks == nil {
 		return err
-	}
-	tasks, broken, err := seed.EditPlan(old, edited, files, seed.Rules{TestsRequired: len(files) > 0})
-	if err != nil {
-		return fail("", err)
-	}
-	if len(broken) > 0 {
-		return refuse("git tilth seed edit "+s.ID+" goes on with your text", "the edited plan cannot be used:\n%s",
-			seed.Explain(broken, 20))
 	}
 	if err := h.Reseed(w.p.ctx, tasks, len(files)); err != nil {
 		return fail("git tilth seed edit "+s.ID, err)
@@ -92,11 +85,11 @@ func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 
 // editDraft lets the user edit a copy of the plan, or the copy that was refused the last time. It returns what was
 // saved, or nil if that changes nothing.
-func (w *repoContext) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error) {
+func (w *repoContext) editDraft(h *lifecycle.Handle, again string, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
 	editor, err := w.git.Editor(w.p.ctx, h.Common, environ)
 	if err != nil {
-		return nil, refuse("GIT_EDITOR=<command> git tilth seed edit "+h.S.ID, "there is no editor to open the seed in")
+		return nil, refuse("GIT_EDITOR=<command> "+again, "there is no editor to open the seed in")
 	}
 	draft := draftOf(h.S)
 	if _, err := os.Stat(draft); err != nil {
@@ -125,7 +118,7 @@ func (w *repoContext) editDraft(h *lifecycle.Handle, old []byte) ([]byte, error)
 	case failed != nil:
 		return nil, fail("git config core.editor", failed)
 	case empty:
-		return nil, &exitError{code: exitNo, msg: "the file was saved empty; the seed is as it was"}
+		return nil, &exitError{code: exitNo, msg: "the file was saved empty; the plan is as it was"}
 	case untouched:
 		w.p.printf("nothing was changed\n")
 		return nil, nil

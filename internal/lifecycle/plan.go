@@ -271,6 +271,7 @@ func (p *Plan) settleTasks(s State) map[string]string {
 	}
 	p.unwindTip(s, who, status)
 	if a := s.History.Accepted; a != nil && !s.AcceptedStale && status[a.TaskID] != session.TaskDone &&
+		status[a.TaskID] != session.TaskSkipped &&
 		committed[a.TaskID] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
 		if _, known := status[a.TaskID]; known {
 			p.CommitTree = a

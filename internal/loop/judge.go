@@ -124,6 +124,11 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	}
 	// It holds what the ledger's line will: a process that dies between the two must not take the reviewer's word
 	// with it.
+	if a.byPerson {
+		if err := a.emit(&record.TaskMarked{Mark: lifecycle.MarkDone, Note: c.Summary}); err != nil {
+			return nil, err
+		}
+	}
 	e := &record.EvaluatorVerdict{
 		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence,
 		NextStep: v.NextStep, Tree: j.tree, Base: a.base, ParseFailed: v.ParseFailed, Summary: c.Summary,

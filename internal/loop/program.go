@@ -62,7 +62,7 @@ func (w *programWorker) chain(ctx context.Context) []agent.Choice {
 	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
 	choices := w.role.Program.Choose(ctx, agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.role.Model, Env: w.env, Since: a.madeAt(),
-		Except: a.Checkpoint.Conversations.OtherIDs(a.task.ID), Fresh: a.o.Fresh || isNew, Continue: a.o.Continue,
+		Except: a.Checkpoint.Conversations.OtherIDs(a.task.ID), Fresh: a.o.Fresh || isNew || stored != nil && stored.Over, Continue: a.o.Continue,
 	})
 	if isNew && !a.o.Fresh {
 		choices[0].Why = "a new task"
@@ -235,7 +235,7 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 		return nil
 	}
 	a, c, now := w.a, w.conversation(), record.FormatTime(w.a.Now())
-	if c == nil || c.ID != id || c.Agent != w.role.Program.Name {
+	if c == nil || c.ID != id || c.Over || c.Agent != w.role.Program.Name {
 		lost := c
 		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now}
 		if lost != nil {

@@ -111,6 +111,10 @@ func (a *attempt) begin(ctx context.Context) error {
 		return err
 	}
 	a.tip = ""
+	if a.byPerson { // what is in the worktree is what a person wants
+		a.context.project, err = a.projectAt(ctx, a.judged)
+		return err
+	}
 	if a.restored, err = a.RestoreAside(ctx, wt, a.task.ID, a.base); err != nil {
 		return err
 	}

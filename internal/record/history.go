@@ -90,14 +90,15 @@ func ReadHistory(path string) (History, error) {
 // backwards is a pass over the record from its end.
 type backwards struct {
 	History
-	ended  bool   // how the last run ended is known
-	begun  bool   // something was begun after the stop that comes next
-	done   string // the task of a task_done that waits for its verdict
-	later  bool   // something follows the verdict that comes next and shows that its ledger was settled
-	worked bool   // an event of an iteration was seen; what is still looked for is the tokens used
-	past   bool   // something was seen that is neither of a review nor of the end of a run
-	called bool   // a model_call was seen
-	before bool   // the attempt's beginning was passed
+	ended  bool     // how the last run ended is known
+	begun  bool     // something was begun after the stop that comes next
+	done   string   // the task of a task_done that waits for its verdict
+	later  bool     // something follows the verdict that comes next and shows that its ledger was settled
+	worked bool     // an event of an iteration was seen; what is still looked for is the tokens used
+	past   bool     // something was seen that is neither of a review nor of the end of a run
+	called bool     // a model_call was seen
+	retry  []string // tasks that a person wants tried again
+	before bool     // the attempt's beginning was passed
 }
 
 // see takes one event and reports whether those before it are needed.
@@ -105,8 +106,12 @@ func (p *backwards) see(l Line) (more bool) {
 	if p.before {
 		return p.seeLearning(l.Event())
 	}
-	if l.Type == "task_marked" {
-		return true // a person's word between two runs
+	if mark, ok := markOf(l); ok {
+		// A person's word, mostly between two runs. What is to be tried again is neither committed nor reviewed.
+		if mark.Mark == "retry" {
+			p.retry = append(p.retry, mark.TaskID)
+		}
+		return true
 	}
 	if p.worked && l.Type != "context_reset" && l.Type != "seed_committed" && (p.called || l.Type != "model_call") {
 		return true // of a long attempt, not to be decoded
@@ -137,7 +142,7 @@ func (p *backwards) see(l Line) (more bool) {
 			p.Verdict, p.VerdictTS, p.Unledgered = e, l.TS, !p.later
 		}
 	case *CaseSubmitted:
-		if !p.past {
+		if !p.past && !slices.Contains(p.retry, e.TaskID) {
 			p.Case = e
 		}
 	case *ModelCall:
@@ -147,6 +152,14 @@ func (p *backwards) see(l Line) (more bool) {
 	p.worked = p.worked || p.past && ofIteration(e)
 	p.later = p.later || !afterVerdict(e)
 	return true
+}
+
+func markOf(l Line) (*TaskMarked, bool) {
+	if l.Type != "task_marked" {
+		return nil, false
+	}
+	mark, ok := l.Event().(*TaskMarked)
+	return mark, ok
 }
 
 // seeEnd works out how the last run ended. A stop counts only if nothing was begun after it: one that is older than a
@@ -173,7 +186,7 @@ func (p *backwards) seeEnd(e Event) {
 		// came before it, so an accepted tree may still be waiting beyond it.
 		p.begun = p.begun || !e.FoundAllDone()
 	case *EvaluatorVerdict:
-		if e.Verdict == "accept" && e.Tree != "" && (p.done == "" || p.done == e.TaskID) {
+		if e.Verdict == "accept" && e.Tree != "" && !slices.Contains(p.retry, e.TaskID) && (p.done == "" || p.done == e.TaskID) {
 			p.Accepted, p.Noted = e, p.done != ""
 		}
 		p.ended = true

@@ -2,22 +2,25 @@ package seed
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // EditPlan judges a prd.json that its user has edited, before any work was done: by the rules of a bundle, and by what
 // the harness alone may change. old is the plan as it was, files are the test files of the seed by their paths; they
-// stay as they are, so that no task of theirs may go. With rules.TestsRequired a new task is refused in a seed in which
-// every task has a test. The tasks come back with every field that this version does not know.
+// stay as they are, so that no task of theirs may go, and where every task has a test a new one is refused. The tasks
+// come back with every field that this version does not know. After a run, done are tasks that are not in the text: they
+// stand before the others, and a new task need not have a test.
 //
 // The violations are for the person who edits; with any of them the plan must not be saved. err says that old, not the
 // edited text, cannot be read.
-func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, []Violation, error) {
+func EditPlan(old, edited []byte, files []string, done []session.Task) ([]session.Task, []Violation, error) {
 	before, err := session.ParseTasks(old)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the plan as it was: %w", err)
 	}
+	var keep []session.Task
 	if len(edited) > maxImportBytes {
 		return nil, []Violation{
 			violation("size", "the plan is %s; at most %s are taken", byteSize(len(edited)), byteSize(maxImportBytes)),
@@ -33,17 +36,25 @@ func EditPlan(old, edited []byte, files []string, rules Rules) ([]session.Task, 
 	if err != nil {
 		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
 	}
-	c := &checker{bundle: &Bundle{Tasks: tasks}}
+	before = slices.Concat(done, before)
+	for _, t := range done {
+		t.Needs = nil // it is done, whatever it needed
+		keep = append(keep, t)
+	}
+	c := &checker{bundle: &Bundle{Tasks: append(keep, tasks...)}}
 	c.duplicateKeys(edited)
 	c.statuses(before)
+	for i := range c.bundle.Tasks {
+		c.bundle.Tasks[i].Status = session.TaskPending // held against what it was, not against a seed's
+	}
 	c.tasks()
 	if len(c.found) == 0 {
-		c.editedPairing(before, files, rules)
+		c.editedPairing(before, files, done == nil)
 	}
 	if len(c.found) > 0 {
 		return nil, c.found, nil
 	}
-	return tasks, nil, nil
+	return slices.Concat(done, tasks), nil, nil
 }
 
 // duplicateKeys finds keys that an entry has twice: of those, a reader keeps
@@ -87,14 +98,14 @@ func (c *checker) statuses(before []session.Task) {
 }
 
 // editedPairing holds the edited tasks to the tests of the seed, which an edit neither adds nor removes.
-func (c *checker) editedPairing(before []session.Task, files []string, rules Rules) {
+func (c *checker) editedPairing(before []session.Task, files []string, paired bool) {
 	tests := map[string][]string{}
 	for _, f := range files {
 		if id, ok := taskOf(f); ok {
 			tests[id] = append(tests[id], f)
 		}
 	}
-	stays, was, allTested := map[string]bool{}, map[string]bool{}, true
+	stays, was, allTested := map[string]bool{}, map[string]bool{}, paired && len(before) > 0
 	for _, t := range c.bundle.Tasks {
 		stays[t.ID] = true
 	}
@@ -102,18 +113,14 @@ func (c *checker) editedPairing(before []session.Task, files []string, rules Rul
 		was[t.ID] = true
 		allTested = allTested && len(tests[t.ID]) > 0
 		if !stays[t.ID] && len(tests[t.ID]) > 0 {
-			c.add("test-without-task",
-				"%s has the acceptance test %s in the seed, so it cannot go: "+
-					"keep it, or reset the session and prepare anew",
-				quoteShort(t.ID), quoteShort(tests[t.ID][0]))
+			c.add("test-without-task", "%s has the acceptance test %s in the seed, so it cannot go: "+
+				"keep it, or reset the session and prepare anew", quoteShort(t.ID), quoteShort(tests[t.ID][0]))
 		}
 	}
 	for _, t := range c.bundle.Tasks {
-		if rules.TestsRequired && allTested && !was[t.ID] && len(tests[t.ID]) == 0 {
-			c.add("task-without-test",
-				"%s is new and has no acceptance test in the seed, unlike every other task: "+
-					"leave it out, or reset the session and prepare anew",
-				quoteShort(t.ID))
+		if allTested && !was[t.ID] && len(tests[t.ID]) == 0 {
+			c.add("task-without-test", "%s is new and has no acceptance test in the seed, unlike every other task: "+
+				"leave it out, or reset the session and prepare anew", quoteShort(t.ID))
 		}
 	}
 }

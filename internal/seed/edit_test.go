@@ -56,7 +56,7 @@ func TestEditPlan(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			tasks, broken, err := EditPlan([]byte(oldPlan), []byte(c.edited), files, Rules{TestsRequired: true})
+			tasks, broken, err := EditPlan([]byte(oldPlan), []byte(c.edited), files, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,19 +70,18 @@ func TestEditPlan(t *testing.T) {
 	}
 	// In an imported seed some tasks have no test; then a new one needs none.
 	more := strings.Replace(oldPlan, "\n]", `,{"id":"T-003","title":"C","acceptance_criteria":["z"]}]`, 1)
-	if _, broken, _ := EditPlan([]byte(oldPlan), []byte(more), files[:1], Rules{TestsRequired: true}); len(broken) > 0 {
+	if _, broken, _ := EditPlan([]byte(oldPlan), []byte(more), files[:1], nil); len(broken) > 0 {
 		t.Error(broken)
 	}
 	tasks, _, _ := EditPlan(
 		[]byte(oldPlan),
 		[]byte(strings.Replace(oldPlan, `"owner":"me"`, `"owner":"you"`, 1)),
-		nil,
-		Rules{},
+		nil, nil,
 	)
 	if raw, _ := json.Marshal(tasks[0]); !strings.Contains(string(raw), `"owner":"you"`) {
 		t.Errorf("%s", raw)
 	}
-	if _, _, err := EditPlan([]byte("x"), []byte(oldPlan), nil, Rules{}); err == nil {
+	if _, _, err := EditPlan([]byte("x"), []byte(oldPlan), nil, nil); err == nil {
 		t.Error("a damaged old plan was taken")
 	}
 }
@@ -92,7 +91,7 @@ func FuzzEditPlan(f *testing.F) {
 	f.Add([]byte("[{}]"))
 	f.Add([]byte(`[{"id":"T-001","id":"T-002"}]`))
 	f.Fuzz(func(t *testing.T, edited []byte) {
-		tasks, broken, err := EditPlan([]byte(oldPlan), edited, nil, Rules{})
+		tasks, broken, err := EditPlan([]byte(oldPlan), edited, nil, nil)
 		if err != nil || (len(broken) == 0) != (len(tasks) > 0) {
 			t.Errorf("%v %v %v", tasks, broken, err)
 		}

@@ -23,7 +23,8 @@ type Conversation struct {
 	Model    string    `json:"model"`
 	Created  string    `json:"created"`
 	LastUsed string    `json:"last_used"`
-	Attempts []Attempt `json:"-"` // one of the others in the file
+	Over     bool      `json:"over,omitempty"` // a person wants the task begun afresh
+	Attempts []Attempt `json:"-"`              // one of the others in the file
 	// Total is the program's running total after the last attempt, where it reports one.
 	Total *RoleUsage `json:"total,omitempty"`
 

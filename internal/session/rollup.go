@@ -80,6 +80,15 @@ func (s *Summary) count(ts string, e record.Event) {
 		}
 	case *record.TaskDone:
 		t.Status, t.FailureReason, t.EndedAt = TaskDone, "", ts
+	case *record.TaskMarked:
+		switch e.Mark {
+		case TaskSkipped:
+			t.Status, t.FailureReason, t.EndedAt = TaskSkipped, "", ts
+		case "retry", "added":
+			t.Status, t.FailureReason, t.EndedAt = TaskPending, "", ""
+		case "removed":
+			delete(s.Tasks, e.TaskID)
+		}
 	case *record.TaskFailed:
 		t.Status, t.FailureReason, t.EndedAt = TaskFailed, e.Reason, ts
 	case *record.Commit:
@@ -207,7 +216,8 @@ func bump(m map[string]int64, key string) {
 // only tidies up after a stop is not work, and neither is a resume that found everything done.
 func goesOn(l record.Line) bool {
 	switch l.Type {
-	case "stop", "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session", "session_undone":
+	case "stop", "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session", "session_undone",
+		"task_marked":
 		return false
 	case "session_resume":
 		resume, ok := l.Event().(*record.SessionResume)

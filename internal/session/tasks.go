@@ -95,9 +95,12 @@ func (s *Session) Tasks() ([]Task, error) {
 	return readJSON(s.Path(TasksFile), ParseTasks)
 }
 
+// FormatTasks is a task list as prd.json has it.
+func FormatTasks(tasks []Task) ([]byte, error) { return indentJSON(orEmpty(tasks)) }
+
 // SaveTasks replaces prd.json.
 func (s *Session) SaveTasks(tasks []Task) error {
-	data, err := indentJSON(orEmpty(tasks))
+	data, err := FormatTasks(tasks)
 	return save(s.Path(TasksFile), data, err)
 }
 

@@ -71,7 +71,7 @@ func readStory(path string) (*story, error) {
 func (st *story) see(l record.Line) {
 	switch l.Type {
 	case "session_start", "seed_committed", "session_resume", "context_reset", "evaluator_verdict", "judge_verdict",
-		"ledger_appended", "task_failed", "commit", "stop", "session_rewound", "session_undone":
+		"ledger_appended", "task_failed", "commit", "task_marked", "stop", "session_rewound", "session_undone":
 	default:
 		return
 	}
@@ -118,6 +118,8 @@ func (st *story) see(l record.Line) {
 		st.status[e.TaskID], st.failing, st.last = session.TaskFailed, e.TaskID, e.TaskID
 	case *record.Commit:
 		st.committed(l.Off, e)
+	case *record.TaskMarked:
+		st.marked(e)
 	case *record.Stop:
 		st.stop = e.Reason
 	}
@@ -143,7 +145,21 @@ func (st *story) resumed(e *record.SessionResume) {
 	}
 }
 
+// marked takes a person's word on a task. A task that is marked done has a verdict and a commit like any other.
+func (st *story) marked(e *record.TaskMarked) {
+	switch e.Mark {
+	case session.TaskSkipped:
+		st.status[e.TaskID] = session.TaskSkipped
+	case "retry", "added", "removed":
+		delete(st.status, e.TaskID)
+	}
+}
+
 func (st *story) committed(off int64, e *record.Commit) {
+	if e.Aside != "" {
+		st.failing, st.last = "", e.TaskID
+		return
+	}
 	if _, again := st.commits[e.SHA]; again {
 		st.twice = append(st.twice, off)
 		return

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// markCommands are a person's word on one task.
+func (p *process) markCommands() []*cli.Command {
+	note := func(usage string) []cli.Flag {
+		return []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: usage}}
+	}
+	command := func(name, usage, description string, flags []cli.Flag,
+		do func(*repoContext, *lifecycle.Handle, string, string) error) *cli.Command {
+		return &cli.Command{
+			Name: name, Usage: usage, ArgsUsage: "[<task>] [<session>]", Description: description, Flags: flags,
+			Action: func(ctx *cli.Context) error { return p.onTask(ctx, do) },
+		}
+	}
+	return []*cli.Command{
+		command("done", "commit what is in the session's worktree as a task, on your word",
+			"The validators run over it; no model is asked. Nothing to commit is fine: the work is there already.",
+			note("the commit's text"), (*repoContext).markDone),
+		command("skip", "leave a task out, with what it left in the worktree set aside", "", nil,
+			func(w *repoContext, h *lifecycle.Handle, task, _ string) error {
+				return w.mark(h, task, lifecycle.MarkSkipped, "", "is skipped")
+			}),
+		command("retry", "have the next resume try a task again, in a new conversation", "",
+			note("what you have to say to worker and evaluator"),
+			func(w *repoContext, h *lifecycle.Handle, task, note string) error {
+				return w.mark(h, task, lifecycle.MarkRetry, note, "will be tried again")
+			}),
+	}
+}
+
+// onTask holds the session and finds the task that a command means. A done task is refused.
+func (p *process) onTask(ctx *cli.Context, do func(*repoContext, *lifecycle.Handle, string, string) error) error {
+	name := commandName(ctx)
+	task := strings.ToUpper(ctx.Args().First())
+	if task == "" {
+		return refuse(name+" T-001", "%s needs a task", ctx.Command.Name)
+	}
+	w, err := p.enter("", nil)
+	if err != nil {
+		return err
+	}
+	s, err := w.sessionToChange(ctx.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	show := w.newProgress(s, loop.Options{}, false)
+	h, err := w.hold(s, show.event)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	h.Tell = show.tell
+	show.name()
+	plan, err := w.betweenRuns(h)
+	if err != nil {
+		return err
+	}
+	tasks, err := s.Tasks()
+	if err != nil {
+		return fail("", err)
+	}
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	switch {
+	case i < 0:
+		return refuse("git tilth show "+s.ID, "session %s has no task %s", s.ID, task)
+	case tasks[i].Status == session.TaskDone || plan.MarkDone[task] != "":
+		return refuse("git tilth show "+s.ID, "%s is done", task)
+	}
+	return do(w, h, task, ctx.String("message"))
+}
+
+// betweenRuns refuses a session that cannot be resumed, or whose rewind is half-way.
+func (w *repoContext) betweenRuns(h *lifecycle.Handle) (lifecycle.Plan, error) {
+	plan, err := h.MakePlan(w.p.ctx)
+	switch {
+	case err != nil:
+		return plan, fail("", err)
+	case plan.Action == lifecycle.Refuse:
+		return plan, refuse(plan.Hint, "session %s: %s", h.S.ID, plan.Why)
+	case plan.FinishRewind:
+		return plan, refuse("git tilth reset --to-seed "+h.S.ID, "a rewind of session %s was begun and not finished", h.S.ID)
+	}
+	return plan, nil
+}
+
+// mark writes down what the next resume goes by.
+func (w *repoContext) mark(h *lifecycle.Handle, task, mark, note, will string) error {
+	if err := h.Mark(task, mark, note); err != nil {
+		return fail("", err)
+	}
+	w.p.printf("%s %s\nnext: git tilth resume %s\n", task, will, h.S.ID)
+	return nil
+}
+
+// markDone brings the session to where a run would begin, and commits the task there.
+func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
+	plan, err := w.betweenRuns(h)
+	if err != nil {
+		return err
+	}
+	if plan.Begun != "" && plan.Begun != task {
+		if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty {
+			return refuse("git tilth resume, or git tilth skip "+plan.Begun,
+				"the worktree holds the work of %s, which would be committed as %s", plan.Begun, task)
+		}
+	}
+	o, err := w.judging(runSettings{})
+	if err != nil {
+		return err
+	}
+	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o)})
+	if err != nil || w.p.dryRun {
+		return err
+	}
+	o.SetPending(out)
+	if note == "" {
+		note = "A person says that this is done."
+	}
+	isDone, err := loop.Done(w.p.ctx, h, o, task, note)
+	if err != nil {
+		return w.p.executionError(err, h.S.ID)
+	}
+	if !isDone {
+		return &exitError{code: exitNo, msg: fmt.Sprintf("%s is not done: what is in %s was refused", task, h.Path()),
+			hint: "git tilth log --task " + task + " " + h.S.ID}
+	}
+	w.p.printf("next: git tilth resume %s\n", h.S.ID)
+	return nil
+}

@@ -1,0 +1,138 @@
+package lifecycle
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// The marks of a person, beside done, which is a commit (loop.Done).
+const (
+	MarkDone    = "done"
+	MarkSkipped = "skipped"
+	MarkRetry   = "retry"
+)
+
+// Mark skips a task, or has it tried again, with a note for who does and judges it.
+//
+// On disk after each step; whoever repeats the command after a crash finishes it:
+//  1. task_marked
+//  2. of retry: the note in the ledger, unless it is there; the stored conversation is not gone on with
+//  3. prd.json   what a resume goes by
+//
+// Work that a skipped task has in the worktree or in a placeholder is set aside by the next resume (Plan.SetAside).
+func (h *Handle) Mark(task, mark, note string) error {
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	if err := h.openRecord(); err != nil {
+		return err
+	}
+	marked := record.TaskMarked{Mark: mark, Note: note}
+	marked.TaskID = task
+	if err := h.append(&marked); err != nil {
+		return err
+	}
+	tasks[i].Status = session.TaskSkipped
+	if mark == MarkRetry {
+		tasks[i].Status = session.TaskPending
+		if err := h.change(func() error { return h.prepareRetry(task, note) }); err != nil {
+			return err
+		}
+	}
+	return h.saveTasks(tasks)
+}
+
+func (h *Handle) saveTasks(tasks []session.Task) error {
+	return h.change(func() error {
+		if err := h.S.SaveTasks(tasks); err != nil {
+			return err
+		}
+		return h.S.WriteSummary()
+	})
+}
+
+func (h *Handle) prepareRetry(task, note string) error {
+	entries, err := h.S.ReadLedger(task, 1)
+	if err != nil {
+		return err
+	}
+	there := func(e session.LedgerEntry) bool { return e.Note == note }
+	if note != "" && !slices.ContainsFunc(entries, there) {
+		entry := session.LedgerEntry{
+			TS: record.FormatTime(h.Now()), DiffSummary: record.JSON(""), Case: record.JSON(struct{}{}),
+			Verdict: record.JSON(struct{}{}), Note: h.Redact.String(note),
+		}
+		if err := h.S.AppendLedger(task, entry); err != nil {
+			return err
+		}
+	}
+	conversation := h.Checkpoint.Conversations.Get(task)
+	if conversation == nil {
+		return nil
+	}
+	conversation.Over = true
+	if err := h.Checkpoint.Conversations.Set(task, conversation); err != nil {
+		return err
+	}
+	return h.Save()
+}
+
+// Replan takes over a plan that a person edited between two runs. On disk after each step: task_marked for each task
+// that was added, changed, moved or removed; prd.json, which is what a resume goes by.
+func (h *Handle) Replan(edited []session.Task) error {
+	before, err := h.S.Tasks()
+	if err != nil {
+		return err
+	}
+	if err := h.openRecord(); err != nil {
+		return err
+	}
+	for _, m := range differences(before, edited) {
+		if err := h.append(&m); err != nil {
+			return err
+		}
+	}
+	return h.saveTasks(edited)
+}
+
+// differences are what an edit did to each task.
+func differences(before, after []session.Task) (out []record.TaskMarked) {
+	at := func(tasks []session.Task, id string) int {
+		return slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == id })
+	}
+	mark := func(id, what string) {
+		m := record.TaskMarked{Mark: what}
+		m.TaskID = id
+		out = append(out, m)
+	}
+	stays := func(in []session.Task) (ids []string) {
+		for _, t := range in {
+			if at(before, t.ID) >= 0 && at(after, t.ID) >= 0 {
+				ids = append(ids, t.ID)
+			}
+		}
+		return ids
+	}
+	was, is := stays(before), stays(after)
+	for _, t := range after {
+		switch i := at(before, t.ID); {
+		case i < 0:
+			mark(t.ID, "added")
+		case !reflect.DeepEqual(before[i], t):
+			mark(t.ID, "changed")
+		case slices.Index(was, t.ID) != slices.Index(is, t.ID):
+			mark(t.ID, "moved")
+		}
+	}
+	for _, t := range before {
+		if at(after, t.ID) < 0 {
+			mark(t.ID, "removed")
+		}
+	}
+	return out
+}

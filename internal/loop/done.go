@@ -1,0 +1,64 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Done commits what is in the worktree as a task, on a person's word: the validators run, no model is asked. It is an
+// attempt like any other, whose verdict is the person's, so that a crash leaves what a crash of a run leaves. isDone is
+// false where validators or a commit hook refused it.
+func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string) (isDone bool, err error) {
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo}
+	r.objects = h.Git.NewObjects(h.Common, r.madeAt())
+	isDone, err = r.done(ctx, task, note)
+	stop := Stop{Reason: Interrupted}
+	if r.next() < 0 {
+		stop = r.nothingLeft()
+	}
+	if err != nil && ctx.Err() == nil {
+		stop = stopOf(ctx, err, task)
+	}
+	if r.place != nil {
+		r.place.Open()
+	}
+	return isDone, errors.Join(err, r.finish(stop))
+}
+
+func (r *run) done(ctx context.Context, task, note string) (bool, error) {
+	wt, err := r.Worktree(ctx)
+	if err != nil {
+		return false, err
+	}
+	if r.hooks, err = r.findHooks(ctx, wt); err != nil {
+		return false, err
+	}
+	if r.tasks, err = r.S.Tasks(); err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(r.tasks, func(t session.Task) bool { return t.ID == task })
+	if i < 0 {
+		return false, fmt.Errorf("there is no %s in the plan", task)
+	}
+	if r.tasks[i].Status == session.TaskDone {
+		return true, nil // it had been accepted, and was committed just now
+	}
+	if err := r.openPlace(ctx, wt); err != nil {
+		return false, err
+	}
+	a := &attempt{run: r, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8), byPerson: true}
+	if err := a.begin(ctx); err != nil {
+		return false, err
+	}
+	a.iter = 1
+	feedback, err := a.judge(ctx, &Case{Summary: note})
+	if err != nil {
+		a.foldAtStop(ctx)
+	}
+	return err == nil && feedback == "", err
+}
