@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -75,12 +76,6 @@ func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 }
 
 func (w *repoContext) describeTeardown(r lifecycle.TeardownPlan) {
-	unknown := func(s string) string {
-		if s == "" {
-			return "unknown"
-		}
-		return s
-	}
 	var lost []string
 	if r.Commits > 0 {
 		lost = append(lost, text.Plural(r.Commits, "commit"))
@@ -114,7 +109,7 @@ func (w *repoContext) describeTeardown(r lifecycle.TeardownPlan) {
 		branch += " (gone)"
 	}
 	w.p.printf("session   %s\nsource    %s\nworktree  %s\nbranch    %s\nstatus    %s\nwill be lost: %s\n",
-		r.S.ID, unknown(r.Source), worktree, branch, r.Status, strings.Join(lost, ", "))
+		r.S.ID, cmp.Or(r.Source, "unknown"), worktree, branch, r.Status, strings.Join(lost, ", "))
 }
 
 // rewind is `git tilth reset --to-seed`.

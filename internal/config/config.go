@@ -215,16 +215,8 @@ func check(s Setting, text, origin string) error {
 
 func parseCount(text string) (int64, error) {
 	digits, factor := text, int64(1)
-	switch text[len(text)-1] {
-	case 'k', 'K':
-		factor = 1 << 10
-	case 'm', 'M':
-		factor = 1 << 20
-	case 'g', 'G':
-		factor = 1 << 30
-	}
-	if factor > 1 {
-		digits = text[:len(text)-1]
+	if power := strings.IndexByte("kmg", text[len(text)-1]|0x20); power >= 0 {
+		digits, factor = text[:len(text)-1], 1<<(10*(power+1))
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || strings.HasPrefix(digits, "+") {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,18 +59,10 @@ func New(e Endpoint, o Options) *Client {
 }
 
 func withDefaults(o Options) Options {
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Idle <= 0 {
-		o.Idle = defaultIdle
-	}
-	if o.MaxResponse <= 0 {
-		o.MaxResponse = defaultMaxResponse
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = "git-tilth"
-	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Idle = cmp.Or(o.Idle, defaultIdle)
+	o.MaxResponse = cmp.Or(o.MaxResponse, defaultMaxResponse)
+	o.UserAgent = cmp.Or(o.UserAgent, "git-tilth")
 	if o.Now == nil {
 		o.Now = time.Now
 	}

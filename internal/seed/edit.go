@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -87,10 +88,7 @@ func (c *checker) statuses(before []session.Task) {
 			want = session.TaskPending
 		}
 		if t.Status != want {
-			name := t.ID
-			if name == "" {
-				name = fmt.Sprintf("entry %d", i+1)
-			}
+			name := cmp.Or(t.ID, fmt.Sprintf("entry %d", i+1))
 			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it",
 				quoteShort(name), quoteShort(want), quoteShort(t.Status))
 		}

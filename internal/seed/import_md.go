@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -251,9 +252,7 @@ func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 	for i, l := range lines {
 		if l.heading == 1 && !criteriaHeading.MatchString(l.text) {
 			id, title := splitID(l.text)
-			if tf.task.Title == "" {
-				tf.task.Title = text.OneLine(title)
-			}
+			tf.task.Title = cmp.Or(tf.task.Title, text.OneLine(title))
 			if tf.task.ID == "" {
 				tf.task.ID, tf.line = id, l.n
 			}
@@ -265,12 +264,8 @@ func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 		}
 	}
 	if m := taskFileName.FindStringSubmatch(filepath.Base(name)); m != nil {
-		if tf.task.ID == "" {
-			tf.task.ID = m[1]
-		}
-		if tf.task.Title == "" {
-			tf.task.Title = strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(m[2]))
-		}
+		tf.task.ID = cmp.Or(tf.task.ID, m[1])
+		tf.task.Title = cmp.Or(tf.task.Title, strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(m[2])))
 	}
 	return lines
 }

@@ -11,6 +11,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,15 +89,9 @@ func (o *Options) fill() {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	if o.BashTimeout <= 0 {
-		o.BashTimeout = defaultBashTimeout
-	}
-	if o.MaxTimeout <= 0 {
-		o.MaxTimeout = max(defaultMaxTimeout, o.BashTimeout)
-	}
-	if o.OutputCap <= 0 {
-		o.OutputCap = defaultOutputCap
-	}
+	o.BashTimeout = cmp.Or(o.BashTimeout, defaultBashTimeout)
+	o.MaxTimeout = cmp.Or(o.MaxTimeout, max(defaultMaxTimeout, o.BashTimeout))
+	o.OutputCap = cmp.Or(o.OutputCap, defaultOutputCap)
 }
 
 // Close releases the worktree.
