@@ -22,12 +22,17 @@ const finalTool = "submit_case"
 type event struct {
 	ev     record.Event
 	result *record.ToolResult
+	off    int64 // in the record
 }
 
-// readEvents reads what the worker did and what came of it.
+// readEvents reads what the worker did and what came of it, without what a rewind or an undo has superseded.
 func readEvents(s *session.Session) (events []event, err error) {
-	last := -1 // the tool call that waits for its answer
-	_, _, err = record.Scan(s.Path(session.RecordFile), 0, func(l record.Line) error {
+	last := -1           // the tool call that waits for its answer
+	var backs [][2]int64 // offset of a rewind or undo, and up to where the record counts before it
+	end, _, err := record.Scan(s.Path(session.RecordFile), 0, func(l record.Line) error {
+		if at, ok := l.WentBack(); ok {
+			backs = append(backs, [2]int64{l.Off, at})
+		}
 		switch l.Type {
 		case "session_start", "agent_session", "context_reset", "model_call", "tool_call", "tool_result", "commit":
 		default:
@@ -46,9 +51,15 @@ func readEvents(s *session.Session) (events []event, err error) {
 		if _, ok := ev.(*record.ToolCall); ok {
 			last = len(events)
 		}
-		events = append(events, event{ev: ev})
+		events = append(events, event{ev: ev, off: l.Off})
 		return nil
 	})
+	for _, back := range slices.Backward(backs) {
+		if back[0] < end {
+			events = slices.DeleteFunc(events, func(e event) bool { return e.off >= back[1] && e.off < back[0] })
+			end = back[1]
+		}
+	}
 	return events, err
 }
 

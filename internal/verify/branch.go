@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // mark is what a commit says of the record before it.
@@ -32,19 +35,24 @@ func (c *check) branch(ctx context.Context, common string) error {
 	var marks []mark
 	unmarked := 0
 	seen := map[string]bool{}
-	for _, commit := range c.commits {
+	shared := c.shared()
+	inherited := map[string][]gitx.Commit{}
+	for i, commit := range c.commits {
 		seen[commit.SHA] = true
 		sig := lifecycle.SignatureOf(commit)
 		m := Commit{SHA: commit.SHA, Kind: Other, Task: sig.Task, Subject: commit.Subject}
 		if sig.Session == c.s.ID {
 			m.Kind = c.kind(commit, sig)
+		} else if i < shared && sig.Session != "" {
+			m.Kind = Inherited
+			inherited[sig.Session] = append(inherited[sig.Session], commit)
 		}
 		c.Commits = append(c.Commits, m)
 		switch {
 		case m.Kind == Other && sig.Session == "" && c.foreign:
 		case m.Kind == Other:
 			c.note("%s is someone else's: %s", short(commit.SHA), commit.Subject)
-		case m.Kind == Unknown:
+		case m.Kind == Unknown, m.Kind == Inherited:
 		case sig.Record != "":
 			marks = c.marked(marks, commit, sig)
 		case len(marks) > 0:
@@ -54,13 +62,65 @@ func (c *check) branch(ctx context.Context, common string) error {
 		}
 	}
 	c.unnamed(seen)
-	if unmarked > 0 || len(marks) == 0 {
+	if unmarked > 0 || len(marks) == 0 && len(inherited) == 0 {
 		c.note("not anchored: %d of the session's commits do not say what the record was", unmarked)
 	}
-	if err := c.anchors(marks); err != nil {
+	var err error
+	c.AnchoredBytes, err = c.anchors(c.s.Path(session.RecordFile), c.Bytes, marks)
+	c.Anchored = c.AnchoredBytes > 0
+	for from, commits := range inherited {
+		if err == nil {
+			err = c.inherited(from, commits)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return c.tests(ctx, common)
+}
+
+// shared is how many of the commits a fork may share with the session that it is from.
+func (c *check) shared() (n int) {
+	for i, commit := range c.commits {
+		if c.story.forkedFrom != "" && (c.isSeed(commit.SHA) || slices.Contains(slices.Collect(maps.Values(c.story.shared)),
+			commit.SHA)) {
+			n = i + 1
+		}
+	}
+	return n
+}
+
+// origin is what the record of another session of this root says, nil where that is not here.
+func (c *check) origin(id string) (*story, error) {
+	s, err := session.Store{Root: filepath.Dir(c.s.Dir)}.Find(id)
+	if err != nil {
+		return nil, nil // refused: there is none
+	}
+	return readStory(s.Path(session.RecordFile))
+}
+
+// inherited holds commits that a fork shares against the record that they are from, where that is here.
+func (c *check) inherited(from string, commits []gitx.Commit) error {
+	theirs, err := c.origin(from)
+	if err != nil {
+		return err
+	}
+	if theirs == nil {
+		c.note("%s inherited from %s, whose record is not here", text.Plural(len(commits), "commit"), from)
+		return nil
+	}
+	var marks []mark
+	for _, commit := range commits {
+		_, named := theirs.commits[commit.SHA]
+		if !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed)) {
+			c.differ(-1, commit.SHA, "it is said to be of session %s, whose record does not name it", from)
+		} else if sig := lifecycle.SignatureOf(commit); sig.Record != "" {
+			marks = c.marked(marks, commit, sig)
+		}
+	}
+	path := filepath.Join(filepath.Dir(c.s.Dir), from, session.RecordFile)
+	_, err = c.anchors(path, theirs.end, marks)
+	return err
 }
 
 // at is where the record names a commit, -1 for nowhere.
@@ -179,30 +239,30 @@ func (c *check) unnamed(seen map[string]bool) {
 	}
 }
 
-// anchors holds the record against the hashes. After the first that is wrong nothing more can be said of the record.
-func (c *check) anchors(marks []mark) error {
-	f, err := jsonl.OpenFile(c.s.Path(session.RecordFile), os.O_RDONLY)
+// anchors holds a record of so many bytes against the hashes, and returns how much of it they vouch for. After the first
+// that is wrong nothing more can be said of it.
+func (c *check) anchors(path string, size int64, marks []mark) (anchored int64, err error) {
+	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	h := sha256.New()
 	for _, m := range marks {
-		from := c.AnchoredBytes
-		if m.size > c.Bytes {
-			c.differ(from, m.commit, "the record has %d bytes, and had %d when the commit was made", c.Bytes, m.size)
-			return nil
+		if m.size > size {
+			c.differ(anchored, m.commit, "the record has %d bytes, and had %d when the commit was made", size, m.size)
+			return anchored, nil
 		}
-		if _, err := io.Copy(h, io.NewSectionReader(f, from, m.size-from)); err != nil {
-			return err
+		if _, err := io.Copy(h, io.NewSectionReader(f, anchored, m.size-anchored)); err != nil {
+			return anchored, err
 		}
-		if m.size < from || hex.EncodeToString(h.Sum(nil)) != m.sum {
-			c.differ(from, m.commit, "from this line on the record is not what it was when the commit was made")
-			return nil
+		if m.size < anchored || hex.EncodeToString(h.Sum(nil)) != m.sum {
+			c.differ(anchored, m.commit, "from this line on the record is not what it was when the commit was made")
+			return anchored, nil
 		}
-		c.Anchored, c.AnchoredBytes = true, m.size
+		anchored = m.size
 	}
-	return nil
+	return anchored, nil
 }
 
 // tests finds the commits that change the seed's acceptance tests. A task whose change was accepted may; that is said.
@@ -223,7 +283,7 @@ func (c *check) tests(ctx context.Context, common string) error {
 		for _, file := range changed[m.SHA] {
 			switch {
 			case !ofSeed[file]:
-			case m.Kind == Task || m.Kind == Placeholder:
+			case m.Kind == Task || m.Kind == Placeholder || m.Kind == Inherited:
 				c.note("%s (%s of %s) changes the seed's test %s", short(m.SHA), m.Kind, m.Task, file)
 			default:
 				c.differ(c.at(m.SHA), m.SHA, "it changes the seed's test %s, and no task was accepted with it", file)

@@ -60,9 +60,17 @@ func (c *check) ledgers() error {
 		if err != nil {
 			return err
 		}
-		// A person's notes are no verdicts.
-		entries = slices.DeleteFunc(entries, func(e session.LedgerEntry) bool { return e.Note != "" })
-		c.ledger(task, entries)
+		entries = slices.DeleteFunc(entries, func(e session.LedgerEntry) bool { // a person's note is no verdict
+			if e.Note != "" && !slices.Contains(c.story.notes, e.Note) {
+				c.differIn(filepath.Join(session.LedgerDir, task+".jsonl"), 0, "a note in it is not on record")
+			}
+			return e.Note != ""
+		})
+		if _, ok := c.story.shared[task]; !ok {
+			c.ledger(task, entries)
+		} else if err := c.sharedLedger(task, entries); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -82,4 +90,20 @@ func (c *check) ledger(task string, entries []session.LedgerEntry) {
 	if missing > 1 || missing == 1 && c.story.unledgered != task {
 		c.differIn(file, len(entries)+1, "%d verdicts are on record and %d here", len(said), len(entries))
 	}
+}
+
+// sharedLedger holds the ledger that a fork began with against the record that it is from, where that is here.
+func (c *check) sharedLedger(task string, entries []session.LedgerEntry) error {
+	from, err := c.origin(c.story.forkedFrom)
+	if err != nil || from == nil || len(from.every[task]) == 0 {
+		return err
+	}
+	for i, e := range entries {
+		if !slices.ContainsFunc(append(from.every[task], c.story.every[task]...), func(said entry) bool {
+			return said.isIn(e)
+		}) {
+			c.differIn(filepath.Join(session.LedgerDir, task+".jsonl"), i+1, "no verdict on record is this one")
+		}
+	}
+	return nil
 }

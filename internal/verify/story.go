@@ -51,13 +51,18 @@ type story struct {
 	// What the record said when an attempt began, by its offset, and before a rewind or an undo, by its number.
 	begun map[int64]tale
 	went  map[int]story
+	// A fork begins with tasks that another session did; every is all that was ever said of a task.
+	forkedFrom string
+	shared     map[string]string // their commits
+	every      map[string][]entry
+	notes      []string // of a person's
 }
 
 func readStory(path string) (*story, error) {
 	st := &story{
 		tale:    tale{map[string]string{}, map[string]string{}, map[string][]entry{}},
 		commits: map[string]said{}, accepted: map[string][]*record.EvaluatorVerdict{},
-		begun: map[int64]tale{}, went: map[int]story{},
+		begun: map[int64]tale{}, went: map[int]story{}, shared: map[string]string{}, every: map[string][]entry{},
 	}
 	var err error
 	st.end, st.skipped, err = record.Scan(path, 0, func(l record.Line) error {
@@ -80,11 +85,15 @@ func (st *story) see(l record.Line) {
 		if st.base == "" {
 			st.base = e.Base
 		}
+		if e.Phase == "fork" {
+			st.forked(e)
+		}
 	case *record.SeedCommitted:
 		st.seed, st.seedOff = e.SHA, l.Off
 	case *record.SessionResume:
 		st.resumed(e)
 	case *record.SessionRewound:
+		st.notes = append(st.notes, e.Note)
 		st.leave(e.Undo)
 		st.tale = tale{map[string]string{}, map[string]string{}, map[string][]entry{}}
 		if then, ok := st.begun[e.Counts]; ok {
@@ -104,6 +113,7 @@ func (st *story) see(l record.Line) {
 		st.uncommitted, st.failing, st.last, st.stop = nil, "", "", ""
 	case *record.EvaluatorVerdict:
 		st.ledgers[e.TaskID] = append(st.ledgers[e.TaskID], entryOf(l.TS, e))
+		st.every[e.TaskID] = append(st.every[e.TaskID], entryOf(l.TS, e))
 		st.unledgered, st.uncommitted = e.TaskID, nil
 		if e.Accepted() {
 			st.uncommitted = e
@@ -130,6 +140,16 @@ func (st *story) leave(number int) {
 	now := *st
 	now.tale = st.tale.clone()
 	st.went[number] = now
+}
+
+func (st *story) forked(e *record.SessionStart) {
+	st.forkedFrom = e.ForkedFrom
+	for task, was := range e.Tasks {
+		st.status[task] = was.Status
+		if was.Commit != "" {
+			st.live[task], st.shared[task] = was.Commit, was.Commit
+		}
+	}
 }
 
 func (st *story) resumed(e *record.SessionResume) {
