@@ -50,6 +50,8 @@ func differences(environ []string, s *session.Session) (found []string) {
 // diverging are the scripts whose sessions do not come to the same trees when they are replayed, and where.
 var diverging = map[string]string{
 	"keep_going": "differs in 1 file, first in f1; call 1 of T-001 \\(bash\\) wrote it last", // the time of day
+	"marks":      "the commit of T-001 differs",                                              // it is a person's
+	"night":      "the commit of T-002 differs in 2 files, first in f2",                      // the same
 	"replay":     "first in stamp; call 2 of T-001 \\(bash\\) wrote it last",                 // the same
 	"secrets":    "first in check.sh",                                                        // the conversation has no key
 }
