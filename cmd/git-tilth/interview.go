@@ -12,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -87,12 +88,17 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	if r.typed {
 		sink.approve = frontend.Approve
 	}
+	asks, done, err := w.interviewer(h, r.interviewer, source)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	prior := h.Checkpoint.Usage.Interview
 	before := h.Checkpoint.TokensUsed - prior.Total()
 	return seed.Interview(w.p.ctx, seed.Deps{
 		History: r.history, Prior: prior,
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
-		Model: w.interviewer(h, r.interviewer, source), ModelName: modelOf(r.interviewer),
+		Model: asks, ModelName: modelOf(r.interviewer),
 		Retry: model.Retry{Attempts: int(w.config.Count("tilth.providerAttempts"))},
 		Tools: box, Specs: box.Specs(), Frontend: frontend, Sink: sink,
 		Transcript: script.AppendMessage,
@@ -106,17 +112,26 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	})
 }
 
-// interviewer is who asks: the model at an endpoint, or an agent program that reads the source.
-func (w *repoContext) interviewer(h *lifecycle.Handle, r loop.Role, source string) agent.Chatter {
+// interviewer is who asks: the model at an endpoint, or an agent program that reads the source. done clears up.
+func (w *repoContext) interviewer(h *lifecycle.Handle, r loop.Role, source string) (agent.Chatter, func(), error) {
 	if r.Program == nil {
-		return r.Client
+		return r.Client, func() {}, nil
+	}
+	box, err := w.sandbox()
+	if err != nil {
+		return nil, nil, err
+	}
+	temp, done, err := proc.TempDir("run")
+	if err != nil {
+		return nil, nil, err
 	}
 	env := r.Program.Environ(w.git.Environ(w.p.ctx, source), w.config.List("tilth.sandboxEnv"))
 	return &seed.Program{Program: r.Program, Turn: agent.Turn{
 		Dir: source, Model: r.Model, MaxTurns: int(w.config.Count("tilth.maxTurns")),
 		Timeout: w.config.Duration("tilth.turnTimeout"), Env: append(env, h.S.Mark()),
 		GitDir: w.loc.GitDir, CommonDir: w.loc.CommonDir, Private: h.S.Path(session.AgentDir),
-	}}
+		Box: box.In(temp).Reading(source),
+	}}, done, nil
 }
 
 // begun are the messages of a session's interview, nil where it has none to go on with.

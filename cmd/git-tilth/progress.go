@@ -136,7 +136,7 @@ func (p *progress) describe(e record.Event) string {
 	at := fmt.Sprintf("%s  iter %d  ", in.TaskID, in.Iter)
 	switch e := e.(type) {
 	case *record.Preflight:
-		return preflightWords(e)
+		return "preflight: " + view.Preflight(e)
 	case *record.ContextReset:
 		return fmt.Sprintf("%s  %s", e.TaskID, p.titles[e.TaskID])
 	case *record.ModelCall:
@@ -246,28 +246,6 @@ func validatorWords(s *record.ValidatorRun) string {
 		said += ": " + why
 	}
 	return said
-}
-
-// preflightWords says which validators were found, where from, and which of them can run.
-func preflightWords(e *record.Preflight) string {
-	var able, others []string
-	for _, c := range e.Checks {
-		switch {
-		case c.Unable != "":
-			others = append(others, fmt.Sprintf("%s (%s) cannot start: %s", c.Name, c.From, c.Unable))
-		case c.Skipped != "":
-			others = append(others, fmt.Sprintf("%s is not run: %s", c.Name, c.Skipped))
-		default:
-			able = append(able, fmt.Sprintf("%s (%s)", c.Name, c.From))
-		}
-	}
-	if len(able) > 0 {
-		others = append([]string{strings.Join(able, ", ") + " can run"}, others...)
-	}
-	if len(others) == 0 {
-		others = []string{"no validators: tilth.validator names none, and none was detected"}
-	}
-	return "preflight: " + strings.Join(others, "; ")
 }
 
 // firstWords is the beginning of a text on one line.

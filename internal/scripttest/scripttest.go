@@ -83,7 +83,7 @@ func Setup(env *testscript.Env) error {
 	for k, v := range map[string]string{
 		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "TILTH_SESSIONS_DIR": filepath.Join(env.WorkDir, "sessions"),
 		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(), "GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
-		"RUSTUP_HOME": rustupHome(),
+		"RUSTUP_HOME": rustupHome(), "README": readme(),
 	} {
 		env.Setenv(k, v)
 	}
@@ -96,6 +96,15 @@ func Setup(env *testscript.Env) error {
 		}
 	})
 	return nil
+}
+
+// readme is the project's, of whatever package the test is.
+func readme() string {
+	path, err := filepath.Abs("../../README.md")
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // endRuns ends what a script that failed has left running, which would be waited for.

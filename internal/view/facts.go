@@ -61,7 +61,7 @@ func factsOf(ev record.Event) (f facts) {
 		*record.ToolCall, *record.ToolResult, *record.PreToolBlock, *record.HookRun, *record.CaseParseError,
 		*record.EvaluatorParseError, *record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.TaskDone,
 		*record.ProposedLearnings, *record.BuildProducts, *record.RepoChanged, *record.LogRepaired,
-		*record.SessionRewound, *record.SessionUndone:
+		*record.SessionRewound, *record.SessionUndone, *record.Preflight:
 	}
 	return f
 }

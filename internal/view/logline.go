@@ -76,6 +76,11 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 		return cyan, joined(" ", ev.Hook, ev.Outcome, ev.Reason)
 	case *record.ValidatorRun:
 		return validatorLine(ev)
+	case *record.Preflight:
+		if !ev.Passed {
+			return red, Preflight(ev)
+		}
+		return plain, Preflight(ev)
 	case *record.BuildProducts:
 		return plain, "left out of the commit: " + strings.Join(ev.LeftOut, ", ")
 	case *record.CaseParseError:

@@ -56,7 +56,7 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 		*record.EmptyModelResponse, *record.Nudge, *record.HookRun, *record.CaseParseError, *record.EvaluatorParseError,
 		*record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.ProposedLearnings, *record.BuildProducts,
 		*record.RepoChanged, *record.LogRepaired, *record.CaseSubmitted, *record.TaskMarked, *record.SessionRewound,
-		*record.SessionUndone:
+		*record.SessionUndone, *record.Preflight:
 	}
 	sc.note(e, at)
 }
