@@ -115,6 +115,7 @@ const KIND_OF = new Map(
     tool_call: "tool",
     tool_result: "tool",
     hook_run: "tool",
+    preflight: "check",
     validator_run: "check",
     evaluator_verdict: "verdict",
     judge_verdict: "verdict",
