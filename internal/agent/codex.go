@@ -20,12 +20,14 @@ func codex() *Program {
 		Name: "codex", Title: "Codex CLI", Package: "@openai/codex", Binary: "codex",
 		base: []string{"exec", "--json", "--skip-git-repo-check", "-c", "check_for_update_on_startup=false"},
 		// Its sandbox makes everything but the worktree read only; git needs these four to work in a linked worktree.
-		write: rights{args: [][]string{{"-s", "workspace-write"}, {"--add-dir", "{gitdir}"},
-			{"--add-dir", "{commondir}/objects"}, {"--add-dir", "{commondir}/refs"}, {"--add-dir", "{commondir}/logs"}}},
+		write: rights{alone: [][]string{{"-s", "workspace-write"}, {"--add-dir", "{gitdir}"},
+			{"--add-dir", "{commondir}/objects"}, {"--add-dir", "{commondir}/refs"}, {"--add-dir", "{commondir}/logs"}},
+			boxed: codexBoxed},
 		// What is judged is never continued, and not to be discovered.
-		readOnly: rights{args: [][]string{{"-s", "read-only", "--ephemeral", "--ignore-rules",
-			"-c", "project_doc_max_bytes=0", "-c", `projects={"{dir}"={trust_level="untrusted"}}`,
-			"-c", "skills.include_instructions=false"}}},
+		readOnly: rights{alone: [][]string{{"-s", "read-only"}}, boxed: codexBoxed,
+			args: [][]string{{"--ephemeral", "--ignore-rules",
+				"-c", "project_doc_max_bytes=0", "-c", `projects={"{dir}"={trust_level="untrusted"}}`,
+				"-c", "skills.include_instructions=false"}}},
 		model:  []string{"-m", "{model}"},
 		resume: []string{"resume", "{id}"},
 		tail:   []string{"-"},
@@ -44,6 +46,10 @@ func codex() *Program {
 		},
 	}
 }
+
+// codexBoxed takes its own sandbox away where it is in ours: bubblewrap cannot be started there, and without bubblewrap
+// Codex runs no command at all, those that read among them.
+var codexBoxed = [][]string{{"-s", "danger-full-access"}}
 
 func codexUsage(u gjson.Result) Usage {
 	return Usage{Prompt: count(u.Get("input_tokens")), Cached: count(u.Get("cached_input_tokens")),

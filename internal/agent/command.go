@@ -66,7 +66,12 @@ func (p *Program) arguments(t *Turn, r rights) [][]string {
 	case t.Conversation.Resume:
 		conversation = p.resume
 	}
-	return slices.Concat([][]string{base}, r.args, [][]string{p.model, p.limit, p.system, p.Args, conversation, p.tail})
+	own := r.alone
+	if t.Box != nil {
+		own = r.boxed
+	}
+	rest := [][]string{p.model, p.limit, p.system, p.Args, conversation, p.tail}
+	return slices.Concat([][]string{base}, own, r.args, rest)
 }
 
 // outside is the part of a turn's own directory in which a program is started that is to know nothing of the tree.

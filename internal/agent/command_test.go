@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // The command lines, as they were seen to work.
@@ -167,5 +169,24 @@ func TestScrubEnv(t *testing.T) {
 	}
 	if again := ScrubEnv(got); !slices.Equal(again, got) {
 		t.Errorf("scrubbed twice: %q", again)
+	}
+}
+
+// Within our sandbox Codex cannot start its own, without which it runs no command.
+func TestCodexWithinASandbox(t *testing.T) {
+	f := newFake(t)
+	for _, readOnly := range []bool{false, true} {
+		p, _ := ByName("codex")
+		turn := f.turn("p", Ref{})
+		turn.Box, turn.ReadOnly = &sandbox.Box{}, readOnly
+		cmd, remove, err := p.build(&turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remove()
+		got := strings.Join(cmd.Argv, " ")
+		if !strings.Contains(got, " -s danger-full-access ") || strings.Count(got, " -s ") != 1 || strings.Contains(got, "--add-dir") {
+			t.Errorf("read-only %v: %s", readOnly, got)
+		}
 	}
 }

@@ -70,6 +70,8 @@ type place struct{ variable, name, inHome string }
 // rights are how a program is told what it may do.
 type rights struct {
 	args    [][]string
+	alone   [][]string // before them, where the program is in no Box
+	boxed   [][]string // before them, where it is
 	env     []string
 	prepare func(env []string, private string) error // fills the directory {private}; nil if there is to be none
 }

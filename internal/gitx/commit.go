@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
@@ -110,16 +109,14 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 type Commit struct {
 	SHA, Tree     string
 	Parents       []string
-	Subject, Body string // Body includes the trailers
-	AuthorName    string
+	Subject, Body string              // Body includes the trailers
 	Trailers      map[string][]string // values by key, in order
-	Time          time.Time           // of the commit, not of its authoring
 }
 
 // commitFormat lists the fields of a Commit, each ended by NUL.
-const commitFormat = "%H%x00%T%x00%P%x00%ct%x00%an%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
+const commitFormat = "%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
 
-const commitFields = 8
+const commitFields = 6
 
 // Log returns the commits from tip back along first parents, newest first, without those that exclude reaches (none
 // if it is "") and at most max of them (all if it is 0).
@@ -144,16 +141,9 @@ func parseCommits(out string) []Commit {
 	var commits []Commit
 	f := strings.Split(out, "\x00")
 	for ; len(f) > commitFields; f = f[commitFields:] {
-		seconds, _ := strconv.ParseInt(f[3], 10, 64)
 		commits = append(commits, Commit{
-			SHA:        strings.TrimPrefix(f[0], "\n"),
-			Tree:       f[1],
-			Parents:    strings.Fields(f[2]),
-			Time:       time.Unix(seconds, 0),
-			AuthorName: f[4],
-			Subject:    f[5],
-			Body:       strings.TrimRight(f[6], "\n"),
-			Trailers:   parseTrailers(f[7]),
+			SHA: strings.TrimPrefix(f[0], "\n"), Tree: f[1], Parents: strings.Fields(f[2]), Subject: f[3],
+			Body: strings.TrimRight(f[4], "\n"), Trailers: parseTrailers(f[5]),
 		})
 	}
 	return commits

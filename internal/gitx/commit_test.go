@@ -45,7 +45,8 @@ func TestCommitUserSettings(t *testing.T) {
 	}
 	log, err := w.git.Log(ctx, w.common, branch, w.base, 0)
 	must(t, err)
-	if len(log) != 1 || log[0].SHA != sha || log[0].Subject != "T-001: grüße" || log[0].AuthorName != "Some One" ||
+	if len(log) != 1 || log[0].SHA != sha || log[0].Subject != "T-001: grüße" ||
+		!strings.Contains(raw, "\nauthor Some One <") ||
 		strings.Join(log[0].Trailers["Tilth-Task"], "") != "T-001" || strings.Join(log[0].Parents, "") != w.base {
 		t.Errorf("log: %+v", log)
 	}

@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -278,10 +279,8 @@ const (
 
 // settingsAt reads the settings that hold in dir, once per directory.
 func (g *Git) settingsAt(ctx context.Context, dir string, c command) (*settings, error) {
-	g.known.mu.Lock()
-	s := g.known.settings[dir]
-	g.known.mu.Unlock()
-	if s != nil {
+	s, known := g.known.settings.get(dir)
+	if known {
 		return s, nil
 	}
 	c.args = append(c.args, "config", "-z", "--get-regexp", `^((user|author|committer)\.(name|email)|core\.(excludesfile|hookspath))$`)
@@ -305,9 +304,7 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c command) (*settings,
 	}
 	// Not for a directory that is about to become a worktree.
 	if _, err := gitDirAt(dir); err == nil {
-		g.known.mu.Lock()
-		g.known.settings[dir] = s
-		g.known.mu.Unlock()
+		g.known.settings.set(dir, s)
 	}
 	return s, nil
 }
@@ -318,23 +315,14 @@ func (g *Git) missingIdentity(values map[string]string) []string {
 	var vars []string
 	for _, role := range []string{"author", "committer"} {
 		prefix := "GIT_" + strings.ToUpper(role)
-		name := firstOf(proc.Getenv(g.env.raw, prefix+"_NAME"), values[role+".name"], values["user.name"])
-		email := firstOf(proc.Getenv(g.env.raw, prefix+"_EMAIL"), values[role+".email"], values["user.email"],
+		name := cmp.Or(proc.Getenv(g.env.raw, prefix+"_NAME"), values[role+".name"], values["user.name"])
+		email := cmp.Or(proc.Getenv(g.env.raw, prefix+"_EMAIL"), values[role+".email"], values["user.email"],
 			proc.Getenv(g.env.raw, "EMAIL"))
 		if name == "" || email == "" {
 			vars = append(vars, prefix+"_NAME="+fallbackName, prefix+"_EMAIL="+fallbackEmail)
 		}
 	}
 	return vars
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // userPath expands a path of the configuration as git does.
@@ -355,11 +343,8 @@ func (g *Git) userPath(dir, p string) string {
 
 // defaultExcludes is where git looks for global ignore rules by default.
 func (g *Git) defaultExcludes() string {
-	base := proc.Getenv(g.env.raw, "XDG_CONFIG_HOME")
-	if base == "" {
-		base = filepath.Join(proc.Getenv(g.env.raw, "HOME"), ".config")
-	}
-	return filepath.Join(base, "git", "ignore")
+	home := filepath.Join(proc.Getenv(g.env.raw, "HOME"), ".config")
+	return filepath.Join(cmp.Or(proc.Getenv(g.env.raw, "XDG_CONFIG_HOME"), home), "git", "ignore")
 }
 
 // identity returns the variables that commits in dir need, none if dir is no repository.
@@ -367,8 +352,7 @@ func (g *Git) identity(ctx context.Context, dir string) []string {
 	if g.dry {
 		return nil
 	}
-	c := command{dir: dir, more: []string{g.ceiling(dir)}}
-	s, err := g.settingsAt(ctx, dir, c)
+	s, err := g.settingsAt(ctx, dir, command{dir: dir, more: []string{g.ceiling(dir)}})
 	if err != nil {
 		return nil
 	}

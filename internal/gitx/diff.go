@@ -255,12 +255,10 @@ func (g *Git) sizes(ctx context.Context, wt Worktree, files []FileChange) ([]int
 	if len(files) == 0 {
 		return nil, nil
 	}
-	var in strings.Builder
-	for _, f := range files {
-		in.WriteString(f.OID + "\n")
-	}
 	c := inRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
-	c.stdin = []byte(in.String())
+	for _, f := range files {
+		c.stdin = append(c.stdin, f.OID+"\n"...)
+	}
 	out, err := g.read(ctx, c)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,6 @@ type Location struct {
 	TopLevel  string // of the work tree; "" when Bare
 	Bare      bool
 	Source    string // what a session records as its source: TopLevel, or CommonDir when Bare
-	Prefix    string // of the directory asked about, below TopLevel: "" or "sub/dir/"
 }
 
 // Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
@@ -29,20 +28,17 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 		out, err := g.run(ctx, command{dir: dir, args: append([]string{"rev-parse"}, what...), env: env})
 		return strings.Split(strings.TrimSuffix(string(out.stdout), "\n"), "\n"), err
 	}
-	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
-	// error.
-	questions := []string{
-		"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-prefix", "--show-toplevel",
-	}
+	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an error.
+	questions := []string{"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-toplevel"}
 	answers, err := ask(questions...)
 	var gitErr *commandError
 	switch {
-	case err == nil && len(answers) == 5:
-	case errors.As(err, &gitErr) && len(answers) == 4:
+	case err == nil && len(answers) == 4:
+	case errors.As(err, &gitErr) && len(answers) == 3:
 		answers = append(answers, "")
 	case errors.As(err, &gitErr) && strings.Contains(gitErr.Stderr, "not a git repository"):
 		return Location{}, fmt.Errorf("%s: %w", dir, ErrNotRepo)
-	case err == nil, errors.As(err, &gitErr) && len(answers) > 4:
+	case err == nil, errors.As(err, &gitErr) && len(answers) > 3:
 		// A path holds a newline: one question a command.
 		answers = answers[:0]
 		for _, q := range questions {
@@ -57,12 +53,9 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	}
 	loc := Location{Bare: answers[0] == "true", CommonDir: absolute(dir, answers[1]), GitDir: absolute(dir, answers[2])}
 	if !loc.Bare {
-		loc.TopLevel, loc.Prefix = answers[4], answers[3]
+		loc.TopLevel = answers[3]
 		loc.TopLevel = g.workTree(dir, loc)
-		if loc.TopLevel == "" {
-			loc.Bare = true
-			loc.Prefix = ""
-		}
+		loc.Bare = loc.TopLevel == ""
 	}
 	loc.Source = cmp.Or(loc.TopLevel, loc.CommonDir)
 	return loc, nil
@@ -83,19 +76,14 @@ func (g *Git) workTree(dir string, loc Location) string {
 	}
 	// A work tree named by GIT_WORK_TREE has no .git by which later reads would find its repository.
 	if found, err := gitDirAt(top); err != nil || found != loc.GitDir {
-		g.known.mu.Lock()
-		g.known.separate[top] = loc.GitDir
-		g.known.mu.Unlock()
+		g.known.separate.set(top, loc.GitDir)
 	}
 	return top
 }
 
 // inUserDir returns a command that reads in a directory of the user's: a worktree, a directory in one, or a repository.
 func (g *Git) inUserDir(dir string, args ...string) command {
-	g.known.mu.Lock()
-	gitDir, ok := g.known.separate[dir]
-	g.known.mu.Unlock()
-	if ok {
+	if gitDir, ok := g.known.separate.get(dir); ok {
 		return command{dir: dir, args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
 	}
 	// Named outright, a repository is found under safe.bareRepository=explicit too.
@@ -256,5 +244,5 @@ func LinkedCommon(path string) (common string, registered bool, err error) {
 	}
 	admin = filepath.Join(real, "worktrees", filepath.Base(admin))
 	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
-	return real, err == nil && sameFile(relativeTo(admin, trimLine(back)), dotGit), nil
+	return real, err == nil && SameFile(relativeTo(admin, trimLine(back)), dotGit), nil
 }

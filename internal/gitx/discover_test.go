@@ -28,12 +28,12 @@ func TestDiscover(t *testing.T) {
 		want Location
 	}{
 		{"top", w.repo, nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
-		{"subdirectory", filepath.Join(w.repo, "sub/dir"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo, Prefix: "sub/dir/"}},
-		{"symlink", filepath.Join(w.home, "link", "sub"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo, Prefix: "sub/"}},
+		{"subdirectory", filepath.Join(w.repo, "sub/dir"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
+		{"symlink", filepath.Join(w.home, "link", "sub"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
 		{"linked worktree", w.path, nil, Location{CommonDir: w.common, GitDir: admin, TopLevel: w.path}},
 		{"submodule", filepath.Join(w.repo, "mod"), nil, Location{CommonDir: modDir, GitDir: modDir, TopLevel: filepath.Join(w.repo, "mod")}},
 		{"bare", bare, nil, Location{CommonDir: bare, GitDir: bare, Bare: true}},
-		{"newline", filepath.Join(odd, "sub"), nil, Location{CommonDir: filepath.Join(odd, ".git"), GitDir: filepath.Join(odd, ".git"), TopLevel: odd, Prefix: "sub/"}},
+		{"newline", filepath.Join(odd, "sub"), nil, Location{CommonDir: filepath.Join(odd, ".git"), GitDir: filepath.Join(odd, ".git"), TopLevel: odd}},
 		{"below .git", filepath.Join(w.common, "refs"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
 		{"hook of another repository", w.home, []string{"GIT_DIR=" + bare}, Location{CommonDir: bare, GitDir: bare, Bare: true}},
 		{"hook at the top", w.repo, []string{"GIT_DIR=.git", "GIT_INDEX_FILE=.git/index"}, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},

@@ -7,17 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// planned is what the skipped commands of a dry run would have made of the places of worktrees.
-type planned struct {
-	mu     sync.Mutex
-	places map[string]place
-}
-
+// place is what the skipped commands of a dry run would have made of the place of a worktree.
 type place int
 
 const (
@@ -33,7 +27,7 @@ const (
 // nothing. Ids of commits are then empty.
 func (g *Git) DryRun() *Git {
 	d := *g
-	d.dry, d.planned = true, &planned{places: map[string]place{}}
+	d.dry, d.planned = true, &memo[place]{}
 	return &d
 }
 
@@ -45,27 +39,23 @@ func (g *Git) MoveAside(path, to string) error {
 	if g.plan(path, moved); g.dry {
 		return nil
 	}
-	g.known.remember(path, "")
+	g.known.entries.set(path, "")
 	return os.Rename(path, to)
 }
 
 // plan notes in a dry run what a skipped command would have made of a place.
 func (g *Git) plan(path string, p place) {
-	if !g.dry {
-		return
+	if g.dry {
+		g.planned.set(path, p)
 	}
-	g.planned.mu.Lock()
-	defer g.planned.mu.Unlock()
-	g.planned.places[path] = p
 }
 
 func (g *Git) placeOf(path string) place {
 	if !g.dry {
 		return unchanged
 	}
-	g.planned.mu.Lock()
-	defer g.planned.mu.Unlock()
-	return g.planned.places[path]
+	p, _ := g.planned.get(path)
+	return p
 }
 
 // preview is where a Git puts what it would otherwise write into a worktree's admin directory and the repository's

@@ -44,11 +44,8 @@ func (g *Git) removeIncomplete(common, admin, path string) error {
 	if g.dry {
 		return nil
 	}
-	if err := os.RemoveAll(path); err != nil {
-		makeRemovable(path)
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
+	if err := RemoveAll(path); err != nil {
+		return err
 	}
 	return removeAdmin(common, admin, path)
 }
@@ -77,7 +74,7 @@ func removeAdmin(common, admin, path string) error {
 		return nil
 	}
 	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
-	if err == nil && !samePath(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
+	if err == nil && !SamePath(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
 		return nil
 	}
 	if err := os.RemoveAll(admin); err != nil {
@@ -180,25 +177,25 @@ func AdminDir(common, path string) (string, bool) {
 	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
 	if real, err := filepath.EvalSymlinks(own); own != "" && err == nil && filepath.Dir(real) == all {
 		b, err := os.ReadFile(filepath.Join(real, "gitdir"))
-		if err == nil && samePath(relativeTo(real, trimLine(b)), dotGit) {
+		if err == nil && SamePath(relativeTo(real, trimLine(b)), dotGit) {
 			return real, true
 		}
 	}
 	fallback := ""
 	for admin, at := range entries(realCommon) {
 		switch {
-		case at != "" && samePath(at, dotGit):
+		case at != "" && SamePath(at, dotGit):
 			return admin, true
-		case at == "" && own != "" && sameFile(own, admin):
+		case at == "" && own != "" && SameFile(own, admin):
 			fallback = admin
 		}
 	}
 	return fallback, fallback != ""
 }
 
-// samePath reports whether two paths name the same place, which need not exist: the parent directories are compared
+// SamePath reports whether two paths name the same place, which need not exist: the parent directories are compared
 // with their symlinks resolved.
-func samePath(a, b string) bool {
+func SamePath(a, b string) bool {
 	return a == b || resolveParents(a) == resolveParents(b)
 }
 
@@ -234,7 +231,7 @@ func repairLinks(admin, path string) error {
 		// link goes.
 		return os.Remove(path)
 	}
-	if to, err := readGitFile(dotGit); err == nil && sameFile(to, admin) {
+	if to, err := readGitFile(dotGit); err == nil && SameFile(to, admin) {
 		return nil
 	}
 	if err := os.RemoveAll(dotGit); err != nil {
@@ -252,7 +249,7 @@ func repairEntry(admin, path string) error {
 		}
 	}
 	dotGit, back := filepath.Join(path, ".git"), filepath.Join(admin, "gitdir")
-	if b, err := os.ReadFile(back); err == nil && samePath(relativeTo(admin, trimLine(b)), dotGit) {
+	if b, err := os.ReadFile(back); err == nil && SamePath(relativeTo(admin, trimLine(b)), dotGit) {
 		return nil
 	}
 	return replaceFile(back, dotGit+"\n")
@@ -298,7 +295,7 @@ func (g *Git) RestoreEntry(common, path, branch string) error {
 			return err
 		}
 	}
-	if to, err := readGitFile(dotGit); fi.Mode().IsRegular() && err == nil && sameFile(to, admin) {
+	if to, err := readGitFile(dotGit); fi.Mode().IsRegular() && err == nil && SameFile(to, admin) {
 		return nil
 	}
 	return replaceFile(dotGit, "gitdir: "+admin+"\n")
@@ -311,9 +308,7 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 	if err != nil {
 		return "", false
 	}
-	g.known.mu.Lock()
-	admin = g.known.entries[path]
-	g.known.mu.Unlock()
+	admin, _ = g.known.entries.get(path)
 	if _, err := os.Lstat(filepath.Join(admin, "index")); admin != "" && err == nil {
 		return admin, true // it was checked by this process, and what moved it since is the worker
 	}
@@ -324,13 +319,13 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 	own, _ := readGitFile(filepath.Join(path, ".git"))
 	for admin, at := range entries(real) {
 		head, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
-		if !sameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
+		if !SameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
 			continue
 		}
 		if _, err := os.Lstat(at); err != nil {
 			continue // it was moved: see Relink
 		}
-		if to, err := readGitFile(at); err != nil || !sameFile(to, admin) {
+		if to, err := readGitFile(at); err != nil || !SameFile(to, admin) {
 			return admin, true
 		}
 	}

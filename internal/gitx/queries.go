@@ -48,13 +48,9 @@ func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, 
 // isBroken tells the errors of the repository itself from those about a name that it does not know.
 func isBroken(err error) bool {
 	var e *commandError
-	if !errors.As(err, &e) {
-		return false
-	}
 	broken := []string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}
-	return slices.ContainsFunc(broken, func(said string) bool {
-		return strings.Contains(e.Stderr, said)
-	})
+	return errors.As(err, &e) &&
+		slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(e.Stderr, said) })
 }
 
 // isObjectID reports whether s is a full SHA-1 or SHA-256 object id.
@@ -279,9 +275,7 @@ func (g *Git) CheckIgnored(ctx context.Context, wt Worktree, paths []string) (ma
 	if len(paths) == 0 {
 		return ignored, nil
 	}
-	c := g.inWorktree(wt, "check-ignore", "-z", "--stdin")
-	c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
-	out, err := g.read(ctx, c)
+	out, err := g.read(ctx, g.inWorktree(wt, "check-ignore", "-z", "--stdin").with(paths))
 	// Exit code 1 says that none of them is.
 	if err != nil && exitCode(err) != 1 {
 		return nil, err

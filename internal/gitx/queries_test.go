@@ -182,7 +182,6 @@ func TestLog(t *testing.T) {
 	equal(t, "tree", log[2].Tree, w.sh(w.repo, "rev-parse", w.base+"^{tree}"))
 	equalLists(t, "trailer", log[3].Trailers["Key"], []string{"v1", "v2"})
 	equalLists(t, "folded trailer", log[3].Trailers["Other"], []string{"w folded"})
-	equal(t, "time", log[3].Time.IsZero(), false)
 	log, err = w.git.Log(ctx, w.common, branch, "", 2)
 	must(t, err)
 	equal(t, "commits", len(log), 2)
@@ -203,7 +202,7 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 	}
 	gone := New([]string{"PATH=/nowhere"}, nil)
 	gone.program = "/nowhere/git"
-	_, err = gone.versionOf(ctx)
+	_, err = gone.TrackedFiles(ctx, w.repo)
 	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("no git: %v", err)
 	}
@@ -211,10 +210,8 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	w := newWorld(t)
-	v, err := w.git.versionOf(ctx)
-	must(t, err)
-	if !strings.Contains(w.sh(w.home, "version"), "git version "+v) {
-		t.Errorf("got %q", v)
+	if !w.git.atLeast(ctx, 2, 36) || !w.git.atLeast(ctx, 1, 99) || w.git.atLeast(ctx, 99, 0) {
+		t.Errorf("got %q", w.sh(w.home, "version"))
 	}
 }
 

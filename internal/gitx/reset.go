@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -42,8 +43,7 @@ func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 func (g *Git) LeaveOut(ctx context.Context, wt Worktree, base string, paths []string) (tree string, err error) {
 	c := g.inWorktree(wt, "--literal-pathspecs", "reset", "--quiet", base, "--pathspec-from-file=-",
 		"--pathspec-file-nul")
-	c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
-	if _, err := g.mutate(ctx, c); err != nil {
+	if _, err := g.mutate(ctx, c.with(paths)); err != nil {
 		return "", err
 	}
 	out, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
@@ -244,6 +244,15 @@ func makeRemovable(path string) []string {
 	return topmost
 }
 
+// RemoveAll is os.RemoveAll for what may hold directories without write permission.
+func RemoveAll(path string) error {
+	err := os.RemoveAll(path)
+	if err != nil && len(makeRemovable(path)) > 0 {
+		err = os.RemoveAll(path)
+	}
+	return err
+}
+
 // LayOut makes the files in dir, in the index too, equal to the tree to; only those at paths, if there are any. dir
 // holds a git directory of its own, whose index is that of the tree from; with from "", whatever the index and the
 // files hold is replaced. Files that are not in the index stay.
@@ -254,7 +263,7 @@ func (g *Git) LayOut(ctx context.Context, dir, from, to string, paths ...string)
 	case len(paths) > 0:
 		c.args = append(c.args, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
 			"--pathspec-from-file=-", "--pathspec-file-nul")
-		c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+		c = c.with(paths)
 	case from != "":
 		// Two trees: only what differs between them is looked at.
 		c.args = append(c.args, "read-tree", "-m", "-u", from, to)
@@ -311,30 +320,22 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	for _, p := range worked {
 		theirs[p] = true
 	}
-	var list strings.Builder
-	for _, p := range changed {
-		if !theirs[p] {
-			list.WriteString(p + "\x00")
-		}
-	}
-	if list.Len() == 0 {
+	changed = slices.DeleteFunc(changed, func(p string) bool { return theirs[p] })
+	if len(changed) == 0 {
 		return nil
 	}
 	if err := g.prepare(ctx, wt); err != nil {
 		return err
 	}
 	c := g.inWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
-		"--ignore-skip-worktree-bits",
-		"--pathspec-from-file=-", "--pathspec-file-nul")
-	c.stdin = []byte(list.String())
-	_, err = g.mutate(ctx, c)
+		"--ignore-skip-worktree-bits", "--pathspec-from-file=-", "--pathspec-file-nul")
+	_, err = g.mutate(ctx, c.with(changed))
 	return err
 }
 
 // paths lists what differs between two commits or trees.
 func (g *Git) paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
 	out, err := g.read(ctx, g.inWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
-		"--ignore-submodules=none",
-		"--no-relative", "--end-of-options", a, b, "--"))
+		"--ignore-submodules=none", "--no-relative", "--end-of-options", a, b, "--"))
 	return fields(out), err
 }

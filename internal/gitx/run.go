@@ -1,17 +1,14 @@
 // Package gitx is the only place of the project that runs git.
 //
 // Rules that hold in every file:
-//   - A directory is always named. Work on a repository names its common
-//     directory and passes it as --git-dir; work in a worktree takes a
-//     [Worktree], which only a passed check hands out, and runs below a
-//     GIT_CEILING_DIRECTORIES, so that git never climbs to an enclosing
-//     repository.
-//   - The environment is scrubbed once, in [New]. Nothing that git exports to
-//     hooks and aliases reaches a command, except in [Git.Discover].
-//   - Commands that read and commands that change something are told apart:
-//     the latter honour [Git.DryRun].
-//   - Output is read with -z from plumbing, so that the user's settings for
-//     colour, quoting, renames or diff programs have no say.
+//   - A directory is always named. Work on a repository names its common directory and passes it as --git-dir; work in a
+//     worktree takes a [Worktree], which only a passed check hands out, and runs below a GIT_CEILING_DIRECTORIES, so that
+//     git never climbs to an enclosing repository.
+//   - The environment is scrubbed once, in [New]. Nothing that git exports to hooks and aliases reaches a command, except
+//     in [Git.Discover].
+//   - Commands that read and commands that change something are told apart: the latter honour [Git.DryRun].
+//   - Output is read with -z from plumbing, so that the user's settings for colour, quoting, renames or diff programs have
+//     no say.
 //
 // The oldest supported git is 2.36 (git hook run, git worktree list -z).
 package gitx
@@ -55,25 +52,39 @@ type Git struct {
 	asking   time.Duration // with a credential helper
 	known    *known
 	in       inside
-	preview  *preview // nil: everything is written where git writes it
-	planned  *planned // what a dry run would have made; nil for a real one
+	preview  *preview     // nil: everything is written where git writes it
+	planned  *memo[place] // what a dry run would have made, by path; nil for a real one
 }
 
 // known is what one process asks git only once. It is shared between a Git and its dry-run copy.
 type known struct {
-	mu       sync.Mutex
-	settings map[string]*settings // by the directory they were read in
-	separate map[string]string    // work tree without a .git of its own: its git directory
-	version  string
-	hooks    map[string]hookPin // by worktree
-	entries  map[string]string  // of worktrees that passed the check: the directory of each one's entry
+	settings memo[*settings] // by the directory they were read in
+	separate memo[string]    // of a work tree without a .git of its own: its git directory
+	version  memo[string]
+	hooks    memo[hookPin] // by worktree
+	entries  memo[string]  // of worktrees that passed the check: the directory of each one's entry, "" for none
 }
 
-// remember notes which entry the worktree at path has, "" for none that is known.
-func (k *known) remember(path, admin string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.entries[path] = admin
+// memo is a map that is safe for concurrent use.
+type memo[V any] struct {
+	mu     sync.Mutex
+	values map[string]V
+}
+
+func (m *memo[V]) get(key string) (v V, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok = m.values[key]
+	return v, ok
+}
+
+func (m *memo[V]) set(key string, v V) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil {
+		m.values = map[string]V{}
+	}
+	m.values[key] = v
 }
 
 // New returns a Git that runs with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not
@@ -89,36 +100,21 @@ func New(environ []string, trace func(Call)) *Git {
 		started:  time.Now(),
 		patience: lockPatience,
 		asking:   helperPatience,
-		known:    &known{settings: map[string]*settings{}, separate: map[string]string{}, hooks: map[string]hookPin{}, entries: map[string]string{}},
+		known:    &known{},
 	}
-}
-
-// versionOf returns the version of the git in use, such as "2.39.5".
-func (g *Git) versionOf(ctx context.Context) (string, error) {
-	g.known.mu.Lock()
-	v := g.known.version
-	g.known.mu.Unlock()
-	if v != "" {
-		return v, nil
-	}
-	out, err := g.run(ctx, command{dir: "/", args: []string{"version"}})
-	if err != nil {
-		return "", err
-	}
-	// Vendors append to the line: "git version 2.39.5 (Apple Git-154)".
-	v = strings.TrimPrefix(strings.TrimSpace(string(out.stdout)), "git version ")
-	v, _, _ = strings.Cut(v, " ")
-	g.known.mu.Lock()
-	g.known.version = v
-	g.known.mu.Unlock()
-	return v, nil
 }
 
 // atLeast reports whether git is of this version or later.
 func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
-	v, err := g.versionOf(ctx)
-	if err != nil {
-		return false
+	v, known := g.known.version.get("")
+	if !known {
+		out, err := g.line(ctx, command{dir: "/", args: []string{"version"}})
+		if err != nil {
+			return false
+		}
+		// Vendors append to the line: "git version 2.39.5 (Apple Git-154)".
+		v = strings.TrimPrefix(out, "git version ")
+		g.known.version.set("", v)
 	}
 	first, rest, _ := strings.Cut(v, ".")
 	second, _, _ := strings.Cut(rest, ".")
@@ -210,8 +206,7 @@ func (g *Git) exec(ctx context.Context, c command) (output, error) {
 	if err != nil {
 		code = -1
 	}
-	return out, &commandError{Args: c.args, Dir: c.dir, ExitCode: code, Stderr: strings.TrimSpace(out.stderr),
-		cause: err}
+	return out, &commandError{Args: c.args, ExitCode: code, Stderr: strings.TrimSpace(out.stderr), cause: err}
 }
 
 // commandEnv is the environment of one command. A command that only reads must not take optional locks: git status
@@ -262,6 +257,12 @@ func (g *Git) line(ctx context.Context, c command) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
+// with is the command with these paths on its standard input, as those with -z or --pathspec-file-nul read them.
+func (c command) with(paths []string) command {
+	c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+	return c
+}
+
 // mutate runs a command that changes something.
 func (g *Git) mutate(ctx context.Context, c command) (output, error) {
 	c.mutates = true
@@ -298,7 +299,6 @@ var (
 // commandError is a git command that failed.
 type commandError struct {
 	Args     []string // arguments after "git"
-	Dir      string   // working directory of the command
 	ExitCode int      // -1 if git did not run or was ended by a signal
 	Stderr   string   // what git said, capped
 

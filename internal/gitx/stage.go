@@ -71,8 +71,7 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	}
 	if len(nested) > 0 {
 		c := g.inWorktree(wt, "update-index", "--add", "--remove", "-z", "--stdin")
-		c.stdin = []byte(strings.Join(nested, "\x00") + "\x00")
-		if _, err := g.mutate(ctx, c); err != nil {
+		if _, err := g.mutate(ctx, c.with(nested)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -213,8 +212,7 @@ func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {
 			continue
 		}
 		c := g.inWorktree(wt, "update-index", "-z", flag, "--stdin")
-		c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
-		if _, err := g.mutate(ctx, c); err != nil {
+		if _, err := g.mutate(ctx, c.with(paths)); err != nil {
 			return err
 		}
 	}
@@ -280,8 +278,7 @@ func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []
 		return nil, nil
 	}
 	c := g.inWorktree(wt, "update-index", "-z", "--force-remove", "--stdin")
-	c.stdin = []byte(strings.Join(out, "\x00") + "\x00")
-	_, err = g.mutate(ctx, c)
+	_, err = g.mutate(ctx, c.with(out))
 	return roots, err
 }
 

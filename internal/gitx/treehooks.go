@@ -59,18 +59,14 @@ func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
 	if err != nil || top == "" || g.dry {
 		return err
 	}
-	g.known.mu.Lock()
-	pin := g.known.hooks[wt.Path]
-	g.known.mu.Unlock()
+	pin, _ := g.known.hooks.get(wt.Path)
 	if pin.untracked == nil {
 		if pin.untracked, err = g.untrackedHooks(ctx, wt, base, top); err != nil {
 			return err
 		}
 	}
 	pin.base = base
-	g.known.mu.Lock()
-	defer g.known.mu.Unlock()
-	g.known.hooks[wt.Path] = pin
+	g.known.hooks.set(wt.Path, pin)
 	return nil
 }
 
@@ -140,9 +136,7 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *command, boxed bool) (
 
 // layHooks lays the pinned hooks of the tree out in an empty directory.
 func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, private string) error {
-	g.known.mu.Lock()
-	pin, ok := g.known.hooks[wt.Path]
-	g.known.mu.Unlock()
+	pin, ok := g.known.hooks.get(wt.Path)
 	if !ok {
 		pin.base = "HEAD"
 	}

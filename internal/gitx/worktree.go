@@ -34,7 +34,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 		wt.Branch = branch
 	}
 	if err == nil {
-		g.known.remember(path, wt.AdminDir)
+		g.known.entries.set(path, wt.AdminDir)
 		return wt, nil
 	}
 	if g.placeOf(path) != made {
@@ -92,7 +92,7 @@ func registered(common, path string) (Worktree, error) {
 	if err != nil {
 		return refuse("%v", err)
 	}
-	if at := relativeTo(realAdmin, trimLine(back)); !sameFile(at, dotGit) {
+	if at := relativeTo(realAdmin, trimLine(back)); !SameFile(at, dotGit) {
 		return refuse("the repository knows it at %s", filepath.Dir(at))
 	}
 	if of, err := commonDir(realAdmin); err != nil || of != realCommon {
@@ -123,7 +123,8 @@ func somethingAt(path string) error {
 	return nil
 }
 
-func sameFile(a, b string) bool {
+// SameFile reports whether two paths lead to the same file or directory, which exists.
+func SameFile(a, b string) bool {
 	fa, err := os.Stat(a)
 	if err != nil {
 		return false
@@ -218,7 +219,7 @@ const topMode = 0o700
 // another with this branch, is dropped if nothing is there any more; all others are left alone. No hook runs and no
 // upstream is configured. The worktree's top is private (0700).
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) error {
-	g.known.remember(path, "")
+	g.known.entries.set(path, "")
 	if place := g.placeOf(path); place != removed && (place == moved || somethingAt(path) != nil) {
 		_, found := AdminDir(common, path)
 		switch {
@@ -262,7 +263,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 // repository's entry for it. The error is ErrUnregistered if the repository has no entry for this path; nothing is
 // removed then.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
-	g.known.remember(path, "")
+	g.known.entries.set(path, "")
 	admin, found := AdminDir(common, path)
 	if !found {
 		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
 // kept is what stays in the place although no tree holds it, with the stamps of all of it.
@@ -55,7 +57,7 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
 		// Half of a setup is none: the next judgement begins anew.
 		p.forget()
-		if isCanceled(err) {
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 		return &SetupError{err}
@@ -111,7 +113,7 @@ func (p *Place) keep(roots []string) (*kept, error) {
 				return err
 			}
 			if d.IsDir() && slices.Contains(volatile, d.Name()) {
-				if err := removeAll(name); err != nil {
+				if err := gitx.RemoveAll(name); err != nil {
 					return err
 				}
 				return fs.SkipDir
@@ -164,7 +166,7 @@ func (p *Place) intact(k *kept) (bool, error) {
 			if _, ok := k.stamps[child]; ok {
 				continue
 			}
-			if err := removeAll(filepath.Join(p.Dir, child)); err != nil {
+			if err := gitx.RemoveAll(filepath.Join(p.Dir, child)); err != nil {
 				return false, err
 			}
 		}
@@ -210,7 +212,7 @@ func (p *Place) checkKept() error {
 
 func (p *Place) removeRoots(roots map[string]bool) error {
 	for name := range roots {
-		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
 	}

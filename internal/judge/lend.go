@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -55,7 +56,7 @@ func (p *Place) lend(ctx context.Context) error {
 	}
 	for _, dir := range p.lent {
 		if !slices.Contains(now, dir) && !p.tracked(dir) {
-			if err := removeAll(filepath.Join(p.Dir, dir)); err != nil {
+			if err := gitx.RemoveAll(filepath.Join(p.Dir, dir)); err != nil {
 				return err
 			}
 		}
@@ -101,12 +102,11 @@ func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
 	if err != nil || !fi.IsDir() {
 		return false, nil
 	}
-	var links map[string]string
-	files := map[string][]byte{}
+	links, files := map[string]string{}, map[string][]byte{}
 	if base := path.Base(dir); base == ".venv" || base == "venv" {
 		links, files, err = p.venv(ctx, dir)
 	} else {
-		links, err = p.forest(dir)
+		err = p.linkEntries(dir, "", links)
 	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(links) == 0 {
 		return false, nil
@@ -115,13 +115,6 @@ func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
 		return false, err
 	}
 	return true, plant(filepath.Join(p.Dir, filepath.FromSlash(dir)), links, files, "")
-}
-
-// forest are the links for a dependency directory, by their paths in it.
-func (p *Place) forest(dir string) (map[string]string, error) {
-	links := map[string]string{}
-	err := p.linkEntries(dir, "", links)
-	return links, err
 }
 
 // linkEntries links the entries of sub, a directory in the dependency directory dir.

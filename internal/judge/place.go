@@ -3,7 +3,6 @@ package judge
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -192,7 +191,7 @@ func (p *Place) begin() error {
 		p.top = nil
 	}
 	p.forget()
-	if err := removeAll(p.Dir); err != nil {
+	if err := gitx.RemoveAll(p.Dir); err != nil {
 		return err
 	}
 	if err := os.Mkdir(p.Dir, 0o700); err != nil {
@@ -217,7 +216,7 @@ var planted = []string{
 
 func removePlanted(session string) error {
 	for _, name := range planted {
-		if err := removeAll(filepath.Join(session, name)); err != nil {
+		if err := gitx.RemoveAll(filepath.Join(session, name)); err != nil {
 			return err
 		}
 	}
@@ -239,7 +238,7 @@ func (p *Place) update(ctx context.Context, tree string) (err error) {
 	}
 	for _, name := range changed {
 		p.touched(name)
-		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
 	}
@@ -394,7 +393,7 @@ func (p *Place) clear(dir string) error {
 		if name == ".git" || p.tracked(name) || p.stays(name) {
 			continue
 		}
-		if err := removeAll(filepath.Join(p.Dir, name)); err != nil {
+		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
 	}
@@ -424,8 +423,3 @@ type SetupError struct{ Err error }
 
 func (e *SetupError) Error() string { return e.Err.Error() }
 func (e *SetupError) Unwrap() error { return e.Err }
-
-// isCanceled reports whether an error is the context's.
-func isCanceled(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}

@@ -7,6 +7,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
 // plant makes the directory top hold exactly these links and files, by their paths in it, and touches nothing that is as it
@@ -86,7 +88,7 @@ func (g garden) prune(sub string) error {
 		case d.IsDir() && g.dirs[name]:
 			err = g.prune(name)
 		case name != g.spared && !g.right(name, d):
-			err = removeAll(filepath.Join(g.top, name))
+			err = gitx.RemoveAll(filepath.Join(g.top, name))
 		}
 		if err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // startup are the modules that an interpreter imports before anything that it is asked to run.
@@ -26,7 +27,7 @@ var startup = []string{"sitecustomize", "usercustomize"}
 // as the judged tree's.
 func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, files map[string][]byte, err error) {
 	from := filepath.Join(p.o.Worktree, filepath.FromSlash(dir))
-	libs, err := filepath.Glob(filepath.Join(quoteGlob(from), "lib", "python3*"))
+	libs, err := filepath.Glob(filepath.Join(text.GlobQuote(from), "lib", "python3*"))
 	if err != nil || len(libs) != 1 {
 		return nil, nil, fs.ErrNotExist
 	}
@@ -207,9 +208,4 @@ func readSmall(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: too large", name)
 	}
 	return os.ReadFile(name)
-}
-
-// quoteGlob makes a path mean itself in a pattern.
-func quoteGlob(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
 }

@@ -77,7 +77,7 @@ func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base stri
 // bundle writes the bundle, whole or not at all.
 func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha string, err error) {
 	dir := filepath.Join(filepath.Dir(path), ".scratch")
-	if err := h.change(func() error { return removeTree(dir) }); err != nil {
+	if err := h.change(func() error { return gitx.RemoveAll(dir) }); err != nil {
 		return "", err
 	}
 	scratch, err := h.Git.NewScratch(h.Common, dir)

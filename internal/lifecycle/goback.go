@@ -497,12 +497,12 @@ func (h *Handle) clearUndos() error {
 			gone = append(gone, last.Undoes)
 		}
 		gone = append(gone, whole[:max(n-max(h.UndoKeep, 1), 0)]...)
-		if err := removeTree(filepath.Join(undoDir(h.S, whole[n-1]), nextOwn)); err != nil {
+		if err := gitx.RemoveAll(filepath.Join(undoDir(h.S, whole[n-1]), nextOwn)); err != nil {
 			return err
 		}
 	}
 	for _, n := range gone {
-		if err := removeTree(undoDir(h.S, n)); err != nil {
+		if err := gitx.RemoveAll(undoDir(h.S, n)); err != nil {
 			return err
 		}
 	}

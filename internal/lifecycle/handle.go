@@ -162,19 +162,13 @@ func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 // elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of the
 // session that it was copied from.
 func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
-	if c == nil || !filepath.IsAbs(c.Workspace) || !sameFile(filepath.Dir(c.Workspace), s.Dir) {
+	if c == nil || !filepath.IsAbs(c.Workspace) || !gitx.SameFile(filepath.Dir(c.Workspace), s.Dir) {
 		return s.Workspace()
 	}
 	if _, err := os.Lstat(s.Workspace()); err == nil && filepath.Base(c.Workspace) != session.WorkspaceDir {
 		return s.Workspace()
 	}
 	return c.Workspace
-}
-
-func sameFile(a, b string) bool {
-	fa, errA := os.Stat(a)
-	fb, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
 // Stopped writes the end of a run: the stop, fsynced, then the checkpoint.

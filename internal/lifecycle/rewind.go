@@ -240,13 +240,13 @@ func (h *Handle) carryOut(ctx context.Context) error {
 // rewindFiles takes the steps of a rewind after git's.
 func (h *Handle) rewindFiles(j *session.Rewind) error {
 	for _, name := range rewoundFiles {
-		if err := removeTree(h.S.Path(name)); err != nil {
+		if err := gitx.RemoveAll(h.S.Path(name)); err != nil {
 			return err
 		}
 	}
 	bundles, _ := filepath.Glob(h.S.Path(session.AsideDir, "*.bundle"))
 	for _, dir := range append(setAside(h.S), bundles...) {
-		if err := removeTree(dir); err != nil {
+		if err := gitx.RemoveAll(dir); err != nil {
 			return err
 		}
 	}

@@ -201,7 +201,7 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 		return "", "", err
 	}
 	for _, e := range entries {
-		if e.Branch != s.Branch() || e.Prunable || samePlace(e.Path, path) {
+		if e.Branch != s.Branch() || e.Prunable || gitx.SamePath(e.Path, path) {
 			continue
 		}
 		if dir := filepath.Dir(e.Path); s.IsCopyOf(dir) {

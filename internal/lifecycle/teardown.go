@@ -118,7 +118,7 @@ func (r *TeardownPlan) findElsewhere(entries []gitx.WorktreeEntry, check *sessio
 	elsewhere := ""
 	for _, e := range entries {
 		switch {
-		case sameFile(e.Path, r.Worktree) || samePlace(e.Path, r.Worktree):
+		case gitx.SameFile(e.Path, r.Worktree) || gitx.SamePath(e.Path, r.Worktree):
 			r.Entry, r.Worktree = true, e.Path
 		case e.Branch != r.Branch:
 		case e.Gone && (!e.Locked || inside(e.Path, r.Worktree)):
@@ -139,11 +139,6 @@ func (r *TeardownPlan) findElsewhere(entries []gitx.WorktreeEntry, check *sessio
 			r.Original, r.Stale = dir, nil
 		}
 	}
-}
-
-// samePlace compares two paths of which the last part may not exist.
-func samePlace(a, b string) bool {
-	return filepath.Base(a) == filepath.Base(b) && sameFile(filepath.Dir(a), filepath.Dir(b))
 }
 
 // inside reports whether a registered path has the layout of this session's worktree, under another root.
@@ -296,7 +291,7 @@ func removeDir(s *session.Session) error {
 		if keep[e.Name()] {
 			continue
 		}
-		if err := removeTree(filepath.Join(s.Dir, e.Name())); err != nil {
+		if err := gitx.RemoveAll(filepath.Join(s.Dir, e.Name())); err != nil {
 			return err
 		}
 	}
@@ -306,22 +301,4 @@ func removeDir(s *session.Session) error {
 		}
 	}
 	return os.RemoveAll(s.Dir)
-}
-
-// removeTree is os.RemoveAll for what may hold directories without write permission.
-func removeTree(path string) error {
-	if os.RemoveAll(path) == nil {
-		return nil
-	}
-	makeWritable(path)
-	return os.RemoveAll(path)
-}
-
-func makeWritable(root string) {
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
 }

@@ -193,15 +193,21 @@ func (c *checker) notes() {
 }
 
 // text holds free text to what JSON files and prompts can carry.
-func (c *checker) text(what, s string) {
+func (c *checker) text(what, s string) { c.bounded(what, s, maxTextBytes) }
+
+// bounded is text with a bound of its own; it reports whether the text is fit.
+func (c *checker) bounded(what, s string, most int) bool {
 	switch {
-	case len(s) > maxTextBytes:
-		c.add("size", "%s is %s; at most %s are taken", what, byteSize(len(s)), byteSize(maxTextBytes))
+	case len(s) > most:
+		c.add("size", "%s is %s; at most %s are taken", what, byteSize(len(s)), byteSize(most))
 	case !utf8.ValidString(s):
 		c.add("utf-8", "%s is not valid UTF-8", what)
 	case strings.ContainsRune(s, 0):
 		c.add("nul", "%s holds a NUL character", what)
+	default:
+		return true
 	}
+	return false
 }
 
 func (c *checker) files(root string, tracked func(string) bool, rules Rules) {
@@ -215,27 +221,16 @@ func (c *checker) files(root string, tracked func(string) bool, rules Rules) {
 	for _, p := range paths {
 		content := c.bundle.TestFiles[p]
 		total += len(content)
-		c.content(p, content)
+		what := "the test file " + quoteShort(p)
+		if c.bounded(what, content, maxFileBytes) && strings.TrimSpace(content) == "" {
+			c.add("empty-test", "%s is empty: it would check nothing", what)
+		}
 		for _, v := range place.check(p) {
 			c.add(v.Rule, "%s", v.Message)
 		}
 	}
 	if total > maxTotalBytes {
 		c.add("size", "the test files are %s together; at most %s are taken", byteSize(total), byteSize(maxTotalBytes))
-	}
-}
-
-func (c *checker) content(p, content string) {
-	switch {
-	case len(content) > maxFileBytes:
-		c.add("size", "the test file %s is %s; at most %s are taken", quoteShort(p), byteSize(len(content)),
-			byteSize(maxFileBytes))
-	case !utf8.ValidString(content):
-		c.add("utf-8", "the test file %s is not valid UTF-8", quoteShort(p))
-	case strings.ContainsRune(content, 0):
-		c.add("nul", "the test file %s holds a NUL character", quoteShort(p))
-	case strings.TrimSpace(content) == "":
-		c.add("empty-test", "the test file %s is empty: it would check nothing", quoteShort(p))
 	}
 }
 

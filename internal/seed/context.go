@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -53,10 +54,8 @@ func namedSpecs(source, brief string) []spec {
 
 // briefWords splits a brief at blanks and takes quotes and punctuation off the words.
 func briefWords(brief string) []string {
-	words := strings.FieldsFunc(
-		brief,
-		func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'<>()[]{},;", r) },
-	)
+	words := strings.FieldsFunc(brief,
+		func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("`\"'<>()[]{},;", r) })
 	for i, w := range words {
 		words[i] = strings.TrimRight(strings.TrimPrefix(w, "@"), ".:!?")
 	}
@@ -81,13 +80,8 @@ func specPath(source, word string) (string, bool) {
 
 func readSpec(root *os.Root, p string) (spec string, cut, ok bool) {
 	raw, err := readBelow(root, p, maxSpecBytes)
-	if cut = len(raw) > maxSpecBytes; cut {
-		for raw = raw[:maxSpecBytes]; len(raw) > 0 && !utf8.RuneStart(raw[len(raw)-1]); {
-			raw = raw[:len(raw)-1]
-		}
-		raw = raw[:len(raw)-1]
-	}
-	spec = strings.TrimSpace(strings.ToValidUTF8(string(raw), "\uFFFD"))
+	cut = len(raw) > maxSpecBytes
+	spec = strings.TrimSpace(strings.ToValidUTF8(text.HeadBytes(string(raw), maxSpecBytes), "\uFFFD"))
 	return spec, cut, err == nil && spec != ""
 }
 

@@ -3,7 +3,6 @@ package seed
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 )
@@ -206,50 +205,28 @@ func dedentAll(lines []string) []string {
 	return out
 }
 
-// escapes are YAML's escapes of one letter in double quotes.
-var escapes = map[byte]string{
-	'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", 'n': "\n", 'v': "\v", 'f': "\f", 'r': "\r", 'e': "\x1b",
-	' ': " ", '"': `"`, '/': "/", '\\': `\`, 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029",
-}
-
-// quoted reads the quoted scalar at the start of s and returns what stands behind its closing quote. An escape that
-// YAML does not know stays as it is.
+// quoted reads the quoted scalar at the start of s and returns what stands behind its closing quote. Escapes in double
+// quotes are those that YAML shares with Go, and \/. Any other stays as it is.
 func quoted(s string) (text, rest string, ok bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
 		switch {
-		case s[0] == '\'' && strings.HasPrefix(s[i:], "''"):
-			b.WriteByte('\'')
+		case s[0] == '\'' && strings.HasPrefix(s[i:], "''"), s[0] == '"' && strings.HasPrefix(s[i:], `\/`):
 			i++
+			b.WriteByte(s[i])
 		case s[i] == s[0]:
 			return b.String(), s[i+1:], true
-		case s[0] == '"' && s[i] == '\\' && i+1 < len(s):
-			n := b.Len()
-			i += unescape(&b, s[i+1:])
-			if b.Len() == n {
+		case s[0] == '"' && s[i] == '\\':
+			r, _, behind, err := strconv.UnquoteChar(s[i:], '"')
+			if err != nil {
 				b.WriteByte('\\')
+				continue
 			}
+			b.WriteRune(r)
+			i = len(s) - len(behind) - 1
 		default:
 			b.WriteByte(s[i])
 		}
 	}
 	return "", "", false
-}
-
-// unescape writes what the escape behind a backslash stands for and returns its length; 0 if there is no such escape.
-func unescape(b *strings.Builder, s string) int {
-	if text, ok := escapes[s[0]]; ok {
-		b.WriteString(text)
-		return 1
-	}
-	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[0]]
-	if digits == 0 || len(s) <= digits {
-		return 0
-	}
-	n, err := strconv.ParseUint(s[1:1+digits], 16, 32)
-	if err != nil || !utf8.ValidRune(rune(n)) {
-		return 0
-	}
-	b.WriteRune(rune(n))
-	return 1 + digits
 }

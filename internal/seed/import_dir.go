@@ -29,7 +29,7 @@ func importDir(dir string) (*Imported, error) {
 		return nil, importError(dir, 0, formatsHint, "%s", plainError(err))
 	}
 	defer root.Close()
-	d := &dirImport{dir: dir, root: root, seen: newIDs(), files: map[string]string{},
+	d := &dirImport{dir: dir, root: root, files: map[string]string{},
 		im: &Imported{Format: FormatDirectory, Source: dir, TestFiles: map[string]string{}, done: map[string]bool{}}}
 	if err := d.taskFiles(); err != nil {
 		return nil, err
@@ -44,7 +44,6 @@ type dirImport struct {
 	dir   string
 	root  *os.Root
 	im    *Imported
-	seen  *ids
 	files map[string]string // id → the file that has it
 	total int
 }

@@ -1,10 +1,12 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -71,11 +73,10 @@ func Lint(ctx context.Context, in LintInput) []Finding {
 		l.task(ctx, t)
 	}
 	l.sharedPlaces()
-	order := map[string]int{}
-	for i, t := range in.Tasks {
-		order[t.ID] = i
+	place := func(f Finding) int {
+		return slices.IndexFunc(in.Tasks, func(t session.Task) bool { return t.ID == f.Task })
 	}
-	sort.SliceStable(l.found, func(i, j int) bool { return order[l.found[i].Task] < order[l.found[j].Task] })
+	slices.SortStableFunc(l.found, func(a, b Finding) int { return place(a) - place(b) })
 	return l.found
 }
 
@@ -99,8 +100,7 @@ func (l *linter) task(ctx context.Context, t session.Task) {
 	}
 	l.duplicateCriteria(t)
 	l.place(t)
-	files := validator.AcceptanceTests(l.in.Files, t.ID)
-	l.tests(ctx, t, files)
+	l.tests(ctx, t, validator.AcceptanceTests(l.in.Files, t.ID))
 }
 
 func (l *linter) duplicateCriteria(t session.Task) {
@@ -129,8 +129,7 @@ func (l *linter) place(t session.Task) {
 }
 
 func (l *linter) tests(ctx context.Context, t session.Task, files []string) {
-	judged, assertions := 0, 0
-	tests := 0
+	tests, judged, assertions := 0, 0, 0
 	for _, f := range files {
 		if isData(f) {
 			continue
@@ -174,11 +173,7 @@ func (l *linter) run(ctx context.Context, t session.Task, files []string) {
 	case err != nil:
 		l.add(t.ID, "not-run", Hint, "its tests could not be run: %s", quoteShort(text.OneLine(err.Error())))
 	case !r.Ran:
-		note := "nothing knows how"
-		if r.Note != "" {
-			note = r.Note
-		}
-		l.add(t.ID, "not-run", Hint, "its tests were not run: %s", note)
+		l.add(t.ID, "not-run", Hint, "its tests were not run: %s", cmp.Or(r.Note, "nothing knows how"))
 	case r.Passed:
 		l.add(t.ID, "already-passes", Error, "its tests pass before any work: they prove nothing")
 	}
@@ -198,12 +193,7 @@ func (l *linter) read(p string) (string, bool) {
 // sharedPlaces names files that several tasks touch: each of them has to be
 // done on top of the others' work, so that their order matters.
 func (l *linter) sharedPlaces() {
-	paths := make([]string, 0, len(l.places))
-	for p := range l.places {
-		paths = append(paths, p)
-	}
-	sort.Strings(paths)
-	for _, p := range paths {
+	for _, p := range slices.Sorted(maps.Keys(l.places)) {
 		if tasks := l.places[p]; len(tasks) > 1 {
 			last := tasks[len(tasks)-1]
 			l.add(last, "shared-file", Hint, "it names %s, as %s does: check their order", p,

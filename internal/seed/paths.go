@@ -118,22 +118,19 @@ func meansDotGit(part string) bool {
 
 // againstBundle finds two paths of one bundle that cannot both be written.
 func (pl *place) againstBundle(p string) []Violation {
-	for _, prefix := range prefixes(p) {
-		if pl.isFile[prefix] {
-			return one("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p),
-				quoteShort(prefix))
+	dirs := prefixes(p)
+	for _, dir := range dirs {
+		if pl.isFile[dir] {
+			return one("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p), quoteShort(dir))
 		}
 	}
-	for _, prefix := range append(prefixes(p), p) {
-		folded := strings.ToLower(prefix)
-		if as, ok := pl.taken[folded]; ok && (as != prefix || prefix == p) {
-			return one("path-case",
-				"%s and %s differ in case only, or one is a directory of the other: "+
-					"they are one place on some file systems",
-				quoteShort(prefix), quoteShort(as))
+	for _, prefix := range append(dirs, p) {
+		if as, ok := pl.taken[strings.ToLower(prefix)]; ok && (as != prefix || prefix == p) {
+			return one("path-case", "%s and %s differ in case only, or one is a directory of the other: "+
+				"they are one place on some file systems", quoteShort(prefix), quoteShort(as))
 		}
 	}
-	for _, prefix := range append(prefixes(p), p) {
+	for _, prefix := range append(dirs, p) {
 		pl.taken[strings.ToLower(prefix)] = prefix
 	}
 	pl.isFile[p] = true
@@ -149,9 +146,8 @@ func (pl *place) againstWorktree(p string) []Violation {
 	}
 	for _, dir := range prefixes(p) {
 		if pl.tracked(dir) {
-			return one("path-place",
-				"%s would lie below %s, which git tracks as a file, a symlink or a submodule", quoteShort(p),
-				quoteShort(dir))
+			return one("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule",
+				quoteShort(p), quoteShort(dir))
 		}
 	}
 	if pl.root == "" {

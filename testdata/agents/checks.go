@@ -45,6 +45,7 @@ var checks = []struct {
 	{"tokens booked are tokens given, whatever ends a run", tokens},
 	{"a usage limit is one", usageLimit},
 	{"a hostile tree does not turn its judge", hostileTree},
+	{"a whole run is judged from the judge's directory", wholeRun},
 }
 
 // check runs all checks and returns how many failed.
