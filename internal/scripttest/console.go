@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
 // console runs a command at a terminal of 80 columns, types what it is told to when the screen shows what it waits for, and
@@ -29,7 +30,7 @@ func console(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = environ(ts)
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 30, Cols: 80})
+	tty, err := ttytest.Run(cmd, 30, 80)
 	ts.Check(err)
 	defer tty.Close()
 	hung := time.AfterFunc(patience, func() { cmd.Process.Kill() })

@@ -1,5 +1,5 @@
-// Package ttytest drives a program at a pseudo-terminal of its own, so that the signals and the line discipline that a test meets are
-// the real ones.
+// Package ttytest drives a program at a pseudo-terminal of its own, so that the signals and the line discipline that a
+// test meets are the real ones.
 package ttytest
 
 import (
@@ -8,8 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/creack/pty"
 )
 
 // Console is a program at a pseudo-terminal and what it has shown so far.
@@ -26,7 +24,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Console {
 	t.Helper()
 	c := &Console{t: t, cmd: cmd}
 	var err error
-	if c.tty, err = pty.Start(cmd); err != nil {
+	if c.tty, err = Run(cmd, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
