@@ -9,7 +9,8 @@ import (
 
 // ApplyChange names the tree that the change from one commit to another makes of a third, which is a tree or a commit.
 // clean is false where it does not apply. What is there already applies again.
-func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto string) (tree string, clean bool, err error) {
+func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto string) (tree string, clean bool,
+	err error) {
 	if g.dry {
 		return "", true, nil
 	}

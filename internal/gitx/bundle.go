@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Scratch is a repository for a moment, without files, which reads the objects of another one. What is written in it, objects and
-// refs, is in no way part of the other, and goes with its directory.
+// Scratch is a repository for a moment, without files, which reads the objects of another one. What is written in it,
+// objects and refs, is in no way part of the other, and goes with its directory.
 type Scratch struct {
 	git *Git
 	dir string

@@ -283,7 +283,8 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c command) (*settings,
 	if known {
 		return s, nil
 	}
-	c.args = append(c.args, "config", "-z", "--get-regexp", `^((user|author|committer)\.(name|email)|core\.(excludesfile|hookspath))$`)
+	c.args = append(c.args, "config", "-z", "--get-regexp",
+		`^((user|author|committer)\.(name|email)|core\.(excludesfile|hookspath))$`)
 	c.env = g.env.plain
 	out, err := g.read(ctx, c)
 	if err != nil && exitCode(err) != 1 { // 1: none is set

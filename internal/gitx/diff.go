@@ -243,8 +243,8 @@ func (g *Git) CheckFit(
 	sizes, err := g.sizes(ctx, wt, large)
 	for i, size := range sizes {
 		if size > maxSize {
-			unfit[large[i].Path] = fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it",
-				size, maxSize)
+			unfit[large[i].Path] = fmt.Sprintf(
+				"%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
 		}
 	}
 	return unfit, err

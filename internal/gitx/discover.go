@@ -28,7 +28,8 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 		out, err := g.run(ctx, command{dir: dir, args: append([]string{"rev-parse"}, what...), env: env})
 		return strings.Split(strings.TrimSuffix(string(out.stdout), "\n"), "\n"), err
 	}
-	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an error.
+	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
+	// error.
 	questions := []string{"--is-bare-repository", "--git-common-dir", "--absolute-git-dir", "--show-toplevel"}
 	answers, err := ask(questions...)
 	var gitErr *commandError

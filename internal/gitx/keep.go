@@ -21,8 +21,8 @@ type Kept struct {
 	Tip string `json:"tip"` // of the branch
 	// Files is a commit of the tracked files that are as the index has them, on Tip; Tip where that is all of its own.
 	Files string `json:"files"`
-	// Loose are the other files, relative to the worktree: changed, or untracked and not ignored. A directory stands for
-	// all that is in it. They are bytes, because names need not be UTF-8.
+	// Loose are the other files, relative to the worktree: changed, or untracked and not ignored. A directory stands
+	// for all that is in it. They are bytes, because names need not be UTF-8.
 	Loose [][]byte `json:"loose,omitempty"`
 	// Ignored are files that are ignored here and may not be where one went from here: they stay in the worktree.
 	Ignored [][]byte `json:"ignored,omitempty"`
@@ -41,8 +41,8 @@ const (
 // KeptBundle is the bundle of a worktree that was kept in dir.
 func KeptBundle(dir string) string { return filepath.Join(dir, keptBundle) }
 
-// Keep writes a worktree down in dir, before it becomes to, which was kept in toDir or is a commit. base is a commit that
-// the repository has whatever becomes of the branch. No ref is changed, nor is the worktree.
+// Keep writes a worktree down in dir, before it becomes to, which was kept in toDir or is a commit. base is a commit
+// that the repository has whatever becomes of the branch. No ref is changed, nor is the worktree.
 func (g *Git) Keep(ctx context.Context, wt Worktree, base, dir string, to Kept, toDir string) (Kept, error) {
 	k := Kept{tracked: map[string]bool{}, loose: map[string]bool{}}
 	var err error
@@ -336,8 +336,8 @@ func (k *Kept) displace(ctx context.Context, g *Git, wt Worktree, to Kept) error
 	return nil
 }
 
-// Unkeep makes the branch what it was when the worktree was kept in dir, and the files too, but for the loose ones. Until
-// these are brought back, it may be done twice.
+// Unkeep makes the branch what it was when the worktree was kept in dir, and the files too, but for the loose ones.
+// Until these are brought back, it may be done twice.
 func (g *Git) Unkeep(ctx context.Context, wt Worktree, k Kept, dir string) error {
 	if k.Bundled {
 		if err := g.Unbundle(ctx, wt.Common, KeptBundle(dir)); err != nil {

@@ -29,8 +29,8 @@ type Objects struct {
 	common  string
 	since   time.Time
 	checked map[string]unix.Stat_t // files of objects, as they were when they were right
-	// largest is the size of a pack that is read whole. Of a larger one, such as a gc of the user's writes in the night,
-	// only what is judged is: large says that there is one.
+	// largest is the size of a pack that is read whole. Of a larger one, such as a gc of the user's writes in the
+	// night, only what is judged is: large says that there is one.
 	largest int64
 	large   bool
 }
@@ -137,7 +137,8 @@ func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]u
 			}
 			err := checkObject(ctx, name, id)
 			if err != nil && ctx.Err() == nil && !absent(name) { // a prune that is at work takes some away
-				return fmt.Errorf("the object %s of the repository does not hold what its name says, or cannot be read: %w",
+				return fmt.Errorf(
+					"the object %s of the repository does not hold what its name says, or cannot be read: %w",
 					id, err)
 			}
 		}
@@ -145,8 +146,8 @@ func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]u
 	return ctx.Err()
 }
 
-// checkObject holds a loose object's file against its id: the hash of what the file holds, its header included, which is
-// a zlib stream and nothing behind it.
+// checkObject holds a loose object's file against its id: the hash of what the file holds, its header included, which
+// is a zlib stream and nothing behind it.
 func checkObject(ctx context.Context, name, id string) error {
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

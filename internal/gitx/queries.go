@@ -211,8 +211,8 @@ func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
 	return false, err
 }
 
-// DiffersFromIndex reports whether anything in a worktree's files may be otherwise than its index has it: a file changed,
-// gone, or new and no build product. A file that StageAll had to leave out counts as new.
+// DiffersFromIndex reports whether anything in a worktree's files may be otherwise than its index has it: a file
+// changed, gone, or new and no build product. A file that StageAll had to leave out counts as new.
 func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
 	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
 		"--directory", "--no-empty-directory"))

@@ -1,14 +1,14 @@
 // Package gitx is the only place of the project that runs git.
 //
 // Rules that hold in every file:
-//   - A directory is always named. Work on a repository names its common directory and passes it as --git-dir; work in a
-//     worktree takes a [Worktree], which only a passed check hands out, and runs below a GIT_CEILING_DIRECTORIES, so that
-//     git never climbs to an enclosing repository.
-//   - The environment is scrubbed once, in [New]. Nothing that git exports to hooks and aliases reaches a command, except
-//     in [Git.Discover].
+//   - A directory is always named. Work on a repository names its common directory and passes it as --git-dir; work
+//     in a worktree takes a [Worktree], which only a passed check hands out, and runs below a GIT_CEILING_DIRECTORIES,
+//     so that git never climbs to an enclosing repository.
+//   - The environment is scrubbed once, in [New]. Nothing that git exports to hooks and aliases reaches a command,
+//     except in [Git.Discover].
 //   - Commands that read and commands that change something are told apart: the latter honour [Git.DryRun].
-//   - Output is read with -z from plumbing, so that the user's settings for colour, quoting, renames or diff programs have
-//     no say.
+//   - Output is read with -z from plumbing, so that the user's settings for colour, quoting, renames or diff programs
+//     have no say.
 //
 // The oldest supported git is 2.36 (git hook run, git worktree list -z).
 package gitx

@@ -309,7 +309,8 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 		return tracked, nil
 	}
 	// Exit 1: .gitmodules declares nothing; 128: there is none.
-	out, err := g.read(ctx, g.inWorktree(wt, "config", "-z", "--blob", ":.gitmodules", "--get-regexp", `^submodule\..*\.path$`))
+	out, err := g.read(ctx, g.inWorktree(wt, "config", "-z", "--blob", ":.gitmodules", "--get-regexp",
+		`^submodule\..*\.path$`))
 	if err != nil && exitCode(err) < 0 {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ import (
 //   - A link among the worker's entries that leads back into its worktree (a workspace package, an editable install)
 //     leads to the same file of the judged tree instead.
 //   - node_modules/.bin goes before the user's PATH in every npm script. A name in it that is also a program of the
-//     user's is left out, so that no node, sh or git of the worker's runs; unless the user's own lies in a node_modules too.
+//     user's is left out, so that no node, sh or git of the worker's runs; unless the user's own lies in a node_modules
+//     too.
 //   - A virtual environment is made anew around the user's interpreter of the same version (see venv.go).
 //   - Cargo's target is not lent.
 //

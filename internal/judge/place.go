@@ -261,7 +261,8 @@ func (p *Place) stillThere(names []string, entries []entry) []string {
 	})
 }
 
-// checkOut has git bring the files from one tree to another, all of them with from "", and reads the index that it wrote.
+// checkOut has git bring the files from one tree to another, all of them with from "", and reads the index that it
+// wrote.
 func (p *Place) checkOut(ctx context.Context, from, tree string) (index []byte, entries []entry, err error) {
 	err = p.o.Git.LayOut(ctx, p.Dir, from, tree)
 	if err != nil && from != "" && ctx.Err() == nil {
@@ -340,8 +341,8 @@ func (p *Place) stampDirs() error {
 	return nil
 }
 
-// checkDirs removes what was added to the directories. whole is false where one of them is gone, so that the place has to
-// be begun anew.
+// checkDirs removes what was added to the directories. whole is false where one of them is gone, so that the place has
+// to be begun anew.
 func (p *Place) checkDirs() (whole bool, err error) {
 	for dir, was := range p.dirs {
 		now, err := p.look(dir)

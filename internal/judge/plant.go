@@ -11,8 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// plant makes the directory top hold exactly these links and files, by their paths in it, and touches nothing that is as it
-// should be. An entry named spared is left alone.
+// plant makes the directory top hold exactly these links and files, by their paths in it, and touches nothing that is
+// as it should be. An entry named spared is left alone.
 func plant(top string, links map[string]string, files map[string][]byte, spared string) error {
 	if fi, err := os.Lstat(top); err == nil && !fi.IsDir() {
 		if err := os.Remove(top); err != nil {

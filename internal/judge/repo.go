@@ -79,8 +79,8 @@ var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`)
 
 func escape(s string) string { return escaper.Replace(s) }
 
-// writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of what
-// else lies there.
+// writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of
+// what else lies there.
 func (p *Place) writeRepo(commit string) error {
 	objects := filepath.Join(p.o.Common, "objects")
 	if strings.Contains(objects, "\n") {

@@ -15,9 +15,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// A task that fails in a run that goes on leaves its partial work in aside/<task>.bundle: one commit on the one at which
-// its attempt began. The worktree goes back to there. The next attempt at the task gets the work back, or, where it does
-// not fit on the branch's tip any more, is shown it.
+// A task that fails in a run that goes on leaves its partial work in aside/<task>.bundle: one commit on the one at
+// which its attempt began. The worktree goes back to there. The next attempt at the task gets the work back, or, where
+// it does not fit on the branch's tip any more, is shown it.
 //
 // On disk after each step of setting aside, and what a resume makes of it:
 //  1. task_failed                the task is the last that was worked on: it comes first, its work is in the worktree
@@ -31,8 +31,9 @@ import (
 //  2. index and files            what is there already applies again
 //  3. the bundle is removed, or, where it does not fit, gets a number: it is shown from then on
 //
-// A task that is skipped or removed while its work is in the worktree has it set aside by the next plan (Plan.SetAside),
-// before any other task is begun. So work is either in the worktree, and its task comes first, or in a bundle.
+// A task that is skipped or removed while its work is in the worktree has it set aside by the next plan
+// (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in a
+// bundle.
 
 // asidePath is where a task's work is set aside; n is 0 for what is to come back, else the number of what did not fit.
 func asidePath(s *session.Session, task string, n int) string {
@@ -47,9 +48,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// SetAside takes what is in the worktree, whose branch is at base, for a task's partial work, and puts it into a bundle.
-// The worktree is then what base is, but for ignored files. It returns the bundle's name in the session's directory and
-// the commit in it, "" where there is nothing to set aside.
+// SetAside takes what is in the worktree, whose branch is at base, for a task's partial work, and puts it into a
+// bundle. The worktree is then what base is, but for ignored files. It returns the bundle's name in the session's
+// directory and the commit in it, "" where there is nothing to set aside.
 func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base string) (name, sha string, err error) {
 	path := asidePath(h.S, task, 0)
 	if exists(path) { // a resume that was killed brought it back, or began to
@@ -103,8 +104,8 @@ func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha
 	return sha, scratch.Remove()
 }
 
-// RestoreAside gives the worktree, whose branch is at tip, a task's work that was set aside, on top of what is in it. back
-// is false where there is none, or where it does not fit: then Earlier shows it.
+// RestoreAside gives the worktree, whose branch is at tip, a task's work that was set aside, on top of what is in it.
+// back is false where there is none, or where it does not fit: then Earlier shows it.
 func (h *Handle) RestoreAside(ctx context.Context, wt gitx.Worktree, task, tip string) (back bool, err error) {
 	path := asidePath(h.S, task, 0)
 	if !exists(path) {

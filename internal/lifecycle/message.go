@@ -41,7 +41,8 @@ func taskMessage(sessionID, subject string, t session.Task, summary, mark string
 	if person {
 		by = trailer(trailerBy, "person")
 	}
-	return message(subjectOf(subject, t), summary, trailer(trailerSession, sessionID), trailer(trailerTask, t.ID), by, mark)
+	return message(subjectOf(subject, t), summary, trailer(trailerSession, sessionID), trailer(trailerTask, t.ID), by,
+		mark)
 }
 
 // subjectOf fills in the form of a subject. A scope in parentheses that the task does not have is left out with them.
@@ -117,8 +118,8 @@ func (a author) owns(c gitx.Commit, trailer string) bool {
 	return trailer == a.sessionID || a.inherited[c.SHA]
 }
 
-// placeholder reports the task of a placeholder of this session. A subject alone proves nothing in a session that writes
-// trailers: a worker or a person may begin a commit with "FAILED (".
+// placeholder reports the task of a placeholder of this session. A subject alone proves nothing in a session that
+// writes trailers: a worker or a person may begin a commit with "FAILED (".
 func (a author) placeholder(c gitx.Commit) (task string, ok bool) {
 	if own := one(c.Trailers[trailerSession]); own != "" {
 		task = one(c.Trailers[trailerTask])

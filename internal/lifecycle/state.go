@@ -146,7 +146,8 @@ func (st *State) doubtStatuses() {
 	}
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
-		if t.Status == session.TaskDone && !slices.Contains(*st.History.Begun.Done, t.ID) && !st.History.Finished(t.ID) {
+		if t.Status == session.TaskDone && !slices.Contains(*st.History.Begun.Done, t.ID) &&
+			!st.History.Finished(t.ID) {
 			t.Status, st.Doubted = session.TaskPending, append(st.Doubted, t.ID)
 		}
 	}

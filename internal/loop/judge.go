@@ -79,8 +79,8 @@ type refusal struct {
 	c           *Case
 }
 
-// refusedByHook hands a commit hook's refusal to the worker, as a validator that failed. Where the hook says the same of
-// the same change again, no worker can mend it.
+// refusedByHook hands a commit hook's refusal to the worker, as a validator that failed. Where the hook says the same
+// of the same change again, no worker can mend it.
 func (a *attempt) refusedByHook(f refusal) (string, error) {
 	if f.tree != "" && f.tree == a.refusal.tree && lifecycle.SameRefusal(f.words, a.refusal.words) {
 		return "", commitRefused(f.words)

@@ -160,7 +160,8 @@ type run struct {
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
 // not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo, removeTemp: func() {}}
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo,
+		removeTemp: func() {}}
 	defer func() { r.removeTemp() }()
 	r.objects = h.Git.NewObjects(h.Common, r.madeAt())
 	stop := r.outer(ctx)

@@ -128,7 +128,8 @@ func (w *programWorker) outcome(
 		return caseOf(out.Text), false, nil
 	case agent.TurnLimit:
 		w.stay(ctx, out)
-		return t, false, &stopError{Stop: Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}}
+		return t, false, &stopError{Stop: Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " +
+			out.Detail}}
 	case agent.NotFound, agent.InUse:
 		if len(w.choices) > 1 {
 			w.choices = w.choices[1:]

@@ -26,7 +26,8 @@ func newProgramJudge(ctx context.Context, a *attempt, j *judged, r Role, system,
 		return nil, err
 	}
 	return &programJudge{
-		a: a, judged: j, role: r, env: a.programEnv(ctx, r.Program, j.dir), system: system + "\n" + ending, prompt: user,
+		a: a, judged: j, role: r, env: a.programEnv(ctx, r.Program, j.dir), system: system + "\n" + ending,
+		prompt: user,
 	}, nil
 }
 
@@ -35,10 +36,12 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 	for try := 1; ; try++ {
 		ref := agent.Ref{ID: j.role.Program.NewID()}
 		out, err := j.role.Program.Run(ctx, agent.Turn{
-			Prompt: j.prompt, System: j.system, Dir: j.judged.dir, Model: j.role.Model, Conversation: ref, ReadOnly: true,
+			Prompt: j.prompt, System: j.system, Dir: j.judged.dir, Model: j.role.Model, Conversation: ref,
+			ReadOnly: true,
 			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env,
 			Box:    j.a.box.Reading(j.judged.dir, j.judged.wt.Path),
-			GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir, Private: j.a.S.Path(session.AgentDir), OnEvent: log.write,
+			GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir, Private: j.a.S.Path(session.AgentDir),
+			OnEvent: log.write,
 			OnConversation: func(id string) error {
 				if id == j.id {
 					return nil

@@ -40,9 +40,9 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return wt, nil
 }
 
-// foldAtStop takes the worker's own commits back where the attempt stops before its end, and notes where the branch then
-// is: what a person commits above it is a person's. Where this fails, or the task's own commit may be made already, the
-// stop notes nothing, and the next resume has all above the attempt's beginning judged.
+// foldAtStop takes the worker's own commits back where the attempt stops before its end, and notes where the branch
+// then is: what a person commits above it is a person's. Where this fails, or the task's own commit may be made
+// already, the stop notes nothing, and the next resume has all above the attempt's beginning judged.
 func (a *attempt) foldAtStop(ctx context.Context) {
 	if a.accepted {
 		return

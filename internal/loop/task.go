@@ -305,7 +305,8 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 //  4. progress.txt
 //  5. stop and checkpoint       written by finish
 //
-// In a run that goes on, the work is set aside in the place of 2 (lifecycle's aside.go), and the next task is that of 5.
+// In a run that goes on, the work is set aside in the place of 2 (lifecycle's aside.go), and the next task is that of
+// 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
 	ctx = urgency.UntilSecond(ctx)
 	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail}); err != nil {

@@ -14,8 +14,8 @@ var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay"}
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 
-// TempDir makes a directory for one command, where temporary files go. The directory is locked until it is removed: what
-// a kill leaves behind is nobody's then, and ClearTemp takes it away.
+// TempDir makes a directory for one command, where temporary files go. The directory is locked until it is removed:
+// what a kill leaves behind is nobody's then, and ClearTemp takes it away.
 func TempDir(kind string) (dir string, remove func(), err error) {
 	for {
 		if dir, err = os.MkdirTemp("", tempName(kind)); err != nil {

@@ -81,7 +81,8 @@ func (r *Record) logRepair(file string, repair jsonl.Repair) error {
 
 // Append writes one event. When it returns, the line is in the file, safe from a crash of the process, which costs
 // microseconds; the seed, verdicts, commits, and how something began or ended are safe from a crash of the machine too.
-// Once somebody else has changed the record, the error is a *TamperedError, and nothing but the stop of an error is taken.
+// Once somebody else has changed the record, the error is a *TamperedError, and nothing but the stop of an error is
+// taken.
 func (r *Record) Append(ev Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
-// WriteFileAtomic replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix.
+// WriteFileAtomic replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a
+// mix.
 func WriteFileAtomic(path string, data []byte) error {
 	err := jsonl.Replace(path, true, func(w io.Writer) error {
 		_, err := w.Write(data)

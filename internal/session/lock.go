@@ -20,8 +20,8 @@ import (
 )
 
 // BusyError says that another process writes the session. PID 0 and empty fields are unknown. The lock's holder writes
-// its own into the lock file, for people and for builds that ask only the file. What the file says proves nothing: a pid
-// is reused, a file outlives its writer, and the worker can write it.
+// its own into the lock file, for people and for builds that ask only the file. What the file says proves nothing: a
+// pid is reused, a file outlives its writer, and the worker can write it.
 type BusyError struct {
 	PID     int    `json:"pid"`
 	Host    string `json:"host"`

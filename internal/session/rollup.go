@@ -40,8 +40,8 @@ func makeMap[K comparable, V any](m *map[K]V) {
 	}
 }
 
-// Feed counts one line of the record, as a scan hands it out, in the order of the record. Lines that are no events count
-// as skipped.
+// Feed counts one line of the record, as a scan hands it out, in the order of the record. Lines that are no events
+// count as skipped.
 func (s *Summary) Feed(l record.Line) {
 	if l.Type == "" {
 		s.Skipped++

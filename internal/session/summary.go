@@ -14,8 +14,8 @@ import (
 // summaryVersion is the version of summary.json's shape.
 const summaryVersion = 1
 
-// Summary is the roll-up of the record: it counts the events that are fed to it. Times are as the record has them; empty
-// is null in the file. It is not safe for concurrent use.
+// Summary is the roll-up of the record: it counts the events that are fed to it. Times are as the record has them;
+// empty is null in the file. It is not safe for concurrent use.
 type Summary struct {
 	Version       int                         `json:"version"`
 	SessionID     string                      `json:"session_id"`

@@ -104,8 +104,10 @@ func List(w io.Writer, all []session.Overview, o ListOptions) error {
 				source = ""
 			}
 		}
-		t.add(cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain}, cell{Count(r.TokensUsed), plain},
-			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop, stopStyle(r.LastStop)},
+		t.add(cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain}, cell{Count(r.TokensUsed),
+			plain},
+			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop,
+				stopStyle(r.LastStop)},
 			cell{label, labelStyle(r)}, cell{source, dim})
 		if r.Failure != nil {
 			t.note(r.Failure.String())

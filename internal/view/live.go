@@ -214,7 +214,8 @@ func (v *viewer) sessionPage(w http.ResponseWriter, s *session.Session) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	v.page(w, livePage(), append(append([]byte(`<script type="application/json" id="head">`), data...), "</script>\n"...))
+	v.page(w, livePage(), append(append([]byte(`<script type="application/json" id="head">`), data...),
+		"</script>\n"...))
 }
 
 // sessions is what the index shows: the rows of `list --all --json`.

@@ -52,7 +52,8 @@ func assemble(html, style string, scripts []string, more string) document {
 	if more != "" {
 		d.policy += "; " + more
 	}
-	page := strings.NewReplacer("{{csp}}", d.policy, "{{style}}", css, "{{script}}", js.String()).Replace(readPage(html))
+	page := strings.NewReplacer("{{csp}}", d.policy, "{{style}}", css, "{{script}}",
+		js.String()).Replace(readPage(html))
 	d.before, d.after, _ = strings.Cut(page, "{{data}}")
 	return d
 }

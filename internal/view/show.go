@@ -366,7 +366,8 @@ func (p showPrinter) conversations(list []Conversation) {
 	}
 	p.heading("conversations")
 	t := table{term: p.term, columns: []column{
-		{name: "TASK"}, {name: "AGENT"}, {name: "RESUMABLE"}, {name: "ID", spare: true}, {name: "LAST USED", spare: true},
+		{name: "TASK"}, {name: "AGENT"}, {name: "RESUMABLE"}, {name: "ID", spare: true}, {name: "LAST USED",
+			spare: true},
 		{name: "WHY", grow: true},
 	}}
 	for _, c := range list {

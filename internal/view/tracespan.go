@@ -52,9 +52,11 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 		sc.root.attrs["vcs.ref.head.revision"] = ev.SHA
 	case *record.Stop:
 		sc.root.attrs["tilth.stop.reason"] = ev.Reason
-	case *record.SessionPrepared, *record.SeedCommitted, *record.SessionResume, *record.ContextReset, *record.MemoryLoad,
+	case *record.SessionPrepared, *record.SeedCommitted, *record.SessionResume, *record.ContextReset,
+		*record.MemoryLoad,
 		*record.EmptyModelResponse, *record.Nudge, *record.HookRun, *record.CaseParseError, *record.EvaluatorParseError,
-		*record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.ProposedLearnings, *record.BuildProducts,
+		*record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.ProposedLearnings,
+		*record.BuildProducts,
 		*record.RepoChanged, *record.LogRepaired, *record.CaseSubmitted, *record.TaskMarked, *record.SessionRewound,
 		*record.SessionUndone, *record.Preflight:
 	}
@@ -256,7 +258,8 @@ func (x *tracer) validators(sc *scope, ev *record.ValidatorRun, at moment) {
 	}
 	for _, r := range ev.Results {
 		s := sc.begin("validator "+r.Name, begin, attributes{
-			"tilth.validator.name": r.Name, "tilth.validator.output": deref(r.Output), "tilth.validator.skipped": r.Skipped,
+			"tilth.validator.name": r.Name, "tilth.validator.output": deref(r.Output),
+			"tilth.validator.skipped": r.Skipped,
 			"openinference.span.kind": "EVALUATOR",
 		})
 		if !r.Passed && !r.Skipped {
@@ -275,7 +278,8 @@ func seconds(s float64) moment { return moment(min(max(s, 0), 1e6) * float64(tim
 func (sc *scope) beginReview(at moment) {
 	if sc.review == nil {
 		sc.review = sc.begin("evaluator", at, attributes{
-			"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "evaluator", "openinference.span.kind": "EVALUATOR",
+			"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "evaluator",
+			"openinference.span.kind": "EVALUATOR",
 		})
 	}
 }
