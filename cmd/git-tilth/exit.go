@@ -170,6 +170,8 @@ func stopError(s loop.Stop, sessionID string) error {
 		if !s.Reset.IsZero() {
 			e.msg += ", resets at " + s.Reset.Local().Format("2006-01-02 15:04")
 		}
+	case loop.DiskFull:
+		e.code, e.msg = exitCap, "stopped: disk full"+detail
 	case loop.TasksFailed:
 		e.code, e.msg = exitNo, "some tasks are not done: "+s.Detail
 	case loop.CommitRefused:

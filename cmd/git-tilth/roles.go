@@ -192,6 +192,7 @@ func (w *repoContext) judging(s runSettings) (loop.Options, error) {
 			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
 			Setup:      w.setup(),
 		},
+		MinFree: w.config.Count("tilth.minFree"),
 		MaxFile: w.config.Count("tilth.maxFileSize"), KeepEnv: w.config.List("tilth.sandboxEnv"),
 		Limits: loop.Limits{
 			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),

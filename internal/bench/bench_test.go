@@ -105,7 +105,7 @@ func TestBench(t *testing.T) {
 		name    string
 		measure func(*testing.T, *table)
 	}{
-		{"start", benchStart}, {"turns", benchTurns}, {"tasks", benchTasks}, {"list", benchList},
+		{"start", benchStart}, {"sandbox", benchSandbox}, {"turns", benchTurns}, {"tasks", benchTasks}, {"list", benchList},
 		{"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
 		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind}, {"view", benchView},
 	} {

@@ -92,6 +92,8 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.copy", kind: kindList, Help: "pattern of ignored files to copy into a new worktree; repeatable"},
 	{Name: "tilth.maxFileSize", Default: "20m", kind: kindCount,
 		Help: "the largest file that is committed, in bytes; 0: no limit"},
+	{Name: "tilth.minFree", Default: "200m", kind: kindCount,
+		Help: "a run stops with less left on the disk of sessions, repository or temporary files; 0: never"},
 	{Name: "tilth.sandboxEnv", kind: kindList,
 		Help: "variable that shell commands, validators and setup keep although it looks like a key; repeatable"},
 	{Name: "tilth.sandbox", Default: "auto", values: []string{"auto", "on", "off"},

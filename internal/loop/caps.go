@@ -1,7 +1,11 @@
 package loop
 
 import (
+	"fmt"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 )
@@ -22,4 +26,20 @@ func (r *run) capReached() (reason, detail string) {
 		return c.Stop, c.String()
 	}
 	return "", ""
+}
+
+// diskFull is the end of the run where too little is left on the disk of the sessions, the repository or temporary
+// files: nothing is begun that could be torn. A disk that cannot be asked is not full.
+func (r *run) diskFull() error {
+	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
+		var disk unix.Statfs_t
+		if err := unix.Statfs(dir, &disk); err != nil {
+			continue
+		}
+		if free := int64(disk.Bavail) * int64(disk.Bsize); free < r.o.MinFree {
+			return &stopError{Stop: Stop{Reason: DiskFull, Hint: "free some room, or lower tilth.minFree",
+				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, r.o.MinFree>>20)}}
+		}
+	}
+	return nil
 }

@@ -36,6 +36,8 @@ const (
 	// UsageLimit is a provider's own limit on the user's plan. Nothing is wrong with the work; the stop
 	// carries the time at which the limit resets.
 	UsageLimit = "usage_limit"
+	// DiskFull is less than Options.MinFree left on a disk that the run writes to.
+	DiskFull = "disk_full"
 	// TasksFailed is the end of a run that went on after a task failed: nothing more can be begun.
 	TasksFailed = "tasks_failed"
 	// CommitRefused is a commit hook that refuses the same change with the same words again. The task is accepted and
@@ -107,6 +109,7 @@ type Options struct {
 	KeepEnv    []string // variables that commands keep although they look like keys
 	Judging    Judging
 	Sandbox    *sandbox.Box // what all that the worker starts may do, beside its own part of it; nil is everything
+	MinFree    int64        // bytes that must be left on each disk; 0 for no such limit
 	MaxFile    int64        // bytes of the largest file that is committed; 0 for no limit
 	Limits     Limits
 	Wait       bool          // wait for a usage limit to reset
@@ -211,6 +214,9 @@ func (r *run) outer(ctx context.Context) Stop {
 		i := r.next()
 		if i < 0 {
 			return r.nothingLeft()
+		}
+		if full := r.diskFull(); full != nil {
+			return stopOf(ctx, full, "")
 		}
 		if reason, detail := r.capReached(); reason != "" {
 			return Stop{Reason: reason, Detail: detail}

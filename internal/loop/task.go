@@ -220,6 +220,9 @@ func (a *attempt) iterations(ctx context.Context) error {
 		if a.iter > 1 {
 			a.span = randomHex(8)
 		}
+		if full := a.diskFull(); full != nil {
+			return full
+		}
 		t, err := a.worker.iterate(ctx)
 		if err == nil && !t.quiet {
 			err = a.look(ctx, a.emit)

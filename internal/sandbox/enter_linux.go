@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -19,8 +20,9 @@ const (
 )
 
 const (
-	argFlags = 1 + iota // "n": no network; "c": carried, and errors go to standard error
-	argPath             // of the program
+	argFlags   = 1 + iota // "n": no network; "c": carried, and errors go to standard error
+	argSockets            // to cover, with colons between
+	argPath               // of the program
 	argArgv
 )
 
@@ -39,7 +41,7 @@ func (b *Box) Wrap(cmd *exec.Cmd) (started func() error, err error) {
 		rules.Close()
 		return nil, err
 	}
-	cmd.Args = append([]string{Name, b.flags(), cmd.Path}, cmd.Args...)
+	cmd.Args = append([]string{Name, b.flags(), b.sockets(), cmd.Path}, cmd.Args...)
 	cmd.Path = "/proc/self/exe"
 	cmd.ExtraFiles = []*os.File{rules, w}
 	return func() error {
@@ -68,8 +70,10 @@ func (b *Box) Carry(cmd *exec.Cmd) (started func() error, err error) {
 // Enter is the command line that runs a program inside the box, where it was carried to.
 func (b *Box) Enter(program string, args ...string) []string {
 	self, _ := os.Executable() // else the command line cannot be run, and says so
-	return append([]string{self, Name, b.flags() + "c", program, program}, args...)
+	return append([]string{self, Name, b.flags() + "c", b.sockets(), program, program}, args...)
 }
+
+func (b *Box) sockets() string { return strings.Join(b.Sockets, string(os.PathListSeparator)) }
 
 func (b *Box) flags() string {
 	if b.NoNetwork {
@@ -92,6 +96,7 @@ func init() {
 	if strings.Contains(args[argFlags], "c") {
 		status = 2
 	}
+	coverSockets(filepath.SplitList(args[argSockets]))
 	err := enter(strings.Contains(args[argFlags], "n"))
 	if err == nil {
 		unix.Close(rulesetFD)
@@ -121,6 +126,25 @@ func enter(noNetwork bool) error {
 		}
 	}
 	return nil
+}
+
+// coverSockets puts something empty over sockets and directories of them, in a mount namespace of this thread's own.
+// Where that may not be made, they stay: Landlock knows them from ABI 9 on.
+func coverSockets(paths []string) {
+	if unix.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil ||
+		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil {
+		return
+	}
+	for _, path := range paths {
+		var st unix.Stat_t
+		switch err := unix.Stat(path, &st); {
+		case err != nil:
+		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			_ = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k")
+		default:
+			_ = unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
+		}
+	}
 }
 
 // dropCapabilities gives up those of root, for what is executed too.

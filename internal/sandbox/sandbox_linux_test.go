@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,6 +102,31 @@ func TestBox(t *testing.T) {
 		if out, ok := w.sh(t, w.box, c.script); ok != c.works {
 			t.Errorf("%s: %v, should be %v\n%s", c.script, ok, c.works, out)
 		}
+	}
+}
+
+func TestHelpers(t *testing.T) {
+	w := newWorld(t)
+	dir := filepath.Join(t.TempDir(), "tmux")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(dir, "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	script := `python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect("` + dir + `/default")'`
+	if out, ok := w.sh(t, w.box, script); !ok {
+		t.Errorf("a socket that is no helper's can be reached: %s", out)
+	}
+	closed := *w.box
+	closed.Sockets = []string{dir}
+	if os.Geteuid() != 0 {
+		t.Skip("needs the right to make a mount namespace")
+	}
+	if out, ok := w.sh(t, &closed, script); ok {
+		t.Errorf("a helper's socket was reached: %s", out)
 	}
 }
 

@@ -11,7 +11,9 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/replay"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/verify"
 )
@@ -61,7 +63,13 @@ func replayed(environ []string, s *session.Session) string {
 	if _, busy := s.Holder(); busy {
 		return ""
 	}
-	r, err := replay.Run(context.Background(), replay.Options{Git: gitx.New(environ, nil)}, s)
+	o := replay.Options{Git: gitx.New(environ, nil)}
+	if proc.Getenv(environ, "TILTH_SANDBOX") != "off" && sandbox.Probe().Err == nil {
+		// What a worker did in the sandbox is not done again outside of it.
+		getenv := func(name string) string { return proc.Getenv(environ, name) }
+		o.Sandbox = sandbox.Default(getenv, func(string) bool { return false }, filepath.Dir(s.Dir))
+	}
+	r, err := replay.Run(context.Background(), o, s)
 	var refused *lifecycle.RefusedError
 	if errors.As(err, &refused) || errors.Is(err, replay.ErrDamaged) {
 		return ""
