@@ -198,7 +198,7 @@ func (s story) undisturbed(t *testing.T, f *fixtures) []op {
 		t.Fatal(err)
 	}
 	out, err := w.trace(nil, s.args...)
-	if err != nil || out.exitCode != 0 {
+	if err != nil || out.exitCode != s.code {
 		t.Fatalf("git-tilth %s: exit code %d, %v\n%s", strings.Join(s.args, " "), out.exitCode, err, out.output)
 	}
 	if os.Getenv("TILTH_CRASH_OPS") != "" {

@@ -18,6 +18,7 @@ type story struct {
 	name  string
 	from  func(*fixtures) *world
 	args  []string
+	code  int // of the exit of the command when nothing kills it
 	few   int // points in a bounded run
 	turns int // ways to go on after a kill
 	after func(f *fixtures, w *world) error
@@ -35,11 +36,18 @@ var stories = []story{
 	{name: "resume-unregistered", from: unregistered, args: []string{"resume"}, few: 6, turns: 1, after: consistent, next: recovered},
 	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, turns: 1, after: nothing, next: tornDown},
 	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, turns: 3, after: consistent, next: rewound},
+	{name: "keep-going", from: prepared, args: []string{"run", "-k", "--max-iterations", "1"}, code: 1, few: 10, turns: 1, after: consistent, next: resumed},
+	{name: "resume-aside", from: aside, args: []string{"resume"}, few: 8, turns: 1, after: consistent, next: resumed},
+	{name: "done", from: byHand, args: []string{"done", "-m", "by hand", "T-002"}, few: 8, turns: 1, after: consistent, next: resumed},
+	{name: "retry", from: aside, args: []string{"retry", "-m", "larger", "T-002"}, few: 4, turns: 1, after: consistent, next: resumed},
+	{name: "skip", from: failed, args: []string{"skip", "T-002"}, few: 4, turns: 1, after: consistent, next: leftOut},
+	{name: "resume-skipped", from: skipped, args: []string{"resume"}, few: 8, turns: 1, after: consistent, next: leftOut},
+	{name: "plan", from: failed, args: []string{"plan"}, few: 4, turns: 1, after: consistent, next: replanned},
 }
 
 // fixtures are the worlds that the stories begin with.
 type fixtures struct {
-	bare, prepared, failed, crashed, lost, unregistered, dirty *world
+	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended
@@ -53,6 +61,9 @@ func lost(f *fixtures) *world         { return f.lost }
 func unregistered(f *fixtures) *world { return f.unregistered }
 func prepared(f *fixtures) *world     { return f.prepared }
 func failed(f *fixtures) *world       { return f.failed }
+func aside(f *fixtures) *world        { return f.aside }
+func byHand(f *fixtures) *world       { return f.byHand }
+func skipped(f *fixtures) *world      { return f.skipped }
 func crashed(f *fixtures) *world      { return f.crashed }
 
 // place is a directory for another world; all have the same length.
@@ -90,6 +101,9 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 	if err = f.dirty.litter(); err != nil {
 		return nil, err
 	}
+	if err = f.betweenRuns(); err != nil {
+		return nil, err
+	}
 	if f.crashed, err = f.copy(f.prepared); err != nil {
 		return nil, err
 	}
@@ -117,6 +131,28 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 	return f, errors.Join(os.RemoveAll(f.lost.workspace()), os.RemoveAll(filepath.Join(f.unregistered.repo(), ".git", "worktrees")))
 }
 
+// betweenRuns makes the worlds in which a run went on without T-002, a person has done that, and does not want it.
+func (f *fixtures) betweenRuns() (err error) {
+	if f.aside, err = f.copy(f.prepared); err != nil {
+		return err
+	}
+	if _, err = f.aside.expect([]int{1}, "run", "-k", "--max-iterations", "1"); err != nil {
+		return err
+	}
+	if f.byHand, err = f.copy(f.aside); err != nil {
+		return err
+	}
+	work := filepath.Join(f.byHand.workspace(), "beta.txt")
+	if err = os.WriteFile(work, []byte("beta = 2\n"), 0o644); err != nil {
+		return err
+	}
+	if f.skipped, err = f.copy(f.failed); err != nil {
+		return err
+	}
+	_, err = f.skipped.expect([]int{0}, "skip", "T-002")
+	return err
+}
+
 func nothing(*fixtures, *world) error { return nil }
 
 // consistent is what must hold at any time while the session is there.
@@ -133,6 +169,39 @@ func resumed(_ *fixtures, w *world, _ int) error {
 		return err
 	}
 	return w.allDone()
+}
+
+// leftOut goes on after T-002 was skipped: the others are done, and what it had begun is in none of their commits.
+func leftOut(_ *fixtures, w *world, _ int) error {
+	status, err := w.status()
+	if err == nil && status["T-002"] != "skipped" {
+		_, err = w.expect([]int{0}, "skip", "T-002")
+	}
+	if err == nil {
+		_, err = w.expect([]int{0}, "resume")
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(w.file("aside/T-002.bundle")); err != nil {
+		return err
+	}
+	status, err = w.status()
+	if err == nil && (status["T-001"] != "done" || status["T-002"] != "skipped" || status["T-003"] != "done") {
+		err = fmt.Errorf("the statuses are %v", status)
+	}
+	return errors.Join(err, w.tasksAndCommits(), w.leftLocks())
+}
+
+// replanned goes on after an edit of the plan that was killed.
+func replanned(f *fixtures, w *world, turn int) error {
+	if _, err := w.expect([]int{0}, "plan"); err != nil {
+		return err
+	}
+	if data, err := os.ReadFile(w.file("prd.json")); err != nil || gjson.GetBytes(data, "2.title").Str != "Gimel" {
+		return fmt.Errorf("the edit is not in the plan: %s %w", data, err)
+	}
+	return resumed(f, w, turn)
 }
 
 // recovered is resumed after the worktree of an accepted, uncommitted task was lost, or its registration: what was accepted is committed, and no

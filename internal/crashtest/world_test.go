@@ -41,7 +41,7 @@ func (w *world) environ() []string {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
 		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + w.url, "TILTH_WORKER_MODEL=scripted",
 		"TILTH_SANDBOX=off", // entering it is no step of a run
-		"TILTH_RESUME_NOTICE=0", "GIT_EDITOR=sed -i s/Alpha/Alef/",
+		"TILTH_RESUME_NOTICE=0", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
 		// The runtime's own signals would only slow the tracer down.
 		"GODEBUG=asyncpreemptoff=1",
 	}

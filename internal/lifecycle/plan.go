@@ -141,6 +141,7 @@ type Plan struct {
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
 //	the task last worked on is skipped or removed, and its work in the worktree is set aside
 //	  left work
+//	a need is not done                                 the task waits, unless it was begun
 //	the worktree is missing, unregistered              re-create it, register it
 //	its .git file is gone, its files are there         link it again
 //	another directory stands there                     move that aside, re-create it

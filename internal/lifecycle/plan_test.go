@@ -59,6 +59,10 @@ func failedBy(sessionID, task string) gitx.Commit {
 	return by(sessionID, "FAILED (iter_cap): "+task+" Title", trailerTask, task, trailerFailed, "iter_cap")
 }
 
+func caseOf(task, base string) *record.CaseSubmitted {
+	return &record.CaseSubmitted{Scope: record.Scope{TaskID: task}, Tree: "tree", Base: base}
+}
+
 // acceptedTree is the accepting verdict of a tree.
 func acceptedTree(task, tree, base string) *record.EvaluatorVerdict {
 	return &record.EvaluatorVerdict{Scope: record.Scope{TaskID: task}, Verdict: "accept", Tree: tree, Base: base}
@@ -293,6 +297,43 @@ func TestMakePlan(t *testing.T) {
 			s.History.LastTask, s.Tasks, s.Commits = "T-001", tasks("done", "pending", "pending"), chain(doneBy(testID,
 				"T-001"))
 		}, want{action: Continue, pending: "T-002 T-003"}},
+		{"the task last worked on is skipped or removed", "skipped, its work in the worktree", func(s *State) {
+			s.History.LastTask, s.Tasks, s.Dirty = "T-001", tasks(session.TaskSkipped, "pending"), true
+		}, want{action: Continue, pending: "T-002", line: "set aside what T-001 left"}},
+		{"the task last worked on is skipped or removed", "its placeholder is unwound", func(s *State) {
+			s.History.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
+			s.Commits = chain(failedBy(testID, "T-001"))
+		}, want{action: Continue, pending: "T-002", unwind: "c1", to: "seed", line: "set aside what T-001 left"}},
+		{"the task last worked on is skipped or removed", "removed", func(s *State) {
+			s.History.LastTask, s.Dirty = "T-009", true
+		}, want{action: Continue, pending: "T-001 T-002", line: "set aside what T-009 left"}},
+		{"the task last worked on is skipped or removed", "nothing is in the worktree", func(s *State) {
+			s.History.LastTask, s.Tasks = "T-001", tasks(session.TaskSkipped, "pending")
+		}, want{action: Continue, pending: "T-002", line: "1 of 2 tasks to do, next T-002"}},
+		{"a need is not done", "the next one is begun", func(s *State) {
+			s.Tasks = tasks("skipped", "pending", "pending")
+			s.Tasks[1].Needs = []string{"T-001"}
+		}, want{action: Continue, pending: "T-002 T-003", line: "next T-003"}},
+		{"a need is not done", "of all of them", func(s *State) {
+			s.Tasks = tasks("skipped", "pending")
+			s.Tasks[1].Needs = []string{"T-001"}
+		}, want{action: Continue, pending: "T-002", line: "none can be begun: T-002 waits for T-001"}},
+		{"a need is not done", "of what was begun", func(s *State) {
+			s.Tasks, s.History.LastTask = tasks("skipped", "pending"), "T-002"
+			s.Tasks[1].Needs = []string{"T-001"}
+		}, want{action: Continue, pending: "T-002", line: "next T-002"}},
+		{"a case was being reviewed", "on the tip", func(s *State) {
+			s.History.LastTask, s.History.Case = "T-001", caseOf("T-001", "seed")
+		}, want{action: Continue, pending: "T-001 T-002", line: "ask the reviewer about T-001"}},
+		{"a case was being reviewed", "the files have changed since", func(s *State) {
+			s.History.LastTask, s.History.Case, s.CaseStale = "T-001", caseOf("T-001", "seed"), true
+		}, want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
+		{"a case was being reviewed", "elsewhere", func(s *State) {
+			s.History.LastTask, s.History.Case = "T-001", caseOf("T-001", "c9")
+		}, want{action: Continue, pending: "T-001 T-002", line: "2 of 2 tasks to do, next T-001"}},
+		{"an accepted tree, judged on the branch's tip", "of a task that a person skips", func(s *State) {
+			s.History.Accepted, s.Tasks = acceptedTree("T-001", "tree", "seed"), tasks(session.TaskSkipped, "pending")
+		}, want{action: Continue, pending: "T-002"}},
 		{"another directory stands there", "plain", func(s *State) { s.Tree = treePlain },
 			want{action: Continue, worktree: treePlain, pending: "T-001 T-002", line: "re-create the worktree"}},
 		{"the worktree is missing, unregistered", "unregistered", func(s *State) { s.Tree = treeUnregistered },
@@ -376,7 +417,7 @@ func (w want) check(t *testing.T, p Plan) {
 	if p.Fresh != w.fresh || p.FinishRewind != w.rewind {
 		t.Errorf("fresh %v, finishes a rewind %v; want %v, %v", p.Fresh, p.FinishRewind, w.fresh, w.rewind)
 	}
-	if p.Behind+len(p.Pending) != p.Total && !p.FinishRewind {
+	if p.Behind+p.Skipped+len(p.Pending) != p.Total && !p.FinishRewind {
 		t.Errorf("%d done and %d pending of %d", p.Behind, len(p.Pending), p.Total)
 	}
 }
