@@ -50,7 +50,7 @@ func (p *process) app() *cli.App {
 func (p *process) commands() []*cli.Command {
 	return append(p.markCommands(), []*cli.Command{
 		p.prepCommand(), p.seedCommand(), p.planCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(),
-		p.resetCommand(), p.rewindCommand(), p.undoCommand(),
+		p.resetCommand(), p.rewindCommand(), p.undoCommand(), p.forkCommand(),
 		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
 		p.verifyCommand(), p.replayCommand(), p.demoCommand(),
 	}...)
@@ -98,7 +98,8 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 
 // startsWork are the commands that a commit hook of the user may run. The same hook runs on the commits that those
 // commands make: they must neither start themselves again without end nor, refused, keep every task from its commit.
-var startsWork = map[string]bool{"prep-feature": true, "run": true, "resume": true, "reset": true, "done": true}
+var startsWork = map[string]bool{"prep-feature": true, "run": true, "resume": true, "reset": true, "done": true,
+	"rewind": true, "undo": true}
 
 // anyBool looks for a flag in the command and in what it was called through: git tilth -v run, git tilth run -v.
 func anyBool(ctx *cli.Context, name string) bool {

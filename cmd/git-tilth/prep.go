@@ -240,13 +240,8 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 				w.loc.TopLevel)
 		}
 	}
-	start := record.SessionStart{
-		BaseURL: config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), Limits: w.config.Caps(),
-		// Who will work and judge, as far as it is settled now; the run's own session_start has the last word.
-		WorkerModel:      record.Optional(w.config.Endpoint(config.Worker).Model),
-		EvaluatorModel:   record.Optional(w.config.Endpoint(config.Evaluator).Model),
-		InterviewerModel: r.interviewer.Model,
-	}
+	start := w.prepStart()
+	start.InterviewerModel = r.interviewer.Model
 	if r.imported != nil {
 		start.TaskCount = len(r.imported.Tasks)
 	}
@@ -261,6 +256,16 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	}
 	defer h.Close()
 	return h.S, w.seedIt(h, r)
+}
+
+// prepStart is what session_start says of a session that is made: who will work and judge, as far as it is settled now;
+// the run's own session_start has the last word.
+func (w *repoContext) prepStart() record.SessionStart {
+	return record.SessionStart{
+		BaseURL: config.ShownURL(w.config.Endpoint(config.Prep).BaseURL), Limits: w.config.Caps(),
+		WorkerModel:    record.Optional(w.config.Endpoint(config.Worker).Model),
+		EvaluatorModel: record.Optional(w.config.Endpoint(config.Evaluator).Model),
+	}
 }
 
 // seedIt brings a session to its seed, or ends it with why there is none.

@@ -96,3 +96,29 @@ func orNothing(s string) string {
 	}
 	return s
 }
+
+func (p *process) forkCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "fork",
+		Usage:     "make a session that begins at a point of another one",
+		ArgsUsage: "[<session>]",
+		Description: "The new session has a branch, a worktree and a record of its own; tasks before the point are done in it, with the\n" +
+			"same commits. The other session is not touched and may be running. Prints the new session's id.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "at", Value: lifecycle.PointSeed, Usage: "seed, or a task: the moment before its first attempt"},
+			&cli.StringFlag{Name: "label", Usage: "a few words for lists"},
+		},
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			made, err := lifecycle.Fork{
+				Store: w.store, From: s, At: ctx.String("at"), Label: ctx.String("label"), Setup: w.setup(),
+				Start: w.prepStart(),
+			}.Fork(p.ctx, w.deps(nil))
+			if err != nil {
+				return err
+			}
+			p.printf("%s\n", made.ID)
+			p.warnf("next: git tilth resume %s\n", made.ID)
+			return nil
+		}),
+	}
+}

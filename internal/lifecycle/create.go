@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ type New struct {
 	Base     string              // commit at which the branch begins
 	Label    string              // a few words for lists
 	Start    record.SessionStart // who will work, and within what limits
+	fork     *parent             // nil for a session of its own
 }
 
 // Create makes a session directory, its branch and its worktree, and holds it.
@@ -44,6 +46,9 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
 		StartedAt: record.FormatTime(now), Label: n.Label,
 	}
+	if n.fork != nil {
+		h.Checkpoint.ForkedFrom, h.Checkpoint.ForkedAt = n.fork.ID, n.Base
+	}
 	if err := h.begin(ctx, n); err != nil {
 		h.undoCreate(ctx)
 		h.Close()
@@ -56,6 +61,9 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 func (n New) session(d Deps, now time.Time) (s *session.Session, unlock func(), err error) {
 	if d.Git.IsDryRun() {
 		return &session.Session{ID: "<id>", Dir: filepath.Join(n.Store.Root, "<id>")}, func() {}, nil
+	}
+	if n.fork != nil {
+		return n.directory(d, session.NewID(now))
 	}
 	if s, err = n.Store.Create(session.NewID(now)); err != nil {
 		return nil, nil, err
@@ -70,12 +78,17 @@ func (h *Handle) begin(ctx context.Context, n New) error {
 	if err := h.Save(); err != nil {
 		return err
 	}
+	if n.fork != nil {
+		if err := h.change(func() error { return h.copyParent(n.fork) }); err != nil {
+			return err
+		}
+	}
 	if err := h.openRecord(); err != nil {
 		return err
 	}
 	start := n.Start
-	start.Phase, start.Source, start.Worktree = "prep-feature", h.Checkpoint.Source, h.Checkpoint.Workspace
-	start.Branch, start.Base = h.Checkpoint.Branch, n.Base
+	start.Phase, start.Base = cmp.Or(start.Phase, "prep-feature"), cmp.Or(start.Base, n.Base)
+	start.Source, start.Worktree, start.Branch = h.Checkpoint.Source, h.Checkpoint.Workspace, h.Checkpoint.Branch
 	if err := h.append(&start); err != nil {
 		return err
 	}

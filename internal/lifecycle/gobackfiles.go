@@ -21,14 +21,8 @@ func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
 	if err := next.SaveTasks(p.tasks); err != nil {
 		return err
 	}
-	dropped := func(task string) bool { return slices.Contains(p.drop, task) }
-	if err := copyProgress(h.S.Path(session.ProgressFile), next.Path(session.ProgressFile), dropped); err != nil {
+	if err := copyOwn(h.S, next, p.drop); err != nil {
 		return err
-	}
-	for _, name := range keptDirs {
-		if err := copyTasksFiles(h.S.Path(name), next.Path(name), dropped); err != nil {
-			return err
-		}
 	}
 	if p.journal.Note == "" {
 		return nil
@@ -38,6 +32,33 @@ func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
 		TS: p.journal.Started, DiffSummary: json.RawMessage(`""`), Case: json.RawMessage(`{}`),
 		Verdict: json.RawMessage(`{}`), Note: h.Redact.String(p.journal.Note),
 	})
+}
+
+// copyOwn copies progress.txt and the files of all tasks but some.
+func copyOwn(from, to *session.Session, drop []string) error {
+	dropped := func(task string) bool { return slices.Contains(drop, task) }
+	if err := copyProgress(from.Path(session.ProgressFile), to.Path(session.ProgressFile), dropped); err != nil {
+		return err
+	}
+	for _, name := range keptDirs {
+		if err := copyTasksFiles(from.Path(name), to.Path(name), dropped); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropEmpty removes those files of the session's own that hold nothing: it had none.
+func dropEmpty(s *session.Session) error {
+	if fi, err := os.Lstat(s.Path(session.ProgressFile)); err == nil && fi.Size() == 0 {
+		if err := os.Remove(s.Path(session.ProgressFile)); err != nil {
+			return err
+		}
+	}
+	for _, name := range keptDirs {
+		_ = os.Remove(s.Path(name)) // which fails where something is in it
+	}
+	return nil
 }
 
 // copyProgress copies progress.txt without the lines of some tasks.
@@ -108,14 +129,8 @@ func (h *Handle) swapOwn(old, next string) error {
 			return err
 		}
 	}
-	// What the session had not is not there now either.
-	if fi, err := os.Lstat(h.S.Path(session.ProgressFile)); err == nil && fi.Size() == 0 {
-		if err := os.Remove(h.S.Path(session.ProgressFile)); err != nil {
-			return err
-		}
-	}
-	for _, name := range keptDirs {
-		_ = os.Remove(h.S.Path(name)) // which fails where something is in it
+	if err := dropEmpty(h.S); err != nil {
+		return err
 	}
 	return jsonl.SyncDir(h.S.Dir)
 }

@@ -112,7 +112,13 @@ func resetMark(s *session.Session) (admin, common string) {
 		return "", ""
 	}
 	admin, common, _ = strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n")
-	return admin, common
+	return admin, strings.TrimSuffix(common, "\n"+forkMark)
+}
+
+// halfForked reports whether the session is a fork that is not whole.
+func halfForked(s *session.Session) bool {
+	data, err := os.ReadFile(s.Path(session.ResetMarkFile))
+	return err == nil && strings.HasSuffix(string(data), "\n"+forkMark+"\n")
 }
 
 // adoptSource puts into the checkpoint where the repository is now, if that is not what it says. It is written with the

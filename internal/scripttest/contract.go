@@ -240,7 +240,7 @@ func (a *auditor) values(typ string, p gjson.Result) {
 	}
 	switch typ {
 	case "session_start":
-		oneOf("phase", "prep-feature", "run")
+		oneOf("phase", "prep-feature", "fork", "run")
 	case "prompt_assembled":
 		oneOf("role", "worker", "evaluator", "self_improve")
 	case "model_call":

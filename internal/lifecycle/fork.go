@@ -1,0 +1,239 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// A fork is a session that begins at a point of another one. Until it is whole it counts as one whose teardown was
+// begun: no command takes it up, `reset` removes it, and so does the next fork.
+//
+// On disk after each step:
+//  1. .fork-<id>/ with the mark              no session; the next fork removes it
+//  2. <id>/ with the mark
+//  3. checkpoint.json
+//  4. the files of the session it is of
+//  5. session_start, branch and worktree
+//  6. what tilth.setup and tilth.copy bring
+//  7. session_prepared, seed_committed; the checkpoint prepared
+//  8. no mark                                a session like any other
+
+const (
+	forkPrefix = ".fork-"
+	forkMark   = "fork" // the third line of a mark
+)
+
+// Fork says which session to make.
+type Fork struct {
+	Store session.Store
+	From  *session.Session
+	At    string // the name of a point
+	Label string
+	Setup Setup
+	Start record.SessionStart // who will work, and within what limits
+}
+
+// parent is the session that a fork is of, at the point.
+type parent struct {
+	*session.Session
+	check  *session.Checkpoint
+	common string
+	point  Point
+	tasks  []session.Task // as they are there
+	begin  record.Beginning
+}
+
+// Fork makes the session. The other one is only read: it may be running.
+func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
+	p, err := f.parent(ctx, d.Git)
+	if err != nil {
+		return nil, err
+	}
+	if !d.Git.IsDryRun() {
+		clearForks(ctx, d, f.Store, p.common)
+	}
+	start := f.Start
+	start.Phase, start.ForkedFrom, start.At, start.Base = "fork", p.ID, f.At, p.begin.Base
+	start.TaskCount = len(p.tasks)
+	if start.Tasks, err = p.done(ctx, d.Git); err != nil {
+		return nil, err
+	}
+	label := f.Label
+	if label == "" {
+		label = p.check.Label
+	}
+	h, err := Create(ctx, d, New{
+		Store: f.Store, Location: gitx.Location{Source: p.check.Source, CommonDir: p.common}, Base: p.point.SHA,
+		Label: label, Start: start, fork: p,
+	})
+	if err != nil {
+		return nil, &StepError{Step: "fork of session " + p.ID, Err: err, Hint: "git tilth fork " + p.ID}
+	}
+	defer h.Close()
+	err = h.RunSetup(ctx, f.Setup)
+	if err == nil {
+		err = h.endFork(p)
+	}
+	if err != nil {
+		h.undoCreate(ctx)
+		return nil, &StepError{Step: "fork of session " + p.ID, Err: err, Hint: "git tilth fork " + p.ID}
+	}
+	return h.S, nil
+}
+
+// parent reads the session that is forked, and refuses what is no point of it.
+func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
+	p := &parent{Session: f.From}
+	refuse := func(err error) (*parent, error) {
+		return nil, &RefusedError{Why: fmt.Sprintf("session %s cannot be forked: %s", f.From.ID, err),
+			Hint: "git tilth show " + f.From.ID}
+	}
+	var err error
+	if p.check, err = f.From.Checkpoint(); err != nil {
+		return refuse(err)
+	}
+	if j, err := readJournal(f.From); err != nil || j != nil || p.check.Rewind != nil || Resetting(f.From) {
+		return refuse(errors.New("a rewind or reset of it was begun and not finished"))
+	}
+	if p.common, err = CommonOf(f.From, p.check); err != nil {
+		return refuse(err)
+	}
+	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
+		return refuse(err)
+	}
+	points, err := Points(ctx, g, f.From, p.common)
+	if err != nil {
+		return refuse(err)
+	}
+	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == f.At })
+	if i < 0 {
+		return refuse(fmt.Errorf("it has no point %q: there are %s", f.At, namesOf(points)))
+	}
+	p.point = points[i]
+	if p.tasks, err = p.Tasks(); err != nil {
+		return refuse(err)
+	}
+	p.tasks = p.point.at(p.tasks)
+	return p, nil
+}
+
+// done are the tasks that are done at the point, with their commits.
+func (p *parent) done(ctx context.Context, g *gitx.Git) (map[string]record.TaskState, error) {
+	states := map[string]record.TaskState{}
+	for _, t := range p.tasks {
+		if t.Status == session.TaskDone {
+			states[t.ID] = record.TaskState{Status: t.Status}
+		}
+	}
+	commits, _, err := commitsSince(ctx, g, p.common, p.point.SHA, p.begin.Seed.SHA)
+	who := State{SessionID: p.ID, Foreign: p.check.GitCommonDir == "", Tasks: p.tasks,
+		Inherited: inherited(commits, p.check)}.author()
+	for _, c := range commits {
+		if id, ok := who.done(c); ok && states[id].Status != "" && states[id].Commit == "" {
+			states[id] = record.TaskState{Status: session.TaskDone, Commit: c.SHA}
+		}
+	}
+	return states, err
+}
+
+// directory makes the directory of a fork, marked and locked before it has its name.
+func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), err error) {
+	if err := os.MkdirAll(n.Store.Root, 0o700); err != nil {
+		return nil, nil, err
+	}
+	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, forkPrefix+id)}
+	if err := os.Mkdir(s.Dir, 0o700); err != nil {
+		return nil, nil, err
+	}
+	mark := []byte("\n" + n.fork.common + "\n" + forkMark + "\n")
+	if err := session.WriteFileAtomic(s.Path(session.ResetMarkFile), mark); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	if unlock, err = s.Lock(d.Now()); err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	dir := filepath.Join(n.Store.Root, id)
+	if err := os.Rename(s.Dir, dir); err != nil {
+		unlock()
+		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
+	}
+	s.Dir = dir
+	return s, unlock, jsonl.SyncDir(n.Store.Root)
+}
+
+// copyParent fills a fork's directory with what the other session had at the point.
+func (h *Handle) copyParent(p *parent) error {
+	if err := h.S.SaveTasks(p.tasks); err != nil {
+		return err
+	}
+	for _, name := range []string{session.SeedMetaFile, session.InterviewFile} {
+		if _, err := os.Lstat(p.Path(name)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := copyFile(p.Path(name), h.S.Path(name)); err != nil {
+			return err
+		}
+	}
+	if err := copyOwn(p.Session, h.S, pending(p.tasks)); err != nil {
+		return err
+	}
+	return dropEmpty(h.S)
+}
+
+// endFork makes the session one that is prepared.
+func (h *Handle) endFork(p *parent) error {
+	var tokens int64
+	prepared := record.SessionPrepared{PRDEntries: len(p.tasks), TokensUsed: &tokens,
+		Usage: record.JSON(h.Checkpoint.Usage), StartedAt: h.Checkpoint.StartedAt}
+	if was := p.begin.Prepared; was != nil {
+		prepared.TestFiles, prepared.InterviewerModel = was.TestFiles, was.InterviewerModel
+	}
+	if err := h.append(&prepared); err != nil {
+		return err
+	}
+	seed := record.SeedCommitted{SHA: p.begin.Seed.SHA, Branch: h.S.Branch()}
+	if err := h.append(&seed); err != nil {
+		return err
+	}
+	h.Checkpoint.Status = session.Prepared
+	if err := h.Save(); err != nil {
+		return err
+	}
+	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
+}
+
+// clearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.
+func clearForks(ctx context.Context, d Deps, store session.Store, common string) {
+	left, _ := filepath.Glob(filepath.Join(store.Root, forkPrefix+"*"))
+	for _, dir := range left {
+		s := &session.Session{ID: filepath.Base(dir), Dir: dir}
+		if _, busy := s.Holder(); !busy {
+			_ = os.RemoveAll(dir)
+		}
+	}
+	ids, _ := store.IDs()
+	for _, id := range ids {
+		s, err := store.Find(id)
+		if err != nil || !halfForked(s) {
+			continue
+		}
+		unlock, err := Lock(d, s)
+		if err != nil {
+			continue // it is being made
+		}
+		if plan, err := PlanTeardown(ctx, d.Git, s, common); err == nil {
+			_ = plan.Execute(ctx, d.Git, func(string, string) {})
+		}
+		unlock()
+	}
+}
