@@ -27,16 +27,13 @@ type Toolbox interface {
 // changed.
 type Builtin struct {
 	// Ask makes one request and returns a healthy answer, or the error that ends the attempt.
-	Ask func(context.Context, model.Request) (*model.Reply, error)
-	// Tools is the JSON array of everything the model may call, Final included.
-	Tools json.RawMessage
+	Ask   func(context.Context, model.Request) (*model.Reply, error)
+	Tools json.RawMessage // the JSON array of everything the model may call, Final included
 	// Final is the tool whose call ends the turn and is answered by Answer; "" for none.
-	Final string
-	Box   Toolbox
-	// Emit writes an event of this iteration to the record.
-	Emit func(record.Event) error
-	// Transcript keeps a message verbatim.
-	Transcript func(json.RawMessage) error
+	Final      string
+	Box        Toolbox
+	Emit       func(record.Event) error    // writes an event of this iteration to the record
+	Transcript func(json.RawMessage) error // keeps a message verbatim
 	// PreTool may block a call; the reason goes to the model. PostEdit hears of a file that a tool wrote.
 	PreTool  func(ctx context.Context, name, args string) (reason string, blocked bool)
 	PostEdit func(ctx context.Context, tool, path string)
@@ -47,13 +44,10 @@ type Builtin struct {
 
 // BuiltinTurn is what one model call came to.
 type BuiltinTurn struct {
-	// Case is the arguments of the Final call, "" when there was none.
-	Case string
-	// RawCalls are the message's tool calls as the model wrote them.
-	RawCalls []model.ToolCall
-	// Silent is a turn with neither tool call nor case.
-	Silent bool
-	Text   string
+	Case     string           // the arguments of the Final call, "" when there was none
+	RawCalls []model.ToolCall // the message's tool calls as the model wrote them
+	Silent   bool             // a turn with neither tool call nor case
+	Text     string
 }
 
 // Start begins the history with a system and a user message.

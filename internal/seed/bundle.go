@@ -15,9 +15,8 @@ import (
 
 // Bundle is a whole seed: what write_seed proposes, or what an import found.
 type Bundle struct {
-	Tasks []session.Task
-	// TestFiles maps slash-separated paths relative to the worktree to contents.
-	TestFiles map[string]string
+	Tasks     []session.Task
+	TestFiles map[string]string // maps slash-separated paths relative to the worktree to contents
 	// Meta says who made the bundle, when and out of what, and holds its notes; it becomes seed-meta.json.
 	Meta session.SeedMeta
 

@@ -51,34 +51,27 @@ type Sink interface {
 
 // Deps is everything that an interview touches.
 type Deps struct {
-	Brief string
-	// Context is the project's own guidance (AGENTS.md and the like), or "".
-	Context string
-	// Source is the directory that the model reads: the user's tree, with what is not committed.
-	Source string
-	// Files are some paths of the source tree for orientation, or nil.
-	Files []string
+	Brief   string
+	Context string   // the project's own guidance (AGENTS.md and the like), or ""
+	Source  string   // the directory that the model reads: the user's tree, with what is not committed
+	Files   []string // some paths of the source tree for orientation, or nil
 
-	Model agent.Chatter
-	// ModelName goes into seed-meta.json.
-	ModelName string
+	Model     agent.Chatter
+	ModelName string // goes into seed-meta.json
 	Retry     model.Retry
 
-	// Tools read the source tree, and Specs describes them to the model.
-	Tools    agent.Toolbox
+	Tools    agent.Toolbox // read the source tree, and Specs describes them to the model
 	Specs    json.RawMessage
 	Frontend Frontend
 	Sink     Sink
 
 	// Transcript takes every message of the conversation, verbatim, as it is sent or received.
 	Transcript func(message json.RawMessage) error
-	// Emit writes an event of the record.
-	Emit func(record.Event) error
+	Emit       func(record.Event) error // writes an event of the record
 	// Spent is called after every model call with what the interview has taken so far, before anything else happens.
 	Spent func(u session.RoleUsage) error
 
-	// History is what interview.jsonl holds of an interview that was cut off, and Prior what that took.
-	History []json.RawMessage
+	History []json.RawMessage // what interview.jsonl holds of an interview that was cut off, and Prior what that took
 	Prior   session.RoleUsage
 
 	Prompts       *prompt.Set

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -67,13 +68,8 @@ func (t *Terminal) askPerson(ctx context.Context, q Question) (Answer, error) {
 		t.printf("%s\n", t.style.dim("(an empty line ends the answer, Ctrl-D the interview)"))
 		return t.longAnswer(ctx, "")
 	}
-	t.printf(
-		"%s\n",
-		t.style.dim(
-			fmt.Sprintf("(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)",
-				len(q.Options)+1),
-		),
-	)
+	t.printf("%s\n", t.style.dim(fmt.Sprintf(
+		"(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)", len(q.Options)+1)))
 	for {
 		line, err := t.prompt(ctx)
 		if err != nil {
@@ -188,23 +184,11 @@ func cleanAnswer(s string) string {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(stripEscapes(s), "")))
+	}, strings.ToValidUTF8(escapeSequence.ReplaceAllString(s, ""), "")))
 }
 
-func stripEscapes(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != 0x1b {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i+1 < len(s) && (s[i+1] == '[' || s[i+1] == 'O') {
-			for i += 2; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
-			}
-		}
-	}
-	return b.String()
-}
+// escapeSequence is what a key of a terminal sends that is no character.
+var escapeSequence = pattern.New(`\x1b(?:[\[O][^\x40-\x7e]*[\x40-\x7e]?)?`)
 
 // Say shows a line: what the model says, what it looks at, what went wrong.
 func (t *Terminal) Say(kind SayKind, said string) {

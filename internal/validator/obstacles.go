@@ -39,10 +39,7 @@ var obstacles = []obstacle{{
 		pattern.New(`(\.?venv/bin/[\w.-]+): (?:not found|No such file)`), pattern.New(`No module named '?([\w]+)`), pattern.New(`error: unrecognized arguments: (--[\w-]+)`),
 	},
 	mend: pythonModule,
-}, {
-	signs: []*pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)},
-	mend:  goModule,
-}, {
+}, {signs: []*pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, mend: goModule}, {
 	signs: []*pattern.Regexp{
 		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
 	},

@@ -29,8 +29,7 @@ type Scene struct {
 	Timeout time.Duration
 	// Ignored reports whether a path is an ignored file of the user's checkout, which the tree lacks.
 	Ignored func(path string) bool
-	// Config is the git command of the place where tilth.validator is set.
-	Config string
+	Config  string // the git command of the place where tilth.validator is set
 }
 
 // Preflight runs each validator once to find out whether it can start. That it fails is no obstacle: what the tasks are

@@ -28,30 +28,19 @@ const (
 
 // Validator is one check.
 type Validator struct {
-	// Name is what the check is called in the record and in feedback.
-	Name string
-	// Command is a line for sh; if it is empty, Argv is run as it stands.
-	Command string
-	Argv    []string
-	// Dir is where it runs, relative to the worktree; empty means its top.
-	Dir string
-	// Env are KEY=value entries on top of the environment given to Run.
-	Env []string
-	// Configured says that the user named it, as opposed to Detect.
-	Configured bool
-	// From is the file by which it was detected, or tilth.validator.
-	From string
-	// Skip is why it cannot be run here; it is then reported as skipped.
-	Skip string
+	Name       string // what the check is called in the record and in feedback
+	Command    string // a line for sh; if it is empty, Argv is run as it stands
+	Argv       []string
+	Dir        string   // where it runs, relative to the worktree; empty means its top
+	Env        []string // KEY=value entries on top of the environment given to Run
+	Configured bool     // says that the user named it, as opposed to Detect
+	From       string   // the file by which it was detected, or tilth.validator
+	Skip       string   // why it cannot be run here; it is then reported as skipped
 
-	// hidden are files that its go command is not to see.
-	hidden []string
-	// fail is why it fails without being run.
-	fail string
-	// remark is added to the output of a failure.
-	remark string
-	// nothing is the exit code by which the tool says that it had nothing to do.
-	nothing int
+	hidden  []string // files that its go command is not to see
+	fail    string   // why it fails without being run
+	remark  string   // added to the output of a failure
+	nothing int      // the exit code by which the tool says that it had nothing to do
 }
 
 // Result is what became of one validator.
@@ -60,9 +49,8 @@ type Result struct {
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
 	// Skipped says that it was not run, for the reason in Output. It counts as passed.
-	Skipped bool `json:"skipped,omitempty"`
-	// Output is what it printed, capped with its head and tail kept, and how it ended.
-	Output string `json:"-"`
+	Skipped bool   `json:"skipped,omitempty"`
+	Output  string `json:"-"` // what it printed, capped with its head and tail kept, and how it ended
 
 	exit    int  // its exit code, 0 where it did not end by itself
 	running bool // it was ended at its time limit
@@ -70,13 +58,10 @@ type Result struct {
 
 // Report is the outcome of all validators.
 type Report struct {
-	// Passed says that none failed.
-	Passed  bool
-	Results []Result
-	// Note says what the results do not: that there are no validators, or which were not run and why.
-	Note string
-	// Canceled says that the context ended the run; Passed is false then.
-	Canceled bool
+	Passed   bool // says that none failed
+	Results  []Result
+	Note     string // says what the results do not: that there are no validators, or which were not run and why
+	Canceled bool   // says that the context ended the run; Passed is false then
 }
 
 // Place is where commands run.
