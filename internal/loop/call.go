@@ -30,7 +30,7 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 		if f.Kind != model.UsageLimit {
 			return nil, stopFor(f)
 		}
-		if err := c.waitForLimit(ctx, f); err != nil {
+		if err := c.waitUntil(ctx, f.LimitReset, f.Message); err != nil {
 			return nil, err
 		}
 	}
@@ -48,12 +48,7 @@ func stopFor(f *model.Failure) error {
 	return h
 }
 
-// waitForLimit waits until a usage limit resets, where the user asked for that and it is near enough; else it stops
-// the run.
-func (r *run) waitForLimit(ctx context.Context, f *model.Failure) error {
-	return r.waitUntil(ctx, f.LimitReset, f.Message)
-}
-
+// waitUntil waits until a usage limit resets, where the user asked for that and it is near enough; else it stops the run.
 func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) error {
 	// A limit that names a moment just ahead again and again would be asked for ever; each wait takes at least a minute
 	// off what may be waited for in all.

@@ -51,7 +51,8 @@ func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, f
 		return "", err.Error()
 	}
 	ask := caller{attempt: a, role: session.RoleSelfImprove, client: client}
-	reply, err := ask.once(ctx, model.Request{Messages: []json.RawMessage{chatMessage("system", system),
+	// One attempt: a learning is not worth a retry.
+	reply, err := ask.calls(1).Make(ctx, model.Request{Messages: []json.RawMessage{chatMessage("system", system),
 		chatMessage("user", user)}})
 	if err != nil {
 		return "", err.Error()
@@ -81,11 +82,6 @@ func readProposal(text string) (entry, reason string) {
 		return "", "a yes without a learning"
 	}
 	return entry, "proposed"
-}
-
-// once makes a single attempt: what it is for is not worth a retry.
-func (c caller) once(ctx context.Context, req model.Request) (*model.Reply, error) {
-	return c.calls(1).Make(ctx, req)
 }
 
 func chatMessage(role, content string) json.RawMessage {

@@ -87,12 +87,12 @@ func List(w io.Writer, all []session.Overview, o ListOptions) error {
 		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
 	for _, r := range rows {
-		label, tasks := r.Label, taskCount(r.Tasks)
+		label, style, tasks := r.Label, plain, taskCount(r.Tasks)
 		if len(r.Problems) > 0 {
 			if r.Tasks.Total == 0 {
 				tasks = "-" // there may well be a seed, which nothing can be read of
 			}
-			label = "! " + r.Problems[0]
+			label, style = "! "+r.Problems[0], red
 		}
 		source := ""
 		if o.Source || !o.TTY {
@@ -108,19 +108,12 @@ func List(w io.Writer, all []session.Overview, o ListOptions) error {
 			plain},
 			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop,
 				stopStyle(r.LastStop)},
-			cell{label, labelStyle(r)}, cell{source, dim})
+			cell{label, style}, cell{source, dim})
 		if r.Failure != nil {
 			t.note(r.Failure.String())
 		}
 	}
 	return t.write(w)
-}
-
-func labelStyle(r Row) string {
-	if len(r.Problems) > 0 {
-		return red
-	}
-	return plain
 }
 
 func stopStyle(reason string) string {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // The messages of OTLP, for both of its encodings: the json tags name a field in JSON, the pb tags number it in
@@ -104,8 +103,6 @@ func (id spanID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id
 
 // MarshalText is a moment in JSON, where numbers of 64 bits are strings.
 func (m moment) MarshalText() ([]byte, error) { return strconv.AppendUint(nil, uint64(m), 10), nil }
-
-func momentOf(t time.Time) moment { return moment(max(t.UnixNano(), 0)) }
 
 // list is the attributes that say something in a fixed order, so that two exports are the same.
 func (a attributes) list() []attribute {

@@ -275,16 +275,7 @@ func (p showPrinter) tasks(tasks []taskJSON) {
 			cell{numberOrNothing(j.Rejects), plain}, cell{Count(j.Tokens), plain}, cell{costOrNothing(j.Cost), plain},
 			cell{j.Commit[:min(len(j.Commit), 10)], dim}, cell{j.Title, plain})
 	}
-	p.table(t)
-}
-
-// table prints a part of the whole, which flushes at the end.
-func (p showPrinter) table(t table) {
-	if p.term.TTY {
-		t.aligned(p.out)
-	} else {
-		t.separated(p.out)
-	}
+	t.print(p.out)
 }
 
 func taskStyle(status string) string {
@@ -326,7 +317,7 @@ func (p showPrinter) usage(d Detail) {
 			cell{costOrNothing(r.Cost), plain})
 	}
 	if len(t.rows) > 0 {
-		p.table(t)
+		t.print(p.out)
 	}
 	tokens := func(n float64) string { return Count(int64(n)) }
 	used := float64(d.Overview.TokensUsed)
@@ -378,5 +369,5 @@ func (p showPrinter) conversations(list []Conversation) {
 		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim},
 			cell{Age(p.now, session.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
 	}
-	p.table(t)
+	t.print(p.out)
 }

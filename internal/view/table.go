@@ -46,12 +46,17 @@ func (t *table) note(s string) {
 
 func (t *table) write(w io.Writer) error {
 	out := bufio.NewWriter(t.term.writer(w))
+	t.print(out)
+	return out.Flush()
+}
+
+// print writes the table as a part of more.
+func (t *table) print(out *bufio.Writer) {
 	if t.term.TTY {
 		t.aligned(out)
 	} else {
 		t.separated(out)
 	}
-	return out.Flush()
 }
 
 func (t *table) separated(out *bufio.Writer) {

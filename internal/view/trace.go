@@ -83,7 +83,7 @@ func momentAt(ts string) moment {
 	if t.Year() < 1970 || t.Year() > 2200 {
 		return 0
 	}
-	return momentOf(t)
+	return moment(t.UnixNano())
 }
 
 // enter is the scope of a task's run. Another trace id, or another task, is another run.
