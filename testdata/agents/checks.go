@@ -38,6 +38,7 @@ var checks = []struct {
 	{"discovery finds this directory's conversation and no other's", discovered},
 	{"the worker can commit", commits},
 	{"read-only reads and changes nothing", readOnly},
+	{"an interview is interrupted at every question and gone on with", interviewed},
 	{"a prompt is not taken as a command or a file", plainPrompt},
 	{"an error of the API is a failure", apiError},
 	{"refused credentials are that, at once", refused},
