@@ -27,7 +27,7 @@ func (c *check) tasks() error {
 		}
 		late := is == session.TaskPending && cut && (said == session.TaskFailed || c.story.last == t.ID)
 		early := is == session.TaskFailed && said == session.TaskPending && c.cp.Status == session.Running
-		if is != said && !late && !early {
+		if is != said && !late && !early && !slices.Contains(c.story.marking, t.ID) {
 			c.differIn(session.TasksFile, 0, "%s is %s, and by the record it is %s", t.ID, is, said)
 		}
 	}
@@ -55,13 +55,19 @@ func (c *check) ledgers() error {
 		}
 	}
 	slices.Sort(tasks)
+	notes := c.story.notes
+	if from, err := c.origin(c.story.forkedFrom); err != nil {
+		return err
+	} else if from != nil {
+		notes = append(notes, from.notes...)
+	}
 	for _, task := range tasks {
 		entries, err := c.s.ReadLedger(task, 0)
 		if err != nil {
 			return err
 		}
 		entries = slices.DeleteFunc(entries, func(e session.LedgerEntry) bool { // a person's note is no verdict
-			if e.Note != "" && !slices.Contains(c.story.notes, e.Note) {
+			if e.Note != "" && !slices.Contains(notes, e.Note) {
 				c.differIn(filepath.Join(session.LedgerDir, task+".jsonl"), 0, "a note in it is not on record")
 			}
 			return e.Note != ""

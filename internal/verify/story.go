@@ -56,6 +56,7 @@ type story struct {
 	shared     map[string]string // their commits
 	every      map[string][]entry
 	notes      []string // of a person's
+	marking    []string // tasks that the end of the record marks: prd.json may not have it yet
 }
 
 func readStory(path string) (*story, error) {
@@ -79,6 +80,9 @@ func (st *story) see(l record.Line) {
 		"ledger_appended", "task_failed", "commit", "task_marked", "stop", "session_rewound", "session_undone":
 	default:
 		return
+	}
+	if l.Type != "task_marked" {
+		st.marking = nil
 	}
 	switch e := l.Event().(type) {
 	case *record.SessionStart:
@@ -167,6 +171,7 @@ func (st *story) resumed(e *record.SessionResume) {
 
 // marked takes a person's word on a task. A task that is marked done has a verdict and a commit like any other.
 func (st *story) marked(e *record.TaskMarked) {
+	st.notes, st.marking = append(st.notes, e.Note), append(st.marking, e.TaskID)
 	switch e.Mark {
 	case session.TaskSkipped:
 		st.status[e.TaskID] = session.TaskSkipped

@@ -104,8 +104,8 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	if c.cp, err = s.Checkpoint(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if c.cp.Rewind != nil || lifecycle.Resetting(s) {
-		return nil, &lifecycle.RefusedError{Why: "a reset of session " + s.ID + " was begun and not finished",
+	if _, err := os.Lstat(s.Path(session.GoBackFile)); err == nil || c.cp.Rewind != nil || lifecycle.Resetting(s) {
+		return nil, &lifecycle.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
 			Hint: "git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
 	}
 	c.foreign = c.cp.GitCommonDir == ""
@@ -119,7 +119,7 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	if err := c.branch(ctx, common); err != nil {
 		return nil, err
 	}
-	if !c.foreign {
+	if !c.foreign && c.story.seed != "" {
 		for _, of := range []func() error{c.tasks, c.ledgers} {
 			if err := of(); err != nil {
 				return nil, err
@@ -135,6 +135,10 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		return err
 	}
 	c.Bytes = c.story.end
+	if c.story.seed == "" {
+		c.note("its seed is not on record: it was never finished")
+		return nil
+	}
 	tip, there, err := c.git.BranchTip(ctx, common, c.s.Branch())
 	if err != nil {
 		return err
@@ -144,7 +148,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		return nil
 	}
 	base := c.story.base
-	if base == "" && c.story.seed != "" {
+	if base == "" {
 		base = c.story.seed + "^"
 	}
 	if base, err = c.git.ResolveCommit(ctx, common, base); err != nil {
