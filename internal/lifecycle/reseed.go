@@ -29,6 +29,9 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err != nil {
 		return err
 	}
+	if h.seedDropped(old) {
+		return h.S.SaveTasks(tasks)
+	}
 	tree, err := h.Git.TreeOf(ctx, h.Common, old)
 	if err != nil {
 		return err
@@ -37,7 +40,7 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err != nil {
 		return err
 	}
-	if err := h.S.SaveTasks(tasks); err != nil || h.seedDropped(old) {
+	if err := h.S.SaveTasks(tasks); err != nil {
 		return err
 	}
 	msg, err := h.seedMessage(len(tasks), tests)
