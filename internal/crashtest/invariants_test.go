@@ -259,8 +259,8 @@ func (w *world) shown() error {
 	if !gjson.Valid(show.out) || !gjson.Valid(list.out) {
 		return fmt.Errorf("no JSON: %s\n%s", clip(list.out), clip(show.out))
 	}
-	row := gjson.Get(list.out, "0")
-	if row.Get("session_id").Str != w.id {
+	row := gjson.Get(list.out, `#(session_id=="`+w.id+`")`)
+	if !row.Exists() {
 		return fmt.Errorf("list does not name the session: %s", clip(list.out))
 	}
 	if row.Get("holder").Exists() {
@@ -270,6 +270,9 @@ func (w *world) shown() error {
 	if gjson.GetBytes(checkpoint, "rewind").Exists() &&
 		(row.Get("state").Str != "rewinding" || !strings.Contains(gjson.Get(show.out, "resume").Str, "finish the rewind")) {
 		return fmt.Errorf("a rewind that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
+	}
+	if w.isGoingBack() && (row.Get("state").Str != "rewinding" || !strings.HasPrefix(gjson.Get(show.out, "resume").Str, "finish ")) {
+		return fmt.Errorf("a rewind or undo that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
 	if _, err := os.Lstat(w.file("reset")); err == nil &&
 		(row.Get("state").Str != "resetting" || !strings.HasPrefix(gjson.Get(show.out, "resume").Str, "cannot be resumed")) {

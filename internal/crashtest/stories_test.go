@@ -36,6 +36,9 @@ var stories = []story{
 	{name: "resume-unregistered", from: unregistered, args: []string{"resume"}, few: 6, turns: 1, after: consistent, next: recovered},
 	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 8, turns: 1, after: nothing, next: tornDown},
 	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 12, turns: 3, after: consistent, next: rewound},
+	{name: "rewind", from: dirty, args: []string{"rewind", "-y", "T-002"}, few: 12, turns: 3, after: between, next: wentBack},
+	{name: "undo", from: back, args: []string{"undo", "-y"}, few: 12, turns: 2, after: between, next: undone},
+	{name: "fork", from: dirty, args: []string{"fork", "--at", "T-002"}, few: 10, turns: 1, after: untouched, next: forked},
 	{name: "keep-going", from: prepared, args: []string{"run", "-k", "--max-iterations", "1"}, code: 1, few: 10, turns: 1, after: consistent, next: resumed},
 	{name: "resume-aside", from: aside, args: []string{"resume"}, few: 8, turns: 1, after: consistent, next: resumed},
 	{name: "done", from: byHand, args: []string{"done", "-m", "by hand", "T-002"}, few: 8, turns: 1, after: consistent, next: resumed},
@@ -53,6 +56,9 @@ type fixtures struct {
 	seed string // the session's when its preparation had ended
 	base string
 	made atomic.Int64
+
+	back                  *world // dirty, rewound to T-002
+	dirtyState, backState string
 }
 
 func bare(f *fixtures) *world         { return f.bare }
@@ -102,6 +108,9 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 		return nil, err
 	}
 	if err = f.betweenRuns(); err != nil {
+		return nil, err
+	}
+	if err = f.goingBack(); err != nil {
 		return nil, err
 	}
 	if f.crashed, err = f.copy(f.prepared); err != nil {

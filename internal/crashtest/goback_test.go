@@ -1,0 +1,173 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// goingBack makes the worlds of rewind and undo, and describes what the session is before and after them.
+func (f *fixtures) goingBack() (err error) {
+	if f.dirtyState, err = f.dirty.state(); err != nil {
+		return err
+	}
+	if f.back, err = f.copy(f.dirty); err != nil {
+		return err
+	}
+	if _, err = f.back.expect([]int{0}, "rewind", "-y", "T-002"); err != nil {
+		return err
+	}
+	f.backState, err = f.back.state()
+	return err
+}
+
+func back(f *fixtures) *world { return f.back }
+
+// state describes what a rewind takes back of the session: its branch, index, files, tasks, ledgers and conversations.
+func (w *world) state() (string, error) {
+	var b strings.Builder
+	for _, name := range []string{"workspace", "prd.json", "progress.txt", "ledger", "conversation"} {
+		err := filepath.WalkDir(w.file(name), func(path string, d fs.DirEntry, err error) error {
+			rel, _ := filepath.Rel(w.sessionDir(), path)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case rel == "workspace/cache":
+				return filepath.SkipDir
+			case d.IsDir(), rel == "workspace/.git", strings.HasSuffix(rel, ".ignored"):
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			fmt.Fprintf(&b, "%s %s %q\n", rel, info.Mode(), data)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	for _, args := range [][]string{
+		{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"}, {"-C", w.workspace(), "ls-files", "--stage"},
+	} {
+		out, err := w.git(args...)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(out)
+	}
+	return strings.ReplaceAll(b.String(), w.dir, "."), nil
+}
+
+func (w *world) isGoingBack() bool {
+	_, err := os.Lstat(w.file("going-back.json"))
+	return err == nil
+}
+
+// becomes runs a command and wants the session to be so afterwards.
+func (w *world) becomes(want string, codes []int, args ...string) error {
+	if _, err := w.expect(codes, args...); err != nil {
+		return err
+	}
+	is, err := w.state()
+	return errors.Join(err, differ("the session", want, is), w.leftLocks(), w.wholeFiles(false))
+}
+
+// between checks that a session which nothing is to be finished of is as before or as after.
+func between(f *fixtures, w *world) error {
+	if w.isGoingBack() {
+		return nil
+	}
+	is, err := w.state()
+	if err == nil && is != f.dirtyState && is != f.backState {
+		err = errors.Join(differ("the session before", f.dirtyState, is), differ("the session after", f.backState, is))
+	}
+	return err
+}
+
+// wentBack goes on after a rewind that was killed: with the same again, with an undo of it, or with a resume.
+func wentBack(f *fixtures, w *world, turn int) error {
+	switch turn % 3 {
+	case 1:
+		return w.becomes(f.dirtyState, []int{0, 2}, "undo", "-y")
+	case 2:
+		if is, err := w.state(); err != nil {
+			return err
+		} else if is == f.dirtyState && !w.isGoingBack() {
+			if err := w.sweep(); err != nil {
+				return err
+			}
+		}
+		return resumed(f, w, turn)
+	}
+	return w.becomes(f.backState, []int{0}, "rewind", "-y", "T-002")
+}
+
+// undone goes on after an undo that was killed: with the same again, or with the rewind that it takes back.
+func undone(f *fixtures, w *world, turn int) error {
+	is, err := w.state()
+	if err != nil {
+		return err
+	}
+	if turn%2 == 0 && (w.isGoingBack() || is == f.backState) {
+		return w.becomes(f.dirtyState, []int{0}, "undo", "-y")
+	}
+	return w.becomes(f.backState, []int{0}, "rewind", "-y", "T-002")
+}
+
+// untouched checks that the session that is forked is as it was.
+func untouched(f *fixtures, w *world) error {
+	is, err := w.state()
+	return errors.Join(err, differ("the session that is forked", f.dirtyState, is))
+}
+
+// forked goes on after a fork that was killed: another one leaves nothing of it that is not whole.
+func forked(f *fixtures, w *world, _ int) error {
+	w.id = f.dirty.id // the fork is the newest
+	made, err := w.expect([]int{0}, "fork", "--at", "T-002", w.id)
+	if err != nil {
+		return err
+	}
+	list, err := w.expect([]int{0}, "list", "--json", "--all")
+	if err != nil {
+		return err
+	}
+	branches, err := w.git("for-each-ref", "--format=%(refname)", "refs/heads/session/")
+	if err != nil {
+		return err
+	}
+	rows := gjson.Parse(list.out).Array()
+	entries, _ := os.ReadDir(filepath.Join(w.dir, "sessions"))
+	if len(rows) > 3 || strings.Count(branches, "\n") != len(rows) || len(entries) != len(rows)+1 {
+		return fmt.Errorf("%d sessions, in %v, with the branches\n%s", len(rows), entries, branches)
+	}
+	for _, row := range rows {
+		id := row.Get("session_id").Str
+		if id == w.id {
+			continue
+		}
+		if row.Get("state").Str != "prepared" || row.Get("tasks.done").Int() != 1 {
+			return fmt.Errorf("a fork is not whole: %s", row.Raw)
+		}
+		if id == strings.TrimSpace(made.out) {
+			if _, err := w.expect([]int{0}, "resume", id); err != nil {
+				return err
+			}
+		}
+		if _, err := w.expect([]int{0}, "reset", "-y", id); err != nil {
+			return err
+		}
+	}
+	return errors.Join(untouched(f, w), w.leftLocks())
+}
