@@ -131,17 +131,21 @@ func enter(noNetwork bool) error {
 // coverSockets puts something empty over sockets and directories of them, in a mount namespace of this thread's own.
 // Where that may not be made, they stay: Landlock knows them from ABI 9 on.
 func coverSockets(paths []string) {
-	if unix.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil ||
+	modes := map[string]uint32{}
+	for _, path := range paths {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) == nil {
+			modes[path] = st.Mode & unix.S_IFMT
+		}
+	}
+	if len(modes) == 0 || unix.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil ||
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil {
 		return
 	}
-	for _, path := range paths {
-		var st unix.Stat_t
-		switch err := unix.Stat(path, &st); {
-		case err != nil:
-		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+	for path, mode := range modes {
+		if mode == unix.S_IFDIR {
 			_ = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k")
-		default:
+		} else {
 			_ = unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
 		}
 	}
