@@ -84,6 +84,11 @@ func (w *world) wholeFiles(tornAllowed bool) error {
 			return err
 		case path == w.workspace(), path == filepath.Join(w.sessionDir(), "judge"):
 			return filepath.SkipDir
+		case d.IsDir() && filepath.Dir(path) == w.file("undo"):
+			if _, err := os.Lstat(filepath.Join(path, "undo.json")); err != nil && !w.isGoingBack() {
+				return filepath.SkipDir // what is not whole is no undo, and the next one removes it
+			}
+			return nil
 		case d.IsDir():
 			return nil
 		}
