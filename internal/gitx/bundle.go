@@ -2,12 +2,15 @@ package gitx
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -119,4 +122,24 @@ func (g *Git) Unbundle(ctx context.Context, common, path string) error {
 	}
 	_, err := g.mutate(ctx, inRepo(common, "bundle", "unbundle", path))
 	return err
+}
+
+// OpenBundle makes the objects of a bundle readable without bringing them into the repository at common: in a
+// repository of their own, whose directory is returned and goes with remove. sha is the bundle's commit of a branch.
+func (g *Git) OpenBundle(ctx context.Context, common, path, branch string) (dir, sha string, remove func(), err error) {
+	if sha, err = g.BundleHead(ctx, common, path, branch); err != nil || sha == "" {
+		return "", "", nil, cmp.Or(err, fmt.Errorf("%s holds no %s", text.VisibleLine(path), branch))
+	}
+	top, remove, err := proc.TempDir("bundle")
+	if err != nil {
+		return "", "", nil, err
+	}
+	dir = filepath.Join(top, "git")
+	if _, err = g.NewScratch(common, dir); err == nil {
+		err = g.Unbundle(ctx, dir, path)
+	}
+	if err != nil {
+		remove()
+	}
+	return dir, sha, remove, err
 }

@@ -43,6 +43,16 @@ func asidePath(s *session.Session, task string, n int) string {
 	return s.Path(session.AsideDir, task+".bundle")
 }
 
+// AsideOf is the newest bundle of a task's work, "" for none.
+func AsideOf(s *session.Session, task string) (path string) {
+	for n := 0; n == 0 || exists(asidePath(s, task, n)); n++ {
+		if p := asidePath(s, task, n); exists(p) && (n == 0 || path != asidePath(s, task, 0)) {
+			path = p
+		}
+	}
+	return path
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

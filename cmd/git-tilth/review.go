@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+func (p *process) reviewCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "review",
+		Usage:     "one screen: what is done, what failed and why, the cost, what is risky, what to run next",
+		ArgsUsage: "[<task>] [<session>]",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
+			&cli.BoolFlag{Name: "md", Usage: "print Markdown, for a pull request"},
+		},
+		Action: p.onReviewed(func(ctx *cli.Context, w *repoContext, s *session.Session, task string) error {
+			r := w.review(s)
+			if task != "" {
+				r.Commands = taskCommands(r.Task(task), r.SessionID)
+			}
+			o := view.ReviewOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Markdown: ctx.Bool("md"), Task: task}
+			return r.Write(p.stdout, o)
+		}),
+	}
+}
+
+func (p *process) diffCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "diff",
+		Usage:     "a task's change, or the session's, with your own pager and diff settings",
+		ArgsUsage: "[<task>] [<session>]",
+		Action: p.onReviewed(func(_ *cli.Context, w *repoContext, s *session.Session, task string) error {
+			return w.diff(s, task)
+		}),
+	}
+}
+
+// onReviewed is the action of a command that looks at a session, or at one task of it.
+func (p *process) onReviewed(do func(*cli.Context, *repoContext, *session.Session, string) error) cli.ActionFunc {
+	return func(ctx *cli.Context) error {
+		w, err := p.enter("", nil)
+		if err != nil {
+			return err
+		}
+		args, task := ctx.Args().Slice(), ""
+		if len(args) > 0 && session.ValidTaskID(args[0]) {
+			task, args = args[0], args[1:]
+		}
+		if len(args) > 1 {
+			return refuse("git tilth "+ctx.Command.Name+" -h", "%q is no task", args[0])
+		}
+		s, err := w.session(append(args, "")[0])
+		if err != nil {
+			return err
+		}
+		if err := hasTask(s, task); err != nil {
+			return err
+		}
+		return do(ctx, w, s, task)
+	}
+}
+
+// hasTask refuses a task that the session does not have; "" is none.
+func hasTask(s *session.Session, task string) error {
+	tasks, err := s.Tasks()
+	if err != nil {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	for _, t := range tasks {
+		if t.ID == task || task == "" {
+			return nil
+		}
+	}
+	return refuse("git tilth review "+s.ID, "session %s has no task %s", s.ID, task)
+}
+
+// review gathers a session's review. What git cannot tell is left out of it.
+func (w *repoContext) review(s *session.Session) *view.Review {
+	d := w.detail(s)
+	r := view.NewReview(s, d)
+	check, err := s.Checkpoint()
+	if err != nil {
+		return r
+	}
+	common, err := lifecycle.CommonOf(s, check)
+	if err != nil {
+		return r
+	}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if t.Commit != "" && t.Status == session.TaskDone {
+			files, _, _, _ := w.git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
+			t.Changed = changeLines(files)
+			for _, f := range files {
+				t.Files, t.Insertions, t.Deletions = t.Files+1, t.Insertions+f.Added, t.Deletions+f.Deleted
+			}
+		}
+		if t.Status != session.TaskDone {
+			t.Aside = w.aside(s, common, t.ID)
+		}
+	}
+	r.Commands = w.nextCommands(r, d)
+	r.Next = append(r.Commands, view.Command{})[0].Line
+	return r
+}
+
+func changeLines(files []gitx.FileChange) (lines []string) {
+	for _, f := range files {
+		lines = append(lines, fmt.Sprintf("%s %s +%d -%d", f.Status, f.Path, f.Added, f.Deleted))
+	}
+	return lines
+}
+
+// aside is what was set aside of a task's work, nil for nothing.
+func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside {
+	path := lifecycle.AsideOf(s, task)
+	if path == "" {
+		return nil
+	}
+	a := &view.Aside{Bundle: filepath.Join(session.AsideDir, filepath.Base(path)), Files: []string{}}
+	dir, sha, remove, err := w.git.OpenBundle(w.p.ctx, common, path, task)
+	if err != nil {
+		a.Files = append(a.Files, "cannot be read: "+err.Error())
+		return a
+	}
+	defer remove()
+	files, _, _, err := w.git.Changes(w.p.ctx, dir, sha+"^", sha, 0)
+	if err == nil {
+		a.Files = append(a.Files, changeLines(files)...)
+	}
+	return a
+}
+
+// nextCommands is what to run next, the first thing first.
+func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.Command) {
+	add := func(line, why string) { list = append(list, view.Command{Line: line, Why: why}) }
+	done, open := 0, 0
+	for _, t := range r.Tasks {
+		switch t.Status {
+		case session.TaskDone:
+			done++
+		case session.TaskFailed, session.TaskPending:
+			open++
+		}
+	}
+	switch {
+	case d.Busy != nil:
+		add("git tilth log -f "+r.SessionID, "follows it")
+	case d.Status == session.Prepared:
+		add("git tilth run", "begins it")
+	case open > 0 && r.Stop != loop.AllDone:
+		add(w.resumeOf(d.Overview), "goes on with what is not done")
+	}
+	if done > 0 {
+		add("git tilth diff "+r.SessionID, "shows the change")
+		add("git tilth take "+r.SessionID, "takes what is done")
+	}
+	return list
+}
+
+func taskCommands(t *view.ReviewTask, id string) []view.Command {
+	list := []view.Command{{Line: "git tilth diff " + t.ID + " " + id, Why: "shows its change"}}
+	if t.Status == session.TaskDone {
+		list = append(list, view.Command{Line: "git tilth take " + t.ID + " " + id, Why: "takes it"})
+	}
+	return list
+}
+
+// diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for a
+// session. Of a task that is not done it is the work that was set aside, or what the worktree has beyond the branch.
+func (w *repoContext) diff(s *session.Session, task string) error {
+	r := w.review(s)
+	check, err := s.Checkpoint()
+	if err != nil {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	common, err := lifecycle.CommonOf(s, check)
+	if err != nil {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	var wt gitx.Worktree
+	var revs []string
+	objects, t := "", r.Task(task)
+	switch {
+	case t == nil && r.Base == "":
+		return refuse("git log -p "+workOf(s), "the record of session %s does not say where it begins", s.ID)
+	case t == nil:
+		revs = []string{r.Base, "refs/heads/" + r.Branch}
+	case t.Commit != "":
+		revs = []string{t.Commit + "^", t.Commit}
+	case t.Aside != nil:
+		dir, sha, remove, err := w.git.OpenBundle(w.p.ctx, common, lifecycle.AsideOf(s, task), task)
+		if err != nil {
+			return fail("", err)
+		}
+		defer remove()
+		revs, objects = []string{sha + "^", sha}, filepath.Join(dir, "objects")
+	case t.Iterations > 0:
+		if wt, err = w.git.Worktree(w.p.ctx, common, lifecycle.WorkspaceOf(s, check), s.Branch()); err != nil {
+			return refuse("git tilth show "+s.ID, "%s", err)
+		}
+		revs = []string{"HEAD"}
+	default:
+		return refuse("git tilth review "+task+" "+s.ID, "%s has no change: %s", task, t.Reason)
+	}
+	return w.userGit(common, wt, objects, append(append([]string{"diff", "--end-of-options"}, revs...), "--")...)
+}
+
+// userGit runs a git command of the user's own on their terminal. What it says of a failure stands there already.
+func (w *repoContext) userGit(common string, wt gitx.Worktree, objects string, args ...string) error {
+	w.p.editing.Store(true)
+	defer w.p.editing.Store(false)
+	t := gitx.Terminal{In: w.p.stdin, Out: w.p.stdout, Err: w.p.stderr}
+	failed, err := w.git.ForUser(t, common, wt, objects, args...)
+	if failed {
+		return &exitError{code: exitFailed}
+	}
+	return err
+}

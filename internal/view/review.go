@@ -1,0 +1,248 @@
+package view
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// Review is what a person wants to know of a session in the morning, and `review --json`. What git knows of it, and
+// what to run next, is filled in by the caller.
+type Review struct {
+	SessionID string       `json:"session_id"`
+	Label     string       `json:"label,omitempty"`
+	Branch    string       `json:"branch"`
+	Base      string       `json:"base,omitempty"` // commit at which the branch begins
+	State     string       `json:"state"`
+	Stop      string       `json:"stop"`
+	Why       string       `json:"why,omitempty"` // the last run failed, in the words of whoever objected
+	Cost      float64      `json:"cost"`
+	Tokens    int64        `json:"tokens"`
+	Begun     string       `json:"begun,omitempty"`
+	Ended     string       `json:"ended,omitempty"`
+	Next      string       `json:"next"` // the first of Commands
+	Commands  []Command    `json:"commands"`
+	Tasks     []ReviewTask `json:"tasks"`
+}
+
+// Command is something to run, and what it is for.
+type Command struct {
+	Line string `json:"command"`
+	Why  string `json:"why"`
+}
+
+// ReviewTask is one task of a review.
+type ReviewTask struct {
+	ID            string   `json:"id"`
+	Title         string   `json:"title"`
+	Status        string   `json:"status"`
+	Reason        string   `json:"reason,omitempty"` // it is not done, in one line
+	Commit        string   `json:"commit,omitempty"` // as it is on the branch
+	Cost          float64  `json:"cost"`
+	Tokens        int64    `json:"tokens"`
+	Iterations    int64    `json:"iterations"`
+	Rejections    int64    `json:"rejections"`
+	Verdict       string   `json:"verdict,omitempty"` // the last one
+	By            string   `json:"by,omitempty"`      // who gave it, if not the evaluator
+	Concern       string   `json:"concern,omitempty"` // of the last rejection
+	Uncertainties []string `json:"uncertainties"`
+	WorkArounds   []string `json:"work_arounds"`
+	TestsChanged  []string `json:"tests_changed"`
+	Files         int      `json:"files"`
+	Insertions    int      `json:"insertions"`
+	Deletions     int      `json:"deletions"`
+	Aside         *Aside   `json:"aside,omitempty"`
+	Summary       string   `json:"summary,omitempty"` // of its last case
+	Taken         []string `json:"taken,omitempty"`   // branches that have it
+
+	Coverage   []Coverage `json:"coverage,omitempty"`
+	Rejected   []string   `json:"rejected,omitempty"` // each rejection in a line, oldest first
+	Validators []string   `json:"validators,omitempty"`
+	Changed    []string   `json:"changed,omitempty"` // its files, with the lines of each
+
+	failure *Failure
+}
+
+// Aside is the partial work of a failed task that is not on the branch.
+type Aside struct {
+	Bundle string   `json:"bundle"`
+	Files  []string `json:"files"` // with the lines of each
+}
+
+// Coverage is what a case says of one acceptance criterion.
+type Coverage struct {
+	Criterion   string `json:"criterion"`
+	AddressedBy string `json:"addressed_by"`
+	Evidence    string `json:"evidence"`
+}
+
+// NewReview reads a session's record for what its tasks came to. d is what show prints of it.
+func NewReview(s *session.Session, d Detail) *Review {
+	r := &Review{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Stop: d.LastStop, Cost: d.Cost,
+		Tokens: d.TokensUsed, Commands: []Command{}, Tasks: []ReviewTask{}}
+	if d.Failure != nil {
+		r.Why = d.Failure.String()
+	}
+	if d.Summary != nil {
+		r.Begun, r.Ended = deref(d.Summary.StartedAt), deref(d.Summary.LastEventAt)
+	}
+	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
+		r.Base = begin.Base
+	}
+	for _, j := range d.tasks() {
+		r.Tasks = append(r.Tasks, ReviewTask{ID: j.ID, Title: j.Title, Status: j.Status, Commit: j.Commit, Cost: j.Cost,
+			Tokens: j.Tokens, Iterations: j.Iterations, Rejections: j.Rejects, Reason: missing(j),
+			Uncertainties: []string{}, WorkArounds: []string{}, TestsChanged: []string{}})
+	}
+	// What of a record cannot be read, list and show say.
+	_, _ = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
+		switch l.Type {
+		case "evaluator_verdict", "judge_verdict", "validator_run", "task_failed", "task_marked":
+			ev := l.Event()
+			if t := r.Task(ev.Common().TaskID); t != nil {
+				t.see(ev)
+			}
+		}
+		return true
+	})
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		slices.Reverse(t.Rejected)
+		if t.Status != session.TaskDone {
+			t.Reason = cmp.Or(t.Reason, t.whyNot(d))
+		}
+	}
+	return r
+}
+
+func missing(j taskJSON) string {
+	if j.Missing == "" || j.Status != session.TaskDone {
+		return ""
+	}
+	return "its commit " + j.Missing[:min(len(j.Missing), 10)] + " is no more on the branch"
+}
+
+// Task is the task with an id, nil for none.
+func (r *Review) Task(id string) *ReviewTask {
+	if i := slices.IndexFunc(r.Tasks, func(t ReviewTask) bool { return t.ID == id }); i >= 0 {
+		return &r.Tasks[i]
+	}
+	return nil
+}
+
+// maxRejections is how many rejections of a task a review names.
+const maxRejections = 20
+
+// see takes in what the record says of the task, the last event first.
+func (t *ReviewTask) see(ev record.Event) {
+	if v, ok := ev.(*record.EvaluatorVerdict); ok {
+		t.seeVerdict(v)
+	}
+	if v, ok := ev.(*record.ValidatorRun); ok && t.Validators == nil {
+		for _, r := range v.Results {
+			t.Validators = append(t.Validators, resultLine(r))
+		}
+	}
+	t.failure.objection(ev)
+	if f, ok := ev.(*record.TaskFailed); ok && t.failure == nil && t.Status == session.TaskFailed {
+		t.failure = &Failure{Reason: oneLine(f.Reason), Detail: oneLine(f.Detail)}
+	}
+	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
+		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "a person said so")
+	}
+}
+
+func (t *ReviewTask) seeVerdict(v *record.EvaluatorVerdict) {
+	if t.Verdict == "" {
+		t.seeCase(v)
+	}
+	if v.Accepted() {
+		return
+	}
+	says := joined(" ", oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern)))
+	t.Concern = cmp.Or(t.Concern, says)
+	if len(t.Rejected) < maxRejections {
+		if next := oneLine(deref(v.NextStep)); next != "" {
+			says += " Next: " + next
+		}
+		t.Rejected = append(t.Rejected, says)
+	}
+}
+
+func (t *ReviewTask) seeCase(v *record.EvaluatorVerdict) {
+	t.Verdict, t.By = verdictOf(v), v.By
+	var c struct {
+		Summary       string     `json:"summary"`
+		Coverage      []Coverage `json:"ac_coverage"`
+		WorkArounds   []string   `json:"work_arounds"`
+		Uncertainties []string   `json:"uncertainties"`
+	}
+	_ = json.Unmarshal(v.Case, &c) // what is not as it should be is left out
+	t.Summary, t.Coverage = cmp.Or(oneLine(c.Summary), oneLine(v.Summary)), c.Coverage
+	for _, s := range c.WorkArounds {
+		t.WorkArounds = append(t.WorkArounds, oneLine(s))
+	}
+	for _, s := range c.Uncertainties {
+		t.Uncertainties = append(t.Uncertainties, oneLine(s))
+	}
+	t.TestsChanged = append(t.TestsChanged, v.TestsChanged...)
+}
+
+// whyNot is why a task is not done.
+func (t *ReviewTask) whyNot(d Detail) string {
+	if t.failure != nil {
+		f := *t.failure
+		said := cmp.Or(f.last, f.Detail)
+		return joined(": ", f.Reason, said)
+	}
+	i := slices.IndexFunc(d.Plan, func(p session.Task) bool { return p.ID == t.ID })
+	if t.Status == session.TaskFailed && d.Summary != nil && d.Summary.Tasks[t.ID] != nil {
+		return d.Summary.Tasks[t.ID].FailureReason
+	}
+	if open := d.Plan[i].WaitsFor(d.Plan); len(open) > 0 && t.Status == session.TaskPending {
+		return "waits for " + listed(open)
+	}
+	switch {
+	case t.Status == session.TaskPending && t.Iterations > 0:
+		return "begun, not finished"
+	case t.Status == session.TaskPending:
+		return "not begun"
+	}
+	return ""
+}
+
+// risks is what there is to look at before the task's change is taken, a line each.
+func (t *ReviewTask) risks() (lines []string) {
+	for _, s := range t.TestsChanged {
+		lines = append(lines, "changed its own acceptance test "+s)
+	}
+	for _, s := range t.WorkArounds {
+		lines = append(lines, "work-around: "+s)
+	}
+	for _, s := range t.Uncertainties {
+		lines = append(lines, "unsure: "+s)
+	}
+	if t.Status == session.TaskDone {
+		if t.Rejections > 0 && t.Concern != "" {
+			lines = append(lines, "rejected "+times(t.Rejections)+", last: "+t.Concern)
+		}
+		if t.By == record.ByPerson {
+			lines = append(lines, "done by a person's word, not reviewed")
+		}
+	}
+	return lines
+}
+
+// span is from when to when the run went, in local time.
+func (r *Review) span() string {
+	from, to := session.ParseTime(r.Begun), session.ParseTime(r.Ended)
+	if from.IsZero() || to.IsZero() {
+		return ""
+	}
+	clock := func(t time.Time) string { return t.Local().Format("Jan 2 15:04") }
+	return clock(from) + " to " + clock(to) + " (" + Span(to.Sub(from)) + ")"
+}

@@ -1,0 +1,333 @@
+package view
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// screenLines is how many lines the review of a session has at most: one screen of a terminal.
+const screenLines = 24
+
+// ReviewOptions say how a review is printed.
+type ReviewOptions struct {
+	Terminal
+	JSON     bool
+	Markdown bool
+	Task     string // only this one; "" for all
+}
+
+// Write prints the review.
+func (r *Review) Write(w io.Writer, o ReviewOptions) error {
+	if o.Width <= 0 {
+		o.Width = 80 // a pipe is read like a screen; scripts have --json
+	}
+	out := bufio.NewWriter(o.writer(w))
+	t := r.Task(o.Task)
+	switch {
+	case o.JSON && t != nil:
+		return writeJSON(w, t)
+	case o.JSON:
+		return writeJSON(w, r)
+	case o.Markdown:
+		r.markdown(out, o.Task)
+	case t != nil:
+		r.task(reviewPrinter{out, o.Terminal}, t)
+	default:
+		r.screen(reviewPrinter{out, o.Terminal})
+	}
+	return out.Flush()
+}
+
+type reviewPrinter struct {
+	out  *bufio.Writer
+	term Terminal
+}
+
+// line prints one line, cut to the width, with its beginning in a style.
+func (p reviewPrinter) line(style, head, rest string) {
+	head = fit(text.VisibleLine(head), p.term.Width)
+	rest = text.VisibleLine(rest)
+	if room := p.term.Width - width(head); room > 0 {
+		rest = fit(rest, room)
+	} else {
+		rest = ""
+	}
+	fmt.Fprintln(p.out, strings.TrimRight(p.term.paint(style, head)+rest, " "))
+}
+
+func (p reviewPrinter) heading(s string) {
+	fmt.Fprintln(p.out)
+	p.line(bold, s, "")
+}
+
+// screen is the review of a session in one screen. What has no room is counted.
+func (r *Review) screen(p reviewPrinter) {
+	p.line(bold, r.SessionID, "  "+r.Label)
+	p.line(stateStyle(r.State), r.headline(), "")
+	p.line(plain, "", r.spent())
+	var risks, tasks [][3]string // style, head and rest of a line
+	done := &Review{}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		for _, s := range t.risks() {
+			risks = append(risks, [3]string{yellow, "  " + t.ID + "  ", s})
+		}
+		if t.Status == session.TaskDone {
+			done.Tasks = append(done.Tasks, *t)
+		}
+	}
+	room := screenLines - 3 - 1 - len(r.Commands) - 1
+	if len(risks) > 0 {
+		room -= 2 + min(len(risks), 5)
+	}
+	fold := len(r.Tasks)+len(r.notDone()) > room && len(done.Tasks) > 1
+	if fold {
+		tasks = append(tasks, [3]string{green, "done    ", done.folded()})
+	}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if t.Status == session.TaskDone && fold {
+			continue
+		}
+		tasks = append(tasks, [3]string{taskStyle(t.Status), statusWord(t.Status), t.line(p.term.Width - 8)})
+		if t.Reason != "" {
+			tasks = append(tasks, [3]string{dim, strings.Repeat(" ", 15), t.Reason})
+		}
+	}
+	fmt.Fprintln(p.out)
+	p.some(tasks, room)
+	if len(risks) > 0 {
+		p.heading("look at before you take it")
+		p.some(risks, max(screenLines-3-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
+	}
+	r.next(p)
+}
+
+// some prints lines, at most most of them, the last one of which says how many there are more.
+func (p reviewPrinter) some(lines [][3]string, most int) {
+	for i, l := range lines {
+		if n := len(lines) - i; i == most-1 && n > 1 {
+			p.line(dim, fmt.Sprintf("        and %s more: git tilth review --md", text.Plural(n, "line")), "")
+			return
+		}
+		p.line(l[0], l[1], l[2])
+	}
+}
+
+func (r *Review) next(p reviewPrinter) {
+	fmt.Fprintln(p.out)
+	longest := 0
+	for _, c := range r.Commands {
+		longest = max(longest, width(c.Line))
+	}
+	for i, c := range r.Commands {
+		head := "next  "
+		if i > 0 {
+			head = "      "
+		}
+		p.line(dim, head, fmt.Sprintf("%-*s   %s", longest, c.Line, c.Why))
+	}
+}
+
+// headline says how the session stands.
+func (r *Review) headline() string {
+	counts := map[string]int{}
+	for _, t := range r.Tasks {
+		counts[t.Status]++
+	}
+	s := r.State
+	if r.Stop != "" && r.Stop != "all_done" {
+		s += " (" + r.Stop + ")"
+	}
+	s += fmt.Sprintf(": %d of %s done", counts[session.TaskDone], text.Plural(len(r.Tasks), "task"))
+	for _, status := range []string{session.TaskFailed, session.TaskSkipped} {
+		if counts[status] > 0 {
+			s += fmt.Sprintf(", %d %s", counts[status], status)
+		}
+	}
+	if n := counts[session.TaskPending]; n > 0 {
+		s += fmt.Sprintf(", %d to do", n)
+	}
+	if r.Why != "" && counts[session.TaskFailed] == 0 {
+		s += "; " + r.Why
+	}
+	return s
+}
+
+func (r *Review) spent() string {
+	parts := []string{}
+	if r.Cost > 0 {
+		parts = append(parts, "cost "+Money(r.Cost))
+	}
+	parts = append(parts, Count(r.Tokens)+" tokens")
+	if s := r.span(); s != "" {
+		parts = append(parts, s)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *Review) notDone() (list []*ReviewTask) {
+	for i := range r.Tasks {
+		if r.Tasks[i].Reason != "" {
+			list = append(list, &r.Tasks[i])
+		}
+	}
+	return list
+}
+
+// folded is the done tasks of a review in one line.
+func (r *Review) folded() string {
+	files, added, deleted := 0, 0, 0
+	for _, t := range r.Tasks {
+		files, added, deleted = files+t.Files, added+t.Insertions, deleted+t.Deletions
+	}
+	return fmt.Sprintf("%s, %s to %s  %s", text.Plural(len(r.Tasks), "task"), r.Tasks[0].ID,
+		r.Tasks[len(r.Tasks)-1].ID, stat(files, added, deleted))
+}
+
+// line is the task in a line of a width: its title, and at the right what it changed and cost.
+func (t *ReviewTask) line(columns int) string {
+	right := ""
+	if t.Files > 0 {
+		right = stat(t.Files, t.Insertions, t.Deletions)
+	}
+	if t.Aside != nil {
+		right = "partial work set aside"
+	}
+	if t.Cost > 0 {
+		right += fmt.Sprintf("%8s", Money(t.Cost))
+	}
+	left := fit(text.VisibleLine(t.ID+"  "+t.Title), max(columns-width(right)-2, 20))
+	return left + strings.Repeat(" ", max(columns-width(left)-width(right), 2)) + right
+}
+
+func stat(files, added, deleted int) string {
+	return fmt.Sprintf("%s +%d -%d", text.Plural(files, "file"), added, deleted)
+}
+
+func statusWord(status string) string {
+	word := map[string]string{session.TaskPending: "to do", session.TaskFailed: "FAILED"}[status]
+	if word == "" {
+		word = status
+	}
+	return fmt.Sprintf("%-8s", word)
+}
+
+// task is the review of one task.
+func (r *Review) task(p reviewPrinter, t *ReviewTask) {
+	by := ""
+	if t.By != "" {
+		by = " by " + t.By
+	}
+	p.line(bold, t.ID, "  "+t.Title)
+	p.line(taskStyle(t.Status), strings.TrimSpace(statusWord(t.Status)), prefixed(": ", t.Reason))
+	p.line(plain, "", fmt.Sprintf("%s, %s tokens, %s, %s", costOrNothing(t.Cost), Count(t.Tokens),
+		text.Plural(int(t.Iterations), "iteration"), text.Plural(int(t.Rejections), "rejection")))
+	wrapped := func(head string, lines []string) {
+		if len(lines) > 0 {
+			p.heading(head)
+		}
+		for _, l := range lines {
+			p.wrap("  ", l)
+		}
+	}
+	wrapped("look at", t.risks())
+	if t.Summary != "" {
+		wrapped("the worker's case", []string{t.Summary})
+	}
+	for _, c := range t.Coverage {
+		p.wrap("  - ", joined(": ", oneLine(c.Criterion), joined(", ", oneLine(c.AddressedBy), oneLine(c.Evidence))))
+	}
+	if t.Verdict != "" {
+		wrapped("the verdicts", append(t.Rejected[:len(t.Rejected):len(t.Rejected)], lastVerdict(t)+by))
+	}
+	wrapped("validators", t.Validators)
+	wrapped("changed", t.Changed)
+	if t.Aside != nil {
+		wrapped("set aside in "+t.Aside.Bundle, t.Aside.Files)
+	}
+	r.next(p)
+}
+
+func lastVerdict(t *ReviewTask) string {
+	if t.Verdict == "accept" {
+		return "accepted"
+	}
+	return "the last one: " + t.Verdict
+}
+
+// wrap prints a text in lines of the width.
+func (p reviewPrinter) wrap(indent, s string) {
+	line := indent
+	for _, word := range strings.Fields(text.VisibleLine(s)) {
+		if width(line)+width(word) >= p.term.Width && strings.TrimSpace(line) != "" {
+			p.line(plain, "", line)
+			line = strings.Repeat(" ", len(indent))
+		}
+		line += word + " "
+	}
+	p.line(plain, "", line)
+}
+
+// markdown is the review as the text of a pull request. Titles aside, all words in it are a model's: none of them is
+// markup, mentions a person or closes an issue.
+func (r *Review) markdown(out *bufio.Writer, only string) {
+	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n", r.headline(), r.spent(), r.SessionID)
+	var risks []string
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if only != "" && t.ID != only {
+			continue
+		}
+		change := ""
+		if t.Files > 0 {
+			change = stat(t.Files, t.Insertions, t.Deletions)
+		}
+		fmt.Fprintf(out, "| %s | %s | %s |\n", t.ID+" "+inMarkdown(t.Title),
+			strings.TrimSpace(statusWord(t.Status))+inMarkdown(prefixed(": ", t.Reason)), change)
+		for _, s := range t.risks() {
+			risks = append(risks, fmt.Sprintf("- %s %s", t.ID, inMarkdown(s)))
+		}
+	}
+	if len(risks) > 0 {
+		fmt.Fprintf(out, "\nTo look at:\n\n%s\n", strings.Join(risks, "\n"))
+	}
+}
+
+var markdownSigns = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;",
+	">", "&gt;", "|", `\|`, "&", "&amp;", "@", "@\u200b", "#", "#\u200b", "!", `\!`, "://", ":\u200b//")
+
+func inMarkdown(s string) string { return markdownSigns.Replace(text.VisibleLine(s)) }
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// listed is names in a sentence.
+func listed(names []string) string { return strings.Join(names, ", ") }
+
+func resultLine(r record.ValidatorResult) string {
+	switch {
+	case r.Skipped:
+		return oneLine(r.Name + " skipped: " + deref(r.Output))
+	case r.Passed:
+		return oneLine(fmt.Sprintf("%s passed in %.1f s", r.Name, r.Seconds))
+	}
+	return oneLine(r.Name + " failed: " + text.FailingLine(deref(r.Output)))
+}
