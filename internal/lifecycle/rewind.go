@@ -267,6 +267,7 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 	if err := json.Unmarshal(j.Usage, &h.Checkpoint.Usage); err != nil {
 		h.Checkpoint.Usage = session.Usage{}
 	}
+	h.Checkpoint.RunOffset = 0
 	if j.StartedAt != "" {
 		h.Checkpoint.StartedAt = j.StartedAt
 	}
