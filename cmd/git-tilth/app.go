@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -51,7 +52,7 @@ func (p *process) commands() []*cli.Command {
 	return append(p.markCommands(), []*cli.Command{
 		p.prepCommand(), p.seedCommand(), p.planCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(),
 		p.resetCommand(), p.rewindCommand(), p.undoCommand(), p.forkCommand(),
-		p.reviewCommand(), p.diffCommand(),
+		p.reviewCommand(), p.diffCommand(), p.takeCommand(),
 		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
 		p.verifyCommand(), p.replayCommand(), p.demoCommand(),
 	}...)
@@ -77,7 +78,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			continue
 		}
 		c.Flags = append(c.Flags, p.globalFlags()...)
-		action, maxArgs := c.Action, strings.Count(c.ArgsUsage, "[<")
+		action, maxArgs := c.Action, mostArgs(c.ArgsUsage)
 		c.Action = func(ctx *cli.Context) error {
 			p.verbose = p.verbose || anyBool(ctx, "verbose")
 			p.dryRun = p.dryRun || anyBool(ctx, "dry-run")
@@ -95,6 +96,14 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			return action(ctx)
 		}
 	}
+}
+
+// mostArgs is how many arguments a command takes, by the line that tells people.
+func mostArgs(usage string) int {
+	if strings.Contains(usage, "...") {
+		return math.MaxInt
+	}
+	return strings.Count(usage, "[<")
 }
 
 // startsWork are the commands that a commit hook of the user may run. The same hook runs on the commits that those

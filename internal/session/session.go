@@ -21,6 +21,7 @@ const (
 	InterviewFile     = "interview.jsonl"
 	ProgressFile      = "progress.txt"
 	LearningsFile     = "proposed-learnings.md"
+	TakenFile         = "taken.jsonl" // what was taken into which branch
 	SummaryFile       = "summary.json"
 	ChatHTMLFile      = "chat.html"
 	AgentDir          = "agent" // what an agent program needs for itself while it judges; a kill leaves it behind

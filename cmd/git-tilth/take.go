@@ -1,0 +1,90 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+func (p *process) takeCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "take",
+		Usage:     "bring a session's commits, or those of some tasks, into your branch",
+		ArgsUsage: "[<task>...] [<session>]",
+		Description: "Takes what is done: the whole session (--merge), or some tasks with their acceptance tests (--pick). The branch is\n" +
+			"the one that is checked out here, or --onto. A conflict, a hook that refuses or uncommitted changes change nothing.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the one that is checked out"},
+			&cli.BoolFlag{Name: "pick", Usage: "each task's commit again, on the branch (default for chosen tasks)"},
+			&cli.BoolFlag{Name: "squash", Usage: "one commit"},
+			&cli.BoolFlag{Name: "merge", Usage: "merge, by fast-forward where possible (default for the whole)"},
+		},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			r := lifecycle.TakeRequest{Onto: ctx.String("onto"), Here: w.loc, TestsOf: validator.AcceptanceTests}
+			for _, how := range []string{lifecycle.TakePick, lifecycle.TakeSquash, lifecycle.TakeMerge} {
+				if ctx.Bool(how) && r.How != "" {
+					return refuse("git tilth take -h", "--%s and --%s exclude each other", r.How, how)
+				}
+				if ctx.Bool(how) {
+					r.How = how
+				}
+			}
+			args := ctx.Args().Slice()
+			for len(args) > 0 && session.ValidTaskID(args[0]) {
+				r.Tasks, args = append(r.Tasks, args[0]), args[1:]
+			}
+			if len(args) > 1 {
+				return refuse("git tilth take -h", "%q is no task", args[0])
+			}
+			s, err := w.sessionToChange(append(args, "")[0])
+			if err != nil {
+				return err
+			}
+			for _, task := range r.Tasks {
+				if err := hasTask(s, task); err != nil {
+					return err
+				}
+			}
+			return w.take(s, r)
+		},
+	}
+}
+
+// take is `git tilth take`. Everything that can be refused is refused before the branch moves, which one command does.
+func (w *repoContext) take(s *session.Session, r lifecycle.TakeRequest) error {
+	plan, err := lifecycle.PlanTake(w.p.ctx, w.deps(nil), s, r)
+	if err != nil {
+		return err
+	}
+	n := plan.Note
+	if err := plan.Execute(w.p.ctx, w.deps(nil)); err != nil {
+		return err
+	}
+	took := "took"
+	if w.p.dryRun {
+		took = "would take"
+	}
+	if len(plan.Already) > 0 {
+		w.p.printf("already on %s: %s\n", n.Onto, strings.Join(plan.Already, ", "))
+	}
+	if len(plan.Tasks) > 0 {
+		w.p.printf("%s %s into %s (%s): %s..%s\n", took, strings.Join(plan.Tasks, ", "), n.Onto, n.How,
+			text.Head(n.From, 10), text.Head(n.To, 10))
+	}
+	if len(plan.Left) > 0 {
+		w.p.printf("not taken: %s\n", strings.Join(plan.Left, ", "))
+	}
+	if plan.Above > 0 && len(r.Tasks) == 0 && n.How != lifecycle.TakePick {
+		w.p.printf("not taken: %s above the last task on %s\n", text.Plural(plan.Above, "commit"), s.Branch())
+	}
+	return nil
+}

@@ -1,0 +1,395 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
+// On disk after each step, and what the next take makes of it:
+//  1. objects that nothing refers to   it makes them again
+//  2. the branch moved, by one command  there is nothing more to take, which is noted
+//  3. a line of taken.jsonl             the same
+
+// How a take brings commits into a branch.
+const (
+	TakePick   = "pick"   // each task's commit again, on the branch
+	TakeSquash = "squash" // one commit
+	TakeMerge  = "merge"  // the session's branch, fast-forward where possible
+)
+
+// TakeRequest is what a person wants to have of a session.
+type TakeRequest struct {
+	Tasks []string // none: the whole of it
+	Onto  string   // a branch; "" for the one that is checked out at Here
+	How   string   // "" for TakePick of chosen tasks, and TakeMerge of the whole
+	Here  gitx.Location
+	// TestsOf picks a task's acceptance tests from the seed's files.
+	TestsOf func(files []string, task string) []string
+}
+
+// Taken is a line of taken.jsonl.
+type Taken struct {
+	TS    string            `json:"ts"`
+	Onto  string            `json:"onto"`
+	How   string            `json:"how"`
+	From  string            `json:"from"`
+	To    string            `json:"to"`
+	Tasks map[string]string `json:"tasks"` // commits of the session, by task
+}
+
+// TakePlan is a take that has been worked out and not yet been carried out.
+type TakePlan struct {
+	S       *session.Session
+	Note    Taken
+	Tasks   []string // that are new to the branch, oldest first
+	Already []string // that made no difference there
+	Left    []string // that are not done, with why
+	Above   int      // commits on the session's branch above its last task
+	common  string
+	place   string // where the branch is checked out
+}
+
+// taker works out a take.
+type taker struct {
+	Deps
+	TakeRequest
+	*gitx.Bench
+	plan    TakePlan
+	commits []gitx.Commit // since the seed, newest first
+	seed    []string      // files that the seed brought
+}
+
+// PlanTake makes the commits that a take brings into a branch. It moves no ref. What a person has to settle first is a
+// *RefusedError.
+func PlanTake(ctx context.Context, d Deps, s *session.Session, r TakeRequest) (TakePlan, error) {
+	t := &taker{Deps: d, TakeRequest: r, plan: TakePlan{S: s, Note: Taken{Tasks: map[string]string{}}}}
+	if t.How == "" {
+		t.How = TakeMerge
+		if len(t.TakeRequest.Tasks) > 0 {
+			t.How = TakePick
+		}
+	}
+	if t.How == TakeMerge && len(t.TakeRequest.Tasks) > 0 {
+		return t.plan, &RefusedError{"--merge takes the whole session, not chosen tasks", "git tilth take -h"}
+	}
+	if err := t.read(ctx); err != nil {
+		return t.plan, err
+	}
+	if err := t.target(ctx); err != nil {
+		return t.plan, err
+	}
+	bench, remove, err := d.Git.NewBench(ctx, t.plan.common)
+	if errors.Is(err, gitx.ErrOldGit) {
+		return t.plan, &RefusedError{"take needs git 2.38 or newer", "git merge " + s.Branch()}
+	}
+	if err != nil {
+		return t.plan, err
+	}
+	defer remove()
+	t.Bench = bench
+	if t.How == TakeMerge || t.How == TakeSquash && len(t.TakeRequest.Tasks) == 0 {
+		return t.plan, t.whole(ctx)
+	}
+	return t.plan, t.chosen(ctx)
+}
+
+// read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
+// trailers prove nothing.
+func (t *taker) read(ctx context.Context) error {
+	s := t.plan.S
+	check, err := s.Checkpoint()
+	if err != nil {
+		return &RefusedError{err.Error(), "git tilth show " + s.ID}
+	}
+	if t.plan.common, err = CommonOf(s, check); err != nil {
+		return &RefusedError{err.Error(), "git tilth show " + s.ID}
+	}
+	tip, ok, err := t.Git.BranchTip(ctx, t.plan.common, s.Branch())
+	if err != nil || !ok {
+		return errors.Join(err, &RefusedError{"branch " + s.Branch() + " is gone", "git tilth show " + s.ID})
+	}
+	h := &Handle{Deps: t.Deps, S: s, Checkpoint: check, Common: t.plan.common}
+	seed, files, err := h.SeedFiles(ctx)
+	if err != nil {
+		return &RefusedError{"the seed cannot be read: " + err.Error(), "git merge " + s.Branch()}
+	}
+	for _, f := range files {
+		if f.Status == "A" {
+			t.seed = append(t.seed, f.Path)
+		}
+	}
+	if t.commits, _, err = commitsSince(ctx, t.Git, t.plan.common, tip, seed); err != nil {
+		return err
+	}
+	sum, err := s.Summarize()
+	if err != nil {
+		return err
+	}
+	tasks, err := s.Tasks()
+	if err != nil {
+		return &RefusedError{err.Error(), "git tilth show " + s.ID}
+	}
+	for _, task := range tasks {
+		if len(t.TakeRequest.Tasks) > 0 && !slices.Contains(t.TakeRequest.Tasks, task.ID) {
+			continue
+		}
+		if task.Status != session.TaskDone {
+			if len(t.TakeRequest.Tasks) > 0 {
+				return &RefusedError{task.ID + " is " + task.Status + "; only what is done is taken",
+					"git tilth review " + task.ID + " " + s.ID}
+			}
+			t.plan.Left = append(t.plan.Left, task.ID+" "+task.Status)
+			continue
+		}
+		i := -1
+		if of := sum.Tasks[task.ID]; of != nil && of.Commit != "" {
+			i = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return strings.HasPrefix(c.SHA, of.Commit) })
+		}
+		if i < 0 {
+			return &RefusedError{"the commit of " + task.ID + " that the record names is not on " + s.Branch() +
+				": it was rebased, or made by hand", "git log " + s.Branch() + ", then git merge or git cherry-pick"}
+		}
+		t.plan.Note.Tasks[task.ID] = t.commits[i].SHA
+	}
+	if len(t.plan.Note.Tasks) == 0 {
+		return &RefusedError{"nothing of session " + s.ID + " is done yet", "git tilth review " + s.ID}
+	}
+	return nil
+}
+
+// target settles the branch, and refuses one that cannot be moved without touching what a person is at.
+func (t *taker) target(ctx context.Context) error {
+	entries, err := t.Git.Worktrees(ctx, t.plan.common, "")
+	if err != nil {
+		return err
+	}
+	here := func(path string) bool { return t.Here.TopLevel != "" && gitx.SameFile(path, t.Here.TopLevel) }
+	branch := t.Onto
+	for _, e := range entries {
+		if branch == "" && here(e.Path) {
+			branch = e.Branch
+		}
+	}
+	if branch == "" {
+		return &RefusedError{"no branch of the repository is checked out here", "git tilth take --onto BRANCH " + t.plan.S.ID}
+	}
+	if strings.HasPrefix(branch, "session/") {
+		return &RefusedError{branch + " is a session's branch", "git tilth take --onto BRANCH " + t.plan.S.ID}
+	}
+	for _, e := range entries {
+		if e.Branch != branch {
+			continue
+		}
+		if !here(e.Path) && !e.Gone {
+			return &RefusedError{"branch " + branch + " is checked out in " + e.Path,
+				"cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.plan.S.ID}
+		}
+		t.plan.place = e.Path
+	}
+	from, ok, err := t.Git.BranchTip(ctx, t.plan.common, branch)
+	if err != nil || !ok {
+		return errors.Join(err, &RefusedError{"there is no branch " + branch, "git branch " + branch})
+	}
+	t.plan.Note.Onto, t.plan.Note.From, t.plan.Note.To, t.plan.Note.How = branch, from, from, t.How
+	if t.plan.place == "" {
+		return nil
+	}
+	dirty, err := t.Git.HasChanges(ctx, t.plan.place)
+	if err == nil && dirty {
+		err = &RefusedError{"the checkout has changes that are not committed", "git stash, or git commit; then the same again"}
+	}
+	return err
+}
+
+// whole merges or squashes the session's branch up to its last done task.
+func (t *taker) whole(ctx context.Context) error {
+	isDone := func(c gitx.Commit) bool {
+		for _, sha := range t.plan.Note.Tasks {
+			if c.SHA == sha {
+				return true
+			}
+		}
+		return false
+	}
+	t.plan.Above = slices.IndexFunc(t.commits, isDone)
+	top, from := t.commits[t.plan.Above].SHA, t.plan.Note.From
+	for _, c := range t.commits[t.plan.Above:] {
+		if len(c.Trailers["Tilth-Failed"]) > 0 {
+			return &RefusedError{"below the last done task lies the partial work of a failed one",
+				"git tilth take --pick " + t.plan.S.ID}
+		}
+	}
+	base, err := t.Git.MergeBase(ctx, t.plan.common, from, top)
+	switch {
+	case err != nil:
+		return err
+	case base == top:
+		t.sort(false)
+		return nil
+	case base == from && t.How == TakeMerge:
+		t.sort(true)
+		t.plan.Note.To = top
+		return nil
+	}
+	tree, conflicts, err := t.Merge(ctx, from, top)
+	if err != nil {
+		return err
+	}
+	if len(conflicts) > 0 {
+		return t.conflict("session "+t.plan.S.ID, conflicts, "git merge "+text.Head(top, 10))
+	}
+	t.sort(true)
+	if t.How == TakeMerge {
+		return t.commit(ctx, tree, "Merge branch '"+t.plan.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
+	}
+	return t.squash(ctx, tree)
+}
+
+// sort lists the tasks, oldest first, as new to the branch or already there.
+func (t *taker) sort(fresh bool) {
+	for _, c := range slices.Backward(t.commits) {
+		for id, sha := range t.plan.Note.Tasks {
+			switch {
+			case sha != c.SHA:
+			case fresh:
+				t.plan.Tasks = append(t.plan.Tasks, id)
+			default:
+				t.plan.Already = append(t.plan.Already, id)
+			}
+		}
+	}
+}
+
+// chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from the
+// tree before the task, without its tests, to the task's own.
+func (t *taker) chosen(ctx context.Context) error {
+	t.sort(true)
+	order := t.plan.Tasks
+	t.plan.Tasks = nil
+	tree, err := t.Git.TreeOf(ctx, t.plan.common, t.plan.Note.From)
+	if err != nil {
+		return err
+	}
+	for _, id := range order {
+		sha := t.plan.Note.Tasks[id]
+		c := t.commits[slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return c.SHA == sha })]
+		before, err := t.Without(ctx, c.Parents[0], t.TestsOf(t.seed, id))
+		if err != nil {
+			return err
+		}
+		next, conflicts, err := t.Apply(ctx, before, c.Tree, tree)
+		if err != nil {
+			return err
+		}
+		if len(conflicts) > 0 {
+			return t.conflict(id, conflicts, "git cherry-pick "+text.Head(sha, 10))
+		}
+		if next == tree {
+			t.plan.Already = append(t.plan.Already, id)
+			continue
+		}
+		tree, t.plan.Tasks = next, append(t.plan.Tasks, id)
+		if t.How == TakePick {
+			if err := t.pick(ctx, c, tree); err != nil {
+				return err
+			}
+		}
+	}
+	if t.How == TakePick || len(t.plan.Tasks) == 0 {
+		return nil
+	}
+	return t.squash(ctx, tree)
+}
+
+// pick makes a task's commit again, with its author and message, on what was made before.
+func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
+	author, err := t.Author(ctx, c.SHA)
+	if err != nil {
+		return err
+	}
+	made := gitx.TreeCommit{Tree: tree, Parent: t.plan.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
+	t.plan.Note.To, err = t.Commit(ctx, made, author)
+	return err
+}
+
+// squash makes one commit of all tasks.
+func (t *taker) squash(ctx context.Context, tree string) error {
+	if was, err := t.Git.TreeOf(ctx, t.plan.common, t.plan.Note.From); err != nil || was == tree {
+		t.plan.Already, t.plan.Tasks = append(t.plan.Already, t.plan.Tasks...), nil
+		return err
+	}
+	subject := strings.Join(t.plan.Tasks, ", ")
+	if check, err := t.plan.S.Checkpoint(); err == nil && check.Label != "" {
+		subject = text.Clip(text.OneLine(check.Label), 72)
+	}
+	return t.commit(ctx, tree, subject, nil, "pre-commit", "commit-msg")
+}
+
+// commit makes the one commit of a take, past the hooks that look at such a one.
+func (t *taker) commit(ctx context.Context, tree, subject string, parents []string, hooks ...string) error {
+	lines := []string{subject, ""}
+	for _, c := range slices.Backward(t.commits) {
+		for _, id := range t.plan.Tasks {
+			if t.plan.Note.Tasks[id] == c.SHA {
+				lines = append(lines, "- "+c.Subject)
+			}
+		}
+	}
+	lines = append(lines, "", "Tilth-Session: "+t.plan.S.ID)
+	for _, id := range t.plan.Tasks {
+		lines = append(lines, "Tilth-Task: "+id)
+	}
+	c := gitx.TreeCommit{Tree: tree, Parent: t.plan.Note.From, Message: strings.Join(lines, "\n") + "\n", Sign: t.Sign}
+	dir := t.plan.place
+	if dir == "" {
+		dir = t.plan.common
+	}
+	var refused *gitx.HookRefusedError
+	err := t.Hooks(ctx, dir, &c, hooks...)
+	if errors.As(err, &refused) {
+		return &RefusedError{err.Error() + "; nothing was changed", "git tilth take --pick " + t.plan.S.ID}
+	}
+	if err == nil {
+		t.plan.Note.To, err = t.Commit(ctx, c, nil, parents...)
+	}
+	return err
+}
+
+func (t *taker) conflict(what string, files []string, byHand string) error {
+	if t.plan.place == "" {
+		byHand = "git switch " + t.plan.Note.Onto + " && " + byHand
+	}
+	slices.Sort(files)
+	return &RefusedError{fmt.Sprintf("%s and %s conflict in %s; nothing was changed", what, t.plan.Note.Onto,
+		strings.Join(slices.Compact(files), ", ")), byHand}
+}
+
+// Execute moves the branch and notes what was taken.
+func (p TakePlan) Execute(ctx context.Context, d Deps) error {
+	n := p.Note
+	if n.From != n.To {
+		why := fmt.Sprintf("tilth take: %s of session %s", n.How, p.S.ID)
+		if err := d.Git.Advance(ctx, p.common, n.Onto, p.place, n.From, n.To, why); err != nil {
+			return &RefusedError{err.Error() + "; nothing was changed", ""}
+		}
+	}
+	if d.Git.IsDryRun() {
+		return nil
+	}
+	n.TS = record.FormatTime(d.Now())
+	line, err := jsonl.Encode(n)
+	if err != nil {
+		return err
+	}
+	return jsonl.AppendOnce(p.S.Path(session.TakenFile), append(line, '\n'), jsonl.IsObject, true)
+}
