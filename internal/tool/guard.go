@@ -10,8 +10,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// guard inspects commands that are about to run in one worktree. It is a rail, not a wall: it stops what is plainly
-// written, and does not try to see through variables or scripts.
+// guard inspects commands that are about to run in one worktree. It is advice to a model that means well: a short list
+// of what is plainly written, each with a reason. The sandbox is what holds.
 type guard struct {
 	tops      []string // names of the worktree; the first is where commands start
 	protected []string // directories that are the harness's own
@@ -21,22 +21,15 @@ type guard struct {
 func newGuard(tops, protected, env []string) guard {
 	g := guard{tops: tops, home: proc.Getenv(env, "HOME")}
 	for _, dir := range protected {
-		if dir == "" {
-			continue
-		}
-		if abs, err := filepath.Abs(dir); err == nil {
-			dir = abs
-		}
-		g.protected = append(g.protected, dir)
-		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
-			g.protected = append(g.protected, real)
+		if abs, err := filepath.Abs(dir); err == nil && dir != "" {
+			g.protected = append(g.protected, abs)
+			if real, err := filepath.EvalSymlinks(abs); err == nil {
+				g.protected = append(g.protected, real)
+			}
 		}
 	}
 	return g
 }
-
-// maxNesting is how deep commands in commands are followed. Nobody writes more by hand.
-const maxNesting = 12
 
 // maxCommand is the longest command line that is looked at, here documents included. Linux starts no program with a
 // longer argument.
@@ -60,26 +53,24 @@ func (g guard) check(command string) string {
 	if reason := g.mention(command); reason != "" {
 		return reason
 	}
-	left := 16 * maxCommand
-	in := inspector{guard: g, cwd: g.tops[0], left: &left}
-	return in.script(command)
+	in := inspector{guard: g, cwd: g.tops[0]}
+	in.script(command)
+	return in.reason
 }
 
 const harnessDir = "the directory above the worktree belongs to the harness; work inside the worktree only"
 
 // mention looks for a protected path anywhere in the text, quoted or not.
 func (g guard) mention(text string) string {
+	for _, top := range g.tops {
+		text = strings.ReplaceAll(text, top, ".")
+	}
 	for _, dir := range g.protected {
-		for from := 0; ; {
-			i := strings.Index(text[from:], dir)
-			if i < 0 {
-				break
-			}
-			from += i
-			if !g.namesOther(text[from:], dir) {
+		_, rest, found := strings.Cut(text, dir)
+		for ; found; _, rest, found = strings.Cut(rest, dir) {
+			if !nameGoesOn.MatchString(rest) {
 				return harnessDir
 			}
-			from += len(dir)
 		}
 	}
 	return ""
@@ -87,69 +78,27 @@ func (g guard) mention(text string) string {
 
 var nameGoesOn = pattern.New(`^[\w.-]`)
 
-// namesOther reports whether the path at the beginning of text only begins like dir, or is inside the worktree.
-func (g guard) namesOther(text, dir string) bool {
-	rest := text[len(dir):]
-	if nameGoesOn.MatchString(rest) && !strings.HasPrefix(rest, "..") {
-		return true
-	}
-	for _, top := range g.tops {
-		rest, ok := strings.CutPrefix(text, top)
-		if !ok {
-			continue
-		}
-		if end := strings.IndexAny(rest, " \t\n'\"`;|&<>(),:="); end >= 0 {
-			rest = rest[:end]
-		}
-		if g.inTops(filepath.Clean(top + rest)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (g guard) inTops(path string) bool {
-	for _, top := range g.tops {
-		if within(top, path) {
-			return true
-		}
-	}
-	return false
-}
-
 // isProtected reports whether a cleaned absolute path is the harness's own.
-func (g guard) isProtected(path string) bool {
-	if g.inTops(path) {
-		return false
-	}
-	for _, dir := range g.protected {
-		if within(dir, path) {
+func (g guard) isProtected(path string) bool { return !inAny(g.tops, path) && inAny(g.protected, path) }
+
+// inAny reports whether path is one of the directories or lies below one.
+func inAny(dirs []string, path string) bool {
+	for _, dir := range dirs {
+		if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
 			return true
 		}
 	}
 	return false
 }
 
-// within reports whether path is dir or lies below it.
-func within(dir, path string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
-}
-
-// locate turns a word into an absolute path, as far as that can be told without
-// running anything. cwd may be empty for a directory that is not known.
+// locate turns a word into an absolute path, as far as that can be told without running anything. cwd may be empty for
+// a directory that is not known.
 func (g guard) locate(word, cwd string) (path string, ok bool) {
-	for _, name := range []string{"$HOME", "${HOME}", "~"} {
-		rest, found := strings.CutPrefix(word, name)
-		if found && (rest == "" || rest[0] == '/') {
-			if g.home == "" {
-				return "", false
-			}
-			return filepath.Join(g.home, rest), true
-		}
-	}
-	for _, name := range []string{"$PWD", "${PWD}"} {
+	for name, dir := range map[string]string{
+		"$HOME": g.home, "${HOME}": g.home, "~": g.home, "$PWD": cwd, "${PWD}": cwd,
+	} {
 		if rest, found := strings.CutPrefix(word, name); found && (rest == "" || rest[0] == '/') {
-			word = "." + rest
+			return filepath.Join(dir, rest), dir != ""
 		}
 	}
 	switch {
@@ -161,7 +110,28 @@ func (g guard) locate(word, cwd string) (path string, ok bool) {
 	return filepath.Join(cwd, word), true
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+// writesTo judges one place that is written to.
+func (g guard) writesTo(word, cwd string) string {
+	p, ok := g.locate(word, cwd)
+	switch {
+	case !ok:
+		return ""
+	case g.isProtected(p):
+		return harnessDir
+	// Repositories that a test has made for itself are let through.
+	case hasGit(p) && (inAny(g.tops, p) || !inAny([]string{os.TempDir()}, p)):
+		return "git's own files are not to be written; use git commands"
+	}
+	return ""
+}
+
+// tooMuch reports whether a place is not to be removed with all below it: what the worktree or a home is in, and what
+// is right below the root.
+func (g guard) tooMuch(word, cwd string) bool {
+	dir := strings.TrimRight(word, "*") // with an asterisk, what is in the directory
+	p, ok := g.locate(dir, cwd)
+	if !ok || word == "" || dir != word && inAny(g.tops[:1], p) {
+		return false
+	}
+	return inAny([]string{p}, g.tops[0]) || g.home != "" && inAny([]string{p}, g.home) || strings.Count(p, "/") <= 1
 }

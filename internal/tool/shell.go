@@ -1,189 +1,212 @@
 package tool
 
 import (
+	"os"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
-
-// shWord is one word after quote removal. Expansions stay as they are written.
-type shWord struct {
-	text    string
-	quoted  bool // some of it stood in quotes
-	fetches bool // a command nested in it uses the network
-}
-
-// shRedir is one redirection.
-type shRedir struct {
-	op     syntax.RedirOperator
-	target shWord // the file, or the delimiter of a here document
-	body   string // of a here document
-}
 
 // inspector goes through one command line and everything nested in it, in the order in which a shell would run it.
 type inspector struct {
 	guard
-	src     string
-	cwd     string // where the next command runs; "" if unknown
-	nesting int    // how many shells and substitutions this stands in
-	left    *int   // bytes that may still be read: nested text is read again at each level
-	fetched bool   // standard input comes from the network
-	fetches bool   // something was fetched from the network
-	reason  string // why the line is refused; the first that was found
+	src    string
+	cwd    string // where the next command runs; "" if unknown
+	reason string // why the line is refused; the first that was found
 }
 
-const nestedTooDeeply = "commands are nested too deeply to be checked"
-
 // script inspects a text that is handed to a shell.
-func (in *inspector) script(src string) (reason string) {
-	*in.left -= len(src) + 1
-	if in.nesting >= maxNesting || *in.left < 0 {
-		return nestedTooDeeply
-	}
-	inner := &inspector{guard: in.guard, src: src, cwd: in.cwd, nesting: in.nesting + 1, left: in.left}
+func (in *inspector) script(src string) {
+	var stmts []*syntax.Stmt
 	// A shell runs the lines before one that it cannot read, and nothing after it. The loop is not left early, because
 	// the sequence calls its body once more after an error, and that would panic.
 	for stmt, err := range syntax.NewParser().StmtsSeq(strings.NewReader(src)) {
 		if err == nil {
-			inner.visit(stmt)
+			stmts = append(stmts, stmt)
 		}
 	}
-	return inner.reason
+	outer := in.src
+	in.src = src
+	in.apart(stmts)
+	in.src = outer
 }
 
-// visit inspects what runs below a node.
-func (in *inspector) visit(node syntax.Node) {
-	syntax.Walk(node, func(n syntax.Node) bool {
-		if in.reason != "" {
-			return false
-		}
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			call, ok := n.Cmd.(*syntax.CallExpr)
-			if ok {
-				in.call(call, n.Redirs)
-			}
-			return !ok
-		case *syntax.BinaryCmd:
-			isPipe := n.Op == syntax.Pipe || n.Op == syntax.PipeAll
-			if isPipe {
-				in.pipe(n.X, n.Y)
-			}
-			return !isPipe
-		case *syntax.Redirect:
-			in.redirection(n)
-			return false
-		case *syntax.Subshell:
-			in.subshell(n.Stmts)
-			return false
-		case *syntax.CmdSubst:
-			in.subshell(n.Stmts)
-			return false
-		case *syntax.ProcSubst:
-			in.subshell(n.Stmts)
-			return false
-		case *syntax.ParamExp:
-			if n.Param != nil && (n.Param.Value == "TILTH_SESSIONS_DIR" || n.Param.Value == "TILTH_HOME") {
-				in.reason = harnessDir
-			}
-		}
-		return true
-	})
-}
-
-// subshell inspects statements whose change of directory ends with them.
-func (in *inspector) subshell(stmts []*syntax.Stmt) {
-	if in.nesting >= maxNesting {
-		in.reason = nestedTooDeeply
-		return
-	}
+// apart inspects commands whose change of directory ends with them.
+func (in *inspector) apart(stmts []*syntax.Stmt) {
 	cwd := in.cwd
-	in.nesting++
 	for _, s := range stmts {
-		in.visit(s)
+		syntax.Walk(s, in.visit)
 	}
-	in.nesting--
 	in.cwd = cwd
 }
 
-func (in *inspector) pipe(from, to *syntax.Stmt) {
-	input, before := in.fetched, in.fetches
-	in.fetches = false
-	in.visit(from)
-	in.fetched = input || in.fetches
-	in.visit(to)
-	in.fetched, in.fetches = input, in.fetches || before
-}
-
-// call inspects one simple command, after what its words run.
-func (in *inspector) call(call *syntax.CallExpr, redirs []*syntax.Redirect) {
-	c, words := simple{inspector: in}, []shWord{}
-	for _, a := range call.Assigns {
-		in.visit(a)
-	}
-	for _, w := range call.Args {
-		words = append(words, in.word(w))
-	}
-	for _, r := range redirs {
-		c.redirs = append(c.redirs, in.redirection(r))
-	}
+func (in *inspector) refuse(reason string) {
 	if in.reason == "" {
-		in.reason = in.reaches(words)
-	}
-	if in.reason == "" {
-		in.reason = c.program(words)
+		in.reason = reason
 	}
 }
 
-func (in *inspector) redirection(r *syntax.Redirect) shRedir {
-	out := shRedir{op: r.Op, target: in.word(r.Word)}
-	if r.Hdoc != nil {
-		out.body = in.word(r.Hdoc).text
-	}
-	if in.reason == "" {
-		in.reason = in.reaches([]shWord{out.target})
-	}
-	switch r.Op {
-	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-		if in.reason == "" {
-			in.reason = in.writesTo(out.target)
+// visit inspects a node; what runs below it is inspected after it if it returns true.
+func (in *inspector) visit(node syntax.Node) bool {
+	switch n := node.(type) {
+	case *syntax.Subshell:
+		in.apart(n.Stmts)
+		return false
+	case *syntax.CmdSubst:
+		in.apart(n.Stmts)
+		return false
+	case *syntax.ProcSubst:
+		in.apart(n.Stmts)
+		return false
+	case *syntax.BinaryCmd:
+		if (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && anyCall(n.X, fetches) && anyCall(n.Y, runsInput) {
+			in.refuse(pipedShell)
+		}
+	case *syntax.Stmt:
+		if call, ok := n.Cmd.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			in.call(call, n)
+		}
+	case *syntax.Redirect:
+		target := in.word(n.Word)
+		in.reaches(target)
+		switch n.Op {
+		case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+			in.refuse(in.writesTo(target, in.cwd))
+		}
+	case *syntax.ParamExp:
+		if n.Param != nil && (n.Param.Value == "TILTH_SESSIONS_DIR" || n.Param.Value == "TILTH_HOME") {
+			in.refuse(harnessDir)
 		}
 	}
-	return out
+	return in.reason == ""
 }
 
-// word inspects what a word runs, and takes its quotes off.
-func (in *inspector) word(w *syntax.Word) shWord {
-	before := in.fetches
-	in.fetches = false
-	in.visit(w)
-	out := shWord{fetches: in.fetches}
-	in.fetches = in.fetches || before
+const pipedShell = "running a script straight from the network is not allowed; download it, read it, then run it"
+
+var (
+	shells       = strings.Fields("sh bash zsh dash ksh ash fish")
+	shellValued  = "-o -O --rcfile --init-file"
+	interpreters = strings.Fields("python python3 perl ruby node php")
+	// writers are programs whose operands they create, change or remove.
+	writers = strings.Fields("rm mv cp tee touch mkdir rmdir unlink ln truncate install rsync chmod chown shred")
+)
+
+// anyCall reports whether one of the simple commands below a node is of a kind.
+func anyCall(node syntax.Node, kind func(name string, args []*syntax.Word) bool) (found bool) {
+	syntax.Walk(node, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			found = found || kind(path.Base(call.Args[0].Lit()), call.Args[1:])
+		}
+		return !found
+	})
+	return found
+}
+
+func fetches(name string, _ []*syntax.Word) bool { return name == "curl" || name == "wget" }
+
+// runsInput reports whether a program runs what it is sent: it has no arguments but options, and no text by -c.
+func runsInput(name string, args []*syntax.Word) bool {
+	words := []string{}
+	for _, w := range args {
+		words = append(words, w.Lit())
+	}
+	flags, operands := splitFlags(words, shellValued)
+	return slices.Contains(shells, name) && !flags.has("-c") && (len(operands) == 0 || flags.has("-s")) ||
+		slices.Contains(interpreters, name) && len(flags) == 0 && (len(operands) == 0 || operands[0] == "-")
+}
+
+// call inspects one simple command. It is the deny list, by program.
+func (in *inspector) call(call *syntax.CallExpr, whole *syntax.Stmt) {
+	var words []string
+	for _, w := range call.Args {
+		words = append(words, in.word(w))
+		in.reaches(words[len(words)-1])
+	}
+	name, args := path.Base(words[0]), words[1:]
+	runsText := slices.Contains(shells, name) || name == "eval" || name == "source" || name == "."
+	if runsText && anyCall(whole, fetches) {
+		in.refuse(pipedShell)
+	}
+	switch flags, operands := splitFlags(args, shellValued); {
+	case slices.Contains(shells, name) && flags.has("-c") && len(operands) > 0:
+		in.script(operands[0])
+	case slices.Contains(writers, name):
+		for _, w := range operands {
+			in.refuse(in.writesTo(w, in.cwd))
+			if name == "rm" && flags.has("-r -R --recursive") && in.tooMuch(w, in.cwd) {
+				in.refuse("rm -r of " + text.Clip(w, 60) + " is not allowed; remove files inside the worktree only")
+			}
+		}
+	}
+	switch name {
+	case "git":
+		in.refuse(git(args))
+	case "git-tilth":
+		in.refuse(tilthReason) // it would act on this run, or on another session of the user's
+	case "eval":
+		in.script(strings.Join(args, " "))
+	case "cd", "pushd":
+		target := "~"
+		if _, dirs := splitFlags(args, ""); len(dirs) > 0 {
+			target = dirs[0]
+		}
+		in.cwd, _ = in.locate(target, in.cwd)
+	case "popd":
+		in.cwd = ""
+	case "sudo", "doas", "pkexec", "su":
+		in.refuse("becoming another user is not allowed; work without sudo")
+	}
+}
+
+// reaches refuses a word that leads into a protected directory. A word that merely looks like a relative path (a
+// pattern for grep, say) counts only if there is something at that place. All of the word may be a path, or what
+// follows `=` or `:`.
+func (in *inspector) reaches(word string) {
+	parts := []string{word}
+	if i := strings.IndexAny(word, "=:"); i >= 0 {
+		parts = append(parts, word[i+1:])
+	}
+	for _, part := range parts {
+		if part == "" || !strings.ContainsAny(part[:1], "/~.$") {
+			continue
+		}
+		if p, ok := in.locate(part, in.cwd); ok && in.isProtected(p) {
+			if _, err := os.Lstat(p); err == nil {
+				in.refuse(harnessDir)
+			}
+		}
+	}
+}
+
+// word takes the quotes off a word. Expansions stay as they are written.
+func (in *inspector) word(w *syntax.Word) string {
+	var out strings.Builder
 	in.unquote(&out, w.Parts, false)
-	return out
+	return out.String()
 }
 
-func (in *inspector) unquote(out *shWord, parts []syntax.WordPart, inQuotes bool) {
+func (in *inspector) unquote(out *strings.Builder, parts []syntax.WordPart, inQuotes bool) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case *syntax.Lit:
-			out.quoted = out.quoted || strings.Contains(p.Value, `\`)
-			out.text += unescape(p.Value, inQuotes)
+			out.WriteString(unescape(p.Value, inQuotes))
 		case *syntax.SglQuoted:
-			out.quoted = true
 			value := p.Value
 			if decoded, err := strconv.Unquote(`"` + value + `"`); p.Dollar && err == nil {
 				value = decoded
 			}
-			out.text += value
+			out.WriteString(value)
 		case *syntax.DblQuoted:
-			out.quoted = true
 			in.unquote(out, p.Parts, true)
 		default:
 			from, to := int(p.Pos().Offset()), int(p.End().Offset())
 			if 0 <= from && from <= to && to <= len(in.src) {
-				out.text += in.src[from:to]
+				out.WriteString(in.src[from:to])
 			}
 		}
 	}
@@ -191,9 +214,6 @@ func (in *inspector) unquote(out *shWord, parts []syntax.WordPart, inQuotes bool
 
 // unescape takes the backslashes out of a literal; in double quotes they guard a few characters only.
 func unescape(s string, inQuotes bool) string {
-	if !strings.Contains(s, `\`) {
-		return s
-	}
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) && (!inQuotes || strings.IndexByte("$`\"\\", s[i+1]) >= 0) {
