@@ -64,6 +64,9 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	}
 	start := f.Start
 	start.Phase, start.ForkedFrom, start.At, start.Base = "fork", p.ID, f.At, p.begin.Base
+	if start.Base == "" { // of another tool, whose branch begins with the seed
+		start.Base, _ = d.Git.ResolveCommit(ctx, p.common, p.begin.Seed.SHA+"^")
+	}
 	start.TaskCount = len(p.tasks)
 	if start.Tasks, err = p.done(ctx, d.Git); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ import (
 //  2. worktree and branch at the seed
 //  3. the run's files deleted
 //  4. prd.json all pending
-//  5. the record cut
+//  5. the record cut, and for a fork that its tasks are to do again
 //  6. checkpoint prepared, no journal      done
 
 // rewoundFiles are what a run leaves beside the record.
@@ -263,6 +263,9 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 	if err := cutFile(h.S.Path(session.RecordFile), j.RecordLen); err != nil {
 		return err
 	}
+	if err := h.forgetShared(j, tasks); err != nil {
+		return err
+	}
 	h.Checkpoint.Status, h.Checkpoint.TokensUsed, h.Checkpoint.Rewind = session.Prepared, j.TokensUsed, nil
 	if err := json.Unmarshal(j.Usage, &h.Checkpoint.Usage); err != nil {
 		h.Checkpoint.Usage = session.Usage{}
@@ -273,6 +276,22 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 	}
 	h.Checkpoint.Conversations, h.Checkpoint.Preflight = nil, ""
 	return h.Save()
+}
+
+// forgetShared puts on record that the tasks which a fork began with are to do again: they stand before the seed's line.
+func (h *Handle) forgetShared(j *session.Rewind, tasks []session.Task) error {
+	if at := h.Checkpoint.ForkedAt; at == "" || at == j.SHA {
+		return nil
+	}
+	if err := h.openRecord(); err != nil {
+		return err
+	}
+	e := record.SessionRewound{To: PointSeed, From: h.Checkpoint.ForkedAt, SHA: j.SHA, Counts: j.RecordLen,
+		Tasks: map[string]record.TaskState{}}
+	for _, t := range tasks {
+		e.Tasks[t.ID] = record.TaskState{Status: session.TaskPending}
+	}
+	return h.append(&e)
 }
 
 // cutFile shortens a file to n bytes, durably. A file that is shorter already stays as it is.

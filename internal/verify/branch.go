@@ -43,7 +43,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 		m := Commit{SHA: commit.SHA, Kind: Other, Task: sig.Task, Subject: commit.Subject}
 		if sig.Session == c.s.ID {
 			m.Kind = c.kind(commit, sig)
-		} else if i < shared && sig.Session != "" {
+		} else if i < shared && (sig.Session != "" || c.isShared(commit.SHA)) {
 			m.Kind = Inherited
 			inherited[sig.Session] = append(inherited[sig.Session], commit)
 		}
@@ -62,7 +62,10 @@ func (c *check) branch(ctx context.Context, common string) error {
 		}
 	}
 	c.unnamed(seen)
-	if unmarked > 0 || len(marks) == 0 && len(inherited) == 0 {
+	switch {
+	case len(marks) == 0 && len(inherited) == 0:
+		c.note("not anchored: none of the session's commits says what the record was")
+	case unmarked > 0:
 		c.note("not anchored: %d of the session's commits do not say what the record was", unmarked)
 	}
 	var err error
@@ -82,12 +85,16 @@ func (c *check) branch(ctx context.Context, common string) error {
 // shared is how many of the commits a fork may share with the session that it is from.
 func (c *check) shared() (n int) {
 	for i, commit := range c.commits {
-		if c.story.forkedFrom != "" && (c.isSeed(commit.SHA) || slices.Contains(slices.Collect(maps.Values(c.story.shared)),
-			commit.SHA)) {
+		if c.isShared(commit.SHA) {
 			n = i + 1
 		}
 	}
 	return n
+}
+
+// isShared reports whether a fork's record says that it began with the commit.
+func (c *check) isShared(sha string) bool {
+	return c.story.forkedFrom != "" && (c.isSeed(sha) || slices.Contains(slices.Collect(maps.Values(c.story.shared)), sha))
 }
 
 // origin is what the record of another session of this root says, nil where that is not here.
@@ -101,6 +108,11 @@ func (c *check) origin(id string) (*story, error) {
 
 // inherited holds commits that a fork shares against the record that they are from, where that is here.
 func (c *check) inherited(from string, commits []gitx.Commit) error {
+	if from == "" {
+		c.note("%s inherited from %s, whose tool does not mark them", text.Plural(len(commits), "commit"),
+			c.story.forkedFrom)
+		return nil
+	}
 	theirs, err := c.origin(from)
 	if err != nil {
 		return err
