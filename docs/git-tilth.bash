@@ -1,7 +1,7 @@
 # Completion for `git tilth` in bash. git's own completion calls _git_tilth.
 
 _git_tilth() {
-	local commands="prep-feature seed plan run resume done skip retry stop reset rewind undo fork review diff take list show log visualize export verify replay config demo"
+	local commands="prep-feature seed plan run resume done skip retry stop reset rewind undo fork review diff take pr cleanse list show log visualize export verify replay config demo"
 	local i word command=
 	for ((i = 1; i < cword; i++)); do
 		word=${words[i]}
@@ -24,6 +24,7 @@ _git_tilth() {
 	fork,--*) __gitcomp "--at --label --dry-run"; return ;;
 	undo,--*) __gitcomp "--yes --dry-run"; return ;;
 	take,--*) __gitcomp "--onto --pick --squash --merge --dry-run"; return ;;
+	pr,--*) __gitcomp "--base --draft --web --dry-run"; return ;;
 	list,--*) __gitcomp "--all --json"; return ;;
 	show,--* | config,--* | verify,--*) __gitcomp "--json"; return ;;
 	log,--*) __gitcomp "--follow --tail --task --type --json"; return ;;
@@ -33,7 +34,7 @@ _git_tilth() {
 	esac
 	case "$command" in
 	rewind) __gitcomp_nl "$(printf 'seed\n'; git tilth show 2>/dev/null | sed -n 's/, /\n/g; s/^rewind to\t//p')" ;;
-	resume | stop | plan | reset | undo | fork | review | diff | take | show | log | visualize | export | verify | replay | seed)
+	resume | stop | plan | reset | undo | fork | review | diff | take | pr | cleanse | show | log | visualize | export | verify | replay | seed)
 		__gitcomp_nl "$(git tilth list 2>/dev/null | cut -f1)" ;;
 	esac
 }

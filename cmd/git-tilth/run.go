@@ -317,6 +317,7 @@ func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, 
 		result := w.p.outcome(stop, h.S.ID)
 		failed := stop.TaskFailed() || stop.Failed()
 		if again >= r.autoResume || !failed || w.p.ctx.Err() != nil {
+			w.notify(h, stop)
 			return result
 		}
 		w.p.warnf("%s; resuming by itself (%d of %d)\n", result, again+1, r.autoResume)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -88,15 +87,40 @@ func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err er
 	return g.BranchTip(ctx, wt.Common, wt.Branch)
 }
 
-// OnlyOn counts the commits that are reachable from the branch and from no other branch, tag or remote branch: what is
-// lost with it.
-func (g *Git) OnlyOn(ctx context.Context, common, branch string) (int, error) {
-	out, err := g.read(ctx, inRepo(common, "rev-list", "--count", "refs/heads/"+branch,
-		"--not", "--exclude="+branch, "--branches", "--tags", "--remotes"))
+// OnlyOn lists the commits that are reachable from tip and from no branch but the given one, tag or remote branch: what
+// is lost with it.
+func (g *Git) OnlyOn(ctx context.Context, common, tip, branch string) ([]string, error) {
+	out, err := g.read(ctx, inRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
+		"--remotes"))
+	return strings.Fields(string(out)), err
+}
+
+// PushRemote is the remote that the user pushes to and its URL: remote.pushDefault, else origin, else the only one;
+// "" for none.
+func (g *Git) PushRemote(ctx context.Context, common string) (name, url string, err error) {
+	out, err := g.read(ctx, inRepo(common, "remote"))
 	if err != nil {
-		return 0, err
+		return "", "", err
 	}
-	return strconv.Atoi(strings.TrimSpace(string(out)))
+	names := strings.Fields(string(out))
+	name, _ = g.line(ctx, inRepo(common, "config", "--get", "remote.pushDefault")) // none is an error
+	switch {
+	case slices.Contains(names, name):
+	case slices.Contains(names, "origin"):
+		name = "origin"
+	case len(names) == 1:
+		name = names[0]
+	default:
+		return "", "", nil
+	}
+	url, err = g.line(ctx, inRepo(common, "remote", "get-url", "--push", "--", name))
+	return name, url, err
+}
+
+// DefaultBranch is the branch that a remote says is its own, "" where it was not fetched with it.
+func (g *Git) DefaultBranch(ctx context.Context, common, remote string) string {
+	ref, _ := g.line(ctx, inRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
+	return strings.TrimPrefix(ref, "refs/remotes/"+remote+"/")
 }
 
 // MergeBase names the best common ancestor of two commits; it is "" if they have none.

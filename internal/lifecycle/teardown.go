@@ -155,8 +155,8 @@ func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
 	if sha, err := seedOf(r.S); err == nil && r.Tip != "" {
 		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
 			r.Commits = len(commits)
-			if own, err := g.OnlyOn(ctx, r.Common, r.Branch); err == nil {
-				r.Commits, r.Held = min(r.Commits, own), own == 0
+			if own, err := g.OnlyOn(ctx, r.Common, r.Tip, r.Branch); err == nil {
+				r.Commits, r.Held = min(r.Commits, len(own)), len(own) == 0
 			}
 		}
 	}
@@ -191,21 +191,8 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 	case r.Original != "":
 		report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
 	default:
-		if !g.IsDryRun() {
-			endLeftovers(append(r.Stale, r.Worktree)...)
-			if err := g.RestoreEntry(r.Common, r.Worktree, r.Branch); err != nil {
-				return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
-			}
-		}
-		if err := r.removeWorktree(ctx, g, admin, report); err != nil {
-			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
-		}
-		if err := r.removeBranch(ctx, g, report); err != nil {
-			hint := again
-			if place, free, err := checkedOutIn(ctx, g, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
-				hint = free
-			}
-			return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
+		if err := r.removeFromRepo(ctx, g, admin, again, report); err != nil {
+			return err
 		}
 	}
 	if g.IsDryRun() {
@@ -216,6 +203,29 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 	}
 	report("session directory", "")
 	return nil
+}
+
+// removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
+func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, again string, report func(step,
+	skipped string)) error {
+	if !g.IsDryRun() {
+		endLeftovers(append(r.Stale, r.Worktree)...)
+		if err := g.RestoreEntry(r.Common, r.Worktree, r.Branch); err != nil {
+			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
+		}
+	}
+	if err := r.removeWorktree(ctx, g, admin, report); err != nil {
+		return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
+	}
+	err := r.removeBranch(ctx, g, report)
+	if err == nil {
+		return nil
+	}
+	hint := again
+	if place, free, err := checkedOutIn(ctx, g, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
+		hint = free
+	}
+	return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
 }
 
 // mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed

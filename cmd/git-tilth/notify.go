@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// notifyPatience is how long a notification may take.
+const notifyPatience = 30 * time.Second
+
+// notify tells the user of a run's end by tilth.notify. What goes wrong in it is said and changes nothing.
+func (w *repoContext) notify(h *lifecycle.Handle, stop loop.Stop) {
+	how := w.config.Text("tilth.notify")
+	if how == "" {
+		return
+	}
+	counts := map[string]int{}
+	tasks, _ := h.S.Tasks()
+	for _, t := range tasks {
+		counts[t.Status]++
+	}
+	said := fmt.Sprintf("%s: %d of %s done", stop.Reason, counts[session.TaskDone], text.Plural(len(tasks), "task"))
+	argv := []string{"sh", "-c", how}
+	switch {
+	case how == "bell":
+		if isTerminal(w.p.stderr) {
+			w.p.warnf("\a")
+		}
+		return
+	case how == "desktop" && runtime.GOOS == "darwin":
+		argv = []string{"osascript", "-e", fmt.Sprintf("display notification %q with title %q", said, "git tilth")}
+	case how == "desktop":
+		argv = []string{"notify-send", "git tilth", said}
+	}
+	env := append(slices.Clone(w.p.environ),
+		"TILTH_NOTIFY_REASON="+stop.Reason, "TILTH_NOTIFY_SESSION="+h.S.ID,
+		fmt.Sprintf("TILTH_NOTIFY_DONE=%d", counts[session.TaskDone]),
+		fmt.Sprintf("TILTH_NOTIFY_FAILED=%d", counts[session.TaskFailed]),
+		fmt.Sprintf("TILTH_NOTIFY_PENDING=%d", counts[session.TaskPending]),
+		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", h.Checkpoint.Usage.Cost()))
+	// The run may have ended by a signal, which is worth telling too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.p.ctx), notifyPatience)
+	defer cancel()
+	out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: w.p.dir, Env: env, OutputCap: 4096})
+	switch {
+	case err != nil:
+		w.p.warnf("git-tilth: tilth.notify: %s\n", text.VisibleLine(err.Error()))
+	case out.ExitCode != 0:
+		w.p.warnf("git-tilth: tilth.notify: exit status %d: %s\n", out.ExitCode,
+			text.VisibleLine(text.FailingLine(string(out.Output))))
+	}
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/view"
+)
+
+func (p *process) prCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "pr",
+		Usage:     "push a session's branch and open a pull or merge request",
+		ArgsUsage: "[<session>]",
+		Description: "Pushes to the remote that you push to, and asks gh or glab to open the request, with the review as its text. Without\n" +
+			"them it prints the address at which to open it. No upstream is configured.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "base", Usage: "the `BRANCH` to merge into (default: the remote's own)"},
+			&cli.BoolFlag{Name: "draft", Usage: "open it as a draft"},
+			&cli.BoolFlag{Name: "web", Usage: "go on in the browser"},
+		},
+		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			return w.pullRequest(s, request{base: ctx.String("base"), draft: ctx.Bool("draft"), web: ctx.Bool("web")})
+		}),
+	}
+}
+
+func (p *process) cleanseCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "cleanse",
+		Usage:     "remove a session's worktree and branch once its work is elsewhere; the record stays",
+		ArgsUsage: "[<session>]",
+		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
+			unlock, err := lifecycle.Lock(w.deps(nil), s)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, func(step, skipped string) {
+				switch {
+				case w.p.dryRun:
+				case skipped != "":
+					p.printf("skipped  %s: %s\n", step, skipped)
+				default:
+					p.printf("removed  %s\n", step)
+				}
+			})
+		}),
+	}
+}
+
+// request is a pull or merge request.
+type request struct {
+	base, branch, title, body string
+	draft, web                bool
+}
+
+// pullRequest is `git push <remote> <branch>`, then gh, glab or an address.
+func (w *repoContext) pullRequest(s *session.Session, r request) error {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	common, err := lifecycle.CommonOf(s, check)
+	if err != nil {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	found := w.review(s)
+	done := false
+	for _, t := range found.Tasks {
+		done = done || t.Status == session.TaskDone
+	}
+	if !done {
+		return refuse("git tilth review "+s.ID, "nothing of session %s is done yet", s.ID)
+	}
+	remote, address, err := w.git.PushRemote(w.p.ctx, common)
+	if err != nil {
+		return fail("", err)
+	}
+	if remote == "" {
+		return refuse("git remote add origin URL", "there is no remote to push to")
+	}
+	r.branch = s.Branch()
+	r.base = cmp.Or(r.base, w.git.DefaultBranch(w.p.ctx, common, remote), "main")
+	r.title = cmp.Or(text.OneLine(found.Label), found.Tasks[0].Title)
+	var body bytes.Buffer
+	if err := found.Write(&body, view.ReviewOptions{Markdown: true}); err != nil {
+		return err
+	}
+	r.body = body.String()
+	ref := "refs/heads/" + r.branch
+	if w.p.dryRun {
+		w.p.printf("would run: git push %s %s:%s\n", remote, ref, ref)
+		return nil
+	}
+	if err := w.userGit(common, gitx.Worktree{}, "", "push", remote, ref+":"+ref); err != nil {
+		return &exitError{code: exitFailed, msg: "the branch was not pushed to " + remote,
+			hint: "mend that, then git tilth pr " + s.ID, err: err}
+	}
+	return w.openRequest(r, address)
+}
+
+// openRequest opens a request with the program of the host, else prints where to do it by hand.
+func (w *repoContext) openRequest(r request, address string) error {
+	host, path := hostOf(address)
+	dir, remove, err := proc.TempDir("pr")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	file := filepath.Join(dir, "body.md")
+	if err := os.WriteFile(file, []byte(r.body), 0o600); err != nil {
+		return err
+	}
+	for _, argv := range [][]string{
+		{"gh", "pr", "create", "--head", r.branch, "--base", r.base, "--title", r.title, "--body-file", file},
+		{"glab", "mr", "create", "--yes", "--source-branch", r.branch, "--target-branch", r.base, "--title", r.title,
+			"--description", r.body},
+	} {
+		other := map[string]string{"gh": "gitlab", "glab": "github"}[argv[0]]
+		if _, err := proc.LookPath(argv[0], "", w.p.environ); err != nil || strings.Contains(host, other) {
+			continue
+		}
+		if r.draft {
+			argv = append(argv, "--draft")
+		}
+		if r.web {
+			argv = append(argv, "--web")
+		}
+		err := proc.Attach(argv, w.p.environ, w.p.stdin, w.p.stdout, w.p.stderr)
+		var ended *exec.ExitError
+		if errors.As(err, &ended) {
+			return &exitError{code: exitFailed, msg: "the branch is pushed; " + argv[0] + " opened no request",
+				hint: compareURL(host, path, r), err: err}
+		}
+		return err
+	}
+	if at := compareURL(host, path, r); at != "" {
+		w.p.printf("open it at %s\n", at)
+	} else {
+		w.p.printf("pushed %s; what to merge it into is %s\n", r.branch, r.base)
+	}
+	return nil
+}
+
+// hostOf is the host and the path of a remote's URL, without a user or password; "" of a path on this machine.
+func hostOf(address string) (host, path string) {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		host, path = u.Hostname(), u.Path
+	} else if before, after, ok := strings.Cut(address, ":"); ok && !strings.Contains(before, "/") {
+		host, path = before[strings.LastIndex(before, "@")+1:], after // user@host:path, as ssh has it
+	}
+	return host, strings.TrimSuffix(strings.Trim(path, "/"), ".git")
+}
+
+// compareURL is where a person opens a request by hand, "" where nothing is known of the host.
+func compareURL(host, path string, r request) string {
+	switch {
+	case host == "":
+		return ""
+	case strings.Contains(host, "gitlab"):
+		q := url.Values{"merge_request[source_branch]": {r.branch}, "merge_request[target_branch]": {r.base}}
+		return "https://" + host + "/" + path + "/-/merge_requests/new?" + q.Encode()
+	}
+	return "https://" + host + "/" + path + "/compare/" + r.base + "..." + r.branch + "?expand=1"
+}

@@ -1,0 +1,102 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Cleanse removes a session's worktree and branch and keeps its directory. The error is a *RefusedError where something
+// would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch and were not taken.
+// One that was killed is finished by the next.
+func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here string, report func(step, skipped string)) error {
+	r, err := PlanTeardown(ctx, g, s, here)
+	if err != nil {
+		return err
+	}
+	if r.Common == "" || r.Original != "" {
+		return &RefusedError{"the repository of session " + s.ID + " is not known: " + r.Lost, "git tilth show " + s.ID}
+	}
+	if r.Dirty {
+		return &RefusedError{"the worktree of session " + s.ID + " has changes that are not committed",
+			"git -C " + text.ShellQuote(r.Worktree) + " status"}
+	}
+	lost, err := r.lost(ctx, g)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 {
+		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "), "git tilth take " + s.ID}
+	}
+	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
+	if err := r.removeFromRepo(ctx, g, admin, "git tilth cleanse "+s.ID, report); err != nil || g.IsDryRun() {
+		return err
+	}
+	return gitx.RemoveAll(s.Path(session.JudgeDir))
+}
+
+// lost names the commits that go with the branch.
+func (r TeardownPlan) lost(ctx context.Context, g *gitx.Git) (names []string, err error) {
+	if r.Tip == "" {
+		return nil, nil
+	}
+	only, err := g.OnlyOn(ctx, r.Common, r.Tip, r.Branch)
+	if err != nil || len(only) == 0 {
+		return nil, err
+	}
+	taken, err := r.taken(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	seed, _ := seedOf(r.S)
+	for _, sha := range only {
+		if taken[sha] || seed != "" && strings.HasPrefix(sha, seed) {
+			continue
+		}
+		commits, err := g.Log(ctx, r.Common, sha, "", 1)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range commits {
+			names = append(names, fmt.Sprintf("%s (%s)", text.Head(sha, 10), text.Clip(text.OneLine(c.Subject), 60)))
+		}
+	}
+	slices.Reverse(names)
+	return names, nil
+}
+
+// taken are the commits of the session that a branch, a tag or a remote branch still has in another form.
+func (r TeardownPlan) taken(ctx context.Context, g *gitx.Git) (map[string]bool, error) {
+	taken := map[string]bool{}
+	var notes []Taken
+	_, _ = jsonl.Tail(r.S.Path(session.TakenFile), func(_ int64, line []byte) bool {
+		var t Taken
+		if json.Unmarshal(line, &t) == nil {
+			notes = append(notes, t)
+		}
+		return true
+	})
+	for _, t := range notes {
+		to, err := g.ResolveCommit(ctx, r.Common, t.To)
+		if err != nil {
+			continue // it was dropped, and a gc has taken it
+		}
+		if gone, err := g.OnlyOn(ctx, r.Common, to, r.Branch); err != nil || len(gone) > 0 {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for _, sha := range t.Tasks {
+			taken[sha] = true
+		}
+	}
+	return taken, nil
+}
