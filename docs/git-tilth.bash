@@ -16,8 +16,8 @@ _git_tilth() {
 	case "$command,$cur" in
 	seed,*) [ "${words[cword-1]}" = seed ] && { __gitcomp "edit lint"; return; } ;;
 	prep-feature,--* | prep,--*) __gitcomp "--brief --from --base --answers --continue --force --keep-existing --dry-run"; return ;;
-	run,--*) __gitcomp "--from --base --auto-resume --keep-going --no-preflight --yes --detach --wait --json --model --evaluator-model --max-iterations --max-evaluator-calls --max-minutes --max-tokens --max-cost --max-turns --dry-run"; return ;;
-	resume,--*) __gitcomp "--fresh --continue --auto-resume --keep-going --no-preflight --detach --wait --json --model --evaluator-model --max-iterations --max-evaluator-calls --max-minutes --max-tokens --max-cost --max-turns --dry-run"; return ;;
+	run,--*) __gitcomp "--from --base --auto-resume --keep-going --no-preflight --yes --detach --wait --json --model --evaluator-model --max-iterations --max-evaluator-calls --max-minutes --max-tokens --max-cost --max-turns --strict-caps --dry-run"; return ;;
+	resume,--*) __gitcomp "--fresh --continue --auto-resume --keep-going --no-preflight --detach --wait --json --model --evaluator-model --max-iterations --max-evaluator-calls --max-minutes --max-tokens --max-cost --max-turns --strict-caps --dry-run"; return ;;
 	done,--* | retry,--*) __gitcomp "--message --dry-run"; return ;;
 	reset,--*) __gitcomp "--to-seed --yes --dry-run"; return ;;
 	rewind,--*) __gitcomp "--message --yes --dry-run"; return ;;

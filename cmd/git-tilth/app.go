@@ -206,7 +206,12 @@ func (p *process) undeprecate(args []string) []string {
 func capFlags() []cli.Flag {
 	var out []cli.Flag
 	for _, s := range config.FlagSettings() {
-		out = append(out, &cli.StringFlag{Name: s.Flag, Usage: s.Help + " (" + s.Name + ")"})
+		usage := s.Help + " (" + s.Name + ")"
+		if s.Given != "" {
+			out = append(out, &cli.BoolFlag{Name: s.Flag, Usage: strings.TrimPrefix(usage, s.Given+": ")})
+			continue
+		}
+		out = append(out, &cli.StringFlag{Name: s.Flag, Usage: usage})
 	}
 	return out
 }
@@ -215,8 +220,11 @@ func capFlags() []cli.Flag {
 func givenSettings(ctx *cli.Context) map[string]string {
 	out := map[string]string{}
 	for _, s := range config.FlagSettings() {
-		if ctx.IsSet(s.Flag) {
+		switch {
+		case s.Given == "" && ctx.IsSet(s.Flag):
 			out[s.Flag] = ctx.String(s.Flag)
+		case s.Given != "" && ctx.Bool(s.Flag):
+			out[s.Flag] = s.Given
 		}
 	}
 	return out

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -175,8 +177,46 @@ func (w *repoContext) options(s runSettings) (loop.Options, error) {
 			return o, err
 		}
 	}
-	o.Evaluator, err = w.role(config.Evaluator)
-	return o, err
+	if o.Evaluator, err = w.role(config.Evaluator); err != nil || w.config.Text("tilth.capMode") != "strict" {
+		return o, err
+	}
+	return o, errors.Join(w.holdToCaps(&o.Worker, o.Caps), w.holdToCaps(&o.Evaluator, o.Caps))
+}
+
+// holdToCaps makes a role one whose model calls can be held to the caps. The calls of an agent program are its own.
+func (w *repoContext) holdToCaps(r *loop.Role, caps config.Caps) error {
+	task := "git config tilth.capMode task, where the task at hand may pass a cap before the run stops"
+	switch {
+	case caps[config.MaxTokens] == 0 && caps[config.MaxCost] == 0:
+		return nil
+	case r.Program != nil:
+		return refuse(task, "strict caps cannot hold %s: an agent program makes its model calls itself", r.Program.Name)
+	}
+	r.MaxAnswer = w.config.Count("tilth.maxAnswerTokens")
+	if caps[config.MaxCost] == 0 {
+		return nil
+	}
+	if prompt, answer, known := w.config.Price(r.Model); known {
+		r.Price = &model.Price{Prompt: prompt, Answer: answer}
+		return nil
+	}
+	why := "the endpoint's list of models names none"
+	models, err := r.Client.Models(w.p.ctx)
+	if err != nil {
+		why = "the endpoint gives no list of models: " + err.Error()
+	}
+	for _, m := range models {
+		if m.ID == r.Model && m.Price != nil {
+			r.Price = m.Price
+			if m.MaxAnswer > 0 {
+				r.MaxAnswer = min(r.MaxAnswer, m.MaxAnswer)
+			}
+			return nil
+		}
+	}
+	return refuse(fmt.Sprintf("git config %s '<dollars for a million tokens of prompt> <and of answer>'",
+		text.ShellQuote(config.PriceKey(r.Model))),
+		"a strict dollar cap needs the price of %s: %s", r.Model, why)
 }
 
 // judging is what a run needs without those who work and judge.

@@ -70,8 +70,8 @@ func newRunRequest(ctx *cli.Context) runRequest {
 		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue"),
 			keepGoing: ctx.Bool("keep-going"), noPreflight: ctx.Bool("no-preflight")},
 	}
-	for name, value := range givenSettings(ctx) {
-		r.flags = append(r.flags, "--"+name+"="+value)
+	for name := range givenSettings(ctx) {
+		r.flags = append(r.flags, fmt.Sprintf("--%s=%v", name, ctx.Value(name)))
 	}
 	return r
 }

@@ -98,6 +98,16 @@ func (c Caps) Reached(used map[string]float64) []Reached {
 	return out
 }
 
+// Passed is the first cap of the session that used, by their names, is more than; nil for none.
+func (c Caps) Passed(used map[string]float64) *Reached {
+	for _, row := range caps {
+		if n, ok := used[row.Name]; ok && !row.PerTask && c[row.Name] > 0 && n > c[row.Name] {
+			return &Reached{row, n, c[row.Name]}
+		}
+	}
+	return nil
+}
+
 // AllCaps is the table of caps.
 func AllCaps() []Cap { return slices.Clone(caps) }
 

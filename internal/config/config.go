@@ -45,12 +45,13 @@ func unsetHint(key, origin string) string {
 type Config struct {
 	values map[string]Value
 	agents map[string]map[string]string
+	prices map[string]price
 }
 
 // Load reads all settings. flags maps flag names to their text, present only when given on
 // the command line. The error is an *Error.
 func Load(environ []string, flags map[string]string, entries []Entry) (*Config, error) {
-	c := &Config{values: map[string]Value{}, agents: map[string]map[string]string{}}
+	c := &Config{values: map[string]Value{}, agents: map[string]map[string]string{}, prices: map[string]price{}}
 	env := map[string]string{}
 	for _, kv := range environ {
 		if k, v, ok := strings.Cut(kv, "="); ok {
@@ -72,7 +73,7 @@ func Load(environ []string, flags map[string]string, entries []Entry) (*Config, 
 }
 
 // sortEntries groups the tilth.* entries by lower-case name and takes out the agent
-// descriptions (tilth.agent.<name>.<key>), whose keys the agent package knows.
+// descriptions (tilth.agent.<name>.<key>), whose keys the agent package knows, and the prices of models.
 func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 	known := map[string]Setting{}
 	for _, s := range settings {
@@ -91,6 +92,12 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 			continue
 		}
 		lower := strings.ToLower(e.Key)
+		if model, ok := strings.CutPrefix(lower, pricePrefix); ok {
+			if err := c.setPrice(strings.TrimSuffix(model, priceSuffix), e); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		s, ok := known[lower]
 		if !ok {
 			msg := fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower))
@@ -285,6 +292,9 @@ func (c *Config) All() []Value {
 		for key, val := range keys {
 			out = append(out, Value{Name: "tilth.agent." + name + "." + key, Value: val, Origin: "git config"})
 		}
+	}
+	for name, p := range c.prices {
+		out = append(out, Value{Name: pricePrefix + name, Value: p.text, Origin: p.origin})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out

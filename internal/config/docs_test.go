@@ -58,6 +58,13 @@ setting with its value and where it comes from.
 Keys are never read from git config: they come from the environment, or from ` + "`git credential`" + ` for the endpoint's URL. A key is sent only
 to the host that it was given for.
 
+With ` + "`tilth.capMode` = `strict`" + ` (` + "`--strict-caps`" + `) a model call that could pass the session's token or dollar cap is not made: the task stays
+pending with its work in the worktree, and the run stops as at that cap (exit 5). What a call can take is its prompt, with no more
+tokens than bytes, and ` + "`tilth.maxAnswerTokens`" + `, which is sent as max_tokens. A dollar cap needs prices: those of the endpoint's list of
+models, or ` + "`git config tilth.price.<model> '3 15'`" + `, the dollars for a million tokens of prompt and of answer (` + "`tilth.price.<model>.usd`" + ` for
+a name with a slash or a dot). An attempt that broke off without saying what it took counts as the most it can have taken until the run
+ends. Agent programs make their calls themselves: strict caps refuse them. An interview is not held to the caps.
+
 Agent programs of your own are described with ` + "`tilth.agent.<name>.*`" + `, see [agents.md](agents.md). Lifecycle hooks are described in
 [hooks.md](hooks.md).
 `)

@@ -34,6 +34,7 @@ type Setting struct {
 	Name    string // the git config key as it is documented, such as tilth.maxTokens
 	Env     string // the variable that sets it, "" for a list
 	Flag    string // the command-line flag that sets it, without dashes, or ""
+	Given   string // what a Flag that takes no value sets, "" for one that takes one
 	Default string
 	Help    string
 	kind    kind
@@ -76,6 +77,10 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.resumeNotice", Default: "5", kind: kindSeconds,
 		Help: "seconds that run waits after its note about a resumable session"},
 
+	{Name: "tilth.capMode", Flag: "strict-caps", Given: "strict", Default: "task", values: []string{"task", "strict"},
+		Help: "strict: make no model call that could pass the session's token or dollar cap; task: finish the task at hand"},
+	{Name: "tilth.maxAnswerTokens", Default: "32k", kind: kindPositive,
+		Help: "the longest answer that a model is asked for where tilth.capMode is strict, in tokens"},
 	{Name: "tilth.validator", kind: kindList,
 		Help: "name=command, run before each review; repeatable (default: detected from the project)"},
 	{Name: "tilth.judge", Default: "tree", values: []string{"tree", "worktree"},

@@ -14,15 +14,20 @@ import (
 // caller makes one role's model calls: retried, counted and on the record.
 type caller struct {
 	*attempt
-	role   string // session.RoleWorker and so on
-	client *model.Client
+	role string // session.RoleWorker and so on
+	who  Role
+	said *exchange
+}
+
+func (a *attempt) caller(role string, who Role) caller {
+	return caller{attempt: a, role: role, who: who, said: &exchange{}}
 }
 
 // ask makes one request until an answer is a turn. What it cannot get is a *stopError with the reason for which the
 // task or the run ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
 	for {
-		reply, err := c.calls(c.o.Attempts).Make(ctx, req)
+		reply, err := c.make(ctx, req, c.o.Attempts)
 		var f *model.Failure
 		if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
 			return reply, err
@@ -70,14 +75,22 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 	}
 }
 
-func (c caller) calls(attempts int) agent.Calls {
-	return agent.Calls{
-		Client: c.client, Retry: model.Retry{Attempts: attempts}, Record: c.recordCall, Emit: c.emitPhase,
-	}
+// make makes one request as often as it takes, within the caps where they hold to the call.
+func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
+	retry := model.Retry{Attempts: attempts}
+	c.bound(&req, &retry)
+	calls := agent.Calls{Client: c.who.Client, Retry: retry, Record: c.recordCall, Emit: c.emitPhase}
+	reply, err := calls.Make(ctx, req)
+	c.heard(req, reply, err)
+	return reply, err
 }
 
 // recordCall counts an attempt and writes its model_call.
 func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
+	if p := c.who.Price; p != nil && !u.CostKnown && u.Prompt+u.Eval > 0 {
+		u.Cost = p.Of(u.Prompt, u.Eval)
+		call.Cost = &u.Cost
+	}
 	c.count(c.role, u)
 	call.TokensUsedTotal = c.Checkpoint.TokensUsed
 	return c.emitPhase(call)

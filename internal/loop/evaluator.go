@@ -199,7 +199,7 @@ type modelJudge struct {
 	script *session.Transcript
 }
 
-func (a *attempt) modelJudge(client *model.Client, system, user string) (evaluatorConn, error) {
+func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, error) {
 	script, err := a.S.OpenTranscript(a.task.ID, session.EvaluatorTranscript, a.Redact)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (a *attempt) modelJudge(client *model.Client, system, user string) (evaluat
 	}
 	j := &modelJudge{script: script}
 	j.worker = &agent.Builtin{
-		Ask:        caller{attempt: a, role: session.RoleEvaluator, client: client}.ask,
+		Ask:        a.caller(session.RoleEvaluator, who).ask,
 		Tools:      withTool(nil, submitVerdictTool),
 		Final:      "submit_verdict",
 		Box:        noTools{},

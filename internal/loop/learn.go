@@ -17,11 +17,10 @@ import (
 // learn asks the worker's model once, after a committed task, whether it learned something durable. It decides
 // nothing and its failure fails nothing: the task is committed and on record before it is asked.
 func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
-	client := a.o.Worker.Client
-	if client == nil || ctx.Err() != nil {
+	if a.o.Worker.Client == nil || ctx.Err() != nil {
 		return
 	}
-	entry, reason := a.proposal(ctx, client, c, files)
+	entry, reason := a.proposal(ctx, c, files)
 	if entry != "" {
 		entry = a.Redact.String(entry)
 		if err := a.S.AppendLearning(a.Now(), a.task.ID, a.task.Title, entry); err != nil {
@@ -32,8 +31,7 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
 }
 
-func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, files []gitx.FileChange) (entry,
-	reason string) {
+func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange) (entry, reason string) {
 	known, _ := jsonl.ReadFile(a.S.Path(session.LearningsFile))
 	system, err := a.o.Prompts.Render("learning", nil)
 	if err != nil {
@@ -50,10 +48,9 @@ func (a *attempt) proposal(ctx context.Context, client *model.Client, c *Case, f
 	if err := a.recordPrompt("self_improve", system, user, nil); err != nil {
 		return "", err.Error()
 	}
-	ask := caller{attempt: a, role: session.RoleSelfImprove, client: client}
 	// One attempt: a learning is not worth a retry.
-	reply, err := ask.calls(1).Make(ctx, model.Request{Messages: []json.RawMessage{chatMessage("system", system),
-		chatMessage("user", user)}})
+	reply, err := a.caller(session.RoleSelfImprove, a.o.Worker).make(ctx, model.Request{Messages: []json.RawMessage{
+		chatMessage("system", system), chatMessage("user", user)}}, 1)
 	if err != nil {
 		return "", err.Error()
 	}

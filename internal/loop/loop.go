@@ -158,6 +158,7 @@ type run struct {
 	judgedTo   string // the commit from which on the next attempt is judged, "" for where it begins
 	tip        string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
 	failed     []Stop // of the tasks that failed in a run that goes on
+	unsaid     spent  // what calls may have taken of which no answer said so
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
@@ -175,7 +176,7 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 		r.place.Open()
 	}
 	stop.Changed = r.lastLook(ctx)
-	stop.Over = o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), 0))
+	stop.Over = append(stop.Over, o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), 0))...)
 	err := r.finish(stop)
 	if tampered := (*record.TamperedError)(nil); errors.As(err, &tampered) {
 		stop = Stop{Reason: Errored, Task: stop.Task, Detail: tampered.Error(), Over: stop.Over, Changed: stop.Changed}

@@ -21,6 +21,9 @@ type Role struct {
 	Model   string         // as it is recorded; may be empty for a program's own default
 	Client  *model.Client  // of a model; nil where only a program is configured
 	Program *agent.Program // nil for a model
+	// MaxAnswer is the longest answer that is asked for, in tokens, where caps hold to the call; else 0.
+	MaxAnswer int64
+	Price     *model.Price // of the model, where a cap needs it
 }
 
 // Name is the role's agent as the record and people know it.
@@ -44,7 +47,7 @@ func (r Role) judge(ctx context.Context, a *attempt, j *judged, system, user str
 	if r.Program != nil {
 		return newProgramJudge(ctx, a, j, r, system, user)
 	}
-	return a.modelJudge(r.Client, system, user)
+	return a.modelJudge(r, system, user)
 }
 
 // toolEnv is the environment of commands that run in a directory: no keys, a git that cannot leave the directory, and
@@ -87,7 +90,7 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 	}
 	w := &modelWorker{a: a, box: box}
 	w.b = &agent.Builtin{
-		Ask:   caller{attempt: a, role: session.RoleWorker, client: r.Client}.ask,
+		Ask:   a.caller(session.RoleWorker, r).ask,
 		Tools: withTool(box.Specs(), submitCaseTool),
 		Final: "submit_case",
 		Box:   box,

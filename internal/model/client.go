@@ -152,16 +152,20 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 		return io.NopCloser(&again), nil
 	}
 	req.Body, _ = req.GetBody()
-	req.Header.Set("User-Agent", c.options.UserAgent)
+	c.setHeaders(req)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
 	if c.options.Stream {
 		req.Header.Set("Accept", "text/event-stream, application/json")
 	}
+	return req, nil
+}
+
+func (c *Client) setHeaders(req *http.Request) {
+	req.Header.Set("User-Agent", c.options.UserAgent)
+	req.Header.Set("Accept", "application/json")
 	if c.key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.key)
 	}
-	return req, nil
 }
 
 // body is a request in pieces: its messages stay where they are, because a conversation is long and each turn sends
@@ -170,6 +174,9 @@ func (c *Client) body(r Request) net.Buffers {
 	head := append([]byte(`{"model":`), c.model...)
 	if c.options.Stream {
 		head = append(head, `,"stream":true,"stream_options":{"include_usage":true}`...)
+	}
+	if r.MaxTokens > 0 {
+		head = fmt.Appendf(head, `,"max_tokens":%d`, r.MaxTokens)
 	}
 	if len(r.Tools) > 0 {
 		head = append(append(head, `,"tools":`...), r.Tools...)

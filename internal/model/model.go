@@ -38,6 +38,8 @@ type Options struct {
 type Request struct {
 	Messages []json.RawMessage
 	Tools    json.RawMessage // a JSON array in the shape of the chat completions API, or nil
+	// MaxTokens is the longest answer that the endpoint is asked for, in tokens; 0 leaves it to the endpoint.
+	MaxTokens int64
 }
 
 // Usage is what one call took, in tokens and dollars. Cached is a part of Prompt, Reasoning a part of Eval. Cost is

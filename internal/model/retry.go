@@ -13,6 +13,8 @@ const DefaultAttempts = 8
 type Retry struct {
 	// Attempts bounds the requests in all; DefaultAttempts if it is 0 or less.
 	Attempts int
+	// Allow is asked before each attempt. Its error ends them, and is returned as it is.
+	Allow func() error
 	// Before is called with each failed attempt (from 1) that will be followed by another, before the wait.
 	Before func(attempt int, f *Failure, wait time.Duration)
 	// Sleep replaces the wait; it returns an error when ctx ends first.
@@ -20,7 +22,7 @@ type Retry struct {
 }
 
 // ChatRetry makes attempts until one is a turn, one cannot be mended, or they are used up; the history is the same in
-// each. It returns the number of attempts made and, if none was a turn, the last *Failure. It does not wait for the end
+// each. It returns the number of attempts made and, if none was a turn, the last *Failure or what Allow said. It does not wait for the end
 // of a UsageLimit.
 func (c *Client) ChatRetry(ctx context.Context, r Request, retry Retry) (*Reply, int, error) {
 	if retry.Attempts <= 0 {
@@ -30,6 +32,11 @@ func (c *Client) ChatRetry(ctx context.Context, r Request, retry Retry) (*Reply,
 		retry.Sleep = sleep
 	}
 	for attempt := 1; ; attempt++ {
+		if retry.Allow != nil {
+			if err := retry.Allow(); err != nil {
+				return nil, attempt - 1, err
+			}
+		}
 		reply, err := c.Chat(ctx, r)
 		if err == nil {
 			return reply, attempt, nil

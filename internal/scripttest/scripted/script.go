@@ -17,6 +17,8 @@ type Script struct {
 	SelfImprove []Step `json:"self_improve,omitempty"`
 	// Key, if set, is the bearer token that every request must carry; others get a 401.
 	Key string `json:"key,omitempty"`
+	// Models, if set, is the answer to GET /models.
+	Models json.RawMessage `json:"models,omitempty"`
 	// Lenient turns off the checks of the history, VerifyEcho adds one.
 	Lenient    bool `json:"lenient,omitempty"`
 	VerifyEcho bool `json:"verify_echo,omitempty"`

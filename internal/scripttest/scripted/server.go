@@ -164,7 +164,11 @@ func (s *Server) Left() map[string]int {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models"):
-		writeJSON(w, http.StatusOK, []byte(`{"object":"list","data":[{"id":"scripted","object":"model"}]}`))
+		list := s.script.Models
+		if list == nil {
+			list = []byte(`{"object":"list","data":[{"id":"scripted","object":"model"}]}`)
+		}
+		writeJSON(w, http.StatusOK, list)
 	case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/chat/completions"):
 		s.chat(w, r)
 	default:

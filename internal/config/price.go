@@ -1,0 +1,52 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// tilth.price.<model> is a price. git takes few names for a variable: for a model with a slash or a dot in its name the
+// key is tilth.price.<model>.usd.
+const (
+	pricePrefix = "tilth.price."
+	priceSuffix = ".usd"
+)
+
+// price is what a million tokens of prompt and of answer cost, in dollars.
+type price struct {
+	prompt, answer float64
+	text, origin   string
+}
+
+// setPrice reads "<dollars for a million tokens of prompt> <and of answer>". A later entry outranks an earlier one.
+func (c *Config) setPrice(model string, e Entry) error {
+	p := price{text: e.Value, origin: e.Origin}
+	parts := strings.Fields(e.Value)
+	var err error
+	if len(parts) == 2 {
+		if p.prompt, err = parseNumber(parts[0]); err == nil {
+			p.answer, err = parseNumber(parts[1])
+		}
+	}
+	if len(parts) != 2 || err != nil {
+		return &Error{fmt.Sprintf("%s = %q (%s): not two numbers, the dollars for a million tokens of prompt and of "+
+			"answer, as in \"3 15\"", e.Key, e.Value, e.Origin), unsetHint(e.Key, e.Origin)}
+	}
+	c.prices[model] = p
+	return nil
+}
+
+// Price is what a token of a model's prompt and one of its answer cost, in dollars, where a setting says so.
+func (c *Config) Price(model string) (prompt, answer float64, known bool) {
+	p, known := c.prices[strings.ToLower(model)]
+	return p.prompt / 1e6, p.answer / 1e6, known
+}
+
+// PriceKey is the setting of a model's price.
+func PriceKey(model string) string {
+	plain := strings.Trim(strings.ToLower(model), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	if plain && model != "" && strings.ToLower(model)[0] >= 'a' {
+		return pricePrefix + model
+	}
+	return pricePrefix + model + priceSuffix
+}

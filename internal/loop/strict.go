@@ -1,0 +1,102 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/model"
+)
+
+// Caps that hold to the call: before each attempt at a model call the most that the call can take is added to what the
+// session has used, and a call that could pass a cap is not made. An answer is as long as the request allows, a prompt
+// has no more tokens than bytes. Of a prompt that goes on where an earlier one ended, the endpoint's own count of that
+// one stands for its bytes.
+
+// promptSlack is what an endpoint may add to a prompt: the frame of its messages, its words about tools.
+const promptSlack = 1024
+
+// spent is a number of tokens, and dollars.
+type spent struct {
+	tokens int64
+	cost   float64
+}
+
+// exchange is how far a conversation had come when its endpoint last counted the prompt.
+type exchange struct {
+	messages      int
+	bytes, tokens int64
+}
+
+func bytesOf(req model.Request) int64 {
+	n := int64(len(req.Tools))
+	for _, m := range req.Messages {
+		n += int64(len(m))
+	}
+	return n
+}
+
+// most is what one attempt at a request can take.
+func (c caller) most(req model.Request) spent {
+	prompt := bytesOf(req) + promptSlack
+	if s := c.said; s.tokens > 0 && len(req.Messages) > s.messages && bytesOf(req) > s.bytes {
+		prompt = s.tokens + bytesOf(req) - s.bytes
+	}
+	out := spent{tokens: prompt + req.MaxTokens}
+	if c.who.Price != nil {
+		out.cost = c.who.Price.Of(prompt, req.MaxTokens)
+	}
+	return out
+}
+
+// bound makes a request one that keeps to the caps, where they hold to the call.
+func (c caller) bound(req *model.Request, retry *model.Retry) {
+	if c.who.MaxAnswer == 0 {
+		return
+	}
+	req.MaxTokens = c.who.MaxAnswer
+	most := c.most(*req)
+	retry.Allow = func() error { return c.allow(most) }
+	retry.Before = func(_ int, f *model.Failure, _ time.Duration) { c.unsay(f, most) }
+}
+
+// allow refuses a call that could pass a cap of the session. The task stays pending, with its work in the worktree.
+func (c caller) allow(most spent) error {
+	r := c.run
+	passed := r.o.Caps.Passed(map[string]float64{
+		config.MaxTokens: float64(r.Checkpoint.TokensUsed + r.unsaid.tokens + most.tokens),
+		config.MaxCost:   r.Checkpoint.Usage.Cost() + r.unsaid.cost + most.cost,
+	})
+	if passed == nil {
+		return nil
+	}
+	return &stopError{Stop: Stop{Reason: passed.Stop, Over: []config.Reached{*passed},
+		Detail: fmt.Sprintf("the next model call could come to %s (tilth.capMode = strict)", passed)}}
+}
+
+// unsay counts an attempt whose endpoint did not say what it took as the most that it can have taken. It is counted
+// for the run only: the record holds what endpoints say.
+func (c caller) unsay(f *model.Failure, most spent) {
+	if f.MayCost() {
+		c.run.unsaid.tokens += most.tokens
+		c.run.unsaid.cost += most.cost
+	}
+}
+
+// heard learns from the end of a call what the next one can take.
+func (c caller) heard(req model.Request, reply *model.Reply, err error) {
+	if req.MaxTokens == 0 {
+		return
+	}
+	var f *model.Failure
+	switch {
+	case errors.As(err, &f):
+		c.unsay(f, c.most(req))
+	case reply == nil:
+	case reply.Usage.Prompt+reply.Usage.Eval == 0:
+		c.unsay(&model.Failure{}, c.most(req))
+	default:
+		*c.said = exchange{len(req.Messages), bytesOf(req), reply.Usage.Prompt}
+	}
+}

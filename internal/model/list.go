@@ -1,0 +1,108 @@
+package model
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+const (
+	listPath    = "/models"
+	listTimeout = 20 * time.Second
+	maxList     = 16 << 20
+)
+
+// Price is what a model's calls cost, in dollars.
+type Price struct{ Prompt, Answer, Call float64 } // for a token of each, and for a call
+
+// Of is what a call costs at this price.
+func (p Price) Of(prompt, answer int64) float64 {
+	return float64(prompt)*p.Prompt + float64(answer)*p.Answer + p.Call
+}
+
+// Listed is a model in an endpoint's list.
+type Listed struct {
+	ID        string
+	Price     *Price // nil where the list names none
+	MaxAnswer int64  // tokens of the longest answer, 0 where the list names none
+}
+
+// Models asks the endpoint for its list of models, once, which costs nothing. The error is a *Failure; one with status
+// 404 or 405 is an endpoint that answers and has no list.
+func (c *Client) Models(ctx context.Context) ([]Listed, error) {
+	if c.invalid != nil {
+		return nil, c.invalid
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	inner, end := context.WithTimeoutCause(inner, min(c.options.Timeout, listTimeout), errTimeout)
+	defer end()
+	a := attempt{inner, cancel}
+	at, err := url.Parse(c.url)
+	if err != nil {
+		return nil, c.transportFailure(ctx, a, err)
+	}
+	at.Path = strings.TrimSuffix(at.Path, chatPath) + listPath
+	at.RawPath = ""
+	req, err := http.NewRequestWithContext(a, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, c.transportFailure(ctx, a, err)
+	}
+	c.setHeaders(req)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.transportFailure(ctx, a, err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxList))
+	switch {
+	case err != nil:
+		return nil, c.brokenAnswer(ctx, a, res.StatusCode, err)
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		return nil, c.complete(statusFailure(res.StatusCode, res.Header, body, c.options.Now()), res.StatusCode)
+	}
+	return readModels(body), nil
+}
+
+// readModels reads a list as OpenAI's, OpenRouter's and Together's endpoints give it; what is none has no models.
+func readModels(body []byte) (out []Listed) {
+	if !gjson.ValidBytes(body) {
+		return nil
+	}
+	list := gjson.ParseBytes(body)
+	if !list.IsArray() {
+		list = list.Get("data")
+	}
+	for _, m := range list.Array() {
+		l := Listed{ID: textOf(m.Get("id")), Price: readPrice(m.Get("pricing"))}
+		for _, name := range []string{"max_completion_tokens", "top_provider.max_completion_tokens"} {
+			if n := count(m.Get(name)); n > 0 {
+				l.MaxAnswer = n
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// readPrice reads dollars for a token (prompt, completion) or for a million (input, output). A price below nothing is
+// a model that another one answers for.
+func readPrice(r gjson.Result) *Price {
+	call, _ := number(r.Get("request"))
+	for _, names := range []struct {
+		prompt, answer string
+		per            float64
+	}{{"prompt", "completion", 1}, {"input", "output", 1e6}} {
+		prompt, known := number(r.Get(names.prompt))
+		answer, too := number(r.Get(names.answer))
+		if known && too && prompt >= 0 && answer >= 0 && call >= 0 {
+			return &Price{Prompt: prompt / names.per, Answer: answer / names.per, Call: call}
+		}
+	}
+	return nil
+}
