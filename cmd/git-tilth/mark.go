@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -121,13 +122,16 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 		return err
 	}
 	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o)})
-	if err != nil || w.p.dryRun {
-		return err
+	if err != nil {
+		return w.p.executionError(err, h.S.ID)
 	}
-	o.SetPending(out)
 	if note == "" {
 		note = "A person says that this is done."
 	}
+	if w.p.dryRun {
+		return w.planDone(h, task, note)
+	}
+	o.SetPending(out)
 	isDone, err := loop.Done(w.p.ctx, h, o, task, note)
 	if err != nil {
 		return w.p.executionError(err, h.S.ID)
@@ -138,4 +142,20 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 	}
 	w.p.printf("next: git tilth resume %s\n", h.S.ID)
 	return nil
+}
+
+// planDone prints the commit that done would make once the validators have passed.
+func (w *repoContext) planDone(h *lifecycle.Handle, task, note string) error {
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return fail("", err)
+	}
+	w.p.printf("%s: what is in %s is validated, then committed\n", task, h.Path())
+	wt, err := h.Worktree(w.p.ctx)
+	if err != nil {
+		return nil // it is made first
+	}
+	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
+	_, err = h.CommitTask(w.p.ctx, wt, tasks[i], &record.EvaluatorVerdict{Summary: note, By: record.ByPerson})
+	return err
 }

@@ -152,8 +152,11 @@ func (p *progress) describe(e record.Event) string {
 		return at + validatorWords(e)
 	case *record.EvaluatorVerdict:
 		who := "evaluator"
-		if e.By == record.ByHarness {
+		switch e.By {
+		case record.ByHarness:
 			who = "git-tilth"
+		case record.ByPerson:
+			who = "a person's word"
 		}
 		text := at + who + ": " + e.Verdict
 		if e.RejectionCategory != nil {
@@ -345,8 +348,11 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 	}
 	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
 	next := resumeCommand(h.S.ID, s.Over)
-	if s.Reason == loop.PreflightFailed && s.Hint != "" {
+	switch {
+	case s.Reason == loop.PreflightFailed && s.Hint != "":
 		next = s.Hint + " && " + next
+	case s.Reason == loop.TasksFailed && s.Hint != "":
+		next = s.Hint + ", then " + next
 	}
 	if s.Reason == loop.AllDone {
 		next = "git log -p " + workOf(h.S) + ", then git merge " + h.S.Branch()

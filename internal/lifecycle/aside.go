@@ -31,6 +31,8 @@ import (
 //  2. index and files            what is there already applies again
 //  3. the bundle is removed, or, where it does not fit, gets a number: it is shown from then on
 //
+// The end of a run removes what there is of tasks that are done, after the stop: the end of the next one does the same.
+//
 // A task that is skipped or removed while its work is in the worktree has it set aside by the next plan
 // (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in a
 // bundle.
@@ -46,7 +48,7 @@ func asidePath(s *session.Session, task string, n int) string {
 // AsideOf is the newest bundle of a task's work, "" for none.
 func AsideOf(s *session.Session, task string) (path string) {
 	for n := 0; n == 0 || exists(asidePath(s, task, n)); n++ {
-		if p := asidePath(s, task, n); exists(p) && (n == 0 || path != asidePath(s, task, 0)) {
+		if p := asidePath(s, task, n); isFile(p) && (n == 0 || path != asidePath(s, task, 0)) {
 			path = p
 		}
 	}
@@ -58,11 +60,49 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// isFile reports whether path is a file that git can read: at a pipe it would wait for ever.
+func isFile(path string) bool {
+	fi, err := os.Lstat(path)
+	return err == nil && fi.Mode().IsRegular()
+}
+
+// ownAside sees to it that aside/ is a directory of the session's own: through a link of somebody else's, what is
+// written and removed there would be another's.
+func (h *Handle) ownAside() error {
+	dir := h.S.Path(session.AsideDir)
+	if fi, err := os.Lstat(dir); err != nil || fi.IsDir() {
+		return nil
+	}
+	if err := h.change(func() error { return os.Remove(dir) }); err != nil {
+		return err
+	}
+	return h.append(&record.LogRepaired{File: session.AsideDir, Why: "was no directory", Done: "removed"})
+}
+
+// dropAside removes what was set aside of tasks that are done.
+func (h *Handle) dropAside() error {
+	tasks, err := h.S.Tasks()
+	if fi, e := os.Lstat(h.S.Path(session.AsideDir)); err != nil || e != nil || !fi.IsDir() {
+		return nil // a plan that cannot be read says of none that it is done
+	}
+	for _, t := range tasks {
+		for path := AsideOf(h.S, t.ID); t.Status == session.TaskDone && path != ""; path = AsideOf(h.S, t.ID) {
+			if err := gitx.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // SetAside takes what is in the worktree, whose branch is at base, for a task's partial work, and puts it into a
 // bundle. The worktree is then what base is, but for ignored files. It returns the bundle's name in the session's
 // directory and the commit in it, "" where there is nothing to set aside.
 func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base string) (name, sha string, err error) {
 	path := asidePath(h.S, task, 0)
+	if err := h.ownAside(); err != nil {
+		return "", "", err
+	}
 	if exists(path) { // a resume that was killed brought it back, or began to
 		if _, err := h.RestoreAside(ctx, wt, task, base); err != nil {
 			return "", "", err
@@ -118,8 +158,8 @@ func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha
 // back is false where there is none, or where it does not fit: then Earlier shows it.
 func (h *Handle) RestoreAside(ctx context.Context, wt gitx.Worktree, task, tip string) (back bool, err error) {
 	path := asidePath(h.S, task, 0)
-	if !exists(path) {
-		return false, nil
+	if err := h.ownAside(); err != nil || !exists(path) {
+		return false, err
 	}
 	tree, err := h.withAside(ctx, wt, path, task, tip)
 	if err != nil {
@@ -166,7 +206,11 @@ func (h *Handle) withAside(ctx context.Context, wt gitx.Worktree, path, task, ti
 // asideCommit is the commit in a bundle and the one that it was made on; nil where the bundle, or what it stands on, is
 // not to be had any more, which is put on record.
 func (h *Handle) asideCommit(ctx context.Context, path, task string) (c *gitx.Commit, base string, err error) {
-	sha, err := h.Git.BundleHead(ctx, h.Common, path, task)
+	sha := ""
+	err = errors.New("it is no file")
+	if isFile(path) {
+		sha, err = h.Git.BundleHead(ctx, h.Common, path, task)
+	}
 	if err == nil {
 		err = h.Git.Unbundle(ctx, h.Common, path)
 	}
@@ -175,7 +219,7 @@ func (h *Handle) asideCommit(ctx context.Context, path, task string) (c *gitx.Co
 	}
 	if err != nil {
 		name := filepath.Join(session.AsideDir, filepath.Base(path))
-		return nil, "", h.append(&record.LogRepaired{File: name, Why: "cannot be read: " + err.Error() + ". ",
+		return nil, "", h.append(&record.LogRepaired{File: name, Why: "cannot be read: " + err.Error(),
 			Done: "the task begins without it"})
 	}
 	commits, err := h.Git.Log(ctx, h.Common, sha, "", 1)

@@ -177,7 +177,7 @@ func (h *Handle) Stopped(status string, stop record.Stop) error {
 		return err
 	}
 	h.Checkpoint.Status = status
-	if err := h.Save(); err != nil {
+	if err := errors.Join(h.Save(), h.dropAside()); err != nil {
 		return err
 	}
 	return h.S.WriteSummary()

@@ -251,7 +251,7 @@ func (c *taskContext) ledger(entries []session.LedgerEntry) string {
 	var notes strings.Builder
 	for _, e := range entries {
 		if e.Note != "" {
-			notes.WriteString("A person, who took the work back to here, says: " + e.Note + "\n\n")
+			notes.WriteString("A person, who has the task done again from here, says: " + e.Note + "\n\n")
 		}
 	}
 	reviews := c.others("ledger", ledgerText(entries), ledgerCap)

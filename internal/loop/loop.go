@@ -295,6 +295,9 @@ func (r *run) nothingLeft() Stop {
 	if len(s.Left) > 0 {
 		s.Reason, s.Detail = TasksFailed, strings.Join(said, "; ")
 	}
+	if len(s.Left) > 0 && !s.Failed() { // a resume alone would come to the same
+		s.Hint = "git tilth plan " + r.S.ID + ", or git tilth retry what is skipped"
+	}
 	return s
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,8 @@ type TaskCounts struct {
 	Done    int `json:"done"`
 	Failed  int `json:"failed"`
 	Pending int `json:"pending"`
+	Waiting int `json:"waiting"` // of those that are pending: they need one that is not done
+	Skipped int `json:"skipped"`
 }
 
 // State is a session's status as a person means it. The checkpoint of a stopped session says `running`, because nothing
@@ -236,6 +239,8 @@ func (o *Overview) countTasks(s *Session) {
 		o.problem(TasksFile, err)
 		return
 	}
+	done := map[string]bool{}
+	var pending []gjson.Result
 	list.ForEach(func(_, task gjson.Result) bool {
 		if o.Label == "" {
 			if title := task.Get("title").String(); title != "" {
@@ -246,13 +251,23 @@ func (o *Overview) countTasks(s *Session) {
 		switch task.Get("status").String() {
 		case TaskDone:
 			o.Tasks.Done++
+			done[task.Get("id").String()] = true
 		case TaskFailed:
 			o.Tasks.Failed++
+		case TaskSkipped:
+			o.Tasks.Skipped++
 		default:
 			o.Tasks.Pending++
+			pending = append(pending, task)
 		}
 		return true
 	})
+	for _, task := range pending {
+		open := func(need gjson.Result) bool { return !done[need.String()] }
+		if slices.ContainsFunc(task.Get("needs").Array(), open) {
+			o.Tasks.Waiting++
+		}
+	}
 }
 
 // readLastStop reads the record backwards to the first event that settles whether the session has stopped.

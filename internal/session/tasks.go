@@ -56,13 +56,19 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return encodeObject(plain(t), t.others)
 }
 
-// WaitsFor lists the needs of a task that are not done.
+// WaitsFor lists the needs of a task that are not done, with why not where no run will do them by itself.
 func (t Task) WaitsFor(tasks []Task) (open []string) {
 	for _, need := range t.Needs {
-		done := func(o Task) bool { return o.ID == need && o.Status == TaskDone }
-		if !slices.ContainsFunc(tasks, done) {
-			open = append(open, need)
+		i := slices.IndexFunc(tasks, func(o Task) bool { return o.ID == need })
+		switch {
+		case i < 0:
+			need += " (not in the plan)"
+		case tasks[i].Status == TaskDone:
+			continue
+		case tasks[i].Status == TaskFailed || tasks[i].Status == TaskSkipped:
+			need += " (" + tasks[i].Status + ")"
 		}
+		open = append(open, need)
 	}
 	return open
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,17 +127,23 @@ func stopStyle(reason string) string {
 	return red
 }
 
-// taskCount is "2/3", with the failed ones named. A session without tasks is one whose preparation has not come to a
+// taskCount is "2/3", with those named that no run does by itself. A session without tasks is one whose preparation has not come to a
 // seed.
 func taskCount(c session.TaskCounts) string {
 	if c.Total == 0 {
 		return "no seed"
 	}
 	s := fmt.Sprintf("%d/%d", c.Done, c.Total)
-	if c.Failed > 0 {
-		s += fmt.Sprintf(" %d failed", c.Failed)
+	var more []string
+	for _, m := range []struct {
+		n    int
+		what string
+	}{{c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.Waiting, "waiting"}} {
+		if m.n > 0 {
+			more = append(more, fmt.Sprintf("%d %s", m.n, m.what))
+		}
 	}
-	return s
+	return joined(" ", s, strings.Join(more, ", "))
 }
 
 func costOrNothing(v float64) string {

@@ -92,7 +92,11 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 		if ev.Accepted() {
 			style = green
 		}
-		return style, joined(" ", verdictOf(ev), deref(ev.RejectionCategory), deref(ev.Concern))
+		by := ""
+		if ev.By == record.ByPerson {
+			by = "by a person"
+		}
+		return style, joined(" ", verdictOf(ev), by, deref(ev.RejectionCategory), deref(ev.Concern))
 	case *record.LedgerAppended:
 		return bold, ev.VerdictSummary
 	case *record.AgentSession:

@@ -84,6 +84,8 @@ type taskJSON struct {
 	FailureReason string  `json:"failure_reason,omitempty"`
 	Commit        string  `json:"commit,omitempty"`         // as it is on the branch
 	Missing       string  `json:"missing_commit,omitempty"` // on the record, and no more on the branch
+
+	WaitsFor []string `json:"waits_for,omitempty"` // needs of a pending task that are not done
 }
 
 // Show prints one session.
@@ -119,11 +121,14 @@ func (d Detail) tasks() []taskJSON {
 	out := make([]taskJSON, 0, len(d.Plan))
 	for _, t := range d.Plan {
 		j := taskJSON{ID: t.ID, Title: t.Title, Status: t.Status}
+		if t.Status == session.TaskPending {
+			j.WaitsFor = t.WaitsFor(d.Plan)
+		}
 		if d.Summary != nil && d.Summary.Tasks[t.ID] != nil {
 			s := d.Summary.Tasks[t.ID]
 			j.Attempts, j.Iterations, j.Tokens, j.Cost = s.Attempts, s.Iterations, s.Tokens, s.Cost
 			j.Accepts, j.Rejects, j.Commit = s.Evaluator.Accepts, s.Evaluator.Rejects, s.Commit
-			if t.Status != session.TaskDone {
+			if t.Status != session.TaskDone && t.Status != session.TaskSkipped {
 				j.FailureReason = s.FailureReason
 			}
 			if d.OnBranch != nil && j.Commit != "" {
@@ -267,6 +272,9 @@ func (p showPrinter) tasks(tasks []taskJSON) {
 		status := j.Status
 		if j.FailureReason != "" {
 			status += ": " + j.FailureReason
+		}
+		if len(j.WaitsFor) > 0 {
+			status += ", waits for " + listed(j.WaitsFor)
 		}
 		if j.Missing != "" {
 			status += ", not on the branch"
