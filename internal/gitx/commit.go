@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -178,61 +176,6 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 		}
 	}
 	return workers, nil
-}
-
-// hookPrefix goes before the name of each of the harness's lifecycle hooks.
-const hookPrefix = "tilth-"
-
-// HookExists reports whether the repository has the lifecycle hook tilth-<name>. It costs no process once the
-// repository's settings are known.
-func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, error) {
-	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
-	if err != nil {
-		return false, err
-	}
-	dir := s.hooksPath
-	if dir == "" {
-		dir = filepath.Join(wt.Common, "hooks")
-	}
-	fi, err := os.Stat(filepath.Join(dir, hookPrefix+name))
-	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0, nil
-}
-
-// RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment
-// and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input where git can pass
-// it on (from 2.40). inBox says that it runs in the sandbox of [Git.Inside] wherever it lies. A hook that fails is no error: its exit code and output, both streams, say so.
-func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool, input []byte, env []string,
-	args ...string) (code int, output string, err error) {
-	call := []string{"hook", "run", "--ignore-missing"}
-	if len(input) > 0 {
-		dir, remove, err := proc.TempDir("hook")
-		if err != nil {
-			return 0, "", err
-		}
-		defer remove()
-		file := filepath.Join(dir, "input")
-		if err := os.WriteFile(file, input, 0o600); err != nil {
-			return 0, "", err
-		}
-		env = with(env, "TILTH_HOOK_INPUT="+file)
-		if g.atLeast(ctx, 2, 40) {
-			call = append(call, "--to-stdin="+file)
-		}
-	}
-	call = append(append(call, hookPrefix+name, "--"), args...)
-	c := g.inWorktree(wt, call...)
-	c.hooks = true
-	c.more = append(c.more, env...)
-	remove, err := g.pinned(ctx, wt, &c, inBox)
-	if err != nil {
-		return 0, "", err
-	}
-	defer remove()
-	out, err := g.mutate(ctx, c)
-	if err != nil && ctx.Err() == nil && exitCode(err) > 0 {
-		code, err = exitCode(err), nil
-	}
-	return code, strings.TrimSpace(out.stderr), err
 }
 
 // NewRepository makes a repository in dir, on branch main, with one commit of everything that is there.

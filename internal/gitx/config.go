@@ -3,8 +3,10 @@ package gitx
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -223,10 +225,10 @@ const helperPatience = 30 * time.Second
 
 // CredentialFill asks the credential helpers of the user, and of the repository with this common directory unless it
 // is "", for the user name and password of a URL. Nobody is prompted, and a helper that waits for someone all the
-// same is ended. The error is ErrNoCredential if no helper knows.
+// same is ended. That no helper knows is an error.
 func (g *Git) CredentialFill(ctx context.Context, common, url string) (username, password string, err error) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
-		return "", "", fmt.Errorf("%q: %w", url, ErrNoCredential)
+		return "", "", fmt.Errorf("%q: %w", url, errNoCredential)
 	}
 	c := command{dir: "/", args: []string{"credential", "fill"}}
 	if common != "" {
@@ -247,7 +249,7 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 		}
 	}
 	if exitCode(err) == 128 || err == nil && password == "" {
-		return "", "", fmt.Errorf("%s: %w", url, ErrNoCredential)
+		return "", "", fmt.Errorf("%s: %w", url, errNoCredential)
 	}
 	return username, password, err
 }
@@ -358,4 +360,27 @@ func (g *Git) identity(ctx context.Context, dir string) []string {
 		return nil
 	}
 	return s.identity
+}
+
+// Terminal is what a command of the user's own is attached to.
+type Terminal struct{ In, Out, Err *os.File }
+
+// ForUser runs git on the user's terminal as if the user had typed it there: with their settings, pager, hooks and
+// credential dialogs. It works on the repository at common or, if wt is one, in that worktree. With objects, those of
+// that git directory can be read too. failed is true where git ended with an error, which it has printed.
+func (g *Git) ForUser(t Terminal, common string, wt Worktree, objects string, args ...string) (failed bool, err error) {
+	env := without(g.env.raw, func(name string) bool { return slices.Contains(localVars, name) })
+	env = append(env, "GIT_DIR="+common)
+	if wt.Path != "" {
+		env = append(env, "GIT_DIR="+wt.AdminDir, "GIT_COMMON_DIR="+wt.Common, "GIT_WORK_TREE="+wt.Path)
+	}
+	if objects != "" {
+		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
+	}
+	err = proc.Attach(append([]string{g.program}, args...), env, t.In, t.Out, t.Err)
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		return true, nil
+	}
+	return false, err
 }

@@ -62,7 +62,7 @@ func TestCredentialFill(t *testing.T) {
 	equal(t, "user", user, "u")
 	equal(t, "password", password, "s3=cret")
 	for _, url := range []string{"https://unknown.example/", "", "https://x\nhost=known.example", "no url"} {
-		if _, password, err := w.git.CredentialFill(ctx, "", url); !errors.Is(err, ErrNoCredential) || password != "" {
+		if _, password, err := w.git.CredentialFill(ctx, "", url); !errors.Is(err, errNoCredential) || password != "" {
 			t.Errorf("%q: %q, %v", url, password, err)
 		}
 	}

@@ -62,19 +62,8 @@ func (g *Git) objectsAsTheyAre(ctx context.Context, common string, c command) (o
 		return output{}, err
 	}
 	defer remove()
-	config := "[core]\n\trepositoryformatversion = 1\n\tbare = true\n"
-	if usesSHA256(common) {
-		config += "[extensions]\n\tobjectformat = sha256\n"
-	}
-	for _, sub := range []string{"objects", "refs"} {
-		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
-			return output{}, err
-		}
-	}
-	for name, content := range map[string]string{"config": config, "HEAD": "ref: refs/heads/none\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return output{}, err
-		}
+	if err := emptyGitDir(common, dir, "\tbare = true\n"); err != nil {
+		return output{}, err
 	}
 	c.dir, c.args = common, slices.Concat([]string{"-c", "core.attributesFile=/dev/null"}, ownIndexes, c.args)
 	c.more = append([]string{

@@ -38,8 +38,8 @@ const (
 	keptIndex  = "index"
 )
 
-// KeptBundle is the bundle of a worktree that was kept in dir.
-func KeptBundle(dir string) string { return filepath.Join(dir, keptBundle) }
+// keptBundlePath is the bundle of a worktree that was kept in dir.
+func keptBundlePath(dir string) string { return filepath.Join(dir, keptBundle) }
 
 // Keep writes a worktree down in dir, before it becomes to, which was kept in toDir or is a commit. base is a commit
 // that the repository has whatever becomes of the branch. No ref is changed, nor is the worktree.
@@ -50,7 +50,7 @@ func (g *Git) Keep(ctx context.Context, wt Worktree, base, dir string, to Kept, 
 		return k, err
 	}
 	if to.Bundled && !g.dry {
-		if err := g.Unbundle(ctx, wt.Common, KeptBundle(toDir)); err != nil {
+		if err := g.Unbundle(ctx, wt.Common, keptBundlePath(toDir)); err != nil {
 			return k, err
 		}
 	}
@@ -71,7 +71,7 @@ func (g *Git) Keep(ctx context.Context, wt Worktree, base, dir string, to Kept, 
 	if err != nil {
 		return k, err
 	}
-	if k.Indexed, err = g.copyIndex(ctx, wt, filepath.Join(dir, keptIndex)); err != nil {
+	if k.Indexed, err = g.keepIndex(ctx, wt, filepath.Join(dir, keptIndex)); err != nil {
 		return k, err
 	}
 	staged, err := k.commits(ctx, s, wt, changed)
@@ -80,7 +80,7 @@ func (g *Git) Keep(ctx context.Context, wt Worktree, base, dir string, to Kept, 
 	}
 	k.Bundled = slices.ContainsFunc([]string{k.Tip, k.Files, staged}, func(sha string) bool { return sha != base })
 	commits := map[string]string{"tip": k.Tip, "files": k.Files, "staged": staged}
-	if err := s.Bundle(ctx, KeptBundle(dir), base, commits); err != nil {
+	if err := s.Bundle(ctx, keptBundlePath(dir), base, commits); err != nil {
 		return k, err
 	}
 	return k, s.Remove()
@@ -188,19 +188,14 @@ func within(name string, set map[string]bool) bool {
 	return false
 }
 
-// copyIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
-func (g *Git) copyIndex(ctx context.Context, wt Worktree, to string) (there bool, err error) {
-	from := filepath.Join(wt.AdminDir, "index")
-	index, err := os.ReadFile(from)
-	if errors.Is(err, fs.ErrNotExist) || g.dry {
-		return err == nil, nil
+// keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
+func (g *Git) keepIndex(ctx context.Context, wt Worktree, to string) (there bool, err error) {
+	if g.dry {
+		return !absent(filepath.Join(wt.AdminDir, "index")), nil
 	}
-	if err == nil {
-		err = os.WriteFile(to, index, 0o600)
-	}
-	// A file that was changed in the same tick as the index was written is told by the index's own time.
-	if fi, serr := os.Stat(from); serr == nil {
-		_ = os.Chtimes(to, fi.ModTime(), fi.ModTime())
+	index, err := copyIndex(wt, to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
 	if err != nil || !bytes.Contains(index, splitIndex) {
 		return true, err
@@ -209,6 +204,19 @@ func (g *Git) copyIndex(ctx context.Context, wt Worktree, to string) (there bool
 	c.more = append(c.more, "GIT_INDEX_FILE="+to)
 	_, err = g.mutate(ctx, c)
 	return true, err
+}
+
+// copyIndex copies the file of a worktree's index, with its time: by that git tells a file that was changed in the same
+// tick as the index was written.
+func copyIndex(wt Worktree, to string) (index []byte, err error) {
+	from := filepath.Join(wt.AdminDir, "index")
+	if index, err = os.ReadFile(from); err != nil {
+		return nil, err
+	}
+	if fi, serr := os.Stat(from); serr == nil {
+		defer func() { _ = os.Chtimes(to, fi.ModTime(), fi.ModTime()) }()
+	}
+	return index, os.WriteFile(to, index, 0o600)
 }
 
 // commits makes the commits whose contents the branch's own do not hold: Files, and one of what was staged, which is
@@ -340,7 +348,7 @@ func (k *Kept) displace(ctx context.Context, g *Git, wt Worktree, to Kept) error
 // Until these are brought back, it may be done twice.
 func (g *Git) Unkeep(ctx context.Context, wt Worktree, k Kept, dir string) error {
 	if k.Bundled {
-		if err := g.Unbundle(ctx, wt.Common, KeptBundle(dir)); err != nil {
+		if err := g.Unbundle(ctx, wt.Common, keptBundlePath(dir)); err != nil {
 			return err
 		}
 	}

@@ -72,7 +72,7 @@ func TestLockThatStays(t *testing.T) {
 	defer w.liveGit(wt.Path)()
 	w.git.patience = 0
 	err := w.git.ReadTree(ctx, wt, w.base, false)
-	if !errors.Is(err, ErrLocked) {
+	if !errors.Is(err, errLocked) {
 		t.Errorf("got %v", err)
 	}
 	equal(t, "lock", exists(wt.AdminDir, "index.lock"), true)

@@ -290,10 +290,10 @@ var (
 	ErrWorktreeMissing = errors.New("worktree is missing")
 	// ErrUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
 	ErrUnregistered = errors.New("not a registered worktree")
-	// ErrNoCredential: no credential helper knows the URL.
-	ErrNoCredential = errors.New("no stored credential")
-	// ErrLocked: a live git process holds the lock of the index or of a ref.
-	ErrLocked = errors.New("locked by another git process")
+	// errNoCredential: no credential helper knows the URL.
+	errNoCredential = errors.New("no stored credential")
+	// errLocked: a live git process holds the lock of the index or of a ref.
+	errLocked = errors.New("locked by another git process")
 )
 
 // commandError is a git command that failed.

@@ -9,12 +9,139 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
+
+const (
+	// lockPatience is how long a live git process is waited for.
+	lockPatience = 5 * time.Second
+	lockPoll     = 20 * time.Millisecond
+)
+
+// clearLocks removes the lock files below dir that a killed git left behind. Git takes a lock by making the file and
+// drops it by renaming or removing it; a killed one leaves it for ever, and every later command fails on it. A file
+// goes only if no live git process can be its owner; one that has an owner is waited for, and is errLocked if it
+// stays. places gives the directories that an owner would work in, any if there are none; it is asked only where a
+// lock stands.
+func (g *Git) clearLocks(ctx context.Context, places func() []string, dir string, names ...string) error {
+	for _, name := range names {
+		lock := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := os.Lstat(lock); err != nil || g.dry {
+			continue
+		}
+		if err := g.clearLock(ctx, lock, places()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Git) clearLock(ctx context.Context, lock string, places []string) error {
+	deadline := time.Now().Add(g.patience)
+	for {
+		fi, err := os.Lstat(lock)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		owner := g.lockOwner(fi, places)
+		if owner == "" {
+			if err := os.Remove(lock); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: %w: %s", lock, errLocked, owner)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// staleAfter is the age from which a lock that is older than this process is taken for left behind, where other
+// processes cannot be looked at.
+const staleAfter = 10 * time.Second
+
+// lockOwner names a live git process that may own the lock, or is "". A git that waits for an editor or a hook has
+// closed the file and still owns it, so it does not matter who has it open: a git process that works in one of the
+// places counts (any, without places), and so does one that hides where it works. The git processes that started this
+// one do not: `git tilth` itself, or the command whose hook runs it. Where processes cannot be looked at, age has to
+// do: this process holds the session's lock, so a file older than it is of a run that is over.
+func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
+	q := proc.Query{Name: isGitName, Places: places, Argument: "--git-dir=", Variable: "GIT_DIR="}
+	if made, ok := lock.Sys().(*syscall.Stat_t); ok {
+		q.Owner = made.Uid
+	}
+	pid, err := proc.Find(q)
+	switch {
+	case err == nil && pid == 0, err != nil && lock.ModTime().Before(g.started) &&
+		time.Since(lock.ModTime()) > staleAfter:
+		return ""
+	case err != nil:
+		return "it is recent; remove it if no git is at work there"
+	}
+	return "git, process " + strconv.Itoa(pid)
+}
+
+// isGitName reports whether a process of this name is git or one of its helpers.
+func isGitName(name string) bool {
+	return name == "git" || strings.HasPrefix(name, "git-") && !strings.HasPrefix(name, "git-tilth")
+}
+
+// clearWorktreeLocks clears the locks that stand in the way of a change in the worktree. Nobody works on them from
+// outside of the worktree, but by naming the git directory, as this package does.
+func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
+	places := func() []string { return []string{resolveParents(wt.Path), wt.Common} }
+	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil ||
+		wt.Branch == "" {
+		return err
+	}
+	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
+}
+
+// clearBranchLocks clears what stands in the way of making or deleting a branch: git makes the branch after its lock,
+// and takes its settings away after the branch. Some are shared with all of the repository's worktrees, so a git
+// process in any of them may be the owner.
+func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
+	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common,
+		"refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
+}
+
+// repoPlaces are the directories in which a git process that works on the repository is. A machine on which git is
+// never at rest elsewhere, as a build server, must not make a stale lock look owned for ever. It is nil, for any
+// directory, where the main worktree is not beside the common directory.
+func repoPlaces(common string) []string {
+	real, err := filepath.EvalSymlinks(common)
+	if err != nil || filepath.Base(real) != ".git" {
+		return nil
+	}
+	return append([]string{filepath.Dir(real)}, LinkedPlaces(real)...)
+}
+
+// LinkedPlaces returns where the linked worktrees of a repository are, by its own files.
+func LinkedPlaces(common string) []string {
+	var places []string
+	for _, dotGit := range entries(common) {
+		if dotGit != "" {
+			places = append(places, resolveParents(filepath.Dir(dotGit)))
+		}
+	}
+	return places
+}
 
 // RepoWatch notices what becomes of the user's repository while somebody else works in it. A look costs no process as
 // long as no file of the repository that counts has been touched.

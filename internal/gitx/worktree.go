@@ -317,3 +317,50 @@ func absent(path string) bool {
 	_, err := os.Lstat(path)
 	return err != nil && isAbsent(err)
 }
+
+// place is what the skipped commands of a dry run would have made of the place of a worktree.
+type place int
+
+const (
+	unchanged place = iota
+	made            // a worktree stands there, on its branch
+	moved           // what stood there is somewhere else
+	removed         // neither files nor an entry are left
+)
+
+// DryRun returns a Git whose mutations are traced as Skipped and not run. Reads run, so that a sequence of both takes
+// the way that it would take for real: StageAll names the tree that it would make, [Git.Worktree] passes a worktree
+// that a skipped command would have made, and a read in a directory that only a skipped command would have made finds
+// nothing. Ids of commits are then empty.
+func (g *Git) DryRun() *Git {
+	d := *g
+	d.dry, d.planned = true, &memo[place]{}
+	return &d
+}
+
+// IsDryRun reports whether this Git runs no mutations.
+func (g *Git) IsDryRun() bool { return g.dry }
+
+// MoveAside renames what stands at the place of a worktree.
+func (g *Git) MoveAside(path, to string) error {
+	if g.plan(path, moved); g.dry {
+		return nil
+	}
+	g.known.entries.set(path, "")
+	return os.Rename(path, to)
+}
+
+// plan notes in a dry run what a skipped command would have made of a place.
+func (g *Git) plan(path string, p place) {
+	if g.dry {
+		g.planned.set(path, p)
+	}
+}
+
+func (g *Git) placeOf(path string) place {
+	if !g.dry {
+		return unchanged
+	}
+	p, _ := g.planned.get(path)
+	return p
+}

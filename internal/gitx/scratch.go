@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,33 +28,51 @@ func (g *Git) NewScratch(common, dir string) (*Scratch, error) {
 	if g.dry {
 		return s, nil
 	}
-	config := "[core]\n\trepositoryformatversion = 0\n"
-	if usesSHA256(common) {
-		config = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
+	if shallow, err := os.ReadFile(filepath.Join(common, "shallow")); err == nil {
+		if err := writeIn(dir, "shallow", string(shallow)); err != nil {
+			return nil, err
+		}
 	}
+	return s, borrow(common, dir)
+}
+
+// borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate.
+func borrow(common, dir string) error {
 	objects := filepath.Join(common, "objects")
 	if strings.Contains(objects, "\n") {
-		return nil, errors.New(objects + " cannot be named as an alternate")
+		return errors.New(objects + " cannot be named as an alternate")
 	}
 	if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, `"\`) {
 		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(objects) + `"`
 	}
-	files := map[string]string{
-		"HEAD": "ref: refs/heads/none\n", "config": config, "objects/info/alternates": objects + "\n",
+	if err := writeIn(dir, "objects/info/alternates", objects+"\n"); err != nil {
+		return err
 	}
-	if shallow, err := os.ReadFile(filepath.Join(common, "shallow")); err == nil {
-		files["shallow"] = string(shallow)
+	return emptyGitDir(common, dir, "")
+}
+
+// emptyGitDir makes a git directory in dir, without objects and refs, of the kind of the one at common. settings are
+// lines for the core section of its config.
+func emptyGitDir(common, dir, settings string) error {
+	config := "[core]\n\trepositoryformatversion = 1\n" + settings
+	if usesSHA256(common) {
+		config += "[extensions]\n\tobjectFormat = sha256\n"
 	}
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return nil, err
+	for _, sub := range []string{"objects", "refs/heads"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return err
 		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return nil, err
-		}
 	}
-	return s, os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o700)
+	return errors.Join(writeIn(dir, "config", config), writeIn(dir, "HEAD", "ref: refs/heads/none\n"))
+}
+
+// writeIn writes a private file below dir.
+func writeIn(dir, name, content string) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(content), 0o600)
 }
 
 // nobody commits what no branch of the user's ever has.
@@ -142,4 +161,68 @@ func (g *Git) OpenBundle(ctx context.Context, common, path, branch string) (dir,
 		remove()
 	}
 	return dir, sha, remove, err
+}
+
+// preview is where a Git puts what it would otherwise write into a worktree's admin directory and the repository's
+// objects.
+type preview struct{ dir string }
+
+// environ sends git's writes there. What the repository has is read beside it.
+func (p *preview) environ() []string {
+	if p == nil {
+		return nil
+	}
+	return []string{
+		"GIT_INDEX_FILE=" + filepath.Join(p.dir, "index"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(p.dir, "objects"),
+	}
+}
+
+// PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository.
+func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base string) (tree string, err error) {
+	look := *g
+	look.dry = false
+	tree, _, err = look.stagePreview(ctx, wt, base)
+	return tree, err
+}
+
+// stagePreview is StageAll with an index and objects of its own, which are gone when it returns.
+func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
+	dir, remove, err := proc.TempDir("tree")
+	if err != nil {
+		return "", nil, err
+	}
+	defer remove()
+	if err := borrow(wt.Common, dir); err != nil {
+		return "", nil, err
+	}
+	if _, err := copyIndex(wt, filepath.Join(dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", nil, err
+	}
+	ahead := *g
+	ahead.dry, ahead.preview, ahead.trace = false, &preview{dir}, g.tracePreview(dir, wt)
+	return ahead.StageAll(ctx, wt, base)
+}
+
+// tracePreview is the trace of the commands of a preview. In a dry run those that write are traced as what they stand
+// for: skipped commands in the worktree itself. Else they are a look ahead, which changes nothing.
+func (g *Git) tracePreview(dir string, wt Worktree) func(Call) {
+	return func(c Call) {
+		if g.dry && c.Mutates {
+			args := make([]string, len(c.Args))
+			for i, a := range c.Args {
+				args[i] = strings.ReplaceAll(a, dir, wt.AdminDir)
+			}
+			c.Args, c.Took, c.Err, c.Skipped = args, 0, nil, true
+		} else {
+			c.Mutates = false
+		}
+		g.trace(c)
+	}
+}
+
+// BundleHead is the commit that a bundle has under the name of a branch, "" for none. Its objects may not be there yet.
+func (g *Git) BundleHead(ctx context.Context, common, path, branch string) (sha string, err error) {
+	out, err := g.read(ctx, inRepo(common, "bundle", "list-heads", path, "refs/heads/"+branch))
+	sha, _, _ = strings.Cut(string(out), " ")
+	return sha, err
 }

@@ -1,0 +1,308 @@
+package gitx
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// treeHooks are the hooks of a repository whose config points into the tree (core.hooksPath = .husky): where they lie
+// in a worktree, slash-separated, and what is laid out with them. A hook often runs files beside its directory.
+type treeHooks struct{ dir, top string }
+
+// hookPin says which hooks run in a worktree while a worker can rewrite those that lie there.
+type hookPin struct {
+	base string
+	// untracked are the files beside and below the hooks that no commit has, as a setup left them before the first
+	// turn.
+	untracked map[string]hookFile
+}
+
+type hookFile struct {
+	mode    fs.FileMode
+	content []byte
+}
+
+// maxHookFile is the largest file that is kept for a hook.
+const maxHookFile = 1 << 20
+
+// HookDir returns where in the worktree the hooks lie, with what they may run beside them, "" if they lie elsewhere.
+func (g *Git) HookDir(ctx context.Context, wt Worktree) (string, error) {
+	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	if err != nil {
+		return "", err
+	}
+	return hooksInTree(wt, s).top, nil
+}
+
+func hooksInTree(wt Worktree, s *settings) treeHooks {
+	rel, err := filepath.Rel(wt.Path, s.hooksPath)
+	if s.hooksPath == "" || err != nil || !filepath.IsLocal(rel) || rel == "." {
+		return treeHooks{}
+	}
+	h := treeHooks{dir: filepath.ToSlash(rel), top: path.Dir(filepath.ToSlash(rel))}
+	if h.top == "." {
+		h.top = h.dir
+	}
+	return h
+}
+
+// PinHooks makes the hooks that lie in the worktree run as base, a commit, has them. Files beside them that no commit
+// has run as they were when this was first called.
+func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
+	top, err := g.HookDir(ctx, wt)
+	if err != nil || top == "" || g.dry {
+		return err
+	}
+	pin, _ := g.known.hooks.get(wt.Path)
+	if pin.untracked == nil {
+		if pin.untracked, err = g.untrackedHooks(ctx, wt, base, top); err != nil {
+			return err
+		}
+	}
+	pin.base = base
+	g.known.hooks.set(wt.Path, pin)
+	return nil
+}
+
+// untrackedHooks reads the files below top that base does not have.
+func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string) (map[string]hookFile, error) {
+	out, err := g.read(ctx, inRepo(wt.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--", top))
+	if err != nil {
+		return nil, err
+	}
+	tracked := map[string]bool{}
+	for _, p := range fields(out) {
+		tracked[p] = true
+	}
+	files := map[string]hookFile{}
+	_ = filepath.WalkDir(filepath.Join(wt.Path, top), func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(wt.Path, p)
+		if err != nil || relErr != nil || !d.Type().IsRegular() || tracked[filepath.ToSlash(rel)] {
+			return nil
+		}
+		fi, err := d.Info()
+		if err != nil || fi.Size() > maxHookFile {
+			return nil
+		}
+		if content, err := os.ReadFile(p); err == nil {
+			files[rel] = hookFile{fi.Mode().Perm(), content}
+		}
+		return nil
+	})
+	return files, nil
+}
+
+// pinned makes c run the hooks that were known when the run began, and those of the tree from a directory of their own,
+// which remove takes away. Those of the tree run in the sandbox, if there is one, and the others too where boxed says so.
+func (g *Git) pinned(ctx context.Context, wt Worktree, c *command, boxed bool) (remove func(), err error) {
+	remove = func() {}
+	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	if err != nil {
+		return remove, err
+	}
+	hooks, dir := hooksInTree(wt, s), s.hooksPath
+	switch {
+	case dir == "":
+		dir = filepath.Join(wt.Common, "hooks")
+	case hooks.top != "" && !g.dry:
+		var private string
+		if private, remove, err = proc.TempDir("hooks"); err != nil {
+			return func() {}, err
+		}
+		if err := g.layHooks(ctx, wt, hooks, private); err != nil {
+			remove()
+			return func() {}, err
+		}
+		dir, boxed = filepath.Join(private, filepath.FromSlash(hooks.dir)), true
+	}
+	if boxed && g.in.box != nil && !g.dry {
+		laid := remove
+		wrapped, unwrap, err := g.in.wrap(dir)
+		if err != nil {
+			laid()
+			return func() {}, err
+		}
+		dir, remove = wrapped, func() { unwrap(); laid() }
+	}
+	c.args = append([]string{"-c", "core.hooksPath=" + dir}, c.args...)
+	return remove, nil
+}
+
+// layHooks lays the pinned hooks of the tree out in an empty directory.
+func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, private string) error {
+	pin, ok := g.known.hooks.get(wt.Path)
+	if !ok {
+		pin.base = "HEAD"
+	}
+	env := []string{"GIT_INDEX_FILE=" + filepath.Join(private, ".index"), "GIT_WORK_TREE=" + private}
+	for _, args := range [][]string{
+		{"read-tree", "--prefix=" + hooks.top + "/", pin.base + ":" + hooks.top}, {"checkout-index", "--all",
+			"--force"},
+	} {
+		c := g.inWorktree(wt, args...)
+		c.dir, c.wt, c.more = private, Worktree{}, append([]string{"GIT_DIR=" + wt.AdminDir}, env...)
+		// 128: the commit has no such directory.
+		if _, err := g.mutate(ctx, c); err != nil && exitCode(err) != 128 {
+			return err
+		}
+	}
+	for rel, f := range pin.untracked {
+		to := filepath.Join(private, rel)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, f.content, f.mode); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(filepath.Join(private, strings.TrimSuffix(hooks.dir, "/")), 0o700)
+}
+
+// hookPrefix goes before the name of each of the harness's lifecycle hooks.
+const hookPrefix = "tilth-"
+
+// HookExists reports whether the repository has the lifecycle hook tilth-<name>. It costs no process once the
+// repository's settings are known.
+func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, error) {
+	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	if err != nil {
+		return false, err
+	}
+	dir := s.hooksPath
+	if dir == "" {
+		dir = filepath.Join(wt.Common, "hooks")
+	}
+	fi, err := os.Stat(filepath.Join(dir, hookPrefix+name))
+	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0, nil
+}
+
+// RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment
+// and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input where git can pass
+// it on (from 2.40). inBox says that it runs in the sandbox of [Git.Inside] wherever it lies. A hook that fails is no error: its exit code and output, both streams, say so.
+func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool, input []byte, env []string,
+	args ...string) (code int, output string, err error) {
+	call := []string{"hook", "run", "--ignore-missing"}
+	if len(input) > 0 {
+		dir, remove, err := proc.TempDir("hook")
+		if err != nil {
+			return 0, "", err
+		}
+		defer remove()
+		file := filepath.Join(dir, "input")
+		if err := os.WriteFile(file, input, 0o600); err != nil {
+			return 0, "", err
+		}
+		env = with(env, "TILTH_HOOK_INPUT="+file)
+		if g.atLeast(ctx, 2, 40) {
+			call = append(call, "--to-stdin="+file)
+		}
+	}
+	call = append(append(call, hookPrefix+name, "--"), args...)
+	c := g.inWorktree(wt, call...)
+	c.hooks = true
+	c.more = append(c.more, env...)
+	remove, err := g.pinned(ctx, wt, &c, inBox)
+	if err != nil {
+		return 0, "", err
+	}
+	defer remove()
+	out, err := g.mutate(ctx, c)
+	if err != nil && ctx.Err() == nil && exitCode(err) > 0 {
+		code, err = exitCode(err), nil
+	}
+	return code, strings.TrimSpace(out.stderr), err
+}
+
+// inside is how a Git puts what lies in a worktree, and git would run, into a sandbox. Git itself stays outside: it gets
+// the sandbox's descriptor, and instead of a hook or filter a script that enters it.
+type inside struct {
+	box     *sandbox.Box
+	filters []string // settings that name such scripts for the filters, as configParameters takes them
+}
+
+// Inside returns a Git whose hooks and filters that lie in the worktree run in box, with the right to change the index
+// and to add objects, as hooks do. A nil box changes nothing. What it needs is taken away by remove.
+func (g *Git) Inside(ctx context.Context, wt Worktree, box *sandbox.Box) (in *Git, remove func(), err error) {
+	if box == nil {
+		return g, func() {}, nil
+	}
+	entries, err := g.ConfigList(ctx, wt.Common)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, remove, err := proc.TempDir("hooks")
+	if err != nil {
+		return nil, nil, err
+	}
+	copied := *g
+	copied.in = inside{box: box.With(wt.Path, wt.AdminDir, filepath.Join(wt.Common, "objects"))}
+	for i, e := range entries {
+		if !strings.HasPrefix(e.Key, "filter.") || !runsFromTree(e.Value, wt.Path) {
+			continue
+		}
+		switch script := filepath.Join(dir, fmt.Sprint(i)); filepath.Ext(e.Key) {
+		case ".clean", ".smudge", ".process":
+			body := copied.in.script("/bin/sh", "-c", strings.ReplaceAll(e.Value, "%f", `"$1"`), "sh")
+			if err := os.WriteFile(script, body, 0o700); err != nil {
+				remove()
+				return nil, nil, err
+			}
+			if strings.Contains(e.Value, "%f") {
+				script += " %f"
+			}
+			copied.in.filters = append(copied.in.filters, e.Key+"="+script)
+		}
+	}
+	return &copied, remove, nil
+}
+
+// runsFromTree reports whether a shell command names a file of the tree, in which it is run.
+func runsFromTree(command, tree string) bool {
+	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\"'=;|&()", r) }) {
+		path := word
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(tree, path)
+		}
+		if rel, err := filepath.Rel(tree, path); err != nil || !filepath.IsLocal(rel) || rel == "." {
+			continue
+		}
+		if _, err := os.Lstat(path); err == nil || strings.HasPrefix(word, ".") && strings.Contains(word, "/") {
+			return true
+		}
+	}
+	return false
+}
+
+// script is a shell script that runs a program inside, with arguments before its own.
+func (in inside) script(program string, args ...string) []byte {
+	return []byte("#!/bin/sh\nTMPDIR=" + text.ShellQuote(in.box.Temp) + " exec " +
+		text.ShellQuote(in.box.Enter(program, args...)...) + " \"$@\"\n")
+}
+
+// wrap makes a directory of hooks that run those of another one inside.
+func (in inside) wrap(hooks string) (dir string, remove func(), err error) {
+	if dir, remove, err = proc.TempDir("hooks"); err != nil {
+		return "", nil, err
+	}
+	entries, _ := os.ReadDir(hooks)
+	for _, e := range entries {
+		hook := filepath.Join(hooks, e.Name())
+		if fi, err := os.Stat(hook); err != nil || !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, e.Name()), in.script(hook), 0o700); err != nil {
+			remove()
+			return "", nil, err
+		}
+	}
+	return dir, remove, nil
+}
