@@ -158,6 +158,7 @@ func TestInterviewAtATerminal(t *testing.T) {
 	c.Expect("refused: task-without-test")
 	c.Expect("learns to subtract", "1 task", "T-001", "open questions", "complex numbers", "blockers", "nobody owns",
 		"left out", "no division", "720 tokens")
+	takePlan(c)
 	c.Expect("is prepared", "git tilth run")
 	c.Ends(0)
 	preparedAsAgreed(t, p)
@@ -247,7 +248,7 @@ func TestInterviewsThatEndAtATerminal(t *testing.T) {
 			c := p.console("prep", "--brief", "x")
 			c.Expect("Well?", "> ")
 			c.Send(keys)
-			c.Expect("there is no seed", "hint: git tilth reset "+p.newest().ID)
+			c.Expect("there is no seed", "hint: git tilth prep-feature --continue")
 			c.Ends(130)
 			endedInterview(t, p, session.Failed, "interrupted")
 			if p.user() != before {
@@ -305,6 +306,7 @@ func TestBriefIsAskedAtATerminal(t *testing.T) {
 	c := p.console("prep")
 	c.Expect("What is to be built?", "> ")
 	c.Send("teach it to subtract\r")
+	takePlan(c)
 	c.Expect("is prepared")
 	c.Ends(0)
 	if n := len(server.Requests()); n != 1 {
@@ -338,6 +340,7 @@ func TestRunAtATerminalInterviewsFirst(t *testing.T) {
 	c.Send("subtraction\r")
 	c.Expect("Well?", "> ")
 	c.Send("my own words\r\r")
+	takePlan(c)
 	c.Expect("T-001  Add sub", "all_done")
 	c.Ends(0)
 	if c := p.checkpoint(); c.Status != session.AllDone || c.Usage.Interview.Calls != 2 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Console is a program at a pseudo-terminal and what it has shown so far.
@@ -19,6 +20,9 @@ type Console struct {
 	at   int // behind what was expected last
 }
 
+// patience is how long a program may run: one that waits for what the test does not type would keep it for ever.
+const patience = 2 * time.Minute
+
 // Start starts a program at a pseudo-terminal, and ends it with the test.
 func Start(t testing.TB, cmd *exec.Cmd) *Console {
 	t.Helper()
@@ -27,7 +31,8 @@ func Start(t testing.TB, cmd *exec.Cmd) *Console {
 	if c.tty, err = Run(cmd, 0, 0); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { late.Stop(); c.tty.Close(); _ = c.cmd.Process.Kill(); _ = c.cmd.Wait() })
 	keepOutput(t, c.tty)
 	return c
 }
