@@ -28,16 +28,23 @@ var registry = struct {
 }{leaders: map[int]*family{}, detached: map[int]bool{}}
 
 // startFamily starts the command and registers it.
-func startFamily(cmd *exec.Cmd, mark string, apart bool) (*family, error) {
-	if !apart {
+func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
+	if !c.Lasting {
 		becomeSubreaper()
+	}
+	if c.Carry != nil {
+		started, err := c.Carry.Carry(cmd)
+		if err != nil {
+			return nil, err
+		}
+		defer started()
 	}
 	registry.Lock()
 	defer registry.Unlock()
-	if err := cmd.Start(); err != nil {
+	if err := c.Box.Start(cmd); err != nil {
 		return nil, err
 	}
-	f := &family{leader: cmd.Process.Pid, mark: mark, apart: apart}
+	f := &family{leader: cmd.Process.Pid, mark: mark, apart: c.Lasting}
 	f.since = startTime(f.leader)
 	registry.leaders[f.leader] = f
 	return f, nil

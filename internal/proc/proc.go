@@ -141,24 +141,10 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	wrap := c.Box.Wrap
-	if c.Carry != nil {
-		wrap = c.Carry.Carry
-	}
-	started, err := wrap(cmd)
-	if err != nil {
-		pipes.abandon()
-		return Outcome{}, err
-	}
-	defer urgency.Child()()
 	begun := time.Now()
-	fam, err := startFamily(cmd, id, c.Lasting)
+	defer urgency.Child()()
+	fam, err := startFamily(cmd, id, c)
 	pipes.closeChildEnds()
-	if inside := started(); err == nil && inside != nil {
-		_ = cmd.Wait()
-		fam.forget()
-		err = inside
-	}
 	if err != nil {
 		pipes.abandon()
 		return Outcome{}, startError(c, err)

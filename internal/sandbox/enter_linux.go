@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,159 +8,194 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// The descriptors that the process that enters a wall has, and the words of its command line before the command.
-const (
-	rulesetFD = 3 + iota
-	statusFD
-)
+// rulesetFD is the descriptor that a program outside carries for those that it starts, see Carry.
+const rulesetFD = 3
 
+// The words of the command line that enters a wall, before the command.
 const (
-	argFlags   = 1 + iota // "n": no network; "c": carried, and errors go to standard error
+	argFlags   = 1 + iota // "n": no network
 	argSockets            // to cover, with colons between
 	argPath               // of the program
 	argArgv
 )
 
-// Wrap makes a command that is not started yet run inside the box. The function that it returns is to be called once it
-// was started, or could not be: it says why the command is not running.
-func (b *Box) Wrap(cmd *exec.Cmd) (started func() error, err error) {
-	if b == nil {
-		return func() error { return nil }, nil
-	}
-	rules, err := b.ruleset()
-	if err != nil {
-		return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		rules.Close()
-		return nil, err
-	}
-	cmd.Args = append([]string{Name, b.flags(), b.sockets(), cmd.Path}, cmd.Args...)
-	cmd.Path = "/proc/self/exe"
-	cmd.ExtraFiles = []*os.File{rules, w}
-	return func() error {
-		rules.Close()
-		w.Close()
-		defer r.Close()
-		said := make([]byte, 512)
-		if n, _ := r.Read(said); n > 0 {
-			return errors.New(string(said[:n]))
-		}
-		return nil
-	}, nil
-}
-
 // Carry gives a command that is not started yet, and stays outside, what the programs that it starts need to enter the
 // box. The function that it returns is to be called once it was started.
-func (b *Box) Carry(cmd *exec.Cmd) (started func() error, err error) {
+func (b *Box) Carry(cmd *exec.Cmd) (started func(), err error) {
 	rules, err := b.ruleset()
 	if err != nil {
 		return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{rules}
-	return func() error { rules.Close(); return nil }, nil
+	return func() { rules.Close() }, nil
 }
 
 // Enter is the command line that runs a program inside the box, where it was carried to.
 func (b *Box) Enter(program string, args ...string) []string {
 	self, _ := os.Executable() // else the command line cannot be run, and says so
-	return append([]string{self, Name, b.flags() + "c", b.sockets(), program, program}, args...)
-}
-
-func (b *Box) sockets() string { return strings.Join(b.Sockets, string(os.PathListSeparator)) }
-
-func (b *Box) flags() string {
+	flags := "-"
 	if b.NoNetwork {
-		return "n"
+		flags = "n"
 	}
-	return "-"
+	sockets := strings.Join(b.Sockets, string(os.PathListSeparator))
+	return append([]string{self, Name, flags, sockets, program, program}, args...)
 }
 
-// init is here for a process that enters a wall: nothing else of the program is set up for it.
+// init is here for the process of such a command line: nothing else of the program is set up for it.
 func init() {
-	args := os.Args
-	if len(args) > 1 && args[1] == Name {
-		args = args[1:]
-	}
-	if len(args) <= argArgv || args[0] != Name {
+	if len(os.Args) < 2 || os.Args[1] != Name || len(os.Args) <= 1+argArgv {
 		return
 	}
+	args := os.Args[1:]
 	runtime.LockOSThread()
-	status := statusFD
-	if strings.Contains(args[argFlags], "c") {
-		status = 2
-	}
-	coverSockets(filepath.SplitList(args[argSockets]))
-	err := enter(strings.Contains(args[argFlags], "n"))
+	w, err := newWall(rulesetFD, strings.Contains(args[argFlags], "n"), filepath.SplitList(args[argSockets]))
 	if err == nil {
-		unix.Close(rulesetFD)
-		if status == statusFD {
-			unix.CloseOnExec(statusFD)
+		unix.CloseOnExec(rulesetFD)
+		step, errno := w.enter()
+		if errno == 0 {
+			err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())
+		} else {
+			err = failure{byte(step), byte(errno)}.err()
 		}
-		err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())
 	}
-	_, _ = unix.Write(status, []byte(err.Error()))
+	fmt.Fprintln(os.Stderr, err)
 	os.Exit(126)
 }
 
-// enter puts this thread behind the wall.
-func enter(noNetwork bool) error {
-	if err := dropCapabilities(); err != nil {
-		return fmt.Errorf("the sandbox cannot drop capabilities: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("the sandbox cannot be entered: no_new_privs: %w", err)
-	}
-	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rulesetFD, 0, 0); errno != 0 {
+// step is one on the way to a command inside.
+type step byte
+
+const (
+	stepStart step = iota
+	stepCapabilities
+	stepPrivileges
+	stepRules
+	stepNetwork
+	stepExec
+)
+
+// failure is a step and why the kernel refused it.
+type failure [2]byte
+
+func (f failure) err() error {
+	errno := syscall.Errno(f[1])
+	switch step(f[0]) {
+	case stepCapabilities:
+		return fmt.Errorf("the sandbox cannot drop capabilities: %w", errno)
+	case stepPrivileges:
+		return fmt.Errorf("the sandbox cannot be entered: no_new_privs: %w", errno)
+	case stepRules:
 		return fmt.Errorf("the sandbox cannot be entered: %w", errno)
+	case stepNetwork:
+		return fmt.Errorf("the sandbox cannot cut off the network: %w", errno)
 	}
-	if noNetwork {
-		if err := cutNetwork(); err != nil {
-			return fmt.Errorf("the sandbox cannot cut off the network: %w", err)
-		}
-	}
-	return nil
+	return errno
 }
 
-// coverSockets puts something empty over sockets and directories of them, in a mount namespace of this thread's own.
-// Where that may not be made, they stay: Landlock knows them from ABI 9 on.
-func coverSockets(paths []string) {
-	modes := map[string]uint32{}
-	for _, path := range paths {
-		var st unix.Stat_t
-		if unix.Stat(path, &st) == nil {
-			modes[path] = st.Mode & unix.S_IFMT
+// wall is what a thread needs to enter one.
+type wall struct {
+	rules    uintptr
+	root     bool
+	header   unix.CapUserHeader
+	none     [2]unix.CapUserData
+	network  *unix.SockFprog // nil where the network stays
+	covers   []cover
+	slash    *byte
+	nullFile *byte
+	tmpfs    *byte
+	small    *byte
+}
+
+// cover is a helper's socket, or a directory of them, over which something empty is put.
+type cover struct {
+	path *byte
+	dir  bool
+}
+
+func newWall(rules uintptr, noNetwork bool, sockets []string) (w wall, err error) {
+	w = wall{rules: rules, root: os.Geteuid() == 0, slash: cString("/"), nullFile: cString(os.DevNull),
+		tmpfs: cString("tmpfs"), small: cString("size=4k")}
+	w.header.Version = unix.LINUX_CAPABILITY_VERSION_3
+	if noNetwork {
+		if w.network, err = networkFilter(); err != nil {
+			return w, fmt.Errorf("the sandbox cannot cut off the network: %w", err)
 		}
 	}
-	if len(modes) == 0 || unix.Geteuid() != 0 || unix.Unshare(unix.CLONE_NEWNS) != nil ||
-		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil {
+	for _, path := range sockets {
+		if fi, err := os.Stat(path); err == nil && w.root {
+			w.covers = append(w.covers, cover{cString(path), fi.IsDir()})
+		}
+	}
+	return w, nil
+}
+
+// cString is for paths, in which there is no zero byte.
+func cString(s string) *byte { return &append([]byte(s), 0)[0] }
+
+// enter puts this thread behind the wall. It runs in a forked child too, see child.
+//
+//go:nosplit
+//go:norace
+func (w *wall) enter() (step, syscall.Errno) {
+	w.cover()
+	if w.root {
+		for c := uintptr(0); c < 64; c++ {
+			if _, _, errno := syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno == unix.EINVAL {
+				break // the kernel knows no more
+			}
+		}
+		if _, _, errno := syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&w.header)),
+			uintptr(unsafe.Pointer(&w.none)), 0); errno != 0 {
+			return stepCapabilities, errno
+		}
+	}
+	if _, _, errno := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
+		return stepPrivileges, errno
+	}
+	if _, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, w.rules, 0, 0); errno != 0 {
+		return stepRules, errno
+	}
+	if w.network == nil {
+		return stepNetwork, 0
+	}
+	_, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(w.network)))
+	return stepNetwork, errno
+}
+
+// cover covers the sockets in a mount namespace of this thread's own. Where that may not be made, they stay: Landlock
+// knows them from ABI 9 on.
+//
+//go:nosplit
+//go:norace
+func (w *wall) cover() {
+	if len(w.covers) == 0 {
 		return
 	}
-	for path, mode := range modes {
-		if mode == unix.S_IFDIR {
-			_ = unix.Mount("none", path, "tmpfs", unix.MS_RDONLY, "size=4k")
+	if _, _, errno := syscall.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWNS, 0, 0); errno != 0 {
+		return
+	}
+	if errno := mount(nil, w.slash, nil, unix.MS_REC|unix.MS_PRIVATE, nil); errno != 0 {
+		return
+	}
+	for _, c := range w.covers {
+		if c.dir {
+			mount(w.tmpfs, c.path, w.tmpfs, unix.MS_RDONLY, w.small)
 		} else {
-			_ = unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
+			mount(w.nullFile, c.path, nil, unix.MS_BIND, nil)
 		}
 	}
 }
 
-// dropCapabilities gives up those of root, for what is executed too.
-func dropCapabilities() error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	for c := uintptr(0); c < 64; c++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
-			break // the kernel knows no more
-		}
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	return unix.Capset(&header, &none[0])
+//go:nosplit
+//go:norace
+func mount(source, target, kind *byte, flags uintptr, data *byte) syscall.Errno {
+	_, _, errno := syscall.RawSyscall6(unix.SYS_MOUNT, uintptr(unsafe.Pointer(source)),
+		uintptr(unsafe.Pointer(target)), uintptr(unsafe.Pointer(kind)), flags, uintptr(unsafe.Pointer(data)), 0)
+	return errno
 }

@@ -1,15 +1,17 @@
 // Package sandbox holds what a run starts inside a wall that needs no root.
 //
-// A [Box] says what the processes inside may change and read. [Box.Wrap] puts a command into it. The wall is the
+// A [Box] says what the processes inside may change and read. [Box.Start] starts a command in it. The wall is the
 // kernel's: Landlock on Linux, sandbox-exec on macOS. [Probe] says what the system at hand can do.
 //
 // How it is done on Linux:
 //
 //   - The harness opens what may be read and written, and adds it to a Landlock ruleset. The ruleset's descriptor is
 //     all that the child needs, so that nothing a worker could have changed is looked at on the way.
-//   - The child is this program again (/proc/self/exe), under the name [Name]. An init function sees that name and
-//     does its work before the rest of the program is set up: it drops all capabilities, takes the way back
-//     (no_new_privs), enters the ruleset and executes the command. The harness itself never enters.
+//   - The child enters between fork and exec: it drops all capabilities, takes the way back (no_new_privs), enters the
+//     ruleset and executes the command. No thread of the harness is ever inside: a command could trace and signal
+//     one that shares its wall. There is no Go runtime in the child, so that code makes raw system calls only.
+//   - What a program outside starts, a hook or filter of git's, enters as this program under the name [Name]. An init
+//     function sees that name and does its work before the rest of the program is set up.
 //   - Landlock can allow, and cannot deny below what it allowed. What is hidden is therefore left out: of each
 //     directory above a hidden path the entries beside it are allowed one by one. Such a directory cannot be listed,
 //     because the right to list would reach the hidden one too. The set is made anew when such a directory changed.
@@ -19,7 +21,7 @@
 //   - Sockets in the file system are reached by whoever finds their path, which Landlock does not look at. Where this
 //     process may make a mount namespace, those of well-known helpers are covered there.
 //
-// A child that cannot enter its wall does not start: [Box.Wrap]'s second result says why.
+// A child that cannot enter its wall does not start: the error of [Box.Start] says why.
 //
 // What the wall cannot hold on a kernel is in [System.Lacks]. docs/security.md has the table of what holds what.
 package sandbox

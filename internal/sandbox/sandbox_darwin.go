@@ -17,14 +17,13 @@ func Probe() System {
 	return System{Kind: "sandbox-exec"}
 }
 
-// Wrap makes a command that is not started yet run inside the box. The function that it returns is to be called once it
-// was started, or could not be: it says why the command is not running.
-func (b *Box) Wrap(cmd *exec.Cmd) (started func() error, err error) {
+// Start starts a command inside the box.
+func (b *Box) Start(cmd *exec.Cmd) error {
 	if b != nil {
 		cmd.Args = append([]string{Name, "-p", b.profile(), cmd.Path}, cmd.Args[1:]...)
 		cmd.Path = seatbelt
 	}
-	return func() error { return nil }, nil
+	return cmd.Start()
 }
 
 // Enter is the command line that runs a program inside the box.
@@ -33,6 +32,6 @@ func (b *Box) Enter(program string, args ...string) []string {
 }
 
 // Carry does nothing: the box is in the command line of whoever enters it.
-func (b *Box) Carry(*exec.Cmd) (started func() error, err error) {
-	return func() error { return nil }, nil
+func (b *Box) Carry(*exec.Cmd) (started func(), err error) {
+	return func() {}, nil
 }

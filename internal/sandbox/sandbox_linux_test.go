@@ -1,13 +1,19 @@
 package sandbox_test
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
@@ -48,24 +54,12 @@ func newWorld(t *testing.T) world {
 // sh runs a script inside.
 func (w world) sh(t *testing.T, box *sandbox.Box, script string) (out string, ok bool) {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", "-c", script)
-	cmd.Dir = w.work
-	cmd.Env = box.Environ(append(os.Environ(), "HOME="+w.home))
-	said := &strings.Builder{}
-	cmd.Stdout, cmd.Stderr = said, said
-	started, err := box.Wrap(cmd)
+	o, err := proc.Run(t.Context(), proc.Cmd{Argv: []string{"/bin/sh", "-c", script}, Dir: w.work,
+		Env: append(os.Environ(), "HOME="+w.home), Box: box})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = cmd.Start()
-	if inside := started(); inside != nil {
-		t.Fatal(inside)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	ok = cmd.Wait() == nil
-	return said.String(), ok
+	return string(o.Output), o.ExitCode == 0
 }
 
 func TestBox(t *testing.T) {
@@ -102,6 +96,75 @@ func TestBox(t *testing.T) {
 		if out, ok := w.sh(t, w.box, c.script); ok != c.works {
 			t.Errorf("%s: %v, should be %v\n%s", c.script, ok, c.works, out)
 		}
+	}
+}
+
+// TestHarnessStaysOutside: no thread of this process is behind a wall that it put others behind, and nothing is left.
+func TestHarnessStaysOutside(t *testing.T) {
+	w := newWorld(t)
+	off := *w.box
+	off.NoNetwork = true
+	if out, ok := w.sh(t, &off, "true"); !ok {
+		t.Fatal(out)
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if out, ok := w.sh(t, &off, "grep -q '^Seccomp:.*2' /proc/self/status"); !ok {
+			t.Fatal("not inside: ", out)
+		}
+	}
+	threads, err := filepath.Glob("/proc/self/task/*/status")
+	if err != nil || len(threads) > 50 {
+		t.Errorf("%d threads, %v", len(threads), err)
+	}
+	for _, thread := range threads {
+		status, err := os.ReadFile(thread)
+		if os.IsNotExist(err) {
+			continue // it has ended
+		}
+		for _, free := range []string{"\nNoNewPrivs:\t0\n", "\nSeccomp:\t0\n"} {
+			if err != nil || !strings.Contains(string(status), free) {
+				t.Errorf("%s: no %q in it: %v", thread, free, err)
+			}
+		}
+	}
+	if left, err := os.ReadDir("/proc/self/fd"); err != nil || len(left) > len(open)+5 {
+		t.Errorf("%d files are open, %d were: %v", len(left), len(open), err)
+	}
+	var writing sync.WaitGroup
+	for i := range 50 {
+		writing.Go(func() {
+			runtime.LockOSThread() // each on a thread of its own
+			defer runtime.UnlockOSThread()
+			if err := os.WriteFile(filepath.Join(w.home, fmt.Sprint(i)), nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	writing.Wait()
+}
+
+// TestStartsAsOutside: what a command inherits is the same on both sides, and so is what comes of one that cannot be
+// executed.
+func TestStartsAsOutside(t *testing.T) {
+	w := newWorld(t)
+	script := `ulimit -Sn; ulimit -Hn; grep -E '^Sig(Blk|Ign|Cgt):' /proc/self/status; ls /proc/self/fd
+		test "$(ps -o sid= -p $$)" -eq $$ && pwd && echo "$0"`
+	inside, _ := w.sh(t, w.box, script)
+	if outside, ok := w.sh(t, nil, script); inside != outside || !ok {
+		t.Errorf("inside:\n%soutside:\n%s", inside, outside)
+	}
+	bad := filepath.Join(w.work, "program")
+	if err := os.WriteFile(bad, []byte("#!/nowhere/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, outside := proc.Run(t.Context(), proc.Cmd{Argv: []string{bad}})
+	_, within := proc.Run(t.Context(), proc.Cmd{Argv: []string{bad}, Box: w.box})
+	if fmt.Sprint(outside) != fmt.Sprint(within) || !errors.Is(within, fs.ErrNotExist) {
+		t.Errorf("inside: %v, outside: %v", within, outside)
 	}
 }
 
@@ -146,7 +209,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-func BenchmarkWrap(b *testing.B) {
+func BenchmarkStart(b *testing.B) {
 	getenv := os.Getenv
 	box := sandbox.Default(getenv, func(string) bool { return false }, b.TempDir())
 	for _, c := range []struct {
@@ -156,14 +219,7 @@ func BenchmarkWrap(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			for range b.N {
 				cmd := exec.Command("/bin/true")
-				started, err := c.box.Wrap(cmd)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					b.Fatal(err)
-				}
-				if err := started(); err != nil {
+				if err := c.box.Start(cmd); err != nil {
 					b.Fatal(err)
 				}
 				if err := cmd.Wait(); err != nil {
