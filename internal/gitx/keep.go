@@ -227,11 +227,11 @@ func (k *Kept) commits(ctx context.Context, s *Scratch, wt Worktree, changed []s
 		return k.Tip, nil
 	}
 	index := filepath.Join(filepath.Dir(s.dir), keptIndex)
-	blobs, err := k.stagedBlobs(ctx, s, index)
+	blobs, differs, err := k.stagedBlobs(ctx, s, index)
 	if err != nil {
 		return "", err
 	}
-	if len(changed)+len(blobs) == 0 {
+	if len(changed) == 0 && !differs {
 		return k.Tip, nil
 	}
 	if err := s.copyFile(index, "index"); err != nil {
@@ -273,9 +273,9 @@ func (s *Scratch) copyFile(from, name string) error {
 	return os.WriteFile(filepath.Join(s.dir, name), data, 0o600)
 }
 
-// stagedBlobs lists the contents in an index that the tip has not, those of a conflict included.
-func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) ([]string, error) {
-	var ids []string
+// stagedBlobs lists the contents in an index that the tip has not, those of a conflict included. The two may differ
+// without any: in what was taken out of the index.
+func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) (ids []string, differs bool, err error) {
 	add := func(mode, id string) {
 		if mode != gitlink && strings.Trim(id, "0") != "" {
 			ids = append(ids, id)
@@ -285,8 +285,9 @@ func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) ([]str
 	c.more = append(c.more, "GIT_INDEX_FILE="+index)
 	out, err := s.git.read(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
+	differs = len(out) > 0
 	for i, f := range fields(out) { // ":<mode> <mode> <id> <id> <status>", then the path
 		if words := strings.Fields(f); i%2 == 0 && len(words) == 5 {
 			add(words[1], words[3])
@@ -295,7 +296,7 @@ func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) ([]str
 	c = s.command("ls-files", "-z", "--unmerged")
 	c.more = append(c.more, "GIT_INDEX_FILE="+index)
 	if out, err = s.git.read(ctx, c); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, f := range fields(out) {
 		if words := strings.Fields(f); len(words) > 2 {
@@ -303,7 +304,7 @@ func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) ([]str
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids), nil
+	return slices.Compact(ids), differs, nil
 }
 
 // displace makes loose what is ignored and would be overwritten when the worktree becomes to: by a tracked file, or by
