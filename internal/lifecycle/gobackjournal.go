@@ -1,0 +1,174 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+const (
+	undoFile   = "undo.json"
+	keptLoose  = "files"
+	keptOwn    = "session"
+	nextOwn    = "next"
+	gitsPartIn = 1 // Step of a journal: branch and tracked files are as they become
+)
+
+// journal is a rewind or an undo that was begun, and later what an undo of it needs.
+type journal struct {
+	Number  int       `json:"number"`
+	To      string    `json:"to,omitempty"`     // the point of a rewind
+	Undoes  int       `json:"undoes,omitempty"` // the number of what an undo takes back
+	Note    string    `json:"note,omitempty"`
+	Started string    `json:"started"`
+	Step    int       `json:"step"`
+	Before  condition `json:"before"`
+	After   condition `json:"after"`
+}
+
+// condition is what a session is, beside the files that are moved.
+type condition struct {
+	Worktree      gitx.Kept                   `json:"worktree"`
+	Status        string                      `json:"status"`
+	Conversations map[string]string           `json:"conversations"` // by task, in the text of checkpoint.json
+	Counts        int64                       `json:"counts"`        // the record counts up to here
+	Tasks         map[string]record.TaskState `json:"tasks"`
+	Stop          *record.LastStop            `json:"stop,omitempty"`
+}
+
+// String names the operation.
+func (j *journal) String() string {
+	if j.Undoes > 0 {
+		return fmt.Sprintf("the undo of %d", j.Undoes)
+	}
+	return "the rewind to " + j.To
+}
+
+func undoDir(s *session.Session, n int) string { return s.Path(session.UndoDir, strconv.Itoa(n)) }
+
+// readJournal reads the journal of an operation that was begun; nil without an error if none was.
+func readJournal(s *session.Session) (*journal, error) { return readUndo(s.Path(session.GoBackFile)) }
+
+func readUndo(path string) (*journal, error) {
+	data, err := jsonl.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	j := &journal{}
+	if err == nil {
+		err = json.Unmarshal(data, j)
+	}
+	if err == nil && !(isSHA(j.After.Worktree.Files) && isSHA(j.Before.Worktree.Files) && j.Number > 0) {
+		err = errors.New("is damaged")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return j, nil
+}
+
+func (h *Handle) saveJournal(j *journal) error {
+	return h.change(func() error {
+		return session.WriteFileAtomic(h.S.Path(session.GoBackFile), append(record.JSON(j), '\n'))
+	})
+}
+
+// undos lists the numbers in undo/, in order: those that are whole, and the others.
+func undos(s *session.Session) (whole, broken []int) {
+	entries, _ := os.ReadDir(s.Path(session.UndoDir))
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil || n < 1 {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(undoDir(s, n), undoFile)); err == nil {
+			whole = append(whole, n)
+		} else {
+			broken = append(broken, n)
+		}
+	}
+	slices.Sort(whole)
+	return whole, broken
+}
+
+// UndoOf says what an undo of the session would take back, "" for nothing.
+func UndoOf(s *session.Session) string {
+	whole, _ := undos(s)
+	if len(whole) == 0 {
+		return ""
+	}
+	j, err := readUndo(filepath.Join(undoDir(s, whole[len(whole)-1]), undoFile))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%s of %s: back to %.10s", j, j.Started, j.Before.Worktree.Tip)
+}
+
+// condition writes down what the session is beside its files. What a process that died had spent is spent.
+func (h *Handle) condition(tip string, c *condition) error {
+	last, err := record.ReadHistory(h.S.Path(session.RecordFile))
+	if err != nil {
+		return err
+	}
+	h.settleTotals(last)
+	sum, err := h.S.Summarize()
+	if err != nil {
+		return err
+	}
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return err
+	}
+	*c = condition{Worktree: gitx.Kept{Tip: tip, Files: tip}, Status: h.Checkpoint.Status, Stop: sum.Stop,
+		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{}}
+	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
+		c.Counts = fi.Size()
+	}
+	for _, t := range tasks {
+		state := record.TaskState{Status: t.Status}
+		if was := sum.Tasks[t.ID]; was != nil {
+			state.Commit, state.FailureReason = was.Commit, was.FailureReason
+		}
+		c.Tasks[t.ID] = state
+	}
+	return h.Save()
+}
+
+func conversations(c *session.Checkpoint) map[string]string {
+	texts := map[string]string{}
+	for id, raw := range c.Conversations {
+		texts[id] = string(raw)
+	}
+	return texts
+}
+
+// clearUndos removes what is not whole in undo/, what was taken back, and all but the last few.
+func (h *Handle) clearUndos() error {
+	whole, gone := undos(h.S)
+	if n := len(whole); n > 0 {
+		last, err := readUndo(filepath.Join(undoDir(h.S, whole[n-1]), undoFile))
+		if err == nil && last.Undoes > 0 {
+			gone = append(gone, last.Undoes)
+		}
+		gone = append(gone, whole[:max(n-max(h.UndoKeep, 1), 0)]...)
+		if err := gitx.RemoveAll(filepath.Join(undoDir(h.S, whole[n-1]), nextOwn)); err != nil {
+			return err
+		}
+	}
+	for _, n := range gone {
+		if err := gitx.RemoveAll(undoDir(h.S, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
