@@ -50,6 +50,14 @@ type blocks struct {
 	events       []byte
 	index        blockIndex
 	commits      []string // sha of each commit in the block
+	seen         int      // events so far
+	sections     []section
+}
+
+// section is an event with which the record may begin to be superseded.
+type section struct {
+	off int64
+	n   int // its number, from 1
 }
 
 // blockIndex is what a page knows of a block's events before it has parsed them: a column for each thing that all
@@ -112,12 +120,32 @@ func (b *blocks) note(e record.Line) {
 	}
 	x.Type, x.Task = append(x.Type, b.types.of(e.Type)), append(x.Task, task)
 	x.Iter, x.DT = append(x.Iter, min(max(common.Iter, 0), 1e6)), append(x.DT, b.elapsed(e.TS))
-	if f := factsOf(ev); f != (facts{}) {
+	f := factsOf(ev)
+	b.seen++
+	switch e.Type {
+	case "session_start", "seed_committed", "session_resume", "context_reset", "stop", "log_repaired", "session_rewound",
+		"session_undone":
+		if at, back := e.WentBack(); back {
+			f.Back = b.sectionAt(at)
+		}
+		b.sections = append(b.sections, section{e.Off, b.seen})
+	}
+	if f != (facts{}) {
 		x.Facts = append(x.Facts, [2]any{x.N, f})
 		if isObjectID(f.SHA) {
 			b.commits = append(b.commits, f.SHA)
 		}
 	}
+}
+
+// sectionAt is the number of the first section that begins at off or behind it, 0 for none.
+func (b *blocks) sectionAt(off int64) int {
+	for _, s := range b.sections {
+		if s.off >= off {
+			return s.n
+		}
+	}
+	return 0
 }
 
 // elapsed is the time since the event before in milliseconds; clocks may go back.

@@ -23,6 +23,7 @@ type facts struct {
 	Reason      string  `json:"why,omitempty"`
 	Detail      string  `json:"said,omitempty"` // what whoever ended it said
 	SHA         string  `json:"sha,omitempty"`
+	Back        int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
 }
 
 // factsOf is the facts of an event, none for most types.

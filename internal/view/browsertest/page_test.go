@@ -1,11 +1,14 @@
 package browsertest
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
@@ -141,6 +144,51 @@ func TestFilters(t *testing.T) {
 	}
 	p.press("\x1b")
 	p.until(`document.querySelectorAll("article.t-model_call").length > 0 && document.getElementById("pick-task").value === ""`)
+	p.quiet()
+}
+
+// What a rewind superseded is folded under its heading and can be shown; an undo of it folds what came in between.
+func TestFoldsSuperseded(t *testing.T) {
+	superseded := `[...document.querySelectorAll("#feed .group")].filter((g) => g.innerText.includes("superseded"))`
+	back := func(undone bool) string {
+		_, path := rendered(t, func(w *viewtest.Writer) {
+			size := func() int64 {
+				w.Flush()
+				fi, err := os.Stat(w.S.Path(session.RecordFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fi.Size()
+			}
+			w.Event(0, "seed_committed", viewtest.P{"sha": "abcdef1", "branch": "b"})
+			counts := size()
+			w.Event(time.Second, "context_reset", viewtest.P{"task_id": "T-001"})
+			w.Event(time.Second, "nudge", viewtest.P{"task_id": "T-001", "iter": 1, "content": "the first attempt"})
+			end := size()
+			w.Event(time.Second, "session_rewound", viewtest.P{"to": "T-001", "undo": 1, "counts": counts,
+				"tasks": viewtest.P{}})
+			w.Event(time.Second, "context_reset", viewtest.P{"task_id": "T-001"})
+			w.Event(time.Second, "nudge", viewtest.P{"task_id": "T-001", "iter": 1, "content": "the second attempt"})
+			if undone {
+				w.Event(time.Second, "session_undone", viewtest.P{"undo": 1, "redo": 2, "counts": end, "tasks": viewtest.P{}})
+			}
+			w.Flush()
+		}, nil)
+		return path
+	}
+	p := open(t)
+	p.visit(back(false))
+	p.until(superseded + `.length === 1 && document.getElementById("feed").innerText.includes("second attempt")`)
+	if eval[bool](p, `document.getElementById("feed").innerText.includes("first attempt")`) {
+		t.Error("a superseded attempt is not folded")
+	}
+	p.do(chromedp.Evaluate[chromedp.Void](superseded + `[0].querySelector("button").click()`))
+	p.until(`document.getElementById("feed").innerText.includes("first attempt")`)
+	p.visit(back(true))
+	p.until(superseded + `.length === 2 && document.getElementById("feed").innerText.includes("first attempt")`)
+	if eval[bool](p, `document.getElementById("feed").innerText.includes("second attempt")`) {
+		t.Error("what an undo superseded is not folded")
+	}
 	p.quiet()
 }
 

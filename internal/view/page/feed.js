@@ -33,6 +33,12 @@ const feed = {
     return true;
   },
 
+  // folds reports whether only the heading of a section is shown: it was superseded, and nobody asked for it.
+  folds(g) {
+    if (g < 0 || this.filter.matches) return false;
+    return groups.all[g].superseded && !this.opened.has("section:" + groups.all[g].start);
+  },
+
   // rebuild lays the items out anew, keeping the reader at the event they were at.
   rebuild() {
     const keep = this.firstInView();
@@ -48,8 +54,13 @@ const feed = {
   // extend lays out the events from one on.
   extend(from) {
     for (let i = from; i < rec.count; i++) {
-      if (!this.shows(i)) continue;
       const g = groups.at(i);
+      if (this.folds(g)) {
+        if (g !== this.grouped && !this.filter.task) this.add(-1 - g);
+        this.grouped = g;
+        continue;
+      }
+      if (!this.shows(i)) continue;
       if (g !== this.grouped) {
         this.grouped = g;
         this.add(-1 - g);
@@ -157,6 +168,10 @@ const feed = {
   // jump brings an event into view; a filter that hides it is lifted.
   jump(i, how = {}) {
     if (i < 0 || i >= rec.count) return;
+    if (this.folds(groups.at(i)) && !how.quiet) {
+      this.opened.add("section:" + groups.all[groups.at(i)].start);
+      this.rebuild();
+    }
     if (!this.shows(i) && !how.quiet) {
       this.filter.task = "";
       this.filter.kinds.clear();
@@ -293,5 +308,17 @@ function groupHead(n) {
   if (g.cost) facts.push(money(g.cost));
   if (g.until - g.from > 1000) facts.push(span(g.until - g.from));
   const tag = g.outcome ? el("span", "tag " + (g.outcome === "done" ? "good" : "bad"), g.outcome === "done" ? "done" : "failed: " + because(g.reason)) : null;
-  return el("header", "group " + g.kind, h, el("p", "dim", ...facts.map((f) => el("span", "", f)), tag));
+  const head = el("header", "group " + g.kind, h, el("p", "dim", ...facts.map((f) => el("span", "", f)), tag));
+  if (g.superseded) head.append(el("p", "", el("span", "tag warn", "superseded"), " ", sectionFold(g)));
+  return head;
+}
+
+// sectionFold is a button that shows the events of a superseded section, or hides them again.
+function sectionFold(g) {
+  const key = "section:" + g.start;
+  const open = feed.opened.has(key);
+  return button(open ? "Fold" : "Show its " + plural(g.end - g.start, "event"), () => {
+    open ? feed.opened.delete(key) : feed.opened.add(key);
+    feed.rebuild();
+  });
 }

@@ -8,6 +8,8 @@ const groups = {
   taskInfo: new Map(), // task id → figures over all its attempts
   objections: [],
   attempts: new Map(), // task id → how often it was begun
+  backs: [], // rewinds and undos: {i, from}, from the first event that each superseded
+  folded: false, // something was superseded since this was looked at
   lastStop: null,
   started: 0, // of the latest start or resume
   done: 0, // events taken in
@@ -19,6 +21,7 @@ const groups = {
     this.taskInfo = new Map();
     this.objections = [];
     this.attempts = new Map();
+    this.backs = [];
     this.lastStop = null;
     this.started = 0;
     this.done = 0;
@@ -42,6 +45,9 @@ const groups = {
       g = this.open(i, "resume");
       this.started = rec.at[i];
       this.lastStop = null;
+    } else if (type === "session_rewound" || type === "session_undone") {
+      g = this.open(i, "back");
+      if (num(f.b)) this.wentBack(i, f.b - 1);
     } else if (type === "stop") {
       g = this.open(i, "stop");
       g.reason = str(f.why);
@@ -60,9 +66,24 @@ const groups = {
     this.figures(i, type, task || g.task || "", f, g);
   },
 
+  // wentBack marks what no longer counts. From the end backwards, each rewind or
+  // undo goes to where the record counted before it.
+  wentBack(i, from) {
+    this.backs.push({ i, from });
+    this.folded = true;
+    for (const g of this.all) g.superseded = false;
+    let end = Infinity;
+    for (const b of this.backs.toReversed()) {
+      if (b.i >= end) continue;
+      for (const g of this.all) if (g.start >= b.from && g.start < b.i) g.superseded = true;
+      end = b.from;
+    }
+  },
+
   open(i, kind) {
     const g = {
       kind, start: i, end: i, from: rec.at[i], until: rec.at[i], task: "", attempt: 0, worked: false, reason: "",
+      superseded: false,
       iters: [], verdicts: [], checks: [], outcome: "", outcomeAt: -1, tokens: 0, cost: 0, tools: 0, blocks: 0,
     };
     this.all.push(g);
@@ -211,6 +232,8 @@ function groupTitle(g) {
       return "Resumed";
     case "stop":
       return "Stop";
+    case "back":
+      return typeAt(g.start) === "session_undone" ? "Undone" : "Rewound";
   }
   return g.task + (g.attempt > 1 ? " · attempt " + g.attempt : "");
 }

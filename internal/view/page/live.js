@@ -37,7 +37,9 @@ const live = {
       const from = addBlock(JSON.parse(ev.data.slice(0, cut)), () => text);
       groups.update();
       search.more();
-      feed.extend(from);
+      if (groups.folded) feed.rebuild();
+      else feed.extend(from);
+      groups.folded = false;
       if (following) feed.stick();
       announce(from);
       this.redraw();
