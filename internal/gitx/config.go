@@ -72,7 +72,7 @@ func IsKey(name string) bool {
 		strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_SECRET") || name == agentVar
 }
 
-// agentVar names the ssh agent. Only a signature needs it: the harness talks to no remote.
+// agentVar names the ssh agent. Only a signature needs it, and git where it talks to a remote.
 const agentVar = "SSH_AUTH_SOCK"
 
 // authorVars are what `git commit` exports to its hooks about its own commit.

@@ -291,7 +291,7 @@ const maxTips = 1000
 func publishedTips(gitDir string) []string {
 	seen := map[string]bool{}
 	add := func(id string) {
-		if isObjectID(id) && len(seen) < maxTips {
+		if IsObjectID(id) && len(seen) < maxTips {
 			seen[id] = true
 		}
 	}

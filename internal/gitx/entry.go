@@ -290,7 +290,7 @@ func (g *Git) RestoreEntry(common, path, branch string) error {
 	}
 	head := filepath.Join(admin, "HEAD")
 	if b, err := os.ReadFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") &&
-		!isObjectID(trimLine(b)) {
+		!IsObjectID(trimLine(b)) {
 		if err := replaceFile(head, "ref: refs/heads/"+branch+"\n"); err != nil {
 			return err
 		}

@@ -132,7 +132,7 @@ func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]u
 		linked := fan.Type()&os.ModeSymlink != 0 // to the files of other names, which may be old
 		for _, f := range files {
 			id, name := fan.Name()+f.Name(), filepath.Join(dir, fan.Name(), f.Name())
-			if !isObjectID(id) || !linked && !o.isNew(name, found) {
+			if !IsObjectID(id) || !linked && !o.isNew(name, found) {
 				continue
 			}
 			err := checkObject(ctx, name, id)

@@ -38,7 +38,7 @@ func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, 
 	sha, err := g.line(ctx, c)
 	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
 	// is not there git says just that.
-	if err != nil && (exitCode(err) == 1 || exitCode(err) == 128 && !isObjectID(name) && !isBroken(err)) {
+	if err != nil && (exitCode(err) == 1 || exitCode(err) == 128 && !IsObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, ErrNoCommit)
 	}
 	return sha, err
@@ -52,8 +52,8 @@ func isBroken(err error) bool {
 		slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(e.Stderr, said) })
 }
 
-// isObjectID reports whether s is a full SHA-1 or SHA-256 object id.
-func isObjectID(s string) bool {
+// IsObjectID reports whether s is a full SHA-1 or SHA-256 object id.
+func IsObjectID(s string) bool {
 	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
@@ -81,7 +81,7 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 // unlike BranchTip this says nothing about whether git can read the repository.
 func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err error) {
 	b, err := os.ReadFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(wt.Branch)))
-	if sha := trimLine(b); err == nil && isObjectID(sha) {
+	if sha := trimLine(b); err == nil && IsObjectID(sha) {
 		return sha, true, nil
 	}
 	return g.BranchTip(ctx, wt.Common, wt.Branch)
@@ -141,7 +141,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 	// A ref file that a crash left empty is no branch to git, and stays.
 	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
 	b, err := os.ReadFile(file)
-	if err == nil && !g.dry && !isObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
+	if err == nil && !g.dry && !IsObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
 		deleted = os.Remove(file) == nil
 	}
 	_, there, err := g.BranchTip(ctx, common, branch)

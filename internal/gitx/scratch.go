@@ -20,11 +20,12 @@ import (
 type Scratch struct {
 	git *Git
 	dir string
+	has map[string]bool // objects that lie in a pack, as far as they were listed
 }
 
-// NewScratch makes a scratch repository in dir, which must not exist, over the objects of the repository at common.
+// NewScratch makes a scratch repository in dir over the objects of the repository at common.
 func (g *Git) NewScratch(common, dir string) (*Scratch, error) {
-	s := &Scratch{g, dir}
+	s := &Scratch{git: g, dir: dir}
 	if g.dry {
 		return s, nil
 	}
@@ -195,6 +196,11 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree 
 	if err := borrow(wt.Common, dir); err != nil {
 		return "", nil, err
 	}
+	return g.stageInto(ctx, wt, base, dir)
+}
+
+// stageInto is StageAll whose index and objects are written in dir, which reads those of the repository.
+func (g *Git) stageInto(ctx context.Context, wt Worktree, base, dir string) (tree string, leftOut []string, err error) {
 	if _, err := copyIndex(wt, filepath.Join(dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, err
 	}

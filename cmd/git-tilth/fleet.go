@@ -1,0 +1,259 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/fleet"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+func remoteFlag() cli.Flag {
+	return &cli.StringFlag{Name: "remote", Usage: "the remote `NAME` (default: the one that the session came from, else origin)"}
+}
+
+// fleetCommands are those that move sessions between machines.
+func (p *process) fleetCommands() []*cli.Command {
+	return []*cli.Command{
+		{
+			Name:      "push",
+			Usage:     "bring a session to a remote, from where another machine can take it up",
+			ArgsUsage: "[<session>]",
+			Description: "Pushes the branch and, as refs/tilth/sessions/<id>, all that the session is, with the uncommitted work in its\n" +
+				"worktree. From then on run and resume claim the session on the remote and push its progress.",
+			Flags: []cli.Flag{remoteFlag()},
+			Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+				h, err := w.hold(s, nil)
+				if err != nil {
+					return err
+				}
+				defer h.Close()
+				place, err := w.place(h, ctx.String("remote"))
+				if err != nil {
+					return err
+				}
+				if p.dryRun {
+					p.printf("session %s would be pushed to %s\n", s.ID, place.Remote)
+					return nil
+				}
+				if err := place.Push(p.ctx, s); err != nil {
+					return fleetError(err, s.ID)
+				}
+				p.printf("session %s is pushed to %s\n", s.ID, text.VisibleLine(place.Remote))
+				return nil
+			}),
+		},
+		{
+			Name:      "fetch",
+			Usage:     "make a session of a remote one of this machine",
+			ArgsUsage: "[<session>]",
+			Description: "Without a session: the newest that nobody works on. One that is here already is brought up to date, unless it has\n" +
+				"what was not pushed.",
+			Flags: []cli.Flag{remoteFlag()},
+			Action: func(ctx *cli.Context) error {
+				place, _, err := p.placeHere(ctx.String("remote"))
+				if err != nil {
+					return err
+				}
+				c, err := p.remoteSession(place, ctx.Args().First())
+				if err != nil {
+					return err
+				}
+				if p.dryRun {
+					p.printf("session %s would be fetched from %s\n", c.Session, place.Remote)
+					return nil
+				}
+				s, err := place.Fetch(p.ctx, c.Session)
+				if err != nil {
+					return fleetError(err, c.Session)
+				}
+				p.printf("%s\n", s.ID)
+				p.warnf("next: git tilth resume %s\n", s.ID)
+				return nil
+			},
+		},
+		{
+			Name:      "pack",
+			Usage:     "write a session into a file, from which unpack makes it elsewhere",
+			ArgsUsage: "[<file>] [<session>]",
+			Action: func(ctx *cli.Context) error {
+				w, err := p.enter("", nil)
+				if err != nil {
+					return err
+				}
+				file := ctx.Args().First()
+				if file == "" {
+					return refuse("git tilth pack <file> [<session>]", "pack needs the name of a file")
+				}
+				s, err := w.sessionToChange(ctx.Args().Get(1))
+				if err != nil {
+					return err
+				}
+				h, err := w.hold(s, nil)
+				if err != nil {
+					return err
+				}
+				defer h.Close()
+				place, err := w.place(h, "")
+				if err != nil {
+					return err
+				}
+				if p.dryRun {
+					p.printf("session %s would be written into %s\n", s.ID, file)
+					return nil
+				}
+				if err := place.Pack(p.ctx, s, p.inDir(file)); err != nil {
+					return fleetError(err, s.ID)
+				}
+				p.printf("session %s is in %s\nnext: git tilth unpack %[2]s, in a clone of the repository\n", s.ID, file)
+				return nil
+			},
+		},
+		{
+			Name:      "unpack",
+			Usage:     "make a session of a file that pack has written",
+			ArgsUsage: "[<file>]",
+			Action: func(ctx *cli.Context) error {
+				place, _, err := p.placeHere("")
+				if err != nil {
+					return err
+				}
+				file := ctx.Args().First()
+				if file == "" {
+					return refuse("git tilth unpack <file>", "unpack needs the name of a file")
+				}
+				if p.dryRun {
+					p.printf("the session in %s would be made here\n", file)
+					return nil
+				}
+				s, err := place.Unpack(p.ctx, p.inDir(file))
+				if err != nil {
+					return fleetError(err, "")
+				}
+				p.printf("%s\n", s.ID)
+				p.warnf("next: git tilth resume %s\n", s.ID)
+				return nil
+			},
+		},
+	}
+}
+
+// inDir is a path as its user means it.
+func (p *process) inDir(file string) string {
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(p.dir, file)
+}
+
+// place is where a session that is held is pushed from.
+func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, error) {
+	if h.Common == "" {
+		return fleet.Place{}, refuse("git tilth show "+h.S.ID, "the repository of session %s is not here", h.S.ID)
+	}
+	loc := w.loc
+	loc.Source, loc.CommonDir = h.Checkpoint.Source, h.Common
+	place := fleet.Place{Deps: w.deps(nil), Store: w.store, Location: loc, Setup: w.setup(), Remote: remote}
+	if place.Remote == "" {
+		place.Remote = fleet.RemoteOf(h.S)
+	}
+	if place.Remote == "" {
+		place.Remote = "origin"
+	}
+	return place, nil
+}
+
+// placeHere is where sessions arrive: the repository of the command.
+func (p *process) placeHere(remote string) (fleet.Place, *repoContext, error) {
+	w, err := p.enter("", nil)
+	if err == nil {
+		err = w.repo()
+	}
+	if err != nil {
+		return fleet.Place{}, nil, err
+	}
+	if remote == "" {
+		remote = "origin"
+	}
+	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: w.loc, Setup: w.setup(), Remote: remote}, w, nil
+}
+
+// remoteSession is the session of a remote that a name means, or the newest that nobody works on.
+func (p *process) remoteSession(place fleet.Place, part string) (found fleet.Claim, err error) {
+	claims, err := place.Remotes(p.ctx)
+	if err != nil {
+		return found, fleetError(err, "")
+	}
+	var ids []string
+	for _, c := range claims {
+		if part == "" && !c.Held(p.now()) {
+			return c, nil
+		}
+		if c.Session == part || len(part) >= 4 && strings.Contains(c.Session, part) {
+			found = c
+			ids = append(ids, c.Session)
+		}
+	}
+	if len(ids) != 1 {
+		return found, refuse("git tilth list --remote", "%d sessions of the remote are called %q", len(ids), part)
+	}
+	return found, nil
+}
+
+// fleetError is why a session could not travel.
+func fleetError(err error, id string) error {
+	var held *fleet.HeldError
+	var refused *lifecycle.RefusedError
+	var busy *session.BusyError
+	switch {
+	case errors.As(err, &held):
+		return &exitError{code: exitBusy, msg: held.Error(), hint: "git tilth list --remote", err: err}
+	case errors.Is(err, fleet.ErrLost):
+		return &exitError{code: exitBusy, msg: "claim_lost: another machine has taken session " + id,
+			hint: "git tilth list --remote", err: err}
+	case errors.Is(err, fleet.ErrBehind):
+		return refuse("git tilth fetch "+id, "session %s: %s", id, err)
+	case errors.As(err, &refused), errors.As(err, &busy):
+		return err
+	}
+	return fail("", err)
+}
+
+// listRemote is `git tilth list --remote`.
+func (p *process) listRemote(remote string, asJSON bool) error {
+	place, _, err := p.placeHere(remote)
+	if err != nil {
+		return err
+	}
+	claims, err := place.Remotes(p.ctx)
+	if err != nil {
+		return fleetError(err, "")
+	}
+	if asJSON {
+		if claims == nil {
+			claims = []fleet.Claim{}
+		}
+		return p.printJSON(claims)
+	}
+	for _, c := range claims {
+		holder := "free"
+		if c.Held(p.now()) {
+			holder = fmt.Sprintf("held by %s until %s", c.Host, c.Expires)
+		} else if c.Holder != "" {
+			holder = "left by " + c.Host
+		}
+		stop := ""
+		if c.LastStop != "" {
+			stop = " (" + c.LastStop + ")"
+		}
+		p.printf("%s  %s%s  %d/%d  %s  %s\n", c.Session, text.VisibleLine(c.Status), text.VisibleLine(stop), c.Tasks.Done,
+			c.Tasks.Total, text.VisibleLine(holder), text.VisibleLine(c.Label))
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// What a session that arrives may be made of.
+const (
+	maxFiles = 20_000
+	maxBytes = 4 << 30
+	atOnce   = 32 << 20 // are read from git at a time
+)
+
+// foreign is a session commit that came from elsewhere, read and found to be one.
+type foreign struct {
+	state
+	scratch *gitx.Scratch
+	files   map[string][]gitx.Entry // chunks in order, by the file's name
+	names   []string
+}
+
+// readForeign reads the session commit of id in a scratch repository.
+func readForeign(ctx context.Context, scratch *gitx.Scratch, id string) (*foreign, error) {
+	f := &foreign{scratch: scratch, files: map[string][]gitx.Entry{}}
+	bad := func(format string, a ...any) (*foreign, error) {
+		return nil, fmt.Errorf("what is there is no session %s: "+format, append([]any{id}, a...)...)
+	}
+	messages, err := scratch.Messages(ctx, sessionRef(id))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(messages[sessionRef(id)]), &f.state); err != nil {
+		return bad("%w", err)
+	}
+	if f.Version != 1 || f.Session != id {
+		return bad("it is version %d of session %q", f.Version, f.Session)
+	}
+	commit := scratch.Ref(sessionRef(id))
+	for _, sha := range []string{f.Tip, f.Files} {
+		if !gitx.IsObjectID(sha) || !scratch.Reaches(ctx, commit, sha) {
+			return bad("it does not hold its branch")
+		}
+	}
+	entries, err := scratch.Entries(ctx, commit)
+	if err != nil {
+		return bad("%w", err)
+	}
+	var total int64
+	for _, e := range entries {
+		inner := path.Base(e.Path)
+		outer := path.Base(path.Dir(e.Path))
+		name := path.Dir(path.Dir(e.Path))
+		wantOuter, wantInner := chunkName(len(f.files[name]))
+		if !travels(name) || outer != wantOuter || inner != wantInner || e.Size > chunkSize {
+			return bad("a session has no file %q", e.Path)
+		}
+		if f.files[name] == nil {
+			f.names = append(f.names, name)
+		}
+		f.files[name] = append(f.files[name], e)
+		total += e.Size
+	}
+	if len(f.names) > maxFiles || total > maxBytes {
+		return bad("it has %d files of %d bytes", len(f.names), total)
+	}
+	for _, name := range []string{session.CheckpointFile, session.RecordFile, session.TasksFile} {
+		if f.files[name] == nil {
+			return bad("it has no %s", name)
+		}
+	}
+	return f, nil
+}
+
+// fill writes the files into the directory of a session that is being made, and takes the checkpoint's out again.
+func (f *foreign) fill(ctx context.Context, s *session.Session) (*session.Checkpoint, error) {
+	for _, name := range f.names {
+		if err := f.write(ctx, s.Path(filepath.FromSlash(name)), f.files[name]); err != nil {
+			return nil, err
+		}
+	}
+	check, err := s.Checkpoint()
+	if err != nil {
+		return nil, err
+	}
+	statuses := []string{session.Prepared, session.Running, session.AllDone, session.Failed}
+	if check.SessionID != s.ID || check.Rewind != nil || !slices.Contains(statuses, check.Status) {
+		return nil, errors.New("its checkpoint is not that of a session that can travel")
+	}
+	check.Conversations, check.Preflight = nil, ""
+	tasks, err := s.Tasks()
+	if wrong := session.ValidateTasks(tasks); err == nil && len(wrong) > 0 {
+		err = errors.New(wrong[0])
+	}
+	return check, err
+}
+
+func (f *foreign) write(ctx context.Context, to string, chunks []gitx.Entry) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(chunks, atOnce/chunkSize) {
+		contents, rerr := f.scratch.Contents(ctx, part)
+		if err = rerr; err != nil {
+			break
+		}
+		for _, c := range contents {
+			if _, err = out.Write(c); err != nil {
+				break
+			}
+		}
+	}
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// Place is where sessions are made of what comes, and taken from: the repository and the sessions of this machine.
+type Place struct {
+	Deps     lifecycle.Deps
+	Store    session.Store
+	Location gitx.Location
+	Setup    lifecycle.Setup
+	Remote   string // a remote's name or URL
+}
+
+// scratch opens the scratch repository of a session.
+func (p Place) scratch(s *session.Session) (*gitx.Scratch, error) {
+	return p.Deps.Git.OpenScratch(p.Location.CommonDir, s.Path(travelDir))
+}
+
+// at is the directory in which a remote's relative path begins.
+func (p Place) at() string { return p.Location.Source }
+
+func (p Place) writer(s *session.Session, scratch *gitx.Scratch) *writer {
+	return &writer{s: s, scratch: scratch, git: p.Deps.Git, common: p.Location.CommonDir}
+}
+
+// stage makes a scratch repository beside the sessions, for one that may arrive. It goes with remove, unless it moved
+// into the session.
+func (p Place) stage() (scratch *gitx.Scratch, remove func(), err error) {
+	if err := os.MkdirAll(p.Store.Root, 0o700); err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp(p.Store.Root, ".travel-")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	if scratch, err = p.Deps.Git.OpenScratch(p.Location.CommonDir, dir); err != nil {
+		remove()
+	}
+	return scratch, remove, err
+}
+
+// arrive makes a session of what a scratch repository holds, which becomes the session's own. A session of this name
+// that is here already goes, if all of it is where the new one comes from, or with force; else it is refused.
+func (p Place) arrive(ctx context.Context, scratch *gitx.Scratch, id string, force bool) (*session.Session, error) {
+	f, err := readForeign(ctx, scratch, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.makeRoom(ctx, id, force); err != nil {
+		return nil, err
+	}
+	if err := scratch.Adopt(ctx, p.Location.CommonDir, sessionRef(id)); err != nil {
+		return nil, err
+	}
+	return lifecycle.Arrival{
+		Store: p.Store, ID: id, Location: p.Location, Setup: p.Setup, Tip: f.Tip, Files: f.Files,
+		Fill: func(s *session.Session) (*session.Checkpoint, error) {
+			check, err := f.fill(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			return check, os.Rename(scratch.Dir(), s.Path(travelDir))
+		},
+	}.Arrive(ctx, p.Deps)
+}
+
+// makeRoom takes away the session of this name that is here, if nothing is lost with it.
+func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
+	s, err := p.Store.Find(id)
+	if errors.As(err, new(*session.RefusedError)) {
+		if _, err := os.Lstat(filepath.Join(p.Store.Root, id)); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	unlock, err := lifecycle.Lock(p.Deps, s)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !force && !lifecycle.Resetting(s) {
+		if more, err := p.unpushed(ctx, s); err != nil || more {
+			return &lifecycle.RefusedError{
+				Why:  strings.TrimSpace("session " + id + " is here, and has what was not pushed " + reason(err)),
+				Hint: "git tilth push " + id + " pushes it; git tilth reset " + id + " removes it here",
+			}
+		}
+	}
+	plan, err := lifecycle.PlanTeardown(ctx, p.Deps.Git, s, p.Location.CommonDir)
+	if err != nil {
+		return err
+	}
+	return plan.Execute(ctx, p.Deps.Git, func(string, string) {})
+}
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "(" + err.Error() + ")"
+}
+
+// unpushed reports whether a session has what its last push or fetch had not.
+func (p Place) unpushed(ctx context.Context, s *session.Session) (bool, error) {
+	scratch, err := p.scratch(s)
+	if err != nil {
+		return true, err
+	}
+	now, _, err := p.writer(s, scratch).commit(ctx, true)
+	return now != scratch.Ref(sessionRef(s.ID)), err
+}
+
+// Pack writes a session into a git bundle at path.
+func (p Place) Pack(ctx context.Context, s *session.Session, path string) error {
+	scratch, remove, err := p.stage()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	id, st, err := p.writer(s, scratch).commit(ctx, true)
+	if err == nil {
+		err = errors.Join(scratch.SetRef(sessionRef(s.ID), id), scratch.SetRef(branchRef(s.ID), st.Tip))
+	}
+	if err != nil {
+		return err
+	}
+	return scratch.WriteBundle(ctx, path, branchRef(s.ID), sessionRef(s.ID))
+}
+
+// Unpack makes a session of a bundle that Pack has written.
+func (p Place) Unpack(ctx context.Context, path string) (*session.Session, error) {
+	scratch, remove, err := p.stage()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	if err := scratch.Fetch(ctx, path, p.at(), "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {
+		return nil, err
+	}
+	found, err := scratch.Messages(ctx, "refs/tilth/sessions")
+	if err != nil {
+		return nil, err
+	}
+	for ref := range found {
+		if id := strings.TrimPrefix(ref, sessionRef("")); len(found) == 1 && session.ValidID(id) {
+			return p.arrive(ctx, scratch, id, false)
+		}
+	}
+	return nil, &lifecycle.RefusedError{Why: path + " is not what git tilth pack writes: it holds no session"}
+}

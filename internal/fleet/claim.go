@@ -1,0 +1,184 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+const (
+	claimRefs  = "refs/tilth/claims/"
+	remoteFile = "remote" // in travel/: where the session is pushed to
+)
+
+func claimRef(id string) string { return claimRefs + id }
+
+// Claim says who works on a session until when, and in short how it stood when it was last pushed.
+type Claim struct {
+	Session  string             `json:"session_id"`
+	Holder   string             `json:"holder"` // "" when nobody works on it
+	Host     string             `json:"host,omitempty"`
+	Expires  string             `json:"expires,omitempty"`
+	Counter  int64              `json:"counter"` // of the claim's moves
+	Status   string             `json:"status"`
+	Label    string             `json:"label"`
+	Tasks    session.TaskCounts `json:"tasks"`
+	Tokens   int64              `json:"tokens_used"`
+	Cost     float64            `json:"cost"`
+	LastStop string             `json:"last_stop"`
+	Pushed   string             `json:"pushed"`
+	State    string             `json:"state"` // the session commit
+	Tip      string             `json:"tip"`   // of the branch
+}
+
+// Held reports whether somebody works on the session.
+func (c Claim) Held(now time.Time) bool {
+	return c.Holder != "" && now.Before(session.ParseTime(c.Expires))
+}
+
+// HeldError says that another one works on a session.
+type HeldError struct{ Claim Claim }
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("session %s is worked on by %s until %s", e.Claim.Session, text.VisibleLine(e.Claim.Host),
+		text.VisibleLine(e.Claim.Expires))
+}
+
+// ErrBehind says that the remote has a later state of the session than this machine has seen.
+var ErrBehind = errors.New("the remote has a later state of the session than is here")
+
+// ErrLost says that another one has taken the claim.
+var ErrLost = errors.New("claim_lost")
+
+// parseClaim reads the message of a claim commit.
+func parseClaim(id, message string) (c Claim, ok bool) {
+	err := json.Unmarshal([]byte(message), &c)
+	return c, err == nil && c.Session == id && gitx.IsObjectID(c.State) && gitx.IsObjectID(c.Tip)
+}
+
+// Remotes are the sessions of a remote, newest first.
+func (p Place) Remotes(ctx context.Context) ([]Claim, error) {
+	scratch, remove, err := p.stage()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+claimRefs+"*:"+claimRefs+"*"); err != nil {
+		return nil, err
+	}
+	found, err := scratch.Messages(ctx, claimRefs)
+	var claims []Claim
+	for _, ref := range slices.Backward(slices.Sorted(maps.Keys(found))) {
+		id := strings.TrimPrefix(ref, claimRefs)
+		if c, ok := parseClaim(id, found[ref]); ok && session.ValidID(id) {
+			claims = append(claims, c)
+		}
+	}
+	return claims, err
+}
+
+// look reads the claim that the remote has now; at is its commit, "" for none.
+func (p Place) look(ctx context.Context, scratch *gitx.Scratch, id string) (c Claim, at string, err error) {
+	if err := scratch.SetRef(claimRef(id), ""); err != nil { // or one that is gone there would stay
+		return c, "", err
+	}
+	// A pattern, since a ref that is not there may be asked for only so.
+	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+claimRef(id)+"*:"+claimRef(id)+"*"); err != nil {
+		return c, "", err
+	}
+	found, err := scratch.Messages(ctx, claimRef(id))
+	if err != nil || len(found) == 0 {
+		return c, "", err
+	}
+	c, ok := parseClaim(id, found[claimRef(id)])
+	if !ok {
+		return c, "", fmt.Errorf("the remote's %s is no claim", claimRef(id))
+	}
+	return c, scratch.Ref(claimRef(id)), nil
+}
+
+// Fetch makes the remote's session one of this machine.
+func (p Place) Fetch(ctx context.Context, id string) (*session.Session, error) {
+	scratch, remove, err := p.stage()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	c, at, err := p.look(ctx, scratch, id)
+	if err == nil && at == "" {
+		err = &lifecycle.RefusedError{Why: "the remote has no session " + id, Hint: "git tilth list --remote"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.Held(p.Deps.Now()) {
+		return nil, &HeldError{c}
+	}
+	return p.fetch(ctx, scratch, id, false)
+}
+
+func (p Place) fetch(ctx context.Context, scratch *gitx.Scratch, id string, force bool) (*session.Session, error) {
+	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+sessionRef(id)+":"+sessionRef(id)); err != nil {
+		return nil, err
+	}
+	if err := p.note(scratch); err != nil {
+		return nil, err
+	}
+	return p.arrive(ctx, scratch, id, force)
+}
+
+// note writes down where the session of a scratch repository is pushed to.
+func (p Place) note(scratch *gitx.Scratch) error {
+	return session.WriteFileAtomic(filepath.Join(scratch.Dir(), remoteFile), []byte(p.Remote+"\n"))
+}
+
+// RemoteOf is the remote of a session that was pushed or fetched, "" for none.
+func RemoteOf(s *session.Session) string {
+	name, _ := os.ReadFile(s.Path(travelDir, remoteFile))
+	return strings.TrimSpace(string(name))
+}
+
+// Push brings the state of a session that nobody works on to the remote.
+func (p Place) Push(ctx context.Context, s *session.Session) error {
+	l, err := p.lease(s, time.Minute)
+	if err != nil {
+		return err
+	}
+	if err := l.look(ctx); err != nil {
+		return err
+	}
+	return l.push(ctx, true, true)
+}
+
+// facts fills in how the session stands.
+func (c *Claim) facts(s *session.Session, now time.Time) {
+	o := s.Overview()
+	c.Session, c.Status, c.Label, c.Tasks = s.ID, o.Status, o.Label, o.Tasks
+	c.Tokens, c.Cost, c.LastStop, c.Pushed = o.TokensUsed, o.Cost, o.LastStop, record.FormatTime(now)
+}
+
+// write writes a claim commit.
+func (c Claim) write(s *gitx.Scratch) (string, error) {
+	message, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	tree, err := s.Write("tree", nil)
+	if err != nil {
+		return "", err
+	}
+	return writeCommit(s, tree, message)
+}

@@ -1,0 +1,203 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// releaseTime is how long a run that ends tries to push its end. An engine that stops a machine gives ten seconds.
+const releaseTime = 8 * time.Second
+
+// Lease is a claim that this process has, or had.
+type Lease struct {
+	place   Place
+	w       *writer
+	lasts   time.Duration
+	holder  string
+	say     func(line string)
+	expires atomic.Int64 // UnixNano: a machine that slept finds the lease over
+	lost    atomic.Bool
+	cancel  context.CancelCauseFunc
+	renewed sync.WaitGroup
+	stop    context.CancelFunc
+
+	mu    sync.Mutex
+	claim Claim  // as the remote has it
+	at    string // its commit there
+	away  bool   // the remote could not be reached
+}
+
+// lease is the claim of a session that is here, not taken yet.
+func (p Place) lease(s *session.Session, lasts time.Duration) (*Lease, error) {
+	scratch, err := p.scratch(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.note(scratch); err != nil {
+		return nil, err
+	}
+	return &Lease{place: p, w: p.writer(s, scratch), lasts: lasts, holder: uuid.NewString(),
+		say: func(string) {}}, nil
+}
+
+// Take claims a session that is here, pushes how it stands, and keeps the claim until Release. What is returned ends
+// with the cause ErrLost when another one has taken it. say hears when the remote cannot be reached.
+func (p Place) Take(ctx context.Context, s *session.Session, lasts time.Duration, say func(string)) (context.Context,
+	*Lease, error) {
+	l, err := p.lease(s, lasts)
+	if err != nil {
+		return ctx, nil, err
+	}
+	l.say = say
+	if err := l.look(ctx); err != nil {
+		return ctx, nil, err
+	}
+	if err := l.push(ctx, false, false); err != nil {
+		return ctx, nil, err
+	}
+	ctx, l.cancel = context.WithCancelCause(ctx)
+	renewing, stop := context.WithCancel(ctx)
+	l.stop = stop
+	l.renewed.Go(func() { l.renew(renewing) })
+	return ctx, l, nil
+}
+
+// look reads the remote's claim and refuses one that is held, or a state that this machine has not seen.
+func (l *Lease) look(ctx context.Context) (err error) {
+	l.claim, l.at, err = l.place.look(ctx, l.w.scratch, l.w.s.ID)
+	switch {
+	case err != nil:
+		return err
+	case l.claim.Held(l.place.Deps.Now()):
+		return &HeldError{l.claim}
+	case l.at != "" && l.claim.State != l.w.scratch.Ref(sessionRef(l.w.s.ID)):
+		return ErrBehind
+	}
+	return nil
+}
+
+// renew pushes the session and a later expiry again and again.
+func (l *Lease) renew(ctx context.Context) {
+	tick := time.NewTicker(l.lasts / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.Progress(ctx)
+		}
+	}
+}
+
+// Progress pushes how the session stands. A remote that cannot be reached is said once and tried again later.
+func (l *Lease) Progress(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, max(l.lasts/2, releaseTime))
+	defer cancel()
+	err := l.push(ctx, false, false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrLost) || errors.Is(ctx.Err(), context.Canceled):
+	case err != nil && !l.away:
+		l.away = true
+		l.say("cannot be pushed, which is tried again later: " + text.OneLine(err.Error()))
+	case err == nil && l.away:
+		l.away = false
+		l.say("is pushed again")
+	}
+}
+
+// Check is asked before what costs something. A process that slept past its lease takes it anew first, and finds out
+// whether another one has it.
+func (l *Lease) Check(ctx context.Context) {
+	if !l.lost.Load() && time.Now().UnixNano() >= l.expires.Load() {
+		l.Progress(ctx)
+	}
+}
+
+// Release pushes the session as its run has left it, and that nobody works on it.
+func (l *Lease) Release(ctx context.Context) {
+	l.stop()
+	l.renewed.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	if err := l.push(ctx, true, true); err != nil && !errors.Is(err, ErrLost) {
+		l.say("could not be pushed at its end; git tilth push " + l.w.s.ID + ": " + text.OneLine(err.Error()))
+	}
+}
+
+// push moves branch, state and claim on the remote together, with one git process where all is well. idle says that no
+// run is at work on the session, release that none will be.
+func (l *Lease) push(ctx context.Context, idle, release bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost.Load() {
+		return ErrLost
+	}
+	id := l.w.s.ID
+	state, st, err := l.w.commit(ctx, idle)
+	if err != nil {
+		return err
+	}
+	now := l.place.Deps.Now()
+	next := Claim{Counter: l.claim.Counter + 1, State: state, Tip: st.Tip}
+	next.facts(l.w.s, now)
+	if !release {
+		next.Holder, next.Expires = l.holder, record.FormatTime(now.Add(l.lasts))
+		next.Host, _ = os.Hostname()
+	}
+	to, err := next.write(l.w.scratch)
+	if err == nil {
+		err = l.move(ctx, to,
+			gitx.RefUpdate{Name: branchRef(id), New: st.Tip, Old: l.claim.Tip, Lease: true},
+			gitx.RefUpdate{Name: sessionRef(id), New: state, Force: true})
+	}
+	if err != nil {
+		return err
+	}
+	l.claim, l.at, l.w.was = next, to, l.w.now
+	l.expires.Store(now.Add(l.lasts).UnixNano())
+	return errors.Join(l.w.scratch.SetRef(sessionRef(id), state), l.w.scratch.SetRef(claimRef(id), to))
+}
+
+// move is the push itself. Where it fails, the claim that the remote has tells whether another one has taken it, or
+// only the answer was lost, or the remote has forgotten it. What is left is a branch that somebody else has pushed: it
+// goes on from there, if it can without anything being lost.
+func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdate) error {
+	var failed error
+	for range 2 {
+		claim := gitx.RefUpdate{Name: claimRef(l.w.s.ID), New: to, Old: l.at, Lease: true}
+		err := l.w.scratch.Push(ctx, l.place.Remote, l.place.at(), branch, state, claim)
+		if err == nil {
+			return nil
+		}
+		failed = errors.Join(failed, err)
+		_, at, err := l.place.look(ctx, l.w.scratch, l.w.s.ID)
+		switch {
+		case err != nil:
+			return failed
+		case at == to:
+			return nil
+		case at != l.at && at != "":
+			l.lost.Store(true)
+			if l.cancel != nil {
+				l.cancel(ErrLost)
+			}
+			return ErrLost
+		}
+		l.at, branch.Lease = at, false
+	}
+	return failed
+}

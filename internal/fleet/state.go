@@ -1,0 +1,321 @@
+package fleet
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+const (
+	chunkSize = 64 << 10
+	perDir    = 256
+	travelDir = "travel"
+	elsewhere = "elsewhere" // the common directory in a checkpoint that travels
+)
+
+func sessionRef(id string) string { return "refs/tilth/sessions/" + id }
+func branchRef(id string) string  { return "refs/heads/session/" + id }
+
+// The files that travel. A directory's files are named by their task.
+var (
+	files = []string{session.TasksFile, session.SeedMetaFile, session.InterviewFile,
+		session.ProgressFile, session.LearningsFile}
+	dirs = []string{session.LedgerDir, session.ConversationDir, session.AsideDir}
+)
+
+// state is the message of a session commit.
+type state struct {
+	Version int    `json:"version"`
+	Session string `json:"session"`
+	Tip     string `json:"tip"`   // of the branch
+	Files   string `json:"files"` // a commit of the uncommitted work on Tip, or Tip
+}
+
+// node is a directory of the tree that is made.
+type node map[string]any // an id, or a node
+
+// writer makes the session commits of one session.
+type writer struct {
+	s       *session.Session
+	scratch *gitx.Scratch
+	git     *gitx.Git
+	common  string
+	was     string // the tree and the message of the session commit that the scratch repository has
+	now     string // of the one that was made last
+}
+
+// commit writes the session's state as a session commit and returns it. The record is read last, up to where it stood
+// both before and after the branch was looked at: what a run that is at work has written by then is what a kill at
+// that moment would leave. idle says that no run is at work, so that the worktree is part of the state.
+func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, err error) {
+	old := w.scratch.Ref(sessionRef(w.s.ID))
+	if err := w.remember(ctx, old); err != nil {
+		return "", st, err
+	}
+	root := node{}
+	names, err := w.names()
+	if err != nil {
+		return "", st, err
+	}
+	for _, name := range names {
+		if err := w.add(root, name, w.s.Path(filepath.FromSlash(name)), -1); err != nil {
+			return "", st, err
+		}
+	}
+	if err := w.addCheckpoint(root); err != nil {
+		return "", st, err
+	}
+	st = state{Version: 1, Session: w.s.ID}
+	for before, size := int64(-1), int64(0); before != size; {
+		if before, err = w.recordSize(); err != nil {
+			return "", st, err
+		}
+		var there bool
+		if st.Tip, there, err = w.git.BranchTip(ctx, w.common, w.s.Branch()); err != nil || !there {
+			return "", st, errors.Join(err, fmt.Errorf("the branch %s is gone", w.s.Branch()))
+		}
+		if size, err = w.recordSize(); err != nil {
+			return "", st, err
+		}
+		if before == size {
+			err = w.add(root, session.RecordFile, w.s.Path(session.RecordFile), size)
+		}
+	}
+	if err != nil {
+		return "", st, err
+	}
+	if st.Files = st.Tip; idle {
+		if st.Files, err = w.work(ctx, st.Tip); err != nil {
+			return "", st, err
+		}
+	}
+	tree, err := w.tree(root)
+	if err != nil {
+		return "", st, err
+	}
+	message, err := json.Marshal(st)
+	if err != nil {
+		return "", st, err
+	}
+	if w.now = tree + string(message); old != "" && w.now == w.was {
+		return old, st, nil
+	}
+	id, err = writeCommit(w.scratch, tree, message, old, st.Tip, st.Files)
+	return id, st, err
+}
+
+// remember reads what the last session commit holds, once.
+func (w *writer) remember(ctx context.Context, old string) error {
+	if old == "" || w.was != "" {
+		return nil
+	}
+	if _, err := w.scratch.Entries(ctx, old); err != nil {
+		return err
+	}
+	tree, err := w.scratch.TreeOf(ctx, old)
+	if err != nil {
+		return err
+	}
+	messages, err := w.scratch.Messages(ctx, sessionRef(w.s.ID))
+	w.was = tree + strings.TrimSpace(messages[sessionRef(w.s.ID)])
+	return err
+}
+
+// work is a commit, on tip, of what is not committed in the worktree; tip where that is nothing.
+func (w *writer) work(ctx context.Context, tip string) (string, error) {
+	wt, err := w.git.Worktree(ctx, w.common, w.s.Workspace(), w.s.Branch())
+	if errors.Is(err, gitx.ErrWorktreeMissing) {
+		return tip, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	tree, err := w.scratch.SnapshotTree(ctx, wt, tip)
+	if err != nil {
+		return "", err
+	}
+	if was, err := w.git.TreeOf(ctx, w.common, tip); err != nil || was == tree {
+		return tip, err
+	}
+	return writeCommit(w.scratch, tree, []byte("uncommitted work"), tip)
+}
+
+// addCheckpoint adds the checkpoint without what holds on this machine only.
+func (w *writer) addCheckpoint(root node) error {
+	check, err := w.s.Checkpoint()
+	if err != nil {
+		return err
+	}
+	if err := settled(w.s, check); err != nil {
+		return err
+	}
+	if check.Source, check.Workspace = "", ""; check.GitCommonDir != "" {
+		check.GitCommonDir = elsewhere
+	}
+	check.Conversations, check.Preflight = nil, ""
+	out := &session.Session{ID: w.s.ID, Dir: w.scratch.Dir()}
+	if err := out.SaveCheckpoint(check); err != nil {
+		return err
+	}
+	return w.add(root, session.CheckpointFile, out.Path(session.CheckpointFile), -1)
+}
+
+func (w *writer) recordSize() (int64, error) {
+	fi, err := os.Stat(w.s.Path(session.RecordFile))
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
+}
+
+// names are the files that the session has, but for its record.
+func (w *writer) names() (names []string, err error) {
+	for _, name := range files {
+		if _, err := os.Lstat(w.s.Path(name)); err == nil {
+			names = append(names, name)
+		}
+	}
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(w.s.Path(dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, e := range entries {
+			if name := path.Join(dir, e.Name()); e.Type().IsRegular() && travels(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// travels reports whether a session may have a file of this name elsewhere.
+func travels(name string) bool {
+	dir, base := path.Split(name)
+	if dir == "" {
+		return name == session.RecordFile || name == session.CheckpointFile || slices.Contains(files, name)
+	}
+	task, rest, _ := strings.Cut(base, ".")
+	if !session.ValidTaskID(task) || !slices.Contains(dirs, strings.TrimSuffix(dir, "/")) {
+		return false
+	}
+	return slices.Contains([]string{"jsonl", "evaluator.jsonl", "bundle"}, rest)
+}
+
+// add puts a file into the tree by that name, up to size, or all of it for -1.
+func (w *writer) add(root node, name, from string, size int64) error {
+	f, err := jsonl.OpenFile(from, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var in io.Reader = f
+	if size >= 0 {
+		in = io.LimitReader(f, size)
+	}
+	at := root
+	for part := range strings.SplitSeq(name, "/") {
+		next, ok := at[part].(node)
+		if !ok {
+			next = node{}
+			at[part] = next
+		}
+		at = next
+	}
+	buf := make([]byte, chunkSize)
+	for i := 0; ; i++ {
+		n, err := io.ReadFull(in, buf)
+		if n == 0 && i > 0 {
+			return nil
+		}
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		id, werr := w.scratch.Write("blob", buf[:n])
+		if werr != nil {
+			return werr
+		}
+		outer, inner := chunkName(i)
+		if at[outer] == nil {
+			at[outer] = node{}
+		}
+		at[outer].(node)[inner] = id
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// chunkName is where the i-th chunk of a file lies.
+func chunkName(i int) (outer, inner string) {
+	return fmt.Sprintf("%04x", i/perDir), fmt.Sprintf("%02x", i%perDir)
+}
+
+// tree writes a tree and those in it.
+func (w *writer) tree(n node) (string, error) {
+	var names []string
+	for name, what := range n {
+		if _, dir := what.(node); dir {
+			name += "/" // as git sorts them
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var out []byte
+	for _, name := range names {
+		mode, id := "100644", ""
+		name, dir := strings.CutSuffix(name, "/")
+		if dir {
+			var err error
+			mode = "40000"
+			if id, err = w.tree(n[name].(node)); err != nil {
+				return "", err
+			}
+		} else {
+			id = n[name].(string)
+		}
+		raw, err := hex.DecodeString(id)
+		if err != nil {
+			return "", err
+		}
+		out = append(append(out, mode+" "+name+"\x00"...), raw...)
+	}
+	return w.scratch.Write("tree", out)
+}
+
+// writeCommit writes a commit of nobody's, on those parents that are told and differ. It has no time of its own, so
+// that the same state is the same commit.
+func writeCommit(s *gitx.Scratch, tree string, message []byte, parents ...string) (string, error) {
+	text := "tree " + tree + "\n"
+	for i, p := range parents {
+		if p != "" && !slices.Contains(parents[:i], p) {
+			text += "parent " + p + "\n"
+		}
+	}
+	const nobody = "git-tilth <git-tilth@localhost> 0 +0000"
+	return s.Write("commit", fmt.Appendf(nil, "%sauthor %s\ncommitter %s\n\n%s\n", text, nobody, nobody, message))
+}
+
+// settled refuses a session that is in the middle of something else.
+func settled(s *session.Session, check *session.Checkpoint) error {
+	_, back := os.Lstat(s.Path(session.GoBackFile))
+	if back == nil || check.Rewind != nil || lifecycle.Resetting(s) {
+		return &lifecycle.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
+			Hint: "git tilth show " + s.ID}
+	}
+	return nil
+}
