@@ -18,7 +18,7 @@ const HarnessCommit = "TILTH_COMMITTING"
 // set; a signing program that would ask fails. It returns the new commit, which a hook may have given another tree than
 // the index had. The error is a *HookRefusedError when a hook refused; HEAD did not move then.
 func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (sha string, err error) {
-	if err := g.prepare(ctx, wt); err != nil {
+	if err := g.QuitOperations(ctx, wt); err != nil {
 		return "", err
 	}
 	// commit.template and commit.verbose have no say once a message is given and no editor opens; commit.cleanup would.
@@ -74,7 +74,7 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if wt.Branch == "" {
 		return "", errors.New("a commit needs a worktree that was checked against its branch")
 	}
-	if err := g.prepare(ctx, wt); err != nil {
+	if err := g.QuitOperations(ctx, wt); err != nil {
 		return "", err
 	}
 	args := []string{"commit-tree", "-p", c.Parent, "-F", "-"}

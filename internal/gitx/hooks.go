@@ -102,7 +102,8 @@ func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string)
 }
 
 // pinned makes c run the hooks that were known when the run began, and those of the tree from a directory of their own,
-// which remove takes away. Those of the tree run in the sandbox, if there is one, and the others too where boxed says so.
+// which remove takes away. Those of the tree run in the sandbox, if there is one, and the others too where boxed says
+// so.
 func (g *Git) pinned(ctx context.Context, wt Worktree, c *command, boxed bool) (remove func(), err error) {
 	remove = func() {}
 	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
@@ -187,7 +188,8 @@ func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, e
 
 // RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment
 // and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input where git can pass
-// it on (from 2.40). inBox says that it runs in the sandbox of [Git.Inside] wherever it lies. A hook that fails is no error: its exit code and output, both streams, say so.
+// it on (from 2.40). inBox says that it runs in the sandbox of [Git.Inside] wherever it lies. A hook that fails is no
+// error: its exit code and output, both streams, say so.
 func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool, input []byte, env []string,
 	args ...string) (code int, output string, err error) {
 	call := []string{"hook", "run", "--ignore-missing"}
@@ -222,8 +224,8 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool,
 	return code, strings.TrimSpace(out.stderr), err
 }
 
-// inside is how a Git puts what lies in a worktree, and git would run, into a sandbox. Git itself stays outside: it gets
-// the sandbox's descriptor, and instead of a hook or filter a script that enters it.
+// inside is how a Git puts what lies in a worktree, and git would run, into a sandbox. Git itself stays outside: it
+// gets the sandbox's descriptor, and instead of a hook or filter a script that enters it.
 type inside struct {
 	box     *sandbox.Box
 	filters []string // settings that name such scripts for the filters, as configParameters takes them
@@ -267,7 +269,8 @@ func (g *Git) Inside(ctx context.Context, wt Worktree, box *sandbox.Box) (in *Gi
 
 // runsFromTree reports whether a shell command names a file of the tree, in which it is run.
 func runsFromTree(command, tree string) bool {
-	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\"'=;|&()", r) }) {
+	separates := func(r rune) bool { return strings.ContainsRune(" \t\"'=;|&()", r) }
+	for _, word := range strings.FieldsFunc(command, separates) {
 		path := word
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(tree, path)

@@ -38,8 +38,8 @@ func TestObjectsUnderAnotherName(t *testing.T) {
 	}
 }
 
-// forgePack packs everything and lets the index name the blob of a by an id that is not its own. The tree has the forged
-// one.
+// forgePack packs everything and lets the index name the blob of a by an id that is not its own. The tree has the
+// forged one.
 func forgePack(t *testing.T, w *world) (id, tree string) {
 	t.Helper()
 	good := strings.TrimSpace(w.sh(w.repo, "rev-parse", "HEAD:a"))

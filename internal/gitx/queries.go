@@ -155,7 +155,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 // AttachHead puts HEAD back on a branch; files and index stay as they are. What the worktree was in the middle of (a
 // rebase, a merge) is forgotten.
 func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error {
-	if err := g.prepare(ctx, wt); err != nil {
+	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
 	g.plan(wt.Path, made)

@@ -52,7 +52,7 @@ func (g *Git) LeaveOut(ctx context.Context, wt Worktree, base string, paths []st
 
 // change runs a command that writes in the worktree, after what would stop it was put out of the way.
 func (g *Git) change(ctx context.Context, wt Worktree, args ...string) error {
-	if err := g.prepare(ctx, wt); err != nil {
+	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
 	_, err := g.mutate(ctx, g.inWorktree(wt, args...))
@@ -82,14 +82,8 @@ func Unfinished(wt Worktree) string {
 
 // QuitOperations forgets a merge, rebase, cherry-pick or bisection that was left unfinished in the worktree, as `git
 // merge --quit` and its like do: HEAD, index and files stay as they are. (`git rebase --quit` would put an autostash
-// among the user's stashes.) Every operation that writes does so first.
+// among the user's stashes.) Lock files of killed processes go too. Every operation that writes does so first.
 func (g *Git) QuitOperations(ctx context.Context, wt Worktree) error {
-	return g.prepare(ctx, wt)
-}
-
-// prepare makes a worktree ready to be written: lock files of killed processes go, and what was left unfinished is
-// forgotten.
-func (g *Git) prepare(ctx context.Context, wt Worktree) error {
 	if err := g.clearWorktreeLocks(ctx, wt); err != nil {
 		return err
 	}
@@ -173,7 +167,7 @@ func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, 
 
 // clean removes untracked files and directories, but for what the ignore rules cover and the paths in keep.
 func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
-	if err := g.prepare(ctx, wt); err != nil {
+	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
 	err := g.cleanOnce(ctx, wt, keep)
@@ -324,7 +318,7 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := g.prepare(ctx, wt); err != nil {
+	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
 	c := g.inWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",

@@ -25,7 +25,7 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 		return g.stagePreview(ctx, wt, base)
 	}
 	if g.preview == nil {
-		if err := g.prepare(ctx, wt); err != nil {
+		if err := g.QuitOperations(ctx, wt); err != nil {
 			return "", nil, err
 		}
 	}

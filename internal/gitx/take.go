@@ -153,8 +153,8 @@ func (b *Bench) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...s
 	return err
 }
 
-// Advance moves a branch from one commit to a descendant of it, with the user's hooks. at is where the branch is checked
-// out, "" for nowhere: its files follow, or nothing is changed.
+// Advance moves a branch from one commit to a descendant of it, with the user's hooks. at is where the branch is
+// checked out, "" for nowhere: its files follow, or nothing is changed.
 func (g *Git) Advance(ctx context.Context, common, branch, at, from, to, why string) error {
 	c := inRepo(common, "update-ref", "-m", why, "refs/heads/"+branch, to, from)
 	if at != "" {

@@ -48,7 +48,8 @@ func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, too
 	if input != nil {
 		stdin, _ = json.Marshal(input)
 	}
-	code, output, err := h.r.Git.RunHook(ctx, h.wt, name, name == preTool || name == postEdit, stdin, []string{h.r.S.Mark()}, args...)
+	inBox := name == preTool || name == postEdit
+	code, output, err := h.r.Git.RunHook(ctx, h.wt, name, inBox, stdin, []string{h.r.S.Mark()}, args...)
 	outcome, reason := "ok", strings.TrimSpace(output)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -2,8 +2,8 @@
 // is carried out in a scratch repository, and each tree held against the one that was judged and committed. No model is
 // asked, and nothing of the session or of the user's repository is written.
 //
-// A call that was blocked or did not finish is not made again, and hooks, setup commands and validators do not run. What
-// a person changed without a commit is not known.
+// A call that was blocked or did not finish is not made again, and hooks, setup commands and validators do not run.
+// What a person changed without a commit is not known.
 package replay
 
 import (

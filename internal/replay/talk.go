@@ -22,44 +22,32 @@ const finalTool = "submit_case"
 type event struct {
 	ev     record.Event
 	result *record.ToolResult
-	off    int64 // in the record
 }
 
 // readEvents reads what the worker did and what came of it, without what a rewind or an undo has superseded.
 func readEvents(s *session.Session) (events []event, err error) {
-	last := -1           // the tool call that waits for its answer
-	var backs [][2]int64 // offset of a rewind or undo, and up to where the record counts before it
-	end, _, err := record.Scan(s.Path(session.RecordFile), 0, func(l record.Line) error {
-		if at, ok := l.WentBack(); ok {
-			backs = append(backs, [2]int64{l.Off, at})
-		}
+	var answer *record.ToolResult // of the call that comes next, since the record is read from its end
+	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
 		switch l.Type {
 		case "session_start", "agent_session", "context_reset", "model_call", "tool_call", "tool_result", "commit":
 		default:
-			return nil
+			return true
 		}
-		ev := l.Event()
-		if ev.Common().Phase != "" {
-			return nil
+		e := event{ev: l.Event()}
+		if e.ev.Common().Phase != "" {
+			return true
 		}
-		if res, ok := ev.(*record.ToolResult); ok {
-			if last >= 0 {
-				events[last].result, last = res, -1
-			}
-			return nil
+		switch ev := e.ev.(type) {
+		case *record.ToolResult:
+			answer = ev
+			return true
+		case *record.ToolCall:
+			e.result, answer = answer, nil
 		}
-		if _, ok := ev.(*record.ToolCall); ok {
-			last = len(events)
-		}
-		events = append(events, event{ev: ev, off: l.Off})
-		return nil
+		events = append(events, e)
+		return true
 	})
-	for _, back := range slices.Backward(backs) {
-		if back[0] < end {
-			events = slices.DeleteFunc(events, func(e event) bool { return e.off >= back[1] && e.off < back[0] })
-			end = back[1]
-		}
-	}
+	slices.Reverse(events)
 	return events, err
 }
 

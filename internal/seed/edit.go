@@ -11,8 +11,8 @@ import (
 // EditPlan judges a prd.json that its user has edited, before any work was done: by the rules of a bundle, and by what
 // the harness alone may change. old is the plan as it was, files are the test files of the seed by their paths; they
 // stay as they are, so that no task of theirs may go, and where every task has a test a new one is refused. The tasks
-// come back with every field that this version does not know. After a run, done are tasks that are not in the text: they
-// stand before the others, and a new task need not have a test.
+// come back with every field that this version does not know. After a run, done are tasks that are not in the text:
+// they stand before the others, and a new task need not have a test.
 //
 // The violations are for the person who edits; with any of them the plan must not be saved. err says that old, not the
 // edited text, cannot be read.

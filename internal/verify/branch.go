@@ -251,8 +251,8 @@ func (c *check) unnamed(seen map[string]bool) {
 	}
 }
 
-// anchors holds a record of so many bytes against the hashes, and returns how much of it they vouch for. After the first
-// that is wrong nothing more can be said of it.
+// anchors holds a record of so many bytes against the hashes, and returns how much of it they vouch for. After the
+// first that is wrong nothing more can be said of it.
 func (c *check) anchors(path string, size int64, marks []mark) (anchored int64, err error) {
 	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if err != nil {
