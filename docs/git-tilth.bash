@@ -1,7 +1,7 @@
 # Completion for `git tilth` in bash. git's own completion calls _git_tilth.
 
 _git_tilth() {
-	local commands="prep-feature seed plan run resume done skip retry stop reset rewind undo fork review diff take pr cleanse list show log visualize export verify replay config demo"
+	local commands="prep-feature seed plan run resume done skip retry stop reset rewind undo fork review diff take pr cleanse list show log visualize export verify replay config doctor demo"
 	local i word command=
 	for ((i = 1; i < cword; i++)); do
 		word=${words[i]}
@@ -26,6 +26,7 @@ _git_tilth() {
 	take,--*) __gitcomp "--onto --pick --squash --merge --dry-run"; return ;;
 	pr,--*) __gitcomp "--base --draft --web --dry-run"; return ;;
 	list,--*) __gitcomp "--all --json"; return ;;
+	doctor,--*) __gitcomp "--fix --json --dry-run"; return ;;
 	show,--* | config,--* | verify,--*) __gitcomp "--json"; return ;;
 	log,--*) __gitcomp "--follow --tail --task --type --json"; return ;;
 	visualize,--*) __gitcomp "--open --serve --addr"; return ;;

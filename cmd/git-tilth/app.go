@@ -53,7 +53,7 @@ func (p *process) commands() []*cli.Command {
 		p.prepCommand(), p.seedCommand(), p.planCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(),
 		p.resetCommand(), p.rewindCommand(), p.undoCommand(), p.forkCommand(),
 		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.prCommand(), p.cleanseCommand(),
-		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
+		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(), p.doctorCommand(),
 		p.verifyCommand(), p.replayCommand(), p.demoCommand(),
 	}...)
 }

@@ -78,7 +78,7 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "seconds that run waits after its note about a resumable session"},
 
 	{Name: "tilth.capMode", Flag: "strict-caps", Given: "strict", Default: "task", values: []string{"task", "strict"},
-		Help: "strict: make no model call that could pass the session's token or dollar cap; task: finish the task at hand"},
+		Help: "strict: make no model call that could pass the token or dollar cap; task: finish the task at hand"},
 	{Name: "tilth.maxAnswerTokens", Default: "32k", kind: kindPositive,
 		Help: "the longest answer that a model is asked for where tilth.capMode is strict, in tokens"},
 	{Name: "tilth.validator", kind: kindList,

@@ -164,6 +164,16 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 	return err
 }
 
+// SessionBranches are the branches session/*, without refs/heads/.
+func (g *Git) SessionBranches(ctx context.Context, common string) ([]string, error) {
+	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(refname)", "refs/heads/session/"))
+	var names []string
+	for line := range strings.Lines(string(out)) {
+		names = append(names, strings.TrimPrefix(strings.TrimSpace(line), "refs/heads/"))
+	}
+	return names, err
+}
+
 // TagRefs returns the tags of a repository as lines for a packed-refs file.
 func (g *Git) TagRefs(ctx context.Context, common string) ([]byte, error) {
 	return g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))

@@ -104,6 +104,13 @@ func New(environ []string, trace func(Call)) *Git {
 	}
 }
 
+// Version is git's own version, and whether it is one that everything works with.
+func (g *Git) Version(ctx context.Context) (version string, supported bool) {
+	supported = g.atLeast(ctx, 2, 36)
+	version, _ = g.known.version.get("")
+	return version, supported
+}
+
 // atLeast reports whether git is of this version or later.
 func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
 	v, known := g.known.version.get("")

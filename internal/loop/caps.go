@@ -32,14 +32,17 @@ func (r *run) capReached() (reason, detail string) {
 // files: nothing is begun that could be torn. A disk that cannot be asked is not full.
 func (r *run) diskFull() error {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
-		var disk unix.Statfs_t
-		if err := unix.Statfs(dir, &disk); err != nil {
-			continue
-		}
-		if free := int64(disk.Bavail) * int64(disk.Bsize); free < r.o.MinFree {
+		if free, known := DiskFree(dir); known && free < r.o.MinFree {
 			return &stopError{Stop: Stop{Reason: DiskFull, Hint: "free some room, or lower tilth.minFree",
 				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, r.o.MinFree>>20)}}
 		}
 	}
 	return nil
+}
+
+// DiskFree is how many bytes are left on the disk of a directory, where it can be asked.
+func DiskFree(dir string) (free int64, known bool) {
+	var disk unix.Statfs_t
+	err := unix.Statfs(dir, &disk)
+	return int64(disk.Bavail) * int64(disk.Bsize), err == nil
 }

@@ -162,7 +162,10 @@ func (s *Server) Left() map[string]int {
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key := s.script.Key
 	switch {
+	case r.Method == http.MethodGet && key != "" && r.Header.Get("Authorization") != "Bearer "+key:
+		writeJSON(w, http.StatusUnauthorized, errorBody("authentication_error", "the key is wrong"))
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/models"):
 		list := s.script.Models
 		if list == nil {

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+func (p *process) doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "look whether all is well: settings, git, sandbox, endpoint, disk and every session",
+		Description: "Each finding is followed by the command that mends it. --fix runs those that can lose nothing: a\n" +
+			"teardown or fork that was begun is cleared, entries and merged branches of sessions that are gone go.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "fix", Usage: "mend what can be mended without losing anything"},
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
+		},
+		Action: func(ctx *cli.Context) error {
+			w, err := p.enter("", nil)
+			if err != nil {
+				return err
+			}
+			d := &doctor{repoContext: w, answers: map[string]check{}}
+			d.examine()
+			if ctx.Bool("fix") {
+				d.fix()
+			}
+			return d.report(ctx.Bool("json"))
+		},
+	}
+}
+
+// What a check came to.
+const (
+	well    = "ok"
+	note    = "note" // worth knowing, and as it is set
+	finding = "finding"
+	mended  = "mended"
+)
+
+// check is one thing that doctor looked at.
+type check struct {
+	Name    string `json:"name"`
+	Session string `json:"session,omitempty"`
+	Status  string `json:"status"`
+	Detail  string `json:"detail"`
+	Command string `json:"command,omitempty"` // what mends a finding
+	Safe    bool   `json:"safe,omitempty"`    // --fix mends it
+	ailment lifecycle.Ailment
+}
+
+type doctor struct {
+	*repoContext
+	checks  []check
+	answers map[string]check // what an endpoint or a program answered
+}
+
+func (d *doctor) add(name, status, command, format string, args ...any) {
+	d.checks = append(d.checks, check{Name: name, Status: status, Command: command, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (d *doctor) examine() {
+	d.add("settings", well, "", "%d of %d are set", len(d.settings()), len(d.config.All()))
+	version, supported := d.git.Version(d.p.ctx)
+	if supported {
+		d.add("git", well, "", "%s", version)
+	} else {
+		d.add("git", finding, "install git 2.36 or newer", "git %s is too old", cmp.Or(version, "(unknown)"))
+	}
+	d.examineSandbox()
+	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
+		d.examineRole(role)
+	}
+	d.examineDisk()
+	d.examineSessions()
+}
+
+// settings are those that are not at their default, with what takes the place of some that are not set.
+func (d *doctor) settings() (rows []configRow) {
+	for _, v := range d.config.All() {
+		if v.Origin != "default" {
+			rows = append(rows, d.configRow(v))
+		}
+	}
+	return rows
+}
+
+func (d *doctor) examineSandbox() {
+	want, system := d.config.Get("tilth.sandbox"), sandbox.Probe()
+	offline := d.config.Text("tilth.sandboxNetwork") == "off"
+	auto := "git config tilth.sandbox auto"
+	switch {
+	case want.Value == "off" && offline:
+		d.add("sandbox", finding, auto, "tilth.sandboxNetwork = off needs the sandbox, which is off (%s)", want.Origin)
+	case want.Value == "off":
+		d.add("sandbox", note, "", "off (%s): what the worker starts can do all that you can", want.Origin)
+	case system.Err != nil && (want.Value == "on" || offline):
+		d.add("sandbox", finding, auto+", and tilth.sandboxNetwork on", "none: %s", system.Err)
+	case system.Err != nil:
+		d.add("sandbox", note, "", "none: %s; what the worker starts can do all that you can", system.Err)
+	case len(system.Lacks) > 0:
+		d.add("sandbox", note, "", "%s holds; it lacks: %s", system.Kind, strings.Join(system.Lacks, "; "))
+	default:
+		d.add("sandbox", well, "", "%s holds", system.Kind)
+	}
+}
+
+// examineRole asks who works in a role for a sign of life. No model is asked anything.
+func (d *doctor) examineRole(role config.Role) {
+	c, err := d.chooseAgent(role)
+	var refused *exitError
+	if errors.As(err, &refused) {
+		d.add(string(role), finding, refused.hint, "%s", refused.msg)
+		return
+	}
+	key := fmt.Sprint(d.config.Endpoint(role))
+	if c.program != nil {
+		key = c.program.Name
+	}
+	answer, known := d.answers[key]
+	if !known {
+		if c.program != nil {
+			answer = d.askProgram(c.program)
+		} else {
+			answer = d.askEndpoint(role)
+		}
+		d.answers[key] = answer
+	}
+	answer.Name = string(role)
+	d.checks = append(d.checks, answer)
+}
+
+func (d *doctor) askEndpoint(role config.Role) check {
+	client, name, err := d.client(role)
+	if err != nil {
+		var refused *exitError
+		errors.As(err, &refused)
+		return check{Status: finding, Detail: err.Error(), Command: refused.hint}
+	}
+	defer client.Close()
+	shown := config.ShownURL(d.config.Endpoint(role).BaseURL)
+	models, err := client.Models(d.p.ctx)
+	var f *model.Failure
+	switch {
+	case errors.As(err, &f) && f.Status != 404 && f.Status != 405:
+		return check{Status: finding, Detail: f.Message, Command: cmp.Or(f.Hint(), "git tilth config")}
+	case err != nil || len(models) == 0:
+		return check{Status: well, Detail: shown + " answers, and has no list of models"}
+	case !slices.ContainsFunc(models, func(m model.Listed) bool { return m.ID == name }):
+		return check{Status: note, Detail: fmt.Sprintf("%s answers; %s is not among the %d models that it lists", shown,
+			name, len(models))}
+	}
+	return check{Status: well, Detail: shown + " answers, and has " + name}
+}
+
+func (d *doctor) askProgram(p *agent.Program) check {
+	install := "install it, or git config tilth.worker.agent builtin"
+	path, err := d.lookPath(p.Binary)
+	if err != nil {
+		return check{Status: finding, Detail: p.Name + " is not on PATH", Command: install}
+	}
+	if _, ours := agent.ByName(p.Name); !ours {
+		return check{Status: well, Detail: p.Name + " is " + path}
+	}
+	out, err := proc.Run(d.p.ctx, proc.Cmd{Argv: []string{path, "--version"}, Dir: os.TempDir(),
+		Env: p.Environ(d.git.Environ(d.p.ctx, os.TempDir()), nil), Timeout: 20 * time.Second, OutputCap: 4096})
+	said := text.OneLine(string(out.Output))
+	if err != nil || out.ExitCode != 0 {
+		return check{Status: finding, Command: path + " --version", Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
+			cmp.Or(said, fmt.Sprint(err), "it says nothing"))}
+	}
+	return check{Status: well, Detail: p.Name + " answers: " + text.Clip(said, 80)}
+}
+
+func (d *doctor) examineDisk() {
+	root := d.store.Root
+	for _, err := os.Stat(root); err != nil && filepath.Dir(root) != root; _, err = os.Stat(root) {
+		root = filepath.Dir(root)
+	}
+	least := d.config.Count("tilth.minFree")
+	for _, dir := range []string{root, d.loc.CommonDir, os.TempDir()} {
+		free, known := loop.DiskFree(dir)
+		switch {
+		case dir == "" || !known:
+		case free < least:
+			d.add("disk", finding, "free some room, or lower tilth.minFree",
+				"%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, least>>20)
+		default:
+			d.add("disk", well, "", "%d MB left on the disk of %s", free>>20, dir)
+		}
+	}
+}
+
+func (d *doctor) examineSessions() {
+	ids, err := d.store.IDs()
+	if err != nil {
+		d.add("sessions", finding, "ls -ld "+text.ShellQuote(d.store.Root), "%s", err)
+	}
+	for _, id := range ids {
+		if s, err := d.store.Find(id); err == nil {
+			d.addAilments(lifecycle.Examine(d.p.ctx, d.deps(nil), s))
+		}
+	}
+	d.add("sessions", well, "", "%s in %s", text.Plural(len(ids), "session"), d.store.Root)
+	d.addAilments(lifecycle.HalfForks(d.store))
+	if !d.inRepo {
+		return
+	}
+	orphans, err := lifecycle.Orphans(d.p.ctx, d.git, d.store, d.loc.CommonDir)
+	if err != nil {
+		d.add("repository", finding, "git worktree list", "%s", err)
+	}
+	d.addAilments(orphans)
+}
+
+func (d *doctor) addAilments(found []lifecycle.Ailment) {
+	for _, a := range found {
+		d.checks = append(d.checks, check{Name: "session", Session: a.Session, Status: finding, Detail: a.What,
+			Command: a.Command, Safe: a.Mend != nil, ailment: a})
+	}
+}
+
+// fix mends what is safe to mend; a dry run leaves it at what the report says.
+func (d *doctor) fix() {
+	for i, c := range d.checks {
+		if !c.Safe || d.p.dryRun {
+			continue
+		}
+		if err := c.ailment.Mend(d.p.ctx); err != nil {
+			d.checks[i].Detail += "; mending it failed: " + err.Error()
+		} else {
+			d.checks[i].Status = mended
+		}
+	}
+}
+
+func (d *doctor) report(asJSON bool) error {
+	findings, safe := 0, 0
+	for _, c := range d.checks {
+		if c.Status == finding {
+			findings++
+			if c.Safe {
+				safe++
+			}
+		}
+	}
+	if asJSON {
+		all := map[string]any{"ok": findings == 0, "checks": d.checks, "settings": d.settings()}
+		if err := d.p.printJSON(all); err != nil {
+			return err
+		}
+	} else {
+		d.print()
+	}
+	if findings == 0 {
+		return nil
+	}
+	err := &exitError{code: exitNo, msg: text.Plural(findings, "finding")}
+	if safe > 0 {
+		err.hint = fmt.Sprintf("git tilth doctor --fix mends %d of them", safe)
+	}
+	return err
+}
+
+func (d *doctor) print() {
+	for _, c := range d.checks {
+		about := strings.TrimSpace(c.Name + " " + c.Session)
+		d.p.printf("%-7s  %s: %s\n", c.Status, about, text.Visible(text.OneLine(c.Detail)))
+		if c.Status == finding {
+			for line := range strings.SplitSeq(c.Command, "\n") {
+				d.p.printf("         %s\n", text.Visible(line))
+			}
+		}
+		if c.Name == "settings" {
+			for _, r := range d.settings() {
+				d.p.printf("         %s = %s (%s)\n", r.Name, text.Visible(text.OneLine(fmt.Sprint(r.Value))), r.Origin)
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Ailment is something that is wrong with a session, or that one has left behind.
+type Ailment struct {
+	Session string
+	What    string
+	Command string                      // what mends it
+	Mend    func(context.Context) error // the same, where nothing can be lost by it; else nil
+}
+
+// Examine says what is wrong with a session. It changes nothing.
+func Examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
+	o := s.Overview()
+	if o.Busy != nil {
+		return nil // it changes while it is looked at
+	}
+	if _, busy := s.Holder(); busy {
+		return nil
+	}
+	reset := "git tilth reset -y " + s.ID
+	var out []Ailment
+	add := func(command, format string, args ...any) *Ailment {
+		out = append(out, Ailment{Session: s.ID, What: fmt.Sprintf(format, args...), Command: command})
+		return &out[len(out)-1]
+	}
+	if Resetting(s) {
+		what := "its teardown was begun and not finished"
+		if halfForked(s) {
+			what = "a fork that is not whole"
+		}
+		add(reset, "%s", what).Mend = func(ctx context.Context) error { return finishTeardown(ctx, d, s) }
+		return out
+	}
+	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
+		add("rm -rf "+text.ShellQuote(s.Path(session.LockFile)), "its lock is no file")
+	}
+	for _, problem := range o.Problems {
+		add("git tilth reset "+s.ID, "%s", problem)
+	}
+	check, err := s.Checkpoint()
+	if err != nil {
+		return out // among the problems
+	}
+	st, err := ReadState(ctx, d.Git, s, check)
+	if err != nil {
+		add("git tilth show "+s.ID, "%s", err)
+		return out
+	}
+	resume, plan := "git tilth resume "+s.ID, MakePlan(st)
+	if plan.Fresh {
+		resume = "git tilth run"
+	}
+	switch {
+	case plan.Action == Refuse && st.BranchTip == "" && o.Status == session.AllDone && st.SourceGone == "":
+		// What was done was taken and the branch deleted; the record may be kept.
+	case plan.Action == Refuse:
+		add(plan.Hint, "%s", plan.Why)
+	case plan.FinishRewind || plan.FinishBack != "":
+		add(resume, "a rewind or undo was begun and not finished")
+	case o.State() == "crashed":
+		add(resume, "its run was cut off")
+	}
+	if plan.Action == Refuse || plan.Action == Nothing && st.Tree == treeMissing {
+		return out
+	}
+	if words, _ := st.Standing(); st.Tree != treeFine && words != "" {
+		add(resume, "its worktree %s: %s", WorkspaceOf(s, check), words)
+	}
+	if st.Unfinished != "" {
+		add(resume, "a %s was left unfinished in its worktree", st.Unfinished)
+	}
+	return out
+}
+
+// finishTeardown removes what is left of a session whose teardown was begun, or of a fork that was never whole.
+func finishTeardown(ctx context.Context, d Deps, s *session.Session) error {
+	unlock, err := Lock(d, s)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	plan, err := PlanTeardown(ctx, d.Git, s, "")
+	if err != nil {
+		return err
+	}
+	return plan.Execute(ctx, d.Git, func(string, string) {})
+}
+
+// HalfForks are the forks of a sessions root that were killed before they had a name.
+func HalfForks(store session.Store) (out []Ailment) {
+	left, _ := filepath.Glob(filepath.Join(store.Root, forkPrefix+"*"))
+	for _, dir := range left {
+		s := &session.Session{ID: filepath.Base(dir), Dir: dir}
+		if _, busy := s.Holder(); busy || !session.ValidID(strings.TrimPrefix(s.ID, forkPrefix)) {
+			continue
+		}
+		out = append(out, Ailment{What: "a fork was begun in " + dir, Command: "rm -rf " + text.ShellQuote(dir),
+			Mend: func(context.Context) error { return os.RemoveAll(dir) }})
+	}
+	return out
+}
+
+// Orphans are the branches and worktree entries of a repository that have the names of this root's sessions, and no
+// session. An entry goes where its session's directory is known to be gone: a root that holds no session at all may
+// lie on a disk that is unplugged. A branch goes where another one, a tag or a remote has all of its commits.
+func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common string) ([]Ailment, error) {
+	entries, err := g.Worktrees(ctx, common, "")
+	if err != nil {
+		return nil, err
+	}
+	branches, err := g.SessionBranches(ctx, common)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := store.IDs()
+	if err != nil {
+		return nil, err
+	}
+	gone := func(id string) bool {
+		_, err := os.Lstat(filepath.Join(store.Root, id))
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	var out []Ailment
+	used := map[string]bool{}
+	for _, e := range entries {
+		id := filepath.Base(filepath.Dir(e.Path))
+		ours := session.ValidID(id) && filepath.Base(e.Path) == session.WorkspaceDir &&
+			gitx.SamePath(filepath.Dir(filepath.Dir(e.Path)), store.Root)
+		if !ours || !e.Gone || e.Locked || !gone(id) {
+			used[e.Branch] = true
+			continue
+		}
+		remove := gitx.Call{Dir: common, Args: []string{"worktree", "remove", "--force", e.Path}}
+		a := Ailment{Session: id, Command: remove.String(), What: "it is gone, and git has an entry for its worktree"}
+		if len(ids) > 0 {
+			a.Mend = func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path) }
+		}
+		out = append(out, a)
+	}
+	for _, branch := range branches {
+		id := strings.TrimPrefix(branch, "session/")
+		if !session.ValidID(id) || used[branch] || !gone(id) {
+			continue
+		}
+		remove := gitx.Call{Dir: common, Args: []string{"branch", "-D", branch}}
+		own, err := g.OnlyOn(ctx, common, branch, branch)
+		a := Ailment{Session: id, Command: remove.String(), What: "it is gone, and its branch " + branch + " is there"}
+		if err == nil && len(own) > 0 {
+			a.What += "; " + text.Plural(len(own), "commit") + " on no other branch: git log " + branch
+		}
+		if err == nil && len(own) == 0 && len(ids) > 0 {
+			a.Mend = func(ctx context.Context) error {
+				_, err := g.DeleteBranch(ctx, common, branch)
+				return err
+			}
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
