@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,19 +91,18 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 
 // checkValidators lays out what the task begins with and starts each validator there.
 func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error) {
-	setup := a.o.Judging.Setup
-	if a.o.LastStop == PreflightFailed && (setup.Run != nil || len(setup.Copy) > 0) {
-		// The worktree was made before there was this setup.
-		if err := a.RunSetup(ctx, setup); err != nil && ctx.Err() != nil {
-			return nil, err
-		} // else it fails where it is judged, too
-	}
 	wt, err := a.settledWorktree(ctx)
 	if err != nil {
 		return nil, err
 	}
 	j := &judged{wt: wt, dir: wt.Path}
 	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig}
+	if a.o.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
+		if err := a.RunSetup(ctx, a.o.Judging.Setup); err != nil {
+			s.Dir = wt.Path
+			return setupFails(err, s)
+		}
+	}
 	if a.place != nil {
 		tree, err := a.Git.TreeOf(ctx, a.Common, a.base)
 		if err != nil {
@@ -110,22 +110,8 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		}
 		laid, err := a.place.LayOut(ctx, a.base, tree)
 		j.dir, s.Dir, s.Files = a.place.Dir, a.place.Dir, laid.Files
-		if failed := (*judge.SetupError)(nil); errors.As(err, &failed) {
-			first, _, _ := strings.Cut(failed.Error(), "\n")
-			why := strings.TrimSuffix(first, ":")
-			var command *validator.SetupError
-			if errors.As(err, &command) && command.Output != "" {
-				why += ": " + text.FailingLine(command.Output)
-			}
-			mend := validator.SetupFor(s)
-			if mend == "" {
-				mend = "git config --unset-all tilth.setup"
-			}
-			return &record.Preflight{Checks: []record.PreflightCheck{{Name: "setup", From: "tilth.setup", Unable: why,
-				Mend: mend}}}, nil
-		}
 		if err != nil {
-			return nil, err
+			return setupFails(err, s)
 		}
 	}
 	vs, err := a.validators(ctx, j, s.Files)
@@ -150,6 +136,22 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		found.Checks = append(found.Checks, record.PreflightCheck(c))
 	}
 	return found, nil
+}
+
+// setupFails is what a preflight finds where a setup command fails. Any other error comes back as it is.
+func setupFails(err error, s validator.Scene) (*record.Preflight, error) {
+	var command *validator.SetupError
+	if !errors.As(err, &command) {
+		return nil, err
+	}
+	first, _, _ := strings.Cut(command.Error(), "\n")
+	why := strings.TrimSuffix(first, ":")
+	if command.Output != "" {
+		why += ": " + text.FailingLine(command.Output)
+	}
+	mend := cmp.Or(validator.SetupFor(s), "git config --unset-all tilth.setup")
+	check := record.PreflightCheck{Name: "setup", From: "tilth.setup", Unable: why, Mend: mend}
+	return &record.Preflight{Checks: []record.PreflightCheck{check}}, nil
 }
 
 // preflightStop ends the run, with the commands that mend what was found.

@@ -205,6 +205,9 @@ func TestCheckRules(t *testing.T) {
 		{"needs itself", func(b map[string]any) { first(b)["needs"] = []string{"T-001"} }, "needs"},
 		{"needs what is not there", func(b map[string]any) { first(b)["needs"] = []string{"T-009"} }, "needs"},
 		{"needs no list", func(b map[string]any) { first(b)["needs"] = "T-009" }, "shape"},
+		{"a type", func(b map[string]any) { first(b)["type"] = "fix" }, ""},
+		{"a type that is no text", func(b map[string]any) { first(b)["type"] = 1 }, "shape"},
+		{"a scope of two lines", func(b map[string]any) { first(b)["scope"] = "a\nTilth-Task: T-009" }, "scope"},
 		{"needs nothing", func(b map[string]any) { first(b)["needs"] = []string{} }, ""},
 	}
 	for _, c := range cases {

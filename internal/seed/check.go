@@ -16,6 +16,7 @@ const (
 	maxTasks       = 200
 	maxTestFiles   = 1000
 	maxCriteria    = 50
+	maxLabelChars  = 40
 	maxTitleChars  = 200
 	maxTextBytes   = 64 << 10 // a description, a criterion, the tldr, a note
 	maxNotes       = 200
@@ -135,6 +136,12 @@ func (c *checker) task(i int, t session.Task) {
 		c.add("status", "%s has the status %s; only the harness writes it: leave it out", name, quoteShort(t.Status))
 	}
 	c.title(name, t.Title)
+	for _, l := range [][2]string{{"type", t.Type}, {"scope", t.Scope}} {
+		if strings.ContainsFunc(l[1], unicode.IsControl) || utf8.RuneCountInString(l[1]) > maxLabelChars {
+			c.add(l[0], "the %s of %s is not one plain line of at most %d characters: it is for a commit's subject",
+				l[0], name, maxLabelChars)
+		}
+	}
 	c.text("the description of "+name, t.Description)
 	c.criteria(name, t.AcceptanceCriteria)
 }

@@ -111,8 +111,12 @@ func (c *checker) editedPairing(before []session.Task, files []string, paired bo
 		was[t.ID] = true
 		allTested = allTested && len(tests[t.ID]) > 0
 		if !stays[t.ID] && len(tests[t.ID]) > 0 {
-			c.add("test-without-task", "%s has the acceptance test %s in the seed, so it cannot go: "+
-				"keep it, or reset the session and prepare anew", quoteShort(t.ID), quoteShort(tests[t.ID][0]))
+			instead := "reset the session and prepare anew"
+			if !paired {
+				instead = "git tilth skip " + t.ID + " leaves it out"
+			}
+			c.add("test-without-task", "%s has the acceptance test %s in the seed, so it cannot go: keep it, or %s",
+				quoteShort(t.ID), quoteShort(tests[t.ID][0]), instead)
 		}
 	}
 	for _, t := range c.bundle.Tasks {

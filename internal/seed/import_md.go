@@ -207,7 +207,7 @@ func (l mdLine) section() (title string, level int) {
 	return bold, 6
 }
 
-// parseTaskFile reads frontmatter (id, title, needs), a description, with or without a heading of its own, and the
+// parseTaskFile reads frontmatter (id, title, needs, type, scope), a description, with or without a heading of its own, and the
 // bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to the description
 // again.
 func parseTaskFile(name string, text []byte) (taskFile, error) {
@@ -233,6 +233,10 @@ func (tf *taskFile) readFront(front []frontKey) {
 			tf.task.ID, tf.line = k.value, k.line
 		case "title":
 			tf.task.Title = text.OneLine(k.value)
+		case "type":
+			tf.task.Type = text.OneLine(k.value)
+		case "scope":
+			tf.task.Scope = text.OneLine(k.value)
 		case "status":
 			tf.done = strings.EqualFold(k.value, "done")
 		case "needs":
