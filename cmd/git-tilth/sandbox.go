@@ -28,7 +28,7 @@ func (w *repoContext) sandbox() (*sandbox.Box, error) {
 	case system.Err != nil:
 		w.noteSandbox("no sandbox: %s; what the worker starts can do all that you can (tilth.sandbox)", system.Err)
 		return nil, nil
-	case len(system.Lacks) > 0 && w.p.verbose:
+	case len(system.Lacks) > 0 && (system.Short || w.p.verbose):
 		w.noteSandbox("the sandbox (%s) has gaps: %s", system.Kind, strings.Join(system.Lacks, "; "))
 	}
 	installed := func(name string) bool { _, err := w.lookPath(name); return err == nil }

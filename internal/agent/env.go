@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // quiet keeps programs from updating themselves in the middle of a run, whichever of them it is.
@@ -41,8 +42,12 @@ func ScrubEnv(environ []string) []string {
 	return slices.Sorted(maps.Values(kept))
 }
 
+// marks are the variables of git-tilth's own that what a run starts needs: by them a git-tilth below knows which run it
+// is called from and where sessions are, and a run finds what it left behind.
+var marks = []string{session.MarkVar, "TILTH_SESSIONS_DIR", proc.Mark}
+
 // ToolEnv returns environ for what a run starts beside agent programs, such as shell commands and validators: without
-// any key but those in the variables that keep names.
+// any key and any setting of git-tilth but those in the variables that keep names.
 func ToolEnv(environ, keep []string) []string { return withoutKeys(ScrubEnv(environ), keep) }
 
 // Environ returns environ for the program: without any key but its own and those in the variables that keep names.
@@ -57,7 +62,8 @@ func (p *Program) Environ(environ, keep []string) []string {
 func withoutKeys(environ, keep []string) []string {
 	return slices.DeleteFunc(environ, func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
-		return gitx.IsKey(name) && !slices.Contains(keep, name)
+		ours := strings.HasPrefix(name, "TILTH_") && !slices.Contains(marks, name)
+		return (ours || gitx.IsKey(name)) && !slices.Contains(keep, name)
 	})
 }
 

@@ -39,9 +39,9 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 		return nil, err
 	}
 	defer conn.close()
-	if a.o.Evaluator.Program != nil {
-		// Read-only is a promise of the program, kept by its own means. What it changed all the same must not be
-		// taken for the worker's.
+	if a.o.Evaluator.Program != nil && !a.box.Holds() {
+		// Without a sandbox, read-only is a promise of the program, kept by its own means. What it changed all the
+		// same must not be taken for the worker's.
 		defer func() {
 			if restoring := a.restore(urgency.UntilSecond(ctx), j.wt, j.tree); restoring != nil && err == nil {
 				v, err = nil, restoring

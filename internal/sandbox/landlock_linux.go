@@ -54,13 +54,19 @@ func Probe() System {
 		}
 		return System{Err: why}
 	}
-	s := System{Kind: fmt.Sprintf("Landlock ABI %d", abi)}
+	s := System{Kind: fmt.Sprintf("Landlock ABI %d", abi), Short: abi < 6}
 	for _, a := range abis {
 		if abi < a.abi && a.lacks != "" {
 			s.Lacks = append(s.Lacks, a.lacks)
 		}
 	}
 	return s
+}
+
+// Holds reports whether what is not in Write keeps its contents: before ABI 3 any file can be truncated.
+func (b *Box) Holds() bool {
+	abi, err := version()
+	return b != nil && err == nil && rights(abi)&unix.LANDLOCK_ACCESS_FS_TRUNCATE != 0
 }
 
 func version() (int, error) {

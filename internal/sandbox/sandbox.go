@@ -52,6 +52,8 @@ type Box struct {
 type System struct {
 	Kind  string   // "Landlock ABI 7", "sandbox-exec", "" for none
 	Lacks []string // what this kernel cannot hold, in words
+	// Short says that signals or truncated files get past it. Helpers' sockets are nobody's promise.
+	Short bool
 	// Err is why there is none.
 	Err error
 }

@@ -26,6 +26,9 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
+// Holds reports whether what is not in Write keeps its contents.
+func (b *Box) Holds() bool { return b != nil }
+
 // Enter is the command line that runs a program inside the box.
 func (b *Box) Enter(program string, args ...string) []string {
 	return append([]string{seatbelt, "-p", b.profile(), program}, args...)

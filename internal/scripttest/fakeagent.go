@@ -42,6 +42,7 @@ func fakeagent(ts *testscript.TestScript, _ bool, args []string) {
 	log := filepath.Join(ts.Getenv("WORK"), "agent.log")
 	if _, err := os.Lstat(log); err != nil {
 		outward(ts, log)
+		outward(ts, log+".stray")
 	}
 	ts.Setenv("FAKEAGENT_LOG", log)
 }

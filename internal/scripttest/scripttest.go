@@ -28,6 +28,8 @@
 //	leaks DIR TEXT                 some file under DIR holds the text (! for none)
 //	console [-type WHEN TEXT]... CODE CMD ARGS...  runs it at a terminal; the screen is in $WORK/screen
 //	exec nolandlock CMD ARGS...     runs it as on a kernel without Landlock
+//
+// What runs in the sandbox can write into $WORK/signals, to tell the script how far it is.
 package scripttest
 
 import (
@@ -55,6 +57,9 @@ import (
 // patience bounds every wait of a script; what is waited for takes milliseconds.
 const patience = 60 * time.Second
 
+// signalDir is where what runs in the sandbox tells a script how far it is.
+const signalDir = "signals"
+
 type key string
 
 // state is what one script keeps between its commands.
@@ -72,11 +77,14 @@ func Setup(env *testscript.Env) error {
 		return err
 	}
 	config := "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n"
-	agents := filepath.Join(env.WorkDir, agentState)
-	if err := os.Mkdir(agents, 0o755); err != nil {
-		return err
+	config += "[tilth]\n"
+	for _, open := range []string{agentState, signalDir} {
+		dir := filepath.Join(env.WorkDir, open)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+		config += "\tsandboxWrite = " + dir + "\n"
 	}
-	config += "[tilth]\n\tsandboxWrite = " + agents + "\n"
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(config), 0o644); err != nil {
 		return err
 	}
