@@ -10,14 +10,15 @@ TAGS    := -tags urfave_cli_no_docs
 # Without C the program needs no libraries and starts a tenth faster. Names that only the system's resolver knows (.local)
 # need CGO=1.
 CGO     ?= 0
-LDFLAGS := -ldflags "-s -w -X main.version=$(VERSION)"
+DATE    ?= $(shell git log -1 --format=%cs 2>/dev/null || echo 1970-01-01)
+LDFLAGS := -ldflags "-s -w -X main.version=$(VERSION) -X main.date=$(DATE)"
 
 # Tests whose libraries the program does not need are modules of their own.
 TEST_MODULES := internal/view/browsertest internal/view/otlptest
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test demo lint longlines install uninstall bench crash fuzz test-agents clean
+.PHONY: build test demo lint longlines install uninstall dist bench crash fuzz test-agents clean
 
 build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
@@ -38,14 +39,21 @@ lint:
 longlines:
 	$(GO) run scripts/longlines.go
 
+SHARE := $(DESTDIR)$(PREFIX)/share
+
 install: build
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/share/man/man1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
+	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 0755 bin/git-tilth "$(DESTDIR)$(PREFIX)/bin/git-tilth"
-	install -m 0644 docs/git-tilth.1 "$(DESTDIR)$(PREFIX)/share/man/man1/git-tilth.1"
-	install -m 0644 docs/git-tilth.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/git-tilth"
+	BIN=bin/git-tilth ./scripts/share "$(SHARE)"
 
 uninstall:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/git-tilth" "$(DESTDIR)$(PREFIX)/share/man/man1/git-tilth.1" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/git-tilth"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/git-tilth" "$(SHARE)"/man/man1/git-tilth.1 "$(SHARE)"/man/man1/git-tilth-*.1 \
+		"$(SHARE)/bash-completion/completions/git-tilth" "$(SHARE)/zsh/site-functions/_git-tilth" \
+		"$(SHARE)/fish/vendor_completions.d/git-tilth.fish"
+
+# Release archives, .deb and .rpm, and checksums, in dist/: the same bytes for the same commit.
+dist:
+	VERSION=$(VERSION) GO=$(GO) ./scripts/dist
 
 # Each row is a ratio or a time against a floor that is measured in the same run.
 bench: build
@@ -63,4 +71,4 @@ fuzz:
 	./scripts/fuzz
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -23,19 +23,18 @@ func (p *process) app() *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
 	cli.VersionPrinter = func(*cli.Context) { p.printf("git-tilth version %s\n", version) }
 	app := &cli.App{
-		Name:                 "git tilth",
-		HelpName:             "git tilth",
-		Usage:                "run a coding agent unattended over a list of tasks, and lose nothing",
-		UsageText:            "git tilth [-v] [-n] <command> [options] [arguments]",
-		Version:              version,
-		HideHelpCommand:      true,
-		EnableBashCompletion: true,
-		Writer:               p.stdout,
-		ErrWriter:            io.Discard, // errors are reported in one place, exitCode
-		Flags:                p.globalFlags(),
-		Commands:             p.commands(),
-		ExitErrHandler:       func(*cli.Context, error) {},
-		OnUsageError:         usageError,
+		Name:            "git tilth",
+		HelpName:        "git tilth",
+		Usage:           "run a coding agent unattended over a list of tasks, and lose nothing",
+		UsageText:       "git tilth [-v] [-n] <command> [options] [arguments]",
+		Version:         version,
+		HideHelpCommand: true,
+		Writer:          p.stdout,
+		ErrWriter:       io.Discard, // errors are reported in one place, exitCode
+		Flags:           p.globalFlags(),
+		Commands:        p.commands(),
+		ExitErrHandler:  func(*cli.Context, error) {},
+		OnUsageError:    usageError,
 		Action: func(c *cli.Context) error {
 			if name := c.Args().First(); name != "" {
 				return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
@@ -53,8 +52,9 @@ func (p *process) commands() []*cli.Command {
 		p.prepCommand(), p.seedCommand(), p.planCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(),
 		p.resetCommand(), p.rewindCommand(), p.undoCommand(), p.forkCommand(),
 		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.prCommand(), p.cleanseCommand(),
-		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(), p.doctorCommand(),
-		p.verifyCommand(), p.replayCommand(), p.demoCommand(),
+		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
+		p.doctorCommand(),
+		p.verifyCommand(), p.replayCommand(), p.demoCommand(), p.manCommand(), p.completeCommand(),
 	}...)
 }
 
@@ -74,7 +74,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 		c.OnUsageError = usageError
 		c.HideHelpCommand = true
 		p.finishCommands(c.Subcommands)
-		if c.Action == nil {
+		if c.Action == nil || c.SkipFlagParsing {
 			continue
 		}
 		c.Flags = append(c.Flags, p.globalFlags()...)

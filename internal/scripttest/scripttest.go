@@ -88,8 +88,13 @@ func Setup(env *testscript.Env) error {
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(config), 0o644); err != nil {
 		return err
 	}
+	completion, err := filepath.Abs(filepath.Join("..", "..", "docs", "completion"))
+	if err != nil {
+		return err
+	}
 	for k, v := range map[string]string{
-		"HOME": home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "TILTH_SESSIONS_DIR": filepath.Join(env.WorkDir, "sessions"),
+		"COMPLETION": completion,
+		"HOME":       home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "TILTH_SESSIONS_DIR": filepath.Join(env.WorkDir, "sessions"),
 		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(), "GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
 		"RUSTUP_HOME": rustupHome(), "README": readme(),
 	} {

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// date is that of the man pages, set by the Makefile from git.
+var date = "1970-01-01"
+
+// manCommand writes the man pages, git-tilth(1) and one a command, from the definitions that -h prints.
+func (p *process) manCommand() *cli.Command {
+	return &cli.Command{
+		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "[<directory>]",
+		Action: func(ctx *cli.Context) error {
+			dir := ctx.Args().First()
+			if dir == "" {
+				return refuse("git tilth man DIRECTORY", "where to write the man pages is missing")
+			}
+			for name, page := range manPages(ctx.App) {
+				if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(page), 0o644); err != nil {
+					return fail("", err)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func manPages(app *cli.App) map[string]string {
+	var list strings.Builder
+	pages := map[string]string{}
+	also := "git\\-tilth(1), git(1)"
+	var each func(parents string, cmds []*cli.Command)
+	each = func(parents string, cmds []*cli.Command) {
+		for _, c := range cmds {
+			if c.Hidden {
+				continue
+			}
+			name := parents + " " + c.Name
+			each(name, c.Subcommands)
+			if c.Action == nil {
+				continue
+			}
+			page := strings.ReplaceAll(name, " ", "-")
+			fmt.Fprintf(&list, ".TP\n\\fB%s\\fR(1)\n%s.\n", roff(page), roff(c.Usage))
+			synopsis := name + " [<options>] " + c.ArgsUsage
+			pages[page] = manHead(page, c.Usage) + manSynopsis(synopsis) + ".SH DESCRIPTION\n" + manText(c.Usage+"."+
+				"\n\n"+c.Description) + ".SH OPTIONS\n" + manFlags(c.Flags) + manExits + ".SH SEE ALSO\n" + also + "\n"
+		}
+	}
+	each("git tilth", app.Commands)
+	pages["git-tilth"] = manHead("git-tilth", app.Usage) + manSynopsis(app.UsageText) + ".SH DESCRIPTION\n" +
+		manText(manWhat) + ".SH OPTIONS\n" + manFlags(app.Flags) + ".SH COMMANDS\n" + list.String() + manExits +
+		".SH FILES\n.TP\n~/.tilth/sessions/<id>/\n" + manText(manFiles) +
+		".SH SEE ALSO\ngit(1), git\\-worktree(1), git\\-config(1), git\\-credential(1)\n"
+	return pages
+}
+
+const manWhat = "Runs a coding agent over a list of tasks in a git worktree of its own. Each task goes through a worker, the " +
+	"project's validators and an independent evaluator, and ends as exactly one commit on the branch session/<id>, or " +
+	"as a failure that says why. Every prompt and verdict is on the record. Your own checkout is never touched.\n\n" +
+	"A session is named by its id or an unambiguous part of it. Without a name it is the session whose worktree the " +
+	"command is in, else the newest session of the repository, else the newest of all.\n\n" +
+	"Settings come from flags, TILTH_* variables and git config (tilth.*), in this order. git tilth config shows them."
+
+const manFiles = "One directory per session. TILTH_SESSIONS_DIR, TILTH_HOME or tilth.sessionsDir put it elsewhere."
+
+var manExits = ".SH EXIT STATUS\n" + manText("0 did what was asked; 1 a task failed, or you said no; 2 refused before "+
+	"anything was changed; 3 git, the filesystem or the model endpoint failed; 4 the session is in use by another "+
+	"process; 5 stopped at a cap of the session, resumable; 130 interrupted.")
+
+func manHead(page, what string) string {
+	return fmt.Sprintf(".TH %s 1 \"%s\" \"git\\-tilth %s\" \"Git Manual\"\n.SH NAME\n%s \\- %s\n",
+		strings.ToUpper(roff(page)), date, roff(version), roff(page), roff(what))
+}
+
+func manSynopsis(line string) string { return ".SH SYNOPSIS\n" + manText(line) }
+
+// placeholder is the value in a flag's usage, in back quotes.
+var placeholder = regexp.MustCompile("`([^`]+)`")
+
+func manFlags(flags []cli.Flag) string {
+	var b strings.Builder
+	for _, f := range visible(flags) {
+		var names []string
+		for _, n := range f.Names() {
+			names = append(names, dashes(n))
+		}
+		usage, value := f.GetUsage(), ""
+		if m := placeholder.FindStringSubmatch(usage); m != nil {
+			value = " \\fI" + roff(m[1]) + "\\fR"
+		} else if f.TakesValue() {
+			value = " \\fIvalue\\fR"
+		}
+		fmt.Fprintf(&b, ".TP\n\\fB%s\\fR%s\n%s.\n", roff(strings.Join(names, ", ")), value,
+			roff(strings.ReplaceAll(usage, "`", "")))
+	}
+	return b.String()
+}
+
+func dashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// visible are the flags that -h shows.
+func visible(flags []cli.Flag) (list []cli.DocGenerationFlag) {
+	for _, f := range flags {
+		doc, ok := f.(cli.DocGenerationFlag)
+		if hidden, can := f.(cli.VisibleFlag); ok && (!can || hidden.IsVisible()) {
+			list = append(list, doc)
+		}
+	}
+	return list
+}
+
+// manText is paragraphs.
+func manText(s string) string {
+	var b strings.Builder
+	for i, para := range strings.Split(strings.TrimSpace(s), "\n\n") {
+		if i > 0 {
+			b.WriteString(".PP\n")
+		}
+		b.WriteString(roff(strings.Join(strings.Fields(para), " ")) + "\n")
+	}
+	return b.String()
+}
+
+// roff is a text without what the formatter would obey.
+func roff(s string) string {
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "~", `\(ti`, "^", `\(ha`).Replace(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = `\&` + s
+	}
+	return s
+}
