@@ -36,6 +36,12 @@ func (p *process) app() *cli.App {
 		ExitErrHandler:  func(*cli.Context, error) {},
 		OnUsageError:    usageError,
 		Action: func(c *cli.Context) error {
+			if c.Args().First() == "help" {
+				if name := c.Args().Get(1); c.App.Command(name) != nil {
+					return cli.ShowCommandHelp(c, name)
+				}
+				return cli.ShowAppHelp(c)
+			}
 			if name := c.Args().First(); name != "" {
 				return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
 			}
@@ -159,8 +165,17 @@ func commandName(ctx *cli.Context) string {
 	return strings.Join(append([]string{"git tilth"}, words...), " ")
 }
 
+// elsewhere are the names that other tools have for a command.
+var elsewhere = map[string]string{
+	"status": "show", "info": "show", "ls": "list", "rm": "reset", "remove": "reset", "delete": "reset",
+	"merge": "take", "continue": "resume", "start": "run", "init": "prep-feature", "rollback": "rewind",
+}
+
 // suggest finds the command that a mistyped name begins like.
 func suggest(name string, cmds []*cli.Command) string {
+	if other := elsewhere[name]; other != "" {
+		return fmt.Sprintf("; did you mean %q?", other)
+	}
 	for n := len(name); n >= 2; n-- {
 		for _, c := range cmds {
 			if strings.HasPrefix(c.Name, name[:n]) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -165,6 +168,28 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 		add("git tilth take "+r.SessionID, "takes what is done")
 	}
 	return list
+}
+
+// sayChanged ends a run's lines with what is on the session's branch by now.
+func (w *repoContext) sayChanged(h *lifecycle.Handle) {
+	ctx := context.WithoutCancel(w.p.ctx) // after an interrupt too
+	begin, err := record.ReadBeginning(h.S.Path(session.RecordFile))
+	if err != nil || begin.Base == "" {
+		return
+	}
+	tip, _, err := w.git.BranchTip(ctx, h.Common, h.S.Branch())
+	if err != nil || tip == "" {
+		return
+	}
+	files, _, _, err := w.git.Changes(ctx, h.Common, begin.Base, tip, 0)
+	if err != nil || len(files) == 0 {
+		return
+	}
+	added, deleted := 0, 0
+	for _, f := range files {
+		added, deleted = added+f.Added, deleted+f.Deleted
+	}
+	w.p.printf("changed %s, +%d -%d: git tilth review %s\n", text.Plural(len(files), "file"), added, deleted, h.S.ID)
 }
 
 func taskCommands(t *view.ReviewTask, id string) []view.Command {

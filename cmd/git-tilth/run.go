@@ -311,6 +311,9 @@ func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, 
 	for again := 0; ; again++ {
 		stop, err := loop.Run(w.p.ctx, h, o)
 		show.stopped(h, stop)
+		if !r.json {
+			w.sayChanged(h)
+		}
 		if err != nil {
 			return fail("git tilth resume "+h.S.ID, err)
 		}
