@@ -107,7 +107,8 @@ func TestBench(t *testing.T) {
 	}{
 		{"start", benchStart}, {"sandbox", benchSandbox}, {"turns", benchTurns}, {"tasks", benchTasks}, {"list", benchList},
 		{"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
-		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind}, {"view", benchView}, {"proof", benchProof},
+		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind}, {"goback", benchGoBack},
+		{"view", benchView}, {"proof", benchProof},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.measure(t, &tb) })
 	}
