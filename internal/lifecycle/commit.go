@@ -17,10 +17,10 @@ func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: "commit hook", Output: &output}}}
 }
 
-var figures = regexp.MustCompile(`[0-9]+`)
+// figures are words of a hook that differ each time: times, counts, ids, names of temporary files.
+var figures = regexp.MustCompile(`\S*[0-9]\S*|/tmp/\S+`)
 
-// SameRefusal reports whether two texts of a commit hook say the same, but for times and counts, and as far as both
-// were kept.
+// SameRefusal reports whether two texts of a commit hook say the same, but for figures, and as far as both were kept.
 func SameRefusal(a, b string) bool {
 	words := func(s string) string {
 		s, _, _ = strings.Cut(s, "\n[... ")
