@@ -54,7 +54,7 @@ func (p *process) app() *cli.App {
 
 // commands is the table of what git tilth can do; each is in a file of its own.
 func (p *process) commands() []*cli.Command {
-	return append(append(p.markCommands(), p.fleetCommands()...), []*cli.Command{
+	return append(append(p.markCommands(), append(p.fleetCommands(), p.workCommand())...), []*cli.Command{
 		p.prepCommand(), p.seedCommand(), p.planCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(),
 		p.resetCommand(), p.rewindCommand(), p.undoCommand(), p.forkCommand(),
 		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.prCommand(), p.cleanseCommand(),

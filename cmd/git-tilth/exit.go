@@ -172,6 +172,8 @@ func stopError(s loop.Stop, sessionID string) error {
 		}
 	case loop.DiskFull:
 		e.code, e.msg = exitCap, "stopped: disk full"+detail
+	case loop.ClaimLost:
+		e.code, e.msg, e.hint = exitBusy, "claim_lost"+detail, "git tilth list --remote"
 	case loop.TasksFailed:
 		e.code, e.msg = exitNo, "some tasks are not done: "+s.Detail
 	case loop.CommitRefused:

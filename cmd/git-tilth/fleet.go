@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -181,7 +183,9 @@ func (p *process) placeHere(remote string) (fleet.Place, *repoContext, error) {
 	if remote == "" {
 		remote = "origin"
 	}
-	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: w.loc, Setup: w.setup(), Remote: remote}, w, nil
+	deps := w.deps(nil)
+	deps.Git = p.git() // a dry run looks at the remote, too
+	return fleet.Place{Deps: deps, Store: w.store, Location: w.loc, Setup: w.setup(), Remote: remote}, w, nil
 }
 
 // remoteSession is the session of a remote that a name means, or the newest that nobody works on.
@@ -189,6 +193,9 @@ func (p *process) remoteSession(place fleet.Place, part string) (found fleet.Cla
 	claims, err := place.Remotes(p.ctx)
 	if err != nil {
 		return found, fleetError(err, "")
+	}
+	if part == "" && len(claims) == 0 {
+		return found, refuse("git tilth push", "the remote has no session")
 	}
 	var ids []string
 	for _, c := range claims {
@@ -199,6 +206,9 @@ func (p *process) remoteSession(place fleet.Place, part string) (found fleet.Cla
 			found = c
 			ids = append(ids, c.Session)
 		}
+	}
+	if part == "" {
+		return claims[0], nil // all are held
 	}
 	if len(ids) != 1 {
 		return found, refuse("git tilth list --remote", "%d sessions of the remote are called %q", len(ids), part)
@@ -218,7 +228,8 @@ func fleetError(err error, id string) error {
 		return &exitError{code: exitBusy, msg: "claim_lost: another machine has taken session " + id,
 			hint: "git tilth list --remote", err: err}
 	case errors.Is(err, fleet.ErrBehind):
-		return refuse("git tilth fetch "+id, "session %s: %s", id, err)
+		return &exitError{code: exitRefused, msg: "session " + id + ": " + err.Error(),
+			hint: "git tilth fetch " + id, err: err}
 	case errors.As(err, &refused), errors.As(err, &busy):
 		return err
 	}
@@ -256,4 +267,25 @@ func (p *process) listRemote(remote string, asJSON bool) error {
 			c.Tasks.Total, text.VisibleLine(holder), text.VisibleLine(c.Label))
 	}
 	return nil
+}
+
+// claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end; the
+// context ends with the claim.
+func (w *repoContext) claim(ctx *context.Context, h *lifecycle.Handle, o *loop.Options) (release func(), err error) {
+	if fleet.RemoteOf(h.S) == "" {
+		return func() {}, nil
+	}
+	place, err := w.place(h, "")
+	if err != nil {
+		return nil, err
+	}
+	before := *ctx
+	claimed, lease, err := place.Take(before, h.S, w.config.Duration("tilth.lease"), func(line string) {
+		w.p.warnf("git-tilth: session %s %s\n", h.S.ID, text.VisibleLine(line))
+	})
+	if err != nil {
+		return nil, fleetError(err, h.S.ID)
+	}
+	*ctx, o.Lease = claimed, lease
+	return func() { lease.Release(before) }, nil
 }

@@ -59,6 +59,7 @@ type runRequest struct {
 	detach, yes, json   bool
 	autoResume          int
 	runSettings
+
 	flags []string // settings given as flags, for a detached child
 }
 
@@ -260,11 +261,19 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) error {
 		closeOnce()
 		return w.detach(s, r.verb, r.childArgs(s))
 	}
+	ctx := w.p.ctx
+	if plan.NeedsWorker() {
+		release, err := w.claim(&ctx, h, &o)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	with := lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"}
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}
-	out, err := plan.Execute(w.p.ctx, h, with)
+	out, err := plan.Execute(ctx, h, with)
 	if err != nil {
 		return w.p.executionError(err, s.ID)
 	}
@@ -274,7 +283,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) error {
 		return h.S.WriteSummary()
 	}
 	o.SetPending(out)
-	return w.work(h, o, show, r)
+	return w.work(ctx, h, o, show, r)
 }
 
 // showPlan prints what would be done with a session: the plan, then each git command as carrying it out comes to it.
@@ -306,10 +315,11 @@ func (r runRequest) childArgs(s *session.Session) []string {
 }
 
 // work runs the loop until it stops, resumes it as often as was asked for, and reports.
-func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, r runRequest) error {
+func (w *repoContext) work(ctx context.Context, h *lifecycle.Handle, o loop.Options, show *progress,
+	r runRequest) error {
 	o.Waiting = show.waiting
 	for again := 0; ; again++ {
-		stop, err := loop.Run(w.p.ctx, h, o)
+		stop, err := loop.Run(ctx, h, o)
 		show.stopped(h, stop)
 		if !r.json {
 			w.sayChanged(h)
@@ -319,7 +329,7 @@ func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, 
 		}
 		result := w.p.outcome(stop, h.S.ID)
 		failed := stop.TaskFailed() || stop.Failed()
-		if again >= r.autoResume || !failed || w.p.ctx.Err() != nil {
+		if again >= r.autoResume || !failed || ctx.Err() != nil {
 			w.notify(h, stop)
 			return result
 		}
@@ -328,7 +338,7 @@ func (w *repoContext) work(h *lifecycle.Handle, o loop.Options, show *progress, 
 		if err != nil {
 			return fail("", err)
 		}
-		out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(), Settings: w.noted(o)})
+		out, err := plan.Execute(ctx, h, lifecycle.Execution{Setup: w.setup(), Settings: w.noted(o)})
 		if err != nil {
 			return w.p.executionError(err, h.S.ID)
 		}

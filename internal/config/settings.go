@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // kind says which values a setting takes.
@@ -109,6 +110,8 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.sandboxNetwork", Default: "on", values: []string{"on", "off"},
 		Help: "off: nothing in the sandbox reaches the network"},
 	{Name: "tilth.undoKeep", Default: "10", kind: kindPositive, Help: "how many undos a session keeps"},
+	{Name: "tilth.lease", Default: "5m", kind: kindDuration, check: checkLease,
+		Help: "how long a claim of a session on a remote lasts, at least 2s; it is renewed at a third of that"},
 	{Name: "tilth.signCommits", Default: "false", kind: kindBool, Help: "sign the commits that git-tilth makes"},
 	{Name: "tilth.commitSubject", Default: "{id}: {title}", check: checkSubject,
 		Help: "subject of a task's commit, of {id}, {title}, {type} (feat where the task has none) and {scope}"},
@@ -128,6 +131,14 @@ func withEnv(rows []Setting) []Setting {
 		}
 	}
 	return rows
+}
+
+// checkLease refuses a claim that is over before it can be renewed.
+func checkLease(value string) error {
+	if d, err := time.ParseDuration(value); err == nil && d < 2*time.Second {
+		return errors.New("is less than 2s")
+	}
+	return nil
 }
 
 var subjectPart = regexp.MustCompile(`\{[^}]*\}`)

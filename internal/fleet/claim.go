@@ -182,3 +182,19 @@ func (c Claim) write(s *gitx.Scratch) (string, error) {
 	}
 	return writeCommit(s, tree, message)
 }
+
+// Bring makes the remote's session one of this machine, to be worked on. A copy that is here stays where the remote has
+// nothing later; else it goes, with what was not pushed: work went on from the last state that was.
+func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
+	if s, err := p.Store.Find(c.Session); err == nil && !lifecycle.Resetting(s) {
+		if scratch, err := p.scratch(s); err == nil && scratch.Ref(sessionRef(s.ID)) == c.State {
+			return s, nil
+		}
+	}
+	scratch, remove, err := p.stage()
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	return p.fetch(ctx, scratch, c.Session, true)
+}

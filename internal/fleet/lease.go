@@ -127,6 +127,9 @@ func (l *Lease) Check(ctx context.Context) {
 	}
 }
 
+// Lost reports whether another one has taken the claim.
+func (l *Lease) Lost() bool { return l.lost.Load() }
+
 // Release pushes the session as its run has left it, and that nobody works on it.
 func (l *Lease) Release(ctx context.Context) {
 	l.stop()

@@ -85,6 +85,14 @@ func (c caller) make(ctx context.Context, req model.Request, attempts int) (*mod
 	return reply, err
 }
 
+// checkLease ends the run where the session's claim is lost.
+func (r *run) checkLease(ctx context.Context) error {
+	if r.o.Lease != nil {
+		r.o.Lease.Check(ctx)
+	}
+	return ctx.Err()
+}
+
 // recordCall counts an attempt and writes its model_call.
 func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 	if p := c.who.Price; p != nil && !u.CostKnown && u.Prompt+u.Eval > 0 {

@@ -50,6 +50,9 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 	}
 	var problem error
 	for try := 1; try <= verdictTries; try++ {
+		if err := a.checkLease(ctx); err != nil {
+			return nil, err
+		}
 		args, raw, err := conn.ask(ctx)
 		if err != nil {
 			return nil, err

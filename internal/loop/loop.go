@@ -43,6 +43,8 @@ const (
 	// CommitRefused is a commit hook that refuses the same change with the same words again. The task is accepted and
 	// waits for its commit.
 	CommitRefused = "commit_refused"
+	// ClaimLost is another machine that works on the session: it took the claim when this one's was over.
+	ClaimLost = "claim_lost"
 )
 
 // Reasons for which a task fails.
@@ -127,9 +129,17 @@ type Options struct {
 	// nothing.
 	Refused     *lifecycle.HookRefusal
 	Waiting     func(until time.Time)
+	Lease       Lease // of a session that has a remote; nil for none
 	NoPreflight bool
 	// ValidatorConfig is the git command of the place where tilth.validator is set.
 	ValidatorConfig string
+}
+
+// Lease is the claim of the session on a remote. Its loss ends the run's context.
+type Lease interface {
+	Check(context.Context) // asks whether it still holds, before what costs something
+	Progress(context.Context)
+	Lost() bool
 }
 
 // Limits bound what a worker's children may take.
@@ -169,6 +179,9 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	defer func() { r.removeTemp() }()
 	r.objects = h.Git.NewObjects(h.Common, r.madeAt())
 	stop := r.outer(ctx)
+	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
+		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
+	}
 	if err := r.keepStatuses(); err != nil && stop.Reason == AllDone {
 		stop = Stop{Reason: Errored, Detail: err.Error()}
 	}
@@ -231,7 +244,11 @@ func (r *run) outer(ctx context.Context) Stop {
 		if err := r.preflight(ctx, i); err != nil {
 			return stopOf(ctx, err, "")
 		}
-		if err := r.task(ctx, i); err != nil {
+		err := r.task(ctx, i)
+		if r.o.Lease != nil && ctx.Err() == nil {
+			r.o.Lease.Progress(ctx)
+		}
+		if err != nil {
 			stop := stopOf(ctx, err, r.tasks[i].ID)
 			if !r.o.KeepGoing || r.tasks[i].Status != session.TaskFailed {
 				return stop

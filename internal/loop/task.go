@@ -223,6 +223,9 @@ func (a *attempt) iterations(ctx context.Context) error {
 		if full := a.diskFull(); full != nil {
 			return full
 		}
+		if err := a.checkLease(ctx); err != nil {
+			return err
+		}
 		t, err := a.worker.iterate(ctx)
 		if err == nil && !t.quiet {
 			err = a.look(ctx, a.emit)

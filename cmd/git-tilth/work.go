@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/fleet"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+func (p *process) workCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "work",
+		Usage: "run the sessions of a remote, one after another",
+		Description: "Takes a session that is prepared or can be resumed and that nobody works on, oldest first, runs it, pushes it and\n" +
+			"takes the next. Without --once or --drain it waits for more. SIGTERM pushes what there is, and exits with 130.",
+		Flags: append([]cli.Flag{
+			remoteFlag(),
+			&cli.BoolFlag{Name: "once", Usage: "end after one session, with the exit code of its run"},
+			&cli.BoolFlag{Name: "drain", Usage: "end when no session is left to be run"},
+			&cli.IntFlag{Name: "jobs", Value: 1, Usage: "run `M` sessions at a time"},
+		}, runFlags()...),
+		Action: func(ctx *cli.Context) error {
+			jobs := ctx.Int("jobs")
+			once, drain := ctx.Bool("once"), ctx.Bool("drain")
+			if jobs < 1 || once && (drain || jobs > 1) || ctx.Bool("detach") {
+				return refuse("git tilth work -h", "--once, --drain, --jobs or --detach do not go together like this")
+			}
+			shared := &workList{taken: map[string]bool{}, once: once, drain: drain}
+			ends := make([]error, jobs)
+			var all sync.WaitGroup
+			for i := range jobs {
+				all.Go(func() { ends[i] = p.worker(ctx, shared) })
+			}
+			all.Wait()
+			for _, err := range ends {
+				if err != nil {
+					return err
+				}
+			}
+			return shared.capped
+		},
+	}
+}
+
+// workList is what the workers of one process share.
+type workList struct {
+	once, drain bool
+
+	mu     sync.Mutex
+	taken  map[string]bool // by this process, now or before
+	capped error           // the end of a session at a cap of its own
+}
+
+// choose takes the oldest session that is to be run and not held. waiting says that one is held, which its holder may
+// leave.
+func (l *workList) choose(claims []fleet.Claim, now time.Time) (c fleet.Claim, found, waiting bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range slices.Backward(claims) {
+		if l.taken[c.Session] || c.Status != session.Prepared && c.Status != session.Running {
+			continue
+		}
+		if c.Held(now) {
+			waiting = true
+			continue
+		}
+		l.taken[c.Session] = true
+		return c, true, waiting
+	}
+	return c, false, waiting
+}
+
+// again lets a session be chosen again.
+func (l *workList) again(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.taken, id)
+}
+
+// worker runs one session after another.
+func (p *process) worker(ctx *cli.Context, l *workList) error {
+	place, w, err := p.workPlace(ctx)
+	if err != nil {
+		return err
+	}
+	pause := w.config.Duration("tilth.lease") / 3
+	for {
+		claims, err := place.Remotes(p.ctx)
+		if err != nil && p.ctx.Err() == nil && l.once {
+			return fleetError(err, "")
+		}
+		c, found, waiting := l.choose(claims, p.now())
+		switch {
+		case p.ctx.Err() != nil:
+			return context.Canceled
+		case found && p.dryRun:
+			p.printf("session %s would be run\n", c.Session)
+			continue
+		case found:
+			end, over := p.workOn(ctx, l, c)
+			if over || l.once && end != errNotTaken {
+				return end
+			}
+			if end != errNotTaken {
+				continue
+			}
+		case err == nil && (l.once || p.dryRun || l.drain && !waiting):
+			return nil
+		}
+		select {
+		case <-p.ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (p *process) workPlace(ctx *cli.Context) (fleet.Place, *repoContext, error) {
+	place, w, err := p.placeHere(ctx.String("remote"))
+	if err == nil {
+		w, err = p.enter("", givenSettings(ctx))
+	}
+	return place, w, err
+}
+
+// errNotTaken is a session that another worker was quicker to take.
+var errNotTaken = errors.New("not taken")
+
+// workOn runs a session. over says that nothing is to be taken after it.
+func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end error, over bool) {
+	place, w, err := p.workPlace(ctx)
+	if err != nil {
+		return err, true
+	}
+	s, err := place.Bring(p.ctx, c)
+	if err == nil {
+		p.printf("working on session %s\n", s.ID)
+		r := newRunRequest(ctx)
+		r.verb = "resume"
+		err = w.proceed(s, r)
+	} else {
+		err = fleetError(err, c.Session)
+	}
+	if err == nil {
+		return nil, false
+	}
+	if p.ctx.Err() != nil {
+		return err, true
+	}
+	code, msg, _ := p.judge(err)
+	if errors.Is(err, fleet.ErrBehind) {
+		code = exitBusy // it was worked on since it was listed
+	}
+	p.warnf("git-tilth: session %s: %s\n", c.Session, msg)
+	switch code {
+	case exitBusy:
+		l.again(c.Session)
+		return errNotTaken, false
+	case exitCap:
+		l.mu.Lock()
+		l.capped = err
+		l.mu.Unlock()
+	}
+	return err, false
+}
