@@ -47,8 +47,16 @@ func (p Place) lease(s *session.Session, lasts time.Duration) (*Lease, error) {
 	if err := p.note(scratch); err != nil {
 		return nil, err
 	}
-	return &Lease{place: p, w: p.writer(s, scratch), lasts: lasts, holder: uuid.NewString(),
-		say: func(string) {}}, nil
+	// Whoever has this session's lock is the only one who can hold its claim by this name: a claim that a kill or a
+	// remote that was away has left is its own.
+	name := s.Path(travelDir, "holder")
+	holder, err := os.ReadFile(name)
+	if err != nil {
+		holder = []byte(uuid.NewString())
+		err = session.WriteFileAtomic(name, holder)
+	}
+	return &Lease{place: p, w: p.writer(s, scratch), lasts: lasts, holder: string(holder),
+		say: func(string) {}}, err
 }
 
 // Take claims a session that is here, pushes how it stands, and keeps the claim until Release. What is returned ends
@@ -79,7 +87,7 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	switch {
 	case err != nil:
 		return err
-	case l.claim.Held(l.place.Deps.Now()):
+	case l.claim.Holder != l.holder && l.claim.Held(l.place.Deps.Now()):
 		return &HeldError{l.claim}
 	case l.at != "" && l.claim.State != l.w.scratch.Ref(sessionRef(l.w.s.ID)):
 		return ErrBehind
