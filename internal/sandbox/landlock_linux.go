@@ -50,7 +50,7 @@ func Probe() System {
 	if err != nil {
 		why := fmt.Errorf("this kernel has no Landlock: %w", err)
 		if errors.Is(err, unix.EOPNOTSUPP) {
-			why = errors.New("Landlock is switched off in this kernel (lsm= at boot)")
+			why = errors.New("this kernel has Landlock switched off (lsm= at boot)")
 		}
 		return System{Err: why}
 	}
