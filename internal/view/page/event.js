@@ -33,16 +33,24 @@ const RENDER = {
   memory_load: memoryLoad,
   build_products: (p) => [el("p", "", list(p.left_out).map(words).join(", ")), el("p", "dim", str(p.reason))],
   proposed_learnings: (p, x) => [p.emitted === false || !p.entry ? el("p", "dim", str(p.reason) || "Nothing to remember.") : longText(x, "entry", words(p.entry), 8)],
-  session_rewound: (p, x) => [
-    el("p", "strong", "Back to " + str(p.to)), p.note ? el("p", "", str(p.note)) : null,
-    pairs(p, ["to", "note", "tasks", "counts"], x),
-  ],
-  session_undone: (p, x) => [
-    el("p", "strong", "Undo " + str(words(p.undo)) + " taken back"),
-    pairs(p, ["undo", "tasks", "counts", "stop"], x),
-  ],
+  session_rewound: rewound,
+  session_undone: undone,
   session_resume: (p, x) => [str(p.plan) ? el("p", "", str(p.plan)) : null, pairs(p, ["plan", "session_id"], x)],
 };
+
+function rewound(p, x) {
+  return [
+    el("p", "strong", "Back to " + str(p.to)), p.note ? el("p", "", str(p.note)) : null,
+    pairs(p, ["to", "note", "tasks", "counts"], x),
+  ];
+}
+
+function undone(p, x) {
+  return [
+    el("p", "strong", "Undo " + str(words(p.undo)) + " taken back"),
+    pairs(p, ["undo", "tasks", "counts", "stop"], x),
+  ];
+}
 
 const QUIET = new Set(["task_id", "trace_id", "span_id", "iter"]);
 
