@@ -143,7 +143,8 @@ func TestIndexAndDiff(t *testing.T) {
 	p.shot("index", false)
 	p.do(chromedp.Click(chromedp.CSS("#sessions a")))
 	p.until(ready + ` && document.querySelectorAll("article").length > 0`)
-	p.do(chromedp.Click(chromedp.CSS(`.chip[data-kind="commit"]`)))
+	// The head of a page that was just begun still grows, which would take the button from under the pointer.
+	p.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('.chip[data-kind="commit"]').click()`))
 	p.until(`document.querySelectorAll("article.t-commit").length === 3`)
 	p.do(chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("article.t-commit details")[0].open = true`))
 	p.until(`document.querySelectorAll("article .diff .add").length === 10`)
