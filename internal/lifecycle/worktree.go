@@ -45,7 +45,7 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 		return false, "", err
 	}
 	if state == treePlain {
-		aside = path + asideSuffix + h.Now().UTC().Format("20060102-150405")
+		aside = asideOf(path, h.Now())
 		if err := h.Git.MoveAside(path, aside); err != nil {
 			return false, "", err
 		}
@@ -58,6 +58,18 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 }
 
 const asideSuffix = ".found-"
+
+// asideOf is a free place beside a worktree for what was found in it at some time. Two can be found within a second.
+func asideOf(path string, at time.Time) string {
+	base := path + asideSuffix + at.UTC().Format("20060102-150405")
+	aside := base
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(aside); err != nil {
+			return aside
+		}
+		aside = fmt.Sprintf("%s-%d", base, n)
+	}
+}
 
 // setAside lists the directories that were moved out of the worktree's place by a resume, absolute.
 func setAside(s *session.Session) []string {
