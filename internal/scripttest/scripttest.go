@@ -42,6 +42,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -149,18 +150,30 @@ func goCache() string {
 	return strings.TrimSpace(string(out))
 }
 
-// Condition knows the conditions of scripts beyond testscript's own: [root], [pytest] for a Python in /usr/bin that has it, and
-// [tmpfs] where a small file system can be mounted in a namespace of its own.
+var (
+	canMount = sync.OnceValue(func() bool {
+		return runs("unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", os.TempDir())
+	})
+	hasPytest = sync.OnceValue(func() bool { return runs("/usr/bin/python3", "-c", "import pytest") })
+)
+
+func runs(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
+
+// Condition knows the conditions of scripts beyond testscript's own: [root]; [pytest] for a Python in /usr/bin that has it;
+// [tmpfs] where a small file system can be mounted in a namespace of its own; [full] where TILTH_TESTS is full, as it is in
+// CI: the rows of a table that take too long for a test that is run after each change.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
 		return os.Geteuid() == 0, nil
 	case "tmpfs":
-		return exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", os.TempDir()).Run() == nil, nil
+		return canMount(), nil
 	case "landlock":
 		return sandbox.Probe().Err == nil, nil
 	case "pytest":
-		return exec.Command("/usr/bin/python3", "-c", "import pytest").Run() == nil, nil
+		return hasPytest(), nil
+	case "full":
+		return os.Getenv("TILTH_TESTS") == "full", nil
 	}
 	return false, fmt.Errorf("unknown condition %q", cond)
 }
