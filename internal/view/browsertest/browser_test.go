@@ -54,6 +54,9 @@ func chromium(t testing.TB) string {
 // open starts a browser of its own, with nothing in its profile.
 func open(t testing.TB) *page {
 	t.Helper()
+	if t, ok := t.(*testing.T); ok {
+		t.Parallel() // each has a browser of its own, and mostly waits for it
+	}
 	opts := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("headless", true), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
