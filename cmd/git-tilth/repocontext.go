@@ -31,6 +31,8 @@ type repoContext struct {
 	keys   map[string]string // credentials that did not come from the environment
 	asked  map[string]string // what git's credential helpers said, by URL
 
+	credentials []string // files of git's that hold them
+
 	gone  sync.Map                              // by name of a repository: whether nothing is there any more
 	holds func() func(branch, path string) bool // what the repository has of a session, read once
 }
@@ -65,6 +67,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 		return nil, fail("", err)
 	}
 	var settings []config.Entry
+	w.credentials = credentialFiles(entries)
 	for _, e := range entries {
 		settings = append(settings, config.Entry{Key: e.Key, Value: e.Value, Origin: e.Origin})
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -34,13 +36,26 @@ func (w *repoContext) sandbox() (*sandbox.Box, error) {
 	installed := func(name string) bool { _, err := w.lookPath(name); return err == nil }
 	box := sandbox.Default(w.p.getenv, installed, w.store.Root)
 	box.NoNetwork = offline
-	for _, path := range w.config.List("tilth.sandboxHide") {
+	for _, path := range slices.Concat(w.config.List("tilth.sandboxHide"), w.credentials) {
 		box.Hide = append(box.Hide, w.inHome(path))
 	}
 	for _, path := range w.config.List("tilth.sandboxWrite") {
 		box.Write = append(box.Write, w.inHome(path))
 	}
 	return box, nil
+}
+
+// credentialFiles are the files in which git-credential-store keeps passwords where the user's configuration names them.
+func credentialFiles(entries []gitx.ConfigEntry) (files []string) {
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Key, "credential.") || !strings.HasSuffix(e.Key, ".helper") {
+			continue
+		}
+		if _, file, ok := strings.Cut(e.Value, "--file"); ok {
+			files = append(files, strings.Trim(file, `= "'`))
+		}
+	}
+	return files
 }
 
 // inHome is a path of a setting: with ~ expanded, and a relative one in the home directory.

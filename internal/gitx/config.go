@@ -27,17 +27,17 @@ var localVars = []string{
 }
 
 // steeringVars are not local to a repository but change what a command does: how pathspecs are read, which program
-// shows a diff, whether refs may be written (a quarantine of receive-pack), what the reflog says.
+// shows a diff, whether refs may be written (a quarantine of receive-pack), what the reflog says, who asks for a password.
 var steeringVars = []string{
 	"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 	"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION", "GIT_NAMESPACE",
-	"GIT_OPTIONAL_LOCKS", "GIT_ATTR_SOURCE",
+	"GIT_OPTIONAL_LOCKS", "GIT_ATTR_SOURCE", "GIT_ASKPASS",
 }
 
 // unattendedVars make git and what it starts fail where they would ask.
 var unattendedVars = []string{
 	"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_SEQUENCE_EDITOR=true", "GIT_PAGER=cat", "PAGER=cat",
-	"GIT_ASKPASS=false", "SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=force", "GCM_INTERACTIVE=never",
+	"SSH_ASKPASS=false", "SSH_ASKPASS_REQUIRE=force", "GCM_INTERACTIVE=never",
 	"GIT_MERGE_AUTOEDIT=no",
 }
 
@@ -46,7 +46,7 @@ var unattendedVars = []string{
 // tells a worker's own commits from the harness's, in bare repositories too, where git keeps none by itself.
 var unattendedConfig = []string{
 	"commit.gpgSign=false", "tag.gpgSign=false", "gc.auto=0", "maintenance.auto=false", "core.fsmonitor=false",
-	"core.logAllRefUpdates=true", "credential.interactive=false",
+	"core.logAllRefUpdates=true", "credential.interactive=false", "core.askPass=false",
 }
 
 // commitConfig holds for the harness's commands, those that run the repository's hooks included: content is taken
