@@ -67,7 +67,7 @@ func (p *process) prepCommand() *cli.Command {
 type prepRequest struct {
 	brief, from, base, answers string
 	force, keep, cont          bool
-	json                       bool // of run: print the events as they happen
+	runs, json                 bool // run follows; print the events as they happen
 
 	baseSHA  string
 	imported *seed.Imported
@@ -211,12 +211,15 @@ func (w *repoContext) planPrep(r prepRequest) error {
 	return err
 }
 
-// describeImport says what of the tasks that exist is taken, task by task, and what is left out.
-func describeImport(out io.Writer, im *seed.Imported) {
+// describeImport says what of the tasks that exist is taken, task by task if each is to be named, and what is left out.
+func describeImport(out io.Writer, im *seed.Imported, each bool) {
 	for _, line := range im.Recognised {
 		fmt.Fprintf(out, "%s\n", line)
 	}
 	for _, t := range im.Tasks {
+		if !each {
+			break
+		}
 		fmt.Fprintf(out, "  %s  %s\n", t.ID, text.VisibleLine(t.Title))
 	}
 	for _, line := range im.Dropped {
@@ -232,7 +235,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 		out, sink = w.p.stderr, func(l record.Line) { w.p.printf("%s\n", l.Raw) }
 	}
 	if r.imported != nil {
-		describeImport(out, r.imported)
+		describeImport(out, r.imported, !r.runs || w.p.dryRun)
 	}
 	if !w.loc.Bare {
 		if dirty, err := w.git.IsDirty(w.p.ctx, w.loc.TopLevel); err == nil && dirty {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -34,12 +35,20 @@ type progress struct {
 	plan   func() ([]session.Task, error)
 	task   string
 	iter   int
+	begun  spentBy // the task at hand
+	bare   bool    // that there are no validators was said
 	tokens int64
 	cost   float64
 	waits  string // what an agent program that says nothing is doing, "" while it does say something
 	shown  bool   // the live line is on the screen
 	ticker *time.Ticker
 	done   chan struct{}
+}
+
+// spentBy is what had been used when the task at hand began.
+type spentBy struct {
+	at   time.Time
+	cost float64
 }
 
 func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
@@ -71,7 +80,7 @@ func (p *progress) start(line string) {
 	if p.json {
 		return
 	}
-	p.line(line)
+	p.line("", nil, line)
 	if p.live && p.ticker == nil {
 		p.ticker = time.NewTicker(time.Second)
 		go p.tick(p.ticker, p.done)
@@ -118,7 +127,7 @@ func (p *progress) event(l record.Line) {
 		if w, ok := e.(*record.AgentWaits); ok {
 			p.waits = w.Agent + " " + waitWords(w)
 		}
-		p.line(text)
+		p.line(l.TS, e, text)
 	} else {
 		p.drawLive()
 	}
@@ -127,7 +136,7 @@ func (p *progress) event(l record.Line) {
 // quietEvents are for the record, not for the screen, and are not even decoded.
 var quietEvents = map[string]bool{
 	"prompt_assembled": true, "memory_load": true, "tool_call": true, "tool_result": true, "ledger_appended": true,
-	"session_start": true, "session_resume": true, "stop": true, "task_failed": true, "hook_run": true,
+	"session_start": true, "session_resume": true, "stop": true, "hook_run": true,
 }
 
 // describe is the line of an event, "" for none.
@@ -136,8 +145,10 @@ func (p *progress) describe(e record.Event) string {
 	at := fmt.Sprintf("%s  iter %d  ", in.TaskID, in.Iter)
 	switch e := e.(type) {
 	case *record.Preflight:
+		p.bare = len(e.Checks) == 0
 		return "preflight: " + view.Preflight(e)
 	case *record.ContextReset:
+		p.begun = spentBy{p.now(), p.cost}
 		return fmt.Sprintf("%s  %s", e.TaskID, p.titles[e.TaskID])
 	case *record.ModelCall:
 		if e.Health == "" || e.Health == "ok" || e.Health == "completed" {
@@ -149,8 +160,15 @@ func (p *progress) describe(e record.Event) string {
 		}
 		return text
 	case *record.ValidatorRun:
+		if len(e.Results) == 0 && p.bare {
+			return ""
+		}
+		p.bare = len(e.Results) == 0
 		return at + validatorWords(e)
 	case *record.EvaluatorVerdict:
+		if e.Accepted() && e.By == "" {
+			return "" // the commit says so
+		}
 		who := "evaluator"
 		switch e.By {
 		case record.ByHarness:
@@ -176,7 +194,9 @@ func (p *progress) describe(e record.Event) string {
 		if e.Placeholder {
 			return fmt.Sprintf("%s  partial work kept in %.10s", e.TaskID, e.SHA)
 		}
-		return fmt.Sprintf("%s  done, commit %.10s", e.TaskID, e.SHA)
+		return fmt.Sprintf("%s  done, commit %.10s", e.TaskID, e.SHA) + p.spent()
+	case *record.TaskFailed:
+		return e.TaskID + "  FAILED: " + reasonOf(e.Reason, e.Detail) + p.spent()
 	case *record.Nudge:
 		return at + "nudged: " + nudgeWords[e.Kind]
 	case *record.AgentWaits:
@@ -188,7 +208,9 @@ func (p *progress) describe(e record.Event) string {
 	case *record.EvaluatorParseError:
 		return at + "evaluator parse error: " + firstWords(e.Error, "")
 	case *record.AgentSession:
-		return fmt.Sprintf("%s  %s conversation %s, %s", e.TaskID, e.Agent, e.Conversation, e.How)
+		if e.Role == "" && e.How != "fresh" && e.How != "continued" {
+			return fmt.Sprintf("%s  %s goes on with its conversation (%s)", e.TaskID, e.Agent, e.Why)
+		}
 	case *record.ProposedLearnings:
 		if e.Emitted && e.Entry != nil {
 			return fmt.Sprintf("%s  learned: %s", e.TaskID, firstWords(*e.Entry, ""))
@@ -201,6 +223,25 @@ func (p *progress) describe(e record.Event) string {
 		return "repaired: " + firstWords(strings.Trim(e.File+" "+e.Why+e.What+", "+e.Done, ", "), "the record")
 	}
 	return ""
+}
+
+// spent is what the task at hand took so far.
+func (p *progress) spent() string {
+	if p.begun.at.IsZero() {
+		return "" // it began in an earlier run
+	}
+	s := fmt.Sprintf(", %s, %s", text.Plural(max(p.iter, 1), "iteration"), view.Span(p.now().Sub(p.begun.at)))
+	if p.cost > p.begun.cost {
+		s += ", " + view.Money(p.cost-p.begun.cost)
+	}
+	return s
+}
+
+func reasonOf(reason, detail string) string {
+	if detail == "" {
+		return reason
+	}
+	return reason + " (" + firstWords(detail, "") + ")"
 }
 
 // nudgeWords says what was wrong with a turn that was answered with a nudge.
@@ -259,10 +300,14 @@ func firstWords(s, otherwise string) string {
 	return otherwise
 }
 
-// line prints a line above the live one.
-func (p *progress) line(line string) {
+// line prints what an event says above the live line, with the time. Without an event it is said now.
+func (p *progress) line(ts string, e record.Event, says string) {
 	p.clearLive()
-	fmt.Fprintln(p.out, text.VisibleLine(line))
+	at := session.ParseTime(ts)
+	if at.IsZero() {
+		at = p.now()
+	}
+	fmt.Fprintln(p.term.Writer(p.out), p.term.RunLine(at, e, text.VisibleLine(says)))
 	p.drawLive()
 }
 
@@ -293,7 +338,7 @@ func (p *progress) drawLive() {
 	if r := []rune(text); p.term.Width > 0 && len(r) >= p.term.Width {
 		text = string(r[:p.term.Width-1])
 	}
-	fmt.Fprint(p.out, "\r\x1b[K"+text)
+	fmt.Fprint(p.term.Writer(p.out), "\r\x1b[K"+text)
 	p.shown = true
 }
 
@@ -302,7 +347,7 @@ func (p *progress) waiting(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.json {
-		p.line("usage limit: waiting until " + until.Local().Format("2006-01-02 15:04:05") + "; Ctrl-C stops")
+		p.line("", nil, "usage limit: waiting until "+until.Local().Format("2006-01-02 15:04:05")+"; Ctrl-C stops")
 	}
 }
 
@@ -315,8 +360,9 @@ func (p *progress) tell(line string) {
 	p.drawLive()
 }
 
-// stopped prints the summary of a run that ended.
-func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
+// stopped prints the summary of a run that ended with a result. It is what a person at a terminal is told of that;
+// told reports whether it was.
+func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ticker != nil {
@@ -326,7 +372,7 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 	}
 	p.clearLive()
 	if p.json {
-		return
+		return false
 	}
 	tasks, _ := h.S.Tasks()
 	done, failed := 0, 0
@@ -346,19 +392,18 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop) {
 	for _, left := range s.Left {
 		fmt.Fprintln(p.out, "  "+text.VisibleLine(fmt.Sprintf("%s  %s  %s", left.Task, p.titles[left.Task], left.Why)))
 	}
+	next := "git log -p " + workOf(h.S) + ", then git merge " + h.S.Branch()
+	var stopped *exitError
+	if errors.As(result, &stopped) {
+		next = stopped.hint
+		if told = p.term.TTY && isTerminal(p.err); told && len(s.Left) == 0 {
+			fmt.Fprintln(p.out, "  "+text.VisibleLine(stopped.msg))
+		}
+	}
 	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
-	next := resumeCommand(h.S.ID, s.Over)
-	switch {
-	case s.Reason == loop.PreflightFailed && s.Hint != "":
-		next = s.Hint + " && " + next
-	case s.Reason == loop.TasksFailed && s.Hint != "":
-		next = s.Hint + ", then " + next
-	}
-	if s.Reason == loop.AllDone {
-		next = "git log -p " + workOf(h.S) + ", then git merge " + h.S.Branch()
-	}
 	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
 	p.repoChanges(s.Changed)
+	return told
 }
 
 // maxChanges is how many changes of the repository a run's last lines name.

@@ -158,7 +158,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if unready != nil && !w.p.dryRun {
 		return unready
 	}
-	prep := prepRequest{from: r.from, base: r.base, keep: true, json: r.json}
+	prep := prepRequest{from: r.from, base: r.base, keep: true, runs: true, json: r.json}
 	if err := w.checkPrep(&prep); err != nil {
 		return err
 	}
@@ -320,20 +320,27 @@ func (w *repoContext) work(ctx context.Context, h *lifecycle.Handle, o loop.Opti
 	o.Waiting = show.waiting
 	for again := 0; ; again++ {
 		stop, err := loop.Run(ctx, h, o)
-		show.stopped(h, stop)
+		result := w.p.outcome(stop, h.S.ID)
+		if err != nil {
+			result = fail("git tilth resume "+h.S.ID, err)
+		}
+		told := show.stopped(h, stop, result)
 		if !r.json {
 			w.sayChanged(h)
 		}
-		if err != nil {
-			return fail("git tilth resume "+h.S.ID, err)
+		if told {
+			code, _, _ := w.p.judge(result)
+			result = &exitError{code: code, err: result}
 		}
-		result := w.p.outcome(stop, h.S.ID)
+		if err != nil {
+			return result
+		}
 		failed := stop.TaskFailed() || stop.Failed()
 		if again >= r.autoResume || !failed || ctx.Err() != nil {
 			w.notify(h, stop)
 			return result
 		}
-		w.p.warnf("%s; resuming by itself (%d of %d)\n", result, again+1, r.autoResume)
+		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop, h.S.ID), again+1, r.autoResume)
 		plan, err := h.MakePlan(w.p.ctx)
 		if err != nil {
 			return fail("", err)

@@ -37,6 +37,13 @@ func parseChecklist(name string, data []byte) (*Imported, error) {
 	}
 	p.im.Overview = strings.TrimSpace(strings.Join(p.overview, "\n"))
 	p.im.recognise("%s with %s to do", p.im.Format, text.Plural(len(p.items), things))
+	if len(p.plain) > 0 {
+		which := p.plain[0]
+		if n := len(p.plain); n > 1 {
+			which = text.Plural(n, "task")
+		}
+		p.im.recognise("%s without criteria below: the title is the criterion", which)
+	}
 	return p.im, nil
 }
 
@@ -55,7 +62,8 @@ type checklist struct {
 	name     string
 	im       *Imported
 	ids      *ids
-	headings bool // tasks are headings
+	headings bool     // tasks are headings
+	plain    []string // tasks without criteria of their own
 	overview []string
 	section  string
 	any      bool
@@ -195,11 +203,7 @@ func (p *checklist) task(it item) session.Task {
 	criteria := it.criteria.done()
 	if len(criteria) == 0 {
 		criteria = []string{it.title}
-		below := "nested bullets"
-		if it.level > 0 {
-			below = "checkboxes below it"
-		}
-		p.im.recognise("%s has no %s: its own text is its criterion", it.id, below)
+		p.plain = append(p.plain, it.id)
 	}
 	description := strings.TrimSpace(strings.Join(it.description, "\n"))
 	if it.section != "" {

@@ -284,7 +284,7 @@ func TestShowCommitsOfTheBranch(t *testing.T) {
 // A locale without UTF-8 gets none of this program's signs, also where a character lies across two writes.
 func TestASCII(t *testing.T) {
 	var b bytes.Buffer
-	w := Terminal{ASCII: true}.writer(&b)
+	w := Terminal{ASCII: true}.Writer(&b)
 	for _, c := range []byte("✓ a → b…\n") {
 		if _, err := w.Write([]byte{c}); err != nil {
 			t.Fatal(err)

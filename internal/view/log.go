@@ -28,7 +28,7 @@ type LogOptions struct {
 // ErrRemoved when the session that it follows was torn down.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
 	if !o.JSON {
-		w = o.writer(w)
+		w = o.Writer(w)
 	}
 	l := &logger{out: bufio.NewWriter(w), o: o}
 	f := &follower{s: s}

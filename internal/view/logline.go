@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -33,6 +34,15 @@ func (l *logger) event(e record.Line) {
 		says = fit(says, max(l.o.Width-width(head)-width(name)-1, 20))
 	}
 	l.out.WriteString(l.o.paint(dim, head) + l.o.paint(style, name) + " " + says)
+}
+
+// RunLine is a line of a run's output: the time of day, and what an event says in the style of the event, nil for none.
+func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
+	style := bold
+	if ev != nil {
+		style, _ = lineOf(ev, nil)
+	}
+	return t.paint(dim, at.Local().Format("15:04:05")) + "  " + t.paint(style, says)
 }
 
 // clockOf is the local time of day of a timestamp.

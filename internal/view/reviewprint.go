@@ -27,7 +27,7 @@ func (r *Review) Write(w io.Writer, o ReviewOptions) error {
 	if o.Width <= 0 {
 		o.Width = 80 // a pipe is read like a screen; scripts have --json
 	}
-	out := bufio.NewWriter(o.writer(w))
+	out := bufio.NewWriter(o.Writer(w))
 	t := r.Task(o.Task)
 	switch {
 	case o.JSON && t != nil:

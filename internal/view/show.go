@@ -101,7 +101,7 @@ func Show(w io.Writer, d Detail, o ShowOptions) error {
 		}
 		return writeJSON(w, j)
 	}
-	out := bufio.NewWriter(o.writer(w))
+	out := bufio.NewWriter(o.Writer(w))
 	p := showPrinter{out: out, term: o.Terminal, now: o.Now}
 	p.facts(d)
 	p.tasks(tasks)

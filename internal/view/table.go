@@ -45,7 +45,7 @@ func (t *table) note(s string) {
 }
 
 func (t *table) write(w io.Writer) error {
-	out := bufio.NewWriter(t.term.writer(w))
+	out := bufio.NewWriter(t.term.Writer(w))
 	t.print(out)
 	return out.Flush()
 }

@@ -15,8 +15,8 @@ type Terminal struct {
 	ASCII bool // the locale has no other characters
 }
 
-// writer is w for what a person reads: with signs that the locale has.
-func (t Terminal) writer(w io.Writer) io.Writer {
+// Writer is w for what a person reads: with signs that the locale has.
+func (t Terminal) Writer(w io.Writer) io.Writer {
 	if t.ASCII {
 		return &asciiWriter{w: w}
 	}
