@@ -133,6 +133,7 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *command, boxed bool) (
 			return func() {}, err
 		}
 		dir, remove = wrapped, func() { unwrap(); laid() }
+		c.boxed = true
 	}
 	c.args = append([]string{"-c", "core.hooksPath=" + dir}, c.args...)
 	return remove, nil

@@ -149,6 +149,7 @@ type command struct {
 	limit   int64 // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
 	hooks   bool // runs hooks: stderr is kept in order with stdout, what they leave behind is ended
+	boxed   bool // its hooks are scripts that enter the sandbox
 }
 
 // output is what a command said.
@@ -181,7 +182,9 @@ func (g *Git) exec(ctx context.Context, c command) (output, error) {
 		Argv: append([]string{g.program}, c.args...), Dir: c.dir, Env: g.commandEnv(c), Grace: endGrace,
 		OutputCap: outputLimit, HeadOnly: true, SeparateStderr: true, Lasting: !c.mutates,
 	}
-	call.Carry = g.in.box
+	if c.boxed || len(g.in.filters) > 0 {
+		call.Carry = g.in.box
+	}
 	if c.stdin != nil {
 		call.Stdin = bytes.NewReader(c.stdin)
 	}
