@@ -269,11 +269,12 @@ func (p *process) listRemote(remote string, asJSON bool) error {
 	return nil
 }
 
-// claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end; the
-// context ends with the claim.
-func (w *repoContext) claim(ctx *context.Context, h *lifecycle.Handle, o *loop.Options) (release func(), err error) {
+// claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end, and
+// makes of the run's end the command's; the context ends with the claim.
+func (w *repoContext) claim(ctx *context.Context, h *lifecycle.Handle, o *loop.Options) (release func(error) error,
+	err error) {
 	if fleet.RemoteOf(h.S) == "" {
-		return func() {}, nil
+		return func(end error) error { return end }, nil
 	}
 	place, err := w.place(h, "")
 	if err != nil {
@@ -287,5 +288,10 @@ func (w *repoContext) claim(ctx *context.Context, h *lifecycle.Handle, o *loop.O
 		return nil, fleetError(err, h.S.ID)
 	}
 	*ctx, o.Lease = claimed, lease
-	return func() { lease.Release(before) }, nil
+	return func(end error) error {
+		if lost := lease.Release(before); lost != nil && end == nil {
+			return fleetError(lost, h.S.ID)
+		}
+		return end
+	}, nil
 }

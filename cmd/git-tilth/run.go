@@ -225,7 +225,7 @@ func (w *repoContext) pause() error {
 
 // proceed is what run and resume share: it holds a session, decides what is to be done with it, brings it to where
 // its loop begins, and works on it until it stops.
-func (w *repoContext) proceed(s *session.Session, r runRequest) error {
+func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	show := w.newProgress(s, loop.Options{}, r.json)
 	h, err := w.hold(s, show.event)
 	if err != nil {
@@ -267,7 +267,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) error {
 		if err != nil {
 			return err
 		}
-		defer release()
+		defer func() { err = release(err) }()
 	}
 	with := lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"}
 	if plan.NeedsWorker() {

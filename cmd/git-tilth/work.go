@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 func (p *process) workCommand() *cli.Command {
@@ -43,7 +44,7 @@ func (p *process) workCommand() *cli.Command {
 					return err
 				}
 			}
-			return shared.capped
+			return shared.left
 		},
 	}
 }
@@ -52,9 +53,9 @@ func (p *process) workCommand() *cli.Command {
 type workList struct {
 	once, drain bool
 
-	mu     sync.Mutex
-	taken  map[string]bool // by this process, now or before
-	capped error           // the end of a session at a cap of its own
+	mu    sync.Mutex
+	taken map[string]bool // by this process, now or before
+	left  error           // why a session that could be run is not at its end: a cap of its own, or what failed
 }
 
 // choose takes the oldest session that is to be run and not held. waiting says that one is held, which its holder may
@@ -90,11 +91,17 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 		return err
 	}
 	pause := w.config.Duration("tilth.lease") / 3
-	for {
+	for heard, away := false, false; ; {
 		claims, err := place.Remotes(p.ctx)
-		if err != nil && p.ctx.Err() == nil && l.once {
-			return fleetError(err, "")
+		if err != nil && p.ctx.Err() == nil {
+			if l.once || !heard {
+				return fleetError(err, "")
+			}
+			if !away {
+				p.warnf("git-tilth: the remote does not answer, and is asked again: %s\n", text.OneLine(err.Error()))
+			}
 		}
+		away, heard = err != nil, heard || err == nil
 		c, found, waiting := l.choose(claims, p.now())
 		switch {
 		case p.ctx.Err() != nil:
@@ -157,13 +164,13 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 		code = exitBusy // it was worked on since it was listed
 	}
 	p.warnf("git-tilth: session %s: %s\n", c.Session, msg)
-	switch code {
-	case exitBusy:
+	if code == exitBusy {
 		l.again(c.Session)
 		return errNotTaken, false
-	case exitCap:
+	}
+	if s == nil || s.Overview().Status != session.Failed {
 		l.mu.Lock()
-		l.capped = err
+		l.left = err
 		l.mu.Unlock()
 	}
 	return err, false

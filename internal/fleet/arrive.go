@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -22,6 +23,8 @@ const (
 	maxFiles = 20_000
 	maxBytes = 4 << 30
 	atOnce   = 32 << 20 // are read from git at a time
+
+	stagePrefix = ".travel-"
 )
 
 // foreign is a session commit that came from elsewhere, read and found to be one.
@@ -156,7 +159,13 @@ func (p Place) stage() (scratch *gitx.Scratch, remove func(), err error) {
 	if err := os.MkdirAll(p.Store.Root, 0o700); err != nil {
 		return nil, nil, err
 	}
-	dir, err := os.MkdirTemp(p.Store.Root, ".travel-")
+	left, _ := filepath.Glob(filepath.Join(p.Store.Root, stagePrefix+"*"))
+	for _, dir := range left { // by a kill: an arrival takes minutes
+		if fi, err := os.Lstat(dir); err == nil && time.Since(fi.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(dir)
+		}
+	}
+	dir, err := os.MkdirTemp(p.Store.Root, stagePrefix)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -71,7 +71,8 @@ func (p Place) Take(ctx context.Context, s *session.Session, lasts time.Duration
 	if err := l.look(ctx); err != nil {
 		return ctx, nil, err
 	}
-	if err := l.push(ctx, false, false); err != nil {
+	l.w.begins = true
+	if err := l.push(ctx, true, false); err != nil {
 		return ctx, nil, err
 	}
 	ctx, l.cancel = context.WithCancelCause(ctx)
@@ -89,7 +90,12 @@ func (l *Lease) look(ctx context.Context) (err error) {
 		return err
 	case l.claim.Holder != l.holder && l.claim.Held(l.place.Deps.Now()):
 		return &HeldError{l.claim}
-	case l.at != "" && l.claim.State != l.w.scratch.Ref(sessionRef(l.w.s.ID)):
+	case l.at == "":
+		return nil
+	}
+	// A remote may have gone back to what it had earlier: a state that this machine's own grew from hides nothing.
+	own := l.w.scratch.Ref(sessionRef(l.w.s.ID))
+	if own != l.claim.State && (own == "" || !l.w.scratch.Reaches(ctx, own, l.claim.State)) {
 		return ErrBehind
 	}
 	return nil
@@ -138,15 +144,20 @@ func (l *Lease) Check(ctx context.Context) {
 // Lost reports whether another one has taken the claim.
 func (l *Lease) Lost() bool { return l.lost.Load() }
 
-// Release pushes the session as its run has left it, and that nobody works on it.
-func (l *Lease) Release(ctx context.Context) {
+// Release pushes the session as its run has left it, and that nobody works on it. It returns ErrLost where another one
+// does.
+func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	l.renewed.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	if err := l.push(ctx, true, true); err != nil && !errors.Is(err, ErrLost) {
+	l.w.begins = false
+	err := l.push(ctx, true, true)
+	if err != nil && !errors.Is(err, ErrLost) {
 		l.say("could not be pushed at its end; git tilth push " + l.w.s.ID + ": " + text.OneLine(err.Error()))
+		return nil
 	}
+	return err
 }
 
 // push moves branch, state and claim on the remote together, with one git process where all is well. idle says that no
@@ -195,13 +206,13 @@ func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdat
 			return nil
 		}
 		failed = errors.Join(failed, err)
-		_, at, err := l.place.look(ctx, l.w.scratch, l.w.s.ID)
+		there, at, err := l.place.look(ctx, l.w.scratch, l.w.s.ID)
 		switch {
 		case err != nil:
 			return failed
 		case at == to:
 			return nil
-		case at != l.at && at != "":
+		case at != l.at && at != "" && there.Counter >= l.claim.Counter: // a lower one is of a remote that went back
 			l.lost.Store(true)
 			if l.cancel != nil {
 				l.cancel(ErrLost)

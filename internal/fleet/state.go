@@ -54,8 +54,15 @@ type writer struct {
 	scratch *gitx.Scratch
 	git     *gitx.Git
 	common  string
-	was     string // the tree and the message of the session commit that the scratch repository has
-	now     string // of the one that was made last
+	begins  bool // a run that will mend the worktree: one that is not as it should be is left out
+	was     made // the session commit that the scratch repository has
+	now     made // the one that was made last
+}
+
+// made is what a session commit was made of.
+type made struct {
+	state
+	tree string
 }
 
 // commit writes the session's state as a session commit and returns it. The record is read last, up to where it stood
@@ -98,10 +105,8 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 	if err != nil {
 		return "", st, err
 	}
-	if st.Files = st.Tip; idle {
-		if st.Files, err = w.work(ctx, st.Tip); err != nil {
-			return "", st, err
-		}
+	if st.Files, err = w.filesOn(ctx, st.Tip, idle); err != nil {
+		return "", st, err
 	}
 	tree, err := w.tree(root)
 	if err != nil {
@@ -111,7 +116,7 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 	if err != nil {
 		return "", st, err
 	}
-	if w.now = tree + string(message); old != "" && w.now == w.was {
+	if w.now = (made{st, tree}); old != "" && w.now == w.was {
 		return old, st, nil
 	}
 	id, err = writeCommit(w.scratch, tree, message, old, st.Tip, st.Files)
@@ -120,7 +125,7 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 
 // remember reads what the last session commit holds, once.
 func (w *writer) remember(ctx context.Context, old string) error {
-	if old == "" || w.was != "" {
+	if old == "" || w.was.tree != "" {
 		return nil
 	}
 	if _, err := w.scratch.Entries(ctx, old); err != nil {
@@ -131,8 +136,25 @@ func (w *writer) remember(ctx context.Context, old string) error {
 		return err
 	}
 	messages, err := w.scratch.Messages(ctx, sessionRef(w.s.ID))
-	w.was = tree + strings.TrimSpace(messages[sessionRef(w.s.ID)])
-	return err
+	if err != nil {
+		return err
+	}
+	w.was.tree = tree
+	return json.Unmarshal([]byte(messages[sessionRef(w.s.ID)]), &w.was.state)
+}
+
+// filesOn is a commit of the uncommitted work on tip, or tip. While a run is at work that is what it began with, until
+// its first commit: who takes over after a kill has what was pushed before.
+func (w *writer) filesOn(ctx context.Context, tip string, idle bool) (string, error) {
+	if idle {
+		if files, err := w.work(ctx, tip); err == nil || !w.begins {
+			return files, err
+		}
+	}
+	if w.was.Tip == tip {
+		return w.was.Files, nil
+	}
+	return tip, nil
 }
 
 // work is a commit, on tip, of what is not committed in the worktree; tip where that is nothing.

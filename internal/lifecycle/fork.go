@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -154,6 +156,11 @@ func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), er
 	if err := os.MkdirAll(n.Store.Root, 0o700); err != nil {
 		return nil, nil, err
 	}
+	release, err := lockRoot(n.Store.Root)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
 	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, forkPrefix+id)}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, nil, err
@@ -215,8 +222,25 @@ func (h *Handle) endFork(p *parent) error {
 	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
 }
 
+// lockRoot locks the sessions root: the directory of a fork that is not locked yet looks like one that a kill has left.
+func lockRoot(root string) (release func(), err error) {
+	f, err := os.OpenFile(root, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { f.Close() }, nil
+}
+
 // clearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.
 func clearForks(ctx context.Context, d Deps, store session.Store, common string) {
+	release, err := lockRoot(store.Root)
+	if err != nil {
+		return
+	}
+	defer release()
 	left, _ := filepath.Glob(filepath.Join(store.Root, forkPrefix+"*"))
 	for _, dir := range left {
 		s := &session.Session{ID: filepath.Base(dir), Dir: dir}
