@@ -3,6 +3,7 @@ package gitx
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -62,19 +63,23 @@ func (g *Git) objectsAsTheyAre(ctx context.Context, common string, c command) (o
 		return output{}, err
 	}
 	defer remove()
-	if err := emptyGitDir(common, dir, "\tbare = true\n"); err != nil {
+	err = errors.Join(emptyGitDir(common, dir, "\tbare = true\n"), writeIn(dir, "info/attributes", programTexts))
+	if err != nil {
 		return output{}, err
 	}
-	c.dir, c.args = common, slices.Concat([]string{"-c", "core.attributesFile=/dev/null"}, ownIndexes, c.args)
+	c.dir, c.args = common, append([]string{"-c", "core.attributesFile=/dev/null"}, c.args...)
 	c.more = append([]string{
 		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(common, "objects"), "GIT_ATTR_NOSYSTEM=1",
 	}, c.more...)
 	return g.run(ctx, c)
 }
 
-// ownIndexes keep git from files that tell it of objects and are not the objects: a commit-graph names trees and
-// parents, a multi-pack-index places in packs. A worker can write both.
-var ownIndexes = []string{"-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false"}
+// programTexts are the attributes under which programs are shown as texts: one NUL byte in a comment would make git say
+// no more of them than that they differ.
+const programTexts = "*.[ch] diff\n*.cc diff\n*.cpp diff\n*.cs diff\n*.[cm]js diff\n*.[cm]ts diff\n*.go diff\n" +
+	"*.java diff\n*.js diff\n*.jsx diff\n*.json diff\n*.kt diff\n*.lua diff\n*.mk diff\n*.php diff\n*.pl diff\n" +
+	"*.ps1 diff\n*.py diff\n*.rb diff\n*.rs diff\n*.sh diff\n*.sql diff\n*.swift diff\n*.toml diff\n*.ts diff\n" +
+	"*.tsx diff\n*.yaml diff\n*.yml diff\nMakefile diff\n"
 
 // usesSHA256 reports whether the objects of a repository are named by SHA-256.
 func usesSHA256(common string) bool {

@@ -252,7 +252,7 @@ func RemoveAll(path string) error {
 // files hold is replaced. Files that are not in the index stay.
 func (g *Git) LayOut(ctx context.Context, dir, from, to string, paths ...string) error {
 	place := []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}
-	c := command{dir: dir, args: append(place, ownIndexes...)}
+	c := command{dir: dir, args: place}
 	switch {
 	case len(paths) > 0:
 		c.args = append(c.args, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",

@@ -21,7 +21,7 @@ import (
 //     leads to the same file of the judged tree instead.
 //   - node_modules/.bin goes before the user's PATH in every npm script. A name in it that is also a program of the
 //     user's is left out, so that no node, sh or git of the worker's runs; unless the user's own lies in a node_modules
-//     too.
+//     too, as a compiler does that was installed for all projects.
 //   - A virtual environment is made anew around the user's interpreter of the same version (see venv.go).
 //   - Cargo's target is not lent.
 //
@@ -172,11 +172,16 @@ func (p *Place) judged(to, dir string) string {
 	return to
 }
 
+// runners start what a project names, its tests above all.
+var runners = []string{
+	"node", "npm", "npx", "pnpm", "pnpx", "yarn", "yarnpkg", "bun", "bunx", "corepack", "deno",
+}
+
 // shadows reports whether a program of this name would take the place of one of the user's.
 func (p *Place) shadows(name string) bool {
 	found, err := p.program(name)
-	if err != nil {
-		return false
+	if err != nil || slices.Contains(runners, name) {
+		return err == nil
 	}
 	real, err := filepath.EvalSymlinks(found)
 	return err != nil || !slices.Contains(strings.Split(real, string(filepath.Separator)), "node_modules")

@@ -52,6 +52,7 @@ type Place struct {
 	builds  map[string]*kept // Cargo's target directories
 	lent    []string         // dependency directories of the worker, relative to the place
 
+	above    map[string]stamp  // what tools read in the directories above the session's
 	worktree []string          // the worker's, as it is named and with links resolved
 	pythons  map[string]string // interpreters of the user by version
 }
@@ -85,6 +86,7 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	if p.settings, err = readSettings(ctx, o.Git, o.Common); err != nil {
 		return nil, err
 	}
+	p.above = readAbove(filepath.Dir(dir))
 	p.tags, err = o.Git.TagRefs(ctx, o.Common)
 	return p, err
 }
@@ -150,6 +152,9 @@ func (p *Place) forget() {
 // recheck opens the place and holds its directories against what is known of them. What does not belong there goes. A
 // place that is not the one that was laid out is begun anew.
 func (p *Place) recheck() error {
+	if err := p.checkAbove(); err != nil {
+		return err
+	}
 	if p.top != nil {
 		var there, ours unix.Stat_t
 		same := unix.Lstat(p.Dir, &there) == nil && unix.Fstat(int(p.top.Fd()), &ours) == nil &&
@@ -203,24 +208,6 @@ func (p *Place) begin() error {
 	}
 	p.top = top
 	return removePlanted(filepath.Dir(p.Dir))
-}
-
-// planted are names that tools look for in the directories above the one they run in. The session's own directory has
-// none of them; a worker could put one there.
-var planted = []string{
-	"node_modules", "package.json", ".npmrc", "pytest.ini", ".pytest.ini", "conftest.py", "pyproject.toml", "tox.ini",
-	"setup.cfg", "setup.py", "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", "go.mod", "go.work", "Cargo.toml",
-	".cargo", "rust-toolchain", "rust-toolchain.toml", "tsconfig.json", "babel.config.js", "jest.config.js",
-	"vitest.config.js", "vitest.config.ts", ".mocharc.json", ".babelrc", ".eslintrc.json", ".python-version", ".git",
-}
-
-func removePlanted(session string) error {
-	for _, name := range planted {
-		if err := gitx.RemoveAll(filepath.Join(session, name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,

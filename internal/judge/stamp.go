@@ -26,9 +26,11 @@ type stamp struct {
 }
 
 // look returns the stamp of what is at rel now, without following a link.
-func (p *Place) look(rel string) (stamp, error) {
+func (p *Place) look(rel string) (stamp, error) { return lookAt(int(p.top.Fd()), rel) }
+
+func lookAt(dir int, name string) (stamp, error) {
 	var st unix.Stat_t
-	if err := unix.Fstatat(int(p.top.Fd()), rel, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return stamp{}, err
 	}
 	return stamp{

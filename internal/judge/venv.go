@@ -118,6 +118,8 @@ func (p *Place) sitePackages(dir, site string, links map[string]string) (paths [
 			links[path.Join(site, name)] = p.target(dir, from, d)
 		}
 	}
+	// Python ends a line also where it has another control character than a newline, and the next one may be code.
+	paths = slices.DeleteFunc(paths, func(p string) bool { return text.VisibleLine(p) != p })
 	slices.Sort(paths)
 	return slices.Compact(paths), nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -96,7 +98,7 @@ func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) er
 // evaluatorPrompt assembles what the evaluator is told, and records it.
 func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (system, user string, err error) {
 	diff := j.diff()
-	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
+	entries, err := a.readLedger()
 	if err != nil {
 		return "", "", err
 	}
@@ -109,7 +111,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"Tests":        parts.others("tests", j.tests, testsCap),
 		"TestsChanged": "", "HooksChanged": "",
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
-		"Borrowed":   j.borrowed,
+		"Borrowed":   quoted(j.borrowed),
 		"Files":      "",
 		"Diff":       parts.others("diff", diff, diffCap+filesCap),
 	}
@@ -133,6 +135,20 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		return "", "", err
 	}
 	return system, user, a.recordPrompt("evaluator", system, user, parts.channels)
+}
+
+// plainPath matches paths that can stand outside of a fence.
+var plainPath = regexp.MustCompile(`^[\w./@-]*$`)
+
+// quoted is a list of paths in which no name of a directory reads like a part of the prompt.
+func quoted(paths []string) []string {
+	out := slices.Clone(paths)
+	for i, p := range out {
+		if !plainPath.MatchString(p) {
+			out[i] = strconv.Quote(p)
+		}
+	}
+	return out
 }
 
 // hooksPatch is how a change alters the repository's own hooks, where those lie in the tree. "" for not at all.

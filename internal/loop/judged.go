@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -208,7 +209,15 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 
 // validate runs the validators and writes down what became of them.
 func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Validator) error {
-	j.report = validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.o.Limits.Validator, 0)
+	// A worker can have left something in its own directory for temporary files, or in everybody's.
+	temp, remove, err := proc.TempDir("judge")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	in := a.judgingPlace(ctx, j)
+	in.Env, in.Box = append(in.Env, "TMPDIR="+temp), in.Box.In(temp)
+	j.report = validator.Run(ctx, vs, in, a.o.Limits.Validator, 0)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

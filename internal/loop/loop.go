@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -164,11 +165,12 @@ type run struct {
 	watch      *gitx.RepoWatch
 	objects    *gitx.Objects
 	carried    carried
-	checked    bool   // the validators can run on what the next task begins with
-	judgedTo   string // the commit from which on the next attempt is judged, "" for where it begins
-	tip        string // where the branch is with nothing of a worker's on it, "" while a worker may have committed
-	failed     []Stop // of the tasks that failed in a run that goes on
-	unsaid     spent  // what calls may have taken of which no answer said so
+	checked    bool              // the validators can run on what the next task begins with
+	judgedTo   string            // the commit from which on the next attempt is judged, "" for where it begins
+	tip        string            // where the branch is with nothing of a worker's on it, "" while a worker may have committed
+	failed     []Stop            // of the tasks that failed in a run that goes on
+	unsaid     spent             // what calls may have taken of which no answer said so
+	own        map[string][]byte // files that only the harness writes, as it left them
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
@@ -182,7 +184,7 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
 		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
 	}
-	if err := r.keepStatuses(); err != nil && stop.Reason == AllDone {
+	if err := r.putBack(slices.Collect(maps.Keys(r.own))...); err != nil && stop.Reason == AllDone {
 		stop = Stop{Reason: Errored, Detail: err.Error()}
 	}
 	if r.place != nil {
@@ -220,6 +222,7 @@ func (r *run) outer(ctx context.Context) Stop {
 	if r.tasks, err = r.S.Tasks(); err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
+	r.ownFiles()
 	for {
 		// Before anything else: whoever interrupts the last task's hooks is not told that all went well, and resume is.
 		if ctx.Err() != nil {
@@ -316,38 +319,6 @@ func (r *run) nothingLeft() Stop {
 		s.Hint = "git tilth plan " + r.S.ID + ", or git tilth retry what is skipped"
 	}
 	return s
-}
-
-// keepStatuses puts back the statuses of tasks that somebody else wrote into prd.json while the run was at work. They
-// would be taken for the harness's word by the next one.
-func (r *run) keepStatuses() error {
-	tasks, err := r.S.Tasks()
-	if err != nil {
-		return nil // the next command says what is wrong with it
-	}
-	var changed []string
-	for i := range tasks {
-		t := &tasks[i]
-		status := session.TaskPending
-		if own := slices.IndexFunc(r.tasks, func(o session.Task) bool { return o.ID == t.ID }); own >= 0 {
-			status = r.tasks[own].Status
-		}
-		settled := t.Status == session.TaskDone || t.Status == session.TaskSkipped
-		if settled && t.Status != status {
-			changed = append(changed, t.ID+" "+t.Status)
-			t.Status = status
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	if err := r.S.SaveTasks(tasks); err != nil {
-		return err
-	}
-	return r.Record.Append(&record.LogRepaired{
-		What: "prd.json was changed during the run to call " + strings.Join(changed, ", "),
-		Done: "put back",
-	})
 }
 
 // finish writes the stop and what follows from it for the session.

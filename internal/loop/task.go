@@ -377,6 +377,7 @@ func (a *attempt) settle(status, progress string) error {
 	if err := a.S.SaveTasks(a.tasks); err != nil {
 		return err
 	}
+	a.left(session.TasksFile)
 	if err := a.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
 		return err
 	}

@@ -43,10 +43,11 @@ func (p *project) pyTool(ctx context.Context, module string) []string {
 	return []string{module}
 }
 
-// importable asks an interpreter for a module, from a directory where no file of the project can be mistaken for it.
+// importable asks an interpreter for a module, from a directory where no file that a worker can write is mistaken for
+// it.
 func (p *project) importable(ctx context.Context, python, module string) bool {
 	const find = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
-	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: os.TempDir(), Env: p.env,
+	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: "/", Env: p.env,
 		Timeout: time.Minute, Box: p.box})
 	return err == nil && o.ExitCode == 0
 }

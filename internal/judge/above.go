@@ -1,0 +1,72 @@
+package judge
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// planted are names that tools look for in the directories above the one they run in. The session's own directory has
+// none of them; a worker could put one there.
+var planted = []string{
+	"node_modules", "package.json", ".npmrc", "pytest.ini", ".pytest.ini", "conftest.py", "pyproject.toml", "tox.ini",
+	"setup.cfg", "setup.py", "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", "go.mod", "go.work", "Cargo.toml",
+	".cargo", "rust-toolchain", "rust-toolchain.toml", "tsconfig.json", "babel.config.js", "jest.config.js",
+	"vitest.config.js", "vitest.config.ts", ".mocharc.json", ".babelrc", ".eslintrc.json", ".python-version", ".git",
+	"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".mcp.json", ".claude", ".codex", ".gemini", ".opencode",
+	"opencode.json", "opencode.jsonc", ".env",
+}
+
+func removePlanted(session string) error {
+	for _, name := range planted {
+		if err := gitx.RemoveAll(filepath.Join(session, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// users are the planted names that programs write in a home for their user; there, no tool takes them for a project's.
+var users = map[string]bool{".npmrc": true, ".claude": true, ".codex": true, ".gemini": true, ".opencode": true}
+
+// readAbove takes the stamps of what tools look for above the session's directory, up to where a repository of the
+// user's begins, in which others may be at work. Of a directory it says only that it is there.
+func readAbove(session string) map[string]stamp {
+	found := map[string]stamp{}
+	for dir := filepath.Dir(session); !exists(filepath.Join(dir, ".git")); dir = filepath.Dir(dir) {
+		for _, name := range planted {
+			at := filepath.Join(dir, name)
+			if name == ".cargo" {
+				at = filepath.Join(at, "config.toml") // the rest is cargo's own
+			}
+			s, err := lookAt(unix.AT_FDCWD, at)
+			if err != nil || users[name] {
+				continue
+			}
+			if s.isDir() {
+				s = stamp{mode: unix.S_IFDIR}
+			}
+			found[at] = s
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return found
+}
+
+// checkAbove names a file above the session's directory that changed the way in which tools run since the run began. It
+// may be the user's own, so that nothing is done about it.
+func (p *Place) checkAbove() error {
+	now := readAbove(filepath.Dir(p.Dir))
+	for at, s := range now {
+		if was, ok := p.above[at]; !ok || !was.equal(s) {
+			return fmt.Errorf("%s was written during the run, and the tools that judge a change would read it: take it "+
+				"away, or leave it if it is yours, then git tilth resume", at)
+		}
+	}
+	return nil
+}
