@@ -82,8 +82,8 @@ func takesValue(flags []cli.Flag, word string) bool {
 	})
 }
 
-// valuesOf are the values that a flag or an argument may have; a shell completes files where there are none. What cannot
-// be read is left out: a shell has no place for errors.
+// valuesOf are the values that a flag or an argument may have; a shell completes files where there are none. What
+// cannot be read is left out: a shell has no place for errors.
 func (p *process) valuesOf(kind string) (list []candidate) {
 	if kind == "type" {
 		for _, t := range record.Types() {

@@ -16,8 +16,9 @@ func (p *process) demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "demo",
 		Usage: "run the whole thing in a throwaway repository with a scripted model: no key, no network",
-		Description: "Everything but the model is real: the repository, the worktree, the commits, the tests and the record. The\n" +
-			"scripted model is an HTTP server on loopback. What is left is in a temporary directory, to be looked at.",
+		Description: "Everything but the model is real: the repository, the worktree, the commits, the tests and the " +
+			"record. The\nscripted model is an HTTP server on loopback. What is left is in a temporary directory, to " +
+			"be looked at.",
 		Action: func(*cli.Context) error { return p.demo() },
 	}
 }

@@ -93,7 +93,8 @@ func (a demoAnswer) completion(n int) map[string]any {
 	var calls []any
 	for i, t := range a.Tools {
 		call := map[string]any{"name": t.Name, "arguments": string(t.Args)}
-		calls = append(calls, map[string]any{"id": fmt.Sprintf("call_%d_%d", n, i), "type": "function", "function": call})
+		calls = append(calls, map[string]any{"id": fmt.Sprintf("call_%d_%d", n, i), "type": "function",
+			"function": call})
 	}
 	if len(calls) > 0 {
 		message["tool_calls"], finish = calls, "tool_calls"

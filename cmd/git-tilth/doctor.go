@@ -26,8 +26,8 @@ func (p *process) doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "look whether all is well: settings, git, sandbox, endpoint, disk and every session",
-		Description: "Each finding is followed by the command that mends it. --fix runs those that can lose nothing: a\n" +
-			"teardown or fork that was begun is cleared, entries and merged branches of sessions that are gone go.",
+		Description: "Each finding is followed by the command that mends it. --fix runs those that can lose nothing: " +
+			"a\nteardown or fork that was begun is cleared, entries and merged branches of sessions that are gone go.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", Usage: "mend what can be mended without losing anything"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
@@ -73,7 +73,8 @@ type doctor struct {
 }
 
 func (d *doctor) add(name, status, command, format string, args ...any) {
-	d.checks = append(d.checks, check{Name: name, Status: status, Command: command, Detail: fmt.Sprintf(format, args...)})
+	d.checks = append(d.checks, check{Name: name, Status: status, Command: command,
+		Detail: fmt.Sprintf(format, args...)})
 }
 
 func (d *doctor) examine() {
@@ -183,8 +184,9 @@ func (d *doctor) askProgram(p *agent.Program) check {
 		Env: p.Environ(d.git.Environ(d.p.ctx, os.TempDir()), nil), Timeout: 20 * time.Second, OutputCap: 4096})
 	said := text.OneLine(string(out.Output))
 	if err != nil || out.ExitCode != 0 {
-		return check{Status: finding, Command: path + " --version", Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
-			cmp.Or(said, fmt.Sprint(err), "it says nothing"))}
+		return check{Status: finding, Command: path + " --version",
+			Detail: fmt.Sprintf("%s --version fails: %s", p.Name,
+				cmp.Or(said, fmt.Sprint(err), "it says nothing"))}
 	}
 	return check{Status: well, Detail: p.Name + " answers: " + text.Clip(said, 80)}
 }

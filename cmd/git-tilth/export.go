@@ -16,7 +16,9 @@ func (p *process) exportCommand() *cli.Command {
 		Usage:     "write a session's record as OpenTelemetry traces",
 		ArgsUsage: "[<session>]",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "otlp", Usage: "a `FILE` (JSON, protobuf if it ends in .pb, - is standard output) or the URL of an OTLP/HTTP receiver"},
+			&cli.StringFlag{Name: "otlp",
+				Usage: "a `FILE` (JSON, protobuf if it ends in .pb, - is standard output) or the URL of an OTLP/HTTP " +
+					"receiver"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, _ *repoContext, s *session.Session) error {
 			dest := ctx.String("otlp")

@@ -17,7 +17,8 @@ import (
 )
 
 func remoteFlag() cli.Flag {
-	return &cli.StringFlag{Name: "remote", Usage: "the remote `NAME` (default: the one that the session came from, else origin)"}
+	return &cli.StringFlag{Name: "remote",
+		Usage: "the remote `NAME` (default: the one that the session came from, else origin)"}
 }
 
 // fleetCommands are those that move sessions between machines.
@@ -27,8 +28,9 @@ func (p *process) fleetCommands() []*cli.Command {
 			Name:      "push",
 			Usage:     "bring a session to a remote, from where another machine can take it up",
 			ArgsUsage: "[<session>]",
-			Description: "Pushes the branch and, as refs/tilth/sessions/<id>, all that the session is, with the uncommitted work in its\n" +
-				"worktree. From then on run and resume claim the session on the remote and push its progress.",
+			Description: "Pushes the branch and, as refs/tilth/sessions/<id>, all that the session is, with the " +
+				"uncommitted work in its\nworktree. From then on run and resume claim the session on the remote and " +
+				"push its progress.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 				h, err := w.hold(s, nil)
@@ -55,8 +57,8 @@ func (p *process) fleetCommands() []*cli.Command {
 			Name:      "fetch",
 			Usage:     "make a session of a remote one of this machine",
 			ArgsUsage: "[<session>]",
-			Description: "Without a session: the newest that nobody works on. One that is here already is brought up to date, unless it has\n" +
-				"what was not pushed.",
+			Description: "Without a session: the newest that nobody works on. One that is here already is brought up " +
+				"to date, unless it has\nwhat was not pushed.",
 			Flags: []cli.Flag{remoteFlag()},
 			Action: func(ctx *cli.Context) error {
 				place, _, err := p.placeHere(ctx.String("remote"))
@@ -113,7 +115,8 @@ func (p *process) fleetCommands() []*cli.Command {
 				if err := place.Pack(p.ctx, s, p.inDir(file)); err != nil {
 					return fleetError(err, s.ID)
 				}
-				p.printf("session %s is in %s\nnext: git tilth unpack %[2]s, in a clone of the repository\n", s.ID, file)
+				p.printf("session %s is in %s\nnext: git tilth unpack %[2]s, in a clone of the repository\n",
+					s.ID, file)
 				return nil
 			},
 		},
@@ -263,8 +266,8 @@ func (p *process) listRemote(remote string, asJSON bool) error {
 		if c.LastStop != "" {
 			stop = " (" + c.LastStop + ")"
 		}
-		p.printf("%s  %s%s  %d/%d  %s  %s\n", c.Session, text.VisibleLine(c.Status), text.VisibleLine(stop), c.Tasks.Done,
-			c.Tasks.Total, text.VisibleLine(holder), text.VisibleLine(c.Label))
+		p.printf("%s  %s%s  %d/%d  %s  %s\n", c.Session, text.VisibleLine(c.Status), text.VisibleLine(stop),
+			c.Tasks.Done, c.Tasks.Total, text.VisibleLine(holder), text.VisibleLine(c.Label))
 	}
 	return nil
 }

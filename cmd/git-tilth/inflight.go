@@ -113,7 +113,8 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 		first = "(nothing to run: it has no seed)"
 	}
 	w.p.warnf("Sessions of this repository are in flight:\n  %s\n\n  1  %s (%s)\n"+
-		"  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ", strings.Join(names, "\n  "), first, o.ID)
+		"  2  discard it and prep anew\n  3  start alongside\n  4  cancel\n> ", strings.Join(names, "\n  "),
+		first, o.ID)
 	line, err := w.p.readLine()
 	if err != nil {
 		return err

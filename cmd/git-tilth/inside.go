@@ -10,12 +10,13 @@ import (
 
 // onlyLooks are the commands that may be called from inside a run: they change neither sessions nor the repository.
 var onlyLooks = map[string]bool{
-	"lint": true, "list": true, "show": true, "log": true, "visualize": true, "export": true, "config": true, "verify": true, "replay": true,
+	"lint": true, "list": true, "show": true, "log": true, "visualize": true, "export": true, "config": true,
+	"verify": true, "replay": true,
 	"demo": true, "review": true, "diff": true, "complete": true, "man": true,
 }
 
-// notInside refuses a command that changes something when what calls it was started by a run: its worker, a validator, a
-// hook. The mark in the environment says so, and where that was dropped the kernel does: a process above this one
+// notInside refuses a command that changes something when what calls it was started by a run: its worker, a validator,
+// a hook. The mark in the environment says so, and where that was dropped the kernel does: a process above this one
 // writes a session of this root or of this repository.
 func (w *repoContext) notInside() error {
 	if !w.p.changes || w.p.dryRun {

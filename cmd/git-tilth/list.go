@@ -16,14 +16,16 @@ func (p *process) listCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "sessions of all repositories"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON array"},
-			&cli.BoolFlag{Name: "remote", Usage: "sessions of a remote (origin, or the one named), and who works on each"},
+			&cli.BoolFlag{Name: "remote",
+				Usage: "sessions of a remote (origin, or the one named), and who works on each"},
 		},
 		Action: func(ctx *cli.Context) error {
 			if ctx.Bool("remote") {
 				return p.listRemote(ctx.Args().First(), ctx.Bool("json"))
 			}
 			if ctx.NArg() > 0 {
-				return refuse("git tilth list --remote "+ctx.Args().First(), "only the sessions of a remote have a place")
+				return refuse("git tilth list --remote "+ctx.Args().First(),
+					"only the sessions of a remote have a place")
 			}
 			w, err := p.enter("", nil)
 			if err != nil {

@@ -62,12 +62,14 @@ func manPages(app *cli.App) map[string]string {
 	return pages
 }
 
-const manWhat = "Runs a coding agent over a list of tasks in a git worktree of its own. Each task goes through a worker, the " +
-	"project's validators and an independent evaluator, and ends as exactly one commit on the branch session/<id>, or " +
-	"as a failure that says why. Every prompt and verdict is on the record. Your own checkout is never touched.\n\n" +
+const manWhat = "Runs a coding agent over a list of tasks in a git worktree of its own. Each task goes through a " +
+	"worker, the project's validators and an independent evaluator, and ends as exactly one commit on the branch " +
+	"session/<id>, or as a failure that says why. Every prompt and verdict is on the record. Your own checkout is " +
+	"never touched.\n\n" +
 	"A session is named by its id or an unambiguous part of it. Without a name it is the session whose worktree the " +
 	"command is in, else the newest session of the repository, else the newest of all.\n\n" +
-	"Settings come from flags, TILTH_* variables and git config (tilth.*), in this order. git tilth config shows them."
+	"Settings come from flags, TILTH_* variables and git config (tilth.*), in this order. git tilth config shows " +
+	"them."
 
 const manFiles = "One directory per session. TILTH_SESSIONS_DIR, TILTH_HOME or tilth.sessionsDir put it elsewhere."
 

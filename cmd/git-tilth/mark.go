@@ -91,7 +91,8 @@ func (w *repoContext) betweenRuns(h *lifecycle.Handle) (lifecycle.Plan, error) {
 	case plan.Action == lifecycle.Refuse:
 		return plan, refuse(plan.Hint, "session %s: %s", h.S.ID, plan.Why)
 	case plan.FinishRewind:
-		return plan, refuse("git tilth reset --to-seed "+h.S.ID, "a rewind of session %s was begun and not finished", h.S.ID)
+		return plan, refuse("git tilth reset --to-seed "+h.S.ID,
+			"a rewind of session %s was begun and not finished", h.S.ID)
 	}
 	return plan, nil
 }

@@ -16,9 +16,11 @@ func (p *process) planCommand() *cli.Command {
 	return &cli.Command{
 		Name: "plan", Usage: "open the tasks that are still to do in your editor, also after a run",
 		ArgsUsage: "[<session>]",
-		Description: "Reword, add, remove or reorder tasks, and say what they need. What is done stays; a seed that has not been run is\n" +
-			"edited as by seed edit.",
-		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error { return w.editPlan(s) }),
+		Description: "Reword, add, remove or reorder tasks, and say what they need. What is done stays; a seed that " +
+			"has not been run is\nedited as by seed edit.",
+		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
+			return w.editPlan(s)
+		}),
 	}
 }
 
@@ -80,7 +82,8 @@ func (w *repoContext) editedTasks(h *lifecycle.Handle, again string, old []byte,
 		return nil, fail("", err)
 	}
 	if len(broken) > 0 {
-		return nil, refuse(again+" goes on with your text", "the edited plan cannot be used:\n%s", seed.Explain(broken, 20))
+		return nil, refuse(again+" goes on with your text", "the edited plan cannot be used:\n%s",
+			seed.Explain(broken, 20))
 	}
 	return tasks, nil
 }

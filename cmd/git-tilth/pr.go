@@ -25,8 +25,8 @@ func (p *process) prCommand() *cli.Command {
 		Name:      "pr",
 		Usage:     "push a session's branch and open a pull or merge request",
 		ArgsUsage: "[<session>]",
-		Description: "Pushes to the remote that you push to, and asks gh or glab to open the request, with the review as its text. Without\n" +
-			"them it prints the address at which to open it. No upstream is configured.",
+		Description: "Pushes to the remote that you push to, and asks gh or glab to open the request, with the " +
+			"review as its text. Without\nthem it prints the address at which to open it. No upstream is configured.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "base", Usage: "the `BRANCH` to merge into (default: the remote's own)"},
 			&cli.BoolFlag{Name: "draft", Usage: "open it as a draft"},

@@ -30,9 +30,9 @@ func (p *process) prepCommand() *cli.Command {
 		Aliases:   []string{"prep"},
 		Usage:     "make a seed: by an interview, or from tasks that exist",
 		ArgsUsage: "[<workspace>]",
-		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in which the model " +
-			"reads the\ncode and asks one question at a time; or reads tasks that exist with --from. Ends with one seed " +
-			"commit on the\nsession's own branch.",
+		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in which " +
+			"the model reads the\ncode and asks one question at a time; or reads tasks that exist with --from. Ends " +
+			"with one seed commit on the\nsession's own branch.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
 			&cli.StringFlag{
@@ -47,7 +47,8 @@ func (p *process) prepCommand() *cli.Command {
 			},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
 			&cli.BoolFlag{Name: "keep-existing", Usage: "start alongside sessions in flight"},
-			&cli.BoolFlag{Name: "continue", Usage: "go on with an interview that was cut off; what was answered is not asked again"},
+			&cli.BoolFlag{Name: "continue",
+				Usage: "go on with an interview that was cut off; what was answered is not asked again"},
 		}, capFlags()...),
 		Action: func(ctx *cli.Context) error {
 			w, err := p.enter(ctx.Args().First(), givenSettings(ctx))

@@ -158,7 +158,8 @@ func TestHostileBundles(t *testing.T) {
 	if c := p.checkpoint(); c.Status != session.Prepared || p.user() != before {
 		t.Errorf("status %s, or the user's tree has changed", c.Status)
 	}
-	for _, path := range []string{"/tmp/test_t001_out.py", s.Dir + "/test_t001_out.py", p.store.Root + "/test_t001_out.py", p.repo + "/../test_t001_out.py", p.repo + "/.git/hooks/t001"} {
+	for _, path := range []string{"/tmp/test_t001_out.py", s.Dir + "/test_t001_out.py",
+		p.store.Root + "/test_t001_out.py", p.repo + "/../test_t001_out.py", p.repo + "/.git/hooks/t001"} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s was written", path)
 		}

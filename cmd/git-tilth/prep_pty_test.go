@@ -36,8 +36,9 @@ func seeds(tests map[string]string) scripted.Step {
 			map[string]any{"id": "T-001", "title": "Add sub", "description": "Write sub(a, b) in calc.py.",
 				"acceptance_criteria": []string{"sub(3, 2) returns 1"}},
 		},
-		"test_files": tests, "tldr": "The calculator learns to subtract.", "open_questions": []string{"What about complex numbers?"},
-		"blockers": []string{"nobody owns the docs"}, "scope_notes": []string{"no division"},
+		"test_files": tests, "tldr": "The calculator learns to subtract.",
+		"open_questions": []string{"What about complex numbers?"},
+		"blockers":       []string{"nobody owns the docs"}, "scope_notes": []string{"no division"},
 	})
 }
 
@@ -128,8 +129,8 @@ func preparedAsAgreed(t *testing.T, p *place) {
 		Block   []string `json:"blockers"`
 		Scope   []string `json:"scope_notes"`
 	}
-	if err != nil || json.Unmarshal(text, &meta) != nil || meta.Model != "scripted" || meta.Started == "" || meta.Ended == "" || meta.Tokens != 720 ||
-		meta.TLDR == "" ||
+	if err != nil || json.Unmarshal(text, &meta) != nil || meta.Model != "scripted" || meta.Started == "" ||
+		meta.Ended == "" || meta.Tokens != 720 || meta.TLDR == "" ||
 		len(meta.Open) != 1 ||
 		len(meta.Block) != 1 ||
 		len(meta.Scope) != 1 {

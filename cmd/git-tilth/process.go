@@ -150,8 +150,8 @@ func (p *process) terminal() view.Terminal {
 	return t
 }
 
-// asciiLocale reports whether the user's locale names a set of characters that is not UTF-8. Where nothing is set, as in
-// many containers, terminals show UTF-8 all the same.
+// asciiLocale reports whether the user's locale names a set of characters that is not UTF-8. Where nothing is set, as
+// in many containers, terminals show UTF-8 all the same.
 func (p *process) asciiLocale() bool {
 	locale := strings.ToLower(cmp.Or(p.getenv("LC_ALL"), p.getenv("LC_CTYPE"), p.getenv("LANG")))
 	return locale != "" && !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8")

@@ -54,7 +54,8 @@ type spentBy struct {
 func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
 	t := w.p.terminal()
 	pr := &progress{
-		out: w.p.stdout, err: w.p.stderr, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now, since: w.p.now(),
+		out: w.p.stdout, err: w.p.stderr, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now,
+		since:  w.p.now(),
 		titles: map[string]string{}, plan: s.Tasks, done: make(chan struct{}),
 	}
 	if check, err := s.Checkpoint(); err == nil {
@@ -325,7 +326,8 @@ func (p *progress) drawLive() {
 	}
 	parts := []string{view.Count(p.tokens) + " tokens"}
 	if p.task != "" {
-		parts = append([]string{fmt.Sprintf("%s  iteration %d of %d", p.task, max(p.iter, 1), int(p.o.Caps[config.MaxIterations]))}, parts...)
+		parts = append([]string{fmt.Sprintf("%s  iteration %d of %d", p.task, max(p.iter, 1),
+			int(p.o.Caps[config.MaxIterations]))}, parts...)
 	}
 	if p.cost > 0 {
 		parts = append(parts, view.Money(p.cost))

@@ -18,8 +18,8 @@ func (p *process) resetCommand() *cli.Command {
 		Name:      "reset",
 		Usage:     "remove a session: worktree, branch and directory; or rewind it to its seed",
 		ArgsUsage: "[<session>]",
-		Description: "Without --to-seed nothing of the session is left behind. With it, the session is as it was when its preparation\n" +
-			"ended: the run's commits, files and record are gone for good.",
+		Description: "Without --to-seed nothing of the session is left behind. With it, the session is as it was " +
+			"when its preparation\nended: the run's commits, files and record are gone for good.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "to-seed", Usage: "rewind to the instant prep-feature finished"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},

@@ -7,8 +7,8 @@ func (p *process) resumeCommand() *cli.Command {
 		Name:      "resume",
 		Usage:     "go on with a session exactly where it stopped",
 		ArgsUsage: "[<session>]",
-		Description: "Wakes a session after any stop, cap, Ctrl-C, crash or reboot: failed tasks go back to pending, their partial work\n" +
-			"returns to the index, and the loop goes on. -n shows what it would do.",
+		Description: "Wakes a session after any stop, cap, Ctrl-C, crash or reboot: failed tasks go back to pending, " +
+			"their partial work\nreturns to the index, and the loop goes on. -n shows what it would do.",
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "fresh",
 				Usage: "begin a new conversation, with the ledger and the working tree as context"},

@@ -30,7 +30,8 @@ func (p *process) reviewCommand() *cli.Command {
 			if task != "" {
 				r.Commands = taskCommands(r.Task(task), r.SessionID)
 			}
-			o := view.ReviewOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Markdown: ctx.Bool("md"), Task: task}
+			o := view.ReviewOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Markdown: ctx.Bool("md"),
+				Task: task}
 			return r.Write(p.stdout, o)
 		}),
 	}
@@ -200,8 +201,8 @@ func taskCommands(t *view.ReviewTask, id string) []view.Command {
 	return list
 }
 
-// diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for a
-// session. Of a task that is not done it is the work that was set aside, or what the worktree has beyond the branch.
+// diff shows a change with the user's own git: `git diff <parent> <commit>` for a task, `git diff <base> <branch>` for
+// a session. Of a task that is not done it is the work that was set aside, or what the worktree has beyond the branch.
 func (w *repoContext) diff(s *session.Session, task string) error {
 	r := w.review(s)
 	check, err := s.Checkpoint()

@@ -14,10 +14,10 @@ func (p *process) rewindCommand() *cli.Command {
 		Name:      "rewind",
 		Usage:     "take a session back to before a task, and remember what was done since",
 		ArgsUsage: "[<point>] [<session>]",
-		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names them). Branch and\n" +
-			"worktree go there, that task and all later ones are to do again. Changed and untracked files that are not\n" +
-			"ignored go with what is set aside; ignored ones stay. git tilth undo brings all of it back. What was spent\n" +
-			"stays spent, and the record stays whole.",
+		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names " +
+			"them). Branch and\nworktree go there, that task and all later ones are to do again. Changed and " +
+			"untracked files that are not\nignored go with what is set aside; ignored ones stay. git tilth undo " +
+			"brings all of it back. What was spent\nstays spent, and the record stays whole.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "message", Aliases: []string{"m"},
 				Usage: "a note for that task, which worker and reviewer are told"},
@@ -48,8 +48,8 @@ func (p *process) undoCommand() *cli.Command {
 		Name:      "undo",
 		Usage:     "take the last rewind, or undo, of a session back",
 		ArgsUsage: "[<session>]",
-		Description: "Branch, index, files, task statuses, ledgers and conversations are what they were before it. What was done since\n" +
-			"is kept for the next undo.",
+		Description: "Branch, index, files, task statuses, ledgers and conversations are what they were before it. " +
+			"What was done since\nis kept for the next undo.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			return w.goBack(s, ctx.Bool("yes"), func(h *lifecycle.Handle) (lifecycle.BackPlan, error) {
@@ -77,7 +77,8 @@ func (w *repoContext) goBack(s *session.Session, yes bool, makePlan func(*lifecy
 			orNothing(strings.Join(plan.Pending, ", ")))
 	}
 	if !yes && !plan.Begun && !w.p.dryRun {
-		if err := w.p.confirm("What was done since is kept for git tilth undo. Go on?", "nothing was changed"); err != nil {
+		if err := w.p.confirm("What was done since is kept for git tilth undo. Go on?",
+			"nothing was changed"); err != nil {
 			return err
 		}
 	}
@@ -102,10 +103,12 @@ func (p *process) forkCommand() *cli.Command {
 		Name:      "fork",
 		Usage:     "make a session that begins at a point of another one",
 		ArgsUsage: "[<session>]",
-		Description: "The new session has a branch, a worktree and a record of its own; tasks before the point are done in it, with the\n" +
-			"same commits. The other session is not touched and may be running. Prints the new session's id.",
+		Description: "The new session has a branch, a worktree and a record of its own; tasks before the point are " +
+			"done in it, with the\nsame commits. The other session is not touched and may be running. Prints the new " +
+			"session's id.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "at", Value: lifecycle.PointSeed, Usage: "seed, or a task: the moment before its first attempt"},
+			&cli.StringFlag{Name: "at", Value: lifecycle.PointSeed,
+				Usage: "seed, or a task: the moment before its first attempt"},
 			&cli.StringFlag{Name: "label", Usage: "a few words for lists"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {

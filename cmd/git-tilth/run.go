@@ -33,10 +33,12 @@ func (p *process) runCommand() *cli.Command {
 		Name:      "run",
 		Usage:     "run the prepared session of this repository",
 		ArgsUsage: "[<workspace>]",
-		Description: "Runs the session that prep-feature prepared in this repository. With --from, the tasks are read from a file or a\n" +
-			"directory and a session is prepared first, without an interview.",
+		Description: "Runs the session that prep-feature prepared in this repository. With --from, the tasks are " +
+			"read from a file or a\ndirectory and a session is prepared first, without an interview.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or plan, - for standard input"},
+			&cli.StringFlag{Name: "from",
+				Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or " +
+					"plan, - for standard input"},
 			&cli.StringFlag{Name: "base", Usage: "with --from: begin the branch at `REV` instead of HEAD"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
 				Usage: "do not pause after the note about a resumable session"},

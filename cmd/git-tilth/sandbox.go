@@ -19,7 +19,8 @@ func (w *repoContext) sandbox() (*sandbox.Box, error) {
 	offline := w.config.Text("tilth.sandboxNetwork") == "off"
 	if want == "off" {
 		if offline {
-			return nil, refuse("git config tilth.sandbox auto", "tilth.sandboxNetwork = off needs the sandbox, which is off")
+			return nil, refuse("git config tilth.sandbox auto",
+				"tilth.sandboxNetwork = off needs the sandbox, which is off")
 		}
 		return nil, nil
 	}
@@ -45,7 +46,8 @@ func (w *repoContext) sandbox() (*sandbox.Box, error) {
 	return box, nil
 }
 
-// credentialFiles are the files in which git-credential-store keeps passwords where the user's configuration names them.
+// credentialFiles are the files in which git-credential-store keeps passwords where the user's configuration names
+// them.
 func credentialFiles(entries []gitx.ConfigEntry) (files []string) {
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Key, "credential.") || !strings.HasSuffix(e.Key, ".helper") {

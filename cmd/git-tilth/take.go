@@ -16,8 +16,9 @@ func (p *process) takeCommand() *cli.Command {
 		Name:      "take",
 		Usage:     "bring a session's commits, or those of some tasks, into your branch",
 		ArgsUsage: "[<task>...] [<session>]",
-		Description: "Takes what is done: the whole session (--merge), or some tasks with their acceptance tests (--pick). The branch is\n" +
-			"the one that is checked out here, or --onto. A conflict, a hook that refuses or uncommitted changes change nothing.",
+		Description: "Takes what is done: the whole session (--merge), or some tasks with their acceptance tests " +
+			"(--pick). The branch is\nthe one that is checked out here, or --onto. A conflict, a hook that refuses " +
+			"or uncommitted changes change nothing.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "onto", Usage: "take into `BRANCH` instead of the one that is checked out"},
 			&cli.BoolFlag{Name: "pick", Usage: "each task's commit again, on the branch (default for chosen tasks)"},

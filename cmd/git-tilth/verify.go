@@ -32,7 +32,8 @@ func (p *process) verifyCommand() *cli.Command {
 				p.printVerified(found)
 			}
 			if err == nil && len(found.Differences) > 0 {
-				err = &exitError{code: exitNo, msg: "session " + s.ID + ": " + text.Plural(len(found.Differences), "difference"),
+				err = &exitError{code: exitNo, msg: "session " + s.ID + ": " +
+					text.Plural(len(found.Differences), "difference"),
 					hint: "git tilth verify --json " + s.ID}
 			}
 			return err

@@ -50,7 +50,8 @@ func newVerified(t *testing.T) *verified {
 		Worker:    []scripted.Step{does("a"), does("b"), does("b2"), failing, failing, does("c")},
 		Evaluator: []scripted.Step{
 			{Tools: accept.Tools},
-			verdict(map[string]any{"verdict": "reject", "rejection_category": "half_finished", "concern": "more", "next_step": "b2"}),
+			verdict(map[string]any{"verdict": "reject", "rejection_category": "half_finished", "concern": "more",
+				"next_step": "b2"}),
 			accept,
 		},
 	})
@@ -66,7 +67,8 @@ func newVerified(t *testing.T) *verified {
 	}
 	v := &verified{place: p, s: p.newest(), files: map[string]string{}}
 	v.tip = p.git("rev-parse", v.s.Branch())
-	for _, name := range []string{"events.jsonl", "prd.json", "checkpoint.json", "ledger/T-001.jsonl", "ledger/T-002.jsonl"} {
+	for _, name := range []string{"events.jsonl", "prd.json", "checkpoint.json", "ledger/T-001.jsonl",
+		"ledger/T-002.jsonl"} {
 		data, err := os.ReadFile(v.s.Path(name))
 		if err != nil {
 			t.Fatal(err)
@@ -221,13 +223,17 @@ var planted = []struct {
 	{"a task", func(v *verified) { v.replace("prd.json", `"T-003"`, `"T-004"`) },
 		`^prd.json: T-004 is done, and by the record it is pending`},
 	{"the last commit's message", func(v *verified) {
-		v.recommit(1, func(_ int, tree, m string) (string, string) { return tree, strings.Replace(m, "wrote", "writes", 1) })
+		v.recommit(1, func(_ int, tree, m string) (string, string) {
+			return tree, strings.Replace(m, "wrote", "writes", 1)
+		})
 	}, `^events.jsonl:\d+, commit \w{10}: the commit of T-003 is not on the branch`},
 	{"the last commit's tree", func(v *verified) {
 		v.recommit(1, func(_ int, _, m string) (string, string) { return v.git("rev-parse", v.tip+"~1^{tree}"), m })
 	}, `^events.jsonl:\d+, commit \w{10}: the commit of T-003 is not on the branch`},
 	{"the last commit's tree, and the record of it", func(v *verified) {
-		sha := v.recommit(1, func(_ int, _, m string) (string, string) { return v.git("rev-parse", v.tip+"~1^{tree}"), m })
+		sha := v.recommit(1, func(_ int, _, m string) (string, string) {
+			return v.git("rev-parse", v.tip+"~1^{tree}"), m
+		})
 		v.renamed(sha)
 	}, `^events.jsonl:\d+, commit \w{10}: no accepting verdict on T-003 names its tree`},
 	{"the last commit's parent, and the record of it", func(v *verified) {
@@ -278,7 +284,8 @@ var planted = []struct {
 		})
 	}, `^events.jsonl:\d+, commit \w{10}: the seed's commit is not on the branch`},
 	{"a commit with forged trailers on top", func(v *verified) {
-		v.onTop("d", "T-003: Do T-003\n\nmore\n\nTilth-Session: "+v.s.ID+"\nTilth-Task: T-003\nTilth-Record: "+v.trailer("Tilth-Record"))
+		v.onTop("d", "T-003: Do T-003\n\nmore\n\nTilth-Session: "+v.s.ID+"\nTilth-Task: T-003\nTilth-Record: "+
+			v.trailer("Tilth-Record"))
 	}, `^commit \w{10}: it has the session's trailers and is not on record, which names \w{10} for T-003`},
 	{"a forged placeholder on top", func(v *verified) {
 		v.onTop("d", "FAILED (no_case): T-003 x\n\nTilth-Session: "+v.s.ID+"\nTilth-Task: T-003\nTilth-Failed: no_case")
@@ -291,7 +298,8 @@ var planted = []struct {
 
 func TestVerifyFindsWhatWasChanged(t *testing.T) {
 	v := newVerified(t)
-	if r, code := v.verify(); code != 0 || len(r.Differences) > 0 || len(r.Notes) > 0 || !r.Anchored || len(r.Commits) != 4 {
+	if r, code := v.verify(); code != 0 || len(r.Differences) > 0 || len(r.Notes) > 0 || !r.Anchored ||
+		len(r.Commits) != 4 {
 		t.Fatalf("as it is: %d %+v", code, r)
 	}
 	for _, c := range planted {
@@ -300,7 +308,8 @@ func TestVerifyFindsWhatWasChanged(t *testing.T) {
 			defer v.restore()
 			c.plant(v)
 			r, code := v.verify()
-			if code != 1 || len(r.Differences) == 0 || !regexp.MustCompile(c.first).MatchString(r.Differences[0].String()) {
+			if code != 1 || len(r.Differences) == 0 ||
+				!regexp.MustCompile(c.first).MatchString(r.Differences[0].String()) {
 				t.Errorf("exit code %d\n%s\n%v", code, r.Differences, r.Notes)
 			}
 		})

@@ -24,7 +24,8 @@ func (p *process) visualizeCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "open", Usage: "open it in the browser"},
 			&cli.BoolFlag{Name: "serve", Usage: "serve the live page and a list of all sessions, on loopback"},
-			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr, Usage: "with --serve: listen on this loopback `ADDRESS`"},
+			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr,
+				Usage: "with --serve: listen on this loopback `ADDRESS`"},
 		},
 		Action: func(ctx *cli.Context) error {
 			w, err := p.enter("", nil)

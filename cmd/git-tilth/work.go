@@ -18,8 +18,9 @@ func (p *process) workCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "work",
 		Usage: "run the sessions of a remote, one after another",
-		Description: "Takes a session that is prepared or can be resumed and that nobody works on, oldest first, runs it, pushes it and\n" +
-			"takes the next. Without --once or --drain it waits for more. SIGTERM pushes what there is, and exits with 130.",
+		Description: "Takes a session that is prepared or can be resumed and that nobody works on, oldest first, " +
+			"runs it, pushes it and\ntakes the next. Without --once or --drain it waits for more. SIGTERM pushes " +
+			"what there is, and exits with 130.",
 		Flags: append([]cli.Flag{
 			remoteFlag(),
 			&cli.BoolFlag{Name: "once", Usage: "end after one session, with the exit code of its run"},

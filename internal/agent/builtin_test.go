@@ -55,7 +55,8 @@ func TestUnansweredCalls(t *testing.T) {
 		{"none", []string{`{"role":"user","content":"x"}`}, ""},
 		{"all answered", []string{call("a", "b"), answer("a"), answer("b")}, ""},
 		{"the last", []string{call("a", "b", "c"), answer("a")}, "b c"},
-		{"ids used again in each turn", []string{call("0", "1"), answer("0"), answer("1"), call("0", "1"), answer("0")}, "1"},
+		{"ids used again in each turn", []string{call("0", "1"), answer("0"), answer("1"), call("0", "1"), answer("0")},
+			"1"},
 		{"a line that is torn", []string{call("a"), `{"role":`}, "a"},
 	} {
 		var history []json.RawMessage

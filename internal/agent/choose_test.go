@@ -31,18 +31,24 @@ func TestChoose(t *testing.T) {
 		why              string // part of the first one's
 	}{
 		{name: "stored", stored: stored("claude", have, f.dir, "m"), want: "stored fresh", why: "transcript"},
-		{name: "fresh was asked for", stored: stored("claude", have, f.dir, "m"), fresh: true, want: "fresh", why: "asked"},
+		{name: "fresh was asked for", stored: stored("claude", have, f.dir, "m"), fresh: true, want: "fresh",
+			why: "asked"},
 		{name: "lost", stored: stored("claude", lost, f.dir, "m"), want: "fresh", why: "cannot be resumed"},
-		{name: "lost, but continuing was asked for", stored: stored("claude", lost, f.dir, "m"), continue_: true, want: "stored fresh", why: "asked for"},
+		{name: "lost, but continuing was asked for", stored: stored("claude", lost, f.dir, "m"), continue_: true,
+			want: "stored fresh", why: "asked for"},
 		{name: "of another program", stored: stored("codex", have, f.dir, "m"), want: "fresh", why: "belongs to codex"},
-		{name: "of another program, continuing was asked for", stored: stored("codex", have, f.dir, "m"), continue_: true, want: "fresh", why: "belongs to codex"},
+		{name: "of another program, continuing was asked for", stored: stored("codex", have, f.dir, "m"),
+			continue_: true, want: "fresh", why: "belongs to codex"},
 		{name: "of another model", stored: stored("claude", have, f.dir, "other"), want: "fresh", why: "other"},
 		{name: "of another directory", stored: stored("claude", have, elsewhere, "m"), want: "fresh", why: elsewhere},
-		{name: "no id", stored: stored("claude", "; rm -rf /", f.dir, "m"), continue_: true, want: "fresh", why: "not an id"},
+		{name: "no id", stored: stored("claude", "; rm -rf /", f.dir, "m"), continue_: true, want: "fresh",
+			why: "not an id"},
 		{name: "nothing stored", want: "discovered fresh", why: "newest"},
-		{name: "nothing stored, and the one there is another task's", except: []string{have}, want: "fresh", why: "no conversation"},
+		{name: "nothing stored, and the one there is another task's", except: []string{have}, want: "fresh",
+			why: "no conversation"},
 		{name: "nothing stored, in another directory", dir: elsewhere, want: "fresh", why: "no conversation"},
-		{name: "a program without resume", program: &Program{Name: "mine"}, stored: stored("mine", have, f.dir, "m"), want: "fresh", why: "cannot resume"},
+		{name: "a program without resume", program: &Program{Name: "mine"}, stored: stored("mine", have, f.dir, "m"),
+			want: "fresh", why: "cannot resume"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.program == nil {
@@ -52,7 +58,8 @@ func TestChoose(t *testing.T) {
 				c.dir = f.dir
 			}
 			got := c.program.Choose(t.Context(), Search{
-				Stored: c.stored, Dir: c.dir, Model: "m", Env: f.env, Except: c.except, Fresh: c.fresh, Continue: c.continue_,
+				Stored: c.stored, Dir: c.dir, Model: "m", Env: f.env, Except: c.except, Fresh: c.fresh,
+				Continue: c.continue_,
 			})
 			var hows []string
 			for _, choice := range got {
@@ -77,7 +84,8 @@ func TestLostConversationIsRepaired(t *testing.T) {
 		f := newFake(t)
 		conv := session.Conversation{Agent: p.Name, Cwd: f.dir}
 		walk := func(prompt string, force bool) (hows []string, last Outcome) {
-			for _, choice := range p.Choose(t.Context(), Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force}) {
+			for _, choice := range p.Choose(t.Context(),
+				Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force}) {
 				turn := f.turn(prompt, choice.Ref)
 				turn.OnConversation = func(id string) error { conv.ID = id; return nil }
 				last = f.run(p, turn)

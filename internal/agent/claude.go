@@ -20,8 +20,8 @@ func claude() *Program {
 		// The tools that are taken away would leave the worktree for another one, or go on after the turn.
 		write: rights{args: [][]string{{"--permission-mode", "acceptEdits", "--allowedTools", "Bash",
 			"--disallowedTools", "EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup"}}},
-		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring more.
-		// What is judged is never continued, so that it leaves no transcript for discovery to find.
+		// Only tools that read exist at all, whatever the user's own settings allow; without servers that could bring
+		// more. What is judged is never continued, so that it leaves no transcript for discovery to find.
 		readOnly: rights{args: [][]string{{"--permission-mode", "default", "--tools", "Read,Glob,Grep",
 			"--strict-mcp-config", "--no-session-persistence", "--setting-sources", "user"}}},
 		model: []string{"--model", "{model}"}, limit: []string{"--max-turns", "{turns}"},

@@ -128,7 +128,8 @@ func (p *Program) systemAsArgument(t *Turn) bool {
 func (p *Program) prompt(t *Turn) string {
 	text := t.Prompt
 	if t.ReadOnly && p.judgesFromOutside {
-		text = "The working tree that this is about is " + t.Dir + ". Name its files by their absolute paths.\n\n" + text
+		text = "The working tree that this is about is " + t.Dir +
+			". Name its files by their absolute paths.\n\n" + text
 	}
 	if t.System != "" && !p.systemAsArgument(t) {
 		text = t.System + "\n\n" + text

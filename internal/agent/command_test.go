@@ -25,17 +25,29 @@ func TestCommandLines(t *testing.T) {
 		want    string
 		stdin   string
 	}{
-		{"claude", Ref{ID: id}, false, false, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits --allowedTools Bash " +
-			"--disallowedTools EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup --model m --max-turns 7 --append-system-prompt s --session-id " + id, "p"},
-		{"claude", Ref{ID: id, Resume: true}, true, true, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode default --tools Read,Glob,Grep " +
-			"--strict-mcp-config --no-session-persistence --setting-sources user --resume " + id, "p"},
-		{"codex", Ref{}, false, false, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s workspace-write " +
-			"--add-dir /g/worktrees/w --add-dir /g/objects --add-dir /g/refs --add-dir /g/logs -m m -", "s\n\np"},
-		{"codex", Ref{ID: id, Resume: true}, false, true, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s workspace-write resume " + id + " -", "p"},
-		{"codex", Ref{}, true, true, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s read-only --ephemeral --ignore-rules " +
-			`-c project_doc_max_bytes=0 -c projects={"DIR"={trust_level="untrusted"}} -c skills.include_instructions=false -`, "p"},
-		{"gemini", Ref{ID: id}, false, false, "-o stream-json --skip-trust --approval-mode yolo -m m --session-id " + id, "s\n\np"},
-		{"gemini", Ref{ID: id, Resume: true}, true, true, "-o stream-json --approval-mode default --policy POLICY --resume " + id, "p"},
+		{"claude", Ref{ID: id}, false, false,
+			"-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits " +
+				"--allowedTools Bash " +
+				"--disallowedTools EnterWorktree,ExitWorktree,CronCreate,ScheduleWakeup --model m --max-turns 7 " +
+				"--append-system-prompt s --session-id " + id, "p"},
+		{"claude", Ref{ID: id, Resume: true}, true, true,
+			"-p --output-format stream-json --verbose --include-partial-messages --permission-mode default --tools " +
+				"Read,Glob,Grep " +
+				"--strict-mcp-config --no-session-persistence --setting-sources user --resume " + id, "p"},
+		{"codex", Ref{}, false, false, "exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s " +
+			"workspace-write --add-dir /g/worktrees/w --add-dir /g/objects --add-dir /g/refs --add-dir /g/logs -m m -",
+			"s\n\np"},
+		{"codex", Ref{ID: id, Resume: true}, false, true,
+			"exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s workspace-write resume " + id +
+				" -", "p"},
+		{"codex", Ref{}, true, true,
+			"exec --json --skip-git-repo-check -c check_for_update_on_startup=false -s read-only --ephemeral " +
+				"--ignore-rules " +
+				`-c project_doc_max_bytes=0 -c projects={"DIR"={trust_level="untrusted"}} -c skills.include_instructions=false -`, "p"},
+		{"gemini", Ref{ID: id}, false, false, "-o stream-json --skip-trust --approval-mode yolo -m m --session-id " +
+			id, "s\n\np"},
+		{"gemini", Ref{ID: id, Resume: true}, true, true,
+			"-o stream-json --approval-mode default --policy POLICY --resume " + id, "p"},
 		{"opencode", Ref{}, false, false, "run --format json --print-logs -m m", "s\n\np"},
 		{"opencode", Ref{ID: "ses_1", Resume: true}, true, true, "run --format json --print-logs --session ses_1",
 			"The working tree that this is about is DIR. Name its files by their absolute paths.\n\np"},
@@ -78,7 +90,8 @@ func TestJudgesTakeNothingFromTheTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		theirs := `{"security": {"auth": {"selectedType": "x"}, "folderTrust": {"enabled": true}}}`
-		for path, text := range map[string]string{settings: theirs, filepath.Join(f.home, ".gemini", "oauth_creds.json"): "{}"} {
+		for path, text := range map[string]string{
+			settings: theirs, filepath.Join(f.home, ".gemini", "oauth_creds.json"): "{}"} {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +167,8 @@ func TestLongSystemPrompt(t *testing.T) {
 	if out := f.run(p, turn); out.How != Completed {
 		t.Fatalf("%+v", out)
 	}
-	if r := f.runs()[0]; r.System != "" || !strings.HasPrefix(r.Prompt, "long ") || !strings.HasSuffix(r.Prompt, "the prompt") {
+	if r := f.runs()[0]; r.System != "" || !strings.HasPrefix(r.Prompt, "long ") ||
+		!strings.HasSuffix(r.Prompt, "the prompt") {
 		t.Errorf("system of %d, prompt of %d characters", len(r.System), len(r.Prompt))
 	}
 }
@@ -163,7 +177,8 @@ func TestScrubEnv(t *testing.T) {
 	got := ScrubEnv([]string{"PATH=/bin", "A=1", "A=2", "TILTH_API_KEY=k", "TILTH_EVALUATOR_API_KEY=k",
 		"TILTH_SESSIONS_DIR=/s", "CLAUDECODE=1", "CODEX_THREAD_ID=x", "NO_COLOR=", "ANTHROPIC_API_KEY=the-secret",
 		"nonsense", "EMPTY="})
-	want := []string{"A=2", "ANTHROPIC_API_KEY=the-secret", "DISABLE_AUTOUPDATER=1", "EMPTY=", "NO_COLOR=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "PATH=/bin", "TILTH_SESSIONS_DIR=/s"}
+	want := []string{"A=2", "ANTHROPIC_API_KEY=the-secret", "DISABLE_AUTOUPDATER=1", "EMPTY=", "NO_COLOR=1",
+		"OPENCODE_DISABLE_AUTOUPDATE=1", "PATH=/bin", "TILTH_SESSIONS_DIR=/s"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -185,7 +200,8 @@ func TestCodexWithinASandbox(t *testing.T) {
 		}
 		remove()
 		got := strings.Join(cmd.Argv, " ")
-		if !strings.Contains(got, " -s danger-full-access ") || strings.Count(got, " -s ") != 1 || strings.Contains(got, "--add-dir") {
+		if !strings.Contains(got, " -s danger-full-access ") || strings.Count(got, " -s ") != 1 ||
+			strings.Contains(got, "--add-dir") {
 			t.Errorf("read-only %v: %s", readOnly, got)
 		}
 	}

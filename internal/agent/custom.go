@@ -23,7 +23,8 @@ func Custom(name string, settings map[string]string) (*Program, error) {
 	for k, v := range settings {
 		key := strings.ToLower(k)
 		if !slices.Contains(customKeys, key) {
-			return nil, fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k, strings.Join(customKeys, ", "))
+			return nil, fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k,
+				strings.Join(customKeys, ", "))
 		}
 		set[key] = v
 	}
@@ -32,8 +33,9 @@ func Custom(name string, settings map[string]string) (*Program, error) {
 	}
 	for _, key := range []string{"path", "args"} {
 		if set[key] != "" {
-			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is no row of the table; describe it with tilth.agent.%s.start",
-				name, key, name, name)
+			return nil,
+				fmt.Errorf("tilth.agent.%s.%s: %s is no row of the table; describe it with tilth.agent.%s.start",
+					name, key, name, name)
 		}
 	}
 	if strings.TrimSpace(set["start"]) == "" {
@@ -46,8 +48,9 @@ func Custom(name string, settings map[string]string) (*Program, error) {
 func adjustRow(row *Program, set map[string]string) (*Program, error) {
 	for key, value := range set {
 		if key != "path" && key != "args" && value != "" {
-			return nil, fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path and args can be set",
-				row.Name, key, row.Name)
+			return nil,
+				fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path and args can be set",
+					row.Name, key, row.Name)
 		}
 	}
 	if set["path"] != "" {

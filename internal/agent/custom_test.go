@@ -14,7 +14,8 @@ func TestCustomSettings(t *testing.T) {
 		err  string
 	}{
 		{"mine", map[string]string{"start": "x"}, ""},
-		{"mine", map[string]string{"start": "x", "format": "codex-json", "resume": "y", "presetId": "true", "notFound": "no such"}, ""},
+		{"mine", map[string]string{"start": "x", "format": "codex-json", "resume": "y", "presetId": "true",
+			"notFound": "no such"}, ""},
 		{"mine", map[string]string{}, "tilth.agent.mine.start is not set"},
 		{"mine", map[string]string{"start": "x", "strat": "y"}, "tilth.agent.mine.strat is not known"},
 		{"mine", map[string]string{"start": "x", "format": "xml"}, "tilth.agent.mine.format"},
@@ -54,7 +55,8 @@ func TestAdjustedRow(t *testing.T) {
 func TestTextProgram(t *testing.T) {
 	const start = `[ -n "$TILTH_CONVERSATION" ] && cat > "$TILTH_CONVERSATION" && echo "said $TILTH_MAX_TURNS:$TILTH_READ_ONLY:$TILTH_MODEL" && echo DONE`
 	const resume = `if [ -f "$TILTH_CONVERSATION" ]; then echo "knows $(cat "$TILTH_CONVERSATION")"; echo DONE; else echo "never heard of it" >&2; exit 1; fi`
-	p, err := Custom("mine", map[string]string{"start": start, "resume": resume, "presetid": "true", "done": "^DONE$", "notfound": "never heard"})
+	p, err := Custom("mine", map[string]string{"start": start, "resume": resume, "presetid": "true", "done": "^DONE$",
+		"notfound": "never heard"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,8 @@ func TestTextProgram(t *testing.T) {
 
 func TestTextProgramWithoutADoneLine(t *testing.T) {
 	f := newFake(t)
-	for command, want := range map[string]How{"echo hello": Completed, "true": Failed, "echo hello; exit 1": Failed, "echo TILTH_CONVERSATION=abc; echo hello": Completed} {
+	for command, want := range map[string]How{"echo hello": Completed, "true": Failed, "echo hello; exit 1": Failed,
+		"echo TILTH_CONVERSATION=abc; echo hello": Completed} {
 		p, err := Custom("mine", map[string]string{"start": command})
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +107,8 @@ func TestTextProgramWithMuchToSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := f.run(p, f.turn("x", Ref{}))
-	if out.How != Completed || !strings.HasSuffix(out.Text, "the end\n") || !strings.HasPrefix(out.Text, "a line") || len(out.Text) > 3*maxText {
+	if out.How != Completed || !strings.HasSuffix(out.Text, "the end\n") || !strings.HasPrefix(out.Text, "a line") ||
+		len(out.Text) > 3*maxText {
 		t.Errorf("%s, %d bytes, %.20q", out.How, len(out.Text), out.Text)
 	}
 }

@@ -19,7 +19,8 @@ var quiet = []string{"DISABLE_AUTOUPDATER=1", "OPENCODE_DISABLE_AUTOUPDATE=1", "
 // nested are variables by which a program tells the commands that it runs that they are inside of it. When git-tilth is
 // itself such a command, they would make the next program refuse to start or take part in its parent's conversation.
 var nested = []string{
-	"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_CHILD_SESSION",
+	"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT",
+	"CLAUDE_CODE_CHILD_SESSION",
 	"CODEX_THREAD_ID", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_CI",
 	"GEMINI_CLI", "GEMINI_CLI_NO_RELAUNCH", "OPENCODE", "OPENCODE_PID", "OPENCODE_PERMISSION",
 }

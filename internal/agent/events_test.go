@@ -53,10 +53,12 @@ func TestEvents(t *testing.T) {
 			stdout: claudeInit + claudeTool + claudeTool + claudeAnswer +
 				`{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"done","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b","total_cost_usd":0.9,` + claudeUsed +
 				`,"permission_denials":[{"tool_name":"WebFetch","tool_use_id":"x","tool_input":{}}],"model_usage_since_last_result":{"m":{"costUSD":0.25},"small":{"costUSD":0.5}}}`,
-			want: Outcome{How: Completed, Text: "done", Turns: 1, Denied: []string{"WebFetch"}, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.75, CostKnown: true}}},
+			want: Outcome{How: Completed, Text: "done", Turns: 1, Denied: []string{"WebFetch"},
+				Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.75, CostKnown: true}}},
 		{name: "success of an older version", program: "claude",
 			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.5,` + claudeUsed + `}`,
-			want:   Outcome{How: Completed, Text: "done", Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.5, CostKnown: true}}},
+			want: Outcome{How: Completed, Text: "done",
+				Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.5, CostKnown: true}}},
 		{name: "turn limit", program: "claude", res: proc.Outcome{ExitCode: 1},
 			stdout: claudeInit + claudeTool + claudeAnswer + `{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":3,` + claudeUsed + `,"errors":["Reached maximum number of turns (2)"]}`,
 			want:   Outcome{How: TurnLimit, Turns: 1, Usage: Usage{Prompt: 225, Eval: 40, Cached: 20}}},
@@ -74,7 +76,8 @@ func TestEvents(t *testing.T) {
 			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795282561}}` + "\n" +
 				`{"type":"result","subtype":"success","is_error":false,"result":"done"}`,
 			want: Outcome{How: Completed, Text: "done"}},
-		{name: "not found", program: "claude", resume: true, res: proc.Outcome{ExitCode: 1, Stderr: []byte("No conversation found with session ID: x")},
+		{name: "not found", program: "claude", resume: true,
+			res:    proc.Outcome{ExitCode: 1, Stderr: []byte("No conversation found with session ID: x")},
 			stdout: `{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":0,"session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}`,
 			want:   Outcome{How: NotFound}},
 		{name: "the model says that nothing was found", program: "claude", resume: true,
@@ -98,7 +101,8 @@ func TestEvents(t *testing.T) {
 {"type":"item.completed","item":{"id":"item_3","type":"file_change","changes":[{"path":"a","kind":"add"}],"status":"completed"}}
 {"type":"item.completed","item":{"id":"item_4","type":"agent_message","text":"done"}}
 {"type":"turn.completed","usage":{"input_tokens":600,"cached_input_tokens":60,"output_tokens":120,"reasoning_output_tokens":30}}`,
-			want: Outcome{How: Completed, Text: "done", Turns: 3, Usage: Usage{Prompt: 500, Eval: 100, Cached: 60, Reasoning: 30}}},
+			want: Outcome{How: Completed, Text: "done", Turns: 3,
+				Usage: Usage{Prompt: 500, Eval: 100, Cached: 60, Reasoning: 30}}},
 		{name: "turns are counted", program: "codex", maxTurns: 1, res: proc.Outcome{Canceled: true, ExitCode: 143},
 			stdout: `{"type":"thread.started","thread_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}
 {"type":"item.started","item":{"id":"item_1","type":"command_execution","command":"a","status":"in_progress"}}
@@ -126,14 +130,19 @@ func TestEvents(t *testing.T) {
 {"type":"message","role":"assistant","content":"do","delta":true}
 {"type":"message","role":"assistant","content":"ne","delta":true}
 {"type":"result","status":"success","stats":{"total_tokens":370,"input_tokens":300,"output_tokens":60,"cached":30,"input":270,"duration_ms":1,"tool_calls":1}}`,
-			want: Outcome{How: Completed, Text: "done", Turns: 2, Usage: Usage{Prompt: 300, Eval: 70, Cached: 30, Reasoning: 10}}},
+			want: Outcome{How: Completed, Text: "done", Turns: 2,
+				Usage: Usage{Prompt: 300, Eval: 70, Cached: 30, Reasoning: 10}}},
 		{name: "its own turn limit", program: "gemini", res: proc.Outcome{ExitCode: 53},
 			stdout: `{"type":"result","status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns"}}`, want: Outcome{How: TurnLimit}},
 		{name: "quota", program: "gemini", res: proc.Outcome{ExitCode: 173},
 			stdout: `{"type":"result","status":"error","error":{"type":"unknown","message":"[API Error: You have exhausted your daily quota on this model.]\nPlease wait"}}`, want: Outcome{How: UsageLimit}},
-		{name: "not found", program: "gemini", resume: true, res: proc.Outcome{ExitCode: 42, Stderr: []byte("Error resuming session: Invalid session identifier \"x\".")}, want: Outcome{How: NotFound}},
+		{name: "not found", program: "gemini", resume: true,
+			res: proc.Outcome{ExitCode: 42,
+				Stderr: []byte("Error resuming session: Invalid session identifier \"x\".")},
+			want: Outcome{How: NotFound}},
 		{name: "ended by SIGINT", program: "gemini", stdout: `{"type":"init","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b"}`, want: Outcome{How: Failed}},
-		{name: "a short wait", program: "gemini", stderr: "Attempt 1 failed: Resource exhausted. Retrying after 5000ms...",
+		{name: "a short wait", program: "gemini",
+			stderr: "Attempt 1 failed: Resource exhausted. Retrying after 5000ms...",
 			stdout: `{"type":"result","status":"success"}`, want: Outcome{How: Completed, Turns: 1}},
 
 		{name: "success", program: "opencode",
@@ -143,17 +152,21 @@ func TestEvents(t *testing.T) {
 {"type":"step_start","sessionID":"ses_a","part":{"type":"step-start"}}
 {"type":"text","sessionID":"ses_a","part":{"type":"text","text":"done"}}
 {"type":"step_finish","sessionID":"ses_a","part":{"reason":"stop","tokens":{"input":90,"output":20,"reasoning":0,"cache":{"write":0,"read":10}},"cost":0.25}}`,
-			want: Outcome{How: Completed, Text: "done", Turns: 2, Usage: Usage{Prompt: 201, Eval: 45, Cached: 20, Reasoning: 5, Cost: 0.75, CostKnown: true}}},
+			want: Outcome{How: Completed, Text: "done", Turns: 2,
+				Usage: Usage{Prompt: 201, Eval: 45, Cached: 20, Reasoning: 5, Cost: 0.75, CostKnown: true}}},
 		{name: "stopped before it was done", program: "opencode",
 			stdout: `{"type":"step_start","sessionID":"ses_a","part":{}}
 {"type":"step_finish","sessionID":"ses_a","part":{"reason":"tool-calls","cost":0}}`, want: Outcome{How: Failed, Turns: 1}},
 		{name: "not found with exit status 0", program: "opencode", resume: true,
 			stdout: `{"type":"error","sessionID":"ses_a","error":{"name":"NotFoundError","data":{"message":"Session not found: ses_a"}}}`, want: Outcome{How: NotFound}},
-		{name: "not found in colours", program: "opencode", resume: true, res: proc.Outcome{ExitCode: 1, Stderr: []byte("\x1b[91m\x1b[1mError: \x1b[0mSession not found")}, want: Outcome{How: NotFound}},
+		{name: "not found in colours", program: "opencode", resume: true,
+			res:  proc.Outcome{ExitCode: 1, Stderr: []byte("\x1b[91m\x1b[1mError: \x1b[0mSession not found")},
+			want: Outcome{How: NotFound}},
 		{name: "an error after the answer", program: "opencode", res: proc.Outcome{ExitCode: 1},
 			stdout: `{"type":"step_finish","sessionID":"ses_a","part":{"reason":"stop"}}
 {"type":"error","sessionID":"ses_a","error":{"name":"UnknownError","data":{"message":"boom"}}}`, want: Outcome{How: Failed}},
-		{name: "it waits in silence for its allowance", program: "opencode", res: proc.Outcome{Canceled: true, ExitCode: 143},
+		{name: "it waits in silence for its allowance", program: "opencode",
+			res:    proc.Outcome{Canceled: true, ExitCode: 143},
 			stderr: `timestamp=2026-11-21T14:39:01Z level=ERROR run=f message="stream error" providerID=p modelID=m session.id=ses_a small=false agent=build mode=primary error.error="AI_APICallError: The usage limit has been reached"`,
 			want:   Outcome{How: UsageLimit}},
 	} {
@@ -187,7 +200,8 @@ timestamp=2026-11-21T14:39:00.066Z level=INFO run=f0eb957c message=created id=se
 
 func TestQuotaThatWouldBeWaitedFor(t *testing.T) {
 	p, _ := ByName("gemini")
-	_, stopped := feed(p, &Turn{}, "", "Attempt 1 failed: Your quota will reset after 3h0m0s.. Retrying after 12620212ms...")
+	_, stopped := feed(p, &Turn{}, "",
+		"Attempt 1 failed: Your quota will reset after 3h0m0s.. Retrying after 12620212ms...")
 	if stopped == nil || stopped.how != UsageLimit {
 		t.Errorf("got %+v", stopped)
 	}
@@ -234,7 +248,8 @@ func FuzzStores(f *testing.F) {
 		home := t.TempDir()
 		dir := realPath(t.TempDir())
 		env := []string{"HOME=" + home}
-		for _, path := range []string{".claude/projects/x/" + id + ".jsonl", ".codex/sessions/2026/11/21/rollout-2026-11-21T14-20-55-" + id + ".jsonl",
+		for _, path := range []string{".claude/projects/x/" + id + ".jsonl",
+			".codex/sessions/2026/11/21/rollout-2026-11-21T14-20-55-" + id + ".jsonl",
 			".gemini/projects.json", ".gemini/tmp/w/chats/session-2026-c608d775.jsonl"} {
 			full := filepath.Join(home, path)
 			if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
@@ -249,7 +264,8 @@ func FuzzStores(f *testing.F) {
 			if s := p.Stored(t.Context(), env, dir, id); s.Why == "" {
 				t.Errorf("%s: %+v", name, s)
 			}
-			if got, ok, err := p.Discover(t.Context(), env, dir, time.Time{}); ok && (err != nil || !p.validID.MatchString(got)) {
+			if got, ok, err := p.Discover(t.Context(), env, dir, time.Time{}); ok &&
+				(err != nil || !p.validID.MatchString(got)) {
 				t.Errorf("%s: %q %v", name, got, err)
 			}
 		}

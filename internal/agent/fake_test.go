@@ -52,7 +52,8 @@ func newFake(t *testing.T, steps ...fakeStep) *fake {
 		t.Fatal(err)
 	}
 	home := realPath(t.TempDir())
-	f := &fake{t: t, home: home, dir: filepath.Join(home, "sessions", "workspace"), log: filepath.Join(home, "log.jsonl")}
+	f := &fake{t: t, home: home, dir: filepath.Join(home, "sessions", "workspace"),
+		log: filepath.Join(home, "log.jsonl")}
 	for _, dir := range []string{filepath.Join(home, "bin"), f.dir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
@@ -63,8 +64,8 @@ func newFake(t *testing.T, steps ...fakeStep) *fake {
 			t.Fatal(err)
 		}
 	}
-	f.env = []string{"HOME=" + home, "PATH=" + filepath.Join(home, "bin") + string(os.PathListSeparator) + os.Getenv("PATH"),
-		"FAKEAGENT_LOG=" + f.log, "TILTH_API_KEY=the-key-of-the-harness"}
+	f.env = []string{"HOME=" + home, "PATH=" + filepath.Join(home, "bin") + string(os.PathListSeparator) +
+		os.Getenv("PATH"), "FAKEAGENT_LOG=" + f.log, "TILTH_API_KEY=the-key-of-the-harness"}
 	if len(steps) > 0 {
 		data, err := json.Marshal(map[string]any{"steps": steps})
 		if err != nil {

@@ -51,7 +51,8 @@ func gemini() *Program {
 		state:   []place{{"GEMINI_CLI_HOME", ".gemini", ".gemini"}},
 		preset:  true, validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a result with status success", Login: "gemini, then /auth",
-		escapePrompt: escapeGemini, read: events(readGemini), watch: watchGemini, finish: geminiFinish, store: geminiStore,
+		escapePrompt: escapeGemini, read: events(readGemini), watch: watchGemini, finish: geminiFinish,
+		store: geminiStore,
 		rules: []rule{
 			{how: NotFound, text: pattern.New(`Invalid session identifier|No previous sessions found for this project`)},
 			{how: InUse, text: pattern.New(`Session ID .*already exists`)},
@@ -101,7 +102,8 @@ func readGemini(s *stream, e gjson.Result) {
 		tool.Text = cmp.Or(e.Get("output").Str, e.Get("error.message").Str)
 		tool.IsError = e.Get("status").Str == "error"
 		s.emit(tool)
-		if failure := e.Get("error.type").Str; strings.Contains(failure, "policy") || strings.Contains(failure, "denied") {
+		if failure := e.Get("error.type").Str; strings.Contains(failure, "policy") ||
+			strings.Contains(failure, "denied") {
 			s.deny(tool.ID)
 		}
 		s.toolEnded()

@@ -159,8 +159,8 @@ func (openCodeStore) ask(
 	if err != nil {
 		return gjson.Result{}, proc.Outcome{}, h.program.notInstalled()
 	}
-	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env, Box: h.program.inside(h.program.Box, env),
-		Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
+	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
+		Box: h.program.inside(h.program.Box, env), Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
 	answer := gjson.Result{}
 	if start := bytes.IndexByte(res.Output, begin); start >= 0 && gjson.ValidBytes(res.Output[start:]) {
 		answer = gjson.ParseBytes(res.Output[start:])

@@ -31,9 +31,9 @@ type Program struct {
 	Terminal  string // the event that means success, in words
 	Login     string // the command that mends refused credentials
 
-	// The command line is Binary, base, the arguments of readOnly or write, model, limit, system, Args, begin or resume,
-	// tail. In each part {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for the turn's
-	// values; a part that names an empty value is left out as a whole.
+	// The command line is Binary, base, the arguments of readOnly or write, model, limit, system, Args, begin or
+	// resume, tail. In each part {id}, {model}, {turns}, {system}, {gitdir}, {commondir}, {dir} and {private} stand for
+	// the turn's values; a part that names an empty value is left out as a whole.
 	base, model, limit, system, begin, resume, tail []string
 	Args                                            []string // what the user adds (tilth.agent.<name>.args)
 
@@ -150,11 +150,12 @@ type Outcome struct {
 	Conversation string // "" if the program never said
 	Text         string // final message
 	Usage        Usage  // of this run alone
-	Total        Usage  // what the program has counted for the conversation, to be handed to the next turn as PriorTotal
-	Turns        int
-	LimitReset   time.Time // for UsageLimit; zero if not said
-	Denied       []string  // tools whose use was refused
-	Detail       string    // one line: why
+	// what the program has counted for the conversation, to be handed to the next turn as PriorTotal
+	Total      Usage
+	Turns      int
+	LimitReset time.Time // for UsageLimit; zero if not said
+	Denied     []string  // tools whose use was refused
+	Detail     string    // one line: why
 }
 
 // valid reports whether an id may be handed to the program.

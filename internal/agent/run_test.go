@@ -56,7 +56,8 @@ func TestConversationIsResumed(t *testing.T) {
 			t.Errorf("total after the second run: %+v", two.Total)
 		}
 		runs := f.runs()
-		if len(runs) != 2 || len(runs[1].History) != 1 || !strings.Contains(runs[1].History[0], "FIRST") || runs[1].Dir != f.dir {
+		if len(runs) != 2 || len(runs[1].History) != 1 || !strings.Contains(runs[1].History[0], "FIRST") ||
+			runs[1].Dir != f.dir {
 			t.Fatalf("runs: %+v", runs)
 		}
 		for _, r := range runs {
@@ -85,13 +86,17 @@ func TestWaysToEnd(t *testing.T) {
 		"an error":                        {fakeStep{"end": "error"}, Failed, ""},
 		"usage limit":                     {fakeStep{"end": "usage_limit", "reset": reset.Unix()}, UsageLimit, ""},
 		"success with a bad exit status":  {fakeStep{"exit": 3}, Failed, ""},
-		"text that mentions a limit":      {fakeStep{"text": "You've hit your usage limit. No conversation found with session ID: x. Session not found"}, Completed, ""},
-		"a file that mentions a limit":    {fakeStep{"end": "none", "text": "Claude AI usage limit reached|1"}, Failed, ""},
-		"100 MB of output":                {fakeStep{"flood": 100}, Completed, ""},
-		"a child that keeps the pipe":     {fakeStep{"stray": true}, Completed, ""},
-		"its own turn limit":              {fakeStep{"end": "turn_limit"}, TurnLimit, "claude gemini"},
-		"the id late":                     {fakeStep{"id": "late"}, Completed, ""},
-		"permission denied":               {fakeStep{"denied": []string{"Bash"}}, Completed, ""},
+		"text that mentions a limit": {
+			fakeStep{
+				"text": "You've hit your usage limit. No conversation found with session ID: x. Session not found"},
+			Completed, ""},
+		"a file that mentions a limit": {fakeStep{"end": "none", "text": "Claude AI usage limit reached|1"},
+			Failed, ""},
+		"100 MB of output":            {fakeStep{"flood": 100}, Completed, ""},
+		"a child that keeps the pipe": {fakeStep{"stray": true}, Completed, ""},
+		"its own turn limit":          {fakeStep{"end": "turn_limit"}, TurnLimit, "claude gemini"},
+		"the id late":                 {fakeStep{"id": "late"}, Completed, ""},
+		"permission denied":           {fakeStep{"denied": []string{"Bash"}}, Completed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachProgram(t, func(t *testing.T, p *Program) {
@@ -227,7 +232,8 @@ func TestTimeout(t *testing.T) {
 
 func TestNotFound(t *testing.T) {
 	zero := 0
-	for name, step := range map[string]fakeStep{"as it does": {"repeat": -1}, "with exit status 0": {"end": "not_found", "exit": zero}} {
+	for name, step := range map[string]fakeStep{"as it does": {"repeat": -1},
+		"with exit status 0": {"end": "not_found", "exit": zero}} {
 		t.Run(name, func(t *testing.T) {
 			eachProgram(t, func(t *testing.T, p *Program) {
 				f := newFake(t, step)
@@ -287,7 +293,8 @@ func TestIDChangesOnResume(t *testing.T) {
 	turn := f.turn("SECOND", Ref{ID: one.Conversation, Resume: true})
 	turn.OnConversation = func(id string) error { told = append(told, id); return nil }
 	two := f.run(p, turn)
-	if two.How != Completed || two.Conversation == one.Conversation || !reflect.DeepEqual(told, []string{two.Conversation}) {
+	if two.How != Completed || two.Conversation == one.Conversation ||
+		!reflect.DeepEqual(told, []string{two.Conversation}) {
 		t.Fatalf("%+v, told %v", two, told)
 	}
 	f.run(p, f.turn("THIRD", Ref{ID: two.Conversation, Resume: true}))
@@ -358,10 +365,12 @@ func TestBadIDsAreNotHandedOver(t *testing.T) {
 func TestNotInstalled(t *testing.T) {
 	p, _ := ByName("claude")
 	_, err := p.Run(t.Context(), Turn{Dir: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}})
-	if err == nil || err.Error() != "Claude Code is not installed: no claude on PATH (npm install -g @anthropic-ai/claude-code)" {
+	if err == nil ||
+		err.Error() != "Claude Code is not installed: no claude on PATH (npm install -g @anthropic-ai/claude-code)" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := p.Run(t.Context(), Turn{Dir: filepath.Join(t.TempDir(), "gone")}); err == nil || !strings.Contains(err.Error(), "gone") {
+	if _, err := p.Run(t.Context(), Turn{Dir: filepath.Join(t.TempDir(), "gone")}); err == nil ||
+		!strings.Contains(err.Error(), "gone") {
 		t.Errorf("got %v", err)
 	}
 }

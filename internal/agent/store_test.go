@@ -57,7 +57,8 @@ func TestEmptyTranscript(t *testing.T) {
 		p, _ := ByName(name)
 		f := newFake(t)
 		out := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
-		for _, pattern := range []string{".claude/projects/*/*.jsonl", ".codex/sessions/*/*/*/*.jsonl", ".gemini/tmp/*/chats/*.jsonl"} {
+		for _, pattern := range []string{".claude/projects/*/*.jsonl", ".codex/sessions/*/*/*/*.jsonl",
+			".gemini/tmp/*/chats/*.jsonl"} {
 			found, err := filepath.Glob(filepath.Join(f.home, pattern))
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +102,8 @@ func TestDiscover(t *testing.T) {
 			t.Fatalf("found something in an empty store (%v)", err)
 		}
 		mine := f.run(p, f.turn("mine", Ref{ID: p.NewID()})).Conversation
-		// A person's own chat, newer and in another directory, even if only below this one or with a name that begins alike.
+		// A person's own chat, newer and in another directory, even if only below this one or with a name that begins
+		// alike.
 		for _, dir := range []string{filepath.Join(f.dir, "sub"), f.dir + "-2"} {
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)

@@ -69,7 +69,8 @@ func TestShortWaitsAreNone(t *testing.T) {
 	const log = "timestamp=2026-11-22T03:44:07.075Z level="
 	for name, c := range map[string]struct{ program, stdout, stderr, waits string }{
 		"codex": {"codex", `{"type":"error","message":"Reconnecting... 1/5 (last status: 429 Too Many Requests)"}`,
-			"WARN codex_core::responses_retry: retrying sampling request (1/5 in 1.9s)... x=1 sampling_error=last status: 429",
+			"WARN codex_core::responses_retry: retrying sampling request (1/5 in 1.9s)... x=1 sampling_error=last " +
+				"status: 429",
 			"last status: 429 Too Many Requests"},
 		"claude": {"claude", `{"type":"system","subtype":"api_retry","retry_delay_ms":900,"error_status":529,"error":"overloaded"}`, "",
 			"the API answers with status 529 (overloaded)"},
@@ -113,7 +114,8 @@ func TestSilenceIsTold(t *testing.T) {
 // What a program printed goes to terminals and into messages.
 func TestDetailIsOneVisibleLine(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
-		f := newFake(t, fakeStep{"stderr": "first\n\x1b]0;x\x07\x1b[2Jboom\n    at main (x.js)\n", "end": "none", "exit": 1})
+		f := newFake(t, fakeStep{"stderr": "first\n\x1b]0;x\x07\x1b[2Jboom\n    at main (x.js)\n", "end": "none",
+			"exit": 1})
 		out := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
 		if out.How != Failed || strings.ContainsFunc(out.Detail, func(r rune) bool { return r < ' ' }) {
 			t.Errorf("%q", out.Detail)

@@ -58,7 +58,8 @@ func (w *world) withAgent(name string) []string {
 	return env
 }
 
-// runAll takes a session through n tasks in an environment, and returns when each of them began and when the run stopped.
+// runAll takes a session through n tasks in an environment, and returns when each of them began and when the run
+// stopped.
 func (w *world) runAll(n int, env []string) []time.Time {
 	w.t.Helper()
 	must(w.t, os.RemoveAll(w.sessions))
@@ -143,8 +144,8 @@ func benchGrowth(t *testing.T, tb *table) {
 	}
 }
 
-// benchBigTree is a task in 20,000 files, from its beginning to the next one's, against the git commands that no harness
-// can do without, over the same change.
+// benchBigTree is a task in 20,000 files, from its beginning to the next one's, against the git commands that no
+// harness can do without, over the same change.
 func benchBigTree(t *testing.T, tb *table) {
 	const tasks = 7
 	w := newWorld(t, 20_000)
@@ -171,7 +172,8 @@ func (w *world) plainTask(dir string) time.Duration {
 	start := time.Now()
 	must(w.t, add.Run())
 	for _, args := range [][]string{
-		{"add", "-A"}, {"write-tree"}, {"commit", "-q", "-m", "Add a line."}, {"diff-tree", "-r", "-p", "HEAD^", "HEAD"},
+		{"add", "-A"}, {"write-tree"}, {"commit", "-q", "-m", "Add a line."},
+		{"diff-tree", "-r", "-p", "HEAD^", "HEAD"},
 	} {
 		cmd := exec.Command("git", args...)
 		// As git-tilth starts it: a scheduler may share the processors out by sessions.

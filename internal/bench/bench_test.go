@@ -53,7 +53,8 @@ func (r row) state() string {
 // ratio adds a figure that is judged against its floor.
 func (tb *table) ratio(name string, measured, floor time.Duration, what string, target float64) {
 	value := float64(measured) / float64(floor)
-	tb.add(row{name, short(measured), short(floor) + " " + what, fmt.Sprintf("%.2f x", value), fmt.Sprintf("%.2f x", target), value > target})
+	tb.add(row{name, short(measured), short(floor) + " " + what, fmt.Sprintf("%.2f x", value),
+		fmt.Sprintf("%.2f x", target), value > target})
 }
 
 // limit adds a figure that is judged by itself; the floor says what the machine can do.
@@ -69,12 +70,14 @@ func (tb *table) above(name string, measured, floor time.Duration, what string, 
 
 // memory adds a size in MiB.
 func (tb *table) memory(name string, mib, target float64) {
-	tb.add(row{name, fmt.Sprintf("%.0f MiB", mib), "-", fmt.Sprintf("%.0f MiB", mib), fmt.Sprintf("%.0f MiB", target), mib > target})
+	tb.add(row{name, fmt.Sprintf("%.0f MiB", mib), "-", fmt.Sprintf("%.0f MiB", mib), fmt.Sprintf("%.0f MiB", target),
+		mib > target})
 }
 
 // count adds a figure without a unit.
 func (tb *table) count(name string, value, target float64) {
-	tb.add(row{name, fmt.Sprintf("%.1f", value), "-", fmt.Sprintf("%.1f", value), fmt.Sprintf("%.1f", target), value > target})
+	tb.add(row{name, fmt.Sprintf("%.1f", value), "-", fmt.Sprintf("%.1f", value), fmt.Sprintf("%.1f", target),
+		value > target})
 }
 
 func short(d time.Duration) string {
@@ -105,9 +108,11 @@ func TestBench(t *testing.T) {
 		name    string
 		measure func(*testing.T, *table)
 	}{
-		{"start", benchStart}, {"sandbox", benchSandbox}, {"turns", benchTurns}, {"tasks", benchTasks}, {"list", benchList},
+		{"start", benchStart}, {"sandbox", benchSandbox}, {"turns", benchTurns}, {"tasks", benchTasks},
+		{"list", benchList},
 		{"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
-		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind}, {"goback", benchGoBack},
+		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind},
+		{"goback", benchGoBack},
 		{"view", benchView}, {"proof", benchProof},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.measure(t, &tb) })
@@ -115,8 +120,8 @@ func TestBench(t *testing.T) {
 	tb.print()
 }
 
-// alternate lets the given actions take turns and returns the median time of each. An action makes its own preparations and
-// returns only the time that counts. The first round is for the caches.
+// alternate lets the given actions take turns and returns the median time of each. An action makes its own preparations
+// and returns only the time that counts. The first round is for the caches.
 func alternate(rounds int, actions ...func() time.Duration) []time.Duration {
 	times := make([][]time.Duration, len(actions))
 	for round := range rounds + 1 {

@@ -20,15 +20,16 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// benchLayOut brings the judge's place from one tree to another and back, against the same by git alone, and from a tree
-// to the same one.
+// benchLayOut brings the judge's place from one tree to another and back, against the same by git alone, and from a
+// tree to the same one.
 func benchLayOut(t *testing.T, tb *table) {
 	for _, size := range []struct{ files, changed int }{{200, 1}, {2_000, 20}, {20_000, 200}} {
 		c := newLayOutCase(t, size.files, size.changed)
 		name := fmt.Sprintf("%d files, %d changed", size.files, size.changed)
 		took := alternate(15, c.change, c.floor, c.again, c.look)
 		tb.ratio("laying out to be judged, "+name, took[0], took[1], "git read-tree -m -u", 1.3)
-		tb.ratio(fmt.Sprintf("laying out what is there, %d files", size.files), took[2], took[3], "git update-index --refresh", 1)
+		tb.ratio(fmt.Sprintf("laying out what is there, %d files", size.files), took[2], took[3],
+			"git update-index --refresh", 1)
 		tb.count(fmt.Sprintf("its git processes, %d files", size.files), float64(c.idle), 0)
 	}
 }
@@ -113,20 +114,23 @@ func (c *layOutCase) git(args ...string) time.Duration {
 	return c.w.timed(0, cmd)
 }
 
-// benchValidators is what the validators of a project take where a change is judged, against the same in the worktree, once
-// a first judgement has filled the caches.
+// benchValidators is what the validators of a project take where a change is judged, against the same in the worktree,
+// once a first judgement has filled the caches.
 func benchValidators(t *testing.T, tb *table) {
 	for _, project := range []struct {
 		name  string
 		files map[string]string
 	}{
 		{"Go", map[string]string{
-			"go.mod": "module example.com/calc\n\ngo 1.21\n", "calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
-			"calc_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n",
+			"go.mod":  "module example.com/calc\n\ngo 1.21\n",
+			"calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
+			"calc_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 " +
+				"{\n\t\tt.Fatal()\n\t}\n}\n",
 		}},
 		{"Python", map[string]string{
 			"pyproject.toml": "[project]\nname = \"calc\"\nversion = \"1\"\n", ".gitignore": ".venv/\n",
-			"calc.py": "def add(a, b):\n    return a + b\n", "tests/test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+			"calc.py":            "def add(a, b):\n    return a + b\n",
+			"tests/test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
 		}},
 	} {
 		w := newWorld(t, 10)
@@ -135,14 +139,16 @@ func benchValidators(t *testing.T, tb *table) {
 		}
 		w.git(w.repo, "add", "-A")
 		w.git(w.repo, "commit", "-q", "-m", "project")
-		command := map[string]string{"Go": "go vet ./... && go test ./...", "Python": "PATH=/usr/bin:$PATH python3 -m pytest -q -p no:cacheprovider tests"}[project.name]
+		command := map[string]string{"Go": "go vet ./... && go test ./...",
+			"Python": "PATH=/usr/bin:$PATH python3 -m pytest -q -p no:cacheprovider tests"}[project.name]
 		w.git(w.repo, "config", "tilth.validator", "check="+command)
 		var judged, there []time.Duration
 		for range 5 {
 			judged = append(judged, w.secondValidation("tree"))
 			there = append(there, w.secondValidation("worktree"))
 		}
-		tb.ratio("validators where changes are judged, "+project.name, median(judged), median(there), "in the worktree", 1.2)
+		tb.ratio("validators where changes are judged, "+project.name, median(judged), median(there),
+			"in the worktree", 1.2)
 	}
 }
 

@@ -73,7 +73,8 @@ func (w *world) manySessions(n int) {
 		record := filler + fmt.Sprintf(`{"ts":"2026-06-01T10:20:00.000Z","type":"stop","payload":{"reason":%q}}`+"\n", stop)
 		must(w.t, os.MkdirAll(dir, 0o700))
 		for name, text := range map[string]string{
-			session.CheckpointFile: checkpoint, session.TasksFile: plan, session.RecordFile: record, session.LockFile: "",
+			session.CheckpointFile: checkpoint, session.TasksFile: plan, session.RecordFile: record,
+			session.LockFile: "",
 		} {
 			must(w.t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}

@@ -41,7 +41,8 @@ func benchProof(t *testing.T, tb *table) {
 		must(t, err)
 		return time.Since(start)
 	})
-	tb.limit("verify, "+sizeOf(t, s)+" record (300 MB/s)", took[0], took[1], "its hash alone", longRecord/300*time.Microsecond)
+	tb.limit("verify, "+sizeOf(t, s)+" record (300 MB/s)", took[0], took[1], "its hash alone",
+		longRecord/300*time.Microsecond)
 
 	for name, size := range map[string]int64{"1 MB": 1_000_000, "450 MB": longRecord} {
 		path := filepath.Join(w.dir, "record.jsonl")

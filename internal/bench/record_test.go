@@ -85,7 +85,8 @@ func recordGit(args []string) int {
 // objects are read as they are, which is gone when the call has ended. "" for any other.
 func (c call) madeGitDir() string {
 	for _, line := range c.Env {
-		if dir, ok := strings.CutPrefix(line, "GIT_DIR="); ok && strings.HasPrefix(filepath.Base(dir), "tilth-objects-") {
+		if dir, ok := strings.CutPrefix(line, "GIT_DIR="); ok &&
+			strings.HasPrefix(filepath.Base(dir), "tilth-objects-") {
 			return dir
 		}
 	}
@@ -97,7 +98,8 @@ func (c call) madeGitDir() string {
 	return ""
 }
 
-// keepGitDir adds to the call's files what its git directory holds, but for the index and the objects, which git writes.
+// keepGitDir adds to the call's files what its git directory holds, but for the index and the objects, which git
+// writes.
 func (c call) keepGitDir(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		rel, relErr := filepath.Rel(dir, name)
@@ -210,7 +212,8 @@ func replay(t testing.TB, calls []call) time.Duration {
 		_ = cmd.Run()
 		total += time.Since(start)
 		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != c.Exit {
-			t.Fatalf("the replay of git %s in %s: %v, was exit code %d", strings.Join(c.Args, " "), c.Dir, cmd.ProcessState, c.Exit)
+			t.Fatalf("the replay of git %s in %s: %v, was exit code %d", strings.Join(c.Args, " "), c.Dir,
+				cmd.ProcessState, c.Exit)
 		}
 	}
 	return total

@@ -19,8 +19,8 @@ type resumeCase struct {
 	calls  []call
 }
 
-// benchResume is `resume` of a failed session up to its first model call, against the git commands until then and one start
-// of the program: with a small record, with one of 1 GB, and beside 500 old sessions.
+// benchResume is `resume` of a failed session up to its first model call, against the git commands until then and one
+// start of the program: with a small record, with one of 1 GB, and beside 500 old sessions.
 func benchResume(t *testing.T, tb *table) {
 	small, big, many := newResumeCase(t, 0, 0), newResumeCase(t, 1, 1<<30), newResumeCase(t, 500, 0)
 	took := alternate(11, small.resume, small.floor, big.resume, big.floor, many.resume, many.floor)
@@ -70,12 +70,13 @@ func (c *resumeCase) floor() time.Duration {
 func (c *resumeCase) untilCall(environ func([]string) []string) time.Duration {
 	c.w.t.Helper()
 	asked := make(chan time.Time, 1)
-	server := c.w.serve(&scripted.Script{Lenient: true, Worker: []scripted.Step{{Hang: true, Repeat: -1}}}, scripted.OnRequest(func(scripted.Request) {
-		select {
-		case asked <- time.Now():
-		default: // only the first counts
-		}
-	}))
+	server := c.w.serve(&scripted.Script{Lenient: true, Worker: []scripted.Step{{Hang: true, Repeat: -1}}},
+		scripted.OnRequest(func(scripted.Request) {
+			select {
+			case asked <- time.Now():
+			default: // only the first counts
+			}
+		}))
 	defer server.Close()
 	cmd := c.w.tilth("resume")
 	cmd.Env = environ(c.w.at(server.URL))

@@ -23,8 +23,9 @@ func writeStep(path, text string) scripted.Step {
 
 func caseStep() scripted.Step {
 	return step("submit_case", map[string]any{
-		"summary":      "Write the file.",
-		"ac_coverage":  []map[string]string{{"criterion": "it is there", "addressed_by": "the file", "evidence": "it was written"}},
+		"summary": "Write the file.",
+		"ac_coverage": []map[string]string{
+			{"criterion": "it is there", "addressed_by": "the file", "evidence": "it was written"}},
 		"work_arounds": []string{}, "uncertainties": []string{},
 	})
 }

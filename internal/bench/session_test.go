@@ -15,7 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// failedSession makes a session with one task done and one failed at its iteration cap, its partial work in a placeholder.
+// failedSession makes a session with one task done and one failed at its iteration cap, its partial work in a
+// placeholder.
 func (w *world) failedSession() *session.Session {
 	w.t.Helper()
 	script := &scripted.Script{Lenient: true, Evaluator: []scripted.Step{acceptStep()}, Worker: []scripted.Step{
@@ -37,7 +38,8 @@ func (w *world) oldSessions(s *session.Session, n int) {
 		id := fmt.Sprintf("20250101-%02d%02d%02d-%06x", i/3600, i/60%60, i%60, i)
 		dir := filepath.Join(w.sessions, id)
 		must(w.t, os.MkdirAll(dir, 0o700))
-		w.git(w.repo, "worktree", "add", "--quiet", "--no-checkout", "-b", "session/"+id, filepath.Join(dir, "workspace"), "HEAD")
+		w.git(w.repo, "worktree", "add", "--quiet", "--no-checkout", "-b", "session/"+id,
+			filepath.Join(dir, "workspace"), "HEAD")
 		for _, name := range []string{session.CheckpointFile, session.TasksFile, session.RecordFile} {
 			data, err := os.ReadFile(s.Path(name))
 			must(w.t, err)

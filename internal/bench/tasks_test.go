@@ -31,7 +31,8 @@ func benchTasks(t *testing.T, tb *table) {
 		cmd.Env = environ(w.at(server.URL))
 		return w.timed(0, cmd)
 	}
-	rec := newRecorder(t, filepath.Join(w.sessions, "*", "workspace", "written-*"), filepath.Join(w.repo, ".git", "worktrees", "*", "tilth-*"))
+	rec := newRecorder(t, filepath.Join(w.sessions, "*", "workspace", "written-*"),
+		filepath.Join(w.repo, ".git", "worktrees", "*", "tilth-*"))
 	run(rec.environ)
 	calls := rec.calls()
 	t.Log(subcommands(calls))
@@ -50,7 +51,8 @@ func benchTasks(t *testing.T, tb *table) {
 func taskScript() *scripted.Script {
 	s := &scripted.Script{Lenient: true, Evaluator: []scripted.Step{acceptStep()}}
 	for i := range taskCount {
-		s.Worker = append(s.Worker, readStep(fileName(i)), writeStep(writtenName(i+1), "what the task asked for\n"), caseStep())
+		s.Worker = append(s.Worker, readStep(fileName(i)), writeStep(writtenName(i+1), "what the task asked for\n"),
+			caseStep())
 	}
 	return s
 }

@@ -62,7 +62,8 @@ func benchTurns(t *testing.T, tb *table) {
 	}
 	mine, floor := perTurn(run[1:]), perTurn(raw[1:])
 	whole := turns * time.Duration(1)
-	tb.above("a tool-use iteration, mean of 200", total(mine)/whole, total(floor)/whole, "raw replay of its requests", 600*time.Microsecond)
+	tb.above("a tool-use iteration, mean of 200", total(mine)/whole, total(floor)/whole, "raw replay of its requests",
+		600*time.Microsecond)
 	first, last := total(mine[:edge])/edge, total(mine[turns-edge:])/edge
 	growth := total(floor[turns-edge:])/edge - total(floor[:edge])/edge
 	tb.ratio("the last 20 turns, less the replay's growth", last-growth, first, "the first 20 turns", 1.5)

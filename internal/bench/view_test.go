@@ -104,7 +104,8 @@ func benchLook(t *testing.T, tb *table) {
 	}
 	short, atShort := look(1_000_000)
 	long, atLong := look(450_000_000)
-	took := alternate(31, atLong("show"), atShort("show"), atLong("log", "--tail", "20"), atShort("log", "--tail", "20"))
+	took := alternate(31, atLong("show"), atShort("show"), atLong("log", "--tail", "20"),
+		atShort("log", "--tail", "20"))
 	tb.ratio("show, "+sizeOf(t, long)+" record", took[0], took[1], "show, "+sizeOf(t, short)+" record", 1.1)
 	tb.ratio("log --tail 20, "+sizeOf(t, long)+" record", took[2], took[3], "log, "+sizeOf(t, short)+" record", 1.1)
 }

@@ -33,14 +33,18 @@ func newWorld(t testing.TB, n int) *world {
 	w := &world{t: t, dir: dir, repo: filepath.Join(dir, "repo"), sessions: filepath.Join(dir, "sessions")}
 	const date = "2026-06-11T22:04:10 +0000" // fixed, so that a replay makes the same objects
 	w.environ = []string{
-		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1", "TILTH_SESSIONS_DIR=" + w.sessions,
+		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
+		"TILTH_SESSIONS_DIR=" + w.sessions,
 		"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date, "TILTH_RESUME_NOTICE=0", "TILTH_WORKER_MODEL=scripted",
 		"TMPDIR=" + filepath.Join(dir, "tmp"),
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "tmp"), 0o700))
-	w.write(".gitconfig", "[user]\n\tname = Bench\n\temail = bench@example.com\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n[tilth]\n\tvalidator = null=:\n")
+	w.write(".gitconfig",
+		"[user]\n\tname = Bench\n\temail = bench@example.com\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = "+
+			"0\n[tilth]\n\tvalidator = null=:\n")
 	for i := range n {
-		w.write(filepath.Join("repo", fileName(i)), fmt.Sprintf("file %d\n%s", i, strings.Repeat("a line of text\n", 10)))
+		w.write(filepath.Join("repo", fileName(i)),
+			fmt.Sprintf("file %d\n%s", i, strings.Repeat("a line of text\n", 10)))
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "first"}, {"gc", "-q"}} {
 		w.git(w.repo, args...)
@@ -68,7 +72,9 @@ func (w *world) tasks(n int) string {
 	w.write(filepath.Join(dir, "overview.md"), "# What there is to do\n")
 	for i := range n {
 		w.write(filepath.Join(dir, fmt.Sprintf("T-%03d-write.md", i+1)),
-			fmt.Sprintf("---\nid: T-%03d\ntitle: Write file %d\n---\nA file is missing.\n\n## Acceptance criteria\n- it is there\n", i+1, i+1))
+			fmt.Sprintf(
+				"---\nid: T-%03d\ntitle: Write file %d\n---\nA file is missing.\n\n## Acceptance criteria\n- it is "+
+					"there\n", i+1, i+1))
 	}
 	return dir
 }

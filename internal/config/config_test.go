@@ -33,9 +33,11 @@ func TestOrderOfPlaces(t *testing.T) {
 		{"default", load(t, nil, nil), 2_000_000, "default"},
 		{"empty flag", load(t, nil, map[string]string{"max-tokens": ""}, git), 3, "file:.git/config"},
 		{"empty variable", load(t, []string{"TILTH_MAX_TOKENS="}, nil, git), 3, "file:.git/config"},
-		{"empty git config", load(t, nil, nil, git, Entry{Key: "tilth.maxtokens", Origin: "file:x"}), 2_000_000, "default"},
+		{"empty git config", load(t, nil, nil, git, Entry{Key: "tilth.maxtokens", Origin: "file:x"}), 2_000_000,
+			"default"},
 	} {
-		if got, from := c.config.Count("tilth.maxTokens"), c.config.Get("tilth.maxTokens").Origin; got != c.want || from != c.origin {
+		if got, from := c.config.Count("tilth.maxTokens"), c.config.Get("tilth.maxTokens").Origin; got != c.want ||
+			from != c.origin {
 			t.Errorf("%s: %d from %s, want %d from %s", c.name, got, from, c.want, c.origin)
 		}
 	}
@@ -61,7 +63,8 @@ func TestGarbageIsNamed(t *testing.T) {
 	} {
 		_, err := Load(nil, nil, []Entry{{Key: c.key, Value: c.value, Origin: "file:here"}})
 		var e *Error
-		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "file:here") {
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "file:here") {
 			t.Errorf("%s=%s: %v, want %q and the origin", c.key, c.value, err, c.want)
 		}
 	}
@@ -74,9 +77,11 @@ func TestGarbageIsNamed(t *testing.T) {
 func TestValues(t *testing.T) {
 	c := load(t, []string{"TILTH_MAX_WAIT=90s", "TILTH_STREAM=yes", "TILTH_MAX_TOKENS=2k"}, nil,
 		Entry{Key: "tilth.maxwallclockminutes", Value: "0.5"}, Entry{Key: "tilth.maxcost", Value: "12.5"},
-		Entry{Key: "tilth.validator", Value: "a=b"}, Entry{Key: "tilth.validator", Value: ""}, Entry{Key: "tilth.validator", Value: "c=d"})
+		Entry{Key: "tilth.validator", Value: "a=b"}, Entry{Key: "tilth.validator", Value: ""},
+		Entry{Key: "tilth.validator", Value: "c=d"})
 	caps := c.Caps()
-	if !reflect.DeepEqual(caps, Caps{MaxMinutes: 0.5, MaxCost: 12.5, MaxTokens: 2048, MaxIterations: 32, MaxEvaluatorCalls: 0}) {
+	if !reflect.DeepEqual(caps, Caps{MaxMinutes: 0.5, MaxCost: 12.5, MaxTokens: 2048, MaxIterations: 32,
+		MaxEvaluatorCalls: 0}) {
 		t.Errorf("%+v", caps)
 	}
 	if c.Duration("tilth.maxWait") != 90*time.Second || !c.Bool("tilth.stream") {
@@ -115,7 +120,8 @@ func TestKeysGoOnlyToTheirHost(t *testing.T) {
 }
 
 func TestAgentDescriptions(t *testing.T) {
-	c := load(t, nil, nil, Entry{Key: "tilth.agent.my.tool.start", Value: "x"}, Entry{Key: "tilth.agent.my.tool.presetid", Value: "true"})
+	c := load(t, nil, nil, Entry{Key: "tilth.agent.my.tool.start", Value: "x"},
+		Entry{Key: "tilth.agent.my.tool.presetid", Value: "true"})
 	if got := c.Agents()["my.tool"]; got["start"] != "x" || got["presetid"] != "true" {
 		t.Errorf("%v", c.Agents())
 	}
@@ -134,7 +140,8 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if caps := c.Caps(); caps[MaxIterations] < 1 || caps[MaxTokens] < 0 || caps[MaxMinutes] < 0 || !(caps[MaxCost] >= 0) {
+		if caps := c.Caps(); caps[MaxIterations] < 1 || caps[MaxTokens] < 0 || caps[MaxMinutes] < 0 ||
+			!(caps[MaxCost] >= 0) {
 			t.Fatalf("%+v", caps)
 		}
 	})

@@ -22,12 +22,14 @@ const (
 // changesFilter is the filter in the kernel's own language: the number of the call lies at offset 0 of its data, its
 // arguments from offset 16 on. An open that neither creates nor truncates changes nothing.
 func changesFilter() []unix.SockFilter {
-	const load, jumpEqual, jumpSet, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, jumpEqual, jumpSet, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS,
+		unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	var f []unix.SockFilter
 	f = append(f, unix.SockFilter{Code: load, K: 0})
 	for nr, c := range changes {
 		if !c.open {
-			f = append(f, unix.SockFilter{Code: jumpEqual, K: uint32(nr), Jt: 0, Jf: 1}, unix.SockFilter{Code: ret, K: seccompTrace})
+			f = append(f, unix.SockFilter{Code: jumpEqual, K: uint32(nr), Jt: 0, Jf: 1},
+				unix.SockFilter{Code: ret, K: seccompTrace})
 			continue
 		}
 		f = append(f,
@@ -65,9 +67,12 @@ func opens(name string, dir, at, flags int) change {
 var changes = func() map[uint64]change {
 	m := map[uint64]change{
 		unix.SYS_WRITE: writes("write"), unix.SYS_PWRITE64: onFile("pwrite", 0), unix.SYS_WRITEV: onFile("writev", 0),
-		unix.SYS_OPENAT: opens("open", 0, 1, 2), unix.SYS_RENAMEAT: onPath("rename", 0, 1), unix.SYS_RENAMEAT2: onPath("rename", 0, 1),
-		unix.SYS_UNLINKAT: onPath("unlink", 0, 1), unix.SYS_MKDIRAT: onPath("mkdir", 0, 1), unix.SYS_LINKAT: onPath("link", 2, 3),
-		unix.SYS_SYMLINKAT: onPath("symlink", 1, 2), unix.SYS_TRUNCATE: onPath("truncate", -1, 0), unix.SYS_FTRUNCATE: onFile("truncate", 0),
+		unix.SYS_OPENAT: opens("open", 0, 1, 2), unix.SYS_RENAMEAT: onPath("rename", 0, 1),
+		unix.SYS_RENAMEAT2: onPath("rename", 0, 1),
+		unix.SYS_UNLINKAT:  onPath("unlink", 0, 1), unix.SYS_MKDIRAT: onPath("mkdir", 0, 1),
+		unix.SYS_LINKAT:    onPath("link", 2, 3),
+		unix.SYS_SYMLINKAT: onPath("symlink", 1, 2), unix.SYS_TRUNCATE: onPath("truncate", -1, 0),
+		unix.SYS_FTRUNCATE:       onFile("truncate", 0),
 		unix.SYS_COPY_FILE_RANGE: onFile("copy", 2), unix.SYS_SENDFILE: onFile("copy", 0),
 	}
 	for nr, c := range oldChanges {
@@ -168,7 +173,8 @@ func syscallInfo(tid int) (nr uint64, args [6]uint64, err error) {
 		_      [2]uint64
 	}
 	const getSyscallInfo = 0x420e
-	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(tid), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(tid), unsafe.Sizeof(info),
+		uintptr(unsafe.Pointer(&info)), 0, 0)
 	if errno != 0 {
 		return 0, args, errno
 	}

@@ -27,8 +27,8 @@ type point struct {
 
 func (p point) String() string { return fmt.Sprintf("%s-%d", p.how, p.n) }
 
-// points are all the ways to die in the course of these ops. The start of a program that changes something is a point for
-// git-tilth alone: on disk nothing has changed since the op before.
+// points are all the ways to die in the course of these ops. The start of a program that changes something is a point
+// for git-tilth alone: on disk nothing has changed since the op before.
 func points(ops []op) []point {
 	var all []point
 	for n, o := range ops {
@@ -188,7 +188,8 @@ func (s story) test(t *testing.T, f *fixtures) {
 		count[p.how]++
 	}
 	t.Logf("%s: %d of %d points over %d changes (power %d, torn %d, harness %d, child %d); %d kills, %d met",
-		s.name, len(chosen), len(all), len(ops), count[power], count[torn], count[harness], count[child], tried.Load(), met.Load())
+		s.name, len(chosen), len(all), len(ops), count[power], count[torn], count[harness], count[child], tried.Load(),
+		met.Load())
 }
 
 // undisturbed runs a story's command without killing anything, and checks what it came to.
@@ -229,7 +230,8 @@ func needTracing(t *testing.T) {
 
 // build builds git-tilth once for all.
 func build(t *testing.T) string {
-	// go test sees what a test looks at, not what it builds: without this, a result from before a change would be taken from its cache.
+	// go test sees what a test looks at, not what it builds: without this, a result from before a change would be taken
+	// from its cache.
 	for _, dir := range []string{"../../cmd", "../../internal"} {
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil {
@@ -249,8 +251,8 @@ func build(t *testing.T) string {
 	return binary
 }
 
-// workplace is a directory for the worlds: in memory, where the machine has such a place from which programs can be run,
-// because every point costs some hundred fsyncs.
+// workplace is a directory for the worlds: in memory, where the machine has such a place from which programs can be
+// run, because every point costs some hundred fsyncs.
 func workplace(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "tilth-crash-")
 	if err != nil {

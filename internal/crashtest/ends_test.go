@@ -129,7 +129,8 @@ func (w *world) gone() error {
 	return errors.Join(append(errs, w.leftLocks())...)
 }
 
-// snapshot is what a rewind has to bring back: the session's directory and the files of its worktree, ignored ones apart.
+// snapshot is what a rewind has to bring back: the session's directory and the files of its worktree, ignored ones
+// apart.
 func (w *world) snapshot() (string, error) {
 	var b strings.Builder
 	err := filepath.WalkDir(w.sessionDir(), func(path string, d fs.DirEntry, err error) error {
@@ -154,7 +155,8 @@ func (w *world) snapshot() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"}, {"-C", w.workspace(), "diff", "--cached", "--name-status"}} {
+	for _, args := range [][]string{{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"},
+		{"-C", w.workspace(), "diff", "--cached", "--name-status"}} {
 		out, err := w.git(args...)
 		if err != nil {
 			return "", err

@@ -59,7 +59,8 @@ func (w *world) state() (string, error) {
 		}
 	}
 	for _, args := range [][]string{
-		{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"}, {"-C", w.workspace(), "ls-files", "--stage"},
+		{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"},
+		{"-C", w.workspace(), "ls-files", "--stage"},
 	} {
 		out, err := w.git(args...)
 		if err != nil {

@@ -42,7 +42,8 @@ func (w *world) userState() (string, error) {
 		switch {
 		case slices.Contains(skip, rel):
 			return filepath.SkipDir
-		case d.IsDir(), strings.HasPrefix(rel, ".git/") && strings.HasSuffix(rel, ".lock"), strings.HasPrefix(rel, ".git/packed-refs"):
+		case d.IsDir(), strings.HasPrefix(rel, ".git/") &&
+			strings.HasSuffix(rel, ".lock"), strings.HasPrefix(rel, ".git/packed-refs"):
 			return nil // locks are looked at when all is over, refs were listed
 		}
 		info, err := d.Info()
@@ -131,7 +132,9 @@ type commit struct {
 
 // commits lists the branch's commits after the seed, oldest first.
 func (w *world) commits() ([]commit, error) {
-	out, err := w.git("log", "--reverse", "--first-parent", "-z", "--format=%H%x01%P%x01%T%x01%s%x01%(trailers:key=Tilth-Task,valueonly,separator=)%x01%(trailers:key=Tilth-Failed,valueonly,separator=)", "main.."+w.branch())
+	out, err := w.git("log", "--reverse", "--first-parent", "-z",
+		"--format=%H%x01%P%x01%T%x01%s%x01%(trailers:key=Tilth-Task,valueonly,"+
+			"separator=)%x01%(trailers:key=Tilth-Failed,valueonly,separator=)", "main.."+w.branch())
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +174,8 @@ func (w *world) status() (map[string]string, error) {
 	return status, err
 }
 
-// tasksAndCommits checks that no task is done without its commit, none has two, and no commit holds anything but its own
-// task's accepted work.
+// tasksAndCommits checks that no task is done without its commit, none has two, and no commit holds anything but its
+// own task's accepted work.
 func (w *world) tasksAndCommits() error {
 	commits, err := w.commits()
 	if err != nil {
@@ -273,14 +276,17 @@ func (w *world) shown() error {
 	}
 	checkpoint, _ := os.ReadFile(w.file("checkpoint.json"))
 	if gjson.GetBytes(checkpoint, "rewind").Exists() &&
-		(row.Get("state").Str != "rewinding" || !strings.Contains(gjson.Get(show.out, "resume").Str, "finish the rewind")) {
+		(row.Get("state").Str != "rewinding" ||
+			!strings.Contains(gjson.Get(show.out, "resume").Str, "finish the rewind")) {
 		return fmt.Errorf("a rewind that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
-	if w.isGoingBack() && (row.Get("state").Str != "rewinding" || !strings.HasPrefix(gjson.Get(show.out, "resume").Str, "finish ")) {
+	if w.isGoingBack() && (row.Get("state").Str != "rewinding" ||
+		!strings.HasPrefix(gjson.Get(show.out, "resume").Str, "finish ")) {
 		return fmt.Errorf("a rewind or undo that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
 	if _, err := os.Lstat(w.file("reset")); err == nil &&
-		(row.Get("state").Str != "resetting" || !strings.HasPrefix(gjson.Get(show.out, "resume").Str, "cannot be resumed")) {
+		(row.Get("state").Str != "resetting" ||
+			!strings.HasPrefix(gjson.Get(show.out, "resume").Str, "cannot be resumed")) {
 		return fmt.Errorf("a teardown that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
 	}
 	return nil

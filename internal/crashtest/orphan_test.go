@@ -20,8 +20,8 @@ fi
 exit 0
 `
 
-// TestOrphanedCommit kills git-tilth while git waits for a commit hook, and resumes at once: the git that is left must not
-// commit beside the resume.
+// TestOrphanedCommit kills git-tilth while git waits for a commit hook, and resumes at once: the git that is left must
+// not commit beside the resume.
 func TestOrphanedCommit(t *testing.T) {
 	binary := build(t)
 	server, err := startModel()
@@ -56,7 +56,8 @@ func TestOrphanedCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The resume's own commits do not wait, the one that is left would for ever.
-	if err := os.WriteFile(filepath.Join(w.repo(), ".git/hooks/pre-commit"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(w.repo(), ".git/hooks/pre-commit"), []byte("#!/bin/sh\nexit 0\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Remove(hold)
@@ -66,7 +67,8 @@ func TestOrphanedCommit(t *testing.T) {
 	if err := w.allDone(); err != nil {
 		t.Error(err)
 	}
-	if stat, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "stat")); err == nil && !strings.Contains(string(stat), ") Z ") {
+	if stat, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "stat")); err == nil &&
+		!strings.Contains(string(stat), ") Z ") {
 		t.Errorf("the orphaned hook is still there: %s", stat)
 	}
 }

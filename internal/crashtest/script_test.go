@@ -4,9 +4,9 @@ package crashtest
 
 import "github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 
-// answers is a model without memory: what it says depends on the request alone, so it can go on from wherever a resume begins.
-// T-001 is accepted at once; its worker adds an ignore rule and makes ignored files. T-002 commits by itself, is sent back once
-// and mended. T-003 is changed by the repository's commit hook and judged again.
+// answers is a model without memory: what it says depends on the request alone, so it can go on from wherever a resume
+// begins. T-001 is accepted at once; its worker adds an ignore rule and makes ignored files. T-002 commits by itself,
+// is sent back once and mended. T-003 is changed by the repository's commit hook and judged again.
 const answers = `{
  "worker": [
   {"when_last": "# Your task: T-001", "repeat": -1, "tools": [

@@ -26,25 +26,36 @@ type story struct {
 }
 
 var stories = []story{
-	{name: "prep", from: bare, args: []string{"prep", "--from", "../tasks/prd.json"}, few: 4, turns: 2, after: nothing, next: prepped},
-	{name: "seed-edit", from: prepared, args: []string{"seed", "edit"}, few: 3, turns: 2, after: consistent, next: edited},
+	{name: "prep", from: bare, args: []string{"prep", "--from", "../tasks/prd.json"}, few: 4, turns: 2, after: nothing,
+		next: prepped},
+	{name: "seed-edit", from: prepared, args: []string{"seed", "edit"}, few: 3, turns: 2, after: consistent,
+		next: edited},
 	{name: "run", from: prepared, args: []string{"run"}, few: 7, turns: 1, after: consistent, next: resumed},
 	{name: "run-twice", from: prepared, args: []string{"run"}, few: 3, turns: 1, after: consistent, next: resumedTwice},
 	{name: "resume-failed", from: failed, args: []string{"resume"}, few: 4, turns: 1, after: consistent, next: resumed},
-	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 4, turns: 1, after: consistent, next: resumed},
+	{name: "resume-crashed", from: crashed, args: []string{"resume"}, few: 4, turns: 1, after: consistent,
+		next: resumed},
 	{name: "resume-lost", from: lost, args: []string{"resume"}, few: 3, turns: 1, after: consistent, next: recovered},
-	{name: "resume-unregistered", from: unregistered, args: []string{"resume"}, few: 3, turns: 1, after: consistent, next: recovered},
+	{name: "resume-unregistered", from: unregistered, args: []string{"resume"}, few: 3, turns: 1, after: consistent,
+		next: recovered},
 	{name: "reset", from: dirty, args: []string{"reset", "-y"}, few: 4, turns: 1, after: nothing, next: tornDown},
-	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 6, turns: 3, after: consistent, next: rewound},
-	{name: "rewind", from: dirty, args: []string{"rewind", "-y", "T-002"}, few: 6, turns: 3, after: between, next: wentBack},
+	{name: "reset-to-seed", from: dirty, args: []string{"reset", "--to-seed", "-y"}, few: 6, turns: 3,
+		after: consistent, next: rewound},
+	{name: "rewind", from: dirty, args: []string{"rewind", "-y", "T-002"}, few: 6, turns: 3, after: between,
+		next: wentBack},
 	{name: "undo", from: back, args: []string{"undo", "-y"}, few: 6, turns: 2, after: between, next: undone},
-	{name: "fork", from: dirty, args: []string{"fork", "--at", "T-002"}, few: 5, turns: 1, after: untouched, next: forked},
-	{name: "keep-going", from: prepared, args: []string{"run", "-k", "--max-iterations", "1"}, code: 1, few: 5, turns: 1, after: consistent, next: resumed},
+	{name: "fork", from: dirty, args: []string{"fork", "--at", "T-002"}, few: 5, turns: 1, after: untouched,
+		next: forked},
+	{name: "keep-going", from: prepared, args: []string{"run", "-k", "--max-iterations", "1"}, code: 1, few: 5,
+		turns: 1, after: consistent, next: resumed},
 	{name: "resume-aside", from: aside, args: []string{"resume"}, few: 4, turns: 1, after: consistent, next: resumed},
-	{name: "done", from: byHand, args: []string{"done", "-m", "by hand", "T-002"}, few: 4, turns: 1, after: consistent, next: resumed},
-	{name: "retry", from: aside, args: []string{"retry", "-m", "larger", "T-002"}, few: 3, turns: 1, after: consistent, next: resumed},
+	{name: "done", from: byHand, args: []string{"done", "-m", "by hand", "T-002"}, few: 4, turns: 1, after: consistent,
+		next: resumed},
+	{name: "retry", from: aside, args: []string{"retry", "-m", "larger", "T-002"}, few: 3, turns: 1, after: consistent,
+		next: resumed},
 	{name: "skip", from: failed, args: []string{"skip", "T-002"}, few: 3, turns: 1, after: consistent, next: leftOut},
-	{name: "resume-skipped", from: skipped, args: []string{"resume"}, few: 4, turns: 1, after: consistent, next: leftOut},
+	{name: "resume-skipped", from: skipped, args: []string{"resume"}, few: 4, turns: 1, after: consistent,
+		next: leftOut},
 	{name: "plan", from: failed, args: []string{"plan"}, few: 3, turns: 1, after: consistent, next: replanned},
 }
 
@@ -137,7 +148,8 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 	if f.unregistered, err = f.copy(f.crashed); err != nil {
 		return nil, err
 	}
-	return f, errors.Join(os.RemoveAll(f.lost.workspace()), os.RemoveAll(filepath.Join(f.unregistered.repo(), ".git", "worktrees")))
+	return f, errors.Join(os.RemoveAll(f.lost.workspace()),
+		os.RemoveAll(filepath.Join(f.unregistered.repo(), ".git", "worktrees")))
 }
 
 // betweenRuns makes the worlds in which a run went on without T-002, a person has done that, and does not want it.
@@ -213,8 +225,8 @@ func replanned(f *fixtures, w *world, turn int) error {
 	return resumed(f, w, turn)
 }
 
-// recovered is resumed after the worktree of an accepted, uncommitted task was lost, or its registration: what was accepted is committed, and no
-// worker is asked for it again.
+// recovered is resumed after the worktree of an accepted, uncommitted task was lost, or its registration: what was
+// accepted is committed, and no worker is asked for it again.
 func recovered(f *fixtures, w *world, turn int) error {
 	if err := resumed(f, w, turn); err != nil {
 		return err

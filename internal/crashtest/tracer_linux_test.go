@@ -38,7 +38,8 @@ func launch(program string) error {
 	}
 	filter := changesFilter()
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&prog)), 0,
+		0); err != nil {
 		return err
 	}
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, launchVariable+"=") })
@@ -105,8 +106,9 @@ const patience = 2 * time.Minute
 // tracing takes what has to run on a thread that is for tracing alone.
 var tracing = make(chan func())
 
-// startTracing makes threads for tracing. Tracees belong to a thread, which waits for all of its children: one on which anything
-// else had started a process would take that away from whoever waits for it. So call this before any process is started.
+// startTracing makes threads for tracing. Tracees belong to a thread, which waits for all of its children: one on which
+// anything else had started a process would take that away from whoever waits for it. So call this before any process
+// is started.
 func startTracing(threads int) {
 	ready := make(chan bool)
 	for range threads {

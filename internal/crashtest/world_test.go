@@ -24,8 +24,9 @@ type world struct {
 	binary string
 	url    string // of the scripted model
 	id     string // of the session
-	// childDied: only a child was killed. When that was a command of a hook, which goes on regardless, the commit is what was
-	// accepted, and what the command left stays in the worktree: its locks, and files that it had changed and not added.
+	// childDied: only a child was killed. When that was a command of a hook, which goes on regardless, the commit is
+	// what was accepted, and what the command left stays in the worktree: its locks, and files that it had changed and
+	// not added.
 	childDied bool
 }
 
@@ -38,8 +39,10 @@ func (w *world) file(n string) string { return filepath.Join(w.sessionDir(), n) 
 
 func (w *world) environ() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
-		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + w.url, "TILTH_WORKER_MODEL=scripted",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + w.url,
+		"TILTH_WORKER_MODEL=scripted",
 		"TILTH_SANDBOX=off", // entering it is no step of a run
 		"TILTH_RESUME_NOTICE=0", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
 		// The runtime's own signals would only slow the tracer down.
@@ -85,7 +88,8 @@ func (w *world) command(program string, args ...string) (result, error) {
 func (w *world) expect(codes []int, args ...string) (result, error) {
 	r, err := w.tilth(args...)
 	if err == nil && !slices.Contains(codes, r.code) {
-		err = fmt.Errorf("git-tilth %s: exit code %d, want %v\nstdout: %s\nstderr: %s", strings.Join(args, " "), r.code, codes, clip(r.out), clip(r.errOut))
+		err = fmt.Errorf("git-tilth %s: exit code %d, want %v\nstdout: %s\nstderr: %s", strings.Join(args, " "), r.code,
+			codes, clip(r.out), clip(r.errOut))
 	}
 	return r, err
 }
@@ -109,7 +113,8 @@ func clip(s string) string {
 // trace runs git-tilth under the tracer.
 func (w *world) trace(decide func(n int, o op) way, args ...string) (outcome, error) {
 	return traced{
-		argv: append([]string{w.binary}, args...), env: w.environ(), dir: w.repo(), root: w.dir, log: w.logFile(), decide: decide,
+		argv: append([]string{w.binary}, args...), env: w.environ(), dir: w.repo(), root: w.dir, log: w.logFile(),
+		decide: decide,
 	}.run()
 }
 
@@ -125,7 +130,8 @@ func (w *world) copyTo(dir string) (*world, error) {
 			return err
 		}
 		return copyEntry(path, filepath.Join(dir, strings.TrimPrefix(path, w.dir)), d, func(data []byte) []byte {
-			if w.id != "" && strings.HasPrefix(path, w.workspace()) && d.Name() != ".git" || strings.Contains(path, "/objects/") {
+			if w.id != "" && strings.HasPrefix(path, w.workspace()) && d.Name() != ".git" ||
+				strings.Contains(path, "/objects/") {
 				return data
 			}
 			return bytes.ReplaceAll(data, []byte(w.dir+"/"), []byte(dir+"/"))
@@ -175,7 +181,8 @@ const prd = `[
 func newWorld(dir, binary, url string) (*world, error) {
 	w := &world{dir: dir, binary: binary, url: url}
 	for name, content := range map[string]string{
-		"home/.gitconfig":    "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n",
+		"home/.gitconfig": "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = " +
+			"main\n",
 		"tasks/prd.json":     prd,
 		"repo/hello.txt":     "hello\n",
 		"repo/.gitignore":    "*.ignored\n",
@@ -196,11 +203,14 @@ func newWorld(dir, binary, url string) (*world, error) {
 		return func() error { _, err := w.git(args...); return err }
 	}
 	for _, step := range []func() error{
-		git("init", "-q", "--template="), git("add", "-A"), git("commit", "-q", "-m", "first"), git("branch", "other"), git("tag", "v1"),
+		git("init", "-q", "--template="), git("add", "-A"), git("commit", "-q", "-m", "first"), git("branch", "other"),
+		git("tag", "v1"),
 		write("hello.txt", "stashed\n", 0o644), git("stash", "-q"),
-		write("staged.txt", "staged\n", 0o644), git("add", "staged.txt"), write("hello.txt", "changed\n", 0o644), write("untracked.txt", "untracked\n", 0o644),
+		write("staged.txt", "staged\n", 0o644), git("add", "staged.txt"), write("hello.txt", "changed\n", 0o644),
+		write("untracked.txt", "untracked\n", 0o644),
 		git("config", "tilth.validator", "check=test -f hello.txt"), git("config", "branch.main.description", "mine"),
-		func() error { return os.MkdirAll(filepath.Join(w.repo(), ".git/hooks"), 0o755) }, write(".git/hooks/pre-commit", preCommit, 0o755),
+		func() error { return os.MkdirAll(filepath.Join(w.repo(), ".git/hooks"), 0o755) },
+		write(".git/hooks/pre-commit", preCommit, 0o755),
 	} {
 		if err := step(); err != nil {
 			return nil, err

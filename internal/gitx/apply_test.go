@@ -14,7 +14,8 @@ func TestApplyChange(t *testing.T) {
 			w := newWorldOf(t, args, "a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "gone.txt", "x\n", "run.sh", "#!/bin/sh\n")
 			wt, path := w.wt(), filepath.Join(w.home, "T-001.bundle")
 			before := w.sh(w.repo, "for-each-ref")
-			write(t, w.path, "a.txt", "one\n2\n3\n4\n5\n6\n7\n8\n9\n", "new/b.bin", "\x00\xff", ".gitignore", "cache/\n")
+			write(t, w.path, "a.txt", "one\n2\n3\n4\n5\n6\n7\n8\n9\n", "new/b.bin", "\x00\xff", ".gitignore",
+				"cache/\n")
 			must(t, os.Remove(filepath.Join(w.path, "gone.txt")))
 			must(t, os.Chmod(filepath.Join(w.path, "run.sh"), 0o755))
 			must(t, os.Symlink("a.txt", filepath.Join(w.path, "link")))

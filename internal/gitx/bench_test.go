@@ -20,7 +20,8 @@ func bigWorld(b *testing.B) *world {
 // spoil leaves what a small run leaves.
 func (w *world) spoil(b *testing.B) {
 	for i := range 100 {
-		write(b, w.path, fmt.Sprintf("d%03d/s%d/f%05d.txt", i%200, i%5, i), "changed\n", fmt.Sprintf("new/n%d", i), "x\n")
+		write(b, w.path, fmt.Sprintf("d%03d/s%d/f%05d.txt", i%200, i%5, i), "changed\n",
+			fmt.Sprintf("new/n%d", i), "x\n")
 	}
 }
 

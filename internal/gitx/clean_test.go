@@ -9,18 +9,20 @@ import (
 )
 
 func TestRewindTree(t *testing.T) {
-	w := newWorld(t, "a.txt", "one\n", ".gitignore", "*.log\n.venv/\n", "sub/.gitignore", "/cache/\n", "sub/x.txt", "x\n")
+	w := newWorld(t, "a.txt", "one\n", ".gitignore", "*.log\n.venv/\n", "sub/.gitignore", "/cache/\n",
+		"sub/x.txt", "x\n")
 	// Ignored before the run, during it, or by the user's own rules: it stays.
 	write(t, w.home, ".config/git/ignore", "*.swp\n")
 	write(t, w.path, "x.log", "1", ".venv/bin/p", "1", "sub/cache/c", "1", "a.swp", "1")
 	// The run changes rules both ways and leaves files of every kind.
 	write(t, w.path, ".gitignore", "*.tmp\n/made/\n[o]dd*\n", "sub/.gitignore", "*.own\n", "new/.gitignore", "*.dat\n")
-	write(t, w.path, "y.tmp", "1", "made/m", "1", "odd [1] \"x\"\n\t", "1", "sub/y.own", "1", "new/z.dat", "1", "new/z.txt", "1",
-		"deep/er/y.tmp", "1", "deep/er/other", "1", "untracked", "1", "a.txt", "changed\n")
+	write(t, w.path, "y.tmp", "1", "made/m", "1", "odd [1] \"x\"\n\t", "1", "sub/y.own", "1", "new/z.dat", "1",
+		"new/z.txt", "1", "deep/er/y.tmp", "1", "deep/er/other", "1", "untracked", "1", "a.txt", "changed\n")
 	w.sh(w.path, "rm", "-q", "--cached", "sub/x.txt")
 	w.sh(w.path, "add", "-A")
 	w.sh(w.path, "commit", "-q", "-m", "work")
-	write(t, w.path, "later.txt", "1", "node_modules/m", "1", "uncommitted/.gitignore", "*.unc\n", "uncommitted/f.unc", "1")
+	write(t, w.path, "later.txt", "1", "node_modules/m", "1", "uncommitted/.gitignore", "*.unc\n",
+		"uncommitted/f.unc", "1")
 	w.sh(w.path, "add", "later.txt")
 
 	must(t, rewind(w.git, w.wt(), w.base))
@@ -28,12 +30,14 @@ func TestRewindTree(t *testing.T) {
 	equal(t, "tracked changes", w.sh(w.path, "status", "--porcelain", "--untracked-files=no"), "")
 	equal(t, "file", read(t, w.path, "a.txt"), "one\n")
 	equal(t, "rules", read(t, w.path, ".gitignore"), "*.log\n.venv/\n")
-	for _, kept := range []string{"a.swp", "y.tmp", "made/m", "odd [1] \"x\"\n\t", "sub/y.own", "new/z.dat", "deep/er/y.tmp", "uncommitted/f.unc", "sub/x.txt"} {
+	for _, kept := range []string{"a.swp", "y.tmp", "made/m", "odd [1] \"x\"\n\t", "sub/y.own", "new/z.dat",
+		"deep/er/y.tmp", "uncommitted/f.unc", "sub/x.txt"} {
 		if !exists(w.path, kept) {
 			t.Errorf("%q is gone", kept)
 		}
 	}
-	for _, gone := range []string{"new/z.txt", "new/.gitignore", "deep/er/other", "untracked", "later.txt", "node_modules", "uncommitted/.gitignore"} {
+	for _, gone := range []string{"new/z.txt", "new/.gitignore", "deep/er/other", "untracked", "later.txt",
+		"node_modules", "uncommitted/.gitignore"} {
 		if exists(w.path, gone) {
 			t.Errorf("%q is still there", gone)
 		}
@@ -72,8 +76,8 @@ func TestRewindTreeWithRepositoriesInIt(t *testing.T) {
 	w.sh(w.path, "commit", "-q", "-m", "a submodule")
 	w.calls = nil
 	must(t, rewind(w.git, w.wt(), w.base))
-	for name, want := range map[string]bool{"nested": false, "deep": false, "vendor/dep/f": true, "mod": false, "a.txt": false, ".gitignore": true,
-		"new/.gitignore": false, "new/z.dat": true, "new/ödd \"x\"\n": false} {
+	for name, want := range map[string]bool{"nested": false, "deep": false, "vendor/dep/f": true, "mod": false,
+		"a.txt": false, ".gitignore": true, "new/.gitignore": false, "new/z.dat": true, "new/ödd \"x\"\n": false} {
 		equal(t, name, exists(w.path, name), want)
 	}
 	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "?? new/")
@@ -113,7 +117,8 @@ func TestCleanReadOnlyDirectories(t *testing.T) {
 }
 
 func TestRewindTreeOverAnIndexThatCannotBeRead(t *testing.T) {
-	for name, index := range map[string]string{"empty": "", "garbage": "zz", "torn": "DIRC\x00\x00\x00\x02\x00\x00\x00\x09", "longer garbage": strings.Repeat("x", 4096)} {
+	for name, index := range map[string]string{"empty": "", "garbage": "zz",
+		"torn": "DIRC\x00\x00\x00\x02\x00\x00\x00\x09", "longer garbage": strings.Repeat("x", 4096)} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, ".gitignore", "*.log\n", "a.txt", "one\n")
 			write(t, w.path, ".gitignore", "*.log\nkeep/\n", "a.txt", "two\n", "keep/k", "1", "new", "1")

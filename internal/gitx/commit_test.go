@@ -40,7 +40,8 @@ func TestCommitUserSettings(t *testing.T) {
 	sha, err := w.git.Commit(ctx, w.wt(), msg, false)
 	must(t, err)
 	raw := w.sh(w.repo, "cat-file", "commit", sha)
-	if strings.Contains(raw, "gpgsig") || strings.Contains(raw, "\nencoding ") || !strings.HasSuffix(raw+"\n", "\n\n"+msg) {
+	if strings.Contains(raw, "gpgsig") || strings.Contains(raw, "\nencoding ") ||
+		!strings.HasSuffix(raw+"\n", "\n\n"+msg) {
 		t.Errorf("commit: %q", raw)
 	}
 	log, err := w.git.Log(ctx, w.common, branch, w.base, 0)
@@ -67,10 +68,14 @@ func TestCommitHooks(t *testing.T) {
 		{"empties the message", "commit-msg", ": > \"$1\"", true, "empty commit message", nil},
 		{"cannot start", "pre-commit", "\x00", true, "", nil},
 		{"complains later", "post-commit", "echo late; exit 1", false, "late", []string{"a.txt", "b.txt"}},
-		{"changes the tree", "pre-commit", "echo f > formatted.txt; git add formatted.txt", false, "", []string{"a.txt", "b.txt", "formatted.txt"}},
-		{"runs git", "pre-commit", "git stash list; git status --short; git diff --cached --name-only; git rev-parse --show-toplevel", false, "b.txt", []string{"a.txt", "b.txt"}},
+		{"changes the tree", "pre-commit", "echo f > formatted.txt; git add formatted.txt", false, "",
+			[]string{"a.txt", "b.txt", "formatted.txt"}},
+		{"runs git", "pre-commit",
+			"git stash list; git status --short; git diff --cached --name-only; git rev-parse --show-toplevel", false,
+			"b.txt", []string{"a.txt", "b.txt"}},
 		{"leaves a child", "pre-commit", "sleep 1000 &", false, "", []string{"a.txt", "b.txt"}},
-		{"asks on the terminal", "pre-commit", "read x </dev/tty && exit 1; exit 0", false, "", []string{"a.txt", "b.txt"}},
+		{"asks on the terminal", "pre-commit", "read x </dev/tty && exit 1; exit 0", false, "",
+			[]string{"a.txt", "b.txt"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +131,8 @@ func TestCommitHooksPath(t *testing.T) {
 func TestCommitEndsWithItsContext(t *testing.T) {
 	w := newWorld(t)
 	fifo := filepath.Join(w.home, "started")
-	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\ntrap '' TERM\necho started > "+fifo+"\nsleep 1000 &\nwait\nsleep 1000\n")
+	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\ntrap '' TERM\necho started > "+fifo+
+		"\nsleep 1000 &\nwait\nsleep 1000\n")
 	must(t, syscall.Mkfifo(fifo, 0o600))
 	c, cancel := context.WithCancel(ctx)
 	go func() {
@@ -153,7 +159,8 @@ func TestCommitWithoutIdentity(t *testing.T) {
 	sha, err := w.git.Commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	who := "--format=%an <%ae> %cn <%ce>"
-	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha), "git-tilth <git-tilth@localhost> git-tilth <git-tilth@localhost>")
+	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha),
+		"git-tilth <git-tilth@localhost> git-tilth <git-tilth@localhost>")
 	next, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
 		Tree:    sha + "^{tree}",
 		Parent:  sha,
@@ -161,7 +168,8 @@ func TestCommitWithoutIdentity(t *testing.T) {
 		Reflog:  "tilth: x",
 	})
 	must(t, err)
-	equal(t, "identity", w.sh(w.repo, "log", "-1", who, next), "git-tilth <git-tilth@localhost> git-tilth <git-tilth@localhost>")
+	equal(t, "identity", w.sh(w.repo, "log", "-1", who, next),
+		"git-tilth <git-tilth@localhost> git-tilth <git-tilth@localhost>")
 
 	w.restart("GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@x")
 	sha, err = w.git.Commit(ctx, w.wt(), "x", false)
@@ -179,7 +187,9 @@ func TestCommitWithoutIdentity(t *testing.T) {
 func TestCommitSigned(t *testing.T) {
 	w := newWorld(t)
 	gpg := filepath.Join(w.home, "gpg")
-	write(t, w.home, "gpg", "#!/bin/sh\ncat >/dev/null\n[ -z \"$DISPLAY$GPG_TTY\" ] || exit 1\necho '[GNUPG:] SIG_CREATED ' >&2\necho -----BEGIN PGP SIGNATURE-----\necho -----END PGP SIGNATURE-----\n")
+	write(t, w.home, "gpg",
+		"#!/bin/sh\ncat >/dev/null\n[ -z \"$DISPLAY$GPG_TTY\" ] || exit 1\necho '[GNUPG:] SIG_CREATED ' >&2\necho "+
+			"-----BEGIN PGP SIGNATURE-----\necho -----END PGP SIGNATURE-----\n")
 	w.sh(w.home, "config", "--global", "gpg.program", gpg)
 	w.restart("DISPLAY=:0", "GPG_TTY=/dev/pts/0")
 	sha, err := w.git.Commit(ctx, w.wt(), "x", true)

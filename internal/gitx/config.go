@@ -27,7 +27,8 @@ var localVars = []string{
 }
 
 // steeringVars are not local to a repository but change what a command does: how pathspecs are read, which program
-// shows a diff, whether refs may be written (a quarantine of receive-pack), what the reflog says, who asks for a password.
+// shows a diff, whether refs may be written (a quarantine of receive-pack), what the reflog says, who asks for a
+// password.
 var steeringVars = []string{
 	"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 	"GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_QUARANTINE_PATH", "GIT_REFLOG_ACTION", "GIT_NAMESPACE",

@@ -12,7 +12,8 @@ import (
 
 func TestConfigList(t *testing.T) {
 	w := newWorld(t)
-	write(t, w.home, "extra", "[tilth]\n\tvalidator = a=b\n\tvalidator = \"c=x\\ny\"\n\tbare\n[tilth \"Worker.X\"]\n\tagent = codex\n")
+	write(t, w.home, "extra",
+		"[tilth]\n\tvalidator = a=b\n\tvalidator = \"c=x\\ny\"\n\tbare\n[tilth \"Worker.X\"]\n\tagent = codex\n")
 	w.sh(w.repo, "config", "include.path", filepath.Join(w.home, "extra"))
 	entries, err := w.git.ConfigList(ctx, w.common)
 	must(t, err)
@@ -54,7 +55,8 @@ func TestCredentialFillEndsAHelperThatWaits(t *testing.T) {
 func TestCredentialFill(t *testing.T) {
 	w := newWorld(t)
 	helper := filepath.Join(w.home, "helper")
-	write(t, w.home, "helper", "#!/bin/sh\ngrep -q '^host=known.example' || exit 0\necho username=u; echo password=s3=cret\n")
+	write(t, w.home, "helper",
+		"#!/bin/sh\ngrep -q '^host=known.example' || exit 0\necho username=u; echo password=s3=cret\n")
 	w.sh(w.home, "config", "--global", "credential.helper", helper)
 	w.restart()
 	user, password, err := w.git.CredentialFill(ctx, "", "https://known.example/v1")
@@ -69,7 +71,8 @@ func TestCredentialFill(t *testing.T) {
 }
 
 func TestExcludesFileSettings(t *testing.T) {
-	for name, value := range map[string]string{"absolute": "", "home": "~/rules", "relative": "rules", "unreadable": "/nowhere/rules"} {
+	for name, value := range map[string]string{"absolute": "", "home": "~/rules", "relative": "rules",
+		"unreadable": "/nowhere/rules"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			if name == "absolute" {
@@ -92,12 +95,15 @@ func TestHooks(t *testing.T) {
 	_, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, nil, nil)
 	must(t, err)
 	equal(t, "no hook", output, "")
-	write(t, w.common, "hooks/tilth-pre-tool", "#!/bin/sh\necho \"$1|$2|$TOOL|$(cat $TILTH_HOOK_INPUT)|$(git rev-parse --show-toplevel)\"\necho err >&2\nexit 7\n")
+	write(t, w.common, "hooks/tilth-pre-tool",
+		"#!/bin/sh\necho \"$1|$2|$TOOL|$(cat $TILTH_HOOK_INPUT)|$(git rev-parse --show-toplevel)\"\necho err "+
+			">&2\nexit 7\n")
 	w.restart(w.leaks()...)
 	ok, err := w.git.HookExists(ctx, w.wt(), "pre-tool")
 	must(t, err)
 	equal(t, "exists", ok, true)
-	code, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, []byte("{\"in\":1}"), []string{"TOOL=bash"}, "a b", "-n")
+	code, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, []byte("{\"in\":1}"), []string{"TOOL=bash"},
+		"a b", "-n")
 	must(t, err)
 	equal(t, "exit code", code, 7)
 	equal(t, "output", output, "a b|-n|bash|{\"in\":1}|"+w.path+"\nerr")
@@ -118,7 +124,8 @@ func TestHooks(t *testing.T) {
 }
 
 func TestUserTreeReads(t *testing.T) {
-	w := newWorld(t, "a.txt", "one\n", ".gitignore", "*.local\n.venv/\n", "tests/test_t001_x.py", "x\n", "sub/é \"x\".txt", "x\n")
+	w := newWorld(t, "a.txt", "one\n", ".gitignore", "*.local\n.venv/\n", "tests/test_t001_x.py", "x\n",
+		"sub/é \"x\".txt", "x\n")
 	w.sh(w.repo, "config", "status.showUntrackedFiles", "no")
 	w.sh(w.repo, "config", "core.fsmonitor", "/bin/false")
 	write(t, w.repo, "b.local", "1", "conf/c.local", "1", ".venv/bin/p", "1", ".venv/lib/q", "1")

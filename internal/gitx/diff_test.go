@@ -11,7 +11,8 @@ import (
 )
 
 func TestDiffIsIndependentOfSettings(t *testing.T) {
-	w := newWorld(t, "a.txt", "one\ntwo\n\nfour\n", "old name.txt", strings.Repeat("same\n", 20), "z.c", "int main() {\n")
+	w := newWorld(t, "a.txt", "one\ntwo\n\nfour\n", "old name.txt", strings.Repeat("same\n", 20), "z.c",
+		"int main() {\n")
 	w.restart("GIT_EXTERNAL_DIFF=/bin/false", "GIT_DIFF_OPTS=-u0")
 	w.sh(w.path, "mv", "old name.txt", "new name.txt")
 	write(t, w.path, "a.txt", "one\n2\n\nfour\n", "z.c", "int main() {\n}\n", ".gitattributes", "*.c diff=mine\n")
@@ -28,10 +29,14 @@ func TestDiffIsIndependentOfSettings(t *testing.T) {
 		t.Errorf("patch:\n%s", plain)
 	}
 	for _, s := range []string{
-		"diff.external=/bin/false", "diff.noprefix=true", "diff.mnemonicPrefix=true", "color.ui=always", "color.diff=always",
-		"diff.renames=false", "diff.context=0", "diff.interHunkContext=9", "diff.suppressBlankEmpty=true", "diff.algorithm=patience",
-		"diff.mine.command=/bin/false", "diff.mine.textconv=/bin/false", "diff.submodule=log", "diff.ignoreSubmodules=all",
-		"diff.relative=true", "diff.wsErrorHighlight=all", "diff.statGraphWidth=3", "core.pager=/bin/false", "diff.srcPrefix=x/", "diff.orderFile=/nowhere",
+		"diff.external=/bin/false", "diff.noprefix=true", "diff.mnemonicPrefix=true", "color.ui=always",
+		"color.diff=always",
+		"diff.renames=false", "diff.context=0", "diff.interHunkContext=9", "diff.suppressBlankEmpty=true",
+		"diff.algorithm=patience",
+		"diff.mine.command=/bin/false", "diff.mine.textconv=/bin/false", "diff.submodule=log",
+		"diff.ignoreSubmodules=all",
+		"diff.relative=true", "diff.wsErrorHighlight=all", "diff.statGraphWidth=3", "core.pager=/bin/false",
+		"diff.srcPrefix=x/", "diff.orderFile=/nowhere",
 	} {
 		key, value, _ := strings.Cut(s, "=")
 		write(t, w.home, "setting", "")
@@ -49,7 +54,8 @@ func TestDiffBytesAndLimit(t *testing.T) {
 	tree, _ := w.stage()
 	patch, _, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
 	must(t, err)
-	if !bytes.Contains(patch, []byte("+latin \xe9\xff\n")) || !bytes.Contains(patch, []byte("Binary files /dev/null and b/bin differ")) {
+	if !bytes.Contains(patch, []byte("+latin \xe9\xff\n")) ||
+		!bytes.Contains(patch, []byte("Binary files /dev/null and b/bin differ")) {
 		t.Errorf("patch: %q", patch)
 	}
 	same, truncated, err := w.git.Diff(ctx, w.common, w.base, tree, int64(len(patch)))
@@ -118,7 +124,8 @@ func TestChanges(t *testing.T) {
 func TestObjectsAsTheyAre(t *testing.T) {
 	for _, format := range []string{"sha1", "sha256"} {
 		t.Run(format, func(t *testing.T) {
-			w := newWorldOf(t, []string{"--object-format=" + format}, "gen.lock", "1\n", ".gitattributes", "*.lock -diff\n")
+			w := newWorldOf(t, []string{"--object-format=" + format}, "gen.lock", "1\n", ".gitattributes",
+				"*.lock -diff\n")
 			write(t, w.path, "gen.lock", "2\n", "code.txt", "evil\n", ".gitattributes", "* -diff\n", "bin", "a\x00b")
 			write(t, w.common, "info/attributes", "* -diff\n")
 			w.sh(w.repo, "config", "core.attributesFile", filepath.Join(w.common, "info", "attributes"))

@@ -28,18 +28,28 @@ func TestDiscover(t *testing.T) {
 		want Location
 	}{
 		{"top", w.repo, nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
-		{"subdirectory", filepath.Join(w.repo, "sub/dir"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
-		{"symlink", filepath.Join(w.home, "link", "sub"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
+		{"subdirectory", filepath.Join(w.repo, "sub/dir"), nil,
+			Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
+		{"symlink", filepath.Join(w.home, "link", "sub"), nil,
+			Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
 		{"linked worktree", w.path, nil, Location{CommonDir: w.common, GitDir: admin, TopLevel: w.path}},
-		{"submodule", filepath.Join(w.repo, "mod"), nil, Location{CommonDir: modDir, GitDir: modDir, TopLevel: filepath.Join(w.repo, "mod")}},
+		{"submodule", filepath.Join(w.repo, "mod"), nil,
+			Location{CommonDir: modDir, GitDir: modDir, TopLevel: filepath.Join(w.repo, "mod")}},
 		{"bare", bare, nil, Location{CommonDir: bare, GitDir: bare, Bare: true}},
-		{"newline", filepath.Join(odd, "sub"), nil, Location{CommonDir: filepath.Join(odd, ".git"), GitDir: filepath.Join(odd, ".git"), TopLevel: odd}},
-		{"below .git", filepath.Join(w.common, "refs"), nil, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
-		{"hook of another repository", w.home, []string{"GIT_DIR=" + bare}, Location{CommonDir: bare, GitDir: bare, Bare: true}},
-		{"hook at the top", w.repo, []string{"GIT_DIR=.git", "GIT_INDEX_FILE=.git/index"}, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
-		{"hook of a linked worktree", w.path, []string{"GIT_DIR=" + admin}, Location{CommonDir: w.common, GitDir: admin, TopLevel: w.path}},
-		{"post-receive", w.common, []string{"GIT_DIR=."}, Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
-		{"separate work tree", away, []string{"GIT_DIR=" + w.common, "GIT_WORK_TREE=" + away}, Location{CommonDir: w.common, GitDir: w.common, TopLevel: away}},
+		{"newline", filepath.Join(odd, "sub"), nil,
+			Location{CommonDir: filepath.Join(odd, ".git"), GitDir: filepath.Join(odd, ".git"), TopLevel: odd}},
+		{"below .git", filepath.Join(w.common, "refs"), nil,
+			Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
+		{"hook of another repository", w.home, []string{"GIT_DIR=" + bare},
+			Location{CommonDir: bare, GitDir: bare, Bare: true}},
+		{"hook at the top", w.repo, []string{"GIT_DIR=.git", "GIT_INDEX_FILE=.git/index"},
+			Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
+		{"hook of a linked worktree", w.path, []string{"GIT_DIR=" + admin},
+			Location{CommonDir: w.common, GitDir: admin, TopLevel: w.path}},
+		{"post-receive", w.common, []string{"GIT_DIR=."},
+			Location{CommonDir: w.common, GitDir: w.common, TopLevel: w.repo}},
+		{"separate work tree", away, []string{"GIT_DIR=" + w.common, "GIT_WORK_TREE=" + away},
+			Location{CommonDir: w.common, GitDir: w.common, TopLevel: away}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,7 +68,8 @@ func TestDiscover(t *testing.T) {
 	if _, err := w.git.Discover(ctx, w.home, w.environ); !errors.Is(err, ErrNotRepo) {
 		t.Errorf("outside of a repository: %v", err)
 	}
-	if _, err := w.git.Discover(ctx, filepath.Join(w.home, "nowhere"), w.environ); err == nil || errors.Is(err, ErrNotRepo) {
+	if _, err := w.git.Discover(ctx, filepath.Join(w.home, "nowhere"), w.environ); err == nil ||
+		errors.Is(err, ErrNotRepo) {
 		t.Errorf("no such directory: %v", err)
 	}
 	for _, dir := range []string{w.home, filepath.Join(w.repo, "sub"), filepath.Join(w.home, "nowhere")} {

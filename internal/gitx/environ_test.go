@@ -23,7 +23,8 @@ func (w *world) leaks() []string {
 	return []string{
 		"GIT_DIR=" + w.common, "GIT_WORK_TREE=" + w.repo, "GIT_INDEX_FILE=" + filepath.Join(w.common, "index"),
 		"GIT_COMMON_DIR=" + w.common, "GIT_PREFIX=sub/", "GIT_OBJECT_DIRECTORY=" + filepath.Join(w.common, "objects"),
-		"GIT_LITERAL_PATHSPECS=1", "GIT_EXTERNAL_DIFF=false", "GIT_REFLOG_ACTION=rebase", "GIT_QUARANTINE_PATH=/nowhere",
+		"GIT_LITERAL_PATHSPECS=1", "GIT_EXTERNAL_DIFF=false", "GIT_REFLOG_ACTION=rebase",
+		"GIT_QUARANTINE_PATH=/nowhere",
 	}
 }
 
@@ -120,7 +121,8 @@ func TestCommandLineConfigIsKept(t *testing.T) {
 func TestNothingAsks(t *testing.T) {
 	w := newWorld(t)
 	env := w.git.Environ(ctx, w.path)
-	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GCM_INTERACTIVE=never", "SSH_ASKPASS_REQUIRE=force"} {
+	for _, want := range []string{"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true", "GIT_PAGER=cat", "GCM_INTERACTIVE=never",
+		"SSH_ASKPASS_REQUIRE=force"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is not in the environment of children", want)
 		}

@@ -53,7 +53,8 @@ func TestRemoveLeftoversOfHalfAnAdd(t *testing.T) {
 		write(t, dir, files...)
 		return dir
 	}
-	goes := []string{make("workspace7"), make("workspace8", "locked", "initializing\n"), make("workspace9", "locked", "initializing\n", "gitdir", "")}
+	goes := []string{make("workspace7"), make("workspace8", "locked", "initializing\n"),
+		make("workspace9", "locked", "initializing\n", "gitdir", "")}
 	stays := []string{
 		make("other"), make("workspace5", "locked", "by a person\n"), make("workspace6", "gitdir", "/elsewhere/.git\n"),
 		filepath.Join(all, "workspace"),

@@ -45,7 +45,8 @@ func newWorldOf(t testing.TB, initArgs []string, files ...string) *world {
 	t.Helper()
 	w := &world{t: t}
 	w.home, w.environ = newHome(t)
-	write(t, w.home, ".gitconfig", "[user]\n\tname = Some One\n\temail = one@example.org\n[init]\n\tdefaultBranch = main\n")
+	write(t, w.home, ".gitconfig",
+		"[user]\n\tname = Some One\n\temail = one@example.org\n[init]\n\tdefaultBranch = main\n")
 	w.repo = filepath.Join(w.home, "repo")
 	w.sh(w.home, append(append([]string{"init", "-q", "--template="}, initArgs...), w.repo)...)
 	w.common = filepath.Join(w.repo, ".git")

@@ -23,7 +23,8 @@ func TestResolveAndHead(t *testing.T) {
 		must(t, err)
 		equal(t, tt.rev, got, tt.want)
 	}
-	for _, rev := range []string{"", "nowhere", "--help", "-n", w.base + "^{tree}", strings.Repeat("0", 40), "a b", "HEAD:a.txt", "@{upstream}"} {
+	for _, rev := range []string{"", "nowhere", "--help", "-n", w.base + "^{tree}", strings.Repeat("0", 40), "a b",
+		"HEAD:a.txt", "@{upstream}"} {
 		if got, err := w.git.ResolveCommit(ctx, w.common, rev); !errors.Is(err, ErrNoCommit) {
 			t.Errorf("%q: %q, %v", rev, got, err)
 		}
@@ -38,7 +39,8 @@ func TestResolveAndHead(t *testing.T) {
 		equal(t, dir, got, want)
 	}
 	w.sh(w.home, "init", "-q", "halfCreated")
-	if _, err := w.git.ResolveCommit(ctx, filepath.Join(w.home, "halfCreated", ".git"), "HEAD"); !errors.Is(err, ErrNoCommit) {
+	if _, err := w.git.ResolveCommit(ctx, filepath.Join(w.home, "halfCreated", ".git"), "HEAD"); !errors.Is(err,
+		ErrNoCommit) {
 		t.Errorf("halfCreated: %v", err)
 	}
 }
@@ -50,7 +52,8 @@ func TestBranches(t *testing.T) {
 	w.sh(w.path, "commit", "-q", "--allow-empty", "-m", "second")
 	w.sh(w.repo, "pack-refs", "--all")
 	tip := w.sh(w.path, "rev-parse", "HEAD")
-	for name, want := range map[string]string{branch: tip, "session/s2": w.base, "session": "", "session/only-a-tag": "", "": "", "session/*": ""} {
+	for name, want := range map[string]string{branch: tip, "session/s2": w.base, "session": "",
+		"session/only-a-tag": "", "": "", "session/*": ""} {
 		sha, ok, err := w.git.BranchTip(ctx, w.common, name)
 		must(t, err)
 		equal(t, name, sha, want)
@@ -66,7 +69,8 @@ func TestBranches(t *testing.T) {
 func TestTreeOf(t *testing.T) {
 	w := newWorld(t)
 	tree := w.sh(w.repo, "rev-parse", w.base+"^{tree}")
-	for oid, want := range map[string]string{w.base: tree, tree: tree, strings.Repeat("1", 40): "", "": "", strings.Repeat("1", 64): ""} {
+	for oid, want := range map[string]string{w.base: tree, tree: tree, strings.Repeat("1", 40): "", "": "",
+		strings.Repeat("1", 64): ""} {
 		got, err := w.git.TreeOf(ctx, w.common, oid)
 		equal(t, oid, got, want)
 		equal(t, oid+" is not there", errors.Is(err, ErrNoCommit), want == "")
@@ -167,7 +171,8 @@ func TestSoftResetWithConflictsInTheIndex(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	w := newWorld(t)
-	messages := []string{"one\n\nbody\nmore\n\nKey: v1\nKey: v2\nOther: w\n folded\n", "FAILED (x): T-001 y", " \n\n lead", "subject\nstill the subject\n\nlast: no\n\nnot a trailer"}
+	messages := []string{"one\n\nbody\nmore\n\nKey: v1\nKey: v2\nOther: w\n folded\n", "FAILED (x): T-001 y",
+		" \n\n lead", "subject\nstill the subject\n\nlast: no\n\nnot a trailer"}
 	for _, m := range messages {
 		w.sh(w.path, "commit", "-q", "--allow-empty", "--cleanup=verbatim", "-m", m)
 	}
@@ -197,7 +202,8 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 	w := newWorld(t)
 	err := w.git.SoftReset(ctx, w.wt(), "nowhere")
 	var gitErr *commandError
-	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") || strings.Contains(err.Error(), "\n") {
+	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
 	gone := New([]string{"PATH=/nowhere"}, nil)
@@ -235,13 +241,15 @@ func TestRepoState(t *testing.T) {
 	w.sh(w.path, "replace", "-f", tip, w.base)
 	w.sh(w.path, "config", "--file", filepath.Join(w.common, "config"), "tilth.validator", "true")
 	write(t, w.common, "hooks/pre-push", "#!/bin/sh\n", "info/attributes", "* -diff\n", "packed-refs.lock", "",
-		"objects/info/alternates", "/elsewhere\n", "refs/heads/main.lock", "", "config.worktree", "[a]\n", "config.lock", "")
+		"objects/info/alternates", "/elsewhere\n", "refs/heads/main.lock", "", "config.worktree", "[a]\n",
+		"config.lock", "")
 	now, err = w.git.readState(ctx, w.common)
 	must(t, err)
 	var names []string
 	for _, c := range before.changes(now) {
 		names = append(names, c.What)
-		if c.Before == c.After || c.What == "refs/heads/main" && (!strings.HasPrefix(c.Before, w.base) || !strings.HasPrefix(c.After, tip)) {
+		if c.Before == c.After || c.What == "refs/heads/main" &&
+			(!strings.HasPrefix(c.Before, w.base) || !strings.HasPrefix(c.After, tip)) {
 			t.Errorf("%+v", c)
 		}
 	}

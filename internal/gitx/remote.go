@@ -32,8 +32,8 @@ const remoteConfig = `[core]
 	auto = 0
 `
 
-// OpenScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that one,
-// by its settings, and what is fetched or pushed leaves no trace there.
+// OpenScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
+// one, by its settings, and what is fetched or pushed leaves no trace there.
 func (g *Git) OpenScratch(common, dir string) (*Scratch, error) {
 	s, err := g.NewScratch(common, dir)
 	if err != nil || g.dry {

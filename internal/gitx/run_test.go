@@ -16,7 +16,8 @@ func TestHookOutputIsBounded(t *testing.T) {
 	if !errors.As(err, &refused) {
 		t.Fatal(err)
 	}
-	if out := refused.Output; len(out) > 2*stderrLimit || !strings.HasPrefix(out, "first") || !strings.HasSuffix(out, "last") {
+	if out := refused.Output; len(out) > 2*stderrLimit || !strings.HasPrefix(out, "first") ||
+		!strings.HasSuffix(out, "last") {
 		t.Errorf("%d bytes", len(out))
 	}
 }
@@ -46,7 +47,8 @@ func TestConcurrentUse(t *testing.T) {
 
 func TestSubcommand(t *testing.T) {
 	for want, args := range map[string][]string{
-		"commit": {"commit", "-m", "x"}, "worktree": {"--git-dir=/x", "worktree", "add"}, "add": {"-c", "a=b", "-C", "x", "add"}, "": {"--version"},
+		"commit": {"commit", "-m", "x"}, "worktree": {"--git-dir=/x", "worktree", "add"},
+		"add": {"-c", "a=b", "-C", "x", "add"}, "": {"--version"},
 	} {
 		equal(t, "subcommand", subcommand(args), want)
 	}

@@ -39,7 +39,8 @@ func TestStageAllKeepsUserIndexAndHead(t *testing.T) {
 }
 
 func TestStageAllOddNames(t *testing.T) {
-	odd := []string{" lead", "sp ace", "quo\"te", "new\nline", "tab\t", "back\\slash", "lat\xe9in", "ünï", "-dash", ":(glob)x", "*", "[a]", "#hash", "!bang"}
+	odd := []string{" lead", "sp ace", "quo\"te", "new\nline", "tab\t", "back\\slash", "lat\xe9in", "ünï", "-dash",
+		":(glob)x", "*", "[a]", "#hash", "!bang"}
 	if runtime.GOOS == "darwin" { // whose file systems take UTF-8 only
 		odd = slices.DeleteFunc(odd, func(name string) bool { return !utf8.ValidString(name) })
 	}
@@ -66,7 +67,8 @@ func TestStageAllLeavesProductsOut(t *testing.T) {
 	write(t, w.path,
 		"__pycache__/a.pyc", "x", "deep/er/__pycache__/a.pyc", "x", "deep/er/mod.py", "x", ".pytest_cache/v/x", "x",
 		".mypy_cache/x", "x", ".ruff_cache/x", "x", "node_modules/m/index.js", "x", ".venv/bin/python", "x",
-		"target/debug/app", "x", "crates/x/Cargo.toml", "[package]\n", "crates/x/target/debug/x", "x", "crates/x/src/lib.rs", "x",
+		"target/debug/app", "x", "crates/x/Cargo.toml", "[package]\n", "crates/x/target/debug/x", "x",
+		"crates/x/src/lib.rs", "x",
 		"only/here/__pycache__/y.pyc", "x",
 		"web/node_modules/kept.js", "2\n", "web/node_modules/new.js", "x")
 	must(t, os.Symlink(filepath.Join(w.home, "elsewhere"), filepath.Join(w.path, "linked")))
@@ -74,7 +76,8 @@ func TestStageAllLeavesProductsOut(t *testing.T) {
 	must(t, os.Symlink("../node_modules", filepath.Join(w.path, "sub", "node_modules")))
 	tree, left := w.stage()
 	equalLists(t, "files", w.files(tree), []string{
-		"Cargo.toml", "a.py", "crates/x/Cargo.toml", "crates/x/src/lib.rs", "deep/er/mod.py", "linked", "web/node_modules/kept.js"})
+		"Cargo.toml", "a.py", "crates/x/Cargo.toml", "crates/x/src/lib.rs", "deep/er/mod.py", "linked",
+		"web/node_modules/kept.js"})
 	equal(t, "tracked product file", w.sh(w.repo, "show", tree+":web/node_modules/kept.js"), "2")
 	equalLists(t, "left out", left, []string{
 		".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv", "__pycache__", "crates/x/target", "deep/er/__pycache__",
@@ -105,7 +108,8 @@ func TestHasWorkIsMoreThanBuildProducts(t *testing.T) {
 
 func TestStageAllTakesOutWhatTheWorkerAdded(t *testing.T) {
 	w := newWorld(t, "a.py", "x\n", "lib/__pycache__/kept.pyc", "old")
-	write(t, w.path, "pkg/__pycache__/a.pyc", "x", "pkg/a.py", "x", "node_modules/m/i.js", "x", "lib/__pycache__/kept.pyc", "new")
+	write(t, w.path, "pkg/__pycache__/a.pyc", "x", "pkg/a.py", "x", "node_modules/m/i.js", "x",
+		"lib/__pycache__/kept.pyc", "new")
 	w.sh(w.path, "add", "-A", "-f")
 	w.sh(w.path, "commit", "-q", "-m", "everything")
 	tree, left := w.stage()
@@ -132,11 +136,12 @@ func TestStageAllProductsUnderTheUsersRules(t *testing.T) {
 
 func TestStageAllOtherTargetDirectories(t *testing.T) {
 	w := newWorld(t)
-	write(t, w.path, "target/spec.md", "x", "rust/Cargo.toml", "[package]\n", "rust/target/debug/a", "x", "java/target/x.txt", "x",
-		"java/target/__pycache__/x", "x")
+	write(t, w.path, "target/spec.md", "x", "rust/Cargo.toml", "[package]\n", "rust/target/debug/a", "x",
+		"java/target/x.txt", "x", "java/target/__pycache__/x", "x")
 	write(t, w.path, "node_modules", "a plain file\n")
 	tree, left := w.stage()
-	equalLists(t, "files", w.files(tree), []string{"a.txt", "java/target/x.txt", "node_modules", "rust/Cargo.toml", "target/spec.md"})
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "java/target/x.txt", "node_modules", "rust/Cargo.toml",
+		"target/spec.md"})
 	equalLists(t, "left out", left, []string{"java/target/__pycache__", "rust/target"})
 }
 
@@ -185,8 +190,10 @@ func TestStageAllSubmodules(t *testing.T) {
 
 func TestStageAllUserSettings(t *testing.T) {
 	settings := []string{
-		"core.autocrlf=true", "core.safecrlf=true", "core.fsmonitor=/bin/false", "status.showUntrackedFiles=no", "color.ui=always",
-		"core.quotePath=false", "add.ignoreErrors=true", "core.untrackedCache=true", "advice.addEmbeddedRepo=true", "core.hooksPath=/nowhere",
+		"core.autocrlf=true", "core.safecrlf=true", "core.fsmonitor=/bin/false", "status.showUntrackedFiles=no",
+		"color.ui=always",
+		"core.quotePath=false", "add.ignoreErrors=true", "core.untrackedCache=true", "advice.addEmbeddedRepo=true",
+		"core.hooksPath=/nowhere",
 	}
 	w := newWorld(t, "a.txt", "one\n")
 	for _, s := range settings {

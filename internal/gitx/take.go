@@ -55,7 +55,8 @@ func (b *Bench) Without(ctx context.Context, commit string, paths []string) (tre
 	}
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
 	if _, err = b.run(ctx, "", index, "read-tree", commit); err == nil {
-		_, err = b.run(ctx, strings.Join(paths, "\x00")+"\x00", index, "update-index", "--force-remove", "-z", "--stdin")
+		_, err = b.run(ctx, strings.Join(paths, "\x00")+"\x00", index, "update-index", "--force-remove", "-z",
+			"--stdin")
 	}
 	if err != nil {
 		return "", err
@@ -65,8 +66,8 @@ func (b *Bench) Without(ctx context.Context, commit string, paths []string) (tre
 
 // Merge names the tree that two commits make, or the files in which they conflict.
 func (b *Bench) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
-	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "--end-of-options",
-		ours, theirs)
+	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z",
+		"--end-of-options", ours, theirs)
 	list := fields([]byte(out))
 	if exitCode(err) == 1 && len(list) > 1 {
 		return "", list[1:], nil

@@ -67,7 +67,8 @@ func TestCheckWorktree(t *testing.T) {
 			must(w.t, os.Remove(filepath.Join(w.path, ".git")))
 			w.sh(w.path, "init", "-q")
 		}, ErrUnregistered, ""},
-		{"pruned", func(w *world) { must(w.t, os.RemoveAll(filepath.Join(w.common, "worktrees"))) }, ErrUnregistered, ""},
+		{"pruned", func(w *world) { must(w.t, os.RemoveAll(filepath.Join(w.common, "worktrees"))) },
+			ErrUnregistered, ""},
 		{"moved", func(w *world) {
 			moved := w.path + "-moved"
 			must(w.t, os.Rename(w.path, moved))

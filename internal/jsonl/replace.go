@@ -13,8 +13,9 @@ import (
 const TempMark = ".tmp-"
 
 // Replace replaces the file at path by what fill writes, by rename: a reader sees the old content or the new. Its mode
-// is 0600. With durable, a crash of the machine leaves one of them too. The order matters: without the fsync before it, a
-// crash after the rename can leave an empty file; without the fsync of the directory after it, the rename can be lost.
+// is 0600. With durable, a crash of the machine leaves one of them too. The order matters: without the fsync before it,
+// a crash after the rename can leave an empty file; without the fsync of the directory after it, the rename can be
+// lost.
 func Replace(path string, durable bool, fill func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+TempMark+"*")
 	if err != nil {

@@ -32,7 +32,8 @@ func scanned(t testing.TB, path string, from int64) (lines []string, offs []int6
 		slices.Reverse(back)
 		slices.Reverse(backOffs)
 		if !slices.Equal(back, lines) || !slices.Equal(backOffs, offs) || backSkipped != skipped {
-			t.Errorf("backwards: %.200q %v, %d skipped; forwards: %.200q %v, %d", back, backOffs, backSkipped, lines, offs, skipped)
+			t.Errorf("backwards: %.200q %v, %d skipped; forwards: %.200q %v, %d", back, backOffs, backSkipped, lines,
+				offs, skipped)
 		}
 	}
 	return lines, offs, end, skipped
@@ -57,7 +58,8 @@ func TestScanLines(t *testing.T) {
 		"whole, no newline":   {"{}\n{\"a\":1}", []string{"{}", `{"a":1}`}, -1, 0},
 		"number, no newline":  {"{}\n5", []string{"{}"}, 3, 0},
 		"newline in a string": {"{\"a\":\"x\ny\"}\n{}\n", []string{"{}"}, -1, 2},
-		"deep":                {strings.Repeat("[", 1<<20) + "\n{\"a\":" + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + "}\n{}\n", []string{"{}"}, -1, 2},
+		"deep": {strings.Repeat("[", 1<<20) + "\n{\"a\":" + strings.Repeat("[", 1<<20) +
+			strings.Repeat("]", 1<<20) + "}\n{}\n", []string{"{}"}, -1, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write(t, path, c.text)

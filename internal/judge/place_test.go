@@ -455,7 +455,8 @@ func TestALinkInThePlaceLeadsNowhere(t *testing.T) {
 // tilth.copy alone is a setup that leaves the dependencies to be lent, but for those that it copied.
 func TestCopiedFilesStandBesideWhatIsLent(t *testing.T) {
 	ran := 0
-	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n.env\n", "package.json": "{}", "go.mod": "", "go.sum": "1"},
+	w := newWorld(t, map[string]string{".gitignore": "node_modules/\nvendor/\n.env\n", "package.json": "{}",
+		"go.mod": "", "go.sum": "1"},
 		func(o *judge.Options) {
 			o.Setup = func(_ context.Context, dir string) error {
 				ran++

@@ -16,7 +16,8 @@ import (
 // Cleanse removes a session's worktree and branch and keeps its directory. The error is a *RefusedError where something
 // would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch and were not taken.
 // One that was killed is finished by the next.
-func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here string, report func(step, skipped string)) error {
+func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here string,
+	report func(step, skipped string)) error {
 	r, err := PlanTeardown(ctx, g, s, here)
 	if err != nil {
 		return err

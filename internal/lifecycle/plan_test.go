@@ -173,7 +173,8 @@ func TestMakePlan(t *testing.T) {
 			s.Commits = chain(plain("a person's work"), doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
 		{"an accepted tree, judged on the branch's tip", "its commit is there already", func(s *State) {
-			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2", acceptedTree("T-002", "tree", "c2")
+			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2",
+				acceptedTree("T-002", "tree", "c2")
 			s.Proof = judged("c2")
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, done: "T-002=c2"}},

@@ -278,7 +278,8 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 	return h.Save()
 }
 
-// forgetShared puts on record that the tasks which a fork began with are to do again: they stand before the seed's line.
+// forgetShared puts on record that the tasks which a fork began with are to do again: they stand before the seed's
+// line.
 func (h *Handle) forgetShared(j *session.Rewind, tasks []session.Task) error {
 	if at := h.Checkpoint.ForkedAt; at == "" || at == j.SHA {
 		return nil

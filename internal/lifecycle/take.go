@@ -181,7 +181,8 @@ func (t *taker) target(ctx context.Context) error {
 		}
 	}
 	if branch == "" {
-		return &RefusedError{"no branch of the repository is checked out here", "git tilth take --onto BRANCH " + t.plan.S.ID}
+		return &RefusedError{"no branch of the repository is checked out here", "git tilth take --onto BRANCH " +
+			t.plan.S.ID}
 	}
 	if strings.HasPrefix(branch, "session/") {
 		return &RefusedError{branch + " is a session's branch", "git tilth take --onto BRANCH " + t.plan.S.ID}
@@ -206,7 +207,8 @@ func (t *taker) target(ctx context.Context) error {
 	}
 	dirty, err := t.Git.HasChanges(ctx, t.plan.place)
 	if err == nil && dirty {
-		err = &RefusedError{"the checkout has changes that are not committed", "git stash, or git commit; then the same again"}
+		err = &RefusedError{"the checkout has changes that are not committed",
+			"git stash, or git commit; then the same again"}
 	}
 	return err
 }
@@ -250,7 +252,8 @@ func (t *taker) whole(ctx context.Context) error {
 	}
 	t.sort(true)
 	if t.How == TakeMerge {
-		return t.commit(ctx, tree, "Merge branch '"+t.plan.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
+		return t.commit(ctx, tree, "Merge branch '"+t.plan.S.Branch()+"'", []string{top}, "pre-merge-commit",
+			"commit-msg")
 	}
 	return t.squash(ctx, tree)
 }
@@ -270,8 +273,8 @@ func (t *taker) sort(fresh bool) {
 	}
 }
 
-// chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from the
-// tree before the task, without its tests, to the task's own.
+// chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from
+// the tree before the task, without its tests, to the task's own.
 func (t *taker) chosen(ctx context.Context) error {
 	t.sort(true)
 	order := t.plan.Tasks
@@ -317,7 +320,8 @@ func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
 	if err != nil {
 		return err
 	}
-	made := gitx.TreeCommit{Tree: tree, Parent: t.plan.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
+	made := gitx.TreeCommit{Tree: tree, Parent: t.plan.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n",
+		Sign: t.Sign}
 	t.plan.Note.To, err = t.Commit(ctx, made, author)
 	return err
 }

@@ -53,7 +53,8 @@ func stopFor(f *model.Failure) error {
 	return h
 }
 
-// waitUntil waits until a usage limit resets, where the user asked for that and it is near enough; else it stops the run.
+// waitUntil waits until a usage limit resets, where the user asked for that and it is near enough; else it stops the
+// run.
 func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) error {
 	// A limit that names a moment just ahead again and again would be asked for ever; each wait takes at least a minute
 	// off what may be waited for in all.

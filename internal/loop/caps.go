@@ -34,7 +34,8 @@ func (r *run) diskFull() error {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := DiskFree(dir); known && free < r.o.MinFree {
 			return &stopError{Stop: Stop{Reason: DiskFull, Hint: "free some room, or lower tilth.minFree",
-				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir, r.o.MinFree>>20)}}
+				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir,
+					r.o.MinFree>>20)}}
 		}
 	}
 	return nil

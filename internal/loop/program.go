@@ -62,7 +62,8 @@ func (w *programWorker) chain(ctx context.Context) []agent.Choice {
 	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
 	choices := w.role.Program.Choose(ctx, agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.role.Model, Env: w.env, Since: a.madeAt(),
-		Except: a.Checkpoint.Conversations.OtherIDs(a.task.ID), Fresh: a.o.Fresh || isNew || stored != nil && stored.Over, Continue: a.o.Continue,
+		Except: a.Checkpoint.Conversations.OtherIDs(a.task.ID), Fresh: a.o.Fresh || isNew || stored != nil &&
+			stored.Over, Continue: a.o.Continue,
 	})
 	if isNew && !a.o.Fresh {
 		choices[0].Why = "a new task"

@@ -89,7 +89,8 @@ func BenchmarkConversation(b *testing.B) {
 		for turn := range turns {
 			n := 2*turn + 1
 			ask := func() {
-				if _, err := c.Chat(context.Background(), model.Request{Messages: steps[:n], Tools: json.RawMessage(workerTools)}); err != nil {
+				if _, err := c.Chat(context.Background(),
+					model.Request{Messages: steps[:n], Tools: json.RawMessage(workerTools)}); err != nil {
 					b.Fatal(err)
 				}
 			}

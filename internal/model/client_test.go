@@ -99,9 +99,11 @@ func TestFailuresOnTheWire(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(fmt.Sprintf("%s, stream %v", tt.name, stream), func(t *testing.T) {
 				s := start(t, scripted.Script{Worker: []scripted.Step{tt.step}})
-				_, err := client(t, s.URL, model.Options{Stream: stream}).Chat(context.Background(), workerRequest("hi"))
+				_, err := client(t, s.URL, model.Options{Stream: stream}).Chat(context.Background(),
+					workerRequest("hi"))
 				f := failureOf(t, err)
-				if f.Kind != tt.kind || !strings.Contains(f.Error(), tt.says) || !strings.HasPrefix(f.Error(), s.URL+"/chat/completions") {
+				if f.Kind != tt.kind || !strings.Contains(f.Error(), tt.says) ||
+					!strings.HasPrefix(f.Error(), s.URL+"/chat/completions") {
 					t.Errorf("%s %q, want %s with %q", f.Kind, f, tt.kind, tt.says)
 				}
 				if len(s.Requests()) != 1 {
@@ -138,7 +140,8 @@ func TestCertificateThatIsNotTrustedIsFatal(t *testing.T) {
 
 func TestHTTPSToAnHTTPServerIsFatal(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {})
-	_, err := client(t, strings.Replace(url, "http:", "https:", 1), model.Options{}).Chat(context.Background(), workerRequest("hi"))
+	_, err := client(t, strings.Replace(url, "http:", "https:", 1), model.Options{}).Chat(context.Background(),
+		workerRequest("hi"))
 	if f := failureOf(t, err); f.Kind != model.Fatal {
 		t.Errorf("%s %v", f.Kind, f)
 	}
@@ -149,10 +152,13 @@ func TestSlowAnswers(t *testing.T) {
 		step    scripted.Step
 		options model.Options
 	}{
-		"no answer":         {scripted.Step{Hang: true}, model.Options{Timeout: 50 * time.Millisecond}},
-		"slow body":         {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 20}, model.Options{Timeout: 100 * time.Millisecond}},
-		"slow stream":       {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 20}, model.Options{Timeout: 100 * time.Millisecond, Stream: true}},
-		"stream goes quiet": {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 60000}, model.Options{Idle: 50 * time.Millisecond, Stream: true}},
+		"no answer": {scripted.Step{Hang: true}, model.Options{Timeout: 50 * time.Millisecond}},
+		"slow body": {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 20},
+			model.Options{Timeout: 100 * time.Millisecond}},
+		"slow stream": {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 20},
+			model.Options{Timeout: 100 * time.Millisecond, Stream: true}},
+		"stream goes quiet": {scripted.Step{Content: strings.Repeat("x", 1000), DripMS: 60000},
+			model.Options{Idle: 50 * time.Millisecond, Stream: true}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +188,8 @@ func TestCancel(t *testing.T) {
 					<-r.Context().Done()
 				})
 				_, err := client(t, url, model.Options{Stream: stream}).Chat(ctx, workerRequest("hi"))
-				if f := failureOf(t, err); f.Kind != model.Canceled || !errors.Is(err, context.Canceled) || f.Retryable() {
+				if f := failureOf(t, err); f.Kind != model.Canceled || !errors.Is(err, context.Canceled) ||
+					f.Retryable() {
 					t.Errorf("%s %v", f.Kind, err)
 				}
 			})
@@ -199,9 +206,12 @@ func TestCancel(t *testing.T) {
 
 // An error's status counts even when its text does not arrive.
 func TestErrorWithAnEndlessBody(t *testing.T) {
-	s := start(t, scripted.Script{Worker: []scripted.Step{{Status: 503, Headers: map[string]string{"Retry-After": "3"}, DripMS: 60000}}})
-	_, err := client(t, s.URL, model.Options{Idle: 50 * time.Millisecond}).Chat(context.Background(), workerRequest("hi"))
-	if f := failureOf(t, err); f.Kind != model.HTTP || f.Status != 503 || f.RetryAfter == nil || *f.RetryAfter != 3*time.Second {
+	s := start(t, scripted.Script{
+		Worker: []scripted.Step{{Status: 503, Headers: map[string]string{"Retry-After": "3"}, DripMS: 60000}}})
+	_, err := client(t, s.URL, model.Options{Idle: 50 * time.Millisecond}).Chat(context.Background(),
+		workerRequest("hi"))
+	if f := failureOf(t, err); f.Kind != model.HTTP || f.Status != 503 || f.RetryAfter == nil ||
+		*f.RetryAfter != 3*time.Second {
 		t.Errorf("%s %v", f.Kind, f)
 	}
 }
@@ -221,7 +231,8 @@ func TestAnswerIsBounded(t *testing.T) {
 		}
 	}
 	exact := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, fine) })
-	if _, err := client(t, exact, model.Options{MaxResponse: int64(len(fine))}).Chat(context.Background(), workerRequest("hi")); err != nil {
+	if _, err := client(t, exact, model.Options{MaxResponse: int64(len(fine))}).Chat(context.Background(),
+		workerRequest("hi")); err != nil {
 		t.Errorf("an answer of exactly the limit: %v", err)
 	}
 }
@@ -244,7 +255,8 @@ func TestEnvironmentDoesNotLeak(t *testing.T) {
 		if _, err := c.Chat(context.Background(), workerRequest("hi")); err != nil {
 			t.Fatal(err)
 		}
-		if dump := fmt.Sprint(got); strings.Contains(strings.ToLower(dump), "leak") || strings.Contains(dump, "Stainless") {
+		if dump := fmt.Sprint(got); strings.Contains(strings.ToLower(dump), "leak") ||
+			strings.Contains(dump, "Stainless") {
 			t.Errorf("headers %v", got)
 		}
 		want := ""
@@ -273,7 +285,8 @@ func TestBaseURL(t *testing.T) {
 		"/v1?api-version=2&x=": "/v1/chat/completions?api-version=2&x=",
 		"/v1#part":             "/v1/chat/completions",
 	} {
-		if _, err := client(t, " "+url+base+"\n", model.Options{}).Chat(context.Background(), workerRequest("hi")); err != nil {
+		if _, err := client(t, " "+url+base+"\n", model.Options{}).Chat(context.Background(),
+			workerRequest("hi")); err != nil {
 			t.Errorf("%q: %v", base, err)
 		}
 		if path != want {
@@ -306,7 +319,8 @@ func TestKeyThatCannotBeSent(t *testing.T) {
 }
 
 func TestStreamAskedForAndNotGivenAndTheOtherWayRound(t *testing.T) {
-	sse := "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"fine\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+	sse := "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"fine\"},\"finish_reason\":\"stop\"}" +
+		"]}\n\ndata: [DONE]\n\n"
 	for name, answer := range map[string]string{"JSON": fine, "SSE": sse} {
 		for _, kind := range []string{"application/json", "text/plain", ""} {
 			for _, stream := range []bool{false, true} {
@@ -357,7 +371,8 @@ func TestStreamKeepsTheConnection(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		from = append(from, r.RemoteAddr)
 		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"fine\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+		io.WriteString(w,
+			"data: {\"choices\":[{\"delta\":{\"content\":\"fine\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	})
 	c := client(t, url, model.Options{Stream: true})
 	for range 3 {
@@ -379,7 +394,8 @@ func TestUsageLimitOnTheWire(t *testing.T) {
 	for _, want := range []time.Time{time.Unix(1795276800, 0), time.Unix(1795273600, 0)} {
 		_, attempts, err := c.ChatRetry(context.Background(), workerRequest("hi"), model.Retry{})
 		f := failureOf(t, err)
-		if f.Kind != model.UsageLimit || !f.LimitReset.Equal(want) || attempts != 1 || !strings.Contains(f.Error(), "the limit ends at 2026-11-2") {
+		if f.Kind != model.UsageLimit || !f.LimitReset.Equal(want) || attempts != 1 ||
+			!strings.Contains(f.Error(), "the limit ends at 2026-11-2") {
 			t.Errorf("%s %v after %d attempts: %v", f.Kind, f.LimitReset, attempts, f)
 		}
 	}

@@ -48,7 +48,8 @@ func FuzzParseReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r, failure := parseReply(body)
 		healthy(t, r, failure)
-		given := r != nil && slices.ContainsFunc(r.ToolCalls, func(c ToolCall) bool { return !bytes.Contains(body, []byte(c.ID)) })
+		given := r != nil && slices.ContainsFunc(r.ToolCalls,
+			func(c ToolCall) bool { return !bytes.Contains(body, []byte(c.ID)) })
 		if r != nil && !given && !bytes.Contains(body, bytes.TrimPrefix(bytes.TrimSpace(r.Message), []byte(`{"role":"assistant",`))) {
 			t.Errorf("message %s is not in the answer", r.Message)
 		}

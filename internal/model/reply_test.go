@@ -192,7 +192,8 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// The answer to a call names it, so a call that came without a name of its own is sent back with the one that it was given.
+// The answer to a call names it, so a call that came without a name of its own is sent back with the one that it was
+// given.
 func TestCallsWithoutIDs(t *testing.T) {
 	body := `{"choices":[{"message":{"content":null,"x_opaque":{"b":1.50,"a":2},"tool_calls":[
 		{"function":{"name":"glob","arguments":"{}"},"extra":7},{"id":"","type":"function","function":{"name":"a","arguments":{"k":1}}},null,
@@ -207,7 +208,8 @@ func TestCallsWithoutIDs(t *testing.T) {
 		sent := gjson.ParseBytes(r.Message)
 		for i, call := range r.ToolCalls {
 			entry := sent.Get("tool_calls").Array()[i]
-			if call.ID == "" || seen[call.ID] && call.ID != "twice" || entry.Get("id").String() != call.ID || entry.Get("type").String() != "function" || !entry.Get("function").IsObject() {
+			if call.ID == "" || seen[call.ID] && call.ID != "twice" || entry.Get("id").String() != call.ID ||
+				entry.Get("type").String() != "function" || !entry.Get("function").IsObject() {
 				t.Errorf("call %d: %+v is sent back as %s", i, call, entry.Raw)
 			}
 			seen[call.ID] = true

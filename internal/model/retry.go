@@ -22,8 +22,8 @@ type Retry struct {
 }
 
 // ChatRetry makes attempts until one is a turn, one cannot be mended, or they are used up; the history is the same in
-// each. It returns the number of attempts made and, if none was a turn, the last *Failure or what Allow said. It does not wait for the end
-// of a UsageLimit.
+// each. It returns the number of attempts made and, if none was a turn, the last *Failure or what Allow said. It does
+// not wait for the end of a UsageLimit.
 func (c *Client) ChatRetry(ctx context.Context, r Request, retry Retry) (*Reply, int, error) {
 	if retry.Attempts <= 0 {
 		retry.Attempts = DefaultAttempts

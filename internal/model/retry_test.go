@@ -32,7 +32,8 @@ func (r *recorder) retry(attempts int) model.Retry {
 func TestRetryWaits(t *testing.T) {
 	s := start(t, scripted.Script{Worker: []scripted.Step{{Status: 503, Repeat: -1}}})
 	var r recorder
-	_, attempts, err := client(t, s.URL, model.Options{}).ChatRetry(context.Background(), workerRequest("hi"), r.retry(0))
+	_, attempts, err := client(t, s.URL, model.Options{}).ChatRetry(context.Background(), workerRequest("hi"),
+		r.retry(0))
 	if f := failureOf(t, err); f.Kind != model.HTTP || f.Status != 503 || attempts != model.DefaultAttempts {
 		t.Errorf("%v after %d attempts", err, attempts)
 	}
@@ -54,12 +55,15 @@ func TestRetryGoesOnWithTheSameHistory(t *testing.T) {
 		{Content: "done"},
 	}})
 	var r recorder
-	reply, attempts, err := client(t, s.URL, model.Options{}).ChatRetry(context.Background(), workerRequest("hi"), r.retry(8))
+	reply, attempts, err := client(t, s.URL, model.Options{}).ChatRetry(context.Background(), workerRequest("hi"),
+		r.retry(8))
 	if err != nil || reply.Content != "done" || attempts != 8 {
 		t.Fatal(reply, attempts, err)
 	}
-	wantKinds := []model.Kind{model.HTTP, model.HTTP, model.Empty, model.ErrorObject, model.FinishError, model.Network, model.Malformed}
-	wantWaits := []time.Duration{0, 7 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute}
+	wantKinds := []model.Kind{model.HTTP, model.HTTP, model.Empty, model.ErrorObject, model.FinishError, model.Network,
+		model.Malformed}
+	wantWaits := []time.Duration{0, 7 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
+		32 * time.Second, time.Minute}
 	if !slices.Equal(r.kinds, wantKinds) || !slices.Equal(r.waits, wantWaits) {
 		t.Errorf("%v %v", r.kinds, r.waits)
 	}
@@ -75,7 +79,8 @@ func TestWhatNoRetryMends(t *testing.T) {
 	for _, status := range []int{400, 401, 402, 403, 404, 301} {
 		s := start(t, scripted.Script{Worker: []scripted.Step{{Status: status, Repeat: -1}}})
 		var r recorder
-		_, attempts, err := client(t, s.URL, model.Options{}).ChatRetry(context.Background(), workerRequest("hi"), r.retry(8))
+		_, attempts, err := client(t, s.URL, model.Options{}).ChatRetry(context.Background(), workerRequest("hi"),
+			r.retry(8))
 		if err == nil || attempts != 1 || len(r.waits) != 0 {
 			t.Errorf("%d: %v after %d attempts", status, err, attempts)
 		}

@@ -94,7 +94,8 @@ func TestStreamReassembles(t *testing.T) {
 				t.Fatalf("%s: %s", reply.Raw, failure.Said)
 			}
 			sameJSON(t, string(again.Message), tt.want)
-			if again.Content != reply.Content || !reflect.DeepEqual(again.ToolCalls, reply.ToolCalls) || reply.FinishReason != "stop" {
+			if again.Content != reply.Content || !reflect.DeepEqual(again.ToolCalls, reply.ToolCalls) ||
+				reply.FinishReason != "stop" {
 				t.Errorf("%+v and %+v", reply, again)
 			}
 		})
@@ -105,17 +106,26 @@ func TestStreamForms(t *testing.T) {
 	one := `{"choices":[{"index":0,"delta":{"role":"assistant","content":"hi"}}]}`
 	end := `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":3,"cost":0.5}}`
 	tests := map[string]string{
-		"plain":                 "data: " + one + "\n\ndata: " + end + "\n\ndata: [DONE]\n\n",
-		"no space, CRLF":        "data:" + one + "\r\n\r\ndata:" + end + "\r\n\r\ndata:[DONE]\r\n\r\n",
-		"comments and names":    ": PROCESSING\n\nevent: chunk\nid: 1\nretry: 5\ndata: " + one + "\n\n: PING\ndata: " + end + "\n\ndata: [DONE]",
+		"plain":          "data: " + one + "\n\ndata: " + end + "\n\ndata: [DONE]\n\n",
+		"no space, CRLF": "data:" + one + "\r\n\r\ndata:" + end + "\r\n\r\ndata:[DONE]\r\n\r\n",
+		"comments and names": ": PROCESSING\n\nevent: chunk\nid: 1\nretry: 5\ndata: " + one + "\n\n: PING\ndata: " +
+			end + "\n\ndata: [DONE]",
 		"no blank lines":        "data: " + one + "\ndata: " + end + "\ndata: [DONE]\n",
 		"no DONE":               "data: " + one + "\n\ndata: " + end + "\n\n",
 		"no newline at the end": "data: " + one + "\n\ndata: " + end,
-		"usage in its own":      "data: " + one + "\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":null}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3,\"cost\":0.5}}\n\ndata: [DONE]\n\n",
-		"usage that grows":      "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n\ndata: " + one + "\n\ndata: " + end + "\n\ndata: [DONE]\n\n",
-		"data over two lines":   "data: {\"choices\":\ndata: [{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"hi\"}}]}\n\ndata: " + end + "\n\n",
-		"other choices":         "data: " + one + "\n\ndata: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"NO\"}}]}\n\ndata: " + end + "\n\ndata: [DONE]\n\n",
-		"a whole message":       "data: {\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"hi\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3,\"cost\":0.5}}\n\ndata: [DONE]\n\n",
+		"usage in its own": "data: " + one +
+			"\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":null}\n\ndata: " +
+			"{\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3,\"cost\":0.5}}\n\ndata: [DONE]\n\n",
+		"usage that grows": "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\n\ndata: " +
+			one + "\n\ndata: " + end + "\n\ndata: [DONE]\n\n",
+		"data over two lines": "data: {\"choices\":\ndata: " +
+			"[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"hi\"}}]}\n\ndata: " + end + "\n\n",
+		"other choices": "data: " + one +
+			"\n\ndata: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"NO\"}}]}\n\ndata: " + end +
+			"\n\ndata: [DONE]\n\n",
+		"a whole message": "data: {\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"hi\"}," +
+			"\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3,\"cost\":0.5}}" +
+			"\n\ndata: [DONE]\n\n",
 	}
 	for name, in := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +133,8 @@ func TestStreamForms(t *testing.T) {
 			if err != nil || f != nil {
 				t.Fatal(err, f)
 			}
-			if r.Content != "hi" || r.FinishReason != "stop" || r.Usage != (Usage{Prompt: 7, Eval: 3, Cost: 0.5, CostKnown: true}) {
+			if r.Content != "hi" || r.FinishReason != "stop" ||
+				r.Usage != (Usage{Prompt: 7, Eval: 3, Cost: 0.5, CostKnown: true}) {
 				if name != "usage that grows" || r.Content != "hi" || r.Usage.Eval != 3 {
 					t.Errorf("%+v", r)
 				}
@@ -142,10 +153,19 @@ func TestStreamHealth(t *testing.T) {
 		{"only DONE", "data: [DONE]\n\n", Empty},
 		{"reasoning only", events(`{"role":"assistant","reasoning":"hm"}`), Empty},
 		{"error at once", "data: {\"error\":{\"message\":\"busy\"}}\n\n", ErrorObject},
-		{"error in the middle", one + "event: error\ndata: {\"error\":{\"message\":\"busy\",\"code\":502},\"choices\":[{\"delta\":{},\"finish_reason\":\"error\"}]}\n\n", ErrorObject},
-		{"error in the choice", one + "data: {\"choices\":[{\"index\":0,\"delta\":{},\"error\":{\"message\":\"busy\"},\"finish_reason\":\"error\"}]}\n\ndata: [DONE]\n\n", ErrorObject},
-		{"error in the choice, nothing after", one + "data: {\"choices\":[{\"index\":0,\"delta\":{},\"error\":{\"message\":\"busy\"}}]}\n\n", ErrorObject},
-		{"finish reason", one + "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"error\"}]}\n\n", FinishError},
+		{"error in the middle",
+			one +
+				"event: error\ndata: " +
+				"{\"error\":{\"message\":\"busy\",\"code\":502},\"choices\":[{\"delta\":{}," +
+				"\"finish_reason\":\"error\"}]}\n\n", ErrorObject},
+		{"error in the choice",
+			one +
+				"data: {\"choices\":[{\"index\":0,\"delta\":{},\"error\":{\"message\":\"busy\"}," +
+				"\"finish_reason\":\"error\"}]}\n\ndata: [DONE]\n\n", ErrorObject},
+		{"error in the choice, nothing after",
+			one + "data: {\"choices\":[{\"index\":0,\"delta\":{},\"error\":{\"message\":\"busy\"}}]}\n\n", ErrorObject},
+		{"finish reason", one + "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"error\"}]}\n\n",
+			FinishError},
 		{"detail", "data: {\"detail\":\"busy\"}\n\n", ErrorObject},
 		{"wrong key", "data: {\"error\":{\"message\":\"key\",\"type\":\"authentication_error\"}}\n\n", Fatal},
 		{"quota", one + "data: {\"error\":{\"message\":\"quota\",\"type\":\"insufficient_quota\"}}\n\n", UsageLimit},

@@ -153,7 +153,8 @@ func TestConcurrentCommands(t *testing.T) {
 	errs := make(chan error, 2*n)
 	for i := range n {
 		go func() {
-			o, err := Run(context.Background(), Cmd{Argv: []string{"bash", "-c", fmt.Sprintf("setsid true & (setsid true &); echo %d; exit %d", i, i)}})
+			o, err := Run(context.Background(),
+				Cmd{Argv: []string{"bash", "-c", fmt.Sprintf("setsid true & (setsid true &); echo %d; exit %d", i, i)}})
 			if err == nil && (o.ExitCode != i || strings.TrimSpace(string(o.Output)) != strconv.Itoa(i)) {
 				err = fmt.Errorf("command %d: %+v %s", i, o, o.Output)
 			}

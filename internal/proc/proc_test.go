@@ -44,7 +44,8 @@ func gone(t *testing.T, pid string) bool {
 
 func TestExit(t *testing.T) {
 	o := sh(t, "echo out; echo err >&2; exit 3")
-	if o.ExitCode != 3 || o.Signal != "" || string(o.Output) != "out\nerr\n" || o.Total != 8 || o.Truncated || o.Ended != 0 || o.Took <= 0 {
+	if o.ExitCode != 3 || o.Signal != "" || string(o.Output) != "out\nerr\n" || o.Total != 8 || o.Truncated ||
+		o.Ended != 0 || o.Took <= 0 {
 		t.Errorf("got %+v", o)
 	}
 	if o := sh(t, "kill -9 $$"); o.ExitCode != 137 || o.Signal != "SIGKILL" {
@@ -120,13 +121,15 @@ func TestStdin(t *testing.T) {
 func TestOutputIsBounded(t *testing.T) {
 	o := sh(t, "echo first; yes | head -100000; echo last", func(c *Cmd) { c.OutputCap = 1000 })
 	text := string(o.Output)
-	if !o.Truncated || o.Total != 200011 || len(text) > 1100 || !strings.HasPrefix(text, "first\n") || !strings.HasSuffix(text, "y\nlast\n") {
+	if !o.Truncated || o.Total != 200011 || len(text) > 1100 || !strings.HasPrefix(text, "first\n") ||
+		!strings.HasSuffix(text, "y\nlast\n") {
 		t.Errorf("%d bytes, %v, %q", o.Total, o.Truncated, text)
 	}
 	var note int
 	if _, after, ok := strings.Cut(text, "[... "); !ok {
 		t.Error("no note")
-	} else if _, err := fmt.Sscanf(after, "%d bytes left out", &note); err != nil || note+len(text)-len("[...  bytes left out here ...]\n")-len(strconv.Itoa(note)) != 200011 {
+	} else if _, err := fmt.Sscanf(after, "%d bytes left out", &note); err != nil ||
+		note+len(text)-len("[...  bytes left out here ...]\n")-len(strconv.Itoa(note)) != 200011 {
 		t.Errorf("the note's %d does not add up", note)
 	}
 }
@@ -138,7 +141,8 @@ func TestLines(t *testing.T) {
 		c.OnErrLine = func(line []byte) { errLine = string(line) }
 		c.OnLine = func(line []byte) { lines = append(lines, string(line)) }
 	})
-	if strings.Join(lines, "|") != "a||b" || errLine != "err" || string(o.Stderr) != "err\n" || string(o.Output) != "a\n\nb" {
+	if strings.Join(lines, "|") != "a||b" || errLine != "err" || string(o.Stderr) != "err\n" ||
+		string(o.Output) != "a\n\nb" {
 		t.Errorf("got %q, %q", lines, o.Output)
 	}
 }
@@ -260,7 +264,8 @@ func FuzzHeadTail(f *testing.F) {
 			rest = rest[n:]
 		}
 		out, cut := b.Bytes()
-		if b.total != int64(len(data)) || cut != (len(data) > limit) || !cut && !bytes.Equal(out, data) || len(out) > limit+64 {
+		if b.total != int64(len(data)) || cut != (len(data) > limit) || !cut && !bytes.Equal(out, data) ||
+			len(out) > limit+64 {
 			t.Errorf("limit %d of %d bytes: %d kept, cut %v", limit, len(data), len(out), cut)
 		}
 	})
@@ -297,7 +302,8 @@ func FuzzLines(f *testing.F) {
 
 func TestDetach(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	child, err := Detach([]string{"sh", "-c", "echo out; echo err >&2; echo ${" + Mark + ":-none}; exit 3"}, "", []string{"PATH=" + os.Getenv("PATH")}, log)
+	child, err := Detach([]string{"sh", "-c", "echo out; echo err >&2; echo ${" + Mark + ":-none}; exit 3"}, "",
+		[]string{"PATH=" + os.Getenv("PATH")}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +327,8 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if err := Attach([]string{"sh", "-c", "echo $WHO; exit 3"}, []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}, nil, out, nil); err == nil {
+	if err := Attach([]string{"sh", "-c", "echo $WHO; exit 3"}, []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}, nil,
+		out, nil); err == nil {
 		t.Error("no error from a command that fails")
 	}
 	if said, _ := os.ReadFile(file); string(said) != "me\n" {

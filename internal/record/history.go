@@ -186,7 +186,8 @@ func (p *backwards) seeEnd(e Event) {
 		// came before it, so an accepted tree may still be waiting beyond it.
 		p.begun = p.begun || !e.FoundAllDone()
 	case *EvaluatorVerdict:
-		if e.Verdict == "accept" && e.Tree != "" && !slices.Contains(p.retry, e.TaskID) && (p.done == "" || p.done == e.TaskID) {
+		if e.Verdict == "accept" && e.Tree != "" && !slices.Contains(p.retry, e.TaskID) &&
+			(p.done == "" || p.done == e.TaskID) {
 			p.Accepted, p.Noted = e, p.done != ""
 		}
 		p.ended = true

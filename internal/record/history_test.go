@@ -61,18 +61,23 @@ func TestHistory(t *testing.T) {
 	}
 	accept := &EvaluatorVerdict{Scope: in(one), Verdict: "accept", Tree: "tree"}
 	reject := &EvaluatorVerdict{Scope: in(one), Verdict: "reject", Tree: "tree"}
-	begun := []Event{&SeedCommitted{SHA: "seed"}, &SessionStart{Phase: "run"}, &ContextReset{Scope: in(one)}, call(one, 10)}
-	ledger, done, commit := &LedgerAppended{Scope: in(one)}, &TaskDone{Scope: in(one)}, &Commit{Scope: in(one), SHA: "c1"}
-	interrupted, resumed := &Stop{Scope: in(one), Reason: "interrupted"}, &SessionResume{LastStop: Optional("interrupted")}
+	begun := []Event{&SeedCommitted{SHA: "seed"}, &SessionStart{Phase: "run"}, &ContextReset{Scope: in(one)},
+		call(one, 10)}
+	ledger, done, commit := &LedgerAppended{Scope: in(one)}, &TaskDone{Scope: in(one)},
+		&Commit{Scope: in(one), SHA: "c1"}
+	interrupted, resumed := &Stop{Scope: in(one), Reason: "interrupted"},
+		&SessionResume{LastStop: Optional("interrupted")}
 	committed := []Event{accept, ledger, done, commit}
-	learned := []Event{&PromptAssembled{Scope: in(one), Role: "self_improve"}, learning(15), &ProposedLearnings{Scope: in(one)}}
+	learned := []Event{&PromptAssembled{Scope: in(one), Role: "self_improve"}, learning(15),
+		&ProposedLearnings{Scope: in(one)}}
 	for name, c := range map[string]struct {
 		then []Event
 		want told
 	}{
 		"killed in an iteration": {nil, told{Task: one, Attempt: one, Tokens: 10}},
 		"killed behind a verdict": {[]Event{accept},
-			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept", Unledgered: true}},
+			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept",
+				Unledgered: true}},
 		"killed behind the ledger": {[]Event{accept, ledger},
 			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
 		"killed behind task_done": {[]Event{accept, ledger, done},
@@ -83,21 +88,27 @@ func TestHistory(t *testing.T) {
 			[]Event{accept, ledger, interrupted, resumed, interrupted, resumed},
 			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
 		"interrupted behind a verdict": {[]Event{accept, interrupted, &HookRun{Hook: "post-run"}},
-			told{Stop: "interrupted", Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept", Unledgered: true}},
+			told{Stop: "interrupted", Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree",
+				Verdict: "T-001 accept", Unledgered: true}},
 		"rejected": {[]Event{reject, ledger}, told{Task: one, Attempt: one, Tokens: 10, Verdict: "T-001 reject"}},
 		"rejected, and worked on": {[]Event{reject, ledger, call(one, 20), &ToolCall{Scope: in(one)}},
 			told{Task: one, Attempt: one, Tokens: 20}},
 		"all done": {append(append(committed, learned...), &Stop{Reason: "all_done"}),
 			told{Stop: "all_done", Attempt: one, Tokens: 15, Verdict: "T-001 accept", Commits: "c1"}},
-		"all done, asked again": {append(committed, &Stop{Reason: "all_done"}, &SessionResume{LastStop: Optional("all_done")}),
+		"all done, asked again": {
+			append(committed, &Stop{Reason: "all_done"}, &SessionResume{LastStop: Optional("all_done")}),
 			told{Stop: "all_done", Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
-		"failed": {[]Event{&TaskFailed{Scope: in(one)}, &Commit{Scope: in(one), SHA: "p", Placeholder: true}, &Stop{Scope: in(one), Reason: "iter_cap"}},
+		"failed": {[]Event{&TaskFailed{Scope: in(one)}, &Commit{Scope: in(one), SHA: "p", Placeholder: true},
+			&Stop{Scope: in(one), Reason: "iter_cap"}},
 			told{Stop: "iter_cap", Task: one, Attempt: one, Tokens: 10, Commits: "p"}},
-		"failed, and a resume was killed": {[]Event{&Stop{Scope: in(one), Reason: "iter_cap"}, &SessionResume{LastStop: Optional("iter_cap")}},
+		"failed, and a resume was killed": {
+			[]Event{&Stop{Scope: in(one), Reason: "iter_cap"}, &SessionResume{LastStop: Optional("iter_cap")}},
 			told{Task: one, Attempt: one, Tokens: 10}},
-		"another attempt was begun": {append(append(committed, learned...), &ContextReset{Scope: in(two)}, &MemoryLoad{Scope: in(two)}),
+		"another attempt was begun": {
+			append(append(committed, learned...), &ContextReset{Scope: in(two)}, &MemoryLoad{Scope: in(two)}),
 			told{Task: two, Attempt: two, Tokens: 15}},
-		"an agent program's first turn": {append(committed, &ContextReset{Scope: in(two)}, &AgentSession{Scope: in(two)}, &ToolCall{Scope: in(two)}),
+		"an agent program's first turn": {
+			append(committed, &ContextReset{Scope: in(two)}, &AgentSession{Scope: in(two)}, &ToolCall{Scope: in(two)}),
 			told{Task: two, Attempt: two}},
 		"an event of another version": {[]Event{&Unknown{Type: "new", Payload: []byte(`{"task_id":"T-001"}`)}},
 			told{Task: one, Attempt: one, Tokens: 10}},
@@ -114,8 +125,8 @@ func TestHistory(t *testing.T) {
 
 func TestHistoryOfASessionThatWasOnlyPrepared(t *testing.T) {
 	used := int64(700)
-	data := inMemory(t, &ModelCall{Scope: Scope{Phase: "interview"}, TokensUsedTotal: 600}, &SessionPrepared{TokensUsed: &used},
-		&SeedCommitted{SHA: "seed"})
+	data := inMemory(t, &ModelCall{Scope: Scope{Phase: "interview"}, TokensUsedTotal: 600},
+		&SessionPrepared{TokensUsed: &used}, &SeedCommitted{SHA: "seed"})
 	h, err := historyOf(t, data)
 	if got := tell(h); err != nil || got != (told{Tokens: 700}) {
 		t.Errorf("%v %+v", err, got)
@@ -160,7 +171,8 @@ func TestHistoryReadsNoFurtherThanTheLastAttempt(t *testing.T) {
 	for range 10 {
 		last = append(last, &ToolResult{Scope: in("T-001"), Preview: strings.Repeat("y", 16_000)})
 	}
-	for name, end := range map[string][]Event{"killed": nil, "interrupted": {&Stop{Scope: in("T-001"), Reason: "interrupted"}}} {
+	for name, end := range map[string][]Event{
+		"killed": nil, "interrupted": {&Stop{Scope: in("T-001"), Reason: "interrupted"}}} {
 		data := inMemory(t, append(append(append([]Event{}, old...), last...), end...)...)
 		var p backwards
 		var seen int64
@@ -169,7 +181,8 @@ func TestHistoryReadsNoFurtherThanTheLastAttempt(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, p.History, err)
 		}
 		if attempt := int64(len(data)) - before; seen > attempt+1<<15 {
-			t.Errorf("%s: %d bytes were looked at, of an attempt of %d in a record of %d", name, seen, attempt, len(data))
+			t.Errorf("%s: %d bytes were looked at, of an attempt of %d in a record of %d", name, seen, attempt,
+				len(data))
 		}
 	}
 }
@@ -180,12 +193,14 @@ func TestBeginning(t *testing.T) {
 	events := []Event{&SessionStart{Phase: "prep-feature", Source: "/src"}, &SessionPrepared{TokensUsed: &used},
 		&SeedCommitted{SHA: "old"}, &SeedCommitted{SHA: "new", Branch: "b"}}
 	prep := inMemory(t, events[:3]...)
-	run := inMemory(t, append(events, &SessionStart{Phase: "run", Source: "/other"}, &SeedCommitted{SHA: "not this"})...)
+	run := inMemory(t, append(events, &SessionStart{Phase: "run", Source: "/other"},
+		&SeedCommitted{SHA: "not this"})...)
 	if err := os.WriteFile(path, run, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	b, err := ReadBeginning(path)
-	if err != nil || b.Source != "/src" || *b.Prepared.TokensUsed != 5 || b.Seed.SHA != "new" || b.SeedAt != int64(len(prep)) {
+	if err != nil || b.Source != "/src" || *b.Prepared.TokensUsed != 5 || b.Seed.SHA != "new" ||
+		b.SeedAt != int64(len(prep)) {
 		t.Errorf("%v %+v", err, b)
 	}
 }

@@ -14,10 +14,12 @@ import (
 
 func TestLooksSecret(t *testing.T) {
 	for name, want := range map[string]bool{
-		"TILTH_API_KEY": true, "OPENAI_API_KEY": true, "GITHUB_TOKEN": true, "AWS_SECRET_ACCESS_KEY": true, "DB_PASSWORD": true, "PGPASSWORD": true,
+		"TILTH_API_KEY": true, "OPENAI_API_KEY": true, "GITHUB_TOKEN": true, "AWS_SECRET_ACCESS_KEY": true,
+		"DB_PASSWORD": true, "PGPASSWORD": true,
 		"npm_config_authToken": true, "MY_CREDENTIALS": true, "SSH_PASSPHRASE": true, "StripeSecretKey": true, "http.https://x/.extraheader": true,
 		"GOOGLE_APPLICATION_CREDENTIALS": true, "X_API_KEYS": true, "AWS_ACCESS_KEY_ID": true,
-		"PATH": false, "HOME": false, "KEYBOARD": false, "MONKEY": false, "SSH_AUTH_SOCK": false, "TOKENIZERS_PARALLELISM": false, "SSH_KEY_PATH": false,
+		"PATH": false, "HOME": false, "KEYBOARD": false, "MONKEY": false, "SSH_AUTH_SOCK": false,
+		"TOKENIZERS_PARALLELISM": false, "SSH_KEY_PATH": false,
 		"API_KEY_FILE": false, "PASSENGER": false, "credential.helper": false, "COMPASS": false, "": false,
 	} {
 		if looksSecret(name) != want {
@@ -28,10 +30,13 @@ func TestLooksSecret(t *testing.T) {
 
 func TestRedactorTakesWhatLooksLikeACredential(t *testing.T) {
 	r := NewRedactor([]string{
-		"TILTH_API_KEY=sk-12345678", "SHORT_TOKEN=abc", "PATH=/usr/bin:/bin", "MAX_TOKENS=12345678", "OLLAMA_API_KEY=not-needed",
+		"TILTH_API_KEY=sk-12345678", "SHORT_TOKEN=abc", "PATH=/usr/bin:/bin", "MAX_TOKENS=12345678",
+		"OLLAMA_API_KEY=not-needed",
 		"DATABASE_URL=postgres://me:hunter2%2Fhunter2@db.example/x", "GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=http.extraHeader",
-		"GIT_CONFIG_VALUE_0=Authorization: basic Zm9vYmFy", "GIT_CONFIG_KEY_1=user.email", "GIT_CONFIG_VALUE_1=someone@example.org",
-		"DEPLOY_KEY=-----BEGIN KEY-----\nAAAAB3NzaC1yc2EAAAADAQABAAABgQ\nbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n-----END KEY-----\n", "BROKEN", "=x",
+		"GIT_CONFIG_VALUE_0=Authorization: basic Zm9vYmFy", "GIT_CONFIG_KEY_1=user.email",
+		"GIT_CONFIG_VALUE_1=someone@example.org",
+		"DEPLOY_KEY=-----BEGIN KEY-----\nAAAAB3NzaC1yc2EAAAADAQABAAABgQ\nbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n-----END " +
+			"KEY-----\n", "BROKEN", "=x",
 		"NESTED_SECRET=sk-12345678-and-more",
 	}, map[string]string{"worker key": "given1"})
 	for in, want := range map[string]string{
@@ -60,7 +65,8 @@ func TestRedactorTakesWhatLooksLikeACredential(t *testing.T) {
 
 func TestRedactJSON(t *testing.T) {
 	const secret = "p/a\"s\\s<w>ö𝄞&rd\n2"
-	r := NewRedactor([]string{"A_SECRET=" + secret, "PIN_TOKEN=1234567890123456", "N_TOKEN=nabcdefgh", "ESC_TOKEN=tab\there\""}, nil)
+	r := NewRedactor([]string{"A_SECRET=" + secret, "PIN_TOKEN=1234567890123456", "N_TOKEN=nabcdefgh",
+		"ESC_TOKEN=tab\there\""}, nil)
 	for name, write := range map[string]func(any) []byte{
 		"go":       func(v any) []byte { b, _ := json.Marshal(v); return b },
 		"plain":    func(v any) []byte { b, _ := jsonl.Encode(v); return b },
@@ -69,7 +75,8 @@ func TestRedactJSON(t *testing.T) {
 		"indented": func(v any) []byte { b, _ := json.MarshalIndent(v, "", "  "); return b },
 	} {
 		args := string(write(map[string]any{"inner": secret}))
-		in := write(map[string]any{"a": "x " + secret + " y", "n": int64(1234567890123456), "args": args, "plain": "\nabcdefgh", "tab": "tab\there\""})
+		in := write(map[string]any{"a": "x " + secret + " y", "n": int64(1234567890123456), "args": args,
+			"plain": "\nabcdefgh", "tab": "tab\there\""})
 		out := r.JSON(in)
 		var got map[string]any
 		if err := json.Unmarshal(out, &got); err != nil {
@@ -80,7 +87,8 @@ func TestRedactJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(got["args"].(string)), &inner); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]any{"a": "x [redacted:A_SECRET] y", "n": 1234567890123456.0, "args": got["args"], "plain": "\nabcdefgh", "tab": "[redacted:ESC_TOKEN]"}
+		want := map[string]any{"a": "x [redacted:A_SECRET] y", "n": 1234567890123456.0, "args": got["args"],
+			"plain": "\nabcdefgh", "tab": "[redacted:ESC_TOKEN]"}
 		if !reflect.DeepEqual(got, want) || inner["inner"] != "[redacted:A_SECRET]" {
 			t.Errorf("%s: %s\nof %s", name, out, in)
 		}

@@ -95,7 +95,8 @@ func readTalk(s *session.Session, task, trace string) (*talk, error) {
 	messages = current
 	// What goes on begins with a word to the model; another attempt may have come to the same conversation by itself.
 	goesOn := len(earlier) > 0 && len(messages) > len(earlier) && messages[len(earlier)].Get("role").Str == "user"
-	if goesOn && slices.EqualFunc(earlier, messages[:len(earlier)], func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
+	if goesOn && slices.EqualFunc(earlier, messages[:len(earlier)],
+		func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
 		messages = messages[len(earlier):]
 	}
 	return newTalk(messages), nil

@@ -23,7 +23,8 @@ func Default(getenv func(string) string, installed func(string) bool, root strin
 	home := getenv("HOME")
 	uid := strconv.Itoa(os.Getuid())
 	b := &Box{Hide: []string{root}, Sockets: append([]string{
-		cmp.Or(getenv("XDG_RUNTIME_DIR"), "/run/user/"+uid), filepath.Join(cmp.Or(getenv("TMUX_TMPDIR"), "/tmp"), "tmux-"+uid),
+		cmp.Or(getenv("XDG_RUNTIME_DIR"), "/run/user/"+uid),
+		filepath.Join(cmp.Or(getenv("TMUX_TMPDIR"), "/tmp"), "tmux-"+uid),
 	}, helpers...)}
 	for _, name := range hiddenInHome {
 		b.Hide = append(b.Hide, filepath.Join(home, name))

@@ -20,7 +20,8 @@ func (b *Box) profile() string {
 	rule("allow file-read*", "subpath", reals(b.Read))
 	rule("allow file-read* file-write*", "subpath", append(reals(b.writable()), "/dev"))
 	if b.NoNetwork {
-		out.WriteString("(deny network*)\n(allow network* (local unix-socket))\n(allow network* (remote unix-socket))\n")
+		out.WriteString(
+			"(deny network*)\n(allow network* (local unix-socket))\n(allow network* (remote unix-socket))\n")
 		rule("deny network-outbound", "subpath", reals(b.Sockets))
 	}
 	return out.String()

@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// asPlanned runs a command of git tilth twice: dry, and then for real with -v, which ends with the given code. The git commands
-// that the dry run prints must be the ones that write in the real one, in their order.
+// asPlanned runs a command of git tilth twice: dry, and then for real with -v, which ends with the given code. The git
+// commands that the dry run prints must be the ones that write in the real one, in their order.
 func asPlanned(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 2, "asplanned CODE COMMAND ARGS...")
 	run := func(flag string) (said string, code int) {
@@ -61,8 +61,8 @@ var (
 // nameless is a command without the id of a commit that only the real run makes.
 func nameless(cmd string) string { return ids.ReplaceAllString(cmd, "$1 <commit>") }
 
-// writes are the commands among those that -v printed which write in the repository or the worktree: not those that name a
-// tree with an index and objects of their own.
+// writes are the commands among those that -v printed which write in the repository or the worktree: not those that
+// name a tree with an index and objects of their own.
 func writes(said string) []string {
 	var out []string
 	ahead := false

@@ -17,8 +17,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
-// console runs a command at a terminal of 80 columns, types what it is told to when the screen shows what it waits for, and
-// writes all that the screen was sent to $WORK/screen.
+// console runs a command at a terminal of 80 columns, types what it is told to when the screen shows what it waits for,
+// and writes all that the screen was sent to $WORK/screen.
 func console(ts *testscript.TestScript, _ bool, args []string) {
 	var waits [][2]string
 	for len(args) > 2 && args[0] == "-type" {
@@ -73,8 +73,10 @@ func console(ts *testscript.TestScript, _ bool, args []string) {
 // environ is the script's environment, as its commands get it.
 func environ(ts *testscript.TestScript) []string {
 	var out []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM", "TILTH_SESSIONS_DIR", "TILTH_RESUME_NOTICE",
-		"TILTH_BASE_URL", "TILTH_WORKER_MODEL", "LC_ALL", "GOCACHE", "GOFLAGS", "NO_COLOR", "WORK", "FAKEAGENT_SCRIPT", "FAKEAGENT_LOG", "COMPLETION", "TILTH_SANDBOX"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM",
+		"TILTH_SESSIONS_DIR", "TILTH_RESUME_NOTICE",
+		"TILTH_BASE_URL", "TILTH_WORKER_MODEL", "LC_ALL", "GOCACHE", "GOFLAGS", "NO_COLOR", "WORK", "FAKEAGENT_SCRIPT",
+		"FAKEAGENT_LOG", "COMPLETION", "TILTH_SANDBOX"} {
 		if v := ts.Getenv(name); v != "" {
 			out = append(out, name+"="+v)
 		}
@@ -82,7 +84,8 @@ func environ(ts *testscript.TestScript) []string {
 	return append(out, "TERM=xterm")
 }
 
-// leaks looks for a text in every file under a directory; a session's worktree holds what its worker wrote and does not count.
+// leaks looks for a text in every file under a directory; a session's worktree holds what its worker wrote and does not
+// count.
 func leaks(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, args, 2, "leaks DIR TEXT")
 	var found []string

@@ -18,21 +18,23 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// kinds are the types that a field of the contract may have: s string, n number, b boolean, o object, a array; "?" allows
-// null, "-" allows the field to be missing.
+// kinds are the types that a field of the contract may have: s string, n number, b boolean, o object, a array; "?"
+// allows null, "-" allows the field to be missing.
 type kinds map[string]string
 
 // eventFields is what the payload of each event holds, beyond what all events of a task carry.
 var eventFields = map[string]kinds{
-	"session_start": {"phase": "s", "source": "s", "worktree": "s", "branch": "s", "worker_model": "s?", "evaluator_model": "s?",
-		"base_url": "s", "limits": "o", "task_count": "n?"},
+	"session_start": {"phase": "s", "source": "s", "worktree": "s", "branch": "s", "worker_model": "s?",
+		"evaluator_model": "s?", "base_url": "s", "limits": "o", "task_count": "n?"},
 	"session_prepared": {"prd_entries": "n", "test_files": "n", "interviewer_model": "s?", "tokens_used": "n"},
 	"seed_committed":   {"sha": "s", "branch": "s"},
-	"session_resume":   {"session_id": "s", "last_stop": "s?", "retried": "a", "pending": "a", "unwound_commit": "s?", "plan": "s"},
+	"session_resume": {"session_id": "s", "last_stop": "s?", "retried": "a", "pending": "a", "unwound_commit": "s?",
+		"plan": "s"},
 	"context_reset":    {"base": "s"},
 	"memory_load":      {"channels": "o", "user_prompt_chars": "n"},
 	"prompt_assembled": {"role": "s", "content": "s", "chars": "n", "truncated": "b"},
-	"model_call": {"prompt_tokens": "n", "eval_tokens": "n", "cached_tokens": "n", "reasoning_tokens": "n", "cost": "n?",
+	"model_call": {"prompt_tokens": "n", "eval_tokens": "n", "cached_tokens": "n", "reasoning_tokens": "n",
+		"cost":              "n?",
 		"tokens_used_total": "n", "phase": "s-", "attempt": "n", "finish_reason": "s", "content": "s", "health": "s"},
 	"empty_model_response":  {"streak": "n", "finish_reason": "s"},
 	"agent_waits":           {"agent": "s", "said": "s-", "since": "s-"},
@@ -46,8 +48,8 @@ var eventFields = map[string]kinds{
 	"evaluator_parse_error": {"error": "s", "raw_tool_calls": "as", "attempt": "n"},
 	"case_submitted":        {"tree": "s", "base": "s", "case": "o"},
 	"task_marked":           {"task_id": "s", "mark": "s", "note": "s-"},
-	"evaluator_verdict": {"verdict": "s", "rejection_category": "s?", "concern": "s?", "evidence": "a", "next_step": "s?", "tree": "s",
-		"parse_failed": "b"},
+	"evaluator_verdict": {"verdict": "s", "rejection_category": "s?", "concern": "s?", "evidence": "a",
+		"next_step": "s?", "tree": "s", "parse_failed": "b"},
 	"ledger_appended":    {"verdict_summary": "s"},
 	"agent_session":      {"agent": "s", "how": "s"},
 	"task_done":          {"summary": "s"},
@@ -64,8 +66,8 @@ var eventFields = map[string]kinds{
 }
 
 // sessionEvents belong to the session, not to a task.
-var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop", "log_repaired",
-	"repo_changed", "task_marked", "session_rewound", "session_undone", "preflight"}
+var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop",
+	"log_repaired", "repo_changed", "task_marked", "session_rewound", "session_undone", "preflight"}
 
 // recordCap is what an event may keep of one text, in characters.
 const recordCap = 16_000
@@ -97,8 +99,8 @@ func (a *auditor) fault(format string, args ...any) {
 	a.faults = append(a.faults, a.where+": "+fmt.Sprintf(format, args...))
 }
 
-// contract checks every file of a session against the contract: the record event by event, ledgers, plan, checkpoint, summary
-// and the modes of all files.
+// contract checks every file of a session against the contract: the record event by event, ledgers, plan, checkpoint,
+// summary and the modes of all files.
 func contract(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 1, "contract VAR")
 	id := ts.Getenv(args[0])
@@ -117,10 +119,10 @@ func contract(ts *testscript.TestScript, _ bool, args []string) {
 		a.fault("%d lines, %d of them no objects", n, skipped)
 	}
 	a.ledgers(s.Path("ledger"))
-	a.jsonFile(s.Path("checkpoint.json"), kinds{"session_id": "s", "source": "s", "workspace": "s", "branch": "s", "status": "s",
-		"tokens_used": "n", "usage": "o", "started_at": "s", "conversations": "o"})
-	a.jsonFile(s.Path("seed-meta.json"), kinds{"interviewer_model": "s?", "started_at": "s", "ended_at": "s", "tokens": "n", "tldr": "s",
-		"open_questions": "a", "blockers": "a", "scope_notes": "a"})
+	a.jsonFile(s.Path("checkpoint.json"), kinds{"session_id": "s", "source": "s", "workspace": "s", "branch": "s",
+		"status": "s", "tokens_used": "n", "usage": "o", "started_at": "s", "conversations": "o"})
+	a.jsonFile(s.Path("seed-meta.json"), kinds{"interviewer_model": "s?", "started_at": "s", "ended_at": "s",
+		"tokens": "n", "tldr": "s", "open_questions": "a", "blockers": "a", "scope_notes": "a"})
 	a.summary(s)
 	a.plan(s.Path("prd.json"))
 	a.modes(s.Dir)
@@ -203,7 +205,8 @@ func (a *auditor) scope(typ string, p gjson.Result) {
 		a.trace, a.spans, a.lastIter = trace, map[string]int64{}, 0
 	}
 	if !regexp.MustCompile(`^T-\d{3,}$`).MatchString(p.Get("task_id").Str) || !traceForm.MatchString(trace) || !spanForm.MatchString(span) {
-		a.fault("task_id %s, trace_id %s, span_id %s", p.Get("task_id").Raw, p.Get("trace_id").Raw, p.Get("span_id").Raw)
+		a.fault("task_id %s, trace_id %s, span_id %s", p.Get("task_id").Raw, p.Get("trace_id").Raw,
+			p.Get("span_id").Raw)
 		return
 	}
 	if trace != a.trace {
@@ -211,7 +214,8 @@ func (a *auditor) scope(typ string, p gjson.Result) {
 	}
 	iter := p.Get("iter")
 	if !iter.Exists() {
-		beforeFirst := typ == "context_reset" || ((typ == "memory_load" || typ == "prompt_assembled") && p.Get("role").Str == "worker") ||
+		beforeFirst := typ == "context_reset" ||
+			((typ == "memory_load" || typ == "prompt_assembled") && p.Get("role").Str == "worker") ||
 			typ == "agent_session" || typ == "log_repaired"
 		if !beforeFirst || a.lastIter > 0 {
 			a.fault("iter is missing")
@@ -352,15 +356,17 @@ func (a *auditor) summary(s *session.Session) {
 	if err := s.WriteSummary(); err != nil {
 		a.fault("summary.json: %v", err)
 	}
-	v := a.jsonFile(s.Path("summary.json"), kinds{"version": "n", "session_id": "s", "started_at": "s", "prep_started_at": "s", "last_event_at": "s",
-		"tokens": "o", "tasks": "o", "tool_histogram": "o", "hook_outcomes": "o", "evaluator": "o", "stop": "o?-"})
+	v := a.jsonFile(s.Path("summary.json"),
+		kinds{"version": "n", "session_id": "s", "started_at": "s", "prep_started_at": "s", "last_event_at": "s",
+			"tokens": "o", "tasks": "o", "tool_histogram": "o", "hook_outcomes": "o", "evaluator": "o", "stop": "o?-"})
 	a.fields(v.Get("tokens"), kinds{"prompt": "n", "eval": "n", "total": "n"})
 	if v.Get("stop").IsObject() {
 		a.fields(v.Get("stop"), kinds{"reason": "s", "ts": "s"})
 	}
 	for id, task := range v.Get("tasks").Map() {
 		a.where = "summary.json " + id
-		a.fields(task, kinds{"status": "s", "iterations": "n", "tokens": "on", "tool_calls": "o", "hook_blocks": "n", "evaluator": "o", "failure_reason": "s?-"})
+		a.fields(task, kinds{"status": "s", "iterations": "n", "tokens": "on", "tool_calls": "o", "hook_blocks": "n",
+			"evaluator": "o", "failure_reason": "s?-"})
 		a.fields(task.Get("evaluator"), kinds{"accepts": "n", "rejects": "n", "rejection_categories": "o"})
 		if task.Get("status").Str == "done" && task.Get("failure_reason").Str != "" {
 			a.fault("is done and has a failure_reason")
@@ -382,7 +388,8 @@ func (a *auditor) plan(path string) {
 	}
 }
 
-// modes checks that nobody else can read the session: directories 0700, files 0600. The worktree's files are git's, but for its top.
+// modes checks that nobody else can read the session: directories 0700, files 0600. The worktree's files are git's, but
+// for its top.
 func (a *auditor) modes(dir string) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

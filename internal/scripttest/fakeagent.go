@@ -47,8 +47,8 @@ func fakeagent(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("FAKEAGENT_LOG", log)
 }
 
-// outward makes a file one that the fake program can write in a sandbox too: a link to one that is not there yet, in the
-// directory that Setup allows.
+// outward makes a file one that the fake program can write in a sandbox too: a link to one that is not there yet, in
+// the directory that Setup allows.
 func outward(ts *testscript.TestScript, name string) {
 	to := filepath.Join(ts.Getenv("WORK"), agentState, filepath.Base(name))
 	os.Remove(name)

@@ -19,12 +19,12 @@ import (
 // packet is what a pipe in packet mode with one slot holds at most.
 const packet = 4096
 
-// killAfter runs a command that prints its events (--json) and kills it with its children when the Nth event of a type that it
-// writes is on disk, before it does anything else.
+// killAfter runs a command that prints its events (--json) and kills it with its children when the Nth event of a type
+// that it writes is on disk, before it does anything else.
 //
-// The command is held at each event by its own output: a pipe in packet mode with one slot. Once an event is on disk and not
-// yet taken from the pipe, the next one can be written to disk, but not to the pipe. So the one after the last that was taken
-// is looked at on disk, and the one in the pipe is taken only if that is not yet the one to die at.
+// The command is held at each event by its own output: a pipe in packet mode with one slot. Once an event is on disk
+// and not yet taken from the pipe, the next one can be written to disk, but not to the pipe. So the one after the last
+// that was taken is looked at on disk, and the one in the pipe is taken only if that is not yet the one to die at.
 func killAfter(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 4, "killafter TYPE N VAR CMD ARGS...")
 	n, err := strconv.Atoi(args[1])

@@ -29,7 +29,8 @@ func same(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	cut := func(text string) string {
 		lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
-			return slices.ContainsFunc(args[2:], func(name string) bool { return strings.HasPrefix(line+" ", name+" ") })
+			return slices.ContainsFunc(args[2:],
+				func(name string) bool { return strings.HasPrefix(line+" ", name+" ") })
 		})
 		return strings.Join(lines, "\n")
 	}
@@ -51,7 +52,8 @@ func manifestOf(ts *testscript.TestScript, name string) string {
 		return string(out)
 	}
 	for _, args := range [][]string{
-		{"symbolic-ref", "HEAD"}, {"rev-parse", "HEAD"}, {"log", "--format=%H %T %s", "HEAD"}, {"ls-files", "-v", "--stage"},
+		{"symbolic-ref", "HEAD"}, {"rev-parse", "HEAD"}, {"log", "--format=%H %T %s", "HEAD"},
+		{"ls-files", "-v", "--stage"},
 		{"diff", "--cached", "--raw", "--no-abbrev"}, {"status", "--porcelain=v1", "--untracked-files=all"},
 	} {
 		fmt.Fprintf(&b, "git %s\n%s", args[0], git(args...))

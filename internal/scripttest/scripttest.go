@@ -3,28 +3,30 @@
 //
 //	mkrepo DIR                     a repository with one commit, .gitignore and a file
 //	fakemodel FILE                 a scripted endpoint; TILTH_BASE_URL and TILTH_WORKER_MODEL point to it
-//	fakeagent KIND FILE            a fake agent program on PATH under this name, playing a script (testdata/fakeagent);
-//	                               FAKEAGENT_LOG has a line for each of its runs
+//	fakeagent KIND FILE            a fake agent program on PATH under this name, playing a script
+//	                               (testdata/fakeagent); FAKEAGENT_LOG has a line for each of its runs
 //	modelsaw [-role R] REGEXP      some request matched (! for none)
 //	modelcalls ROLE N              there were exactly so many
 //	exits CODE CMD ARGS...         the command ends with this code; stdout and stderr are kept as with exec
 //	session [-n N] VAR             VAR is the id, VAR_DIR the directory of the newest session (or the Nth newest)
 //	events VAR TYPE N              the session has exactly N events of a type; N may be N+ for at least
-//	field FILE PATH REGEXP         the value at a gjson path matches (! for does not); a .jsonl is an array of its lines
+//	field FILE PATH REGEXP         the value at a gjson path matches (! for does not); a .jsonl is an array
+//	                               of its lines
 //	waitevent VAR TYPE [N]         until the record of the session (or of the newest one) has N events of a type
 //	waitfile FILE                  until a file exists
 //	waittext FILE REGEXP           until a file holds a match
 //	signal SIGNAL VAR              sends INT, TERM, HUP, QUIT or KILL to the process that holds the session
-//	killafter TYPE N VAR CMD ARGS...  runs a command with --json on the session and kills it when its Nth event of a type is on
-//	                               disk, before it does anything else
+//	killafter TYPE N VAR CMD ARGS...  runs a command with --json on the session and kills it when its Nth event
+//	                               of a type is on disk, before it does anything else
 //	asplanned CODE COMMAND ARGS...  git tilth -n prints the git commands that git tilth -v then runs
 //	keep NAME DIR                  remembers everything about a user's repository
 //	kept NAME DIR                  it is byte-identical now
 //	keepdir NAME DIR, keptdir ...  the same for a directory's files, but for .git and files that git ignores
-//	manifest NAME VAR              remembers all of a session that a rewind takes back: branch, index, files, tasks, ledgers
+//	manifest NAME VAR              remembers all of a session that a rewind takes back: branch, index, files, tasks,
+//	                               ledgers
 //	same NAME VAR [FILE]...        it is byte-identical now, but for these files of the session's directory
-//	contract VAR                   every file of the session is as the contract says: events, ledgers, summary, modes; verify
-//	                               finds nothing
+//	contract VAR                   every file of the session is as the contract says: events, ledgers, summary,
+//	                               modes; verify finds nothing
 //	leaks DIR TEXT                 some file under DIR holds the text (! for none)
 //	console [-type WHEN TEXT]... CODE CMD ARGS...  runs it at a terminal; the screen is in $WORK/screen
 //	exec nolandlock CMD ARGS...     runs it as on a kernel without Landlock
@@ -77,7 +79,8 @@ func Setup(env *testscript.Env) error {
 	if err := os.MkdirAll(home, 0o755); err != nil {
 		return err
 	}
-	config := "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n[advice]\n\tdetachedHead = false\n"
+	config := "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = " +
+		"main\n[advice]\n\tdetachedHead = false\n"
 	config += "[tilth]\n"
 	for _, open := range []string{agentState, signalDir} {
 		dir := filepath.Join(env.WorkDir, open)
@@ -95,8 +98,10 @@ func Setup(env *testscript.Env) error {
 	}
 	for k, v := range map[string]string{
 		"COMPLETION": completion,
-		"HOME":       home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1", "TILTH_SESSIONS_DIR": filepath.Join(env.WorkDir, "sessions"),
-		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(), "GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
+		"HOME":       home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1",
+		"TILTH_SESSIONS_DIR":  filepath.Join(env.WorkDir, "sessions"),
+		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(),
+		"GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
 		"RUSTUP_HOME": rustupHome(), "README": readme(),
 	} {
 		env.Setenv(k, v)
@@ -159,9 +164,9 @@ var (
 
 func runs(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
 
-// Condition knows the conditions of scripts beyond testscript's own: [root]; [pytest] for a Python in /usr/bin that has it;
-// [tmpfs] where a small file system can be mounted in a namespace of its own; [full] where TILTH_TESTS is full, as it is in
-// CI: the rows of a table that take too long for a test that is run after each change.
+// Condition knows the conditions of scripts beyond testscript's own: [root]; [pytest] for a Python in /usr/bin that has
+// it; [tmpfs] where a small file system can be mounted in a namespace of its own; [full] where TILTH_TESTS is full, as
+// it is in CI: the rows of a table that take too long for a test that is run after each change.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
@@ -181,9 +186,11 @@ func Condition(cond string) (bool, error) {
 // Commands are the commands that scripts have beside testscript's own.
 func Commands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
-		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw, "modelcalls": modelcalls, "exits": exits,
-		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile, "waittext": waittext,
-		"signal": signalHolder, "killafter": killAfter, "asplanned": asPlanned,
+		"mkrepo": mkrepo, "fakemodel": fakemodel, "fakeagent": fakeagent, "modelsaw": modelsaw,
+		"modelcalls": modelcalls, "exits": exits,
+		"session": newest, "events": events, "field": field, "waitevent": waitevent, "waitfile": waitfile,
+		"waittext": waittext,
+		"signal":   signalHolder, "killafter": killAfter, "asplanned": asPlanned,
 		"manifest": manifest, "same": same,
 		"keep": keep, "kept": kept, "keepdir": keepdir, "keptdir": keptdir,
 		"contract": contract, "console": console, "leaks": leaks,
@@ -388,7 +395,8 @@ func waittext(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL}
+var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP,
+	"QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL}
 
 func signalHolder(ts *testscript.TestScript, _ bool, args []string) {
 	need(ts, args, 2, "signal SIGNAL VAR")
@@ -401,13 +409,14 @@ func signalHolder(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(syscall.Kill(holder.PID, signals[args[0]]))
 }
 
-// repoState describes everything of a user's repository that a session must leave alone: HEAD, branches, index, files, stash,
-// config and hooks. Session branches and worktree entries are what a session may leave.
+// repoState describes everything of a user's repository that a session must leave alone: HEAD, branches, index, files,
+// stash, config and hooks. Session branches and worktree entries are what a session may leave.
 func repoState(ts *testscript.TestScript, dir string) string {
 	var b strings.Builder
 	git := func(args ...string) {
 		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
-		cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0"}
+		cmd.Env = []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME"), "GIT_CONFIG_NOSYSTEM=1",
+			"GIT_OPTIONAL_LOCKS=0"}
 		out, err := cmd.CombinedOutput()
 		fmt.Fprintf(&b, "%s: %v\n", strings.Join(args, " "), err)
 		for line := range strings.Lines(string(out)) {
@@ -448,7 +457,8 @@ func dirState(ts *testscript.TestScript, dir string, skipIgnored bool) string {
 			return err
 		}
 		rel, _ := filepath.Rel(dir, path)
-		if fi.Name() == ".git" || (skipIgnored && rel == "workspace") || (rel != "." && path == ts.Getenv("TILTH_SESSIONS_DIR")) {
+		if fi.Name() == ".git" || (skipIgnored && rel == "workspace") ||
+			(rel != "." && path == ts.Getenv("TILTH_SESSIONS_DIR")) {
 			if fi.IsDir() {
 				return filepath.SkipDir
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/verify"
 )
 
-// tampering are the scripts that leave sessions in which something was changed behind the harness's back, and what verify
-// has to find in the end, "" where that is mended again. In those of all others it finds nothing.
+// tampering are the scripts that leave sessions in which something was changed behind the harness's back, and what
+// verify has to find in the end, "" where that is mended again. In those of all others it finds nothing.
 var tampering = map[string]string{
 	"hostile_objects":  "",
 	"hostile_statuses": "prd.json: T-001 is done, and by the record it is failed",
@@ -51,13 +51,15 @@ func differences(environ []string, s *session.Session) (found []string) {
 
 // diverging are the scripts whose sessions do not come to the same trees when they are replayed, and where.
 var diverging = map[string]string{
-	"keep_going":         "differs in 1 file, first in f1; call 1 of T-001 \\(bash\\) wrote it last", // the time of day
-	"marks":              "the commit of T-001 differs",                                              // it is a person's
-	"night":              "the commit of T-002 differs in 2 files, first in f2",                      // the same
-	"judge_prompts":      "differs in 1 file, first in CLAUDE.md",                                    // what was ignored only in the worker's repository
-	"preflight_projects": "first in tools/vitest/vitest.js",                                          // what the setup had installed
-	"replay":             "first in stamp; call 2 of T-001 \\(bash\\) wrote it last",                 // the same
-	"secrets":            "first in check.sh",                                                        // the conversation has no key
+	"keep_going": "differs in 1 file, first in f1; call 1 of T-001 \\(bash\\) wrote it last", // the time of day
+	// it is a person's
+	"marks": "the commit of T-001 differs",
+	"night": "the commit of T-002 differs in 2 files, first in f2", // the same
+	// what was ignored only in the worker's repository
+	"judge_prompts":      "differs in 1 file, first in CLAUDE.md",
+	"preflight_projects": "first in tools/vitest/vitest.js",                          // what the setup had installed
+	"replay":             "first in stamp; call 2 of T-001 \\(bash\\) wrote it last", // the same
+	"secrets":            "first in check.sh",                                        // the conversation has no key
 }
 
 // replayed is where a session at rest diverges when it is replayed, "" for nowhere and for one that cannot be.

@@ -327,7 +327,8 @@ func TestOneStringIsAListOfNotes(t *testing.T) {
 	if err != nil || len(b.faults) > 0 {
 		t.Fatal(err, b.faults)
 	}
-	if got := fmt.Sprint(b.Meta.ScopeNotes, b.Meta.OpenQuestions, b.Meta.Blockers); got != "[no floats] [Which rounding?] []" {
+	if got := fmt.Sprint(b.Meta.ScopeNotes, b.Meta.OpenQuestions,
+		b.Meta.Blockers); got != "[no floats] [Which rounding?] []" {
 		t.Error(got)
 	}
 }

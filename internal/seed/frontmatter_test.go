@@ -67,7 +67,8 @@ func TestFrontmatterLists(t *testing.T) {
 // FuzzFrontmatter: any block gives keys whose lines exist, or one clear error, and the body is what stands behind it.
 func FuzzFrontmatter(f *testing.F) {
 	for _, s := range []string{
-		"id: T-001\ntitle: \"a\\u00e9\"", "a: >\n  b\n\n c", "a: |2\n  b", "'a': 'b\n  c'", "a:\n- b\n-\n  c", "a: [b, \"c\"]", "a: \"\\", "\"", "a: [",
+		"id: T-001\ntitle: \"a\\u00e9\"", "a: >\n  b\n\n c", "a: |2\n  b", "'a': 'b\n  c'", "a:\n- b\n-\n  c",
+		"a: [b, \"c\"]", "a: \"\\", "\"", "a: [",
 	} {
 		f.Add(s)
 	}
@@ -90,7 +91,8 @@ func FuzzFrontmatter(f *testing.F) {
 
 // FuzzMarkdown: every line that is read is one of the text, with no more than the text has.
 func FuzzMarkdown(f *testing.F) {
-	for _, s := range []string{"- [ ] a\n<!--\n- [ ] b\n-->", "```\n<!--\n```", "<!-->", "`<!--` -->", "a <!-- b", "# h #\n~~~~\n~~~", "### Task 1: a\n- [x] b"} {
+	for _, s := range []string{"- [ ] a\n<!--\n- [ ] b\n-->", "```\n<!--\n```", "<!-->", "`<!--` -->", "a <!-- b",
+		"# h #\n~~~~\n~~~", "### Task 1: a\n- [x] b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

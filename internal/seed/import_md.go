@@ -207,9 +207,9 @@ func (l mdLine) section() (title string, level int) {
 	return bold, 6
 }
 
-// parseTaskFile reads frontmatter (id, title, needs, type, scope), a description, with or without a heading of its own, and the
-// bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to the description
-// again.
+// parseTaskFile reads frontmatter (id, title, needs, type, scope), a description, with or without a heading of its own,
+// and the bullets below "## Acceptance criteria". What follows the criteria under another heading belongs to the
+// description again.
 func parseTaskFile(name string, text []byte) (taskFile, error) {
 	tf := taskFile{line: 1}
 	front, body, bodyLine, err := splitFrontmatter(name, string(text))

@@ -134,7 +134,8 @@ Some words.
 		{
 			"items in comments",
 			"todo.md",
-			"<!-- how to write one:\n- [ ] Title\n  - criterion\n-->\n- [ ] A <!-- 5 -->\n  <!-- - hidden -->\n  - one `<!-- shown -->`\n- [ ] B <!-- and\n- [ ] C\n-->\n  - two\n- [ ] a <!-- b\n",
+			"<!-- how to write one:\n- [ ] Title\n  - criterion\n-->\n- [ ] A <!-- 5 -->\n  <!-- - hidden -->\n  - " +
+				"one `<!-- shown -->`\n- [ ] B <!-- and\n- [ ] C\n-->\n  - two\n- [ ] a <!-- b\n",
 			FormatChecklist,
 			"T-001|A||one `<!-- shown -->`\nT-002|B||two\nT-003|a <!-- b||a <!-- b",
 			"",
@@ -292,7 +293,8 @@ func TestImportErrors(t *testing.T) {
 			"wip",
 		},
 		{"duplicate", "prd.json",
-			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]",
+			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]},\n{\"id\":\"T-001\",\"title\":\"x\"," +
+				"\"acceptance_criteria\":[\"y\"]}]",
 			2, "line 1"},
 		{"too many", "prd.json", many, 0, "201 tasks"},
 		{"an object of another kind", "package.json", `{"name":"x"}`, 1, "userStories"},
@@ -317,10 +319,12 @@ func TestImportErrors(t *testing.T) {
 		{"a task heading without words", "plan.md", "### Task 1:\n- [ ] a\n", 1, "no text"},
 		{"a task heading twice", "plan.md", "### Task 1: A\n- [ ] a\n### Task 1: B\n- [ ] b\n", 3, "line 1"},
 		{"needs a later task", "prd.json",
-			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-002\"]},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]",
+			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-002\"]}," +
+				"\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"]}]",
 			1, "later"},
 		{"needs a skipped task", "prd.json",
-			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"status\":\"skipped\"},\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-001\"]}]",
+			"[{\"id\":\"T-001\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"status\":\"skipped\"}," +
+				"\n{\"id\":\"T-002\",\"title\":\"x\",\"acceptance_criteria\":[\"y\"],\"needs\":[\"T-001\"]}]",
 			2, "no earlier task"},
 		{"a task file that needs itself", "T-001-x.md", "---\nneeds: [T-001]\n---\n## Acceptance criteria\n- x\n", 0,
 			"itself"},
@@ -376,7 +380,8 @@ func TestImportStdin(t *testing.T) {
 }
 
 func taskText(id, title string) string {
-	return "---\nid: " + id + "\ntitle: " + title + "\n---\nDo it in calc.py.\n\n## Acceptance criteria\n\n- one\n- two\n\n## Notes\n\nmore\n"
+	return "---\nid: " + id + "\ntitle: " + title +
+		"\n---\nDo it in calc.py.\n\n## Acceptance criteria\n\n- one\n- two\n\n## Notes\n\nmore\n"
 }
 
 func TestImportDirectory(t *testing.T) {
@@ -398,7 +403,8 @@ func TestImportDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "T-001|It's adding|Do it in calc.py.⏎⏎## Notes⏎⏎more|one/two\nT-002|Subtract|Do it in calc.py.⏎⏎## Notes⏎⏎more|one/two\nT-004|From the heading|Words.|one"
+	want := "T-001|It's adding|Do it in calc.py.⏎⏎## Notes⏎⏎more|one/two\nT-002|Subtract|Do it in calc.py.⏎⏎## " +
+		"Notes⏎⏎more|one/two\nT-004|From the heading|Words.|one"
 	if outlines(im) != want {
 		t.Errorf("got\n%s\nwant\n%s", outlines(im), want)
 	}
@@ -410,7 +416,8 @@ func TestImportDirectory(t *testing.T) {
 		t.Errorf("%v", im.TestFiles)
 	}
 	dropped := strings.Join(im.Dropped, "\n")
-	for _, d := range []string{"README.md", "T-003 Gone", "priority", "conftest.py", "T-009", "test_t002_link.py: not a regular file"} {
+	for _, d := range []string{"README.md", "T-003 Gone", "priority", "conftest.py", "T-009",
+		"test_t002_link.py: not a regular file"} {
 		if !strings.Contains(dropped, d) {
 			t.Errorf("%q is not among the dropped:\n%s", d, dropped)
 		}
@@ -529,7 +536,8 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 // sizes and titles can refuse it, or gives one clear error.
 func FuzzImport(f *testing.F) {
 	for _, s := range []string{
-		"- [ ] a\n  - b\n", "1. [x] a", "---\nid: T-001\ntitle: >\n  a\n  b\n---\n## Acceptance criteria\n- x\n", "# x\n```\n- [ ] a",
+		"- [ ] a\n  - b\n", "1. [x] a", "---\nid: T-001\ntitle: >\n  a\n  b\n---\n## Acceptance criteria\n- x\n",
+		"# x\n```\n- [ ] a",
 		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`, `{"userStories":[{"id":"US-1","title":"x","acceptanceCriteria":["y"],"priority":-1e308}]}`,
 		`{"prd_entries":[],"test_files":{}}`, "---\n", "- [ ]", "\t- [ ] T-001", "- [ ] **T-002**: b", "[", "{", "[{\"id\":", "- [ ] a\n\t- b\n\t\t- c\n",
 	} {

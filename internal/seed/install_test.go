@@ -45,7 +45,8 @@ func deepBundle(t testing.TB) *Bundle {
 	b := soundBundle(t, 2)
 	b.TestFiles["new/deep/t001_x_test.go"] = "package deep\n"
 	b.Meta = session.SeedMeta{
-		InterviewerModel: "m", StartedAt: "a", EndedAt: "b", Tokens: 7, TLDR: "Adding.", OpenQuestions: []string{"<why> & how?"},
+		InterviewerModel: "m", StartedAt: "a", EndedAt: "b", Tokens: 7, TLDR: "Adding.",
+		OpenQuestions: []string{"<why> & how?"},
 	}
 	return b
 }
@@ -110,13 +111,25 @@ func TestUndoTakesEverythingBackAndNothingElse(t *testing.T) {
 
 func TestInstallFailsWhole(t *testing.T) {
 	cases := map[string]func(t *testing.T, wt, sess string){
-		"a file is there":             func(t *testing.T, wt, _ string) { write(t, filepath.Join(wt, testPath(2)), "mine\n") },
-		"a symlink is there":          func(t *testing.T, wt, _ string) { link(t, os.TempDir(), filepath.Join(wt, "new")) },
-		"a symlink inside is there":   func(t *testing.T, wt, _ string) { link(t, "tests", filepath.Join(wt, "new")) },
-		"a symlink to nothing":        func(t *testing.T, wt, _ string) { link(t, "../away", filepath.Join(wt, testPath(2))) },
-		"a file where a dir belongs":  func(t *testing.T, wt, _ string) { write(t, filepath.Join(wt, "new"), "mine\n") },
-		"prd.json is there":           func(t *testing.T, _, sess string) { write(t, filepath.Join(sess, "prd.json"), "[]") },
-		"seed-meta.json is there":     func(t *testing.T, _, sess string) { write(t, filepath.Join(sess, "seed-meta.json"), "{}") },
+		"a file is there": func(t *testing.T, wt, _ string) {
+			write(t, filepath.Join(wt, testPath(2)), "mine\n")
+		},
+		"a symlink is there": func(t *testing.T, wt, _ string) {
+			link(t, os.TempDir(), filepath.Join(wt, "new"))
+		},
+		"a symlink inside is there": func(t *testing.T, wt, _ string) { link(t, "tests", filepath.Join(wt, "new")) },
+		"a symlink to nothing": func(t *testing.T, wt, _ string) {
+			link(t, "../away", filepath.Join(wt, testPath(2)))
+		},
+		"a file where a dir belongs": func(t *testing.T, wt, _ string) {
+			write(t, filepath.Join(wt, "new"), "mine\n")
+		},
+		"prd.json is there": func(t *testing.T, _, sess string) {
+			write(t, filepath.Join(sess, "prd.json"), "[]")
+		},
+		"seed-meta.json is there": func(t *testing.T, _, sess string) {
+			write(t, filepath.Join(sess, "seed-meta.json"), "{}")
+		},
 		"the worktree is not there":   func(t *testing.T, wt, _ string) { remove(t, wt) },
 		"the session cannot be saved": func(t *testing.T, _, sess string) { remove(t, sess) },
 	}

@@ -13,12 +13,16 @@ import (
 
 func TestVagueCriteria(t *testing.T) {
 	vagueOnes := []string{
-		"It works well", "The search is fast", "Errors are handled properly", "The UI is user-friendly", "Handles errors gracefully",
-		"Code is clean and readable", "Should be efficient", "It works as expected", "Supports various formats, etc.", "Is reasonably secure",
+		"It works well", "The search is fast", "Errors are handled properly", "The UI is user-friendly",
+		"Handles errors gracefully",
+		"Code is clean and readable", "Should be efficient", "It works as expected", "Supports various formats, etc.",
+		"Is reasonably secure",
 	}
 	exactOnes := []string{
-		"add(1, 2) returns 3", "The search answers within 200 ms, which is fast", "Prints \"done\" properly", "`--fast` is accepted",
-		"calc.py works as expected by mypy", "Raises TypeError properly", "A fasting record is kept", "GET /items answers in a consistent order",
+		"add(1, 2) returns 3", "The search answers within 200 ms, which is fast", "Prints \"done\" properly",
+		"`--fast` is accepted",
+		"calc.py works as expected by mypy", "Raises TypeError properly", "A fasting record is kept",
+		"GET /items answers in a consistent order",
 		"The list is sorted by name", "An improperly closed file is reported", "retry_count is handled",
 	}
 	for _, c := range vagueOnes {
@@ -53,7 +57,8 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, got, want)
 		}
 	}
-	for _, s := range []string{"call add(1, 2)", "the `Parser` type", "parse_line", "parseLine", "HttpServer", "the --dry-run option", "POST /users"} {
+	for _, s := range []string{"call add(1, 2)", "the `Parser` type", "parse_line", "parseLine", "HttpServer",
+		"the --dry-run option", "POST /users"} {
 		if !namesSymbol(s) {
 			t.Errorf("no symbol seen in %q", s)
 		}
@@ -74,7 +79,8 @@ func TestCountAssertions(t *testing.T) {
 		{"a.py", "def test():\n    # assert nothing\n    assert True\n    assert 1\n", 0},
 		{"a.py", "def test():\n    assert add(1, 2) == 3\n    assert True and x\n", 2},
 		{"a.py",
-			"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(1, f())\n        with self.assertRaises(TypeError):\n",
+			"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(1, f())\n        with " +
+				"self.assertRaises(TypeError):\n",
 			2},
 		{"a.py", "with pytest.raises(TypeError):\n    f()\n", 1},
 		{"a_test.go", "func TestA(t *testing.T) { Add(1, 2) }", 0},
@@ -180,7 +186,8 @@ func TestLintIDs(t *testing.T) {
 		return session.Task{ID: id, Title: "t", AcceptanceCriteria: []string{"add(1, 2) returns 3"}}
 	}
 	found := map[string]int{}
-	for _, f := range Lint(context.Background(), LintInput{Tasks: []session.Task{task("T-001"), task("T-001"), task("../x"), task("T-002")}}) {
+	for _, f := range Lint(context.Background(),
+		LintInput{Tasks: []session.Task{task("T-001"), task("T-001"), task("../x"), task("T-002")}}) {
 		if f.Severity == Error {
 			found[f.Task+" "+f.Rule]++
 		}

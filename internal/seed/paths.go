@@ -121,7 +121,8 @@ func (pl *place) againstBundle(p string) []Violation {
 	dirs := prefixes(p)
 	for _, dir := range dirs {
 		if pl.isFile[dir] {
-			return one("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p), quoteShort(dir))
+			return one("path-place", "%s would lie below %s, which is a file of this seed", quoteShort(p),
+				quoteShort(dir))
 		}
 	}
 	for _, prefix := range append(dirs, p) {

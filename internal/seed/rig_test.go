@@ -113,7 +113,8 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	}
 	t.Cleanup(func() { rec.Close(); transcript.Close(); box.Close() })
 	return Deps{
-		Brief: "add subtraction", Source: source, Model: model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}), ModelName: "scripted",
+		Brief: "add subtraction", Source: source,
+		Model: model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}), ModelName: "scripted",
 		Retry: model.Retry{Sleep: func(context.Context, time.Duration) error { return nil }},
 		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Sink: &stagingSink{wt: wt, sess: sess},
 		Transcript: transcript.AppendMessage, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },

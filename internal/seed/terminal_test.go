@@ -63,7 +63,8 @@ func TestQuestionsCannotDriveTheTerminal(t *testing.T) {
 	term := NewTerminal(text.NewLines(strings.NewReader("1\n")), &out, false)
 	term.Say(Note, "a\x1b]0;title\x07b")
 	term.Say(Step, "one\ntwo\u202e")
-	if _, err := term.Ask(context.Background(), Question{Text: "\x1b[2Jq\x9b31m", Options: []string{"\ro"}}); err != nil {
+	if _, err := term.Ask(context.Background(),
+		Question{Text: "\x1b[2Jq\x9b31m", Options: []string{"\ro"}}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u009b\u202e") {
@@ -94,7 +95,8 @@ func TestUsageText(t *testing.T) {
 		tokens int64
 		cost   float64
 		want   string
-	}{{0, 0, "0 tokens"}, {999, 0, "999 tokens"}, {1000, 0, "1,000 tokens"}, {1234567, 0.0123, "1,234,567 tokens, $0.0123"}} {
+	}{{0, 0, "0 tokens"}, {999, 0, "999 tokens"}, {1000, 0, "1,000 tokens"},
+		{1234567, 0.0123, "1,234,567 tokens, $0.0123"}} {
 		if got := usageText(c.tokens, c.cost); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}

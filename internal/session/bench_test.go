@@ -62,7 +62,8 @@ func BenchmarkWriteFileAtomic(b *testing.B) {
 // BenchmarkTranscript appends a message of 4 KB.
 func BenchmarkTranscript(b *testing.B) {
 	s := newSession(b)
-	tr, err := s.OpenTranscript("T-001", WorkerTranscript, record.NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
+	tr, err := s.OpenTranscript("T-001", WorkerTranscript,
+		record.NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
 	must(b, err)
 	defer tr.Close()
 	message := []byte(`{"role":"tool","content":"` + strings.Repeat(`func main() {\n\treturn\n}\n`, 150) + `"}`)

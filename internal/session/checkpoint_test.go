@@ -12,8 +12,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// pythonCheckpoint is what Python Tilth writes: no trailing newline, a float for started_at, usage with totals, and here
-// members from a future that nobody knows yet.
+// pythonCheckpoint is what Python Tilth writes: no trailing newline, a float for started_at, usage with totals, and
+// here members from a future that nobody knows yet.
 const pythonCheckpoint = `{
   "session_id": "20260601-102030-abcdef",
   "started_at": 1780309230.4567,
@@ -34,7 +34,8 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 	write(t, s.Path(CheckpointFile), pythonCheckpoint)
 	cp, err := s.Checkpoint()
 	must(t, err)
-	if cp.Source != "/home/u/répo" || cp.TokensUsed != 140 || cp.Status != Running || cp.Usage.Worker.CachedTokens != 80 || cp.Usage.Cost() != 0.001 {
+	if cp.Source != "/home/u/répo" || cp.TokensUsed != 140 || cp.Status != Running ||
+		cp.Usage.Worker.CachedTokens != 80 || cp.Usage.Cost() != 0.001 {
 		t.Errorf("%+v", cp)
 	}
 	if got := ParseTime(cp.StartedAt).Unix(); got != 1780309230 {
@@ -54,7 +55,8 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 	usage := want["usage"].(map[string]any)
 	usage["evaluator"].(map[string]any)["calls"] = 0.0
 	for _, role := range []string{RoleInterview, RoleSelfImprove} {
-		usage[role] = map[string]any{"calls": 0.0, "prompt": 0.0, "eval": 0.0, "cached": 0.0, "reasoning": 0.0, "cost": 0.0}
+		usage[role] = map[string]any{"calls": 0.0, "prompt": 0.0, "eval": 0.0, "cached": 0.0, "reasoning": 0.0,
+			"cost": 0.0}
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("after a rewrite:\n%v\nwant\n%v", got, want)
@@ -69,10 +71,12 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 
 func TestCheckpointRewriteIsStable(t *testing.T) {
 	s := newSession(t)
-	cp := &Checkpoint{SessionID: testID, Source: "/src <&>", Status: Prepared, StartedAt: record.FormatTime(testNow), Label: "T-001: x", GitCommonDir: "/src/.git",
+	cp := &Checkpoint{SessionID: testID, Source: "/src <&>", Status: Prepared, StartedAt: record.FormatTime(testNow),
+		Label: "T-001: x", GitCommonDir: "/src/.git",
 		Usage:  Usage{Interview: RoleUsage{Calls: 2, PromptTokens: 7, Cost: 0.5}},
 		Rewind: &Rewind{SHA: "abc", RecordLen: 12, Usage: json.RawMessage(`{"worker":{}}`)}}
-	must(t, cp.Conversations.Set("T-002", &Conversation{Agent: "claude", ID: "u", Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
+	must(t, cp.Conversations.Set("T-002",
+		&Conversation{Agent: "claude", ID: "u", Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
 	must(t, cp.Conversations.Set("T-001", &Conversation{ID: "v"}))
 	must(t, s.SaveCheckpoint(cp))
 	first := read(t, s.Path(CheckpointFile))
@@ -82,7 +86,8 @@ func TestCheckpointRewriteIsStable(t *testing.T) {
 	if second := read(t, s.Path(CheckpointFile)); second != first {
 		t.Errorf("a rewrite of the same changed\n%s\nto\n%s", first, second)
 	}
-	if again.Conversations.Get("T-002").Attempts[0].Cost != 0.25 || again.Rewind.RecordLen != 12 || again.Usage.Interview.Calls != 2 {
+	if again.Conversations.Get("T-002").Attempts[0].Cost != 0.25 || again.Rewind.RecordLen != 12 ||
+		again.Usage.Interview.Calls != 2 {
 		t.Errorf("%+v", again)
 	}
 	again.Rewind, again.Conversations = nil, nil
@@ -188,7 +193,8 @@ func TestCheckpointErrorsNameFileAndFault(t *testing.T) {
 	} {
 		write(t, s.Path(CheckpointFile), text)
 		_, err := s.Checkpoint()
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), s.Path(CheckpointFile)) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), s.Path(CheckpointFile)) {
 			t.Errorf("%q: %v, want %q and the file", text, err, want)
 		}
 	}

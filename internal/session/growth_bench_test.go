@@ -16,8 +16,11 @@ func BenchmarkTaskEnd(b *testing.B) {
 		var record strings.Builder
 		for i := range n {
 			id := fmt.Sprintf("T-%03d", i+1)
-			tasks = append(tasks, Task{ID: id, Title: "a title of some words", Description: strings.Repeat("why and how ", 20), AcceptanceCriteria: []string{"it works", "it is tested"}})
-			must(b, cp.Conversations.Set(id, &Conversation{Agent: "claude", ID: id, Cwd: s.Workspace(), Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
+			tasks = append(tasks, Task{ID: id, Title: "a title of some words",
+				Description:        strings.Repeat("why and how ", 20),
+				AcceptanceCriteria: []string{"it works", "it is tested"}})
+			must(b, cp.Conversations.Set(id, &Conversation{Agent: "claude", ID: id, Cwd: s.Workspace(),
+				Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
 			fmt.Fprintf(&record, `{"ts":"2026-06-01T10:00:00.000Z","type":"model_call","payload":{"task_id":%q,"iter":1,"prompt_tokens":10,"eval_tokens":5}}`+"\n", id)
 		}
 		write(b, s.Path(RecordFile), record.String())

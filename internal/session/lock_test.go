@@ -22,10 +22,12 @@ func TestLockExcludesAndNames(t *testing.T) {
 	host, _ := os.Hostname()
 	_, err = s.Lock(testNow)
 	busy := &BusyError{}
-	if !errors.As(err, &busy) || busy.PID != os.Getpid() || busy.Host != host || busy.Since != "2026-06-01T10:20:30.456Z" {
+	if !errors.As(err, &busy) || busy.PID != os.Getpid() || busy.Host != host ||
+		busy.Since != "2026-06-01T10:20:30.456Z" {
 		t.Errorf("%v", err)
 	}
-	if want := fmt.Sprintf("process %d on %s since 2026-06-01T10:20:30.456Z", os.Getpid(), host); !strings.HasSuffix(err.Error(), want) {
+	if want := fmt.Sprintf("process %d on %s since 2026-06-01T10:20:30.456Z", os.Getpid(),
+		host); !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 	if busy, held := s.Holder(); !held || busy.PID != os.Getpid() {
@@ -93,7 +95,8 @@ func TestLockOutlivesItsFile(t *testing.T) {
 	}
 }
 
-// The file's words prove nothing, in either direction: a live pid in a file that nobody locks, rubbish in one that is held.
+// The file's words prove nothing, in either direction: a live pid in a file that nobody locks, rubbish in one that is
+// held.
 func TestLockTrustsTheLockOnly(t *testing.T) {
 	s := newSession(t)
 	for _, text := range []string{fmt.Sprintf(`{"pid": %d, "host": "h"}`, os.Getpid()), fmt.Sprintf(`{"pid": %d}`, os.Getppid()), "rubbish", ""} {
@@ -196,7 +199,8 @@ func TestLockOfARemovedSession(t *testing.T) {
 
 func TestLockRemovesWhatAKilledWriterLeft(t *testing.T) {
 	s := newSession(t)
-	for _, name := range []string{".checkpoint.json.tmp-1", ".summary.json.tmp-22", ".chat.html.tmp-3", ".hidden", "x.tmp-1"} {
+	for _, name := range []string{".checkpoint.json.tmp-1", ".summary.json.tmp-22", ".chat.html.tmp-3", ".hidden",
+		"x.tmp-1"} {
 		write(t, s.Path(name), "x")
 	}
 	info, err := os.Stat(s.Path(".chat.html.tmp-3"))

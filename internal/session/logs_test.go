@@ -27,7 +27,9 @@ func TestLedger(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", line, want)
 	}
 	// Rubbish, entries of others and a torn end.
-	write(t, s.Path(LedgerDir, "T-002.jsonl"), "\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": {\"files\": 1}, \"x\": 1}\n{\"iter\":\"odd\"}\n{\"iter\": 3")
+	write(t, s.Path(LedgerDir, "T-002.jsonl"),
+		"\n{not json}\n5\n{\"iter\": 2.0, \"diff_summary\": {\"files\": 1}, \"x\": "+
+			"1}\n{\"iter\":\"odd\"}\n{\"iter\": 3")
 	must(t, s.AppendLedger("T-002", LedgerEntry{TS: "t", Iter: 4}))
 	got, err = s.ReadLedger("T-002", 0)
 	if err != nil || len(got) != 2 || got[0].Iter != 2 || got[1].Iter != 4 || got[1].Case != nil {
@@ -91,7 +93,8 @@ func TestProgressAndLearnings(t *testing.T) {
 	}
 	must(t, s.AppendProgress("T-001", "done", "a\ttitle\nof lines"))
 	must(t, s.AppendProgress("T-002", "failed:iter_cap", "two"))
-	if got, want := read(t, s.Path(ProgressFile)), "T-001\tdone\ta title of lines\nT-002\tfailed:iter_cap\ttwo\n"; got != want {
+	if got, want := read(t,
+		s.Path(ProgressFile)), "T-001\tdone\ta title of lines\nT-002\tfailed:iter_cap\ttwo\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	write(t, s.Path(ProgressFile), read(t, s.Path(ProgressFile))+"T-003\tdo")
@@ -100,14 +103,16 @@ func TestProgressAndLearnings(t *testing.T) {
 	}
 	must(t, s.AppendProgress("T-003", "done", "three"))
 	all, err := s.ProgressTail(0)
-	if want := []string{"T-001\tdone\ta title of lines", "T-002\tfailed:iter_cap\ttwo", "T-003\tdone\tthree"}; err != nil || !slices.Equal(all, want) {
+	if want := []string{"T-001\tdone\ta title of lines", "T-002\tfailed:iter_cap\ttwo",
+		"T-003\tdone\tthree"}; err != nil || !slices.Equal(all, want) {
 		t.Errorf("%v %v", all, err)
 	}
 
 	must(t, s.AppendLearning(testNow, "T-001", "one", "tests live in t/\n"))
 	must(t, s.AppendLearning(testNow, "T-002", "two", "x"))
 	text := read(t, s.Path(LearningsFile))
-	if strings.Count(text, "# Proposed learnings") != 1 || !strings.Contains(text, "## T-001: one\n") || !strings.Contains(text, "\ntests live in t/\n\n## T-002") {
+	if strings.Count(text, "# Proposed learnings") != 1 || !strings.Contains(text, "## T-001: one\n") ||
+		!strings.Contains(text, "\ntests live in t/\n\n## T-002") {
 		t.Error(text)
 	}
 }

@@ -29,7 +29,8 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 			if _, err := s.Tasks(); !errors.Is(err, jsonl.ErrIrregular) {
 				t.Errorf("plan: %v", err)
 			}
-			if _, _, err := jsonl.Scan(s.Path(RecordFile), 0, func(int64, []byte) error { return nil }); !errors.Is(err, jsonl.ErrIrregular) {
+			if _, _, err := jsonl.Scan(s.Path(RecordFile), 0, func(int64, []byte) error { return nil }); !errors.Is(err,
+				jsonl.ErrIrregular) {
 				t.Errorf("record: %v", err)
 			}
 			if _, err := s.OpenRecord(record.Options{}); err == nil {

@@ -27,7 +27,8 @@ func BenchmarkOverview10000(b *testing.B) {
 		}
 	}
 	b.Run("all", run(nil, 10_000))
-	b.Run("filtered", run(&Keep{Known: func(source, _, _ string) (bool, bool) { return source == "/home/u/repo0", true }}, 5_000))
+	b.Run("filtered",
+		run(&Keep{Known: func(source, _, _ string) (bool, bool) { return source == "/home/u/repo0", true }}, 5_000))
 }
 
 // manySessions writes plausible sessions by hand, without the fsyncs of the real thing.
@@ -62,7 +63,8 @@ func manySessions(tb testing.TB, n int) Store {
 			tb.Fatal(err)
 		}
 		for name, text := range map[string]string{
-			CheckpointFile: checkpoint, TasksFile: "[\n" + strings.Join(tasks, ",\n") + "\n]\n", RecordFile: record, LockFile: "",
+			CheckpointFile: checkpoint, TasksFile: "[\n" + strings.Join(tasks, ",\n") + "\n]\n", RecordFile: record,
+			LockFile: "",
 		} {
 			if err := os.WriteFile(filepath.Join(s.Dir, name), []byte(text), 0o600); err != nil {
 				tb.Fatal(err)

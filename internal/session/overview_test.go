@@ -16,8 +16,10 @@ func TestOverview(t *testing.T) {
 	write(t, s.Path(TasksFile), pythonPlan)
 	write(t, s.Path(RecordFile), wholeRun+`{"torn`)
 	o := s.Overview()
-	if o.ID != testID || o.Status != Running || o.Source != "/home/u/répo" || o.TokensUsed != 140 || o.Cost != 0.001 || o.Label != "T-001: Add" ||
-		o.Tasks != (TaskCounts{Total: 2, Failed: 1, Pending: 1}) || o.LastStop != "all_done" || o.LastStopAt != record.FormatTime(testNow.Add(24e9)) ||
+	if o.ID != testID || o.Status != Running || o.Source != "/home/u/répo" || o.TokensUsed != 140 || o.Cost != 0.001 ||
+		o.Label != "T-001: Add" ||
+		o.Tasks != (TaskCounts{Total: 2, Failed: 1, Pending: 1}) || o.LastStop != "all_done" ||
+		o.LastStopAt != record.FormatTime(testNow.Add(24e9)) ||
 		!strings.HasPrefix(o.StartedAt, "2026-06-01T") || o.State() != "stopped" || o.Busy != nil || o.Problems != nil {
 		t.Errorf("%+v", o)
 	}
@@ -88,7 +90,8 @@ func TestOverviewFiltersBySource(t *testing.T) {
 		names = append(names, o.ID)
 	}
 	slices.Sort(asked)
-	if !slices.Equal(names, []string{ids[0], ids[2], ids[3]}) || !slices.Equal(asked, []string{"/a|/a/.git|/a/.git", "/b||/a/.git", "||/a/.git"}) ||
+	if !slices.Equal(names, []string{ids[0], ids[2], ids[3]}) ||
+		!slices.Equal(asked, []string{"/a|/a/.git|/a/.git", "/b||/a/.git", "||/a/.git"}) ||
 		!slices.Equal(one, ids[3:]) {
 		t.Errorf("%v, asked %v and %v", names, asked, one)
 	}

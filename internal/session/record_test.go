@@ -98,7 +98,8 @@ func TestAppendFromManyGoroutines(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for j := range 50 {
-				if err := r.Append(event("tool_result", p{"who": i, "n": j, "text": strings.Repeat("x", 3000)})); err != nil {
+				if err := r.Append(event("tool_result",
+					p{"who": i, "n": j, "text": strings.Repeat("x", 3000)})); err != nil {
 					t.Error(err)
 				}
 			}
@@ -147,7 +148,8 @@ func TestOpenRecordRepairs(t *testing.T) {
 			ev := record.Parse([]byte(lines[0]))
 			var payload map[string]any
 			must(t, json.Unmarshal(ev.Payload, &payload))
-			if len(lines) != 2 || ev.Type != "log_repaired" || payload["cut_bytes"] != c.cut || payload["why"] == "" || payload["file"] != RecordFile {
+			if len(lines) != 2 || ev.Type != "log_repaired" || payload["cut_bytes"] != c.cut || payload["why"] == "" ||
+				payload["file"] != RecordFile {
 				t.Errorf("%q", lines)
 			}
 		})
@@ -173,15 +175,16 @@ func TestOpenRecordRepairsTheOtherLogs(t *testing.T) {
 	if !slices.Equal(files, []string{"conversation/T-001.evaluator.jsonl", "interview.jsonl", "ledger/T-001.jsonl"}) {
 		t.Error(files)
 	}
-	for _, elem := range [][]string{{LedgerDir, "T-001.jsonl"}, {ConversationDir, "T-001.evaluator.jsonl"}, {InterviewFile}} {
+	for _, elem := range [][]string{{LedgerDir, "T-001.jsonl"}, {ConversationDir, "T-001.evaluator.jsonl"},
+		{InterviewFile}} {
 		if got := read(t, s.Path(elem...)); got != "{}\n" {
 			t.Errorf("%v: %q", elem, got)
 		}
 	}
 }
 
-// A disk that fills up in the middle of a line: the system's own limit on a file's size does the same to write(2), which
-// takes a part and then refuses the rest.
+// A disk that fills up in the middle of a line: the system's own limit on a file's size does the same to write(2),
+// which takes a part and then refuses the rest.
 func TestAppendOnAFullDisk(t *testing.T) {
 	s := newSession(t)
 	out, err := child(t, "full disk", s.Dir).Output()
@@ -189,7 +192,8 @@ func TestAppendOnAFullDisk(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	lines, end, skipped := scanned(t, s.Path(RecordFile))
-	if skipped != 0 || end != int64(len(read(t, s.Path(RecordFile)))) || !strings.Contains(lines[len(lines)-1], "after") {
+	if skipped != 0 || end != int64(len(read(t, s.Path(RecordFile)))) ||
+		!strings.Contains(lines[len(lines)-1], "after") {
 		t.Errorf("%d skipped, end %d, last %.100s", skipped, end, lines[len(lines)-1])
 	}
 }
@@ -232,7 +236,8 @@ func childFullDisk(dir string) {
 	if err := WriteFileAtomic(s.Path(CheckpointFile), []byte(`{"status":"running"}`)); err != nil {
 		fail("%v", err)
 	}
-	if err := WriteFileAtomic(s.Path(CheckpointFile), bytes.Repeat([]byte{' '}, 2*limit)); !errors.Is(err, syscall.EFBIG) {
+	if err := WriteFileAtomic(s.Path(CheckpointFile), bytes.Repeat([]byte{' '}, 2*limit)); !errors.Is(err,
+		syscall.EFBIG) {
 		fail("an oversized checkpoint: %v", err)
 	}
 	if cp, err := s.Checkpoint(); err != nil || cp.Status != Running {
@@ -319,8 +324,9 @@ func BenchmarkAppend(b *testing.B) {
 			opts := record.Options{Clock: time.Now, Redact: record.NewRedactor(environ, nil)}
 			r := openRecord(b, s, opts)
 			ev := &record.ToolResult{
-				Scope: record.Scope{TaskID: "T-001", TraceID: strings.Repeat("a", 32), SpanID: strings.Repeat("b", 16), Iter: 12},
-				Tool:  "read_file", Preview: strings.Repeat("func main() {\n\treturn\n}\n", size/24), Chars: size,
+				Scope: record.Scope{TaskID: "T-001", TraceID: strings.Repeat("a", 32), SpanID: strings.Repeat("b", 16),
+					Iter: 12},
+				Tool: "read_file", Preview: strings.Repeat("func main() {\n\treturn\n}\n", size/24), Chars: size,
 			}
 			b.ReportAllocs()
 			for b.Loop() {

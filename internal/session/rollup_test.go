@@ -66,23 +66,28 @@ var wholeRun = script(
 func TestRollup(t *testing.T) {
 	s := rollUp(wholeRun)
 	at := func(n int) string { return record.FormatTime(testNow.Add(time.Duration(n) * time.Second)) }
-	if *s.PrepStartedAt != at(0) || *s.StartedAt != at(4) || *s.LastEventAt != at(24) || s.Events != 25 || s.Resumes != 1 {
+	if *s.PrepStartedAt != at(0) || *s.StartedAt != at(4) || *s.LastEventAt != at(24) || s.Events != 25 ||
+		s.Resumes != 1 {
 		t.Errorf("times and counts: %+v", s)
 	}
 	if s.Tokens != (summaryTokens{263, 53, 316}) || s.Cost != 1.25 || string(s.Limits) != `{"max_tokens":100}` || s.SeedSHA != "abc" {
 		t.Errorf("tokens %+v, cost %v, limits %s", s.Tokens, s.Cost, s.Limits)
 	}
-	if u := s.Usage; u.Interview.Calls != 1 || u.Worker.Calls != 4 || u.Worker.CachedTokens != 50 || u.Worker.ReasoningTokens != 5 ||
+	if u := s.Usage; u.Interview.Calls != 1 || u.Worker.Calls != 4 || u.Worker.CachedTokens != 50 ||
+		u.Worker.ReasoningTokens != 5 ||
 		u.Evaluator.PromptTokens != 40 || u.SelfImprove.EvalTokens != 1 || u.Total() != 316 {
 		t.Errorf("usage %+v", u)
 	}
 	task := s.Tasks["T-001"]
-	want := &taskSummary{Status: TaskDone, Iterations: 3, Tokens: 305, Cost: 1, ToolCalls: map[string]int64{"bash": 1, "read_file": 1}, HookBlocks: 1,
-		Evaluator: verdictCounts{1, 1, map[string]int64{"weak_test": 1}}, Attempts: 2, Iter: 1, StartedAt: at(5), EndedAt: at(21), Commit: "def"}
+	want := &taskSummary{Status: TaskDone, Iterations: 3, Tokens: 305, Cost: 1,
+		ToolCalls: map[string]int64{"bash": 1, "read_file": 1}, HookBlocks: 1,
+		Evaluator: verdictCounts{1, 1, map[string]int64{"weak_test": 1}}, Attempts: 2, Iter: 1, StartedAt: at(5),
+		EndedAt: at(21), Commit: "def"}
 	if !reflect.DeepEqual(task, want) {
 		t.Errorf("%+v\nwant\n%+v", task, want)
 	}
-	if s.Evaluator.Accepts != 1 || s.Evaluator.Rejects != 1 || s.HookOutcomes["pre-tool"]["block"] != 1 || s.ToolHistogram["bash"] != 1 ||
+	if s.Evaluator.Accepts != 1 || s.Evaluator.Rejects != 1 || s.HookOutcomes["pre-tool"]["block"] != 1 ||
+		s.ToolHistogram["bash"] != 1 ||
 		*s.Stop != (record.LastStop{Reason: "all_done", TS: at(24)}) || s.Models[RoleEvaluator] != "e" {
 		t.Errorf("%+v", s)
 	}
@@ -144,8 +149,10 @@ func TestWhatMakesAStopStale(t *testing.T) {
 		write(t, s.Path(CheckpointFile), `{"status":"running"}`)
 		write(t, s.Path(RecordFile), text)
 		o := s.Overview()
-		if got := rollUp(text).Stop == nil; got != stale || (o.LastStop == "") != stale || (o.State() == "crashed") != stale {
-			t.Errorf("%s: stale %v in the roll-up; overview: last stop %q, crashed %v", last, got, o.LastStop, o.State())
+		if got := rollUp(text).Stop == nil; got != stale || (o.LastStop == "") != stale ||
+			(o.State() == "crashed") != stale {
+			t.Errorf("%s: stale %v in the roll-up; overview: last stop %q, crashed %v", last, got, o.LastStop,
+				o.State())
 		}
 	}
 }
@@ -205,7 +212,8 @@ func TestSummaryOfARewoundRecord(t *testing.T) {
 	seed := strings.Join(strings.SplitAfterN(wholeRun, "\n", 5)[:4], "")
 	later := strings.ReplaceAll(wholeRun[len(seed):], "2026-06-01", "2026-06-02") + script("stop", "stop")
 	for name, after := range map[string]string{
-		"cut": seed, "cut and grown beyond": seed + later, "replaced": strings.ReplaceAll(wholeRun, "T-001", "T-002"), "gone": "",
+		"cut": seed, "cut and grown beyond": seed + later, "replaced": strings.ReplaceAll(wholeRun, "T-001", "T-002"),
+		"gone": "",
 	} {
 		write(t, s.Path(RecordFile), wholeRun)
 		must(t, os.RemoveAll(s.Path(SummaryFile)))
@@ -239,7 +247,8 @@ func TestSummaryFileOfOthers(t *testing.T) {
 			Usage     map[string]any
 		}
 		must(t, json.Unmarshal([]byte(read(t, s.Path(SummaryFile))), &got))
-		if len(got.Tasks) != 1 || got.SessionID != testID || len(got.Usage) != 4 || strings.Contains(text, "judge") != (got.Judge != nil) {
+		if len(got.Tasks) != 1 || got.SessionID != testID || len(got.Usage) != 4 ||
+			strings.Contains(text, "judge") != (got.Judge != nil) {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
@@ -250,7 +259,8 @@ func TestSummaryShape(t *testing.T) {
 	must(t, s.WriteSummary())
 	var got map[string]any
 	must(t, json.Unmarshal([]byte(read(t, s.Path(SummaryFile))), &got))
-	for _, key := range []string{"version", "session_id", "started_at", "prep_started_at", "last_event_at", "tokens", "tasks", "tool_histogram", "hook_outcomes", "evaluator"} {
+	for _, key := range []string{"version", "session_id", "started_at", "prep_started_at", "last_event_at", "tokens",
+		"tasks", "tool_histogram", "hook_outcomes", "evaluator"} {
 		if _, ok := got[key]; !ok {
 			t.Errorf("%s is missing", key)
 		}
@@ -267,10 +277,12 @@ func TestSummaryShape(t *testing.T) {
 			t.Errorf("tasks.T-001.%s is missing", key)
 		}
 	}
-	if !reflect.DeepEqual(task["evaluator"], map[string]any{"accepts": 1.0, "rejects": 1.0, "rejection_categories": map[string]any{"weak_test": 1.0}}) {
+	if !reflect.DeepEqual(task["evaluator"],
+		map[string]any{"accepts": 1.0, "rejects": 1.0, "rejection_categories": map[string]any{"weak_test": 1.0}}) {
 		t.Errorf("%v", task["evaluator"])
 	}
-	if !reflect.DeepEqual(got["stop"], map[string]any{"reason": "all_done", "ts": record.FormatTime(testNow.Add(24 * time.Second))}) {
+	if !reflect.DeepEqual(got["stop"],
+		map[string]any{"reason": "all_done", "ts": record.FormatTime(testNow.Add(24 * time.Second))}) {
 		t.Errorf("%v", got["stop"])
 	}
 }

@@ -103,8 +103,10 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for _, part := range []string{
-		"", ".", "..", "../" + one, "/", st.Root, filepath.Join(st.Root, one), one + "/", one + "/workspace", "./" + one, one + "\x00",
-		"aaaaa", "102030", "aaa", "beef", "ffff", "T-001", strings.ToUpper(one), link, "dddddd", "20260605-102030-eeeeee", "99999999-999999-999999",
+		"", ".", "..", "../" + one, "/", st.Root, filepath.Join(st.Root, one), one + "/", one + "/workspace",
+		"./" + one, one + "\x00",
+		"aaaaa", "102030", "aaa", "beef", "ffff", "T-001", strings.ToUpper(one), link, "dddddd",
+		"20260605-102030-eeeeee", "99999999-999999-999999",
 	} {
 		s, err := st.Find(part)
 		if refused := (&RefusedError{}); s != nil || !errors.As(err, &refused) {
@@ -129,7 +131,8 @@ func TestContaining(t *testing.T) {
 	linked := Store{Root: filepath.Join(base, "link")}
 	for dir, want := range map[string]bool{
 		deep: true, s.Workspace(): true, filepath.Join(linked.Root, testID, "workspace", "a"): true,
-		s.Dir: false, s.Path("ledger"): false, st.Root: false, base: false, "/": false, filepath.Join(base, "absent"): false,
+		s.Dir: false, s.Path("ledger"): false, st.Root: false, base: false, "/": false,
+		filepath.Join(base, "absent"): false,
 	} {
 		for _, store := range []Store{st, linked} {
 			if got, ok := store.Containing(dir); ok != want || ok && got.ID != testID {

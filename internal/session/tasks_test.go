@@ -22,7 +22,8 @@ func TestPlan(t *testing.T) {
 	if broken := ValidateTasks(tasks); broken != nil {
 		t.Error(broken)
 	}
-	if tasks[0].Status != TaskPending || tasks[1].Status != TaskFailed || tasks[1].Title != "Café" || string(tasks[0].others["priority"]) != "3" {
+	if tasks[0].Status != TaskPending || tasks[1].Status != TaskFailed || tasks[1].Title != "Café" ||
+		string(tasks[0].others["priority"]) != "3" {
 		t.Errorf("%+v", tasks)
 	}
 	must(t, s.SaveTasks(tasks))
@@ -130,7 +131,8 @@ func TestSeedMeta(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	must(t, s.SaveSeedMeta(m))
-	if again, err := s.SeedMeta(); err != nil || !reflect.DeepEqual(again.OpenQuestions, []string{"why?"}) || again.StartedAt != "2026-06-01T10:20:30.500Z" {
+	if again, err := s.SeedMeta(); err != nil || !reflect.DeepEqual(again.OpenQuestions, []string{"why?"}) ||
+		again.StartedAt != "2026-06-01T10:20:30.500Z" {
 		t.Errorf("%+v %v", again, err)
 	}
 	must(t, s.SaveSeedMeta(&SeedMeta{TLDR: "x"}))

@@ -44,13 +44,14 @@ func Clip(s string, n int) string {
 	return s
 }
 
-// FailingLine is the line of a failed program's output that says why it failed: the first one that looks like it, else the
-// first one that says anything. Rules and headings are passed over.
+// FailingLine is the line of a failed program's output that says why it failed: the first one that looks like it, else
+// the first one that says anything. Rules and headings are passed over.
 func FailingLine(output string) (line string) {
 	for candidate := range strings.Lines(output) {
 		candidate = strings.TrimSpace(candidate)
 		switch {
-		case strings.Trim(candidate, "=_-*# ") == "" || strings.HasPrefix(candidate, "==") || strings.HasPrefix(candidate, "__"):
+		case strings.Trim(candidate, "=_-*# ") == "" || strings.HasPrefix(candidate, "==") ||
+			strings.HasPrefix(candidate, "__"):
 		case looksFailed(candidate):
 			return candidate
 		case line == "":

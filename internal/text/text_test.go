@@ -87,7 +87,8 @@ func TestShellQuote(t *testing.T) {
 func TestFailingLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "",
-		"ok  a 0.1s\n--- FAIL: TestAdd (0.00s)\n    add_test.go:9: got 3\n":                        "--- FAIL: TestAdd (0.00s)",
+		"ok  a 0.1s\n--- FAIL: TestAdd (0.00s)\n    add_test.go:9: got " +
+			"3\n": "--- FAIL: TestAdd (0.00s)",
 		"F   [100%]\n=== FAILURES ===\n____ test_add ____\n>   assert 1 == 2\nE   assert 1 == 2\n": "E   assert 1 == 2",
 		"sh: 1: vitest: not found\n": "sh: 1: vitest: not found",
 		"\n-----\nsomething\nmore\n": "something",

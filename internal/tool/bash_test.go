@@ -20,7 +20,8 @@ func TestBash(t *testing.T) {
 	f.ok(f.call("bash", "command", "cat"), "[exit code 0]")
 	f.ok(f.call("bash", "command", "kill -9 $$"), "[exit code 137, ended by SIGKILL]")
 	f.ok(f.call("bash", "command", "printf 'caf\\351'"), "caf\uFFFD")
-	f.ok(f.call("bash", "command", "printf 'a\\000\\033[1mb\\177\\302\\205\\t\\r\\n'"), "a\\x00\\x1b[1mb\\x7f\\x85\t\r\n")
+	f.ok(f.call("bash", "command", "printf 'a\\000\\033[1mb\\177\\302\\205\\t\\r\\n'"),
+		"a\\x00\\x1b[1mb\\x7f\\x85\t\r\n")
 	f.ok(f.call("bash", "command", "nosuchcommand"), "[exit code 127]")
 	res := f.call("bash", "command", "echo first; yes x | head -10000; echo last")
 	f.ok(res, "left out here")
@@ -64,7 +65,8 @@ func TestBashTimeLimit(t *testing.T) {
 
 func TestBashEndsTheBackground(t *testing.T) {
 	f := newFixture(t, Options{})
-	f.ok(f.call("bash", "command", "sleep 1000 & echo $! > pid; echo done"), "left in the background were ended]\ndone\n")
+	f.ok(f.call("bash", "command", "sleep 1000 & echo $! > pid; echo done"),
+		"left in the background were ended]\ndone\n")
 	pid := strings.TrimSpace(f.content("pid"))
 	f.ok(f.call("bash", "command", "kill -0 "+pid+" 2>/dev/null && echo alive || echo ended"), "ended")
 }

@@ -144,7 +144,8 @@ func TestSpecs(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	const reading = "read_file:path"
-	if got := names(newFixture(t, Options{}).Box); got != reading+" write_file:path,content edit_file:path,old_string,new_string glob:pattern grep:pattern bash:command" {
+	if got := names(newFixture(t, Options{}).Box); got != reading+
+		" write_file:path,content edit_file:path,old_string,new_string glob:pattern grep:pattern bash:command" {
 		t.Errorf("got %s", got)
 	}
 	if got := names(newFixture(t, Options{ReadOnly: true}).Box); got != reading+" glob:pattern grep:pattern" {
@@ -202,7 +203,8 @@ func TestReadFile(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(f.dir, "fifo"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"dir/a.txt", "./dir//a.txt", "dir/../dir/a.txt", "link", "dirlink/a.txt", f.dir + "/dir/a.txt"} {
+	for _, name := range []string{"dir/a.txt", "./dir//a.txt", "dir/../dir/a.txt", "link", "dirlink/a.txt",
+		f.dir + "/dir/a.txt"} {
 		if res := f.call("read_file", "path", name); res.Output != "one\r\ntwo\n" || res.IsError {
 			t.Errorf("%s: got %+v", name, res)
 		}
@@ -219,7 +221,8 @@ func TestReadFile(t *testing.T) {
 	f.fails(f.call("read_file", "path", strings.Repeat("x", 5000)), "name too long")
 	long := f.call("read_file", "path", "long")
 	f.ok(long, "[cut here: 98304 of 196608 bytes (6144 lines) are shown")
-	if top := f.call("read_file", "path", "."); strings.Contains(top.Output, ".git") || !strings.Contains(top.Output, "link@\n") {
+	if top := f.call("read_file", "path", "."); strings.Contains(top.Output, ".git") ||
+		!strings.Contains(top.Output, "link@\n") {
 		t.Errorf("listing %s", top.Output)
 	}
 }
@@ -233,8 +236,10 @@ func TestNothingOutside(t *testing.T) {
 	f.link("rel", "twice")
 	f.link(".git", "gitlink")
 	for _, name := range []string{
-		"..", "../outside/secret", "dir/../../outside/secret", f.outside + "/secret", "/etc/passwd", "/", "abs/secret", "rel/secret",
-		"dir/deep", "twice/secret", "../work/dir/x", ".git", "./.git", ".GIT", ".git/config", "dir/.git/x", ".git.", "gitlink", f.dir + "/.git",
+		"..", "../outside/secret", "dir/../../outside/secret", f.outside + "/secret", "/etc/passwd", "/", "abs/secret",
+		"rel/secret",
+		"dir/deep", "twice/secret", "../work/dir/x", ".git", "./.git", ".GIT", ".git/config", "dir/.git/x", ".git.",
+		"gitlink", f.dir + "/.git",
 	} {
 		f.blocks(f.call("read_file", "path", name), "blocked: ")
 		f.blocks(f.call("write_file", "path", name, "content", "bad"), "blocked: ")
@@ -246,11 +251,13 @@ func TestNothingOutside(t *testing.T) {
 	if res := f.Call(context.Background(), "write_file", `{"path":"hard","content":"bad"}`); res.Blocked == "" {
 		t.Errorf("hard link to .git: %+v", res)
 	}
-	for _, pattern := range []string{"../**", "/etc/*", "abs/*", "rel/**", "dir/../../*", ".git", "**/.git/*", f.outside + "/*"} {
+	for _, pattern := range []string{"../**", "/etc/*", "abs/*", "rel/**", "dir/../../*", ".git", "**/.git/*",
+		f.outside + "/*"} {
 		if res := f.call("glob", "pattern", pattern); strings.Contains(res.Output, "secret\n") || !res.IsError {
 			t.Errorf("glob %s: %+v", pattern, res)
 		}
-		if res := f.call("grep", "pattern", "secret|gitdir", "path_glob", pattern); strings.Contains(res.Output, ":secret") || !res.IsError {
+		if res := f.call("grep", "pattern", "secret|gitdir", "path_glob", pattern); strings.Contains(res.Output,
+			":secret") || !res.IsError {
 			t.Errorf("grep %s: %+v", pattern, res)
 		}
 	}
@@ -328,7 +335,8 @@ func TestVanishedWorktree(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Open(filepath.Join(dir, "gone"), Options{}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := Open(filepath.Join(dir, "gone"), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "no such file") {
 		t.Errorf("got %v", err)
 	}
 	// What a killed process was writing goes away, but not under a read-only Box.

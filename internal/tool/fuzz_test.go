@@ -28,7 +28,8 @@ func FuzzCall(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		for _, file := range []string{filepath.Join(work, "a"), filepath.Join(work, ".git"), filepath.Join(outside, "secret")} {
+		for _, file := range []string{filepath.Join(work, "a"), filepath.Join(work, ".git"),
+			filepath.Join(outside, "secret")} {
 			if err := os.WriteFile(file, []byte("x\r\ny\r\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}

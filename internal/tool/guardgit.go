@@ -62,8 +62,8 @@ func git(args []string) string {
 	return ""
 }
 
-// gitDenial is a row of the deny list of git's commands. It applies to a call with one of flags and so many operands, as
-// far as the row has them, and with neither of those that are harmless.
+// gitDenial is a row of the deny list of git's commands. It applies to a call with one of flags and so many operands,
+// as far as the row has them, and with neither of those that are harmless.
 type gitDenial struct {
 	command, flags        string
 	operands              int
@@ -85,7 +85,8 @@ var gitDenials = []gitDenial{
 		reason: "git clean with force is not allowed; remove single files with rm"},
 	{command: "branch", flags: "-d -D -m -M -f --delete --move --force", reason: refsStay},
 	{command: "update-ref", reason: refsStay},
-	// `git config name` reads, `git config name value` writes; a file that is named (.gitmodules) is a file like others.
+	// `git config name` reads, `git config name value` writes; a file that is named (.gitmodules) is a file like
+	// others.
 	{command: "config", flags: "-e --edit --add --unset --unset-all --replace-all --rename-section --remove-section",
 		harmless: "-f --file", reason: configWrite},
 	{command: "config", operands: 2, harmlessSub: "list get",
@@ -96,6 +97,7 @@ var gitDenials = []gitDenial{
 }
 
 func (d gitDenial) applies(command string, flags flagSet, operands []string) bool {
-	harmless := flags.has(d.harmless) || len(operands) > 0 && slices.Contains(strings.Fields(d.harmlessSub), operands[0])
+	harmless := flags.has(d.harmless) || len(operands) > 0 &&
+		slices.Contains(strings.Fields(d.harmlessSub), operands[0])
 	return command == d.command && len(operands) >= d.operands && (d.flags == "" || flags.has(d.flags)) && !harmless
 }

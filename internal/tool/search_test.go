@@ -9,9 +9,11 @@ import (
 func searchFixture(t *testing.T) *fixture {
 	f := newFixture(t, Options{})
 	for name, content := range map[string]string{
-		"main.go": "package main\n\nfunc main() {}\n", "README.md": "# Main\r\nmain text\r\n", "src/b.go": "package src\n",
+		"main.go": "package main\n\nfunc main() {}\n", "README.md": "# Main\r\nmain text\r\n",
+		"src/b.go": "package src\n",
 		"src/a.go": "package src\n// main\n", "src/deep/c_test.go": "package deep\n", "sp ace/ü.txt": "main\n",
-		"node_modules/x/i.js": "main\n", ".venv/y.py": "main\n", ".hidden/z.txt": "main\n", "bin": "main\x00", "latin": "main \xe9\n",
+		"node_modules/x/i.js": "main\n", ".venv/y.py": "main\n", ".hidden/z.txt": "main\n", "bin": "main\x00",
+		"latin": "main \xe9\n",
 	} {
 		f.put(name, content, 0o644)
 	}
@@ -22,10 +24,14 @@ func searchFixture(t *testing.T) *fixture {
 func TestGlob(t *testing.T) {
 	f := searchFixture(t)
 	for pattern, want := range map[string]string{
-		"*.go": "main.go", "**/*.go": "main.go src/a.go src/b.go src/deep/c_test.go", "src/*": "src/a.go src/b.go src/deep/",
-		"src/**": "src/a.go src/b.go src/deep/c_test.go", "**/*_test.go": "src/deep/c_test.go", "*.{md,go}": "README.md main.go",
-		"./src/*.go": "src/a.go src/b.go", "node_modules/**": "node_modules/x/i.js", "**/i.js": "<none>", "*/ü.txt": "sp ace/ü.txt",
-		"linked/*.go": "linked/a.go linked/b.go", "src/a.go": "src/a.go", "nowhere/**": "<none>", "**/z.txt": ".hidden/z.txt",
+		"*.go": "main.go", "**/*.go": "main.go src/a.go src/b.go src/deep/c_test.go",
+		"src/*":  "src/a.go src/b.go src/deep/",
+		"src/**": "src/a.go src/b.go src/deep/c_test.go", "**/*_test.go": "src/deep/c_test.go",
+		"*.{md,go}":  "README.md main.go",
+		"./src/*.go": "src/a.go src/b.go", "node_modules/**": "node_modules/x/i.js", "**/i.js": "<none>",
+		"*/ü.txt":     "sp ace/ü.txt",
+		"linked/*.go": "linked/a.go linked/b.go", "src/a.go": "src/a.go", "nowhere/**": "<none>",
+		"**/z.txt":          ".hidden/z.txt",
 		f.dir + "/src/*.go": "src/a.go src/b.go", "src/[ab].go": "src/a.go src/b.go", "*.GO": "<none>",
 	} {
 		res := f.call("glob", "pattern", pattern)
@@ -73,7 +79,8 @@ func TestGrep(t *testing.T) {
 			t.Errorf("%s in %s: got %q, want %q", c.pattern, c.glob, got, c.want)
 		}
 	}
-	if res := f.call("grep", "pattern", "main"); strings.Contains(res.Output, "bin:") || strings.Contains(res.Output, "node_modules") {
+	if res := f.call("grep", "pattern", "main"); strings.Contains(res.Output, "bin:") ||
+		strings.Contains(res.Output, "node_modules") {
 		t.Errorf("got %s", res.Output)
 	}
 	f.fails(f.call("grep", "pattern", "("), "no valid regular expression")
@@ -89,7 +96,9 @@ func TestGrepIsCapped(t *testing.T) {
 		t.Errorf("%d characters", res.Chars)
 	}
 	f.put("many", strings.Repeat("needle\n", 5*grepCap), 0o644)
-	f.ok(f.call("grep", "pattern", "needle", "path_glob", "many"), fmt.Sprintf("many:%d:needle\n[only the first %d matching lines", grepCap, grepCap))
+	f.ok(f.call("grep", "pattern", "needle", "path_glob", "many"),
+		fmt.Sprintf("many:%d:needle\n[only the first %d matching lines", grepCap, grepCap))
 	f.put("big", strings.Repeat("needle\n", grepFileCap/6), 0o644)
-	f.ok(f.call("grep", "pattern", "needle", "path_glob", "big"), "[1 files are too large to be searched, among them big]")
+	f.ok(f.call("grep", "pattern", "needle", "path_glob", "big"),
+		"[1 files are too large to be searched, among them big]")
 }

@@ -44,7 +44,8 @@ func TestEditFile(t *testing.T) {
 	f.put("a", "one\ntwo\nthree\ntwo\n", 0o755)
 	res := f.call("edit_file", "path", "./a", "old_string", "three\ntwo", "new_string", "3\n2")
 	f.ok(res, "edited a at line 3")
-	if info, err := os.Stat(filepath.Join(f.dir, "a")); err != nil || info.Mode().Perm() != 0o755 || res.Edited != "a" || f.content("a") != "one\ntwo\n3\n2\n" {
+	if info, err := os.Stat(filepath.Join(f.dir, "a")); err != nil || info.Mode().Perm() != 0o755 ||
+		res.Edited != "a" || f.content("a") != "one\ntwo\n3\n2\n" {
 		t.Errorf("%+v: %q", res, f.content("a"))
 	}
 	f.put("twice", "xx\nxx\n", 0o644)
@@ -68,11 +69,13 @@ func TestReplaceOnce(t *testing.T) {
 		{"CRLF file, one line", "a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n", ""},
 		{"mixed line ends stay", "a\r\nb\nc\n", "b\n", "x\n", "a\r\nx\nc\n", ""},
 		{"Latin-1 around it stays", "caf\xe9 b", "b", "x", "caf\xe9 x", ""},
-		{"white space differs", "if x {\n\treturn\n}\n", "if x {\n    return\n}", "y", "", "lines 1 to 3 differ from it in white space only"},
+		{"white space differs", "if x {\n\treturn\n}\n", "if x {\n    return\n}", "y", "",
+			"lines 1 to 3 differ from it in white space only"},
 		{"CRLF changes nothing", "a\r\nb\r\n", "a\r\n", "a\n", "", "changes nothing"},
 	} {
 		out, _, err := replaceOnce([]byte(c.data), []byte(c.old), []byte(c.repl))
-		if string(out) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+		if string(out) != c.want || (err == nil) != (c.err == "") || err != nil &&
+			!strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: got %q, %v", c.name, out, err)
 		}
 	}

@@ -76,7 +76,8 @@ func TestPythonSuite(t *testing.T) {
 
 func TestPythonTools(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"pyproject.toml":        "[project]\nname = 'x'\n[tool.ruff.lint]\nselect = ['E']\n[tool.mypy]\nstrict = true\n",
+		"pyproject.toml": "[project]\nname = 'x'\n[tool.ruff.lint]\nselect = ['E']\n[tool.mypy]\nstrict = " +
+			"true\n",
 		"x.py":                  "",
 		"tests/test_t001_a.py":  "",
 		"tests/test_t002_b.py":  "",
@@ -107,7 +108,8 @@ func TestPythonVenvComesFirst(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, ".venv/bin/python"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	wantText(t, judge(t, dir, Tasks{Current: "T-001"}), "venv -m pytest -q --color=no --continue-on-collection-errors test_t001_a.py")
+	wantText(t, judge(t, dir, Tasks{Current: "T-001"}),
+		"venv -m pytest -q --color=no --continue-on-collection-errors test_t001_a.py")
 }
 
 func TestSection(t *testing.T) {
@@ -131,15 +133,18 @@ func TestSection(t *testing.T) {
 func TestGoOverlay(t *testing.T) {
 	need(t, "go")
 	dir := tree(t, map[string]string{
-		"go.mod":                   "module example.com/calc\n\ngo 1.21\n",
-		"calc.go":                  "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
-		"t001_add_test.go":         "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n",
-		"t002_sub_test.go":         "package calc\n\nimport \"testing\"\n\nfunc TestSub(t *testing.T) {\n\tif Sub(3, 2) != 1 {\n\t\tt.Fatal()\n\t}\n}\n",
-		"later/t003_later_test.go": "package later\n\nimport \"testing\"\n\nfunc TestLater(t *testing.T) { t.Fatal() }\n",
-		"sub/go.mod":               "module example.com/calc/sub\n\ngo 1.21\n",
-		"sub/sub.go":               "package sub\n",
-		"sub/t003_x_test.go":       "package sub\n\nvar _ = undefined\n",
-		"testdata/m/go.mod":        "module broken",
+		"go.mod":  "module example.com/calc\n\ngo 1.21\n",
+		"calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
+		"t001_add_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, " +
+			"2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n",
+		"t002_sub_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestSub(t *testing.T) {\n\tif Sub(3, " +
+			"2) != 1 {\n\t\tt.Fatal()\n\t}\n}\n",
+		"later/t003_later_test.go": "package later\n\nimport \"testing\"\n\nfunc TestLater(t *testing.T) { t.Fatal() " +
+			"}\n",
+		"sub/go.mod":         "module example.com/calc/sub\n\ngo 1.21\n",
+		"sub/sub.go":         "package sub\n",
+		"sub/t003_x_test.go": "package sub\n\nvar _ = undefined\n",
+		"testdata/m/go.mod":  "module broken",
 	})
 	rep := judge(t, dir, Tasks{Current: "T-001", All: three})
 	wantPassed(t, rep, true)

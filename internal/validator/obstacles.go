@@ -14,8 +14,8 @@ import (
 )
 
 // obstacle is a way in which a validator cannot start. A line of its output that one of the signs matches names what is
-// missing; mend says whether that is a dependency of the project, and not something that a task is to make, and gives the
-// command that provides it.
+// missing; mend says whether that is a dependency of the project, and not something that a task is to make, and gives
+// the command that provides it.
 type obstacle struct {
 	signs []*pattern.Regexp
 	mend  func(p *project, s Scene, v Validator, res Result, missing string) (command string, ok bool)
@@ -110,7 +110,8 @@ func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (s
 	if strings.HasPrefix(missing, "@") && len(parts) > 1 {
 		name += "/" + parts[1]
 	}
-	declared := strings.Contains(missing, "node_modules/") || manifest.Dependencies[name]+manifest.DevDependencies[name] != ""
+	declared := strings.Contains(missing, "node_modules/") || manifest.Dependencies[name]+
+		manifest.DevDependencies[name] != ""
 	_, err := os.Stat(filepath.Join(p.root, dir, "node_modules"))
 	byNode := !v.Configured || nodeManager.MatchString(v.Command)
 	nothing := byNode && res.exit == 127 && err != nil && len(manifest.Dependencies)+len(manifest.DevDependencies) > 0

@@ -9,11 +9,13 @@ func TestObstacle(t *testing.T) {
 	files := map[string]string{
 		"package.json": `{"devDependencies": {"vitest": "1", "@scope/tool": "1"}}`, "web/package.json": `{}`,
 		"web/pnpm-lock.yaml": "", "requirements.txt": "Flask-Login>=1\n", "app.py": "import yaml\n",
-		"src/own/__init__.py": "", "test_t001_x.py": "import new\nimport own\n", "go.mod": "require example.com/dep v1.0.0\n",
+		"src/own/__init__.py": "", "test_t001_x.py": "import new\nimport own\n",
+		"go.mod":         "require example.com/dep v1.0.0\n",
 		"sub/Cargo.toml": "[package]\n",
 	}
 	const npm, venv = "git config --add tilth.setup 'npm install'",
-		"git config --add tilth.setup 'python3 -m venv --system-site-packages .venv && .venv/bin/pip install pytest -r requirements.txt'"
+		"git config --add tilth.setup 'python3 -m venv --system-site-packages .venv && .venv/bin/pip install pytest " +
+			"-r requirements.txt'"
 	for _, c := range []struct {
 		name, out string
 		exit      int

@@ -71,8 +71,8 @@ type Place struct {
 	Box *sandbox.Box // what they may do; nil is everything
 }
 
-// Run runs the validators one after the other, each within perTimeout (0: 10 minutes) and with outputCap bytes of output
-// kept (0: 64 KiB). All are run, whichever fails.
+// Run runs the validators one after the other, each within perTimeout (0: 10 minutes) and with outputCap bytes of
+// output kept (0: 64 KiB). All are run, whichever fails.
 func Run(ctx context.Context, vs []Validator, in Place, perTimeout time.Duration, outputCap int) Report {
 	rep := Report{Passed: true}
 	for _, v := range vs {

@@ -116,7 +116,8 @@ func TestNoneIsSaid(t *testing.T) {
 }
 
 func TestSkippedIsSaid(t *testing.T) {
-	rep := Run(context.Background(), []Validator{{Name: "ruff", Skip: "ruff is not installed"}}, Place{Dir: t.TempDir()}, 0, 0)
+	rep := Run(context.Background(), []Validator{{Name: "ruff", Skip: "ruff is not installed"}},
+		Place{Dir: t.TempDir()}, 0, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep, "## ruff: NOT RUN", "ruff was not run: ruff is not installed; no validator was run")
 }

@@ -94,7 +94,8 @@ func (c *check) shared() (n int) {
 
 // isShared reports whether a fork's record says that it began with the commit.
 func (c *check) isShared(sha string) bool {
-	return c.story.forkedFrom != "" && (c.isSeed(sha) || slices.Contains(slices.Collect(maps.Values(c.story.shared)), sha))
+	return c.story.forkedFrom != "" &&
+		(c.isSeed(sha) || slices.Contains(slices.Collect(maps.Values(c.story.shared)), sha))
 }
 
 // origin is what the record of another session of this root says, nil where that is not here.

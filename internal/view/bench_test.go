@@ -98,7 +98,8 @@ func BenchmarkList(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := List(io.Discard, store.Overview(ids, nil), ListOptions{Terminal: Terminal{TTY: true, Width: 120}, Now: start}); err != nil {
+		if err := List(io.Discard, store.Overview(ids, nil),
+			ListOptions{Terminal: Terminal{TTY: true, Width: 120}, Now: start}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -123,8 +123,8 @@ func (b *blocks) note(e record.Line) {
 	f := factsOf(ev)
 	b.seen++
 	switch e.Type {
-	case "session_start", "seed_committed", "session_resume", "context_reset", "stop", "log_repaired", "session_rewound",
-		"session_undone":
+	case "session_start", "seed_committed", "session_resume", "context_reset", "stop", "log_repaired",
+		"session_rewound", "session_undone":
 		if at, back := e.WentBack(); back {
 			f.Back = b.sectionAt(at)
 		}

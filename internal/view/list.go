@@ -127,8 +127,8 @@ func stopStyle(reason string) string {
 	return red
 }
 
-// taskCount is "2/3", with those named that no run does by itself. A session without tasks is one whose preparation has not come to a
-// seed.
+// taskCount is "2/3", with those named that no run does by itself. A session without tasks is one whose preparation has
+// not come to a seed.
 func taskCount(c session.TaskCounts) string {
 	if c.Total == 0 {
 		return "no seed"

@@ -14,12 +14,17 @@ import (
 
 func overviews() []session.Overview {
 	return []session.Overview{
-		{ID: "20260612-080000-aaaaaa", Status: session.Running, Busy: &session.BusyError{PID: 12, Host: "h", Since: "2026-06-12T08:00:00Z"}, Label: "Running now",
-			Tasks: session.TaskCounts{Total: 3, Done: 1, Pending: 2}, TokensUsed: 12_345, Cost: 0.42, Source: "/home/ada/src/orchard"},
-		{ID: "20260611-220410-bbbbbb", Status: session.Running, LastStop: "wall_clock", Tasks: session.TaskCounts{Total: 2, Done: 1, Pending: 1}, TokensUsed: 2_000_000, Label: "Stopped"},
-		{ID: "20260610-000000-cccccc", Status: session.Failed, LastStop: "iter_cap", Tasks: session.TaskCounts{Total: 2, Done: 1, Failed: 1}, Label: "Failed \x1b[31m"},
+		{ID: "20260612-080000-aaaaaa", Status: session.Running,
+			Busy: &session.BusyError{PID: 12, Host: "h", Since: "2026-06-12T08:00:00Z"}, Label: "Running now",
+			Tasks: session.TaskCounts{Total: 3, Done: 1, Pending: 2}, TokensUsed: 12_345, Cost: 0.42,
+			Source: "/home/ada/src/orchard"},
+		{ID: "20260611-220410-bbbbbb", Status: session.Running, LastStop: "wall_clock",
+			Tasks: session.TaskCounts{Total: 2, Done: 1, Pending: 1}, TokensUsed: 2_000_000, Label: "Stopped"},
+		{ID: "20260610-000000-cccccc", Status: session.Failed, LastStop: "iter_cap",
+			Tasks: session.TaskCounts{Total: 2, Done: 1, Failed: 1}, Label: "Failed \x1b[31m"},
 		{ID: "20260609-000000-dddddd", Status: session.Running, Label: "Crashed"},
-		{ID: "20260608-000000-eeeeee", Status: session.AllDone, LastStop: "all_done", Tasks: session.TaskCounts{Total: 1, Done: 1}, Label: "Done"},
+		{ID: "20260608-000000-eeeeee", Status: session.AllDone, LastStop: "all_done",
+			Tasks: session.TaskCounts{Total: 1, Done: 1}, Label: "Done"},
 		{ID: "20260607-000000-ffffff", Problems: []string{"checkpoint.json: is missing"}},
 	}
 }
@@ -46,7 +51,8 @@ func TestList(t *testing.T) {
 	if err := List(&b, overviews(), ListOptions{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
-	if line, _, _ := strings.Cut(b.String(), "\n"); line != "20260612-080000-aaaaaa\trunning\t1/3\t12.3k\t$0.42\t4h ago\t\tRunning now\t/home/ada/src/orchard" {
+	const first = "20260612-080000-aaaaaa\trunning\t1/3\t12.3k\t$0.42\t4h ago\t\tRunning now\t/home/ada/src/orchard"
+	if line, _, _ := strings.Cut(b.String(), "\n"); line != first {
 		t.Errorf("in a pipe: %q", line)
 	}
 }
@@ -62,7 +68,8 @@ func TestListJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		for _, key := range []string{"session_id", "status", "source", "branch", "label", "tasks", "tokens_used", "cost", "last_stop", "started_at"} {
+		for _, key := range []string{"session_id", "status", "source", "branch", "label", "tasks", "tokens_used",
+			"cost", "last_stop", "started_at"} {
 			if _, ok := r[key]; !ok {
 				t.Errorf("%v lacks %s", r["session_id"], key)
 			}
@@ -74,7 +81,8 @@ func TestListJSON(t *testing.T) {
 			}
 		}
 	}
-	if rows[1]["status"] != "running" || rows[1]["state"] != "stopped" || rows[0]["holder"].(map[string]any)["pid"] != 12.0 {
+	if rows[1]["status"] != "running" || rows[1]["state"] != "stopped" ||
+		rows[0]["holder"].(map[string]any)["pid"] != 12.0 {
 		t.Errorf("%v", rows[:2])
 	}
 	b.Reset()
@@ -102,9 +110,10 @@ func detail(t *testing.T) Detail {
 		t.Fatal(err)
 	}
 	return Detail{Row: RowOf(o), Plan: plan, Summary: sum, Usage: cp.Usage,
-		Worktree:      Worktree{Path: "/w", State: "ok", Head: viewtest.SecondSHA, Commits: 2, Dirty: true},
-		Conversations: []Conversation{{Task: "T-003", Agent: "claude", ID: "c-1", Resumable: true, Attempts: 1}, {Task: "T-004", Agent: "codex", ID: "c-2", Why: "its store has no such conversation"}},
-		Resume:        "unwinds 1 placeholder and retries T-003",
+		Worktree: Worktree{Path: "/w", State: "ok", Head: viewtest.SecondSHA, Commits: 2, Dirty: true},
+		Conversations: []Conversation{{Task: "T-003", Agent: "claude", ID: "c-1", Resumable: true, Attempts: 1},
+			{Task: "T-004", Agent: "codex", ID: "c-2", Why: "its store has no such conversation"}},
+		Resume: "unwinds 1 placeholder and retries T-003",
 	}
 }
 
@@ -166,12 +175,14 @@ func TestShowJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &v); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"session_id", "status", "tasks", "usage", "plan", "worktree", "conversations", "resume", "limits", "models", "last_stop"} {
+	for _, key := range []string{"session_id", "status", "tasks", "usage", "plan", "worktree", "conversations",
+		"resume", "limits", "models", "last_stop"} {
 		if _, ok := v[key]; !ok {
 			t.Errorf("lacks %s", key)
 		}
 	}
-	if plan := v["plan"].([]any); len(plan) != 4 || plan[2].(map[string]any)["failure_reason"] != "iter_cap" || plan[0].(map[string]any)["failure_reason"] != nil {
+	if plan := v["plan"].([]any); len(plan) != 4 || plan[2].(map[string]any)["failure_reason"] != "iter_cap" ||
+		plan[0].(map[string]any)["failure_reason"] != nil {
 		t.Errorf("the plan is %v", plan)
 	}
 	b.Reset()
@@ -185,7 +196,8 @@ func TestShowInPipe(t *testing.T) {
 	if err := Show(&b, detail(t), ShowOptions{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"status\tfailed (last stop: iter_cap)\n", "T-001\tdone\t5\t1\t78.9k\t$0.17\tc0ffee0000\tParse durations like 3w2d\n"} {
+	for _, want := range []string{"status\tfailed (last stop: iter_cap)\n",
+		"T-001\tdone\t5\t1\t78.9k\t$0.17\tc0ffee0000\tParse durations like 3w2d\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}
@@ -274,7 +286,8 @@ func TestShowCommitsOfTheBranch(t *testing.T) {
 	if err := Show(&b, d, ShowOptions{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"T-001\tdone, not on the branch\t5\t1\t78.9k\t$0.17\t\t", "T-002\tdone\t6\t-\t139k\t$0.28\tabcdef0123\t"} {
+	for _, want := range []string{"T-001\tdone, not on the branch\t5\t1\t78.9k\t$0.17\t\t",
+		"T-002\tdone\t6\t-\t139k\t$0.28\tabcdef0123\t"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}

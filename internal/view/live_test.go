@@ -17,9 +17,12 @@ import (
 
 func TestCheckAddr(t *testing.T) {
 	for addr, ok := range map[string]bool{
-		"127.0.0.1:8765": true, "127.0.0.1:0": true, "[::1]:8765": true, "localhost:8765": true, "127.9.9.9:1": true, "[::ffff:127.0.0.1]:1": true,
-		"0.0.0.0:8765": false, ":8765": false, "[::]:8765": false, "192.168.1.2:8765": false, "example.com:80": false, "127.0.0.1": false,
-		"127.0.0.1:99999": false, "localhost.example.com:80": false, "2130706433:80": false, "": false, "127.0.0.1:http:": false,
+		"127.0.0.1:8765": true, "127.0.0.1:0": true, "[::1]:8765": true, "localhost:8765": true, "127.9.9.9:1": true,
+		"[::ffff:127.0.0.1]:1": true,
+		"0.0.0.0:8765":         false, ":8765": false, "[::]:8765": false, "192.168.1.2:8765": false,
+		"example.com:80": false, "127.0.0.1": false,
+		"127.0.0.1:99999": false, "localhost.example.com:80": false, "2130706433:80": false, "": false,
+		"127.0.0.1:http:": false,
 	} {
 		err := CheckAddr(addr)
 		var refused *AddrError
@@ -92,7 +95,8 @@ func TestLivePageLinksToTheList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp, body := request(t, http.MethodGet, list.String(), ""); resp.StatusCode != http.StatusOK || !strings.Contains(body, "<h1>Sessions</h1>") {
+	if resp, body := request(t, http.MethodGet, list.String(), ""); resp.StatusCode != http.StatusOK ||
+		!strings.Contains(body, "<h1>Sessions</h1>") {
 		t.Errorf("%s leads to %s", link[1], resp.Status)
 	}
 }
@@ -138,12 +142,14 @@ func TestServerLetsNobodyElseIn(t *testing.T) {
 		}
 	}
 	resp, _ := request(t, "GET", page, "")
-	for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"} {
+	for name, want := range map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+		"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin"} {
 		if got := resp.Header.Get(name); got != want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") {
+	if csp := resp.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") ||
+		!strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("the policy is %q", csp)
 	}
 	if resp, _ := request(t, "GET", page, ""); resp.Header.Get("Access-Control-Allow-Origin") != "" {
@@ -153,7 +159,8 @@ func TestServerLetsNobodyElseIn(t *testing.T) {
 
 func TestServerListsSessions(t *testing.T) {
 	s := story(t)
-	_, body := request(t, "GET", served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)})+"sessions.json", "")
+	_, body := request(t, "GET", served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)})+
+		"sessions.json", "")
 	for _, want := range []string{s.ID, `"failed"`, "Graft schedule"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the list lacks %s: %s", want, body)

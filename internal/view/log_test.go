@@ -39,13 +39,18 @@ func fieldsOf(log string, n int) string {
 
 func TestLog(t *testing.T) {
 	s := story(t)
-	if got, want := logOf(t, s, LogOptions{Tail: 3}), "2026-06-12T06:10:26.771Z\tT-003/12\ttask_failed\titer_cap\n2026-06-12T06:10:26.821Z\tT-003/12\tcommit\tfa11ed0000000000000000000000000000000003\n2026-06-12T06:10:27.821Z\t\tstop\titer_cap\n"; got != want {
+	const want = "2026-06-12T06:10:26.771Z\tT-003/12\ttask_failed\titer_cap\n" +
+		"2026-06-12T06:10:26.821Z\tT-003/12\tcommit\tfa11ed0000000000000000000000000000000003\n" +
+		"2026-06-12T06:10:27.821Z\t\tstop\titer_cap\n"
+	if got := logOf(t, s, LogOptions{Tail: 3}); got != want {
 		t.Errorf("the tail is\n%s\nwant\n%s", got, want)
 	}
-	if got := fieldsOf(logOf(t, s, LogOptions{Type: "evaluator_verdict"}), 1); got != "T-001/3 T-001/5 T-002/6 T-003/4 T-003/8 T-003/12" {
+	if got := fieldsOf(logOf(t, s, LogOptions{Type: "evaluator_verdict"}),
+		1); got != "T-001/3 T-001/5 T-002/6 T-003/4 T-003/8 T-003/12" {
 		t.Errorf("verdicts: %s", got)
 	}
-	if got := fieldsOf(logOf(t, s, LogOptions{Type: "evaluator_verdict", Task: "T-003", Tail: 2}), 1); got != "T-003/8 T-003/12" {
+	if got := fieldsOf(logOf(t, s, LogOptions{Type: "evaluator_verdict", Task: "T-003", Tail: 2}),
+		1); got != "T-003/8 T-003/12" {
 		t.Errorf("the last verdicts on T-003: %s", got)
 	}
 	data, err := os.ReadFile(s.Path(session.RecordFile))
@@ -60,9 +65,15 @@ func TestLog(t *testing.T) {
 func TestLogOnTerminal(t *testing.T) {
 	time.Local = time.UTC
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
-	w.Event(0, "model_call", viewtest.Task("T-001", 2, viewtest.P{"prompt_tokens": 12345, "eval_tokens": 67, "cost": 0.25, "content": "First \x1b]0;x\x07line\nsecond\u202e and a lot more text than one line of a terminal can hold"}))
-	w.Event(0, "evaluator_verdict", viewtest.Task("T-001", 2, viewtest.P{"verdict": "reject", "rejection_category": "weak_test", "concern": "No."}))
-	w.Event(0, "validator_run", viewtest.Task("T-001", 2, viewtest.P{"passed": false, "results": []viewtest.P{{"name": "go vet", "passed": true}, {"name": "go test", "passed": false}}}))
+	w.Event(0, "model_call",
+		viewtest.Task("T-001", 2, viewtest.P{"prompt_tokens": 12345, "eval_tokens": 67, "cost": 0.25,
+			"content": "First \x1b]0;x\x07line\nsecond\u202e and a lot more text than one line of a terminal can " +
+				"hold"}))
+	w.Event(0, "evaluator_verdict",
+		viewtest.Task("T-001", 2, viewtest.P{"verdict": "reject", "rejection_category": "weak_test", "concern": "No."}))
+	w.Event(0, "validator_run",
+		viewtest.Task("T-001", 2, viewtest.P{"passed": false,
+			"results": []viewtest.P{{"name": "go vet", "passed": true}, {"name": "go test", "passed": false}}}))
 	w.Event(0, "odd \x1b[2J type", viewtest.P{"a": 1, "b": "x\ty"})
 	w.Flush()
 	want := "22:04:10  T-001/2   model_call         worker  12.3k → 67  $0.25  First ␛]0;x␇line …\n" +
@@ -73,7 +84,8 @@ func TestLogOnTerminal(t *testing.T) {
 		t.Errorf("the log is\n%s\nwant\n%s", got, want)
 	}
 	colored := logOf(t, w.S, LogOptions{Terminal: Terminal{TTY: true, Color: true, Width: 84}})
-	if !strings.Contains(colored, "\x1b[33mevaluator_verdict \x1b[0m") || !strings.Contains(colored, "\x1b[31mvalidator_run     \x1b[0m") || strings.Contains(colored, "\x1b]0;") {
+	if !strings.Contains(colored, "\x1b[33mevaluator_verdict \x1b[0m") ||
+		!strings.Contains(colored, "\x1b[31mvalidator_run     \x1b[0m") || strings.Contains(colored, "\x1b]0;") {
 		t.Errorf("in colour: %q", colored)
 	}
 }
@@ -82,12 +94,14 @@ func TestLogCountsWhatItSkips(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	viewtest.HostileRecord(w)
 	var b bytes.Buffer
-	skipped, err := Log(context.Background(), &b, w.S, LogOptions{Terminal: Terminal{TTY: true, Color: true, Width: 80}})
+	skipped, err := Log(context.Background(), &b, w.S,
+		LogOptions{Terminal: Terminal{TTY: true, Color: true, Width: 80}})
 	if err != nil || skipped < 5 {
 		t.Errorf("%d lines skipped, %v", skipped, err)
 	}
 	for line := range strings.Lines(b.String()) {
-		plain := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[34m", "", "\x1b[35m", "", "\x1b[36m", "").Replace(line)
+		plain := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "",
+			"\x1b[33m", "", "\x1b[34m", "", "\x1b[35m", "", "\x1b[36m", "").Replace(line)
 		if strings.ContainsAny(plain, "\x1b\x00\x07\r\u202e\u009b") {
 			t.Fatalf("a line can harm a terminal: %q", line)
 		}

@@ -43,7 +43,8 @@ func TestPagesAreWhole(t *testing.T) {
 		if strings.Contains(html, "{{") || !strings.HasPrefix(html, "<!doctype html>") {
 			t.Errorf("%s: a part of the page is missing", name)
 		}
-		for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "base-uri 'none'", "form-action 'none'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-",
+			"base-uri 'none'", "form-action 'none'"} {
 			if !strings.Contains(d.policy, want) {
 				t.Errorf("%s: the policy lacks %s", name, want)
 			}
@@ -53,7 +54,8 @@ func TestPagesAreWhole(t *testing.T) {
 		}
 		script := regexp.MustCompile(`(?s)<script>(.*)</script>`).FindStringSubmatch(html)
 		style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(html)
-		if script == nil || style == nil || !strings.Contains(d.policy, sourceHash(script[1])) || !strings.Contains(d.policy, sourceHash(style[1])) {
+		if script == nil || style == nil || !strings.Contains(d.policy, sourceHash(script[1])) ||
+			!strings.Contains(d.policy, sourceHash(style[1])) {
 			t.Errorf("%s: the policy does not name the page's own script and style", name)
 		}
 	}
@@ -72,7 +74,8 @@ func TestPagesAreWhole(t *testing.T) {
 // The script never makes markup of data, and nothing in it runs text as code.
 func TestScriptUsesTextOnly(t *testing.T) {
 	for _, name := range append(slices.Clone(pageScripts), "index.js") {
-		for _, no := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "new Function", "setAttribute(\"on", "srcdoc", "DOMParser"} {
+		for _, no := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(",
+			"new Function", "setAttribute(\"on", "srcdoc", "DOMParser"} {
 			if strings.Contains(readPage(name), no) {
 				t.Errorf("%s uses %s", name, no)
 			}
@@ -144,7 +147,8 @@ func filesIn(t *testing.T, dir string) string {
 func TestRenderDamaged(t *testing.T) {
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	render(t, w.S)
-	for _, name := range []string{session.CheckpointFile, session.TasksFile, session.SeedMetaFile, session.SummaryFile} {
+	for _, name := range []string{session.CheckpointFile, session.TasksFile, session.SeedMetaFile,
+		session.SummaryFile} {
 		if err := os.WriteFile(w.S.Path(name), []byte(`{"tokens_used":"many`), 0o600); err != nil {
 			t.Fatal(err)
 		}

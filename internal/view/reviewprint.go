@@ -278,7 +278,8 @@ func (p reviewPrinter) wrap(indent, s string) {
 // markdown is the review as the text of a pull request. Titles aside, all words in it are a model's: none of them is
 // markup, mentions a person or closes an issue.
 func (r *Review) markdown(out *bufio.Writer, only string) {
-	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n", r.headline(), r.spent(), r.SessionID)
+	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n", r.headline(), r.spent(),
+		r.SessionID)
 	var risks []string
 	for i := range r.Tasks {
 		t := &r.Tasks[i]

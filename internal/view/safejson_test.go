@@ -86,8 +86,10 @@ func TestBlock(t *testing.T) {
 		[]byte(`{"ts":"nonsense","type":"session_start","payload":null}`),
 	)
 	for key, want := range map[string]any{
-		"n": 4.0, "t0": 1781215450000.0, "names": []any{"session_start", "model_call", "evaluator_verdict"}, "tasks": []any{"T-001"},
-		"type": []any{0.0, 1.0, 2.0, 0.0}, "task": []any{-1.0, 0.0, 0.0, -1.0}, "iter": []any{0.0, 2.0, 2.0, 0.0}, "dt": []any{0.0, 1500.0, -500.0, 0.0},
+		"n": 4.0, "t0": 1781215450000.0, "names": []any{"session_start", "model_call", "evaluator_verdict"},
+		"tasks": []any{"T-001"},
+		"type":  []any{0.0, 1.0, 2.0, 0.0}, "task": []any{-1.0, 0.0, 0.0, -1.0}, "iter": []any{0.0, 2.0, 2.0, 0.0},
+		"dt": []any{0.0, 1500.0, -500.0, 0.0},
 		"facts": []any{
 			[]any{0.0, map[string]any{"ph": "run"}},
 			[]any{1.0, map[string]any{"p": 100.0, "e": 5.0, "$": 0.25, "ph": "evaluator"}},

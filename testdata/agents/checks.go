@@ -80,9 +80,11 @@ func (r *rig) check() int {
 }
 
 // run plays one turn with what the model is to say.
-func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn), brain func(n int, body string) answer) (agent.Outcome, error) {
+func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn),
+	brain func(n int, body string) answer) (agent.Outcome, error) {
 	s.stub.play(brain)
-	t := agent.Turn{Prompt: prompt, System: "You work in a test.", Dir: s.dir, Model: s.model, Conversation: ref, Timeout: 2 * time.Minute, Env: s.env,
+	t := agent.Turn{Prompt: prompt, System: "You work in a test.", Dir: s.dir, Model: s.model, Conversation: ref,
+		Timeout: 2 * time.Minute, Env: s.env,
 		GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir),
 		OnConversation: func(id string) error { s.told = append(s.told, id); return nil }}
 	if s.verbose {
@@ -162,7 +164,8 @@ func (s *scene) remember(out agent.Outcome) {
 
 // choose returns the first choice, which has to be of this kind.
 func (s *scene) choose(how string) (agent.Choice, error) {
-	choices := s.program.Choose(s.ctx, agent.Search{Stored: &s.conv, Dir: s.dir, Model: s.model, Env: s.env, Since: s.begun})
+	choices := s.program.Choose(s.ctx, agent.Search{Stored: &s.conv, Dir: s.dir, Model: s.model, Env: s.env,
+		Since: s.begun})
 	if choices[0].How != how {
 		return choices[0], fmt.Errorf("the choice is %s (%s), not %s", choices[0].How, choices[0].Why, how)
 	}
@@ -209,7 +212,8 @@ func ended(s *scene) error {
 		cancel()
 		return answer{hang: true}
 	})
-	out, err := s.program.Run(ctx, agent.Turn{Prompt: "the THIRD-MARKER thing", Dir: s.dir, Model: s.model, Conversation: choice.Ref, Timeout: 2 * time.Minute,
+	out, err := s.program.Run(ctx, agent.Turn{Prompt: "the THIRD-MARKER thing", Dir: s.dir, Model: s.model,
+		Conversation: choice.Ref, Timeout: 2 * time.Minute,
 		Env: s.env, GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir)})
 	if err := want(out, err, agent.Interrupted); err != nil {
 		return err
@@ -219,8 +223,10 @@ func ended(s *scene) error {
 }
 
 func again(s *scene) error {
-	for _, args := range [][]string{{"worktree", "remove", "--force", s.dir}, {"worktree", "add", "-q", s.dir, "session"}} {
-		if out, err := exec.Command("git", append([]string{"--git-dir", s.git[1]}, args...)...).CombinedOutput(); err != nil {
+	for _, args := range [][]string{{"worktree", "remove", "--force", s.dir},
+		{"worktree", "add", "-q", s.dir, "session"}} {
+		if out, err := exec.Command("git",
+			append([]string{"--git-dir", s.git[1]}, args...)...).CombinedOutput(); err != nil {
 			return fmt.Errorf("git %v: %w: %s", args, err, out)
 		}
 	}
@@ -282,7 +288,8 @@ func discovered(s *scene) error {
 func commits(s *scene) error {
 	out, err := s.run("commit", agent.Ref{ID: s.program.NewID()}, nil, func(n int, body string) answer {
 		if n == 1 {
-			return answer{shell: "git -c user.name=w -c user.email=w@localhost commit -q --allow-empty -m by-the-worker"}
+			return answer{
+				shell: "git -c user.name=w -c user.email=w@localhost commit -q --allow-empty -m by-the-worker"}
 		}
 		return finished(n, body)
 	})
@@ -292,7 +299,8 @@ func commits(s *scene) error {
 	subject, err := exec.Command("git", "-C", s.dir, "log", "-1", "--format=%s").Output()
 	if s.box != nil {
 		// Git's own directory is closed to it, and git says so.
-		if said := s.lastResult(); strings.TrimSpace(string(subject)) != "start" || !strings.Contains(said, "Permission denied") {
+		if said := s.lastResult(); strings.TrimSpace(string(subject)) != "start" ||
+			!strings.Contains(said, "Permission denied") {
 			return fmt.Errorf("the last commit is %q (%v); the tool said %s", subject, err, said)
 		}
 		return nil
@@ -320,17 +328,18 @@ func readOnly(s *scene) error {
 	if err := os.WriteFile(filepath.Join(s.dir, "good.txt"), []byte("WHAT-THE-FILE-SAYS\n"), 0o600); err != nil {
 		return err
 	}
-	out, err := s.run("judge", agent.Ref{ID: s.program.NewID()}, func(t *agent.Turn) { t.ReadOnly = true }, func(n int, body string) answer {
-		switch n {
-		case 1:
-			return answer{shell: "echo bad > bad.txt"}
-		case 2:
-			return answer{write: filepath.Join(s.dir, "bad.txt")}
-		case 3:
-			return answer{read: filepath.Join(s.dir, "good.txt")}
-		}
-		return finished(n, body)
-	})
+	out, err := s.run("judge", agent.Ref{ID: s.program.NewID()}, func(t *agent.Turn) { t.ReadOnly = true },
+		func(n int, body string) answer {
+			switch n {
+			case 1:
+				return answer{shell: "echo bad > bad.txt"}
+			case 2:
+				return answer{write: filepath.Join(s.dir, "bad.txt")}
+			case 3:
+				return answer{read: filepath.Join(s.dir, "good.txt")}
+			}
+			return finished(n, body)
+		})
 	if err != nil {
 		return err
 	}
@@ -441,7 +450,8 @@ func (s *scene) price() (int64, int64) {
 func tokens(s *scene) error {
 	ref, total, given := agent.Ref{ID: s.program.NewID()}, agent.Usage{}, int64(0)
 	var booked agent.Usage
-	for _, moment := range []string{"while a tool runs", "before the first answer", "after the last answer", "before the first answer"} {
+	for _, moment := range []string{"while a tool runs", "before the first answer", "after the last answer",
+		"before the first answer"} {
 		ctx, cancel := context.WithCancel(s.ctx)
 		s.stub.play(func(n int, _ string) answer {
 			switch {
@@ -481,11 +491,13 @@ func usageLimit(s *scene) error {
 	limit := setups[s.program.Name].limit
 	// Claude Code says when a subscription's limit ends, but not an API key's.
 	subscription := func(t *agent.Turn) {
-		t.Env = append([]string{"CLAUDE_CODE_OAUTH_TOKEN=stub-token"}, slices.DeleteFunc(slices.Clone(t.Env), func(kv string) bool {
-			return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=")
-		})...)
+		t.Env = append([]string{"CLAUDE_CODE_OAUTH_TOKEN=stub-token"},
+			slices.DeleteFunc(slices.Clone(t.Env), func(kv string) bool {
+				return strings.HasPrefix(kv, "ANTHROPIC_API_KEY=")
+			})...)
 	}
-	out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, subscription, func(int, string) answer { return limit(reset) })
+	out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, subscription,
+		func(int, string) answer { return limit(reset) })
 	if err := want(out, err, agent.UsageLimit); err != nil {
 		return err
 	}

@@ -13,19 +13,23 @@ var generative = dialect{
 		part := obj{"text": a.text}
 		switch {
 		case a.shell != "":
-			part = obj{"functionCall": obj{"name": "run_shell_command", "args": obj{"command": a.shell, "description": "a step"}}}
+			part = obj{"functionCall": obj{"name": "run_shell_command",
+				"args": obj{"command": a.shell, "description": "a step"}}}
 		case a.read != "":
 			part = obj{"functionCall": obj{"name": "read_file", "args": obj{"file_path": a.read}}}
 		case a.write != "":
-			part = obj{"functionCall": obj{"name": "write_file", "args": obj{"file_path": a.write, "content": "written\n"}}}
+			part = obj{"functionCall": obj{"name": "write_file",
+				"args": obj{"file_path": a.write, "content": "written\n"}}}
 		}
 		if strings.HasSuffix(r.URL.Path, ":countTokens") {
 			writeJSON(w, obj{"totalTokens": 100})
 			return
 		}
-		reply := obj{"candidates": []any{obj{"content": obj{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
-			"usageMetadata": obj{"promptTokenCount": 100, "candidatesTokenCount": 20, "cachedContentTokenCount": 10, "totalTokenCount": 120},
-			"modelVersion":  "stub", "responseId": unique("r")}
+		reply := obj{"candidates": []any{
+			obj{"content": obj{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
+			"usageMetadata": obj{"promptTokenCount": 100, "candidatesTokenCount": 20, "cachedContentTokenCount": 10,
+				"totalTokenCount": 120},
+			"modelVersion": "stub", "responseId": unique("r")}
 		if !strings.HasSuffix(r.URL.Path, ":streamGenerateContent") {
 			writeJSON(w, reply)
 			return

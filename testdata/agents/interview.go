@@ -42,8 +42,9 @@ func interviewed(s *scene) error {
 	for range 3 {
 		b, err := seed.Interview(s.ctx, seed.Deps{
 			Brief: "count things", Source: s.dir, History: history, Frontend: person, Sink: taking{},
-			Model: &seed.Program{Program: s.program, Turn: agent.Turn{Dir: s.dir, Model: s.model, Env: s.env, Timeout: 2 * time.Minute,
-				GitDir: s.git[0], CommonDir: s.git[1], Box: s.box.Reading(s.dir)}},
+			Model: &seed.Program{Program: s.program,
+				Turn: agent.Turn{Dir: s.dir, Model: s.model, Env: s.env, Timeout: 2 * time.Minute,
+					GitDir: s.git[0], CommonDir: s.git[1], Box: s.box.Reading(s.dir)}},
 			ModelName: s.program.Name, Prompts: prompts, Now: time.Now,
 			Transcript: func(m json.RawMessage) error { history = append(history, m); return nil },
 			Emit:       func(record.Event) error { return nil },

@@ -33,7 +33,8 @@ func run(ctx context.Context) int {
 	only := flag.String("only", "", "programs, separated by commas (default: all)")
 	checks := flag.String("run", "", "the checks to do, by a regular expression for their names (default: all)")
 	scratch := flag.String("scratch", "", "directory for the installed programs (default: a temporary one)")
-	versions := flag.String("version", "", "versions to install, as name=version, separated by commas (default: latest)")
+	versions := flag.String("version", "",
+		"versions to install, as name=version, separated by commas (default: latest)")
 	verbose := flag.Bool("v", false, "print what the programs say and do")
 	flag.Parse()
 	chosen, err := regexp.Compile(*checks)

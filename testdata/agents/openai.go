@@ -12,13 +12,15 @@ var responses = dialect{
 	main: func(body []byte) bool { return mentions(body, `"tools":[{`) },
 	write: func(w http.ResponseWriter, r *http.Request, body []byte, a answer) {
 		id := unique("resp_")
-		item := obj{"type": "message", "role": "assistant", "id": unique("msg_"), "content": []any{obj{"type": "output_text", "text": a.text}}}
+		item := obj{"type": "message", "role": "assistant", "id": unique("msg_"),
+			"content": []any{obj{"type": "output_text", "text": a.text}}}
 		if command := a.command(); command != "" {
 			name, args := "exec_command", obj{"cmd": command}
 			if !mentions(body, `"name":"exec_command"`) {
 				name, args = "shell_command", obj{"command": command}
 			}
-			item = obj{"type": "function_call", "id": unique("fc_"), "call_id": unique("call_"), "name": name, "arguments": quoted(args)}
+			item = obj{"type": "function_call", "id": unique("fc_"), "call_id": unique("call_"), "name": name,
+				"arguments": quoted(args)}
 		}
 		startStream(w)
 		sse(w, "response.created", obj{"type": "response.created", "response": obj{"id": id}})
@@ -54,14 +56,17 @@ var completions = dialect{
 		case a.write != "":
 			delta, reason = toolDelta("write", obj{"filePath": a.write, "content": "written\n"}), "tool_calls"
 		}
-		usage := obj{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120, "prompt_tokens_details": obj{"cached_tokens": 10}}
+		usage := obj{"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120,
+			"prompt_tokens_details": obj{"cached_tokens": 10}}
 		chunk := func(delta obj, reason any, usage any) obj {
 			return obj{"id": "chatcmpl-stub", "object": "chat.completion.chunk", "created": 1, "model": "stub",
 				"choices": []any{obj{"index": 0, "delta": delta, "finish_reason": reason}}, "usage": usage}
 		}
 		if !strings.Contains(string(body), `"stream":true`) {
-			writeJSON(w, obj{"id": "chatcmpl-stub", "object": "chat.completion", "created": 1, "model": "stub", "usage": usage,
-				"choices": []any{obj{"index": 0, "message": obj{"role": "assistant", "content": a.text}, "finish_reason": "stop"}}})
+			writeJSON(w, obj{"id": "chatcmpl-stub", "object": "chat.completion", "created": 1, "model": "stub",
+				"usage": usage,
+				"choices": []any{obj{"index": 0, "message": obj{"role": "assistant", "content": a.text},
+					"finish_reason": "stop"}}})
 			return
 		}
 		startStream(w)

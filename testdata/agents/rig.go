@@ -42,7 +42,8 @@ var setups = map[string]setup{
 	"claude": {
 		dialect: anthropic, model: "claude-sonnet-4-5",
 		env: func(url string) map[string]string {
-			return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "stub-key", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+			return map[string]string{"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "stub-key",
+				"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
 		},
 		forget: forgetFiles(".claude/projects/*/{id}*"),
 		limit:  anthropicLimit,
@@ -51,8 +52,11 @@ var setups = map[string]setup{
 		dialect: responses, model: "gpt-5",
 		env: func(url string) map[string]string { return map[string]string{"STUB_KEY": "stub-key"} },
 		files: func(url string) map[string]string {
-			return map[string]string{".codex/config.toml": fmt.Sprintf("model_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n"+
-				"base_url = \"%s/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\nrequest_max_retries = 0\nstream_max_retries = 0\n", url)}
+			return map[string]string{
+				".codex/config.toml": fmt.Sprintf(
+					"model_provider = \"stub\"\n[model_providers.stub]\nname = \"stub\"\n"+
+						"base_url = \"%s/v1\"\nwire_api = \"responses\"\nenv_key = \"STUB_KEY\"\nrequest_max_retries "+
+						"= 0\nstream_max_retries = 0\n", url)}
 		},
 		forget: forgetFiles(".codex/sessions/*/*/*/*{id}*"),
 		limit:  openAILimit,
@@ -60,7 +64,8 @@ var setups = map[string]setup{
 	"gemini": {
 		dialect: generative, model: "gemini-2.5-pro",
 		env: func(url string) map[string]string {
-			return map[string]string{"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "stub-key", "GEMINI_TELEMETRY_ENABLED": "false"}
+			return map[string]string{"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "stub-key",
+				"GEMINI_TELEMETRY_ENABLED": "false"}
 		},
 		files: func(string) map[string]string {
 			return map[string]string{".gemini/settings.json": `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`}
@@ -117,7 +122,8 @@ func newRig(name, scratch, version string) (*rig, error) {
 			return nil, err
 		}
 		none := func(string) bool { return false }
-		r.box = sandbox.Default(func(name string) string { return vars[name] }, none, filepath.Join(r.home, "sessions")).In(temp)
+		r.box = sandbox.Default(func(name string) string { return vars[name] }, none,
+			filepath.Join(r.home, "sessions")).In(temp)
 	}
 	if set.files == nil {
 		return r, r.ask()
@@ -156,7 +162,8 @@ func install(p *agent.Program, scratch, version string) (string, error) {
 	if err := os.MkdirAll(prefix, 0o755); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("npm", "install", "--prefix", prefix, "--no-audit", "--no-fund", "--no-save", p.Package+"@"+version).CombinedOutput()
+	out, err := exec.Command("npm", "install", "--prefix", prefix, "--no-audit", "--no-fund", "--no-save",
+		p.Package+"@"+version).CombinedOutput()
 	if err != nil {
 		os.RemoveAll(prefix)
 		return "", fmt.Errorf("npm install %s@%s: %w\n%s", p.Package, version, err, lastLines(string(out), 5))

@@ -12,24 +12,29 @@ import (
 // wholeRun lets git-tilth itself run a task with the program as worker and as evaluator, over a repository of its own.
 func wholeRun(s *scene) error {
 	bin, repo := filepath.Join(s.home, "bin"), filepath.Join(s.home, "whole")
-	build := exec.Command("go", "build", "-o", filepath.Join(bin, "git-tilth"), "github.com/git-tilth/git-tilth/cmd/git-tilth")
+	build := exec.Command("go", "build", "-o", filepath.Join(bin, "git-tilth"),
+		"github.com/git-tilth/git-tilth/cmd/git-tilth")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	tasks := filepath.Join(s.home, "tasks.json")
-	task := []obj{{"id": "T-001", "title": "Make it", "description": "make made.txt", "acceptance_criteria": []string{"it is there"}}}
-	if err := writeFiles(s.home, map[string]string{"whole/hello.txt": "hello\n", "tasks.json": quoted(task)}); err != nil {
+	task := []obj{{"id": "T-001", "title": "Make it", "description": "make made.txt",
+		"acceptance_criteria": []string{"it is there"}}}
+	if err := writeFiles(s.home, map[string]string{
+		"whole/hello.txt": "hello\n", "tasks.json": quoted(task)}); err != nil {
 		return err
 	}
 	root := filepath.Join(s.home, "root")
 	env := append([]string{"TILTH_SESSIONS_DIR=" + root, "GIT_CONFIG_NOSYSTEM=1"}, s.env...)
 	for i, kv := range env {
 		if path, is := strings.CutPrefix(kv, "PATH="); is {
-			env[i] = "PATH=" + strings.Join([]string{bin, filepath.Dir(s.program.Binary), path}, string(os.PathListSeparator))
+			env[i] = "PATH=" + strings.Join([]string{bin, filepath.Dir(s.program.Binary), path},
+				string(os.PathListSeparator))
 		}
 	}
 	git := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(s.ctx, "git", append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@localhost"}, args...)...)
+		cmd := exec.CommandContext(s.ctx, "git",
+			append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@localhost"}, args...)...)
 		cmd.Env = env
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -40,7 +45,8 @@ func wholeRun(s *scene) error {
 	for _, args := range [][]string{
 		{"init", "-q"}, {"add", "."}, {"commit", "-q", "-m", "first"}, {"config", "tilth.validator", "ok=true"},
 		{"config", "tilth.worker.agent", s.program.Name}, {"config", "tilth.evaluator.agent", s.program.Name},
-		{"config", "tilth.worker.model", s.model}, {"config", "tilth.evaluator.model", s.model}, {"config", "tilth.maxIterationsPerTask", "2"},
+		{"config", "tilth.worker.model", s.model}, {"config", "tilth.evaluator.model", s.model},
+		{"config", "tilth.maxIterationsPerTask", "2"},
 	} {
 		if _, err := git(args...); err != nil {
 			return err
@@ -67,7 +73,8 @@ func wholeRun(s *scene) error {
 	if err != nil {
 		if requests := s.stub.requests(); len(requests) > 1 {
 			at := max(0, strings.LastIndex(requests[1], "MADE-BY-THE-WORKER"))
-			err = fmt.Errorf("%w\nafter its tool the worker was told %s", err, requests[1][at:min(len(requests[1]), at+700)])
+			err = fmt.Errorf("%w\nafter its tool the worker was told %s", err,
+				requests[1][at:min(len(requests[1]), at+700)])
 		}
 		return err
 	}
@@ -78,7 +85,8 @@ func wholeRun(s *scene) error {
 		return fmt.Errorf("the judge could not read: %w", err)
 	}
 	requests := s.stub.requests()
-	if worktrees, _ := filepath.Glob(filepath.Join(root, "*", "workspace")); len(worktrees) != 1 || strings.Contains(requests[len(requests)-1], worktrees[0]) {
+	if worktrees, _ := filepath.Glob(filepath.Join(root, "*", "workspace")); len(worktrees) != 1 ||
+		strings.Contains(requests[len(requests)-1], worktrees[0]) {
 		return errors.New("the judge was told of the worker's worktree")
 	}
 	_, err = git("tilth", "verify")

@@ -12,7 +12,8 @@ func worktree(home string) (dir string, git [2]string, err error) {
 	repo, dir := filepath.Join(home, "repo"), filepath.Join(home, "sessions", "workspace")
 	for _, args := range [][]string{
 		{"init", "-q", "-b", "main", repo},
-		{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-q", "--allow-empty", "-m", "start"},
+		{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "-q", "--allow-empty", "-m",
+			"start"},
 		{"-C", repo, "worktree", "add", "-q", "-b", "session", dir},
 	} {
 		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {

@@ -79,9 +79,12 @@ func complain(err error) int {
 
 // valued are the options that take a value, of all four programs.
 var valued = map[string]bool{
-	"--output-format": true, "--permission-mode": true, "--allowedTools": true, "--disallowedTools": true, "--tools": true, "--max-turns": true,
-	"--session-id": true, "--resume": true, "--model": true, "--append-system-prompt": true, "-m": true, "-s": true, "-c": true,
-	"--add-dir": true, "--setting-sources": true, "-o": true, "--approval-mode": true, "--policy": true, "--format": true, "--session": true,
+	"--output-format": true, "--permission-mode": true, "--allowedTools": true, "--disallowedTools": true,
+	"--tools": true, "--max-turns": true,
+	"--session-id": true, "--resume": true, "--model": true, "--append-system-prompt": true, "-m": true, "-s": true,
+	"-c":        true,
+	"--add-dir": true, "--setting-sources": true, "-o": true, "--approval-mode": true, "--policy": true,
+	"--format": true, "--session": true,
 }
 
 // parse reads a command line. An unknown option is an error, as it would be to the real program.
@@ -98,7 +101,8 @@ func parse(kind string, args []string) (*call, error) {
 			continue
 		}
 		switch arg {
-		case "--verbose", "--include-partial-messages", "--json", "--print-logs", "--skip-git-repo-check", "--skip-trust", "--strict-mcp-config", "--no-session-persistence", "--ephemeral", "--ignore-rules":
+		case "--verbose", "--include-partial-messages", "--json", "--print-logs", "--skip-git-repo-check",
+			"--skip-trust", "--strict-mcp-config", "--no-session-persistence", "--ephemeral", "--ignore-rules":
 			continue
 		}
 		if !valued[arg] || i+1 >= len(args) {

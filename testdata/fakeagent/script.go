@@ -115,7 +115,8 @@ func writeLog(c *call, id string, history []string) error {
 	if path == "" {
 		return nil
 	}
-	line, err := json.Marshal(Run{c.kind, c.args, os.Environ(), c.dir, c.prompt, c.system, id, c.resume, c.readOnly, c.maxTurns, history})
+	line, err := json.Marshal(Run{c.kind, c.args, os.Environ(), c.dir, c.prompt, c.system, id, c.resume, c.readOnly,
+		c.maxTurns, history})
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,8 @@ func storeOf(kind string) store {
 			},
 			head: func(p *player) obj { return obj{"type": "queue-operation", "timestamp": now(), "sessionId": p.id} },
 			line: func(p *player) obj {
-				return obj{"type": "user", "sessionId": p.id, "cwd": p.dir, "timestamp": now(), "message": obj{"role": "user", "content": p.prompt}}
+				return obj{"type": "user", "sessionId": p.id, "cwd": p.dir, "timestamp": now(),
+					"message": obj{"role": "user", "content": p.prompt}}
 			},
 		}
 	case "codex":
@@ -67,22 +68,28 @@ func storeOf(kind string) store {
 			find: func(id string) string { return filepath.Join(root, "*", "*", "*", "rollout-*-"+id+".jsonl") },
 			path: func(p *player) string {
 				t := time.Now().UTC()
-				return filepath.Join(root, t.Format("2006/01/02"), "rollout-"+t.Format("2006-01-02T15-04-05")+"-"+p.id+".jsonl")
+				return filepath.Join(root, t.Format("2006/01/02"), "rollout-"+t.Format("2006-01-02T15-04-05")+"-"+p.id+
+					".jsonl")
 			},
 			head: func(p *player) obj {
-				return obj{"type": "session_meta", "timestamp": now(), "payload": obj{"id": p.id, "cwd": p.dir, "timestamp": now()}}
+				return obj{"type": "session_meta", "timestamp": now(),
+					"payload": obj{"id": p.id, "cwd": p.dir, "timestamp": now()}}
 			},
 			line: func(p *player) obj {
-				return obj{"type": "response_item", "timestamp": now(), "payload": obj{"type": "message", "role": "user", "content": p.prompt}}
+				return obj{"type": "response_item", "timestamp": now(),
+					"payload": obj{"type": "message", "role": "user", "content": p.prompt}}
 			},
 			more: func(p *player) []obj {
 				text := "<environment_context>\n  <cwd>" + p.dir + "</cwd>\n</environment_context>"
-				return []obj{{"type": "response_item", "payload": obj{"type": "message", "role": "developer", "content": "skills"}},
-					{"type": "response_item", "payload": obj{"type": "message", "role": "user", "content": []obj{{"type": "input_text", "text": text}}}}}
+				return []obj{{"type": "response_item",
+					"payload": obj{"type": "message", "role": "developer", "content": "skills"}},
+					{"type": "response_item", "payload": obj{"type": "message", "role": "user",
+						"content": []obj{{"type": "input_text", "text": text}}}}}
 			},
 			sums: func(p *player) obj {
 				total := obj{"input_tokens": p.tokens[0], "cached_input_tokens": 0, "output_tokens": p.tokens[1]}
-				return obj{"type": "token_usage_record", "timestamp": now(), "payload": obj{"thread_token_usage": total}}
+				return obj{"type": "token_usage_record", "timestamp": now(),
+					"payload": obj{"thread_token_usage": total}}
 			},
 		}
 	case "gemini":
@@ -108,16 +115,18 @@ func geminiStore() store {
 			return filepath.Join(root, "tmp", slugOf(root, dir), "chats", "session-*-"+id[:min(8, len(id))]+".jsonl")
 		},
 		path: func(p *player) string {
-			return filepath.Join(root, "tmp", slugOf(root, p.dir), "chats", "session-"+time.Now().UTC().Format("2006-01-02T15-04")+"-"+p.id[:8]+".jsonl")
+			return filepath.Join(root, "tmp", slugOf(root, p.dir), "chats",
+				"session-"+time.Now().UTC().Format("2006-01-02T15-04")+"-"+p.id[:8]+".jsonl")
 		},
 		head: func(p *player) obj { return obj{"sessionId": p.id, "startTime": now(), "kind": "main"} },
 		line: func(p *player) obj {
-			return obj{"id": fmt.Sprint("u", time.Now().UnixNano()), "timestamp": now(), "type": "user", "content": []obj{{"text": p.prompt}}}
+			return obj{"id": fmt.Sprint("u", time.Now().UnixNano()), "timestamp": now(), "type": "user",
+				"content": []obj{{"text": p.prompt}}}
 		},
 		sums: func(p *player) obj {
 			prompt, eval := p.price()
-			return obj{"id": fmt.Sprint("m", time.Now().UnixNano()), "timestamp": now(), "type": "gemini", "content": "",
-				"tokens": obj{"input": prompt, "output": eval, "cached": 0, "thoughts": 0}}
+			return obj{"id": fmt.Sprint("m", time.Now().UnixNano()), "timestamp": now(), "type": "gemini",
+				"content": "", "tokens": obj{"input": prompt, "output": eval, "cached": 0, "thoughts": 0}}
 		},
 	}
 }

@@ -27,19 +27,23 @@ type claude struct{}
 
 func (claude) begin(p *player) {
 	p.said = true
-	p.event(obj{"type": "system", "subtype": "init", "cwd": p.dir, "session_id": p.id, "model": p.model, "tools": []string{"Bash", "Read", "Edit"}})
+	p.event(obj{"type": "system", "subtype": "init", "cwd": p.dir, "session_id": p.id, "model": p.model,
+		"tools": []string{"Bash", "Read", "Edit"}})
 }
 
 func (claude) message(p *player, content obj) {
-	p.event(obj{"type": "assistant", "session_id": p.shown(), "parent_tool_use_id": nil, "message": obj{"id": fmt.Sprintf("msg_%d", p.turns), "role": "assistant",
-		"content": []obj{content}, "usage": obj{"input_tokens": 100, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1}}})
+	p.event(obj{"type": "assistant", "session_id": p.shown(), "parent_tool_use_id": nil,
+		"message": obj{"id": fmt.Sprintf("msg_%d", p.turns), "role": "assistant",
+			"content": []obj{content}, "usage": obj{"input_tokens": 100, "cache_read_input_tokens": 0,
+				"cache_creation_input_tokens": 0, "output_tokens": 1}}})
 }
 
 func (c claude) tool(p *player, n int, denied string) {
 	id := fmt.Sprintf("toolu_%d", n)
 	c.message(p, obj{"type": "tool_use", "id": id, "name": "Bash", "input": obj{"command": "true"}})
-	p.event(obj{"type": "user", "session_id": p.shown(), "message": obj{"role": "user", "content": []obj{{"type": "tool_result", "tool_use_id": id,
-		"content": "ok", "is_error": denied != ""}}}})
+	p.event(obj{"type": "user", "session_id": p.shown(),
+		"message": obj{"role": "user", "content": []obj{{"type": "tool_result", "tool_use_id": id,
+			"content": "ok", "is_error": denied != ""}}}})
 }
 
 func (c claude) text(p *player) { c.message(p, obj{"type": "text", "text": p.step.Text}) }
@@ -50,19 +54,22 @@ func (claude) end(p *player) int {
 	for _, tool := range p.step.Denied {
 		denials = append(denials, obj{"tool_name": tool, "tool_use_id": "x", "tool_input": obj{}})
 	}
-	result := obj{"type": "result", "subtype": "success", "is_error": false, "num_turns": p.turns, "session_id": p.shown(), "result": p.step.Text,
-		"total_cost_usd": p.step.Cost, "permission_denials": denials,
-		"usage": obj{"input_tokens": prompt, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": eval}}
+	result := obj{"type": "result", "subtype": "success", "is_error": false, "num_turns": p.turns,
+		"session_id": p.shown(), "result": p.step.Text, "total_cost_usd": p.step.Cost, "permission_denials": denials,
+		"usage": obj{"input_tokens": prompt, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+			"output_tokens": eval}}
 	code := 0
 	switch p.step.End {
 	case "none":
 		return 0
 	case "turn_limit":
-		result["subtype"], result["is_error"], result["errors"] = "error_max_turns", true, []string{"Reached maximum number of turns"}
+		result["subtype"], result["is_error"], result["errors"] = "error_max_turns", true,
+			[]string{"Reached maximum number of turns"}
 		delete(result, "result")
 		code = 1
 	case "usage_limit":
-		p.event(obj{"type": "rate_limit_event", "session_id": p.shown(), "rate_limit_info": obj{"status": "rejected", "resetsAt": p.step.Reset, "rateLimitType": "five_hour"}})
+		p.event(obj{"type": "rate_limit_event", "session_id": p.shown(),
+			"rate_limit_info": obj{"status": "rejected", "resetsAt": p.step.Reset, "rateLimitType": "five_hour"}})
 		result["is_error"], result["result"], code = true, "You've hit your limit", 1
 	case "error":
 		result["is_error"], result["result"], code = true, "API Error: 500 Internal server error", 1
@@ -76,7 +83,8 @@ func (claude) end(p *player) int {
 
 func (claude) interrupted(p *player, sig os.Signal) int {
 	if sig == syscall.SIGINT {
-		p.event(obj{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": p.shown(), "num_turns": p.turns})
+		p.event(obj{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": p.shown(),
+			"num_turns": p.turns})
 		return 0
 	}
 	return 143
@@ -92,8 +100,8 @@ func (claude) refused(p *player, why string) int {
 		complainf("Error: Session ID %s is already in use.", p.id)
 		return p.exit(1)
 	}
-	p.event(obj{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": p.id, "num_turns": 0,
-		"errors": []string{"No conversation found with session ID: " + p.id}})
+	p.event(obj{"type": "result", "subtype": "error_during_execution", "is_error": true, "session_id": p.id,
+		"num_turns": 0, "errors": []string{"No conversation found with session ID: " + p.id}})
 	complainf("No conversation found with session ID: %s", p.id)
 	p.out.Flush()
 	return p.exit(1)
@@ -123,7 +131,8 @@ func (codex) begin(p *player) {
 }
 
 func (codex) tool(p *player, n int, denied string) {
-	item := obj{"id": fmt.Sprintf("item_%d", n), "type": "command_execution", "command": "true", "aggregated_output": "", "exit_code": nil, "status": "in_progress"}
+	item := obj{"id": fmt.Sprintf("item_%d", n), "type": "command_execution", "command": "true",
+		"aggregated_output": "", "exit_code": nil, "status": "in_progress"}
 	p.event(obj{"type": "item.started", "item": item})
 	item["exit_code"], item["status"] = 0, "completed"
 	if denied != "" {
@@ -169,8 +178,10 @@ func (codex) interrupted(p *player, sig os.Signal) int {
 func (codex) waits(p *player) {
 	const said = "exceeded retry limit, last status: 429 Too Many Requests"
 	if strings.Contains(os.Getenv("RUST_LOG"), "responses_retry=warn") {
-		complainf("2026-11-22T03:21:40.682339Z  WARN codex_core::responses_retry: stream disconnected - retrying sampling request "+
-			"(1/5 in %d.997993891s)... turn_id=t retries=1 max_retries=5 sampling_error=%s", p.step.Wait-1, said)
+		complainf(
+			"2026-11-22T03:21:40.682339Z  WARN codex_core::responses_retry: stream disconnected - retrying sampling "+
+				"request "+
+				"(1/5 in %d.997993891s)... turn_id=t retries=1 max_retries=5 sampling_error=%s", p.step.Wait-1, said)
 	}
 	p.event(obj{"type": "error", "message": "Reconnecting... 1/5 (" + said + ")"})
 }
@@ -194,9 +205,11 @@ func (gemini) begin(p *player) {
 
 func (gemini) tool(p *player, n int, denied string) {
 	id := fmt.Sprintf("run_shell_command_%d", n)
-	p.event(obj{"type": "tool_use", "timestamp": now(), "tool_name": "run_shell_command", "tool_id": id, "parameters": obj{"command": "true"}})
+	p.event(obj{"type": "tool_use", "timestamp": now(), "tool_name": "run_shell_command", "tool_id": id,
+		"parameters": obj{"command": "true"}})
 	if denied != "" {
-		p.event(obj{"type": "tool_result", "tool_id": id, "status": "error", "error": obj{"type": "policy_violation", "message": "Tool execution denied by policy."}})
+		p.event(obj{"type": "tool_result", "tool_id": id, "status": "error",
+			"error": obj{"type": "policy_violation", "message": "Tool execution denied by policy."}})
 		return
 	}
 	p.event(obj{"type": "tool_result", "tool_id": id, "status": "success", "output": "ok"})
@@ -222,7 +235,8 @@ func (gemini) end(p *player) int {
 	case "turn_limit":
 		return fail("FatalTurnLimitedError", "Reached max session turns for this session.", 53)
 	case "usage_limit":
-		return fail("TerminalQuotaError", "You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.", 1)
+		return fail("TerminalQuotaError",
+			"You have exhausted your capacity on this model. Your quota will reset after 1h0m0s.", 1)
 	case "error":
 		return fail("unknown", "[API Error: An internal error has occurred]", 1)
 	case "refused":
@@ -277,7 +291,8 @@ func (o openCode) tool(p *player, n int, denied string) {
 	o.part(p, "step_start", obj{"type": "step-start"})
 	state := obj{"status": "completed", "input": obj{"command": "true"}, "output": "ok"}
 	if denied != "" {
-		state = obj{"status": "error", "input": obj{"command": "true"}, "error": "The user rejected permission to use this specific tool call."}
+		state = obj{"status": "error", "input": obj{"command": "true"},
+			"error": "The user rejected permission to use this specific tool call."}
 	}
 	o.part(p, "tool_use", obj{"type": "tool", "tool": "bash", "callID": fmt.Sprintf("call_%d", n), "state": state})
 	o.finish(p, "tool-calls")
@@ -324,7 +339,8 @@ func (openCode) waits(p *player) {
 
 func (openCode) refused(p *player, why string) int {
 	if p.step.Exit != nil && *p.step.Exit == 0 {
-		p.event(obj{"type": "error", "sessionID": p.id, "error": obj{"name": "NotFoundError", "data": obj{"message": "Session not found: " + p.id}}})
+		p.event(obj{"type": "error", "sessionID": p.id,
+			"error": obj{"name": "NotFoundError", "data": obj{"message": "Session not found: " + p.id}}})
 		p.out.Flush()
 		return 0
 	}

@@ -97,7 +97,8 @@ func TestQueues(t *testing.T) {
 		"interview": [{"content":"i"}]
 	}`)
 	for i, step := range []struct{ tool, want string }{
-		{"submit_case", "w1"}, {"submit_verdict", "e"}, {"submit_case", "w2"}, {"write_seed", "i"}, {"submit_case", "w2"},
+		{"submit_case", "w1"}, {"submit_verdict", "e"}, {"submit_case", "w2"}, {"write_seed", "i"},
+		{"submit_case", "w2"},
 		{"", `{"propose":"no"}`}, {"submit_verdict", "e"}, {"submit_case", "error: script exhausted: worker"},
 		{"other", "error: script exhausted: worker"}, {"write_seed", "error: script exhausted: interview"}, {"", `{"propose":"no"}`},
 	} {
@@ -110,7 +111,8 @@ func TestQueues(t *testing.T) {
 		t.Errorf("left %v", left)
 	}
 	requests := s.Requests()
-	if len(requests) != 11 || requests[4].Role != "worker" || requests[4].Step != 1 || requests[7].Step != -1 || requests[7].Problem == "" {
+	if len(requests) != 11 || requests[4].Role != "worker" || requests[4].Step != 1 || requests[7].Step != -1 ||
+		requests[7].Problem == "" {
 		t.Errorf("%+v", requests)
 	}
 	own := start(t, `{"self_improve":[{"content":"learned"}]}`)
@@ -353,7 +355,8 @@ func TestLogFile(t *testing.T) {
 	if json.Unmarshal(lines[0], &first) != nil || json.Unmarshal(lines[1], &second) != nil {
 		t.Fatalf("%s", data)
 	}
-	if first.N != 1 || first.Role != "worker" || first.Status != 200 || !first.Authorized || first.Body.Messages[0].Content != "line\nbreak" {
+	if first.N != 1 || first.Role != "worker" || first.Status != 200 || !first.Authorized ||
+		first.Body.Messages[0].Content != "line\nbreak" {
 		t.Errorf("%+v", first)
 	}
 	if second.Text != "no JSON" || second.Authorized {

@@ -59,9 +59,12 @@ func open(t testing.TB) *page {
 	}
 	opts := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900),
-		chromedp.Flag("headless", true), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
-		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-default-apps", true),
+		chromedp.Flag("headless", true), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("disable-default-apps", true),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(cancel)
@@ -147,7 +150,8 @@ func eval[T any](p *page, js string) T {
 // until waits for an expression to be true.
 func (p *page) until(js string) {
 	p.t.Helper()
-	poll := chromedp.Poll[bool](js, chromedp.WithPollingTimeout(patience), chromedp.WithPollingInterval(20*time.Millisecond))
+	poll := chromedp.Poll[bool](js, chromedp.WithPollingTimeout(patience),
+		chromedp.WithPollingInterval(20*time.Millisecond))
 	for range 5 {
 		_, err := chromedp.Run(p.ctx, poll)
 		if err == nil {
@@ -177,7 +181,8 @@ func rendered(t testing.TB, fill func(*viewtest.Writer), diff view.DiffFunc) (*s
 	t.Helper()
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	fill(w)
-	if err := view.RenderFile(context.Background(), w.S, view.RenderOptions{Diff: diff, Now: viewtest.Start.Add(10 * time.Hour)}); err != nil {
+	if err := view.RenderFile(context.Background(), w.S,
+		view.RenderOptions{Diff: diff, Now: viewtest.Start.Add(10 * time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	return w.S, w.S.Path(session.ChatHTMLFile)

@@ -34,7 +34,8 @@ func checkHostile(t *testing.T, p *page) {
 			t.Errorf("%q is not shown as text", h)
 		}
 	}
-	for _, want := range []string{"U+202E", "U+2066", "U+200B", "U+FEFF", "␀", "␛", "U+009B", "U+2028", "broken \uFFFD", "U+D800", "😀"} {
+	for _, want := range []string{"U+202E", "U+2066", "U+200B", "U+FEFF", "␀", "␛", "U+009B", "U+2028", "broken \uFFFD",
+		"U+D800", "😀"} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("%q is not made visible", want)
 		}
@@ -56,7 +57,8 @@ func checkHostile(t *testing.T, p *page) {
 
 func TestHostileRecordIsText(t *testing.T) {
 	patch := func(string) (string, bool) {
-		return "diff --git a/</script><script>window.pwned=20</script> b/x\n--- a/x\n+++ b/x<img src=x onerror=window.pwned=21>\n@@ -1 +1 @@\n-" +
+		return "diff --git a/</script><script>window.pwned=20</script> b/x\n--- a/x\n+++ b/x<img src=x " +
+			"onerror=window.pwned=21>\n@@ -1 +1 @@\n-" +
 			strings.Join(viewtest.Hostile, "\n-") + "\n+\x1b[31m\u202e\n", true
 	}
 	_, path := rendered(t, viewtest.HostileRecord, patch)

@@ -24,7 +24,8 @@ func serve(t testing.TB, store session.Store) string {
 	url := make(chan string, 1)
 	done := make(chan error, 1)
 	go func() {
-		done <- view.Serve(ctx, store, view.ServeOptions{Addr: "127.0.0.1:0", Out: io.Discard, Open: func(u string) { url <- u },
+		done <- view.Serve(ctx, store, view.ServeOptions{Addr: "127.0.0.1:0", Out: io.Discard,
+			Open: func(u string) { url <- u },
 			Diff: func(_ context.Context, _ *session.Session, sha string) (string, bool) { return viewtest.Diff(sha) }})
 	}()
 	t.Cleanup(func() {

@@ -12,7 +12,8 @@ import (
 
 func (p *page) scheme(name string) {
 	p.t.Helper()
-	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 }
 
 // The page reads well on wide screens and on phones, light and dark: that is for a
@@ -27,7 +28,8 @@ func TestLooks(t *testing.T) {
 			mobile        bool
 		}{{"wide", 1360, 950, false}, {"phone", 390, 844, true}} {
 			p.scheme(theme)
-			call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: size.width, Height: size.height, DeviceScaleFactor: 1, Mobile: size.mobile})
+			call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+				Width: size.width, Height: size.height, DeviceScaleFactor: 1, Mobile: size.mobile})
 			p.visit(path)
 			name := theme + "-" + size.name
 			p.shot(name+"-top", false)

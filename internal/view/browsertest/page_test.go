@@ -43,8 +43,10 @@ func TestOverview(t *testing.T) {
 	for _, want := range []string{
 		"T-003 failed: the iteration cap was reached. 2 of 4 tasks done", "acme/large-4, judged by acme/judge-2",
 		"12 of 12 · 100%", "closest", "3 rejections", "1 blocked", "Parse durations like 3w2d", "not begun",
-		"The new test compares Parse with itself", "Asked for: Write the expected number of days into the test.", "weak test × 2",
-		"A schedule for grafting fruit trees", "Should a graft that was missed be listed as due?", "Largest: 48,400 tokens",
+		"The new test compares Parse with itself", "Asked for: Write the expected number of days into the test.",
+		"weak test × 2",
+		"A schedule for grafting fruit trees", "Should a graft that was missed be listed as due?",
+		"Largest: 48,400 tokens",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the overview does not say %q", want)
@@ -170,7 +172,8 @@ func TestFoldsSuperseded(t *testing.T) {
 			w.Event(time.Second, "context_reset", viewtest.P{"task_id": "T-001"})
 			w.Event(time.Second, "nudge", viewtest.P{"task_id": "T-001", "iter": 1, "content": "the second attempt"})
 			if undone {
-				w.Event(time.Second, "session_undone", viewtest.P{"undo": 1, "redo": 2, "counts": end, "tasks": viewtest.P{}})
+				w.Event(time.Second, "session_undone",
+					viewtest.P{"undo": 1, "redo": 2, "counts": end, "tasks": viewtest.P{}})
 			}
 			w.Flush()
 		}, nil)

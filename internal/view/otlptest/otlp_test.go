@@ -40,7 +40,8 @@ func receiver(t *testing.T) (url string, sink *consumertest.TracesSink) {
 	ln.Close()
 	factory := otlpreceiver.NewFactory()
 	cfg := factory.CreateDefaultConfig()
-	conf := confmap.NewFromStringMap(map[string]any{"protocols": map[string]any{"http": map[string]any{"endpoint": addr}}})
+	conf := confmap.NewFromStringMap(map[string]any{
+		"protocols": map[string]any{"http": map[string]any{"endpoint": addr}}})
 	if err := conf.Unmarshal(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,8 @@ func TestSpansSayWhatTheyAre(t *testing.T) {
 	if want := viewtest.TraceID("T-001"); first.TraceID().String() != want {
 		t.Errorf("the trace is called %s, in the record %s", first.TraceID(), want)
 	}
-	if first.Status().Code() != ptrace.StatusCodeOk || third.Status().Code() != ptrace.StatusCodeError || third.Status().Message() != "iter_cap" {
+	if first.Status().Code() != ptrace.StatusCodeOk || third.Status().Code() != ptrace.StatusCodeError ||
+		third.Status().Message() != "iter_cap" {
 		t.Errorf("statuses are %v and %v (%s)", first.Status().Code(), third.Status().Code(), third.Status().Message())
 	}
 	call := first.kids[0].kids[0]
@@ -205,8 +207,9 @@ func TestSpansSayWhatTheyAre(t *testing.T) {
 	}
 	for key, want := range map[string]any{
 		"gen_ai.operation.name": "chat", "gen_ai.request.model": "acme/large-4", "gen_ai.provider.name": "openai",
-		"gen_ai.usage.input_tokens": int64(9100), "gen_ai.usage.output_tokens": int64(420), "gen_ai.usage.cache_read.input_tokens": int64(6370),
-		"gen_ai.response.finish_reasons": []any{"tool_calls"}, "tilth.cost": 9100 * 2e-6,
+		"gen_ai.usage.input_tokens": int64(9100), "gen_ai.usage.output_tokens": int64(420),
+		"gen_ai.usage.cache_read.input_tokens": int64(6370),
+		"gen_ai.response.finish_reasons":       []any{"tool_calls"}, "tilth.cost": 9100 * 2e-6,
 	} {
 		v, ok := call.Attributes().Get(key)
 		if !ok || fmt.Sprint(v.AsRaw()) != fmt.Sprint(want) {
@@ -224,7 +227,8 @@ func TestSpansSayWhatTheyAre(t *testing.T) {
 		t.Errorf("the blocked call says %q", blocked.Status().Message())
 	}
 	review := third.kids[3].kids[len(third.kids[3].kids)-1]
-	if v, _ := review.Attributes().Get("gen_ai.evaluation.score.label"); review.Name() != "evaluator" || v.Str() != "reject" {
+	if v, _ := review.Attributes().Get("gen_ai.evaluation.score.label"); review.Name() != "evaluator" ||
+		v.Str() != "reject" {
 		t.Errorf("the review is %s, %s", review.Name(), v.Str())
 	}
 }
@@ -330,7 +334,8 @@ func TestRefusals(t *testing.T) {
 		"http://" + closed.Addr().String():      "connection refused",
 		filepath.Join(t.TempDir(), "no", "dir"): "no such file or directory",
 	} {
-		if _, err := view.Export(context.Background(), s, dest, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := view.Export(context.Background(), s, dest, io.Discard); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", dest, err, want)
 		}
 	}

@@ -30,7 +30,8 @@ var Hostile = []string{
 // HostileRecord writes every hostile text into every place of a record that a page
 // shows, and lines that are no events at all.
 func HostileRecord(w *Writer) {
-	w.Event(0, "session_start", P{"phase": "run", "source": Hostile[1], "worker_model": Hostile[5], "evaluator_model": Hostile[0], "limits": P{"max_tokens": Hostile[3], Hostile[5]: 1, "max_cost": 1}})
+	w.Event(0, "session_start", P{"phase": "run", "source": Hostile[1], "worker_model": Hostile[5],
+		"evaluator_model": Hostile[0], "limits": P{"max_tokens": Hostile[3], Hostile[5]: 1, "max_cost": 1}})
 	for i, h := range Hostile {
 		id := "T-001"
 		if i%2 == 1 {
@@ -38,12 +39,23 @@ func HostileRecord(w *Writer) {
 		}
 		w.Event(time.Second, "context_reset", Task(id, 0, P{"base": h}))
 		w.Event(time.Second, "prompt_assembled", Task(id, 1, P{"role": h, "content": h + "\n```" + h + "\n" + h}))
-		w.Event(time.Second, "model_call", Task(id, 1, P{"content": h, "reasoning": h, "phase": h, "finish_reason": h, "health": h, "prompt_tokens": 10, "eval_tokens": h}))
-		w.Event(time.Second, "tool_call", Task(id, 1, P{"tool": h, "args": P{"path": h, "command": h, "content": h, "old_string": h, "new_string": h, h: h}}))
-		w.Event(time.Second, "tool_call", Task(id, 1, P{"tool": "submit_case", "args": P{"summary": h, "ac_coverage": []any{P{"criterion": h, "addressed_by": h, "evidence": h}, h, nil}, "work_arounds": []any{h, 1, nil}, "uncertainties": h}}))
+		w.Event(time.Second, "model_call",
+			Task(id, 1, P{"content": h, "reasoning": h, "phase": h, "finish_reason": h, "health": h,
+				"prompt_tokens": 10, "eval_tokens": h}))
+		w.Event(time.Second, "tool_call",
+			Task(id, 1,
+				P{"tool": h, "args": P{"path": h, "command": h, "content": h, "old_string": h, "new_string": h, h: h}}))
+		w.Event(time.Second, "tool_call",
+			Task(id, 1, P{"tool": "submit_case",
+				"args": P{"summary": h, "ac_coverage": []any{P{"criterion": h, "addressed_by": h, "evidence": h}, h,
+					nil}, "work_arounds": []any{h, 1, nil}, "uncertainties": h}}))
 		w.Event(time.Second, "tool_result", Task(id, 1, P{"tool": h, "result_preview": h, "result_chars": h}))
-		w.Event(time.Second, "validator_run", Task(id, 1, P{"passed": h, "results": []any{P{"name": h, "passed": h, "seconds": h, "output": h}, h, nil, 5}}))
-		w.Event(time.Second, "evaluator_verdict", Task(id, 1, P{"verdict": "reject", "rejection_category": h, "concern": h, "evidence": []any{h, P{h: h}}, "next_step": h}))
+		w.Event(time.Second, "validator_run",
+			Task(id, 1,
+				P{"passed": h, "results": []any{P{"name": h, "passed": h, "seconds": h, "output": h}, h, nil, 5}}))
+		w.Event(time.Second, "evaluator_verdict",
+			Task(id, 1, P{"verdict": "reject", "rejection_category": h, "concern": h, "evidence": []any{h, P{h: h}},
+				"next_step": h}))
 		w.Event(time.Second, "memory_load", Task(id, 1, P{"channels": P{h: P{"present": h, "chars": h}, "x": h}}))
 		w.Event(time.Second, "commit", Task(id, 1, P{"sha": h, "branch": h}))
 		w.Event(time.Second, "task_failed", Task(id, 1, P{"reason": h}))

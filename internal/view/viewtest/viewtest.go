@@ -101,7 +101,8 @@ func Small(w *Writer) {
 		}
 	}
 	for i := range 19 {
-		w.Event(time.Second, "model_call", Task("T-001", 1+i, P{"prompt_tokens": 4000, "eval_tokens": 100, "content": strings.Repeat("word ", 60)}))
+		w.Event(time.Second, "model_call",
+			Task("T-001", 1+i, P{"prompt_tokens": 4000, "eval_tokens": 100, "content": strings.Repeat("word ", 60)}))
 	}
 	w.Event(time.Second, "stop", P{"reason": "all_done"})
 }
@@ -128,8 +129,10 @@ func TraceID(id string) string {
 func (w *Writer) Long(n int) {
 	w.t.Helper()
 	body := strings.Repeat("the quick brown fox jumps over a lazy dog; ", 6)
-	w.Event(0, "session_start", P{"phase": "run", "source": "/home/ada/src/orchard", "worker_model": "acme/large", "evaluator_model": "acme/judge",
-		"limits": P{"max_iterations_per_task": 32, "max_tokens": 2000000000, "max_wall_clock_minutes": 120000}})
+	w.Event(0, "session_start", P{"phase": "run", "source": "/home/ada/src/orchard", "worker_model": "acme/large",
+		"evaluator_model": "acme/judge",
+		"limits": P{"max_iterations_per_task": 32, "max_tokens": 2000000000,
+			"max_wall_clock_minutes": 120000}})
 	for i := 1; i < n; {
 		id := fmt.Sprintf("T-%03d", 1+i/4000)
 		iter := 1 + i/10%400
@@ -139,14 +142,17 @@ func (w *Writer) Long(n int) {
 				i++
 			}
 		}
-		add("model_call", P{"prompt_tokens": 9000 + i%4000*5, "eval_tokens": 300 + i%200, "cached_tokens": 8000, "cost": 0.0123, "tokens_used_total": i * 900,
+		add("model_call", P{"prompt_tokens": 9000 + i%4000*5, "eval_tokens": 300 + i%200, "cached_tokens": 8000,
+			"cost": 0.0123, "tokens_used_total": i * 900,
 			"finish_reason": "tool_calls", "content": body[:120], "reasoning": body, "health": "ok"})
 		for range 4 {
 			add("tool_call", P{"tool": "read_file", "args": P{"path": "internal/orchard/tree.go", "note": body[:130]}})
-			add("tool_result", P{"tool": "read_file", "result_preview": body + fmt.Sprint("needle-", i), "result_chars": 4000 + i})
+			add("tool_result", P{"tool": "read_file", "result_preview": body + fmt.Sprint("needle-", i),
+				"result_chars": 4000 + i})
 		}
 		if i%1000 < 10 {
-			add("evaluator_verdict", P{"verdict": "reject", "rejection_category": "weak_test", "concern": "The test passes without the change.", "evidence": []string{body[:80]}})
+			add("evaluator_verdict", P{"verdict": "reject", "rejection_category": "weak_test",
+				"concern": "The test passes without the change.", "evidence": []string{body[:80]}})
 		}
 	}
 	w.Flush()
