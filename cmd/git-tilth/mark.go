@@ -113,7 +113,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 		return err
 	}
 	if plan.Begun != "" && plan.Begun != task {
-		if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty {
+		if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
 			return refuse("git tilth resume, or git tilth skip "+plan.Begun,
 				"the worktree holds the work of %s, which would be committed as %s", plan.Begun, task)
 		}

@@ -70,7 +70,7 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 		start.Base, _ = d.Git.ResolveCommit(ctx, p.common, p.begin.Seed.SHA+"^")
 	}
 	start.TaskCount = len(p.tasks)
-	if start.Tasks, err = p.done(ctx, d.Git); err != nil {
+	if start.Tasks, err = p.behind(ctx, d.Git); err != nil {
 		return nil, err
 	}
 	label := f.Label
@@ -128,15 +128,20 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	if p.tasks, err = p.Tasks(); err != nil {
 		return refuse(err)
 	}
-	p.tasks = p.point.at(p.tasks)
+	p.tasks, _ = p.point.at(p.tasks)
+	for i := range p.tasks {
+		if p.tasks[i].Status == session.TaskFailed {
+			p.tasks[i].Status = session.TaskPending
+		}
+	}
 	return p, nil
 }
 
-// done are the tasks that are done at the point, with their commits.
-func (p *parent) done(ctx context.Context, g *gitx.Git) (map[string]record.TaskState, error) {
+// behind are the tasks that are done at the point, with their commits, or skipped.
+func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.TaskState, error) {
 	states := map[string]record.TaskState{}
 	for _, t := range p.tasks {
-		if t.Status == session.TaskDone {
+		if t.Status != session.TaskPending {
 			states[t.ID] = record.TaskState{Status: t.Status}
 		}
 	}
@@ -144,7 +149,7 @@ func (p *parent) done(ctx context.Context, g *gitx.Git) (map[string]record.TaskS
 	who := State{SessionID: p.ID, Foreign: p.check.GitCommonDir == "", Tasks: p.tasks,
 		Inherited: inherited(commits, p.check)}.author()
 	for _, c := range commits {
-		if id, ok := who.done(c); ok && states[id].Status != "" && states[id].Commit == "" {
+		if id, ok := who.done(c); ok && states[id].Status == session.TaskDone && states[id].Commit == "" {
 			states[id] = record.TaskState{Status: session.TaskDone, Commit: c.SHA}
 		}
 	}
@@ -194,7 +199,13 @@ func (h *Handle) copyParent(p *parent) error {
 			return err
 		}
 	}
-	if err := copyOwn(p.Session, h.S, pending(p.tasks)); err != nil {
+	var drop []string
+	for _, t := range p.tasks {
+		if t.Status != session.TaskDone {
+			drop = append(drop, t.ID)
+		}
+	}
+	if err := copyOwn(p.Session, h.S, drop); err != nil {
 		return err
 	}
 	return dropEmpty(h.S)

@@ -84,9 +84,8 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 		}
 	}
 	p.point = points[i]
-	p.tasks = p.point.at(p.tasks)
-	p.drop = pending(p.tasks)
-	p.Pending, p.SHA, p.What = p.drop, p.point.SHA, "rewind to "+name
+	p.tasks, p.drop = p.point.at(p.tasks)
+	p.Pending, p.SHA, p.What = pending(p.tasks), p.point.SHA, "rewind to "+name
 	p.journal.To, p.journal.Note = name, note
 	p.journal.After = condition{
 		Worktree: gitx.Kept{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,

@@ -111,10 +111,10 @@ func inherited(commits []gitx.Commit, check *session.Checkpoint) map[string]bool
 	return shared
 }
 
-// at gives each task the status that it had at the point. A task that comes before it in the plan, and failed or was
-// skipped, stays so.
-func (p Point) at(tasks []session.Task) []session.Task {
-	then := slices.Clone(tasks)
+// at gives each task the status that it had at the point, and says of which nothing is left there. A task that comes
+// before it in the plan, and was never done, stays as it is.
+func (p Point) at(tasks []session.Task) (then []session.Task, drop []string) {
+	then = slices.Clone(tasks)
 	for i := range then {
 		t := &then[i]
 		isDone := slices.Contains(p.done, t.ID)
@@ -125,13 +125,13 @@ func (p Point) at(tasks []session.Task) []session.Task {
 		case isDone:
 			t.Status = session.TaskDone
 		case i >= p.index || t.Status == session.TaskDone:
-			t.Status = session.TaskPending
+			t.Status, drop = session.TaskPending, append(drop, t.ID)
 		}
 	}
-	return then
+	return then, drop
 }
 
-// pending are the tasks of which nothing is left at a point.
+// pending are the tasks that are to do.
 func pending(tasks []session.Task) []string {
 	var ids []string
 	for _, t := range tasks {

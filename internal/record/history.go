@@ -176,7 +176,7 @@ func (p *backwards) seeEnd(e Event) {
 		// These may cut in between a verdict and its commit, of a run and of each resume that tries to make up for it.
 		p.begun = e.Reason == "interrupted" || e.Reason == "error" || e.Reason == "commit_refused"
 		p.ended = !p.begun
-	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged, *SessionUndone:
+	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged, *Preflight, *SessionUndone:
 	case *SessionRewound:
 		p.ended = true
 	case *TaskDone:
@@ -228,7 +228,7 @@ func isLearning(e Event) bool {
 func ofReview(e Event) bool {
 	role := e.Common().Phase
 	switch e := e.(type) {
-	case *Stop, *LogRepaired, *HookRun, *RepoChanged, *SessionResume, *EvaluatorParseError, *AgentWaits:
+	case *Stop, *LogRepaired, *HookRun, *RepoChanged, *Preflight, *SessionResume, *EvaluatorParseError, *AgentWaits:
 		return true
 	case *PromptAssembled:
 		role = e.Role
@@ -255,7 +255,7 @@ func afterVerdict(e Event) bool {
 func ofIteration(e Event) bool {
 	switch e.(type) {
 	case *Stop, *LogRepaired, *LedgerAppended, *HookRun, *TaskDone, *TaskFailed, *Commit, *ProposedLearnings,
-		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared, *RepoChanged,
+		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared, *RepoChanged, *Preflight,
 		*SessionRewound, *SessionUndone:
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,11 @@ func TestHistory(t *testing.T) {
 			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
 		"killed behind task_done": {[]Event{accept, ledger, done},
 			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept", Noted: true}},
+		"killed behind the preflight of a resume": {append(slices.Clone(committed), &Stop{Reason: "token_cap"},
+			&SessionResume{LastStop: Optional("token_cap")}, &Preflight{Passed: true}),
+			told{Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
+		"killed behind the preflight of a resume of an interrupted iteration": {[]Event{interrupted, resumed, &Preflight{Passed: true}},
+			told{Task: one, Attempt: one, Tokens: 10}},
 		"killed behind the commit": {committed,
 			told{Task: one, Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
 		"interrupted before the commit, twice resumed in vain": {

@@ -55,30 +55,47 @@ func (c *check) ledgers() error {
 		}
 	}
 	slices.Sort(tasks)
-	notes := c.story.notes
-	if from, err := c.origin(c.story.forkedFrom); err != nil {
+	from, whole, err := c.lineage()
+	if err != nil {
 		return err
-	} else if from != nil {
-		notes = append(notes, from.notes...)
+	}
+	notes := slices.Clone(c.story.notes)
+	for _, st := range from {
+		notes = append(notes, st.notes...)
 	}
 	for _, task := range tasks {
+		_, shared := c.story.shared[task]
 		entries, err := c.s.ReadLedger(task, 0)
 		if err != nil {
 			return err
 		}
 		entries = slices.DeleteFunc(entries, func(e session.LedgerEntry) bool { // a person's note is no verdict
-			if e.Note != "" && !slices.Contains(notes, e.Note) {
+			if e.Note != "" && (whole || !shared) && !slices.Contains(notes, e.Note) {
 				c.differIn(filepath.Join(session.LedgerDir, task+".jsonl"), 0, "a note in it is not on record")
 			}
 			return e.Note != ""
 		})
-		if _, ok := c.story.shared[task]; !ok {
+		if !shared {
 			c.ledger(task, entries)
-		} else if err := c.sharedLedger(task, entries); err != nil {
-			return err
+		} else if whole {
+			c.sharedLedger(task, entries, from)
 		}
 	}
 	return nil
+}
+
+// lineage is what the records of the sessions say that a fork descends from, and whether all of them are here.
+func (c *check) lineage() (from []*story, whole bool, err error) {
+	seen := map[string]bool{}
+	for id := c.story.forkedFrom; id != "" && !seen[id]; {
+		st, err := c.origin(id)
+		if err != nil || st == nil {
+			return from, false, err
+		}
+		seen[id] = true
+		from, id = append(from, st), st.forkedFrom
+	}
+	return from, true, nil
 }
 
 func (c *check) ledger(task string, entries []session.LedgerEntry) {
@@ -98,18 +115,19 @@ func (c *check) ledger(task string, entries []session.LedgerEntry) {
 	}
 }
 
-// sharedLedger holds the ledger that a fork began with against the record that it is from, where that is here.
-func (c *check) sharedLedger(task string, entries []session.LedgerEntry) error {
-	from, err := c.origin(c.story.forkedFrom)
-	if err != nil || from == nil || len(from.every[task]) == 0 {
-		return err
+// sharedLedger holds the ledger that a fork began with against the records that it is from.
+func (c *check) sharedLedger(task string, entries []session.LedgerEntry, from []*story) {
+	var theirs []entry
+	for _, st := range from {
+		theirs = append(theirs, st.every[task]...)
 	}
+	if len(theirs) == 0 {
+		return // of another tool
+	}
+	all := append(theirs, c.story.every[task]...)
 	for i, e := range entries {
-		if !slices.ContainsFunc(append(from.every[task], c.story.every[task]...), func(said entry) bool {
-			return said.isIn(e)
-		}) {
+		if !slices.ContainsFunc(all, func(said entry) bool { return said.isIn(e) }) {
 			c.differIn(filepath.Join(session.LedgerDir, task+".jsonl"), i+1, "no verdict on record is this one")
 		}
 	}
-	return nil
 }

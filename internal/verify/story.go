@@ -48,9 +48,7 @@ type story struct {
 	unledgered  string                   // the task of a verdict
 	last        string                   // task whose end is the last thing on record
 	stop        string                   // reason of the last stop, "" if work went on after it
-	// What the record said when an attempt began, by its offset, and before a rewind or an undo, by its number.
-	begun map[int64]tale
-	went  map[int]story
+	went        map[int]story            // what the record said before a rewind or an undo, by its number
 	// A fork begins with tasks that another session did; every is all that was ever said of a task.
 	forkedFrom string
 	shared     map[string]string // their commits
@@ -63,7 +61,7 @@ func readStory(path string) (*story, error) {
 	st := &story{
 		tale:    tale{map[string]string{}, map[string]string{}, map[string][]entry{}},
 		commits: map[string]said{}, accepted: map[string][]*record.EvaluatorVerdict{},
-		begun: map[int64]tale{}, went: map[int]story{}, shared: map[string]string{}, every: map[string][]entry{},
+		went: map[int]story{}, shared: map[string]string{}, every: map[string][]entry{},
 	}
 	var err error
 	st.end, st.skipped, err = record.Scan(path, 0, func(l record.Line) error {
@@ -99,9 +97,10 @@ func (st *story) see(l record.Line) {
 	case *record.SessionRewound:
 		st.notes = append(st.notes, e.Note)
 		st.leave(e.Undo)
-		st.tale = tale{map[string]string{}, map[string]string{}, map[string][]entry{}}
-		if then, ok := st.begun[e.Counts]; ok {
-			st.tale = then.clone()
+		for task := range e.Tasks {
+			delete(st.status, task)
+			delete(st.live, task)
+			delete(st.ledgers, task)
 		}
 		st.uncommitted, st.failing, st.unledgered, st.last, st.stop = nil, "", "", "", ""
 	case *record.SessionUndone:
@@ -113,7 +112,6 @@ func (st *story) see(l record.Line) {
 		st.tale, st.uncommitted, st.failing = then.tale.clone(), then.uncommitted, then.failing
 		st.unledgered, st.last, st.stop = then.unledgered, then.last, then.stop
 	case *record.ContextReset:
-		st.begun[l.Off] = st.tale.clone()
 		st.uncommitted, st.failing, st.last, st.stop = nil, "", "", ""
 	case *record.EvaluatorVerdict:
 		st.ledgers[e.TaskID] = append(st.ledgers[e.TaskID], entryOf(l.TS, e))
