@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
-	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
 
 // TestWorkersDrainARemote has workers drain a remote while they are killed at random. What happened is read from what
@@ -88,10 +87,7 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 	d.serve()
 	for i := range sessions {
 		tasks := fmt.Sprintf("session-%d.json", i)
-		p.write("../"+tasks, fmt.Sprintf(`[
- {"id": "T-001", "title": "a", "description": "Write a.txt in session-%d", "acceptance_criteria": ["it is there"]},
- {"id": "T-002", "title": "b", "description": "Write b.txt in session-%[1]d", "acceptance_criteria": ["it is there"]}
-]`, i))
+		p.tasks("../"+tasks, fmt.Sprintf("in session-%d", i), "a", "b")
 		for _, args := range [][]string{{"prep", "--from", "../" + tasks}, {"push"}} {
 			p.git(append([]string{"tilth"}, args...)...)
 		}
@@ -103,15 +99,7 @@ func newDrain(t *testing.T, sessions, kills int, seed uint64) *drain {
 
 // serve starts the model, behind a log of its own. Some of the calls are the last that their caller makes.
 func (d *drain) serve() {
-	step := func(name string) scripted.Step {
-		args, _ := json.Marshal(map[string]string{"path": name + ".txt", "content": name + "\n"})
-		return scripted.Step{Tools: []scripted.Tool{{Name: "write_file", Args: args},
-			{Name: "submit_case", Args: json.RawMessage(`{"summary": "wrote it"}`)}},
-			WhenLast: scripted.Strings{"Write " + name + ".txt"}, Repeat: -1}
-	}
-	server := d.model(&scripted.Script{Worker: []scripted.Step{step("a"), step("b")},
-		Evaluator: []scripted.Step{{Tools: []scripted.Tool{{Name: "submit_verdict",
-			Args: json.RawMessage(`{"verdict": "accept"}`)}}, Repeat: -1}}})
+	server := d.model(writes("a", "b"))
 	to, err := url.Parse(server.URL)
 	if err != nil {
 		d.t.Fatal(err)

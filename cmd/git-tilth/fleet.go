@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -43,13 +44,13 @@ func (p *process) fleetCommands() []*cli.Command {
 					return err
 				}
 				if p.dryRun {
-					p.printf("session %s would be pushed to %s\n", s.ID, place.Remote)
+					p.printf("session %s would be pushed to %s\n", s.ID, shown(place.Remote))
 					return nil
 				}
 				if err := place.Push(p.ctx, s); err != nil {
 					return fleetError(err, s.ID)
 				}
-				p.printf("session %s is pushed to %s\n", s.ID, text.VisibleLine(place.Remote))
+				p.printf("session %s is pushed to %s\n", s.ID, shown(place.Remote))
 				return nil
 			}),
 		},
@@ -70,7 +71,7 @@ func (p *process) fleetCommands() []*cli.Command {
 					return err
 				}
 				if p.dryRun {
-					p.printf("session %s would be fetched from %s\n", c.Session, place.Remote)
+					p.printf("session %s would be fetched from %s\n", c.Session, shown(place.Remote))
 					return nil
 				}
 				s, err := place.Fetch(p.ctx, c.Session)
@@ -147,6 +148,14 @@ func (p *process) fleetCommands() []*cli.Command {
 			},
 		},
 	}
+}
+
+// shown is a remote as it may be read by others, without a password.
+func shown(remote string) string {
+	if u, err := url.Parse(remote); err == nil && u.User != nil {
+		remote = u.Redacted()
+	}
+	return text.VisibleLine(remote)
 }
 
 // inDir is a path as its user means it.

@@ -16,8 +16,11 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// releaseTime is how long a run that ends tries to push its end. An engine that stops a machine gives ten seconds.
-const releaseTime = 8 * time.Second
+// An engine that stops a machine gives ten seconds, from its signal on.
+const (
+	releaseTime  = 8 * time.Second // how long a run that ends tries to push its end
+	releaseLeast = 3 * time.Second // the same, where ending what ran has taken most of that
+)
 
 // Lease is a claim that this process has, or had.
 type Lease struct {
@@ -27,6 +30,7 @@ type Lease struct {
 	holder  string
 	say     func(line string)
 	expires atomic.Int64 // UnixNano: a machine that slept finds the lease over
+	told    atomic.Int64 // UnixNano: when the run was told to end
 	lost    atomic.Bool
 	cancel  context.CancelCauseFunc
 	renewed sync.WaitGroup
@@ -75,6 +79,7 @@ func (p Place) Take(ctx context.Context, s *session.Session, lasts time.Duration
 	if err := l.push(ctx, true, false); err != nil {
 		return ctx, nil, err
 	}
+	context.AfterFunc(ctx, func() { l.told.Store(time.Now().UnixNano()) })
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(ctx)
 	l.stop = stop
@@ -149,7 +154,11 @@ func (l *Lease) Lost() bool { return l.lost.Load() }
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
 	l.renewed.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	left := releaseTime
+	if told := l.told.Load(); told != 0 {
+		left = max(left-time.Since(time.Unix(0, told)), releaseLeast)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()
 	l.w.begins = false
 	err := l.push(ctx, true, true)
@@ -205,7 +214,7 @@ func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdat
 		if err == nil {
 			return nil
 		}
-		failed = errors.Join(failed, err)
+		failed = err
 		there, at, err := l.place.look(ctx, l.w.scratch, l.w.s.ID)
 		switch {
 		case err != nil:
