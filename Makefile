@@ -18,7 +18,7 @@ TEST_MODULES := internal/view/browsertest internal/view/otlptest
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test demo lint longlines install uninstall dist bench crash fuzz test-agents clean
+.PHONY: build test demo lint longlines install uninstall dist bench crash soak fuzz test-agents clean
 
 build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
@@ -62,6 +62,12 @@ bench: build
 # Kills the process at every file and git operation in turn. Needs the ptrace and seccomp of Linux.
 crash:
 	TILTH_CRASH=full $(GO) test -count=1 -timeout 90m -v ./internal/crashtest
+
+# Works through 500 sessions while processes are killed, disks are full and the endpoint fails. It says its seed;
+# TILTH_SOAK_SEED and TILTH_SOAK_SESSION replay a session, TILTH_SOAK takes another number of them.
+soak:
+	TILTH_SOAK=$${TILTH_SOAK:-500} TILTH_SOAK_SEED=$${TILTH_SOAK_SEED:-$$(date +%s)} \
+		$(GO) test -count=1 -timeout 5h -run '^TestSoak$$' -v ./internal/crashtest
 
 # Installs the real agent programs from the npm registry into a scratch directory and drives each against a stub of its API.
 test-agents:

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -121,8 +122,23 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 	return out.killed, nil
 }
 
-func TestCrashes(t *testing.T) {
+// ownMounts is set where this process has a mount namespace of its own.
+const ownMounts = "CRASHTEST_OWN_MOUNTS"
+
+// TestMain goes on in a mount namespace of its own where one may be made: small disks are mounted there, and gone with it.
+func TestMain(m *testing.M) {
+	if unshare, err := exec.LookPath("unshare"); err == nil && os.Getenv(ownMounts) == "" {
+		if exec.Command(unshare, "-m", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() == nil {
+			err = syscall.Exec(unshare, append([]string{unshare, "-m", "--"}, os.Args...), append(os.Environ(), ownMounts+"=1"))
+		}
+	}
 	startTracing(jobs)
+	code := m.Run()
+	_ = os.RemoveAll(built.dir)
+	os.Exit(code)
+}
+
+func TestCrashes(t *testing.T) {
 	needTracing(t)
 	binary := build(t)
 	server, err := startModel()
@@ -228,27 +244,38 @@ func needTracing(t *testing.T) {
 	}
 }
 
+// built is the program to test, once it was built.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
 // build builds git-tilth once for all.
 func build(t *testing.T) string {
-	// go test sees what a test looks at, not what it builds: without this, a result from before a change would be taken
-	// from its cache.
-	for _, dir := range []string{"../../cmd", "../../internal"} {
-		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			if err == nil {
-				_, err = os.Stat(path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
+	built.Do(func() {
+		// go test sees what a test looks at, not what it builds: without this, a result from before a change would be
+		// taken from its cache.
+		for _, dir := range []string{"../../cmd", "../../internal"} {
+			built.err = errors.Join(built.err, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+				if err == nil {
+					_, err = os.Stat(path)
+				}
+				return err
+			}))
 		}
+		if built.dir, built.err = os.MkdirTemp("", "built-"); built.err != nil {
+			return
+		}
+		out, err := exec.Command("go", "build", "-o", built.dir, "../../cmd/git-tilth").CombinedOutput()
+		if err != nil {
+			built.err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	binary := filepath.Join(t.TempDir(), "git-tilth")
-	out, err := exec.Command("go", "build", "-o", binary, "../../cmd/git-tilth").CombinedOutput()
-	if err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return binary
+	return filepath.Join(built.dir, "git-tilth")
 }
 
 // workplace is a directory for the worlds: in memory, where the machine has such a place from which programs can be

@@ -19,4 +19,7 @@
 // `go test` takes a spread of the points; with TILTH_CRASH=full it takes all, and goes on after each in every way that
 // its story has. With -v it says how many there were. TILTH_CRASH_POINT=power-17 (with -run 'TestCrashes/run$') takes
 // one, TILTH_CRASH_OPS=1 lists the changes that the numbers mean, and TILTH_CRASH_KEEP=1 keeps what a failure has left.
+//
+// The soak (make soak) kills at random points instead, and lets disks fill, endpoints fail and commands compete on the
+// way of a session from its preparation to its teardown. What happens follows from a seed.
 package crashtest

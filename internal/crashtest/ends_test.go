@@ -77,6 +77,8 @@ func (w *world) recordTells(commits []commit) error {
 			if p.Get("reason").Str == "all_done" {
 				stops++
 			}
+		case "session_rewound":
+			stops = 0
 		}
 	}
 	for _, c := range commits {

@@ -28,6 +28,9 @@ type world struct {
 	// what was accepted, and what the command left stays in the worktree: its locks, and files that it had changed and
 	// not added.
 	childDied bool
+	// unwritten: the disk was full, and the worker submitted what there was.
+	unwritten bool
+	more      []string // variables
 }
 
 func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }
@@ -38,7 +41,7 @@ func (w *world) logFile() string      { return w.dir + ".out" }
 func (w *world) file(n string) string { return filepath.Join(w.sessionDir(), n) }
 
 func (w *world) environ() []string {
-	return []string{
+	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1",
 		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + w.url,
@@ -47,7 +50,7 @@ func (w *world) environ() []string {
 		"TILTH_RESUME_NOTICE=0", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
 		// The runtime's own signals would only slow the tracer down.
 		"GODEBUG=asyncpreemptoff=1",
-	}
+	}, w.more...)
 }
 
 // result is what a command came to.
