@@ -233,6 +233,9 @@ func (w *world) ownWork(c commit) error {
 	}
 	want := contents[c.task]
 	names := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	if w.backThere {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "cache/data" })
+	}
 	if len(names) != len(want) {
 		return fmt.Errorf("the commit of %s changes %q", c.task, names)
 	}

@@ -248,6 +248,7 @@ func (s *soaker) round() (err error) {
 	checkpoint, _ := os.ReadFile(s.w.file("checkpoint.json"))
 	if gjson.GetBytes(checkpoint, "status").Str == "all_done" {
 		args = [][]string{{"reset", "--to-seed", "-y"}, {"rewind", "-y", "T-002"}}[s.fate.IntN(2)]
+		s.w.backThere = true
 		s.count(&s.rewinds)
 	}
 	switch s.fate.IntN(5) {

@@ -30,6 +30,8 @@ type world struct {
 	childDied bool
 	// unwritten: the disk was full, and the worker submitted what there was.
 	unwritten bool
+	// backThere: what was ignored stayed when the session went back to where nothing ignored it.
+	backThere bool
 	more      []string // variables
 }
 
