@@ -19,7 +19,7 @@ import (
 
 // instantAgent answers at once: as worker it adds a line to a file, as evaluator it accepts.
 const instantAgent = `{"steps": [
-  {"read_only": true, "text": "{\"verdict\": \"accept\"}", "repeat": -1},
+  {"when": "# The case for the change", "text": "{\"verdict\": \"accept\"}", "repeat": -1},
   {"run": ["echo line >> grown.txt"], "text": "{\"summary\": \"Add a line.\"}", "repeat": -1}
 ]}`
 
@@ -42,7 +42,7 @@ func (w *world) withAgent(name string) []string {
 	must(w.t, os.MkdirAll(bin, 0o755))
 	_ = os.Remove(filepath.Join(bin, name))
 	must(w.t, os.Symlink(built, filepath.Join(bin, name)))
-	script := filepath.Join(w.dir, "agent.json")
+	script := filepath.Join(w.dir, "state", "agent.json") // the program counts its answers beside it
 	w.write(script, instantAgent)
 	_ = os.Remove(script + ".used")
 	env := []string{"FAKEAGENT_SCRIPT=" + script, "TILTH_WORKER_AGENT=" + name, "TILTH_EVALUATOR_AGENT=" + name}

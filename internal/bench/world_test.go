@@ -39,9 +39,9 @@ func newWorld(t testing.TB, n int) *world {
 		"TMPDIR=" + filepath.Join(dir, "tmp"),
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "tmp"), 0o700))
-	w.write(".gitconfig",
-		"[user]\n\tname = Bench\n\temail = bench@example.com\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = "+
-			"0\n[tilth]\n\tvalidator = null=:\n")
+	w.write(".gitconfig", "[user]\n\tname = Bench\n\temail = bench@example.com\n"+
+		"[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n"+
+		"[tilth]\n\tvalidator = null=:\n\tsandboxWrite = "+filepath.Join(dir, "state")+"\n")
 	for i := range n {
 		w.write(filepath.Join("repo", fileName(i)),
 			fmt.Sprintf("file %d\n%s", i, strings.Repeat("a line of text\n", 10)))
