@@ -117,6 +117,27 @@ func mostArgs(usage string) int {
 var startsWork = map[string]bool{"prep-feature": true, "run": true, "resume": true, "reset": true, "done": true,
 	"rewind": true, "undo": true}
 
+// flagsFirst puts flags with their values before the other arguments.
+func flagsFirst(known []cli.Flag, args []string) []string {
+	var flags, rest []string
+	for i := 0; i < len(args); i++ {
+		if len(args[i]) < 2 || args[i][0] != '-' {
+			rest = append(rest, args[i])
+			continue
+		}
+		flags = append(flags, args[i])
+		takesValue := slices.ContainsFunc(known, func(f cli.Flag) bool {
+			_, isBool := f.(*cli.BoolFlag)
+			return !isBool && slices.Contains(f.Names(), strings.TrimLeft(args[i], "-"))
+		})
+		if takesValue && i+1 < len(args) {
+			i++
+			flags = append(flags, args[i])
+		}
+	}
+	return append(flags, rest...)
+}
+
 // anyBool looks for a flag in the command and in what it was called through: git tilth -v run, git tilth run -v.
 func anyBool(ctx *cli.Context, name string) bool {
 	for _, c := range ctx.Lineage() {
@@ -137,7 +158,7 @@ func checkArgs(ctx *cli.Context, most int) error {
 			return refuse(name+" -h", "an argument is empty")
 		}
 		if len(a) > 1 && a[0] == '-' && i > 0 {
-			return refuse(fmt.Sprintf("%s %s %s", name, strings.Join(args[i:], " "), strings.Join(args[:i], " ")),
+			return refuse(name+" "+strings.Join(flagsFirst(ctx.Command.Flags, args), " "),
 				"%s stands after the argument %q; flags come first", a, args[i-1])
 		}
 		if len(a) > 1 && a[0] == '-' {

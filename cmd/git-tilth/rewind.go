@@ -85,9 +85,14 @@ func (w *repoContext) goBack(s *session.Session, yes bool, makePlan func(*lifecy
 	if err := plan.Execute(w.p.ctx, h); err != nil {
 		return fail("the same command, or git tilth resume "+s.ID+", finishes it", err)
 	}
-	if !w.p.dryRun {
-		w.p.printf("Done: %s.\nnext: git tilth resume %s, or git tilth undo %s\n", plan.What, s.ID, s.ID)
+	if w.p.dryRun {
+		return nil
 	}
+	next := "git tilth resume " + s.ID + ", or "
+	if then, err := h.MakePlan(w.p.ctx); err == nil && then.Action == lifecycle.Nothing {
+		next = ""
+	}
+	w.p.printf("Done: %s.\nnext: %sgit tilth undo %s\n", plan.What, next, s.ID)
 	return nil
 }
 

@@ -210,21 +210,55 @@ func (p *player) prompted(task string) error {
 	if i < 0 {
 		return nil
 	}
-	system, lines, err := loop.PromptWords(p.o.Prompts, tasks[i])
+	words, err := loop.PromptWords(p.o.Prompts, tasks[i])
 	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(system) != strings.TrimSpace(p.talk.system) {
-		p.res.Notes = append(p.res.Notes, task+": the system prompt is another one now")
+	note := func(what string) { p.res.Notes = append(p.res.Notes, task+": "+what) }
+	if strings.TrimSpace(words.System) != strings.TrimSpace(p.talk.system) {
+		note("the system prompt is another one now")
 	}
 	told := strings.Split(p.talk.user, "\n")
-	for _, line := range lines {
-		at := slices.Index(told, line)
+	rest := told
+	for _, line := range words.Lines {
+		at := slices.Index(rest, line)
 		if at < 0 {
-			p.res.Notes = append(p.res.Notes, task+": the prompt of the task would say now: "+line)
+			note("the prompt of the task would say now: " + line)
 			break
 		}
-		told = told[at+1:]
+		rest = rest[at+1:]
+	}
+	if line := dropped(told, words.May, task); line != "" {
+		note("the prompt of the task would not say any more: " + line)
 	}
 	return nil
+}
+
+// dropped is the first line behind the task's heading that is none of those that may stand there; "" for none. What
+// others wrote stands between fences, and what reviewers and a person said comes last.
+func dropped(told, may []string, task string) string {
+	heading := slices.IndexFunc(may, func(line string) bool { return strings.Contains(line, task) })
+	if heading < 0 {
+		return ""
+	}
+	end := ""
+	for _, line := range told[slices.Index(told, may[heading])+1:] {
+		known := func(k string) bool {
+			before, after, gap := strings.Cut(k, loop.Gap)
+			return k == line || gap && strings.HasPrefix(line, before) && strings.HasSuffix(line, after)
+		}
+		switch {
+		case end != "":
+			if line == end {
+				end = ""
+			}
+		case line == may[len(may)-1]:
+			return ""
+		case strings.HasPrefix(line, "----- BEGIN "):
+			end = strings.Replace(line, "BEGIN", "END", 1)
+		case strings.TrimSpace(line) != "" && !slices.ContainsFunc(may, known):
+			return line
+		}
+	}
+	return ""
 }

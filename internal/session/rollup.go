@@ -92,7 +92,9 @@ func (s *Summary) count(ts string, e record.Event) {
 	case *record.TaskFailed:
 		t.Status, t.FailureReason, t.EndedAt = TaskFailed, e.Reason, ts
 	case *record.Commit:
-		t.Commit = e.SHA
+		if e.Aside == "" {
+			t.Commit = e.SHA
+		}
 	case *record.SessionRewound:
 		s.becomes(e.Tasks)
 	case *record.SessionUndone:

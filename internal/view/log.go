@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -105,10 +106,10 @@ type logger struct {
 func (l *logger) tail(s *session.Session) (last int64, skipped int, err error) {
 	last = -1
 	var lines []record.Line
-	skipped, err = record.Tail(s.Path(session.RecordFile), func(e record.Line) bool {
-		last = max(last, e.Off)
-		if l.fits(e) {
-			lines = append(lines, record.Parse(slices.Clone(e.Raw)))
+	skipped, err = jsonl.Tail(s.Path(session.RecordFile), func(off int64, raw []byte) bool {
+		last = max(last, off)
+		if e := record.Parse(raw); l.fits(e) {
+			lines = append(lines, record.Parse(slices.Clone(raw)))
 		}
 		return len(lines) < l.o.Tail
 	})

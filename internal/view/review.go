@@ -207,6 +207,9 @@ func (t *ReviewTask) whyNot(d Detail) string {
 		return "waits for " + listed(open)
 	}
 	switch {
+	case t.Status == session.TaskPending && t.Iterations > 0 && d.Summary != nil && d.Summary.Tasks[t.ID] != nil &&
+		d.Summary.Tasks[t.ID].Status == session.TaskPending:
+		return "to do again"
 	case t.Status == session.TaskPending && t.Iterations > 0:
 		return "begun, not finished"
 	case t.Status == session.TaskPending:
