@@ -125,11 +125,12 @@ func (s story) try(f *fixtures, p point, turn int) (met bool, err error) {
 // ownMounts is set where this process has a mount namespace of its own.
 const ownMounts = "CRASHTEST_OWN_MOUNTS"
 
-// TestMain goes on in a mount namespace of its own where one may be made: small disks are mounted there, and gone with it.
+// TestMain goes on in a mount namespace of its own where one may be made: small disks are mounted there, and gone with
+// it.
 func TestMain(m *testing.M) {
 	if unshare, err := exec.LookPath("unshare"); err == nil && os.Getenv(ownMounts) == "" {
 		if exec.Command(unshare, "-m", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() == nil {
-			err = syscall.Exec(unshare, append([]string{unshare, "-m", "--"}, os.Args...), append(os.Environ(), ownMounts+"=1"))
+			_ = syscall.Exec(unshare, append([]string{unshare, "-m", "--"}, os.Args...), append(os.Environ(), ownMounts+"=1"))
 		}
 	}
 	startTracing(jobs)

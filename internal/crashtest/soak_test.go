@@ -72,8 +72,8 @@ func TestSoak(t *testing.T) {
 		})
 	}
 	group.Wait()
-	t.Logf("%d sessions, %d iterations; %d kills, %d commands on a full disk, %d faults of the endpoint, %d second writers, "+
-		"%d rewinds", all.sessions, all.iterations, all.kills, all.full, all.faults, all.second, all.rewinds)
+	t.Logf("%d sessions, %d iterations; %d kills, %d commands on a full disk, %d faults of the endpoint, "+
+		"%d second writers, %d rewinds", all.sessions, all.iterations, all.kills, all.full, all.faults, all.second, all.rewinds)
 	if only < 0 && (all.sessions != sessions || all.iterations < 20*sessions || all.kills == 0) && !t.Failed() {
 		t.Error("it did too little")
 	}
@@ -197,7 +197,8 @@ func (s *soaker) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case 4:
 		_, _ = rw.Write([]byte("<html>proxy</html>"))
 	case 5:
-		_, _ = rw.Write([]byte(`{"choices": [{"message": {"role": "assistant", "tool_calls": [{"id": "", "function": {}}]}}]}`))
+		_, _ = rw.Write([]byte(`{"choices": [{"message": {"role": "assistant", ` +
+			`"tool_calls": [{"id": "", "function": {}}]}}]}`))
 	case 6:
 		_, _ = rw.Write([]byte(`{"choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}`))
 	}

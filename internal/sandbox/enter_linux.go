@@ -72,6 +72,7 @@ type step byte
 
 const (
 	stepStart step = iota
+	stepSpace
 	stepCapabilities
 	stepPrivileges
 	stepRules
@@ -85,6 +86,8 @@ type failure [2]byte
 func (f failure) err() error {
 	errno := syscall.Errno(f[1])
 	switch step(f[0]) {
+	case stepSpace:
+		return errSpace
 	case stepCapabilities:
 		return fmt.Errorf("the sandbox cannot drop capabilities: %w", errno)
 	case stepPrivileges:
@@ -105,6 +108,8 @@ type wall struct {
 	none     [2]unix.CapUserData
 	network  *unix.SockFprog // nil where the network stays
 	covers   []cover
+	space    uintptr // a mount namespace in which they are covered, 0 for one that is to be made
+	top, is  unix.Statx_t
 	slash    *byte
 	nullFile *byte
 	tmpfs    *byte
@@ -142,7 +147,9 @@ func cString(s string) *byte { return &append([]byte(s), 0)[0] }
 //go:nosplit
 //go:norace
 func (w *wall) enter() (step, syscall.Errno) {
-	w.cover()
+	if errno := w.cover(); errno != 0 {
+		return stepSpace, errno
+	}
 	if w.root {
 		for c := uintptr(0); c < 64; c++ {
 			if _, _, errno := syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno == unix.EINVAL {
@@ -168,20 +175,31 @@ func (w *wall) enter() (step, syscall.Errno) {
 	return stepNetwork, errno
 }
 
-// cover covers the sockets in a mount namespace of this thread's own. Where that may not be made, they stay: Landlock
-// knows them from ABI 9 on.
+// cover covers the sockets in a mount namespace, that of an earlier command or one of this thread's own. Where none may
+// be made, they stay: Landlock knows them from ABI 9 on.
 //
 //go:nosplit
 //go:norace
-func (w *wall) cover() {
+func (w *wall) cover() syscall.Errno {
 	if len(w.covers) == 0 {
-		return
+		return 0
+	}
+	if w.space != 0 {
+		_, _, errno := syscall.RawSyscall(unix.SYS_SETNS, w.space, unix.CLONE_NEWNS, 0)
+		if errno == 0 {
+			_, _, errno = syscall.RawSyscall6(unix.SYS_STATX, 0, uintptr(unsafe.Pointer(w.slash)), 0,
+				unix.STATX_INO, uintptr(unsafe.Pointer(&w.is)), 0)
+		}
+		if errno == 0 && (w.is.Dev_major != w.top.Dev_major || w.is.Dev_minor != w.top.Dev_minor || w.is.Ino != w.top.Ino) {
+			errno = unix.EXDEV // this process has another root than its namespace
+		}
+		return errno
 	}
 	if _, _, errno := syscall.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWNS, 0, 0); errno != 0 {
-		return
+		return 0
 	}
 	if errno := mount(nil, w.slash, nil, unix.MS_REC|unix.MS_PRIVATE, nil); errno != 0 {
-		return
+		return 0
 	}
 	for _, c := range w.covers {
 		if c.dir {
@@ -190,6 +208,7 @@ func (w *wall) cover() {
 			mount(w.nullFile, c.path, nil, unix.MS_BIND, nil)
 		}
 	}
+	return 0
 }
 
 //go:nosplit

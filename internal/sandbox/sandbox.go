@@ -19,7 +19,8 @@
 //     it denies signals and abstract sockets too.
 //   - The network is cut off by seccomp: a socket of another family than Unix or netlink cannot be made.
 //   - Sockets in the file system are reached by whoever finds their path, which Landlock does not look at. Where this
-//     process may make a mount namespace, those of well-known helpers are covered there.
+//     process may make a mount namespace, those of well-known helpers are covered there. The commands of a run share
+//     it, until something else is mounted or is to be covered.
 //
 // A child that cannot enter its wall does not start: the error of [Box.Start] says why.
 //

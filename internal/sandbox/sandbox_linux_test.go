@@ -188,8 +188,28 @@ func TestHelpers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs the right to make a mount namespace")
 	}
+	// One namespace serves all, until there is something else to cover.
+	var spaces []string
+	for range 3 {
+		out, ok := w.sh(t, &closed, "test $PWD = $(pwd -P) && readlink /proc/self/ns/mnt")
+		if spaces = append(spaces, out); !ok {
+			t.Error(out)
+		}
+	}
+	if own, err := os.Readlink("/proc/self/ns/mnt"); err != nil || spaces[1] != spaces[2] || spaces[2] == own+"\n" {
+		t.Errorf("the namespaces are %q, outside it is %s, %v", spaces, own, err)
+	}
 	if out, ok := w.sh(t, &closed, script); ok {
 		t.Errorf("a helper's socket was reached: %s", out)
+	}
+	late := filepath.Join(filepath.Dir(dir), "late")
+	closed.Sockets = append(closed.Sockets, late)
+	w.sh(t, &closed, "true")
+	if err := os.Rename(dir, late); err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := w.sh(t, &closed, strings.ReplaceAll(script, dir, late)); ok {
+		t.Errorf("a helper's socket that came later was reached: %s", out)
 	}
 }
 

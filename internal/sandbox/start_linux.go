@@ -41,6 +41,13 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	if c.wall, err = newWall(rules.Fd(), b.NoNetwork, b.Sockets); err != nil {
 		return err
 	}
+	covered := b.covered(cmd.Dir)
+	space := spaces.take(covered)
+	defer space.Close()
+	if space != nil {
+		c.space = space.Fd()
+		_ = unix.Statx(0, "/", 0, unix.STATX_INO, &c.top) // where that fails, no root is the same
+	}
 	syscall.ForkLock.Lock()
 	runtime.LockOSThread()
 	pid, errno := c.fork()
@@ -60,7 +67,14 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	if err != nil && found == nil {
 		_ = process.Kill()
 		_, _ = process.Wait()
+		if errors.Is(err, errSpace) {
+			spaces.refuse()
+			return b.Start(cmd)
+		}
 		return err
+	}
+	if space == nil && len(c.covers) > 0 {
+		spaces.keep(covered, process.Pid)
 	}
 	cmd.Process = process
 	return err
@@ -155,6 +169,9 @@ func (c *child) run() {
 	step, errno := c.prepare()
 	if errno == 0 {
 		step, errno = c.enter()
+	}
+	if errno == 0 && c.space != 0 { // which was entered at its root
+		_, _, errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0)
 	}
 	if errno == 0 {
 		step = stepExec
