@@ -90,6 +90,9 @@ func (w *repoContext) prep(r prepRequest) error {
 	if r.cont {
 		return w.continuePrep(r)
 	}
+	if w.nothingLeft(&r) {
+		return nil
+	}
 	if err := w.inFlight(&r); err != nil || r.baseSHA == "" {
 		return err
 	}
@@ -162,6 +165,10 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		if r.imported, err = seed.Import(from, w.p.stdin); err != nil {
 			return err
 		}
+		if err := w.leaveOut(r); err != nil || len(r.imported.Tasks) == 0 {
+			return err
+		}
+		w.tickIn(from, r.imported)
 		vs, err := w.checkImport(r)
 		if err == nil && len(vs) > 0 {
 			err = refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
@@ -172,6 +179,40 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return refuse("git config tilth.prompts", "%s", err)
 	}
 	return nil
+}
+
+// leaveOut takes the tasks out of the list that the base has done.
+func (w *repoContext) leaveOut(r *prepRequest) error {
+	done, err := lifecycle.DoneIn(w.p.ctx, w.git, w.loc.CommonDir, r.baseSHA, r.imported.Tasks)
+	if err != nil {
+		return fail("", err)
+	}
+	r.imported.LeaveOut(done, validator.AcceptanceTests)
+	return nil
+}
+
+// tickIn notes where in the repository the list lies whose items are to be ticked, if they are and it does.
+func (w *repoContext) tickIn(from string, im *seed.Imported) {
+	if !w.config.Bool("tilth.tick") || im.Format != seed.FormatChecklist && im.Format != seed.FormatHeadings {
+		return
+	}
+	real, err := filepath.EvalSymlinks(from)
+	if err != nil {
+		return
+	}
+	if path, err := filepath.Rel(w.loc.TopLevel, real); err == nil && filepath.IsLocal(path) {
+		im.Checklist = filepath.ToSlash(path)
+	}
+}
+
+// nothingLeft says that there is nothing to do of the tasks that were given.
+func (w *repoContext) nothingLeft(r *prepRequest) bool {
+	if r.imported == nil || len(r.imported.Tasks) > 0 {
+		return false
+	}
+	describeImport(w.p.humanOut(r.json), r.imported, true)
+	fmt.Fprintf(w.p.humanOut(r.json), "every task of %s is done\n", r.imported.Source)
+	return true
 }
 
 // checkImport judges imported tasks by the rules of a bundle, as far as that can be done without the worktree, which

@@ -161,7 +161,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 		return unready
 	}
 	prep := prepRequest{from: r.from, base: r.base, keep: true, runs: true, json: r.json}
-	if err := w.checkPrep(&prep); err != nil {
+	if err := w.checkPrep(&prep); err != nil || w.nothingLeft(&prep) {
 		return err
 	}
 	if w.p.dryRun {

@@ -117,6 +117,8 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "subject of a task's commit, of {id}, {title}, {type} (feat where the task has none) and {scope}"},
 	{Name: "tilth.seedCommit", Default: "keep", values: []string{"keep", "drop"},
 		Help: "the seed's commit where there are no acceptance tests: keep it, empty, or drop it"},
+	{Name: "tilth.tick", Default: "false", kind: kindBool,
+		Help: "a task's commit also ticks its item in the checklist of the repository that the tasks came from"},
 	{Name: "tilth.notify",
 		Help: "at a run's end: bell, desktop, or a command, which finds TILTH_NOTIFY_* in its environment"},
 	{Name: "tilth.prompts", Help: "directory whose files replace the built-in prompts"},

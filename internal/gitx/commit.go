@@ -134,6 +134,17 @@ func (g *Git) Log(ctx context.Context, common, tip, exclude string, max int) ([]
 	return parseCommits(string(out)), nil
 }
 
+// LogMatching returns the newest commits that tip reaches, at most max, with a line that begins with one of the words.
+func (g *Git) LogMatching(ctx context.Context, common, tip string, max int, words ...string) ([]Commit, error) {
+	args := []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat,
+		"--max-count=" + strconv.Itoa(max)}
+	for _, w := range words {
+		args = append(args, "--grep=^"+w)
+	}
+	out, err := g.read(ctx, inRepo(common, append(args, "--end-of-options", tip, "--")...))
+	return parseCommits(string(out)), err
+}
+
 // parseCommits reads records of commitFormat. A newline follows each record.
 func parseCommits(out string) []Commit {
 	var commits []Commit

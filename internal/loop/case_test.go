@@ -121,9 +121,9 @@ func TestBuiltinPromptsRender(t *testing.T) {
 			"Aside": ""},
 		"evaluator_task": map[string]any{
 			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "",
-			"HooksChanged": "",
-			"Validators":   "",
-			"Borrowed":     []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
+			"HooksChanged": "", "Ticked": "TODO.md",
+			"Validators": "",
+			"Borrowed":   []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
 		},
 		"learning_task": map[string]any{"Task": taskContext{}.Task, "Case": "", "Files": "", "Learnings": ""},
 	} {

@@ -113,6 +113,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
 		"Borrowed":   quoted(j.borrowed),
 		"Files":      "",
+		"Ticked":     j.ticked,
 		"Diff":       parts.others("diff", diff, diffCap+filesCap),
 	}
 	hooks, err := a.hooksPatch(ctx, j)

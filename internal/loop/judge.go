@@ -105,7 +105,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		by, v = record.ByPerson, &Verdict{Verdict: Accept}
 	case a.refusal.tree == j.tree: // accepted, and refused by a commit hook
 		by, v = record.ByHarness, &Verdict{Verdict: Accept}
-	case len(j.files) == 0 && !a.doneBefore(j):
+	case j.empty && !a.doneBefore(j):
 		j.unasked = true
 		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.notified)))
 	default:

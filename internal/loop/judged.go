@@ -13,6 +13,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -45,7 +46,9 @@ type judged struct {
 	testsPatch   string
 	// unseen are the changed files of which the evaluator's diff shows nothing, or not all; nil where it shows all.
 	unseen  []string
-	unasked bool // the verdict is the harness's own
+	empty   bool   // the worker changed nothing
+	ticked  string // the checklist in which the harness ticked the task, "" for none
+	unasked bool   // the verdict is the harness's own
 }
 
 // validated stages what the worker did, lays it out and runs the validators over it.
@@ -123,6 +126,13 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
 		return false, err
 	}
+	boxes := 0
+	if list := a.checklist(); list != "" {
+		if boxes, err = seed.Tick(j.wt.Path, list, a.task); err != nil {
+			return false, err
+		}
+		j.ticked = list
+	}
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
@@ -134,6 +144,8 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if err != nil {
 		return false, err
 	}
+	j.empty = len(j.files) == 0 || len(j.files) == 1 && j.files[0].Path == j.ticked &&
+		j.files[0].Added == j.files[0].Deleted && j.files[0].Added <= boxes
 	found, err := a.Git.CheckFit(ctx, j.wt, j.files, a.o.MaxFile)
 	if err != nil || len(found) == 0 {
 		return false, err
@@ -144,6 +156,14 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	}
 	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: said}}}
 	return true, a.recordValidators(j)
+}
+
+// checklist is the checklist in the repository that is ticked as tasks are done, "" for none.
+func (a *attempt) checklist() string {
+	if meta, err := a.S.SeedMeta(); err == nil && filepath.IsLocal(meta.Checklist) {
+		return meta.Checklist
+	}
+	return ""
 }
 
 // alteredTests are the seed's acceptance tests that the laid-out tree does not have as the seed has them.

@@ -21,6 +21,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/tool"
@@ -182,6 +183,8 @@ func (p *player) event(ctx context.Context, dir string, e event) error {
 		return p.answered(ev)
 	case *record.ToolCall:
 		return p.call(ctx, e, ev)
+	case *record.ValidatorRun:
+		return p.tick(ev)
 	case *record.Commit:
 		return p.committed(ctx, ev)
 	}
@@ -276,6 +279,19 @@ func (p *player) compare(ctx context.Context, want, what string) error {
 	first := slices.MinFunc(files, func(a, b gitx.FileChange) int { return strings.Compare(a.Path, b.Path) })
 	return &diverged{file: first.Path, what: fmt.Sprintf("%s differs in %s, first in %s", what,
 		text.Plural(len(files), "file"), first.Path)}
+}
+
+// tick does what the harness did to the checklist when a case was handed in.
+func (p *player) tick(ev *record.ValidatorRun) error {
+	meta, err := p.s.SeedMeta()
+	if err != nil || p.box == nil || !filepath.IsLocal(meta.Checklist) || ev.Judge == "worktree" && !ev.Passed {
+		return nil
+	}
+	tasks, err := p.s.Tasks()
+	if i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == ev.TaskID }); i >= 0 {
+		_, err = seed.Tick(p.wt.Path, meta.Checklist, tasks[i])
+	}
+	return err
 }
 
 func (p *player) committed(ctx context.Context, e *record.Commit) error {

@@ -29,7 +29,8 @@ func readEvents(s *session.Session) (events []event, err error) {
 	var answer *record.ToolResult // of the call that comes next, since the record is read from its end
 	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
 		switch l.Type {
-		case "session_start", "agent_session", "context_reset", "model_call", "tool_call", "tool_result", "commit":
+		case "session_start", "agent_session", "context_reset", "model_call", "tool_call", "tool_result",
+			"validator_run", "commit":
 		default:
 			return true
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,7 @@ type Imported struct {
 	Source    string // the path as it was given, or "standard input"
 	Tasks     []session.Task
 	TestFiles map[string]string // acceptance tests that came with the tasks, by their path in the worktree
+	Checklist string            // its path in the repository, where its items are to be ticked
 	Overview  string            // the text around the tasks; it becomes the seed's tldr
 	// Recognised and Dropped are lines for a person: what was taken and how it was read, and what was left out and why.
 	Recognised []string
@@ -50,8 +52,28 @@ func (im *Imported) Bundle() *Bundle {
 		b = &Bundle{Meta: session.SeedMeta{TLDR: im.Overview}}
 	}
 	b.Tasks, b.TestFiles = im.Tasks, im.TestFiles
-	b.Meta.Source = im.Source
+	b.Meta.Source, b.Meta.Checklist = im.Source, im.Checklist
 	return b
+}
+
+// LeaveOut drops tasks that are done, by id with the commit that did each, and the tests that isTest says are theirs.
+func (im *Imported) LeaveOut(done map[string]string, isTest func(files []string, task string) []string) {
+	files := slices.Collect(maps.Keys(im.TestFiles))
+	left := im.Tasks[:0]
+	for _, t := range im.Tasks {
+		if done[t.ID] == "" {
+			left = append(left, t)
+			continue
+		}
+		im.drop("%s %s: done by commit %.10s, which the base has", t.ID, t.Title, done[t.ID])
+		for _, f := range isTest(files, t.ID) {
+			delete(im.TestFiles, f)
+		}
+	}
+	for i := range left {
+		left[i].Needs = slices.DeleteFunc(left[i].Needs, func(id string) bool { return done[id] != "" })
+	}
+	im.Tasks = left
 }
 
 // ImportError says where an import went wrong and what would mend it.

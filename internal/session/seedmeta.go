@@ -8,7 +8,8 @@ import (
 
 // SeedMeta is the interview's record. An imported seed has one too, with an empty InterviewerModel.
 type SeedMeta struct {
-	Source           string   `json:"source,omitempty"` // what the seed was imported from
+	Source           string   `json:"source,omitempty"`    // what the seed was imported from
+	Checklist        string   `json:"checklist,omitempty"` // in the repository, to be ticked as tasks are done
 	InterviewerModel string   `json:"interviewer_model"`
 	StartedAt        string   `json:"started_at"`
 	EndedAt          string   `json:"ended_at"`
@@ -31,8 +32,9 @@ func decodeSeedMeta(data []byte) (*SeedMeta, error) {
 	}
 	o := gjson.ParseBytes(data)
 	return &SeedMeta{
-		Source: looseText(o.Get("source")), InterviewerModel: looseText(o.Get("interviewer_model")),
-		StartedAt: momentText([]byte(o.Get("started_at").Raw)), EndedAt: momentText([]byte(o.Get("ended_at").Raw)),
+		Source: looseText(o.Get("source")), Checklist: looseText(o.Get("checklist")),
+		InterviewerModel: looseText(o.Get("interviewer_model")),
+		StartedAt:        momentText([]byte(o.Get("started_at").Raw)), EndedAt: momentText([]byte(o.Get("ended_at").Raw)),
 		Tokens: looseTokens(o.Get("tokens")), TLDR: looseText(o.Get("tldr")),
 		OpenQuestions: looseList(o.Get("open_questions")), Blockers: looseList(o.Get("blockers")),
 		ScopeNotes: looseList(o.Get("scope_notes")),

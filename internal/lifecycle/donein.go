@@ -1,0 +1,53 @@
+package lifecycle
+
+import (
+	"context"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// maxTaskCommits is how many commits of tasks are looked at, the newest first.
+const maxTaskCommits = 10_000
+
+// DoneIn finds the tasks of a list that commits below base have done, whichever session made them. Ids are given anew
+// with each list, so that a commit is a task's where it says that it is one's and has the title too. What was reverted
+// is not done.
+func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []session.Task) (map[string]string, error) {
+	const reverts = "This reverts commit "
+	commits, err := g.LogMatching(ctx, common, base, maxTaskCommits, trailerTask+": ", reverts)
+	if err != nil {
+		return nil, err
+	}
+	reverted, done := map[string]bool{}, map[string]string{}
+	for _, c := range commits {
+		if reverted[c.SHA] || len(c.Trailers[trailerFailed]) > 0 {
+			continue
+		}
+		for line := range strings.Lines(c.Body) {
+			if sha, ok := strings.CutPrefix(line, reverts); ok {
+				reverted[strings.Trim(sha, ". \r\n")] = true
+			}
+		}
+		for _, t := range tasks {
+			if done[t.ID] == "" && doesTask(c, t) {
+				done[t.ID] = c.SHA
+			}
+		}
+	}
+	return done, nil
+}
+
+// doesTask reports whether a commit says that it does a task: in its subject, or where it was squashed in a line of its own.
+func doesTask(c gitx.Commit, t session.Task) bool {
+	title, ids := text.VisibleLine(text.OneLine(t.Title)), c.Trailers[trailerTask]
+	for _, id := range ids {
+		if c.Subject == id+": "+title || strings.Contains(c.Body+"\n", "- "+id+": "+title+"\n") ||
+			len(ids) == 1 && id == t.ID && strings.Contains(c.Subject, title) {
+			return true
+		}
+	}
+	return false
+}
