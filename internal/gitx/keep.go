@@ -61,6 +61,9 @@ func (g *Git) Keep(ctx context.Context, wt Worktree, base, dir string, to Kept, 
 	}
 	changed, err := k.survey(ctx, g, wt, to.Ignored)
 	if err == nil && !g.dry {
+		changed, err = k.convert(ctx, g, wt, to, changed)
+	}
+	if err == nil && !g.dry {
 		err = k.displace(ctx, g, wt, to)
 	}
 	if err != nil {
@@ -142,8 +145,56 @@ func (k *Kept) survey(ctx context.Context, g *Git, wt Worktree, stay [][]byte) (
 			}
 		}
 	}
+	return changed, nil
+}
+
+// convert adds the files to those that are changed, and loose, which go when the worktree becomes to, and which git may
+// write in other bytes: line ends, an encoding or a filter lie between them and what the index has.
+func (k *Kept) convert(ctx context.Context, g *Git, wt Worktree, to Kept, changed []string) ([]string, error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "diff-index", "--cached", "-z", "--name-only", "--no-renames",
+		to.Files, "--"))
+	if err != nil {
+		return nil, err
+	}
+	names := slices.DeleteFunc(fields(out), func(name string) bool {
+		fi, err := os.Lstat(filepath.Join(wt.Path, name))
+		return err != nil || !fi.Mode().IsRegular() || !k.tracked[name]
+	})
+	if len(names) > 0 {
+		if names, err = g.converts(ctx, wt, names); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		k.loose[name] = true
+	}
+	changed = append(changed, names...)
 	slices.Sort(changed)
 	return slices.Compact(changed), nil
+}
+
+// converts are those of the files that git may convert when it writes them.
+func (g *Git) converts(ctx context.Context, wt Worktree, names []string) (some []string, err error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "config", "--default", "false", "--get", "core.autocrlf"))
+	if err != nil {
+		return nil, err
+	}
+	if auto := strings.ToLower(strings.TrimSpace(string(out))); auto == "true" || auto == "input" || auto == "yes" ||
+		auto == "on" || auto == "1" {
+		return names, nil
+	}
+	c := g.inWorktree(wt, "check-attr", "-z", "--stdin", "text", "eol", "crlf", "ident", "filter",
+		"working-tree-encoding")
+	c.stdin = []byte(strings.Join(names, "\x00") + "\x00")
+	if out, err = g.read(ctx, c); err != nil {
+		return nil, err
+	}
+	for f := range slices.Chunk(fields(out), 3) { // path, attribute, value
+		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
+			some = append(some, f[0])
+		}
+	}
+	return slices.Compact(some), nil
 }
 
 // takeDir makes an untracked directory loose: as a whole, or, where something in it is ignored, what is not.

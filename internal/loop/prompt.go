@@ -14,9 +14,9 @@ var builtinPrompts embed.FS
 // LoadPrompts reads the texts that worker and evaluator are given, and what dir ("" for none) replaces of them.
 func LoadPrompts(dir string) (*prompt.Set, error) { return prompt.Load(builtinPrompts, dir) }
 
-// Words are what a worker is told of a task: the system prompt; the lines of the task's prompt that stand in it whatever
-// the state of the session, in their order; and all that may stand in it from the task's heading to that of the ledger,
-// with Gap for what is known only then.
+// Words are what a worker is told of a task: the system prompt; the lines of the task's prompt that stand in it
+// whatever the state of the session, in their order; and all that may stand in it from the task's heading to that of
+// the ledger, with Gap for what is known only then.
 type Words struct {
 	System     string
 	Lines, May []string
