@@ -102,7 +102,7 @@ func Setup(env *testscript.Env) error {
 		"TILTH_SESSIONS_DIR":  filepath.Join(env.WorkDir, "sessions"),
 		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(),
 		"GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
-		"RUSTUP_HOME": rustupHome(), "README": readme(),
+		"RUSTUP_HOME": rustupHome(), "README": readme(), "DOCS": filepath.Join(filepath.Dir(readme()), "docs"),
 	} {
 		env.Setenv(k, v)
 	}
