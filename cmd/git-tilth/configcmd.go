@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -48,7 +49,7 @@ func (w *repoContext) showConfig(asJSON bool) error {
 		if list, ok := r.Value.([]string); ok {
 			value = strings.Join(list, "; ")
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\n", r.Name, value, r.Origin)
+		fmt.Fprintf(tab, "%s\t%s\t%s\n", text.VisibleLine(r.Name), text.VisibleLine(value), text.VisibleLine(r.Origin))
 	}
 	return tab.Flush()
 }

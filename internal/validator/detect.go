@@ -47,7 +47,11 @@ func (p *project) missingTests(t Tasks) []Validator {
 		if !ok || id != t.Current && !slices.Contains(t.Done, id) {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(p.root, filepath.FromSlash(f))); err != nil {
+		// What stands behind a link, or is a directory now, is not the seed's either.
+		at := filepath.Join(p.root, filepath.FromSlash(f))
+		dir, err := filepath.EvalSymlinks(filepath.Dir(at))
+		fi, lerr := os.Lstat(at)
+		if err != nil || lerr != nil || dir != filepath.Dir(at) || fi.IsDir() {
 			gone = append(gone, f)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -129,6 +130,13 @@ func hostileTree(s *scene) error {
 	if trust := trusting[s.program.Name]; trust != nil {
 		path, content := trust(s)
 		if err := writeFiles(s.home, map[string]string{path: content}); err != nil {
+			return err
+		}
+	}
+	if s.program.Name == "claude" { // what another conversation remembers of the same directory
+		slug := regexp.MustCompile(`[^A-Za-z0-9]`).ReplaceAllString(s.dir, "-")
+		memory := filepath.Join(".claude", "projects", slug, "memory", "MEMORY.md")
+		if err := writeFiles(s.home, map[string]string{memory: hostileWords + "\n"}); err != nil {
 			return err
 		}
 	}
