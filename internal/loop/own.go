@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -20,6 +21,12 @@ import (
 func (r *run) ownFiles() {
 	r.own = map[string][]byte{}
 	r.left(session.TasksFile)
+	// What a rewind, an undo or a teardown leaves to be finished, none of which goes on beside a run.
+	for _, name := range []string{session.GoBackFile, session.UndoDir, session.ResetMarkFile, session.RemakeMarkFile} {
+		if _, err := os.Lstat(r.S.Path(name)); errors.Is(err, fs.ErrNotExist) {
+			r.own[name] = nil
+		}
+	}
 	for _, t := range r.tasks {
 		if t.Status == session.TaskPending || t.Status == session.TaskFailed {
 			r.left(ledgerOf(t.ID))
