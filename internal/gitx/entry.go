@@ -301,6 +301,28 @@ func (g *Git) RestoreEntry(common, path, branch string) error {
 	return replaceFile(dotGit, "gitdir: "+admin+"\n")
 }
 
+// RestoreBranch makes a branch that somebody made a name for another one, to which every commit would go, a branch of
+// its own again, where that one is.
+func (g *Git) RestoreBranch(ctx context.Context, common, branch string) error {
+	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
+	fi, err := os.Lstat(file)
+	if g.dry || err != nil {
+		return nil
+	}
+	b, _ := os.ReadFile(file)
+	if fi.Mode().IsRegular() && !strings.HasPrefix(string(b), "ref:") {
+		return nil
+	}
+	sha, ok, err := g.BranchTip(ctx, common, branch)
+	if err == nil && !ok {
+		return RemoveAll(file)
+	}
+	if err == nil && !fi.IsDir() {
+		err = replaceFile(file, sha+"\n")
+	}
+	return err
+}
+
 // ownEntry finds the entry of a worktree of which each file may be the worker's word: the one that names path, else
 // the one that path names or that is on branch, if no other worktree has it.
 func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {

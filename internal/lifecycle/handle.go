@@ -151,7 +151,9 @@ func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 	// The worker may have rewritten the files that the check reads.
-	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil {
+	err := errors.Join(h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()),
+		h.Git.RestoreBranch(ctx, h.Common, h.S.Branch()))
+	if err != nil {
 		return gitx.Worktree{}, err
 	}
 	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())

@@ -193,12 +193,17 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 	if err := a.emit(&record.TaskDone{Summary: c.Summary}); err != nil {
 		return err
 	}
+	// What ran since the files were staged can have moved HEAD.
+	wt, err := a.settledWorktree(ctx)
+	if err != nil {
+		return err
+	}
 	a.accepted = true
 	v := record.EvaluatorVerdict{Summary: c.Summary, Tree: j.tree, Base: a.base}
 	if a.byPerson {
 		v.By = record.ByPerson
 	}
-	sha, err := a.CommitTask(ctx, j.wt, a.task, &v)
+	sha, err := a.CommitTask(ctx, wt, a.task, &v)
 	if err != nil {
 		return err
 	}
