@@ -108,7 +108,8 @@ func TestBench(t *testing.T) {
 		name    string
 		measure func(*testing.T, *table)
 	}{
-		{"start", benchStart}, {"sandbox", benchSandbox}, {"turns", benchTurns}, {"tasks", benchTasks},
+		{"start", benchStart}, {"sandbox", benchSandbox}, {"memory", benchMemory},
+		{"turns", benchTurns}, {"tasks", benchTasks},
 		{"list", benchList},
 		{"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
 		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind},

@@ -130,7 +130,8 @@ const ownMounts = "CRASHTEST_OWN_MOUNTS"
 func TestMain(m *testing.M) {
 	if unshare, err := exec.LookPath("unshare"); err == nil && os.Getenv(ownMounts) == "" {
 		if exec.Command(unshare, "-m", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() == nil {
-			_ = syscall.Exec(unshare, append([]string{unshare, "-m", "--"}, os.Args...), append(os.Environ(), ownMounts+"=1"))
+			args := append([]string{unshare, "-m", "--"}, os.Args...)
+			_ = syscall.Exec(unshare, args, append(os.Environ(), ownMounts+"=1"))
 		}
 	}
 	startTracing(jobs)

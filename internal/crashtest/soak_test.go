@@ -73,7 +73,8 @@ func TestSoak(t *testing.T) {
 	}
 	group.Wait()
 	t.Logf("%d sessions, %d iterations; %d kills, %d commands on a full disk, %d faults of the endpoint, "+
-		"%d second writers, %d rewinds", all.sessions, all.iterations, all.kills, all.full, all.faults, all.second, all.rewinds)
+		"%d second writers, %d rewinds", all.sessions, all.iterations, all.kills, all.full, all.faults, all.second,
+		all.rewinds)
 	if only < 0 && (all.sessions != sessions || all.iterations < 20*sessions || all.kills == 0) && !t.Failed() {
 		t.Error("it did too little")
 	}
@@ -273,7 +274,8 @@ func (s *soaker) killed(args []string) error {
 		switch {
 		case n != at:
 			return live
-		case how == torn && (!o.harness || o.size < 2), how == child && o.harness:
+		case how == torn && (!o.harness || o.size < 2), how == child && o.harness,
+			how == harness && strings.Contains(o.program, "sleep"): // which would be waited for
 			return power
 		}
 		return how
