@@ -36,7 +36,7 @@ func TestHonestSessions(t *testing.T) {
 		most, steps = 200, 40
 	}
 	seen := 0
-	for seed := uint64(1); seen < most && !t.Failed(); seed++ {
+	for seed := uint64(1); seen < most && seed <= 100 && !t.Failed(); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := &walk{place: newPlace(t), Rand: rand.New(rand.NewPCG(seed, 14))}
 			w.begin()

@@ -17,7 +17,7 @@ type Point struct {
 	Name   string
 	SHA    string   // of the commit that the branch was at
 	counts int64    // the record up to it
-	done   []string // the tasks that were done; nil where the record does not say
+	done   []string // the tasks that were done
 	index  int      // of the task in prd.json
 }
 
@@ -76,12 +76,28 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string)
 				p.done = *begun[b].Done
 			}
 		}
-		on := func(c gitx.Commit) bool { return c.SHA == p.SHA }
-		if p.SHA == seed || slices.ContainsFunc(commits, on) {
-			points = append(points, p)
+		at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == p.SHA })
+		if at < 0 && p.SHA != seed {
+			continue
 		}
+		if p.done == nil { // the record does not say
+			p.done = who.doneAt(tasks, commits, at, i)
+		}
+		points = append(points, p)
 	}
 	return points, nil
+}
+
+// doneAt are the tasks that have their commit at or below the one with an index, which is -1 for the seed. One that is
+// done without a commit counts where it comes before the task of the point in the plan.
+func (a author) doneAt(tasks []session.Task, commits []gitx.Commit, at, task int) (done []string) {
+	for i, t := range tasks {
+		c := slices.IndexFunc(commits, func(c gitx.Commit) bool { id, ok := a.done(c); return ok && id == t.ID })
+		if c >= 0 && at >= 0 && c >= at || c < 0 && i < task && t.Status == session.TaskDone {
+			done = append(done, t.ID)
+		}
+	}
+	return done
 }
 
 // baseOf is the parent of the first commit that was made for a task, "" if there is none.
@@ -117,12 +133,8 @@ func (p Point) at(tasks []session.Task) (then []session.Task, drop []string) {
 	then = slices.Clone(tasks)
 	for i := range then {
 		t := &then[i]
-		isDone := slices.Contains(p.done, t.ID)
-		if p.done == nil {
-			isDone = i < p.index && t.Status == session.TaskDone
-		}
 		switch {
-		case isDone:
+		case slices.Contains(p.done, t.ID):
 			t.Status = session.TaskDone
 		case i >= p.index || t.Status == session.TaskDone:
 			t.Status, drop = session.TaskPending, append(drop, t.ID)
