@@ -36,10 +36,14 @@ func (r *run) ownFiles() {
 
 func ledgerOf(task string) string { return filepath.Join(session.LedgerDir, task+".jsonl") }
 
-// left remembers what the harness has just written. One that is not there is nil.
+// left remembers what the harness has just written. One that is not there is nil, one that cannot be read is left alone.
 func (r *run) left(name string) {
-	if r.own != nil { // no worker where a person's word alone makes a task done
-		r.own[name], _ = jsonl.ReadFile(r.S.Path(name))
+	if r.own == nil {
+		return // no worker where a person's word alone makes a task done
+	}
+	data, err := jsonl.ReadFile(r.S.Path(name))
+	if r.own[name] = data; err != nil && !errors.Is(err, fs.ErrNotExist) {
+		delete(r.own, name)
 	}
 }
 
@@ -53,7 +57,13 @@ func (r *run) putBack(names ...string) error {
 		if !known || bytes.Equal(now, was) && (err == nil && was != nil || gone && was == nil) {
 			continue
 		}
-		if err = gitx.RemoveAll(path); err == nil && was != nil {
+		// Only a directory would keep a file from being replaced; a crash must leave one or the other.
+		if fi, lerr := os.Lstat(path); was == nil || lerr == nil && fi.IsDir() {
+			err = gitx.RemoveAll(path)
+		} else {
+			err = nil
+		}
+		if err == nil && was != nil {
 			err = session.WriteFileAtomic(path, was)
 		}
 		if err == nil {
