@@ -281,7 +281,7 @@ func (c *Config) All() []Value {
 	var out []Value
 	for _, v := range c.values {
 		if v.Secret && v.Value != "" {
-			v.Value = Mask(v.Value)
+			v.Value = mask(v.Value)
 		}
 		if v.url {
 			v.Value = ShownURL(v.Value)
@@ -300,8 +300,8 @@ func (c *Config) All() []Value {
 	return out
 }
 
-// Mask hides a secret but for its last characters, by which its owner knows it.
-func Mask(secret string) string {
+// mask hides a secret but for its last characters, by which its owner knows it.
+func mask(secret string) string {
 	if len(secret) < 12 {
 		return "****"
 	}

@@ -131,7 +131,7 @@ func (w *writer) remember(ctx context.Context, old string) error {
 	if _, err := w.scratch.Entries(ctx, old); err != nil {
 		return err
 	}
-	tree, err := w.scratch.TreeOf(ctx, old)
+	tree, err := w.git.TreeOf(ctx, w.scratch.Dir(), old)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (g *Git) Diff(
 	} else {
 		args = append(args, "--end-of-options", from, to)
 	}
-	out, err := g.asTheyAre(ctx, common, max, append(append(args, "--"), paths...)...)
+	out, err := g.asTheyAre(ctx, common, command{limit: max, args: append(append(args, "--"), paths...)})
 	if err != nil {
 		return nil, false, err
 	}
@@ -53,11 +53,7 @@ func (g *Git) Diff(
 // call: a bare one, without a config, refs, attributes, replacements or grafts. Attributes hide texts ("* -diff" in
 // info/attributes, which no setting of git turns off), replacements show other objects than those that a clone gets,
 // and a worker can write both.
-func (g *Git) asTheyAre(ctx context.Context, common string, max int64, args ...string) (output, error) {
-	return g.objectsAsTheyAre(ctx, common, command{limit: max, args: args})
-}
-
-func (g *Git) objectsAsTheyAre(ctx context.Context, common string, c command) (output, error) {
+func (g *Git) asTheyAre(ctx context.Context, common string, c command) (output, error) {
 	dir, remove, err := proc.TempDir("objects")
 	if err != nil {
 		return output{}, err
@@ -117,7 +113,8 @@ func (g *Git) Changes(
 	if max > 0 {
 		args, limit = append(args, "--patch"), listLimit+max
 	}
-	out, err := g.asTheyAre(ctx, common, limit, append(args, "--end-of-options", from, to, "--")...)
+	args = append(args, "--end-of-options", from, to, "--")
+	out, err := g.asTheyAre(ctx, common, command{limit: limit, args: args})
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -140,7 +137,7 @@ func (g *Git) ChangedFiles(ctx context.Context, common string, commits []Commit)
 	for _, c := range commits {
 		in.WriteString(strings.Join(append([]string{c.SHA}, c.Parents[:min(1, len(c.Parents))]...), " ") + "\n")
 	}
-	out, err := g.objectsAsTheyAre(ctx, common, command{stdin: []byte(in.String()), args: []string{
+	out, err := g.asTheyAre(ctx, common, command{stdin: []byte(in.String()), args: []string{
 		"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--root", "--no-abbrev", "-O/dev/null",
 	}})
 	if err != nil {
@@ -282,7 +279,7 @@ func (g *Git) isPublished(ctx context.Context, dir, commit string) (bool, error)
 	for _, tip := range publishedTips(gitDir) {
 		args = append(args, "^"+tip)
 	}
-	out, err := g.asTheyAre(ctx, gitDir, 0, args...)
+	out, err := g.asTheyAre(ctx, gitDir, command{args: args})
 	if exitCode(err) == 128 {
 		return false, nil // the commit, or what a ref names, is not there
 	}

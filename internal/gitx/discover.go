@@ -88,7 +88,7 @@ func (g *Git) inUserDir(dir string, args ...string) command {
 		return command{dir: dir, args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
 	}
 	// Named outright, a repository is found under safe.bareRepository=explicit too.
-	if isGitDir(dir) {
+	if checkGitDir(dir) == nil {
 		return inRepo(dir, args...)
 	}
 	return command{dir: dir, args: args}
@@ -174,9 +174,6 @@ func commonDir(gitDir string) (string, error) {
 	}
 	return filepath.EvalSymlinks(relativeTo(gitDir, trimLine(b)))
 }
-
-// isGitDir reports whether dir has what makes a git directory.
-func isGitDir(dir string) bool { return checkGitDir(dir) == nil }
 
 // checkGitDir looks for what makes a git directory. The admin directory of a linked worktree has a commondir in the
 // place of objects. The error is ErrNotRepo, or says why it cannot be told.

@@ -74,7 +74,7 @@ func (o *Objects) checkTrees(ctx context.Context, trees []string) error {
 	var in strings.Builder
 	for _, tree := range trees {
 		in.WriteString(tree + "^{tree}\n")
-		out, err := o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"ls-tree", "-r", "-t", "-z", tree}})
+		out, err := o.git.asTheyAre(ctx, o.common, command{args: []string{"ls-tree", "-r", "-t", "-z", tree}})
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (o *Objects) checkTrees(ctx context.Context, trees []string) error {
 		}
 	}
 	c := command{args: []string{"cat-file", "--batch-check"}, stdin: []byte(in.String())}
-	out, err := o.git.objectsAsTheyAre(ctx, o.common, c)
+	out, err := o.git.asTheyAre(ctx, o.common, c)
 	for line := range strings.Lines(string(out.stdout)) {
 		if name, missing := strings.CutSuffix(strings.TrimSpace(line), " missing"); missing {
 			id, _, _ := strings.Cut(name, "^")
@@ -103,7 +103,7 @@ func (o *Objects) directories(ctx context.Context) ([]string, error) {
 	if absent(filepath.Join(dirs[0], "info", "alternates")) {
 		return dirs, nil
 	}
-	out, err := o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"count-objects", "-v"}})
+	out, err := o.git.asTheyAre(ctx, o.common, command{args: []string{"count-objects", "-v"}})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (o *Objects) checkPacks(ctx context.Context, dir string, found map[string]u
 			o.large = true
 			continue
 		}
-		_, err = o.git.objectsAsTheyAre(ctx, o.common, command{args: []string{"verify-pack", "--", pack}})
+		_, err = o.git.asTheyAre(ctx, o.common, command{args: []string{"verify-pack", "--", pack}})
 		if absent(strings.TrimSuffix(pack, ".idx")+".pack") || absent(pack) {
 			continue // of a gc that is at work: git does not read it either
 		}

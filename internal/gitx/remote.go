@@ -152,11 +152,6 @@ func (s *Scratch) SnapshotTree(ctx context.Context, wt Worktree, base string) (t
 	return tree, err
 }
 
-// TreeOf is the tree of a commit.
-func (s *Scratch) TreeOf(ctx context.Context, commit string) (string, error) {
-	return s.git.TreeOf(ctx, s.dir, commit)
-}
-
 // Messages are the messages of the commits that the refs below prefix name, by ref.
 func (s *Scratch) Messages(ctx context.Context, prefix string) (map[string]string, error) {
 	out, err := s.git.read(ctx, s.command("for-each-ref", "--format=%(refname)%00%(contents)%00%00", prefix))

@@ -395,19 +395,7 @@ func productRulesBut(found []string) string {
 }
 
 // exactRule returns the ignore rule that matches exactly this path. A newline cannot stand in a rule; ? stands for it.
-func exactRule(p string) string {
-	var b strings.Builder
-	b.WriteByte('/')
-	for i := range len(p) {
-		switch p[i] {
-		case '\\', '*', '?', '[', ' ', '\t', '\r':
-			b.WriteByte('\\')
-			b.WriteByte(p[i])
-		case '\n':
-			b.WriteByte('?')
-		default:
-			b.WriteByte(p[i])
-		}
-	}
-	return b.String()
-}
+func exactRule(p string) string { return "/" + ruleQuoter.Replace(p) }
+
+var ruleQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, " ", `\ `,
+	"\t", "\\\t", "\r", "\\\r", "\n", "?")

@@ -247,14 +247,7 @@ func (h *Handle) carryBack(ctx context.Context, j *journal) error {
 	if err := h.noteBack(j); err != nil {
 		return err
 	}
-	state, _ := treeState(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
-	if _, _, err := h.repairWorktree(ctx, state); err != nil {
-		return err
-	}
-	if err := h.worktreeMade(); err != nil {
-		return err
-	}
-	wt, err := h.Worktree(ctx)
+	wt, err := h.wholeWorktree(ctx)
 	if err != nil {
 		return err
 	}

@@ -216,14 +216,7 @@ func (h *Handle) carryOut(ctx context.Context) error {
 		h.Record.Close()
 		h.Record = nil
 	}
-	state, _ := treeState(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
-	if _, _, err := h.repairWorktree(ctx, state); err != nil {
-		return err
-	}
-	if err := h.worktreeMade(); err != nil {
-		return err
-	}
-	wt, err := h.Worktree(ctx)
+	wt, err := h.wholeWorktree(ctx)
 	if err != nil {
 		return err
 	}
@@ -235,6 +228,19 @@ func (h *Handle) carryOut(ctx context.Context) error {
 		return err
 	}
 	return h.change(func() error { return h.rewindFiles(j) })
+}
+
+// wholeWorktree is the worktree on its branch, made or repaired where it is not there, for an operation that is carried
+// out whatever was done to it since.
+func (h *Handle) wholeWorktree(ctx context.Context) (gitx.Worktree, error) {
+	state, _ := treeState(ctx, h.Git, h.Common, h.Path(), h.S.Branch())
+	if _, _, err := h.repairWorktree(ctx, state); err != nil {
+		return gitx.Worktree{}, err
+	}
+	if err := h.worktreeMade(); err != nil {
+		return gitx.Worktree{}, err
+	}
+	return h.Worktree(ctx)
 }
 
 // rewindFiles takes the steps of a rewind after git's.

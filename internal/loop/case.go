@@ -22,8 +22,8 @@ type Coverage struct {
 	Evidence    string `json:"evidence"`
 }
 
-// ParseCase reads the arguments of submit_case. The error is a sentence for the worker.
-func ParseCase(args string) (*Case, error) {
+// parseCase reads the arguments of submit_case. The error is a sentence for the worker.
+func parseCase(args string) (*Case, error) {
 	var c Case
 	if err := decodeObject(args, &c); err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ const (
 	Reject = "reject"
 )
 
-// Categories are the reasons a change is rejected for.
-var Categories = []string{"scope_creep", "acceptance_gap", "weak_test", "tests_pass_but_wrong", "half_finished",
+// categories are the reasons a change is rejected for.
+var categories = []string{"scope_creep", "acceptance_gap", "weak_test", "tests_pass_but_wrong", "half_finished",
 	"spec_violation"}
 
 // Verdict is the evaluator's judgement, in the shape of submit_verdict.
@@ -71,9 +71,9 @@ type Verdict struct {
 	ParseFailed bool     `json:"parse_failed,omitempty"`
 }
 
-// ParseVerdict reads the arguments of submit_verdict. Models write "" where they mean nothing, so an
+// parseVerdict reads the arguments of submit_verdict. Models write "" where they mean nothing, so an
 // empty optional field is null. A verdict that contradicts itself is an error, worded for the evaluator.
-func ParseVerdict(args string) (*Verdict, error) {
+func parseVerdict(args string) (*Verdict, error) {
 	var v Verdict
 	if err := decodeObject(args, &v); err != nil {
 		return nil, err
@@ -90,10 +90,10 @@ func ParseVerdict(args string) (*Verdict, error) {
 	case v.Verdict == Accept && v.Category != nil:
 		return nil, fmt.Errorf("an accepted change has no rejection_category: either accept without one, or reject")
 	case v.Verdict == Reject && v.Category == nil:
-		return nil, fmt.Errorf("a rejection needs a rejection_category: one of %s", strings.Join(Categories, ", "))
-	case v.Category != nil && !slices.Contains(Categories, *v.Category):
+		return nil, fmt.Errorf("a rejection needs a rejection_category: one of %s", strings.Join(categories, ", "))
+	case v.Category != nil && !slices.Contains(categories, *v.Category):
 		return nil, fmt.Errorf("unknown rejection_category %q: use one of %s",
-			*v.Category, strings.Join(Categories, ", "))
+			*v.Category, strings.Join(categories, ", "))
 	}
 	return &v, nil
 }

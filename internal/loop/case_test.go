@@ -25,7 +25,7 @@ func TestParseCase(t *testing.T) {
 		{`{"summary": "s", "work_arounds": "none"}`, "work_arounds must be a list of strings"},
 		{`{"summary": "s", "ac_coverage": {}}`, "ac_coverage must be a list of objects"},
 	} {
-		got, err := ParseCase(c.args)
+		got, err := parseCase(c.args)
 		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v, want %q", c.args, err, c.wrong)
 		}
@@ -50,7 +50,7 @@ func TestParseVerdict(t *testing.T) {
 		{`{"verdict": "accept", "evidence": "none"}`, "evidence must be a list of strings"},
 		{`accept`, "one JSON object"},
 	} {
-		v, err := ParseVerdict(c.args)
+		v, err := parseVerdict(c.args)
 		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v, want %q", c.args, err, c.wrong)
 		}
@@ -141,13 +141,13 @@ func FuzzCaseAndVerdict(f *testing.F) {
 	f.Add(`{"verdict": "reject", "rejection_category": "scope_creep", "evidence": ["e"]}`)
 	f.Add("{\"summary\": \"\xff\"}")
 	f.Fuzz(func(t *testing.T, args string) {
-		if c, err := ParseCase(args); err == nil {
+		if c, err := parseCase(args); err == nil {
 			if strings.TrimSpace(c.Summary) == "" || !json.Valid([]byte(args)) {
 				t.Fatalf("%q is taken for a case", args)
 			}
 			_ = c.Text()
 		}
-		if v, err := ParseVerdict(args); err == nil && v.Accepted() != (v.Category == nil) {
+		if v, err := parseVerdict(args); err == nil && v.Accepted() != (v.Category == nil) {
 			t.Fatalf("%q contradicts itself", args)
 		}
 		if got := text.Head(args, 5); utf8.RuneCountInString(got) > 5 || !strings.HasPrefix(args, got) {

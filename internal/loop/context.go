@@ -270,7 +270,7 @@ func lastVerdict(entries []session.LedgerEntry) string {
 }
 
 func verdictText(raw json.RawMessage) string {
-	if v, err := ParseVerdict(string(raw)); err == nil {
+	if v, err := parseVerdict(string(raw)); err == nil {
 		return v.Text()
 	}
 	return plainText(raw)

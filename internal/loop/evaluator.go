@@ -61,7 +61,7 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 		}
 		if args == "" {
 			problem = fmt.Errorf("submit_verdict was not called")
-		} else if v, problem = ParseVerdict(args); problem == nil {
+		} else if v, problem = parseVerdict(args); problem == nil {
 			return v, nil
 		}
 		unread := record.EvaluatorParseError{Error: problem.Error(), RawToolCalls: record.JSON(raw), Attempt: try}

@@ -191,7 +191,7 @@ func caseOf(text string) turn {
 		return turn{nudge: nudgeMessage, idle: true}
 	}
 	if raw, ok := agent.FinalJSON(text); ok {
-		if _, err := ParseCase(string(raw)); err == nil {
+		if _, err := parseCase(string(raw)); err == nil {
 			return turn{caseArgs: string(raw), rawCalls: clip(text, promptCap)}
 		}
 	}

@@ -132,14 +132,14 @@ func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
 		if f.Again {
 			return false, commitRefused(f.Output)
 		}
-		if accepted, err := ParseCase(string(f.Verdict.Case)); err == nil {
+		if accepted, err := parseCase(string(f.Verdict.Case)); err == nil {
 			a.refusal = refusal{f.Verdict.Tree, f.Output, accepted}
 		}
 	}
 	if c == nil || c.TaskID != a.task.ID {
 		return false, nil
 	}
-	submitted, err := ParseCase(string(c.Case))
+	submitted, err := parseCase(string(c.Case))
 	if err != nil {
 		return false, nil // another version's: the worker submits it again
 	}
@@ -287,7 +287,7 @@ func (a *attempt) nudge(why nudge, streak int) error {
 func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) {
 	c := &Case{Summary: t.caseText}
 	if t.caseArgs != "" {
-		if c, err = ParseCase(t.caseArgs); err != nil {
+		if c, err = parseCase(t.caseArgs); err != nil {
 			unread := record.CaseParseError{Error: err.Error(), RawToolCalls: record.JSON(t.rawCalls), Attempt: a.iter}
 			if e := a.emit(&unread); e != nil {
 				return false, e

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine is the longest line that OnLine gets, in bytes.
-const MaxLine = 32 << 20
+// maxLine is the longest line that OnLine gets, in bytes.
+const maxLine = 32 << 20
 
 // headTail keeps the beginning and the end of what is written to it, in bounded memory. Not safe for concurrent use.
 type headTail struct {

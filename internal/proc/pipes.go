@@ -109,7 +109,7 @@ func (p *pipes) read(f *os.File, buf *headTail, onLine func([]byte)) {
 	p.readers.Go(func() {
 		var lines *lineSplitter
 		if onLine != nil {
-			lines = &lineSplitter{fn: onLine, max: MaxLine}
+			lines = &lineSplitter{fn: onLine, max: maxLine}
 			defer lines.Close()
 		}
 		chunk := make([]byte, 32<<10)

@@ -47,8 +47,8 @@ func Explain(vs []Violation, max int) string {
 	return b.String()
 }
 
-// ErrNotObject says that write_seed's arguments are no JSON object.
-var ErrNotObject = errors.New(
+// errNotObject says that write_seed's arguments are no JSON object.
+var errNotObject = errors.New(
 	"the arguments are not one JSON object with the keys prd_entries, test_files, " +
 		"tldr, open_questions, blockers and scope_notes",
 )
@@ -64,9 +64,9 @@ var bundleKeys = []string{"prd_entries", "test_files", "tldr", "open_questions",
 // as well, and refused with a rule of its own.
 var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "needs", "type", "scope"}
 
-// ParseBundle reads write_seed's arguments. It fails only if they are no JSON object; every other fault is kept in the
+// parseBundle reads write_seed's arguments. It fails only if they are no JSON object; every other fault is kept in the
 // bundle and reported by Check, so that a model hears of all of them at once.
-func ParseBundle(args []byte) (*Bundle, error) {
+func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
 	if len(args) > maxArguments {
 		b.fault("size", "the bundle is %s; a bundle may hold %s in all", byteSize(len(args)), byteSize(maxTotalBytes))
@@ -78,7 +78,7 @@ func ParseBundle(args []byte) (*Bundle, error) {
 	}
 	given, err := objectFields(args)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrNotObject, err)
+		return nil, fmt.Errorf("%w: %v", errNotObject, err)
 	}
 	if hasLoneSurrogate(args) {
 		b.fault("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)

@@ -44,7 +44,7 @@ func arguments(t testing.TB, n int, change func(b map[string]any)) []byte {
 
 func soundBundle(t testing.TB, n int) *Bundle {
 	t.Helper()
-	b, err := ParseBundle(arguments(t, n, nil))
+	b, err := parseBundle(arguments(t, n, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestCheckRules(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			b, err := ParseBundle(arguments(t, 1, c.change))
+			b, err := parseBundle(arguments(t, 1, c.change))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func TestCheckBeforeThereIsAWorktree(t *testing.T) {
 }
 
 func TestCheckNamesEveryFault(t *testing.T) {
-	b, err := ParseBundle(arguments(t, 3, func(b map[string]any) {
+	b, err := parseBundle(arguments(t, 3, func(b map[string]any) {
 		first(b)["id"] = "T-1"
 		b["extra"] = true
 		put("/etc/t002")(b)
@@ -273,7 +273,7 @@ func TestCheckNamesEveryFault(t *testing.T) {
 
 func TestParseBundleRefusesWhatIsNoObject(t *testing.T) {
 	for _, text := range []string{"", "5", "[]", `"x"`, "null", "{", `{"a":1`, `{} {}`, `{"a":1} x`, "{'a':1}"} {
-		if b, err := ParseBundle([]byte(text)); err == nil {
+		if b, err := parseBundle([]byte(text)); err == nil {
 			t.Errorf("%q was parsed: %+v", text, b)
 		}
 	}
@@ -292,7 +292,7 @@ func TestParseBundleSeesWhatADecoderHides(t *testing.T) {
 		{`{"prd_entries":[],"tldr":"` + strings.Repeat("x", maxArguments) + `"}`, "size"},
 	}
 	for _, c := range cases {
-		b, err := ParseBundle([]byte(c.text))
+		b, err := parseBundle([]byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +321,7 @@ func TestNeedsAreEarlierTasks(t *testing.T) {
 }
 
 func TestOneStringIsAListOfNotes(t *testing.T) {
-	b, err := ParseBundle(arguments(t, 1, func(b map[string]any) {
+	b, err := parseBundle(arguments(t, 1, func(b map[string]any) {
 		b["scope_notes"], b["open_questions"], b["blockers"] = "no floats", "Which rounding?", " "
 	}))
 	if err != nil || len(b.faults) > 0 {
@@ -346,7 +346,7 @@ func FuzzBundle(f *testing.F) {
 		),
 	)
 	f.Fuzz(func(t *testing.T, args []byte) {
-		b, err := ParseBundle(args)
+		b, err := parseBundle(args)
 		if err != nil {
 			return
 		}

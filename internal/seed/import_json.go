@@ -102,7 +102,7 @@ func parseObject(name string, data []byte) (*Imported, error) {
 
 // parseBundleFile takes a bundle that was written down in write_seed's own shape.
 func parseBundleFile(name string, data []byte) (*Imported, error) {
-	b, err := ParseBundle(data)
+	b, err := parseBundle(data)
 	if err == nil && len(b.faults) > 0 {
 		err = errors.New(b.faults[0].String())
 	}

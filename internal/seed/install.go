@@ -43,7 +43,7 @@ func TakeUp(history []json.RawMessage, worktree string, s *session.Session,
 	}
 	for _, raw := range slices.Backward(history) {
 		proposed := gjson.GetBytes(raw, `tool_calls.#(function.name=="`+writeTool+`").function.arguments`)
-		b, err := ParseBundle([]byte(proposed.Str))
+		b, err := parseBundle([]byte(proposed.Str))
 		if err != nil {
 			continue
 		}

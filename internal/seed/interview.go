@@ -26,7 +26,7 @@ func LoadPrompts(dir string) (*prompt.Set, error) { return prompt.Load(builtinPr
 
 // What an interview may take.
 const (
-	DefaultIterations = 60
+	defaultIterations = 60
 	maxTextTurns      = 3 // turns in a row without a tool call, then it ends
 	closingTurns      = 5 // so many turns before the end the model is told to come to one
 )
@@ -84,7 +84,7 @@ type Deps struct {
 // Emit, Spent or the sink returned. Several of these can be told with errors.Is and errors.As.
 func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	if d.MaxIterations <= 0 {
-		d.MaxIterations = DefaultIterations
+		d.MaxIterations = defaultIterations
 	}
 	in := &interview{Deps: d, started: d.Now(), usage: d.Prior}
 	if p, ok := d.Model.(*Program); ok {

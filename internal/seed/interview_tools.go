@@ -147,7 +147,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	if in.answer.garbled {
 		return in.refused([]Violation{violation("utf-8", "the arguments are not valid UTF-8")})
 	}
-	b, err := ParseBundle([]byte(args))
+	b, err := parseBundle([]byte(args))
 	if err != nil {
 		return in.refused([]Violation{{Rule: "shape", Message: err.Error()}})
 	}

@@ -274,7 +274,7 @@ func (t *Terminal) Done(b *Bundle) {
 
 func (t *Terminal) summary(b *Bundle) {
 	t.printf("\n") // also takes the live line away
-	WriteSummary(t.out, b, !t.style.plain)
+	writeSummary(t.out, b, !t.style.plain)
 	t.shown = -1
 	t.usageLine()
 }
@@ -288,8 +288,8 @@ func (t *Terminal) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, format, args...)
 }
 
-// WriteSummary shows a seed to a person: its tasks, test files, open questions, blockers and what was left out.
-func WriteSummary(w io.Writer, b *Bundle, colour bool) {
+// writeSummary shows a seed to a person: its tasks, test files, open questions, blockers and what was left out.
+func writeSummary(w io.Writer, b *Bundle, colour bool) {
 	s := style{plain: !colour}
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	if text := printable(b.Meta.TLDR); text != "" {

@@ -2,8 +2,8 @@ package session
 
 import "github.com/git-tilth/git-tilth/internal/record"
 
-// TaskRunning is the status of a task in a summary between its context_reset and its end.
-const TaskRunning = "running"
+// taskRunning is the status of a task in a summary between its context_reset and its end.
+const taskRunning = "running"
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
@@ -74,7 +74,7 @@ func (s *Summary) count(ts string, e record.Event) {
 		s.SeedSHA = e.SHA
 	case *record.ContextReset:
 		t.Attempts++
-		t.Iter, t.Status, t.FailureReason, t.EndedAt = 0, TaskRunning, "", ""
+		t.Iter, t.Status, t.FailureReason, t.EndedAt = 0, taskRunning, "", ""
 		if t.StartedAt == "" {
 			t.StartedAt = ts
 		}
@@ -126,7 +126,7 @@ func (s *Summary) count(ts string, e record.Event) {
 func (s *Summary) task(id string, iter int64) *taskSummary {
 	t := s.Tasks[id]
 	if t == nil {
-		t = &taskSummary{Status: TaskRunning, ToolCalls: map[string]int64{}}
+		t = &taskSummary{Status: taskRunning, ToolCalls: map[string]int64{}}
 		t.Evaluator.RejectionCategories = map[string]int64{}
 		if id != "" {
 			s.Tasks[id] = t

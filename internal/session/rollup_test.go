@@ -102,11 +102,11 @@ func TestRollupOfTaskStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, status, reason string
 	}{
-		"begun":              {script(`context_reset {"task_id":"T-001"}`), TaskRunning, ""},
+		"begun":              {script(`context_reset {"task_id":"T-001"}`), taskRunning, ""},
 		"failed":             {script(`context_reset {"task_id":"T-001"}`, `task_failed {"task_id":"T-001","reason":"no_case"}`), TaskFailed, "no_case"},
 		"resumed":            {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `session_resume {"retried":["T-001"]}`), TaskPending, ""},
 		"another is retried": {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `session_resume {"retried":["T-002"]}`), TaskFailed, "no_case"},
-		"tried again":        {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`), TaskRunning, ""},
+		"tried again":        {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`), taskRunning, ""},
 		"failed again":       {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`, `task_failed {"task_id":"T-001","reason":"iter_cap"}`), TaskFailed, "iter_cap"},
 		"done in the end":    {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `task_done {"task_id":"T-001"}`), TaskDone, ""},
 		"odd types":          {script(`task_failed {"task_id":"T-001","reason":5}`, `session_resume {"retried":5}`, `model_call {"task_id":"T-001","iter":"x","prompt_tokens":[]}`), TaskFailed, "5"},

@@ -9,8 +9,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// SetupTimeout is how long one setup command may take: it may install all of a project's dependencies.
-const SetupTimeout = 30 * time.Minute
+// setupTimeout is how long one setup command may take: it may install all of a project's dependencies.
+const setupTimeout = 30 * time.Minute
 
 // SetupError says which setup command failed and what it printed.
 type SetupError struct {
@@ -33,7 +33,7 @@ func RunSetup(ctx context.Context, commands []string, in Place) error {
 	for _, command := range commands {
 		o, err := proc.Run(ctx, proc.Cmd{
 			Argv: []string{"sh", "-c", command}, Dir: in.Dir, Env: environment(in.Env, nil), Box: in.Box,
-			Timeout: SetupTimeout, OutputCap: defaultCap,
+			Timeout: setupTimeout, OutputCap: defaultCap,
 		})
 		fail := &SetupError{Command: command, Output: strings.ToValidUTF8(string(o.Output), "\uFFFD")}
 		switch {
@@ -42,7 +42,7 @@ func RunSetup(ctx context.Context, commands []string, in Place) error {
 		case o.Canceled:
 			return ctx.Err()
 		case o.TimedOut:
-			fail.How = fmt.Sprintf("the time limit of %s", SetupTimeout)
+			fail.How = fmt.Sprintf("the time limit of %s", setupTimeout)
 		case o.Signal != "":
 			fail.How = o.Signal
 		case o.ExitCode != 0:

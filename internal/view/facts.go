@@ -58,12 +58,6 @@ func factsOf(ev record.Event) (f facts) {
 		f.SHA = short(ev.SHA)
 	case *record.Commit:
 		f.SHA = short(ev.SHA)
-	case *record.SessionPrepared, *record.CaseSubmitted, *record.TaskMarked, *record.ContextReset, *record.MemoryLoad,
-		*record.EmptyModelResponse, *record.Nudge,
-		*record.ToolCall, *record.ToolResult, *record.PreToolBlock, *record.HookRun, *record.CaseParseError,
-		*record.EvaluatorParseError, *record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.TaskDone,
-		*record.ProposedLearnings, *record.BuildProducts, *record.RepoChanged, *record.LogRepaired,
-		*record.SessionRewound, *record.SessionUndone, *record.Preflight:
 	}
 	return f
 }

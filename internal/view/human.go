@@ -58,8 +58,8 @@ func two(a int64, unit string, b int64, smaller string) string {
 	return strconv.FormatInt(a, 10) + unit + " " + strconv.FormatInt(b, 10) + smaller
 }
 
-// Age is how long ago t was, empty when t is unknown.
-func Age(now, t time.Time) string {
+// age is how long ago t was, empty when t is unknown.
+func age(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

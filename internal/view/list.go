@@ -107,7 +107,7 @@ func List(w io.Writer, all []session.Overview, o ListOptions) error {
 		}
 		t.add(cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain}, cell{Count(r.TokensUsed),
 			plain},
-			cell{costOrNothing(r.Cost), plain}, cell{Age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop,
+			cell{costOrNothing(r.Cost), plain}, cell{age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop,
 				stopStyle(r.LastStop)},
 			cell{label, style}, cell{source, dim})
 		if r.Failure != nil {

@@ -254,7 +254,7 @@ func withAge(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.Local().Format("2006-01-02 15:04:05") + " (" + Age(now, t) + ")"
+	return t.Local().Format("2006-01-02 15:04:05") + " (" + age(now, t) + ")"
 }
 
 func (p showPrinter) tasks(tasks []taskJSON) {
@@ -375,7 +375,7 @@ func (p showPrinter) conversations(list []Conversation) {
 			yes, style = "yes", green
 		}
 		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim},
-			cell{Age(p.now, session.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
+			cell{age(p.now, session.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
 	}
 	t.print(p.out)
 }

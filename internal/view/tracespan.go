@@ -52,13 +52,6 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 		sc.root.attrs["vcs.ref.head.revision"] = ev.SHA
 	case *record.Stop:
 		sc.root.attrs["tilth.stop.reason"] = ev.Reason
-	case *record.SessionPrepared, *record.SeedCommitted, *record.SessionResume, *record.ContextReset,
-		*record.MemoryLoad,
-		*record.EmptyModelResponse, *record.Nudge, *record.HookRun, *record.CaseParseError, *record.EvaluatorParseError,
-		*record.LedgerAppended, *record.AgentSession, *record.AgentWaits, *record.ProposedLearnings,
-		*record.BuildProducts,
-		*record.RepoChanged, *record.LogRepaired, *record.CaseSubmitted, *record.TaskMarked, *record.SessionRewound,
-		*record.SessionUndone, *record.Preflight:
 	}
 	sc.note(e, at)
 }
