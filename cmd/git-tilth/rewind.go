@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -74,7 +75,7 @@ func (w *repoContext) goBack(s *session.Session, yes bool, makePlan func(*lifecy
 	w.p.printf("session   %s\nplan      %s\n", s.ID, plan.What)
 	if !plan.Begun {
 		w.p.printf("branch    %.10s becomes %.10s\nto do     %s\n", plan.From, plan.SHA,
-			orNothing(strings.Join(plan.Pending, ", ")))
+			cmp.Or(strings.Join(plan.Pending, ", "), "nothing"))
 	}
 	if !yes && !plan.Begun && !w.p.dryRun {
 		if err := w.p.confirm("What was done since is kept for git tilth undo. Go on?",
@@ -94,13 +95,6 @@ func (w *repoContext) goBack(s *session.Session, yes bool, makePlan func(*lifecy
 	}
 	w.p.printf("Done: %s.\nnext: %sgit tilth undo %s\n", plan.What, next, s.ID)
 	return nil
-}
-
-func orNothing(s string) string {
-	if s == "" {
-		return "nothing"
-	}
-	return s
 }
 
 func (p *process) forkCommand() *cli.Command {

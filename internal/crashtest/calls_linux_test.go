@@ -103,7 +103,7 @@ func (c change) target(tid int, args [6]uint64) string {
 	return filepath.Join(dir, path)
 }
 
-// idle tells whether a call changes nothing, by whether its file exists.
+// idle reports whether a call changes nothing, by whether its file exists.
 func (c change) idle(exists bool, args [6]uint64) bool {
 	switch {
 	case c.open:

@@ -249,3 +249,9 @@ func (p *Place) keepBuilds() error {
 	}
 	return nil
 }
+
+// SetupError says that a setup command failed over a judged tree: its words are for the worker.
+type SetupError struct{ Err error }
+
+func (e *SetupError) Error() string { return e.Err.Error() }
+func (e *SetupError) Unwrap() error { return e.Err }

@@ -91,3 +91,12 @@ func find(entries []entry, name string) (int, bool) {
 		return strings.Compare(e.path, name)
 	})
 }
+
+// tracked reports whether name is an entry or a directory that holds one.
+func (p *Place) tracked(name string) bool {
+	if _, ok := p.dirs[name]; ok {
+		return true
+	}
+	_, ok := find(p.entries, name)
+	return ok
+}

@@ -388,15 +388,6 @@ func (p *Place) clear(dir string) error {
 	return nil
 }
 
-// tracked reports whether name is an entry or a directory that holds one.
-func (p *Place) tracked(name string) bool {
-	if _, ok := p.dirs[name]; ok {
-		return true
-	}
-	_, ok := find(p.entries, name)
-	return ok
-}
-
 // stays reports whether name is kept from one judgement to the next although no tree holds it.
 func (p *Place) stays(name string) bool {
 	if p.kept != nil && p.kept.roots[name] {
@@ -405,9 +396,3 @@ func (p *Place) stays(name string) bool {
 	_, build := p.builds[name]
 	return build || slices.Contains(p.lent, name)
 }
-
-// SetupError says that a setup command failed over a judged tree: its words are for the worker.
-type SetupError struct{ Err error }
-
-func (e *SetupError) Error() string { return e.Err.Error() }
-func (e *SetupError) Unwrap() error { return e.Err }
