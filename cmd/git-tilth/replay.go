@@ -14,8 +14,8 @@ func (p *process) replayCommand() *cli.Command {
 		Name:      "replay",
 		Usage:     "carry out again what a session's model answered, and compare the trees with what was committed",
 		ArgsUsage: "[<session>]",
-		Description: "Needs no key and no network, and changes nothing of the session. Hooks, tilth.setup and validators do\n" +
-			"not run again: a tree that one of them changed diverges.",
+		Description: "Needs no key and no network, and changes nothing of the session. Hooks, tilth.setup and " +
+			"validators do\nnot run again: a tree that one of them changed diverges.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "harness",
 			Usage: "name the parts of the prompts that this build words otherwise"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
@@ -41,7 +41,8 @@ func (p *process) replayCommand() *cli.Command {
 			}
 			if done.Divergence != "" {
 				return &exitError{code: exitNo, msg: "session " + s.ID + " diverges: " + done.Divergence,
-					hint: "git tilth verify " + s.ID + "; hooks and tilth.setup are not run again, which may be the cause"}
+					hint: "git tilth verify " + s.ID +
+						"; hooks and tilth.setup are not run again, which may be the cause"}
 			}
 			p.printf("%s: %s again, %s equal to what was committed\n", s.ID, text.Plural(done.Calls, "call"),
 				text.Plural(done.Commits, "tree"))
