@@ -30,7 +30,7 @@ test:
 demo: build
 	PATH="$(CURDIR)/bin:$$PATH" git tilth demo
 
-lint:
+lint: longlines
 	@test -z "$$(gofmt -l cmd internal testdata)" || { gofmt -l cmd internal testdata; echo "gofmt would change these"; exit 1; }
 	for m in . $(TEST_MODULES); do \
 		(cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done

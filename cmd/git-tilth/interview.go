@@ -84,9 +84,9 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 		return nil, err
 	}
 	defer script.Close()
-	frontend := seed.NewTerminal(r.in, w.p.stderr, r.typed)
+	terminal := seed.NewTerminal(r.in, w.p.stderr, r.typed)
 	if r.typed {
-		sink.approve = frontend.Approve
+		sink.approve = terminal.Approve
 	}
 	asks, done, err := w.interviewer(h, r.interviewer, source)
 	if err != nil {
@@ -100,7 +100,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
 		Model: asks, ModelName: modelOf(r.interviewer),
 		Retry: model.Retry{Attempts: int(w.config.Count("tilth.providerAttempts"))},
-		Tools: box, Specs: box.Specs(), Frontend: frontend, Sink: sink,
+		Tools: box, Specs: box.Specs(), Terminal: terminal, Sink: sink,
 		Transcript: script.AppendMessage,
 		Emit:       h.Record.Append,
 		Spent: func(u session.RoleUsage) error {

@@ -206,8 +206,8 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 }
 
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
-func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, again string, report func(step,
-	skipped string)) error {
+func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, again string,
+	report func(step, skipped string)) error {
 	if !g.IsDryRun() {
 		endLeftovers(append(r.Stale, r.Worktree)...)
 		if err := g.RestoreEntry(r.Common, r.Worktree, r.Branch); err != nil {
@@ -264,8 +264,8 @@ func (r TeardownPlan) removeBranch(ctx context.Context, g *gitx.Git, report func
 }
 
 // removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
-func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin string, report func(step,
-	skipped string)) error {
+func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin string,
+	report func(step, skipped string)) error {
 	switch {
 	case r.Entry:
 		if err := g.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {

@@ -62,7 +62,7 @@ type Deps struct {
 
 	Tools    agent.Toolbox // read the source tree, and Specs describes them to the model
 	Specs    json.RawMessage
-	Frontend Frontend
+	Terminal *Terminal
 	Sink     Sink
 
 	// Transcript takes every message of the conversation, verbatim, as it is sent or received.
@@ -92,7 +92,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.ending, p.emit, p.say = ending, in.emit, d.Frontend.Say
+		p.ending, p.emit, p.say = ending, in.emit, d.Terminal.say
 	}
 	in.calls = agent.Calls{Client: d.Model, Retry: d.Retry, Record: in.recordCall, Emit: in.emit}
 	in.calls.Retry.Before = in.retrying
@@ -109,7 +109,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 			return nil, err
 		}
 		if in.accepted != nil {
-			in.Frontend.Done(in.accepted)
+			in.Terminal.done(in.accepted)
 			return in.accepted, nil
 		}
 	}
@@ -137,7 +137,7 @@ func (in *interview) open() error {
 	}
 	specs := namedSpecs(in.Source, in.Brief)
 	for _, s := range specs {
-		in.Frontend.Say(Step, "read "+s.Path+", which the brief names")
+		in.Terminal.say(sayStep, "read "+s.Path+", which the brief names")
 	}
 	user, err := in.Prompts.Render("interview_task", map[string]any{
 		"Brief": in.Brief, "Context": in.Context, "Specs": specs, "Files": fileList(in.Files),
@@ -208,7 +208,7 @@ func (in *interview) push(kind, name string, streak int, data any) error {
 
 // ask makes one model call. Bytes that are no UTF-8 would be refused if they were sent back as they came.
 func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, error) {
-	in.Frontend.Wait()
+	in.Terminal.wait()
 	got, err := in.calls.Make(ctx, r)
 	if err != nil {
 		return nil, err
@@ -219,13 +219,13 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 		in.answer.asks = in.answer.asks || c.Name == askTool
 	}
 	if said := printable(got.Content); said != "" {
-		in.Frontend.Say(Note, said)
+		in.Terminal.say(sayNote, said)
 	}
 	return got, nil
 }
 
 func (in *interview) retrying(_ int, f *model.Failure, wait time.Duration) {
-	in.Frontend.Say(Warn,
+	in.Terminal.say(sayWarn,
 		fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind, wait.Round(time.Second)))
 }
 
@@ -239,7 +239,7 @@ func (in *interview) recordCall(call *record.ModelCall, u model.Usage) error {
 	if err := in.emit(call); err != nil || call.Health != model.HealthOK && u == (model.Usage{}) {
 		return err
 	}
-	in.Frontend.Usage(in.usage.Total(), in.usage.Cost)
+	in.Terminal.usage(in.usage.Total(), in.usage.Cost)
 	return in.Spent(in.usage)
 }
 

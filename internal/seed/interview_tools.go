@@ -83,7 +83,7 @@ func (in *interview) run(ctx context.Context, name, args string) (string, error)
 		t.judged = true
 		return in.propose(ctx, args)
 	}
-	in.Frontend.Say(Step, describeCall(name, args))
+	in.Terminal.say(sayStep, describeCall(name, args))
 	return in.Tools.Call(ctx, name, args).Output, nil
 }
 
@@ -93,20 +93,20 @@ func (in *interview) question(ctx context.Context, args string) (string, error) 
 	if err != nil {
 		return "Not asked: " + err.Error(), nil
 	}
-	a, err := in.Frontend.Ask(ctx, q)
+	a, err := in.Terminal.ask(ctx, q)
 	if err != nil {
 		return "", err
 	}
 	return a.Text, nil
 }
 
-func parseQuestion(args string) (Question, error) {
+func parseQuestion(args string) (question, error) {
 	const shape = `give {"question": "...", "options": ["...", "..."]}, options being optional`
 	given, err := objectFields([]byte(args))
 	if err != nil {
-		return Question{}, fmt.Errorf("the arguments are no JSON object (%v): %s", err, shape)
+		return question{}, fmt.Errorf("the arguments are no JSON object (%v): %s", err, shape)
 	}
-	var q Question
+	var q question
 	for _, f := range given {
 		switch f.key {
 		case "question":
@@ -115,20 +115,20 @@ func parseQuestion(args string) (Question, error) {
 			err = json.Unmarshal(f.raw, &q.Options)
 		}
 		if err != nil {
-			return Question{}, fmt.Errorf("%s has the wrong type: %s", f.key, shape)
+			return question{}, fmt.Errorf("%s has the wrong type: %s", f.key, shape)
 		}
 	}
 	if strings.TrimSpace(q.Text) == "" {
-		return Question{}, errors.New("the question is empty: " + shape)
+		return question{}, errors.New("the question is empty: " + shape)
 	}
 	if len(q.Options) > maxOptions {
-		return Question{}, fmt.Errorf("%d options are too many: give at most %d", len(q.Options), maxOptions)
+		return question{}, fmt.Errorf("%d options are too many: give at most %d", len(q.Options), maxOptions)
 	}
 	q.Options = usableOptions(q.Options)
 	return q, nil
 }
 
-// usableOptions drops empty and repeated options, and those that only say "other": the frontend always offers that.
+// usableOptions drops empty and repeated options, and those that only say "other": the terminal always offers that.
 func usableOptions(options []string) []string {
 	var out []string
 	for _, o := range options {
@@ -171,7 +171,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 const maxRulesTold = 30
 
 func (in *interview) refused(violations []Violation) (string, error) {
-	in.Frontend.Say(Warn, "the proposed seed was refused: "+violations[0].String())
+	in.Terminal.say(sayWarn, "the proposed seed was refused: "+violations[0].String())
 	return in.Prompts.Render("interview_refused", map[string]any{"Rules": Explain(violations, maxRulesTold)})
 }
 

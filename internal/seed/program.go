@@ -29,7 +29,7 @@ type Program struct {
 
 	ending string
 	emit   func(record.Event) error
-	say    func(SayKind, string)
+	say    func(sayKind, string)
 }
 
 // ChatRetry plays one turn, and a failed one again.
@@ -143,12 +143,12 @@ func (a *activity) write(e agent.Activity) {
 		if !json.Valid(args) {
 			args = record.JSON(e.Args)
 		}
-		a.say(Step, strings.TrimSpace(e.Tool+" "+text.Clip(text.OneLine(e.Args), 100)))
+		a.say(sayStep, strings.TrimSpace(e.Tool+" "+text.Clip(text.OneLine(e.Args), 100)))
 		ev = &record.ToolCall{Tool: e.Tool, Args: args}
 	case "tool_result":
 		ev = &record.ToolResult{Tool: e.Tool, Preview: text.Clip(e.Text, 2000), Chars: e.Chars, IsError: &e.IsError}
 	case "waits":
-		a.say(Warn, a.Name+" waits by itself: "+e.Text)
+		a.say(sayWarn, a.Name+" waits by itself: "+e.Text)
 	}
 	if ev != nil && a.err == nil {
 		a.err = a.emit(ev)

@@ -30,7 +30,7 @@ func TestChild(t *testing.T) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	d := interviewDeps(t, url, source, filepath.Join(sess, "workspace"), sess)
-	d.Frontend = NewTerminal(text.NewLines(os.Stdin), os.Stdout, os.Getenv("SEED_TEST_TTY") != "")
+	d.Terminal = NewTerminal(text.NewLines(os.Stdin), os.Stdout, os.Getenv("SEED_TEST_TTY") != "")
 	b, err := Interview(ctx, d)
 	switch {
 	case errors.Is(err, ErrAborted):

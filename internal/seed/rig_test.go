@@ -84,7 +84,7 @@ func newRig(t testing.TB, answers string, steps ...scripted.Step) *rig {
 		return emit(ev)
 	}
 	r.deps.Spent = func(u session.RoleUsage) error { r.spent = u; return spent(u) }
-	r.deps.Frontend = NewTerminal(text.NewLines(strings.NewReader(answers)), &r.out, false)
+	r.deps.Terminal = NewTerminal(text.NewLines(strings.NewReader(answers)), &r.out, false)
 	return r
 }
 
@@ -95,7 +95,7 @@ func sourceTree(t testing.TB) string {
 	return dir
 }
 
-// interviewDeps is a real interview but for its frontend.
+// interviewDeps is a real interview but for its terminal.
 func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	t.Helper()
 	s := &session.Session{ID: "20260101-000000-abcdef", Dir: sess}

@@ -17,7 +17,32 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Terminal is the frontend for a person at a terminal, and for answers from a pipe or a file.
+// question is what the model asks a person.
+type question struct {
+	Text string
+	// Options are the answers that the model sees, each one line. "Other" is not
+	// among them: a terminal always offers it.
+	Options []string
+}
+
+// answer is what the person said. Option is the number of the chosen option
+// from 1, or 0 if the text is the person's own.
+type answer struct {
+	Text   string
+	Option int
+}
+
+// sayKind says what a line of the interview is.
+type sayKind int
+
+// The kinds of lines: the model's own words, a step that it takes, something that went wrong but goes on.
+const (
+	sayNote sayKind = iota
+	sayStep
+	sayWarn
+)
+
+// Terminal is how an interview meets a person at a terminal, and takes answers from a pipe or a file.
 //
 // The terminal stays in its normal mode throughout: the kernel edits the line, Ctrl-D ends the input and Ctrl-C is a
 // signal, which the caller turns into the end of ctx. So there is no state to put back, however the process ends.
@@ -35,7 +60,7 @@ type Terminal struct {
 	live     bool  // the last line says that the model is at work, and gives way to the next one
 }
 
-// NewTerminal makes a frontend that reads answers from in and writes to out. isTTY says that a person types at in:
+// NewTerminal makes one that reads answers from in and writes to out. isTTY says that a person types at in:
 // longer answers are then ended by an empty line. Otherwise in holds one answer a line, and a number picks an option.
 func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
 	plain := !isTTY || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
@@ -45,8 +70,9 @@ func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
 	return &Terminal{lines: in, out: out, tty: isTTY, style: style{plain: plain}}
 }
 
-// Ask shows a question and reads its answer.
-func (t *Terminal) Ask(ctx context.Context, q Question) (Answer, error) {
+// ask shows a question and reads its answer. An error ends the interview; ErrAborted and ErrAnswers are the expected
+// ones.
+func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	t.asked++
 	t.usageLine()
 	t.printf("\n%s\n", t.style.bold(printable(q.Text)))
@@ -63,7 +89,7 @@ func (t *Terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 // askPerson reads from a terminal: a number picks an option, anything else is the beginning of a longer answer.
-func (t *Terminal) askPerson(ctx context.Context, q Question) (Answer, error) {
+func (t *Terminal) askPerson(ctx context.Context, q question) (answer, error) {
 	if len(q.Options) == 0 {
 		t.printf("%s\n", t.style.dim("(an empty line ends the answer, Ctrl-D the interview)"))
 		return t.longAnswer(ctx, "")
@@ -73,14 +99,14 @@ func (t *Terminal) askPerson(ctx context.Context, q Question) (Answer, error) {
 	for {
 		line, err := t.prompt(ctx)
 		if err != nil {
-			return Answer{}, err
+			return answer{}, err
 		}
 		line = strings.TrimSpace(line)
 		n, isNumber := optionNumber(line)
 		switch {
 		case line == "":
 		case isNumber && n >= 1 && n <= len(q.Options):
-			return Answer{Text: q.Options[n-1], Option: n}, nil
+			return answer{Text: q.Options[n-1], Option: n}, nil
 		case isNumber && n == len(q.Options)+1, strings.EqualFold(line, "other"):
 			t.printf("%s\n", t.style.dim("(your answer; an empty line ends it)"))
 			return t.longAnswer(ctx, "")
@@ -93,7 +119,7 @@ func (t *Terminal) askPerson(ctx context.Context, q Question) (Answer, error) {
 }
 
 // longAnswer reads lines up to an empty one; blanks before the first are skipped.
-func (t *Terminal) longAnswer(ctx context.Context, first string) (Answer, error) {
+func (t *Terminal) longAnswer(ctx context.Context, first string) (answer, error) {
 	var lines []string
 	if first != "" {
 		lines = append(lines, first)
@@ -102,7 +128,7 @@ func (t *Terminal) longAnswer(ctx context.Context, first string) (Answer, error)
 	for size <= maxTextBytes {
 		line, err := t.prompt(ctx)
 		if err != nil {
-			return Answer{}, err
+			return answer{}, err
 		}
 		if strings.TrimSpace(line) != "" {
 			lines = append(lines, line)
@@ -111,7 +137,7 @@ func (t *Terminal) longAnswer(ctx context.Context, first string) (Answer, error)
 			break
 		}
 	}
-	return Answer{Text: cleanAnswer(strings.Join(lines, "\n"))}, nil
+	return answer{Text: cleanAnswer(strings.Join(lines, "\n"))}, nil
 }
 
 // prompt reads one line of a person.
@@ -134,25 +160,25 @@ func (t *Terminal) prompt(ctx context.Context) (string, error) {
 
 // askLine reads from a pipe or file: one answer a line; lines that are empty
 // are no answers. The answer is shown, so that the output can be read alone.
-func (t *Terminal) askLine(ctx context.Context, q Question) (Answer, error) {
+func (t *Terminal) askLine(ctx context.Context, q question) (answer, error) {
 	line, err := t.answerLine(ctx, q)
 	if err != nil {
-		return Answer{}, err
+		return answer{}, err
 	}
 	if n, ok := optionNumber(line); ok && n >= 1 && n <= len(q.Options) {
 		t.printf("> %d. %s\n", n, printable(q.Options[n-1]))
-		return Answer{Text: q.Options[n-1], Option: n}, nil
+		return answer{Text: q.Options[n-1], Option: n}, nil
 	} else if ok && len(q.Options) > 0 && n == len(q.Options)+1 {
 		// "other" was picked by its number: its text is the next answer.
 		if line, err = t.answerLine(ctx, q); err != nil {
-			return Answer{}, err
+			return answer{}, err
 		}
 	}
 	t.printf("> %s\n", printable(line))
-	return Answer{Text: line}, nil
+	return answer{Text: line}, nil
 }
 
-func (t *Terminal) answerLine(ctx context.Context, q Question) (string, error) {
+func (t *Terminal) answerLine(ctx context.Context, q question) (string, error) {
 	for {
 		line, err := t.lines.Next(ctx)
 		if ctx.Err() != nil {
@@ -190,24 +216,24 @@ func cleanAnswer(s string) string {
 // escapeSequence is what a key of a terminal sends that is no character.
 var escapeSequence = pattern.New(`\x1b(?:[\[O][^\x40-\x7e]*[\x40-\x7e]?)?`)
 
-// Say shows a line: what the model says, what it looks at, what went wrong.
-func (t *Terminal) Say(kind SayKind, said string) {
+// say shows a line: what the model says, what it looks at, what went wrong.
+func (t *Terminal) say(kind sayKind, said string) {
 	said = printable(said)
 	if said == "" {
 		return
 	}
 	switch kind {
-	case Step:
+	case sayStep:
 		t.printf("%s\n", t.style.dim("· "+text.OneLine(said)))
-	case Warn:
+	case sayWarn:
 		t.printf("%s\n", t.style.warn("! "+text.OneLine(said)))
 	default:
 		t.printf("\n%s\n", said)
 	}
 }
 
-// Wait shows that the model is at work, on a terminal that can take the line back.
-func (t *Terminal) Wait() {
+// wait shows that the model is at work, on a terminal that can take the line back.
+func (t *Terminal) wait() {
 	if t.style.plain || t.live {
 		return
 	}
@@ -219,9 +245,9 @@ func (t *Terminal) Wait() {
 	t.live = true
 }
 
-// Usage takes the count; it is shown with the next question and at the end, so
+// usage takes the count; it is shown with the next question and at the end, so
 // that it does not scroll the conversation away.
-func (t *Terminal) Usage(tokens int64, cost float64) { t.tokens, t.cost = tokens, cost }
+func (t *Terminal) usage(tokens int64, cost float64) { t.tokens, t.cost = tokens, cost }
 
 func (t *Terminal) usageLine() {
 	if t.tokens == t.shown {
@@ -249,7 +275,7 @@ var ErrEdit = errors.New("the plan is to be edited")
 // Approve shows the plan and asks whether it is taken. The error is ErrEdit, an *Objection, or Ask's own.
 func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
 	t.summary(b)
-	a, err := t.Ask(ctx, Question{
+	a, err := t.ask(ctx, question{
 		Text:    "Is this the plan? Take it, change it, or say in your own words what is wrong with it.",
 		Options: []string{"take it", "change it in your editor"},
 	})
@@ -265,8 +291,8 @@ func (t *Terminal) Approve(ctx context.Context, b *Bundle) error {
 	return nil
 }
 
-// Done shows what was agreed.
-func (t *Terminal) Done(b *Bundle) {
+// done shows what was agreed.
+func (t *Terminal) done(b *Bundle) {
 	if !t.approved {
 		t.summary(b)
 	}
@@ -341,3 +367,6 @@ func (s style) wrap(code, text string) string {
 func (s style) bold(text string) string { return s.wrap("1", text) }
 func (s style) dim(text string) string  { return s.wrap("2", text) }
 func (s style) warn(text string) string { return s.wrap("33", text) }
+
+// printable makes model text safe to show: no escape sequence reaches a terminal, and nothing reorders what is read.
+func printable(s string) string { return strings.TrimSpace(text.Visible(s)) }

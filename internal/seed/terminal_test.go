@@ -16,29 +16,29 @@ func TestAnswersFromAPipe(t *testing.T) {
 	cases := []struct {
 		name, in string
 		options  []string
-		want     Answer
+		want     answer
 		err      error
 	}{
-		{"a number", "2\n", options, Answer{"no", 2}, nil},
-		{"a number with a dot", "2.\r\n", options, Answer{"no", 2}, nil},
-		{"words", "maybe\n", options, Answer{"maybe", 0}, nil},
-		{"no newline at the end", "1", options, Answer{"yes", 1}, nil},
-		{"other", "3\nmaybe\n", options, Answer{"maybe", 0}, nil},
-		{"other without words", "3\n", options, Answer{}, ErrAnswers},
-		{"a number that is no option", "17\n", options, Answer{"17", 0}, nil},
-		{"a number without options", "3\n", nil, Answer{"3", 0}, nil},
-		{"zero", "0\n", options, Answer{"0", 0}, nil},
-		{"empty lines", "\n  \n1\n", options, Answer{"yes", 1}, nil},
-		{"nothing", "", options, Answer{}, ErrAnswers},
-		{"only empty lines", "\n\n", options, Answer{}, ErrAnswers},
-		{"escape sequences", "\x1b[31mred\x1b[0m\x07\n", nil, Answer{"red", 0}, nil},
-		{"not UTF-8", "a\xffb\n", nil, Answer{"ab", 0}, nil},
+		{"a number", "2\n", options, answer{"no", 2}, nil},
+		{"a number with a dot", "2.\r\n", options, answer{"no", 2}, nil},
+		{"words", "maybe\n", options, answer{"maybe", 0}, nil},
+		{"no newline at the end", "1", options, answer{"yes", 1}, nil},
+		{"other", "3\nmaybe\n", options, answer{"maybe", 0}, nil},
+		{"other without words", "3\n", options, answer{}, ErrAnswers},
+		{"a number that is no option", "17\n", options, answer{"17", 0}, nil},
+		{"a number without options", "3\n", nil, answer{"3", 0}, nil},
+		{"zero", "0\n", options, answer{"0", 0}, nil},
+		{"empty lines", "\n  \n1\n", options, answer{"yes", 1}, nil},
+		{"nothing", "", options, answer{}, ErrAnswers},
+		{"only empty lines", "\n\n", options, answer{}, ErrAnswers},
+		{"escape sequences", "\x1b[31mred\x1b[0m\x07\n", nil, answer{"red", 0}, nil},
+		{"not UTF-8", "a\xffb\n", nil, answer{"ab", 0}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var out bytes.Buffer
 			got, err := NewTerminal(text.NewLines(strings.NewReader(c.in)), &out,
-				false).Ask(context.Background(), Question{Text: "Well?", Options: c.options})
+				false).ask(context.Background(), question{Text: "Well?", Options: c.options})
 			if got != c.want || !errors.Is(err, c.err) {
 				t.Errorf("%+v %v", got, err)
 			}
@@ -52,7 +52,7 @@ func TestAnswersFromAPipe(t *testing.T) {
 
 func TestAnAnswerIsBounded(t *testing.T) {
 	_, err := NewTerminal(text.NewLines(strings.NewReader(strings.Repeat("x", maxTextBytes+2)+"\n")), io.Discard,
-		false).Ask(context.Background(), Question{Text: "?"})
+		false).ask(context.Background(), question{Text: "?"})
 	if err == nil || errors.Is(err, ErrAnswers) {
 		t.Error(err)
 	}
@@ -61,10 +61,10 @@ func TestAnAnswerIsBounded(t *testing.T) {
 func TestQuestionsCannotDriveTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	term := NewTerminal(text.NewLines(strings.NewReader("1\n")), &out, false)
-	term.Say(Note, "a\x1b]0;title\x07b")
-	term.Say(Step, "one\ntwo\u202e")
-	if _, err := term.Ask(context.Background(),
-		Question{Text: "\x1b[2Jq\x9b31m", Options: []string{"\ro"}}); err != nil {
+	term.say(sayNote, "a\x1b]0;title\x07b")
+	term.say(sayStep, "one\ntwo\u202e")
+	if _, err := term.ask(context.Background(),
+		question{Text: "\x1b[2Jq\x9b31m", Options: []string{"\ro"}}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u009b\u202e") {
@@ -82,7 +82,7 @@ func TestAskEndsWithItsContext(t *testing.T) {
 	term := NewTerminal(text.NewLines(r), io.Discard, true)
 	cause := errors.New("told to stop")
 	cancel(cause)
-	_, err := term.Ask(ctx, Question{Text: "?"})
+	_, err := term.ask(ctx, question{Text: "?"})
 	for _, want := range []error{ErrAborted, context.Canceled, cause} {
 		if !errors.Is(err, want) {
 			t.Errorf("%v is not %v", err, want)

@@ -81,7 +81,6 @@ func (p *project) nodePackage(dir string) nodePackage {
 
 // runner is a test runner that can be told which tests to run or to leave out.
 type runner struct {
-	name  string
 	match *pattern.Regexp // on the last command of the test script
 	only  func(files []string) []string
 	but   func(files []string) []string
@@ -99,7 +98,6 @@ func each(flag string) func([]string) []string {
 
 // runners is the table of those that take arguments after the script's own.
 var runners = []runner{{
-	name:  "jest",
 	match: pattern.New(`(^|[\s/])(jest(\.js)?|react-scripts test)(\s|$)`),
 	only:  func(files []string) []string { return append([]string{"--runTestsByPath"}, files...) },
 	but: func(files []string) []string {
@@ -110,11 +108,10 @@ var runners = []runner{{
 		return out
 	},
 }, {
-	name:  "vitest",
 	match: pattern.New(`(^|[\s/])vitest(\s|$)`),
 	only:  slices.Clone[[]string],
 	but:   each("--exclude"),
-}, {name: "mocha", match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore")}}
+}, {match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore")}}
 
 var (
 	nodeTest  = pattern.New(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)
