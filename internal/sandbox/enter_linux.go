@@ -190,7 +190,8 @@ func (w *wall) cover() syscall.Errno {
 			_, _, errno = syscall.RawSyscall6(unix.SYS_STATX, 0, uintptr(unsafe.Pointer(w.slash)), 0,
 				unix.STATX_INO, uintptr(unsafe.Pointer(&w.is)), 0)
 		}
-		if errno == 0 && (w.is.Dev_major != w.top.Dev_major || w.is.Dev_minor != w.top.Dev_minor || w.is.Ino != w.top.Ino) {
+		if errno == 0 && (w.is.Ino != w.top.Ino || w.is.Dev_major != w.top.Dev_major ||
+			w.is.Dev_minor != w.top.Dev_minor) {
 			errno = unix.EXDEV // this process has another root than its namespace
 		}
 		return errno
