@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -49,7 +50,13 @@ func (p *process) cleanseCommand() *cli.Command {
 				return err
 			}
 			defer unlock()
-			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, func(step, skipped string) {
+			remote := fleet.RemoteOf(s)
+			if check, err := s.Checkpoint(); err == nil && remote == "" {
+				if common, err := lifecycle.CommonOf(s, check); err == nil {
+					remote, _, _ = w.git.PushRemote(p.ctx, common) // none is fine
+				}
+			}
+			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, func(step, skipped string) {
 				switch {
 				case w.p.dryRun:
 				case skipped != "":

@@ -27,13 +27,14 @@ func (w *world) userState() (string, error) {
 			return "", err
 		}
 		for line := range strings.Lines(out) {
-			if !strings.Contains(line, "refs/heads/session/") {
+			if !strings.Contains(line, "refs/heads/session/") && !strings.Contains(line, "refs/heads/"+ontoBranch) {
 				b.WriteString(line)
 			}
 		}
 	}
 	// What belongs to sessions, or is git's own and no file of anybody.
 	skip := []string{".git/objects", ".git/worktrees", ".git/refs/heads/session", ".git/logs/refs/heads/session"}
+	skipFiles := []string{".git/refs/heads/" + ontoBranch, ".git/logs/refs/heads/" + ontoBranch}
 	err := filepath.WalkDir(w.repo(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -42,6 +43,8 @@ func (w *world) userState() (string, error) {
 		switch {
 		case slices.Contains(skip, rel):
 			return filepath.SkipDir
+		case slices.Contains(skipFiles, rel):
+			return nil
 		case d.IsDir(), strings.HasPrefix(rel, ".git/") &&
 			strings.HasSuffix(rel, ".lock"), strings.HasPrefix(rel, ".git/packed-refs"):
 			return nil // locks are looked at when all is over, refs were listed

@@ -56,12 +56,16 @@ var stories = []story{
 	{name: "skip", from: failed, args: []string{"skip", "T-002"}, few: 3, turns: 1, after: consistent, next: leftOut},
 	{name: "resume-skipped", from: skipped, args: []string{"resume"}, few: 4, turns: 1, after: consistent,
 		next: leftOut},
+	{name: "take", from: taking, args: []string{"take", "--pick", "--onto", ontoBranch}, few: 5, turns: 1,
+		after: takenOrNot, next: tookAll},
+	{name: "cleanse", from: taken, args: []string{"cleanse"}, few: 5, turns: 1, after: nothing, next: cleansed},
 	{name: "plan", from: failed, args: []string{"plan"}, few: 3, turns: 1, after: consistent, next: replanned},
 }
 
 // fixtures are the worlds that the stories begin with.
 type fixtures struct {
 	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
+	taking, taken                                                                      *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended
@@ -122,6 +126,9 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 		return nil, err
 	}
 	if err = f.goingBack(); err != nil {
+		return nil, err
+	}
+	if err = f.beingTaken(); err != nil {
 		return nil, err
 	}
 	if f.crashed, err = f.copy(f.prepared); err != nil {

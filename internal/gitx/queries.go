@@ -95,6 +95,13 @@ func (g *Git) OnlyOn(ctx context.Context, common, tip, branch string) ([]string,
 	return strings.Fields(string(out)), err
 }
 
+// RemoteTip is the commit of a branch on a remote as it is now, "" where that is not known.
+func (g *Git) RemoteTip(ctx context.Context, common, remote, branch string) string {
+	out, _ := g.read(ctx, inRepo(common, "ls-remote", "--end-of-options", remote, "refs/heads/"+branch))
+	tip, _, _ := strings.Cut(string(out), "\t")
+	return tip
+}
+
 // PushRemote is the remote that the user pushes to and its URL: remote.pushDefault, else origin, else the only one;
 // "" for none.
 func (g *Git) PushRemote(ctx context.Context, common string) (name, url string, err error) {

@@ -3,7 +3,10 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,9 +17,9 @@ import (
 )
 
 // Cleanse removes a session's worktree and branch and keeps its directory. The error is a *RefusedError where something
-// would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch and were not taken.
-// One that was killed is finished by the next.
-func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here string,
+// would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch, were not taken and
+// are not on the remote that the session was pushed to. One that was killed is finished by the next.
+func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
 	r, err := PlanTeardown(ctx, g, s, here)
 	if err != nil {
@@ -33,14 +36,25 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here string,
 	if err != nil {
 		return err
 	}
-	if len(lost) > 0 {
-		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "), "git tilth take " + s.ID}
+	if len(lost) > 0 && (remote == "" || g.RemoteTip(ctx, r.Common, remote, r.Branch) != r.Tip) {
+		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "),
+			"git tilth take " + s.ID + ", or git tilth push " + s.ID}
 	}
 	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
+	// One rename, so that a worktree is never half of one: what is killed after it finds it gone, and a resume adds it anew.
+	gone := s.Path(session.WorkspaceDir + ".gone")
+	if !g.IsDryRun() {
+		if err := gitx.RemoveAll(gone); err != nil {
+			return err
+		}
+		if err := os.Rename(s.Path(session.WorkspaceDir), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	if err := r.removeFromRepo(ctx, g, admin, "git tilth cleanse "+s.ID, report); err != nil || g.IsDryRun() {
 		return err
 	}
-	return gitx.RemoveAll(s.Path(session.JudgeDir))
+	return errors.Join(gitx.RemoveAll(gone), gitx.RemoveAll(s.Path(session.JudgeDir)))
 }
 
 // lost names the commits that go with the branch.

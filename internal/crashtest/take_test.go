@@ -1,0 +1,78 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// ontoBranch is a branch of the user's into which is taken. It is left out of the user's state.
+const ontoBranch = "onto"
+
+// beingTaken makes the worlds in which what is done has not been taken yet, and in which it has.
+func (f *fixtures) beingTaken() (err error) {
+	if f.taking, err = f.copy(f.aside); err != nil {
+		return err
+	}
+	if _, err = f.taking.git("branch", ontoBranch); err != nil {
+		return err
+	}
+	if f.taken, err = f.copy(f.taking); err != nil {
+		return err
+	}
+	_, err = f.taken.expect([]int{0}, "take", "--onto", ontoBranch)
+	return err
+}
+
+func taking(f *fixtures) *world { return f.taking }
+func taken(f *fixtures) *world  { return f.taken }
+
+// takenOrNot checks that the branch has all of the tasks that were to be taken, or none.
+func takenOrNot(f *fixtures, w *world) error {
+	n, err := w.onBranch()
+	if err == nil && n != 0 && n != 2 {
+		err = fmt.Errorf("%d tasks are on the branch", n)
+	}
+	if err == nil {
+		err = consistent(f, w)
+	}
+	return err
+}
+
+// onBranch counts the tasks' commits on the branch into which is taken.
+func (w *world) onBranch() (int, error) {
+	log, err := w.git("log", "--format=%(trailers:key=Tilth-Task,valueonly)", ontoBranch)
+	return strings.Count(log, "T-"), err
+}
+
+// tookAll goes on after a take that was killed: the same again brings what is not there yet, and nothing twice; what was
+// taken can be cleansed then.
+func tookAll(f *fixtures, w *world, turn int) error {
+	if _, err := w.expect([]int{0}, "take", "--pick", "--onto", ontoBranch); err != nil {
+		return err
+	}
+	if n, err := w.onBranch(); err != nil || n != 2 {
+		return fmt.Errorf("%d tasks are on the branch: %w", n, err)
+	}
+	return cleansed(f, w, turn)
+}
+
+// cleansed goes on after a cleanse that was killed: the same again ends it, and the record stays.
+func cleansed(_ *fixtures, w *world, _ int) error {
+	if _, err := w.expect([]int{0}, "cleanse"); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(w.workspace()); err == nil {
+		return fmt.Errorf("the worktree is there")
+	}
+	if refs, err := w.git("for-each-ref", "refs/heads/session/"); err != nil || refs != "" {
+		return fmt.Errorf("branches are left: %s %w", refs, err)
+	}
+	if list, err := w.git("worktree", "list", "--porcelain"); err != nil || strings.Contains(list, w.id) {
+		return fmt.Errorf("an entry of the worktree is left: %s %w", list, err)
+	}
+	_, err := os.Stat(w.file("events.jsonl"))
+	return err
+}
