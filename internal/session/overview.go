@@ -43,9 +43,10 @@ type Overview struct {
 	Rewinding    bool       `json:"rewinding,omitempty"`  // a reset --to-seed was begun and not finished
 	GoingBack    bool       `json:"going_back,omitempty"` // a rewind or an undo was
 	Rewound      string     `json:"rewound,omitempty"`    // the point it was rewound to, if nothing was done since
-	Resetting    bool       `json:"resetting,omitempty"`  // a teardown was begun and not finished
-	Skipped      int        `json:"skipped,omitempty"`    // lines that are no events, as far back as the last stop
-	Problems     []string   `json:"problems,omitempty"`   // what is wrong with its files, one line each
+	ForkedFrom   string     `json:"forked_from,omitempty"`
+	Resetting    bool       `json:"resetting,omitempty"` // a teardown was begun and not finished
+	Skipped      int        `json:"skipped,omitempty"`   // lines that are no events, as far back as the last stop
+	Problems     []string   `json:"problems,omitempty"`  // what is wrong with its files, one line each
 }
 
 // TaskCounts are the tasks of a session by status.
@@ -204,6 +205,8 @@ func (o *Overview) readCheckpoint(s *Session) {
 			o.Branch = cmp.Or(value.String(), o.Branch)
 		case "label":
 			o.Label = value.String()
+		case "forked_from":
+			o.ForkedFrom = value.String()
 		case "tokens_used":
 			o.TokensUsed = value.Int()
 		case "started_at":

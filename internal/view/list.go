@@ -89,6 +89,9 @@ func List(w io.Writer, all []session.Overview, o ListOptions) error {
 	}}
 	for _, r := range rows {
 		label, style, tasks := r.Label, plain, taskCount(r.Tasks)
+		if r.ForkedFrom != "" {
+			label = joined(", ", label, "fork of "+r.ForkedFrom)
+		}
 		if len(r.Problems) > 0 {
 			if r.Tasks.Total == 0 {
 				tasks = "-" // there may well be a seed, which nothing can be read of

@@ -61,7 +61,11 @@ const maxLine = 4 << 10 // bytes: more of a text than any line of a terminal sho
 func lineOf(ev record.Event, payload []byte) (style, line string) {
 	switch ev := ev.(type) {
 	case *record.SessionStart:
-		return bold, joined(" ", ev.Phase, "in", ev.Source)
+		phase := ev.Phase
+		if ev.ForkedFrom != "" {
+			phase = joined(" ", phase, "of", ev.ForkedFrom, "at", ev.At)
+		}
+		return bold, joined(" ", phase, "in", ev.Source)
 	case *record.SessionResume:
 		return bold, "after " + deref(ev.LastStop) + ": " + ev.Plan
 	case *record.SeedCommitted:

@@ -175,6 +175,7 @@ func (p showPrinter) facts(d Detail) {
 	o := d.Overview
 	p.fact("session", o.ID, bold)
 	p.fact("label", o.Label, plain)
+	p.fact("fork of", o.ForkedFrom, plain)
 	p.fact("status", d.State+stopPhrase(o), stateStyle(d.State))
 	p.failure(d.Failure)
 	if o.Busy != nil {
