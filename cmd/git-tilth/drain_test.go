@@ -132,7 +132,8 @@ func (d *drain) hear(caller string, body []byte) {
 		if d.rand.IntN(2) == 0 {
 			pid = -pid // with its children, as where the machine goes
 		}
-		time.AfterFunc(time.Duration(d.rand.IntN(400))*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+		time.AfterFunc(time.Duration(d.rand.IntN(400))*time.Millisecond,
+			func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	}
 }
 

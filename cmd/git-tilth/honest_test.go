@@ -208,7 +208,8 @@ func (w *walk) verify(id string) {
 		sha, author, _ := strings.Cut(strings.TrimSpace(line), " ")
 		isOther := strings.Contains(out, fmt.Sprintf("\"sha\": %q,\n      \"kind\": %q", sha, verify.Other))
 		if isOther != (author == person) {
-			w.t.Fatalf("%s\n%s is by %s; another's by verify: %t\n%s", strings.Join(w.told, "\n"), sha, author, isOther, out)
+			w.t.Fatalf("%s\n%s is by %s; another's by verify: %t\n%s", strings.Join(w.told, "\n"), sha, author,
+				isOther, out)
 		}
 	}
 }

@@ -91,8 +91,8 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 [advice]
 	detachedHead = true
 `)
-	if out, code := home.try("git", "-c", "credential.helper=!echo username=me; echo password=open-sesame; :", "clone", "-q",
-		remote+"/remote.git", away.repo); code != 0 {
+	if out, code := home.try("git", "-c", "credential.helper=!echo username=me; echo password=open-sesame; :",
+		"clone", "-q", remote+"/remote.git", away.repo); code != 0 {
 		t.Fatal(out)
 	}
 	before := away.git("for-each-ref", "--format=%(refname)")
@@ -100,7 +100,8 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("list --remote: %s", out)
 	}
 	away.git("tilth", "fetch", id)
-	if b, err := os.ReadFile(filepath.Join(away.store.Root, id, "workspace/half.txt")); err != nil || string(b) != "half\n" {
+	if b, err := os.ReadFile(filepath.Join(away.store.Root, id, "workspace/half.txt")); err != nil ||
+		string(b) != "half\n" {
 		t.Errorf("the uncommitted work is %q, %v", b, err)
 	}
 	away.git("tilth", "verify")
@@ -116,7 +117,8 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	}
 
 	// At home it goes on from where it stands there.
-	if out, code := home.try("git", "tilth", "resume"); code != exitRefused || !strings.Contains(out, "git tilth fetch "+id) {
+	if out, code := home.try("git", "tilth", "resume"); code != exitRefused ||
+		!strings.Contains(out, "git tilth fetch "+id) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if out, code := home.try("git", "tilth", "fetch", id); code != 0 {
@@ -130,7 +132,8 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 
 	// Without the password nothing begins, nobody is asked, and no password is shown.
 	wrong := strings.Replace(remote, "http://", "http://me:wrong-guess@", 1)
-	for _, args := range [][]string{{"push", "--remote", wrong + "/remote.git"}, {"push", "-n", "--remote", wrong + "/x"}} {
+	for _, args := range [][]string{{"push", "--remote", wrong + "/remote.git"},
+		{"push", "-n", "--remote", wrong + "/x"}} {
 		out, _ := home.try("git", append([]string{"-c", "credential.helper=", "tilth"}, args...)...)
 		if strings.Contains(out, "wrong-guess") {
 			t.Errorf("%s: %s", args, out)

@@ -64,8 +64,9 @@ func (p *Place) checkAbove() error {
 	now := readAbove(filepath.Dir(p.Dir))
 	for at, s := range now {
 		if was, ok := p.above[at]; !ok || !was.equal(s) {
-			return fmt.Errorf("%s was written during the run, and the tools that judge a change would read it: take it "+
-				"away, or leave it if it is yours, then git tilth resume", at)
+			return fmt.Errorf(
+				"%s was written during the run, and the tools that judge a change would read it: take it "+
+					"away, or leave it if it is yours, then git tilth resume", at)
 		}
 	}
 	return nil

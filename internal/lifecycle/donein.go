@@ -40,7 +40,8 @@ func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []sessi
 	return done, nil
 }
 
-// doesTask reports whether a commit says that it does a task: in its subject, or where it was squashed in a line of its own.
+// doesTask reports whether a commit says that it does a task: in its subject, or where it was squashed in a line of its
+// own.
 func doesTask(c gitx.Commit, t session.Task) bool {
 	title, ids := text.VisibleLine(text.OneLine(t.Title)), c.Trailers[trailerTask]
 	for _, id := range ids {

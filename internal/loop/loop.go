@@ -167,7 +167,7 @@ type run struct {
 	carried    carried
 	checked    bool              // the validators can run on what the next task begins with
 	judgedTo   string            // the commit from which on the next attempt is judged, "" for where it begins
-	tip        string            // where the branch is with nothing of a worker's on it, "" while a worker may have committed
+	tip        string            // where the branch is without a commit of a worker, "" while there may be one
 	failed     []Stop            // of the tasks that failed in a run that goes on
 	unsaid     spent             // what calls may have taken of which no answer said so
 	own        map[string][]byte // files that only the harness writes, as it left them

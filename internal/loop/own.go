@@ -36,7 +36,8 @@ func (r *run) ownFiles() {
 
 func ledgerOf(task string) string { return filepath.Join(session.LedgerDir, task+".jsonl") }
 
-// left remembers what the harness has just written. One that is not there is nil, one that cannot be read is left alone.
+// left remembers what the harness has just written. One that is not there is nil, one that cannot be read is left
+// alone.
 func (r *run) left(name string) {
 	if r.own == nil {
 		return // no worker where a person's word alone makes a task done

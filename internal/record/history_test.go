@@ -86,7 +86,8 @@ func TestHistory(t *testing.T) {
 		"killed behind the preflight of a resume": {append(slices.Clone(committed), &Stop{Reason: "token_cap"},
 			&SessionResume{LastStop: Optional("token_cap")}, &Preflight{Passed: true}),
 			told{Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
-		"killed behind the preflight of a resume of an interrupted iteration": {[]Event{interrupted, resumed, &Preflight{Passed: true}},
+		"killed behind the preflight of a resume of an interrupted iteration": {
+			[]Event{interrupted, resumed, &Preflight{Passed: true}},
 			told{Task: one, Attempt: one, Tokens: 10}},
 		"killed behind the commit": {committed,
 			told{Task: one, Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},

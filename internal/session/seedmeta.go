@@ -34,8 +34,9 @@ func decodeSeedMeta(data []byte) (*SeedMeta, error) {
 	return &SeedMeta{
 		Source: looseText(o.Get("source")), Checklist: looseText(o.Get("checklist")),
 		InterviewerModel: looseText(o.Get("interviewer_model")),
-		StartedAt:        momentText([]byte(o.Get("started_at").Raw)), EndedAt: momentText([]byte(o.Get("ended_at").Raw)),
-		Tokens: looseTokens(o.Get("tokens")), TLDR: looseText(o.Get("tldr")),
+		StartedAt:        momentText([]byte(o.Get("started_at").Raw)),
+		EndedAt:          momentText([]byte(o.Get("ended_at").Raw)),
+		Tokens:           looseTokens(o.Get("tokens")), TLDR: looseText(o.Get("tldr")),
 		OpenQuestions: looseList(o.Get("open_questions")), Blockers: looseList(o.Get("blockers")),
 		ScopeNotes: looseList(o.Get("scope_notes")),
 	}, nil
