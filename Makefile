@@ -34,6 +34,7 @@ lint: longlines
 	@test -z "$$(gofmt -l cmd internal testdata)" || { gofmt -l cmd internal testdata; echo "gofmt would change these"; exit 1; }
 	for m in . $(TEST_MODULES); do \
 		(cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+	$(GO) vet ./testdata/agents
 
 # Lines of Go longer than 120 columns.
 longlines:

@@ -61,7 +61,7 @@ func (p *Program) Choose(ctx context.Context, q Search) []Choice {
 
 // chooseDiscovered returns the newest conversation of the session's time and directory, "" for none, and why.
 func (p *Program) chooseDiscovered(ctx context.Context, q Search) (id, why string) {
-	id, ok, err := p.discover(ctx, q.Env, q.Dir, q.Since, q.Except...)
+	id, ok, err := p.Discover(ctx, q.Env, q.Dir, q.Since, q.Except...)
 	switch {
 	case err != nil:
 		return "", "no conversation is stored, and looking for one failed: " + err.Error()

@@ -264,7 +264,7 @@ func FuzzStores(f *testing.F) {
 			if s := p.Stored(t.Context(), env, dir, id); s.Why == "" {
 				t.Errorf("%s: %+v", name, s)
 			}
-			if got, ok, err := p.discover(t.Context(), env, dir, time.Time{}); ok &&
+			if got, ok, err := p.Discover(t.Context(), env, dir, time.Time{}); ok &&
 				(err != nil || !p.validID.MatchString(got)) {
 				t.Errorf("%s: %q %v", name, got, err)
 			}

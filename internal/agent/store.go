@@ -82,9 +82,9 @@ func (p *Program) Stored(ctx context.Context, env []string, dir, id string) Stor
 	return p.store.state(ctx, &history{program: p, env: env, dir: realPath(dir), id: id})
 }
 
-// discover finds the newest conversation that was begun in exactly dir at or after since. Ids in except, such as those
+// Discover finds the newest conversation that was begun in exactly dir at or after since. Ids in except, such as those
 // of other tasks, are passed over. ok is false when there is none.
-func (p *Program) discover(
+func (p *Program) Discover(
 	ctx context.Context, env []string, dir string, since time.Time, except ...string,
 ) (id string, ok bool, err error) {
 	if p.store == nil || !p.CanResume {

@@ -77,7 +77,7 @@ func TestEmptyTranscript(t *testing.T) {
 		if got := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got.Presence != Empty {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if _, ok, err := p.discover(t.Context(), f.env, f.dir, time.Time{}); ok || err != nil {
+		if _, ok, err := p.Discover(t.Context(), f.env, f.dir, time.Time{}); ok || err != nil {
 			t.Errorf("%s: an empty transcript was discovered (%v)", name, err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestUnreadableStore(t *testing.T) {
 	if got := p.Stored(t.Context(), env, t.TempDir(), "ses_1"); got.Presence != Unknown {
 		t.Errorf("%+v", got)
 	}
-	if _, ok, err := p.discover(t.Context(), env, t.TempDir(), time.Time{}); ok || err == nil {
+	if _, ok, err := p.Discover(t.Context(), env, t.TempDir(), time.Time{}); ok || err == nil {
 		t.Errorf("found without the program (%v)", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestDiscover(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)
 		begun := time.Now().Add(-time.Second)
-		if _, ok, err := p.discover(t.Context(), f.env, f.dir, begun); ok || err != nil {
+		if _, ok, err := p.Discover(t.Context(), f.env, f.dir, begun); ok || err != nil {
 			t.Fatalf("found something in an empty store (%v)", err)
 		}
 		mine := f.run(p, f.turn("mine", Ref{ID: p.NewID()})).Conversation
@@ -113,7 +113,7 @@ func TestDiscover(t *testing.T) {
 			f.run(p, turn)
 		}
 		find := func(since time.Time, except ...string) string {
-			id, _, err := p.discover(t.Context(), f.env, f.dir, since, except...)
+			id, _, err := p.Discover(t.Context(), f.env, f.dir, since, except...)
 			if err != nil {
 				t.Error(err)
 			}
@@ -169,7 +169,7 @@ func TestTwoSessionsAtOnce(t *testing.T) {
 			return // the fake's projects.json is not written by two at once
 		}
 		for i, dir := range dirs {
-			if id, _, err := p.discover(t.Context(), f.env, dir, time.Time{}); id != ids[dir] || err != nil {
+			if id, _, err := p.Discover(t.Context(), f.env, dir, time.Time{}); id != ids[dir] || err != nil {
 				t.Errorf("%s: found %q, want %q (%v)", dir, id, ids[dir], err)
 			}
 			if s := p.Stored(t.Context(), f.env, dirs[1-i], ids[dir]); s.Presence == Present {
