@@ -18,7 +18,7 @@ TEST_MODULES := internal/view/browsertest internal/view/otlptest
 
 STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: build test demo lint longlines install uninstall dist bench crash soak fuzz test-agents clean
+.PHONY: build test demo lint longlines install uninstall dist bench crash soak fuzz test-agents test-fleet clean
 
 build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
@@ -73,6 +73,12 @@ soak:
 # Installs the real agent programs from the npm registry into a scratch directory and drives each against a stub of its API.
 test-agents:
 	$(GO) run ./testdata/agents
+
+# Eight workers, forty sessions, and kills; the examples for engines against what those know.
+test-fleet:
+	TILTH_TESTS=full $(GO) test -count=1 -timeout 30m -run 'Drain|HTTP|TestScripts/^fleet' -v ./cmd/git-tilth
+	TILTH_TESTS=full $(GO) test -count=1 -timeout 30m ./internal/fleet
+	cd internal/fleet/enginetest && $(GO) test -count=1 -timeout 30m ./...
 
 fuzz:
 	./scripts/fuzz

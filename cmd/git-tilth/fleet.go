@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 func remoteFlag() cli.Flag {
@@ -265,12 +267,7 @@ func (p *process) listRemote(remote string, asJSON bool) error {
 		return p.printJSON(claims)
 	}
 	for _, c := range claims {
-		holder := "free"
-		if c.Held(p.now()) {
-			holder = fmt.Sprintf("held by %s until %s", c.Host, c.Expires)
-		} else if c.Holder != "" {
-			holder = "left by " + c.Host
-		}
+		holder := holderOf(c, p.now())
 		stop := ""
 		if c.LastStop != "" {
 			stop = " (" + c.LastStop + ")"
@@ -279,6 +276,32 @@ func (p *process) listRemote(remote string, asJSON bool) error {
 			c.Tasks.Done, c.Tasks.Total, text.VisibleLine(holder), text.VisibleLine(c.Label))
 	}
 	return nil
+}
+
+// holderOf is who works on a session of a remote.
+func holderOf(c fleet.Claim, now time.Time) string {
+	switch {
+	case c.Held(now):
+		return fmt.Sprintf("held by %s until %s", c.Host, c.Expires)
+	case c.Holder != "":
+		return "left by " + c.Host
+	}
+	return "free"
+}
+
+// remoteRows are the sessions of a remote as the viewer lists them.
+func (p *process) remoteRows(ctx context.Context, place fleet.Place) ([]view.RemoteRow, error) {
+	claims, err := place.Remotes(ctx)
+	var rows []view.RemoteRow
+	for _, c := range claims {
+		state := c.Status
+		if state == session.Running && !c.Held(p.now()) {
+			state = "stopped"
+		}
+		rows = append(rows, view.RemoteRow{ID: c.Session, Label: c.Label, State: state, Held: holderOf(c, p.now()),
+			Tasks: c.Tasks, Tokens: c.Tokens, Cost: c.Cost, LastStop: c.LastStop, Pushed: c.Pushed})
+	}
+	return rows, err
 }
 
 // claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end, and

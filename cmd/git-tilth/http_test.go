@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -11,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
@@ -114,6 +118,32 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	if after != before+"\nrefs/heads/session/"+id && after != "refs/heads/main\nrefs/heads/session/"+id+
 		strings.TrimPrefix(before, "refs/heads/main") {
 		t.Errorf("refs:\n%s", after)
+	}
+
+	// The list as a page says who has it.
+	serve := exec.Command("git-tilth", "visualize", "--serve", "--remote", "--addr", "127.0.0.1:0")
+	serve.Dir, serve.Env = away.repo, away.env
+	out1, err := serve.StdoutPipe()
+	if err == nil {
+		err = serve.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = serve.Process.Kill(); _ = serve.Wait() }()
+	url, err := bufio.NewReader(out1).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.Get(strings.TrimSpace(url) + "sessions.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if one := gjson.GetBytes(rows, "0"); one.Get("session_id").Str != id || one.Get("held").Str != "free" ||
+		one.Get("state").Str != "all_done" || one.Get("elsewhere").Bool() || one.Get("tasks.done").Int() != 3 {
+		t.Errorf("the list: %s", rows)
 	}
 
 	// At home it goes on from where it stands there.

@@ -24,6 +24,8 @@ func (p *process) visualizeCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "open", Usage: "open it in the browser"},
 			&cli.BoolFlag{Name: "serve", Usage: "serve the live page and a list of all sessions, on loopback"},
+			&cli.BoolFlag{Name: "remote",
+				Usage: "with --serve: list the sessions of a remote (origin, or the one named), and who works on each"},
 			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr,
 				Usage: "with --serve: listen on this loopback `ADDRESS`"},
 		},
@@ -35,8 +37,19 @@ func (p *process) visualizeCommand() *cli.Command {
 			if ctx.IsSet("addr") && !ctx.Bool("serve") {
 				return refuse("git tilth visualize --serve --addr "+ctx.String("addr"), "--addr goes with --serve")
 			}
-			if ctx.Bool("serve") {
-				return w.serve(ctx.String("addr"), ctx.Args().First(), ctx.Bool("open"))
+			o := view.ServeOptions{Addr: ctx.String("addr")}
+			switch {
+			case ctx.Bool("remote") && !ctx.Bool("serve"):
+				return refuse("git tilth visualize --serve --remote", "--remote goes with --serve")
+			case ctx.Bool("remote"):
+				place, _, err := p.placeHere(ctx.Args().First())
+				if err != nil {
+					return err
+				}
+				o.Remote = func(ctx context.Context) ([]view.RemoteRow, error) { return p.remoteRows(ctx, place) }
+				return w.serve(o, "", ctx.Bool("open"))
+			case ctx.Bool("serve"):
+				return w.serve(o, ctx.Args().First(), ctx.Bool("open"))
 			}
 			s, err := w.session(ctx.Args().First())
 			if err != nil {
@@ -46,8 +59,8 @@ func (p *process) visualizeCommand() *cli.Command {
 				p.printf("would write: %s\n", s.Path(session.ChatHTMLFile))
 				return nil
 			}
-			o := view.RenderOptions{Diff: w.differ(p.ctx, s), Now: p.now()}
-			if err := view.RenderFile(p.ctx, s, o); err != nil {
+			with := view.RenderOptions{Diff: w.differ(p.ctx, s), Now: p.now()}
+			if err := view.RenderFile(p.ctx, s, with); err != nil {
 				return fail("", err)
 			}
 			p.printf("%s\n", s.Path(session.ChatHTMLFile))
@@ -60,15 +73,15 @@ func (p *process) visualizeCommand() *cli.Command {
 }
 
 // serve runs the live viewer until it is interrupted.
-func (w *repoContext) serve(addr, arg string, open bool) error {
-	if err := view.CheckAddr(addr); err != nil {
+func (w *repoContext) serve(o view.ServeOptions, arg string, open bool) error {
+	if err := view.CheckAddr(o.Addr); err != nil {
 		return err
 	}
-	o := view.ServeOptions{Addr: addr, Out: w.p.stdout}
+	o.Out = w.p.stdout
 	o.Diff = func(ctx context.Context, s *session.Session, sha string) (string, bool) {
 		return w.differ(ctx, s)(sha)
 	}
-	if arg != "" || w.inRepo {
+	if o.Remote == nil && (arg != "" || w.inRepo) {
 		s, err := w.session(arg)
 		switch {
 		case err == nil:

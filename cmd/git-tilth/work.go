@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -59,23 +59,15 @@ type workList struct {
 	left  error           // why a session that could be run is not at its end: a cap of its own, or what failed
 }
 
-// choose takes the oldest session that is to be run and not held. waiting says that one is held, which its holder may
-// leave.
-func (l *workList) choose(claims []fleet.Claim, now time.Time) (c fleet.Claim, found, waiting bool) {
+// choose takes a session that is to be run and not held. waiting says that one is held, which its holder may leave.
+func (l *workList) choose(claims []fleet.Claim, now time.Time, lost int) (c fleet.Claim, found, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, c := range slices.Backward(claims) {
-		if l.taken[c.Session] || c.Status != session.Prepared && c.Status != session.Running {
-			continue
-		}
-		if c.Held(now) {
-			waiting = true
-			continue
-		}
+	c, found, waiting = fleet.Next(claims, now, lost, rand.IntN, func(id string) bool { return l.taken[id] })
+	if found {
 		l.taken[c.Session] = true
-		return c, true, waiting
 	}
-	return c, false, waiting
+	return c, found, waiting
 }
 
 // again lets a session be chosen again.
@@ -91,7 +83,7 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 	if err != nil {
 		return err
 	}
-	pause := w.config.Duration("tilth.lease") / 3
+	lease, lost := w.config.Duration("tilth.lease"), 0 // races in a row
 	for heard, away := false, false; ; {
 		claims, err := place.Remotes(p.ctx)
 		if err != nil && p.ctx.Err() == nil {
@@ -103,7 +95,7 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 			}
 		}
 		away, heard = err != nil, heard || err == nil
-		c, found, waiting := l.choose(claims, p.now())
+		c, found, waiting := l.choose(claims, p.now(), lost)
 		switch {
 		case p.ctx.Err() != nil:
 			return context.Canceled
@@ -115,15 +107,18 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 			if over || l.once && end != errNotTaken {
 				return end
 			}
-			if end != errNotTaken {
+			if lost++; end != errNotTaken {
+				lost = 0
 				continue
 			}
 		case err == nil && (l.once || p.dryRun || l.drain && !waiting):
 			return nil
+		default:
+			lost = 0
 		}
 		select {
 		case <-p.ctx.Done():
-		case <-time.After(pause):
+		case <-time.After(fleet.Pause(lease, lost, rand.Float64())):
 		}
 	}
 }

@@ -34,8 +34,24 @@ type ServeOptions struct {
 	Out     io.Writer
 	// Diff gives the patch of a commit; without it there are none.
 	Diff func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
+	// Remote, if not nil, gives the rows of the list instead of the store: sessions that are elsewhere.
+	Remote func(ctx context.Context) ([]RemoteRow, error)
 	// Open, if not nil, is called once when the server listens.
 	Open func(url string)
+}
+
+// RemoteRow is a session of a remote in the list of all sessions.
+type RemoteRow struct {
+	ID        string             `json:"session_id"`
+	Label     string             `json:"label"`
+	State     string             `json:"state"`
+	Held      string             `json:"held"` // by whom, in words
+	Tasks     session.TaskCounts `json:"tasks"`
+	Tokens    int64              `json:"tokens_used"`
+	Cost      float64            `json:"cost"`
+	LastStop  string             `json:"last_stop"`
+	Pushed    string             `json:"last_event_at"`
+	Elsewhere bool               `json:"elsewhere"` // there is no page of it here
 }
 
 // Serve shows the sessions of a store in a browser, live, until ctx ends. It listens on loopback only, answers GET and
@@ -173,7 +189,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 		v.page(w, indexPage(), nil)
 		return
 	case "sessions.json":
-		v.sessions(w)
+		v.sessions(r.Context(), w)
 		return
 	}
 	elems := strings.Split(path, "/")
@@ -218,8 +234,12 @@ func (v *viewer) sessionPage(w http.ResponseWriter, s *session.Session) {
 		"</script>\n"...))
 }
 
-// sessions is what the index shows: the rows of `list --all --json`.
-func (v *viewer) sessions(w http.ResponseWriter) {
+// sessions is what the index shows: the rows of `list --all --json`, or the remote's.
+func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
+	if v.o.Remote != nil {
+		v.remote(ctx, w)
+		return
+	}
 	ids, err := v.store.IDs()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -229,6 +249,20 @@ func (v *viewer) sessions(w http.ResponseWriter) {
 	if err := writeJSON(w, rowsOf(v.store.Overview(ids, nil))); err != nil {
 		return // the reader has gone
 	}
+}
+
+func (v *viewer) remote(ctx context.Context, w http.ResponseWriter) {
+	rows, err := v.o.Remote(ctx)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	for i, row := range rows {
+		_, err := v.store.Find(row.ID)
+		rows[i].Elsewhere = err != nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = writeJSON(w, append([]RemoteRow{}, rows...)) // else the reader has gone
 }
 
 func (v *viewer) diff(w http.ResponseWriter, r *http.Request, s *session.Session, sha string) {
