@@ -47,8 +47,8 @@ func (w *world) onBranch() (int, error) {
 	return strings.Count(log, "T-"), err
 }
 
-// tookAll goes on after a take that was killed: the same again brings what is not there yet, and nothing twice; what was
-// taken can be cleansed then.
+// tookAll goes on after a take that was killed: the same again brings what is not there yet, and nothing twice; what
+// was taken can be cleansed then.
 func tookAll(f *fixtures, w *world, turn int) error {
 	if _, err := w.expect([]int{0}, "take", "--pick", "--onto", ontoBranch); err != nil {
 		return err

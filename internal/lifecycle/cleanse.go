@@ -41,7 +41,8 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 			"git tilth take " + s.ID + ", or git tilth push " + s.ID}
 	}
 	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
-	// One rename, so that a worktree is never half of one: what is killed after it finds it gone, and a resume adds it anew.
+	// One rename, so that a worktree is never half of one: what is killed after it finds it gone, and a resume adds it
+	// anew.
 	gone := s.Path(session.WorkspaceDir + ".gone")
 	if !g.IsDryRun() {
 		if err := gitx.RemoveAll(gone); err != nil {
