@@ -75,7 +75,7 @@ func (w *walk) begin() {
 	accept.Repeat = -1
 	w.model(&scripted.Script{
 		Worker: []scripted.Step{
-			last(does(1, "echo RAW > a; echo '*.log' > .gitignore", true)),
+			last(does(1, "echo RAW > a; echo '*.log' > .gitignore", true)), does(1, "echo RAW > a", true),
 			last(does(2, "mkdir -p b; echo a draft > b/1", true)),
 			does(2, "rm -f b/1; echo 2 > b/2; git add -A; git commit -qm mine", true),
 			does(3, "echo 3 >> c; echo noise > c.log", false),

@@ -132,6 +132,14 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 	if w.p.dryRun {
 		return w.planDone(h, task, note)
 	}
+	// An accepted tree that a commit hook refuses, or changes, is work that waits in the worktree like any other.
+	if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
+		if err := h.Stopped(session.Running, record.Stop{Reason: "interrupted"}); err != nil {
+			return fail("", err)
+		}
+		return &exitError{code: exitNo, msg: fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s",
+			out.Begun, task), hint: "git tilth resume " + h.S.ID}
+	}
 	o.SetPending(out)
 	isDone, err := loop.Done(w.p.ctx, h, o, task, note)
 	if err != nil {
