@@ -114,7 +114,7 @@ func TestBench(t *testing.T) {
 		{"agents", benchAgents}, {"growth", benchGrowth}, {"bigtree", benchBigTree}, {"layout", benchLayOut},
 		{"validators", benchValidators}, {"resume", benchResume}, {"reset", benchReset}, {"rewind", benchRewind},
 		{"goback", benchGoBack},
-		{"view", benchView}, {"proof", benchProof},
+		{"view", benchView}, {"proof", benchProof}, {"fleet", benchFleet},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.measure(t, &tb) })
 	}

@@ -92,7 +92,8 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 			return "", st, err
 		}
 		var there bool
-		if st.Tip, there, err = w.git.BranchTip(ctx, w.common, w.s.Branch()); err != nil || !there {
+		st.Tip, there, err = w.git.Tip(ctx, gitx.Worktree{Common: w.common, Branch: w.s.Branch()})
+		if err != nil || !there {
 			return "", st, errors.Join(err, fmt.Errorf("the branch %s is gone", w.s.Branch()))
 		}
 		if size, err = w.recordSize(); err != nil {
