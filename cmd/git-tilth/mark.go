@@ -137,8 +137,8 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 		if err := h.Stopped(session.Running, record.Stop{Reason: "interrupted"}); err != nil {
 			return fail("", err)
 		}
-		return &exitError{code: exitNo, msg: fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s",
-			out.Begun, task), hint: "git tilth resume " + h.S.ID}
+		msg := fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s", out.Begun, task)
+		return &exitError{code: exitNo, msg: msg, hint: "git tilth resume " + h.S.ID}
 	}
 	o.SetPending(out)
 	isDone, err := loop.Done(w.p.ctx, h, o, task, note)

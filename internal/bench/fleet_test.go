@@ -41,7 +41,8 @@ func benchFleet(t *testing.T, tb *table) {
 		sent, floor := packed(t, remote)-before, int64(small.Len())
 		value := float64(sent) / float64(floor)
 		tb.add(row{"a push at a task's end, " + sizeOf(t, s) + " record", fmt.Sprintf("%d bytes", sent),
-			fmt.Sprintf("%d bytes of new record, compressed", floor), fmt.Sprintf("%.2f x", value), "2.00 x", value > 2})
+			fmt.Sprintf("%d bytes of new record, compressed", floor), fmt.Sprintf("%.2f x", value),
+			"2.00 x", value > 2})
 	}
 
 	w := newWorld(t, 10)

@@ -162,8 +162,11 @@ func (s story) test(t *testing.T, f *fixtures) {
 	ops := s.undisturbed(t, f)
 	all := points(ops)
 	turns, few := 1, s.few
-	if os.Getenv("TILTH_CRASH") == "full" {
+	switch {
+	case os.Getenv("TILTH_CRASH") == "full":
 		turns, few = s.turns, len(all)
+	case os.Getenv("TILTH_TESTS") == "full":
+		few *= 4
 	}
 	chosen := spread(all, few)
 	if name := os.Getenv("TILTH_CRASH_POINT"); name != "" {

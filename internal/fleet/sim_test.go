@@ -266,9 +266,9 @@ func (s *simulation) row() string {
 		median = s.overs[len(s.overs)/2].Round(time.Second).String()
 		worst = s.overs[len(s.overs)-1].Round(time.Second).String()
 	}
-	return fmt.Sprintf("| %d | %s | %.1f | %.1f | %.2f a session | %d | %s | %s | %.0f %% | %s |", s.workers, short(s.lease),
-		float64(s.pushes)/minutes, float64(s.fetches)/minutes, float64(s.races)/float64(len(s.sessions)), s.losses, median,
-		worst, min(100, 100*s.busy.Minutes()/minutes/simServers), drained)
+	return fmt.Sprintf("| %d | %s | %.1f | %.1f | %.2f a session | %d | %s | %s | %.0f %% | %s |",
+		s.workers, short(s.lease), float64(s.pushes)/minutes, float64(s.fetches)/minutes,
+		float64(s.races)/float64(len(s.sessions)), s.losses, median, worst, min(100, 100*s.busy.Minutes()/minutes/simServers), drained)
 }
 
 func short(d time.Duration) string {

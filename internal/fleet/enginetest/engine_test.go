@@ -1,5 +1,6 @@
-// Package enginetest holds the examples of docs/fleet against what the engines that they are for know: Kubernetes by its
-// own types, GitHub Actions by actionlint, shell scripts by the shell. The libraries are too large for the program's module.
+// Package enginetest holds the examples of docs/fleet against what the engines that they are for know: Kubernetes by
+// its own types, GitHub Actions by actionlint, shell scripts by the shell. The libraries are too large for the
+// program's module.
 package enginetest
 
 import (
