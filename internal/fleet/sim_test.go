@@ -268,7 +268,8 @@ func (s *simulation) row() string {
 	}
 	return fmt.Sprintf("| %d | %s | %.1f | %.1f | %.2f a session | %d | %s | %s | %.0f %% | %s |",
 		s.workers, short(s.lease), float64(s.pushes)/minutes, float64(s.fetches)/minutes,
-		float64(s.races)/float64(len(s.sessions)), s.losses, median, worst, min(100, 100*s.busy.Minutes()/minutes/simServers), drained)
+		float64(s.races)/float64(len(s.sessions)), s.losses, median, worst,
+		min(100, 100*s.busy.Minutes()/minutes/simServers), drained)
 }
 
 func short(d time.Duration) string {
