@@ -59,6 +59,7 @@ type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
 	detach, yes, json   bool
+	claims              bool // also where nothing is to be done: a worker that was killed had not said so on the remote
 	autoResume          int
 	runSettings
 
@@ -264,7 +265,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		return w.detach(s, r.verb, r.childArgs(s))
 	}
 	ctx := w.p.ctx
-	if plan.NeedsWorker() {
+	if plan.NeedsWorker() || r.claims {
 		release, err := w.claim(&ctx, h, &o)
 		if err != nil {
 			return err

@@ -65,45 +65,19 @@ type made struct {
 	tree string
 }
 
-// commit writes the session's state as a session commit and returns it. The record is read last, up to where it stood
-// both before and after the branch was looked at: what a run that is at work has written by then is what a kill at
-// that moment would leave. idle says that no run is at work, so that the worktree is part of the state.
+// commit writes the session's state as a session commit and returns it. idle says that no run is at work, so that the
+// worktree is part of the state.
 func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, err error) {
 	old := w.scratch.Ref(sessionRef(w.s.ID))
 	if err := w.remember(ctx, old); err != nil {
 		return "", st, err
 	}
-	root := node{}
-	names, err := w.names()
-	if err != nil {
-		return "", st, err
-	}
-	for _, name := range names {
-		if err := w.add(root, name, w.s.Path(filepath.FromSlash(name)), -1); err != nil {
-			return "", st, err
-		}
-	}
-	if err := w.addCheckpoint(root); err != nil {
-		return "", st, err
-	}
 	st = state{Version: 1, Session: w.s.ID}
-	for before, size := int64(-1), int64(0); before != size; {
-		if before, err = w.recordSize(); err != nil {
-			return "", st, err
-		}
-		var there bool
-		st.Tip, there, err = w.git.Tip(ctx, gitx.Worktree{Common: w.common, Branch: w.s.Branch()})
-		if err != nil || !there {
-			return "", st, errors.Join(err, fmt.Errorf("the branch %s is gone", w.s.Branch()))
-		}
-		if size, err = w.recordSize(); err != nil {
-			return "", st, err
-		}
-		if before == size {
-			err = w.add(root, session.RecordFile, w.s.Path(session.RecordFile), size)
-		}
-	}
+	root, size, err := w.look(ctx, &st)
 	if err != nil {
+		return "", st, err
+	}
+	if err := w.add(root, session.RecordFile, w.s.Path(session.RecordFile), size); err != nil {
 		return "", st, err
 	}
 	if st.Files, err = w.filesOn(ctx, st.Tip, idle); err != nil {
@@ -122,6 +96,43 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 	}
 	id, err = writeCommit(w.scratch, tree, message, old, st.Tip, st.Files)
 	return id, st, err
+}
+
+// look reads the files of the session and the branch's tip between two events of a run that is at work, which is what a
+// kill between the two would leave. size is where the record stands then.
+func (w *writer) look(ctx context.Context, st *state) (root node, size int64, err error) {
+	for before := int64(-1); before != size; {
+		if before, err = w.recordSize(); err != nil {
+			return nil, 0, err
+		}
+		if root, err = w.readFiles(); err != nil {
+			return nil, 0, err
+		}
+		var there bool
+		st.Tip, there, err = w.git.Tip(ctx, gitx.Worktree{Common: w.common, Branch: w.s.Branch()})
+		if err != nil || !there {
+			return nil, 0, errors.Join(err, fmt.Errorf("the branch %s is gone", w.s.Branch()))
+		}
+		if size, err = w.recordSize(); err != nil {
+			return nil, 0, err
+		}
+	}
+	return root, size, nil
+}
+
+// readFiles reads all that travels but the record.
+func (w *writer) readFiles() (node, error) {
+	root := node{}
+	names, err := w.names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if err := w.add(root, name, w.s.Path(filepath.FromSlash(name)), -1); err != nil {
+			return nil, err
+		}
+	}
+	return root, w.addCheckpoint(root)
 }
 
 // remember reads what the last session commit holds, once.
