@@ -354,8 +354,15 @@ func (b *Bench) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...s
 }
 
 // Advance moves a branch from one commit to a descendant of it, with the user's hooks. at is where the branch is
-// checked out, "" for nowhere: its files follow, or nothing is changed.
+// checked out, "" for nowhere: its files follow, or nothing is changed. There a lock that no live git owns is what was
+// left by one that died while it did this.
 func (g *Git) Advance(ctx context.Context, common, branch, at, from, to, why string) error {
+	if at == "" {
+		places := func() []string { return repoPlaces(common) }
+		if err := g.clearLocks(ctx, places, common, "refs/heads/"+branch+".lock"); err != nil {
+			return err
+		}
+	}
 	c := inRepo(common, "update-ref", "-m", why, "refs/heads/"+branch, to, from)
 	if at != "" {
 		c = g.inUserDir(at, "merge", "--ff-only", "--no-squash", "--commit", "--no-stat", "--quiet", to)
