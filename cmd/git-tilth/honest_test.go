@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -193,16 +194,29 @@ func (w *walk) killed(events int, args ...string) {
 	w.told = append(w.told, fmt.Sprintf("%s, killed after %d events", strings.Join(args, " "), events))
 }
 
+// released waits for a session's locks, which what a killed command had started may hold a moment longer.
+func (w *walk) released(s *session.Session) {
+	w.t.Helper()
+	for _, path := range []string{s.Dir, s.Path(session.LockFile)} {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
+			f.Close()
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
 // verify verifies a session.
 func (w *walk) verify(id string) {
 	w.t.Helper()
 	s := w.session(id)
-	for range 1000 { // what a killed command had started may hold the lock a moment longer
-		if _, busy := s.Holder(); !busy {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	w.released(s)
 	out := w.does([]int{0}, "verify", "--json", id)
 	for line := range strings.Lines(w.git("log", "--format=%H %an", "main..session/"+id)) {
 		sha, author, _ := strings.Cut(strings.TrimSpace(line), " ")

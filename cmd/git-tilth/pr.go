@@ -3,18 +3,14 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -39,36 +35,6 @@ func (p *process) prCommand() *cli.Command {
 	}
 }
 
-func (p *process) cleanseCommand() *cli.Command {
-	return &cli.Command{
-		Name:      "cleanse",
-		Usage:     "remove a session's worktree and branch once its work is elsewhere; the record stays",
-		ArgsUsage: "[<session>]",
-		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
-			unlock, err := lifecycle.Lock(w.deps(nil), s)
-			if err != nil {
-				return err
-			}
-			defer unlock()
-			remote := fleet.RemoteOf(s)
-			if check, err := s.Checkpoint(); err == nil && remote == "" {
-				if common, err := lifecycle.CommonOf(s, check); err == nil {
-					remote, _, _ = w.git.PushRemote(p.ctx, common) // none is fine
-				}
-			}
-			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, func(step, skipped string) {
-				switch {
-				case w.p.dryRun:
-				case skipped != "":
-					p.printf("skipped  %s: %s\n", step, skipped)
-				default:
-					p.printf("removed  %s\n", step)
-				}
-			})
-		}),
-	}
-}
-
 // request is a pull or merge request.
 type request struct {
 	base, branch, title, body string
@@ -77,11 +43,7 @@ type request struct {
 
 // pullRequest is `git push <remote> <branch>`, then gh, glab or an address.
 func (w *repoContext) pullRequest(s *session.Session, r request) error {
-	check, err := s.Checkpoint()
-	if err != nil {
-		return refuse("git tilth show "+s.ID, "%s", err)
-	}
-	common, err := lifecycle.CommonOf(s, check)
+	common, err := commonOf(s)
 	if err != nil {
 		return refuse("git tilth show "+s.ID, "%s", err)
 	}
@@ -147,13 +109,11 @@ func (w *repoContext) openRequest(r request, address string) error {
 		if r.web {
 			argv = append(argv, "--web")
 		}
-		err := proc.Attach(argv, w.p.environ, w.p.stdin, w.p.stdout, w.p.stderr)
-		var ended *exec.ExitError
-		if errors.As(err, &ended) {
+		if err := proc.Attach(argv, w.p.environ, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
 			return &exitError{code: exitFailed, msg: "the branch is pushed; " + argv[0] + " opened no request",
 				hint: compareURL(host, path, r), err: err}
 		}
-		return err
+		return nil
 	}
 	if at := compareURL(host, path, r); at != "" {
 		w.p.printf("open it at %s\n", at)

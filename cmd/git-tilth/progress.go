@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -360,127 +357,4 @@ func (p *progress) tell(line string) {
 	p.clearLive()
 	fmt.Fprintln(p.err, "git-tilth: "+line)
 	p.drawLive()
-}
-
-// stopped prints the summary of a run that ended with a result. It is what a person at a terminal is told of that;
-// told reports whether it was.
-func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ticker != nil {
-		p.ticker.Stop()
-		close(p.done)
-		p.ticker, p.done = nil, make(chan struct{})
-	}
-	p.clearLive()
-	if p.json {
-		return false
-	}
-	tasks, _ := h.S.Tasks()
-	done, failed := 0, 0
-	for _, t := range tasks {
-		switch t.Status {
-		case "done":
-			done++
-		case "failed":
-			failed++
-		}
-	}
-	fmt.Fprintf(p.out, "\n%s  %d of %d tasks done", s.Reason, done, len(tasks))
-	if failed > 0 {
-		fmt.Fprintf(p.out, ", %d failed", failed)
-	}
-	fmt.Fprintln(p.out)
-	for _, left := range s.Left {
-		fmt.Fprintln(p.out, "  "+text.VisibleLine(fmt.Sprintf("%s  %s  %s", left.Task, p.titles[left.Task], left.Why)))
-	}
-	next := "git log -p " + workOf(h.S) + ", then git merge " + h.S.Branch()
-	var stopped *exitError
-	if errors.As(result, &stopped) {
-		next = stopped.hint
-		if told = p.term.TTY && isTerminal(p.err); told && len(s.Left) == 0 {
-			fmt.Fprintln(p.out, "  "+text.VisibleLine(stopped.msg))
-		}
-	}
-	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
-	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
-	p.repoChanges(s.Changed)
-	return told
-}
-
-// maxChanges is how many changes of the repository a run's last lines name.
-const maxChanges = 20
-
-// repoChanges says what became of the user's repository while the run went on.
-func (p *progress) repoChanges(changes []gitx.RepoChange) {
-	if len(changes) == 0 {
-		return
-	}
-	fmt.Fprintln(p.out, "changed in your repository during the run, by the worker unless it was you:")
-	for _, c := range changes[:min(len(changes), maxChanges)] {
-		fmt.Fprintln(p.out, "  "+text.VisibleLine(repoChange(c.What, c.Before, c.After)))
-	}
-	if n := len(changes) - maxChanges; n > 0 {
-		fmt.Fprintf(p.out, "  and %d more\n", n)
-	}
-}
-
-// repoChange is a difference of the user's repository in a line. Of a file only that it changed is of use to a person.
-func repoChange(what, before, after string) string {
-	isID := func(s string) bool { return len(s) >= 40 && !strings.Contains(s, " ") }
-	switch {
-	case strings.HasSuffix(what, ".lock") && after != "":
-		return what + " is left behind"
-	case before == "":
-		return what + " is new"
-	case after == "":
-		return what + " is gone"
-	case isID(before) && isID(after):
-		return fmt.Sprintf("%s moved from %.10s to %.10s", what, before, after)
-	}
-	return what + " is another"
-}
-
-// workOf names the session's own commits as git does: those since the commit that it was begun at.
-func workOf(s *session.Session) string {
-	begun, err := record.ReadBeginning(s.Path(session.RecordFile))
-	switch {
-	case err == nil && begun.Base != "":
-		return text.Head(begun.Base, 10) + ".." + s.Branch()
-	case err == nil && begun.Seed != nil:
-		return text.Head(begun.Seed.SHA, 10) + ".." + s.Branch()
-	}
-	return s.Branch()
-}
-
-// capUse is how much of each cap was used.
-func (p *progress) capUse(h *lifecycle.Handle) string {
-	elapsed := p.now().Sub(p.since)
-	used := loop.Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), elapsed)
-	used[config.MaxIterations] = float64(p.iter)
-	words := map[string]func(float64) string{
-		config.MaxMinutes: func(float64) string { return view.Span(elapsed) },
-		config.MaxTokens:  func(n float64) string { return view.Count(int64(n)) },
-		config.MaxCost:    view.Money,
-	}
-	var parts, lastTask []string
-	for _, c := range config.AllCaps() {
-		n, limit := used[c.Name], p.o.Caps[c.Name]
-		if c.Label == "" || n == 0 && (limit == 0 || c.PerTask) {
-			continue
-		}
-		part := fmt.Sprintf("%s %g", c.Label, n)
-		if say, ok := words[c.Name]; ok {
-			part = c.Label + " " + say(n)
-		}
-		if limit > 0 {
-			part += fmt.Sprintf(" (%.0f%% of cap)", 100*n/limit)
-		}
-		if c.PerTask {
-			lastTask = append(lastTask, part)
-		} else {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(append(parts, lastTask...), "  ")
 }

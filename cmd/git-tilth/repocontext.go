@@ -302,3 +302,12 @@ func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 		},
 	}), nil
 }
+
+// commonOf is the git directory of the repository that a session belongs to, as its checkpoint has it.
+func commonOf(s *session.Session) (string, error) {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return "", err
+	}
+	return lifecycle.CommonOf(s, check)
+}

@@ -91,11 +91,7 @@ func hasTask(s *session.Session, task string) error {
 func (w *repoContext) review(s *session.Session) *view.Review {
 	d := w.detail(s)
 	r := view.NewReview(s, d)
-	check, err := s.Checkpoint()
-	if err != nil {
-		return r
-	}
-	common, err := lifecycle.CommonOf(s, check)
+	common, err := commonOf(s)
 	if err != nil {
 		return r
 	}

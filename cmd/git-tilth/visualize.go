@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -102,11 +101,7 @@ func (w *repoContext) serve(o view.ServeOptions, arg string, open bool) error {
 
 // differ shows a commit of a session against its parent.
 func (w *repoContext) differ(ctx context.Context, s *session.Session) view.DiffFunc {
-	common := ""
-	check, err := s.Checkpoint()
-	if err == nil {
-		common, err = lifecycle.CommonOf(s, check)
-	}
+	common, err := commonOf(s)
 	if err != nil {
 		return func(string) (string, bool) { return "", false }
 	}

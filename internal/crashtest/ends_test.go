@@ -134,31 +134,42 @@ func (w *world) gone() error {
 // snapshot is what a rewind has to bring back: the session's directory and the files of its worktree, ignored ones
 // apart.
 func (w *world) snapshot() (string, error) {
+	return w.described([]string{"."}, "diff", "--cached", "--name-status")
+}
+
+// described is what the named files of the session's directory hold, where its branch and HEAD are, and what a git
+// command says in the worktree. Ignored files are left out.
+func (w *world) described(names []string, command ...string) (string, error) {
 	var b strings.Builder
-	err := filepath.WalkDir(w.sessionDir(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+	for _, name := range names {
+		err := filepath.WalkDir(w.file(name), func(path string, d fs.DirEntry, err error) error {
+			rel, _ := filepath.Rel(w.sessionDir(), path)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case rel == "workspace/cache":
+				return filepath.SkipDir
+			case d.IsDir(), rel == "workspace/.git", rel == "lock", strings.HasSuffix(rel, ".ignored"):
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			fmt.Fprintf(&b, "%s %s %q\n", rel, info.Mode(), data)
 			return err
-		}
-		rel, _ := filepath.Rel(w.sessionDir(), path)
-		switch {
-		case rel == "workspace/cache":
-			return filepath.SkipDir
-		case d.IsDir(), rel == "workspace/.git", rel == "lock", strings.HasSuffix(rel, ".ignored"):
-			return nil
-		}
-		info, err := d.Info()
+		})
 		if err != nil {
-			return err
+			return "", err
 		}
-		data, err := os.ReadFile(path)
-		fmt.Fprintf(&b, "%s %s %q\n", rel, info.Mode(), data)
-		return err
-	})
-	if err != nil {
-		return "", err
 	}
-	for _, args := range [][]string{{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"},
-		{"-C", w.workspace(), "diff", "--cached", "--name-status"}} {
+	for _, args := range [][]string{
+		{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"},
+		append([]string{"-C", w.workspace()}, command...),
+	} {
 		out, err := w.git(args...)
 		if err != nil {
 			return "", err

@@ -5,7 +5,6 @@ package crashtest
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,43 +31,9 @@ func back(f *fixtures) *world { return f.back }
 
 // state describes what a rewind takes back of the session: its branch, index, files, tasks, ledgers and conversations.
 func (w *world) state() (string, error) {
-	var b strings.Builder
-	for _, name := range []string{"workspace", "prd.json", "progress.txt", "ledger", "conversation"} {
-		err := filepath.WalkDir(w.file(name), func(path string, d fs.DirEntry, err error) error {
-			rel, _ := filepath.Rel(w.sessionDir(), path)
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return nil
-			case err != nil:
-				return err
-			case rel == "workspace/cache":
-				return filepath.SkipDir
-			case d.IsDir(), rel == "workspace/.git", strings.HasSuffix(rel, ".ignored"):
-				return nil
-			}
-			info, err := d.Info()
-			if err != nil {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			fmt.Fprintf(&b, "%s %s %q\n", rel, info.Mode(), data)
-			return err
-		})
-		if err != nil {
-			return "", err
-		}
-	}
-	for _, args := range [][]string{
-		{"rev-parse", w.branch()}, {"-C", w.workspace(), "symbolic-ref", "HEAD"},
-		{"-C", w.workspace(), "ls-files", "--stage"},
-	} {
-		out, err := w.git(args...)
-		if err != nil {
-			return "", err
-		}
-		b.WriteString(out)
-	}
-	return strings.ReplaceAll(b.String(), w.dir, "."), nil
+	names := []string{"workspace", "prd.json", "progress.txt", "ledger", "conversation"}
+	out, err := w.described(names, "ls-files", "--stage")
+	return strings.ReplaceAll(out, w.dir, "."), err
 }
 
 func (w *world) isGoingBack() bool {

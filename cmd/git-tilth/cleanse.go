@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/fleet"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+func (p *process) cleanseCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "cleanse",
+		Usage:     "remove a session's worktree and branch once its work is elsewhere; the record stays",
+		ArgsUsage: "[<session>]",
+		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
+			unlock, err := lifecycle.Lock(w.deps(nil), s)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			remote := fleet.RemoteOf(s)
+			if common, err := commonOf(s); err == nil && remote == "" {
+				remote, _, _ = w.git.PushRemote(p.ctx, common) // none is fine
+			}
+			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, func(step, skipped string) {
+				switch {
+				case w.p.dryRun:
+				case skipped != "":
+					p.printf("skipped  %s: %s\n", step, skipped)
+				default:
+					p.printf("removed  %s\n", step)
+				}
+			})
+		}),
+	}
+}
