@@ -67,7 +67,11 @@ func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *sess
 	if err != nil {
 		return
 	}
-	points, err := lifecycle.Points(w.p.ctx, w.git, s, common)
+	var begins []int64
+	if d.Summary != nil {
+		begins = d.Summary.Begins()
+	}
+	points, err := lifecycle.Points(w.p.ctx, w.git, s, common, begins)
 	if err != nil {
 		return
 	}

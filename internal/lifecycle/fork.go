@@ -116,7 +116,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
 		return refuse(err)
 	}
-	points, err := Points(ctx, g, f.From, p.common)
+	points, err := Points(ctx, g, f.From, p.common, nil)
 	if err != nil {
 		return refuse(err)
 	}

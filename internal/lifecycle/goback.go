@@ -72,7 +72,7 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 	if err != nil {
 		return p, err
 	}
-	points, err := Points(ctx, h.Git, h.S, h.Common)
+	points, err := Points(ctx, h.Git, h.S, h.Common, nil)
 	if err != nil {
 		return p, h.notLooked("the points", err)
 	}

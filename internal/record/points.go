@@ -1,6 +1,12 @@
 package record
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
 
 // Begun is how the first attempt at a task began that counts.
 type Begun struct {
@@ -9,13 +15,19 @@ type Begun struct {
 	off    int64 // of its event
 }
 
-// ReadBegun reads the record at path as a whole and returns, by their tasks and in the order in which they began, the
-// first attempts that no rewind or undo has superseded. A task to which the session was rewound, and that was not begun
-// again, comes last.
-func ReadBegun(path string) ([]Begun, error) {
+// Begins reports whether ReadBegun needs the line.
+func (l Line) Begins() bool {
+	return l.Type == "context_reset" || l.Type == "session_rewound" || l.Type == "session_undone"
+}
+
+// ReadBegun returns of the record at path, by their tasks and in the order in which they began, the first attempts that
+// no rewind or undo has superseded. A task to which the session was rewound, and that was not begun again, comes last.
+// The record is read as a whole where at is nil; at is otherwise where each line that Begins lies, and only those are
+// read.
+func ReadBegun(path string, at []int64) ([]Begun, error) {
 	var all, again []Begun
 	var backs [][2]int64 // offset of the event, and up to where the record counts before it
-	end, _, err := Scan(path, 0, func(l Line) error {
+	see := func(l Line) error {
 		if l.Type == "context_reset" {
 			all = append(all, Begun{l.Event().(*ContextReset), l.Off, l.Off})
 		}
@@ -27,9 +39,17 @@ func ReadBegun(path string) ([]Begun, error) {
 			backs = append(backs, [2]int64{l.Off, at})
 		}
 		return nil
-	})
+	}
+	var err error
+	if at == nil {
+		_, _, err = Scan(path, 0, see)
+	}
+	for i := 0; i < len(at) && err == nil; i++ {
+		_, _, err = Scan(path, at[i], func(l Line) error { return cmp.Or(see(l), jsonl.ErrStop) })
+	}
 	all = append(all, again...)
 	// From the end backwards, as Tail goes.
+	end := int64(math.MaxInt64)
 	for _, back := range slices.Backward(backs) {
 		if back[0] >= end {
 			continue

@@ -7,7 +7,7 @@ const taskRunning = "running"
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
-	s := &Summary{Version: summaryVersion, SessionID: sessionID, others: extra{}}
+	s := &Summary{Version: summaryVersion, SessionID: sessionID, others: extra{}, mark: mark{Begins: []int64{}}}
 	s.complete()
 	return s
 }
@@ -50,6 +50,9 @@ func (s *Summary) Feed(l record.Line) {
 	s.Events++
 	if l.TS != "" {
 		s.LastEventAt = &l.TS
+	}
+	if l.Begins() {
+		s.mark.Begins = append(s.mark.Begins, l.Off)
 	}
 	if s.Stop != nil && goesOn(l) {
 		s.Stop = nil

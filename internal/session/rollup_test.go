@@ -207,6 +207,38 @@ func TestSummaryDoesNotReadAgain(t *testing.T) {
 	}
 }
 
+// What a summary says of where attempts begin is enough to know them as the whole record does, wherever the summaries in
+// between saw it end; one of a build that did not say so is made anew.
+func TestSummaryKnowsWhereAttemptsBegin(t *testing.T) {
+	s := newSession(t)
+	text := wholeRun
+	again := len(text)
+	text += script(`context_reset {"task_id":"T-002","base":"b","done":["T-001"]}`, `tool_result {"x":"context_reset"}`)
+	rewound := len(text)
+	text += script(fmt.Sprintf(`session_rewound {"to":"T-002","counts":%d,"undo":1,"sha":"b"}`, again),
+		`context_reset {"task_id":"T-003","base":"c"}`, fmt.Sprintf(`session_undone {"undo":1,"redo":2,"counts":%d}`, rewound),
+		`context_reset {"task_id":"T-004","base":"d"}`)
+	for cut := 0; cut <= len(text); cut += 97 {
+		must(t, os.RemoveAll(s.Path(SummaryFile)))
+		write(t, s.Path(RecordFile), text[:cut])
+		must(t, s.WriteSummary())
+		if cut%2 == 0 {
+			older := strings.Replace(read(t, s.Path(SummaryFile)), `"begins"`, `"begun"`, 1)
+			write(t, s.Path(SummaryFile), older)
+		}
+		write(t, s.Path(RecordFile), text)
+		sum, err := s.Summarize()
+		must(t, err)
+		want, err := record.ReadBegun(s.Path(RecordFile), nil)
+		must(t, err)
+		got, err := record.ReadBegun(s.Path(RecordFile), sum.Begins())
+		must(t, err)
+		if len(sum.Begins()) != 7 || len(want) != 3 || !reflect.DeepEqual(got, want) {
+			t.Fatalf("cut at %d: %v\nwant %v, from %v", cut, got, want, sum.Begins())
+		}
+	}
+}
+
 func TestSummaryOfARewoundRecord(t *testing.T) {
 	s := newSession(t)
 	seed := strings.Join(strings.SplitAfterN(wholeRun, "\n", 5)[:4], "")

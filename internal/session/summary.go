@@ -77,6 +77,8 @@ type mark struct {
 	Offset      int64  `json:"offset"`      // bytes of the record that are counted
 	Fingerprint string `json:"fingerprint"` // of what they begin and end with
 	TotalSeen   bool   `json:"total_seen"`  // the record carries running totals of tokens
+	// Begins is where the lines of attempts' beginnings lie; nil where an earlier build has not counted them.
+	Begins []int64 `json:"begins"`
 }
 
 const markKey = "rolled_up"
@@ -96,6 +98,9 @@ func (s *Session) Summarize() (*Summary, error) {
 	sum.Skipped += int64(skipped)
 	return sum, nil
 }
+
+// Begins is where the lines of the record lie that record.ReadBegun needs.
+func (s *Summary) Begins() []int64 { return s.mark.Begins }
 
 // WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it.
 func (s *Session) WriteSummary() error {
@@ -127,7 +132,7 @@ func (s *Session) storedSummary() *Summary {
 	}
 	empty.others = stored.others
 	if err != nil || json.Unmarshal(stored.others[markKey], &stored.mark) != nil || stored.mark.Offset < 0 ||
-		stored.Version != summaryVersion {
+		stored.Version != summaryVersion || stored.mark.Begins == nil {
 		return empty
 	}
 	if now, err := s.Fingerprint(stored.mark.Offset); err != nil || now != stored.mark.Fingerprint {
