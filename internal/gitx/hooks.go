@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -175,6 +176,16 @@ const hookPrefix = "tilth-"
 // HookExists reports whether the repository has the lifecycle hook tilth-<name>. It costs no process once the
 // repository's settings are known.
 func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, error) {
+	return g.anyHook(ctx, wt, hookPrefix+name)
+}
+
+// HasCommitHook reports whether the repository has a hook that runs before a commit is made and can change files.
+func (g *Git) HasCommitHook(ctx context.Context, wt Worktree) (bool, error) {
+	return g.anyHook(ctx, wt, "pre-commit", "prepare-commit-msg", "commit-msg")
+}
+
+// anyHook reports whether the repository has one of the hooks.
+func (g *Git) anyHook(ctx context.Context, wt Worktree, names ...string) (bool, error) {
 	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
 	if err != nil {
 		return false, err
@@ -183,8 +194,10 @@ func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, e
 	if dir == "" {
 		dir = filepath.Join(wt.Common, "hooks")
 	}
-	fi, err := os.Stat(filepath.Join(dir, hookPrefix+name))
-	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0, nil
+	return slices.ContainsFunc(names, func(name string) bool {
+		fi, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
+	}), nil
 }
 
 // RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment

@@ -21,7 +21,7 @@ const hookRounds = 3
 // task is committed; otherwise the feedback is what the worker has to deal with.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
 	defer a.shutPlace(&err)
-	for range hookRounds {
+	for round := range hookRounds {
 		j, err := a.validated(ctx)
 		if err != nil {
 			return "", err
@@ -42,7 +42,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			}
 			return sentBack(v, j), nil
 		}
-		err = a.accept(ctx, c, j)
+		err = a.accept(ctx, c, j, round == 0)
 		var refused *gitx.HookRefusedError
 		switch {
 		case errors.Is(err, lifecycle.ErrTreeChanged):
@@ -189,7 +189,10 @@ func diffSummary(files []gitx.FileChange) string {
 //  2. the commit               its trailers make the task done
 //  3. commit event             as before
 //  4. prd.json, progress.txt   done; summary.json is brought up to date by the next reader
-func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
+//
+// Between 2 and 3 the commit is taken back if whole is set and a commit hook left changes that are not in it; the error
+// is lifecycle.ErrTreeChanged. A process that dies there leaves the changes to the next task, as git does.
+func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) error {
 	if err := a.emit(&record.TaskDone{Summary: c.Summary}); err != nil {
 		return err
 	}
@@ -206,6 +209,11 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 	sha, err := a.CommitTask(ctx, wt, a.task, &v)
 	if err != nil {
 		return err
+	}
+	if whole {
+		if err := a.takeBackUnlessWhole(ctx, wt, j); err != nil {
+			return err
+		}
 	}
 	a.tip, a.judgedTo = sha, ""
 	if !a.hooks.exists[postTask] { // what it commits is the user's
@@ -224,4 +232,20 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged) error {
 		a.learn(ctx, c, j.files)
 	}
 	return nil
+}
+
+// takeBackUnlessWhole takes the commit of a task back if a commit hook changed files without staging them, as formatters
+// do: what it made of the task belongs to the task, and is judged with it.
+func (a *attempt) takeBackUnlessWhole(ctx context.Context, wt gitx.Worktree, j *judged) error {
+	if has, err := a.Git.HasCommitHook(ctx, wt); err != nil || !has {
+		return err
+	}
+	tree, err := a.stage(ctx, wt)
+	if err != nil || tree == j.tree {
+		return err
+	}
+	if err := a.Git.SoftReset(ctx, wt, a.base); err != nil {
+		return err
+	}
+	return lifecycle.ErrTreeChanged
 }
