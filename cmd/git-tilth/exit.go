@@ -98,7 +98,7 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	case errors.As(err, &setting):
 		return exitRefused, err.Error(), setting.Hint
 	case errors.As(err, &addr):
-		return exitRefused, err.Error(), ""
+		return exitRefused, err.Error(), "git tilth visualize --serve --addr 127.0.0.1:0" // any free port
 	case errors.As(err, &imported):
 		return exitRefused, err.Error(), imported.Hint()
 	case errors.As(err, &busy):

@@ -71,7 +71,7 @@ func Serve(ctx context.Context, store session.Store, o ServeOptions) error {
 	}
 	ln, err := net.Listen("tcp", o.Addr)
 	if err != nil {
-		return fmt.Errorf("serve on %s: %w", o.Addr, err)
+		return &AddrError{o.Addr, err.Error()}
 	}
 	defer ln.Close()
 	// What was resolved is checked again: a name may mean anything.

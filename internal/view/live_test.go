@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -32,6 +33,16 @@ func TestCheckAddr(t *testing.T) {
 	}
 	if err := Serve(context.Background(), session.Store{}, ServeOptions{Addr: "0.0.0.0:0"}); err == nil {
 		t.Error("it served on all addresses")
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	var refused *AddrError
+	err = Serve(context.Background(), session.Store{}, ServeOptions{Addr: taken.Addr().String()})
+	if !errors.As(err, &refused) {
+		t.Errorf("a port that is taken: %v", err)
 	}
 }
 
