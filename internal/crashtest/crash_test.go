@@ -148,7 +148,9 @@ func TestCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	f, err := newFixtures(workplace(t), binary, server.URL)
+	front := moody(server)
+	defer front.Close()
+	f, err := newFixtures(workplace(t), binary, front.URL+"/v1")
 	if err != nil {
 		t.Fatal(err)
 	}

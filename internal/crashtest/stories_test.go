@@ -60,12 +60,22 @@ var stories = []story{
 		after: takenOrNot, next: tookAll},
 	{name: "cleanse", from: taken, args: []string{"cleanse"}, few: 3, turns: 1, after: nothing, next: cleansed},
 	{name: "plan", from: failed, args: []string{"plan"}, few: 2, turns: 1, after: consistent, next: replanned},
+	{name: "commit-refused", from: refusing, args: []string{"resume"}, code: 1, few: 1, turns: 2, after: consistent,
+		next: let},
+	{name: "commit-refused-on", from: refusing, args: []string{"resume", "-k"}, code: 1, few: 1, turns: 1,
+		after: consistent, next: letOn},
+	{name: "preflight", from: unable, args: []string{"run"}, code: 2, few: 1, turns: 2, after: consistent,
+		next: mended},
+	{name: "waiting", from: limited, args: []string{"resume", "--wait"}, few: 1, turns: 2, after: consistent,
+		next: waited},
+	{name: "auto-resume", from: faulty, args: []string{"resume", "--auto-resume", "1"}, few: 1, turns: 1,
+		after: consistent, next: again},
 }
 
 // fixtures are the worlds that the stories begin with.
 type fixtures struct {
 	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
-	taking, taken                                                                      *world
+	taking, taken, refusing, unable, limited, faulty                                   *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended
@@ -123,6 +133,9 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 		return nil, err
 	}
 	if err = f.betweenRuns(); err != nil {
+		return nil, err
+	}
+	if err = f.atNight(); err != nil {
 		return nil, err
 	}
 	if err = f.goingBack(); err != nil {

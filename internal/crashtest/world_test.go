@@ -33,6 +33,7 @@ type world struct {
 	// backThere: what was ignored stayed when the session went back to where nothing ignored it.
 	backThere bool
 	more      []string // variables
+	first     int      // status of the endpoint's first answer about T-002, 0 for an answer
 }
 
 func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }
@@ -43,11 +44,15 @@ func (w *world) logFile() string      { return w.dir + ".out" }
 func (w *world) file(n string) string { return filepath.Join(w.sessionDir(), n) }
 
 func (w *world) environ() []string {
+	url := w.url
+	if w.first != 0 {
+		url = strings.TrimSuffix(url, "v1") + fmt.Sprintf("%d/%s/v1", w.first, filepath.Base(w.dir))
+	}
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1",
-		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + w.url,
-		"TILTH_WORKER_MODEL=scripted",
+		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + url,
+		"TILTH_WORKER_MODEL=scripted", "TILTH_PROVIDER_ATTEMPTS=1",
 		"TILTH_SANDBOX=off", // entering it is no step of a run
 		"TILTH_RESUME_NOTICE=0", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
 		// The runtime's own signals would only slow the tracer down.
@@ -215,7 +220,7 @@ func newWorld(dir, binary, url string) (*world, error) {
 		write("untracked.txt", "untracked\n", 0o644),
 		git("config", "tilth.validator", "check=test -f hello.txt"), git("config", "branch.main.description", "mine"),
 		func() error { return os.MkdirAll(filepath.Join(w.repo(), ".git/hooks"), 0o755) },
-		write(".git/hooks/pre-commit", preCommit, 0o755),
+		write(".git/hooks/pre-commit", preCommit, 0o755), write(".git/hooks/commit-msg", commitMsg, 0o755),
 	} {
 		if err := step(); err != nil {
 			return nil, err

@@ -1,0 +1,165 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// commitMsg is the repository's own hook as well. It refuses T-002 while a file in the home directory says so.
+const commitMsg = `#!/bin/sh
+test -e "$HOME/refuse" && grep -q '^T-002' "$1" || exit 0
+echo 'no Beta here' >&2
+exit 1
+`
+
+// atNight makes the worlds in which a hook refuses the task that is left, no validator can start, and the endpoint
+// answers the first question about T-002 with a usage limit or an error.
+func (f *fixtures) atNight() (err error) {
+	if f.refusing, err = f.copy(f.aside); err != nil {
+		return err
+	}
+	if f.unable, err = f.copy(f.prepared); err != nil {
+		return err
+	}
+	settings, err := os.OpenFile(f.unable.settings(), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = settings.WriteString("[tilth]\n\tvalidator = lint=nosuchrunner\n")
+		err = errors.Join(err, settings.Close())
+	}
+	if err != nil {
+		return err
+	}
+	if f.limited, err = f.copy(f.aside); err != nil {
+		return err
+	}
+	f.limited.first = http.StatusTooManyRequests
+	if f.faulty, err = f.copy(f.aside); err != nil {
+		return err
+	}
+	f.faulty.first = http.StatusInternalServerError
+	return os.WriteFile(f.refusing.refuse(), nil, 0o644)
+}
+
+func refusing(f *fixtures) *world { return f.refusing }
+func unable(f *fixtures) *world   { return f.unable }
+func limited(f *fixtures) *world  { return f.limited }
+func faulty(f *fixtures) *world   { return f.faulty }
+
+func (w *world) refuse() string   { return filepath.Join(w.dir, "home", "refuse") }
+func (w *world) settings() string { return filepath.Join(w.dir, "home", ".gitconfig") }
+
+// moody puts an endpoint in front of another one. Under /<status>/<name>/ it answers the first question about T-002 in
+// that name with the status; all else is the other's.
+func moody(next http.Handler) *httptest.Server {
+	var asked sync.Map
+	return httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client left
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		status, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if status != "v1" && bytes.Contains(body, []byte("# Your task: T-002")) {
+			if _, before := asked.LoadOrStore(r.URL.Path, true); !before {
+				rw.Header().Set("Content-Type", "application/json")
+				answer := `{"error": {"message": "out of order"}}`
+				code := http.StatusInternalServerError
+				if status == fmt.Sprint(http.StatusTooManyRequests) {
+					code = http.StatusTooManyRequests
+					answer = `{"error": {"type": "usage_limit_reached", "message": "used up", "resets_in_seconds": 1}}`
+				}
+				rw.WriteHeader(code)
+				_, _ = io.WriteString(rw, answer)
+				return
+			}
+		}
+		next.ServeHTTP(rw, r)
+	}))
+}
+
+// let goes on after a commit hook had refused what was accepted. While it still refuses, nobody is asked again; when
+// it does not any more, what was accepted is committed.
+func let(f *fixtures, w *world, turn int) error {
+	if turn%2 == 1 {
+		if _, err := w.expect([]int{1}, "resume"); err != nil {
+			return err
+		}
+		if status, err := w.status(); err != nil || status["T-002"] != "pending" {
+			return fmt.Errorf("the status of what is refused is %q: %w", status["T-002"], err)
+		}
+	}
+	if err := os.Remove(w.refuse()); err != nil {
+		return err
+	}
+	if err := resumed(f, w, turn); err != nil {
+		return err
+	}
+	accepted := false
+	for _, e := range w.events() {
+		p := e.Get("payload")
+		switch {
+		case p.Get("task_id").Str != "T-002":
+		case e.Get("type").Str == "evaluator_verdict":
+			accepted = accepted || p.Get("verdict").Str == "accept"
+		case e.Get("type").Str == "model_call" && p.Get("phase").Str == "evaluator" && accepted && !w.childDied:
+			return errors.New("the evaluator was asked again for what it had accepted")
+		}
+	}
+	return nil
+}
+
+// letOn is let after a run that went on: the task has failed, and a resume tries it again.
+func letOn(f *fixtures, w *world, turn int) error {
+	return errors.Join(os.Remove(w.refuse()), resumed(f, w, turn))
+}
+
+// mended goes on after a preflight that was killed: nobody was asked, and with a validator that can start all is done.
+func mended(f *fixtures, w *world, turn int) error {
+	for _, e := range w.events() {
+		if kind := e.Get("type").Str; kind == "model_call" || kind == "context_reset" {
+			return fmt.Errorf("there is a %s", kind)
+		}
+	}
+	if turn%2 == 1 {
+		if _, err := w.expect([]int{2}, "resume"); err != nil {
+			return err
+		}
+	}
+	able, err := os.ReadFile(f.prepared.settings())
+	if err == nil {
+		err = os.WriteFile(w.settings(), able, 0o644)
+	}
+	return errors.Join(err, resumed(f, w, turn))
+}
+
+// waited goes on after a run that waited for a usage limit: it is waited for again, or comes to an end first.
+func waited(f *fixtures, w *world, turn int) error {
+	if turn%2 == 1 {
+		if _, err := w.expect([]int{0, 5}, "resume"); err != nil {
+			return err
+		}
+		return resumed(f, w, turn)
+	}
+	if _, err := w.expect([]int{0}, "resume", "--wait"); err != nil {
+		return err
+	}
+	return w.allDone()
+}
+
+// again goes on after a run that resumes by itself.
+func again(_ *fixtures, w *world, _ int) error {
+	if _, err := w.expect([]int{0}, "resume", "--auto-resume", "1"); err != nil {
+		return err
+	}
+	return w.allDone()
+}
