@@ -2,7 +2,9 @@ package judge
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -21,8 +23,15 @@ var planted = []string{
 }
 
 func removePlanted(session string) error {
-	for _, name := range planted {
-		if err := gitx.RemoveAll(filepath.Join(session, name)); err != nil {
+	names, err := os.ReadDir(session)
+	if err != nil {
+		return err
+	}
+	for _, d := range names {
+		if !slices.Contains(planted, d.Name()) {
+			continue
+		}
+		if err := gitx.RemoveAll(filepath.Join(session, d.Name())); err != nil {
 			return err
 		}
 	}
@@ -32,24 +41,56 @@ func removePlanted(session string) error {
 // users are the planted names that programs write in a home for their user; there, no tool takes them for a project's.
 var users = map[string]bool{".npmrc": true, ".claude": true, ".codex": true, ".gemini": true, ".opencode": true}
 
+// upper is a directory above the session's.
+type upper struct {
+	stamp stamp
+	names []string // which of the planted names are there
+}
+
+// look notes the directory before what is in it: a name that comes later changes the stamp.
+func (u *upper) look(dir string) {
+	now, err := lookAt(unix.AT_FDCWD, dir+"/.")
+	if err == nil && now.equal(u.stamp) && !u.stamp.fresh {
+		return
+	}
+	now.fresh = err != nil || now.young()
+	*u = upper{stamp: now}
+	for _, name := range planted {
+		if !users[name] && exists(filepath.Join(dir, name)) {
+			u.names = append(u.names, name)
+		}
+	}
+}
+
 // readAbove takes the stamps of what tools look for above the session's directory, up to where a repository of the
 // user's begins, in which others may be at work. Of a directory it says only that it is there.
-func readAbove(session string) map[string]stamp {
+func (p *Place) readAbove() map[string]stamp {
 	found := map[string]stamp{}
-	for dir := filepath.Dir(session); !exists(filepath.Join(dir, ".git")); dir = filepath.Dir(dir) {
-		for _, name := range planted {
-			at := filepath.Join(dir, name)
+	for dir := filepath.Dir(filepath.Dir(p.Dir)); ; dir = filepath.Dir(dir) {
+		u := p.uppers[dir]
+		if u == nil {
+			u = &upper{}
+			p.uppers[dir] = u
+		}
+		if u.look(dir); slices.Contains(u.names, ".git") {
+			break
+		}
+		for _, name := range u.names {
+			files := []string{name}
 			if name == ".cargo" {
-				at = filepath.Join(at, "config.toml") // the rest is cargo's own
+				files = []string{".cargo/config.toml", ".cargo/config"} // the rest is cargo's own
 			}
-			s, err := lookAt(unix.AT_FDCWD, at)
-			if err != nil || users[name] {
-				continue
+			for _, name := range files {
+				at := filepath.Join(dir, name)
+				s, err := lookAt(unix.AT_FDCWD, at)
+				if err != nil {
+					continue
+				}
+				if s.isDir() {
+					s = stamp{mode: unix.S_IFDIR}
+				}
+				found[at] = s
 			}
-			if s.isDir() {
-				s = stamp{mode: unix.S_IFDIR}
-			}
-			found[at] = s
 		}
 		if dir == filepath.Dir(dir) {
 			break
@@ -61,7 +102,7 @@ func readAbove(session string) map[string]stamp {
 // checkAbove names a file above the session's directory that changed the way in which tools run since the run began. It
 // may be the user's own, so that nothing is done about it.
 func (p *Place) checkAbove() error {
-	now := readAbove(filepath.Dir(p.Dir))
+	now := p.readAbove()
 	for at, s := range now {
 		if was, ok := p.above[at]; !ok || !was.equal(s) {
 			return fmt.Errorf(

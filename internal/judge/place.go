@@ -53,6 +53,7 @@ type Place struct {
 	lent    []string         // dependency directories of the worker, relative to the place
 
 	above    map[string]stamp  // what tools read in the directories above the session's
+	uppers   map[string]*upper // these directories
 	worktree []string          // the worker's, as it is named and with links resolved
 	pythons  map[string]string // interpreters of the user by version
 }
@@ -78,7 +79,7 @@ func (l Laid) Blob(name string) string {
 // repository are read: a worker that has begun could have changed them.
 func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	p := &Place{Dir: dir, o: o, builds: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
-		worktree: []string{o.Worktree}}
+		uppers: map[string]*upper{}, worktree: []string{o.Worktree}}
 	real, err := filepath.EvalSymlinks(o.Worktree)
 	if err == nil && real != o.Worktree {
 		p.worktree = append(p.worktree, real)
@@ -86,7 +87,7 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	if p.settings, err = readSettings(ctx, o.Git, o.Common); err != nil {
 		return nil, err
 	}
-	p.above = readAbove(filepath.Dir(dir))
+	p.above = p.readAbove()
 	p.tags, err = o.Git.TagRefs(ctx, o.Common)
 	return p, err
 }
@@ -213,10 +214,14 @@ func (p *Place) begin() error {
 // update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,
 // are held against their stamps meanwhile.
 func (p *Place) update(ctx context.Context, tree string) (err error) {
-	differing := make(chan []string, 1)
-	go func() { differing <- p.differing() }()
+	differing, jobs := make(chan []string, 1), runtime.GOMAXPROCS(0)
 	index, entries := p.index, p.entries
-	if index == nil || tree != p.tree {
+	other := index == nil || tree != p.tree
+	if other {
+		jobs = max(1, jobs-1) // git has the last one
+	}
+	go func() { differing <- p.differing(jobs) }()
+	if other {
 		index, entries, err = p.checkOut(ctx, p.tree, tree)
 	}
 	changed := p.stillThere(<-differing, entries)
@@ -346,9 +351,9 @@ func (p *Place) checkDirs() (whole bool, err error) {
 	return true, nil
 }
 
-// differing lists the tracked files that are not as they were laid out.
-func (p *Place) differing() []string {
-	parts := make([][]string, runtime.GOMAXPROCS(0))
+// differing lists the tracked files that are not as they were laid out; jobs of it go on at once.
+func (p *Place) differing(jobs int) []string {
+	parts := make([][]string, jobs)
 	var wg sync.WaitGroup
 	for i := range parts {
 		wg.Go(func() {

@@ -42,7 +42,7 @@ func lookAt(dir int, name string) (stamp, error) {
 // take is look for what is right: the content is noted too where the ctime alone could not tell a later change.
 func (p *Place) take(rel string) (stamp, error) {
 	s, err := p.look(rel)
-	if err != nil || time.Now().UnixNano()-s.ctime > int64(clockTick) {
+	if err != nil || !s.young() {
 		return s, err
 	}
 	s.fresh = true
@@ -51,6 +51,9 @@ func (p *Place) take(rel string) (stamp, error) {
 	}
 	return s, err
 }
+
+// young reports whether a change that comes now may leave the stamp as it is.
+func (s stamp) young() bool { return time.Now().UnixNano()-s.ctime <= int64(clockTick) }
 
 // unchanged reports whether what is at rel is still what the stamp was taken of.
 func (p *Place) unchanged(rel string, was stamp) bool {
