@@ -83,7 +83,7 @@ func (p Place) Take(ctx context.Context, s *session.Session, lasts time.Duration
 	ctx, l.cancel = context.WithCancelCause(ctx)
 	renewing, stop := context.WithCancel(ctx)
 	l.stop = stop
-	l.renewed.Go(func() { l.renew(renewing) })
+	l.renewed.Go(func() { l.renew(ctx, renewing.Done()) })
 	return ctx, l, nil
 }
 
@@ -106,13 +106,13 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	return nil
 }
 
-// renew pushes the session and a later expiry again and again.
-func (l *Lease) renew(ctx context.Context) {
+// renew pushes the session and a later expiry again and again. A push that is under way at the end comes to its own.
+func (l *Lease) renew(ctx context.Context, end <-chan struct{}) {
 	tick := time.NewTicker(l.lasts / 3)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-end:
 			return
 		case <-tick.C:
 			l.Progress(ctx)
@@ -153,7 +153,9 @@ func (l *Lease) Lost() bool { return l.lost.Load() }
 // does.
 func (l *Lease) Release(ctx context.Context) error {
 	l.stop()
+	cut := time.AfterFunc(releaseTime, func() { l.cancel(nil) })
 	l.renewed.Wait()
+	cut.Stop()
 	left := releaseTime
 	if told := l.told.Load(); told != 0 {
 		left = max(left-time.Since(time.Unix(0, told)), releaseLeast)
@@ -204,8 +206,8 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 }
 
 // move is the push itself. Where it fails, the claim that the remote has tells whether another one has taken it, or
-// only the answer was lost, or the remote has forgotten it. What is left is a branch that somebody else has pushed: it
-// goes on from there, if it can without anything being lost.
+// only the answer to this push or to an earlier one was lost, or the remote has forgotten it. What is left is a branch
+// that somebody else has pushed: it goes on from there, if it can without anything being lost.
 func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdate) error {
 	var failed error
 	for range 2 {
@@ -215,13 +217,17 @@ func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdat
 			return nil
 		}
 		failed = err
+		if ctx.Err() != nil {
+			return failed
+		}
 		there, at, err := l.place.look(ctx, l.w.scratch, l.w.s.ID)
 		switch {
 		case err != nil:
 			return failed
 		case at == to:
 			return nil
-		case at != l.at && at != "" && there.Counter >= l.claim.Counter: // a lower one is of a remote that went back
+		// A lower counter is of a remote that went back.
+		case at != l.at && at != "" && there.Holder != l.holder && there.Counter >= l.claim.Counter:
 			l.lost.Store(true)
 			if l.cancel != nil {
 				l.cancel(ErrLost)
