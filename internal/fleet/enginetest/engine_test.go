@@ -1,6 +1,6 @@
 // Package enginetest holds the examples of docs/fleet against what the engines that they are for know: Kubernetes by
-// its own types, GitHub Actions by actionlint, shell scripts by the shell. The libraries are too large for the
-// program's module.
+// its own types, GitHub Actions by actionlint, GitLab CI by gitlab-ci-local (which npm installs into a scratch
+// directory), shell scripts by the shell. The libraries are too large for the program's module.
 package enginetest
 
 import (
@@ -96,53 +96,57 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// gitlabJob are the keywords of a job that the example uses, with the types that GitLab's schema gives them. Any other
-// keyword is an error here.
-type gitlabJob struct {
-	Image string `json:"image"`
-	Rules []struct {
-		If string `json:"if"`
-	} `json:"rules"`
-	Parallel  int               `json:"parallel"`
-	Timeout   string            `json:"timeout"`
-	Variables map[string]string `json:"variables"`
-	Cache     struct {
-		Key   string   `json:"key"`
-		Paths []string `json:"paths"`
-	} `json:"cache"`
-	Script       []string `json:"script"`
-	AllowFailure struct {
-		ExitCodes []int `json:"exit_codes"`
-	} `json:"allow_failure"`
-	Retry struct {
-		Max  int      `json:"max"`
-		When []string `json:"when"`
-	} `json:"retry"`
-}
+// gitlabLinter is a program from the npm registry that reads such a file as GitLab does, and holds it to GitLab's own
+// schema of it.
+const gitlabLinter = "gitlab-ci-local@4.61.1"
 
 func TestGitLab(t *testing.T) {
-	var file struct {
-		Tilth gitlabJob `json:"tilth"`
+	dir := t.TempDir()
+	run := func(name string, args ...string) (string, error) {
+		cmd := exec.Command(name, args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
 	}
-	if err := yaml.UnmarshalStrict(read(t, "gitlab-ci.yml"), &file); err != nil {
-		t.Fatal(err)
-	}
-	job := file.Tilth
-	if job.Parallel < 2 || job.Parallel > 200 || job.Retry.Max > 2 || len(job.Script) == 0 || job.Rules[0].If == "" {
-		t.Errorf("%+v", job)
-	}
-	reasons := []string{"always", "unknown_failure", "script_failure", "api_failure", "stuck_or_timeout_failure",
-		"runner_system_failure", "runner_unsupported", "stale_schedule", "job_execution_timeout", "archived_failure",
-		"unmet_prerequisites", "scheduler_failure", "data_integrity_failure"}
-	for _, when := range job.Retry.When {
-		if !slices.Contains(reasons, when) {
-			t.Errorf("retry when %s", when)
+	for _, args := range [][]string{{"git", "init", "-q"}, {"git", "remote", "add", "origin", "https://git.example/a/b"},
+		{"npm", "install", "--silent", "--no-audit", "--no-fund", "--no-save", gitlabLinter}} {
+		if out, err := run(args[0], args[1:]...); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
 		}
 	}
-	if !slices.Equal(job.AllowFailure.ExitCodes, []int{5, 130}) {
-		t.Errorf("allowed are %v", job.AllowFailure.ExitCodes)
+	text := string(read(t, "gitlab-ci.yml"))
+	lint := func(text string) (string, error) {
+		if err := os.WriteFile(filepath.Join(dir, ".gitlab-ci.yml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return run(filepath.Join(dir, "node_modules/.bin/gitlab-ci-local"), "--list-all")
 	}
-	shell(t, strings.Join(job.Script, "\n"))
+	if out, err := lint(text); err != nil || !strings.Contains(out, "tilth") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// Those that it must refuse, or it looks at nothing.
+	for right, wrong := range map[string]string{"timeout:": "timeouts:", "stuck_or_timeout": "stuck",
+		"parallel: 4": "parallel: 400"} {
+		if out, err := lint(strings.Replace(text, right, wrong, 1)); err == nil || !strings.Contains(out, "Invalid") {
+			t.Errorf("%s is not refused: %v\n%s", wrong, err, out)
+		}
+	}
+
+	var file struct {
+		Tilth struct {
+			Script       []string `json:"script"`
+			AllowFailure struct {
+				ExitCodes []int `json:"exit_codes"`
+			} `json:"allow_failure"`
+		} `json:"tilth"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(file.Tilth.AllowFailure.ExitCodes, []int{5, 130}) {
+		t.Errorf("allowed are %v", file.Tilth.AllowFailure.ExitCodes)
+	}
+	shell(t, strings.Join(file.Tilth.Script, "\n"))
 }
 
 func TestScripts(t *testing.T) {
