@@ -150,7 +150,12 @@ func TestCrashes(t *testing.T) {
 	defer server.Close()
 	front := moody(server)
 	defer front.Close()
-	f, err := newFixtures(workplace(t), binary, front.URL+"/v1")
+	remotes, err := serveRemotes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remotes.Close()
+	f, err := newFixtures(workplace(t), binary, front.URL+"/v1", remotes.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,6 +59,10 @@ var stories = []story{
 	{name: "take", from: taking, args: []string{"take", "--pick", "--onto", ontoBranch}, few: 3, turns: 1,
 		after: takenOrNot, next: tookAll},
 	{name: "cleanse", from: taken, args: []string{"cleanse"}, few: 3, turns: 1, after: nothing, next: cleansed},
+	{name: "push", from: pushable, args: []string{"push"}, few: 2, turns: 2, after: wholeThere, next: pushedAgain},
+	{name: "fetch", from: fetchable, args: []string{"fetch"}, few: 2, turns: 2, after: wholeThere, next: fetchedAgain},
+	{name: "resume-claimed", from: pushed, args: []string{"resume"}, few: 2, turns: 2, after: wholeThere,
+		next: claimedAgain},
 	{name: "plan", from: failed, args: []string{"plan"}, few: 2, turns: 1, after: consistent, next: replanned},
 	{name: "commit-refused", from: refusing, args: []string{"resume"}, code: 1, few: 1, turns: 2, after: consistent,
 		next: let},
@@ -76,6 +80,7 @@ var stories = []story{
 type fixtures struct {
 	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
 	taking, taken, refusing, unable, limited, faulty                                   *world
+	pushable, pushed, fetchable                                                        *world
 
 	user string // the user's own state in all of them
 	seed string // the session's when its preparation had ended
@@ -102,7 +107,7 @@ func (f *fixtures) place() string { return filepath.Join(f.base, fmt.Sprintf("w%
 
 func (f *fixtures) copy(w *world) (*world, error) { return w.copyTo(f.place()) }
 
-func newFixtures(base, binary, url string) (*fixtures, error) {
+func newFixtures(base, binary, url, remotes string) (*fixtures, error) {
 	f := &fixtures{base: base}
 	var err error
 	if f.bare, err = newWorld(f.place(), binary, url); err != nil {
@@ -142,6 +147,9 @@ func newFixtures(base, binary, url string) (*fixtures, error) {
 		return nil, err
 	}
 	if err = f.beingTaken(); err != nil {
+		return nil, err
+	}
+	if err = f.travelling(remotes); err != nil {
 		return nil, err
 	}
 	if f.crashed, err = f.copy(f.prepared); err != nil {

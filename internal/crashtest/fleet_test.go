@@ -1,0 +1,235 @@
+//go:build linux && (amd64 || arm64)
+
+package crashtest
+
+import (
+	"errors"
+	"fmt"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// serveRemotes serves the bare repositories of all worlds. What it runs is not killed with a world's processes, as
+// another machine is not.
+func serveRemotes() (*httptest.Server, error) {
+	exe, err := exec.Command("git", "--exec-path").Output()
+	return httptest.NewServer(&cgi.Handler{Path: filepath.Join(strings.TrimSpace(string(exe)), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=/", "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nowhere"},
+		Stderr: new(strings.Builder)}), err
+}
+
+// travelling makes the worlds in which a session can be pushed, was pushed, and is to be fetched. The remote stands in
+// the user's own settings, so that the repository is that of the other worlds.
+func (f *fixtures) travelling(remotes string) (err error) {
+	w, err := f.copy(f.failed)
+	if err != nil {
+		return err
+	}
+	f.pushable = w
+	config := "[remote \"origin\"]\n\turl = " + remotes + w.dir + "/remote.git\n"
+	own, err := os.ReadFile(filepath.Join(w.dir, "home/.gitconfig"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.dir, "home/.gitconfig"), append(own, config...), 0o644)
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(w.dir, "away/home"), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.dir, "away/home/.gitconfig"), own, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"init", "-q", "--bare", "--template=", "../remote.git"},
+		{"--git-dir=../remote.git", "config", "http.receivepack", "true"}, {"push", "-q", "origin", "main"},
+		{"clone", "-q", "--template=", "-c", "tilth.validator=check=test -f hello.txt",
+			remotes + w.dir + "/remote.git", "../away/repo"},
+	} {
+		if _, err = w.git(args...); err != nil {
+			return err
+		}
+	}
+	if f.pushed, err = f.copy(w); err != nil {
+		return err
+	}
+	if _, err = f.pushed.expect([]int{0}, "push"); err != nil {
+		return err
+	}
+	if f.fetchable, err = f.copy(f.pushed); err == nil {
+		_, err = f.fetchable.expect([]int{0}, "reset", "-y")
+	}
+	return err
+}
+
+func pushable(f *fixtures) *world  { return f.pushable }
+func pushed(f *fixtures) *world    { return f.pushed }
+func fetchable(f *fixtures) *world { return f.fetchable }
+
+// away is the other machine of a world: a clone, and sessions of its own.
+func (w *world) away() *world {
+	other := *w
+	other.dir = filepath.Join(w.dir, "away")
+	return &other
+}
+
+// onRemote runs git in the remote.
+func (w *world) onRemote(args ...string) (string, error) {
+	return w.git(append([]string{"--git-dir=../remote.git"}, args...)...)
+}
+
+// remoteWhole checks that the remote has all of the session, of one moment, or none of it. The server may still be at
+// the last push.
+func (w *world) remoteWhole() (err error) {
+	for range 50 {
+		if err = w.remoteIsWhole(); err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
+}
+
+func (w *world) remoteIsWhole() error {
+	refs, err := w.onRemote("for-each-ref", "--format=%(refname)=%(objectname)", "refs/heads/session", "refs/tilth")
+	if err != nil || refs == "" {
+		return err
+	}
+	at := map[string]string{}
+	for line := range strings.Lines(refs) {
+		name, sha, _ := strings.Cut(strings.TrimSpace(line), "=")
+		at[name] = sha
+	}
+	claim, err := w.claim()
+	if len(at) != 3 || claim.Get("tip").Str != at["refs/heads/session/"+w.id] ||
+		claim.Get("state").Str != at["refs/tilth/sessions/"+w.id] {
+		return fmt.Errorf("the remote has\n%s%s%w", refs, claim, err)
+	}
+	_, err = w.onRemote("fsck", "--connectivity-only", "--no-dangling")
+	return err
+}
+
+func (w *world) claim() (gjson.Result, error) {
+	text, err := w.onRemote("log", "-1", "--format=%B", "refs/tilth/claims/"+w.id)
+	return gjson.Parse(text), err
+}
+
+// wholeThere checks the session here, where there is one, and on the remote.
+func wholeThere(f *fixtures, w *world) error {
+	if _, err := os.Lstat(w.file("checkpoint.json")); err == nil {
+		if err := consistent(f, w); err != nil {
+			return err
+		}
+	}
+	return w.remoteWhole()
+}
+
+// remoteHas checks that nobody works on the session, and how many of its tasks are done on the remote.
+func (w *world) remoteHas(done int64) error {
+	if err := w.remoteWhole(); err != nil {
+		return err
+	}
+	claim, err := w.claim()
+	if err == nil && (claim.Get("tasks.done").Int() != done || claim.Get("holder").Str != "") {
+		err = fmt.Errorf("the remote has %s", claim)
+	}
+	return err
+}
+
+// takenUp goes on with what the remote has on another machine, when the claim of the one that died is over.
+func (w *world) takenUp() error {
+	claim, err := w.claim()
+	if err != nil {
+		return err
+	}
+	other := w.away()
+	if claim.Get("holder").Str != "" {
+		if _, err := other.expect([]int{4}, "fetch", w.id); err != nil {
+			return err
+		}
+		if err := w.timePasses(claim); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{{"fetch", w.id}, {"resume"}, {"verify"}} {
+		if _, err := other.expect([]int{0}, args...); err != nil {
+			return err
+		}
+	}
+	return errors.Join(other.allDone(), w.remoteHas(3))
+}
+
+// timePasses makes the remote's claim one that is over.
+func (w *world) timePasses(claim gjson.Result) error {
+	text := strings.Replace(claim.Raw, claim.Get("expires").Str, "2026-01-01T00:00:00.000Z", 1)
+	sha, err := w.onRemote("commit-tree", "-m", text, "refs/tilth/claims/"+w.id+"^{tree}")
+	if err == nil {
+		_, err = w.onRemote("update-ref", "refs/tilth/claims/"+w.id, strings.TrimSpace(sha))
+	}
+	return err
+}
+
+// pushedAgain goes on after a push that was killed: with the same again, and elsewhere from there; or with a resume.
+func pushedAgain(f *fixtures, w *world, turn int) error {
+	if turn%2 == 1 {
+		if err := resumed(f, w, turn); err != nil {
+			return err
+		}
+		if _, err := w.expect([]int{0}, "push"); err != nil {
+			return err
+		}
+		return w.remoteHas(3)
+	}
+	if _, err := w.expect([]int{0}, "push"); err != nil {
+		return err
+	}
+	return errors.Join(w.remoteHas(1), w.takenUp())
+}
+
+// fetchedAgain goes on after a fetch that was killed: with the same again, or with a reset of what there is before it.
+func fetchedAgain(f *fixtures, w *world, turn int) error {
+	if turn%2 == 1 {
+		if _, err := w.expect([]int{0, 2}, "reset", "-y", w.id); err != nil {
+			return err
+		}
+		if err := w.gone(); err != nil {
+			return err
+		}
+	}
+	if _, err := w.expect([]int{0}, "fetch", w.id); err != nil {
+		return err
+	}
+	left, _ := filepath.Glob(filepath.Join(w.dir, "sessions/.travel-*"))
+	if err := errors.Join(resumed(f, w, turn), w.remoteHas(3)); err != nil || len(left) > 1 {
+		return fmt.Errorf("%d directories of a fetch are left: %w", len(left), err)
+	}
+	_, err := w.expect([]int{0}, "verify")
+	return err
+}
+
+// claimedAgain goes on after a run was killed that held the claim: here at once, or on another machine from what was
+// pushed last, and here again from there.
+func claimedAgain(f *fixtures, w *world, turn int) error {
+	if turn%2 == 0 {
+		return errors.Join(resumed(f, w, turn), w.remoteHas(3))
+	}
+	if err := w.takenUp(); err != nil {
+		return err
+	}
+	if _, err := w.expect([]int{0, 2}, "push"); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"reset", "-y"}, {"fetch", w.id}, {"verify"}} {
+		if _, err := w.expect([]int{0}, args...); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.allDone(), w.remoteHas(3))
+}
