@@ -61,7 +61,7 @@ var stories = []story{
 	{name: "cleanse", from: taken, args: []string{"cleanse"}, few: 3, turns: 1, after: nothing, next: cleansed},
 	{name: "push", from: pushable, args: []string{"push"}, few: 2, turns: 2, after: wholeThere, next: pushedAgain},
 	{name: "fetch", from: fetchable, args: []string{"fetch"}, few: 2, turns: 2, after: wholeThere, next: fetchedAgain},
-	{name: "resume-claimed", from: pushed, args: []string{"resume"}, few: 2, turns: 2, after: wholeThere,
+	{name: "resume-claimed", from: pushed, args: []string{"resume"}, few: 2, turns: 1, after: wholeThere,
 		next: claimedAgain},
 	{name: "plan", from: failed, args: []string{"plan"}, few: 2, turns: 1, after: consistent, next: replanned},
 	{name: "commit-refused", from: refusing, args: []string{"resume"}, code: 1, few: 1, turns: 2, after: consistent,
