@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,7 +32,8 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	home.git("remote", "add", "origin", remote+"/remote.git")
 	home.git("config", "credential.helper", "!echo username=me; echo password=open-sesame; :")
 	home.env = append(home.env, "TILTH_VALIDATOR=check=true", "TILTH_SANDBOX=off",
-		"GIT_AUTHOR_DATE=2026-06-11T22:04:10Z", "GIT_COMMITTER_DATE=2026-06-11T22:04:10Z")
+		"GIT_AUTHOR_DATE=2026-06-11T22:04:10Z", "GIT_COMMITTER_DATE=2026-06-11T22:04:10Z", "GIT_AUTHOR_NAME=Night",
+		"GIT_COMMITTER_NAME=Night", "GIT_AUTHOR_EMAIL=n@example.com", "GIT_COMMITTER_EMAIL=n@example.com")
 	home.model(writes("a", "b", "c"))
 	home.git("push", "-q", "origin", "HEAD")
 	home.tasks("../tasks.json", "here", "a", "b", "c")
@@ -42,6 +44,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 	}
 	home.write("../sessions/"+id+"/workspace/half.txt", "half\n")
 	home.git("tilth", "push")
+	home.git("tilth", "pack", "../before.pack", id)
 
 	// Somebody else's machine: other paths, another name, and settings that change what git says and does.
 	away := *home
@@ -155,9 +158,22 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 		t.Errorf("fetch: %s", out)
 	}
 	home.git("tilth", "verify")
-	tree := func(p place) string { return p.git("log", "--format=%s %T", "session/"+id) }
-	if tree(*home) != tree(away) || !strings.Contains(tree(away), "T-003") {
-		t.Errorf("%s\n%s", tree(*home), tree(away))
+	// A commit's message has a digest of the record, which has times in it; all else is the same at any place.
+	commits := func(p place) string {
+		log := p.git("log", "--format=%an %ae %ad %cn %ce %cd %T%n%B", "session/"+id)
+		return regexp.MustCompile(`(?m)^Tilth-Record: .*\n`).ReplaceAllString(log, "")
+	}
+	travelled := commits(away)
+	if commits(*home) != travelled || !strings.Contains(travelled, "Tilth-Task: T-003") {
+		t.Errorf("%s\n%s", commits(*home), travelled)
+	}
+
+	// As it was before it travelled, it comes to the same at home.
+	for _, args := range [][]string{{"reset", "-y", id}, {"unpack", "../before.pack"}, {"resume", id}} {
+		home.git(append([]string{"tilth"}, args...)...)
+	}
+	if stayed := commits(*home); stayed != travelled {
+		t.Errorf("at home:\n%s\nelsewhere:\n%s", stayed, travelled)
 	}
 
 	// Without the password nothing begins, nobody is asked, and no password is shown.
