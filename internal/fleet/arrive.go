@@ -143,7 +143,7 @@ type Place struct {
 
 // scratch opens the scratch repository of a session.
 func (p Place) scratch(s *session.Session) (*gitx.Scratch, error) {
-	return p.Deps.Git.OpenScratch(p.Location.CommonDir, s.Path(travelDir))
+	return p.Deps.Git.OpenScratch(p.Location.CommonDir, s.Path(session.TravelDir))
 }
 
 // at is the directory in which a remote's relative path begins.
@@ -196,7 +196,7 @@ func (p Place) arrive(ctx context.Context, scratch *gitx.Scratch, id string, for
 			if err != nil {
 				return nil, err
 			}
-			return check, os.Rename(scratch.Dir(), s.Path(travelDir))
+			return check, os.Rename(scratch.Dir(), s.Path(session.TravelDir))
 		},
 	}.Arrive(ctx, p.Deps)
 }

@@ -147,7 +147,7 @@ func (p Place) note(scratch *gitx.Scratch) error {
 
 // RemoteOf is the remote of a session that was pushed or fetched, "" for none.
 func RemoteOf(s *session.Session) string {
-	name, _ := os.ReadFile(s.Path(travelDir, remoteFile))
+	name, _ := os.ReadFile(s.Path(session.TravelDir, remoteFile))
 	return strings.TrimSpace(string(name))
 }
 

@@ -53,7 +53,7 @@ func (p Place) lease(s *session.Session, lasts time.Duration) (*Lease, error) {
 	}
 	// Whoever has this session's lock is the only one who can hold its claim by this name: a claim that a kill or a
 	// remote that was away has left is its own.
-	name := s.Path(travelDir, "holder")
+	name := s.Path(session.TravelDir, "holder")
 	holder, err := os.ReadFile(name)
 	if err != nil {
 		holder = []byte(uuid.NewString())

@@ -23,7 +23,6 @@ import (
 const (
 	chunkSize = 64 << 10
 	perDir    = 256
-	travelDir = "travel"
 	elsewhere = "elsewhere" // the common directory in a checkpoint that travels
 )
 

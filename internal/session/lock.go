@@ -73,7 +73,9 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 		// A full disk must not stop anyone from resuming or removing a session: the text is a courtesy.
 		_, _ = f.WriteAt(append(data, '\n'), 0)
 	}
-	removeStaleTemps(s.Dir, now)
+	for _, dir := range []string{s.Dir, s.Path(TravelDir)} {
+		removeStaleTemps(dir, now)
+	}
 	return func() {
 		if made && sameFile(f, s.Path(LockFile)) {
 			_ = os.Remove(s.Path(LockFile)) // whoever waits for it looks the name up again
