@@ -53,9 +53,10 @@ type writer struct {
 	scratch *gitx.Scratch
 	git     *gitx.Git
 	common  string
-	begins  bool // a run that will mend the worktree: one that is not as it should be is left out
-	was     made // the session commit that the scratch repository has
-	now     made // the one that was made last
+	begins  bool     // a run that will mend the worktree: one that is not as it should be is left out
+	was     made     // the session commit that the scratch repository has
+	now     made     // the one that was made last
+	chunks  []string // of the record, the whole ones that were written
 }
 
 // made is what a session commit was made of.
@@ -256,10 +257,6 @@ func (w *writer) add(root node, name, from string, size int64) error {
 		return err
 	}
 	defer f.Close()
-	var in io.Reader = f
-	if size >= 0 {
-		in = io.LimitReader(f, size)
-	}
 	at := root
 	for part := range strings.SplitSeq(name, "/") {
 		next, ok := at[part].(node)
@@ -269,8 +266,26 @@ func (w *writer) add(root node, name, from string, size int64) error {
 		}
 		at = next
 	}
+	put := func(i int, id string) {
+		outer, inner := chunkName(i)
+		if at[outer] == nil {
+			at[outer] = node{}
+		}
+		at[outer].(node)[inner] = id
+	}
 	buf := make([]byte, chunkSize)
-	for i := 0; ; i++ {
+	var known []string
+	var in io.Reader = f
+	if size >= 0 {
+		if known, err = w.known(f, buf); err != nil {
+			return err
+		}
+		in = io.LimitReader(f, size-int64(len(known))*chunkSize)
+	}
+	for i, id := range known {
+		put(i, id)
+	}
+	for i := len(known); ; i++ {
 		n, err := io.ReadFull(in, buf)
 		if n == 0 && i > 0 {
 			return nil
@@ -282,15 +297,30 @@ func (w *writer) add(root node, name, from string, size int64) error {
 		if werr != nil {
 			return werr
 		}
-		outer, inner := chunkName(i)
-		if at[outer] == nil {
-			at[outer] = node{}
-		}
-		at[outer].(node)[inner] = id
+		put(i, id)
 		if err != nil {
 			return nil
 		}
+		if size >= 0 {
+			w.chunks = append(w.chunks, id)
+		}
 	}
+}
+
+// known are the whole chunks of the record that were written before, and f is at their end then. A record only grows,
+// but for a torn line that is cut off its end: the last chunk says whether it still begins with them.
+func (w *writer) known(f *os.File, buf []byte) ([]string, error) {
+	n := len(w.chunks)
+	if n == 0 {
+		return nil, nil
+	}
+	got, _ := f.ReadAt(buf, int64(n-1)*chunkSize)
+	if id, err := w.scratch.Write("blob", buf[:got]); err != nil || id != w.chunks[n-1] {
+		w.chunks = nil
+		return nil, err
+	}
+	_, err := f.Seek(int64(n)*chunkSize, io.SeekStart)
+	return w.chunks, err
 }
 
 // chunkName is where the i-th chunk of a file lies.
