@@ -151,6 +151,8 @@ func stopError(s loop.Stop, sessionID string) error {
 	switch {
 	case s.Reason == loop.PreflightFailed && s.Hint != "":
 		e.hint = s.Hint + " && " + e.hint // to be copied as one line
+	case s.Reason == loop.PreflightFailed:
+		e.hint = "git tilth resume --no-preflight " + sessionID
 	case s.Hint != "":
 		e.hint = s.Hint + ", then " + e.hint
 	}

@@ -15,7 +15,7 @@ import (
 
 // obstacle is a way in which a validator cannot start. A line of its output that one of the signs matches names what is
 // missing; mend says whether that is a dependency of the project, and not something that a task is to make, and gives
-// the command that provides it.
+// the command that provides it, "" where none is known.
 type obstacle struct {
 	signs []*pattern.Regexp
 	mend  func(p *project, s Scene, v Validator, res Result, missing string) (command string, ok bool)
@@ -40,6 +40,9 @@ var obstacles = []obstacle{{
 	},
 	mend: pythonModule,
 }, {signs: []*pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, mend: goModule}, {
+	signs: []*pattern.Regexp{pattern.New(`^go: (go\.(?:mod|work)) requires go >= `)},
+	mend:  func(_ *project, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
+}, {
 	signs: []*pattern.Regexp{
 		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
 	},
@@ -101,6 +104,7 @@ func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (s
 	var manifest struct {
 		Dependencies    map[string]string `json:"dependencies"`
 		DevDependencies map[string]string `json:"devDependencies"`
+		Scripts         map[string]string `json:"scripts"`
 	}
 	if json.Unmarshal([]byte(p.read(path.Join(dir, "package.json"))), &manifest) != nil {
 		return "", false
@@ -115,7 +119,12 @@ func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (s
 	_, err := os.Stat(filepath.Join(p.root, dir, "node_modules"))
 	byNode := !v.Configured || nodeManager.MatchString(v.Command)
 	nothing := byNode && res.exit == 127 && err != nil && len(manifest.Dependencies)+len(manifest.DevDependencies) > 0
-	return setupLine("add", nodeInstall(p, dir)), declared || nothing
+	if !declared && !nothing {
+		// The test script's own program, which nothing here would install.
+		script := strings.Fields(manifest.Scripts["test"])
+		return "", !v.Configured && res.exit == 127 && slices.Contains(script, missing)
+	}
+	return setupLine("add", nodeInstall(p, dir)), true
 }
 
 // nodeManager matches a command that finds the programs of node_modules.

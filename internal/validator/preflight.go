@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -52,6 +54,13 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]Check, error) {
 		}
 		checks = append(checks, c)
 	}
+	if !slices.ContainsFunc(checks, func(c Check) bool { return c.Mend != "" }) {
+		for i, c := range checks {
+			if c.Unable != "" {
+				checks[i].Mend = p.instead(s, vs, checks)
+			}
+		}
+	}
 	return checks, nil
 }
 
@@ -70,11 +79,36 @@ func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) 
 			}
 		}
 	}
-	if v.Configured && (res.exit == 127 || res.exit == 126) {
+	if v.Configured && (res.exit == 127 || res.exit == 126 || recipe.MatchString(res.Output)) {
 		return text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), s.withoutValidator(v.Name)
 	}
 	return "", ""
 }
+
+// instead names the detected validators that can start as the user's own, so that the others are left out. It is "" where
+// what they run goes by the tasks.
+func (p *project) instead(s Scene, vs []Validator, checks []Check) string {
+	var lines []string
+	for i, v := range vs {
+		if checks[i].Unable != "" || checks[i].Skipped != "" {
+			continue
+		}
+		if len(p.required())+len(p.later) > 0 {
+			return ""
+		}
+		lines = append(lines, v.Name+"="+in(v.Dir, cmp.Or(v.Command, text.ShellQuote(v.Argv...))))
+	}
+	if len(lines) == 0 {
+		lines = []string{"none=true"}
+	}
+	for i, line := range lines {
+		lines[i] = s.Config + " --add tilth.validator " + text.ShellQuote(line)
+	}
+	return strings.Join(lines, " && ")
+}
+
+// recipe matches what make says of a program of a rule that is not there.
+var recipe = pattern.New(`(?m)^g?make(?:\[\d+\])?: \*\*\* .*\bError 12[67]$`)
 
 // withoutValidator takes a validator out that the user named.
 func (s Scene) withoutValidator(name string) string {

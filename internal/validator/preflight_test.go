@@ -1,6 +1,7 @@
 package validator
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -43,6 +44,9 @@ func TestObstacle(t *testing.T) {
 			"git config --add tilth.copy .env.test", false},
 		{"file nobody has", "FileNotFoundError: [Errno 2] No such file or directory: 'out.txt'", 1, "", true},
 		{"failing test", "FAIL: TestAdd: got 0", 1, "", true},
+		{"program of a rule of make", "make[1]: *** [Makefile:2: test] Error 127", 2,
+			`git config --unset-all tilth.validator '^it'\''s\.='`, false},
+		{"rule of make that fails", "make: *** [Makefile:2: test] Error 1", 2, "", true},
 		{"command of the user's", "sh: 1: it's: not found", 127,
 			`git config --unset-all tilth.validator '^it'\''s\.='`, false},
 	} {
@@ -56,6 +60,38 @@ func TestObstacle(t *testing.T) {
 		why, mend := p.obstacle(v, Result{Output: c.out + "\n[exit code]", exit: c.exit}, s)
 		if (why == "") != c.able || mend != c.mend {
 			t.Errorf("%s: unable %q, mend %q, want %q", c.name, why, mend, c.mend)
+		}
+	}
+}
+
+// TestLeftOut: what was detected and has no way to start is left out by the line that names the others.
+func TestLeftOut(t *testing.T) {
+	says := func(name, out string, exit int) Validator {
+		return Validator{Name: name, Argv: []string{"sh", "-c", fmt.Sprintf("echo '%s'; exit %d", out, exit)}}
+	}
+	undeclared := says("npm test", "sh: 1: mocha: not found", 127)
+	old := says("go vet", "go: go.mod requires go >= 1.99 (running go 1.21; GOTOOLCHAIN=local)", 1)
+	other := Validator{Name: "cargo test", Argv: []string{"true", "--all"}, Dir: "sub"}
+	for _, c := range []struct {
+		name   string
+		vs     []Validator
+		test   string // an acceptance test
+		unable bool
+		mend   string
+	}{
+		{"nothing else", []Validator{undeclared, old}, "x.sh", true, "git config --add tilth.validator none=true"},
+		{"another kind", []Validator{undeclared, other}, "x.sh", true,
+			"git config --add tilth.validator 'cargo test=cd sub && true --all'"},
+		{"one that goes by the tasks", []Validator{old, other}, "t001_x.sh", true, ""},
+		{"the task's program", []Validator{says("npm test", "sh: 1: ./t: not found", 127)}, "x.sh", false, ""},
+		{"a script's program", []Validator{says("npm test", "sh: 1: tool: not found", 127)}, "x.sh", false, ""},
+	} {
+		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "mocha -b"}}`, "sub/Cargo.toml": "",
+			"go.mod": "", c.test: ""})
+		s := Scene{Place: Place{Dir: dir}, Config: "git config", Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
+		checks, err := Preflight(t.Context(), c.vs, s)
+		if err != nil || (checks[0].Unable != "") != c.unable || checks[0].Mend != c.mend {
+			t.Errorf("%s: %+v %v, want %q", c.name, checks, err, c.mend)
 		}
 	}
 }
