@@ -104,16 +104,16 @@ func let(f *fixtures, w *world, turn int) error {
 	if err := resumed(f, w, turn); err != nil {
 		return err
 	}
-	accepted := false
+	accepted := 0
 	for _, e := range w.events() {
 		p := e.Get("payload")
-		switch {
-		case p.Get("task_id").Str != "T-002":
-		case e.Get("type").Str == "evaluator_verdict":
-			accepted = accepted || p.Get("verdict").Str == "accept"
-		case e.Get("type").Str == "model_call" && p.Get("phase").Str == "evaluator" && accepted && !w.childDied:
-			return errors.New("the evaluator was asked again for what it had accepted")
+		if e.Get("type").Str == "evaluator_verdict" && p.Get("task_id").Str == "T-002" &&
+			p.Get("verdict").Str == "accept" && p.Get("by").Str == "" {
+			accepted++
 		}
+	}
+	if accepted != 1 {
+		return fmt.Errorf("the evaluator accepted T-002 %d times", accepted)
 	}
 	return nil
 }

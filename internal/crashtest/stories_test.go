@@ -70,7 +70,7 @@ var stories = []story{
 		after: consistent, next: letOn},
 	{name: "preflight", from: unable, args: []string{"run"}, code: 2, few: 1, turns: 2, after: consistent,
 		next: mended},
-	{name: "waiting", from: limited, args: []string{"resume", "--wait"}, few: 1, turns: 2, after: consistent,
+	{name: "waiting", from: limited, args: []string{"resume", "--wait"}, few: 1, turns: 1, after: consistent,
 		next: waited},
 	{name: "auto-resume", from: faulty, args: []string{"resume", "--auto-resume", "1"}, few: 1, turns: 1,
 		after: consistent, next: again},
