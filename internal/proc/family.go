@@ -16,6 +16,7 @@ type family struct {
 	since  uint64 // start time of the leader, in the kernel's ticks; 0 if unknown
 	gone   bool   // the leader has exited and was reaped
 	apart  bool   // what it leaves behind is nobody's to end
+	group  group  // all of it, where the system lets one be made
 }
 
 // registry knows the processes that this process started itself, as opposed to those that were re-parented to it.
@@ -25,7 +26,8 @@ var registry = struct {
 	sync.Mutex
 	leaders  map[int]*family
 	detached map[int]bool
-}{leaders: map[int]*family{}, detached: map[int]bool{}}
+	strays   map[int]uint64 // start times of children that a group told from those which we started
+}{leaders: map[int]*family{}, detached: map[int]bool{}, strays: map[int]uint64{}}
 
 // startFamily starts the command and registers it.
 func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
@@ -41,10 +43,15 @@ func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
 	}
 	registry.Lock()
 	defer registry.Unlock()
-	if err := c.Box.Start(cmd); err != nil {
+	f := &family{mark: mark, apart: c.Lasting}
+	if !c.Lasting {
+		f.group = newGroup(mark)
+	}
+	if err := f.group.start(cmd, c.Box.Start); err != nil {
+		f.group.remove()
 		return nil, err
 	}
-	f := &family{leader: cmd.Process.Pid, mark: mark, apart: c.Lasting}
+	f.leader = cmd.Process.Pid
 	f.since = startTime(f.leader)
 	registry.leaders[f.leader] = f
 	return f, nil
@@ -81,6 +88,9 @@ func (f *family) forget() {
 // signal sends sig to every member that is alive and returns how many there were.
 func (f *family) signal(sig syscall.Signal) int {
 	n, inGroup := f.signalMembers(sig)
+	if sig == unix.SIGKILL {
+		f.group.kill()
+	}
 	if !inGroup && f.gone {
 		return n
 	}
@@ -101,6 +111,7 @@ func (f *family) signal(sig syscall.Signal) int {
 func (f *family) endRest(grace time.Duration) int {
 	defer reapOrphans()
 	defer f.forget()
+	defer f.group.remove()
 	if f.waitGone(settle) {
 		return 0
 	}

@@ -13,9 +13,10 @@ import (
 
 // How the members of a family are found on Linux. This process is a child subreaper: a process whose parent dies
 // becomes its child instead of init's, so everything that a command started stays below it, whatever group or session
-// it moved to. Which of the processes below belong to which command is then told by, in this order: the session that
-// the leader made; the mark in its environment; a parent that belongs; and, for a process that has shed all of these,
-// that it was re-parented to us in a session of its own while only this command ran.
+// it moved to. Which of the processes below belong to which command is then told by, in this order: the control group
+// that the command began in, where one could be made; the session that the leader made; the mark in its environment; a
+// parent that belongs; and, for a process that has shed all of these, that it was re-parented to us in a session of its
+// own while only this command ran.
 //
 // What other parts of this process start themselves is git, which carries no mark and may lead a session too. So
 // nothing without a mark whose name begins with git is taken for a runaway, and neither is a child that has not come
@@ -32,19 +33,31 @@ func (f *family) members() []process {
 		return nil
 	}
 	below := descendants(os.Getpid())
-	alone := f.alone()
+	alone, in := f.alone(), f.group.pids()
 	belongs := map[int]bool{}
 	var out []process
 	for _, p := range below {
 		if p.zombie {
 			continue
 		}
-		if f.owns(p, alone, belongs) {
+		if in[p.pid] {
+			noteStray(p)
+		}
+		if in[p.pid] || f.owns(p, alone, belongs) {
 			belongs[p.pid] = true
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// noteStray lets reapOrphans know a child that only its group tells from those which this process started.
+func noteStray(p process) {
+	registry.Lock()
+	defer registry.Unlock()
+	if p.parent == os.Getpid() && registry.leaders[p.pid] == nil {
+		registry.strays[p.pid] = p.started
+	}
 }
 
 func (f *family) owns(p process, alone bool, belongs map[int]bool) bool {
@@ -66,6 +79,9 @@ func (f *family) owns(p process, alone bool, belongs map[int]bool) bool {
 
 // adopted reports whether a child of ours was re-parented to us, as opposed to started by us. The registry is locked.
 func adopted(p process) bool {
+	if registry.strays[p.pid] == p.started && p.parent == os.Getpid() {
+		return true
+	}
 	f := registry.leaders[p.pid]
 	return p.parent == os.Getpid() && p.session != ourSession() && (f == nil || f.gone) && !registry.detached[p.pid] &&
 		!strings.HasPrefix(p.name, "git") && p.name != ourName()
@@ -120,6 +136,7 @@ func reapOrphans() {
 		}
 		var ws unix.WaitStatus
 		_, _ = unix.Wait4(p.pid, &ws, unix.WNOHANG, nil)
+		delete(registry.strays, p.pid)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	switch dir := os.Getenv("PROC_TEST_DIR"); os.Getenv("PROC_TEST_ROLE") {
 	case "killed":
 		_, _ = Run(context.Background(), Cmd{
-			Argv:   []string{"sh", "-c", "setsid sleep 1000 & echo $!; wait"},
+			Argv:   []string{"sh", "-c", os.Getenv("PROC_TEST_SCRIPT") + "; wait"},
 			Dir:    dir,
 			OnLine: func(line []byte) { fmt.Println(string(line)) },
 		})
@@ -34,6 +34,12 @@ func TestMain(m *testing.M) {
 // TestRunawaysAreEnded: children that left the group, the session, the environment, or all of them. Each script
 // prints the pid of a child that would stay for a thousand seconds.
 func TestRunawaysAreEnded(t *testing.T) {
+	t.Run("in groups", endRunaways)
+	withoutGroups(t)
+	t.Run("without", endRunaways)
+}
+
+func endRunaways(t *testing.T) {
 	for name, script := range map[string]string{
 		"background":            "sleep 1000 & echo $!",
 		"own group":             "set -m; sleep 1000 & echo $!",
@@ -191,12 +197,14 @@ func orphanedZombies() int {
 
 // TestEndStale kills a git-tilth that runs a command. Its children come to this process, and a third one, which
 // stands for the resumed run, ends them.
-func TestEndStale(t *testing.T) {
+func TestEndStale(t *testing.T) { endStale(t, "setsid sleep 1000 & echo $!") }
+
+func endStale(t *testing.T, script string) {
 	becomeSubreaper()
 	dir := t.TempDir()
 	role := func(name string) *exec.Cmd {
 		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "PROC_TEST_ROLE="+name, "PROC_TEST_DIR="+dir)
+		c.Env = append(os.Environ(), "PROC_TEST_ROLE="+name, "PROC_TEST_DIR="+dir, "PROC_TEST_SCRIPT="+script)
 		return c
 	}
 	first := role("killed")
@@ -227,8 +235,14 @@ func TestEndStale(t *testing.T) {
 		t.Errorf("got %q, %v", text, err)
 	}
 	reapOrphans()
+	if n, err := strconv.Atoi(strings.TrimSpace(pid)); err == nil { // which reapOrphans may take for one of ours
+		_, _ = syscall.Wait4(n, nil, syscall.WNOHANG, nil)
+	}
 	if !gone(t, pid) {
 		t.Error("it is still there")
+	}
+	if left := staleGroups(dir); len(left) > 0 {
+		t.Errorf("groups are left: %s", left)
 	}
 }
 

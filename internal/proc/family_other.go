@@ -4,6 +4,7 @@ package proc
 
 import (
 	"errors"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,17 @@ func becomeSubreaper() {}
 func startTime(int) uint64 { return 0 }
 
 func reapOrphans() {}
+
+// group is Linux's: there is none here.
+type group struct{}
+
+func newGroup(string) group { return group{} }
+
+func (group) start(cmd *exec.Cmd, start func(*exec.Cmd) error) error { return start(cmd) }
+
+func (group) kill() {}
+
+func (group) remove() {}
 
 func (f *family) signalMembers(syscall.Signal) (n int, inGroup bool) { return 0, true }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -90,30 +91,36 @@ const maxDepth = 1000
 // directory, and returns how many processes that were. Call it only as the one process that may work in dir: a
 // command of another live git-tilth in dir would be taken for a leftover.
 func EndStale(dir string) int {
-	n := 0
+	n, groups := 0, staleGroups(dir)
 	for _, step := range []struct {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{unix.SIGTERM, defaultGrace}, {unix.SIGKILL, time.Second}} {
-		found := stale(dir)
+		found := stale(dir, groups)
 		n = max(n, len(found))
 		for _, p := range found {
 			p.signal(step.sig)
 		}
 		for end := time.Now().Add(step.wait); len(found) > 0 && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
-			found = stale(dir)
+			found = stale(dir, groups)
 		}
 		if len(found) == 0 {
 			break
 		}
 	}
+	for _, g := range groups {
+		g.remove()
+	}
 	return n
 }
 
-// stale lists processes with a mark of dir that are neither above nor below us.
-func stale(dir string) []process {
-	all := processes()
+// stale lists processes with a mark of dir or in one of the groups that are neither above nor below us.
+func stale(dir string, groups []group) []process {
+	all, in := processes(), map[int]bool{}
+	for _, g := range groups {
+		maps.Copy(in, g.pids())
+	}
 	spared := upward()
 	for _, p := range descendants(os.Getpid()) {
 		spared[p.pid] = true
@@ -125,11 +132,8 @@ func stale(dir string) []process {
 			continue
 		}
 		marks, _ := readMarks(p.pid)
-		for _, m := range marks {
-			if strings.HasPrefix(m, prefix) {
-				out = append(out, p)
-				break
-			}
+		if in[p.pid] || slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(m, prefix) }) {
+			out = append(out, p)
 		}
 	}
 	return out

@@ -88,11 +88,17 @@ type child struct {
 	dir, path *byte
 	argv, env []*byte
 	session   bool
+	group     *cloneArgs // of the control group that it begins in; nil for this process's own
 	limit     syscall.Rlimit
 	say       uintptr // where the failure is written to
 	said      failure
 	all, mask uint64     // the signals that are blocked, during the fork and else
 	old, none [4]uintptr // what a signal does, and its default
+}
+
+// cloneArgs is the kernel's struct clone_args.
+type cloneArgs struct {
+	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
 func newChild(cmd *exec.Cmd) (c *child, closeFiles func(), err error) {
@@ -108,7 +114,13 @@ func newChild(cmd *exec.Cmd) (c *child, closeFiles func(), err error) {
 	}
 	defer null.Close()
 	c = &child{limit: openFiles(), all: ^uint64(0)}
-	c.session = cmd.SysProcAttr != nil && cmd.SysProcAttr.Setsid
+	if attr := cmd.SysProcAttr; attr != nil {
+		c.session = attr.Setsid
+		if attr.UseCgroupFD {
+			c.group = &cloneArgs{flags: unix.CLONE_INTO_CGROUP, exitSignal: uint64(unix.SIGCHLD)}
+			c.group.cgroup = uint64(attr.CgroupFD)
+		}
+	}
 	for i, stream := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
 		f, ok := stream.(*os.File)
 		if stream == nil {
@@ -152,7 +164,11 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 	// A handler of Go's must not run in the child.
 	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.all)),
 		uintptr(unsafe.Pointer(&c.mask)), unsafe.Sizeof(c.mask), 0, 0)
-	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if c.group != nil {
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(c.group)), unsafe.Sizeof(*c.group), 0)
+	} else {
+		pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	}
 	if errno == 0 && pid == 0 {
 		c.run()
 	}

@@ -1,0 +1,95 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+)
+
+// withoutGroups lets the system be one on which no control group can be made, for the rest of the test.
+func withoutGroups(t *testing.T) {
+	was := groupTree
+	groupTree = func() (top, own string) { return "", "" }
+	t.Cleanup(func() { groupTree = was })
+}
+
+// disguised starts a process that nothing but its group tells from one of ours: it has no mark, no parent and a
+// session of its own, and calls itself git.
+func disguised(t *testing.T) (script string) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := filepath.Join(t.TempDir(), "git-gc")
+	if err := os.Symlink(sleep, git); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("(env -i setsid sh -c 'echo $$; exec %s 1000' &)", git)
+}
+
+// TestGroupHoldsWhoIsDisguised: with a group, also while other commands run, and in the sandbox. Without one, such a
+// process gets away, and the command ends none the less.
+func TestGroupHoldsWhoIsDisguised(t *testing.T) {
+	_, own := groupTree()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan bool), make(chan Outcome)
+	go func() {
+		o, _ := Run(ctx, Cmd{Argv: []string{"sh", "-c", "echo; sleep 1000"}, OnLine: func([]byte) { ready <- true }})
+		ended <- o
+	}()
+	<-ready
+	boxes := map[string]*sandbox.Box{"outside": nil}
+	if sandbox.Probe().Err == nil {
+		boxes["in the sandbox"] = &sandbox.Box{}
+	}
+	for name, box := range boxes {
+		dir := t.TempDir()
+		pid := filepath.Join(dir, "pid")
+		if box != nil {
+			box.Write = append(box.Write, dir)
+		}
+		o, err := Run(t.Context(), Cmd{Box: box, Dir: dir, Grace: 300 * time.Millisecond, Argv: []string{"sh", "-c",
+			"exec >/dev/null; " + strings.Replace(disguised(t), "echo $$", "echo $$ >"+pid, 1) +
+				"; while ! [ -s pid ]; do :; done; while grep -q sh /proc/$(cat pid)/comm; do :; done"}})
+		data, _ := os.ReadFile(pid)
+		if err != nil || o.ExitCode != 0 || len(data) == 0 {
+			t.Fatalf("%s: %+v %s, %v", name, o, o.Output, err)
+		}
+		if held := gone(t, string(data)); held != (own != "") {
+			t.Errorf("%s: it was ended: %v; groups are made in %q", name, held, own)
+		}
+		if left, _ := filepath.Glob(filepath.Join(own, groupPrefix+dirMark(dir)+"*")); own != "" && len(left) > 0 {
+			t.Errorf("%s: groups are left: %s", name, left)
+		}
+	}
+	cancel()
+	<-ended
+}
+
+// TestGroupIsEndedAfterAKill: what is left in a group of a git-tilth that was killed, however it is disguised.
+func TestGroupIsEndedAfterAKill(t *testing.T) {
+	if _, own := groupTree(); own != "" {
+		endStale(t, disguised(t))
+	}
+}
+
+// TestCommandsRunWhereNoGroupTakesThem: a group that was removed, or is a plain directory, is no reason to fail.
+func TestCommandsRunWhereNoGroupTakesThem(t *testing.T) {
+	was := groupTree
+	t.Cleanup(func() { groupTree = was })
+	dir := t.TempDir()
+	groupTree = func() (top, own string) { return dir, dir }
+	if o := sh(t, "echo here"); o.ExitCode != 0 || string(o.Output) != "here\n" {
+		t.Errorf("%+v %s", o, o.Output)
+	}
+	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
+		t.Errorf("left: %s", left)
+	}
+}
