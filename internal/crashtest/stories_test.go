@@ -58,6 +58,8 @@ var stories = []story{
 		next: leftOut},
 	{name: "take", from: taking, args: []string{"take", "--pick", "--onto", ontoBranch}, few: 3, turns: 1,
 		after: takenOrNot, next: tookAll},
+	{name: "take-here", from: takingHere, args: []string{"take", "--pick"}, few: 3, turns: 1, after: consistent,
+		next: tookHere},
 	{name: "cleanse", from: taken, args: []string{"cleanse"}, few: 3, turns: 1, after: nothing, next: cleansed},
 	{name: "push", from: pushable, args: []string{"push"}, few: 2, turns: 2, after: wholeThere, next: pushedAgain},
 	{name: "fetch", from: fetchable, args: []string{"fetch"}, few: 2, turns: 2, after: wholeThere, next: fetchedAgain},
@@ -79,7 +81,7 @@ var stories = []story{
 // fixtures are the worlds that the stories begin with.
 type fixtures struct {
 	bare, prepared, failed, crashed, lost, unregistered, dirty, aside, byHand, skipped *world
-	taking, taken, refusing, unable, limited, faulty                                   *world
+	taking, takingHere, taken, refusing, unable, limited, faulty                       *world
 	pushable, pushed, fetchable                                                        *world
 
 	user string // the user's own state in all of them

@@ -3,8 +3,10 @@
 package crashtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -19,6 +21,17 @@ func (f *fixtures) beingTaken() (err error) {
 	if _, err = f.taking.git("branch", ontoBranch); err != nil {
 		return err
 	}
+	if f.takingHere, err = f.copy(f.taking); err != nil {
+		return err
+	}
+	here := filepath.Join(f.takingHere.dir, "here")
+	if _, err = f.takingHere.git("worktree", "add", "-q", here, ontoBranch); err != nil {
+		return err
+	}
+	f.takingHere.at = "here"
+	if err = os.WriteFile(filepath.Join(f.takingHere.here(), "mine"), []byte("mine\n"), 0o644); err != nil {
+		return err
+	}
 	if f.taken, err = f.copy(f.taking); err != nil {
 		return err
 	}
@@ -26,8 +39,9 @@ func (f *fixtures) beingTaken() (err error) {
 	return err
 }
 
-func taking(f *fixtures) *world { return f.taking }
-func taken(f *fixtures) *world  { return f.taken }
+func taking(f *fixtures) *world     { return f.taking }
+func takingHere(f *fixtures) *world { return f.takingHere }
+func taken(f *fixtures) *world      { return f.taken }
 
 // takenOrNot checks that the branch has all of the tasks that were to be taken, or none.
 func takenOrNot(f *fixtures, w *world) error {
@@ -57,6 +71,37 @@ func tookAll(f *fixtures, w *world, turn int) error {
 		return fmt.Errorf("%d tasks are on the branch: %w", n, err)
 	}
 	return cleansed(f, w, turn)
+}
+
+// tookHere goes on after a take into the branch of a checkout was killed: the same again brings what is not there, or
+// says how to put away what git left half done of the files, and brings it then. What was in the checkout stays.
+func tookHere(f *fixtures, w *world, turn int) error {
+	again, err := w.expect([]int{0, 2}, "take", "--pick")
+	if err != nil {
+		return err
+	}
+	if again.code == 2 {
+		_, hint, _ := strings.Cut(again.errOut, "hint: ")
+		command, _, ok := strings.Cut(hint, ", then the same again")
+		if !ok || !strings.Contains(again.errOut, "cut off") {
+			return fmt.Errorf("it is not said what to do: %s", again.errOut)
+		}
+		mineAgain := "git checkout -q stash^3 -- mine && git reset -q && git stash drop -q"
+		if r, err := w.command("sh", "-c", command+" && "+mineAgain); err != nil || r.code != 0 {
+			return fmt.Errorf("%s: %s %w", command, r.errOut, err)
+		}
+		if _, err := w.expect([]int{0}, "take", "--pick"); err != nil {
+			return err
+		}
+	}
+	if n, err := w.onBranch(); err != nil || n != 2 {
+		return fmt.Errorf("%d tasks are on the branch: %w", n, err)
+	}
+	r, err := w.command("git", "status", "--porcelain")
+	if err != nil || r.out != "?? mine\n" {
+		return fmt.Errorf("the checkout is not as it should be: %q %w", r.out, err)
+	}
+	return errors.Join(w.leftLocks(), cleansed(f, w, turn))
 }
 
 // cleansed goes on after a cleanse that was killed: the same again ends it, and the record stays.

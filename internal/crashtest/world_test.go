@@ -4,6 +4,7 @@ package crashtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +35,11 @@ type world struct {
 	backThere bool
 	more      []string // variables
 	first     int      // status of the endpoint's first answer about T-002, 0 for an answer
+	at        string   // a directory beside the repository in which commands are run, "" for the repository
 }
 
 func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }
+func (w *world) here() string         { return filepath.Join(w.dir, cmp.Or(w.at, "repo")) }
 func (w *world) sessionDir() string   { return filepath.Join(w.dir, "sessions", w.id) }
 func (w *world) workspace() string    { return filepath.Join(w.sessionDir(), "workspace") }
 func (w *world) branch() string       { return "session/" + w.id }
@@ -75,7 +78,7 @@ func (w *world) command(program string, args ...string) (result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env = w.repo(), w.environ()
+	cmd.Dir, cmd.Env = w.here(), w.environ()
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	cmd.WaitDelay = time.Second
@@ -123,7 +126,7 @@ func clip(s string) string {
 // trace runs git-tilth under the tracer.
 func (w *world) trace(decide func(n int, o op) way, args ...string) (outcome, error) {
 	return traced{
-		argv: append([]string{w.binary}, args...), env: w.environ(), dir: w.repo(), root: w.dir, log: w.logFile(),
+		argv: append([]string{w.binary}, args...), env: w.environ(), dir: w.here(), root: w.dir, log: w.logFile(),
 		decide: decide,
 	}.run()
 }

@@ -353,16 +353,22 @@ func (b *Bench) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...s
 	return err
 }
 
-// Advance moves a branch from one commit to a descendant of it, with the user's hooks. at is where the branch is
-// checked out, "" for nowhere: its files follow, or nothing is changed. There a lock that no live git owns is what was
-// left by one that died while it did this.
-func (g *Git) Advance(ctx context.Context, common, branch, at, from, to, why string) error {
-	if at == "" {
-		places := func() []string { return repoPlaces(common) }
-		if err := g.clearLocks(ctx, places, common, "refs/heads/"+branch+".lock"); err != nil {
-			return err
-		}
+// ErrRefused says that git, or a hook, would not do what it was to do.
+var ErrRefused = errors.New("git refuses")
+
+// ClearAdvance removes the locks of an Advance that died. gitDir is that of the checkout, "" for none.
+func (g *Git) ClearAdvance(ctx context.Context, common, gitDir, branch string) error {
+	places := func() []string { return repoPlaces(common) }
+	err := g.clearLocks(ctx, places, common, "refs/heads/"+branch+".lock")
+	if err == nil && gitDir != "" {
+		err = g.clearLocks(ctx, places, gitDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock")
 	}
+	return err
+}
+
+// Advance moves a branch from one commit to a descendant of it, with the user's hooks. at is where the branch is
+// checked out, "" for nowhere: its files follow. With ErrRefused the branch is where it was.
+func (g *Git) Advance(ctx context.Context, common, branch, at, from, to, why string) error {
 	c := inRepo(common, "update-ref", "-m", why, "refs/heads/"+branch, to, from)
 	if at != "" {
 		c = g.inUserDir(at, "merge", "--ff-only", "--no-squash", "--commit", "--no-stat", "--quiet", to)
@@ -371,7 +377,7 @@ func (g *Git) Advance(ctx context.Context, common, branch, at, from, to, why str
 	c.hooks = true
 	out, err := g.mutate(ctx, c)
 	if exitCode(err) > 0 {
-		return fmt.Errorf("git refuses: %s", firstLines(out.stderr, errorLines))
+		return fmt.Errorf("%w: %s", ErrRefused, firstLines(out.stderr, errorLines))
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,16 +10,9 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
-
-// A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
-// On disk after each step, and what the next take makes of it:
-//  1. objects that nothing refers to   it makes them again
-//  2. the branch moved, by one command  there is nothing more to take, which is noted
-//  3. a line of taken.jsonl             the same
 
 // How a take brings commits into a branch.
 const (
@@ -57,6 +51,7 @@ type TakePlan struct {
 	Above   int      // commits on the session's branch above its last task
 	common  string
 	place   string // where the branch is checked out
+	cutOff  bool   // an earlier take into the branch was, while it changed the checkout
 }
 
 // taker works out a take.
@@ -203,14 +198,17 @@ func (t *taker) target(ctx context.Context) error {
 	}
 	t.plan.Note.Onto, t.plan.Note.From, t.plan.Note.To, t.plan.Note.How = branch, from, from, t.How
 	if t.plan.place == "" {
-		return nil
+		return t.Git.ClearAdvance(ctx, t.plan.common, "", branch)
 	}
-	dirty, err := t.Git.HasChanges(ctx, t.plan.place)
-	if err == nil && dirty {
-		err = &RefusedError{"the checkout has changes that are not committed",
-			"git stash, or git commit; then the same again"}
+	var begun Taken
+	data, _ := jsonl.ReadFile(t.plan.S.Path(session.TakingFile))
+	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
+		t.plan.cutOff = begun.From == from
+		if err := t.Git.ClearAdvance(ctx, t.plan.common, t.Here.GitDir, branch); err != nil {
+			return err
+		}
 	}
-	return err
+	return t.plan.unchanged(ctx, t.Deps)
 }
 
 // whole merges or squashes the session's branch up to its last done task.
@@ -376,24 +374,4 @@ func (t *taker) conflict(what string, files []string, byHand string) error {
 	slices.Sort(files)
 	return &RefusedError{fmt.Sprintf("%s and %s conflict in %s; nothing was changed", what, t.plan.Note.Onto,
 		strings.Join(slices.Compact(files), ", ")), byHand}
-}
-
-// Execute moves the branch and notes what was taken.
-func (p TakePlan) Execute(ctx context.Context, d Deps) error {
-	n := p.Note
-	if n.From != n.To {
-		why := fmt.Sprintf("tilth take: %s of session %s", n.How, p.S.ID)
-		if err := d.Git.Advance(ctx, p.common, n.Onto, p.place, n.From, n.To, why); err != nil {
-			return &RefusedError{err.Error() + "; nothing was changed", ""}
-		}
-	}
-	if d.Git.IsDryRun() {
-		return nil
-	}
-	n.TS = record.FormatTime(d.Now())
-	line, err := jsonl.Encode(n)
-	if err != nil {
-		return err
-	}
-	return jsonl.AppendOnce(p.S.Path(session.TakenFile), append(line, '\n'), jsonl.IsObject, true)
 }

@@ -23,6 +23,7 @@ const (
 	ProgressFile      = "progress.txt"
 	LearningsFile     = "proposed-learnings.md"
 	TakenFile         = "taken.jsonl" // what was taken into which branch
+	TakingFile        = "taking.json" // there while the checkout of a branch is brought to what is taken
 	SummaryFile       = "summary.json"
 	ChatHTMLFile      = "chat.html"
 	AgentDir          = "agent" // what an agent program needs for itself while it judges; a kill leaves it behind

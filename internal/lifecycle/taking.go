@@ -1,0 +1,89 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
+// On disk after each step, and what the next take makes of it:
+//  1. objects that nothing refers to   it makes them again
+//  2. taking.json, where the branch is checked out
+//  3. files of the checkout, one by one it is refused: whose changes these are only a person can say
+//  4. the branch moved, by one command  there is nothing more to take, which is noted
+//  5. a line of taken.jsonl             the same
+//  6. taking.json removed
+
+// Execute moves the branch and notes what was taken.
+func (p TakePlan) Execute(ctx context.Context, d Deps) error {
+	n := p.Note
+	if n.From != n.To {
+		if err := p.advance(ctx, d); err != nil {
+			return err
+		}
+	}
+	if d.Git.IsDryRun() {
+		return nil
+	}
+	n.TS = record.FormatTime(d.Now())
+	line, err := jsonl.Encode(n)
+	if err != nil {
+		return err
+	}
+	err = jsonl.AppendOnce(p.S.Path(session.TakenFile), append(line, '\n'), jsonl.IsObject, true)
+	return errors.Join(err, os.RemoveAll(p.S.Path(session.TakingFile)))
+}
+
+// advance moves the branch, and the files of its checkout with it.
+func (p TakePlan) advance(ctx context.Context, d Deps) error {
+	n, taking := p.Note, p.S.Path(session.TakingFile)
+	if p.place != "" && !d.Git.IsDryRun() {
+		if err := session.WriteFileAtomic(taking, record.JSON(n)); err != nil {
+			return err
+		}
+	}
+	why := fmt.Sprintf("tilth take: %s of session %s", n.How, p.S.ID)
+	err := d.Git.Advance(ctx, p.common, n.Onto, p.place, n.From, n.To, why)
+	if !errors.Is(err, gitx.ErrRefused) {
+		return err
+	}
+	begun := p
+	begun.cutOff = true
+	if err := begun.unchanged(ctx, d); err != nil {
+		return err // git refuses in the middle where the disk is full
+	}
+	if p.cutOff {
+		return &RefusedError{err.Error() + "; a take into " + n.Onto + " was cut off here before", p.putAway()}
+	}
+	return errors.Join(&RefusedError{err.Error() + "; nothing was changed", ""}, os.RemoveAll(taking))
+}
+
+// putAway is the command that clears the checkout of what a take left that was cut off, and loses nothing.
+func (p TakePlan) putAway() string {
+	return "git -C " + text.ShellQuote(p.place) + " stash -u, then the same again"
+}
+
+// unchanged refuses changes of the checkout.
+func (p TakePlan) unchanged(ctx context.Context, d Deps) error {
+	if p.place == "" {
+		return nil
+	}
+	dirty, err := d.Git.HasChanges(ctx, p.place)
+	if err != nil || !dirty {
+		return err
+	}
+	if p.cutOff {
+		return &RefusedError{"a take into " + p.Note.Onto + " was cut off while it changed " + p.place,
+			p.putAway()}
+	}
+	return &RefusedError{"the checkout has changes that are not committed",
+		"git stash, or git commit; then the same again"}
+}
