@@ -186,11 +186,17 @@ func (t *taker) target(ctx context.Context) error {
 		if e.Branch != branch {
 			continue
 		}
-		if !here(e.Path) && !e.Gone {
-			return &RefusedError{"branch " + branch + " is checked out in " + e.Path,
-				"cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.plan.S.ID}
+		if !here(e.Path) {
+			there := "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.plan.S.ID
+			if e.Gone {
+				there = "git worktree remove " + text.ShellQuote(e.Path) + ", if it is gone for good; then the same again"
+			}
+			return &RefusedError{"branch " + branch + " is checked out in " + e.Path, there}
 		}
 		t.plan.place = e.Path
+	}
+	if gitx.Rebasing(t.plan.common, branch) {
+		return &RefusedError{branch + " is being rebased", "git rebase --continue, or --abort; then the same again"}
 	}
 	from, ok, err := t.Git.BranchTip(ctx, t.plan.common, branch)
 	if err != nil || !ok {

@@ -26,6 +26,7 @@ var tampering = map[string]string{
 	"log_filter":       "prd.json: .*no such file",
 	"show_reasons":     "it has the session's trailers and is not on record", // a person's rebase
 	"skipped_lines":    "events.jsonl:1, .* the record is not what it was",
+	"take_odd":         "the commit of T-002 is not on the branch", // a person's amended one is
 }
 
 func scriptOf(workDir string) string { return strings.TrimPrefix(filepath.Base(workDir), "script-") }
