@@ -14,7 +14,7 @@ import (
 
 // RefusedBy is the validator_run by which a commit hook's refusal is on record.
 func RefusedBy(output string) *record.ValidatorRun {
-	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: "commit hook", Output: &output}}}
+	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: record.CommitHook, Output: &output}}}
 }
 
 // figures are words of a hook that differ each time: times, counts, ids, names of temporary files.

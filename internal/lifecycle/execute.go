@@ -36,7 +36,7 @@ type Outcome struct {
 	// Plan is the plan as it was carried out: less the commit of an accepted tree that could not be made.
 	Plan
 	Aside   string       // where what stood at the worktree's path was moved, "" for nothing
-	Refused *HookRefusal // what a commit hook said when the accepted tree was to be committed, nil for nothing
+	Refused *HookRefusal // what a commit hook said against the accepted tree, nil for nothing
 	// SettingsChanged are those settings that decide how work is judged and are not what they were at the last start.
 	SettingsChanged []record.SettingChange
 	settings        map[string]record.Setting
@@ -102,6 +102,9 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	h.runBegins()
 	if err := h.Save(); err != nil {
 		return out, err
+	}
+	if v := p.history.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
+		out.Refused = &HookRefusal{Task: v.TaskID, Output: *p.history.RefusedBy.Results[0].Output, Verdict: v}
 	}
 	x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
 	if err := x.repair(ctx); err != nil {

@@ -132,7 +132,7 @@ func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
 		if f.Again {
 			return false, commitRefused(f.Output)
 		}
-		if accepted, err := parseCase(string(f.Verdict.Case)); err == nil {
+		if accepted, err := parseCase(string(f.Verdict.Case)); err == nil && f.Verdict.Base == a.base {
 			a.refusal = refusal{f.Verdict.Tree, f.Output, accepted}
 		}
 	}

@@ -268,6 +268,14 @@ type ValidatorRun struct {
 	Judge    string   `json:"judge,omitempty"` // "worktree" where they ran there, and not over the laid-out tree
 }
 
+// CommitHook is the name under which a commit hook's refusal is a result.
+const CommitHook = "commit hook"
+
+// OfHook reports whether it is a commit hook's refusal, with its words.
+func (e *ValidatorRun) OfHook() bool {
+	return len(e.Results) == 1 && e.Results[0].Name == CommitHook && e.Results[0].Output != nil
+}
+
 // ValidatorResult is what one validator said. One that was skipped has neither passed nor failed.
 type ValidatorResult struct {
 	Name    string  `json:"name"`

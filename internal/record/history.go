@@ -62,7 +62,11 @@ type History struct {
 	VerdictTS  string
 	Unledgered bool
 	// Case is a case that the evaluator was being asked about when the last run ended; nil for none.
-	Case       *CaseSubmitted
+	Case *CaseSubmitted
+	// Refused is the last verdict where it was an acceptance, and RefusedBy the last words of a commit hook against it
+	// with which the worker was dealing; nil for none.
+	Refused    *EvaluatorVerdict
+	RefusedBy  *ValidatorRun
 	StopDetail string   // of LastStop
 	TokensUsed int64    // by the last model_call; 0 if the last attempt made none
 	Attempt    string   // the task of the last attempt
@@ -99,6 +103,7 @@ type backwards struct {
 	called bool     // a model_call was seen
 	retry  []string // tasks that a person wants tried again
 	before bool     // the attempt's beginning was passed
+	judged bool     // the last verdict of the attempt was seen
 }
 
 // see takes one event and reports whether those before it are needed.
@@ -112,6 +117,9 @@ func (p *backwards) see(l Line) (more bool) {
 			p.retry = append(p.retry, mark.TaskID)
 		}
 		return true
+	}
+	if !p.judged {
+		p.seeRefusal(l)
 	}
 	if p.worked && l.Type != "context_reset" && l.Type != "seed_committed" && (p.called || l.Type != "model_call") {
 		return true // of a long attempt, not to be decoded
@@ -152,6 +160,23 @@ func (p *backwards) see(l Line) (more bool) {
 	p.worked = p.worked || p.past && ofIteration(e)
 	p.later = p.later || !afterVerdict(e)
 	return true
+}
+
+// seeRefusal looks for what a commit hook said after the last verdict.
+func (p *backwards) seeRefusal(l Line) {
+	switch l.Type {
+	case "validator_run":
+		if e, ok := l.Event().(*ValidatorRun); ok && p.RefusedBy == nil && e.OfHook() {
+			p.RefusedBy = e
+		}
+	case "evaluator_verdict":
+		p.judged = true
+		e, ok := l.Event().(*EvaluatorVerdict)
+		if ok && p.RefusedBy != nil && e.Verdict == "accept" && e.TaskID == p.RefusedBy.TaskID &&
+			!slices.Contains(p.retry, e.TaskID) {
+			p.Refused = e
+		}
+	}
 }
 
 func markOf(l Line) (*TaskMarked, bool) {
