@@ -189,13 +189,7 @@ func TestASessionTravelsByHTTP(t *testing.T) {
 
 // serveGit serves the bare repositories in a directory to whoever knows the password.
 func serveGit(t *testing.T, dir string) string {
-	exe, err := exec.Command("git", "--exec-path").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	backend := &cgi.Handler{Path: filepath.Join(strings.TrimSpace(string(exe)), "git-http-backend"),
-		Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me", "GIT_CONFIG_NOSYSTEM=1",
-			"HOME=" + dir}}
+	backend := gitBackend(t, dir)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "me" || password != "open-sesame" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
@@ -206,6 +200,17 @@ func serveGit(t *testing.T, dir string) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// gitBackend is git's own server for the bare repositories in a directory.
+func gitBackend(t *testing.T, dir string) http.Handler {
+	exe, err := exec.Command("git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cgi.Handler{Path: filepath.Join(strings.TrimSpace(string(exe)), "git-http-backend"), Stderr: io.Discard,
+		Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me", "GIT_CONFIG_NOSYSTEM=1",
+			"HOME=" + dir}}
 }
 
 // writes is a model that writes the file that a task asks for, whichever of these it is.
