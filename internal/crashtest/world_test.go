@@ -33,9 +33,11 @@ type world struct {
 	unwritten bool
 	// backThere: what was ignored stayed when the session went back to where nothing ignored it.
 	backThere bool
-	more      []string // variables
-	first     int      // status of the endpoint's first answer about T-002, 0 for an answer
-	at        string   // a directory beside the repository in which commands are run, "" for the repository
+	// arriving: under its mark the session is still being written.
+	arriving bool
+	more     []string // variables
+	first    int      // status of the endpoint's first answer about T-002, 0 for an answer
+	at       string   // a directory beside the repository in which commands are run, "" for the repository
 }
 
 func (w *world) repo() string         { return filepath.Join(w.dir, "repo") }

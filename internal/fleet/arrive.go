@@ -142,8 +142,12 @@ type Place struct {
 }
 
 // scratch opens the scratch repository of a session.
-func (p Place) scratch(s *session.Session) (*gitx.Scratch, error) {
-	return p.Deps.Git.OpenScratch(p.Location.CommonDir, s.Path(session.TravelDir))
+func (p Place) scratch(ctx context.Context, s *session.Session) (*gitx.Scratch, error) {
+	scratch, err := p.Deps.Git.OpenScratch(p.Location.CommonDir, s.Path(session.TravelDir))
+	if err == nil {
+		err = scratch.ClearLocks(ctx, s.Workspace())
+	}
+	return scratch, err
 }
 
 // at is the directory in which a remote's relative path begins.
@@ -241,7 +245,7 @@ func reason(err error) string {
 
 // unpushed reports whether a session has what its last push or fetch had not.
 func (p Place) unpushed(ctx context.Context, s *session.Session) (bool, error) {
-	scratch, err := p.scratch(s)
+	scratch, err := p.scratch(ctx, s)
 	if err != nil {
 		return true, err
 	}

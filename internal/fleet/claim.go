@@ -153,7 +153,7 @@ func RemoteOf(s *session.Session) string {
 
 // Push brings the state of a session that nobody works on to the remote.
 func (p Place) Push(ctx context.Context, s *session.Session) error {
-	l, err := p.lease(s, time.Minute)
+	l, err := p.lease(ctx, s, time.Minute)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (c Claim) write(s *gitx.Scratch) (string, error) {
 // nothing later; else it goes, with what was not pushed: work went on from the last state that was.
 func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s, err := p.Store.Find(c.Session); err == nil && !lifecycle.Resetting(s) {
-		if scratch, err := p.scratch(s); err == nil && scratch.Ref(sessionRef(s.ID)) == c.State {
+		if scratch, err := p.scratch(ctx, s); err == nil && scratch.Ref(sessionRef(s.ID)) == c.State {
 			return s, nil
 		}
 	}

@@ -43,8 +43,8 @@ type Lease struct {
 }
 
 // lease is the claim of a session that is here, not taken yet.
-func (p Place) lease(s *session.Session, lasts time.Duration) (*Lease, error) {
-	scratch, err := p.scratch(s)
+func (p Place) lease(ctx context.Context, s *session.Session, lasts time.Duration) (*Lease, error) {
+	scratch, err := p.scratch(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (p Place) lease(s *session.Session, lasts time.Duration) (*Lease, error) {
 // with the cause ErrLost when another one has taken it. say hears when the remote cannot be reached.
 func (p Place) Take(ctx context.Context, s *session.Session, lasts time.Duration, say func(string)) (context.Context,
 	*Lease, error) {
-	l, err := p.lease(s, lasts)
+	l, err := p.lease(ctx, s, lasts)
 	if err != nil {
 		return ctx, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -47,6 +48,22 @@ func (g *Git) OpenScratch(common, dir string) (*Scratch, error) {
 	config := fmt.Sprintf("[include]\n\tpath = \"%s/config\"\n\tpath = \"%[1]s/config.worktree\"\n", quoted)
 	config += string(own) + remoteConfig
 	return s, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
+}
+
+// ClearLocks clears the locks in the scratch repository that a git which was killed has left. Its index may be that of
+// a worktree at path.
+func (s *Scratch) ClearLocks(ctx context.Context, path string) error {
+	var names []string
+	_ = filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "objects" {
+			return filepath.SkipDir
+		}
+		if rel, relErr := filepath.Rel(s.dir, name); strings.HasSuffix(name, ".lock") && relErr == nil {
+			names = append(names, rel)
+		}
+		return nil
+	})
+	return s.git.clearLocks(ctx, func() []string { return []string{s.dir, resolveParents(path)} }, s.dir, names...)
 }
 
 // Dir is where the scratch repository lies.
