@@ -53,7 +53,7 @@ func (w *world) environ() []string {
 	if w.first != 0 {
 		url = strings.TrimSuffix(url, "v1") + fmt.Sprintf("%d/%s/v1", w.first, filepath.Base(w.dir))
 	}
-	return append([]string{
+	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + os.TempDir(), "LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1",
 		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + url,
@@ -62,7 +62,13 @@ func (w *world) environ() []string {
 		"TILTH_RESUME_NOTICE=0", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
 		// The runtime's own signals would only slow the tracer down.
 		"GODEBUG=asyncpreemptoff=1",
-	}, w.more...)
+	}
+	for _, more := range w.more { // a process that the tracer starts would see the first of two
+		name, _, _ := strings.Cut(more, "=")
+		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+		env = append(env, more)
+	}
+	return env
 }
 
 // result is what a command came to.

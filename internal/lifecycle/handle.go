@@ -97,7 +97,7 @@ func (h *Handle) open(ctx context.Context) (err error) {
 	}
 	_, back := os.Lstat(h.S.Path(session.GoBackFile))
 	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil || back == nil {
-		endLeftovers(h.Path())
+		endLeftovers(h.Path(), h.S.Path(session.JudgeDir))
 	}
 	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
 		return err // the seed of a session that is being rewound was whole

@@ -184,6 +184,13 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 	if err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
 	}
+	if !g.IsDryRun() {
+		places := []string{r.S.Path(session.JudgeDir)}
+		if r.Original == "" {
+			places = append(places, append(r.Stale, r.Worktree)...)
+		}
+		endLeftovers(places...)
+	}
 	switch {
 	case r.Common == "":
 		report("worktree", r.Lost)
@@ -209,7 +216,6 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, again string,
 	report func(step, skipped string)) error {
 	if !g.IsDryRun() {
-		endLeftovers(append(r.Stale, r.Worktree)...)
 		if err := g.RestoreEntry(r.Common, r.Worktree, r.Branch); err != nil {
 			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 		}

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 	case "killed":
 		_, _ = Run(context.Background(), Cmd{
 			Argv:   []string{"sh", "-c", os.Getenv("PROC_TEST_SCRIPT") + "; wait"},
-			Dir:    dir,
+			Dir:    os.TempDir(),
+			Place:  dir,
 			OnLine: func(line []byte) { fmt.Println(string(line)) },
 		})
 		os.Exit(0)
@@ -241,7 +242,7 @@ func endStale(t *testing.T, script string) {
 	if !gone(t, pid) {
 		t.Error("it is still there")
 	}
-	if left := staleGroups(dir); len(left) > 0 {
+	if left := staleGroups([]string{dirMark(dir)}); len(left) > 0 {
 		t.Errorf("groups are left: %s", left)
 	}
 }

@@ -38,9 +38,9 @@ func (f *family) alive() bool {
 	return err == nil && !errors.Is(err, unix.EPERM)
 }
 
-// EndStale ends what is left of commands that an earlier, killed git-tilth had started in dir. It needs Linux's /proc
+// EndStale ends what is left of commands that an earlier, killed git-tilth had started in dirs. It needs Linux's /proc
 // and does nothing here.
-func EndStale(string) int { return 0 }
+func EndStale(...string) int { return 0 }
 
 // Find needs Linux's /proc; the error is ErrUnsupported here.
 func Find(Query) (pid int, err error) { return 0, errors.ErrUnsupported }

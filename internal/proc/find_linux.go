@@ -87,23 +87,27 @@ func Above() []int {
 // maxDepth bounds how far up is looked: a parent's id can be reused while the way up is read.
 const maxDepth = 1000
 
-// EndStale ends what is left of commands that an earlier, killed git-tilth had started with dir as their working
-// directory, and returns how many processes that were. Call it only as the one process that may work in dir: a
-// command of another live git-tilth in dir would be taken for a leftover.
-func EndStale(dir string) int {
-	n, groups := 0, staleGroups(dir)
+// EndStale ends what is left of commands that an earlier, killed git-tilth had started with one of dirs as their place,
+// and returns how many processes that were. Call it only as the one process that may work there: a command of another
+// live git-tilth would be taken for a leftover.
+func EndStale(dirs ...string) int {
+	var marks []string // as they begin
+	for _, dir := range dirs {
+		marks = append(marks, dirMark(dir)+"-")
+	}
+	n, groups := 0, staleGroups(marks)
 	for _, step := range []struct {
 		sig  syscall.Signal
 		wait time.Duration
 	}{{unix.SIGTERM, defaultGrace}, {unix.SIGKILL, time.Second}} {
-		found := stale(dir, groups)
+		found := stale(marks, groups)
 		n = max(n, len(found))
 		for _, p := range found {
 			p.signal(step.sig)
 		}
 		for end := time.Now().Add(step.wait); len(found) > 0 && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
-			found = stale(dir, groups)
+			found = stale(marks, groups)
 		}
 		if len(found) == 0 {
 			break
@@ -115,8 +119,8 @@ func EndStale(dir string) int {
 	return n
 }
 
-// stale lists processes with a mark of dir or in one of the groups that are neither above nor below us.
-func stale(dir string, groups []group) []process {
+// stale lists processes with one of the marks or in one of the groups that are neither above nor below us.
+func stale(marks []string, groups []group) []process {
 	all, in := processes(), map[int]bool{}
 	for _, g := range groups {
 		maps.Copy(in, g.pids())
@@ -125,16 +129,19 @@ func stale(dir string, groups []group) []process {
 	for _, p := range descendants(os.Getpid()) {
 		spared[p.pid] = true
 	}
-	prefix := dirMark(dir) + "-"
 	var out []process
 	for _, p := range all {
 		if spared[p.pid] || p.zombie {
 			continue
 		}
-		marks, _ := readMarks(p.pid)
-		if in[p.pid] || slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(m, prefix) }) {
+		its, _ := readMarks(p.pid)
+		if in[p.pid] || slices.ContainsFunc(its, func(m string) bool { return beginsWith(m, marks) }) {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+func beginsWith(name string, beginnings []string) bool {
+	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(name, b) })
 }

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -122,8 +121,8 @@ func (g group) kill() {
 // remove removes the group, in which nothing lives. One that could not be is EndStale's.
 func (g group) remove() { g.each(func(dir string) { _ = unix.Rmdir(dir) }) }
 
-// staleGroups are those that another process made for commands in dir.
-func staleGroups(dir string) (groups []group) {
+// staleGroups are those that another process made for commands whose marks begin so.
+func staleGroups(marks []string) (groups []group) {
 	top, _ := groupTree()
 	if top == "" {
 		return nil
@@ -135,10 +134,11 @@ func staleGroups(dir string) (groups []group) {
 		ours[f.group] = true
 	}
 	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return fs.SkipDir
-		case err == nil && d.IsDir() && strings.HasPrefix(d.Name(), groupPrefix+dirMark(dir)+"-") && !ours[group(path)]:
+		if err != nil {
+			return nil // one that went, or is another user's
+		}
+		mark, ok := strings.CutPrefix(d.Name(), groupPrefix)
+		if ok && d.IsDir() && beginsWith(mark, marks) && !ours[group(path)] {
 			groups = append(groups, group(path))
 			return fs.SkipDir
 		}

@@ -49,6 +49,8 @@ type Cmd struct {
 	Argv []string
 	// Dir is the working directory; it has to exist.
 	Dir string
+	// Place is the directory whose EndStale ends what a kill of this process leaves of the command; "" is Dir.
+	Place string
 	// Env is the whole environment; nil means this process's own.
 	Env []string
 	// Stdin is fed to the command; nil means an empty one.

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -35,7 +36,7 @@ func prepare(c Cmd) (*exec.Cmd, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	id := newMark(c.Dir)
+	id := newMark(cmp.Or(c.Place, c.Dir))
 	return &exec.Cmd{
 		Path: path,
 		Args: c.Argv,

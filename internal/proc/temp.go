@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,13 +11,16 @@ import (
 )
 
 // tempKinds are the names of directories that one command needs. Others in the same place are not ours to clear.
-var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay"}
+var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay", "judge", "bundle", "take", "pr"}
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 
 // TempDir makes a directory for one command, where temporary files go. The directory is locked until it is removed:
 // what a kill leaves behind is nobody's then, and ClearTemp takes it away.
 func TempDir(kind string) (dir string, remove func(), err error) {
+	if !slices.Contains(tempKinds, kind) {
+		return "", nil, errors.New("a temporary directory that nobody would clear: " + kind)
+	}
 	for {
 		if dir, err = os.MkdirTemp("", tempName(kind)); err != nil {
 			return "", nil, err

@@ -130,8 +130,8 @@ func (v Validator) run(ctx context.Context, in Place, limit time.Duration, outpu
 		argv = slices.Insert(slices.Clone(argv), 2, arg)
 	}
 	limit = cmp.Or(limit, defaultTimeout)
-	o, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: filepath.Join(in.Dir, v.Dir), Env: environment(in.Env, v.Env),
-		Timeout: limit, OutputCap: cmp.Or(outputCap, defaultCap), Box: in.Box})
+	o, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
+		Env: environment(in.Env, v.Env), Timeout: limit, OutputCap: cmp.Or(outputCap, defaultCap), Box: in.Box})
 	res.Seconds = o.Took.Seconds()
 	if err != nil {
 		res.Output = err.Error()
