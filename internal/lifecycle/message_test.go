@@ -25,7 +25,7 @@ func TestPlaceholderIsRecognised(t *testing.T) {
 		{"own, a trailer quoted before the harness's", false, twice, "T-002"},
 		{"another session's", false, failedBy(otherID, "T-002"), ""},
 		{"another session's, in a foreign session", true, failedBy(otherID, "T-002"), ""},
-		{"own, of no task of the plan", false, failedBy(testID, "T-009"), ""},
+		{"own, of a task that was taken out of the plan", false, failedBy(testID, "T-009"), "T-009"},
 		{"a finished task", false, doneBy(testID, "T-002"), ""},
 		{"the seed", false, by(testID, "seed: 2 task(s) + 0 acceptance test(s)"), ""},
 		{"a person's", false, plain("FAILED (iter_cap): T-002 Title"), ""},
