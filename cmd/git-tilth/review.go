@@ -189,10 +189,21 @@ func (w *repoContext) sayChanged(h *lifecycle.Handle) {
 	w.p.printf("changed %s, +%d -%d: git tilth review %s\n", text.Plural(len(files), "file"), added, deleted, h.S.ID)
 }
 
-func taskCommands(t *view.ReviewTask, id string) []view.Command {
-	list := []view.Command{{Line: "git tilth diff " + t.ID + " " + id, Why: "shows its change"}}
-	if t.Status == session.TaskDone {
-		list = append(list, view.Command{Line: "git tilth take " + t.ID + " " + id, Why: "takes it"})
+// taskCommands is what to run next about one task.
+func taskCommands(t *view.ReviewTask, id string) (list []view.Command) {
+	add := func(verb, why string) {
+		list = append(list, view.Command{Line: "git tilth " + verb + " " + t.ID + " " + id, Why: why})
+	}
+	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
+		add("diff", "shows its change")
+	}
+	switch t.Status {
+	case session.TaskDone:
+		add("take", "takes it")
+	case session.TaskFailed:
+		add("retry", "tries it again in the next resume; -m NOTE tells it something")
+	default:
+		list = append(list, view.Command{Line: "git tilth review " + id, Why: "the whole session"})
 	}
 	return list
 }

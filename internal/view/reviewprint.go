@@ -103,7 +103,7 @@ func (r *Review) screen(p reviewPrinter) {
 	fmt.Fprintln(p.out)
 	p.some(tasks, room)
 	if len(risks) > 0 {
-		p.heading("look at before you take it")
+		p.heading("look at before you take it; in full: git tilth review " + strings.TrimSpace(risks[0][1]))
 		p.some(risks, max(screenLines-3-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
 	}
 	r.next(p)
@@ -227,7 +227,11 @@ func (r *Review) task(p reviewPrinter, t *ReviewTask) {
 	}
 	p.line(bold, t.ID, "  "+t.Title)
 	p.line(taskStyle(t.Status), strings.TrimSpace(statusWord(t.Status)), prefixed(": ", t.Reason))
-	p.line(plain, "", fmt.Sprintf("%s, %s tokens, %s, %s", costOrNothing(t.Cost), Count(t.Tokens),
+	cost := ""
+	if t.Cost > 0 {
+		cost = Money(t.Cost) + ", "
+	}
+	p.line(plain, "", fmt.Sprintf("%s%s tokens, %s, %s", cost, Count(t.Tokens),
 		text.Plural(int(t.Iterations), "iteration"), text.Plural(int(t.Rejections), "rejection")))
 	wrapped := func(head string, lines []string) {
 		if len(lines) > 0 {
