@@ -244,7 +244,7 @@ func fleetError(err error, id string) error {
 	case errors.Is(err, fleet.ErrBehind):
 		return &exitError{code: exitRefused, msg: "session " + id + ": " + err.Error(),
 			hint: "git tilth fetch " + id, err: err}
-	case errors.As(err, &refused), errors.As(err, &busy):
+	case errors.As(err, &refused), errors.As(err, &busy), errors.Is(err, context.Canceled):
 		return err
 	}
 	return fail("", err)

@@ -59,7 +59,6 @@ type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
 	detach, yes, json   bool
-	claims              bool // also where nothing is to be done: a worker that was killed had not said so on the remote
 	autoResume          int
 	runSettings
 
@@ -265,13 +264,12 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		return w.detach(s, r.verb, r.childArgs(s))
 	}
 	ctx := w.p.ctx
-	if plan.NeedsWorker() || r.claims {
-		release, err := w.claim(&ctx, h, &o)
-		if err != nil {
-			return err
-		}
-		defer func() { err = release(err) }()
+	// Also where nothing is to be done: a run that was killed at its end had not said so on the remote.
+	release, err := w.claim(&ctx, h, &o)
+	if err != nil {
+		return err
 	}
+	defer func() { err = release(err) }()
 	with := lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"}
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)

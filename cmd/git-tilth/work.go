@@ -144,7 +144,7 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 	if err == nil {
 		p.printf("working on session %s\n", s.ID)
 		r := newRunRequest(ctx)
-		r.verb, r.claims = "resume", true
+		r.verb = "resume"
 		err = w.proceed(s, r)
 	} else {
 		err = fleetError(err, c.Session)

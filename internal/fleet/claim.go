@@ -157,7 +157,11 @@ func (p Place) Push(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
+	// A remote that answers is where the session belongs from here on: a kill may come right after the push.
 	if err := l.look(ctx); err != nil {
+		return err
+	}
+	if err := p.note(l.w.scratch); err != nil {
 		return err
 	}
 	return l.push(ctx, true, true)

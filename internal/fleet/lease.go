@@ -48,9 +48,6 @@ func (p Place) lease(ctx context.Context, s *session.Session, lasts time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	if err := p.note(scratch); err != nil {
-		return nil, err
-	}
 	// Whoever has this session's lock is the only one who can hold its claim by this name: a claim that a kill or a
 	// remote that was away has left is its own.
 	name := s.Path(session.TravelDir, "holder")
@@ -100,10 +97,14 @@ func (l *Lease) look(ctx context.Context) (err error) {
 	}
 	// A remote may have gone back to what it had earlier: a state that this machine's own grew from hides nothing.
 	own := l.w.scratch.Ref(sessionRef(l.w.s.ID))
-	if own != l.claim.State && (own == "" || !l.w.scratch.Reaches(ctx, own, l.claim.State)) {
-		return ErrBehind
+	if own == l.claim.State || own != "" && l.w.scratch.Reaches(ctx, own, l.claim.State) {
+		return nil
 	}
-	return nil
+	// One that was written here is this machine's own: the process that pushed it was killed before it noted that.
+	if l.w.scratch.Wrote(l.claim.State) {
+		return l.w.scratch.SetRef(sessionRef(l.w.s.ID), l.claim.State)
+	}
+	return ErrBehind
 }
 
 // renew pushes the session and a later expiry again and again. A push that is under way at the end comes to its own.

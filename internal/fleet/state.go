@@ -72,6 +72,10 @@ func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, er
 	if err := w.remember(ctx, old); err != nil {
 		return "", st, err
 	}
+	if check, err := w.s.Checkpoint(); err == nil && w.begins && old != "" && settled(w.s, check) != nil {
+		w.now = w.was // what was begun there is finished by the run, once it has the claim
+		return old, w.was.state, nil
+	}
 	st = state{Version: 1, Session: w.s.ID}
 	root, size, err := w.look(ctx, &st)
 	if err != nil {

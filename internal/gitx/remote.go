@@ -77,10 +77,10 @@ func (s *Scratch) Write(kind string, content []byte) (id string, err error) {
 	} else {
 		id = fmt.Sprintf("%x", sha1.Sum(data))
 	}
-	path := filepath.Join(s.dir, "objects", id[:2], id[2:])
-	if fi, err := os.Stat(path); s.git.dry || err == nil && fi.Size() > 0 || s.has[id] {
+	if s.git.dry || s.has[id] || s.Wrote(id) {
 		return id, nil
 	}
+	path := s.loose(id)
 	var packed bytes.Buffer
 	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
 	if _, err := z.Write(data); err != nil {
@@ -93,6 +93,14 @@ func (s *Scratch) Write(kind string, content []byte) (id string, err error) {
 		return "", err
 	}
 	return id, replaceFile(path, packed.String())
+}
+
+func (s *Scratch) loose(id string) string { return filepath.Join(s.dir, "objects", id[:2], id[2:]) }
+
+// Wrote reports whether an object is one that Write has written into this repository.
+func (s *Scratch) Wrote(id string) bool {
+	fi, err := os.Stat(s.loose(id))
+	return err == nil && fi.Size() > 0
 }
 
 // Ref reads a ref of the scratch repository, "" for none.
