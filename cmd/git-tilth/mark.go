@@ -149,7 +149,11 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 		return &exitError{code: exitNo, msg: fmt.Sprintf("%s is not done: what is in %s was refused", task, h.Path()),
 			hint: "git tilth log --task " + task + " " + h.S.ID}
 	}
-	w.p.printf("next: git tilth resume %s\n", h.S.ID)
+	next := "resume"
+	if h.Checkpoint.Status == session.AllDone {
+		next = "review"
+	}
+	w.p.printf("next: git tilth %s %s\n", next, h.S.ID)
 	return nil
 }
 
