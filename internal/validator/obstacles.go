@@ -137,6 +137,9 @@ func nodeInstall(p *project, dir string, _ ...string) string {
 		{"bun.lock", "bun install --frozen-lockfile"}, {"bun.lockb", "bun install --frozen-lockfile"},
 	} {
 		if p.exists(path.Join(dir, lock.file)) {
+			if program, _, _ := strings.Cut(lock.command, " "); !has(program, p.root, p.env) {
+				return in(dir, "npx --yes "+lock.command)
+			}
 			return in(dir, lock.command)
 		}
 	}
@@ -198,9 +201,9 @@ func isRequirements(base string) bool {
 // stays of use.
 func pythonInstall(p *project, dir string, more ...string) string {
 	switch {
-	case p.exists(path.Join(dir, "uv.lock")):
+	case p.exists(path.Join(dir, "uv.lock")) && has("uv", p.root, p.env):
 		return in(dir, "uv sync")
-	case p.exists(path.Join(dir, "poetry.lock")):
+	case p.exists(path.Join(dir, "poetry.lock")) && has("poetry", p.root, p.env):
 		return in(dir, "POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install")
 	}
 	args := "pytest"

@@ -2,6 +2,8 @@ package validator
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -92,6 +94,29 @@ func TestLeftOut(t *testing.T) {
 		checks, err := Preflight(t.Context(), c.vs, s)
 		if err != nil || (checks[0].Unable != "") != c.unable || checks[0].Mend != c.mend {
 			t.Errorf("%s: %+v %v, want %q", c.name, checks, err, c.mend)
+		}
+	}
+}
+
+// TestSetupFor: what installs the dependencies is a program of this machine.
+func TestSetupFor(t *testing.T) {
+	for _, c := range []struct{ lock, manifest, tools, want string }{
+		{"package-lock.json", "package.json", "npm", "npm ci"},
+		{"yarn.lock", "package.json", "yarn", "yarn install --frozen-lockfile"},
+		{"yarn.lock", "package.json", "npm", "npx --yes yarn install --frozen-lockfile"},
+		{"uv.lock", "pyproject.toml", "uv", "uv sync"},
+		{"uv.lock", "pyproject.toml", "", "python3 -m venv --system-site-packages .venv && " +
+			".venv/bin/pip install pytest -e ."},
+	} {
+		dir := tree(t, map[string]string{c.lock: "", c.manifest: "{}", "bin/" + c.tools + "x": ""})
+		if c.tools != "" {
+			if err := os.WriteFile(filepath.Join(dir, "bin", c.tools), []byte("#!/bin/sh\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := SetupFor(Scene{Place: Place{Dir: dir, Env: []string{"PATH=" + filepath.Join(dir, "bin")}}})
+		if want := setupLine("replace-all", c.want); got != want {
+			t.Errorf("%s with %q: %s, want %s", c.lock, c.tools, got, want)
 		}
 	}
 }
