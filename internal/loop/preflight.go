@@ -96,7 +96,8 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		return nil, err
 	}
 	j := &judged{wt: wt, dir: wt.Path}
-	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig}
+	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig,
+		Setup: a.o.Judging.Setup.Commands}
 	if a.o.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
 		if err := a.RunSetup(ctx, a.o.Judging.Setup); err != nil {
 			s.Dir = wt.Path

@@ -31,7 +31,8 @@ type Scene struct {
 	Timeout time.Duration
 	// Ignored reports whether a path is an ignored file of the user's checkout, which the tree lacks.
 	Ignored func(path string) bool
-	Config  string // the git command of the place where tilth.validator is set
+	Config  string   // the git command of the place where tilth.validator is set
+	Setup   []string // commands that were run in the place
 }
 
 // Preflight runs each validator once to find out whether it can start. That it fails is no obstacle: what the tasks are
@@ -51,12 +52,19 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]Check, error) {
 			c.Skipped = res.Output
 		case !res.Passed && !res.running:
 			c.Unable, c.Mend = p.obstacle(v, res, s)
+			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Mend == setupLine("add", run) }) {
+				c.Mend = "" // it was run, and did not help
+			}
 		}
 		checks = append(checks, c)
 	}
 	if !slices.ContainsFunc(checks, func(c Check) bool { return c.Mend != "" }) {
 		for i, c := range checks {
-			if c.Unable != "" {
+			switch {
+			case c.Unable == "":
+			case vs[i].Configured:
+				checks[i].Mend = s.withoutValidator(c.Name)
+			default:
 				checks[i].Mend = p.instead(s, vs, checks)
 			}
 		}

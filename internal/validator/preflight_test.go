@@ -85,12 +85,16 @@ func TestLeftOut(t *testing.T) {
 		{"another kind", []Validator{undeclared, other}, "x.sh", true,
 			"git config --add tilth.validator 'cargo test=cd sub && true --all'"},
 		{"one that goes by the tasks", []Validator{old, other}, "t001_x.sh", true, ""},
+		{"setup that did not help", []Validator{says("npm test", "sh: 1: vitest: not found", 127)}, "x.sh", true,
+			"git config --add tilth.validator none=true"},
 		{"the task's program", []Validator{says("npm test", "sh: 1: ./t: not found", 127)}, "x.sh", false, ""},
 		{"a script's program", []Validator{says("npm test", "sh: 1: tool: not found", 127)}, "x.sh", false, ""},
 	} {
-		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "mocha -b"}}`, "sub/Cargo.toml": "",
-			"go.mod": "", c.test: ""})
-		s := Scene{Place: Place{Dir: dir}, Config: "git config", Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
+		dir := tree(t, map[string]string{"package.json": `{"scripts": {"test": "mocha -b"},
+			"devDependencies": {"vitest": "1"}}`, "sub/Cargo.toml": "",
+			"go.mod": "", "node_modules/x": "", c.test: ""})
+		s := Scene{Place: Place{Dir: dir}, Config: "git config", Setup: []string{"npm install"},
+			Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
 		checks, err := Preflight(t.Context(), c.vs, s)
 		if err != nil || (checks[0].Unable != "") != c.unable || checks[0].Mend != c.mend {
 			t.Errorf("%s: %+v %v, want %q", c.name, checks, err, c.mend)
