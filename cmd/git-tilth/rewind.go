@@ -2,12 +2,15 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 func (p *process) rewindCommand() *cli.Command {
@@ -17,7 +20,8 @@ func (p *process) rewindCommand() *cli.Command {
 		ArgsUsage: "[<point>] [<session>]",
 		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names " +
 			"them). Branch and\nworktree go there, that task and all later ones are to do again. Changed and " +
-			"untracked files that are not\nignored go with what is set aside; ignored ones stay. git tilth undo " +
+			"untracked files that are not\nignored go with what is set aside; ignored ones stay, and are named where " +
+			"the rule that ignored them goes: they are\na part of the next change then, and judged with it. git tilth undo " +
 			"brings all of it back. What was spent\nstays spent, and the record stays whole.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "message", Aliases: []string{"m"},
@@ -89,12 +93,32 @@ func (w *repoContext) goBack(s *session.Session, yes bool, makePlan func(*lifecy
 	if w.p.dryRun {
 		return nil
 	}
+	if plan.IsRewind() {
+		if wt, err := h.Worktree(w.p.ctx); err == nil {
+			w.sayUntracked(h.Git, wt)
+		}
+	}
 	next := "git tilth resume " + s.ID + ", or "
 	if then, err := h.MakePlan(w.p.ctx); err == nil && then.Action == lifecycle.Nothing {
 		next = ""
 	}
 	w.p.printf("Done: %s.\nnext: %sgit tilth undo %s\n", plan.What, next, s.ID)
 	return nil
+}
+
+// sayUntracked names what a rewind left because it was ignored, and what is not where the rewind went to: the rule came
+// with the work that was undone. It is a part of the next change, and judged as one, so that nobody learns of it last.
+func (w *repoContext) sayUntracked(g *gitx.Git, wt gitx.Worktree) {
+	files, err := g.Untracked(w.p.ctx, wt)
+	if err != nil || len(files) == 0 {
+		return
+	}
+	names := text.VisibleLine(strings.Join(files[:min(len(files), 10)], ", "))
+	if n := len(files) - 10; n > 0 {
+		names += fmt.Sprintf(" and %d more", n)
+	}
+	w.p.printf("not ignored any more, so a part of the next task's change: %s\n"+
+		"move away from %s what is not to be committed\n", names, wt.Path)
 }
 
 func (p *process) forkCommand() *cli.Command {

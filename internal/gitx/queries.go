@@ -271,6 +271,14 @@ func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
 	return len(s.refused)+len(s.heldBack) > 0, nil
 }
 
+// Untracked lists what a worktree has that is neither tracked nor ignored and no build product. A directory of which
+// nothing is tracked is one entry, with a slash at its end.
+func (g *Git) Untracked(ctx context.Context, wt Worktree) ([]string, error) {
+	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard", "--directory",
+		"--no-empty-directory"))
+	return slices.DeleteFunc(fields(out), namesProduct), err
+}
+
 // TrackedFiles lists the files of the index at dir and below that match any of the pathspecs (all if there are none),
 // relative to dir.
 func (g *Git) TrackedFiles(ctx context.Context, dir string, pathspecs ...string) ([]string, error) {

@@ -62,6 +62,9 @@ type BackPlan struct {
 	point    Point
 }
 
+// IsRewind reports whether the plan is a rewind and no undo.
+func (p BackPlan) IsRewind() bool { return p.journal.Undoes == 0 }
+
 // PlanRewindTo plans a rewind to the named point. One that was begun and not finished is planned to its end; another
 // operation that was is finished first. The errors are those of PlanRewind.
 func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan, error) {
