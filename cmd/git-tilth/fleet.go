@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -46,13 +45,13 @@ func (p *process) fleetCommands() []*cli.Command {
 					return err
 				}
 				if p.dryRun {
-					p.printf("session %s would be pushed to %s\n", s.ID, shown(place.Remote))
+					p.printf("session %s would be pushed to %s\n", s.ID, place.Shown())
 					return nil
 				}
 				if err := place.Push(p.ctx, s); err != nil {
 					return fleetError(err, s.ID)
 				}
-				p.printf("session %s is pushed to %s\n", s.ID, shown(place.Remote))
+				p.printf("session %s is pushed to %s\n", s.ID, place.Shown())
 				return nil
 			}),
 		},
@@ -73,7 +72,7 @@ func (p *process) fleetCommands() []*cli.Command {
 					return err
 				}
 				if p.dryRun {
-					p.printf("session %s would be fetched from %s\n", c.Session, shown(place.Remote))
+					p.printf("session %s would be fetched from %s\n", c.Session, place.Shown())
 					return nil
 				}
 				s, err := place.Fetch(p.ctx, c.Session)
@@ -152,14 +151,6 @@ func (p *process) fleetCommands() []*cli.Command {
 	}
 }
 
-// shown is a remote as it may be read by others, without a password.
-func shown(remote string) string {
-	if u, err := url.Parse(remote); err == nil && u.User != nil {
-		remote = u.Redacted()
-	}
-	return text.VisibleLine(remote)
-}
-
 // inDir is a path as its user means it.
 func (p *process) inDir(file string) string {
 	if filepath.IsAbs(file) {
@@ -235,6 +226,7 @@ func fleetError(err error, id string) error {
 	var held *fleet.HeldError
 	var refused *lifecycle.RefusedError
 	var busy *session.BusyError
+	var step *lifecycle.StepError
 	switch {
 	case errors.As(err, &held):
 		return &exitError{code: exitBusy, msg: held.Error(), hint: "git tilth list --remote", err: err}
@@ -244,7 +236,7 @@ func fleetError(err error, id string) error {
 	case errors.Is(err, fleet.ErrBehind):
 		return &exitError{code: exitRefused, msg: "session " + id + ": " + err.Error(),
 			hint: "git tilth fetch " + id, err: err}
-	case errors.As(err, &refused), errors.As(err, &busy), errors.Is(err, context.Canceled):
+	case errors.As(err, &refused), errors.As(err, &busy), errors.As(err, &step), errors.Is(err, context.Canceled):
 		return err
 	}
 	return fail("", err)

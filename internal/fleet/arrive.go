@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // What a session that arrives may be made of.
@@ -139,6 +141,14 @@ type Place struct {
 	Location gitx.Location
 	Setup    lifecycle.Setup
 	Remote   string // a remote's name or URL
+}
+
+// Shown is the remote as others may read it, without a password.
+func (p Place) Shown() string {
+	if u, err := url.Parse(p.Remote); err == nil && u.User != nil {
+		return text.VisibleLine(u.Redacted())
+	}
+	return text.VisibleLine(p.Remote)
 }
 
 // scratch opens the scratch repository of a session.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -237,5 +238,17 @@ func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdat
 		}
 		l.at, branch.Lease = at, false
 	}
-	return failed
+	return l.inTheWay(ctx, branch, failed)
+}
+
+// inTheWay is why a push failed: a branch of the session's name that somebody else has pushed, or what git said.
+func (l *Lease) inTheWay(ctx context.Context, branch gitx.RefUpdate, failed error) error {
+	const theirs = "refs/tilth/theirs"
+	err := l.w.scratch.Fetch(ctx, l.place.Remote, l.place.at(), "+"+branch.Name+":"+theirs)
+	if err != nil || l.w.scratch.Reaches(ctx, branch.New, l.w.scratch.Ref(theirs)) {
+		return failed
+	}
+	return &lifecycle.StepError{Step: "pushing session " + l.w.s.ID,
+		Err:  errors.New("the remote's " + branch.Name + " has commits that the session has not"),
+		Hint: "git push " + l.place.Shown() + " --delete " + branch.Name + ", once they are not needed there"}
 }
