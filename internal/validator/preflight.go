@@ -93,8 +93,8 @@ func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) 
 	return "", ""
 }
 
-// instead names the detected validators that can start as the user's own, so that the others are left out. It is "" where
-// what they run goes by the tasks.
+// instead names the detected validators that can start as the user's own, so that the others are left out. It is ""
+// where what they run goes by the tasks.
 func (p *project) instead(s Scene, vs []Validator, checks []Check) string {
 	var lines []string
 	for i, v := range vs {
