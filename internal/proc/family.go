@@ -116,16 +116,16 @@ func (f *family) endRest(grace time.Duration) int {
 		return 0
 	}
 	n := f.signal(unix.SIGTERM)
-	if n == 0 || f.waitGone(grace) {
+	if n == 0 && !f.alive() || f.waitGone(grace) {
 		return n
 	}
 	for round := 0; round < 20; round++ {
 		// Again and again: one of them may be forking all the time.
-		if f.signal(unix.SIGKILL) == 0 || f.waitGone(100*time.Millisecond) {
+		if f.signal(unix.SIGKILL) == 0 && !f.alive() || f.waitGone(100*time.Millisecond) {
 			break
 		}
 	}
-	return n
+	return max(n, 1)
 }
 
 // waitGone waits until no member is left, for at most d.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -121,7 +122,8 @@ func (g group) kill() {
 // remove removes the group, in which nothing lives. One that could not be is EndStale's.
 func (g group) remove() { g.each(func(dir string) { _ = unix.Rmdir(dir) }) }
 
-// staleGroups are those that another process made for commands whose marks begin so.
+// staleGroups are those that another process made for commands whose marks begin so. Empty ones of other killed
+// processes go: nobody may come back for what they worked at.
 func staleGroups(marks []string) (groups []group) {
 	top, _ := groupTree()
 	if top == "" {
@@ -138,9 +140,15 @@ func staleGroups(marks []string) (groups []group) {
 			return nil // one that went, or is another user's
 		}
 		mark, ok := strings.CutPrefix(d.Name(), groupPrefix)
-		if ok && d.IsDir() && beginsWith(mark, marks) && !ours[group(path)] {
+		if !ok || !d.IsDir() || ours[group(path)] {
+			return nil
+		}
+		if beginsWith(mark, marks) {
 			groups = append(groups, group(path))
 			return fs.SkipDir
+		}
+		if fi, err := d.Info(); err == nil && time.Since(fi.ModTime()) > time.Minute { // not about to be used
+			group(path).remove()
 		}
 		return nil
 	})

@@ -73,6 +73,27 @@ func TestGroupHoldsWhoIsDisguised(t *testing.T) {
 	<-ended
 }
 
+// TestGroupHoldsWhoForksOn: each process starts the next one in a session of its own, and is gone.
+func TestGroupHoldsWhoForksOn(t *testing.T) {
+	dir := t.TempDir()
+	chain := filepath.Join(dir, "chain")
+	if err := os.WriteFile(chain, []byte("test ! -e end || exit\nsetsid -f sh chain\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Run(t.Context(), Cmd{Dir: dir, Grace: 100 * time.Millisecond,
+		Argv: []string{"sh", "-c", "env -i setsid -f sh chain >/dev/null 2>&1; exit 3"}})
+	if err != nil || o.ExitCode != 3 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	_, own := groupTree()
+	if left, _ := filepath.Glob(filepath.Join(own, groupPrefix+dirMark(dir)+"*")); own != "" && len(left) > 0 {
+		t.Errorf("groups are left: %s", left)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o600); err != nil { // for where there is no group
+		t.Fatal(err)
+	}
+}
+
 // TestGroupIsEndedAfterAKill: what is left in a group of a git-tilth that was killed, however it is disguised.
 func TestGroupIsEndedAfterAKill(t *testing.T) {
 	if _, own := groupTree(); own != "" {
