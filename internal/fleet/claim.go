@@ -105,7 +105,8 @@ func (p Place) look(ctx context.Context, scratch *gitx.Scratch, id string) (c Cl
 	}
 	c, ok := parseClaim(id, found[claimRef(id)])
 	if !ok {
-		return c, "", &lifecycle.StepError{Step: "reading " + claimRef(id), Err: errors.New("the remote has no claim there"),
+		return c, "", &lifecycle.StepError{Step: "reading " + claimRef(id),
+			Err:  errors.New("the remote has no claim there"),
 			Hint: "git push " + p.Shown() + " --delete " + claimRef(id)}
 	}
 	return c, scratch.Ref(claimRef(id)), nil
