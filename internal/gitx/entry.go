@@ -255,9 +255,12 @@ func repairEntry(admin, path string) error {
 	return replaceFile(back, dotGit+"\n")
 }
 
+// tempMark is how the names of replaceFile's temporary files begin, which git takes for no ref.
+const tempMark = ".tilth-"
+
 // replaceFile puts a file in the place of whatever is there; a symlink is replaced and not followed.
 func replaceFile(path, content string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tilth-")
+	f, err := os.CreateTemp(filepath.Dir(path), tempMark)
 	if err != nil {
 		return err
 	}

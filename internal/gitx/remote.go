@@ -50,13 +50,16 @@ func (g *Git) OpenScratch(common, dir string) (*Scratch, error) {
 	return s, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
 }
 
-// ClearLocks clears the locks in the scratch repository that a git which was killed has left. Its index may be that of
-// a worktree at path.
+// ClearLocks clears the locks in the scratch repository that a git which was killed has left, and refs that were half
+// written. Its index may be that of a worktree at path.
 func (s *Scratch) ClearLocks(ctx context.Context, path string) error {
 	var names []string
 	_ = filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() == "objects" {
 			return filepath.SkipDir
+		}
+		if strings.HasPrefix(filepath.Base(name), tempMark) {
+			return os.Remove(name)
 		}
 		if rel, relErr := filepath.Rel(s.dir, name); strings.HasSuffix(name, ".lock") && relErr == nil {
 			names = append(names, rel)
