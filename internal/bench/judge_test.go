@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -118,30 +119,44 @@ func (c *layOutCase) git(args ...string) time.Duration {
 // once a first judgement has filled the caches.
 func benchValidators(t *testing.T, tb *table) {
 	for _, project := range []struct {
-		name  string
-		files map[string]string
+		name, needs, command string
+		files                map[string]string
 	}{
-		{"Go", map[string]string{
+		{"Go", "go", "go vet ./... && go test ./...", map[string]string{
 			"go.mod":  "module example.com/calc\n\ngo 1.21\n",
 			"calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
 			"calc_test.go": "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 " +
 				"{\n\t\tt.Fatal()\n\t}\n}\n",
 		}},
-		{"Python", map[string]string{
+		{"Node", "node", "node --test", map[string]string{
+			"package.json": `{"name": "calc", "scripts": {"test": "node --test"}}`, ".gitignore": "node_modules/\n",
+			"calc.js": "exports.add = (a, b) => a + b;\n",
+			"calc.test.js": "const {add} = require('./calc');\nrequire('node:test')('add', () => {\n" +
+				"  if (add(1, 2) !== 3) throw new Error();\n});\n",
+		}},
+		{"Rust", "cargo", "cargo test --offline --quiet", map[string]string{
+			"Cargo.toml": "[package]\nname = \"calc\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+			"Cargo.lock": "version = 3\n\n[[package]]\nname = \"calc\"\nversion = \"0.1.0\"\n", ".gitignore": "target/\n",
+			"src/lib.rs": "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\n#[test]\nfn adds() {\n" +
+				"    assert_eq!(add(1, 2), 3);\n}\n",
+		}},
+		{"Python", "python3", "PATH=/usr/bin:$PATH python3 -m pytest -q -p no:cacheprovider tests", map[string]string{
 			"pyproject.toml": "[project]\nname = \"calc\"\nversion = \"1\"\n", ".gitignore": ".venv/\n",
 			"calc.py":            "def add(a, b):\n    return a + b\n",
 			"tests/test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
 		}},
 	} {
+		if _, err := exec.LookPath(project.needs); err != nil {
+			t.Logf("no row for %s: %v", project.name, err)
+			continue
+		}
 		w := newWorld(t, 10)
 		for name, text := range project.files {
 			w.write(filepath.Join("repo", name), text)
 		}
 		w.git(w.repo, "add", "-A")
 		w.git(w.repo, "commit", "-q", "-m", "project")
-		command := map[string]string{"Go": "go vet ./... && go test ./...",
-			"Python": "PATH=/usr/bin:$PATH python3 -m pytest -q -p no:cacheprovider tests"}[project.name]
-		w.git(w.repo, "config", "tilth.validator", "check="+command)
+		w.git(w.repo, "config", "tilth.validator", "check="+project.command)
 		var judged, there []time.Duration
 		for range 5 {
 			judged = append(judged, w.secondValidation("tree"))
@@ -156,7 +171,8 @@ func benchValidators(t *testing.T, tb *table) {
 func (w *world) secondValidation(judge string) time.Duration {
 	w.t.Helper()
 	env := append(w.withAgent("claude"), "TILTH_JUDGE="+judge, "TILTH_MAX_ITERATIONS_PER_TASK=1",
-		"GOFLAGS=-mod=mod", "GOCACHE="+filepath.Join(w.dir, "gocache"))
+		"GOFLAGS=-mod=mod", "GOCACHE="+filepath.Join(w.dir, "gocache"),
+		"RUSTUP_HOME="+cmp.Or(os.Getenv("RUSTUP_HOME"), filepath.Join(os.Getenv("HOME"), ".rustup")))
 	w.runAll(3, env)
 	data, err := os.ReadFile(w.newest().Path(session.RecordFile))
 	must(w.t, err)
