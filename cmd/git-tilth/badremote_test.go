@@ -31,7 +31,7 @@ func TestABadRemoteByHTTP(t *testing.T) {
 	home.git("push", "-q", "origin", "HEAD")
 	home.git("clone", "-q", server+"/remote.git", "../away")
 	// A worker changes what the remote is, which only one without a sandbox can.
-	home.env = append(home.env, "TILTH_VALIDATOR=check=true", "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
+	home.env = append(home.env, "TILTH_SANDBOX=off", "TILTH_PROVIDER_ATTEMPTS=1")
 	model := writes()
 	var names []string
 	for i, mood := range moods {
