@@ -39,7 +39,8 @@ type Imported struct {
 	Recognised []string
 	Dropped    []string
 
-	// done are the ids of tasks that were left out because they are done: what needs them has what it needs.
+	// done are the ids of tasks that were left out because they are done: what needs them has what it needs. A list of
+	// nothing else is no error: there is nothing to do.
 	done   map[string]bool
 	lines  map[string]int // those in which the tasks begin, where that helps to find them
 	bundle *Bundle        // set where the source was a bundle with more in it than tasks
@@ -215,12 +216,8 @@ func looksLikeList(text []byte) bool {
 // validateImport holds what every format has to give: tasks, with ids that are
 // fit and unique. Check says the rest when the bundle is judged.
 func validateImport(name string, im *Imported) error {
-	if len(im.Tasks) == 0 {
-		msg := "it holds no tasks"
-		if len(im.Dropped) > 0 {
-			msg = "every task in it is done already"
-		}
-		return importError(name, 0, formatsHint, "%s", msg)
+	if len(im.Tasks) == 0 && len(im.done) == 0 {
+		return importError(name, 0, formatsHint, "it holds no tasks")
 	}
 	if len(im.Tasks) > maxTasks {
 		return tooManyTasks(name, len(im.Tasks))

@@ -17,7 +17,8 @@ func parseChecklist(name string, data []byte) (*Imported, error) {
 		return nil, err
 	}
 	lines := scanMarkdown(body, first)
-	p := &checklist{name: name, im: &Imported{Format: FormatChecklist}, ids: newIDs(), headings: hasTaskHeadings(lines)}
+	p := &checklist{name: name, im: &Imported{Format: FormatChecklist, done: map[string]bool{}}, ids: newIDs(),
+		headings: hasTaskHeadings(lines)}
 	things := "item"
 	if p.headings {
 		p.im.Format, things = FormatHeadings, "task"
@@ -170,6 +171,7 @@ func (p *checklist) endItem() {
 	it := *p.at
 	p.at = nil
 	if it.checked {
+		p.im.done[it.id] = true
 		p.im.drop("line %d: %s: it is checked already", it.line, quoteShort(it.title))
 		return
 	}

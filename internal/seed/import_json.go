@@ -137,7 +137,7 @@ func parseRalph(name string, data []byte, top fields, list int) (*Imported, erro
 	if err != nil {
 		return nil, importError(name, lineAt(data, list), formatsHint, "userStories is no list")
 	}
-	im := &Imported{Format: FormatRalph, Overview: ralphOverview(top)}
+	im := &Imported{Format: FormatRalph, Overview: ralphOverview(top), done: map[string]bool{}}
 	var stories []story
 	seen := newIDs()
 	for _, e := range elements {
@@ -152,6 +152,7 @@ func parseRalph(name string, data []byte, top fields, list int) (*Imported, erro
 				"the story id %s was given in line %d already", quoteShort(s.original), before)
 		}
 		if s.Passes {
+			im.done[s.original] = true
 			im.drop("%s %s: it passes already", s.original, text.OneLine(s.Title))
 			continue
 		}
