@@ -37,8 +37,8 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 		return err
 	}
 	if len(lost) > 0 && (remote == "" || g.RemoteTip(ctx, r.Common, remote, r.Branch) != r.Tip) {
-		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "),
-			"git tilth take " + s.ID + ", or git tilth push " + s.ID}
+		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "), "git tilth take " + s.ID +
+			", or git tilth push " + s.ID + "; git tilth reset " + s.ID + " gives it up, and the record"}
 	}
 	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
 	// One rename, so that a worktree is never half of one: what is killed after it finds it gone, and a resume adds it

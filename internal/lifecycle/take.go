@@ -200,7 +200,7 @@ func (t *taker) target(ctx context.Context) error {
 	}
 	from, ok, err := t.Git.BranchTip(ctx, t.plan.common, branch)
 	if err != nil || !ok {
-		return errors.Join(err, &RefusedError{"there is no branch " + branch, "git branch " + branch})
+		return errors.Join(err, &RefusedError{"there is no branch " + text.VisibleLine(branch), "git branch --list"})
 	}
 	t.plan.Note.Onto, t.plan.Note.From, t.plan.Note.To, t.plan.Note.How = branch, from, from, t.How
 	if t.plan.place == "" {
