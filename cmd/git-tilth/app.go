@@ -37,8 +37,11 @@ func (p *process) app() *cli.App {
 		OnUsageError:    usageError,
 		Action: func(c *cli.Context) error {
 			if c.Args().First() == "help" {
-				if name := c.Args().Get(1); c.App.Command(name) != nil {
+				name := c.Args().Get(1)
+				if c.App.Command(name) != nil {
 					return cli.ShowCommandHelp(c, name)
+				} else if name != "" {
+					return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
 				}
 				return cli.ShowAppHelp(c)
 			}

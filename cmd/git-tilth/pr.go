@@ -55,6 +55,9 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 	if !done {
 		return refuse("git tilth review "+s.ID, "nothing of session %s is done yet", s.ID)
 	}
+	if found.Gone {
+		return refuse("git tilth review "+s.ID, "branch %s is gone", s.Branch())
+	}
 	remote, address, err := w.git.PushRemote(w.p.ctx, common)
 	if err != nil {
 		return fail("", err)

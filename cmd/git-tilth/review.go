@@ -28,7 +28,7 @@ func (p *process) reviewCommand() *cli.Command {
 		Action: p.onReviewed(func(ctx *cli.Context, w *repoContext, s *session.Session, task string) error {
 			r := w.review(s)
 			if task != "" {
-				r.Commands = taskCommands(r.Task(task), r.SessionID)
+				r.Commands = taskCommands(r, r.Task(task))
 			}
 			o := view.ReviewOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Markdown: ctx.Bool("md"),
 				Task: task}
@@ -93,11 +93,15 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	r := view.NewReview(s, d)
 	common, err := commonOf(s)
 	if err != nil {
+		r.Next = "git tilth show " + s.ID
+		r.Commands = append(r.Commands, view.Command{Line: r.Next, Why: "says what is wrong: " + err.Error()})
 		return r
 	}
+	_, there, err := w.git.BranchTip(w.p.ctx, common, s.Branch())
+	r.Gone = err == nil && !there
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
-		if t.Commit != "" && t.Status == session.TaskDone {
+		if t.Commit != "" {
 			files, _, _, _ := w.git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
 			t.Changed = changeLines(files)
 			for _, f := range files {
@@ -155,6 +159,10 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 	switch {
 	case d.Busy != nil:
 		add("git tilth log -f "+r.SessionID, "follows it")
+	case r.Gone:
+		add("git tilth log "+r.SessionID, "the record; the branch is gone")
+		add("git tilth reset "+r.SessionID, "removes it too")
+		return list
 	case d.Status == session.Prepared:
 		add("git tilth run", "begins it")
 	case open > 0 && r.Stop != loop.AllDone:
@@ -190,17 +198,18 @@ func (w *repoContext) sayChanged(h *lifecycle.Handle) {
 }
 
 // taskCommands is what to run next about one task.
-func taskCommands(t *view.ReviewTask, id string) (list []view.Command) {
+func taskCommands(r *view.Review, t *view.ReviewTask) (list []view.Command) {
+	id := r.SessionID
 	add := func(verb, why string) {
 		list = append(list, view.Command{Line: "git tilth " + verb + " " + t.ID + " " + id, Why: why})
 	}
 	if t.Commit != "" || t.Aside != nil || t.Iterations > 0 {
 		add("diff", "shows its change")
 	}
-	switch t.Status {
-	case session.TaskDone:
+	switch {
+	case t.Status == session.TaskDone && !r.Gone:
 		add("take", "takes it")
-	case session.TaskFailed:
+	case t.Status == session.TaskFailed && !r.Gone:
 		add("retry", "tries it again in the next resume; -m NOTE tells it something")
 	default:
 		list = append(list, view.Command{Line: "git tilth review " + id, Why: "the whole session"})
@@ -226,6 +235,8 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	switch {
 	case t == nil && r.Base == "":
 		return refuse("git log -p "+workOf(s), "the record of session %s does not say where it begins", s.ID)
+	case t == nil && r.Gone:
+		return refuse("git tilth review "+s.ID, "branch %s is gone", s.Branch())
 	case t == nil:
 		revs = []string{r.Base, "refs/heads/" + r.Branch}
 	case t.Commit != "":

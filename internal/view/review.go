@@ -27,6 +27,7 @@ type Review struct {
 	Next      string       `json:"next"` // the first of Commands
 	Commands  []Command    `json:"commands"`
 	Tasks     []ReviewTask `json:"tasks"`
+	Gone      bool         `json:"-"` // the branch is
 }
 
 // Command is something to run, and what it is for.
@@ -40,15 +41,15 @@ type ReviewTask struct {
 	ID            string   `json:"id"`
 	Title         string   `json:"title"`
 	Status        string   `json:"status"`
-	Reason        string   `json:"reason,omitempty"` // it is not done, in one line
-	Commit        string   `json:"commit,omitempty"` // as it is on the branch
+	Reason        string   `json:"reason"` // it is not done, in one line
+	Commit        string   `json:"commit"` // as it is on the branch
 	Cost          float64  `json:"cost"`
 	Tokens        int64    `json:"tokens"`
 	Iterations    int64    `json:"iterations"`
 	Rejections    int64    `json:"rejections"`
-	Verdict       string   `json:"verdict,omitempty"` // the last one
-	By            string   `json:"by,omitempty"`      // who gave it, if not the evaluator
-	Concern       string   `json:"concern,omitempty"` // of the last rejection
+	Verdict       string   `json:"verdict"`      // the last one
+	By            string   `json:"by,omitempty"` // who gave it, if not the evaluator
+	Concern       string   `json:"concern"`      // of the last rejection
 	Uncertainties []string `json:"uncertainties"`
 	WorkArounds   []string `json:"work_arounds"`
 	TestsChanged  []string `json:"tests_changed"`

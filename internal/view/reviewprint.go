@@ -120,6 +120,7 @@ func (p reviewPrinter) some(lines [][3]string, most int) {
 	}
 }
 
+// next lists the commands. The terminal wraps one that is too long: cut off it could not be run.
 func (r *Review) next(p reviewPrinter) {
 	fmt.Fprintln(p.out)
 	longest := 0
@@ -131,7 +132,11 @@ func (r *Review) next(p reviewPrinter) {
 		if i > 0 {
 			head = "      "
 		}
-		p.line(dim, head, fmt.Sprintf("%-*s   %s", longest, c.Line, c.Why))
+		line := text.VisibleLine(c.Line)
+		if room := p.term.Width - len(head) - longest - 3; room >= 10 {
+			line = fmt.Sprintf("%-*s   %s", longest, line, fit(text.VisibleLine(c.Why), room))
+		}
+		fmt.Fprintln(p.out, p.term.paint(dim, head)+line)
 	}
 }
 
