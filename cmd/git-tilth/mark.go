@@ -102,6 +102,10 @@ func (w *repoContext) mark(h *lifecycle.Handle, task, mark, note, will string) e
 	if err := h.Mark(task, mark, note); err != nil {
 		return fail("", err)
 	}
+	if w.p.dryRun {
+		w.p.printf("would note that %s %s\n", task, will)
+		return nil
+	}
 	w.p.printf("%s %s\nnext: git tilth resume %s\n", task, will, h.S.ID)
 	return nil
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -148,6 +148,9 @@ func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside
 func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.Command) {
 	add := func(line, why string) { list = append(list, view.Command{Line: line, Why: why}) }
 	done, open := 0, 0
+	begins := func(t session.Task) bool {
+		return t.Status == session.TaskFailed || t.Status == session.TaskPending && len(t.WaitsFor(d.Plan)) == 0
+	}
 	for _, t := range r.Tasks {
 		switch t.Status {
 		case session.TaskDone:
@@ -165,7 +168,9 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 		return list
 	case d.Status == session.Prepared:
 		add("git tilth run", "begins it")
-	case open > 0 && r.Stop != loop.AllDone:
+	case open > 0 && !slices.ContainsFunc(d.Plan, begins):
+		add("git tilth plan "+r.SessionID, "or git tilth retry what is skipped")
+	case open > 0:
 		add(w.resumeOf(d.Overview), "goes on with what is not done")
 	}
 	if done > 0 {

@@ -35,14 +35,16 @@ type State struct {
 	SourceHint string // how to go on without it
 	SeedSHA    string // of the seed's commit as recorded, "" when none is
 	SeedKnown  bool   // the branch contains it
-	BranchTip  string // "" when the branch is gone
-	Tree       TreeState
-	treeOn     string // what HEAD is on, for treeElsewhere
-	Dirty      bool   // read only where the plan depends on it
-	Tasks      []session.Task
-	Doubted    []string // tasks that prd.json calls done and a worker may have; they are pending in Tasks
-	TasksError string
-	History    record.History
+	// Interviewed reports whether a session without a seed has an interview that can be gone on with.
+	Interviewed bool
+	BranchTip   string // "" when the branch is gone
+	Tree        TreeState
+	treeOn      string // what HEAD is on, for treeElsewhere
+	Dirty       bool   // read only where the plan depends on it
+	Tasks       []session.Task
+	Doubted     []string // tasks that prd.json calls done and a worker may have; they are pending in Tasks
+	TasksError  string
+	History     record.History
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
 	AcceptedStale bool
 	CaseStale     bool            // the same of a case that was being reviewed
@@ -231,13 +233,13 @@ func refusal(s State) (why, hint string) {
 	case s.Resetting:
 		return "its teardown was begun and not finished", reset
 	case s.SeedSHA == "" && s.Status != session.Prepared:
-		return unseeded(reset)
+		return s.unseeded(reset)
 	case s.TasksError != "":
 		return s.TasksError, "correct it, then git tilth resume " + s.SessionID + "; or " + reset
 	case s.SourceGone != "":
 		return s.SourceGone, cmp.Or(s.SourceHint, reset)
 	case s.SeedSHA == "" && len(s.Tasks) == 0:
-		return unseeded(reset)
+		return s.unseeded(reset)
 	case s.BranchTip == "":
 		return "its branch session/" + s.SessionID + " is gone", reset
 	case s.BranchIn != "":
@@ -247,7 +249,10 @@ func refusal(s State) (why, hint string) {
 }
 
 // unseeded is what can be said of a session whose preparation came to nothing, whatever else is missing in it.
-func unseeded(reset string) (why, hint string) {
+func (s State) unseeded(reset string) (why, hint string) {
+	if s.Interviewed {
+		return "its interview was not finished", "git tilth prep-feature --continue, or " + reset
+	}
 	return "its seed was never committed, so there is nothing to resume", reset + ", then git tilth prep-feature"
 }
 

@@ -63,6 +63,9 @@ func failureOf(stop record.Event) *Failure {
 	f := &Failure{
 		Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error)),
 	}
+	if ev.Reason == "commit_refused" {
+		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(ev.Detail), "it says nothing"))
+	}
 	if strings.Trim(f.Detail, "0123456789") == "" {
 		f.Detail = "" // the cap that was reached, which the reason names
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,10 +54,13 @@ func RowOf(o session.Overview) Row { return Row{o, o.State(), failureIn(o, math.
 // listedLines is how many lines of a record a list of many sessions looks back for why one failed; show looks further.
 const listedLines = 24
 
+// refusals are the stops that leave a session as it was, and yet are somebody's word against going on.
+var refusals = []string{"preflight", "commit_refused", "usage_limit"}
+
 // failureIn is why a session is failed, from at most as many lines of its record as most. It is nil for a session that
 // is not and could begin: nothing more is read of that.
 func failureIn(o session.Overview, most int) *Failure {
-	if o.Status != session.Failed && o.LastStop != "preflight" || o.Dir == "" {
+	if o.Status != session.Failed && !slices.Contains(refusals, o.LastStop) || o.Dir == "" {
 		return nil
 	}
 	return readFailure(filepath.Join(o.Dir, session.RecordFile), most)
