@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,6 +22,9 @@ func (p *process) verifyCommand() *cli.Command {
 				return holder
 			}
 			found, err := verify.Session(p.ctx, w.git, s)
+			if errors.Is(err, verify.ErrDamaged) {
+				return fail("git tilth doctor", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -56,6 +56,14 @@ func Run(ctx context.Context, o Options, s *session.Session) (*Result, error) {
 	if err != nil {
 		return nil, &lifecycle.RefusedError{Why: err.Error(), Hint: "git tilth show " + s.ID}
 	}
+	begin, err := record.ReadBeginning(s.Path(session.RecordFile))
+	if err != nil {
+		return nil, err
+	}
+	if begin.Seed == nil {
+		return nil, &lifecycle.RefusedError{Why: "session " + s.ID + " has no seed on record, and so nothing to replay",
+			Hint: "git tilth verify " + s.ID}
+	}
 	events, err := readEvents(s)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -135,8 +136,11 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		return err
 	}
 	c.Bytes = c.story.end
+	if c.story.skipped > 0 {
+		c.note("%s of the record skipped: no events", text.Plural(c.story.skipped, "line"))
+	}
 	if c.story.seed == "" {
-		c.note("its seed is not on record: it was never finished")
+		c.unseeded()
 		return nil
 	}
 	tip, there, err := c.git.BranchTip(ctx, common, c.s.Branch())
@@ -164,6 +168,17 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		c.differ(-1, "", "%s", err)
 	}
 	return nil
+}
+
+// unseeded is the end of what a record without a seed says. Where work was done, the record had one.
+func (c *check) unseeded() {
+	tasks, _ := c.s.Tasks() // of a session that was never finished there are none
+	begun := func(t session.Task) bool { return t.Status != "" && t.Status != session.TaskPending }
+	if c.cp.Status == session.Prepared || c.cp.Status == session.AllDone || slices.ContainsFunc(tasks, begun) {
+		c.differIn(session.RecordFile, 0, "the seed's commit is not on record, and work was done after it")
+	} else {
+		c.note("its seed is not on record: it was never finished")
+	}
 }
 
 // differ takes note of a difference; off is where the record has it, -1 for nowhere.
@@ -223,6 +238,9 @@ func (c *check) number() error {
 // countLines fills in the number of the line that begins at each offset.
 func countLines(path string, lines map[int64]int) error {
 	f, err := jsonl.OpenFile(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there are no lines
+	}
 	if err != nil {
 		return err
 	}
