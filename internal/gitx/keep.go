@@ -149,22 +149,32 @@ func (k *Kept) survey(ctx context.Context, g *Git, wt Worktree, stay [][]byte) (
 }
 
 // convert adds the files to those that are changed, and loose, which go when the worktree becomes to, and which git may
-// write in other bytes: line ends, an encoding or a filter lie between them and what the index has.
+// write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So is a submodule
+// that to does not have: git leaves its directory where it is.
 func (k *Kept) convert(ctx context.Context, g *Git, wt Worktree, to Kept, changed []string) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "diff-index", "--cached", "-z", "--name-only", "--no-renames",
+	out, err := g.read(ctx, g.inWorktree(wt, "diff-index", "--cached", "-z", "--name-status", "--no-renames",
 		to.Files, "--"))
 	if err != nil {
 		return nil, err
 	}
-	names := slices.DeleteFunc(fields(out), func(name string) bool {
+	var names, modules []string
+	for f := range slices.Chunk(fields(out), 2) { // status, path
+		name := f[len(f)-1]
 		fi, err := os.Lstat(filepath.Join(wt.Path, name))
-		return err != nil || !fi.Mode().IsRegular() || !k.tracked[name]
-	})
+		switch {
+		case err != nil || !k.tracked[name]:
+		case fi.Mode().IsRegular():
+			names = append(names, name)
+		case fi.IsDir() && (f[0] == "A" || f[0] == "T"):
+			modules = append(modules, name)
+		}
+	}
 	if len(names) > 0 {
 		if names, err = g.converts(ctx, wt, names); err != nil {
 			return nil, err
 		}
 	}
+	names = append(names, modules...)
 	for _, name := range names {
 		k.loose[name] = true
 	}

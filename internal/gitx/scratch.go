@@ -40,11 +40,8 @@ func (g *Git) NewScratch(common, dir string) (*Scratch, error) {
 // borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate.
 func borrow(common, dir string) error {
 	objects := filepath.Join(common, "objects")
-	if strings.Contains(objects, "\n") {
-		return errors.New(objects + " cannot be named as an alternate")
-	}
-	if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, `"\`) {
-		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(objects) + `"`
+	if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, "\"\\\n") {
+		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
 	}
 	if err := writeIn(dir, "objects/info/alternates", objects+"\n"); err != nil {
 		return err

@@ -3,7 +3,6 @@ package judge
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,10 +82,7 @@ func escape(s string) string { return escaper.Replace(s) }
 // what else lies there.
 func (p *Place) writeRepo(commit string) error {
 	objects := filepath.Join(p.o.Common, "objects")
-	if strings.Contains(objects, "\n") {
-		return errors.New(objects + " cannot be named as an alternate")
-	}
-	if strings.HasPrefix(objects, `"`) || strings.HasPrefix(objects, "#") {
+	if strings.HasPrefix(objects, `"`) || strings.HasPrefix(objects, "#") || strings.Contains(objects, "\n") {
 		objects = `"` + escape(objects) + `"`
 	}
 	branch := "refs/heads/" + p.o.Branch

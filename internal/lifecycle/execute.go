@@ -92,6 +92,12 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return out, err
 	}
 	if p.Action == Nothing {
+		if p.Worktree == treeMissing { // a rewind needs it
+			x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
+			if err := x.repair(ctx); err != nil {
+				return x.out, err
+			}
+		}
 		return out, h.noteNothing(out)
 	}
 	if err := h.settleRecord(p); err != nil {

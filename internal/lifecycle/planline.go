@@ -27,6 +27,9 @@ func (p Plan) line(aside string) string {
 	case Refuse:
 		return "cannot be resumed: " + p.Why
 	case Nothing:
+		if p.Worktree == treeMissing {
+			return "nothing to resume: all tasks are done; re-create the worktree"
+		}
 		return "nothing to resume: all tasks are done"
 	}
 	if p.FinishBack != "" {
