@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -106,14 +107,17 @@ func (b *Box) ruleset() (*os.File, error) {
 	defer rulesets.Unlock()
 	key := fmt.Sprintf("%q", [][]string{b.writable(), b.Read, b.Hide})
 	m, ok := rulesets.of[key]
-	if ok && !m.current() {
-		m.rules.Close()
-		ok = false
-	}
-	if !ok {
+	if !ok || !m.current() {
+		// A box for a temporary directory is not asked for again once that is gone.
+		maps.DeleteFunc(rulesets.of, func(_ string, old made) bool {
+			gone := !old.current()
+			if gone {
+				old.rules.Close()
+			}
+			return gone
+		})
 		var err error
 		if m, err = b.build(); err != nil {
-			delete(rulesets.of, key)
 			return nil, err
 		}
 		rulesets.of[key] = m

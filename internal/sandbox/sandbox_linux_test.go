@@ -149,6 +149,36 @@ func TestHarnessStaysOutside(t *testing.T) {
 
 // TestStartsAsOutside: what a command inherits is the same on both sides, and so is what comes of one that cannot be
 // executed.
+// A night has as many temporary directories as judgements: what was made for one goes with it.
+func TestRulesOfGoneDirectoriesGo(t *testing.T) {
+	w := newWorld(t)
+	for range 10 {
+		temp, err := os.MkdirTemp(w.temp, "judge")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, ok := w.sh(t, w.box.In(temp), "echo > "+temp+"/written"); !ok {
+			t.Fatal(out)
+		}
+		if err := os.RemoveAll(temp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, fd := range open {
+		if to, _ := os.Readlink(fd); strings.Contains(to, "landlock") {
+			n++
+		}
+	}
+	if n == 0 || n > 3 {
+		t.Errorf("%d rulesets are open", n)
+	}
+}
+
 func TestStartsAsOutside(t *testing.T) {
 	w := newWorld(t)
 	script := `ulimit -Sn; ulimit -Hn; grep -E '^Sig(Blk|Ign|Cgt):' /proc/self/status; ls /proc/self/fd
