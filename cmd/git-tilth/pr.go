@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -38,6 +39,7 @@ func (p *process) prCommand() *cli.Command {
 // request is a pull or merge request.
 type request struct {
 	base, branch, title, body string
+	dir                       string // in the repository, where a remote's relative path begins
 	draft, web                bool
 }
 
@@ -65,7 +67,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 	if remote == "" {
 		return refuse("git remote add origin URL", "there is no remote to push to")
 	}
-	r.branch = s.Branch()
+	r.branch, r.dir = s.Branch(), lifecycle.SourceNow(s.Overview().Source, common)
 	r.base = cmp.Or(r.base, w.git.DefaultBranch(w.p.ctx, common, remote), "main")
 	r.title = cmp.Or(text.OneLine(found.Label), found.Tasks[0].Title)
 	var body bytes.Buffer
@@ -78,7 +80,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		w.p.printf("would run: git push %s %s:%s\n", remote, ref, ref)
 		return nil
 	}
-	if err := w.userGit(common, gitx.Worktree{}, "", "push", remote, ref+":"+ref); err != nil {
+	if err := w.userGit(r.dir, common, gitx.Worktree{}, "", "push", remote, ref+":"+ref); err != nil {
 		return &exitError{code: exitFailed, msg: "the branch was not pushed to " + remote,
 			hint: "mend that, then git tilth pr " + s.ID, err: err}
 	}
@@ -112,7 +114,7 @@ func (w *repoContext) openRequest(r request, address string) error {
 		if r.web {
 			argv = append(argv, "--web")
 		}
-		if err := proc.Attach(argv, w.p.environ, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
+		if err := proc.Attach(r.dir, argv, w.p.environ, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
 			return &exitError{code: exitFailed, msg: "the branch is pushed; " + argv[0] + " opened no request",
 				hint: compareURL(host, path, r), err: err}
 		}

@@ -261,14 +261,14 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	default:
 		return refuse("git tilth review "+task+" "+s.ID, "%s has no change: %s", task, t.Reason)
 	}
-	return w.userGit(common, wt, objects, append(append([]string{"diff", "--end-of-options"}, revs...), "--")...)
+	return w.userGit("", common, wt, objects, append(append([]string{"diff", "--end-of-options"}, revs...), "--")...)
 }
 
 // userGit runs a git command of the user's own on their terminal. What it says of a failure stands there already.
-func (w *repoContext) userGit(common string, wt gitx.Worktree, objects string, args ...string) error {
+func (w *repoContext) userGit(dir, common string, wt gitx.Worktree, objects string, args ...string) error {
 	w.p.editing.Store(true)
 	defer w.p.editing.Store(false)
-	t := gitx.Terminal{In: w.p.stdin, Out: w.p.stdout, Err: w.p.stderr}
+	t := gitx.Terminal{In: w.p.stdin, Out: w.p.stdout, Err: w.p.stderr, Dir: dir}
 	failed, err := w.git.ForUser(t, common, wt, objects, args...)
 	if failed {
 		return &exitError{code: exitFailed}

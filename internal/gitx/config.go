@@ -364,8 +364,11 @@ func (g *Git) identity(ctx context.Context, dir string) []string {
 	return s.identity
 }
 
-// Terminal is what a command of the user's own is attached to.
-type Terminal struct{ In, Out, Err *os.File }
+// Terminal is what a command of the user's own is attached to, and where it begins, "" for here.
+type Terminal struct {
+	In, Out, Err *os.File
+	Dir          string
+}
 
 // ForUser runs git on the user's terminal as if the user had typed it there: with their settings, pager, hooks and
 // credential dialogs. It works on the repository at common or, if wt is one, in that worktree. With objects, those of
@@ -379,7 +382,7 @@ func (g *Git) ForUser(t Terminal, common string, wt Worktree, objects string, ar
 	if objects != "" {
 		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
 	}
-	err = proc.Attach(append([]string{g.program}, args...), env, t.In, t.Out, t.Err)
+	err = proc.Attach(t.Dir, append([]string{g.program}, args...), env, t.In, t.Out, t.Err)
 	var ended *exec.ExitError
 	if errors.As(err, &ended) {
 		return true, nil

@@ -95,9 +95,12 @@ func (g *Git) OnlyOn(ctx context.Context, common, tip, branch string) ([]string,
 	return strings.Fields(string(out)), err
 }
 
-// RemoteTip is the commit of a branch on a remote as it is now, "" where that is not known.
-func (g *Git) RemoteTip(ctx context.Context, common, remote, branch string) string {
-	out, _ := g.read(ctx, inRepo(common, "ls-remote", "--end-of-options", remote, "refs/heads/"+branch))
+// RemoteTip is the commit of a branch on a remote as it is now, "" where that is not known. at is the directory in
+// which a remote's relative path begins.
+func (g *Git) RemoteTip(ctx context.Context, common, at, remote, branch string) string {
+	c := inRepo(common, "ls-remote", "--end-of-options", remote, "refs/heads/"+branch)
+	c.dir = at
+	out, _ := g.read(ctx, c)
 	tip, _, _ := strings.Cut(string(out), "\t")
 	return tip
 }

@@ -36,7 +36,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	if err != nil {
 		return err
 	}
-	if len(lost) > 0 && (remote == "" || g.RemoteTip(ctx, r.Common, remote, r.Branch) != r.Tip) {
+	if len(lost) > 0 && (remote == "" || g.RemoteTip(ctx, r.Common, r.Source, remote, r.Branch) != r.Tip) {
 		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "), "git tilth take " + s.ID +
 			", or git tilth push " + s.ID + "; git tilth reset " + s.ID + " gives it up, and the record"}
 	}

@@ -127,16 +127,16 @@ func (h *Handle) adoptSource() {
 	if h.Common == "" {
 		return
 	}
-	h.Checkpoint.Source = sourceNow(h.Checkpoint.Source, h.Common)
+	h.Checkpoint.Source = SourceNow(h.Checkpoint.Source, h.Common)
 	// A session of another tool has no such note, by which it is known as one.
 	if h.Checkpoint.GitCommonDir != "" {
 		h.Checkpoint.GitCommonDir = h.Common
 	}
 }
 
-// sourceNow is the recorded source, or, where nothing is there any more or another repository is, the main worktree
+// SourceNow is the recorded source, or, where nothing is there any more or another repository is, the main worktree
 // of the one that was found. A directory without a repository stays: GIT_WORK_TREE named it.
-func sourceNow(recorded, common string) string {
+func SourceNow(recorded, common string) string {
 	of, err := gitx.CommonDirOf(recorded)
 	_, gone := os.Lstat(recorded)
 	if err == nil && of == common || err != nil && filepath.IsAbs(recorded) && !errors.Is(gone, os.ErrNotExist) {

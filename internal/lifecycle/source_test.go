@@ -42,11 +42,11 @@ func TestSourceNow(t *testing.T) {
 		plain:                      plain, // a work tree that GIT_WORK_TREE named
 		common:                     common,
 	} {
-		if got := sourceNow(recorded, common); got != want {
+		if got := SourceNow(recorded, common); got != want {
 			t.Errorf("%q: %q, want %q", recorded, got, want)
 		}
 	}
-	if got := sourceNow("", filepath.Join(dir, "bare.git")); got != filepath.Join(dir, "bare.git") {
+	if got := SourceNow("", filepath.Join(dir, "bare.git")); got != filepath.Join(dir, "bare.git") {
 		t.Errorf("bare: %q", got)
 	}
 }

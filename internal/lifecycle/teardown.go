@@ -82,7 +82,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 		r.Lost = err.Error()
 		return r, nil
 	}
-	r.Source = sourceNow(r.Source, r.Common)
+	r.Source = SourceNow(r.Source, r.Common)
 	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
 		return r, r.unclear(err)
 	}

@@ -53,12 +53,12 @@ func startDetached(cmd *exec.Cmd) (pid int, err error) {
 }
 
 // Attach runs a command on this process's own terminal, in its process group, and waits for its end, however long a
-// person takes. No context ends it: what a person types is not thrown away.
-func Attach(argv, env []string, in, out, errOut *os.File) error {
+// person takes. No context ends it: what a person types is not thrown away. dir is where it begins, "" for here.
+func Attach(dir string, argv, env []string, in, out, errOut *os.File) error {
 	path, err := LookPath(argv[0], "", env)
 	if err != nil {
 		return err
 	}
-	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Stdin: in, Stdout: out, Stderr: errOut}
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Dir: dir, Stdin: in, Stdout: out, Stderr: errOut}
 	return cmd.Run()
 }

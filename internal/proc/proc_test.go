@@ -327,7 +327,7 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if err := Attach([]string{"sh", "-c", "echo $WHO; exit 3"}, []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}, nil,
+	if err := Attach("", []string{"sh", "-c", "echo $WHO; exit 3"}, []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}, nil,
 		out, nil); err == nil {
 		t.Error("no error from a command that fails")
 	}
