@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -97,6 +99,9 @@ func (p *process) fleetCommands() []*cli.Command {
 				if file == "" {
 					return refuse("git tilth pack <file> [<session>]", "pack needs the name of a file")
 				}
+				if fi, err := os.Stat(p.inDir(file)); err == nil && !fi.Mode().IsRegular() {
+					return refuse("git tilth pack <file> [<session>]", "%s is there, and is no ordinary file", file)
+				}
 				s, err := w.sessionToChange(ctx.Args().Get(1))
 				if err != nil {
 					return err
@@ -135,11 +140,17 @@ func (p *process) fleetCommands() []*cli.Command {
 				if file == "" {
 					return refuse("git tilth unpack <file>", "unpack needs the name of a file")
 				}
+				if _, err := os.Stat(p.inDir(file)); err != nil {
+					return refuse("git tilth pack "+file+", where the session is", "there is no file %s", file)
+				}
 				if p.dryRun {
 					p.printf("the session in %s would be made here\n", file)
 					return nil
 				}
 				s, err := place.Unpack(p.ctx, p.inDir(file))
+				if errors.As(err, new(*gitx.RemoteError)) && p.ctx.Err() == nil {
+					return fail("git bundle verify "+file, fmt.Errorf("%s cannot be unpacked: %w", file, err))
+				}
 				if err != nil {
 					return fleetError(err, "")
 				}
@@ -238,6 +249,10 @@ func fleetError(err error, id string) error {
 			hint: "git tilth fetch " + id, err: err}
 	case errors.As(err, &refused), errors.As(err, &busy), errors.As(err, &step), errors.Is(err, context.Canceled):
 		return err
+	case errors.As(err, new(*gitx.RemoteError)) && id == "":
+		return fail("git remote -v", err)
+	case errors.As(err, new(*gitx.RemoteError)):
+		return fail("git remote -v; git tilth push --remote NAME "+id+" brings it to another remote", err)
 	}
 	return fail("", err)
 }

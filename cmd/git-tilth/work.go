@@ -101,6 +101,9 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 			return context.Canceled
 		case found && p.dryRun:
 			p.printf("session %s would be run\n", c.Session)
+			if l.once {
+				return nil
+			}
 			continue
 		case found:
 			end, over := p.workOn(ctx, l, c)

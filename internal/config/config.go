@@ -194,9 +194,6 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 
 func check(s Setting, text, origin string) error {
 	var err error
-	if s.check != nil {
-		err = s.check(text)
-	}
 	if len(s.values) > 0 && !slices.Contains(s.values, text) {
 		err = fmt.Errorf("not one of %s", strings.Join(s.values, ", "))
 	}
@@ -213,6 +210,9 @@ func check(s Setting, text, origin string) error {
 		_, err = parseBool(text)
 	case kindDuration:
 		_, err = parseDuration(text)
+	}
+	if err == nil && s.check != nil {
+		err = s.check(text)
 	}
 	if err != nil {
 		return &Error{fmt.Sprintf("%s = %q (%s): %s", s.Name, text, origin, err), unsetHint(s.Name, origin)}

@@ -57,6 +57,7 @@ func TestGarbageIsNamed(t *testing.T) {
 		{"tilth.maxwallclockminutes", "ten", "not a number"},
 		{"tilth.stream", "maybe", "not a boolean"},
 		{"tilth.maxwait", "soon", "not a duration"},
+		{"tilth.lease", "0s", "is less than 2s"},
 		{"tilth.apikey", "secret", "not read from git config"},
 		{"tilth.nosuch", "1", "unknown setting"},
 		{"tilth.worker.nosuch", "1", "unknown setting"},

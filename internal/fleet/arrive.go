@@ -296,6 +296,13 @@ func (p Place) Unpack(ctx context.Context, path string) (*session.Session, error
 	}
 	for ref := range found {
 		if id := strings.TrimPrefix(ref, sessionRef("")); len(found) == 1 && session.ValidID(id) {
+			// One that is here already keeps its remote, and with that the claim.
+			if s, err := p.Store.Find(id); err == nil && RemoteOf(s) != "" {
+				p.Remote = RemoteOf(s)
+				if err := p.note(scratch); err != nil {
+					return nil, err
+				}
+			}
 			return p.arrive(ctx, scratch, id, false)
 		}
 	}

@@ -105,11 +105,15 @@ func (p Place) look(ctx context.Context, scratch *gitx.Scratch, id string) (c Cl
 	}
 	c, ok := parseClaim(id, found[claimRef(id)])
 	if !ok {
-		return c, "", &lifecycle.StepError{Step: "reading " + claimRef(id),
-			Err:  errors.New("the remote has no claim there"),
-			Hint: "git push " + p.Shown() + " --delete " + claimRef(id)}
+		return c, "", p.broken(id, "reading "+claimRef(id), "the remote has no claim there")
 	}
 	return c, scratch.Ref(claimRef(id)), nil
+}
+
+// broken is what a remote has of a session and cannot be used. Without its claim, the next push makes all of it anew.
+func (p Place) broken(id, step, why string) error {
+	return &lifecycle.StepError{Step: step, Err: errors.New(why),
+		Hint: "git push " + p.Shown() + " --delete " + claimRef(id) + ", then git tilth push " + id + " where it is"}
 }
 
 // Fetch makes the remote's session one of this machine.
@@ -133,8 +137,11 @@ func (p Place) Fetch(ctx context.Context, id string) (*session.Session, error) {
 }
 
 func (p Place) fetch(ctx context.Context, scratch *gitx.Scratch, id string, force bool) (*session.Session, error) {
-	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+sessionRef(id)+":"+sessionRef(id)); err != nil {
+	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+sessionRef(id)+"*:"+sessionRef(id)+"*"); err != nil {
 		return nil, err
+	}
+	if scratch.Ref(sessionRef(id)) == "" {
+		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim on it, and no state")
 	}
 	if err := p.note(scratch); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 const remoteConfig = `[core]
 	bare = true
 	hooksPath = /dev/null
+	sharedRepository = 0600
 [fetch]
 	fsckObjects = true
 	recurseSubmodules = false
@@ -130,6 +131,19 @@ func (s *Scratch) SetRef(name, id string) error {
 	return replaceFile(path, id+"\n")
 }
 
+// RemoteError is a fetch or a push that failed.
+type RemoteError struct{ error }
+
+// Unwrap is git's own error.
+func (e *RemoteError) Unwrap() error { return e.error }
+
+func remoteError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RemoteError{err}
+}
+
 // RefUpdate is a ref of a remote that becomes New. With Lease it does so only where it is Old, "" for none.
 type RefUpdate struct {
 	Name, New, Old string
@@ -151,14 +165,14 @@ func (s *Scratch) Push(ctx context.Context, remote, at string, updates ...RefUpd
 		specs = append(specs, plus+u.New+":"+u.Name)
 	}
 	_, err := s.git.mutate(ctx, s.remote(at, append(append(args, "--", remote), specs...)...))
-	return err
+	return remoteError(err)
 }
 
 // Fetch brings refs of a remote, or of a bundle's file, into the scratch repository.
 func (s *Scratch) Fetch(ctx context.Context, remote, at string, specs ...string) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="}
 	_, err := s.git.mutate(ctx, s.remote(at, append(append(args, "--", remote), specs...)...))
-	return err
+	return remoteError(err)
 }
 
 func (s *Scratch) remote(at string, args ...string) command {
