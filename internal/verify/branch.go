@@ -122,10 +122,20 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		c.note("%s inherited from %s, whose record is not here", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
+	named := func(commit gitx.Commit) bool {
+		_, is := theirs.commits[commit.SHA]
+		return is || strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed))
+	}
+	if begun, err := c.begunAnew(from, theirs); err != nil {
+		return err
+	} else if begun && slices.ContainsFunc(commits, func(g gitx.Commit) bool { return !named(g) }) {
+		c.anew = append(c.anew, from)
+		c.note("%s inherited from %s, which went back to its seed since", text.Plural(len(commits), "commit"), from)
+		return nil
+	}
 	var marks []mark
 	for _, commit := range commits {
-		_, named := theirs.commits[commit.SHA]
-		if !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed)) {
+		if !named(commit) {
 			c.differ(-1, commit.SHA, "it is said to be of session %s, whose record does not name it", from)
 		} else if sig := lifecycle.SignatureOf(commit); sig.Record != "" {
 			marks = c.marked(marks, commit, sig)
@@ -134,6 +144,19 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 	path := filepath.Join(filepath.Dir(c.s.Dir), from, session.RecordFile)
 	_, err = c.anchors(path, theirs.end, marks)
 	return err
+}
+
+// begunAnew reports whether the record of a session, which this one descends from, says nothing of the time before the
+// fork: reset --to-seed has cut it.
+func (c *check) begunAnew(id string, theirs *story) (bool, error) {
+	from, _, err := c.lineage()
+	at := c.story.forkedAt
+	for _, st := range from {
+		if st.forkedFrom == id {
+			at = st.forkedAt
+		}
+	}
+	return theirs.begun == "" || theirs.begun > at, err
 }
 
 // at is where the record names a commit, -1 for nowhere.

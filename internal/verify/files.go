@@ -84,12 +84,13 @@ func (c *check) ledgers() error {
 	return nil
 }
 
-// lineage is what the records of the sessions say that a fork descends from, and whether all of them are here.
+// lineage is what the records of the sessions say that a fork descends from, and whether all of them are here,
+// as they were.
 func (c *check) lineage() (from []*story, whole bool, err error) {
 	seen := map[string]bool{}
 	for id := c.story.forkedFrom; id != "" && !seen[id]; {
 		st, err := c.origin(id)
-		if err != nil || st == nil {
+		if err != nil || st == nil || slices.Contains(c.anew, id) {
 			return from, false, err
 		}
 		seen[id] = true

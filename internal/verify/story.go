@@ -51,6 +51,8 @@ type story struct {
 	went        map[int]story            // what the record said before a rewind or an undo, by its number
 	// A fork begins with tasks that another session did; every is all that was ever said of a task.
 	forkedFrom string
+	forkedAt   string            // when
+	begun      string            // when the first thing happened after the seed
 	shared     map[string]string // their commits
 	every      map[string][]entry
 	notes      []string // of a person's
@@ -79,6 +81,9 @@ func (st *story) see(l record.Line) {
 	default:
 		return
 	}
+	if st.seed != "" && st.begun == "" {
+		st.begun = l.TS
+	}
 	if l.Type != "task_marked" {
 		st.marking = nil
 	}
@@ -88,6 +93,7 @@ func (st *story) see(l record.Line) {
 			st.base = e.Base
 		}
 		if e.Phase == "fork" {
+			st.forkedAt = l.TS
 			st.forked(e)
 		}
 	case *record.SeedCommitted:

@@ -91,6 +91,7 @@ type check struct {
 	foreign bool // made by a tool that neither names trees nor marks its commits
 	story   *story
 	commits []gitx.Commit // since the base, oldest first
+	anew    []string      // sessions that this one descends from, whose record was cut since
 }
 
 // ErrDamaged says that a session has no checkpoint that can be read, and so nothing to hold against anything.
