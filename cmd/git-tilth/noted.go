@@ -58,9 +58,9 @@ func orUnset(value string) string {
 // writable reports whether a setting is from the repository's own config.
 func (w *repoContext) writable(origin string) bool {
 	file, ok := strings.CutPrefix(origin, "file:")
-	if !ok || w.loc.CommonDir == "" {
+	if !ok || w.common == "" {
 		return false
 	}
-	rel, err := filepath.Rel(w.loc.CommonDir, file)
+	rel, err := filepath.Rel(w.common, file)
 	return !filepath.IsAbs(file) || err == nil && filepath.IsLocal(rel)
 }

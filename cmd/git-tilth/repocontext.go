@@ -26,6 +26,8 @@ type repoContext struct {
 	loc    gitx.Location // zero outside a repository
 	inRepo bool
 	config *config.Config
+	common string            // the repository whose settings these are, "" for none
+	flags  map[string]string // the settings among the command's flags
 	store  session.Store
 	redact *record.Redactor
 	keys   map[string]string // credentials that did not come from the environment
@@ -62,16 +64,8 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 		return nil, fail("", err)
 	}
 	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.Holdings(w.loc.CommonDir) })
-	entries, err := w.git.ConfigList(p.ctx, w.loc.CommonDir)
-	if err != nil {
-		return nil, fail("", err)
-	}
-	var settings []config.Entry
-	w.credentials = credentialFiles(entries)
-	for _, e := range entries {
-		settings = append(settings, config.Entry{Key: e.Key, Value: e.Value, Origin: e.Origin})
-	}
-	if w.config, err = config.Load(p.environ, flags, settings); err != nil {
+	w.flags = flags
+	if err := w.configure(w.loc.CommonDir); err != nil {
 		return nil, err
 	}
 	w.store = session.Store{Root: session.RootFrom(p.getenv, w.configuredRoot())}
@@ -79,8 +73,39 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 		return nil, refuse("export TILTH_SESSIONS_DIR=...",
 			"there is no home directory to keep sessions in: HOME is not set")
 	}
-	w.redact = w.redactor()
 	return w, w.notInside()
+}
+
+// configure takes the settings that hold in a repository, "" for none.
+func (w *repoContext) configure(common string) error {
+	entries, err := w.git.ConfigList(w.p.ctx, common)
+	if err != nil {
+		return fail("", err)
+	}
+	var settings []config.Entry
+	w.common, w.credentials = common, credentialFiles(entries)
+	for _, e := range entries {
+		settings = append(settings, config.Entry{Key: e.Key, Value: e.Value, Origin: e.Origin})
+	}
+	if w.config, err = config.Load(w.p.environ, w.flags, settings); err != nil {
+		return err
+	}
+	w.redact = w.redactor()
+	return nil
+}
+
+// configureFor takes the settings of a session's own repository, wherever it was named: judging by another's
+// validators, or by none, would pass what the session's own refuse.
+func (w *repoContext) configureFor(s *session.Session) error {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return nil // who reads it next says so
+	}
+	common, err := lifecycle.CommonOf(s, check)
+	if err != nil || common == w.common {
+		return nil // without its repository nothing is judged
+	}
+	return w.configure(common)
 }
 
 // redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys
@@ -165,7 +190,10 @@ func (w *repoContext) sessionToChange(arg string) (*session.Session, error) {
 		hint := "git tilth reset " + unclear[0] + " if it is of no use any more; else name the session, as " + s.ID
 		return nil, refuse(hint, "%s", w.passedOver(unclear))
 	}
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, w.configureFor(s)
 }
 
 func (w *repoContext) passedOver(unclear []string) string {

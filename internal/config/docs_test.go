@@ -32,7 +32,7 @@ func settingsPage() string {
 
 A value is looked for in this order: flag, environment, git config, default. An empty value is the default; 0 switches a cap off;
 whole numbers take k, m and g. Garbage and unknown tilth.* keys are refused before anything starts. ` + "`git tilth config`" + ` shows every
-setting with its value and where it comes from.
+setting with its value and where it comes from. What is done to a session goes by its own repository's, wherever it is named.
 
 | git config | environment | flag | default | meaning |
 |---|---|---|---|---|

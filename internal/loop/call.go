@@ -60,7 +60,14 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 	// off what may be waited for in all.
 	wait := max(reset.Sub(r.Now()), time.Minute)
 	if !r.o.Wait || reset.IsZero() || r.waited+wait > r.o.MaxWait {
-		return &stopError{Stop: Stop{Reason: UsageLimit, Detail: detail, Reset: reset}}
+		stop := Stop{Reason: UsageLimit, Detail: detail, Reset: reset}
+		switch {
+		case r.o.Wait && reset.IsZero():
+			stop.Hint = "nobody says when it resets: wait"
+		case r.o.Wait:
+			stop.Hint = "that is longer than tilth.maxWait: raise it, or wait"
+		}
+		return &stopError{Stop: stop}
 	}
 	r.waited += wait
 	if r.o.Waiting != nil {
