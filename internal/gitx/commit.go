@@ -269,6 +269,10 @@ func (b *Bench) Merge(ctx context.Context, ours, theirs string) (tree string, co
 		"--end-of-options", ours, theirs)
 	list := fields([]byte(out))
 	if exitCode(err) == 1 && len(list) > 1 {
+		for i := range list { // git marks a file that a directory is in the way of by whose it is
+			list[i], _, _ = strings.Cut(list[i], "~"+ours)
+			list[i], _, _ = strings.Cut(list[i], "~"+theirs)
+		}
 		return "", list[1:], nil
 	}
 	if err != nil || len(list) == 0 {

@@ -133,6 +133,12 @@ func (g *Git) DefaultBranch(ctx context.Context, common, remote string) string {
 	return strings.TrimPrefix(ref, "refs/remotes/"+remote+"/")
 }
 
+// Symbolic is the ref that a branch is only another name of, "" for a branch of its own.
+func (g *Git) Symbolic(ctx context.Context, common, branch string) string {
+	ref, _ := g.line(ctx, inRepo(common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
+	return ref
+}
+
 // MergeBase names the best common ancestor of two commits; it is "" if they have none.
 func (g *Git) MergeBase(ctx context.Context, common, a, b string) (string, error) {
 	base, err := g.line(ctx, inRepo(common, "merge-base", "--end-of-options", a, b))

@@ -198,6 +198,10 @@ func (t *taker) target(ctx context.Context) error {
 	if gitx.Rebasing(t.plan.common, branch) {
 		return &RefusedError{branch + " is being rebased", "git rebase --continue, or --abort; then the same again"}
 	}
+	if to := t.Git.Symbolic(ctx, t.plan.common, branch); to != "" && t.plan.place == "" {
+		return &RefusedError{"branch " + branch + " is another name of " + to,
+			"git tilth take --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/")) + " " + t.plan.S.ID}
+	}
 	from, ok, err := t.Git.BranchTip(ctx, t.plan.common, branch)
 	if err != nil || !ok {
 		return errors.Join(err, &RefusedError{"there is no branch " + text.VisibleLine(branch), "git branch --list"})
@@ -239,6 +243,9 @@ func (t *taker) whole(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
+	case base == "":
+		return &RefusedError{t.plan.Note.Onto + " has no history in common with session " + t.plan.S.ID,
+			"git tilth take --pick " + t.plan.S.ID}
 	case base == top:
 		t.sort(false)
 		return nil

@@ -63,7 +63,8 @@ func (p TakePlan) advance(ctx context.Context, d Deps) error {
 	if p.cutOff {
 		return &RefusedError{err.Error() + "; a take into " + n.Onto + " was cut off here before", p.putAway()}
 	}
-	return errors.Join(&RefusedError{err.Error() + "; nothing was changed", ""}, os.RemoveAll(taking))
+	return errors.Join(&RefusedError{err.Error() + "; nothing was changed",
+		"mend that, then git tilth take " + p.S.ID}, os.RemoveAll(taking))
 }
 
 // putAway is the command that clears the checkout of what a take left that was cut off, and loses nothing.
