@@ -92,7 +92,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return out, err
 	}
 	if p.Action == Nothing {
-		if p.Worktree == treeMissing { // a rewind needs it
+		if p.remakes() { // a rewind needs the worktree
 			x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
 			if err := x.repair(ctx); err != nil {
 				return x.out, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // A rewind to a point and an undo are one operation: the session is kept as it is in undo/<n>, and becomes something
@@ -169,8 +171,11 @@ func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
 		return p, err
 	}
 	if p.worktree, err = h.Worktree(ctx); err != nil {
-		return p, &RefusedError{Why: fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, err),
-			Hint: "git tilth resume " + h.S.ID + " makes its worktree again"}
+		hint := "git tilth resume " + h.S.ID + " makes its worktree again"
+		if wrong := new(gitx.WrongBranchError); errors.As(err, &wrong) {
+			hint = "git -C " + text.ShellQuote(h.Path()) + " switch " + h.S.Branch()
+		}
+		return p, &RefusedError{Why: fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, err), Hint: hint}
 	}
 	if p.tasks, err = h.S.Tasks(); err != nil {
 		return p, err

@@ -21,13 +21,16 @@ func (p Plan) Outline() []string {
 // String is the plan as one line, as resume prints it and session_resume records it.
 func (p Plan) String() string { return p.line("") }
 
+// remakes reports whether no worktree stands where it belongs. One on another branch stays so where nothing is to do.
+func (p Plan) remakes() bool { return p.Worktree == treeMissing || p.Worktree == treePlain }
+
 // line is the plan as one line; aside is where what stood at the worktree's path was moved, "" where it was not yet.
 func (p Plan) line(aside string) string {
 	switch p.Action {
 	case Refuse:
 		return "cannot be resumed: " + p.Why
 	case Nothing:
-		if p.Worktree == treeMissing {
+		if p.remakes() {
 			return "nothing to resume: all tasks are done; re-create the worktree"
 		}
 		return "nothing to resume: all tasks are done"
