@@ -172,7 +172,7 @@ func parseSingleTask(name string, text []byte) (*Imported, error) {
 // taskFile is a parsed T-NNN-*.md.
 type taskFile struct {
 	task    session.Task
-	done    bool
+	left    string   // the status for which it is left out, "" for none
 	line    int      // where the id stands
 	ignored []string // frontmatter keys that mean nothing here
 }
@@ -181,9 +181,9 @@ func (im *Imported) addTaskFile(name string, tf taskFile) {
 	for _, k := range tf.ignored {
 		im.drop("%s: the frontmatter key %s", filepath.Base(name), k)
 	}
-	if tf.done {
-		im.drop("%s %s: its status is done", tf.task.ID, tf.task.Title)
-		im.done[tf.task.ID] = true
+	if tf.left != "" {
+		im.drop("%s %s: its status is %s", tf.task.ID, tf.task.Title, tf.left)
+		im.done[tf.task.ID] = tf.left == session.TaskDone
 		return
 	}
 	im.Tasks = append(im.Tasks, tf.task)
@@ -238,7 +238,9 @@ func (tf *taskFile) readFront(front []frontKey) {
 		case "scope":
 			tf.task.Scope = text.OneLine(k.value)
 		case "status":
-			tf.done = strings.EqualFold(k.value, "done")
+			if s := strings.ToLower(k.value); s == session.TaskDone || s == session.TaskSkipped {
+				tf.left = s
+			}
 		case "needs":
 			tf.task.Needs = k.list
 			if k.value != "" {
@@ -311,7 +313,7 @@ func (tf *taskFile) validate(name string, heading int) error {
 		return importError(name, tf.line, "make the two agree", "the id %s is not the one in the file's name", id)
 	case tf.task.Title == "":
 		return importError(name, 1, shape, "it has no title")
-	case tf.done:
+	case tf.left != "":
 		return nil
 	case heading == 0:
 		return importError(name, 1, shape, "it has no ## Acceptance criteria")

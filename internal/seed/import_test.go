@@ -392,6 +392,7 @@ func TestImportDirectory(t *testing.T) {
 	write(t, filepath.Join(dir, "T-002-sub.md"), taskText("T-002", "Subtract"))
 	write(t, filepath.Join(dir, "T-001-add.md"), taskText("T-001", "'It''s adding' # not this"))
 	write(t, filepath.Join(dir, "T-003-done.md"), "---\nstatus: done\npriority: 3\n---\n# T-003: Gone\n")
+	write(t, filepath.Join(dir, "T-005-no.md"), "---\nstatus: Skipped\n---\n# T-005: Unwanted\n")
 	write(t, filepath.Join(dir, "T-004.md"),
 		"# T-004 From the heading\n\nWords.\n\n### ACCEPTANCE CRITERIA\n\n1. one\n")
 	write(t, filepath.Join(dir, "README.md"), "x")
@@ -418,7 +419,7 @@ func TestImportDirectory(t *testing.T) {
 		t.Errorf("%v", im.TestFiles)
 	}
 	dropped := strings.Join(im.Dropped, "\n")
-	for _, d := range []string{"README.md", "T-003 Gone", "priority", "conftest.py", "T-009",
+	for _, d := range []string{"README.md", "T-003 Gone", "T-005 Unwanted: its status is skipped", "priority", "conftest.py", "T-009",
 		"test_t002_link.py: not a regular file"} {
 		if !strings.Contains(dropped, d) {
 			t.Errorf("%q is not among the dropped:\n%s", d, dropped)
