@@ -61,8 +61,8 @@ func Examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 		return out
 	}
 	resume, plan := "git tilth resume "+s.ID, MakePlan(st)
-	if plan.Fresh {
-		resume = "git tilth run"
+	if o.LastEventAt == "" {
+		add(resume, "its record %s has no events", session.RecordFile)
 	}
 	switch {
 	case plan.Action == Refuse && st.BranchTip == "" && o.Status == session.AllDone && st.SourceGone == "":

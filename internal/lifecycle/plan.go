@@ -63,7 +63,7 @@ func (s State) Standing() (words string, isWorktree bool) {
 	case treeFine:
 		return "ok", true
 	case treeElsewhere:
-		return "on " + s.treeOn, true
+		return "on " + cmp.Or(s.treeOn, "no branch"), true
 	case "":
 		return s.SourceGone, false
 	}
