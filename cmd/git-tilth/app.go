@@ -202,7 +202,7 @@ func suggest(name string, cmds []*cli.Command) string {
 	}
 	for n := len(name); n >= 2; n-- {
 		for _, c := range cmds {
-			if strings.HasPrefix(c.Name, name[:n]) {
+			if !c.Hidden && strings.HasPrefix(c.Name, name[:n]) {
 				return fmt.Sprintf("; did you mean %q?", c.Name)
 			}
 		}
