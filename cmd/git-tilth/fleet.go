@@ -254,7 +254,7 @@ func fleetError(err error, id string) error {
 	case errors.As(err, new(*gitx.RemoteError)):
 		return fail("git remote -v; git tilth push --remote NAME "+id+" brings it to another remote", err)
 	}
-	return fail("", err)
+	return fail("git tilth doctor", err)
 }
 
 // listRemote is `git tilth list --remote`.
