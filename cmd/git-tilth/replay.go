@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/loop"
@@ -35,9 +33,6 @@ func (p *process) replayCommand() *cli.Command {
 				}
 			}
 			done, err := replay.Run(p.ctx, o, s)
-			if errors.Is(err, replay.ErrDamaged) {
-				return fail("git tilth doctor", err)
-			}
 			if err != nil {
 				return err
 			}

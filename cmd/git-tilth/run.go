@@ -200,6 +200,9 @@ func (w *repoContext) headsUp(all []session.Overview) bool {
 		stop := o.LastStop
 		if stop == "" {
 			stop = "none: the run was cut off"
+			if o.Rewound != "" {
+				stop = "none: it was rewound"
+			}
 		}
 		w.p.warnf("A session of this repository can be resumed: %s\n  last stop: %s\n  %s\n  git tilth reset %s\n",
 			strings.TrimSpace(o.ID+"  "+o.Label), stop, w.resumeOf(o), o.ID)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,9 +21,6 @@ func (p *process) verifyCommand() *cli.Command {
 				return holder
 			}
 			found, err := verify.Session(p.ctx, w.git, s)
-			if errors.Is(err, verify.ErrDamaged) {
-				return fail("git tilth doctor", err)
-			}
 			if err != nil {
 				return err
 			}

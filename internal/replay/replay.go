@@ -8,7 +8,6 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,14 +42,12 @@ type Result struct {
 	Notes      []string // of prompts that this build words otherwise
 }
 
-// ErrDamaged says that a session has no checkpoint that can be read.
-var ErrDamaged = errors.New("the session is damaged")
-
 // Run replays a session that is at rest.
 func Run(ctx context.Context, o Options, s *session.Session) (*Result, error) {
 	cp, err := s.Checkpoint()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, &lifecycle.RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err),
+			Hint: "git tilth doctor"}
 	}
 	common, err := lifecycle.CommonOf(s, cp)
 	if err != nil {
@@ -61,7 +58,7 @@ func Run(ctx context.Context, o Options, s *session.Session) (*Result, error) {
 		return nil, err
 	}
 	if begin.Seed == nil {
-		return nil, &lifecycle.RefusedError{Why: "session " + s.ID + " has no seed on record, and so nothing to replay",
+		return nil, &lifecycle.RefusedError{Why: "session " + s.ID + " has no seed on record: nothing to replay",
 			Hint: "git tilth verify " + s.ID}
 	}
 	events, err := readEvents(s)

@@ -122,20 +122,18 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		c.note("%s inherited from %s, whose record is not here", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
-	named := func(commit gitx.Commit) bool {
-		_, is := theirs.commits[commit.SHA]
-		return is || strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed))
+	missing := func(commit gitx.Commit) bool {
+		_, named := theirs.commits[commit.SHA]
+		return !named && !strings.HasPrefix(commit.SHA, strings.ToLower(theirs.seed))
 	}
-	if begun, err := c.begunAnew(from, theirs); err != nil {
-		return err
-	} else if begun && slices.ContainsFunc(commits, func(g gitx.Commit) bool { return !named(g) }) {
+	if slices.ContainsFunc(commits, missing) && c.begunAnew(from, theirs) {
 		c.anew = append(c.anew, from)
 		c.note("%s inherited from %s, which went back to its seed since", text.Plural(len(commits), "commit"), from)
 		return nil
 	}
 	var marks []mark
 	for _, commit := range commits {
-		if !named(commit) {
+		if missing(commit) {
 			c.differ(-1, commit.SHA, "it is said to be of session %s, whose record does not name it", from)
 		} else if sig := lifecycle.SignatureOf(commit); sig.Record != "" {
 			marks = c.marked(marks, commit, sig)
@@ -148,15 +146,14 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 
 // begunAnew reports whether the record of a session, which this one descends from, says nothing of the time before the
 // fork: reset --to-seed has cut it.
-func (c *check) begunAnew(id string, theirs *story) (bool, error) {
-	from, _, err := c.lineage()
-	at := c.story.forkedAt
-	for _, st := range from {
+func (c *check) begunAnew(id string, theirs *story) bool {
+	from, _, _ := c.lineage() // of those that cannot be read nothing is known
+	for _, st := range append(from, c.story) {
 		if st.forkedFrom == id {
-			at = st.forkedAt
+			return theirs.begun == "" || theirs.begun > st.forkedAt
 		}
 	}
-	return theirs.begun == "" || theirs.begun > at, err
+	return false
 }
 
 // at is where the record names a commit, -1 for nowhere.

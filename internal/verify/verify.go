@@ -94,9 +94,6 @@ type check struct {
 	anew    []string      // sessions that this one descends from, whose record was cut since
 }
 
-// ErrDamaged says that a session has no checkpoint that can be read, and so nothing to hold against anything.
-var ErrDamaged = errors.New("the session is damaged")
-
 // Session verifies a session that is at rest.
 func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, error) {
 	c := &check{git: g, s: s, Result: Result{
@@ -104,7 +101,8 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	}}
 	var err error
 	if c.cp, err = s.Checkpoint(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, &lifecycle.RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err),
+			Hint: "git tilth doctor"}
 	}
 	if _, err := os.Lstat(s.Path(session.GoBackFile)); err == nil || c.cp.Rewind != nil || lifecycle.Resetting(s) {
 		return nil, &lifecycle.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
