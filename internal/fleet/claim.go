@@ -170,10 +170,19 @@ func (p Place) Push(ctx context.Context, s *session.Session) error {
 	if err := l.look(ctx); err != nil {
 		return err
 	}
+	before := p
+	before.Remote = RemoteOf(s)
 	if err := p.note(l.w.scratch); err != nil {
 		return err
 	}
-	return l.push(ctx, true, true)
+	err = l.push(ctx, true, true)
+	if err != nil {
+		// One that refused, and has nothing of the session, must not keep it from running here.
+		if _, at, unread := p.look(ctx, l.w.scratch, s.ID); unread == nil && at == "" {
+			return errors.Join(err, before.note(l.w.scratch))
+		}
+	}
+	return err
 }
 
 // facts fills in how the session stands.

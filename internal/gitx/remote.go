@@ -152,7 +152,11 @@ type RefUpdate struct {
 
 // Push updates refs of a remote, all of them or none. at is the directory in which a remote's relative path begins.
 func (s *Scratch) Push(ctx context.Context, remote, at string, updates ...RefUpdate) error {
-	args := []string{"push", "--quiet", "--atomic", "--no-verify", "--no-follow-tags"}
+	var args []string
+	if !strings.ContainsAny(remote, "=:/") { // a name: one that is a mirror takes no refs by name
+		args = append(args, "-c", "remote."+remote+".mirror=false")
+	}
+	args = append(args, "push", "--quiet", "--atomic", "--no-verify", "--no-follow-tags")
 	var specs []string
 	for _, u := range updates {
 		plus := ""
