@@ -111,7 +111,8 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 		return refuse(errors.New("a rewind or reset of it was begun and not finished"))
 	}
 	if p.common, err = CommonOf(f.From, p.check); err != nil {
-		return refuse(err)
+		return nil, &RefusedError{Why: fmt.Sprintf("session %s cannot be forked: %s", f.From.ID, err),
+			Hint: SourceHint(f.From, WorkspaceOf(f.From, p.check))}
 	}
 	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
 		return refuse(err)

@@ -148,9 +148,9 @@ func SourceNow(recorded, common string) string {
 	return common
 }
 
-// sourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
+// SourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
 // side.
-func sourceHint(s *session.Session, path string) string {
+func SourceHint(s *session.Session, path string) string {
 	repair := gitx.Call{Dir: "<its new place>", Args: []string{"worktree", "repair", path}}
 	return fmt.Sprintf("if it was moved: %s; else git tilth reset %s", repair, s.ID)
 }

@@ -51,7 +51,8 @@ func Run(ctx context.Context, o Options, s *session.Session) (*Result, error) {
 	}
 	common, err := lifecycle.CommonOf(s, cp)
 	if err != nil {
-		return nil, &lifecycle.RefusedError{Why: err.Error(), Hint: "git tilth show " + s.ID}
+		return nil, &lifecycle.RefusedError{Why: err.Error(),
+			Hint: lifecycle.SourceHint(s, lifecycle.WorkspaceOf(s, cp))}
 	}
 	begin, err := record.ReadBeginning(s.Path(session.RecordFile))
 	if err != nil {

@@ -111,7 +111,8 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	c.foreign = c.cp.GitCommonDir == ""
 	common, err := lifecycle.CommonOf(s, c.cp)
 	if err != nil {
-		return nil, &lifecycle.RefusedError{Why: err.Error(), Hint: "git tilth show " + s.ID}
+		return nil, &lifecycle.RefusedError{Why: err.Error(),
+			Hint: lifecycle.SourceHint(s, lifecycle.WorkspaceOf(s, c.cp))}
 	}
 	if err := c.read(ctx, common); err != nil {
 		return nil, err
