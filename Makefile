@@ -24,7 +24,7 @@ build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
 
 test:
-	$(GO) test $(TAGS) -timeout 20m $(TESTFLAGS) ./...
+	$(GO) test $(TAGS) -timeout 40m $(TESTFLAGS) ./...
 	for m in $(TEST_MODULES); do (cd $$m && $(GO) test -timeout 10m $(TESTFLAGS) ./...) || exit 1; done
 
 demo: build
