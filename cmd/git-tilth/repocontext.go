@@ -105,7 +105,12 @@ func (w *repoContext) configureFor(s *session.Session) error {
 	if err != nil || common == w.common {
 		return nil // without its repository nothing is judged
 	}
-	return w.configure(common)
+	err = w.configure(common)
+	if failed := new(exitError); errors.As(err, &failed) && failed.code == exitFailed {
+		return fail("repair that, then the same again",
+			fmt.Errorf("looking at the settings of session %s: %w", s.ID, err))
+	}
+	return err
 }
 
 // redactor takes out of the record what is secret in the environment, in the URLs that are configured, and the keys
