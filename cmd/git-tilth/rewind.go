@@ -21,8 +21,8 @@ func (p *process) rewindCommand() *cli.Command {
 		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names " +
 			"them). Branch and\nworktree go there, that task and all later ones are to do again. Changed and " +
 			"untracked files that are not\nignored go with what is set aside; ignored ones stay, and are named where " +
-			"the rule that ignored them goes: they are\na part of the next change then, and judged with it. git tilth undo " +
-			"brings all of it back. What was spent\nstays spent, and the record stays whole.",
+			"the rule that ignored them goes: they are\na part of the next change then, and judged with it. " +
+			"git tilth undo brings all of it back. What was spent\nstays spent, and the record stays whole.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "message", Aliases: []string{"m"},
 				Usage: "a note for that task, which worker and reviewer are told"},

@@ -136,7 +136,8 @@ func benchValidators(t *testing.T, tb *table) {
 		}},
 		{"Rust", "cargo", "cargo test --offline --quiet", map[string]string{
 			"Cargo.toml": "[package]\nname = \"calc\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
-			"Cargo.lock": "version = 3\n\n[[package]]\nname = \"calc\"\nversion = \"0.1.0\"\n", ".gitignore": "target/\n",
+			"Cargo.lock": "version = 3\n\n[[package]]\nname = \"calc\"\nversion = \"0.1.0\"\n",
+			".gitignore": "target/\n",
 			"src/lib.rs": "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\n#[test]\nfn adds() {\n" +
 				"    assert_eq!(add(1, 2), 3);\n}\n",
 		}},

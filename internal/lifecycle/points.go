@@ -22,8 +22,9 @@ type Point struct {
 }
 
 // Points lists the points of a session: the seed, then those of the tasks, in the order of prd.json. What the record
-// says is held against the branch: a commit that is not on it is no point. Only lines of the record are read that begins
-// names, and all of them where that is nil (record.ReadBegun): what takes a session back does not go by summary.json.
+// says is held against the branch: a commit that is not on it is no point. Only lines of the record are read that
+// begins names, and all of them where that is nil (record.ReadBegun): what takes a session back does not go by
+// summary.json.
 func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string, begins []int64) ([]Point, error) {
 	begin, err := record.ReadBeginning(s.Path(session.RecordFile))
 	if err == nil && begin.Seed == nil {

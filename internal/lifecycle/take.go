@@ -189,7 +189,8 @@ func (t *taker) target(ctx context.Context) error {
 		if !here(e.Path) {
 			there := "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.plan.S.ID
 			if e.Gone {
-				there = "git worktree remove " + text.ShellQuote(e.Path) + ", if it is gone for good; then the same again"
+				there = "git worktree remove " + text.ShellQuote(e.Path) +
+					", if it is gone for good; then the same again"
 			}
 			return &RefusedError{"branch " + branch + " is checked out in " + e.Path, there}
 		}

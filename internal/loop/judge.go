@@ -234,8 +234,8 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	return nil
 }
 
-// takeBackUnlessWhole takes the commit of a task back if a commit hook changed files without staging them, as formatters
-// do: what it made of the task belongs to the task, and is judged with it.
+// takeBackUnlessWhole takes the commit of a task back if a commit hook changed files without staging them, as
+// formatters do: what it made of the task belongs to the task, and is judged with it.
 func (a *attempt) takeBackUnlessWhole(ctx context.Context, wt gitx.Worktree, j *judged) error {
 	if has, err := a.Git.HasCommitHook(ctx, wt); err != nil || !has {
 		return err

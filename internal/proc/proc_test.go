@@ -327,8 +327,8 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if err := Attach("", []string{"sh", "-c", "echo $WHO; exit 3"}, []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}, nil,
-		out, nil); err == nil {
+	env := []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}
+	if err := Attach("", []string{"sh", "-c", "echo $WHO; exit 3"}, env, nil, out, nil); err == nil {
 		t.Error("no error from a command that fails")
 	}
 	if said, _ := os.ReadFile(file); string(said) != "me\n" {

@@ -165,7 +165,8 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&c.all)),
 		uintptr(unsafe.Pointer(&c.mask)), unsafe.Sizeof(c.mask), 0, 0)
 	if c.group != nil {
-		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(c.group)), unsafe.Sizeof(*c.group), 0)
+		pid, _, errno = syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(c.group)),
+			unsafe.Sizeof(*c.group), 0)
 	} else {
 		pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	}

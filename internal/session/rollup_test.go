@@ -207,8 +207,8 @@ func TestSummaryDoesNotReadAgain(t *testing.T) {
 	}
 }
 
-// What a summary says of where attempts begin is enough to know them as the whole record does, wherever the summaries in
-// between saw it end; one of a build that did not say so is made anew.
+// What a summary says of where attempts begin is enough to know them as the whole record does, wherever the summaries
+// in between saw it end; one of a build that did not say so is made anew.
 func TestSummaryKnowsWhereAttemptsBegin(t *testing.T) {
 	s := newSession(t)
 	text := wholeRun
