@@ -37,13 +37,14 @@ func (p *process) app() *cli.App {
 		OnUsageError:    usageError,
 		Action: func(c *cli.Context) error {
 			if c.Args().First() == "help" {
-				name := c.Args().Get(1)
-				if c.App.Command(name) != nil {
-					return cli.ShowCommandHelp(c, name)
-				} else if name != "" {
+				switch name := c.Args().Get(1); {
+				case name == "":
+					return cli.ShowAppHelp(c)
+				case c.App.Command(name) == nil:
 					return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
+				default:
+					return cli.ShowCommandHelp(c, name)
 				}
-				return cli.ShowAppHelp(c)
 			}
 			if name := c.Args().First(); name != "" {
 				return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
