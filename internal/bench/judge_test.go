@@ -27,7 +27,7 @@ func benchLayOut(t *testing.T, tb *table) {
 	for _, size := range []struct{ files, changed int }{{200, 1}, {2_000, 20}, {20_000, 200}} {
 		c := newLayOutCase(t, size.files, size.changed)
 		name := fmt.Sprintf("%d files, %d changed", size.files, size.changed)
-		took := alternate(15, c.change, c.floor, c.again, c.look)
+		took := alternate(31, c.change, c.floor, c.again, c.look)
 		tb.ratio("laying out to be judged, "+name, took[0], took[1], "git read-tree -m -u", 1.3)
 		tb.ratio(fmt.Sprintf("laying out what is there, %d files", size.files), took[2], took[3],
 			"git update-index --refresh", 1)

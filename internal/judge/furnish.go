@@ -145,9 +145,10 @@ func (p *Place) keep(roots []string) (*kept, error) {
 func (p *Place) intact(k *kept) (bool, error) {
 	for name, was := range k.stamps {
 		if !was.isDir() {
-			if !p.unchanged(name, was) {
+			if !p.unchanged(name, &was) {
 				return false, nil
 			}
+			k.stamps[name] = was
 			continue
 		}
 		now, err := p.look(name)

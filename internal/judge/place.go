@@ -360,7 +360,7 @@ func (p *Place) differing(jobs int) []string {
 			from, to := i*len(p.entries)/len(parts), (i+1)*len(p.entries)/len(parts)
 			for at := from; at < to; at++ {
 				e := p.entries[at]
-				if e.mode != gitlink && !p.unchanged(e.path, p.files[at]) {
+				if e.mode != gitlink && !p.unchanged(e.path, &p.files[at]) {
 					p.files[at] = stamp{} // to be taken again
 					parts[i] = append(parts[i], e.path)
 				}

@@ -55,17 +55,21 @@ func (p *Place) take(rel string) (stamp, error) {
 // young reports whether a change that comes now may leave the stamp as it is.
 func (s stamp) young() bool { return time.Now().UnixNano()-s.ctime <= int64(clockTick) }
 
-// unchanged reports whether what is at rel is still what the stamp was taken of.
-func (p *Place) unchanged(rel string, was stamp) bool {
+// unchanged reports whether what is at rel is still what the stamp was taken of. A file that was read for it and is not
+// young any more need not be read again.
+func (p *Place) unchanged(rel string, was *stamp) bool {
 	now, err := p.look(rel)
-	if err != nil || !now.equal(was) {
+	if err != nil || !now.equal(*was) {
 		return false
 	}
 	if !was.fresh || !was.isFile() {
 		return true
 	}
+	young := now.young() // before the content is read
 	sum, err := p.sum(rel)
-	return err == nil && sum == was.sum
+	same := err == nil && sum == was.sum
+	was.fresh = young || !same
+	return same
 }
 
 func (s stamp) equal(t stamp) bool {
