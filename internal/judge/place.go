@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -336,14 +338,20 @@ func (p *Place) stampDirs() error {
 // checkDirs removes what was added to the directories. whole is false where one of them is gone, so that the place has
 // to be begun anew.
 func (p *Place) checkDirs() (whole bool, err error) {
-	for dir, was := range p.dirs {
-		now, err := p.look(dir)
+	dirs := slices.Collect(maps.Keys(p.dirs))
+	var gone atomic.Bool
+	changed := selected(len(dirs), runtime.GOMAXPROCS(0), func(i int) (string, bool) {
+		now, err := p.look(dirs[i])
 		if err != nil || !now.isDir() {
-			return false, nil
+			gone.Store(true)
 		}
-		if now.equal(was) && !was.fresh {
-			continue
-		}
+		was := p.dirs[dirs[i]]
+		return dirs[i], was.fresh || !now.equal(was)
+	})
+	if gone.Load() {
+		return false, nil
+	}
+	for _, dir := range changed {
 		if err := p.clear(dir); err != nil {
 			return false, err
 		}
@@ -353,16 +361,25 @@ func (p *Place) checkDirs() (whole bool, err error) {
 
 // differing lists the tracked files that are not as they were laid out; jobs of it go on at once.
 func (p *Place) differing(jobs int) []string {
+	return selected(len(p.entries), jobs, func(at int) (string, bool) {
+		e := p.entries[at]
+		if e.mode == gitlink || p.unchanged(e.path, &p.files[at]) {
+			return "", false
+		}
+		p.files[at] = stamp{} // to be taken again
+		return e.path, true
+	})
+}
+
+// selected are the names of those of n things that are wanted; jobs of them are asked about at once.
+func selected(n, jobs int, wanted func(i int) (name string, is bool)) []string {
 	parts := make([][]string, jobs)
 	var wg sync.WaitGroup
-	for i := range parts {
+	for job := range parts {
 		wg.Go(func() {
-			from, to := i*len(p.entries)/len(parts), (i+1)*len(p.entries)/len(parts)
-			for at := from; at < to; at++ {
-				e := p.entries[at]
-				if e.mode != gitlink && !p.unchanged(e.path, &p.files[at]) {
-					p.files[at] = stamp{} // to be taken again
-					parts[i] = append(parts[i], e.path)
+			for i := job * n / jobs; i < (job+1)*n/jobs; i++ {
+				if name, is := wanted(i); is {
+					parts[job] = append(parts[job], name)
 				}
 			}
 		})
