@@ -155,7 +155,7 @@ func TestCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer remotes.Close()
-	f, err := newFixtures(workplace(t), binary, front.URL+"/v1", remotes.URL)
+	f, err := newFixtures(workplace(t), binary, front.URL+"/v1", remotes)
 	if err != nil {
 		t.Fatal(err)
 	}

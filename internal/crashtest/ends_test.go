@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/scripttest"
 )
 
 // allDone checks that the session ended as it would have without any crash.
@@ -184,17 +186,5 @@ func differ(what, was, is string) error {
 	if was == is {
 		return nil
 	}
-	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
-	var diff []string
-	for _, l := range a {
-		if !slices.Contains(b, l) {
-			diff = append(diff, "- "+l)
-		}
-	}
-	for _, l := range b {
-		if !slices.Contains(a, l) {
-			diff = append(diff, "+ "+l)
-		}
-	}
-	return fmt.Errorf("%s changed:\n%s", what, clip(strings.Join(diff, "\n")))
+	return fmt.Errorf("%s changed:\n%s", what, clip(scripttest.LineDiff(was, is)))
 }

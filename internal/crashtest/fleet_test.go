@@ -5,35 +5,107 @@ package crashtest
 import (
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/tidwall/gjson"
 )
 
-// serveRemotes serves the bare repositories of all worlds. What it runs is not killed with a world's processes, as
-// another machine is not.
-func serveRemotes() (*httptest.Server, error) {
+// remotes serves the bare repositories of all worlds. What it runs is not killed with a world's processes, as another
+// machine is not.
+type remotes struct {
+	*httptest.Server
+	mu   sync.Mutex
+	open map[net.Conn]chan struct{}
+}
+
+func serveRemotes() (*remotes, error) {
 	exe, err := exec.Command("git", "--exec-path").Output()
-	return httptest.NewServer(&cgi.Handler{Path: filepath.Join(strings.TrimSpace(string(exe)), "git-http-backend"),
-		Env:    []string{"GIT_PROJECT_ROOT=/", "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nowhere"},
-		Stderr: new(strings.Builder)}), err
+	if err != nil {
+		return nil, err
+	}
+	backend := filepath.Join(strings.TrimSpace(string(exe)), "git-http-backend")
+	r := &remotes{open: map[net.Conn]chan struct{}{}}
+	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/" {
+			serveGit(backend, w, req)
+		}
+	}))
+	r.Config.ConnState = r.connState
+	r.Start()
+	return r, nil
+}
+
+// serveGit answers one request, and returns when the last process of it is gone: git-http-backend dies with its client,
+// what it started need not.
+func serveGit(backend string, w http.ResponseWriter, req *http.Request) {
+	held, inherited, err := os.Pipe()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer held.Close()
+	h := cgi.Handler{Path: backend, Stderr: inherited,
+		Env: []string{"GIT_PROJECT_ROOT=/", "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nowhere"}}
+	said := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, held)
+		close(said)
+	}()
+	h.ServeHTTP(w, req)
+	_ = inherited.Close()
+	<-said
+}
+
+func (r *remotes) connState(c net.Conn, state http.ConnState) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		r.open[c] = make(chan struct{})
+	case http.StateClosed:
+		close(r.open[c])
+		delete(r.open, c)
+	}
+}
+
+// settle waits until all that was asked for before is answered. Connections are accepted in the order in which they
+// came: when one of now is answered, those before it are known.
+func (r *remotes) settle() error {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get(r.URL)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	r.mu.Lock()
+	open := slices.Collect(maps.Values(r.open))
+	r.mu.Unlock()
+	for _, closed := range open {
+		<-closed
+	}
+	return nil
 }
 
 // travelling makes the worlds in which a session can be pushed, was pushed, and is to be fetched. The remote stands in
 // the user's own settings, so that the repository is that of the other worlds.
-func (f *fixtures) travelling(remotes string) (err error) {
+func (f *fixtures) travelling(r *remotes) (err error) {
 	w, err := f.copy(f.failed)
 	if err != nil {
 		return err
 	}
-	f.pushable = w
-	config := "[remote \"origin\"]\n\turl = " + remotes + w.dir + "/remote.git\n"
+	f.pushable, w.remotes = w, r
+	config := "[remote \"origin\"]\n\turl = " + r.URL + w.dir + "/remote.git\n"
 	own, err := os.ReadFile(filepath.Join(w.dir, "home/.gitconfig"))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(w.dir, "home/.gitconfig"), append(own, config...), 0o644)
@@ -51,7 +123,7 @@ func (f *fixtures) travelling(remotes string) (err error) {
 		{"init", "-q", "--bare", "--template=", "../remote.git"},
 		{"--git-dir=../remote.git", "config", "http.receivepack", "true"}, {"push", "-q", "origin", "main"},
 		{"clone", "-q", "--template=", "-c", "tilth.validator=check=test -f hello.txt",
-			remotes + w.dir + "/remote.git", "../away/repo"},
+			r.URL + w.dir + "/remote.git", "../away/repo"},
 	} {
 		if _, err = w.git(args...); err != nil {
 			return err
@@ -92,19 +164,11 @@ func (w *world) onRemote(args ...string) (string, error) {
 	return w.git(append([]string{"--git-dir=../remote.git"}, args...)...)
 }
 
-// remoteWhole checks that the remote has all of the session, of one moment, or none of it. The server may still be at
-// the last push.
-func (w *world) remoteWhole() (err error) {
-	for range 50 {
-		if err = w.remoteIsWhole(); err == nil {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
+// remoteWhole checks that the remote has all of the session, of one moment, or none of it.
+func (w *world) remoteWhole() error {
+	if err := w.remotes.settle(); err != nil {
+		return err
 	}
-	return err
-}
-
-func (w *world) remoteIsWhole() error {
 	refs, err := w.onRemote("for-each-ref", "--format=%(refname)=%(objectname)", "refs/heads/session", "refs/tilth")
 	if err != nil || refs == "" {
 		return err

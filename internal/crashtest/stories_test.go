@@ -109,7 +109,7 @@ func (f *fixtures) place() string { return filepath.Join(f.base, fmt.Sprintf("w%
 
 func (f *fixtures) copy(w *world) (*world, error) { return w.copyTo(f.place()) }
 
-func newFixtures(base, binary, url, remotes string) (*fixtures, error) {
+func newFixtures(base, binary, url string, r *remotes) (*fixtures, error) {
 	f := &fixtures{base: base}
 	var err error
 	if f.bare, err = newWorld(f.place(), binary, url); err != nil {
@@ -151,7 +151,7 @@ func newFixtures(base, binary, url, remotes string) (*fixtures, error) {
 	if err = f.beingTaken(); err != nil {
 		return nil, err
 	}
-	if err = f.travelling(remotes); err != nil {
+	if err = f.travelling(r); err != nil {
 		return nil, err
 	}
 	if f.crashed, err = f.copy(f.prepared); err != nil {

@@ -35,6 +35,7 @@ type world struct {
 	backThere bool
 	// arriving: under its mark the session is still being written.
 	arriving bool
+	remotes  *remotes // of a session that travels
 	more     []string // variables
 	first    int      // status of the endpoint's first answer about T-002, 0 for an answer
 	at       string   // a directory beside the repository in which commands are run, "" for the repository

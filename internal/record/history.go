@@ -172,7 +172,7 @@ func (p *backwards) seeRefusal(l Line) {
 	case "evaluator_verdict":
 		p.judged = true
 		e, ok := l.Event().(*EvaluatorVerdict)
-		if ok && p.RefusedBy != nil && e.Verdict == "accept" && e.TaskID == p.RefusedBy.TaskID &&
+		if ok && p.RefusedBy != nil && e.Accepted() && e.TaskID == p.RefusedBy.TaskID &&
 			!slices.Contains(p.retry, e.TaskID) {
 			p.Refused = e
 		}
@@ -211,7 +211,7 @@ func (p *backwards) seeEnd(e Event) {
 		// came before it, so an accepted tree may still be waiting beyond it.
 		p.begun = p.begun || !e.FoundAllDone()
 	case *EvaluatorVerdict:
-		if e.Verdict == "accept" && e.Tree != "" && !slices.Contains(p.retry, e.TaskID) &&
+		if e.Accepted() && e.Tree != "" && !slices.Contains(p.retry, e.TaskID) &&
 			(p.done == "" || p.done == e.TaskID) {
 			p.Accepted, p.Noted = e, p.done != ""
 		}

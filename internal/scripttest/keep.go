@@ -101,21 +101,26 @@ func compare(ts *testscript.TestScript, name, now string) {
 	if before == now {
 		return
 	}
-	was, is := strings.Split(before, "\n"), strings.Split(now, "\n")
-	var diff []string
-	for _, l := range was {
-		if !slices.Contains(is, l) {
-			diff = append(diff, "- "+l)
-		}
-	}
-	for _, l := range is {
-		if !slices.Contains(was, l) {
-			diff = append(diff, "+ "+l)
-		}
-	}
-	text := strings.Join(diff, "\n")
+	text := LineDiff(before, now)
 	if len(text) > 4000 {
 		text = text[:4000]
 	}
 	ts.Fatalf("%s has changed:\n%s", name, text)
+}
+
+// LineDiff returns the lines that only was has, each after "- ", and those that only is has, each after "+ ".
+func LineDiff(was, is string) string {
+	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
+	var diff []string
+	for _, l := range a {
+		if !slices.Contains(b, l) {
+			diff = append(diff, "- "+l)
+		}
+	}
+	for _, l := range b {
+		if !slices.Contains(a, l) {
+			diff = append(diff, "+ "+l)
+		}
+	}
+	return strings.Join(diff, "\n")
 }

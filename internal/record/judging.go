@@ -1,0 +1,99 @@
+package record
+
+import "encoding/json"
+
+// ValidatorRun is what the validators said of a change.
+type ValidatorRun struct {
+	Scope
+	Passed  bool              `json:"passed"`
+	Results []ValidatorResult `json:"results"`
+	Note    string            `json:"note,omitempty"` // why there are no results
+	// Borrowed are dependency directories of the worker's that lay beside the judged tree.
+	Borrowed []string `json:"borrowed,omitempty"`
+	Judge    string   `json:"judge,omitempty"` // "worktree" where they ran there, and not over the laid-out tree
+}
+
+// CommitHook is the name under which a commit hook's refusal is a result.
+const CommitHook = "commit hook"
+
+// OfHook reports whether it is a commit hook's refusal, with its words.
+func (e *ValidatorRun) OfHook() bool {
+	return len(e.Results) == 1 && e.Results[0].Name == CommitHook && e.Results[0].Output != nil
+}
+
+// ValidatorResult is what one validator said. One that was skipped has neither passed nor failed.
+type ValidatorResult struct {
+	Name    string  `json:"name"`
+	Output  *string `json:"output,omitempty"` // of one that failed, or why it was skipped
+	Passed  bool    `json:"passed"`
+	Seconds float64 `json:"seconds"`
+	Skipped bool    `json:"skipped"`
+}
+
+// BuildProducts names what no commit takes.
+type BuildProducts struct {
+	Scope
+	LeftOut []string `json:"left_out"`
+	Reason  string   `json:"reason"`
+}
+
+// CaseSubmitted is a case whose change passed the validators, before the evaluator is asked: a run that dies there goes
+// on with the review.
+type CaseSubmitted struct {
+	Scope
+	Tree string          `json:"tree"`
+	Base string          `json:"base"`
+	Case json.RawMessage `json:"case"`
+}
+
+// CaseParseError is a case that could not be read.
+type CaseParseError struct {
+	Scope
+	Error        string          `json:"error"`
+	RawToolCalls json.RawMessage `json:"raw_tool_calls"`
+	Attempt      int             `json:"attempt"`
+}
+
+// EvaluatorParseError is a verdict that could not be read.
+type EvaluatorParseError struct {
+	Scope
+	Error        string          `json:"error"`
+	RawToolCalls json.RawMessage `json:"raw_tool_calls"`
+	Attempt      int             `json:"attempt"`
+}
+
+// EvaluatorVerdict is the evaluator's judgement on a tree.
+type EvaluatorVerdict struct {
+	Scope
+	Verdict           string          `json:"verdict"` // accept or reject
+	RejectionCategory *string         `json:"rejection_category"`
+	Concern           *string         `json:"concern"`
+	Evidence          []string        `json:"evidence"`
+	NextStep          *string         `json:"next_step"`
+	Tree              string          `json:"tree"`
+	Base              string          `json:"base"`
+	Summary           string          `json:"summary"` // of the case
+	Case              json.RawMessage `json:"case"`
+	DiffSummary       string          `json:"diff_summary"`
+	ParseFailed       bool            `json:"parse_failed"`
+	Accept            bool            `json:"accept,omitempty"` // Python Tilth's, in its older records
+	By                string          `json:"by,omitempty"`     // ByHarness where no evaluator was asked
+	// TestsChanged are acceptance tests of the seed that the change alters.
+	TestsChanged  []string `json:"tests_changed,omitempty"`
+	DiffTruncated bool     `json:"diff_truncated,omitempty"` // the evaluator saw all files' names, not all of the diff
+}
+
+// ByHarness is who gave a verdict for which no model was asked.
+const ByHarness = "harness"
+
+// ByPerson is who gave a verdict that is a person's word (git tilth done).
+const ByPerson = "person"
+
+// Accepted reports whether the change was taken.
+func (v *EvaluatorVerdict) Accepted() bool { return v.Verdict == "accept" || v.Accept }
+
+// LedgerAppended follows the line of the task's ledger.
+type LedgerAppended struct {
+	Scope
+	VerdictSummary string `json:"verdict_summary"`
+}
