@@ -173,6 +173,7 @@ func (w *repoContext) planDone(h *lifecycle.Handle, task, note string) error {
 		return nil // it is made first
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	_, err = h.CommitTask(w.p.ctx, wt, tasks[i], &record.EvaluatorVerdict{Summary: note, By: record.ByPerson})
+	_, err = h.CommitTask(w.p.ctx, wt, tasks[i], &record.EvaluatorVerdict{Summary: note, By: record.ByPerson},
+		false)
 	return err
 }

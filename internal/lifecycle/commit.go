@@ -39,8 +39,12 @@ var ErrTreeChanged = errors.New("a commit hook changed the tree")
 // public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks,
 // which may take minutes; the next resume finds the commit made, or makes it of the accepted tree. What follows a
 // commit that was made is not cut short.
-func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task,
-	v *record.EvaluatorVerdict) (sha string, err error) {
+//
+// whole takes the commit back as well where a commit hook changed files without staging them, as formatters do: what
+// it made of the task belongs to the task, and is judged with it. A process that dies before that leaves the changes to
+// the next task, as git does.
+func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
+	whole bool) (sha string, err error) {
 	ctx := quiet(live)
 	mark, err := h.mark()
 	if err != nil {
@@ -59,11 +63,18 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	if len(made) == 0 {
 		return "", errors.New("the commit of " + t.ID + " cannot be read back")
 	}
-	if made[0].Tree != v.Tree {
-		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
+	tree := made[0].Tree
+	if whole && tree == v.Tree {
+		if has, err := h.Git.HasCommitHook(ctx, wt); err != nil {
 			return "", err
+		} else if has {
+			if tree, _, err = h.Git.StageAll(ctx, wt, base); err != nil {
+				return "", err
+			}
 		}
-		return "", ErrTreeChanged
+	}
+	if tree != v.Tree {
+		return "", errors.Join(ErrTreeChanged, h.Git.SoftReset(ctx, wt, base))
 	}
 	return h.asJudged(ctx, wt, t, made[0], base, mark, person)
 }

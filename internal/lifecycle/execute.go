@@ -284,7 +284,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	if err := x.Git.PinHooks(ctx, wt, a.Base); err != nil {
 		return "", err
 	}
-	sha, err = x.CommitTask(live, wt, tasks[i], a)
+	sha, err = x.CommitTask(live, wt, tasks[i], a, true)
 	var refused *gitx.HookRefusedError
 	switch {
 	case errors.As(err, &refused):

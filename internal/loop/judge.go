@@ -190,8 +190,7 @@ func diffSummary(files []gitx.FileChange) string {
 //  3. commit event             as before
 //  4. prd.json, progress.txt   done; summary.json is brought up to date by the next reader
 //
-// Between 2 and 3 the commit is taken back if whole is set and a commit hook left changes that are not in it; the error
-// is lifecycle.ErrTreeChanged. A process that dies there leaves the changes to the next task, as git does.
+// Between 2 and 3 the commit may be taken back (lifecycle.CommitTask, which whole is for).
 func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) error {
 	if err := a.emit(&record.TaskDone{Summary: c.Summary}); err != nil {
 		return err
@@ -206,14 +205,9 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if a.byPerson {
 		v.By = record.ByPerson
 	}
-	sha, err := a.CommitTask(ctx, wt, a.task, &v)
+	sha, err := a.CommitTask(ctx, wt, a.task, &v, whole)
 	if err != nil {
 		return err
-	}
-	if whole {
-		if err := a.takeBackUnlessWhole(ctx, wt, j); err != nil {
-			return err
-		}
 	}
 	a.tip, a.judgedTo = sha, ""
 	if !a.hooks.exists[postTask] { // what it commits is the user's
@@ -232,20 +226,4 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		a.learn(ctx, c, j.files)
 	}
 	return nil
-}
-
-// takeBackUnlessWhole takes the commit of a task back if a commit hook changed files without staging them, as
-// formatters do: what it made of the task belongs to the task, and is judged with it.
-func (a *attempt) takeBackUnlessWhole(ctx context.Context, wt gitx.Worktree, j *judged) error {
-	if has, err := a.Git.HasCommitHook(ctx, wt); err != nil || !has {
-		return err
-	}
-	tree, err := a.stage(ctx, wt)
-	if err != nil || tree == j.tree {
-		return err
-	}
-	if err := a.Git.SoftReset(ctx, wt, a.base); err != nil {
-		return err
-	}
-	return lifecycle.ErrTreeChanged
 }
