@@ -11,7 +11,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
-	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -88,18 +87,29 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	if r.typed {
 		sink.approve = terminal.Approve
 	}
-	asks, done, err := w.interviewer(h, r.interviewer, source)
-	if err != nil {
-		return nil, err
+	calls := agent.Calls{Attempts: int(w.config.Count("tilth.providerAttempts"))}
+	var turn agent.Turn
+	if r.interviewer.Program == nil {
+		calls.Chat = r.interviewer.Client.Chat
+	} else {
+		box, err := w.sandbox()
+		if err != nil {
+			return nil, err
+		}
+		temp, done, err := proc.TempDir("run")
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		turn = w.interviewTurn(h, r.interviewer, source)
+		turn.Box = box.In(temp).Reading(source)
 	}
-	defer done()
 	prior := h.Checkpoint.Usage.Interview
 	before := h.Checkpoint.TokensUsed - prior.Total()
 	return seed.Interview(w.p.ctx, seed.Deps{
 		History: r.history, Prior: prior,
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
-		Model: asks, ModelName: modelOf(r.interviewer),
-		Retry: model.Retry{Attempts: int(w.config.Count("tilth.providerAttempts"))},
+		Calls: calls, Program: r.interviewer.Program, Turn: turn, ModelName: modelOf(r.interviewer),
 		Tools: box, Specs: box.Specs(), Terminal: terminal, Sink: sink,
 		Transcript: script.AppendMessage,
 		Emit:       h.Record.Append,
@@ -112,26 +122,14 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	})
 }
 
-// interviewer is who asks: the model at an endpoint, or an agent program that reads the source. done clears up.
-func (w *repoContext) interviewer(h *lifecycle.Handle, r loop.Role, source string) (agent.Chatter, func(), error) {
-	if r.Program == nil {
-		return r.Client, func() {}, nil
-	}
-	box, err := w.sandbox()
-	if err != nil {
-		return nil, nil, err
-	}
-	temp, done, err := proc.TempDir("run")
-	if err != nil {
-		return nil, nil, err
-	}
+// interviewTurn is what all turns of an agent program that interviews have in common: it reads the source.
+func (w *repoContext) interviewTurn(h *lifecycle.Handle, r loop.Role, source string) agent.Turn {
 	env := r.Program.Environ(w.git.Environ(w.p.ctx, source), w.config.List("tilth.sandboxEnv"))
-	return &seed.Program{Program: r.Program, Turn: agent.Turn{
+	return agent.Turn{
 		Dir: source, Model: r.Model, MaxTurns: int(w.config.Count("tilth.maxTurns")),
 		Timeout: w.config.Duration("tilth.turnTimeout"), Env: append(env, h.S.Mark()),
 		GitDir: w.loc.GitDir, CommonDir: w.loc.CommonDir, Private: h.S.Path(session.AgentDir),
-		Box: box.In(temp).Reading(source),
-	}}, done, nil
+	}
 }
 
 // begun are the messages of a session's interview, nil where it has none to go on with.

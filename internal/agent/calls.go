@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -11,56 +13,85 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Chatter is a model, as internal/model's Client is one.
-type Chatter interface {
-	ChatRetry(ctx context.Context, r model.Request, retry model.Retry) (*model.Reply, int, error)
-}
+// defaultAttempts is how often a request is made before its last failure counts.
+const defaultAttempts = 8
 
 // Calls makes the model calls of one role.
 type Calls struct {
-	Client Chatter
-	Retry  model.Retry
+	// Chat makes one attempt, as a model.Client does.
+	Chat     func(context.Context, model.Request) (*model.Reply, error)
+	Attempts int          // bounds the attempts at one request; 0 is 8
+	Allow    func() error // is asked before each attempt; its error ends them
+	// Retrying is called with each failed attempt that will be followed by another, before the wait.
+	Retrying func(f *model.Failure, wait time.Duration)
+	Sleep    func(context.Context, time.Duration) error // replaces the wait
 	// Record counts what an attempt took and writes its model_call, whose scope and total it fills in.
 	Record func(*record.ModelCall, model.Usage) error
 	Emit   func(record.Event) error // writes another event of the call
 }
 
-// Make makes one request until an answer is a turn. Every attempt is on the record before the next one is made. The
-// error is what Record or Emit returned, else a *model.Failure.
+// Make makes one request until an answer is a turn, a failure cannot be mended, or the attempts are used up; the
+// history is the same in each. Every attempt is on the record before the next one is made. The error is what Allow,
+// Record or Emit returned, else the last *model.Failure. The end of a usage limit is not waited for.
 func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error) {
-	made, empties := 0, 0
-	var recording error
-	failed := func(n int, f *model.Failure, wait time.Duration) {
-		made = n
-		err := c.Record(failureCall(f, n, wait), f.Usage)
+	empties := 0
+	for n := 1; ; n++ {
+		if c.Allow != nil {
+			if err := c.Allow(); err != nil {
+				return nil, err
+			}
+		}
+		reply, err := c.Chat(ctx, req)
+		if err == nil {
+			return reply, c.Record(replyCall(reply, n), reply.Usage)
+		}
+		var f *model.Failure
+		if !errors.As(err, &f) || f.Kind == model.Canceled {
+			return nil, err
+		}
+		last, wait := !f.Retryable() || n >= cmp.Or(c.Attempts, defaultAttempts), time.Duration(0)
+		if !last {
+			wait = waitAfter(n, f)
+		}
+		if err := c.Record(failureCall(f, n, wait), f.Usage); err != nil {
+			return nil, err
+		}
 		if f.Kind == model.Empty {
 			empties++
-			err = errors.Join(err, c.Emit(&record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason}))
+			if err := c.Emit(&record.EmptyModelResponse{Streak: empties, FinishReason: f.FinishReason}); err != nil {
+				return nil, err
+			}
 		}
-		if recording == nil {
-			recording = err
+		if last {
+			return nil, f
+		}
+		if c.Retrying != nil {
+			c.Retrying(f, wait)
+		}
+		if err := c.sleep(ctx, wait); err != nil {
+			return nil, fmt.Errorf("canceled while waiting to ask again after: %s: %w", f.Message, err)
 		}
 	}
-	retry := c.Retry
-	retry.Before = func(n int, f *model.Failure, wait time.Duration) {
-		failed(n, f, wait)
-		if c.Retry.Before != nil {
-			c.Retry.Before(n, f, wait)
-		}
+}
+
+// waitAfter doubles from a second to a minute; what the endpoint asks for outranks it.
+func waitAfter(attempt int, f *model.Failure) time.Duration {
+	if f.RetryAfter != nil {
+		return *f.RetryAfter
 	}
-	reply, n, err := c.Client.ChatRetry(ctx, req, retry)
-	var f *model.Failure
-	switch {
-	case recording != nil:
-	case err == nil:
-		recording = c.Record(replyCall(reply, n), reply.Usage)
-	case errors.As(err, &f) && f.Kind != model.Canceled && ctx.Err() == nil && n > made:
-		failed(n, f, 0)
+	return min(time.Second<<min(attempt-1, 6), time.Minute)
+}
+
+func (c Calls) sleep(ctx context.Context, d time.Duration) error {
+	if c.Sleep != nil {
+		return c.Sleep(ctx, d)
 	}
-	if recording != nil {
-		return nil, recording
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return ctx.Err()
 	}
-	return reply, err
 }
 
 // replyCall is a healthy answer of a model as a model_call; its caller knows the phase and the session's total.

@@ -150,13 +150,10 @@ func (s *stream) claudeBlocks(e gjson.Result, said bool) {
 			if said {
 				s.say(b.Get("text").Str)
 			}
-		case "thinking":
-			s.emit(Activity{Kind: "reasoning", Text: b.Get("thinking").Str})
 		case "tool_use":
-			s.emit(Activity{Kind: "tool", Tool: b.Get("name").Str, ID: b.Get("id").Str, Args: b.Get("input").Raw})
+			s.uses(b.Get("name").Str, b.Get("input").Raw)
 		case "tool_result":
-			s.emit(Activity{Kind: "tool_result", ID: b.Get("tool_use_id").Str, Text: textOf(b.Get("content")),
-				IsError: b.Get("is_error").Bool()})
+			s.used("", textOf(b.Get("content")), b.Get("is_error").Bool())
 		}
 	}
 }

@@ -137,22 +137,16 @@ func (s *stream) codexError(text string) {
 // codexStarted counts a tool when it begins. An item that was never announced is counted when it is complete.
 func (s *stream) codexStarted(item gjson.Result) {
 	if tool, args := codexUse(item); tool != "" {
-		id := item.Get("id").Str
-		s.steps[id] = Usage{}
+		s.steps[item.Get("id").Str] = Usage{}
 		s.toolBegan()
-		s.emit(Activity{Kind: "tool", Tool: tool, ID: id, Args: args})
+		s.uses(tool, args)
 	}
 }
 
 func (s *stream) codexItem(item gjson.Result) {
 	id, status := item.Get("id").Str, item.Get("status").Str
-	switch item.Get("type").Str {
-	case "agent_message":
+	if item.Get("type").Str == "agent_message" {
 		s.say(item.Get("text").Str)
-	case "reasoning":
-		s.emit(Activity{Kind: "reasoning", Text: item.Get("text").Str})
-	case "error":
-		s.emit(Activity{Kind: "error", Text: item.Get("message").Str, IsError: true})
 	}
 	tool, _ := codexUse(item)
 	if tool == "" {
@@ -164,8 +158,8 @@ func (s *stream) codexItem(item gjson.Result) {
 	if status == "declined" {
 		s.deny(tool)
 	}
-	s.emit(Activity{Kind: "tool_result", Tool: tool, ID: id, Text: item.Get("aggregated_output").Str,
-		IsError: status == "failed" || status == "declined" || item.Get("exit_code").Int() != 0})
+	s.used(tool, item.Get("aggregated_output").Str,
+		status == "failed" || status == "declined" || item.Get("exit_code").Int() != 0)
 	s.toolEnded()
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // feed lets a row read a stream of events, and of lines of standard error, as a run would.
@@ -218,7 +219,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, p := range append(Programs(), textProgram(t)) {
 			for _, resume := range []bool{false, true} {
-				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume}, OnEvent: func(Activity) {}}
+				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume}, Emit: func(record.Event) error { return nil }}
 				s, stopped := feed(p, turn, text, text)
 				out := s.outcome(proc.Outcome{Stderr: []byte(text)}, stopped)
 				if out.How == "" || len(out.Detail) > 400 || strings.ContainsAny(out.Detail, "\n\r") {

@@ -85,8 +85,7 @@ func escapeGemini(p string) string {
 }
 
 func readGemini(s *stream, e gjson.Result) {
-	tool := Activity{Kind: e.Get("type").Str, ID: e.Get("tool_id").Str}
-	switch tool.Kind {
+	switch e.Get("type").Str {
 	case "init":
 		s.id(e.Get("session_id").Str)
 	case "message":
@@ -96,15 +95,12 @@ func readGemini(s *stream, e gjson.Result) {
 	case "tool_use":
 		s.flush()
 		s.toolBegan()
-		tool.Kind, tool.Tool, tool.Args = "tool", e.Get("tool_name").Str, e.Get("parameters").Raw
-		s.emit(tool)
+		s.uses(e.Get("tool_name").Str, e.Get("parameters").Raw)
 	case "tool_result":
-		tool.Text = cmp.Or(e.Get("output").Str, e.Get("error.message").Str)
-		tool.IsError = e.Get("status").Str == "error"
-		s.emit(tool)
+		s.used("", cmp.Or(e.Get("output").Str, e.Get("error.message").Str), e.Get("status").Str == "error")
 		if failure := e.Get("error.type").Str; strings.Contains(failure, "policy") ||
 			strings.Contains(failure, "denied") {
-			s.deny(tool.ID)
+			s.deny(e.Get("tool_id").Str)
 		}
 		s.toolEnded()
 	case "error":

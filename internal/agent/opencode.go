@@ -69,8 +69,6 @@ func readOpenCode(s *stream, e gjson.Result) {
 		s.turns++
 	case "text":
 		s.say(e.Get("part.text").Str)
-	case "reasoning":
-		s.emit(Activity{Kind: "reasoning", Text: e.Get("part.text").Str})
 	case "tool_use":
 		s.openCodeTool(e)
 	case "step_finish":
@@ -116,16 +114,12 @@ func watchOpenCode(s *stream, line []byte) {
 }
 
 func (s *stream) openCodeTool(e gjson.Result) {
-	tool := Activity{Kind: "tool", Tool: e.Get("part.tool").Str, ID: e.Get("part.callID").Str}
-	failure := e.Get("part.state.error").Str
-	result := tool
-	result.Kind, result.Text = "tool_result", cmp.Or(e.Get("part.state.output").Str, failure)
-	result.IsError = e.Get("part.state.status").Str == "error"
-	tool.Args = e.Get("part.state.input").Raw
-	s.emit(tool)
-	s.emit(result)
-	if result.IsError && deniedForm.MatchString(failure) {
-		s.deny(tool.Tool)
+	tool, state := e.Get("part.tool").Str, e.Get("part.state")
+	failed, failure := state.Get("status").Str == "error", state.Get("error").Str
+	s.uses(tool, state.Get("input").Raw)
+	s.used(tool, cmp.Or(state.Get("output").Str, failure), failed)
+	if failed && deniedForm.MatchString(failure) {
+		s.deny(tool)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
@@ -122,26 +123,14 @@ type Turn struct {
 	GitDir         string        // the worktree's git directory, which sandboxes must let through
 	CommonDir      string        // the repository's common directory
 	Private        string        // a directory for this turn's own files, removed at its end; "" is a temporary one
-	Patience       time.Duration // silence after which OnEvent is told; 0 is five minutes
+	Patience       time.Duration // silence that is an event too; 0 is five minutes
 	PriorTotal     Usage         // Outcome.Total of the conversation's last turn, zero for a new one
 	// OnConversation is called with the conversation's id as soon as it is known: before the start for an id that is
 	// preset, at the first event otherwise, and again if it changes. An error ends the program and is Run's error.
 	OnConversation func(id string) error
-	OnEvent        func(Activity) // what the program says and does, as it happens
-}
-
-// Activity is one thing that a program said or did. Its texts are bounded.
-type Activity struct {
-	// Kind is "text", "reasoning", "tool", "tool_result", "error", "waits" (for its API, by itself; Text is why) or
-	// "quiet" (it has said nothing since Since).
-	Kind    string
-	Since   time.Time
-	Tool    string
-	ID      string // the program's id of the tool call
-	Args    string // JSON
-	Text    string
-	Chars   int // length of the whole text, which Text may hold only a part of
-	IsError bool
+	// Emit takes what the program does as it happens: tool_call, tool_result and agent_waits, their texts bounded. Its
+	// calls do not overlap. An error ends the program and is Run's error.
+	Emit func(record.Event) error
 }
 
 // Outcome is what became of a turn.

@@ -34,7 +34,7 @@ type ended struct {
 func (e *ended) Error() string { return e.why }
 
 // Run plays one turn and returns what became of it. The error is non-nil only if the program could not be
-// started or OnConversation refused; everything that the program itself does wrong is an Outcome.
+// started or what it did not be written down; everything that the program itself does wrong is an Outcome.
 func (p *Program) Run(ctx context.Context, t Turn) (Outcome, error) {
 	id, resume := t.Conversation.ID, t.Conversation.Resume
 	switch {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // A fresh conversation, its id told before the work or at the first event, and then continued with all that was said.
@@ -151,7 +154,7 @@ func cancelOnEvent(t *testing.T, f *fake, p *Program) Outcome {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	turn := f.turn("x", Ref{ID: p.NewID()})
-	turn.OnEvent = func(Activity) { cancel() }
+	turn.Emit = func(record.Event) error { cancel(); return nil }
 	out, err := p.Run(ctx, turn)
 	if err != nil {
 		t.Fatal(err)
@@ -375,23 +378,28 @@ func TestNotInstalled(t *testing.T) {
 	}
 }
 
-func TestActivity(t *testing.T) {
+func TestWhatIsWrittenDown(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
-		f := newFake(t, fakeStep{"turns": 1, "text": strings.Repeat("ä", maxActivity)})
+		f := newFake(t, fakeStep{"turns": 1})
 		turn := f.turn("x", Ref{ID: p.NewID()})
 		var kinds []string
-		turn.OnEvent = func(a Activity) {
-			kinds = append(kinds, a.Kind)
-			if len(a.Text) > maxActivity {
-				t.Errorf("a text of %d bytes", len(a.Text))
-			}
-			if a.Kind == "text" && a.Chars != maxActivity {
-				t.Errorf("%d characters", a.Chars)
-			}
-		}
+		turn.Emit = func(e record.Event) error { kinds = append(kinds, record.TypeOf(e)); return nil }
 		f.run(p, turn)
-		if want := []string{"tool", "tool_result", "text"}; !reflect.DeepEqual(kinds, want) {
+		if want := []string{"tool_call", "tool_result"}; !reflect.DeepEqual(kinds, want) {
 			t.Errorf("got %v", kinds)
+		}
+	})
+}
+
+// What cannot be written down ends the program.
+func TestWhatCannotBeWrittenDown(t *testing.T) {
+	eachProgram(t, func(t *testing.T, p *Program) {
+		f := newFake(t, fakeStep{"turns": 1, "hang": true})
+		turn := f.turn("x", Ref{ID: p.NewID()})
+		full := errors.New("the disk is full")
+		turn.Emit = func(record.Event) error { return full }
+		if _, err := p.Run(t.Context(), turn); err != full {
+			t.Errorf("got %v", err)
 		}
 	})
 }
@@ -405,4 +413,22 @@ func TestLingeringProgramIsEnded(t *testing.T) {
 	if out := f.run(p, turn); out.How != Completed {
 		t.Errorf("%+v", out)
 	}
+}
+
+// However much a program says, an event of it stays small, and its arguments are JSON.
+func TestEventsAreBounded(t *testing.T) {
+	p, _ := ByName("claude")
+	long := strings.Repeat("ä", maxActivity)
+	s := newStream(p, &Turn{Emit: func(e record.Event) error {
+		if raw := record.JSON(e); len(raw) > maxActivity+100 || !json.Valid(raw) {
+			t.Errorf("%s of %d bytes", record.TypeOf(e), len(raw))
+		}
+		if res, ok := e.(*record.ToolResult); ok && res.Chars != maxActivity {
+			t.Errorf("%d characters", res.Chars)
+		}
+		return nil
+	}})
+	s.uses("Bash", `{"command":"`+long+`"}`)
+	s.used("Bash", long, false)
+	s.wait(long, 0)
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,11 +13,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
-	maxActivity = 16000   // characters of one text in an Activity
+	maxActivity = 16000   // bytes of the arguments of a tool and of an error event that are kept
 	maxMessage  = 1 << 20 // bytes of a final message that are kept
 	maxErrors   = 20      // error events that are kept
 )
@@ -52,7 +54,7 @@ type stream struct {
 	onID    func(id string)           // the id was seen
 	stop    func(how How, why string) // end the program from outside
 	told    string                    // the conversation that OnConversation was last called with
-	refusal error                     // its error
+	refusal error                     // its error, or that of Emit
 	mu      sync.Mutex                // the lines of both outputs and the silence come from goroutines of their own
 }
 
@@ -90,7 +92,7 @@ func (s *stream) wait(said string, d time.Duration) {
 		return
 	}
 	if s.waits == "" {
-		s.emit(Activity{Kind: "waits", Text: said})
+		s.emit(&record.AgentWaits{Agent: s.program.Name, Said: text.HeadBytes(text.VisibleLine(said), 300)})
 	}
 	s.waits, s.heard = said, time.Now()
 }
@@ -106,17 +108,15 @@ func (s *stream) silence(now time.Time, limit time.Duration) {
 		s.stop(UsageLimit, s.waits)
 	case !s.quiet && idle >= limit:
 		s.quiet = true
-		s.emit(Activity{Kind: "quiet", Since: s.heard})
+		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
 	}
 }
 
 // say takes a whole message of the model; the last one is the turn's text.
 func (s *stream) say(said string) {
-	if strings.TrimSpace(said) == "" {
-		return
+	if strings.TrimSpace(said) != "" {
+		s.text = text.HeadBytes(said, maxMessage)
 	}
-	s.text = text.HeadBytes(said, maxMessage)
-	s.emit(Activity{Kind: "text", Text: said})
 }
 
 // spend books the tokens of one message, which replace what was booked for it before.
@@ -127,9 +127,8 @@ func (s *stream) spend(message string, u Usage) {
 
 // flush ends a message that arrived in pieces.
 func (s *stream) flush() {
-	text := string(s.partial)
+	s.say(string(s.partial))
 	s.partial = nil
-	s.say(text)
 }
 
 // enough ends a program that has no limit of its own when it has had its turns. It is asked between two model calls,
@@ -158,14 +157,9 @@ func (s *stream) toolEnded() {
 
 // fail keeps the text of an error event.
 func (s *stream) fail(said string) {
-	said = strings.TrimSpace(said)
-	if said == "" {
-		return
-	}
-	if len(s.errors) < maxErrors {
+	if said = strings.TrimSpace(said); said != "" && len(s.errors) < maxErrors {
 		s.errors = append(s.errors, text.HeadBytes(said, maxActivity))
 	}
-	s.emit(Activity{Kind: "error", Text: said, IsError: true})
 }
 
 func (s *stream) deny(tool string) {
@@ -174,14 +168,29 @@ func (s *stream) deny(tool string) {
 	}
 }
 
-func (s *stream) emit(a Activity) {
-	if s.turn.OnEvent == nil {
+// uses writes down that a tool is used, args being JSON.
+func (s *stream) uses(tool, args string) {
+	kept := json.RawMessage(text.HeadBytes(args, maxActivity))
+	if !json.Valid(kept) {
+		kept = record.JSON(string(kept))
+	}
+	s.emit(&record.ToolCall{Tool: tool, Args: kept})
+}
+
+// used writes down what a tool said.
+func (s *stream) used(tool, said string, failed bool) {
+	res := toolResult(tool, said, utf8.RuneCountInString(said), failed)
+	res.IsError = &failed
+	s.emit(res)
+}
+
+func (s *stream) emit(e record.Event) {
+	if s.turn.Emit == nil || s.refusal != nil {
 		return
 	}
-	a.Chars = utf8.RuneCountInString(a.Text)
-	a.Text = text.HeadBytes(a.Text, maxActivity)
-	a.Args = text.HeadBytes(a.Args, maxActivity)
-	s.turn.OnEvent(a)
+	if s.refusal = s.turn.Emit(e); s.refusal != nil {
+		s.stop(Failed, "what it does could not be recorded")
+	}
 }
 
 // events is the reader of a program that prints a JSON object a line.

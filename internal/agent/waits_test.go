@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // A resumed conversation is told when the program has named it, not when its turn has ended: what dies in between has
@@ -46,7 +48,7 @@ func TestLongWaitIsALimit(t *testing.T) {
 		f := newFake(t, fakeStep{"wait": 12600})
 		turn := f.turn("x", Ref{ID: p.NewID()})
 		var kinds []string
-		turn.OnEvent = func(a Activity) { kinds = append(kinds, a.Kind) }
+		turn.Emit = func(e record.Event) error { kinds = append(kinds, record.TypeOf(e)); return nil }
 		if p.Name == "opencode" {
 			turn.Patience = 30 * time.Millisecond // it does not say for how long
 		}
@@ -55,7 +57,7 @@ func TestLongWaitIsALimit(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 		if p.Name == "opencode" {
-			if !slices.Contains(kinds, "waits") || !out.LimitReset.IsZero() {
+			if !slices.Contains(kinds, "agent_waits") || !out.LimitReset.IsZero() {
 				t.Errorf("said %v, reset %s", kinds, out.LimitReset)
 			}
 		} else if left := time.Until(out.LimitReset); left < 3*time.Hour || left > 4*time.Hour {
@@ -94,18 +96,19 @@ func TestSilenceIsTold(t *testing.T) {
 		defer cancel()
 		turn := f.turn("x", Ref{ID: p.NewID()})
 		turn.Patience = 10 * time.Millisecond
-		var quiet []Activity
-		turn.OnEvent = func(a Activity) {
-			if a.Kind == "quiet" {
+		var quiet []*record.AgentWaits
+		turn.Emit = func(e record.Event) error {
+			if a, ok := e.(*record.AgentWaits); ok {
 				quiet = append(quiet, a)
 				cancel()
 			}
+			return nil
 		}
 		began := time.Now()
 		if out, err := p.Run(ctx, turn); err != nil || out.How != Interrupted {
 			t.Fatalf("%+v %v", out, err)
 		}
-		if len(quiet) == 0 || quiet[0].Since.Before(began) {
+		if len(quiet) == 0 || quiet[0].Since < record.FormatTime(began) {
 			t.Errorf("told %+v", quiet)
 		}
 	})

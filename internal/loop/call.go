@@ -85,9 +85,8 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 
 // make makes one request as often as it takes, within the caps where they hold to the call.
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
-	retry := model.Retry{Attempts: attempts}
-	c.bound(&req, &retry)
-	calls := agent.Calls{Client: c.who.Client, Retry: retry, Record: c.recordCall, Emit: c.emitPhase}
+	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase}
+	c.bound(&req, &calls)
 	reply, err := calls.Make(ctx, req)
 	c.heard(req, reply, err)
 	return reply, err

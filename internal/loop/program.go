@@ -3,17 +3,14 @@ package loop
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // programFailures is how often in a row a program may end without its own word of success before the task fails. The
@@ -201,18 +198,14 @@ func caseOf(text string) turn {
 // play runs one turn of the program and writes down what it was.
 func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt string) (agent.Outcome, error) {
 	a := w.a
-	log := &activityLog{emit: a.emit, agent: w.role.Program.Name}
 	w.stored = ""
 	started := a.Now()
 	out, err := w.role.Program.Run(ctx, agent.Turn{
 		Prompt: prompt, System: w.system, Dir: w.wt.Path, Model: w.role.Model, Conversation: choice.Ref,
 		MaxTurns: a.o.Limits.Turns, Timeout: a.o.Limits.Turn, Env: w.env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
-		Box: a.workBox(w.wt), PriorTotal: w.priorTotal(choice), OnEvent: log.write,
+		Box: a.workBox(w.wt), PriorTotal: w.priorTotal(choice), Emit: a.emit,
 		OnConversation: func(id string) error { return w.store(id, choice) },
 	})
-	if err == nil {
-		err = log.err
-	}
 	if err == nil && out.Conversation != "" {
 		err = w.store(out.Conversation, choice)
 	}
@@ -293,43 +286,3 @@ func (w *programWorker) answer(text string) error {
 func (w *programWorker) nudge(text string) error { return w.answer(text) }
 
 func (w *programWorker) close(error) error { return nil }
-
-// activityLog writes what a program says and does to the record as it happens.
-type activityLog struct {
-	emit   func(record.Event) error
-	agent  string
-	judges bool // an evaluator's tools are not on the record
-	mu     sync.Mutex
-	err    error
-}
-
-func (l *activityLog) write(e agent.Activity) {
-	if l.judges && e.Kind != "waits" && e.Kind != "quiet" {
-		return
-	}
-	var ev record.Event
-	switch e.Kind {
-	case "tool":
-		ev = &record.ToolCall{Tool: e.Tool, Args: jsonOrText(e.Args)}
-	case "tool_result":
-		ev = &record.ToolResult{Tool: e.Tool, Preview: clip(e.Text, 2000), Chars: e.Chars, IsError: &e.IsError}
-	case "waits":
-		ev = &record.AgentWaits{Agent: l.agent, Said: text.HeadBytes(text.VisibleLine(e.Text), 300)}
-	case "quiet":
-		ev = &record.AgentWaits{Agent: l.agent, Since: record.FormatTime(e.Since)}
-	default:
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.emit(ev); err != nil && l.err == nil {
-		l.err = err
-	}
-}
-
-func jsonOrText(s string) json.RawMessage {
-	if json.Valid([]byte(s)) {
-		return json.RawMessage(s)
-	}
-	return record.JSON(s)
-}

@@ -32,7 +32,6 @@ func newProgramJudge(ctx context.Context, a *attempt, j *judged, r Role, system,
 }
 
 func (j *programJudge) ask(ctx context.Context) (string, any, error) {
-	log := &activityLog{emit: j.a.emit, agent: j.role.Program.Name, judges: true}
 	for try := 1; ; try++ {
 		ref := agent.Ref{ID: j.role.Program.NewID()}
 		out, err := j.role.Program.Run(ctx, agent.Turn{
@@ -41,7 +40,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env,
 			Box:    j.a.box.Reading(j.judged.dir, j.judged.wt.Path),
 			GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir, Private: j.a.S.Path(session.AgentDir),
-			OnEvent: log.write,
+			Emit: j.emit,
 			OnConversation: func(id string) error {
 				if id == j.id {
 					return nil
@@ -52,7 +51,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 				})
 			},
 		})
-		if err = errors.Join(err, log.err); err != nil {
+		if err != nil {
 			return "", nil, err
 		}
 		if ctx.Err() != nil {
@@ -78,6 +77,14 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 			return "", nil, &stopError{Stop: Stop{Reason: ProviderFailure, Detail: detail}, err: errors.New(out.Detail)}
 		}
 	}
+}
+
+// emit writes down that the program waits: an evaluator's tools are not on the record.
+func (j *programJudge) emit(e record.Event) error {
+	if _, waits := e.(*record.AgentWaits); waits {
+		return j.a.emit(e)
+	}
+	return nil
 }
 
 func (j *programJudge) correct(text string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/model"
 )
@@ -51,14 +52,14 @@ func (c caller) most(req model.Request) spent {
 }
 
 // bound makes a request one that keeps to the caps, where they hold to the call.
-func (c caller) bound(req *model.Request, retry *model.Retry) {
+func (c caller) bound(req *model.Request, calls *agent.Calls) {
 	if c.who.MaxAnswer == 0 {
 		return
 	}
 	req.MaxTokens = c.who.MaxAnswer
 	most := c.most(*req)
-	retry.Allow = func() error { return c.allow(most) }
-	retry.Before = func(_ int, f *model.Failure, _ time.Duration) { c.unsay(f, most) }
+	calls.Allow = func() error { return c.allow(most) }
+	calls.Retrying = func(f *model.Failure, _ time.Duration) { c.unsay(f, most) }
 }
 
 // allow refuses a call that could pass a cap of the session. The task stays pending, with its work in the worktree.

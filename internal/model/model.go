@@ -3,7 +3,7 @@
 // The rules that hold here:
 //   - History is opaque. Messages go out as the bytes that the caller holds and the assistant's message comes back as
 //     the bytes that the endpoint sent, so that reasoning, signatures and fields unknown to us survive the round trip.
-//   - One Chat is one HTTP request. Repeating it is ChatRetry's decision, never the transport's.
+//   - One Chat is one HTTP request. Repeating it is the caller's decision, never the transport's.
 //   - An answer is a turn (*Reply) or a *Failure with a Kind; nothing in between, and no text is searched for words.
 //   - Only Endpoint configures the client, and HTTP(S)_PROXY and NO_PROXY as in any Go program; no OPENAI_* variable.
 //   - The API key is in no error, and is taken out of what the endpoint says.

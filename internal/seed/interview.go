@@ -56,9 +56,10 @@ type Deps struct {
 	Source  string   // the directory that the model reads: the user's tree, with what is not committed
 	Files   []string // some paths of the source tree for orientation, or nil
 
-	Model     agent.Chatter
-	ModelName string // goes into seed-meta.json
-	Retry     model.Retry
+	Calls     agent.Calls    // makes the calls of a model; the interview itself puts them on the record
+	Program   *agent.Program // in the model's place, or nil
+	Turn      agent.Turn     // what all turns of Program have in common
+	ModelName string         // goes into seed-meta.json
 
 	Tools    agent.Toolbox // read the source tree, and Specs describes them to the model
 	Specs    json.RawMessage
@@ -87,15 +88,14 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 		d.MaxIterations = defaultIterations
 	}
 	in := &interview{Deps: d, started: d.Now(), usage: d.Prior}
-	if p, ok := d.Model.(*Program); ok {
+	if d.Program != nil {
 		ending, err := d.Prompts.Render("interview_program", nil)
 		if err != nil {
 			return nil, err
 		}
-		p.ending, p.emit, p.say = ending, in.emit, d.Terminal.say
+		in.ending, in.Calls.Chat, in.Calls.Attempts = ending, in.playTurn, programTries
 	}
-	in.calls = agent.Calls{Client: d.Model, Retry: d.Retry, Record: in.recordCall, Emit: in.emit}
-	in.calls.Retry.Before = in.retrying
+	in.Calls.Record, in.Calls.Emit, in.Calls.Retrying = in.recordCall, in.emit, in.retrying
 	in.builtin = &agent.Builtin{
 		Ask: in.ask, Tools: withTools(d.Specs, interviewTools), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
@@ -120,7 +120,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 type interview struct {
 	Deps
 	builtin  *agent.Builtin
-	calls    agent.Calls
+	ending   string // of a program's system prompt
 	started  time.Time
 	usage    session.RoleUsage
 	iter     int
@@ -209,7 +209,7 @@ func (in *interview) push(kind, name string, streak int, data any) error {
 // ask makes one model call. Bytes that are no UTF-8 would be refused if they were sent back as they came.
 func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, error) {
 	in.Terminal.wait()
-	got, err := in.calls.Make(ctx, r)
+	got, err := in.Calls.Make(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 	return got, nil
 }
 
-func (in *interview) retrying(_ int, f *model.Failure, wait time.Duration) {
+func (in *interview) retrying(f *model.Failure, wait time.Duration) {
 	in.Terminal.say(sayWarn,
 		fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind, wait.Round(time.Second)))
 }

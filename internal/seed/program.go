@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -20,51 +20,30 @@ const (
 	maxToolAnswers = 4000 // characters of what a tool of an endpoint's part of the interview said
 )
 
-// Program is an agent program in the place of the model: one turn of it, read-only and in a conversation of its own, is
+// playTurn asks an agent program in the model's place: one turn of it, read-only and in a conversation of its own, is
 // one answer. It is told the whole interview each time, so that nothing is lost with its process, and its final message
 // becomes the call of ask_user or write_seed that it stands for.
-type Program struct {
-	*agent.Program
-	Turn agent.Turn // what all turns have in common
-
-	ending string
-	emit   func(record.Event) error
-	say    func(sayKind, string)
-}
-
-// ChatRetry plays one turn, and a failed one again.
-func (p *Program) ChatRetry(ctx context.Context, r model.Request, retry model.Retry) (*model.Reply, int, error) {
-	for try := 1; ; try++ {
-		t, looks := p.Turn, activity{Program: p}
-		t.System, t.Prompt = gjson.GetBytes(r.Messages[0], "content").Str+p.ending, transcriptText(r.Messages[1:])
-		t.ReadOnly, t.OnEvent, t.Conversation = true, looks.write, agent.Ref{ID: p.NewID()}
-		t.OnConversation = func(string) error { return nil }
-		out, err := p.Run(ctx, t)
-		if err == nil {
-			err = looks.err
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return nil, try, err
-		}
-		f := p.failure(out)
-		switch {
-		case f == nil:
-			return replyOf(out, len(r.Messages)), try, nil
-		case !f.Retryable() || try == programTries:
-			return nil, try, f
-		case retry.Before != nil:
-			retry.Before(try, f, 0)
-		}
+func (in *interview) playTurn(ctx context.Context, r model.Request) (*model.Reply, error) {
+	p, t := in.Program, in.Turn
+	t.System, t.Prompt = gjson.GetBytes(r.Messages[0], "content").Str+in.ending, transcriptText(r.Messages[1:])
+	t.ReadOnly, t.Emit, t.Conversation = true, in.looks, agent.Ref{ID: p.NewID()}
+	out, err := p.Run(ctx, t)
+	if err == nil {
+		err = ctx.Err()
 	}
+	if err != nil {
+		return nil, err
+	}
+	if f := failure(p, out); f != nil {
+		return nil, f
+	}
+	return replyOf(out, len(r.Messages)), nil
 }
 
-// failure is what kept a turn from being an answer, nil for nothing.
-func (p *Program) failure(out agent.Outcome) *model.Failure {
+// failure is what kept a turn from being an answer, nil for nothing. The next one is asked for at once.
+func failure(p *agent.Program, out agent.Outcome) *model.Failure {
 	f := &model.Failure{Message: p.Name + ": " + out.Detail, Said: out.Detail, FinishReason: string(out.How),
-		Usage: out.Usage, Kind: model.FinishError}
+		Usage: out.Usage, Kind: model.FinishError, RetryAfter: new(time.Duration)}
 	switch {
 	case out.How == agent.Refused:
 		f.Kind = model.Fatal
@@ -126,31 +105,16 @@ func transcriptText(messages []json.RawMessage) string {
 	return b.String()
 }
 
-// activity shows and records what a program looks at.
-type activity struct {
-	*Program
-	mu  sync.Mutex
-	err error
-}
-
-func (a *activity) write(e agent.Activity) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var ev record.Event
-	switch e.Kind {
-	case "tool":
-		args := json.RawMessage(e.Args)
-		if !json.Valid(args) {
-			args = record.JSON(e.Args)
+// looks shows and records what a program looks at. That it waits is only shown.
+func (in *interview) looks(e record.Event) error {
+	switch e := e.(type) {
+	case *record.ToolCall:
+		in.Terminal.say(sayStep, strings.TrimSpace(e.Tool+" "+text.Clip(text.OneLine(string(e.Args)), 100)))
+	case *record.AgentWaits:
+		if e.Said != "" {
+			in.Terminal.say(sayWarn, e.Agent+" waits by itself: "+e.Said)
 		}
-		a.say(sayStep, strings.TrimSpace(e.Tool+" "+text.Clip(text.OneLine(e.Args), 100)))
-		ev = &record.ToolCall{Tool: e.Tool, Args: args}
-	case "tool_result":
-		ev = &record.ToolResult{Tool: e.Tool, Preview: text.Clip(e.Text, 2000), Chars: e.Chars, IsError: &e.IsError}
-	case "waits":
-		a.say(sayWarn, a.Name+" waits by itself: "+e.Text)
+		return nil
 	}
-	if ev != nil && a.err == nil {
-		a.err = a.emit(ev)
-	}
+	return in.emit(e)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -114,8 +115,10 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	t.Cleanup(func() { rec.Close(); transcript.Close(); box.Close() })
 	return Deps{
 		Brief: "add subtraction", Source: source,
-		Model: model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}), ModelName: "scripted",
-		Retry: model.Retry{Sleep: func(context.Context, time.Duration) error { return nil }},
+		Calls: agent.Calls{
+			Chat:  model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}).Chat,
+			Sleep: func(context.Context, time.Duration) error { return nil },
+		}, ModelName: "scripted",
 		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Sink: &stagingSink{wt: wt, sess: sess},
 		Transcript: transcript.AppendMessage, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
 	}

@@ -3,6 +3,7 @@ package scripted_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/git-tilth/git-tilth/internal/model"
@@ -28,14 +29,19 @@ func Example() {
 	defer endpoint.Close()
 
 	client := model.New(model.Endpoint{BaseURL: endpoint.URL, Model: "scripted"}, model.Options{})
-	reply, attempts, err := client.ChatRetry(context.Background(), model.Request{
+	request := model.Request{
 		Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"add two numbers"}`)},
 		Tools:    json.RawMessage(`[{"type":"function","function":{"name":"submit_case"}}]`),
-	}, model.Retry{})
+	}
+	_, err = client.Chat(context.Background(), request)
+	fmt.Println(errors.As(err, new(*model.Failure)))
+	reply, err := client.Chat(context.Background(), request)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(attempts, reply.ToolCalls[0].Name, reply.ToolCalls[0].Arguments)
-	// Output: 2 write_file {"path": "add.py", "content": "..."}
+	fmt.Println(reply.ToolCalls[0].Name, reply.ToolCalls[0].Arguments)
+	// Output:
+	// true
+	// write_file {"path": "add.py", "content": "..."}
 }
