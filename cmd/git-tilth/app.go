@@ -113,7 +113,7 @@ func mostArgs(usage string) int {
 	if strings.Contains(usage, "...") {
 		return math.MaxInt
 	}
-	return strings.Count(usage, "[<")
+	return strings.Count(usage, "<")
 }
 
 // startsWork are the commands that a commit hook of the user may run. The same hook runs on the commits that those
@@ -152,7 +152,7 @@ func anyBool(ctx *cli.Context, name string) bool {
 	return false
 }
 
-// checkArgs refuses flags after an argument and arguments that nobody asked for.
+// checkArgs refuses flags after an argument, arguments that nobody asked for, and that one is missing.
 func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
 	name := commandName(ctx)
@@ -171,6 +171,10 @@ func checkArgs(ctx *cli.Context, most int) error {
 	}
 	if len(args) > most {
 		return refuse(name+" -h", "unexpected argument %q", args[most])
+	}
+	if needed, _, ok := strings.Cut(strings.TrimPrefix(ctx.Command.ArgsUsage, "<"), ">"); ok && len(args) == 0 &&
+		ctx.Command.ArgsUsage[0] == '<' {
+		return refuse(name+" "+ctx.Command.ArgsUsage, "%s needs a %s", ctx.Command.Name, needed)
 	}
 	return nil
 }

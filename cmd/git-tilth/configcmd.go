@@ -15,16 +15,10 @@ import (
 
 func (p *process) configCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "config",
-		Usage: "every setting, its value and where it comes from",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
-			return w.showConfig(ctx.Bool("json"))
-		},
+		Name:   "config",
+		Usage:  "every setting, its value and where it comes from",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
+		Action: p.in(func(ctx *cli.Context, w *repoContext) error { return w.showConfig(ctx.Bool("json")) }),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -12,19 +11,18 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// detach starts a command of this program in the background, its output in the session's directory, and returns once
+// detach starts this program in the background, its output in the session's directory, and returns once
 // the child has the session. A child that ends before that says why in the log, which is shown.
-func (w *repoContext) detach(s *session.Session, command string, args []string) error {
+func (w *repoContext) detach(s *session.Session, r runRequest) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fail("", err)
 	}
-	out := w.p.humanOut(slices.Contains(args, "--json"))
-	log := s.Path(lifecycle.RunLog)
-	argv := append([]string{self, command}, args...)
-	if w.p.verbose {
-		argv = append([]string{self, "-v", command}, args...)
+	out, log, which := w.p.humanOut(r.json), s.Path(lifecycle.RunLog), s.ID
+	if r.verb == "run" {
+		which = "--session=" + s.ID
 	}
+	argv := append(append([]string{self, fmt.Sprintf("--verbose=%t", w.p.verbose), r.verb}, r.flags...), which)
 	child, err := proc.Detach(argv, w.p.dir, w.p.environ, log)
 	if err != nil {
 		return fail("", err)

@@ -32,18 +32,14 @@ func (p *process) doctorCommand() *cli.Command {
 			&cli.BoolFlag{Name: "fix", Usage: "mend what can be mended without losing anything"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
 		},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
+		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			d := &doctor{repoContext: w, answers: map[string]check{}}
 			d.examine()
 			if ctx.Bool("fix") {
 				d.fix()
 			}
 			return d.report(ctx.Bool("json"))
-		},
+		}),
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,25 +37,12 @@ func (p *process) fleetCommands() []*cli.Command {
 				"uncommitted work in its\nworktree. From then on run and resume claim the session on the remote and " +
 				"push its progress.",
 			Flags: []cli.Flag{remoteFlag()},
-			Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-				h, err := w.hold(s, nil)
-				if err != nil {
-					return err
-				}
-				defer h.Close()
+			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
 				place, err := w.place(h, ctx.String("remote"))
 				if err != nil {
 					return err
 				}
-				if p.dryRun {
-					p.printf("session %s would be pushed to %s\n", s.ID, place.Shown())
-					return nil
-				}
-				if err := place.Push(p.ctx, s); err != nil {
-					return fleetError(err, s.ID)
-				}
-				p.printf("session %s is pushed to %s\n", s.ID, place.Shown())
-				return nil
+				return p.travel(h.S.ID, "pushed to "+place.Shown(), "", func() error { return place.Push(p.ctx, h.S) })
 			}),
 		},
 		{
@@ -64,8 +52,8 @@ func (p *process) fleetCommands() []*cli.Command {
 			Description: "Without a session: the newest that nobody works on. One that is here already is brought up " +
 				"to date, unless it has\nwhat was not pushed.",
 			Flags: []cli.Flag{remoteFlag()},
-			Action: func(ctx *cli.Context) error {
-				place, _, err := p.placeHere(ctx.String("remote"))
+			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
+				place, err := w.placeHere(ctx.String("remote"))
 				if err != nil {
 					return err
 				}
@@ -78,68 +66,38 @@ func (p *process) fleetCommands() []*cli.Command {
 					return nil
 				}
 				s, err := place.Fetch(p.ctx, c.Session)
-				if err != nil {
-					return fleetError(err, c.Session)
-				}
-				p.printf("%s\n", s.ID)
-				p.warnf("next: git tilth resume %s\n", s.ID)
-				return nil
-			},
+				return p.sayMade(s, fleetError(err, c.Session))
+			}),
 		},
 		{
 			Name:      "pack",
 			Usage:     "write a session into a file, from which unpack makes it elsewhere",
-			ArgsUsage: "[<file>] [<session>]",
-			Action: func(ctx *cli.Context) error {
-				w, err := p.enter("", nil)
-				if err != nil {
-					return err
-				}
+			ArgsUsage: "<file> [<session>]",
+			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
 				file := ctx.Args().First()
-				if file == "" {
-					return refuse("git tilth pack <file> [<session>]", "pack needs the name of a file")
-				}
 				if fi, err := os.Stat(p.inDir(file)); err == nil && !fi.Mode().IsRegular() {
 					return refuse("git tilth pack <file> [<session>]", "%s is there, and is no ordinary file", file)
 				}
-				s, err := w.sessionToChange(ctx.Args().Get(1))
-				if err != nil {
-					return err
-				}
-				h, err := w.hold(s, nil)
-				if err != nil {
-					return err
-				}
-				defer h.Close()
 				place, err := w.place(h, "")
 				if err != nil {
 					return err
 				}
-				if p.dryRun {
-					p.printf("session %s would be written into %s\n", s.ID, file)
-					return nil
-				}
-				if err := place.Pack(p.ctx, s, p.inDir(file)); err != nil {
-					return fleetError(err, s.ID)
-				}
-				p.printf("session %s is in %s\nnext: git tilth unpack %[2]s, in a clone of the repository\n",
-					s.ID, file)
-				return nil
-			},
+				next := "next: git tilth unpack " + file + ", in a clone of the repository\n"
+				return p.travel(h.S.ID, "written into "+file, next, func() error {
+					return place.Pack(p.ctx, h.S, p.inDir(file))
+				})
+			}),
 		},
 		{
 			Name:      "unpack",
 			Usage:     "make a session of a file that pack has written",
-			ArgsUsage: "[<file>]",
-			Action: func(ctx *cli.Context) error {
-				place, _, err := p.placeHere("")
+			ArgsUsage: "<file>",
+			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
+				place, err := w.placeHere("")
 				if err != nil {
 					return err
 				}
 				file := ctx.Args().First()
-				if file == "" {
-					return refuse("git tilth unpack <file>", "unpack needs the name of a file")
-				}
 				if _, err := os.Stat(p.inDir(file)); err != nil {
 					return refuse("git tilth pack "+file+", where the session is", "there is no file %s", file)
 				}
@@ -151,15 +109,32 @@ func (p *process) fleetCommands() []*cli.Command {
 				if errors.As(err, new(*gitx.RemoteError)) && p.ctx.Err() == nil {
 					return fail("git bundle verify "+file, fmt.Errorf("%s cannot be unpacked: %w", file, err))
 				}
-				if err != nil {
-					return fleetError(err, "")
-				}
-				p.printf("%s\n", s.ID)
-				p.warnf("next: git tilth resume %s\n", s.ID)
-				return nil
-			},
+				return p.sayMade(s, fleetError(err, ""))
+			}),
 		},
 	}
+}
+
+// travel takes a session to another place, unless it is a dry run, and says so.
+func (p *process) travel(id, to, next string, do func() error) error {
+	if p.dryRun {
+		p.printf("session %s would be %s\n", id, to)
+		return nil
+	}
+	if err := do(); err != nil {
+		return fleetError(err, id)
+	}
+	p.printf("session %s is %s\n%s", id, to, next)
+	return nil
+}
+
+// sayMade prints the id of a session that was made, for scripts, and for a person what to do with it.
+func (p *process) sayMade(s *session.Session, err error) error {
+	if err == nil {
+		p.printf("%s\n", s.ID)
+		p.warnf("next: git tilth resume %s\n", s.ID)
+	}
+	return err
 }
 
 // inDir is a path as its user means it.
@@ -177,31 +152,16 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 	}
 	loc := w.loc
 	loc.Source, loc.CommonDir = h.Checkpoint.Source, h.Common
-	place := fleet.Place{Deps: w.deps(nil), Store: w.store, Location: loc, Setup: w.setup(), Remote: remote}
-	if place.Remote == "" {
-		place.Remote = fleet.RemoteOf(h.S)
-	}
-	if place.Remote == "" {
-		place.Remote = "origin"
-	}
-	return place, nil
+	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: loc, Setup: w.setup(),
+		Remote: cmp.Or(remote, fleet.RemoteOf(h.S), "origin")}, nil
 }
 
 // placeHere is where sessions arrive: the repository of the command.
-func (p *process) placeHere(remote string) (fleet.Place, *repoContext, error) {
-	w, err := p.enter("", nil)
-	if err == nil {
-		err = w.repo()
-	}
-	if err != nil {
-		return fleet.Place{}, nil, err
-	}
-	if remote == "" {
-		remote = "origin"
-	}
+func (w *repoContext) placeHere(remote string) (fleet.Place, error) {
 	deps := w.deps(nil)
-	deps.Git = p.git() // a dry run looks at the remote, too
-	return fleet.Place{Deps: deps, Store: w.store, Location: w.loc, Setup: w.setup(), Remote: remote}, w, nil
+	deps.Git = w.p.git() // a dry run looks at the remote, too
+	return fleet.Place{Deps: deps, Store: w.store, Location: w.loc, Setup: w.setup(),
+		Remote: cmp.Or(remote, "origin")}, w.repo()
 }
 
 // remoteSession is the session of a remote that a name means, or the newest that nobody works on.
@@ -239,6 +199,8 @@ func fleetError(err error, id string) error {
 	var busy *session.BusyError
 	var step *lifecycle.StepError
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &held):
 		return &exitError{code: exitBusy, msg: held.Error(), hint: "git tilth list --remote", err: err}
 	case errors.Is(err, fleet.ErrLost):
@@ -258,8 +220,9 @@ func fleetError(err error, id string) error {
 }
 
 // listRemote is `git tilth list --remote`.
-func (p *process) listRemote(remote string, asJSON bool) error {
-	place, _, err := p.placeHere(remote)
+func (w *repoContext) listRemote(remote string, asJSON bool) error {
+	p := w.p
+	place, err := w.placeHere(remote)
 	if err != nil {
 		return err
 	}
@@ -268,10 +231,7 @@ func (p *process) listRemote(remote string, asJSON bool) error {
 		return fleetError(err, "")
 	}
 	if asJSON {
-		if claims == nil {
-			claims = []fleet.Claim{}
-		}
-		return p.printJSON(claims)
+		return p.printJSON(append([]fleet.Claim{}, claims...))
 	}
 	for _, c := range claims {
 		holder := holderOf(c, p.now())

@@ -19,17 +19,13 @@ func (p *process) listCommand() *cli.Command {
 			&cli.BoolFlag{Name: "remote",
 				Usage: "sessions of a remote (origin, or the one named), and who works on each"},
 		},
-		Action: func(ctx *cli.Context) error {
+		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			if ctx.Bool("remote") {
-				return p.listRemote(ctx.Args().First(), ctx.Bool("json"))
+				return w.listRemote(ctx.Args().First(), ctx.Bool("json"))
 			}
 			if ctx.NArg() > 0 {
 				return refuse("git tilth list --remote "+ctx.Args().First(),
 					"only the sessions of a remote have a place")
-			}
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
 			}
 			debug.SetGCPercent(400) // what many sessions leave is a few megabytes; collecting more often costs a fifth
 			all := ctx.Bool("all") || !w.inRepo
@@ -46,6 +42,6 @@ func (p *process) listCommand() *cli.Command {
 			return view.List(p.stdout, rows, view.ListOptions{
 				Terminal: p.terminal(), JSON: ctx.Bool("json"), Source: all, Now: p.now(),
 			})
-		},
+		}),
 	}
 }

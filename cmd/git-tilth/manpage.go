@@ -16,14 +16,10 @@ var date = "1970-01-01"
 // manCommand writes the man pages, git-tilth(1) and one a command, from the definitions that -h prints.
 func (p *process) manCommand() *cli.Command {
 	return &cli.Command{
-		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "[<directory>]",
+		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "<directory>",
 		Action: func(ctx *cli.Context) error {
-			dir := ctx.Args().First()
-			if dir == "" {
-				return refuse("git tilth man DIRECTORY", "where to write the man pages is missing")
-			}
 			for name, page := range manPages(ctx.App) {
-				if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(page), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(ctx.Args().First(), name+".1"), []byte(page), 0o644); err != nil {
 					return fail("", err)
 				}
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -21,8 +20,10 @@ func (p *process) markCommands() []*cli.Command {
 	command := func(name, usage, description string, flags []cli.Flag,
 		do func(*repoContext, *lifecycle.Handle, string, string) error) *cli.Command {
 		return &cli.Command{
-			Name: name, Usage: usage, ArgsUsage: "[<task>] [<session>]", Description: description, Flags: flags,
-			Action: func(ctx *cli.Context) error { return p.onTask(ctx, do) },
+			Name: name, Usage: usage, ArgsUsage: "<task> [<session>]", Description: description, Flags: flags,
+			Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+				return w.onTask(s, tasksOf(ctx)[0], ctx.String("message"), do)
+			}),
 		}
 	}
 	return []*cli.Command{
@@ -41,21 +42,9 @@ func (p *process) markCommands() []*cli.Command {
 	}
 }
 
-// onTask holds the session and finds the task that a command means. A done task is refused.
-func (p *process) onTask(ctx *cli.Context, do func(*repoContext, *lifecycle.Handle, string, string) error) error {
-	name := commandName(ctx)
-	task := strings.ToUpper(ctx.Args().First())
-	if task == "" {
-		return refuse(name+" T-001", "%s needs a task", ctx.Command.Name)
-	}
-	w, err := p.enter("", nil)
-	if err != nil {
-		return err
-	}
-	s, err := w.sessionToChange(ctx.Args().Get(1))
-	if err != nil {
-		return err
-	}
+// onTask holds the session of the task that a command means. A done task is refused.
+func (w *repoContext) onTask(s *session.Session, task, note string,
+	do func(*repoContext, *lifecycle.Handle, string, string) error) error {
 	show := w.newProgress(s, loop.Options{}, false)
 	h, err := w.hold(s, show.event)
 	if err != nil {
@@ -72,14 +61,11 @@ func (p *process) onTask(ctx *cli.Context, do func(*repoContext, *lifecycle.Hand
 	if err != nil {
 		return fail("", err)
 	}
-	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	switch {
-	case i < 0:
-		return refuse("git tilth show "+s.ID, "session %s has no task %s", s.ID, task)
-	case tasks[i].Status == session.TaskDone || plan.MarkDone[task] != "":
+	isDone := func(t session.Task) bool { return t.ID == task && t.Status == session.TaskDone }
+	if slices.ContainsFunc(tasks, isDone) || plan.MarkDone[task] != "" {
 		return refuse("git tilth show "+s.ID, "%s is done", task)
 	}
-	return do(w, h, task, ctx.String("message"))
+	return do(w, h, task, note)
 }
 
 // betweenRuns refuses a session that cannot be resumed, or whose rewind is half-way.

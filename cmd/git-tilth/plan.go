@@ -18,20 +18,14 @@ func (p *process) planCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Description: "Reword, add, remove or reorder tasks, and say what they need. What is done stays; a seed that " +
 			"has not been run is\nedited as by seed edit.",
-		Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
-			return w.editPlan(s)
-		}),
+		Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *lifecycle.Handle) error { return w.editPlan(h) }),
 	}
 }
 
 // editPlan lets a person edit what is not done. prd.json is replaced in one step; until then the text is in the draft,
 // with which the same command goes on.
-func (w *repoContext) editPlan(s *session.Session) error {
-	h, err := w.hold(s, nil)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
+func (w *repoContext) editPlan(h *lifecycle.Handle) error {
+	s := h.S
 	if h.Checkpoint.Status == session.Prepared {
 		return w.editSeed(h)
 	}

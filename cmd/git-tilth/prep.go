@@ -50,17 +50,13 @@ func (p *process) prepCommand() *cli.Command {
 			&cli.BoolFlag{Name: "continue",
 				Usage: "go on with an interview that was cut off; what was answered is not asked again"},
 		}, capFlags()...),
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter(ctx.Args().First(), givenSettings(ctx))
-			if err != nil {
-				return err
-			}
+		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			return w.prep(prepRequest{
 				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"),
 				answers: ctx.String("answers"), force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
 				cont: ctx.Bool("continue"),
 			})
-		},
+		}),
 	}
 }
 
@@ -159,8 +155,8 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 	}
 	if r.from != "" {
 		from := r.from
-		if from != "-" && !filepath.IsAbs(from) {
-			from = filepath.Join(w.p.dir, from)
+		if from != "-" {
+			from = w.p.inDir(from)
 		}
 		if r.imported, err = seed.Import(from, w.p.stdin); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -48,10 +47,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	}
 	at, environ := p.dir, p.environ
 	if dir != "" {
-		at, environ = dir, nil
-		if !filepath.IsAbs(dir) {
-			at = filepath.Join(p.dir, dir)
-		}
+		at, environ = p.inDir(dir), nil
 		if fi, err := os.Stat(at); err != nil || !fi.IsDir() {
 			return nil, refuse("", "%s is not a directory", dir)
 		}
@@ -152,7 +148,22 @@ func (w *repoContext) hold(s *session.Session, sink func(record.Line)) (*lifecyc
 	return lifecycle.Open(w.p.ctx, w.deps(sink), s)
 }
 
-// sessionAction does what a command does with its only argument, a session.
+// in is the action of a command where it stands: in the workspace that its argument names, else here.
+func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
+	return func(ctx *cli.Context) error {
+		dir := ""
+		if ctx.Command.ArgsUsage == "[<workspace>]" {
+			dir = ctx.Args().First()
+		}
+		w, err := p.enter(dir, givenSettings(ctx))
+		if err != nil {
+			return err
+		}
+		return do(ctx, w)
+	}
+}
+
+// sessionAction does what a command does with its last argument, a session.
 type sessionAction func(*cli.Context, *repoContext, *session.Session) error
 
 // onSession is the action of a command that only looks at a session.
@@ -163,18 +174,65 @@ func (p *process) onSessionToChange(do sessionAction) cli.ActionFunc {
 	return p.on((*repoContext).sessionToChange, do)
 }
 
-func (p *process) on(find func(*repoContext, string) (*session.Session, error), do sessionAction) cli.ActionFunc {
-	return func(ctx *cli.Context) error {
-		w, err := p.enter("", nil)
+// onHeld is the action of a command that takes one for this process.
+func (p *process) onHeld(do func(*cli.Context, *repoContext, *lifecycle.Handle) error) cli.ActionFunc {
+	return p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+		h, err := w.hold(s, nil)
 		if err != nil {
 			return err
 		}
-		s, err := find(w, ctx.Args().First())
+		defer h.Close()
+		return do(ctx, w, h)
+	})
+}
+
+func (p *process) on(find func(*repoContext, string) (*session.Session, error), do sessionAction) cli.ActionFunc {
+	return p.in(func(ctx *cli.Context, w *repoContext) error {
+		args, tasks := ctx.Args().Slice(), tasksOf(ctx)
+		ofTasks := strings.Contains(ctx.Command.ArgsUsage, "<task>")
+		before := len(tasks)
+		if !ofTasks {
+			before = mostArgs(ctx.Command.ArgsUsage) - 1
+		} else if len(args) > before+1 || before == 0 && ctx.Command.ArgsUsage[0] == '<' {
+			return refuse(commandName(ctx)+" -h", "%q is no task", args[0])
+		}
+		s, err := find(w, append(args[before:], "")[0])
+		if err != nil {
+			return err
+		}
+		if ofTasks {
+			err = hasTasks(s, tasks)
+		}
 		if err != nil {
 			return err
 		}
 		return do(ctx, w, s)
+	})
+}
+
+// tasksOf are the tasks that a command's first arguments name.
+func tasksOf(ctx *cli.Context) (tasks []string) {
+	for _, arg := range ctx.Args().Slice() {
+		if arg = strings.ToUpper(arg); !session.ValidTaskID(arg) || len(tasks) >= mostArgs(ctx.Command.ArgsUsage)-1 {
+			break
+		}
+		tasks = append(tasks, arg)
 	}
+	return tasks
+}
+
+// hasTasks refuses tasks that a session does not have.
+func hasTasks(s *session.Session, named []string) error {
+	plan, err := s.Tasks()
+	if err != nil {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	for _, id := range named {
+		if !slices.ContainsFunc(plan, func(t session.Task) bool { return t.ID == id }) {
+			return refuse("git tilth show "+s.ID, "session %s has no task %s", s.ID, id)
+		}
+	}
+	return nil
 }
 
 // session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this

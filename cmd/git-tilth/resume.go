@@ -1,6 +1,10 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/session"
+)
 
 func (p *process) resumeCommand() *cli.Command {
 	return &cli.Command{
@@ -14,23 +18,12 @@ func (p *process) resumeCommand() *cli.Command {
 				Usage: "begin a new conversation, with the ledger and the working tree as context"},
 			&cli.BoolFlag{Name: "continue", Usage: "go on with the earlier conversation"},
 		}, runFlags()...),
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", givenSettings(ctx))
-			if err != nil {
-				return err
-			}
+		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r := newRunRequest(ctx)
-			if err := r.check(); err != nil {
-				return err
-			}
 			if r.fresh && r.cont {
 				return refuse("git tilth resume -h", "--fresh and --continue exclude each other")
 			}
-			s, err := w.sessionToChange(ctx.Args().First())
-			if err != nil {
-				return err
-			}
 			return w.proceed(s, r)
-		},
+		}),
 	}
 }

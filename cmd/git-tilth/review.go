@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -25,8 +26,8 @@ func (p *process) reviewCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
 			&cli.BoolFlag{Name: "md", Usage: "print Markdown, for a pull request"},
 		},
-		Action: p.onReviewed(func(ctx *cli.Context, w *repoContext, s *session.Session, task string) error {
-			r := w.review(s)
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			r, task := w.review(s), strings.Join(tasksOf(ctx), "")
 			if task != "" {
 				r.Commands = taskCommands(r, r.Task(task))
 			}
@@ -42,49 +43,10 @@ func (p *process) diffCommand() *cli.Command {
 		Name:      "diff",
 		Usage:     "a task's change, or the session's, with your own pager and diff settings",
 		ArgsUsage: "[<task>] [<session>]",
-		Action: p.onReviewed(func(_ *cli.Context, w *repoContext, s *session.Session, task string) error {
-			return w.diff(s, task)
+		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			return w.diff(s, strings.Join(tasksOf(ctx), ""))
 		}),
 	}
-}
-
-// onReviewed is the action of a command that looks at a session, or at one task of it.
-func (p *process) onReviewed(do func(*cli.Context, *repoContext, *session.Session, string) error) cli.ActionFunc {
-	return func(ctx *cli.Context) error {
-		w, err := p.enter("", nil)
-		if err != nil {
-			return err
-		}
-		args, task := ctx.Args().Slice(), ""
-		if len(args) > 0 && session.ValidTaskID(args[0]) {
-			task, args = args[0], args[1:]
-		}
-		if len(args) > 1 {
-			return refuse("git tilth "+ctx.Command.Name+" -h", "%q is no task", args[0])
-		}
-		s, err := w.session(append(args, "")[0])
-		if err != nil {
-			return err
-		}
-		if err := hasTask(s, task); err != nil {
-			return err
-		}
-		return do(ctx, w, s, task)
-	}
-}
-
-// hasTask refuses a task that the session does not have; "" is none.
-func hasTask(s *session.Session, task string) error {
-	tasks, err := s.Tasks()
-	if err != nil {
-		return refuse("git tilth show "+s.ID, "%s", err)
-	}
-	for _, t := range tasks {
-		if t.ID == task || task == "" {
-			return nil
-		}
-	}
-	return refuse("git tilth review "+s.ID, "session %s has no task %s", s.ID, task)
 }
 
 // review gathers a session's review. What git cannot tell is left out of it.

@@ -17,7 +17,7 @@ func (p *process) rewindCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rewind",
 		Usage:     "take a session back to before a task, and remember what was done since",
-		ArgsUsage: "[<point>] [<session>]",
+		ArgsUsage: "<point> [<session>]",
 		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names " +
 			"them). Branch and\nworktree go there, that task and all later ones are to do again. Changed and " +
 			"untracked files that are not\nignored go with what is set aside; ignored ones stay, and are named where " +
@@ -28,23 +28,13 @@ func (p *process) rewindCommand() *cli.Command {
 				Usage: "a note for that task, which worker and reviewer are told"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
+		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
+			plan, err := h.PlanRewindTo(p.ctx, ctx.Args().First(), strings.TrimSpace(ctx.String("message")))
 			if err != nil {
 				return err
 			}
-			point := ctx.Args().First()
-			if point == "" {
-				return refuse("git tilth show names the points", "rewind needs a point: seed, or a task")
-			}
-			s, err := w.sessionToChange(ctx.Args().Get(1))
-			if err != nil {
-				return err
-			}
-			return w.goBack(s, ctx.Bool("yes"), func(h *lifecycle.Handle) (lifecycle.BackPlan, error) {
-				return h.PlanRewindTo(p.ctx, point, strings.TrimSpace(ctx.String("message")))
-			})
-		},
+			return w.goBack(h, plan, ctx.Bool("yes"))
+		}),
 	}
 }
 
@@ -56,26 +46,19 @@ func (p *process) undoCommand() *cli.Command {
 		Description: "Branch, index, files, task statuses, ledgers and conversations are what they were before it. " +
 			"What was done since\nis kept for the next undo.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"}},
-		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			return w.goBack(s, ctx.Bool("yes"), func(h *lifecycle.Handle) (lifecycle.BackPlan, error) {
-				return h.PlanUndo(p.ctx)
-			})
+		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
+			plan, err := h.PlanUndo(p.ctx)
+			if err != nil {
+				return err
+			}
+			return w.goBack(h, plan, ctx.Bool("yes"))
 		}),
 	}
 }
 
 // goBack is `git tilth rewind` and `git tilth undo`.
-func (w *repoContext) goBack(s *session.Session, yes bool, makePlan func(*lifecycle.Handle) (lifecycle.BackPlan,
-	error)) error {
-	h, err := w.hold(s, nil)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	plan, err := makePlan(h)
-	if err != nil {
-		return err
-	}
+func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.BackPlan, yes bool) error {
+	s := h.S
 	w.p.printf("session   %s\nplan      %s\n", s.ID, plan.What)
 	if !plan.Begun {
 		w.p.printf("branch    %.10s becomes %.10s\nto do     %s\n", plan.From, plan.SHA,
@@ -139,12 +122,7 @@ func (p *process) forkCommand() *cli.Command {
 				Store: w.store, From: s, At: ctx.String("at"), Label: ctx.String("label"), Setup: w.setup(),
 				Start: w.prepStart(),
 			}.Fork(p.ctx, w.deps(nil))
-			if err != nil {
-				return err
-			}
-			p.printf("%s\n", made.ID)
-			p.warnf("next: git tilth resume %s\n", made.ID)
-			return nil
+			return p.sayMade(made, err)
 		}),
 	}
 }

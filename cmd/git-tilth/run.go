@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ func runFlags() []cli.Flag {
 			Usage: "run in the background; the output goes to run.log in the session's directory"},
 		&cli.BoolFlag{Name: "keep-going", Aliases: []string{"k"},
 			Usage: "when a task fails, set its work aside and begin the next one (tilth.onFailure)"},
-		&cli.IntFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
+		&cli.UintFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
 		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
 		&cli.BoolFlag{Name: "no-preflight", Usage: "do not try first whether the validators can start"},
 		&cli.BoolFlag{Name: "json", Usage: "print the events themselves, one JSON object a line"},
@@ -44,13 +45,7 @@ func (p *process) runCommand() *cli.Command {
 				Usage: "do not pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
 		}, runFlags()...),
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter(ctx.Args().First(), givenSettings(ctx))
-			if err != nil {
-				return err
-			}
-			return w.run(newRunRequest(ctx))
-		},
+		Action: p.in(func(ctx *cli.Context, w *repoContext) error { return w.run(newRunRequest(ctx)) }),
 	}
 }
 
@@ -59,44 +54,33 @@ type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
 	detach, yes, json   bool
-	autoResume          int
+	autoResume          uint
 	runSettings
 
-	flags []string // settings given as flags, for a detached child
+	flags []string // as they were given, those that a detached child gets again
 }
 
 func newRunRequest(ctx *cli.Context) runRequest {
 	r := runRequest{
 		verb: ctx.Command.Name,
 		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"),
-		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Int("auto-resume"),
+		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Uint("auto-resume"),
 		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue"),
 			keepGoing: ctx.Bool("keep-going"), noPreflight: ctx.Bool("no-preflight")},
 	}
-	for name := range givenSettings(ctx) {
-		r.flags = append(r.flags, fmt.Sprintf("--%s=%v", name, ctx.Value(name)))
+	once := []string{"detach", "from", "base", "yes", "session", "verbose", "dry-run"}
+	for _, f := range ctx.Command.Flags {
+		if name := f.Names()[0]; ctx.IsSet(name) && !slices.Contains(once, name) {
+			r.flags = append(r.flags, fmt.Sprintf("--%s=%v", name, ctx.Value(name)))
+		}
 	}
 	return r
 }
 
-func (r runRequest) check() error {
-	if r.autoResume < 0 {
-		return refuse("git tilth "+r.verb+" -h", "--auto-resume takes a number from 0")
-	}
-	return nil
-}
-
 // run is `git tilth run`: the one prepared session, or a new one.
 func (w *repoContext) run(r runRequest) error {
-	if err := r.check(); err != nil {
-		return err
-	}
 	if r.session != "" {
-		s, err := w.store.Find(r.session)
-		if err != nil {
-			return err
-		}
-		return w.proceed(s, r)
+		return w.proceedWith(r.session, r)
 	}
 	if err := w.repo(); err != nil {
 		return err
@@ -110,13 +94,17 @@ func (w *repoContext) run(r runRequest) error {
 	case len(prepared) > 1 || (len(prepared) > 0 && r.from != ""):
 		return w.severalPrepared(prepared, r.from != "")
 	case len(prepared) == 1:
-		s, err := w.store.Find(prepared[0].ID)
-		if err != nil {
-			return err
-		}
-		return w.proceed(s, r)
+		return w.proceedWith(prepared[0].ID, r)
 	}
 	return w.runNew(r, all)
+}
+
+func (w *repoContext) proceedWith(id string, r runRequest) error {
+	s, err := w.store.Find(id)
+	if err != nil {
+		return err
+	}
+	return w.proceed(s, r)
 }
 
 // preparedOf are the sessions that wait to be run, a rewind that only has to be finished included.
@@ -264,7 +252,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	}
 	if r.detach && plan.Action == lifecycle.Continue {
 		closeOnce()
-		return w.detach(s, r.verb, r.childArgs(s))
+		return w.detach(s, r)
 	}
 	ctx := w.p.ctx
 	// Also where nothing is to be done: a run that was killed at its end had not said so on the remote.
@@ -300,29 +288,11 @@ func (w *repoContext) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRe
 	return nil
 }
 
-// childArgs are the flags that a detached child gets again, and its session.
-func (r runRequest) childArgs(s *session.Session) []string {
-	out := append([]string{}, r.flags...)
-	for name, on := range map[string]bool{"wait": r.wait, "json": r.json, "fresh": r.fresh, "continue": r.cont,
-		"keep-going": r.keepGoing, "no-preflight": r.noPreflight} {
-		if on {
-			out = append(out, "--"+name)
-		}
-	}
-	if r.autoResume > 0 {
-		out = append(out, fmt.Sprintf("--auto-resume=%d", r.autoResume))
-	}
-	if r.verb == "run" {
-		return append(out, "--session="+s.ID)
-	}
-	return append(out, s.ID)
-}
-
 // work runs the loop until it stops, resumes it as often as was asked for, and reports.
 func (w *repoContext) work(ctx context.Context, h *lifecycle.Handle, o loop.Options, show *progress,
 	r runRequest) error {
 	o.Waiting = show.waiting
-	for again := 0; ; again++ {
+	for again := uint(0); ; again++ {
 		stop, err := loop.Run(ctx, h, o)
 		result := w.p.outcome(stop, h.S.ID)
 		if err != nil {

@@ -24,9 +24,7 @@ func (p *process) seedCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
-				Action: p.onSessionToChange(func(_ *cli.Context, w *repoContext, s *session.Session) error {
-					return w.seedEdit(s)
-				}),
+				Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *lifecycle.Handle) error { return w.editSeed(h) }),
 			},
 			{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
@@ -42,17 +40,8 @@ func (p *process) seedCommand() *cli.Command {
 	}
 }
 
-// seedEdit opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that
+// editSeed opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that
 // nothing of what was typed is lost.
-func (w *repoContext) seedEdit(s *session.Session) error {
-	h, err := w.hold(s, nil)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	return w.editSeed(h)
-}
-
 func (w *repoContext) editSeed(h *lifecycle.Handle) error {
 	s := h.S
 	if !h.Seeded() {

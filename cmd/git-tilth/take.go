@@ -25,12 +25,9 @@ func (p *process) takeCommand() *cli.Command {
 			&cli.BoolFlag{Name: "squash", Usage: "one commit"},
 			&cli.BoolFlag{Name: "merge", Usage: "merge, by fast-forward where possible (default for the whole)"},
 		},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
-			r := lifecycle.TakeRequest{Onto: ctx.String("onto"), Here: w.loc, TestsOf: validator.AcceptanceTests}
+		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+			r := lifecycle.TakeRequest{Onto: ctx.String("onto"), Here: w.loc, TestsOf: validator.AcceptanceTests,
+				Tasks: tasksOf(ctx)}
 			for _, how := range []string{lifecycle.TakePick, lifecycle.TakeSquash, lifecycle.TakeMerge} {
 				if ctx.Bool(how) && r.How != "" {
 					return refuse("git tilth take -h", "--%s and --%s exclude each other", r.How, how)
@@ -39,24 +36,8 @@ func (p *process) takeCommand() *cli.Command {
 					r.How = how
 				}
 			}
-			args := ctx.Args().Slice()
-			for len(args) > 0 && session.ValidTaskID(args[0]) {
-				r.Tasks, args = append(r.Tasks, args[0]), args[1:]
-			}
-			if len(args) > 1 {
-				return refuse("git tilth take -h", "%q is no task", args[0])
-			}
-			s, err := w.sessionToChange(append(args, "")[0])
-			if err != nil {
-				return err
-			}
-			for _, task := range r.Tasks {
-				if err := hasTask(s, task); err != nil {
-					return err
-				}
-			}
 			return w.take(s, r)
-		},
+		}),
 	}
 }
 

@@ -28,11 +28,7 @@ func (p *process) visualizeCommand() *cli.Command {
 			&cli.StringFlag{Name: "addr", Value: view.DefaultAddr,
 				Usage: "with --serve: listen on this loopback `ADDRESS`"},
 		},
-		Action: func(ctx *cli.Context) error {
-			w, err := p.enter("", nil)
-			if err != nil {
-				return err
-			}
+		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			if ctx.IsSet("addr") && !ctx.Bool("serve") {
 				return refuse("git tilth visualize --serve --addr "+ctx.String("addr"), "--addr goes with --serve")
 			}
@@ -41,7 +37,7 @@ func (p *process) visualizeCommand() *cli.Command {
 			case ctx.Bool("remote") && !ctx.Bool("serve"):
 				return refuse("git tilth visualize --serve --remote", "--remote goes with --serve")
 			case ctx.Bool("remote"):
-				place, _, err := p.placeHere(ctx.Args().First())
+				place, err := w.placeHere(ctx.Args().First())
 				if err != nil {
 					return err
 				}
@@ -67,7 +63,7 @@ func (p *process) visualizeCommand() *cli.Command {
 				w.open(s.Path(session.ChatHTMLFile))
 			}
 			return nil
-		},
+		}),
 	}
 }
 

@@ -127,10 +127,11 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 }
 
 func (p *process) workPlace(ctx *cli.Context) (fleet.Place, *repoContext, error) {
-	place, w, err := p.placeHere(ctx.String("remote"))
-	if err == nil {
-		w, err = p.enter("", givenSettings(ctx))
+	w, err := p.enter("", givenSettings(ctx))
+	if err != nil {
+		return fleet.Place{}, nil, err
 	}
+	place, err := w.placeHere(ctx.String("remote"))
 	return place, w, err
 }
 
