@@ -13,7 +13,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -106,7 +105,7 @@ func (p *process) fleetCommands() []*cli.Command {
 					return nil
 				}
 				s, err := place.Unpack(p.ctx, p.inDir(file))
-				if errors.As(err, new(*gitx.RemoteError)) && p.ctx.Err() == nil {
+				if errors.As(err, new(*fleet.RemoteError)) && p.ctx.Err() == nil {
 					return fail("git bundle verify "+file, fmt.Errorf("%s cannot be unpacked: %w", file, err))
 				}
 				return p.sayMade(s, fleetError(err, ""))
@@ -211,9 +210,9 @@ func fleetError(err error, id string) error {
 			hint: "git tilth fetch " + id, err: err}
 	case errors.As(err, &refused), errors.As(err, &busy), errors.As(err, &step), errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, new(*gitx.RemoteError)) && id == "":
+	case errors.As(err, new(*fleet.RemoteError)) && id == "":
 		return fail("git remote -v", err)
-	case errors.As(err, new(*gitx.RemoteError)):
+	case errors.As(err, new(*fleet.RemoteError)):
 		return fail("git remote -v; git tilth push --remote NAME "+id+" brings it to another remote", err)
 	}
 	return fail("git tilth doctor", err)

@@ -32,18 +32,18 @@ const (
 // foreign is a session commit that came from elsewhere, read and found to be one.
 type foreign struct {
 	state
-	scratch *gitx.Scratch
-	files   map[string][]gitx.Entry // chunks in order, by the file's name
+	scratch *scratchRepo
+	files   map[string][]entry // chunks in order, by the file's name
 	names   []string
 }
 
 // readForeign reads the session commit of id in a scratch repository.
-func readForeign(ctx context.Context, scratch *gitx.Scratch, id string) (*foreign, error) {
-	f := &foreign{scratch: scratch, files: map[string][]gitx.Entry{}}
+func readForeign(ctx context.Context, scratch *scratchRepo, id string) (*foreign, error) {
+	f := &foreign{scratch: scratch, files: map[string][]entry{}}
 	bad := func(format string, a ...any) (*foreign, error) {
 		return nil, fmt.Errorf("what is there is no session %s: "+format, append([]any{id}, a...)...)
 	}
-	messages, err := scratch.Messages(ctx, sessionRef(id))
+	messages, err := scratch.messages(ctx, sessionRef(id))
 	if err != nil {
 		return nil, err
 	}
@@ -53,13 +53,13 @@ func readForeign(ctx context.Context, scratch *gitx.Scratch, id string) (*foreig
 	if f.Version != 1 || f.Session != id {
 		return bad("it is version %d of session %q", f.Version, f.Session)
 	}
-	commit := scratch.Ref(sessionRef(id))
+	commit := scratch.ref(sessionRef(id))
 	for _, sha := range []string{f.Tip, f.Files} {
-		if !gitx.IsObjectID(sha) || !scratch.Reaches(ctx, commit, sha) {
+		if !gitx.IsObjectID(sha) || !scratch.reaches(ctx, commit, sha) {
 			return bad("it does not hold its branch")
 		}
 	}
-	entries, err := scratch.Entries(ctx, commit)
+	entries, err := scratch.entries(ctx, commit)
 	if err != nil {
 		return bad("%w", err)
 	}
@@ -112,7 +112,7 @@ func (f *foreign) fill(ctx context.Context, s *session.Session) (*session.Checkp
 	return check, err
 }
 
-func (f *foreign) write(ctx context.Context, to string, chunks []gitx.Entry) error {
+func (f *foreign) write(ctx context.Context, to string, chunks []entry) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (f *foreign) write(ctx context.Context, to string, chunks []gitx.Entry) err
 		return err
 	}
 	for part := range slices.Chunk(chunks, atOnce/chunkSize) {
-		contents, rerr := f.scratch.Contents(ctx, part)
+		contents, rerr := f.scratch.contents(ctx, part)
 		if err = rerr; err != nil {
 			break
 		}
@@ -152,10 +152,10 @@ func (p Place) Shown() string {
 }
 
 // scratch opens the scratch repository of a session.
-func (p Place) scratch(ctx context.Context, s *session.Session) (*gitx.Scratch, error) {
-	scratch, err := p.Deps.Git.OpenScratch(p.Location.CommonDir, s.Path(session.TravelDir))
+func (p Place) scratch(ctx context.Context, s *session.Session) (*scratchRepo, error) {
+	scratch, err := openScratch(p.Deps.Git, p.Location.CommonDir, s.Path(session.TravelDir))
 	if err == nil {
-		err = scratch.ClearLocks(ctx, s.Workspace())
+		err = scratch.clearLocks(ctx, s.Workspace())
 	}
 	return scratch, err
 }
@@ -163,13 +163,13 @@ func (p Place) scratch(ctx context.Context, s *session.Session) (*gitx.Scratch, 
 // at is the directory in which a remote's relative path begins.
 func (p Place) at() string { return p.Location.Source }
 
-func (p Place) writer(s *session.Session, scratch *gitx.Scratch) *writer {
+func (p Place) writer(s *session.Session, scratch *scratchRepo) *writer {
 	return &writer{s: s, scratch: scratch, git: p.Deps.Git, common: p.Location.CommonDir}
 }
 
 // stage makes a scratch repository beside the sessions, for one that may arrive. It goes with remove, unless it moved
 // into the session.
-func (p Place) stage() (scratch *gitx.Scratch, remove func(), err error) {
+func (p Place) stage() (scratch *scratchRepo, remove func(), err error) {
 	if err := os.MkdirAll(p.Store.Root, 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -184,7 +184,7 @@ func (p Place) stage() (scratch *gitx.Scratch, remove func(), err error) {
 		return nil, nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	if scratch, err = p.Deps.Git.OpenScratch(p.Location.CommonDir, dir); err != nil {
+	if scratch, err = openScratch(p.Deps.Git, p.Location.CommonDir, dir); err != nil {
 		remove()
 	}
 	return scratch, remove, err
@@ -192,7 +192,7 @@ func (p Place) stage() (scratch *gitx.Scratch, remove func(), err error) {
 
 // arrive makes a session of what a scratch repository holds, which becomes the session's own. A session of this name
 // that is here already goes, if all of it is where the new one comes from, or with force; else it is refused.
-func (p Place) arrive(ctx context.Context, scratch *gitx.Scratch, id string, force bool) (*session.Session, error) {
+func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	f, err := readForeign(ctx, scratch, id)
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (p Place) arrive(ctx context.Context, scratch *gitx.Scratch, id string, for
 	if err := p.makeRoom(ctx, id, force); err != nil {
 		return nil, err
 	}
-	if err := scratch.Adopt(ctx, p.Location.CommonDir, sessionRef(id)); err != nil {
+	if err := scratch.adopt(ctx, p.Location.CommonDir, sessionRef(id)); err != nil {
 		return nil, err
 	}
 	return lifecycle.Arrival{
@@ -210,7 +210,7 @@ func (p Place) arrive(ctx context.Context, scratch *gitx.Scratch, id string, for
 			if err != nil {
 				return nil, err
 			}
-			return check, os.Rename(scratch.Dir(), s.Path(session.TravelDir))
+			return check, os.Rename(scratch.dir, s.Path(session.TravelDir))
 		},
 	}.Arrive(ctx, p.Deps)
 }
@@ -261,7 +261,7 @@ func (p Place) unpushed(ctx context.Context, s *session.Session) (bool, error) {
 		return true, err
 	}
 	now, _, err := p.writer(s, scratch).commit(ctx, true)
-	return now != scratch.Ref(sessionRef(s.ID)), err
+	return now != scratch.ref(sessionRef(s.ID)), err
 }
 
 // Pack writes a session into a git bundle at path.
@@ -273,12 +273,12 @@ func (p Place) Pack(ctx context.Context, s *session.Session, path string) error 
 	defer remove()
 	id, st, err := p.writer(s, scratch).commit(ctx, true)
 	if err == nil {
-		err = errors.Join(scratch.SetRef(sessionRef(s.ID), id), scratch.SetRef(branchRef(s.ID), st.Tip))
+		err = errors.Join(scratch.setRef(sessionRef(s.ID), id), scratch.setRef(branchRef(s.ID), st.Tip))
 	}
 	if err != nil {
 		return err
 	}
-	return scratch.WriteBundle(ctx, path, branchRef(s.ID), sessionRef(s.ID))
+	return scratch.writeBundle(ctx, path, branchRef(s.ID), sessionRef(s.ID))
 }
 
 // Unpack makes a session of a bundle that Pack has written.
@@ -288,10 +288,10 @@ func (p Place) Unpack(ctx context.Context, path string) (*session.Session, error
 		return nil, err
 	}
 	defer remove()
-	if err := scratch.Fetch(ctx, path, p.at(), "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {
+	if err := scratch.fetch(ctx, path, p.at(), "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {
 		return nil, err
 	}
-	found, err := scratch.Messages(ctx, "refs/tilth/sessions")
+	found, err := scratch.messages(ctx, "refs/tilth/sessions")
 	if err != nil {
 		return nil, err
 	}

@@ -76,10 +76,10 @@ func (p Place) Remotes(ctx context.Context) ([]Claim, error) {
 		return nil, err
 	}
 	defer remove()
-	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+claimRefs+"*:"+claimRefs+"*"); err != nil {
+	if err := scratch.fetch(ctx, p.Remote, p.at(), "+"+claimRefs+"*:"+claimRefs+"*"); err != nil {
 		return nil, err
 	}
-	found, err := scratch.Messages(ctx, claimRefs)
+	found, err := scratch.messages(ctx, claimRefs)
 	var claims []Claim
 	for _, ref := range slices.Backward(slices.Sorted(maps.Keys(found))) {
 		id := strings.TrimPrefix(ref, claimRefs)
@@ -91,15 +91,15 @@ func (p Place) Remotes(ctx context.Context) ([]Claim, error) {
 }
 
 // look reads the claim that the remote has now; at is its commit, "" for none.
-func (p Place) look(ctx context.Context, scratch *gitx.Scratch, id string) (c Claim, at string, err error) {
-	if err := scratch.SetRef(claimRef(id), ""); err != nil { // or one that is gone there would stay
+func (p Place) look(ctx context.Context, scratch *scratchRepo, id string) (c Claim, at string, err error) {
+	if err := scratch.setRef(claimRef(id), ""); err != nil { // or one that is gone there would stay
 		return c, "", err
 	}
 	// A pattern, since a ref that is not there may be asked for only so.
-	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+claimRef(id)+"*:"+claimRef(id)+"*"); err != nil {
+	if err := scratch.fetch(ctx, p.Remote, p.at(), "+"+claimRef(id)+"*:"+claimRef(id)+"*"); err != nil {
 		return c, "", err
 	}
-	found, err := scratch.Messages(ctx, claimRef(id))
+	found, err := scratch.messages(ctx, claimRef(id))
 	if err != nil || len(found) == 0 {
 		return c, "", err
 	}
@@ -107,7 +107,7 @@ func (p Place) look(ctx context.Context, scratch *gitx.Scratch, id string) (c Cl
 	if !ok {
 		return c, "", p.broken(id, "reading "+claimRef(id), "the remote has no claim there")
 	}
-	return c, scratch.Ref(claimRef(id)), nil
+	return c, scratch.ref(claimRef(id)), nil
 }
 
 // broken is what a remote has of a session and cannot be used. Without its claim, the next push makes all of it anew.
@@ -136,11 +136,11 @@ func (p Place) Fetch(ctx context.Context, id string) (*session.Session, error) {
 	return p.fetch(ctx, scratch, id, false)
 }
 
-func (p Place) fetch(ctx context.Context, scratch *gitx.Scratch, id string, force bool) (*session.Session, error) {
-	if err := scratch.Fetch(ctx, p.Remote, p.at(), "+"+sessionRef(id)+"*:"+sessionRef(id)+"*"); err != nil {
+func (p Place) fetch(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
+	if err := scratch.fetch(ctx, p.Remote, p.at(), "+"+sessionRef(id)+"*:"+sessionRef(id)+"*"); err != nil {
 		return nil, err
 	}
-	if scratch.Ref(sessionRef(id)) == "" {
+	if scratch.ref(sessionRef(id)) == "" {
 		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim on it, and no state")
 	}
 	if err := p.note(scratch); err != nil {
@@ -150,8 +150,8 @@ func (p Place) fetch(ctx context.Context, scratch *gitx.Scratch, id string, forc
 }
 
 // note writes down where the session of a scratch repository is pushed to.
-func (p Place) note(scratch *gitx.Scratch) error {
-	return session.WriteFileAtomic(filepath.Join(scratch.Dir(), remoteFile), []byte(p.Remote+"\n"))
+func (p Place) note(scratch *scratchRepo) error {
+	return session.WriteFileAtomic(filepath.Join(scratch.dir, remoteFile), []byte(p.Remote+"\n"))
 }
 
 // RemoteOf is the remote of a session that was pushed or fetched, "" for none.
@@ -193,12 +193,12 @@ func (c *Claim) facts(s *session.Session, now time.Time) {
 }
 
 // write writes a claim commit.
-func (c Claim) write(s *gitx.Scratch) (string, error) {
+func (c Claim) write(s *scratchRepo) (string, error) {
 	message, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return "", err
 	}
-	tree, err := s.Write("tree", nil)
+	tree, err := s.write("tree", nil)
 	if err != nil {
 		return "", err
 	}
@@ -209,7 +209,7 @@ func (c Claim) write(s *gitx.Scratch) (string, error) {
 // nothing later; else it goes, with what was not pushed: work went on from the last state that was.
 func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s, err := p.Store.Find(c.Session); err == nil && !lifecycle.Resetting(s) {
-		if scratch, err := p.scratch(ctx, s); err == nil && scratch.Ref(sessionRef(s.ID)) == c.State {
+		if scratch, err := p.scratch(ctx, s); err == nil && scratch.ref(sessionRef(s.ID)) == c.State {
 			return s, nil
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -97,13 +96,13 @@ func (l *Lease) look(ctx context.Context) (err error) {
 		return nil
 	}
 	// A remote may have gone back to what it had earlier: a state that this machine's own grew from hides nothing.
-	own := l.w.scratch.Ref(sessionRef(l.w.s.ID))
-	if own == l.claim.State || own != "" && l.w.scratch.Reaches(ctx, own, l.claim.State) {
+	own := l.w.scratch.ref(sessionRef(l.w.s.ID))
+	if own == l.claim.State || own != "" && l.w.scratch.reaches(ctx, own, l.claim.State) {
 		return nil
 	}
 	// One that was written here is this machine's own: the process that pushed it was killed before it noted that.
-	if l.w.scratch.Wrote(l.claim.State) {
-		return l.w.scratch.SetRef(sessionRef(l.w.s.ID), l.claim.State)
+	if l.w.scratch.wrote(l.claim.State) {
+		return l.w.scratch.setRef(sessionRef(l.w.s.ID), l.claim.State)
 	}
 	return ErrBehind
 }
@@ -196,25 +195,25 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	to, err := next.write(l.w.scratch)
 	if err == nil {
 		err = l.move(ctx, to,
-			gitx.RefUpdate{Name: branchRef(id), New: st.Tip, Old: l.claim.Tip, Lease: true},
-			gitx.RefUpdate{Name: sessionRef(id), New: state, Force: true})
+			refUpdate{Name: branchRef(id), New: st.Tip, Old: l.claim.Tip, Lease: true},
+			refUpdate{Name: sessionRef(id), New: state, Force: true})
 	}
 	if err != nil {
 		return err
 	}
 	l.claim, l.at, l.w.was = next, to, l.w.now
 	l.expires.Store(now.Add(l.lasts).UnixNano())
-	return errors.Join(l.w.scratch.SetRef(sessionRef(id), state), l.w.scratch.SetRef(claimRef(id), to))
+	return errors.Join(l.w.scratch.setRef(sessionRef(id), state), l.w.scratch.setRef(claimRef(id), to))
 }
 
 // move is the push itself. Where it fails, the claim that the remote has tells whether another one has taken it, or
 // only the answer to this push or to an earlier one was lost, or the remote has forgotten it. What is left is a branch
 // that somebody else has pushed: it goes on from there, if it can without anything being lost.
-func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdate) error {
+func (l *Lease) move(ctx context.Context, to string, branch, state refUpdate) error {
 	var failed error
 	for range 2 {
-		claim := gitx.RefUpdate{Name: claimRef(l.w.s.ID), New: to, Old: l.at, Lease: true}
-		err := l.w.scratch.Push(ctx, l.place.Remote, l.place.at(), branch, state, claim)
+		claim := refUpdate{Name: claimRef(l.w.s.ID), New: to, Old: l.at, Lease: true}
+		err := l.w.scratch.push(ctx, l.place.Remote, l.place.at(), branch, state, claim)
 		if err == nil {
 			return nil
 		}
@@ -242,10 +241,10 @@ func (l *Lease) move(ctx context.Context, to string, branch, state gitx.RefUpdat
 }
 
 // inTheWay is why a push failed: a branch of the session's name that somebody else has pushed, or what git said.
-func (l *Lease) inTheWay(ctx context.Context, branch gitx.RefUpdate, failed error) error {
+func (l *Lease) inTheWay(ctx context.Context, branch refUpdate, failed error) error {
 	const theirs = "refs/tilth/theirs"
-	err := l.w.scratch.Fetch(ctx, l.place.Remote, l.place.at(), "+"+branch.Name+":"+theirs)
-	if err != nil || l.w.scratch.Reaches(ctx, branch.New, l.w.scratch.Ref(theirs)) {
+	err := l.w.scratch.fetch(ctx, l.place.Remote, l.place.at(), "+"+branch.Name+":"+theirs)
+	if err != nil || l.w.scratch.reaches(ctx, branch.New, l.w.scratch.ref(theirs)) {
 		return failed
 	}
 	return &lifecycle.StepError{Step: "pushing session " + l.w.s.ID,

@@ -50,7 +50,7 @@ type node map[string]any // an id, or a node
 // writer makes the session commits of one session.
 type writer struct {
 	s       *session.Session
-	scratch *gitx.Scratch
+	scratch *scratchRepo
 	git     *gitx.Git
 	common  string
 	begins  bool     // a run that will mend the worktree: one that is not as it should be is left out
@@ -68,7 +68,7 @@ type made struct {
 // commit writes the session's state as a session commit and returns it. idle says that no run is at work, so that the
 // worktree is part of the state.
 func (w *writer) commit(ctx context.Context, idle bool) (id string, st state, err error) {
-	old := w.scratch.Ref(sessionRef(w.s.ID))
+	old := w.scratch.ref(sessionRef(w.s.ID))
 	if err := w.remember(ctx, old); err != nil {
 		return "", st, err
 	}
@@ -144,14 +144,14 @@ func (w *writer) remember(ctx context.Context, old string) error {
 	if old == "" || w.was.tree != "" {
 		return nil
 	}
-	if _, err := w.scratch.Entries(ctx, old); err != nil {
+	if _, err := w.scratch.entries(ctx, old); err != nil {
 		return err
 	}
-	tree, err := w.git.TreeOf(ctx, w.scratch.Dir(), old)
+	tree, err := w.git.TreeOf(ctx, w.scratch.dir, old)
 	if err != nil {
 		return err
 	}
-	messages, err := w.scratch.Messages(ctx, sessionRef(w.s.ID))
+	messages, err := w.scratch.messages(ctx, sessionRef(w.s.ID))
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tree, err := w.scratch.SnapshotTree(ctx, wt, tip)
+	tree, err := w.git.PreviewTree(ctx, wt, tip, w.scratch.dir)
 	if err != nil {
 		return "", err
 	}
@@ -205,7 +205,7 @@ func (w *writer) addCheckpoint(root node) error {
 		check.GitCommonDir = elsewhere
 	}
 	check.Conversations, check.Preflight = nil, ""
-	out := &session.Session{ID: w.s.ID, Dir: w.scratch.Dir()}
+	out := &session.Session{ID: w.s.ID, Dir: w.scratch.dir}
 	if err := out.SaveCheckpoint(check); err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (w *writer) add(root node, name, from string, size int64) error {
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return err
 		}
-		id, werr := w.scratch.Write("blob", buf[:n])
+		id, werr := w.scratch.write("blob", buf[:n])
 		if werr != nil {
 			return werr
 		}
@@ -319,7 +319,7 @@ func (w *writer) known(f *os.File, buf []byte) ([]string, error) {
 		return nil, nil
 	}
 	got, _ := f.ReadAt(buf, int64(n-1)*chunkSize)
-	if id, err := w.scratch.Write("blob", buf[:got]); err != nil || id != w.chunks[n-1] {
+	if id, err := w.scratch.write("blob", buf[:got]); err != nil || id != w.chunks[n-1] {
 		w.chunks = nil
 		return nil, err
 	}
@@ -361,12 +361,12 @@ func (w *writer) tree(n node) (string, error) {
 		}
 		out = append(append(out, mode+" "+name+"\x00"...), raw...)
 	}
-	return w.scratch.Write("tree", out)
+	return w.scratch.write("tree", out)
 }
 
 // writeCommit writes a commit of nobody's, on those parents that are told and differ. It has no time of its own, so
 // that the same state is the same commit.
-func writeCommit(s *gitx.Scratch, tree string, message []byte, parents ...string) (string, error) {
+func writeCommit(s *scratchRepo, tree string, message []byte, parents ...string) (string, error) {
 	text := "tree " + tree + "\n"
 	for i, p := range parents {
 		if p != "" && !slices.Contains(parents[:i], p) {
@@ -374,7 +374,7 @@ func writeCommit(s *gitx.Scratch, tree string, message []byte, parents ...string
 		}
 	}
 	const nobody = "git-tilth <git-tilth@localhost> 0 +0000"
-	return s.Write("commit", fmt.Appendf(nil, "%sauthor %s\ncommitter %s\n\n%s\n", text, nobody, nobody, message))
+	return s.write("commit", fmt.Appendf(nil, "%sauthor %s\ncommitter %s\n\n%s\n", text, nobody, nobody, message))
 }
 
 // settled refuses a session that is in the middle of something else.

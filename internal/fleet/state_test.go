@@ -35,7 +35,7 @@ func TestARecordIsReadOnce(t *testing.T) {
 		return id
 	}
 	open := func(name string) *writer {
-		scratch, err := gitx.New(os.Environ(), nil).OpenScratch(filepath.Join(dir, ".git"), filepath.Join(dir, name))
+		scratch, err := openScratch(gitx.New(os.Environ(), nil), filepath.Join(dir, ".git"), filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

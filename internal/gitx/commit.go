@@ -29,25 +29,25 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 	if sign {
 		args = append(args, "--gpg-sign")
 	}
-	c := g.inWorktree(wt, args...)
-	c.hooks = true
-	c.stdin = []byte(msg)
-	c.more = append(c.more, g.identity(ctx, wt.Path)...)
-	c.more = append(c.more, HarnessCommit+"="+wt.Branch)
+	c := g.InWorktree(wt, args...)
+	c.Hooks = true
+	c.Stdin = []byte(msg)
+	c.Vars = append(c.Vars, g.identity(ctx, wt.Path)...)
+	c.Vars = append(c.Vars, HarnessCommit+"="+wt.Branch)
 	if sign {
-		c.more = append(c.more, g.signing()...)
+		c.Vars = append(c.Vars, g.signing()...)
 	}
 	remove, err := g.pinned(ctx, wt, &c, false)
 	if err != nil {
 		return "", err
 	}
 	defer remove()
-	out, err := g.mutate(ctx, c)
-	if ctx.Err() == nil && exitCode(err) == 1 {
+	out, err := g.Mutate(ctx, c)
+	if ctx.Err() == nil && ExitCode(err) == 1 {
 		// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
-		err = &HookRefusedError{Output: strings.TrimSpace(out.stderr)}
+		err = &HookRefusedError{Output: out}
 	}
-	if err != nil || out.skipped {
+	if err != nil || g.dry {
 		return "", err
 	}
 	sha, _, err = g.Tip(ctx, wt)
@@ -84,23 +84,21 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if c.Sign {
 		args = append(args, "-S")
 	}
-	call := g.inWorktree(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // "": a dry run that could make none
-	call.stdin = []byte(c.Message)
-	call.more = append(call.more, g.identity(ctx, wt.Path)...)
+	call := g.InWorktree(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // "": a dry run that could make none
+	call.Stdin = []byte(c.Message)
+	call.Vars = append(call.Vars, g.identity(ctx, wt.Path)...)
 	if c.Sign {
-		call.more = append(call.more, g.signing()...)
+		call.Vars = append(call.Vars, g.signing()...)
 	}
-	out, err := g.mutate(ctx, call)
-	if err != nil {
+	if sha, err = g.Mutate(ctx, call); err != nil {
 		return "", err
 	}
-	sha = strings.TrimSpace(string(out.stdout))
-	if out.skipped {
+	if g.dry {
 		sha = "<commit>"
 	}
-	out, err = g.mutate(ctx, g.inWorktree(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
+	_, err = g.Mutate(ctx, g.InWorktree(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
 		cmp.Or(c.Over, c.Parent)))
-	if err != nil || out.skipped {
+	if err != nil || g.dry {
 		return "", err
 	}
 	return sha, nil
@@ -130,7 +128,7 @@ func (g *Git) Log(ctx context.Context, common, tip, exclude string, max int) ([]
 	if exclude != "" {
 		args = append(args, "^"+exclude)
 	}
-	out, err := g.read(ctx, inRepo(common, append(args, "--")...))
+	out, err := g.Read(ctx, InRepo(common, append(args, "--")...))
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +142,7 @@ func (g *Git) LogMatching(ctx context.Context, common, tip string, max int, word
 	for _, w := range words {
 		args = append(args, "--grep=^"+w)
 	}
-	out, err := g.read(ctx, inRepo(common, append(args, "--end-of-options", tip, "--")...))
+	out, err := g.Read(ctx, InRepo(common, append(args, "--end-of-options", tip, "--")...))
 	return parseCommits(string(out)), err
 }
 
@@ -176,7 +174,7 @@ func parseTrailers(s string) map[string][]string {
 // branch's reflog.
 func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[string]bool, error) {
 	// Only git log shows what the reflog says (%gs); rev-list leaves it empty.
-	out, err := g.read(ctx, inRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
+	out, err := g.Read(ctx, InRepo(common, "log", "--walk-reflogs", "--no-show-signature", "--no-patch", "--no-color",
 		"--format=%H%x00%gs%x00", "refs/heads/"+branch, "--"))
 	if err != nil {
 		return nil, err
@@ -199,11 +197,11 @@ func (g *Git) NewRepository(ctx context.Context, dir, message string) error {
 		{"add", "--all"},
 		{"commit", "--quiet", "--no-verify", "-m", message},
 	} {
-		c := command{dir: dir, args: args, more: []string{g.ceiling(dir)}}
+		c := Command{Dir: dir, Args: args, Vars: []string{g.ceiling(dir)}}
 		if args[0] == "commit" {
-			c.more = append(c.more, g.identity(ctx, dir)...)
+			c.Vars = append(c.Vars, g.identity(ctx, dir)...)
 		}
-		if _, err := g.mutate(ctx, c); err != nil {
+		if _, err := g.Mutate(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -241,9 +239,9 @@ func (g *Git) NewBench(ctx context.Context, common string) (b *Bench, remove fun
 }
 
 func (b *Bench) run(ctx context.Context, stdin string, env []string, args ...string) (string, error) {
-	c := inRepo(b.common, args...)
-	c.more, c.stdin = append(env, b.env...), []byte(stdin)
-	out, err := b.git.read(ctx, c)
+	c := InRepo(b.common, args...)
+	c.Vars, c.Stdin = append(env, b.env...), []byte(stdin)
+	out, err := b.git.Read(ctx, c)
 	return strings.TrimSpace(string(out)), err
 }
 
@@ -268,7 +266,7 @@ func (b *Bench) Merge(ctx context.Context, ours, theirs string) (tree string, co
 	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z",
 		"--end-of-options", ours, theirs)
 	list := fields([]byte(out))
-	if exitCode(err) == 1 && len(list) > 1 {
+	if ExitCode(err) == 1 && len(list) > 1 {
 		for i := range list { // git marks a file that a directory is in the way of by whose it is
 			list[i], _, _ = strings.Cut(list[i], "~"+ours)
 			list[i], _, _ = strings.Cut(list[i], "~"+theirs)
@@ -343,11 +341,11 @@ func (b *Bench) Hooks(ctx context.Context, dir string, c *TreeCommit, names ...s
 	for _, name := range names {
 		call := b.git.inUserDir(dir, "hook", "run", "--ignore-missing", name)
 		if name == "commit-msg" {
-			call.args = append(call.args, "--", file)
+			call.Args = append(call.Args, "--", file)
 		}
-		call.hooks, call.more = true, []string{index}
-		if out, err := b.git.mutate(ctx, call); exitCode(err) > 0 {
-			return &HookRefusedError{Output: strings.TrimSpace(out.stderr)}
+		call.Hooks, call.Vars = true, []string{index}
+		if out, err := b.git.Mutate(ctx, call); ExitCode(err) > 0 {
+			return &HookRefusedError{Output: out}
 		} else if err != nil {
 			return err
 		}
@@ -363,9 +361,9 @@ var ErrRefused = errors.New("git refuses")
 // ClearAdvance removes the locks of an Advance that died. gitDir is that of the checkout, "" for none.
 func (g *Git) ClearAdvance(ctx context.Context, common, gitDir, branch string) error {
 	places := func() []string { return repoPlaces(common) }
-	err := g.clearLocks(ctx, places, common, "refs/heads/"+branch+".lock")
+	err := g.ClearLocks(ctx, places, common, "refs/heads/"+branch+".lock")
 	if err == nil && gitDir != "" {
-		err = g.clearLocks(ctx, places, gitDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock")
+		err = g.ClearLocks(ctx, places, gitDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock")
 	}
 	return err
 }
@@ -373,15 +371,15 @@ func (g *Git) ClearAdvance(ctx context.Context, common, gitDir, branch string) e
 // Advance moves a branch from one commit to a descendant of it, with the user's hooks. at is where the branch is
 // checked out, "" for nowhere: its files follow. With ErrRefused the branch is where it was.
 func (g *Git) Advance(ctx context.Context, common, branch, at, from, to, why string) error {
-	c := inRepo(common, "update-ref", "-m", why, "refs/heads/"+branch, to, from)
+	c := InRepo(common, "update-ref", "-m", why, "refs/heads/"+branch, to, from)
 	if at != "" {
 		c = g.inUserDir(at, "merge", "--ff-only", "--no-squash", "--commit", "--no-stat", "--quiet", to)
-		c.more = []string{"GIT_REFLOG_ACTION=" + why}
+		c.Vars = []string{"GIT_REFLOG_ACTION=" + why}
 	}
-	c.hooks = true
-	out, err := g.mutate(ctx, c)
-	if exitCode(err) > 0 {
-		return fmt.Errorf("%w: %s", ErrRefused, firstLines(out.stderr, errorLines))
+	c.Hooks = true
+	out, err := g.Mutate(ctx, c)
+	if ExitCode(err) > 0 {
+		return fmt.Errorf("%w: %s", ErrRefused, firstLines(out, errorLines))
 	}
 	return err
 }
@@ -389,7 +387,7 @@ func (g *Git) Advance(ctx context.Context, common, branch, at, from, to, why str
 // HasChanges reports whether tracked files of the user's checkout at dir have changes, in the index or out of it, or
 // what is in the middle of there.
 func (g *Git) HasChanges(ctx context.Context, dir string) (bool, error) {
-	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=no",
+	out, err := g.Read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=no",
 		"--ignore-submodules=dirty"))
 	return len(out) > 0, err
 }

@@ -196,13 +196,13 @@ func (g *Git) ConfigList(ctx context.Context, common string) ([]ConfigEntry, err
 		// A git directory that is none keeps git from looking for one.
 		common = os.DevNull
 	}
-	c := inRepo(common, "config", "--list", "-z", "--show-origin", "--show-scope")
+	c := InRepo(common, "config", "--list", "-z", "--show-origin", "--show-scope")
 	if common == os.DevNull {
-		c.dir = "/"
+		c.Dir = "/"
 	}
 	// Without the harness's own settings, which are no news to anyone.
 	c.env = g.env.plain
-	out, err := g.read(ctx, c)
+	out, err := g.Read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -232,15 +232,15 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
 		return "", "", fmt.Errorf("%q: %w", url, errNoCredential)
 	}
-	c := command{dir: "/", args: []string{"credential", "fill"}}
+	c := Command{Dir: "/", Args: []string{"credential", "fill"}}
 	if common != "" {
-		c = inRepo(common, c.args...)
+		c = InRepo(common, c.Args...)
 	}
-	c.stdin = []byte("url=" + url + "\n\n")
+	c.Stdin = []byte("url=" + url + "\n\n")
 	c.env = g.env.keys
 	ctx, cancel := context.WithTimeout(ctx, g.asking)
 	defer cancel()
-	out, err := g.read(ctx, c)
+	out, err := g.Read(ctx, c)
 	for line := range strings.Lines(string(out)) {
 		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		switch key {
@@ -250,7 +250,7 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 			password = value
 		}
 	}
-	if exitCode(err) == 128 || err == nil && password == "" {
+	if ExitCode(err) == 128 || err == nil && password == "" {
 		return "", "", fmt.Errorf("%s: %w", url, errNoCredential)
 	}
 	return username, password, err
@@ -259,12 +259,12 @@ func (g *Git) CredentialFill(ctx context.Context, common, url string) (username,
 // Editor returns the command that git would open a file with for the user: GIT_EDITOR, core.editor, VISUAL, EDITOR.
 // Everywhere else of this package the editor is one that does nothing; environ is the user's own environment.
 func (g *Git) Editor(ctx context.Context, common string, environ []string) (string, error) {
-	c := command{dir: "/", args: []string{"var", "GIT_EDITOR"}}
+	c := Command{Dir: "/", Args: []string{"var", "GIT_EDITOR"}}
 	if common != "" {
-		c = inRepo(common, c.args...)
+		c = InRepo(common, c.Args...)
 	}
 	c.env = withoutKeys(environ)
-	name, err := g.line(ctx, c)
+	name, err := g.Line(ctx, c)
 	return strings.TrimSpace(name), err
 }
 
@@ -282,16 +282,16 @@ const (
 )
 
 // settingsAt reads the settings that hold in dir, once per directory.
-func (g *Git) settingsAt(ctx context.Context, dir string, c command) (*settings, error) {
+func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings, error) {
 	s, known := g.known.settings.get(dir)
 	if known {
 		return s, nil
 	}
-	c.args = append(c.args, "config", "-z", "--get-regexp",
+	c.Args = append(c.Args, "config", "-z", "--get-regexp",
 		`^((user|author|committer)\.(name|email)|core\.(excludesfile|hookspath))$`)
 	c.env = g.env.plain
-	out, err := g.read(ctx, c)
-	if err != nil && exitCode(err) != 1 { // 1: none is set
+	out, err := g.Read(ctx, c)
+	if err != nil && ExitCode(err) != 1 { // 1: none is set
 		return nil, err
 	}
 	values := map[string]string{}
@@ -357,7 +357,7 @@ func (g *Git) identity(ctx context.Context, dir string) []string {
 	if g.dry {
 		return nil
 	}
-	s, err := g.settingsAt(ctx, dir, command{dir: dir, more: []string{g.ceiling(dir)}})
+	s, err := g.settingsAt(ctx, dir, Command{Dir: dir, Vars: []string{g.ceiling(dir)}})
 	if err != nil {
 		return nil
 	}

@@ -38,36 +38,36 @@ func (g *Git) Diff(
 	} else {
 		args = append(args, "--end-of-options", from, to)
 	}
-	out, err := g.asTheyAre(ctx, common, command{limit: max, args: append(append(args, "--"), paths...)})
-	if err != nil {
+	c := Command{Args: append(append(args, "--"), paths...)}
+	if max > 0 {
+		c.limit = max + 1 // one more tells that there is more
+	}
+	if patch, err = g.asTheyAre(ctx, common, c); err != nil {
 		return nil, false, err
 	}
-	patch = out.stdout
-	if out.truncated {
-		patch = patch[:bytes.LastIndexByte(patch, '\n')+1]
-	}
-	return patch, out.truncated, nil
+	patch, cut = cutPatch(patch, max)
+	return patch, cut, nil
 }
 
 // asTheyAre runs a reading command on the repository's objects through a git directory of its own, made for this one
 // call: a bare one, without a config, refs, attributes, replacements or grafts. Attributes hide texts ("* -diff" in
 // info/attributes, which no setting of git turns off), replacements show other objects than those that a clone gets,
 // and a worker can write both.
-func (g *Git) asTheyAre(ctx context.Context, common string, c command) (output, error) {
+func (g *Git) asTheyAre(ctx context.Context, common string, c Command) ([]byte, error) {
 	dir, remove, err := proc.TempDir("objects")
 	if err != nil {
-		return output{}, err
+		return nil, err
 	}
 	defer remove()
 	err = errors.Join(emptyGitDir(common, dir, "\tbare = true\n"), writeIn(dir, "info/attributes", programTexts))
 	if err != nil {
-		return output{}, err
+		return nil, err
 	}
-	c.dir, c.args = common, append([]string{"-c", "core.attributesFile=/dev/null"}, c.args...)
-	c.more = append([]string{
+	c.Dir, c.Args = common, append([]string{"-c", "core.attributesFile=/dev/null"}, c.Args...)
+	c.Vars = append([]string{
 		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(common, "objects"), "GIT_ATTR_NOSYSTEM=1",
-	}, c.more...)
-	return g.run(ctx, c)
+	}, c.Vars...)
+	return g.Read(ctx, c)
 }
 
 // programTexts are the attributes under which programs are shown as texts: one NUL byte in a comment would make git say
@@ -114,21 +114,19 @@ func (g *Git) Changes(
 		args, limit = append(args, "--patch"), listLimit+max
 	}
 	args = append(args, "--end-of-options", from, to, "--")
-	out, err := g.asTheyAre(ctx, common, command{limit: limit, args: args})
+	out, err := g.asTheyAre(ctx, common, Command{limit: limit, Args: args})
 	if err != nil {
 		return nil, nil, false, err
 	}
 	// An empty entry ends the lists.
-	list, patch, whole := bytes.Cut(out.stdout, []byte("\x00\x00"))
-	if !whole && out.truncated {
+	list, patch, whole := bytes.Cut(out, []byte("\x00\x00"))
+	full := limit > 0 && int64(len(out)) == limit
+	if full && !whole {
 		files, _, _, err = g.Changes(ctx, common, from, to, 0)
 		return files, nil, true, err
 	}
-	cut = out.truncated
-	if int64(len(patch)) > max {
-		patch, cut = patch[:bytes.LastIndexByte(patch[:max], '\n')+1], true
-	}
-	return parseChanges(fields(list)), patch, cut, nil
+	patch, cut = cutPatch(patch, max)
+	return parseChanges(fields(list)), patch, cut || full, nil
 }
 
 // ChangedFiles lists the paths at which each of some commits differs from its first parent, by commit.
@@ -137,7 +135,7 @@ func (g *Git) ChangedFiles(ctx context.Context, common string, commits []Commit)
 	for _, c := range commits {
 		in.WriteString(strings.Join(append([]string{c.SHA}, c.Parents[:min(1, len(c.Parents))]...), " ") + "\n")
 	}
-	out, err := g.asTheyAre(ctx, common, command{stdin: []byte(in.String()), args: []string{
+	out, err := g.asTheyAre(ctx, common, Command{Stdin: []byte(in.String()), Args: []string{
 		"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--root", "--no-abbrev", "-O/dev/null",
 	}})
 	if err != nil {
@@ -146,7 +144,7 @@ func (g *Git) ChangedFiles(ctx context.Context, common string, commits []Commit)
 	// <commit> NUL, then for each of its files :100644 100644 <oid> <oid> M NUL path NUL
 	changed := map[string][]string{}
 	commit := ""
-	for f := fields(out.stdout); len(f) > 0; f = f[1:] {
+	for f := fields(out); len(f) > 0; f = f[1:] {
 		if !strings.HasPrefix(f[0], ":") {
 			commit = f[0]
 			continue
@@ -246,11 +244,11 @@ func (g *Git) sizes(ctx context.Context, wt Worktree, files []FileChange) ([]int
 	if len(files) == 0 {
 		return nil, nil
 	}
-	c := inRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
+	c := InRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
 	for _, f := range files {
-		c.stdin = append(c.stdin, f.OID+"\n"...)
+		c.Stdin = append(c.Stdin, f.OID+"\n"...)
 	}
-	out, err := g.read(ctx, c)
+	out, err := g.Read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -279,11 +277,11 @@ func (g *Git) isPublished(ctx context.Context, dir, commit string) (bool, error)
 	for _, tip := range publishedTips(gitDir) {
 		args = append(args, "^"+tip)
 	}
-	out, err := g.asTheyAre(ctx, gitDir, command{args: args})
-	if exitCode(err) == 128 {
+	out, err := g.asTheyAre(ctx, gitDir, Command{Args: args})
+	if ExitCode(err) == 128 {
 		return false, nil // the commit, or what a ref names, is not there
 	}
-	return err == nil && len(out.stdout) == 0, err
+	return err == nil && len(out) == 0, err
 }
 
 // maxTips bounds how many tips go on a command line.
@@ -314,4 +312,12 @@ func publishedTips(gitDir string) []string {
 		})
 	}
 	return slices.Sorted(maps.Keys(seen))
+}
+
+// cutPatch cuts a patch at a line end where it is longer than max, if that is not 0.
+func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
+	if max == 0 || int64(len(patch)) <= max {
+		return patch, false
+	}
+	return patch[:bytes.LastIndexByte(patch[:max], '\n')+1], true
 }

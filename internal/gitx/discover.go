@@ -25,8 +25,8 @@ type Location struct {
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
-		out, err := g.run(ctx, command{dir: dir, args: append([]string{"rev-parse"}, what...), env: env})
-		return strings.Split(strings.TrimSuffix(string(out.stdout), "\n"), "\n"), err
+		out, err := g.Read(ctx, Command{Dir: dir, Args: append([]string{"rev-parse"}, what...), env: env})
+		return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"), err
 	}
 	// --show-toplevel comes last: in a bare repository or below .git git answers the others and then exits with an
 	// error.
@@ -83,15 +83,15 @@ func (g *Git) workTree(dir string, loc Location) string {
 }
 
 // inUserDir returns a command that reads in a directory of the user's: a worktree, a directory in one, or a repository.
-func (g *Git) inUserDir(dir string, args ...string) command {
+func (g *Git) inUserDir(dir string, args ...string) Command {
 	if gitDir, ok := g.known.separate.get(dir); ok {
-		return command{dir: dir, args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
+		return Command{Dir: dir, Args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
 	}
 	// Named outright, a repository is found under safe.bareRepository=explicit too.
 	if checkGitDir(dir) == nil {
-		return inRepo(dir, args...)
+		return InRepo(dir, args...)
 	}
-	return command{dir: dir, args: args}
+	return Command{Dir: dir, Args: args}
 }
 
 // absolute returns p, which may be relative to dir, absolute and with its symlinks resolved as far as it exists.

@@ -366,9 +366,9 @@ func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
 		return false, nil
 	}
 	list := func(which ...string) ([]string, error) {
-		c := inRepo(admin, append([]string{"--work-tree=" + path, "ls-files", "-z", "--deduplicate"}, which...)...)
-		c.dir = path
-		out, err := g.read(ctx, c)
+		c := InRepo(admin, append([]string{"--work-tree=" + path, "ls-files", "-z", "--deduplicate"}, which...)...)
+		c.Dir = path
+		out, err := g.Read(ctx, c)
 		return fields(out), err
 	}
 	all, err := list("--cached")
@@ -403,7 +403,7 @@ func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err e
 	if _, err := os.Lstat(relativeTo(admin, trimLine(back))); !errors.Is(err, os.ErrNotExist) {
 		return false, nil // a copy: the entry is the other one's
 	}
-	_, err = g.mutate(ctx, inRepo(common, "worktree", "repair", path))
+	_, err = g.Mutate(ctx, InRepo(common, "worktree", "repair", path))
 	g.plan(path, made)
 	return err == nil, err
 }

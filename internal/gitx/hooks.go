@@ -37,7 +37,7 @@ const maxHookFile = 1 << 20
 
 // HookDir returns where in the worktree the hooks lie, with what they may run beside them, "" if they lie elsewhere.
 func (g *Git) HookDir(ctx context.Context, wt Worktree) (string, error) {
-	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +76,7 @@ func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
 
 // untrackedHooks reads the files below top that base does not have.
 func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string) (map[string]hookFile, error) {
-	out, err := g.read(ctx, inRepo(wt.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--", top))
+	out, err := g.Read(ctx, InRepo(wt.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--", top))
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +105,9 @@ func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string)
 // pinned makes c run the hooks that were known when the run began, and those of the tree from a directory of their own,
 // which remove takes away. Those of the tree run in the sandbox, if there is one, and the others too where boxed says
 // so.
-func (g *Git) pinned(ctx context.Context, wt Worktree, c *command, boxed bool) (remove func(), err error) {
+func (g *Git) pinned(ctx context.Context, wt Worktree, c *Command, boxed bool) (remove func(), err error) {
 	remove = func() {}
-	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
 		return remove, err
 	}
@@ -136,7 +136,7 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *command, boxed bool) (
 		dir, remove = wrapped, func() { unwrap(); laid() }
 		c.boxed = true
 	}
-	c.args = append([]string{"-c", "core.hooksPath=" + dir}, c.args...)
+	c.Args = append([]string{"-c", "core.hooksPath=" + dir}, c.Args...)
 	return remove, nil
 }
 
@@ -151,10 +151,10 @@ func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, privat
 		{"read-tree", "--prefix=" + hooks.top + "/", pin.base + ":" + hooks.top}, {"checkout-index", "--all",
 			"--force"},
 	} {
-		c := g.inWorktree(wt, args...)
-		c.dir, c.wt, c.more = private, Worktree{}, append([]string{"GIT_DIR=" + wt.AdminDir}, env...)
+		c := g.InWorktree(wt, args...)
+		c.Dir, c.wt, c.Vars = private, Worktree{}, append([]string{"GIT_DIR=" + wt.AdminDir}, env...)
 		// 128: the commit has no such directory.
-		if _, err := g.mutate(ctx, c); err != nil && exitCode(err) != 128 {
+		if _, err := g.Mutate(ctx, c); err != nil && ExitCode(err) != 128 {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (g *Git) HasCommitHook(ctx context.Context, wt Worktree) (bool, error) {
 
 // anyHook reports whether the repository has one of the hooks.
 func (g *Git) anyHook(ctx context.Context, wt Worktree, names ...string) (bool, error) {
-	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
 		return false, err
 	}
@@ -223,19 +223,19 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool,
 		}
 	}
 	call = append(append(call, hookPrefix+name, "--"), args...)
-	c := g.inWorktree(wt, call...)
-	c.hooks = true
-	c.more = append(c.more, env...)
+	c := g.InWorktree(wt, call...)
+	c.Hooks = true
+	c.Vars = append(c.Vars, env...)
 	remove, err := g.pinned(ctx, wt, &c, inBox)
 	if err != nil {
 		return 0, "", err
 	}
 	defer remove()
-	out, err := g.mutate(ctx, c)
-	if err != nil && ctx.Err() == nil && exitCode(err) > 0 {
-		code, err = exitCode(err), nil
+	out, err := g.Mutate(ctx, c)
+	if err != nil && ctx.Err() == nil && ExitCode(err) > 0 {
+		code, err = ExitCode(err), nil
 	}
-	return code, strings.TrimSpace(out.stderr), err
+	return code, out, err
 }
 
 // inside is how a Git puts what lies in a worktree, and git would run, into a sandbox. Git itself stays outside: it

@@ -101,7 +101,7 @@ func (g *Git) ignoredPaths(ctx context.Context, wt Worktree, sha string) (paths 
 // survey finds the loose files, without those that stay, and among the paths of the index those whose files are not as
 // it has them.
 func (k *Kept) survey(ctx context.Context, g *Git, wt Worktree, stay [][]byte) (changed []string, err error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-v", "--cached", "--modified", "--deleted", "--others",
+	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "-v", "--cached", "--modified", "--deleted", "--others",
 		"--exclude-standard", "--directory"))
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (k *Kept) survey(ctx context.Context, g *Git, wt Worktree, stay [][]byte) (
 // write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So is a submodule
 // that to does not have: git leaves its directory where it is.
 func (k *Kept) convert(ctx context.Context, g *Git, wt Worktree, to Kept, changed []string) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "diff-index", "--cached", "-z", "--name-status", "--no-renames",
+	out, err := g.Read(ctx, g.InWorktree(wt, "diff-index", "--cached", "-z", "--name-status", "--no-renames",
 		to.Files, "--"))
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (k *Kept) convert(ctx context.Context, g *Git, wt Worktree, to Kept, change
 
 // converts are those of the files that git may convert when it writes them.
 func (g *Git) converts(ctx context.Context, wt Worktree, names []string) (some []string, err error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "config", "--default", "false", "--get", "core.autocrlf"))
+	out, err := g.Read(ctx, g.InWorktree(wt, "config", "--default", "false", "--get", "core.autocrlf"))
 	if err != nil {
 		return nil, err
 	}
@@ -193,10 +193,10 @@ func (g *Git) converts(ctx context.Context, wt Worktree, names []string) (some [
 		auto == "on" || auto == "1" {
 		return names, nil
 	}
-	c := g.inWorktree(wt, "check-attr", "-z", "--stdin", "text", "eol", "crlf", "ident", "filter",
+	c := g.InWorktree(wt, "check-attr", "-z", "--stdin", "text", "eol", "crlf", "ident", "filter",
 		"working-tree-encoding")
-	c.stdin = []byte(strings.Join(names, "\x00") + "\x00")
-	if out, err = g.read(ctx, c); err != nil {
+	c.Stdin = []byte(strings.Join(names, "\x00") + "\x00")
+	if out, err = g.Read(ctx, c); err != nil {
 		return nil, err
 	}
 	for f := range slices.Chunk(fields(out), 3) { // path, attribute, value
@@ -261,9 +261,9 @@ func (g *Git) keepIndex(ctx context.Context, wt Worktree, to string) (there bool
 	if err != nil || !bytes.Contains(index, splitIndex) {
 		return true, err
 	}
-	c := g.inWorktree(wt, "update-index", "--no-split-index")
-	c.more = append(c.more, "GIT_INDEX_FILE="+to)
-	_, err = g.mutate(ctx, c)
+	c := g.InWorktree(wt, "update-index", "--no-split-index")
+	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+to)
+	_, err = g.Mutate(ctx, c)
 	return true, err
 }
 
@@ -300,8 +300,8 @@ func (k *Kept) commits(ctx context.Context, s *Scratch, wt Worktree, changed []s
 	}
 	if len(changed) > 0 {
 		c := s.command("update-index", "-z", "--force-remove", "--stdin")
-		c.stdin = []byte(strings.Join(changed, "\x00") + "\x00")
-		if _, err := s.git.mutate(ctx, c); err != nil {
+		c.Stdin = []byte(strings.Join(changed, "\x00") + "\x00")
+		if _, err := s.git.Mutate(ctx, c); err != nil {
 			return "", err
 		}
 	}
@@ -313,17 +313,17 @@ func (k *Kept) commits(ctx context.Context, s *Scratch, wt Worktree, changed []s
 	for i, id := range blobs {
 		in.WriteString("100644 blob " + id + "\t" + strconv.Itoa(i) + "\x00")
 	}
-	c.stdin = []byte(in.String())
+	c.Stdin = []byte(in.String())
 	return s.commitOf(ctx, k.Tip, c)
 }
 
 // commitOf makes a commit of the tree that a command makes.
-func (s *Scratch) commitOf(ctx context.Context, parent string, c command) (string, error) {
-	out, err := s.git.mutate(ctx, c)
+func (s *Scratch) commitOf(ctx context.Context, parent string, c Command) (string, error) {
+	tree, err := s.git.Mutate(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	return s.Commit(ctx, string(bytes.TrimSpace(out.stdout)), parent, "kept\n")
+	return s.Commit(ctx, tree, parent, "kept\n")
 }
 
 func (s *Scratch) copyFile(from, name string) error {
@@ -343,8 +343,8 @@ func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) (ids [
 		}
 	}
 	c := s.command("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", k.Tip, "--")
-	c.more = append(c.more, "GIT_INDEX_FILE="+index)
-	out, err := s.git.read(ctx, c)
+	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
+	out, err := s.git.Read(ctx, c)
 	if err != nil {
 		return nil, false, err
 	}
@@ -355,8 +355,8 @@ func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) (ids [
 		}
 	}
 	c = s.command("ls-files", "-z", "--unmerged")
-	c.more = append(c.more, "GIT_INDEX_FILE="+index)
-	if out, err = s.git.read(ctx, c); err != nil {
+	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
+	if out, err = s.git.Read(ctx, c); err != nil {
 		return nil, false, err
 	}
 	for _, f := range fields(out) {
@@ -371,7 +371,7 @@ func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) (ids [
 // displace makes loose what is ignored and would be overwritten when the worktree becomes to: by a tracked file, or by
 // a loose one.
 func (k *Kept) displace(ctx context.Context, g *Git, wt Worktree, to Kept) error {
-	out, err := g.read(ctx, g.inWorktree(wt, "diff-index", "--cached", "-z", "--name-only", "--no-renames",
+	out, err := g.Read(ctx, g.InWorktree(wt, "diff-index", "--cached", "-z", "--name-only", "--no-renames",
 		"--diff-filter=D", to.Files, "--"))
 	if err != nil {
 		return err
@@ -444,7 +444,7 @@ func (g *Git) UnkeepIndex(ctx context.Context, wt Worktree, k Kept, dir string) 
 	}
 	// What git knows of the files is not so any more. Exit 1 says that some differ, which they may.
 	err = g.change(ctx, wt, "update-index", "-q", "--refresh")
-	if exitCode(err) == 1 {
+	if ExitCode(err) == 1 {
 		return nil
 	}
 	return err

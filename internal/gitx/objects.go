@@ -74,20 +74,20 @@ func (o *Objects) checkTrees(ctx context.Context, trees []string) error {
 	var in strings.Builder
 	for _, tree := range trees {
 		in.WriteString(tree + "^{tree}\n")
-		out, err := o.git.asTheyAre(ctx, o.common, command{args: []string{"ls-tree", "-r", "-t", "-z", tree}})
+		out, err := o.git.asTheyAre(ctx, o.common, Command{Args: []string{"ls-tree", "-r", "-t", "-z", tree}})
 		if err != nil {
 			return err
 		}
-		for _, entry := range fields(out.stdout) {
+		for _, entry := range fields(out) {
 			// A submodule's commit is not in the repository.
 			if f := strings.Fields(entry); len(f) > 2 && f[1] != "commit" {
 				in.WriteString(f[2] + "^{}\n") // to peel it, git reads it with its hash
 			}
 		}
 	}
-	c := command{args: []string{"cat-file", "--batch-check"}, stdin: []byte(in.String())}
+	c := Command{Args: []string{"cat-file", "--batch-check"}, Stdin: []byte(in.String())}
 	out, err := o.git.asTheyAre(ctx, o.common, c)
-	for line := range strings.Lines(string(out.stdout)) {
+	for line := range strings.Lines(string(out)) {
 		if name, missing := strings.CutSuffix(strings.TrimSpace(line), " missing"); missing {
 			id, _, _ := strings.Cut(name, "^")
 			return fmt.Errorf("the object %s of the repository does not hold what its name says, or is missing", id)
@@ -103,11 +103,11 @@ func (o *Objects) directories(ctx context.Context) ([]string, error) {
 	if absent(filepath.Join(dirs[0], "info", "alternates")) {
 		return dirs, nil
 	}
-	out, err := o.git.asTheyAre(ctx, o.common, command{args: []string{"count-objects", "-v"}})
+	out, err := o.git.asTheyAre(ctx, o.common, Command{Args: []string{"count-objects", "-v"}})
 	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(out.stdout)) {
+	for line := range strings.Lines(string(out)) {
 		if name, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "alternate: "); is {
 			if quoted, err := strconv.Unquote(name); err == nil {
 				name = quoted
@@ -195,7 +195,7 @@ func (o *Objects) checkPacks(ctx context.Context, dir string, found map[string]u
 			o.large = true
 			continue
 		}
-		_, err = o.git.asTheyAre(ctx, o.common, command{args: []string{"verify-pack", "--", pack}})
+		_, err = o.git.asTheyAre(ctx, o.common, Command{Args: []string{"verify-pack", "--", pack}})
 		if absent(strings.TrimSuffix(pack, ".idx")+".pack") || absent(pack) {
 			continue // of a gc that is at work: git does not read it either
 		}

@@ -17,28 +17,28 @@ func (g *Git) ResolveCommit(ctx context.Context, gitDir, rev string) (string, er
 	if rev == "" {
 		return "", fmt.Errorf("an empty revision: %w", ErrNoCommit)
 	}
-	return g.verify(ctx, inRepo(gitDir), rev+"^{commit}", rev)
+	return g.verify(ctx, InRepo(gitDir), rev+"^{commit}", rev)
 }
 
 // TreeOf returns the tree of a commit, or of a tree. The error is ErrNoCommit if the repository does not have it.
 func (g *Git) TreeOf(ctx context.Context, common, commit string) (string, error) {
-	return g.verify(ctx, inRepo(common), commit+"^{tree}", commit)
+	return g.verify(ctx, InRepo(common), commit+"^{tree}", commit)
 }
 
 // TreeFiles lists what a commit holds: files, symlinks and submodules, with slash-separated paths.
 func (g *Git) TreeFiles(ctx context.Context, common, commit string) ([]string, error) {
-	out, err := g.read(ctx, inRepo(common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
+	out, err := g.Read(ctx, InRepo(common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
 	return fields(out), err
 }
 
-func (g *Git) verify(ctx context.Context, c command, rev, name string) (string, error) {
+func (g *Git) verify(ctx context.Context, c Command, rev, name string) (string, error) {
 	// A partial clone would ask its remote for what is missing.
-	c.more = append(c.more, "GIT_NO_LAZY_FETCH=1")
-	c.args = append(c.args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
-	sha, err := g.line(ctx, c)
+	c.Vars = append(c.Vars, "GIT_NO_LAZY_FETCH=1")
+	c.Args = append(c.Args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
+	sha, err := g.Line(ctx, c)
 	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
 	// is not there git says just that.
-	if err != nil && (exitCode(err) == 1 || exitCode(err) == 128 && !IsObjectID(name) && !isBroken(err)) {
+	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !IsObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, ErrNoCommit)
 	}
 	return sha, err
@@ -61,11 +61,11 @@ func IsObjectID(s string) bool {
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
 	ref := "refs/heads/" + branch
 	// for-each-ref reads all that lies beside the ref, but only it tells a missing ref from a broken repository.
-	if sha, err := g.line(ctx, inRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil {
+	if sha, err := g.Line(ctx, InRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil {
 		return sha, true, nil
 	}
 	// The pattern also matches what lies below refs/heads/<branch>/.
-	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
+	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
 	if err != nil {
 		return "", false, err
 	}
@@ -90,7 +90,7 @@ func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err er
 // OnlyOn lists the commits that are reachable from tip and from no branch but the given one, tag or remote branch: what
 // is lost with it.
 func (g *Git) OnlyOn(ctx context.Context, common, tip, branch string) ([]string, error) {
-	out, err := g.read(ctx, inRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
+	out, err := g.Read(ctx, InRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
 		"--remotes"))
 	return strings.Fields(string(out)), err
 }
@@ -98,9 +98,9 @@ func (g *Git) OnlyOn(ctx context.Context, common, tip, branch string) ([]string,
 // RemoteTip is the commit of a branch on a remote as it is now, "" where that is not known. at is the directory in
 // which a remote's relative path begins.
 func (g *Git) RemoteTip(ctx context.Context, common, at, remote, branch string) string {
-	c := inRepo(common, "ls-remote", "--end-of-options", remote, "refs/heads/"+branch)
-	c.dir = at
-	out, _ := g.read(ctx, c)
+	c := InRepo(common, "ls-remote", "--end-of-options", remote, "refs/heads/"+branch)
+	c.Dir = at
+	out, _ := g.Read(ctx, c)
 	tip, _, _ := strings.Cut(string(out), "\t")
 	return tip
 }
@@ -108,12 +108,12 @@ func (g *Git) RemoteTip(ctx context.Context, common, at, remote, branch string) 
 // PushRemote is the remote that the user pushes to and its URL: remote.pushDefault, else origin, else the only one;
 // "" for none.
 func (g *Git) PushRemote(ctx context.Context, common string) (name, url string, err error) {
-	out, err := g.read(ctx, inRepo(common, "remote"))
+	out, err := g.Read(ctx, InRepo(common, "remote"))
 	if err != nil {
 		return "", "", err
 	}
 	names := strings.Fields(string(out))
-	name, _ = g.line(ctx, inRepo(common, "config", "--get", "remote.pushDefault")) // none is an error
+	name, _ = g.Line(ctx, InRepo(common, "config", "--get", "remote.pushDefault")) // none is an error
 	switch {
 	case slices.Contains(names, name):
 	case slices.Contains(names, "origin"):
@@ -123,26 +123,26 @@ func (g *Git) PushRemote(ctx context.Context, common string) (name, url string, 
 	default:
 		return "", "", nil
 	}
-	url, err = g.line(ctx, inRepo(common, "remote", "get-url", "--push", "--", name))
+	url, err = g.Line(ctx, InRepo(common, "remote", "get-url", "--push", "--", name))
 	return name, url, err
 }
 
 // DefaultBranch is the branch that a remote says is its own, "" where it was not fetched with it.
 func (g *Git) DefaultBranch(ctx context.Context, common, remote string) string {
-	ref, _ := g.line(ctx, inRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
+	ref, _ := g.Line(ctx, InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
 	return strings.TrimPrefix(ref, "refs/remotes/"+remote+"/")
 }
 
 // Symbolic is the ref that a branch is only another name of, "" for a branch of its own.
 func (g *Git) Symbolic(ctx context.Context, common, branch string) string {
-	ref, _ := g.line(ctx, inRepo(common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
+	ref, _ := g.Line(ctx, InRepo(common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
 	return ref
 }
 
 // MergeBase names the best common ancestor of two commits; it is "" if they have none.
 func (g *Git) MergeBase(ctx context.Context, common, a, b string) (string, error) {
-	base, err := g.line(ctx, inRepo(common, "merge-base", "--end-of-options", a, b))
-	if exitCode(err) == 1 {
+	base, err := g.Line(ctx, InRepo(common, "merge-base", "--end-of-options", a, b))
+	if ExitCode(err) == 1 {
 		return "", nil
 	}
 	return base, err
@@ -164,7 +164,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 	if err != nil || !there {
 		return deleted, err
 	}
-	_, err = g.mutate(ctx, inRepo(common, "branch", "--quiet", "-D", "--", branch))
+	_, err = g.Mutate(ctx, InRepo(common, "branch", "--quiet", "-D", "--", branch))
 	return err == nil, err
 }
 
@@ -175,14 +175,14 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 		return err
 	}
 	g.plan(wt.Path, made)
-	_, err := g.mutate(ctx, g.inWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
+	_, err := g.Mutate(ctx, g.InWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
 		"refs/heads/"+branch))
 	return err
 }
 
 // SessionBranches are the branches session/*, without refs/heads/.
 func (g *Git) SessionBranches(ctx context.Context, common string) ([]string, error) {
-	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(refname)", "refs/heads/session/"))
+	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(refname)", "refs/heads/session/"))
 	var names []string
 	for line := range strings.Lines(string(out)) {
 		names = append(names, strings.TrimPrefix(strings.TrimSpace(line), "refs/heads/"))
@@ -192,7 +192,7 @@ func (g *Git) SessionBranches(ctx context.Context, common string) ([]string, err
 
 // TagRefs returns the tags of a repository as lines for a packed-refs file.
 func (g *Git) TagRefs(ctx context.Context, common string) ([]byte, error) {
-	return g.read(ctx, inRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
+	return g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
 }
 
 // FilesAt returns the contents of files of a commit, by their paths; links within
@@ -202,9 +202,9 @@ func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string
 	for _, p := range paths {
 		in.WriteString(commit + ":" + p + "\n")
 	}
-	c := inRepo(common, "cat-file", "--batch", "--follow-symlinks")
-	c.stdin = []byte(in.String())
-	out, err := g.read(ctx, c)
+	c := InRepo(common, "cat-file", "--batch", "--follow-symlinks")
+	c.Stdin = []byte(in.String())
+	out, err := g.Read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func after(out []byte, size string) []byte {
 // files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
 // takes no lock and leaves the index as it is, byte for byte.
 func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
-	out, err := g.read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
+	out, err := g.Read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty", "--no-renames"))
 	var s survey
 	for _, f := range fields(out) {
@@ -264,7 +264,7 @@ func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
 // DiffersFromIndex reports whether anything in a worktree's files may be otherwise than its index has it: a file
 // changed, gone, or new and no build product. A file that StageAll had to leave out counts as new.
 func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
+	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
 		"--directory", "--no-empty-directory"))
 	if err != nil {
 		return false, err
@@ -283,7 +283,7 @@ func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
 // Untracked lists what a worktree has that is neither tracked nor ignored and no build product. A directory of which
 // nothing is tracked is one entry, with a slash at its end.
 func (g *Git) Untracked(ctx context.Context, wt Worktree) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard", "--directory",
+	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard", "--directory",
 		"--no-empty-directory"))
 	return slices.DeleteFunc(fields(out), namesProduct), err
 }
@@ -292,7 +292,7 @@ func (g *Git) Untracked(ctx context.Context, wt Worktree) ([]string, error) {
 // relative to dir.
 func (g *Git) TrackedFiles(ctx context.Context, dir string, pathspecs ...string) ([]string, error) {
 	args := append([]string{"ls-files", "-z", "--cached", "--deduplicate", "--"}, pathspecs...)
-	out, err := g.read(ctx, g.inUserDir(dir, args...))
+	out, err := g.Read(ctx, g.inUserDir(dir, args...))
 	return fields(out), err
 }
 
@@ -307,14 +307,14 @@ func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) (
 	for _, p := range patterns {
 		args = append(args, ":(glob)"+p)
 	}
-	out, err := g.read(ctx, g.inUserDir(dir, args...))
+	out, err := g.Read(ctx, g.inUserDir(dir, args...))
 	return fields(out), err
 }
 
 // ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
 // entry, with a slash at its end.
 func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
 		"--directory"))
 	return fields(out), err
 }
@@ -333,9 +333,9 @@ func (g *Git) CheckIgnored(ctx context.Context, wt Worktree, paths []string) (ma
 	if len(paths) == 0 {
 		return ignored, nil
 	}
-	out, err := g.read(ctx, g.inWorktree(wt, "check-ignore", "-z", "--stdin").with(paths))
+	out, err := g.Read(ctx, g.InWorktree(wt, "check-ignore", "-z", "--stdin").with(paths))
 	// Exit code 1 says that none of them is.
-	if err != nil && exitCode(err) != 1 {
+	if err != nil && ExitCode(err) != 1 {
 		return nil, err
 	}
 	for _, path := range fields(out) {

@@ -27,15 +27,19 @@ func TestRemoteWithPassword(t *testing.T) {
 		backend.ServeHTTP(rw, r)
 	}))
 	defer server.Close()
-	s, err := w.git.NewScratch(w.common, filepath.Join(w.home, "scratch"))
-	must(t, err)
 	url := server.URL + "/served.git"
-	if err := s.Push(ctx, url, w.home, RefUpdate{Name: "refs/heads/x", New: w.base}); err == nil {
+	remote := func(args ...string) error {
+		c := InRepo(w.common, args...)
+		c.Keys = true
+		_, err := w.git.Mutate(ctx, c)
+		return err
+	}
+	if remote("push", "--quiet", url, w.base+":refs/heads/x") == nil {
 		t.Error("pushed without a password")
 	}
 	w.sh(w.home, "config", "--global", "credential.helper", filepath.Join(w.home, "helper"))
-	must(t, s.Push(ctx, url, w.home, RefUpdate{Name: "refs/heads/x", New: w.base}))
-	must(t, s.Fetch(ctx, url, w.home, "refs/heads/x:refs/fetched"))
+	must(t, remote("push", "--quiet", url, w.base+":refs/heads/x"))
+	must(t, remote("fetch", "--quiet", url, "refs/heads/x:refs/fetched"))
 	if asked, _ := filepath.Glob(filepath.Join(w.home, "*", "asked")); len(asked) > 0 {
 		t.Error("somebody was asked: ", asked)
 	}

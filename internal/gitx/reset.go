@@ -30,9 +30,9 @@ func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 	}
 	// git reset --soft takes conflicts in the index for a merge under way, even when nothing else of it is left, and
 	// refuses.
-	c := g.inWorktree(wt, "ls-files", "-z", "--unmerged")
+	c := g.InWorktree(wt, "ls-files", "-z", "--unmerged")
 	c.limit = 1
-	if out, lerr := g.run(ctx, c); lerr != nil || len(out.stdout) == 0 {
+	if out, lerr := g.Read(ctx, c); lerr != nil || len(out) == 0 {
 		return err
 	}
 	return g.change(ctx, wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha)
@@ -41,13 +41,12 @@ func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 // LeaveOut gives paths in the index back what base has of them, or takes them out of it, and names the tree that is
 // left. The files stay as they are.
 func (g *Git) LeaveOut(ctx context.Context, wt Worktree, base string, paths []string) (tree string, err error) {
-	c := g.inWorktree(wt, "--literal-pathspecs", "reset", "--quiet", base, "--pathspec-from-file=-",
+	c := g.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", base, "--pathspec-from-file=-",
 		"--pathspec-file-nul")
-	if _, err := g.mutate(ctx, c.with(paths)); err != nil {
+	if _, err := g.Mutate(ctx, c.with(paths)); err != nil {
 		return "", err
 	}
-	out, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
-	return strings.TrimSpace(string(out.stdout)), err
+	return g.Mutate(ctx, g.InWorktree(wt, "write-tree"))
 }
 
 // change runs a command that writes in the worktree, after what would stop it was put out of the way.
@@ -55,7 +54,7 @@ func (g *Git) change(ctx context.Context, wt Worktree, args ...string) error {
 	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
-	_, err := g.mutate(ctx, g.inWorktree(wt, args...))
+	_, err := g.Mutate(ctx, g.InWorktree(wt, args...))
 	return err
 }
 
@@ -160,7 +159,7 @@ func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 func (g *Git) rulesChanged(ctx context.Context, wt Worktree, sha string) (bool, error) {
 	// One star and no magic is what git matches fastest; that it takes in x.gitignore costs a list at worst. Threads
 	// to stat a handful of files are a loss.
-	out, err := g.read(ctx, g.inWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only",
+	out, err := g.Read(ctx, g.InWorktree(wt, "-c", "core.preloadIndex=false", "diff-index", "-z", "--name-only",
 		"--no-ext-diff", sha, "--", "*.gitignore"))
 	return len(out) > 0, err
 }
@@ -190,7 +189,7 @@ const maxKeepArgs = 64 << 10
 func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ...string) error {
 	// With one -f git clean spares untracked repositories, mostly without a word. They are the run's, like every
 	// other untracked file.
-	c := g.inWorktree(wt, "clean", "-fd", "--force", "--quiet")
+	c := g.InWorktree(wt, "clean", "-fd", "--force", "--quiet")
 	var rules strings.Builder
 	var args []string
 	for _, p := range keep {
@@ -199,17 +198,17 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 		args = append(args, "-e", rule)
 	}
 	if rules.Len() <= maxKeepArgs {
-		c.args = append(c.args, args...)
+		c.Args = append(c.Args, args...)
 	} else if err := g.addRules(ctx, wt, &c, "tilth-keep", rules.String()); err != nil {
 		return err
 	}
 	if len(only) > 0 {
-		c.args = append(c.args, "--")
+		c.Args = append(c.Args, "--")
 		for _, p := range only {
-			c.args = append(c.args, ":(literal)"+p)
+			c.Args = append(c.Args, ":(literal)"+p)
 		}
 	}
-	_, err := g.mutate(ctx, c)
+	_, err := g.Mutate(ctx, c)
 	return err
 }
 
@@ -252,19 +251,19 @@ func RemoveAll(path string) error {
 // files hold is replaced. Files that are not in the index stay.
 func (g *Git) LayOut(ctx context.Context, dir, from, to string, paths ...string) error {
 	place := []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}
-	c := command{dir: dir, args: place}
+	c := Command{Dir: dir, Args: place}
 	switch {
 	case len(paths) > 0:
-		c.args = append(c.args, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
+		c.Args = append(c.Args, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
 			"--pathspec-from-file=-", "--pathspec-file-nul")
 		c = c.with(paths)
 	case from != "":
 		// Two trees: only what differs between them is looked at.
-		c.args = append(c.args, "read-tree", "-m", "-u", from, to)
+		c.Args = append(c.Args, "read-tree", "-m", "-u", from, to)
 	default:
-		c.args = append(c.args, "read-tree", "--reset", "-u", to)
+		c.Args = append(c.Args, "read-tree", "--reset", "-u", to)
 	}
-	_, err := g.mutate(ctx, c)
+	_, err := g.Mutate(ctx, c)
 	return err
 }
 
@@ -286,9 +285,9 @@ func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err 
 
 // indexBroken reports whether git says of the index that it cannot be read.
 func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
-	c := g.inWorktree(wt, "ls-files", "-z", "--cached")
+	c := g.InWorktree(wt, "ls-files", "-z", "--cached")
 	c.limit = 1
-	_, err := g.read(ctx, c)
+	_, err := g.Read(ctx, c)
 	var said *commandError
 	return errors.As(err, &said) && said.ExitCode == 128 && strings.Contains(said.Stderr, "index") &&
 		!strings.Contains(said.Stderr, "Permission denied")
@@ -321,15 +320,15 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
-	c := g.inWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
+	c := g.InWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
 		"--ignore-skip-worktree-bits", "--pathspec-from-file=-", "--pathspec-file-nul")
-	_, err = g.mutate(ctx, c.with(changed))
+	_, err = g.Mutate(ctx, c.with(changed))
 	return err
 }
 
 // paths lists what differs between two commits or trees.
 func (g *Git) paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
-	out, err := g.read(ctx, g.inWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
+	out, err := g.Read(ctx, g.InWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
 		"--ignore-submodules=none", "--no-relative", "--end-of-options", a, b, "--"))
 	return fields(out), err
 }
@@ -347,10 +346,9 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 	}
 	defer os.RemoveAll(dir)
 	index := func(stdin []byte, args ...string) (string, error) {
-		c := g.inWorktree(wt, args...)
-		c.more, c.stdin = append(c.more, "GIT_INDEX_FILE="+filepath.Join(dir, "index")), stdin
-		out, err := g.mutate(ctx, c)
-		return strings.TrimSpace(string(out.stdout)), err
+		c := g.InWorktree(wt, args...)
+		c.Vars, c.Stdin = append(c.Vars, "GIT_INDEX_FILE="+filepath.Join(dir, "index")), stdin
+		return g.Mutate(ctx, c)
 	}
 	// File by file first. Only this knows a new file that is there already.
 	if _, err := index(nil, "read-tree", "-i", "-m", "--aggressive", from, onto, to); err != nil {
@@ -362,13 +360,13 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 	if _, err := index(nil, "read-tree", onto); err != nil {
 		return "", false, err
 	}
-	patch, err := g.read(ctx, inRepo(wt.Common, "diff-tree", "-p", "--binary", "--full-index", "--no-ext-diff",
+	patch, err := g.Read(ctx, InRepo(wt.Common, "diff-tree", "-p", "--binary", "--full-index", "--no-ext-diff",
 		"--no-textconv", "--no-renames", "--no-color", from, to))
 	if err != nil {
 		return "", false, err
 	}
 	_, err = index(patch, "-c", "apply.ignoreWhitespace=no", "apply", "--cached", "--3way", "--whitespace=nowarn")
-	if exitCode(err) == 1 {
+	if ExitCode(err) == 1 {
 		return "", false, nil
 	}
 	if err == nil {
@@ -379,9 +377,9 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 
 // IndexTree names the tree that the index holds, "" where it holds conflicts.
 func (g *Git) IndexTree(ctx context.Context, wt Worktree) (string, error) {
-	out, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
-	if exitCode(err) == 128 {
+	tree, err := g.Mutate(ctx, g.InWorktree(wt, "write-tree"))
+	if ExitCode(err) == 128 {
 		return "", nil
 	}
-	return strings.TrimSpace(string(out.stdout)), err
+	return tree, err
 }

@@ -115,7 +115,7 @@ func (g *Git) Version(ctx context.Context) (version string, supported bool) {
 func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
 	v, known := g.known.version.get("")
 	if !known {
-		out, err := g.line(ctx, command{dir: "/", args: []string{"version"}})
+		out, err := g.Line(ctx, Command{Dir: "/", Args: []string{"version"}})
 		if err != nil {
 			return false
 		}
@@ -138,71 +138,65 @@ const (
 	endGrace = 2 * time.Second
 )
 
-// command is one git command to run.
-type command struct {
-	dir     string
+// Command is one git command to run: [InRepo] and [Git.InWorktree] make it, [Git.Read], [Git.Line] and [Git.Mutate] run
+// it. What has rules of its own, or several callers, is a method of Git; a question of one caller's is a Command there.
+type Command struct {
+	Dir     string
+	Args    []string
+	Vars    []string // added to its environment; later lines win
+	Stdin   []byte
+	Hooks   bool     // runs hooks: its output is both streams in order, what they leave behind is ended
+	Keys    bool     // may talk to a remote: it has what a credential helper and ssh need
 	wt      Worktree // named outright to git, if it is a command in one
-	args    []string
 	env     []string // nil: the harness's own
-	more    []string // added to env; later lines win
-	stdin   []byte
-	limit   int64 // bytes of stdout that are enough; 0: all, an error beyond outputLimit
+	limit   int64    // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
-	hooks   bool // runs hooks: stderr is kept in order with stdout, what they leave behind is ended
 	boxed   bool // its hooks are scripts that enter the sandbox
 }
 
-// output is what a command said.
-type output struct {
-	stdout    []byte
-	stderr    string
-	truncated bool
-	skipped   bool // a dry run
-}
-
-// run runs one git command and waits for it. A command that exits with another status than 0 is a *commandError,
-// beside which the output is returned.
-func (g *Git) run(ctx context.Context, c command) (output, error) {
+// Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
+// another status than 0 is an error, of which [ExitCode] tells the status.
+func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	if c.mutates && g.dry {
-		g.trace(Call{Dir: c.dir, Args: c.args, Mutates: true, Skipped: true})
-		return output{skipped: true}, nil
+		g.trace(Call{Dir: c.Dir, Args: c.Args, Mutates: true, Skipped: true})
+		return nil, nil
 	}
-	if g.dry && absent(c.dir) {
-		return output{skipped: true}, nil
+	if g.dry && absent(c.Dir) {
+		return nil, nil
 	}
 	start := time.Now()
 	out, err := g.exec(ctx, c)
-	g.trace(Call{Dir: c.dir, Args: c.args, Took: time.Since(start), Err: err, Mutates: c.mutates})
+	g.trace(Call{Dir: c.Dir, Args: c.Args, Took: time.Since(start), Err: err, Mutates: c.mutates})
 	return out, err
 }
 
 // exec starts a command and waits for its end.
-func (g *Git) exec(ctx context.Context, c command) (output, error) {
+func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	call := proc.Cmd{
-		Argv: append([]string{g.program}, c.args...), Dir: c.dir, Env: g.commandEnv(c), Grace: endGrace,
+		Argv: append([]string{g.program}, c.Args...), Dir: c.Dir, Env: g.commandEnv(c), Grace: endGrace,
 		OutputCap: outputLimit, HeadOnly: true, SeparateStderr: true, Lasting: !c.mutates,
 	}
 	if c.boxed || len(g.in.filters) > 0 {
 		call.Carry = g.in.box
 	}
-	if c.stdin != nil {
-		call.Stdin = bytes.NewReader(c.stdin)
+	if c.Stdin != nil {
+		call.Stdin = bytes.NewReader(c.Stdin)
 	}
 	if c.limit > 0 {
 		call.OutputCap = int(c.limit)
 	}
-	if c.hooks {
+	if c.Hooks {
 		call.OutputCap, call.HeadOnly, call.SeparateStderr = stderrLimit, false, false
 	}
 	ended, err := proc.Run(ctx, call)
-	out := output{stdout: ended.Output, stderr: string(ended.Stderr), truncated: ended.Truncated}
-	if c.hooks {
-		out = output{stderr: string(ended.Output)}
+	out, said := ended.Output, ended.Stderr
+	if c.Hooks {
+		said = out
 	}
 	full := call.HeadOnly && ended.Truncated
 	switch {
 	case err == nil && ended.Canceled:
-		return out, fmt.Errorf("git %s: %w", subcommand(c.args), ctx.Err())
+		return out, fmt.Errorf("git %s: %w", subcommand(c.Args), ctx.Err())
 	case full && c.limit > 0:
 		return out, nil
 	case full:
@@ -216,21 +210,24 @@ func (g *Git) exec(ctx context.Context, c command) (output, error) {
 	if err != nil {
 		code = -1
 	}
-	return out, &commandError{Args: c.args, ExitCode: code, Stderr: strings.TrimSpace(out.stderr), cause: err}
+	return out, &commandError{Args: c.Args, ExitCode: code, Stderr: string(bytes.TrimSpace(said)), cause: err}
 }
 
 // commandEnv is the environment of one command. A command that only reads must not take optional locks: git status
 // would rewrite the user's index.
-func (g *Git) commandEnv(c command) []string {
+func (g *Git) commandEnv(c Command) []string {
 	env := c.env
-	if env == nil {
+	switch {
+	case env != nil:
+	case c.Keys:
+		env = with(g.env.keys, objectVars...)
+	case c.Hooks:
+		env = g.env.hooks
+	default:
 		env = g.env.own
-		if c.hooks {
-			env = g.env.hooks
-		}
 	}
-	env = append(with(env, c.more...), g.preview.environ()...)
-	if c.wt.Path != "" && !c.hooks {
+	env = append(with(env, c.Vars...), g.preview.environ()...)
+	if c.wt.Path != "" && !c.Hooks {
 		// What the worktree's .git file and its entry say by now is the worker's word. A hook gets what git finds
 		// by itself, as it always does: it may run git elsewhere.
 		env = append(env, "GIT_DIR="+c.wt.AdminDir, "GIT_COMMON_DIR="+c.wt.Common, "GIT_WORK_TREE="+c.wt.Path)
@@ -244,39 +241,35 @@ func (g *Git) commandEnv(c command) []string {
 	return env
 }
 
-// inRepo returns a command on the repository with this git directory (its common directory or the one of a linked
+// InRepo returns a command on the repository with this git directory (its common directory or the one of a linked
 // worktree).
-func inRepo(gitDir string, args ...string) command {
-	return command{dir: gitDir, args: append([]string{"--git-dir=" + gitDir}, args...)}
+func InRepo(gitDir string, args ...string) Command {
+	return Command{Dir: gitDir, Args: append([]string{"--git-dir=" + gitDir}, args...)}
 }
 
-// inWorktree returns a command in a checked worktree.
-func (g *Git) inWorktree(wt Worktree, args ...string) command {
-	return command{dir: wt.Path, args: args, more: []string{g.ceiling(wt.Path)}, wt: wt}
+// InWorktree returns a command in a checked worktree.
+func (g *Git) InWorktree(wt Worktree, args ...string) Command {
+	return Command{Dir: wt.Path, Args: args, Vars: []string{g.ceiling(wt.Path)}, wt: wt}
 }
 
-// read runs a command that changes nothing.
-func (g *Git) read(ctx context.Context, c command) ([]byte, error) {
-	out, err := g.run(ctx, c)
-	return out.stdout, err
-}
-
-// line runs a command that changes nothing and answers with one line.
-func (g *Git) line(ctx context.Context, c command) (string, error) {
-	out, err := g.read(ctx, c)
+// Line is Read of a command that answers with one line.
+func (g *Git) Line(ctx context.Context, c Command) (string, error) {
+	out, err := g.Read(ctx, c)
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
 // with is the command with these paths on its standard input, as those with -z or --pathspec-file-nul read them.
-func (c command) with(paths []string) command {
-	c.stdin = []byte(strings.Join(paths, "\x00") + "\x00")
+func (c Command) with(paths []string) Command {
+	c.Stdin = []byte(strings.Join(paths, "\x00") + "\x00")
 	return c
 }
 
-// mutate runs a command that changes something.
-func (g *Git) mutate(ctx context.Context, c command) (output, error) {
+// Mutate runs a command that changes something, but for a dry run, and returns what it printed without the white space
+// around it.
+func (g *Git) Mutate(ctx context.Context, c Command) (string, error) {
 	c.mutates = true
-	return g.run(ctx, c)
+	out, err := g.Read(ctx, c)
+	return string(bytes.TrimSpace(out)), err
 }
 
 // fields splits the output of -z into its entries.
@@ -363,8 +356,8 @@ func firstLines(s string, n int) string {
 	return strings.Join(kept, "; ")
 }
 
-// exitCode returns the exit code of the git command behind err, or -1.
-func exitCode(err error) int {
+// ExitCode returns the exit code of the git command behind err, or -1.
+func ExitCode(err error) int {
 	var e *commandError
 	if errors.As(err, &e) {
 		return e.ExitCode

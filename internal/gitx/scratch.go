@@ -1,7 +1,6 @@
 package gitx
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,7 +19,6 @@ import (
 type Scratch struct {
 	git *Git
 	dir string
-	has map[string]bool // objects that lie in a pack, as far as they were listed
 }
 
 // NewScratch makes a scratch repository in dir over the objects of the repository at common.
@@ -29,16 +27,16 @@ func (g *Git) NewScratch(common, dir string) (*Scratch, error) {
 	if g.dry {
 		return s, nil
 	}
-	if shallow, err := os.ReadFile(filepath.Join(common, "shallow")); err == nil {
-		if err := writeIn(dir, "shallow", string(shallow)); err != nil {
-			return nil, err
-		}
-	}
-	return s, borrow(common, dir)
+	return s, Borrow(common, dir)
 }
 
-// borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate.
-func borrow(common, dir string) error {
+// Borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate.
+func Borrow(common, dir string) error {
+	if shallow, err := os.ReadFile(filepath.Join(common, "shallow")); err == nil {
+		if err := writeIn(dir, "shallow", string(shallow)); err != nil {
+			return err
+		}
+	}
 	objects := filepath.Join(common, "objects")
 	if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, "\"\\\n") {
 		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
@@ -82,13 +80,13 @@ var nobody = []string{
 // Commit makes a commit of a tree, on parent.
 func (s *Scratch) Commit(ctx context.Context, tree, parent, message string) (sha string, err error) {
 	c := s.command("commit-tree", "-p", parent, "-F", "-", tree)
-	c.stdin = []byte(message)
-	c.more = append(c.more, nobody...)
-	out, err := s.git.mutate(ctx, c)
-	if out.skipped {
-		return "<commit>", err
+	c.Stdin = []byte(message)
+	c.Vars = append(c.Vars, nobody...)
+	if s.git.dry {
+		sha = "<commit>"
 	}
-	return string(bytes.TrimSpace(out.stdout)), err
+	made, err := s.git.Mutate(ctx, c)
+	return cmp.Or(made, sha), err
 }
 
 // Bundle writes commits, by the names of branches, with all that they reach and base does not, into a git bundle at
@@ -107,7 +105,7 @@ func (s *Scratch) Bundle(ctx context.Context, path, base string, commits map[str
 	if !beyond {
 		return nil
 	}
-	if _, err := s.git.mutate(ctx, s.command("bundle", "create", "--quiet", path, "--branches", "^"+base)); err != nil {
+	if _, err := s.git.Mutate(ctx, s.command("bundle", "create", "--quiet", path, "--branches", "^"+base)); err != nil {
 		return err
 	}
 	if s.git.dry {
@@ -129,7 +127,7 @@ func (s *Scratch) Remove() error {
 	return os.RemoveAll(s.dir)
 }
 
-func (s *Scratch) command(args ...string) command { return inRepo(s.dir, args...) }
+func (s *Scratch) command(args ...string) Command { return InRepo(s.dir, args...) }
 
 // Unbundle brings the objects of a bundle into the repository. Nothing refers to them yet: whoever needs them moves a
 // ref there at once.
@@ -137,7 +135,7 @@ func (g *Git) Unbundle(ctx context.Context, common, path string) error {
 	if !g.dry && absent(path) {
 		return errors.New(text.VisibleLine(path) + " is missing")
 	}
-	_, err := g.mutate(ctx, inRepo(common, "bundle", "unbundle", path))
+	_, err := g.Mutate(ctx, InRepo(common, "bundle", "unbundle", path))
 	return err
 }
 
@@ -175,11 +173,16 @@ func (p *preview) environ() []string {
 	}
 }
 
-// PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository.
-func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base string) (tree string, err error) {
+// PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository. Its objects
+// are written to the git directory dir, made by Borrow; with "" they are gone when it returns.
+func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base, dir string) (tree string, err error) {
 	look := *g
 	look.dry = false
-	tree, _, err = look.stagePreview(ctx, wt, base)
+	if dir == "" {
+		tree, _, err = look.stagePreview(ctx, wt, base)
+	} else {
+		tree, _, err = look.stageInto(ctx, wt, base, dir)
+	}
 	return tree, err
 }
 
@@ -190,7 +193,7 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree 
 		return "", nil, err
 	}
 	defer remove()
-	if err := borrow(wt.Common, dir); err != nil {
+	if err := Borrow(wt.Common, dir); err != nil {
 		return "", nil, err
 	}
 	return g.stageInto(ctx, wt, base, dir)
@@ -225,7 +228,7 @@ func (g *Git) tracePreview(dir string, wt Worktree) func(Call) {
 
 // BundleHead is the commit that a bundle has under the name of a branch, "" for none. Its objects may not be there yet.
 func (g *Git) BundleHead(ctx context.Context, common, path, branch string) (sha string, err error) {
-	out, err := g.read(ctx, inRepo(common, "bundle", "list-heads", path, "refs/heads/"+branch))
+	out, err := g.Read(ctx, InRepo(common, "bundle", "list-heads", path, "refs/heads/"+branch))
 	sha, _, _ = strings.Cut(string(out), " ")
 	return sha, err
 }

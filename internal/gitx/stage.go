@@ -41,11 +41,10 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 		}
 		rules = productRulesBut(leftOut)
 	}
-	out, err := g.mutate(ctx, g.inWorktree(wt, "write-tree"))
-	if err != nil {
+	if tree, err = g.Mutate(ctx, g.InWorktree(wt, "write-tree")); err != nil {
 		return "", nil, err
 	}
-	return strings.TrimSpace(string(out.stdout)), leftOut, nil
+	return tree, leftOut, nil
 }
 
 // stageOnce adds under the given rules and takes out of the index again what does not belong there. again lists what
@@ -57,21 +56,21 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if err != nil {
 		return nil, nil, err
 	}
-	add := g.inWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
+	add := g.InWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
 	if len(nested) > 0 {
-		add.args = append(add.args, "--pathspec-from-file=-", "--pathspec-file-nul")
-		add.stdin = []byte(".\x00:(top,exclude,literal)" + strings.Join(nested, "\x00:(top,exclude,literal)") + "\x00")
+		add.Args = append(add.Args, "--pathspec-from-file=-", "--pathspec-file-nul")
+		add.Stdin = []byte(".\x00:(top,exclude,literal)" + strings.Join(nested, "\x00:(top,exclude,literal)") + "\x00")
 	}
 	if err := g.addRules(ctx, wt, &add, "tilth-products", rules); err != nil {
 		return nil, nil, err
 	}
-	out, addErr := g.mutate(ctx, add)
-	if out.skipped || addErr != nil && exitCode(addErr) != 1 {
+	_, addErr := g.Mutate(ctx, add)
+	if g.dry || addErr != nil && ExitCode(addErr) != 1 {
 		return nil, nil, addErr
 	}
 	if len(nested) > 0 {
-		c := g.inWorktree(wt, "update-index", "--add", "--remove", "-z", "--stdin")
-		if _, err := g.mutate(ctx, c.with(nested)); err != nil {
+		c := g.InWorktree(wt, "update-index", "--add", "--remove", "-z", "--stdin")
+		if _, err := g.Mutate(ctx, c.with(nested)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -111,7 +110,7 @@ func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, er
 	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
 		return nil, nil // git says itself what is wrong with the index
 	}
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "--stage"))
+	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "--stage"))
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +130,8 @@ var gitlinkMode, splitIndex = []byte{0, 0, 0xe0, 0}, []byte("link")
 // addRules makes c run with more ignore rules. core.excludesFile is the place for them: rules of the lowest rank,
 // which a .gitignore may overrule and by which git does not even walk through a node_modules. The user's own file is
 // copied in. The rules lie in the worktree's admin directory and go when it goes.
-func (g *Git) addRules(ctx context.Context, wt Worktree, c *command, name, rules string) error {
-	s, err := g.settingsAt(ctx, wt.Path, g.inWorktree(wt))
+func (g *Git) addRules(ctx context.Context, wt Worktree, c *Command, name, rules string) error {
+	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (g *Git) addRules(ctx context.Context, wt Worktree, c *command, name, rules
 	if g.preview != nil {
 		file = filepath.Join(g.preview.dir, name)
 	}
-	c.args = append([]string{"-c", "core.excludesFile=" + file}, c.args...)
+	c.Args = append([]string{"-c", "core.excludesFile=" + file}, c.Args...)
 	if g.dry {
 		return nil
 	}
@@ -173,7 +172,7 @@ type suspect struct {
 // repositories.
 func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 	var s survey
-	out, err := g.read(ctx, g.inWorktree(wt, "ls-files", "-z", "-v", "--stage", "--cached", "--others",
+	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "-v", "--stage", "--cached", "--others",
 		"--exclude-standard", "--directory", "--no-empty-directory"))
 	if err != nil {
 		return s, err
@@ -211,8 +210,8 @@ func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {
 		if len(paths) == 0 {
 			continue
 		}
-		c := g.inWorktree(wt, "update-index", "-z", flag, "--stdin")
-		if _, err := g.mutate(ctx, c.with(paths)); err != nil {
+		c := g.InWorktree(wt, "update-index", "-z", flag, "--stdin")
+		if _, err := g.Mutate(ctx, c.with(paths)); err != nil {
 			return err
 		}
 	}
@@ -277,8 +276,8 @@ func (g *Git) takeOut(ctx context.Context, wt Worktree, base string, suspects []
 	if len(out) == 0 {
 		return nil, nil
 	}
-	c := g.inWorktree(wt, "update-index", "-z", "--force-remove", "--stdin")
-	_, err = g.mutate(ctx, c.with(out))
+	c := g.InWorktree(wt, "update-index", "-z", "--force-remove", "--stdin")
+	_, err = g.Mutate(ctx, c.with(out))
 	return roots, err
 }
 
@@ -296,7 +295,7 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 	tracked := map[string]bool{}
 	if base != "" {
 		args := append([]string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--"}, roots...)
-		out, err := g.read(ctx, g.inWorktree(wt, args...))
+		out, err := g.Read(ctx, g.InWorktree(wt, args...))
 		if err != nil {
 			return nil, err
 		}
@@ -309,9 +308,9 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 		return tracked, nil
 	}
 	// Exit 1: .gitmodules declares nothing; 128: there is none.
-	out, err := g.read(ctx, g.inWorktree(wt, "config", "-z", "--blob", ":.gitmodules", "--get-regexp",
+	out, err := g.Read(ctx, g.InWorktree(wt, "config", "-z", "--blob", ":.gitmodules", "--get-regexp",
 		`^submodule\..*\.path$`))
-	if err != nil && exitCode(err) < 0 {
+	if err != nil && ExitCode(err) < 0 {
 		return nil, err
 	}
 	for _, f := range fields(out) {

@@ -26,12 +26,12 @@ const (
 	lockPoll     = 20 * time.Millisecond
 )
 
-// clearLocks removes the lock files below dir that a killed git left behind. Git takes a lock by making the file and
+// ClearLocks removes the lock files below dir that a killed git left behind. Git takes a lock by making the file and
 // drops it by renaming or removing it; a killed one leaves it for ever, and every later command fails on it. A file
 // goes only if no live git process can be its owner; one that has an owner is waited for, and is errLocked if it
 // stays. places gives the directories that an owner would work in, any if there are none; it is asked only where a
 // lock stands.
-func (g *Git) clearLocks(ctx context.Context, places func() []string, dir string, names ...string) error {
+func (g *Git) ClearLocks(ctx context.Context, places func() []string, dir string, names ...string) error {
 	for _, name := range names {
 		lock := filepath.Join(dir, filepath.FromSlash(name))
 		if _, err := os.Lstat(lock); err != nil || g.dry {
@@ -82,7 +82,10 @@ const staleAfter = 10 * time.Second
 // one do not: `git tilth` itself, or the command whose hook runs it. Where processes cannot be looked at, age has to
 // do: this process holds the session's lock, so a file older than it is of a run that is over.
 func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
-	q := proc.Query{Name: isGitName, Places: places, Argument: "--git-dir=", Variable: "GIT_DIR="}
+	q := proc.Query{Name: isGitName, Argument: "--git-dir=", Variable: "GIT_DIR="}
+	for _, place := range places {
+		q.Places = append(q.Places, resolveParents(place))
+	}
 	if made, ok := lock.Sys().(*syscall.Stat_t); ok {
 		q.Owner = made.Uid
 	}
@@ -105,19 +108,19 @@ func isGitName(name string) bool {
 // clearWorktreeLocks clears the locks that stand in the way of a change in the worktree. Nobody works on them from
 // outside of the worktree, but by naming the git directory, as this package does.
 func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
-	places := func() []string { return []string{resolveParents(wt.Path), wt.Common} }
-	if err := g.clearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil ||
+	places := func() []string { return []string{wt.Path, wt.Common} }
+	if err := g.ClearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil ||
 		wt.Branch == "" {
 		return err
 	}
-	return g.clearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
+	return g.ClearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
 // clearBranchLocks clears what stands in the way of making or deleting a branch: git makes the branch after its lock,
 // and takes its settings away after the branch. Some are shared with all of the repository's worktrees, so a git
 // process in any of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
-	return g.clearLocks(ctx, func() []string { return repoPlaces(common) }, common,
+	return g.ClearLocks(ctx, func() []string { return repoPlaces(common) }, common,
 		"refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
 }
 
@@ -236,7 +239,7 @@ func (g *Git) readState(ctx context.Context, common string) (repoState, error) {
 	if err := g.addLeftLocks(state, common); err != nil {
 		return state, err
 	}
-	out, err := g.read(ctx, inRepo(common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)"))
+	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)"))
 	for line := range strings.Lines(string(out)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if !strings.HasPrefix(name, sessionRefs) {

@@ -153,8 +153,8 @@ func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 	}
 	if ref == reftableHead {
 		// Exit 1 without a word: HEAD is detached.
-		ref, err = g.line(ctx, g.inWorktree(wt, "symbolic-ref", "--quiet", "HEAD"))
-		if err != nil && exitCode(err) != 1 {
+		ref, err = g.Line(ctx, g.InWorktree(wt, "symbolic-ref", "--quiet", "HEAD"))
+		if err != nil && ExitCode(err) != 1 {
 			return "", err
 		}
 	}
@@ -172,7 +172,7 @@ type WorktreeEntry struct {
 // Worktrees lists the worktrees of a repository, the main one first. Git may fail on an entry that a killed git left
 // without what makes it one; if it is the one for path, which RemoveWorktree removes, the list is empty.
 func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEntry, error) {
-	out, err := g.read(ctx, inRepo(common, "worktree", "list", "--porcelain", "-z"))
+	out, err := g.Read(ctx, InRepo(common, "worktree", "list", "--porcelain", "-z"))
 	if err != nil {
 		if admin, found := AdminDir(common, path); found && !complete(admin) {
 			err = nil
@@ -253,20 +253,20 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
-	add := inRepo(common, "worktree", "add", "--quiet", "--no-guess-remote")
+	add := InRepo(common, "worktree", "add", "--quiet", "--no-guess-remote")
 	if !checkout {
-		add.args = append(add.args, "--no-checkout")
+		add.Args = append(add.Args, "--no-checkout")
 	}
 	if base != "" {
-		add.args = append(add.args, "--no-track", "-b", branch, path, base)
+		add.Args = append(add.Args, "--no-track", "-b", branch, path, base)
 	} else {
-		add.args = append(add.args, path, branch)
+		add.Args = append(add.Args, path, branch)
 	}
-	_, err := g.mutate(ctx, add)
+	_, err := g.Mutate(ctx, add)
 	if err != nil && ctx.Err() == nil {
 		// The branch may be checked out in a worktree that is gone.
 		if dropped, derr := g.dropStale(ctx, common, path, branch); derr == nil && len(dropped) > 0 {
-			_, err = g.mutate(ctx, add)
+			_, err = g.Mutate(ctx, add)
 		}
 	}
 	if g.plan(path, made); err == nil && !g.dry {
@@ -293,7 +293,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 			return err
 		}
 	}
-	_, err := g.mutate(ctx, inRepo(common, "worktree", "remove", "--force", "--force", path))
+	_, err := g.Mutate(ctx, InRepo(common, "worktree", "remove", "--force", "--force", path))
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 		return g.removeIncomplete(common, admin, path)
 	}
 	if len(makeRemovable(path)) > 0 {
-		_, err = g.mutate(ctx, inRepo(common, "worktree", "remove", "--force", "--force", path))
+		_, err = g.Mutate(ctx, InRepo(common, "worktree", "remove", "--force", "--force", path))
 	}
 	return err
 }

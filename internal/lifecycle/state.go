@@ -163,7 +163,7 @@ func isStale(ctx context.Context, g *gitx.Git, common, path, branch, tree, on st
 	if err != nil {
 		return false
 	}
-	now, err := g.PreviewTree(ctx, wt, on)
+	now, err := g.PreviewTree(ctx, wt, on, "")
 	if err != nil || now == tree {
 		return false
 	}

@@ -144,7 +144,7 @@ func play(ctx context.Context, o Options, s *session.Session, cp *session.Checkp
 // open lays the seed's tree out in a worktree of a scratch repository.
 func (p *player) open(ctx context.Context, dir, base string) (err error) {
 	repo, path := filepath.Join(dir, "repo"), filepath.Join(dir, session.WorkspaceDir)
-	if _, err := p.o.Git.NewScratch(p.common, repo); err != nil {
+	if err := gitx.Borrow(p.common, repo); err != nil {
 		return err
 	}
 	if err := os.Mkdir(filepath.Join(repo, "info"), 0o700); err != nil { // a worker's own rules go there

@@ -1,0 +1,286 @@
+package fleet
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+)
+
+// remoteConfig stands behind the user's own settings in a scratch repository that talks to a remote: nothing is
+// pruned, checked out or sent beside what is asked for, no hook runs, and what comes is checked.
+const remoteConfig = `[core]
+	bare = true
+	hooksPath = /dev/null
+	sharedRepository = 0600
+[fetch]
+	fsckObjects = true
+	recurseSubmodules = false
+	prune = false
+	writeCommitGraph = false
+[push]
+	recurseSubmodules = no
+	followTags = false
+	gpgSign = false
+[gc]
+	auto = 0
+`
+
+// scratchRepo is a repository without files that reads the objects of the user's: what is written, fetched or pushed
+// there leaves no trace in that one.
+type scratchRepo struct {
+	git    *gitx.Git
+	dir    string
+	sha256 bool
+	has    map[string]bool // objects that lie in a pack, as far as they were listed
+}
+
+// openScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
+// one, by its settings.
+func openScratch(g *gitx.Git, common, dir string) (*scratchRepo, error) {
+	if err := gitx.Borrow(common, dir); err != nil {
+		return nil, err
+	}
+	own, err := os.ReadFile(filepath.Join(dir, "config"))
+	if err != nil {
+		return nil, err
+	}
+	s := &scratchRepo{git: g, dir: dir, sha256: bytes.Contains(own, []byte("sha256"))}
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(common)
+	config := fmt.Sprintf("[include]\n\tpath = \"%s/config\"\n\tpath = \"%[1]s/config.worktree\"\n", quoted)
+	config += string(own) + remoteConfig
+	return s, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
+}
+
+// clearLocks clears the locks in the scratch repository that a git which was killed has left, and refs that were half
+// written. Its index may be that of a worktree at path.
+func (s *scratchRepo) clearLocks(ctx context.Context, path string) error {
+	var names []string
+	_ = filepath.WalkDir(s.dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "objects" {
+			return filepath.SkipDir
+		}
+		if strings.Contains(filepath.Base(name), jsonl.TempMark) {
+			return os.Remove(name)
+		}
+		if rel, relErr := filepath.Rel(s.dir, name); strings.HasSuffix(name, ".lock") && relErr == nil {
+			names = append(names, rel)
+		}
+		return nil
+	})
+	return s.git.ClearLocks(ctx, func() []string { return []string{s.dir, path} }, s.dir, names...)
+}
+
+// write writes an object, unless it is there, and returns its id. kind is blob, tree or commit.
+func (s *scratchRepo) write(kind string, content []byte) (id string, err error) {
+	data := append(fmt.Appendf(nil, "%s %d\x00", kind, len(content)), content...)
+	if s.sha256 {
+		id = fmt.Sprintf("%x", sha256.Sum256(data))
+	} else {
+		id = fmt.Sprintf("%x", sha1.Sum(data))
+	}
+	if s.has[id] || s.wrote(id) {
+		return id, nil
+	}
+	path := s.loose(id)
+	var packed bytes.Buffer
+	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
+	if _, err := z.Write(data); err != nil {
+		return "", err
+	}
+	if err := z.Close(); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	return id, replaceFile(path, packed.Bytes())
+}
+
+func (s *scratchRepo) loose(id string) string { return filepath.Join(s.dir, "objects", id[:2], id[2:]) }
+
+// wrote reports whether an object is one that write has written into this repository.
+func (s *scratchRepo) wrote(id string) bool {
+	fi, err := os.Stat(s.loose(id))
+	return err == nil && fi.Size() > 0
+}
+
+// ref reads a ref of the scratch repository, "" for none.
+func (s *scratchRepo) ref(name string) string {
+	b, _ := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
+	if id := strings.TrimSpace(string(b)); gitx.IsObjectID(id) {
+		return id
+	}
+	return ""
+}
+
+// setRef sets a ref of the scratch repository, or removes it for "".
+func (s *scratchRepo) setRef(name, id string) error {
+	path := filepath.Join(s.dir, filepath.FromSlash(name))
+	if id == "" {
+		return os.RemoveAll(path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return replaceFile(path, []byte(id+"\n"))
+}
+
+// replaceFile puts a file in the place of what is there. What a killed process leaves of it is no ref to git.
+func replaceFile(path string, content []byte) error {
+	return jsonl.Replace(path, false, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// RemoteError is a fetch or a push that failed.
+type RemoteError struct{ error }
+
+// Unwrap is git's own error.
+func (e *RemoteError) Unwrap() error { return e.error }
+
+func remoteError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RemoteError{err}
+}
+
+// refUpdate is a ref of a remote that becomes New. With Lease it does so only where it is Old, "" for none.
+type refUpdate struct {
+	Name, New, Old string
+	Lease, Force   bool
+}
+
+// push updates refs of a remote, all of them or none. at is the directory in which a remote's relative path begins.
+func (s *scratchRepo) push(ctx context.Context, remote, at string, updates ...refUpdate) error {
+	var args []string
+	if !strings.ContainsAny(remote, "=:/") { // a name: one that is a mirror takes no refs by name
+		args = append(args, "-c", "remote."+remote+".mirror=false")
+	}
+	args = append(args, "push", "--quiet", "--atomic", "--no-verify", "--no-follow-tags")
+	var specs []string
+	for _, u := range updates {
+		plus := ""
+		if u.Force {
+			plus = "+"
+		}
+		if u.Lease {
+			args = append(args, "--force-with-lease="+u.Name+":"+u.Old)
+		}
+		specs = append(specs, plus+u.New+":"+u.Name)
+	}
+	_, err := s.git.Mutate(ctx, s.remote(at, append(append(args, "--", remote), specs...)...))
+	return remoteError(err)
+}
+
+// fetch brings refs of a remote, or of a bundle's file, into the scratch repository.
+func (s *scratchRepo) fetch(ctx context.Context, remote, at string, specs ...string) error {
+	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="}
+	_, err := s.git.Mutate(ctx, s.remote(at, append(append(args, "--", remote), specs...)...))
+	return remoteError(err)
+}
+
+func (s *scratchRepo) remote(at string, args ...string) gitx.Command {
+	c := s.command(args...)
+	c.Dir, c.Keys = at, true
+	return c
+}
+
+func (s *scratchRepo) command(args ...string) gitx.Command { return gitx.InRepo(s.dir, args...) }
+
+// writeBundle writes refs of the scratch repository, with all that they reach, into a git bundle at path.
+func (s *scratchRepo) writeBundle(ctx context.Context, path string, refs ...string) error {
+	_, err := s.git.Mutate(ctx, s.command(append([]string{"bundle", "create", "--quiet", path}, refs...)...))
+	return err
+}
+
+// messages are the messages of the commits that the refs below prefix name, by ref.
+func (s *scratchRepo) messages(ctx context.Context, prefix string) (map[string]string, error) {
+	out, err := s.git.Read(ctx, s.command("for-each-ref", "--format=%(refname)%00%(contents)%00%00", prefix))
+	found := map[string]string{}
+	for part := range strings.SplitSeq(string(out), "\x00\x00\n") {
+		if name, message, is := strings.Cut(part, "\x00"); is {
+			found[name] = message
+		}
+	}
+	return found, err
+}
+
+// entry is a file of a tree.
+type entry struct {
+	Path, ID string
+	Size     int64
+}
+
+// entries lists the files of a commit. One that is no ordinary file is an error. What they are is in the scratch
+// repository then, and is not written to it again.
+func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, error) {
+	out, err := s.git.Read(ctx, s.command("ls-tree", "-r", "-z", "-l", "--full-tree", commit))
+	if err != nil {
+		return nil, err
+	}
+	if s.has == nil {
+		s.has = map[string]bool{}
+	}
+	var entries []entry
+	for f := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		meta, path, _ := strings.Cut(f, "\t")
+		words := strings.Fields(meta)
+		if len(words) != 4 || words[0] != "100644" || words[1] != "blob" {
+			return nil, fmt.Errorf("%q is no ordinary file", path)
+		}
+		size, err := strconv.ParseInt(words[3], 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		s.has[words[2]] = true
+		entries = append(entries, entry{path, words[2], size})
+	}
+	return entries, nil
+}
+
+// contents reads files that entries has listed.
+func (s *scratchRepo) contents(ctx context.Context, entries []entry) ([][]byte, error) {
+	c := s.command("cat-file", "--batch")
+	for _, e := range entries {
+		c.Stdin = append(c.Stdin, e.ID+"\n"...)
+	}
+	out, err := s.git.Read(ctx, c)
+	var contents [][]byte
+	for _, e := range entries {
+		header, rest, _ := bytes.Cut(out, []byte("\n"))
+		if string(header) != fmt.Sprintf("%s blob %d", e.ID, e.Size) || int64(len(rest)) <= e.Size {
+			return nil, errors.Join(err, fmt.Errorf("the object %s cannot be read", e.ID))
+		}
+		contents, out = append(contents, rest[:e.Size:e.Size]), rest[e.Size+1:]
+	}
+	return contents, err
+}
+
+// reaches reports whether a commit reaches another one.
+func (s *scratchRepo) reaches(ctx context.Context, from, to string) bool {
+	_, err := s.git.Read(ctx, s.command("merge-base", "--is-ancestor", to, from))
+	return err == nil
+}
+
+// adopt brings a commit of the scratch repository, with all that it reaches, into the repository at common. Nothing
+// refers to it yet: whoever needs it makes a ref at once.
+func (s *scratchRepo) adopt(ctx context.Context, common, ref string) error {
+	_, err := s.git.Mutate(ctx, gitx.InRepo(common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet", "--no-tags",
+		"--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--refmap=", "--", s.dir, ref))
+	return err
+}
