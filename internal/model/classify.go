@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,29 +13,6 @@ import (
 	"strings"
 	"time"
 )
-
-// answer reads a response to its end and judges it.
-func (c *Client) answer(caller context.Context, a attempt, res *http.Response) (*Reply, *Failure) {
-	var reply *Reply
-	var failure *Failure
-	var err error
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		timer := time.AfterFunc(min(c.options.Idle, maxErrorDelay), func() { a.cancel(errIdle) })
-		body, _ := io.ReadAll(io.LimitReader(res.Body, min(c.options.MaxResponse, maxErrorBody)))
-		timer.Stop()
-		failure, err = statusFailure(res.StatusCode, res.Header, body, c.options.Now()), caller.Err()
-	} else {
-		res.Body = http.MaxBytesReader(nil, res.Body, c.options.MaxResponse)
-		reply, failure, err = c.read(a, res)
-	}
-	switch {
-	case err != nil:
-		return nil, c.brokenAnswer(caller, a, res.StatusCode, err)
-	case failure == nil:
-		return reply, nil
-	}
-	return nil, c.complete(failure.until(res.Header, c.options.Now()), res.StatusCode)
-}
 
 // until takes from the headers how long to wait.
 func (f *Failure) until(h http.Header, now time.Time) *Failure {
@@ -118,57 +96,35 @@ func (c *Client) hideKey(s string) string {
 	return strings.ReplaceAll(s, c.key, "[redacted:API_KEY]")
 }
 
-// transportFailure is a request that got no answer at all.
-func (c *Client) transportFailure(caller context.Context, a attempt, err error) *Failure {
+// broken is a request without a whole answer. The caller's cancellation and our own time limits come before what the
+// network made of them.
+func (c *Client) broken(caller context.Context, a attempt, status int, err error) *Failure {
 	var op *url.Error
 	if errors.As(err, &op) {
 		err = op.Err // without the URL, which Message names already and which may hold a key in its query
 	}
 	kind := Network
+	var tooLarge *http.MaxBytesError
+	var netErr net.Error
 	var record tls.RecordHeaderError
 	var certificate *tls.CertificateVerificationError
-	if errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) ||
-		strings.HasPrefix(err.Error(), "net/http: invalid header field value") { // such as a newline in the key
-		kind = Fatal
-	}
-	return c.interrupted(caller, a, kind, 0, err)
-}
-
-// brokenAnswer is an answer that began and did not end as it should.
-func (c *Client) brokenAnswer(caller context.Context, a attempt, status int, err error) *Failure {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		said := "the answer is larger than the client takes"
-		return c.complete(&Failure{Kind: Malformed, Said: said, cause: err}, status)
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("the answer was cut off: %w", err)
-	}
-	return c.interrupted(caller, a, Network, status, err)
-}
-
-// interrupted tells the caller's cancellation and our own time limit from a network's failure.
-func (c *Client) interrupted(caller context.Context, a attempt, kind Kind, status int, err error) *Failure {
-	var netErr net.Error
+	said := ""
 	switch {
 	case caller.Err() != nil:
-		f := c.complete(&Failure{Kind: Canceled, Said: "canceled"}, status)
-		f.cause = caller.Err()
-		return f
+		kind, said, err = Canceled, "canceled", caller.Err()
+	case errors.As(err, &tooLarge):
+		kind, said = Malformed, "the answer is larger than the client takes"
 	case errors.Is(context.Cause(a), errIdle):
-		kind = Timeout
-		err = fmt.Errorf("%w for %s", errIdle, c.options.Idle)
+		kind, err = Timeout, fmt.Errorf("%w for %s", errIdle, c.options.Idle)
 	case a.Err() != nil:
-		kind = Timeout
-		err = fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, context.Cause(a))
+		kind, err = Timeout, fmt.Errorf("no whole answer within %s: %w", c.options.Timeout, context.Cause(a))
 	case errors.As(err, &netErr) && netErr.Timeout():
 		kind = Timeout
+	case errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, &record) || errors.As(err, &certificate) ||
+		strings.HasPrefix(err.Error(), "net/http: invalid header field value"): // such as a newline in the key
+		kind = Fatal
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("the answer was cut off: %w", err)
 	}
-	said := "no answer"
-	if err != nil {
-		said = oneLine(err.Error())
-	}
-	f := c.complete(&Failure{Kind: kind, Said: said}, status)
-	f.cause = err
-	return f
+	return c.complete(&Failure{Kind: kind, Said: cmp.Or(said, oneLine(err.Error())), cause: err}, status)
 }

@@ -113,36 +113,77 @@ func (c *Client) Close() {
 
 // Chat makes exactly one attempt. The error is always a *Failure.
 func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
-	if c.invalid != nil {
-		return nil, c.invalid
-	}
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	inner, end := context.WithTimeoutCause(inner, c.options.Timeout, errTimeout)
-	defer end()
-	attempt := attempt{inner, cancel}
-	req, err := c.newRequest(attempt, r)
-	if err != nil {
-		return nil, c.transportFailure(ctx, attempt, err)
-	}
-	res, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.transportFailure(ctx, attempt, err)
-	}
-	defer res.Body.Close()
-	reply, failure := c.answer(ctx, attempt, res)
+	var reply *Reply
+	failure := c.try(ctx, c.options.Timeout, http.MethodPost, c.url, c.body(r),
+		func(a attempt, res *http.Response) (failure *Failure, err error) {
+			reply, failure, err = c.read(a, res)
+			return failure, err
+		})
 	if failure != nil {
 		return nil, failure
 	}
 	return reply, nil
 }
 
-func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, nil)
+// attempt is the context of one request, which ends with a cause.
+type attempt struct {
+	context.Context
+	cancel context.CancelCauseFunc
+}
+
+// try makes one request within a time that counts for reading too, and judges its answer. read is for one whose status
+// says that it is good.
+func (c *Client) try(caller context.Context, limit time.Duration, method, at string, body net.Buffers,
+	read func(attempt, *http.Response) (*Failure, error)) *Failure {
+	if c.invalid != nil {
+		return c.invalid
+	}
+	inner, cancel := context.WithCancelCause(caller)
+	defer cancel(nil)
+	inner, end := context.WithTimeoutCause(inner, limit, errTimeout)
+	defer end()
+	a := attempt{inner, cancel}
+	req, err := c.newRequest(a, method, at, body)
+	if err != nil {
+		return c.broken(caller, a, 0, err)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.broken(caller, a, 0, err)
+	}
+	defer res.Body.Close()
+	var failure *Failure
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		timer := time.AfterFunc(min(c.options.Idle, maxErrorDelay), func() { cancel(errIdle) })
+		said, _ := io.ReadAll(io.LimitReader(res.Body, min(c.options.MaxResponse, maxErrorBody)))
+		timer.Stop()
+		failure, err = statusFailure(res.StatusCode, res.Header, said, c.options.Now()), caller.Err()
+	} else {
+		res.Body = http.MaxBytesReader(nil, res.Body, c.options.MaxResponse)
+		failure, err = read(a, res)
+	}
+	switch {
+	case err != nil:
+		return c.broken(caller, a, res.StatusCode, err)
+	case failure == nil:
+		return nil
+	}
+	return c.complete(failure.until(res.Header, c.options.Now()), res.StatusCode)
+}
+
+func (c *Client) newRequest(ctx context.Context, method, at string, body net.Buffers) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, at, nil)
 	if err != nil {
 		return nil, err
 	}
-	body := c.body(r)
+	req.Header.Set("User-Agent", c.options.UserAgent)
+	req.Header.Set("Accept", "application/json")
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	if body == nil {
+		return req, nil
+	}
 	for _, piece := range body {
 		req.ContentLength += int64(len(piece)) // without a length it would go out in chunks, which some servers refuse
 	}
@@ -152,20 +193,11 @@ func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, erro
 		return io.NopCloser(&again), nil
 	}
 	req.Body, _ = req.GetBody()
-	c.setHeaders(req)
 	req.Header.Set("Content-Type", "application/json")
 	if c.options.Stream {
 		req.Header.Set("Accept", "text/event-stream, application/json")
 	}
 	return req, nil
-}
-
-func (c *Client) setHeaders(req *http.Request) {
-	req.Header.Set("User-Agent", c.options.UserAgent)
-	req.Header.Set("Accept", "application/json")
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
-	}
 }
 
 // body is a request in pieces: its messages stay where they are, because a conversation is long and each turn sends

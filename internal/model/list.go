@@ -14,7 +14,6 @@ import (
 const (
 	listPath    = "/models"
 	listTimeout = 20 * time.Second
-	maxList     = 16 << 20
 )
 
 // Price is what a model's calls cost, in dollars.
@@ -34,39 +33,19 @@ type Listed struct {
 
 // Models asks the endpoint for its list of models, once, which costs nothing. The error is a *Failure; one with status
 // 404 or 405 is an endpoint that answers and has no list.
-func (c *Client) Models(ctx context.Context) ([]Listed, error) {
-	if c.invalid != nil {
-		return nil, c.invalid
+func (c *Client) Models(ctx context.Context) (list []Listed, err error) {
+	at, _ := url.Parse(c.url) // New has made it of one
+	at.Path, at.RawPath = strings.TrimSuffix(at.Path, chatPath)+listPath, ""
+	failure := c.try(ctx, min(c.options.Timeout, listTimeout), http.MethodGet, at.String(), nil,
+		func(_ attempt, res *http.Response) (*Failure, error) {
+			body, err := io.ReadAll(res.Body)
+			list = readModels(body)
+			return nil, err
+		})
+	if failure != nil {
+		return nil, failure
 	}
-	inner, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	inner, end := context.WithTimeoutCause(inner, min(c.options.Timeout, listTimeout), errTimeout)
-	defer end()
-	a := attempt{inner, cancel}
-	at, err := url.Parse(c.url)
-	if err != nil {
-		return nil, c.transportFailure(ctx, a, err)
-	}
-	at.Path = strings.TrimSuffix(at.Path, chatPath) + listPath
-	at.RawPath = ""
-	req, err := http.NewRequestWithContext(a, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, c.transportFailure(ctx, a, err)
-	}
-	c.setHeaders(req)
-	res, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.transportFailure(ctx, a, err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxList))
-	switch {
-	case err != nil:
-		return nil, c.brokenAnswer(ctx, a, res.StatusCode, err)
-	case res.StatusCode < 200 || res.StatusCode > 299:
-		return nil, c.complete(statusFailure(res.StatusCode, res.Header, body, c.options.Now()), res.StatusCode)
-	}
-	return readModels(body), nil
+	return list, nil
 }
 
 // readModels reads a list as OpenAI's, OpenRouter's and Together's endpoints give it; what is none has no models.

@@ -67,5 +67,4 @@ type Reply struct {
 	ToolCalls          []ToolCall
 	FinishReason       string
 	Usage              Usage
-	Raw                json.RawMessage // the whole answer, or for a stream what it amounts to
 }

@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"mime"
@@ -18,12 +17,6 @@ var (
 // afterDone is how long the end of a connection is waited for once a stream has said that it is done; with it the
 // connection can be used again.
 const afterDone = 100 * time.Millisecond
-
-// attempt is the context of one request, which ends with a cause.
-type attempt struct {
-	context.Context
-	cancel context.CancelCauseFunc
-}
 
 // read reads a successful answer whole. Its shape is told by what it is, not by what was asked for: some gateways
 // stream always, others never.

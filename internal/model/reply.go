@@ -38,7 +38,7 @@ func parseReply(body []byte) (*Reply, *Failure) {
 		failure.Usage = usage
 		return nil, failure
 	}
-	reply.Usage, reply.Raw = usage, body
+	reply.Usage = usage
 	return reply, nil
 }
 

@@ -3,10 +3,8 @@ package model
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/tidwall/gjson"
@@ -14,15 +12,12 @@ import (
 
 // streamed collects the chunks of one streamed answer.
 type streamed struct {
-	message  node
-	whole    gjson.Result // a choice's message where a server sends it whole instead of deltas
-	finish   string
-	failed   gjson.Result // the choice's error
-	usage    Usage
-	usageRaw string // as it came
-	id       string // JSON
-	model    string // JSON
-	done     bool
+	message node
+	whole   gjson.Result // a choice's message where a server sends it whole instead of deltas
+	finish  string
+	failed  gjson.Result // the choice's error
+	usage   Usage
+	done    bool
 }
 
 // readStream reads a stream to its end. An error is the connection's, or io.ErrUnexpectedEOF when the stream ended
@@ -80,10 +75,7 @@ func (s *streamed) chunk(raw json.RawMessage) *Failure {
 		return malformed(raw, errors.New("a chunk is no object"))
 	}
 	if u, known := readUsage(c.Get("usage")); known {
-		s.usage, s.usageRaw = u, c.Get("usage").Raw
-	}
-	if s.id == "" {
-		s.id, s.model = c.Get("id").Raw, c.Get("model").Raw
+		s.usage = u
 	}
 	if e := parseErrorObject(c.Get("error")); e != nil {
 		return e.failure()
@@ -117,14 +109,12 @@ func (s *streamed) choice(c choice) {
 }
 
 func (s *streamed) reply() (*Reply, *Failure) {
-	c := choice{message: s.assembled(), finish: s.finish, failed: s.failed}
-	reply, failure := classify(c)
+	reply, failure := classify(choice{message: s.assembled(), finish: s.finish, failed: s.failed})
 	if failure != nil {
 		failure.Usage = s.usage
 		return nil, failure
 	}
 	reply.Usage = s.usage
-	reply.Raw = s.completion(c)
 	return reply, nil
 }
 
@@ -142,12 +132,6 @@ func (s *streamed) assembled() gjson.Result {
 		}
 	}
 	return gjson.ParseBytes(s.message.append(nil))
-}
-
-func (s *streamed) completion(c choice) json.RawMessage {
-	return fmt.Appendf(nil, `{"id":%s,"object":"chat.completion","model":%s,"choices":[{"index":0,"message":%s,`+
-		`"finish_reason":%s}],"usage":%s}`, cmp.Or(s.id, "null"), cmp.Or(s.model, "null"), c.message.Raw,
-		quoted(c.finish), cmp.Or(s.usageRaw, "null"))
 }
 
 // sseReader reads server-sent events. Comments, ids and retry times are skipped: what counts is the data.

@@ -89,9 +89,9 @@ func TestStreamReassembles(t *testing.T) {
 				t.Fatal(err, failure)
 			}
 			sameJSON(t, string(reply.Message), tt.want)
-			again, failure := parseReply(reply.Raw)
+			again, failure := parseReply([]byte(answerWith(string(reply.Message), "stop")))
 			if failure != nil {
-				t.Fatalf("%s: %s", reply.Raw, failure.Said)
+				t.Fatalf("%s: %s", reply.Message, failure.Said)
 			}
 			sameJSON(t, string(again.Message), tt.want)
 			if again.Content != reply.Content || !reflect.DeepEqual(again.ToolCalls, reply.ToolCalls) ||
