@@ -45,7 +45,7 @@ func claude() *Program {
 // escapeClaude keeps a prompt from being taken as a command, and @file in it from being replaced by the file's
 // contents.
 func escapeClaude(p string) string {
-	escaped := atWord.ReplaceAllString(p, `$1\@`)
+	escaped := atWord().ReplaceAllString(p, `$1\@`)
 	if escaped != p {
 		escaped += atNote
 	}

@@ -93,7 +93,7 @@ var (
 
 // watchCodex reads its log. It takes the time that its API names in Retry-After, however long.
 func watchCodex(s *stream, line []byte) {
-	m := codexWait.FindSubmatch(line)
+	m := codexWait().FindSubmatch(line)
 	if m == nil {
 		return
 	}
@@ -105,20 +105,20 @@ func watchCodex(s *stream, line []byte) {
 
 // codexError keeps an error. That of a used up allowance says when it is over: the time of today, or with its date.
 func (s *stream) codexError(text string) {
-	if codexRefused.MatchString(text) {
-		if m := codexAgain.FindStringSubmatch(text); m != nil {
+	if codexRefused().MatchString(text) {
+		if m := codexAgain().FindStringSubmatch(text); m != nil {
 			text = m[1]
 		}
 		s.stop(Refused, text)
-	} else if m := codexAgain.FindStringSubmatch(text); m != nil {
+	} else if m := codexAgain().FindStringSubmatch(text); m != nil {
 		s.wait(m[1], 0)
 		return
 	}
 	s.fail(text)
-	if !codexLimit.MatchString(text) {
+	if !codexLimit().MatchString(text) {
 		return
 	}
-	m := codexReset.FindStringSubmatch(text)
+	m := codexReset().FindStringSubmatch(text)
 	if m == nil {
 		return
 	}
@@ -214,7 +214,7 @@ func codexSaid(e gjson.Result) bool {
 	if e.Get("type").Str != "response_item" || role == "developer" || role == "system" {
 		return false
 	}
-	return role != "user" || !codexOwn.MatchString(textOf(e.Get("payload.content")))
+	return role != "user" || !codexOwn().MatchString(textOf(e.Get("payload.content")))
 }
 
 var codexOwn = pattern.New(

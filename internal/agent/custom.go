@@ -79,7 +79,7 @@ func describe(name string, set map[string]string) (*Program, error) {
 	if set["resume"] != "" {
 		p.CanResume, p.resume = true, []string{"-c", set["resume"]}
 	}
-	forms := map[string]*pattern.Regexp{}
+	forms := map[string]pattern.Regexp{}
 	for _, key := range []string{"notfound", "usagelimit", "turnlimit", "done"} {
 		if set[key] == "" {
 			continue
@@ -88,7 +88,7 @@ func describe(name string, set map[string]string) (*Program, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tilth.agent.%s.%s: %w", name, key, err)
 		}
-		forms[key] = pattern.Of(form)
+		forms[key] = func() *regexp.Regexp { return form }
 	}
 	own := []rule{{how: TurnLimit, text: forms["turnlimit"]}, {how: UsageLimit, text: forms["usagelimit"]},
 		{how: NotFound, text: forms["notfound"]}}
@@ -134,11 +134,11 @@ const maxText = 256 << 10
 // readText takes the output of a program without events: all of it is the message.
 func readText(s *stream, line []byte) {
 	text := string(line)
-	if id := conversationLine.FindStringSubmatch(text); id != nil {
+	if id := conversationLine().FindStringSubmatch(text); id != nil {
 		s.id(id[1])
 		return
 	}
-	if s.program.done != nil && s.program.done.MatchString(text) {
+	if s.program.done != nil && s.program.done().MatchString(text) {
 		s.success = true
 	}
 	s.partial = tailOf(append(append(s.partial, line...), '\n'), maxText)

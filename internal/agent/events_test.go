@@ -266,7 +266,7 @@ func FuzzStores(f *testing.F) {
 				t.Errorf("%s: %+v", name, s)
 			}
 			if got, ok, err := p.Discover(t.Context(), env, dir, time.Time{}); ok &&
-				(err != nil || !p.validID.MatchString(got)) {
+				(err != nil || !p.validID().MatchString(got)) {
 				t.Errorf("%s: %q %v", name, got, err)
 			}
 		}

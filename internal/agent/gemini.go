@@ -152,7 +152,7 @@ var geminiWait = pattern.New(`^Attempt \d+ failed: (.*) Retrying after (\d{1,15}
 // watchGemini ends it when it wants to sleep until a quota is filled again: waiting is for the harness's user to
 // decide.
 func watchGemini(s *stream, line []byte) {
-	m := geminiWait.FindSubmatch(line)
+	m := geminiWait().FindSubmatch(line)
 	if m == nil {
 		return
 	}
@@ -172,7 +172,7 @@ var geminiResetForm = pattern.New(`quota will reset after ((?:\d{1,6}[hms])+)`)
 
 // geminiReset returns after how long an error says that the quota is filled again, 0 if it does not.
 func geminiReset(text string) time.Duration {
-	m := geminiResetForm.FindStringSubmatch(text)
+	m := geminiResetForm().FindStringSubmatch(text)
 	if m == nil {
 		return 0
 	}

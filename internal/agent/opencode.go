@@ -95,17 +95,17 @@ var (
 
 // watchOpenCode reads its log. The first conversation that is named is the run's own; those of its subagents follow.
 func watchOpenCode(s *stream, line []byte) {
-	if m := openCodeBegun.FindSubmatch(line); m != nil && s.conversation == "" {
+	if m := openCodeBegun().FindSubmatch(line); m != nil && s.conversation == "" {
 		s.id(string(m[1]))
 	}
-	if openCodeCall.FindSubmatch(line) != nil {
+	if openCodeCall().FindSubmatch(line) != nil {
 		s.waits = ""
 	}
-	m := openCodeError.FindSubmatch(line)
+	m := openCodeError().FindSubmatch(line)
 	if m == nil {
 		return
 	}
-	if said := string(m[1]); openCodeLimit.MatchString(said) {
+	if said := string(m[1]); openCodeLimit().MatchString(said) {
 		s.how, s.why = UsageLimit, said
 		s.stop(UsageLimit, said)
 	} else {
@@ -118,7 +118,7 @@ func (s *stream) openCodeTool(e gjson.Result) {
 	failed, failure := state.Get("status").Str == "error", state.Get("error").Str
 	s.uses(tool, state.Get("input").Raw)
 	s.used(tool, cmp.Or(state.Get("output").Str, failure), failed)
-	if failed && deniedForm.MatchString(failure) {
+	if failed && deniedForm().MatchString(failure) {
 		s.deny(tool)
 	}
 }

@@ -48,9 +48,9 @@ type Program struct {
 	// It is for programs that always take settings or instructions from the directory in which they are started.
 	judgesFromOutside bool
 
-	preset  bool            // takes an id that we choose, a UUID
-	validID *pattern.Regexp // what an id of this program looks like; others are not handed to it
-	keepsID bool            // another id after a resume means that another conversation was begun
+	preset  bool           // takes an id that we choose, a UUID
+	validID pattern.Regexp // what an id of this program looks like; others are not handed to it
+	keepsID bool           // another id after a resume means that another conversation was begun
 	// countsTurns is for a program without a turn limit of its own: its turns are counted, and it is ended after a
 	// tool has.
 	countsTurns bool
@@ -62,7 +62,7 @@ type Program struct {
 	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
 	store         store                   // where conversations are kept; nil: not known
 	shellCommands bool                    // base and resume are shell commands of the user
-	done          *pattern.Regexp         // the line with which a program without events says that it is done
+	done          pattern.Regexp          // the line with which a program without events says that it is done
 }
 
 // place is a directory or file of a program's own: name in the directory that a variable names, else one in the home.
@@ -80,8 +80,8 @@ type rights struct {
 // rule recognises one way to fail. A rule matches when each of its non-zero fields does.
 type rule struct {
 	how  How
-	exit int             // exit status
-	text *pattern.Regexp // found in an error event or on standard error
+	exit int            // exit status
+	text pattern.Regexp // found in an error event or on standard error
 }
 
 // How says in what way a turn ended.
@@ -148,7 +148,7 @@ type Outcome struct {
 }
 
 // valid reports whether an id may be handed to the program.
-func (p *Program) valid(id string) bool { return p.validID == nil || p.validID.MatchString(id) }
+func (p *Program) valid(id string) bool { return p.validID == nil || p.validID().MatchString(id) }
 
 // NewID returns an id for a new conversation, "" if the program takes none.
 func (p *Program) NewID() string {

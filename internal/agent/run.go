@@ -214,7 +214,7 @@ func (s *stream) match(res proc.Outcome) (How, string) {
 		if rule.text == nil {
 			return rule.how, s.unfinished(res)
 		}
-		if i := slices.IndexFunc(texts, rule.text.MatchString); i >= 0 {
+		if i := slices.IndexFunc(texts, rule.text().MatchString); i >= 0 {
 			return rule.how, texts[i]
 		}
 	}

@@ -104,7 +104,7 @@ var limitWords = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|quota|us
 func (s *stream) silence(now time.Time, limit time.Duration) {
 	idle := now.Sub(s.heard)
 	switch {
-	case limitWords.MatchString(s.waits) && idle >= limit/3:
+	case limitWords().MatchString(s.waits) && idle >= limit/3:
 		s.stop(UsageLimit, s.waits)
 	case !s.quiet && idle >= limit:
 		s.quiet = true

@@ -62,13 +62,3 @@ func newOf(n ast.Node) (string, bool) {
 	expr, err := strconv.Unquote(lit.Value)
 	return expr, err == nil
 }
-
-func TestRegexp(t *testing.T) {
-	for _, r := range []*Regexp{New(`a(b+)`), Of(regexp.MustCompile(`a(b+)`))} {
-		if !r.MatchString("xabb") || r.FindString("xabb") != "abb" || r.FindStringSubmatch("xabb")[1] != "bb" ||
-			len(r.FindAllString("ab ab", -1)) != 2 || string(r.FindSubmatch([]byte("ab"))[1]) != "b" ||
-			r.ReplaceAllString("ab", "$1") != "b" {
-			t.Error("not what regexp.Regexp does")
-		}
-	}
-}

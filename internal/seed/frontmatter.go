@@ -86,7 +86,7 @@ var blockHeader = pattern.New(`^([|>])[-+1-9]*(?:[ \t]+#.*)?$`)
 // frontValue reads a value of which head stands behind its key and below under it. Blanks around it say nothing, so
 // that the ways in which a block may end make no difference.
 func frontValue(head string, below []string) (value string, list []string) {
-	if m := blockHeader.FindStringSubmatch(head); m != nil {
+	if m := blockHeader().FindStringSubmatch(head); m != nil {
 		if m[1] == ">" {
 			return fold(below), nil
 		}

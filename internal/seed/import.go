@@ -296,7 +296,7 @@ var leadingID = pattern.New(`^[*_\[(\x60]*(T-[0-9]{3,18})[*_\])\x60]*(?:[\s:.\-â
 
 // splitID takes a leading task id off a title.
 func splitID(title string) (id, rest string) {
-	m := leadingID.FindStringSubmatch(title)
+	m := leadingID().FindStringSubmatch(title)
 	if m == nil {
 		return "", title
 	}

@@ -58,7 +58,7 @@ func (d *dirImport) taskFiles() error {
 	found := 0
 	for _, e := range entries {
 		switch {
-		case taskFileName.MatchString(e.Name()):
+		case taskFileName().MatchString(e.Name()):
 			found++
 			if found > maxTasks {
 				return importError(d.dir, 0, splitFix, "it holds more than %d task files", maxTasks)
@@ -219,7 +219,7 @@ func (d *dirImport) isRepository(p string) bool {
 
 func (d *dirImport) test(p string, e fs.DirEntry) error {
 	id, named := taskOf(p)
-	if !named || taskFileName.MatchString(e.Name()) {
+	if !named || taskFileName().MatchString(e.Name()) {
 		if strings.Contains(p, "/") {
 			d.im.drop("%s: not named by a task", p)
 		}

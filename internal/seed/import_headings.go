@@ -21,7 +21,7 @@ func (l mdLine) taskHeading() (id, title string, ok bool) {
 	if id, title = splitID(l.text); id != "" {
 		return id, title, true
 	}
-	m := numberedTask.FindStringSubmatch(l.text)
+	m := numberedTask().FindStringSubmatch(l.text)
 	if m == nil {
 		return "", "", false
 	}

@@ -224,7 +224,7 @@ func (im *Imported) addStories(stories []story) {
 	numbered := make([]string, len(stories))
 	all := true
 	for i, s := range stories {
-		m := trailingNumber.FindString(s.original)
+		m := trailingNumber().FindString(s.original)
 		n, _ := strconv.Atoi(m)
 		numbered[i] = fmt.Sprintf("T-%03d", n)
 		if _, ok := taken.claim(numbered[i], s.line); !ok || m == "" {

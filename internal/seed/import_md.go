@@ -57,7 +57,7 @@ func scanMarkdown(text string, first int) []mdLine {
 		var rest string
 		l.indent, rest = indentOf(raw)
 		l.text = strings.TrimSpace(rest)
-		if m := fenceLine.FindString(rest); m != "" && (fence == "" || strings.HasPrefix(m, fence)) {
+		if m := fenceLine().FindString(rest); m != "" && (fence == "" || strings.HasPrefix(m, fence)) {
 			l.fenced = true
 			if fence == "" {
 				fence = m
@@ -121,16 +121,16 @@ func codeSpan(line string) int {
 }
 
 func (l *mdLine) classify(rest string) {
-	if m := headingLine.FindStringSubmatch(rest); m != nil && l.indent < 4 {
+	if m := headingLine().FindStringSubmatch(rest); m != nil && l.indent < 4 {
 		l.heading, l.text = len(m[1]), strings.TrimSpace(m[2])
 		return
 	}
-	m := bulletLine.FindStringSubmatch(rest)
+	m := bulletLine().FindStringSubmatch(rest)
 	if m == nil {
 		return
 	}
 	l.bullet, l.text = true, strings.TrimSpace(m[2])
-	if b := boxText.FindStringSubmatch(l.text); b != nil {
+	if b := boxText().FindStringSubmatch(l.text); b != nil {
 		l.box, l.checked, l.text = true, b[1] != " ", strings.TrimSpace(b[2])
 	}
 }
@@ -155,7 +155,7 @@ var taskFileName = pattern.New(`^(T-[0-9]{3,18})(?:[-_. ](.*))?\.(?:md|markdown)
 
 // isTaskFile reports whether a text is one task file and not a checklist.
 func isTaskFile(name string, trimmed []byte) bool {
-	return taskFileName.MatchString(filepath.Base(name)) || strings.HasPrefix(string(trimmed), "---\n")
+	return taskFileName().MatchString(filepath.Base(name)) || strings.HasPrefix(string(trimmed), "---\n")
 }
 
 func parseSingleTask(name string, text []byte) (*Imported, error) {
@@ -256,7 +256,7 @@ func (tf *taskFile) readFront(front []frontKey) {
 // and takes that heading out of the description.
 func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 	for i, l := range lines {
-		if l.heading == 1 && !criteriaHeading.MatchString(l.text) {
+		if l.heading == 1 && !criteriaHeading().MatchString(l.text) {
 			id, title := splitID(l.text)
 			tf.task.Title = cmp.Or(tf.task.Title, text.OneLine(title))
 			if tf.task.ID == "" {
@@ -269,7 +269,7 @@ func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 			break // a heading further down is part of the description
 		}
 	}
-	if m := taskFileName.FindStringSubmatch(filepath.Base(name)); m != nil {
+	if m := taskFileName().FindStringSubmatch(filepath.Base(name)); m != nil {
 		tf.task.ID = cmp.Or(tf.task.ID, m[1])
 		tf.task.Title = cmp.Or(tf.task.Title, strings.TrimSpace(strings.NewReplacer("-", " ", "_", " ").Replace(m[2])))
 	}
@@ -283,9 +283,9 @@ func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int
 	for _, l := range lines {
 		title, at := l.section()
 		switch {
-		case criteriaHeading.MatchString(title):
+		case criteriaHeading().MatchString(title):
 			inside, level, heading = true, at, l.n
-		case descriptionHeading.MatchString(title):
+		case descriptionHeading().MatchString(title):
 			inside = false
 		case l.heading > 0 && inside && l.heading <= level:
 			inside = false
@@ -303,7 +303,7 @@ func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int
 func (tf *taskFile) validate(name string, heading int) error {
 	const shape = "a task file has frontmatter with id and title, a description, " +
 		"and bullets below ## Acceptance criteria"
-	m := taskFileName.FindStringSubmatch(filepath.Base(name))
+	m := taskFileName().FindStringSubmatch(filepath.Base(name))
 	switch id := tf.task.ID; {
 	case id == "":
 		return importError(name, 1, shape, "it has no id")

@@ -12,8 +12,8 @@ import (
 type language struct {
 	endings string // of file names, without the dot
 	comment string // begins a comment that goes to the end of the line
-	assert  *pattern.Regexp
-	empty   *pattern.Regexp // finds assertions that hold whatever the code does; they are taken off the count
+	assert  pattern.Regexp
+	empty   pattern.Regexp // finds assertions that hold whatever the code does; they are taken off the count
 }
 
 var languages = []language{
@@ -66,9 +66,9 @@ func countAssertions(p, text string) (n int, known bool) {
 			continue
 		}
 		text = dropComments(text, l.comment)
-		n = len(l.assert.FindAllString(text, -1))
+		n = len(l.assert().FindAllString(text, -1))
 		if l.empty != nil {
-			n -= len(l.empty.FindAllString(text, -1))
+			n -= len(l.empty().FindAllString(text, -1))
 		}
 		return max(n, 0), true
 	}

@@ -43,7 +43,7 @@ var exact = pattern.New(
 // vague returns the vague word of a criterion that says nothing exact.
 func vague(criterion string) (string, bool) {
 	m := vagueWords().FindStringSubmatch(criterion)
-	if m == nil || exact.MatchString(criterion) || namesSymbol(criterion) || len(pathsIn(criterion)) > 0 {
+	if m == nil || exact().MatchString(criterion) || namesSymbol(criterion) || len(pathsIn(criterion)) > 0 {
 		return "", false
 	}
 	return m[1], true
@@ -77,7 +77,7 @@ func wordSet(list string) map[string]bool {
 // last part has an ending that files have, or the path has several parts and ends in a slash.
 func pathsIn(text string) []string {
 	var out []string
-	for _, p := range pathToken.FindAllString(text, -1) {
+	for _, p := range pathToken().FindAllString(text, -1) {
 		p = strings.TrimPrefix(strings.TrimRight(p, "."), "./")
 		isFile := codeEndings[strings.TrimPrefix(path.Ext(p), ".")] || wellKnown[path.Base(p)]
 		if strings.Contains(text, "://"+p) || strings.HasPrefix(p, "/") || p == "" {
@@ -98,4 +98,4 @@ func pathsIn(text string) []string {
 
 // namesSymbol reports whether a text names something in code: in backticks, called,
 // in snake_case or camelCase, an option, or an HTTP route.
-func namesSymbol(text string) bool { return symbolToken.MatchString(text) }
+func namesSymbol(text string) bool { return symbolToken().MatchString(text) }

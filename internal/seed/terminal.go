@@ -210,7 +210,7 @@ func cleanAnswer(s string) string {
 			return -1
 		}
 		return r
-	}, strings.ToValidUTF8(escapeSequence.ReplaceAllString(s, ""), "")))
+	}, strings.ToValidUTF8(escapeSequence().ReplaceAllString(s, ""), "")))
 }
 
 // escapeSequence is what a key of a terminal sends that is no character.

@@ -68,7 +68,7 @@ func (g guard) mention(text string) string {
 	for _, dir := range g.protected {
 		_, rest, found := strings.Cut(text, dir)
 		for ; found; _, rest, found = strings.Cut(rest, dir) {
-			if !nameGoesOn.MatchString(rest) {
+			if !nameGoesOn().MatchString(rest) {
 				return harnessDir
 			}
 		}

@@ -81,7 +81,7 @@ func (p *project) nodePackage(dir string) nodePackage {
 
 // runner is a test runner that can be told which tests to run or to leave out.
 type runner struct {
-	match *pattern.Regexp // on the last command of the test script
+	match pattern.Regexp // on the last command of the test script
 	only  func(files []string) []string
 	but   func(files []string) []string
 }
@@ -121,7 +121,7 @@ var (
 // validator is the check of one package; false if it has none.
 func (n nodePackage) validator() (Validator, bool) {
 	script := strings.TrimSpace(n.scripts["test"])
-	if script == "" || noTestYet.MatchString(script) {
+	if script == "" || noTestYet().MatchString(script) {
 		return n.bare()
 	}
 	name := at(n.manager[0]+" test", n.dir)
@@ -131,14 +131,14 @@ func (n nodePackage) validator() (Validator, bool) {
 		return plain, true
 	}
 	before, last := lastCommand(script)
-	if nodeTest.MatchString(last) {
+	if nodeTest().MatchString(last) {
 		if command, ok := n.nodeTest(before, last); ok {
 			return Validator{Name: name, Command: command}, true
 		}
 		return Validator{Name: name, Skip: "there are no tests to run yet"}, true
 	}
 	for _, r := range runners {
-		if !r.match.MatchString(last) || strings.ContainsAny(last, "|;<>`&\n") {
+		if !r.match().MatchString(last) || strings.ContainsAny(last, "|;<>`&\n") {
 			continue
 		}
 		switch {
@@ -227,7 +227,7 @@ func (n nodePackage) tests(own []string) []string {
 	return slices.DeleteFunc(slices.Clone(n.all), func(f string) bool {
 		if len(own) == 0 {
 			inTest := slices.Contains(strings.Split(path.Dir(f), "/"), "test")
-			return !inTest && !byName.MatchString(path.Base(f))
+			return !inTest && !byName().MatchString(path.Base(f))
 		}
 		return !slices.ContainsFunc(own, func(pattern string) bool { return covers(pattern, f) })
 	})

@@ -60,7 +60,7 @@ func section(text, name string) (body string, ok bool) {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(strings.TrimSpace(line), "[") {
-			inside = header.MatchString(line)
+			inside = header().MatchString(line)
 			ok = ok || inside
 		} else if inside {
 			out.WriteString(line)
@@ -103,7 +103,7 @@ func mypy(ctx context.Context, p *project) (Validator, bool) {
 	for _, f := range ending(p.later, ".py") {
 		argv = append(argv, "--exclude", "(^|/)"+regexp.QuoteMeta(f)+"$")
 	}
-	if !mypyTargets.MatchString(conf) {
+	if !mypyTargets().MatchString(conf) {
 		argv = append(argv, ".")
 	}
 	return Validator{Name: "mypy", Argv: argv, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}, true

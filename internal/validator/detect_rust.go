@@ -62,7 +62,7 @@ func selected(base Validator, files, later []string, lib bool) []Validator {
 		test.Argv = append(test.Argv, "--lib")
 	}
 	for _, f := range without(files, later) {
-		if m := integrationTest.FindStringSubmatch(f); m != nil {
+		if m := integrationTest().FindStringSubmatch(f); m != nil {
 			test.Argv = append(test.Argv, "--test", m[1]+m[2])
 		}
 	}

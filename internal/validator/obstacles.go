@@ -17,33 +17,33 @@ import (
 // missing; mend says whether that is a dependency of the project, and not something that a task is to make, and gives
 // the command that provides it, "" where none is known.
 type obstacle struct {
-	signs []*pattern.Regexp
+	signs []pattern.Regexp
 	mend  func(p *project, s Scene, v Validator, res Result, missing string) (command string, ok bool)
 }
 
 var obstacles = []obstacle{{
-	signs: []*pattern.Regexp{
+	signs: []pattern.Regexp{
 		pattern.New(`No such file or directory: '([^']+)'`), pattern.New(`ENOENT: no such file or directory, \w+ '([^']+)'`),
 		pattern.New(`(?:cannot open|can't open file) '?([^':]+)'?:`), pattern.New(`open ([^:]+): no such file or directory`),
 		pattern.New(`([\w@.+/-]+): (?:not found|No such file or directory)`),
 	},
 	mend: copiedFile,
 }, {
-	signs: []*pattern.Regexp{
+	signs: []pattern.Regexp{
 		pattern.New(`([\w@.+/-]+): (?:command )?not found`),
 		pattern.New(`Cannot find (?:module|package) '([^'./][^']*)'`),
 	},
 	mend: nodeModule,
 }, {
-	signs: []*pattern.Regexp{
+	signs: []pattern.Regexp{
 		pattern.New(`(\.?venv/bin/[\w.-]+): (?:not found|No such file)`), pattern.New(`No module named '?([\w]+)`), pattern.New(`error: unrecognized arguments: (--[\w-]+)`),
 	},
 	mend: pythonModule,
-}, {signs: []*pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, mend: goModule}, {
-	signs: []*pattern.Regexp{pattern.New(`^go: (go\.(?:mod|work)) requires go >= `)},
+}, {signs: []pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, mend: goModule}, {
+	signs: []pattern.Regexp{pattern.New(`^go: (go\.(?:mod|work)) requires go >= `)},
 	mend:  func(_ *project, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
 }, {
-	signs: []*pattern.Regexp{
+	signs: []pattern.Regexp{
 		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
 	},
 	mend: func(p *project, _ Scene, v Validator, _ Result, _ string) (string, bool) {
@@ -117,7 +117,7 @@ func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (s
 	declared := strings.Contains(missing, "node_modules/") || manifest.Dependencies[name]+
 		manifest.DevDependencies[name] != ""
 	_, err := os.Stat(filepath.Join(p.root, dir, "node_modules"))
-	byNode := !v.Configured || nodeManager.MatchString(v.Command)
+	byNode := !v.Configured || nodeManager().MatchString(v.Command)
 	nothing := byNode && res.exit == 127 && err != nil && len(manifest.Dependencies)+len(manifest.DevDependencies) > 0
 	if !declared && !nothing {
 		// The test script's own program, which nothing here would install.

@@ -77,7 +77,7 @@ func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) 
 	for _, o := range obstacles {
 		for _, sign := range o.signs {
 			for line := range strings.Lines(res.Output) {
-				m := sign.FindStringSubmatch(line)
+				m := sign().FindStringSubmatch(line)
 				if m == nil {
 					continue
 				}
@@ -87,7 +87,7 @@ func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) 
 			}
 		}
 	}
-	if v.Configured && (res.exit == 127 || res.exit == 126 || recipe.MatchString(res.Output)) {
+	if v.Configured && (res.exit == 127 || res.exit == 126 || recipe().MatchString(res.Output)) {
 		return text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), s.withoutValidator(v.Name)
 	}
 	return "", ""

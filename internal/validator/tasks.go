@@ -12,7 +12,7 @@ var taskName = pattern.New(`(?i)(?:^|[^0-9a-z])t(\d{3,})(?:$|[^0-9a-z])`)
 
 // TaskOf returns the id of the task whose acceptance test a base name is: test_t001_add.py belongs to T-001.
 func TaskOf(basename string) (id string, ok bool) {
-	m := taskName.FindStringSubmatch(basename)
+	m := taskName().FindStringSubmatch(basename)
 	if m == nil {
 		return "", false
 	}
