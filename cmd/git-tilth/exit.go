@@ -17,7 +17,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
-	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 // The exit codes, one table for all commands.
@@ -85,7 +84,6 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	var setting *config.Error
 	var busy *session.BusyError
 	var step *lifecycle.StepError
-	var addr *view.AddrError
 	var imported *seed.ImportError
 	var lock *session.LockFileError
 	switch {
@@ -97,8 +95,6 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 		return exitRefused, err.Error(), "git tilth list --all"
 	case errors.As(err, &setting):
 		return exitRefused, err.Error(), setting.Hint
-	case errors.As(err, &addr):
-		return exitRefused, err.Error(), "git tilth visualize --serve --addr 127.0.0.1:0" // any free port
 	case errors.As(err, &imported):
 		return exitRefused, err.Error(), imported.Hint()
 	case errors.As(err, &busy):

@@ -17,7 +17,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
-	"github.com/git-tilth/git-tilth/internal/view"
 )
 
 func remoteFlag() cli.Flag {
@@ -255,17 +254,26 @@ func holderOf(c fleet.Claim, now time.Time) string {
 	return "free"
 }
 
-// remoteRows are the sessions of a remote as the viewer lists them.
-func (p *process) remoteRows(ctx context.Context, place fleet.Place) ([]view.RemoteRow, error) {
+// remoteRow is a session of a remote in the viewer's list of all sessions.
+type remoteRow struct {
+	fleet.Claim
+	State     string `json:"state"`
+	Held      string `json:"held"` // by whom, in words
+	Seen      string `json:"last_event_at"`
+	Elsewhere bool   `json:"elsewhere"` // there is no page of it here
+}
+
+func (w *repoContext) remoteRows(ctx context.Context, place fleet.Place) ([]remoteRow, error) {
 	claims, err := place.Remotes(ctx)
-	var rows []view.RemoteRow
+	rows := []remoteRow{}
 	for _, c := range claims {
-		state := c.Status
-		if state == session.Running && !c.Held(p.now()) {
-			state = "stopped"
+		r := remoteRow{Claim: c, State: c.Status, Held: holderOf(c, w.p.now()), Seen: c.Pushed}
+		if r.State == session.Running && !c.Held(w.p.now()) {
+			r.State = "stopped"
 		}
-		rows = append(rows, view.RemoteRow{ID: c.Session, Label: c.Label, State: state, Held: holderOf(c, p.now()),
-			Tasks: c.Tasks, Tokens: c.Tokens, Cost: c.Cost, LastStop: c.LastStop, Pushed: c.Pushed})
+		_, unknown := w.store.Find(c.Session)
+		r.Elsewhere = unknown != nil
+		rows = append(rows, r)
 	}
 	return rows, err
 }

@@ -39,9 +39,7 @@ func (p *process) listCommand() *cli.Command {
 						r.Skipped)
 				}
 			}
-			return view.List(p.stdout, rows, view.ListOptions{
-				Terminal: p.terminal(), JSON: ctx.Bool("json"), Source: all, Now: p.now(),
-			})
+			return view.List(p.stdout, rows, p.terminal(ctx.Bool("json")), all)
 		}),
 	}
 }

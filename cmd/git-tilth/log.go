@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -27,8 +25,8 @@ func (p *process) logCommand() *cli.Command {
 				return refuse("git tilth log -h", "--tail takes a number from 1")
 			}
 			o := view.LogOptions{
-				Terminal: p.terminal(), Follow: ctx.Bool("follow"), Tail: ctx.Int("tail"), Task: ctx.String("task"),
-				Type: ctx.String("type"), JSON: ctx.Bool("json"),
+				Terminal: p.terminal(ctx.Bool("json")), Follow: ctx.Bool("follow"), Tail: ctx.Int("tail"),
+				Task: ctx.String("task"), Type: ctx.String("type"),
 			}
 			if err := view.CheckLogFilter(s, o); err != nil {
 				return refuse("git tilth show "+s.ID, "%s", err)
@@ -37,12 +35,8 @@ func (p *process) logCommand() *cli.Command {
 			if skipped > 0 {
 				p.warnf("git-tilth: %d lines of the record are no events and were skipped\n", skipped)
 			}
-			if ctx.Bool("follow") && p.ctx.Err() != nil {
-				return nil // interrupting is how following ends
-			}
-			if errors.Is(err, view.ErrRemoved) {
+			if err == nil && o.Follow && p.ctx.Err() == nil {
 				p.warnf("git-tilth: session %s was removed\n", s.ID)
-				return nil
 			}
 			return err
 		}),

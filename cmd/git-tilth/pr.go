@@ -71,7 +71,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 	r.base = cmp.Or(r.base, w.git.DefaultBranch(w.p.ctx, common, remote), "main")
 	r.title = cmp.Or(text.OneLine(found.Label), found.Tasks[0].Title)
 	var body bytes.Buffer
-	if err := found.Write(&body, view.ReviewOptions{Markdown: true}); err != nil {
+	if err := found.Write(&body, view.Terminal{}, "", true); err != nil {
 		return err
 	}
 	r.body = body.String()

@@ -137,9 +137,9 @@ func (p *process) readLine() (string, error) {
 	return line, err
 }
 
-// terminal is what standard output can show.
-func (p *process) terminal() view.Terminal {
-	t := view.Terminal{TTY: isTerminal(p.stdout), ASCII: p.asciiLocale()}
+// terminal is how something is shown on standard output.
+func (p *process) terminal(asJSON bool) view.Terminal {
+	t := view.Terminal{TTY: isTerminal(p.stdout), ASCII: p.asciiLocale(), JSON: asJSON, Now: p.now()}
 	if !t.TTY {
 		return t
 	}

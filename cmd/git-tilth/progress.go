@@ -49,7 +49,7 @@ type spentBy struct {
 }
 
 func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
-	t := w.p.terminal()
+	t := w.p.terminal(asJSON)
 	pr := &progress{
 		out: w.p.stdout, err: w.p.stderr, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now,
 		since:  w.p.now(),

@@ -31,9 +31,7 @@ func (p *process) reviewCommand() *cli.Command {
 			if task != "" {
 				r.Commands = taskCommands(r, r.Task(task))
 			}
-			o := view.ReviewOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"), Markdown: ctx.Bool("md"),
-				Task: task}
-			return r.Write(p.stdout, o)
+			return r.Write(p.stdout, p.terminal(ctx.Bool("json")), task, ctx.Bool("md"))
 		}),
 	}
 }

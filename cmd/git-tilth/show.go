@@ -21,18 +21,14 @@ func (p *process) showCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			return view.Show(p.stdout, w.detail(s), view.ShowOptions{Terminal: p.terminal(), JSON: ctx.Bool("json"),
-				Now: p.now()})
+			return view.Show(p.stdout, w.detail(s), p.terminal(ctx.Bool("json")))
 		}),
 	}
 }
 
 // detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
 func (w *repoContext) detail(s *session.Session) view.Detail {
-	d := view.Detail{Row: view.RowOf(s.Overview())}
-	d.Plan, _ = s.Tasks()
-	d.Summary, _ = s.Summarize()
-	d.Worktree = view.Worktree{Path: s.Workspace(), State: "unknown"}
+	d := view.NewDetail(s)
 	check, err := s.Checkpoint()
 	if err != nil {
 		d.Resume = "cannot be resumed: " + err.Error()

@@ -32,7 +32,7 @@ func (p *process) visualizeCommand() *cli.Command {
 			if ctx.IsSet("addr") && !ctx.Bool("serve") {
 				return refuse("git tilth visualize --serve --addr "+ctx.String("addr"), "--addr goes with --serve")
 			}
-			o := view.ServeOptions{Addr: ctx.String("addr")}
+			o := view.ServeOptions{Diff: w.diffOf, Ready: func(url string) { w.say(url, ctx.Bool("open")) }}
 			switch {
 			case ctx.Bool("remote") && !ctx.Bool("serve"):
 				return refuse("git tilth visualize --serve --remote", "--remote goes with --serve")
@@ -41,10 +41,10 @@ func (p *process) visualizeCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				o.Remote = func(ctx context.Context) ([]view.RemoteRow, error) { return p.remoteRows(ctx, place) }
-				return w.serve(o, "", ctx.Bool("open"))
+				o.Remote = func(ctx context.Context) (any, error) { return w.remoteRows(ctx, place) }
+				return w.serve(o, ctx.String("addr"), "")
 			case ctx.Bool("serve"):
-				return w.serve(o, ctx.Args().First(), ctx.Bool("open"))
+				return w.serve(o, ctx.String("addr"), ctx.Args().First())
 			}
 			s, err := w.session(ctx.Args().First())
 			if err != nil {
@@ -54,28 +54,22 @@ func (p *process) visualizeCommand() *cli.Command {
 				p.printf("would write: %s\n", s.Path(session.ChatHTMLFile))
 				return nil
 			}
-			with := view.RenderOptions{Diff: w.differ(p.ctx, s), Now: p.now()}
-			if err := view.RenderFile(p.ctx, s, with); err != nil {
+			if err := view.RenderFile(p.ctx, s, p.now(), w.diffOf); err != nil {
 				return fail("", err)
 			}
-			p.printf("%s\n", s.Path(session.ChatHTMLFile))
-			if ctx.Bool("open") {
-				w.open(s.Path(session.ChatHTMLFile))
-			}
+			w.say(s.Path(session.ChatHTMLFile), ctx.Bool("open"))
 			return nil
 		}),
 	}
 }
 
 // serve runs the live viewer until it is interrupted.
-func (w *repoContext) serve(o view.ServeOptions, arg string, open bool) error {
-	if err := view.CheckAddr(o.Addr); err != nil {
-		return err
+func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
+	ln, err := view.Listen(addr)
+	if err != nil {
+		return refuse("git tilth visualize --serve --addr 127.0.0.1:0", "%s", err) // any free port
 	}
-	o.Out = w.p.stdout
-	o.Diff = func(ctx context.Context, s *session.Session, sha string) (string, bool) {
-		return w.differ(ctx, s)(sha)
-	}
+	defer ln.Close()
 	if o.Remote == nil && (arg != "" || w.inRepo) {
 		s, err := w.session(arg)
 		switch {
@@ -85,33 +79,33 @@ func (w *repoContext) serve(o view.ServeOptions, arg string, open bool) error {
 			return err
 		}
 	}
-	if open {
-		o.Open = w.open
-	}
-	err := view.Serve(w.p.ctx, w.store, o)
+	err = view.Serve(w.p.ctx, ln, w.store, o)
 	if w.p.ctx.Err() != nil {
 		return nil // interrupting is how serving ends
 	}
 	return err
 }
 
-// differ shows a commit of a session against its parent.
-func (w *repoContext) differ(ctx context.Context, s *session.Session) view.DiffFunc {
+// diffOf shows a commit of a session against its parent.
+func (w *repoContext) diffOf(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool) {
 	common, err := commonOf(s)
 	if err != nil {
-		return func(string) (string, bool) { return "", false }
+		return "", false
 	}
-	return func(sha string) (string, bool) {
-		patch, cut, err := w.git.Diff(ctx, common, "", sha, diffCap)
-		if err != nil {
-			return "", false
-		}
-		return w.redact.String(string(patch)), cut // what was committed may hold a secret; a page must not
+	data, cut, err := w.git.Diff(ctx, common, "", sha, diffCap)
+	if err != nil {
+		return "", false
 	}
+	return w.redact.String(string(data)), cut // what was committed may hold a secret; a page must not
 }
 
-// open shows a file or URL in the user's browser. That it cannot is no failure: the path was printed.
-func (w *repoContext) open(what string) {
+// say prints the name of a file or URL and shows it in the user's browser if it is to be opened. That it cannot is no
+// failure.
+func (w *repoContext) say(what string, open bool) {
+	w.p.printf("%s\n", what)
+	if !open {
+		return
+	}
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		opener = "open"

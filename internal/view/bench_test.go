@@ -32,7 +32,7 @@ func benchmarkRender(b *testing.B, n int) {
 	b.SetBytes(info.Size())
 	start := cpuTime()
 	for b.Loop() {
-		if err := RenderFile(context.Background(), s, RenderOptions{}); err != nil {
+		if err := RenderFile(context.Background(), s, time.Now(), viewtest.NoDiff); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -99,7 +99,7 @@ func BenchmarkList(b *testing.B) {
 			b.Fatal(err)
 		}
 		if err := List(io.Discard, store.Overview(ids, nil),
-			ListOptions{Terminal: Terminal{TTY: true, Width: 120}, Now: start}); err != nil {
+			Terminal{TTY: true, Width: 120, Now: start}, false); err != nil {
 			b.Fatal(err)
 		}
 	}

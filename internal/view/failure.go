@@ -9,9 +9,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Failure is why the last run of a session failed, in the words of whoever objected. Each member is one line of foreign
+// failure is why the last run of a session failed, in the words of whoever objected. Each member is one line of foreign
 // text, empty where nobody said it.
-type Failure struct {
+type failure struct {
 	Task   string `json:"task,omitempty"`
 	Reason string `json:"reason"`           // of the stop
 	Detail string `json:"detail,omitempty"` // what the endpoint, git or the harness said
@@ -27,12 +27,12 @@ type Failure struct {
 }
 
 // String is the failure in one line: what stopped the run, else what objected last.
-func (f *Failure) String() string { return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason)) }
+func (f *failure) String() string { return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason)) }
 
 // readFailure reads the record at path backwards, at most as many lines as most and no further than to where its last
 // attempt at a task began. It is nil for a session whose last run is going on, came to its end, was interrupted or
 // reached a cap of the session.
-func readFailure(path string, most int) (f *Failure) {
+func readFailure(path string, most int) (f *failure) {
 	// What of a record cannot be read, list and show say elsewhere.
 	_, _ = record.Tail(path, func(e record.Line) bool {
 		if most--; most < 0 {
@@ -55,12 +55,12 @@ func readFailure(path string, most int) (f *Failure) {
 	return f
 }
 
-func failureOf(stop record.Event) *Failure {
+func failureOf(stop record.Event) *failure {
 	ev, ok := stop.(*record.Stop)
 	if !ok || ev.Reason == "all_done" || ev.Reason == "interrupted" || config.IsCapStop(ev.Reason) {
 		return nil
 	}
-	f := &Failure{
+	f := &failure{
 		Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error)),
 	}
 	if ev.Reason == "commit_refused" {
@@ -73,7 +73,7 @@ func failureOf(stop record.Event) *Failure {
 }
 
 // objection takes in what was said against a change. It reports whether what was said before may matter too.
-func (f *Failure) objection(ev record.Event) (more bool) {
+func (f *failure) objection(ev record.Event) (more bool) {
 	if f == nil {
 		return false
 	}
@@ -99,7 +99,7 @@ func (f *Failure) objection(ev record.Event) (more bool) {
 	return f.Validator == "" || f.Category+f.Concern == ""
 }
 
-func (f *Failure) objects(task, says string) {
+func (f *failure) objects(task, says string) {
 	if f.Task == "" {
 		f.Task = oneLine(task)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -17,30 +16,22 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// ListOptions say how list prints.
-type ListOptions struct {
-	Terminal
-	JSON   bool
-	Source bool // with the repo of each session: the list is of all repos
-	Now    time.Time
-}
-
-// Row is one session of `list --json`; `show --json` has the same members and more.
-type Row struct {
+// row is one session of `list --json`; `show --json` has the same members and more.
+type row struct {
 	session.Overview
 	State   string   `json:"state"` // the status, or what it means now: running, stopped, crashed
-	Failure *Failure `json:"failure,omitempty"`
+	Failure *failure `json:"failure,omitempty"`
 }
 
 // rowsOf is the overviews as rows, in their order. Reading why sessions failed is shared out among the processors.
-func rowsOf(all []session.Overview) []Row {
-	rows := make([]Row, len(all))
+func rowsOf(all []session.Overview) []row {
+	rows := make([]row, len(all))
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(all); i = int(next.Add(1)) - 1 {
-				rows[i] = Row{all[i], all[i].State(), failureIn(all[i], listedLines)}
+				rows[i] = rowOf(all[i], listedLines)
 			}
 		})
 	}
@@ -48,22 +39,20 @@ func rowsOf(all []session.Overview) []Row {
 	return rows
 }
 
-// RowOf is an overview in the shape of --json.
-func RowOf(o session.Overview) Row { return Row{o, o.State(), failureIn(o, math.MaxInt)} }
-
 // listedLines is how many lines of a record a list of many sessions looks back for why one failed; show looks further.
 const listedLines = 24
 
 // refusals are the stops that leave a session as it was, and yet are somebody's word against going on.
 var refusals = []string{"preflight", "commit_refused", "usage_limit"}
 
-// failureIn is why a session is failed, from at most as many lines of its record as most. It is nil for a session that
-// is not and could begin: nothing more is read of that.
-func failureIn(o session.Overview, most int) *Failure {
-	if o.Status != session.Failed && !slices.Contains(refusals, o.LastStop) || o.Dir == "" {
-		return nil
+// rowOf is an overview in the shape of --json. Of a session that failed, at most as many lines of the record as most are
+// read for why; of one that did not and could begin, none.
+func rowOf(o session.Overview, most int) row {
+	r := row{Overview: o, State: o.State()}
+	if (o.Status == session.Failed || slices.Contains(refusals, o.LastStop)) && o.Dir != "" {
+		r.Failure = readFailure(filepath.Join(o.Dir, session.RecordFile), most)
 	}
-	return readFailure(filepath.Join(o.Dir, session.RecordFile), most)
+	return r
 }
 
 func stateStyle(state string) string {
@@ -80,13 +69,14 @@ func stateStyle(state string) string {
 	return cyan
 }
 
-// List prints sessions in the order given, one a line, or as a JSON array.
-func List(w io.Writer, all []session.Overview, o ListOptions) error {
+// List prints sessions in the order given, one a line, or as a JSON array; with the repository of each where they are
+// of many.
+func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
 	rows := rowsOf(all)
 	if o.JSON {
 		return writeJSON(w, rows)
 	}
-	t := table{term: o.Terminal, columns: []column{
+	t := table{term: o, columns: []column{
 		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS", spare: true}, {name: "TOKENS", right: true, spare: true},
 		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true},
 		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
@@ -103,14 +93,11 @@ func List(w io.Writer, all []session.Overview, o ListOptions) error {
 			label, style = "! "+r.Problems[0], red
 		}
 		source := ""
-		if o.Source || !o.TTY {
+		switch {
+		case !o.TTY:
 			source = r.Source
-		}
-		if o.TTY {
-			source = filepath.Base(source)
-			if source == "." {
-				source = ""
-			}
+		case many && r.Source != "":
+			source = filepath.Base(r.Source)
 		}
 		t.add(cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain}, cell{Count(r.TokensUsed),
 			plain},

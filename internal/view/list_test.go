@@ -33,7 +33,7 @@ var noon = time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)
 
 func TestList(t *testing.T) {
 	var b bytes.Buffer
-	if err := List(&b, overviews(), ListOptions{Terminal: Terminal{TTY: true, Width: 120}, Now: noon}); err != nil {
+	if err := List(&b, overviews(), Terminal{TTY: true, Width: 120, Now: noon}, false); err != nil {
 		t.Fatal(err)
 	}
 	want := `SESSION                 STATUS    TASKS         TOKENS   COST          AGE  LAST STOP   LABEL
@@ -48,7 +48,7 @@ func TestList(t *testing.T) {
 		t.Errorf("the list is\n%s\nwant\n%s", b.String(), want)
 	}
 	b.Reset()
-	if err := List(&b, overviews(), ListOptions{Now: noon}); err != nil {
+	if err := List(&b, overviews(), Terminal{Now: noon}, false); err != nil {
 		t.Fatal(err)
 	}
 	const first = "20260612-080000-aaaaaa\trunning\t1/3\t12.3k\t$0.42\t4h ago\t\tRunning now\t/home/ada/src/orchard"
@@ -60,7 +60,7 @@ func TestList(t *testing.T) {
 // The members that scripts rely on are there, also when there is nothing to say.
 func TestListJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := List(&b, overviews(), ListOptions{JSON: true, Now: noon}); err != nil {
+	if err := List(&b, overviews(), Terminal{JSON: true, Now: noon}, false); err != nil {
 		t.Fatal(err)
 	}
 	var rows []map[string]any
@@ -86,7 +86,7 @@ func TestListJSON(t *testing.T) {
 		t.Errorf("%v", rows[:2])
 	}
 	b.Reset()
-	if err := List(&b, nil, ListOptions{JSON: true}); err != nil || b.String() != "[]\n" {
+	if err := List(&b, nil, Terminal{JSON: true}, false); err != nil || b.String() != "[]\n" {
 		t.Errorf("no sessions: %q, %v", b.String(), err)
 	}
 }
@@ -109,7 +109,7 @@ func detail(t *testing.T) Detail {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Detail{Row: RowOf(o), Plan: plan, Summary: sum, Usage: cp.Usage,
+	return Detail{row: rowOf(o, math.MaxInt), Plan: plan, Summary: sum, Usage: cp.Usage,
 		Worktree: Worktree{Path: "/w", State: "ok", Head: viewtest.SecondSHA, Commits: 2, Dirty: true},
 		Conversations: []Conversation{{Task: "T-003", Agent: "claude", ID: "c-1", Resumable: true, Attempts: 1},
 			{Task: "T-004", Agent: "codex", ID: "c-2", Why: "its store has no such conversation"}},
@@ -122,7 +122,7 @@ func TestShow(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	time.Local = time.UTC
 	var b bytes.Buffer
-	if err := Show(&b, detail(t), ShowOptions{Terminal: Terminal{TTY: true, Width: 100}, Now: noon}); err != nil {
+	if err := Show(&b, detail(t), Terminal{TTY: true, Width: 100, Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	want := `session    20260611-220410-abcdef
@@ -168,7 +168,7 @@ resume
 
 func TestShowJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := Show(&b, detail(t), ShowOptions{JSON: true, Now: noon}); err != nil {
+	if err := Show(&b, detail(t), Terminal{JSON: true, Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	var v map[string]any
@@ -186,14 +186,14 @@ func TestShowJSON(t *testing.T) {
 		t.Errorf("the plan is %v", plan)
 	}
 	b.Reset()
-	if err := Show(&b, Detail{Row: RowOf(session.Overview{ID: "x"})}, ShowOptions{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
+	if err := Show(&b, Detail{row: rowOf(session.Overview{ID: "x"}, 0)}, Terminal{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
 		t.Errorf("of nothing: %s, %v", b.String(), err)
 	}
 }
 
 func TestShowInPipe(t *testing.T) {
 	var b bytes.Buffer
-	if err := Show(&b, detail(t), ShowOptions{Now: noon}); err != nil {
+	if err := Show(&b, detail(t), Terminal{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"status\tfailed (last stop: iter_cap)\n",
@@ -254,7 +254,7 @@ func TestFailure(t *testing.T) {
 		}
 		var b bytes.Buffer
 		rows := []session.Overview{{ID: "x", Dir: w.S.Dir, Status: session.Failed, Label: "L"}}
-		List(&b, rows, ListOptions{Terminal: Terminal{TTY: true, Width: 60}, Now: noon})
+		List(&b, rows, Terminal{TTY: true, Width: 60, Now: noon}, false)
 		if lines := strings.Split(b.String(), "\n"); c.want != "" && (len(lines) != 4 || lines[2] != "    "+c.want) {
 			t.Errorf("%s: the list is\n%s", name, b.String())
 		}
@@ -264,10 +264,10 @@ func TestFailure(t *testing.T) {
 // However narrow the terminal, no line of a table is wider.
 func TestNarrowTables(t *testing.T) {
 	for _, columns := range []int{40, 60, 76, 80} {
-		term := Terminal{TTY: true, Width: columns}
+		term := Terminal{TTY: true, Width: columns, Now: noon}
 		var list, show bytes.Buffer
-		List(&list, overviews(), ListOptions{Terminal: term, Source: true, Now: noon})
-		Show(&show, detail(t), ShowOptions{Terminal: term, Now: noon})
+		List(&list, overviews(), term, true)
+		Show(&show, detail(t), term)
 		_, tasks, _ := strings.Cut(show.String(), "\ntasks\n")
 		tasks, _, _ = strings.Cut(tasks, "\nresume\n")
 		for line := range strings.Lines(list.String() + tasks) {
@@ -283,7 +283,7 @@ func TestShowCommitsOfTheBranch(t *testing.T) {
 	d := detail(t)
 	d.OnBranch = map[string]string{"T-002": "abcdef0123456789"}
 	var b bytes.Buffer
-	if err := Show(&b, d, ShowOptions{Now: noon}); err != nil {
+	if err := Show(&b, d, Terminal{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"T-001\tdone, not on the branch\t5\t1\t78.9k\t$0.17\t\t",

@@ -19,117 +19,64 @@ import (
 // DefaultAddr is where the live viewer listens if nothing else is asked for.
 const DefaultAddr = "127.0.0.1:8765"
 
-// AddrError says that an address is none that the viewer may listen on. Nothing was opened.
-type AddrError struct{ Addr, Reason string }
-
-func (e *AddrError) Error() string {
-	return fmt.Sprintf("cannot serve on %q: %s", e.Addr, e.Reason)
-}
-
 // ServeOptions are what the live viewer needs from outside.
 type ServeOptions struct {
-	Addr    string // host:port on loopback; port 0 picks a free one; empty: DefaultAddr
-	Token   string // of the URL; empty: a random one
-	Session string // full id of the session whose page is named first, or empty
-	Out     io.Writer
-	// Diff gives the patch of a commit; without it there are none.
-	Diff func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
+	Session string   // full id of the session whose page is named first, or empty
+	Diff    DiffFunc // of the commits that a page shows
 	// Remote, if not nil, gives the rows of the list instead of the store: sessions that are elsewhere.
-	Remote func(ctx context.Context) ([]RemoteRow, error)
-	// Open, if not nil, is called once when the server listens.
-	Open func(url string)
+	Remote func(ctx context.Context) (rows any, err error)
+	// Ready is called once, with the URL.
+	Ready func(url string)
 }
 
-// RemoteRow is a session of a remote in the list of all sessions.
-type RemoteRow struct {
-	ID        string             `json:"session_id"`
-	Label     string             `json:"label"`
-	State     string             `json:"state"`
-	Held      string             `json:"held"` // by whom, in words
-	Tasks     session.TaskCounts `json:"tasks"`
-	Tokens    int64              `json:"tokens_used"`
-	Cost      float64            `json:"cost"`
-	LastStop  string             `json:"last_stop"`
-	Pushed    string             `json:"last_event_at"`
-	Elsewhere bool               `json:"elsewhere"` // there is no page of it here
+// Listen opens an address for Serve: host:port on loopback, where port 0 picks a free one. It refuses any other.
+func Listen(addr string) (net.Listener, error) {
+	refused := func(why string) error { return fmt.Errorf("cannot serve on %q: %s", addr, why) }
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, refused("want host:port, like " + DefaultAddr)
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
+		return nil, refused("only loopback addresses are served, like " + DefaultAddr)
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, refused(err.Error())
+	}
+	// What was resolved is checked again: a name may mean anything.
+	if !ln.Addr().(*net.TCPAddr).AddrPort().Addr().Unmap().IsLoopback() {
+		ln.Close()
+		return nil, refused("it is no loopback address")
+	}
+	return ln, nil
 }
 
-// Serve shows the sessions of a store in a browser, live, until ctx ends. It listens on loopback only, answers GET and
-// HEAD under a secret path and for its own host names only, and writes nothing anywhere.
+// Serve shows the sessions of a store in a browser, live, until ctx ends. It answers GET and HEAD under a secret path
+// and for its own host names only, and writes nothing anywhere.
 //
 // A page of another site can make a browser send requests to loopback, and by DNS rebinding even read the answers:
 // hence the check of the Host header, and a token that such a page cannot know.
-func Serve(ctx context.Context, store session.Store, o ServeOptions) error {
-	if o.Addr == "" {
-		o.Addr = DefaultAddr
-	}
-	if err := CheckAddr(o.Addr); err != nil {
+func Serve(ctx context.Context, ln net.Listener, store session.Store, o ServeOptions) error {
+	host := ln.Addr().String()
+	_, port, err := net.SplitHostPort(host)
+	if err != nil {
 		return err
 	}
-	if o.Token == "" {
-		o.Token = rand.Text()
-	}
-	ln, err := net.Listen("tcp", o.Addr)
-	if err != nil {
-		return &AddrError{o.Addr, err.Error()}
-	}
-	defer ln.Close()
-	// What was resolved is checked again: a name may mean anything.
-	bound, err := netip.ParseAddrPort(ln.Addr().String())
-	if err != nil || !bound.Addr().Unmap().IsLoopback() {
-		return &AddrError{o.Addr, "it is no loopback address"}
-	}
-	v := &viewer{store: store, o: o, hosts: hostNames(o.Addr, bound)}
-	url := "http://" + bound.String() + "/" + o.Token + "/"
+	v := &viewer{store: store, o: o, token: rand.Text(),
+		hosts: map[string]bool{host: true, net.JoinHostPort("localhost", port): true}}
+	url := "http://" + host + "/" + v.token + "/"
 	if o.Session != "" {
 		url += "s/" + o.Session + "/"
 	}
-	if o.Out != nil {
-		fmt.Fprintf(o.Out, "%s\n", url)
-	}
-	if o.Open != nil {
-		o.Open(url)
-	}
+	o.Ready(url)
 	return v.run(ctx, ln)
-}
-
-// CheckAddr refuses, with an *AddrError, an address that is not loopback.
-func CheckAddr(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return &AddrError{addr, "want host:port, like " + DefaultAddr}
-	}
-	if host == "localhost" {
-		return checkPort(addr, port)
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil || !ip.Unmap().IsLoopback() {
-		return &AddrError{addr, "only loopback addresses are served, like " + DefaultAddr}
-	}
-	return checkPort(addr, port)
-}
-
-func checkPort(addr, port string) error {
-	if _, err := net.LookupPort("tcp", port); err != nil {
-		return &AddrError{addr, "its port is no number from 0 to 65535"}
-	}
-	return nil
-}
-
-// hostNames are the Host headers that mean this server.
-func hostNames(asked string, bound netip.AddrPort) map[string]bool {
-	port := fmt.Sprint(bound.Port())
-	names := map[string]bool{bound.String(): true, "localhost:" + port: true}
-	if host, _, err := net.SplitHostPort(asked); err == nil {
-		names[net.JoinHostPort(host, port)] = true
-	}
-	return names
 }
 
 type viewer struct {
 	store session.Store
 	o     ServeOptions
-	hosts map[string]bool
+	token string
+	hosts map[string]bool // the Host headers that mean this server
 }
 
 func (v *viewer) run(ctx context.Context, ln net.Listener) error {
@@ -176,7 +123,7 @@ func (v *viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if subtle.ConstantTimeCompare([]byte(token), []byte(v.o.Token)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(token), []byte(v.token)) != 1 {
 		http.NotFound(w, r)
 		return
 	}
@@ -236,40 +183,23 @@ func (v *viewer) sessionPage(w http.ResponseWriter, s *session.Session) {
 
 // sessions is what the index shows: the rows of `list --all --json`, or the remote's.
 func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {
-	if v.o.Remote != nil {
-		v.remote(ctx, w)
-		return
+	rows := v.o.Remote
+	if rows == nil {
+		rows = func(context.Context) (any, error) {
+			ids, err := v.store.IDs()
+			return rowsOf(v.store.Overview(ids, nil)), err
+		}
 	}
-	ids, err := v.store.IDs()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := writeJSON(w, rowsOf(v.store.Overview(ids, nil))); err != nil {
-		return // the reader has gone
-	}
-}
-
-func (v *viewer) remote(ctx context.Context, w http.ResponseWriter) {
-	rows, err := v.o.Remote(ctx)
+	all, err := rows(ctx)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	for i, row := range rows {
-		_, err := v.store.Find(row.ID)
-		rows[i].Elsewhere = err != nil
-	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = writeJSON(w, append([]RemoteRow{}, rows...)) // else the reader has gone
+	_ = writeJSON(w, all) // else the reader has gone
 }
 
 func (v *viewer) diff(w http.ResponseWriter, r *http.Request, s *session.Session, sha string) {
-	if v.o.Diff == nil {
-		http.NotFound(w, r)
-		return
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(patchJSON(v.o.Diff(r.Context(), s, sha)))
 }

@@ -20,13 +20,12 @@ type LogOptions struct {
 	Tail   int    // only the last so many that fit the filter; 0: all
 	Task   string // only events of this task
 	Type   string // only events of this type
-	JSON   bool   // the record's own lines
 }
 
 // Log prints the record of a session, oldest first. With Follow it goes on with what is appended, through stops,
-// resumes and rewinds, until ctx ends, which is no error. What Tail costs depends on how far back its events lie, not
-// on the record's length. It returns how many lines of the record it left out because they are no events. The error is
-// ErrRemoved when the session that it follows was torn down.
+// resumes and rewinds, until ctx ends or the session is torn down, which is no error. What Tail costs depends on how
+// far back its events lie, not on the record's length. With JSON it prints the record's own lines. It returns how many
+// lines of the record it left out because they are no events.
 func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (skipped int, err error) {
 	if !o.JSON {
 		w = o.Writer(w)
@@ -51,7 +50,7 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 			}
 		}
 		if o.Follow && removed(s) {
-			return skipped, ErrRemoved
+			return skipped, nil
 		}
 		n, reset, err := f.poll(func(e record.Line) error {
 			if err := ctx.Err(); err != nil || e.Off <= after || !l.fits(e) {
@@ -80,9 +79,6 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 		}
 	}
 }
-
-// ErrRemoved ends the following of a session that is no more.
-var ErrRemoved = errors.New("the session was removed")
 
 // removed reports whether a session was torn down, or its teardown has got as far as the record. A session that has no
 // record yet is not.

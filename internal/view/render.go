@@ -21,24 +21,18 @@ const (
 	maxPatches = 16 << 20  // bytes of all of them
 )
 
-// DiffFunc gives the patch of a commit against its parent. A commit that is gone has an empty patch. truncated says
-// that there is more of it than was given.
-type DiffFunc func(sha string) (patch string, truncated bool)
-
-// RenderOptions are what a rendering needs from outside the session.
-type RenderOptions struct {
-	Diff DiffFunc  // nil: commits are shown without their diffs
-	Now  time.Time // zero: now
-}
+// DiffFunc gives the patch of a session's commit against its parent. A commit that is gone has an empty patch. truncated
+// says that there is more of it than was given.
+type DiffFunc func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
 
 // RenderFile writes the session's record as one self-contained page, chat.html. The file is replaced by rename, so that
 // a reader sees the old page or the new one, and nothing else of the session is touched. It is safe beside a running
 // session.
 //
 // The record is streamed: what it costs in memory does not depend on its length.
-func RenderFile(ctx context.Context, s *session.Session, o RenderOptions) error {
+func RenderFile(ctx context.Context, s *session.Session, now time.Time, diff DiffFunc) error {
 	// There is no fsync: unlike the record, what a view wrote and a power cut takes can be made again.
-	fill := func(f io.Writer) error { return Render(ctx, f, s, o) }
+	fill := func(f io.Writer) error { return writePage(ctx, f, s, now, diff) }
 	err := jsonl.Replace(s.Path(session.ChatHTMLFile), false, fill)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
@@ -46,12 +40,8 @@ func RenderFile(ctx context.Context, s *session.Session, o RenderOptions) error 
 	return nil
 }
 
-// Render writes the page to w.
-func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOptions) error {
-	if o.Now.IsZero() {
-		o.Now = time.Now()
-	}
-	r := renderer{out: bufio.NewWriterSize(w, 256<<10), diff: o.Diff, room: maxPatches}
+func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Time, diff DiffFunc) error {
+	r := renderer{out: bufio.NewWriterSize(w, 256<<10), s: s, diff: diff, room: maxPatches, shown: map[string]bool{}}
 	page := staticPage()
 	r.out.WriteString(page.before)
 	// The roll-up reads what it has not seen yet; the page needs every line. So they run side by side.
@@ -75,7 +65,7 @@ func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOption
 	if err != nil {
 		return err
 	}
-	h := readHead(s, o.Now)
+	h := readHead(s, now)
 	h.Summary, h.Unreadable = <-sum, unreadable
 	if unreadable > 0 {
 		h.Samples = unreadableSamples(s.Path(session.RecordFile))
@@ -91,6 +81,7 @@ func Render(ctx context.Context, w io.Writer, s *session.Session, o RenderOption
 
 type renderer struct {
 	out    *bufio.Writer
+	s      *session.Session
 	blocks blocks
 	diff   DiffFunc
 	room   int // bytes that patches may still take
@@ -113,7 +104,7 @@ func (r *renderer) flush(ctx context.Context) error {
 		r.out.Write(b.events)
 		r.out.WriteString("]</script>\n")
 		for _, sha := range b.commits {
-			r.patch(sha)
+			r.patch(ctx, sha)
 		}
 	}
 	b.reset()
@@ -129,15 +120,12 @@ func (r *renderer) script(class, attr string, data []byte) {
 }
 
 // patch writes the diff of a commit once, as long as there is room.
-func (r *renderer) patch(sha string) {
-	if r.diff == nil || r.room <= 0 || r.shown[sha] {
+func (r *renderer) patch(ctx context.Context, sha string) {
+	if r.room <= 0 || r.shown[sha] {
 		return
 	}
-	if r.shown == nil {
-		r.shown = make(map[string]bool)
-	}
 	r.shown[sha] = true
-	data := patchJSON(r.diff(sha))
+	data := patchJSON(r.diff(ctx, r.s, sha))
 	r.room -= len(data)
 	r.script("diff", ` data-sha="`+sha+`"`, data) // sha is hexadecimal: isObjectID let it in
 }

@@ -25,7 +25,7 @@ func story(t testing.TB) *session.Session {
 
 func render(t testing.TB, s *session.Session) string {
 	t.Helper()
-	if err := RenderFile(context.Background(), s, RenderOptions{Diff: viewtest.Diff, Now: viewtest.Start}); err != nil {
+	if err := RenderFile(context.Background(), s, viewtest.Start, viewtest.Diff); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(s.Path(session.ChatHTMLFile))
@@ -119,7 +119,7 @@ func TestRenderLeavesNothingBehind(t *testing.T) {
 	before := filesIn(t, s.Dir)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := RenderFile(ctx, s, RenderOptions{}); !errors.Is(err, context.Canceled) {
+	if err := RenderFile(ctx, s, time.Now(), viewtest.NoDiff); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if after := filesIn(t, s.Dir); after != before {
@@ -173,11 +173,11 @@ func TestDiffsAreAskedForOnce(t *testing.T) {
 	w.Event(time.Second, "nudge", viewtest.P{"sha": viewtest.SecondSHA})
 	w.Flush()
 	var asked []string
-	diff := func(sha string) (string, bool) {
+	diff := func(_ context.Context, _ *session.Session, sha string) (string, bool) {
 		asked = append(asked, sha)
 		return strings.Repeat("+</script>\n", maxPatch), false
 	}
-	if err := RenderFile(context.Background(), w.S, RenderOptions{Diff: diff}); err != nil {
+	if err := RenderFile(context.Background(), w.S, time.Now(), diff); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(asked, []string{viewtest.FirstSHA}) {

@@ -60,12 +60,12 @@ type ReviewTask struct {
 	Summary       string   `json:"summary,omitempty"` // of its last case
 	Taken         []string `json:"taken,omitempty"`   // branches that have it
 
-	Coverage   []Coverage `json:"coverage,omitempty"`
+	Coverage   []coverage `json:"coverage,omitempty"`
 	Rejected   []string   `json:"rejected,omitempty"` // each rejection in a line, oldest first
 	Validators []string   `json:"validators,omitempty"`
 	Changed    []string   `json:"changed,omitempty"` // its files, with the lines of each
 
-	failure *Failure
+	failure *failure
 }
 
 // Aside is the partial work of a failed task that is not on the branch.
@@ -74,8 +74,8 @@ type Aside struct {
 	Files  []string `json:"files"` // with the lines of each
 }
 
-// Coverage is what a case says of one acceptance criterion.
-type Coverage struct {
+// coverage is what a case says of one acceptance criterion.
+type coverage struct {
 	Criterion   string `json:"criterion"`
 	AddressedBy string `json:"addressed_by"`
 	Evidence    string `json:"evidence"`
@@ -150,7 +150,7 @@ func (t *ReviewTask) see(ev record.Event) {
 	}
 	t.failure.objection(ev)
 	if f, ok := ev.(*record.TaskFailed); ok && t.failure == nil && t.Status == session.TaskFailed {
-		t.failure = &Failure{Reason: oneLine(f.Reason), Detail: oneLine(f.Detail)}
+		t.failure = &failure{Reason: oneLine(f.Reason), Detail: oneLine(f.Detail)}
 	}
 	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
 		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "a person said so")
@@ -178,7 +178,7 @@ func (t *ReviewTask) seeCase(v *record.EvaluatorVerdict) {
 	t.Verdict, t.By = verdictOf(v), v.By
 	var c struct {
 		Summary       string     `json:"summary"`
-		Coverage      []Coverage `json:"ac_coverage"`
+		Coverage      []coverage `json:"ac_coverage"`
 		WorkArounds   []string   `json:"work_arounds"`
 		Uncertainties []string   `json:"uncertainties"`
 	}

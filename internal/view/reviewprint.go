@@ -14,32 +14,24 @@ import (
 // screenLines is how many lines the review of a session has at most: one screen of a terminal.
 const screenLines = 24
 
-// ReviewOptions say how a review is printed.
-type ReviewOptions struct {
-	Terminal
-	JSON     bool
-	Markdown bool
-	Task     string // only this one; "" for all
-}
-
-// Write prints the review.
-func (r *Review) Write(w io.Writer, o ReviewOptions) error {
+// Write prints the review, of one task if it is named, for a person, a program or in Markdown for a pull request.
+func (r *Review) Write(w io.Writer, o Terminal, task string, markdown bool) error {
 	if o.Width <= 0 {
 		o.Width = 80 // a pipe is read like a screen; scripts have --json
 	}
 	out := bufio.NewWriter(o.Writer(w))
-	t := r.Task(o.Task)
+	t := r.Task(task)
 	switch {
 	case o.JSON && t != nil:
 		return writeJSON(w, t)
 	case o.JSON:
 		return writeJSON(w, r)
-	case o.Markdown:
-		r.markdown(out, o.Task)
+	case markdown:
+		r.markdown(out, task)
 	case t != nil:
-		r.task(reviewPrinter{out, o.Terminal}, t)
+		r.task(reviewPrinter{out, o}, t)
 	default:
-		r.screen(reviewPrinter{out, o.Terminal})
+		r.screen(reviewPrinter{out, o})
 	}
 	return out.Flush()
 }

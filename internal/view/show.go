@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -15,9 +16,9 @@ import (
 )
 
 // Detail is one session as show prints it: a row of list, and more. The parts that git and the agent programs know are
-// filled in by the caller.
+// filled in by the caller of NewDetail.
 type Detail struct {
-	Row
+	row
 	Plan    []session.Task   `json:"-"`
 	Summary *session.Summary `json:"-"` // nil if the record could not be read
 	// OnBranch is the commit of each task that the branch has now; nil where that is not known. A person may have
@@ -55,11 +56,12 @@ type Conversation struct {
 	Why       string  `json:"why,omitempty"` // why not, or how it was found
 }
 
-// ShowOptions say how show prints.
-type ShowOptions struct {
-	Terminal
-	JSON bool
-	Now  time.Time
+// NewDetail is what a session's own files say of it. What cannot be read leaves the others standing.
+func NewDetail(s *session.Session) Detail {
+	d := Detail{row: rowOf(s.Overview(), math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"}}
+	d.Plan, _ = s.Tasks()
+	d.Summary, _ = s.Summarize()
+	return d
 }
 
 // detailJSON is `show --json`.
@@ -89,7 +91,7 @@ type taskJSON struct {
 }
 
 // Show prints one session.
-func Show(w io.Writer, d Detail, o ShowOptions) error {
+func Show(w io.Writer, d Detail, o Terminal) error {
 	tasks := d.tasks()
 	if o.JSON {
 		j := detailJSON{Detail: d, Plan: tasks}
@@ -102,7 +104,7 @@ func Show(w io.Writer, d Detail, o ShowOptions) error {
 		return writeJSON(w, j)
 	}
 	out := bufio.NewWriter(o.Writer(w))
-	p := showPrinter{out: out, term: o.Terminal, now: o.Now}
+	p := showPrinter{out, o}
 	p.facts(d)
 	p.tasks(tasks)
 	p.usage(d)
@@ -147,7 +149,6 @@ func (d Detail) tasks() []taskJSON {
 type showPrinter struct {
 	out  *bufio.Writer
 	term Terminal
-	now  time.Time
 }
 
 func (p showPrinter) line(text string) { p.out.WriteString(text + "\n") }
@@ -192,8 +193,8 @@ func (p showPrinter) facts(d Detail) {
 		path = o.Workspace
 	}
 	p.fact("worktree", path+worktreePhrase(d.Worktree), worktreeStyle)
-	p.fact("begun", withAge(p.now, startOf(o)), plain)
-	p.fact("last event", withAge(p.now, session.ParseTime(o.LastEventAt)), plain)
+	p.fact("begun", withAge(p.term.Now, startOf(o)), plain)
+	p.fact("last event", withAge(p.term.Now, session.ParseTime(o.LastEventAt)), plain)
 	if d.Summary != nil {
 		for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
 			p.fact(role, d.Summary.Models[role], plain)
@@ -208,7 +209,7 @@ func (p showPrinter) facts(d Detail) {
 }
 
 // failure says what whoever objected said.
-func (p showPrinter) failure(f *Failure) {
+func (p showPrinter) failure(f *failure) {
 	if f == nil {
 		return
 	}
@@ -376,7 +377,7 @@ func (p showPrinter) conversations(list []Conversation) {
 			yes, style = "yes", green
 		}
 		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim},
-			cell{age(p.now, session.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
+			cell{age(p.term.Now, session.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
 	}
 	t.print(p.out)
 }

@@ -3,16 +3,19 @@ package view
 import (
 	"io"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Terminal says what an output can show. The zero value is a pipe.
+// Terminal says how an output is shown. The zero value is a pipe.
 type Terminal struct {
 	TTY   bool // a person reads it: aligned columns with headings, cut to Width
 	Color bool
 	Width int  // columns; 0: not known
 	ASCII bool // the locale has no other characters
+	JSON  bool // a program reads it
+	Now   time.Time
 }
 
 // Writer is w for what a person reads: with signs that the locale has.

@@ -181,8 +181,10 @@ func rendered(t testing.TB, fill func(*viewtest.Writer), diff view.DiffFunc) (*s
 	t.Helper()
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})
 	fill(w)
-	if err := view.RenderFile(context.Background(), w.S,
-		view.RenderOptions{Diff: diff, Now: viewtest.Start.Add(10 * time.Hour)}); err != nil {
+	if diff == nil {
+		diff = viewtest.NoDiff
+	}
+	if err := view.RenderFile(context.Background(), w.S, viewtest.Start.Add(10*time.Hour), diff); err != nil {
 		t.Fatal(err)
 	}
 	return w.S, w.S.Path(session.ChatHTMLFile)

@@ -1,12 +1,14 @@
 package browsertest
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
@@ -56,7 +58,7 @@ func checkHostile(t *testing.T, p *page) {
 }
 
 func TestHostileRecordIsText(t *testing.T) {
-	patch := func(string) (string, bool) {
+	patch := func(context.Context, *session.Session, string) (string, bool) {
 		return "diff --git a/</script><script>window.pwned=20</script> b/x\n--- a/x\n+++ b/x<img src=x " +
 			"onerror=window.pwned=21>\n@@ -1 +1 @@\n-" +
 			strings.Join(viewtest.Hostile, "\n-") + "\n+\x1b[31m\u202e\n", true

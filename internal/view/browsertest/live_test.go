@@ -3,7 +3,6 @@ package browsertest
 import (
 	"bytes"
 	"context"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -23,10 +22,12 @@ func serve(t testing.TB, store session.Store) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	url := make(chan string, 1)
 	done := make(chan error, 1)
+	ln, err := view.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	go func() {
-		done <- view.Serve(ctx, store, view.ServeOptions{Addr: "127.0.0.1:0", Out: io.Discard,
-			Open: func(u string) { url <- u },
-			Diff: func(_ context.Context, _ *session.Session, sha string) (string, bool) { return viewtest.Diff(sha) }})
+		done <- view.Serve(ctx, ln, store, view.ServeOptions{Ready: func(u string) { url <- u }, Diff: viewtest.Diff})
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -1,6 +1,7 @@
 package viewtest
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ const (
 )
 
 // Diff knows the patches of the story's commits.
-func Diff(sha string) (string, bool) {
+func Diff(_ context.Context, _ *session.Session, sha string) (string, bool) {
 	switch sha {
 	case FirstSHA:
 		return patchOne, false
@@ -24,6 +25,9 @@ func Diff(sha string) (string, bool) {
 	}
 	return "", false
 }
+
+// NoDiff is of commits that are gone.
+func NoDiff(context.Context, *session.Session, string) (string, bool) { return "", false }
 
 const patchOne = `diff --git a/graft/parse.go b/graft/parse.go
 new file mode 100644
