@@ -150,7 +150,10 @@ func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
 		}
 	}
 	res := b.Box.Call(ctx, call.Name, call.Arguments)
-	if res.Blocked != "" {
+	switch {
+	case res.Err != nil:
+		return res.Err
+	case res.Blocked != "":
 		return b.blocked(call, res.Blocked)
 	}
 	// A tool that a signal cut short is answered on resume, as interrupted.

@@ -12,32 +12,19 @@ import (
 // are its criteria; or, where checkboxes stand below headings like "### Task 1: title", each heading is a task and the
 // checkboxes are its criteria. Other text below a task is its description, text before the first one the overview.
 func parseChecklist(name string, data []byte) (*Imported, error) {
-	_, body, first, err := splitFrontmatter(name, string(data))
+	p, err := readChecklist(name, string(data))
 	if err != nil {
 		return nil, err
-	}
-	lines := scanMarkdown(body, first)
-	p := &checklist{name: name, im: &Imported{Format: FormatChecklist, done: map[string]bool{}}, ids: newIDs(),
-		headings: hasTaskHeadings(lines)}
-	things := "item"
-	if p.headings {
-		p.im.Format, things = FormatHeadings, "task"
-	}
-	for _, l := range lines {
-		p.line(l)
-	}
-	p.endItem()
-	if !p.any {
-		return nil, noItems(name, lines)
-	}
-	if len(p.items) > maxTasks {
-		return nil, tooManyTasks(name, len(p.items))
 	}
 	if err := p.tasks(); err != nil {
 		return nil, err
 	}
+	things := "item"
+	if p.headings {
+		things = "task"
+	}
 	p.im.Overview = strings.TrimSpace(strings.Join(p.overview, "\n"))
-	p.im.recognise("%s with %s to do", p.im.Format, text.Plural(len(p.items), things))
+	p.im.recognise("%s with %s to do", p.im.Format, text.Plural(len(p.im.Tasks), things))
 	if len(p.plain) > 0 {
 		which := p.plain[0]
 		if n := len(p.plain); n > 1 {
@@ -46,6 +33,28 @@ func parseChecklist(name string, data []byte) (*Imported, error) {
 		p.im.recognise("%s without criteria below: the title is the criterion", which)
 	}
 	return p.im, nil
+}
+
+// readChecklist reads the items, those that are done among them.
+func readChecklist(name, data string) (*checklist, error) {
+	_, body, first, err := splitFrontmatter(name, data)
+	if err != nil {
+		return nil, err
+	}
+	lines := scanMarkdown(body, first)
+	p := &checklist{name: name, im: &Imported{Format: FormatChecklist, done: map[string]bool{}}, ids: newIDs(),
+		headings: hasTaskHeadings(lines)}
+	if p.headings {
+		p.im.Format = FormatHeadings
+	}
+	for _, l := range lines {
+		p.line(l)
+	}
+	p.endItem()
+	if len(p.items) == 0 {
+		return nil, noItems(name, lines)
+	}
+	return p, nil
 }
 
 // noItems says what is taken of a text in which nothing is a task, and where its plain list begins if it has one.
@@ -67,7 +76,6 @@ type checklist struct {
 	plain    []string // tasks without criteria of their own
 	overview []string
 	section  string
-	any      bool
 	items    []item
 	at       *item
 }
@@ -81,8 +89,9 @@ type item struct {
 	criteria     criteriaList
 	checked      bool
 
-	level       int // of its heading, 0 for an item of a list
-	boxes, open int // checkboxes below its heading, and those that are not checked
+	level int   // of its heading, 0 for an item of a list
+	boxes []int // lines of its own checkbox, or of those below its heading
+	open  int   // how many of these are not checked
 }
 
 func (p *checklist) line(l mdLine) {
@@ -90,7 +99,7 @@ func (p *checklist) line(l mdLine) {
 	switch {
 	case begun != nil:
 		p.endItem()
-		p.any, p.at = true, begun
+		p.at = begun
 	case l.heading > 0 && (p.at == nil || !p.headings || l.heading <= p.at.level):
 		p.endItem()
 		p.heading(l)
@@ -114,13 +123,14 @@ func (p *checklist) begins(l mdLine) *item {
 		}
 	} else if l.box && (p.at == nil || l.indent <= p.at.indent+1) {
 		id, title := splitID(l.text)
-		return &item{line: l.n, indent: l.indent, id: id, title: title, section: p.section, checked: l.checked}
+		return &item{line: l.n, indent: l.indent, id: id, title: title, section: p.section, checked: l.checked,
+			boxes: []int{l.n}}
 	}
 	return nil
 }
 
 func (p *checklist) heading(l mdLine) {
-	if l.heading == 1 || !p.any {
+	if l.heading == 1 || len(p.items) == 0 {
 		p.overview = append(p.overview, l.text)
 	}
 	p.section = ""
@@ -132,7 +142,7 @@ func (p *checklist) heading(l mdLine) {
 // outside takes the text between items: before the first one it is the overview.
 func (p *checklist) outside(l mdLine) {
 	switch {
-	case !p.any:
+	case len(p.items) == 0:
 		p.overview = append(p.overview, l.raw)
 	case l.box:
 		p.im.drop("line %d: %s: it stands below no task", l.n, quoteShort(l.text))
@@ -173,16 +183,19 @@ func (p *checklist) endItem() {
 	if it.checked {
 		p.im.done[it.id] = true
 		p.im.drop("line %d: %s: it is checked already", it.line, quoteShort(it.title))
-		return
 	}
+	it.title = text.OneLine(stripEmphasis(it.title))
 	p.items = append(p.items, it)
 }
 
 // tasks numbers the items: ids that they name are kept, the others get the lowest free numbers, in order.
 func (p *checklist) tasks() error {
-	for i := range p.items {
-		it := &p.items[i]
-		if it.title = text.OneLine(stripEmphasis(it.title)); it.title == "" {
+	items := slices.DeleteFunc(p.items, func(it item) bool { return it.checked })
+	if len(items) > maxTasks {
+		return tooManyTasks(p.name, len(items))
+	}
+	for _, it := range items {
+		if it.title == "" {
 			return importError(p.name, it.line, "give it a title", "the item has no text")
 		}
 		if it.id == "" {
@@ -192,7 +205,7 @@ func (p *checklist) tasks() error {
 			return idTwice(p.name, it.line, it.id, before)
 		}
 	}
-	for _, it := range p.items {
+	for _, it := range items {
 		if it.id == "" {
 			it.id = p.ids.free()
 		}

@@ -53,13 +53,13 @@ func hasTaskHeadings(lines []mdLine) bool {
 func (it *item) addBelowHeading(l mdLine) {
 	switch {
 	case l.box:
-		it.boxes++
+		it.boxes = append(it.boxes, l.n)
 		if !l.checked {
 			it.open++
 		}
 		it.checked = it.open == 0
 		it.criteria.add(l)
-	case it.boxes > 0 && !l.fenced && l.text != "" && l.indent > it.criteria.level+1:
+	case len(it.boxes) > 0 && !l.fenced && l.text != "" && l.indent > it.criteria.level+1:
 		it.criteria.add(l)
 	default:
 		it.description = append(it.description, strings.TrimRight(l.raw, " \t"))

@@ -149,16 +149,12 @@ func (in *interview) open() error {
 }
 
 // turn is one answer of the model and everything that it asked for.
-func (in *interview) turn(live context.Context) error {
-	ctx, end := context.WithCancel(live)
-	defer end()
-	in.answer = reply{end: end}
+func (in *interview) turn(ctx context.Context) error {
+	in.answer = reply{}
 	turn, err := in.next(ctx)
 	switch {
-	case in.answer.failed != nil:
-		return in.answer.failed
-	case live.Err() != nil:
-		return aborted(live)
+	case ctx.Err() != nil && !errors.Is(err, ErrAborted):
+		return aborted(ctx)
 	case err != nil:
 		return err
 	case turn.Silent:

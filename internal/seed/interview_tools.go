@@ -50,18 +50,12 @@ func withTools(tools json.RawMessage, more []byte) json.RawMessage {
 type reply struct {
 	asks, asked, judged bool
 	garbled             bool // the answer held bytes that are no UTF-8; decoding has replaced them by then
-	failed              error
-	end                 func() // ends the turn
 }
 
-// Call runs one tool of the interview. What ends the interview ends the turn, and the call stays without an answer.
+// Call runs one tool of the interview.
 func (in *interview) Call(ctx context.Context, name, args string) tool.Result {
 	output, err := in.run(ctx, name, args)
-	if err != nil {
-		in.answer.failed = err
-		in.answer.end()
-	}
-	return tool.Result{Output: output, Chars: utf8.RuneCountInString(output)}
+	return tool.Result{Output: output, Chars: utf8.RuneCountInString(output), Err: err}
 }
 
 func (in *interview) run(ctx context.Context, name, args string) (string, error) {

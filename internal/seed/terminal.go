@@ -82,119 +82,97 @@ func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	if len(q.Options) > 0 {
 		t.printf("  %d. other\n", len(q.Options)+1)
 	}
-	if t.tty {
-		return t.askPerson(ctx, q)
+	own := len(q.Options) == 0
+	switch {
+	case t.tty && own:
+		t.hint("(an empty line ends the answer, Ctrl-D the interview)")
+	case t.tty:
+		t.hint("(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)", len(q.Options)+1)
 	}
-	return t.askLine(ctx, q)
-}
-
-// askPerson reads from a terminal: a number picks an option, anything else is the beginning of a longer answer.
-func (t *Terminal) askPerson(ctx context.Context, q question) (answer, error) {
-	if len(q.Options) == 0 {
-		t.printf("%s\n", t.style.dim("(an empty line ends the answer, Ctrl-D the interview)"))
-		return t.longAnswer(ctx, "")
-	}
-	t.printf("%s\n", t.style.dim(fmt.Sprintf(
-		"(1 to %d, or your own words and then an empty line; Ctrl-D ends the interview)", len(q.Options)+1)))
-	for {
-		line, err := t.prompt(ctx)
+	first := ""
+	for !own && first == "" {
+		line, err := t.line(ctx, q)
 		if err != nil {
 			return answer{}, err
 		}
-		line = strings.TrimSpace(line)
-		n, isNumber := optionNumber(line)
+		n, isNumber := optionNumber(cleanAnswer(line))
 		switch {
-		case line == "":
 		case isNumber && n >= 1 && n <= len(q.Options):
+			t.echo(fmt.Sprintf("%d. %s", n, q.Options[n-1]))
 			return answer{Text: q.Options[n-1], Option: n}, nil
-		case isNumber && n == len(q.Options)+1, strings.EqualFold(line, "other"):
-			t.printf("%s\n", t.style.dim("(your answer; an empty line ends it)"))
-			return t.longAnswer(ctx, "")
-		case isNumber:
-			t.printf("%s\n", t.style.dim(fmt.Sprintf("there is no option %d", n)))
+		case isNumber && n == len(q.Options)+1, t.tty && strings.EqualFold(cleanAnswer(line), "other"):
+			own = true
+			if t.tty {
+				t.hint("(your answer; an empty line ends it)")
+			}
+		case isNumber && t.tty:
+			t.hint("there is no option %d", n)
 		default:
-			return t.longAnswer(ctx, line)
+			first = cleanAnswer(line)
 		}
 	}
+	said, err := t.words(ctx, q, first)
+	if err == nil {
+		t.echo(said)
+	}
+	return answer{Text: said}, err
 }
 
-// longAnswer reads lines up to an empty one; blanks before the first are skipped.
-func (t *Terminal) longAnswer(ctx context.Context, first string) (answer, error) {
+// words reads an answer in the person's own words, of which the first line may have been read already: at a terminal up
+// to an empty line, else one line. Empty lines before the first are skipped.
+func (t *Terminal) words(ctx context.Context, q question, first string) (string, error) {
 	var lines []string
 	if first != "" {
 		lines = append(lines, first)
 	}
-	size := len(first)
-	for size <= maxTextBytes {
-		line, err := t.prompt(ctx)
+	for size := len(first); len(lines) == 0 || t.tty && size <= maxTextBytes; {
+		line, err := t.line(ctx, q)
 		if err != nil {
-			return answer{}, err
+			return "", err
 		}
-		if strings.TrimSpace(line) != "" {
+		if cleanAnswer(line) != "" {
 			lines = append(lines, line)
 			size += len(line) + 1
 		} else if len(lines) > 0 {
 			break
 		}
 	}
-	return answer{Text: cleanAnswer(strings.Join(lines, "\n"))}, nil
+	return cleanAnswer(strings.Join(lines, "\n")), nil
 }
 
-// prompt reads one line of a person.
-func (t *Terminal) prompt(ctx context.Context) (string, error) {
-	t.printf("%s", t.style.bold("> "))
+// line reads one line. That there is no more ends the interview: a terminal that went away has nobody to answer.
+func (t *Terminal) line(ctx context.Context, q question) (string, error) {
+	if t.tty {
+		t.printf("%s", t.style.bold("> "))
+	}
 	line, err := t.lines.Next(ctx)
-	if err != nil {
+	if err != nil && t.tty {
 		t.printf("\n")
-		switch {
-		case ctx.Err() != nil:
-			return "", aborted(ctx)
-		case errors.Is(err, io.EOF): // Ctrl-D
-			return "", ErrAborted
-		}
-		// A terminal that went away: nobody can answer at it any more.
+	}
+	ended := errors.Is(err, io.EOF)
+	switch {
+	case ctx.Err() != nil:
+		return "", aborted(ctx)
+	case ended && t.tty: // Ctrl-D
+		return "", ErrAborted
+	case ended:
+		return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked,
+			quoteShort(text.OneLine(printable(q.Text))))
+	case err != nil && t.tty:
 		return "", fmt.Errorf("%w: %w", ErrAborted, err)
 	}
-	return line, nil
+	return line, err
 }
 
-// askLine reads from a pipe or file: one answer a line; lines that are empty
-// are no answers. The answer is shown, so that the output can be read alone.
-func (t *Terminal) askLine(ctx context.Context, q question) (answer, error) {
-	line, err := t.answerLine(ctx, q)
-	if err != nil {
-		return answer{}, err
+// echo shows an answer that nobody typed, so that the output can be read alone.
+func (t *Terminal) echo(said string) {
+	if !t.tty {
+		t.printf("> %s\n", printable(said))
 	}
-	if n, ok := optionNumber(line); ok && n >= 1 && n <= len(q.Options) {
-		t.printf("> %d. %s\n", n, printable(q.Options[n-1]))
-		return answer{Text: q.Options[n-1], Option: n}, nil
-	} else if ok && len(q.Options) > 0 && n == len(q.Options)+1 {
-		// "other" was picked by its number: its text is the next answer.
-		if line, err = t.answerLine(ctx, q); err != nil {
-			return answer{}, err
-		}
-	}
-	t.printf("> %s\n", printable(line))
-	return answer{Text: line}, nil
 }
 
-func (t *Terminal) answerLine(ctx context.Context, q question) (string, error) {
-	for {
-		line, err := t.lines.Next(ctx)
-		if ctx.Err() != nil {
-			return "", aborted(ctx)
-		}
-		if errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("%w at question %d: %s", ErrAnswers, t.asked,
-				quoteShort(text.OneLine(printable(q.Text))))
-		}
-		if err != nil {
-			return "", err
-		}
-		if line = strings.TrimSpace(cleanAnswer(line)); line != "" {
-			return line, nil
-		}
-	}
+func (t *Terminal) hint(format string, args ...any) {
+	t.printf("%s\n", t.style.dim(fmt.Sprintf(format, args...)))
 }
 
 // optionNumber reads "2", "2." and "2)".
@@ -298,9 +276,28 @@ func (t *Terminal) done(b *Bundle) {
 	}
 }
 
+// summary shows a seed: its tasks, test files, open questions, blockers and what was left out.
 func (t *Terminal) summary(b *Bundle) {
 	t.printf("\n") // also takes the live line away
-	writeSummary(t.out, b, !t.style.plain)
+	if text := printable(b.Meta.TLDR); text != "" {
+		t.printf("%s\n\n", text)
+	}
+	t.printf("%s\n", t.style.bold(text.Plural(len(b.Tasks), "task")))
+	for _, task := range b.Tasks {
+		t.printf("  %s  %s  %s\n", printable(task.ID), printable(text.OneLine(task.Title)),
+			t.style.dim("("+taskSize(b, task)+")"))
+	}
+	for _, list := range []struct {
+		name  string
+		lines []string
+	}{{"open questions", b.Meta.OpenQuestions}, {"blockers", b.Meta.Blockers}, {"left out", b.Meta.ScopeNotes}} {
+		if len(list.lines) > 0 {
+			t.printf("%s\n", t.style.bold(list.name))
+		}
+		for _, l := range list.lines {
+			t.printf("  - %s\n", printable(text.OneLine(l)))
+		}
+	}
 	t.shown = -1
 	t.usageLine()
 }
@@ -312,31 +309,6 @@ func (t *Terminal) printf(format string, args ...any) {
 		_, _ = io.WriteString(t.out, "\r\x1b[K")
 	}
 	_, _ = fmt.Fprintf(t.out, format, args...)
-}
-
-// writeSummary shows a seed to a person: its tasks, test files, open questions, blockers and what was left out.
-func writeSummary(w io.Writer, b *Bundle, colour bool) {
-	s := style{plain: !colour}
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
-	if text := printable(b.Meta.TLDR); text != "" {
-		line("%s\n", text)
-	}
-	line("%s", s.bold(text.Plural(len(b.Tasks), "task")))
-	for _, task := range b.Tasks {
-		line("  %s  %s  %s", printable(task.ID), printable(text.OneLine(task.Title)), s.dim("("+taskSize(b, task)+")"))
-	}
-	for _, list := range []struct {
-		name  string
-		lines []string
-	}{{"open questions", b.Meta.OpenQuestions}, {"blockers", b.Meta.Blockers}, {"left out", b.Meta.ScopeNotes}} {
-		if len(list.lines) == 0 {
-			continue
-		}
-		line("%s", s.bold(list.name))
-		for _, l := range list.lines {
-			line("  - %s", printable(text.OneLine(l)))
-		}
-	}
 }
 
 func taskSize(b *Bundle, task session.Task) string {

@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Tick checks a task's item off in the checklist at a path in a worktree: its box, or those below its heading. boxes is
@@ -48,41 +48,29 @@ func Tick(worktree, path string, t session.Task) (boxes int, err error) {
 // or else its title and no id. Of several it is not known which one is meant.
 func boxesOf(data string, t session.Task) (at []int) {
 	data = strings.ReplaceAll(data, "\r\n", " \n")
-	_, body, first, err := splitFrontmatter("", data)
+	list, err := readChecklist("", data)
 	if err != nil {
 		return nil
 	}
-	starts := []int{0}
-	for i, c := range data {
-		if c == '\n' {
-			starts = append(starts, i+1)
+	found := map[string][]item{} // by the id that is named
+	for _, it := range list.items {
+		if it.title == t.Title {
+			found[it.id] = append(found[it.id], it)
 		}
 	}
-	lines := scanMarkdown(body, first)
-	headings, level := hasTaskHeadings(lines), 0
-	found := map[string][][]int{} // by the id that is named, the boxes of each item
-	var item *[]int
-	for _, l := range lines {
-		id, title, begins := l.taskHeading()
-		if !headings {
-			begins = l.box
-			id, title = splitID(l.text)
-		}
-		switch {
-		case begins && text.OneLine(stripEmphasis(title)) == t.Title:
-			found[id], level = append(found[id], nil), l.heading
-			item = &found[id][len(found[id])-1]
-		case begins || l.heading > 0 && l.heading <= level:
-			item = nil
-		}
-		if l.box && item != nil {
-			*item = append(*item, starts[l.n-1]+strings.Index(data[starts[l.n-1]:], "[")+1)
-		}
+	its := found[t.ID]
+	if len(its) != 1 {
+		its = found[""]
 	}
-	for _, id := range []string{t.ID, ""} {
-		if len(found[id]) == 1 {
-			return found[id][0]
-		}
+	if len(its) != 1 {
+		return nil
 	}
-	return nil
+	line, begins := 1, 0
+	for text := range strings.Lines(data) {
+		if slices.Contains(its[0].boxes, line) {
+			at = append(at, begins+strings.Index(text, "[")+1)
+		}
+		line, begins = line+1, begins+len(text)
+	}
+	return at
 }

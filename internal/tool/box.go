@@ -106,6 +106,7 @@ type Result struct {
 	IsError bool
 	Blocked string // why policy refused the call; empty if it did not
 	Edited  string // the path, relative to the worktree, of the file that was written
+	Err     error  // ends the turn: the call stays without an answer. No tool of this package has one
 }
 
 // blocked is an error that stems from policy, not from the state of the files.
