@@ -39,11 +39,13 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	if err != nil {
 		return nil, err
 	}
-	ignored, err := s.w.git.CheckIgnored(ctx, wt, slices.Collect(maps.Keys(b.TestFiles)))
-	if err != nil {
-		ignored = nil // a path that git cannot take breaks a rule that Check knows
+	ask := s.w.git.InWorktree(wt, "check-ignore", "-z", "--stdin")
+	for path := range b.TestFiles {
+		ask.Stdin = append(ask.Stdin, path+"\x00"...)
 	}
-	s.rules.Ignored = func(path string) bool { return ignored[path] }
+	// Where none is, that is an error; and a path that git cannot take breaks a rule that Check knows.
+	ignored, err := s.w.git.List(ctx, ask)
+	s.rules.Ignored = func(path string) bool { return err == nil && slices.Contains(ignored, path) }
 	check := func(b *seed.Bundle) []seed.Violation {
 		return seed.Check(b, s.h.Path(), func(path string) bool { return tracked[path] }, s.rules)
 	}

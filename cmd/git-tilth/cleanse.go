@@ -21,7 +21,7 @@ func (p *process) cleanseCommand() *cli.Command {
 			defer unlock()
 			remote := fleet.RemoteOf(s)
 			if common, err := commonOf(s); err == nil && remote == "" {
-				remote, _, _ = w.git.PushRemote(p.ctx, common) // none is fine
+				remote, _, _ = w.pushRemote(common) // none is fine
 			}
 			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, func(step, skipped string) {
 				switch {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -60,7 +61,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 	if found.Gone {
 		return refuse("git tilth review "+s.ID, "branch %s is gone", s.Branch())
 	}
-	remote, address, err := w.git.PushRemote(w.p.ctx, common)
+	remote, address, err := w.pushRemote(common)
 	if err != nil {
 		return fail("", err)
 	}
@@ -68,7 +69,8 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		return refuse("git remote add origin URL", "there is no remote to push to")
 	}
 	r.branch, r.dir = s.Branch(), lifecycle.SourceNow(s.Overview().Source, common)
-	r.base = cmp.Or(r.base, w.git.DefaultBranch(w.p.ctx, common, remote), "main")
+	head, _ := w.git.Line(w.p.ctx, gitx.InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
+	r.base = cmp.Or(r.base, strings.TrimPrefix(head, "refs/remotes/"+remote+"/"), "main")
 	r.title = cmp.Or(text.OneLine(found.Label), found.Tasks[0].Title)
 	var body bytes.Buffer
 	if err := found.Write(&body, view.Terminal{}, "", true); err != nil {
@@ -148,4 +150,27 @@ func compareURL(host, path string, r request) string {
 		return "https://" + host + "/" + path + "/-/merge_requests/new?" + q.Encode()
 	}
 	return "https://" + host + "/" + path + "/compare/" + r.base + "..." + r.branch + "?expand=1"
+}
+
+// pushRemote is the remote that the user pushes to and its URL: remote.pushDefault, else origin, else the only one; ""
+// for none.
+func (w *repoContext) pushRemote(common string) (name, url string, err error) {
+	ask := func(args ...string) (string, error) { return w.git.Line(w.p.ctx, gitx.InRepo(common, args...)) }
+	out, err := ask("remote")
+	if err != nil {
+		return "", "", err
+	}
+	names := strings.Fields(out)
+	name, _ = ask("config", "--get", "remote.pushDefault")
+	switch {
+	case slices.Contains(names, name):
+	case slices.Contains(names, "origin"):
+		name = "origin"
+	case len(names) == 1:
+		name = names[0]
+	default:
+		return "", "", nil
+	}
+	url, err = ask("remote", "get-url", "--push", "--", name)
+	return name, url, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
@@ -217,7 +218,8 @@ func (w *repoContext) checkImport(r *prepRequest) ([]seed.Violation, error) {
 	b := r.imported.Bundle()
 	tracked := map[string]bool{}
 	if len(b.TestFiles) > 0 {
-		files, err := w.git.TreeFiles(w.p.ctx, w.loc.CommonDir, r.baseSHA)
+		files, err := w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
+			"--full-tree", r.baseSHA))
 		if err != nil {
 			return nil, fail("", err)
 		}

@@ -92,7 +92,7 @@ func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.BackPlan, yes b
 // sayUntracked names what a rewind left because it was ignored, and what is not where the rewind went to: the rule came
 // with the work that was undone. It is a part of the next change, and judged as one, so that nobody learns of it last.
 func (w *repoContext) sayUntracked(g *gitx.Git, wt gitx.Worktree) {
-	files, err := g.Untracked(w.p.ctx, wt)
+	files, err := g.Untracked(w.p.ctx, wt, false)
 	if err != nil || len(files) == 0 {
 		return
 	}

@@ -59,7 +59,7 @@ func TestApplyChange(t *testing.T) {
 				if test.clean && test.name != "beside another change of a file" {
 					equal(t, test.name, got, tree)
 				}
-				still, err := w.git.IndexTree(ctx, wt)
+				still, err := w.git.Mutate(ctx, w.git.InWorktree(wt, "write-tree"))
 				must(t, err)
 				equal(t, "the index "+test.name, still, onto)
 			}

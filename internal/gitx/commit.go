@@ -118,9 +118,18 @@ const commitFormat = "%H%x00%T%x00%P%x00%s%x00%b%x00%(trailers:only,unfold)%x00"
 const commitFields = 6
 
 // Log returns the commits from tip back along first parents, newest first, without those that exclude reaches (none
-// if it is "") and at most max of them (all if it is 0).
-func (g *Git) Log(ctx context.Context, common, tip, exclude string, max int) ([]Commit, error) {
-	args := []string{"rev-list", "--first-parent", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat}
+// if it is "") and at most max of them (all if it is 0). With words it returns, of all that tip reaches, those with a
+// line that begins with one of them.
+func (g *Git) Log(
+	ctx context.Context, common, tip, exclude string, max int, words ...string,
+) ([]Commit, error) {
+	args := []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat}
+	for _, w := range words {
+		args = append(args, "--grep=^"+w)
+	}
+	if len(words) == 0 {
+		args = append(args, "--first-parent")
+	}
 	if max > 0 {
 		args = append(args, "--max-count="+strconv.Itoa(max))
 	}
@@ -133,17 +142,6 @@ func (g *Git) Log(ctx context.Context, common, tip, exclude string, max int) ([]
 		return nil, err
 	}
 	return parseCommits(string(out)), nil
-}
-
-// LogMatching returns the newest commits that tip reaches, at most max, with a line that begins with one of the words.
-func (g *Git) LogMatching(ctx context.Context, common, tip string, max int, words ...string) ([]Commit, error) {
-	args := []string{"rev-list", "--no-commit-header", "--encoding=UTF-8", "--format=" + commitFormat,
-		"--max-count=" + strconv.Itoa(max)}
-	for _, w := range words {
-		args = append(args, "--grep=^"+w)
-	}
-	out, err := g.Read(ctx, InRepo(common, append(args, "--end-of-options", tip, "--")...))
-	return parseCommits(string(out)), err
 }
 
 // parseCommits reads records of commitFormat. A newline follows each record.

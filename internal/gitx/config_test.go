@@ -99,7 +99,7 @@ func TestHooks(t *testing.T) {
 		"#!/bin/sh\necho \"$1|$2|$TOOL|$(cat $TILTH_HOOK_INPUT)|$(git rev-parse --show-toplevel)\"\necho err "+
 			">&2\nexit 7\n")
 	w.restart(w.leaks()...)
-	ok, err := w.git.HookExists(ctx, w.wt(), "pre-tool")
+	ok, err := w.git.HasHook(ctx, w.wt(), "tilth-pre-tool")
 	must(t, err)
 	equal(t, "exists", ok, true)
 	code, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, []byte("{\"in\":1}"), []string{"TOOL=bash"},
@@ -112,7 +112,7 @@ func TestHooks(t *testing.T) {
 	equal(t, "dry run", output, "")
 
 	must(t, os.Chmod(filepath.Join(w.common, "hooks/tilth-pre-tool"), 0o644))
-	ok, err = w.git.HookExists(ctx, w.wt(), "pre-tool")
+	ok, err = w.git.HasHook(ctx, w.wt(), "tilth-pre-tool")
 	must(t, err)
 	equal(t, "exists without being executable", ok, false)
 	write(t, w.home, "hooks/tilth-post-run", "#!/bin/sh\nkill -9 $$\n")

@@ -170,22 +170,9 @@ func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, privat
 	return os.MkdirAll(filepath.Join(private, strings.TrimSuffix(hooks.dir, "/")), 0o700)
 }
 
-// hookPrefix goes before the name of each of the harness's lifecycle hooks.
-const hookPrefix = "tilth-"
-
-// HookExists reports whether the repository has the lifecycle hook tilth-<name>. It costs no process once the
-// repository's settings are known.
-func (g *Git) HookExists(ctx context.Context, wt Worktree, name string) (bool, error) {
-	return g.anyHook(ctx, wt, hookPrefix+name)
-}
-
-// HasCommitHook reports whether the repository has a hook that runs before a commit is made and can change files.
-func (g *Git) HasCommitHook(ctx context.Context, wt Worktree) (bool, error) {
-	return g.anyHook(ctx, wt, "pre-commit", "prepare-commit-msg", "commit-msg")
-}
-
-// anyHook reports whether the repository has one of the hooks.
-func (g *Git) anyHook(ctx context.Context, wt Worktree, names ...string) (bool, error) {
+// HasHook reports whether the repository has one of the hooks. It costs no process once the repository's settings are
+// known.
+func (g *Git) HasHook(ctx context.Context, wt Worktree, names ...string) (bool, error) {
 	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
 		return false, err
@@ -222,7 +209,7 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool,
 			call = append(call, "--to-stdin="+file)
 		}
 	}
-	call = append(append(call, hookPrefix+name, "--"), args...)
+	call = append(append(call, "tilth-"+name, "--"), args...)
 	c := g.InWorktree(wt, call...)
 	c.Hooks = true
 	c.Vars = append(c.Vars, env...)

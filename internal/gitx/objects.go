@@ -21,10 +21,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Objects checks that the objects of a repository hold what their names say. git does not when it reads one: a
+// ObjectCheck makes a check of the loose objects and packs that are new or were written again since a time before any
+// worker of the session, for whoever judges how trees differ. A file's ctime says when: nothing sets it but the clock.
+// A commit stands for its tree. The error names what is wrong.
+func (g *Git) ObjectCheck(common string, since time.Time) func(ctx context.Context, trees ...string) error {
+	return g.newObjects(common, since).check
+}
+
+// objects checks that the objects of a repository hold what their names say. git does not when it reads one: a
 // worker that writes a harmless content under the name of another one shows it to whoever judges, and can put the
 // true one back after the verdict, under the same commit.
-type Objects struct {
+type objects struct {
 	git     *Git
 	common  string
 	since   time.Time
@@ -35,15 +42,11 @@ type Objects struct {
 	large   bool
 }
 
-// NewObjects checks what was written since a time before any worker of the session. A file's ctime says when: nothing
-// sets it but the clock.
-func (g *Git) NewObjects(common string, since time.Time) *Objects {
-	return &Objects{git: g, common: common, since: since, checked: map[string]unix.Stat_t{}, largest: 64 << 20}
+func (g *Git) newObjects(common string, since time.Time) *objects {
+	return &objects{git: g, common: common, since: since, checked: map[string]unix.Stat_t{}, largest: 64 << 20}
 }
 
-// Check looks at the loose objects and packs that are new or were written again, for whoever judges how trees differ.
-// A commit stands for its tree. The error names what is wrong.
-func (o *Objects) Check(ctx context.Context, trees ...string) error {
+func (o *objects) check(ctx context.Context, trees ...string) error {
 	if o.git.dry {
 		return nil
 	}
@@ -70,7 +73,7 @@ func (o *Objects) Check(ctx context.Context, trees ...string) error {
 }
 
 // checkTrees reads the trees, and all that they hold, with their hashes.
-func (o *Objects) checkTrees(ctx context.Context, trees []string) error {
+func (o *objects) checkTrees(ctx context.Context, trees []string) error {
 	var in strings.Builder
 	for _, tree := range trees {
 		in.WriteString(tree + "^{tree}\n")
@@ -98,7 +101,7 @@ func (o *Objects) checkTrees(ctx context.Context, trees []string) error {
 
 // directories returns the repository's directory of objects and its alternates, from which git reads objects as well.
 // A worker can name one that it has made.
-func (o *Objects) directories(ctx context.Context) ([]string, error) {
+func (o *objects) directories(ctx context.Context) ([]string, error) {
 	dirs := []string{filepath.Join(o.common, "objects")}
 	if absent(filepath.Join(dirs[0], "info", "alternates")) {
 		return dirs, nil
@@ -119,7 +122,7 @@ func (o *Objects) directories(ctx context.Context) ([]string, error) {
 }
 
 // checkLoose looks at the loose objects in dir that are new.
-func (o *Objects) checkLoose(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
+func (o *objects) checkLoose(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
 	fans, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -179,7 +182,7 @@ func checkObject(ctx context.Context, name, id string) error {
 }
 
 // checkPacks looks at the packs of which a file is new.
-func (o *Objects) checkPacks(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
+func (o *objects) checkPacks(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
 	files, _ := os.ReadDir(dir)
 	var packs []string
 	for _, f := range files {
@@ -208,7 +211,7 @@ func (o *Objects) checkPacks(ctx context.Context, dir string, found map[string]u
 
 // isNew reports whether a file was written since, and not looked at as it is now. What a link leads to can be an old
 // file, and another one a moment later.
-func (o *Objects) isNew(name string, found map[string]unix.Stat_t) bool {
+func (o *objects) isNew(name string, found map[string]unix.Stat_t) bool {
 	var st unix.Stat_t
 	if unix.Lstat(name, &st) != nil {
 		return false

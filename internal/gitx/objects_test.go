@@ -26,12 +26,12 @@ func TestObjectsUnderAnotherName(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := w.git.NewObjects(w.common, time.Now().Add(time.Hour)) // so that no file is new
-			must(t, o.Check(ctx))
+			o := w.git.newObjects(w.common, time.Now().Add(time.Hour)) // so that no file is new
+			must(t, o.check(ctx))
 			evil := "ff" + good[2:]
 			must(t, plant(evil))
 			t.Cleanup(func() { os.RemoveAll(filepath.Join(objects, evil[:2])) })
-			if err := o.Check(ctx); err == nil || !strings.Contains(err.Error(), evil) {
+			if err := o.check(ctx); err == nil || !strings.Contains(err.Error(), evil) {
 				t.Errorf("the object %s passed: %v", evil, err)
 			}
 		})
@@ -70,15 +70,15 @@ func TestObjectsOfAForgedPack(t *testing.T) {
 	if out, err := w.try(w.repo, "cat-file", "-p", tree+":a"); err != nil || out != "good" {
 		t.Fatalf("git itself reads %q, %v", out, err)
 	}
-	whole := w.git.NewObjects(w.common, time.Time{})
-	if err := whole.Check(ctx); err == nil || !strings.Contains(err.Error(), ".idx") {
+	whole := w.git.newObjects(w.common, time.Time{})
+	if err := whole.check(ctx); err == nil || !strings.Contains(err.Error(), ".idx") {
 		t.Errorf("read whole: %v", err)
 	}
-	part := w.git.NewObjects(w.common, time.Time{})
+	part := w.git.newObjects(w.common, time.Time{})
 	part.largest = 0
-	must(t, part.Check(ctx, strings.TrimSpace(w.sh(w.repo, "mktree"))))
+	must(t, part.check(ctx, strings.TrimSpace(w.sh(w.repo, "mktree"))))
 	for range 2 { // the pack is no news the second time
-		if err := part.Check(ctx, tree); err == nil || !strings.Contains(err.Error(), id) {
+		if err := part.check(ctx, tree); err == nil || !strings.Contains(err.Error(), id) {
 			t.Errorf("read in part: %v", err)
 		}
 	}
@@ -87,8 +87,8 @@ func TestObjectsOfAForgedPack(t *testing.T) {
 // TestObjectsThatAreWritten: what was there before is not read, what is new is read once, and what is wrong is named.
 func TestObjectsThatAreWritten(t *testing.T) {
 	w := newWorld(t, "a", "good")
-	o := w.git.NewObjects(w.common, time.Time{})
-	must(t, o.Check(ctx))
+	o := w.git.newObjects(w.common, time.Time{})
+	must(t, o.check(ctx))
 	if len(o.checked) == 0 {
 		t.Error("no object was looked at")
 	}
@@ -99,10 +99,10 @@ func TestObjectsThatAreWritten(t *testing.T) {
 	must(t, err)
 	must(t, os.Chmod(file, 0o600))
 	must(t, os.WriteFile(file, content, 0o600))
-	if err := o.Check(ctx); err == nil || !strings.Contains(err.Error(), id) {
+	if err := o.check(ctx); err == nil || !strings.Contains(err.Error(), id) {
 		t.Errorf("written over: %v", err)
 	}
-	if err := w.git.NewObjects(w.common, time.Now().Add(time.Hour)).Check(ctx); err != nil {
+	if err := w.git.newObjects(w.common, time.Now().Add(time.Hour)).check(ctx); err != nil {
 		t.Errorf("of before the session: %v", err)
 	}
 }

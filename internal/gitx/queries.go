@@ -25,23 +25,17 @@ func (g *Git) TreeOf(ctx context.Context, common, commit string) (string, error)
 	return g.verify(ctx, InRepo(common), commit+"^{tree}", commit)
 }
 
-// TreeFiles lists what a commit holds: files, symlinks and submodules, with slash-separated paths.
-func (g *Git) TreeFiles(ctx context.Context, common, commit string) ([]string, error) {
-	out, err := g.Read(ctx, InRepo(common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", commit))
-	return fields(out), err
-}
-
 func (g *Git) verify(ctx context.Context, c Command, rev, name string) (string, error) {
 	// A partial clone would ask its remote for what is missing.
 	c.Vars = append(c.Vars, "GIT_NO_LAZY_FETCH=1")
 	c.Args = append(c.Args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
-	sha, err := g.Line(ctx, c)
+	sha, err := g.Read(ctx, c)
 	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
 	// is not there git says just that.
 	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !IsObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, ErrNoCommit)
 	}
-	return sha, err
+	return trimLine(sha), err
 }
 
 // isBroken tells the errors of the repository itself from those about a name that it does not know.
@@ -61,7 +55,7 @@ func IsObjectID(s string) bool {
 func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
 	ref := "refs/heads/" + branch
 	// for-each-ref reads all that lies beside the ref, but only it tells a missing ref from a broken repository.
-	if sha, err := g.Line(ctx, InRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil {
+	if sha, err := g.Line(ctx, InRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil && sha != "" {
 		return sha, true, nil
 	}
 	// The pattern also matches what lies below refs/heads/<branch>/.
@@ -85,67 +79,6 @@ func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err er
 		return sha, true, nil
 	}
 	return g.BranchTip(ctx, wt.Common, wt.Branch)
-}
-
-// OnlyOn lists the commits that are reachable from tip and from no branch but the given one, tag or remote branch: what
-// is lost with it.
-func (g *Git) OnlyOn(ctx context.Context, common, tip, branch string) ([]string, error) {
-	out, err := g.Read(ctx, InRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
-		"--remotes"))
-	return strings.Fields(string(out)), err
-}
-
-// RemoteTip is the commit of a branch on a remote as it is now, "" where that is not known. at is the directory in
-// which a remote's relative path begins.
-func (g *Git) RemoteTip(ctx context.Context, common, at, remote, branch string) string {
-	c := InRepo(common, "ls-remote", "--end-of-options", remote, "refs/heads/"+branch)
-	c.Dir = at
-	out, _ := g.Read(ctx, c)
-	tip, _, _ := strings.Cut(string(out), "\t")
-	return tip
-}
-
-// PushRemote is the remote that the user pushes to and its URL: remote.pushDefault, else origin, else the only one;
-// "" for none.
-func (g *Git) PushRemote(ctx context.Context, common string) (name, url string, err error) {
-	out, err := g.Read(ctx, InRepo(common, "remote"))
-	if err != nil {
-		return "", "", err
-	}
-	names := strings.Fields(string(out))
-	name, _ = g.Line(ctx, InRepo(common, "config", "--get", "remote.pushDefault")) // none is an error
-	switch {
-	case slices.Contains(names, name):
-	case slices.Contains(names, "origin"):
-		name = "origin"
-	case len(names) == 1:
-		name = names[0]
-	default:
-		return "", "", nil
-	}
-	url, err = g.Line(ctx, InRepo(common, "remote", "get-url", "--push", "--", name))
-	return name, url, err
-}
-
-// DefaultBranch is the branch that a remote says is its own, "" where it was not fetched with it.
-func (g *Git) DefaultBranch(ctx context.Context, common, remote string) string {
-	ref, _ := g.Line(ctx, InRepo(common, "symbolic-ref", "--quiet", "refs/remotes/"+remote+"/HEAD"))
-	return strings.TrimPrefix(ref, "refs/remotes/"+remote+"/")
-}
-
-// Symbolic is the ref that a branch is only another name of, "" for a branch of its own.
-func (g *Git) Symbolic(ctx context.Context, common, branch string) string {
-	ref, _ := g.Line(ctx, InRepo(common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
-	return ref
-}
-
-// MergeBase names the best common ancestor of two commits; it is "" if they have none.
-func (g *Git) MergeBase(ctx context.Context, common, a, b string) (string, error) {
-	base, err := g.Line(ctx, InRepo(common, "merge-base", "--end-of-options", a, b))
-	if ExitCode(err) == 1 {
-		return "", nil
-	}
-	return base, err
 }
 
 // DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is
@@ -178,21 +111,6 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 	_, err := g.Mutate(ctx, g.InWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
 		"refs/heads/"+branch))
 	return err
-}
-
-// SessionBranches are the branches session/*, without refs/heads/.
-func (g *Git) SessionBranches(ctx context.Context, common string) ([]string, error) {
-	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(refname)", "refs/heads/session/"))
-	var names []string
-	for line := range strings.Lines(string(out)) {
-		names = append(names, strings.TrimPrefix(strings.TrimSpace(line), "refs/heads/"))
-	}
-	return names, err
-}
-
-// TagRefs returns the tags of a repository as lines for a packed-refs file.
-func (g *Git) TagRefs(ctx context.Context, common string) ([]byte, error) {
-	return g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags/"))
 }
 
 // FilesAt returns the contents of files of a commit, by their paths; links within
@@ -280,20 +198,23 @@ func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
 	return len(s.refused)+len(s.heldBack) > 0, nil
 }
 
-// Untracked lists what a worktree has that is neither tracked nor ignored and no build product. A directory of which
-// nothing is tracked is one entry, with a slash at its end.
-func (g *Git) Untracked(ctx context.Context, wt Worktree) ([]string, error) {
-	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard", "--directory",
-		"--no-empty-directory"))
-	return slices.DeleteFunc(fields(out), namesProduct), err
+// Untracked lists what a worktree has that is not tracked and no build product: what is ignored, or what is not. A
+// directory of which nothing is tracked, or all is ignored, is one entry, with a slash at its end.
+func (g *Git) Untracked(ctx context.Context, wt Worktree, ignored bool) (paths []string, err error) {
+	if ignored {
+		paths, err = g.ignored(ctx, wt)
+	} else {
+		paths, err = g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard", "--directory",
+			"--no-empty-directory"))
+	}
+	return slices.DeleteFunc(paths, namesProduct), err
 }
 
 // TrackedFiles lists the files of the index at dir and below that match any of the pathspecs (all if there are none),
 // relative to dir.
 func (g *Git) TrackedFiles(ctx context.Context, dir string, pathspecs ...string) ([]string, error) {
 	args := append([]string{"ls-files", "-z", "--cached", "--deduplicate", "--"}, pathspecs...)
-	out, err := g.Read(ctx, g.inUserDir(dir, args...))
-	return fields(out), err
+	return g.List(ctx, g.inUserDir(dir, args...))
 }
 
 // IgnoredFiles lists the untracked files at dir and below that the ignore rules cover and that match any of the
@@ -307,39 +228,12 @@ func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) (
 	for _, p := range patterns {
 		args = append(args, ":(glob)"+p)
 	}
-	out, err := g.Read(ctx, g.inUserDir(dir, args...))
-	return fields(out), err
+	return g.List(ctx, g.inUserDir(dir, args...))
 }
 
 // ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
 // entry, with a slash at its end.
 func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {
-	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
 		"--directory"))
-	return fields(out), err
-}
-
-// IgnoredEntries lists what the ignore rules keep out of the worktree's tree and is no build product. A directory of
-// which all is ignored is one entry, with a slash at its end.
-func (g *Git) IgnoredEntries(ctx context.Context, wt Worktree) ([]string, error) {
-	all, err := g.ignored(ctx, wt)
-	return slices.DeleteFunc(all, namesProduct), err
-}
-
-// CheckIgnored returns those of the paths, relative to the worktree, that git would ignore there. The paths need not
-// exist.
-func (g *Git) CheckIgnored(ctx context.Context, wt Worktree, paths []string) (map[string]bool, error) {
-	ignored := map[string]bool{}
-	if len(paths) == 0 {
-		return ignored, nil
-	}
-	out, err := g.Read(ctx, g.InWorktree(wt, "check-ignore", "-z", "--stdin").with(paths))
-	// Exit code 1 says that none of them is.
-	if err != nil && ExitCode(err) != 1 {
-		return nil, err
-	}
-	for _, path := range fields(out) {
-		ignored[path] = true
-	}
-	return ignored, nil
 }

@@ -328,9 +328,8 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 
 // paths lists what differs between two commits or trees.
 func (g *Git) paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
-	out, err := g.Read(ctx, g.InWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
+	return g.List(ctx, g.InWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
 		"--ignore-submodules=none", "--no-relative", "--end-of-options", a, b, "--"))
-	return fields(out), err
 }
 
 // ApplyChange names the tree that the change from one commit to another makes of a third, which is a tree or a commit.
@@ -373,13 +372,4 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 		tree, err = index(nil, "write-tree")
 	}
 	return tree, err == nil, err
-}
-
-// IndexTree names the tree that the index holds, "" where it holds conflicts.
-func (g *Git) IndexTree(ctx context.Context, wt Worktree) (string, error) {
-	tree, err := g.Mutate(ctx, g.InWorktree(wt, "write-tree"))
-	if ExitCode(err) == 128 {
-		return "", nil
-	}
-	return tree, err
 }

@@ -138,8 +138,9 @@ const (
 	endGrace = 2 * time.Second
 )
 
-// Command is one git command to run: [InRepo] and [Git.InWorktree] make it, [Git.Read], [Git.Line] and [Git.Mutate] run
-// it. What has rules of its own, or several callers, is a method of Git; a question of one caller's is a Command there.
+// Command is one git command to run: [InRepo] and [Git.InWorktree] make it, [Git.Read], [Git.Line], [Git.List] and
+// [Git.Mutate] run it. What has rules of its own, or several callers, is a method of Git; a question of one caller's is
+// a Command there.
 type Command struct {
 	Dir     string
 	Args    []string
@@ -252,10 +253,20 @@ func (g *Git) InWorktree(wt Worktree, args ...string) Command {
 	return Command{Dir: wt.Path, Args: args, Vars: []string{g.ceiling(wt.Path)}, wt: wt}
 }
 
-// Line is Read of a command that answers with one line.
+// Line is Read of a command that answers with one line. One that exits with 1 and says nothing has answered too: there
+// is none.
 func (g *Git) Line(ctx context.Context, c Command) (string, error) {
 	out, err := g.Read(ctx, c)
+	if said := new(commandError); errors.As(err, &said) && said.ExitCode == 1 && said.Stderr == "" {
+		err = nil
+	}
 	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+// List is Read of a command that answers with entries that NUL ends.
+func (g *Git) List(ctx context.Context, c Command) ([]string, error) {
+	out, err := g.Read(ctx, c)
+	return fields(out), err
 }
 
 // with is the command with these paths on its standard input, as those with -z or --pathspec-file-nul read them.

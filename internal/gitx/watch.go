@@ -146,48 +146,32 @@ func LinkedPlaces(common string) []string {
 	return places
 }
 
-// RepoWatch notices what becomes of the user's repository while somebody else works in it. A look costs no process as
-// long as no file of the repository that counts has been touched.
-type RepoWatch struct {
-	git    *Git
-	common string
-	first  repoState
-	now    repoState
-	stamp  string
-}
-
-// WatchRepo begins to watch the repository with this common directory.
-func (g *Git) WatchRepo(ctx context.Context, common string) (*RepoWatch, error) {
-	w := &RepoWatch{git: g, common: common, stamp: stampOf(common)}
-	state, err := g.readState(ctx, common)
-	w.first, w.now = state, state
-	return w, err
-}
-
-// Look returns what changed since the last look. Where git cannot read the refs, because its config is broken for one,
+// WatchRepo notices what becomes of the user's repository while somebody else works in it. look returns what changed
+// since the last look, and all that is another thing than when the watch began. It costs no process as long as no file
+// of the repository that counts has been touched. Where git cannot read the refs, because its config is broken for one,
 // what else changed is returned beside the error.
-func (w *RepoWatch) Look(ctx context.Context) ([]RepoChange, error) {
-	stamp := stampOf(w.common)
-	if stamp == w.stamp {
-		return nil, nil
-	}
-	state, err := w.git.readState(ctx, w.common)
-	if err != nil {
-		for what, value := range w.now {
-			if strings.HasPrefix(what, "refs/") {
-				state[what] = value
+func (g *Git) WatchRepo(ctx context.Context, common string) (
+	look func(context.Context) (changed, all []RepoChange, err error), err error,
+) {
+	last := stampOf(common)
+	first, err := g.readState(ctx, common)
+	now := first
+	return func(ctx context.Context) (changed, all []RepoChange, err error) {
+		if stamp := stampOf(common); stamp != last {
+			before := now
+			if now, err = g.readState(ctx, common); err == nil {
+				last = stamp
 			}
+			for what, value := range before {
+				if err != nil && strings.HasPrefix(what, "refs/") {
+					now[what] = value
+				}
+			}
+			changed = before.changes(now)
 		}
-	} else {
-		w.stamp = stamp
-	}
-	changes := w.now.changes(state)
-	w.now = state
-	return changes, err
+		return changed, first.changes(now), err
+	}, err
 }
-
-// All returns what is another thing than when the watch began, as of the last look.
-func (w *RepoWatch) All() []RepoChange { return w.first.changes(w.now) }
 
 // stampOf changes whenever a file does that readState reads: a worker can set a file's modification time, and not the
 // time of its change.

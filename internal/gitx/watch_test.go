@@ -14,7 +14,7 @@ func TestRepoWatch(t *testing.T) {
 	must(t, err)
 	look := func(what string, want ...string) {
 		t.Helper()
-		changes, err := watch.Look(ctx)
+		changes, _, err := watch(ctx)
 		must(t, err)
 		var got []string
 		for _, c := range changes {
@@ -49,11 +49,10 @@ func TestRepoWatch(t *testing.T) {
 
 	// Where git cannot read the refs any more, the rest is still told, and no ref is called gone.
 	must(t, os.WriteFile(file("config"), []byte("[core\n"), 0o600))
-	changes, err := watch.Look(ctx)
+	changes, all, err := watch(ctx)
 	if err == nil || len(changes) != 1 || changes[0].What != "config" {
 		t.Errorf("a broken config: %v, %v", changes, err)
 	}
-	all := watch.All()
 	if !slices.ContainsFunc(all, func(c RepoChange) bool { return c.What == "refs/heads/other" && c.Before == "" }) ||
 		slices.ContainsFunc(all, func(c RepoChange) bool { return c.What == "objects/info/alternates" }) {
 		t.Errorf("all told: %v", all)

@@ -152,9 +152,7 @@ func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 		}
 	}
 	if ref == reftableHead {
-		// Exit 1 without a word: HEAD is detached.
-		ref, err = g.Line(ctx, g.InWorktree(wt, "symbolic-ref", "--quiet", "HEAD"))
-		if err != nil && ExitCode(err) != 1 {
+		if ref, err = g.Line(ctx, g.InWorktree(wt, "symbolic-ref", "--quiet", "HEAD")); err != nil {
 			return "", err
 		}
 	}

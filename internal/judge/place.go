@@ -90,7 +90,8 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 		return nil, err
 	}
 	p.above = p.readAbove()
-	p.tags, err = o.Git.TagRefs(ctx, o.Common)
+	p.tags, err = o.Git.Read(ctx, gitx.InRepo(o.Common, "for-each-ref",
+		"--format=%(objectname) %(refname)", "refs/tags/"))
 	return p, err
 }
 

@@ -192,14 +192,15 @@ func (h *Handle) withAside(ctx context.Context, wt gitx.Worktree, path, task, ti
 	if err != nil || work == nil {
 		return "", err
 	}
-	if tree, err := h.Git.IndexTree(ctx, wt); err != nil || tree == work.Tree {
+	tree, err := h.Git.Mutate(ctx, h.Git.InWorktree(wt, "write-tree"))
+	if conflicts := gitx.ExitCode(err) == 128; !conflicts && (err != nil || tree == work.Tree) {
 		return tree, err // setting it aside was cut short: files may be gone that the index has
 	}
 	now, _, err := h.Git.StageAll(ctx, wt, tip)
 	if err != nil {
 		return "", err
 	}
-	tree, _, err := h.Git.ApplyChange(ctx, wt, base, work.SHA, now)
+	tree, _, err = h.Git.ApplyChange(ctx, wt, base, work.SHA, now)
 	return tree, err
 }
 

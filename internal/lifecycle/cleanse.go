@@ -36,7 +36,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	if err != nil {
 		return err
 	}
-	if len(lost) > 0 && (remote == "" || g.RemoteTip(ctx, r.Common, r.Source, remote, r.Branch) != r.Tip) {
+	if len(lost) > 0 && (remote == "" || r.remoteTip(ctx, g, remote) != r.Tip) {
 		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "), "git tilth take " + s.ID +
 			", or git tilth push " + s.ID + "; git tilth reset " + s.ID + " gives it up, and the record"}
 	}
@@ -58,12 +58,29 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	return errors.Join(gitx.RemoveAll(gone), gitx.RemoveAll(s.Path(session.JudgeDir)))
 }
 
+// remoteTip is the commit of the branch on a remote as it is now, "" where that is not known.
+func (r TeardownPlan) remoteTip(ctx context.Context, g *gitx.Git, remote string) string {
+	ask := gitx.InRepo(r.Common, "ls-remote", "--end-of-options", remote, "refs/heads/"+r.Branch)
+	ask.Dir = r.Source // where a remote's relative path begins
+	out, _ := g.Line(ctx, ask)
+	tip, _, _ := strings.Cut(out, "\t")
+	return tip
+}
+
+// onlyOn lists the commits that are reachable from tip and from no branch but the given one, tag or remote branch: what
+// is lost with it.
+func onlyOn(ctx context.Context, g *gitx.Git, common, tip, branch string) ([]string, error) {
+	out, err := g.Line(ctx, gitx.InRepo(common, "rev-list", tip, "--not", "--exclude="+branch, "--branches", "--tags",
+		"--remotes"))
+	return strings.Fields(out), err
+}
+
 // lost names the commits that go with the branch.
 func (r TeardownPlan) lost(ctx context.Context, g *gitx.Git) (names []string, err error) {
 	if r.Tip == "" {
 		return nil, nil
 	}
-	only, err := g.OnlyOn(ctx, r.Common, r.Tip, r.Branch)
+	only, err := onlyOn(ctx, g, r.Common, r.Tip, r.Branch)
 	if err != nil || len(only) == 0 {
 		return nil, err
 	}
@@ -104,7 +121,7 @@ func (r TeardownPlan) taken(ctx context.Context, g *gitx.Git) (map[string]bool, 
 		if err != nil {
 			continue // it was dropped, and a gc has taken it
 		}
-		if gone, err := g.OnlyOn(ctx, r.Common, to, r.Branch); err != nil || len(gone) > 0 {
+		if gone, err := onlyOn(ctx, g, r.Common, to, r.Branch); err != nil || len(gone) > 0 {
 			if err != nil {
 				return nil, err
 			}

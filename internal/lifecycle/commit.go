@@ -65,7 +65,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	}
 	tree := made[0].Tree
 	if whole && tree == v.Tree {
-		if has, err := h.Git.HasCommitHook(ctx, wt); err != nil {
+		if has, err := h.Git.HasHook(ctx, wt, "pre-commit", "prepare-commit-msg", "commit-msg"); err != nil {
 			return "", err
 		} else if has {
 			if tree, _, err = h.Git.StageAll(ctx, wt, base); err != nil {

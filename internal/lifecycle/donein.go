@@ -17,7 +17,7 @@ const maxTaskCommits = 10_000
 // is not done.
 func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []session.Task) (map[string]string, error) {
 	const reverts = "This reverts commit "
-	commits, err := g.LogMatching(ctx, common, base, maxTaskCommits, trailerTask+": ", reverts)
+	commits, err := g.Log(ctx, common, base, "", maxTaskCommits, trailerTask+": ", reverts)
 	if err != nil {
 		return nil, err
 	}

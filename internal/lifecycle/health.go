@@ -122,7 +122,8 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 	if err != nil {
 		return nil, err
 	}
-	branches, err := g.SessionBranches(ctx, common)
+	branches, err := g.Line(ctx, gitx.InRepo(common, "for-each-ref", "--format=%(refname:lstrip=2)",
+		"refs/heads/session/"))
 	if err != nil {
 		return nil, err
 	}
@@ -151,13 +152,13 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		}
 		out = append(out, a)
 	}
-	for _, branch := range branches {
+	for _, branch := range strings.Fields(branches) {
 		id := strings.TrimPrefix(branch, "session/")
 		if !session.ValidID(id) || used[branch] || !gone(id) {
 			continue
 		}
 		remove := gitx.Call{Dir: common, Args: []string{"branch", "-D", branch}}
-		own, err := g.OnlyOn(ctx, common, branch, branch)
+		own, err := onlyOn(ctx, g, common, branch, branch)
 		a := Ailment{Session: id, Command: remove.String(), What: "it is gone, and its branch " + branch + " is there"}
 		if err == nil && len(own) > 0 {
 			a.What += "; " + text.Plural(len(own), "commit") + " on no other branch: git log " + branch

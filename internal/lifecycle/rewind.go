@@ -128,7 +128,7 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if err != nil {
 		return p, err
 	}
-	base, err := h.Git.MergeBase(ctx, h.Common, full, tip)
+	base, err := h.mergeBase(ctx, full, tip)
 	if err != nil {
 		return p, h.notLooked("the branch", err)
 	}

@@ -199,7 +199,8 @@ func (t *taker) target(ctx context.Context) error {
 	if gitx.Rebasing(t.plan.common, branch) {
 		return &RefusedError{branch + " is being rebased", "git rebase --continue, or --abort; then the same again"}
 	}
-	if to := t.Git.Symbolic(ctx, t.plan.common, branch); to != "" && t.plan.place == "" {
+	to, _ := t.Git.Line(ctx, gitx.InRepo(t.plan.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
+	if to != "" && t.plan.place == "" {
 		return &RefusedError{"branch " + branch + " is another name of " + to,
 			"git tilth take --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/")) + " " + t.plan.S.ID}
 	}
@@ -240,7 +241,7 @@ func (t *taker) whole(ctx context.Context) error {
 				"git tilth take --pick " + t.plan.S.ID}
 		}
 	}
-	base, err := t.Git.MergeBase(ctx, t.plan.common, from, top)
+	base, err := t.Git.Line(ctx, gitx.InRepo(t.plan.common, "merge-base", "--end-of-options", from, top))
 	switch {
 	case err != nil:
 		return err

@@ -155,7 +155,7 @@ func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
 	if sha, err := seedOf(r.S); err == nil && r.Tip != "" {
 		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
 			r.Commits = len(commits)
-			if own, err := g.OnlyOn(ctx, r.Common, r.Tip, r.Branch); err == nil {
+			if own, err := onlyOn(ctx, g, r.Common, r.Tip, r.Branch); err == nil {
 				r.Commits, r.Held = min(r.Commits, len(own)), len(own) == 0
 			}
 		}

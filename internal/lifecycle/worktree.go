@@ -135,7 +135,7 @@ func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) erro
 	case err != nil:
 		return err
 	default:
-		from, err := h.Git.MergeBase(ctx, h.Common, head, tip)
+		from, err := h.mergeBase(ctx, head, tip)
 		held := from == tip || byWorker && from == ""
 		if !byWorker {
 			from = head
@@ -154,11 +154,16 @@ func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) erro
 // CatchUp brings up to the commit to a worktree in which a worker went back to an older commit or another line, head:
 // what it did since their common ancestor stays, committed or not, and what finished tasks did is not undone.
 func (h *Handle) CatchUp(ctx context.Context, wt gitx.Worktree, head, to string) error {
-	base, err := h.Git.MergeBase(ctx, h.Common, head, to)
+	base, err := h.mergeBase(ctx, head, to)
 	if err != nil || base == "" || base == to {
 		return err
 	}
 	return h.catchUp(ctx, wt, base, to)
+}
+
+// mergeBase names the best common ancestor of two commits; it is "" if they have none.
+func (h *Handle) mergeBase(ctx context.Context, a, b string) (string, error) {
+	return h.Git.Line(ctx, gitx.InRepo(h.Common, "merge-base", "--end-of-options", a, b))
 }
 
 func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string) error {

@@ -15,7 +15,7 @@ import (
 // false where validators or a commit hook refused it.
 func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string) (isDone bool, err error) {
 	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo}
-	r.objects = h.Git.NewObjects(h.Common, r.madeAt())
+	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
 	isDone, err = r.done(ctx, task, note)
 	stop := Stop{Reason: Interrupted}
 	if r.next() < 0 {

@@ -29,7 +29,7 @@ const (
 func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (hooks, error) {
 	h := hooks{r: r, wt: wt, exists: map[string]bool{}}
 	for _, name := range []string{preTool, postEdit, postTask, postRun} {
-		ok, err := r.Git.HookExists(ctx, wt, name)
+		ok, err := r.Git.HasHook(ctx, wt, "tilth-"+name)
 		if err != nil {
 			return h, err
 		}

@@ -136,7 +136,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
-	if err := a.objects.Check(ctx, a.judged, j.tree); err != nil {
+	if err := a.objects(ctx, a.judged, j.tree); err != nil {
 		return false, &stopError{Stop: Stop{Reason: Errored, Detail: err.Error(),
 			Hint: "git fsck, and put the object right"}}
 	}
@@ -271,7 +271,7 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 	if a.o.Judging.InWorktree {
 		return feedback, nil
 	}
-	ignored, err := a.Git.IgnoredEntries(ctx, j.wt)
+	ignored, err := a.Git.Untracked(ctx, j.wt, true)
 	if err != nil {
 		return "", err
 	}

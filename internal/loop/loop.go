@@ -162,8 +162,9 @@ type run struct {
 	place      *judge.Place  // where changes are judged; nil in the worktree
 	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files
 	removeTemp func()
-	watch      *gitx.RepoWatch
-	objects    *gitx.Objects
+	watch      func(context.Context) (changed, all []gitx.RepoChange, err error)
+	changed    []gitx.RepoChange // all told, as of the last look
+	objects    func(ctx context.Context, trees ...string) error
 	carried    carried
 	checked    bool              // the validators can run on what the next task begins with
 	judgedTo   string            // the commit from which on the next attempt is judged, "" for where it begins
@@ -179,7 +180,7 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo,
 		removeTemp: func() {}}
 	defer func() { r.removeTemp() }()
-	r.objects = h.Git.NewObjects(h.Common, r.madeAt())
+	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
 	stop := r.outer(ctx)
 	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
 		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}

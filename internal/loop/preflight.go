@@ -70,7 +70,7 @@ func (r *run) preflight(ctx context.Context, i int) (err error) {
 
 // preflightOf names what a preflight depends on.
 func (a *attempt) preflightOf(ctx context.Context) (string, error) {
-	names, err := a.Git.TreeFiles(ctx, a.Common, a.base)
+	names, err := a.Git.List(ctx, gitx.InRepo(a.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", a.base))
 	if err != nil {
 		return "", err
 	}

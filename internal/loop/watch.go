@@ -21,7 +21,8 @@ func (r *run) look(ctx context.Context, emit func(record.Event) error) error {
 	if r.watch == nil {
 		return nil
 	}
-	changes, err := r.watch.Look(ctx)
+	changes, all, err := r.watch(ctx)
+	r.changed = all
 	for _, c := range changes {
 		if e := emit(&record.RepoChanged{What: c.What, Before: c.Before, After: c.After}); e != nil {
 			return e
@@ -33,9 +34,6 @@ func (r *run) look(ctx context.Context, emit func(record.Event) error) error {
 // lastLook is the look at the stop, and returns what the whole run changed. What keeps it from looking has ended the
 // run already, or will end the next one.
 func (r *run) lastLook(ctx context.Context) []gitx.RepoChange {
-	if r.watch == nil {
-		return nil
-	}
 	_ = r.look(urgency.UntilSecond(ctx), r.Record.Append)
-	return r.watch.All()
+	return r.changed
 }

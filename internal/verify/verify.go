@@ -164,7 +164,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	}
 	slices.Reverse(c.commits)
 	made, _ := session.IDTime(c.s.ID)
-	if err := c.git.NewObjects(common, made).Check(ctx); err != nil {
+	if err := c.git.ObjectCheck(common, made)(ctx); err != nil {
 		c.differ(-1, "", "%s", err)
 	}
 	return nil
