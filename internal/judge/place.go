@@ -122,7 +122,7 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 
 // Put gives the files at paths the contents that a commit has for them, until the next LayOut.
 func (p *Place) Put(ctx context.Context, commit string, paths []string) error {
-	return p.o.Git.LayOut(ctx, p.Dir, "", commit, paths...)
+	return p.o.Git.LayOut(ctx, p.Dir, commit, false, paths...)
 }
 
 // Shut closes the place while a worker works.
@@ -225,7 +225,7 @@ func (p *Place) update(ctx context.Context, tree string) (err error) {
 	}
 	go func() { differing <- p.differing(jobs) }()
 	if other {
-		index, entries, err = p.checkOut(ctx, p.tree, tree)
+		index, entries, err = p.checkOut(ctx, tree, p.tree == "")
 	}
 	changed := p.stillThere(<-differing, entries)
 	if err != nil {
@@ -238,7 +238,7 @@ func (p *Place) update(ctx context.Context, tree string) (err error) {
 		}
 	}
 	if len(changed) > 0 {
-		if index, entries, err = p.checkOut(ctx, "", tree); err != nil {
+		if index, entries, err = p.checkOut(ctx, tree, true); err != nil {
 			return err
 		}
 	} else if tree == p.tree {
@@ -256,13 +256,12 @@ func (p *Place) stillThere(names []string, entries []entry) []string {
 	})
 }
 
-// checkOut has git bring the files from one tree to another, all of them with from "", and reads the index that it
-// wrote.
-func (p *Place) checkOut(ctx context.Context, from, tree string) (index []byte, entries []entry, err error) {
-	err = p.o.Git.LayOut(ctx, p.Dir, from, tree)
-	if err != nil && from != "" && ctx.Err() == nil {
+// checkOut has git bring the files to tree, all of them with reset, and reads the index that git wrote.
+func (p *Place) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
+	err = p.o.Git.LayOut(ctx, p.Dir, tree, reset)
+	if err != nil && !reset && ctx.Err() == nil {
 		// A changed file, or one of a setup, stands where the tree has one now.
-		err = p.o.Git.LayOut(ctx, p.Dir, "", tree)
+		err = p.o.Git.LayOut(ctx, p.Dir, tree, true)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the tree cannot be laid out to be judged: %w", err)
