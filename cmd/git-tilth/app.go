@@ -36,20 +36,17 @@ func (p *process) app() *cli.App {
 		ExitErrHandler:  func(*cli.Context, error) {},
 		OnUsageError:    usageError,
 		Action: func(c *cli.Context) error {
-			if c.Args().First() == "help" {
-				switch name := c.Args().Get(1); {
-				case name == "":
-					return cli.ShowAppHelp(c)
-				case c.App.Command(name) == nil:
-					return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
-				default:
-					return cli.ShowCommandHelp(c, name)
-				}
+			name, help := c.Args().First(), c.Args().First() == "help"
+			if help {
+				name = c.Args().Get(1)
 			}
-			if name := c.Args().First(); name != "" {
-				return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
+			switch {
+			case name == "":
+				return cli.ShowAppHelp(c)
+			case help && c.App.Command(name) != nil:
+				return cli.ShowCommandHelp(c, name)
 			}
-			return cli.ShowAppHelp(c)
+			return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
 		},
 	}
 	p.finishCommands(app.Commands)
@@ -130,11 +127,7 @@ func flagsFirst(known []cli.Flag, args []string) []string {
 			continue
 		}
 		flags = append(flags, args[i])
-		takesValue := slices.ContainsFunc(known, func(f cli.Flag) bool {
-			_, isBool := f.(*cli.BoolFlag)
-			return !isBool && slices.Contains(f.Names(), strings.TrimLeft(args[i], "-"))
-		})
-		if takesValue && i+1 < len(args) {
+		if takesValue(known, args[i]) && i+1 < len(args) {
 			i++
 			flags = append(flags, args[i])
 		}

@@ -25,15 +25,16 @@ type bundleSink struct {
 	approve func(context.Context, *seed.Bundle) error
 }
 
+// within reports whether a path is among files.
+func within(files []string) func(path string) bool {
+	return func(path string) bool { return slices.Contains(files, path) }
+}
+
 // Propose implements seed.Sink.
 func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
-	tracked := map[string]bool{}
 	files, err := s.w.git.TrackedFiles(ctx, s.h.Path())
 	if err != nil {
 		return nil, err
-	}
-	for _, f := range files {
-		tracked[f] = true
 	}
 	wt, err := s.h.Worktree(ctx)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 	ignored, err := s.w.git.List(ctx, ask)
 	s.rules.Ignored = func(path string) bool { return err == nil && slices.Contains(ignored, path) }
 	check := func(b *seed.Bundle) []seed.Violation {
-		return seed.Check(b, s.h.Path(), func(path string) bool { return tracked[path] }, s.rules)
+		return seed.Check(b, s.h.Path(), within(files), s.rules)
 	}
 	if vs := check(b); len(vs) > 0 {
 		return vs, nil

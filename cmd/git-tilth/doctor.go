@@ -18,7 +18,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -81,7 +80,8 @@ func (d *doctor) examine() {
 	} else {
 		d.add("git", finding, "install git 2.36 or newer", "git %s is too old", cmp.Or(version, "(unknown)"))
 	}
-	d.examineSandbox()
+	state, _ := d.sandboxState()
+	d.checks = append(d.checks, state)
 	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
 		d.examineRole(role)
 	}
@@ -97,26 +97,6 @@ func (d *doctor) settings() (rows []configRow) {
 		}
 	}
 	return rows
-}
-
-func (d *doctor) examineSandbox() {
-	want, system := d.config.Get("tilth.sandbox"), sandbox.Probe()
-	offline := d.config.Text("tilth.sandboxNetwork") == "off"
-	auto := "git config tilth.sandbox auto"
-	switch {
-	case want.Value == "off" && offline:
-		d.add("sandbox", finding, auto, "tilth.sandboxNetwork = off needs the sandbox, which is off (%s)", want.Origin)
-	case want.Value == "off":
-		d.add("sandbox", note, "", "off (%s): what the worker starts can do all that you can", want.Origin)
-	case system.Err != nil && (want.Value == "on" || offline):
-		d.add("sandbox", finding, auto+", and tilth.sandboxNetwork on", "none: %s", system.Err)
-	case system.Err != nil:
-		d.add("sandbox", note, "", "none: %s; what the worker starts can do all that you can", system.Err)
-	case len(system.Lacks) > 0:
-		d.add("sandbox", note, "", "%s holds; it lacks: %s", system.Kind, strings.Join(system.Lacks, "; "))
-	default:
-		d.add("sandbox", well, "", "%s holds", system.Kind)
-	}
 }
 
 // examineRole asks who works in a role for a sign of life. No model is asked anything.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
@@ -185,8 +184,7 @@ func (w *repoContext) continuePrep(r prepRequest) error {
 	if err != nil {
 		return fail("", err)
 	}
-	isTracked := func(path string) bool { return slices.Contains(files, path) }
-	r.history = seed.TakeUp(begun(s), h.Path(), s, isTracked)
+	r.history = seed.TakeUp(begun(s), h.Path(), s, within(files))
 	if err := w.seedIt(h, r); err != nil {
 		return err
 	}

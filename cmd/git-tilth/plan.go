@@ -64,7 +64,7 @@ func (w *repoContext) editPlan(h *lifecycle.Handle) error {
 func (w *repoContext) editedTasks(h *lifecycle.Handle, again string, old []byte, files []string,
 	done []session.Task) ([]session.Task, error) {
 	if w.p.dryRun {
-		w.p.printf("would open %s in %s\n", h.S.Path(session.TasksFile), w.editorName())
+		w.p.printf("would open %s in your editor\n", h.S.Path(session.TasksFile))
 		return nil, nil
 	}
 	edited, err := w.editDraft(h, again, old)

@@ -216,18 +216,15 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 // will hold what the base commit holds and nothing else.
 func (w *repoContext) checkImport(r *prepRequest) ([]seed.Violation, error) {
 	b := r.imported.Bundle()
-	tracked := map[string]bool{}
+	var files []string
 	if len(b.TestFiles) > 0 {
-		files, err := w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
-			"--full-tree", r.baseSHA))
-		if err != nil {
+		var err error
+		if files, err = w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
+			"--full-tree", r.baseSHA)); err != nil {
 			return nil, fail("", err)
 		}
-		for _, f := range files {
-			tracked[f] = true
-		}
 	}
-	return seed.Check(b, "", func(path string) bool { return tracked[path] }, seed.Rules{}), nil
+	return seed.Check(b, "", within(files), seed.Rules{}), nil
 }
 
 // noteRefusal says in a dry run for what the command itself would be refused: the plan can be shown without it.

@@ -20,8 +20,6 @@ import (
 type progress struct {
 	out   *os.File
 	err   *os.File
-	json  bool
-	live  bool
 	term  view.Terminal
 	o     loop.Options
 	since time.Time
@@ -36,10 +34,9 @@ type progress struct {
 	bare   bool    // that there are no validators was said
 	tokens int64
 	cost   float64
-	waits  string // what an agent program that says nothing is doing, "" while it does say something
-	shown  bool   // the live line is on the screen
-	ticker *time.Ticker
-	done   chan struct{}
+	waits  string      // what an agent program that says nothing is doing, "" while it does say something
+	shown  bool        // the live line is on the screen
+	timer  *time.Timer // redraws it; nil where there is none
 }
 
 // spentBy is what had been used when the task at hand began.
@@ -51,9 +48,8 @@ type spentBy struct {
 func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
 	t := w.p.terminal(asJSON)
 	pr := &progress{
-		out: w.p.stdout, err: w.p.stderr, json: asJSON, live: t.TTY && !asJSON, term: t, o: o, now: w.p.now,
-		since:  w.p.now(),
-		titles: map[string]string{}, plan: s.Tasks, done: make(chan struct{}),
+		out: w.p.stdout, err: w.p.stderr, term: t, o: o, now: w.p.now, since: w.p.now(),
+		titles: map[string]string{}, plan: s.Tasks,
 	}
 	if check, err := s.Checkpoint(); err == nil {
 		pr.tokens, pr.cost = check.TokensUsed, check.Usage.Cost()
@@ -75,27 +71,22 @@ func (p *progress) start(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.name()
-	if p.json {
+	if p.term.JSON {
 		return
 	}
 	p.line("", nil, line)
-	if p.live && p.ticker == nil {
-		p.ticker = time.NewTicker(time.Second)
-		go p.tick(p.ticker, p.done)
+	if p.term.TTY && p.timer == nil {
+		p.timer = time.AfterFunc(time.Second, p.redraw)
 	}
 }
 
-// tick redraws the live line. It has its own ticker and end: those of p are replaced when the run is resumed by itself.
-func (p *progress) tick(ticker *time.Ticker, done <-chan struct{}) {
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticker.C:
-			p.mu.Lock()
-			p.drawLive()
-			p.mu.Unlock()
-		}
+// redraw keeps the live line true while nothing happens.
+func (p *progress) redraw() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.drawLive()
+		p.timer.Reset(time.Second)
 	}
 }
 
@@ -103,7 +94,7 @@ func (p *progress) tick(ticker *time.Ticker, done <-chan struct{}) {
 func (p *progress) event(l record.Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.json {
+	if p.term.JSON {
 		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
 		return
 	}
@@ -318,7 +309,7 @@ func (p *progress) clearLive() {
 
 // drawLive redraws the last line: task, iteration of cap, tokens, cost, time.
 func (p *progress) drawLive() {
-	if !p.live || p.ticker == nil {
+	if p.timer == nil {
 		return
 	}
 	parts := []string{view.Count(p.tokens) + " tokens"}
@@ -333,11 +324,11 @@ func (p *progress) drawLive() {
 	if p.waits != "" {
 		parts = append(parts, p.waits)
 	}
-	text := strings.Join(parts, " · ")
-	if r := []rune(text); p.term.Width > 0 && len(r) >= p.term.Width {
-		text = string(r[:p.term.Width-1])
+	line := []rune(strings.Join(parts, " · "))
+	if p.term.Width > 0 && len(line) >= p.term.Width {
+		line = line[:p.term.Width-1]
 	}
-	fmt.Fprint(p.term.Writer(p.out), "\r\x1b[K"+text)
+	fmt.Fprint(p.term.Writer(p.out), "\r\x1b[K"+string(line))
 	p.shown = true
 }
 
@@ -345,7 +336,7 @@ func (p *progress) drawLive() {
 func (p *progress) waiting(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.json {
+	if !p.term.JSON {
 		p.line("", nil, "usage limit: waiting until "+until.Local().Format("2006-01-02 15:04:05")+"; Ctrl-C stops")
 	}
 }

@@ -265,17 +265,46 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}
-	out, err := plan.Execute(ctx, h, with)
-	if err != nil {
-		return w.p.executionError(err, s.ID)
+	o.Waiting = show.waiting
+	for again := uint(0); ; again++ {
+		out, err := plan.Execute(ctx, h, with)
+		if err != nil {
+			return w.p.executionError(err, s.ID)
+		}
+		w.tellChanged(show, out.SettingsChanged)
+		show.start(fmt.Sprintf("session %s: %s", s.ID, out))
+		if out.Action == lifecycle.Nothing {
+			return h.S.WriteSummary()
+		}
+		o.SetPending(out)
+		stop, err := loop.Run(ctx, h, o)
+		if err != nil {
+			return w.report(h, show, stop, fail("git tilth resume "+s.ID, err))
+		}
+		result := w.report(h, show, stop, w.p.outcome(stop, s.ID))
+		if again >= r.autoResume || !stop.TaskFailed() && !stop.Failed() || ctx.Err() != nil {
+			w.notify(h, stop)
+			return result
+		}
+		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop, s.ID), again+1, r.autoResume)
+		if plan, err = h.MakePlan(w.p.ctx); err != nil {
+			return fail("", err)
+		}
+		with.First = false
 	}
-	w.tellChanged(show, out.SettingsChanged)
-	show.start(fmt.Sprintf("session %s: %s", s.ID, out))
-	if out.Action == lifecycle.Nothing {
-		return h.S.WriteSummary()
+}
+
+// report ends the lines of a run, and takes out of its result what they have told.
+func (w *repoContext) report(h *lifecycle.Handle, show *progress, stop loop.Stop, result error) error {
+	told := show.stopped(h, stop, result)
+	if !show.term.JSON {
+		w.sayChanged(h)
 	}
-	o.SetPending(out)
-	return w.work(ctx, h, o, show, r)
+	if told {
+		code, _, _ := w.p.judge(result)
+		return &exitError{code: code, err: result}
+	}
+	return result
 }
 
 // showPlan prints what would be done with a session: the plan, then each git command as carrying it out comes to it.
@@ -286,44 +315,4 @@ func (w *repoContext) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRe
 		return w.p.executionError(err, h.S.ID)
 	}
 	return nil
-}
-
-// work runs the loop until it stops, resumes it as often as was asked for, and reports.
-func (w *repoContext) work(ctx context.Context, h *lifecycle.Handle, o loop.Options, show *progress,
-	r runRequest) error {
-	o.Waiting = show.waiting
-	for again := uint(0); ; again++ {
-		stop, err := loop.Run(ctx, h, o)
-		result := w.p.outcome(stop, h.S.ID)
-		if err != nil {
-			result = fail("git tilth resume "+h.S.ID, err)
-		}
-		told := show.stopped(h, stop, result)
-		if !r.json {
-			w.sayChanged(h)
-		}
-		if told {
-			code, _, _ := w.p.judge(result)
-			result = &exitError{code: code, err: result}
-		}
-		if err != nil {
-			return result
-		}
-		failed := stop.TaskFailed() || stop.Failed()
-		if again >= r.autoResume || !failed || ctx.Err() != nil {
-			w.notify(h, stop)
-			return result
-		}
-		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop, h.S.ID), again+1, r.autoResume)
-		plan, err := h.MakePlan(w.p.ctx)
-		if err != nil {
-			return fail("", err)
-		}
-		out, err := plan.Execute(ctx, h, lifecycle.Execution{Setup: w.setup(), Settings: w.noted(o)})
-		if err != nil {
-			return w.p.executionError(err, h.S.ID)
-		}
-		o.SetPending(out)
-		show.start(out.String())
-	}
 }

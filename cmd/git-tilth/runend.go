@@ -20,13 +20,12 @@ import (
 func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ticker != nil {
-		p.ticker.Stop()
-		close(p.done)
-		p.ticker, p.done = nil, make(chan struct{})
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
 	}
 	p.clearLive()
-	if p.json {
+	if p.term.JSON {
 		return false
 	}
 	tasks, _ := h.S.Tasks()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,28 +16,22 @@ import (
 // sandbox is what all that a worker starts may do, beside what each part of a run adds to it. It is nil where the
 // system has none: tilth.sandbox says whether that is a note, once, or a refusal.
 func (w *repoContext) sandbox() (*sandbox.Box, error) {
-	want := w.config.Text("tilth.sandbox")
-	offline := w.config.Text("tilth.sandboxNetwork") == "off"
-	if want == "off" {
-		if offline {
-			return nil, refuse("git config tilth.sandbox auto",
-				"tilth.sandboxNetwork = off needs the sandbox, which is off")
-		}
-		return nil, nil
-	}
-	system := sandbox.Probe()
+	state, system := w.sandboxState()
+	says := strings.Replace(state.Detail, "none: ", "no sandbox: ", 1)
 	switch {
-	case system.Err != nil && (want == "on" || offline):
-		return nil, refuse("git config tilth.sandbox auto, and tilth.sandboxNetwork on", "no sandbox: %s", system.Err)
-	case system.Err != nil:
-		w.noteSandbox("no sandbox: %s; what the worker starts can do all that you can (tilth.sandbox)", system.Err)
+	case state.Status == finding:
+		return nil, refuse(state.Command, "%s", says)
+	case w.config.Text("tilth.sandbox") == "off":
 		return nil, nil
-	case len(system.Lacks) > 0 && (system.Short || w.p.verbose):
-		w.noteSandbox("the sandbox (%s) has gaps: %s", system.Kind, strings.Join(system.Lacks, "; "))
+	case system.Err != nil, len(system.Lacks) > 0 && (system.Short || w.p.verbose):
+		w.noteSandbox(says)
+	}
+	if system.Err != nil {
+		return nil, nil
 	}
 	installed := func(name string) bool { _, err := w.lookPath(name); return err == nil }
 	box := sandbox.Default(w.p.getenv, installed, w.store.Root)
-	box.NoNetwork = offline
+	box.NoNetwork = w.config.Text("tilth.sandboxNetwork") == "off"
 	for _, path := range slices.Concat(w.config.List("tilth.sandboxHide"), w.credentials) {
 		box.Hide = append(box.Hide, w.inHome(path))
 	}
@@ -44,6 +39,31 @@ func (w *repoContext) sandbox() (*sandbox.Box, error) {
 		box.Write = append(box.Write, w.inHome(path))
 	}
 	return box, nil
+}
+
+// sandboxState is whether there is a sandbox, as it is set and as this system has it.
+func (w *repoContext) sandboxState() (state check, system sandbox.System) {
+	want, system := w.config.Get("tilth.sandbox"), sandbox.Probe()
+	offline := w.config.Text("tilth.sandboxNetwork") == "off"
+	const all = "what the worker starts can do all that you can"
+	state = check{Name: "sandbox", Status: note}
+	switch {
+	case want.Value == "off" && offline:
+		state.Status, state.Command = finding, "git config tilth.sandbox auto"
+		state.Detail = "tilth.sandboxNetwork = off needs the sandbox, which is off (" + want.Origin + ")"
+	case want.Value == "off":
+		state.Detail = "off (" + want.Origin + "): " + all
+	case system.Err != nil && (want.Value == "on" || offline):
+		state.Status, state.Command = finding, "git config tilth.sandbox auto, and tilth.sandboxNetwork on"
+		state.Detail = "none: " + system.Err.Error()
+	case system.Err != nil:
+		state.Detail = fmt.Sprintf("none: %s; %s (tilth.sandbox)", system.Err, all)
+	case len(system.Lacks) > 0:
+		state.Detail = "the sandbox (" + system.Kind + ") has gaps: " + strings.Join(system.Lacks, "; ")
+	default:
+		state.Status, state.Detail = well, system.Kind+" holds"
+	}
+	return state, system
 }
 
 // credentialFiles are the files in which git-credential-store keeps passwords where the user's configuration names
@@ -69,10 +89,10 @@ func (w *repoContext) inHome(path string) string {
 }
 
 // noteSandbox says something of the sandbox, once a process and only where something is started.
-func (w *repoContext) noteSandbox(format string, args ...any) {
+func (w *repoContext) noteSandbox(says string) {
 	if w.p.changes && !w.p.notedSandbox {
 		w.p.notedSandbox = true
-		w.p.warnf("git-tilth: "+format+"\n", args...)
+		w.p.warnf("git-tilth: %s\n", says)
 	}
 }
 

@@ -135,13 +135,6 @@ func (w *repoContext) editorEnviron() []string {
 	return append(slices.Clone(w.p.environ), "TERM=dumb")
 }
 
-func (w *repoContext) editorName() string {
-	if name, err := w.git.Editor(w.p.ctx, w.loc.CommonDir, w.editorEnviron()); err == nil {
-		return name
-	}
-	return "your editor"
-}
-
 // seedFiles are the test files of a seed's commit.
 func (w *repoContext) seedFiles(h *lifecycle.Handle) ([]string, error) {
 	_, changes, err := h.SeedFiles(w.p.ctx)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -25,9 +23,7 @@ func (p *process) verifyCommand() *cli.Command {
 				return err
 			}
 			if ctx.Bool("json") {
-				enc := json.NewEncoder(p.stdout)
-				enc.SetIndent("", "  ")
-				err = enc.Encode(found)
+				err = p.printJSON(found)
 			} else {
 				p.printVerified(found)
 			}

@@ -45,8 +45,8 @@ const listedLines = 24
 // refusals are the stops that leave a session as it was, and yet are somebody's word against going on.
 var refusals = []string{"preflight", "commit_refused", "usage_limit"}
 
-// rowOf is an overview in the shape of --json. Of a session that failed, at most as many lines of the record as most are
-// read for why; of one that did not and could begin, none.
+// rowOf is an overview in the shape of --json. Of a session that failed, at most as many lines of the record as most
+// are read for why; of one that did not and could begin, none.
 func rowOf(o session.Overview, most int) row {
 	r := row{Overview: o, State: o.State()}
 	if (o.Status == session.Failed || slices.Contains(refusals, o.LastStop)) && o.Dir != "" {

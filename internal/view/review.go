@@ -58,7 +58,6 @@ type ReviewTask struct {
 	Deletions     int      `json:"deletions"`
 	Aside         *Aside   `json:"aside,omitempty"`
 	Summary       string   `json:"summary,omitempty"` // of its last case
-	Taken         []string `json:"taken,omitempty"`   // branches that have it
 
 	Coverage   []coverage `json:"coverage,omitempty"`
 	Rejected   []string   `json:"rejected,omitempty"` // each rejection in a line, oldest first
