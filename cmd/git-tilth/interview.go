@@ -77,7 +77,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	if err != nil {
 		return nil, err
 	}
-	script, err := h.S.OpenInterview(w.redact)
+	script, err := h.S.OpenTranscript(session.RoleInterview, "", w.redact)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (w *repoContext) interviewTurn(h *lifecycle.Handle, r loop.Role, source str
 
 // begun are the messages of a session's interview, nil where it has none to go on with.
 func begun(s *session.Session) []json.RawMessage {
-	history, err := s.ReadInterview()
+	history, err := s.ReadTranscript(session.RoleInterview, "")
 	if err != nil || agent.Continuable(history) != nil {
 		return nil
 	}

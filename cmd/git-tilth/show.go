@@ -140,7 +140,7 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 // builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue
 // could take it up.
 func (w *repoContext) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
-	history, err := s.ReadTranscript(task, session.WorkerTranscript)
+	history, err := s.ReadTranscript(session.RoleWorker, task)
 	if err == nil && len(history) == 0 {
 		return nil
 	}

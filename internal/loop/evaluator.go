@@ -220,7 +220,7 @@ type modelJudge struct {
 }
 
 func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, error) {
-	script, err := a.S.OpenTranscript(a.task.ID, session.EvaluatorTranscript, a.Redact)
+	script, err := a.S.OpenTranscript(session.RoleEvaluator, a.task.ID, a.Redact)
 	if err != nil {
 		return nil, err
 	}

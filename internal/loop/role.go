@@ -130,7 +130,7 @@ func (w *modelWorker) begin(ctx context.Context) error {
 	if err := a.recordPrompt("worker", system, user, a.context.channels); err != nil {
 		return err
 	}
-	if w.script, err = a.S.OpenTranscript(a.task.ID, session.WorkerTranscript, a.Redact); err != nil {
+	if w.script, err = a.S.OpenTranscript(session.RoleWorker, a.task.ID, a.Redact); err != nil {
 		return err
 	}
 	w.b.Transcript = w.script.AppendMessage
@@ -155,7 +155,7 @@ func (w *modelWorker) earlier() ([]json.RawMessage, error) {
 	if !a.o.Continue {
 		return nil, nil
 	}
-	history, err := a.S.ReadTranscript(a.task.ID, session.WorkerTranscript)
+	history, err := a.S.ReadTranscript(session.RoleWorker, a.task.ID)
 	if err == nil && len(history) > 0 {
 		err = agent.Continuable(history)
 	}

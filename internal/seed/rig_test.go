@@ -104,7 +104,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transcript, err := s.OpenInterview(nil)
+	transcript, err := s.OpenTranscript(session.RoleInterview, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func FuzzDamagedFiles(f *testing.F) {
 		}
 		_, _ = s.SeedMeta()
 		_, _ = s.ReadLedger("T-001", 3)
-		if _, err := s.ReadTranscript("T-001", WorkerTranscript); err != nil && len(bytes.TrimSpace(data)) == 0 {
+		if _, err := s.ReadTranscript(RoleWorker, "T-001"); err != nil && len(bytes.TrimSpace(data)) == 0 {
 			t.Error(err)
 		}
 		_, _ = s.Summarize()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,7 +28,7 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	if err != nil {
 		return fmt.Errorf("ledger of %s: %w", task, err)
 	}
-	path, err := s.taskFile(LedgerDir, task, "")
+	path, err := s.taskPath(LedgerDir, task, true)
 	if err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 // ReadLedger reads a task's last entries, oldest first, and before them all notes of a person's; all entries if last is
 // 0 or less. Lines that are no entries are left out. A task without a ledger has no entries.
 func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
-	path, err := s.taskPath(LedgerDir, task, "")
+	path, err := s.taskPath(LedgerDir, task, false)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +61,21 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	return entries, err
 }
 
-// taskPath is the file of a task in one of the session's directories. A task's id becomes a part of a path here, so it
-// is checked here; so is the directory, in whose place a worker can put a link.
-func (s *Session) taskPath(dir, task, suffix string) (string, error) {
+// taskPath is the file of a task in one of the session's directories, which is made if create says so. A task's id
+// becomes a part of a path here, so it is checked here; so is the directory, in whose place a worker can put a link.
+func (s *Session) taskPath(dir, task string, create bool) (string, error) {
 	if task == "" || strings.HasPrefix(task, ".") || strings.ContainsAny(task, "/\\\x00") {
 		return "", fmt.Errorf("task id %q cannot name a file", task)
 	}
-	return s.Path(dir, task+suffix+".jsonl"), s.checkDir(dir)
+	if err := s.checkDir(dir); err != nil {
+		return "", err
+	}
+	if create {
+		if err := os.Mkdir(s.Path(dir), dirMode); err != nil && !errors.Is(err, os.ErrExist) {
+			return "", err
+		}
+	}
+	return s.Path(dir, task+".jsonl"), nil
 }
 
 // checkDir refuses what is not a directory of the session's own.
@@ -78,17 +85,4 @@ func (s *Session) checkDir(name string) error {
 		return nil
 	}
 	return &os.PathError{Op: "open", Path: s.Path(name), Err: syscall.ENOTDIR}
-}
-
-// taskFile is taskPath with the directory made.
-func (s *Session) taskFile(dir, task, suffix string) (string, error) {
-	path, err := s.taskPath(dir, task, suffix)
-	if err != nil {
-		return "", err
-	}
-	err = os.Mkdir(filepath.Dir(path), dirMode)
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return "", err
-	}
-	return path, nil
 }

@@ -42,7 +42,7 @@ func TestLedger(t *testing.T) {
 		if _, err := s.ReadLedger(bad, 1); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
-		if _, err := s.OpenTranscript(bad, WorkerTranscript, nil); err == nil {
+		if _, err := s.OpenTranscript(RoleWorker, bad, nil); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
 	}
@@ -50,7 +50,7 @@ func TestLedger(t *testing.T) {
 
 func TestTranscript(t *testing.T) {
 	s := newSession(t)
-	tr, err := s.OpenTranscript("T-001", WorkerTranscript, nil)
+	tr, err := s.OpenTranscript(RoleWorker, "T-001", nil)
 	must(t, err)
 	must(t, tr.Reset(testNow, nil))
 	must(t, tr.AppendMessage(json.RawMessage(`{"role":"user","content":"one"}`)))
@@ -66,18 +66,18 @@ func TestTranscript(t *testing.T) {
 		}
 	}
 	must(t, tr.Close())
-	got, err := s.ReadTranscript("T-001", WorkerTranscript)
+	got, err := s.ReadTranscript(RoleWorker, "T-001")
 	if err != nil || len(got) != 3 || string(got[0]) != messages[0] || string(got[1]) != messages[1] || !sameJSON(got[2], []byte(`{"role":"tool","content":"a\nb"}`)) {
 		t.Errorf("%s %v", got, err)
 	}
 	if lines := strings.Count(read(t, s.Path("conversation", "T-001.jsonl")), "\n"); lines != 6 {
 		t.Errorf("%d lines", lines)
 	}
-	if got, err := s.ReadTranscript("T-001", EvaluatorTranscript); err != nil || got != nil {
+	if got, err := s.ReadTranscript(RoleEvaluator, "T-001"); err != nil || got != nil {
 		t.Errorf("%s %v", got, err)
 	}
 
-	interview, err := s.OpenInterview(nil)
+	interview, err := s.OpenTranscript(RoleInterview, "", nil)
 	must(t, err)
 	must(t, interview.AppendMessage(json.RawMessage(`{"role":"user"}`)))
 	must(t, interview.Close())

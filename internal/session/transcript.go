@@ -13,41 +13,34 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Kind says whose conversation about a task a transcript holds.
-type Kind string
-
-// Kinds of transcripts.
-const (
-	WorkerTranscript    Kind = ""
-	EvaluatorTranscript Kind = ".evaluator"
-)
-
 // Transcript is a conversation file open for appending: every message, verbatim but for secrets.
 type Transcript struct {
 	out    *jsonl.File
 	redact *record.Redactor
 }
 
-// OpenTranscript opens conversation/<task>.jsonl or <task>.evaluator.jsonl, made if missing.
-func (s *Session) OpenTranscript(task string, kind Kind, redact *record.Redactor) (*Transcript, error) {
-	path, err := s.taskFile(ConversationDir, task, string(kind))
+// OpenTranscript opens what a role says about a task, conversation/<task>.jsonl or <task>.evaluator.jsonl, or the
+// interview, which has no task. The file is made if it is missing.
+func (s *Session) OpenTranscript(role, task string, redact *record.Redactor) (*Transcript, error) {
+	path, err := s.transcriptPath(role, task, true)
 	if err != nil {
 		return nil, err
 	}
-	return openTranscript(path, redact)
-}
-
-// OpenInterview opens interview.jsonl, made if missing.
-func (s *Session) OpenInterview(redact *record.Redactor) (*Transcript, error) {
-	return openTranscript(s.Path(InterviewFile), redact)
-}
-
-func openTranscript(path string, redact *record.Redactor) (*Transcript, error) {
 	out, _, err := jsonl.Open(path, jsonl.IsObject)
 	if err != nil {
 		return nil, err
 	}
 	return &Transcript{out: out, redact: redact}, nil
+}
+
+func (s *Session) transcriptPath(role, task string, create bool) (string, error) {
+	switch role {
+	case RoleInterview:
+		return s.Path(InterviewFile), nil
+	case RoleEvaluator:
+		task += ".evaluator"
+	}
+	return s.taskPath(ConversationDir, task, create)
 }
 
 // AppendMessage adds one message, a JSON object.
@@ -94,21 +87,13 @@ func (t *Transcript) Reset(now time.Time, payload any) error {
 // Close closes the file.
 func (t *Transcript) Close() error { return t.out.Close() }
 
-// ReadTranscript reads the messages of a task's conversation since the last context_reset, oldest first.
-func (s *Session) ReadTranscript(task string, kind Kind) ([]json.RawMessage, error) {
-	path, err := s.taskPath(ConversationDir, task, string(kind))
+// ReadTranscript reads the messages of a role's conversation about a task since the last context_reset, or those of the
+// interview, oldest first.
+func (s *Session) ReadTranscript(role, task string) (messages []json.RawMessage, err error) {
+	path, err := s.transcriptPath(role, task, false)
 	if err != nil {
 		return nil, err
 	}
-	return readMessages(path)
-}
-
-// ReadInterview reads the messages of the interview, oldest first.
-func (s *Session) ReadInterview() ([]json.RawMessage, error) {
-	return readMessages(s.Path(InterviewFile))
-}
-
-func readMessages(path string) (messages []json.RawMessage, err error) {
 	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		if isReset(line) {
 			return false
