@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // bundleSink puts an accepted bundle in place: all of it, or nothing.
@@ -77,11 +77,11 @@ func (s *bundleSink) ask(ctx context.Context, b *seed.Bundle, check func(*seed.B
 		if !errors.Is(err, seed.ErrEdit) {
 			return err
 		}
-		plan, err := json.MarshalIndent(b.Tasks, "", "  ")
+		plan, err := session.FormatTasks(b.Tasks)
 		if err != nil {
 			return err
 		}
-		edited, err := s.w.editDraft(s.h, "git tilth prep-feature --continue", append(plan, '\n'))
+		edited, err := s.w.editDraft(s.h, "git tilth prep-feature --continue", plan)
 		if err != nil {
 			s.w.p.warnf("git-tilth: %s\n", err)
 		}

@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +85,7 @@ func TestEditPlan(t *testing.T) {
 		[]byte(strings.Replace(oldPlan, `"owner":"me"`, `"owner":"you"`, 1)),
 		nil, nil,
 	)
-	if raw, _ := json.Marshal(tasks[0]); !strings.Contains(string(raw), `"owner":"you"`) {
+	if raw, _ := session.FormatTasks(tasks[:1]); !strings.Contains(string(raw), `"owner": "you"`) {
 		t.Errorf("%s", raw)
 	}
 	if _, _, err := EditPlan([]byte("x"), []byte(oldPlan), nil, nil); err == nil {

@@ -64,7 +64,7 @@ func planTask(name string, e element) (t session.Task, err error) {
 	if _, err := objectFields(e.raw); err != nil {
 		return t, importError(name, e.line, shape, "an entry is no JSON object")
 	}
-	if err := json.Unmarshal(e.raw, &t); err != nil {
+	if t, err = parseTask(e.raw); err != nil {
 		return t, importError(name, e.line, shape, "an entry has not the shape of a task: %s", err)
 	}
 	switch {
@@ -78,6 +78,15 @@ func planTask(name string, e element) (t session.Task, err error) {
 		err = importError(name, e.line, "give it a list with at least one", "%s has no acceptance_criteria", t.ID)
 	}
 	return t, err
+}
+
+// parseTask reads one entry of a task list.
+func parseTask(raw []byte) (session.Task, error) {
+	tasks, err := session.ParseTasks(slices.Concat([]byte("["), raw, []byte("]")))
+	if err != nil {
+		return session.Task{}, errors.Unwrap(err) // without the entry's number
+	}
+	return tasks[0], nil
 }
 
 // parseObject tells the formats that are one JSON object apart.
@@ -256,9 +265,8 @@ func storyTask(id string, s story) session.Task {
 	if notes := strings.TrimSpace(s.Notes); notes != "" {
 		entry["description"] = strings.TrimSpace(s.Description + "\n\nNotes: " + notes)
 	}
-	var t session.Task
 	raw, _ := json.Marshal(entry)
-	_ = json.Unmarshal(raw, &t) // keys that session.Task does not know stay with it
+	t, _ := parseTask(raw) // keys that session.Task does not know stay with it
 	return t
 }
 

@@ -232,7 +232,7 @@ func TestImportKeepsWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw, _ := json.Marshal(im.Tasks[0]); !strings.Contains(string(raw), `"owner":{"name":"y"}`) {
+	if raw, _ := session.FormatTasks(im.Tasks[:1]); !strings.Contains(string(raw), `"name": "y"`) {
 		t.Errorf("%s", raw)
 	}
 	im, err = importText(
@@ -243,7 +243,7 @@ func TestImportKeepsWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw, _ := json.Marshal(im.Tasks[0]); !strings.Contains(string(raw), `"source_id":"US-9"`) ||
+	if raw, _ := session.FormatTasks(im.Tasks[:1]); !strings.Contains(string(raw), `"source_id": "US-9"`) ||
 		im.Overview != "P: D" ||
 		im.Tasks[0].ID != "T-009" {
 		t.Errorf("%s %q", raw, im.Overview)

@@ -36,14 +36,14 @@ type Checkpoint struct {
 	ForkedAt     string  `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
 	RunOffset    int64   `json:"run_offset,omitempty"`  // how long the record was when the last run began, in bytes
 	Preflight    string  `json:"preflight,omitempty"`   // names what the last preflight that passed had looked at
-	Rewind       *Rewind `json:"-"`                     // a rewind that has begun and not ended
+	Rewind       *Rewind `json:"rewind,omitempty"`      // a rewind that has begun and not ended
 
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
 	// of Python Tilth stays one until the session is woken.
 	StartedAt     string        `json:"-"`
 	Conversations Conversations `json:"-"`
 
-	others extra
+	kept
 }
 
 // Rewind is the journal of a rewind in progress: what the session is being taken back to.
@@ -59,7 +59,7 @@ type Rewind struct {
 	// because names need not be UTF-8.
 	Keep [][]byte `json:"keep,omitempty"`
 
-	others extra
+	kept
 }
 
 // Checkpoint reads checkpoint.json. Errors name the file and what is wrong in it; errors.Is(err, fs.ErrNotExist) holds
@@ -77,47 +77,32 @@ func (s *Session) SaveCheckpoint(cp *Checkpoint) error {
 // decodeCheckpoint reads a checkpoint of this program or of Python Tilth.
 func decodeCheckpoint(data []byte) (*Checkpoint, error) {
 	c := &Checkpoint{}
-	others, err := decodeObject(data, c)
-	if err != nil {
+	if err := decode(data, c); err != nil {
 		return nil, err
 	}
-	c.others, c.StartedAt = others, momentText(others["started_at"])
-	if raw, ok := others["rewind"]; ok && string(raw) != "null" {
-		c.Rewind = &Rewind{}
-		if c.Rewind.others, err = decodeObject(raw, c.Rewind); err != nil {
-			return nil, fmt.Errorf("\"rewind\" %w", err)
-		}
+	c.StartedAt = momentText(c.others["started_at"])
+	raw, ok := c.others["conversations"]
+	if !ok {
+		return c, nil
 	}
-	delete(others, "rewind")
-	if raw, ok := others["conversations"]; ok {
-		delete(others, "conversations")
-		if c.Conversations, err = decodeConversations(raw); err != nil {
-			return nil, fmt.Errorf("\"conversations\" %w", err)
-		}
+	delete(c.others, "conversations")
+	var err error
+	if c.Conversations, err = decodeConversations(raw); err != nil {
+		err = fmt.Errorf("\"conversations\" %w", err)
 	}
-	return c, nil
+	return c, err
 }
 
 // encode is the file's text. The conversations stand last and are taken as they were encoded, so that a checkpoint
 // costs the same however many there are.
 func (c *Checkpoint) encode() ([]byte, error) {
-	others := extra{}
-	maps.Copy(others, c.others)
-	if raw, ok := others["started_at"]; !ok || momentText(raw) != c.StartedAt {
-		others["started_at"], _ = jsonl.Encode(c.StartedAt) // a string always has a JSON text
+	all := *c
+	if raw, ok := c.others["started_at"]; !ok || momentText(raw) != c.StartedAt {
+		all.others = extra{}
+		maps.Copy(all.others, c.others)
+		all.others["started_at"], _ = jsonl.Encode(c.StartedAt) // a string always has a JSON text
 	}
-	if c.Rewind != nil {
-		raw, err := encodeObject(c.Rewind, c.Rewind.others)
-		if err != nil {
-			return nil, err
-		}
-		others["rewind"] = raw
-	}
-	compact, err := encodeObject(c, others)
-	if err != nil {
-		return nil, err
-	}
-	text, err := indentJSON(json.RawMessage(compact))
+	text, err := indentJSON(&all)
 	if err != nil {
 		return nil, err
 	}

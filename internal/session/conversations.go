@@ -24,11 +24,11 @@ type Conversation struct {
 	Created  string    `json:"created"`
 	LastUsed string    `json:"last_used"`
 	Over     bool      `json:"over,omitempty"` // a person wants the task begun afresh
-	Attempts []Attempt `json:"-"`              // one of the others in the file
+	Attempts []Attempt `json:"attempts"`
 	// Total is the program's running total after the last attempt, where it reports one.
 	Total *RoleUsage `json:"total,omitempty"`
 
-	others extra
+	kept
 }
 
 // Attempt is one start of the program on a conversation.
@@ -41,7 +41,7 @@ type Attempt struct {
 	Cost        float64 `json:"cost"`         // spent by this attempt, dollars
 	TotalTokens int64   `json:"total_tokens"` // the program's running total after it, where it reports one
 
-	others extra
+	kept
 }
 
 // Get is a task's conversation, nil if it has none. Set stores what the caller changes in it.
@@ -50,13 +50,14 @@ func (c Conversations) Get(task string) *Conversation {
 	if !ok {
 		return nil
 	}
-	conv, _ := decodeConversation(raw) // decodeConversations has seen to it that it can be read
+	conv := &Conversation{}
+	_ = decode(raw, conv) // decodeConversations has seen to it that it can be read
 	return conv
 }
 
 // Set stores a task's conversation.
 func (c *Conversations) Set(task string, conv *Conversation) error {
-	raw, err := conv.encode()
+	raw, err := encode(conv)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func decodeConversations(data []byte) (Conversations, error) {
 	for task, raw := range c {
 		if string(raw) == "null" {
 			delete(c, task)
-		} else if _, err := decodeConversation(raw); err != nil {
+		} else if err := decode(raw, &Conversation{}); err != nil {
 			return nil, fmt.Errorf("of %s: %w", task, err)
 		}
 	}
@@ -118,46 +119,4 @@ func (c Conversations) appendTo(text []byte) []byte {
 		text = append(text, c[task]...)
 	}
 	return append(text, "\n  }"...)
-}
-
-// decodeConversation reads a conversation and its attempts.
-func decodeConversation(data []byte) (*Conversation, error) {
-	c := &Conversation{}
-	var err error
-	if c.others, err = decodeObject(data, c); err != nil {
-		return nil, err
-	}
-	attempts, ok := c.others["attempts"]
-	if !ok {
-		return c, nil
-	}
-	delete(c.others, "attempts")
-	var list []json.RawMessage
-	if err := json.Unmarshal(attempts, &list); err != nil {
-		return nil, fmt.Errorf("\"attempts\" %w", jsonError(attempts, err))
-	}
-	c.Attempts = make([]Attempt, len(list))
-	for i, raw := range list {
-		if c.Attempts[i].others, err = decodeObject(raw, &c.Attempts[i]); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
-
-// encode is the conversation with the members that this version does not know.
-func (c *Conversation) encode() ([]byte, error) {
-	list := make([]json.RawMessage, len(c.Attempts))
-	var err error
-	for i, a := range c.Attempts {
-		if list[i], err = encodeObject(a, a.others); err != nil {
-			return nil, err
-		}
-	}
-	others := extra{}
-	maps.Copy(others, c.others)
-	if others["attempts"], err = jsonl.Encode(list); err != nil {
-		return nil, err
-	}
-	return encodeObject(c, others)
 }

@@ -46,7 +46,7 @@ func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {
 	calls := 0
 	_, err = jsonl.Tail(path, func(_ int64, line []byte) bool {
 		var e LedgerEntry
-		if _, err := decodeObject(line, &e); err != nil {
+		if decode(line, &e) != nil {
 			return true
 		}
 		if e.Note == "" {

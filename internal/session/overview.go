@@ -185,7 +185,7 @@ func (s *Session) commonFromLink() string {
 func (o *Overview) readCheckpoint(s *Session) {
 	data, err := jsonl.ReadFile(s.Path(CheckpointFile))
 	if err == nil && !jsonl.IsObject(bytes.TrimSpace(data)) {
-		_, err = decodeObject(data, &struct{}{})
+		err = decode(data, &struct{}{})
 	}
 	if err != nil {
 		o.problem(CheckpointFile, err)

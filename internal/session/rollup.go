@@ -7,7 +7,7 @@ const taskRunning = "running"
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
-	s := &Summary{Version: summaryVersion, SessionID: sessionID, others: extra{}, mark: mark{Begins: []int64{}}}
+	s := &Summary{Version: summaryVersion, SessionID: sessionID, kept: kept{extra{}}, mark: mark{Begins: []int64{}}}
 	s.complete()
 	return s
 }

@@ -1,10 +1,6 @@
 package session
 
-import (
-	"github.com/tidwall/gjson"
-
-	"github.com/git-tilth/git-tilth/internal/jsonl"
-)
+import "github.com/tidwall/gjson"
 
 // SeedMeta is the interview's record. An imported seed has one too, with an empty InterviewerModel.
 type SeedMeta struct {
@@ -27,7 +23,7 @@ func (s *Session) SeedMeta() (*SeedMeta, error) {
 }
 
 func decodeSeedMeta(data []byte) (*SeedMeta, error) {
-	if _, err := decodeObject(data, &struct{}{}); err != nil {
+	if err := decode(data, &struct{}{}); err != nil {
 		return nil, err
 	}
 	o := gjson.ParseBytes(data)
@@ -44,15 +40,12 @@ func decodeSeedMeta(data []byte) (*SeedMeta, error) {
 
 // SaveSeedMeta writes seed-meta.json.
 func (s *Session) SaveSeedMeta(m *SeedMeta) error {
-	data, err := indentJSON(m)
+	all := *m
+	for _, list := range []*[]string{&all.OpenQuestions, &all.Blockers, &all.ScopeNotes} {
+		*list = orEmpty(*list)
+	}
+	data, err := indentJSON(all)
 	return save(s.Path(SeedMetaFile), data, err)
-}
-
-// MarshalJSON writes an empty list as one.
-func (m SeedMeta) MarshalJSON() ([]byte, error) {
-	type plain SeedMeta
-	m.OpenQuestions, m.Blockers, m.ScopeNotes = orEmpty(m.OpenQuestions), orEmpty(m.Blockers), orEmpty(m.ScopeNotes)
-	return jsonl.Encode(plain(m))
 }
 
 // looseText is a string, or empty.

@@ -37,8 +37,8 @@ type Summary struct {
 	Models        map[string]string           `json:"models"`           // by role, from session_start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
 
-	mark   mark
-	others extra
+	mark mark
+	kept
 }
 
 // summaryTokens counts what went to the models and came back. Total is tokens_used as the record has it.
@@ -112,10 +112,7 @@ func (s *Session) WriteSummary() error {
 		return err
 	}
 	sum.others[markKey] = record.JSON(sum.mark)
-	text, err := encodeObject(sum, sum.others)
-	if err == nil {
-		text, err = indentJSON(json.RawMessage(text))
-	}
+	text, err := indentJSON(sum)
 	return save(s.Path(SummaryFile), text, err)
 }
 
@@ -127,7 +124,7 @@ func (s *Session) storedSummary() *Summary {
 	if err != nil {
 		return empty
 	}
-	if stored.others, err = decodeObject(data, stored); stored.others == nil {
+	if err = decode(data, stored); stored.others == nil {
 		return empty
 	}
 	empty.others = stored.others

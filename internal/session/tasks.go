@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,26 +35,7 @@ type Task struct {
 	Type               string   `json:"type,omitempty"`  // for the subject of its commit: feat, fix and the like
 	Scope              string   `json:"scope,omitempty"` // for the subject as well: the part of the project
 
-	others extra
-}
-
-// UnmarshalJSON reads one entry; a missing status is pending.
-func (t *Task) UnmarshalJSON(data []byte) (err error) {
-	t.others, err = decodeObject(data, t)
-	if t.Status == "" {
-		t.Status = TaskPending
-	}
-	return err
-}
-
-// MarshalJSON writes the entry with the members that this version does not know.
-func (t Task) MarshalJSON() ([]byte, error) {
-	type plain Task
-	t.AcceptanceCriteria = orEmpty(t.AcceptanceCriteria)
-	if t.Status == "" {
-		t.Status = TaskPending
-	}
-	return encodeObject(plain(t), t.others)
+	kept
 }
 
 // WaitsFor lists the needs of a task that are not done, with why not where no run will do them by itself.
@@ -73,8 +55,8 @@ func (t Task) WaitsFor(tasks []Task) (open []string) {
 	return open
 }
 
-// ParseTasks reads a task list: a JSON list of objects with the right types. What the entries say is ValidateTasks's
-// affair.
+// ParseTasks reads a task list: a JSON list of objects with the right types. A missing status is pending. What the
+// entries say is ValidateTasks's affair.
 func ParseTasks(data []byte) ([]Task, error) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
@@ -85,7 +67,7 @@ func ParseTasks(data []byte) ([]Task, error) {
 	}
 	tasks := make([]Task, len(entries))
 	for i, raw := range entries {
-		if err := tasks[i].UnmarshalJSON(raw); err != nil {
+		if err := decode(raw, &tasks[i]); err != nil {
 			name := ""
 			if id := tasks[i].ID; id != "" {
 				name = fmt.Sprintf(" (%s)", id)
@@ -93,7 +75,7 @@ func ParseTasks(data []byte) ([]Task, error) {
 			return nil, fmt.Errorf("entry %d%s: %w", i+1, name, err)
 		}
 	}
-	return tasks, nil
+	return complete(tasks), nil
 }
 
 // Tasks reads prd.json. Errors name the file and what is wrong in it.
@@ -101,8 +83,18 @@ func (s *Session) Tasks() ([]Task, error) {
 	return readJSON(s.Path(TasksFile), ParseTasks)
 }
 
+// complete fills in what each task has in prd.json, and no entry has to say.
+func complete(tasks []Task) []Task {
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		tasks[i].Status = cmp.Or(tasks[i].Status, TaskPending)
+		tasks[i].AcceptanceCriteria = orEmpty(tasks[i].AcceptanceCriteria)
+	}
+	return tasks
+}
+
 // FormatTasks is a task list as prd.json has it.
-func FormatTasks(tasks []Task) ([]byte, error) { return indentJSON(orEmpty(tasks)) }
+func FormatTasks(tasks []Task) ([]byte, error) { return indentJSON(complete(tasks)) }
 
 // SaveTasks replaces prd.json.
 func (s *Session) SaveTasks(tasks []Task) error {

@@ -4,8 +4,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 const pythonPlan = `[
@@ -105,7 +103,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		ValidateTasks(tasks)
-		once, err := jsonl.Encode(tasks)
+		once, err := FormatTasks(tasks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +111,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil || len(again) != len(tasks) {
 			t.Fatalf("%v\n%s", err, once)
 		}
-		twice, err := jsonl.Encode(again)
+		twice, err := FormatTasks(again)
 		if err != nil || string(once) != string(twice) {
 			t.Fatalf("a second rewrite changed\n%s\nto\n%s", once, twice)
 		}

@@ -47,8 +47,7 @@ func (s *Session) transcriptPath(role, task string, create bool) (string, error)
 func (t *Transcript) AppendMessage(message json.RawMessage) error {
 	line := oneLine(t.redact.JSON(bytes.TrimSpace(message)))
 	if !jsonl.IsObject(line) {
-		_, err := decodeObject(line, &struct{}{})
-		return fmt.Errorf("transcript: the message %w", err)
+		return fmt.Errorf("transcript: the message %w", decode(line, &struct{}{}))
 	}
 	if len(line) >= jsonl.MaxLine {
 		return fmt.Errorf("transcript: the message is %d bytes long, more than a line may be", len(line))

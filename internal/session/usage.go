@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"maps"
 	"strconv"
 )
@@ -24,13 +23,13 @@ type RoleUsage struct {
 	ReasoningTokens int64   `json:"reasoning"`
 	Cost            float64 `json:"cost"`
 
-	others extra
+	loose
 }
 
 // Total is what counts against the token cap.
 func (r RoleUsage) Total() int64 { return r.PromptTokens + r.EvalTokens }
 
-// Add adds what more says to r.
+// Add adds what more says to r, and to the total where the file has one (Python Tilth's does).
 func (r *RoleUsage) Add(more RoleUsage) {
 	r.Calls += more.Calls
 	r.PromptTokens += more.PromptTokens
@@ -38,22 +37,10 @@ func (r *RoleUsage) Add(more RoleUsage) {
 	r.CachedTokens += more.CachedTokens
 	r.ReasoningTokens += more.ReasoningTokens
 	r.Cost += more.Cost
-}
-
-// UnmarshalJSON takes what it can read of a role's usage and never fails: other tools count other things.
-func (r *RoleUsage) UnmarshalJSON(data []byte) error {
-	r.others = decodeLoose(data, r)
-	return nil
-}
-
-// MarshalJSON writes the counts, and their total where the file has one (Python Tilth's does).
-func (r RoleUsage) MarshalJSON() ([]byte, error) {
-	type plain RoleUsage
 	if _, ok := r.others["total"]; ok {
 		r.others = maps.Clone(r.others)
 		r.others["total"] = strconv.AppendInt(nil, r.Total(), 10)
 	}
-	return encodeObject(plain(r), r.others)
 }
 
 // Usage is what a session has spent, by role.
@@ -63,7 +50,7 @@ type Usage struct {
 	Interview   RoleUsage `json:"interview"`
 	SelfImprove RoleUsage `json:"self_improve"`
 
-	others extra
+	loose
 }
 
 // Cost is the sum over the roles, in dollars.
@@ -88,26 +75,4 @@ func (u *Usage) Role(name string) *RoleUsage {
 		return &u.SelfImprove
 	}
 	return &u.Worker
-}
-
-// UnmarshalJSON takes what it can read and never fails.
-func (u *Usage) UnmarshalJSON(data []byte) error {
-	u.others = decodeLoose(data, u)
-	return nil
-}
-
-// MarshalJSON writes all roles.
-func (u Usage) MarshalJSON() ([]byte, error) {
-	type plain Usage
-	return encodeObject(plain(u), u.others)
-}
-
-// decodeLoose is decodeObject for other tools' shapes: a member that does not fit its field leaves it at zero, and
-// what is no object at all is kept as the member "other".
-func decodeLoose(data []byte, dst any) extra {
-	others, _ := decodeObject(data, dst)
-	if others == nil && string(data) != "null" {
-		return extra{"other": bytes.Clone(data)}
-	}
-	return others
 }
