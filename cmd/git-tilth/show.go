@@ -47,7 +47,7 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	w.fillPoints(&d, s, check)
 	w.fillWorktree(&d, st)
 	for _, t := range d.Plan {
-		if c := check.Conversations.Get(t.ID); c != nil {
+		if c := check.Conversation(t.ID); c != nil {
 			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, check))
 		} else if t.Status != session.TaskDone {
 			d.Conversations = append(d.Conversations, w.builtinConversation(s, t.ID, d.Summary)...)

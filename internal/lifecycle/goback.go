@@ -313,7 +313,7 @@ func (h *Handle) finishBack(j *journal, dir, from string) error {
 	if err := h.swapOwn(filepath.Join(dir, keptOwn), next); err != nil {
 		return err
 	}
-	h.Checkpoint.Status, h.Checkpoint.Conversations = j.After.Status, session.Conversations{}
+	h.Checkpoint.Status, h.Checkpoint.Conversations = j.After.Status, map[string]json.RawMessage{}
 	for id, text := range j.After.Conversations {
 		h.Checkpoint.Conversations[id] = json.RawMessage(text)
 	}

@@ -71,12 +71,12 @@ func (h *Handle) prepareRetry(task, note string) error {
 			return err
 		}
 	}
-	conversation := h.Checkpoint.Conversations.Get(task)
+	conversation := h.Checkpoint.Conversation(task)
 	if conversation == nil {
 		return nil
 	}
 	conversation.Over = true
-	if err := h.Checkpoint.Conversations.Set(task, conversation); err != nil {
+	if err := h.Checkpoint.SetConversation(task, conversation); err != nil {
 		return err
 	}
 	return h.Save()

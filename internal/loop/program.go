@@ -57,9 +57,15 @@ func (w *programWorker) begin(ctx context.Context) error {
 func (w *programWorker) chain(ctx context.Context) []agent.Choice {
 	a, stored := w.a, w.conversation()
 	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
+	var others []string
+	for task := range a.Checkpoint.Conversations {
+		if task != a.task.ID {
+			others = append(others, a.Checkpoint.Conversation(task).ID)
+		}
+	}
 	choices := w.role.Program.Choose(ctx, agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.role.Model, Env: w.env, Since: a.madeAt(),
-		Except: a.Checkpoint.Conversations.OtherIDs(a.task.ID), Fresh: a.o.Fresh || isNew || stored != nil &&
+		Except: others, Fresh: a.o.Fresh || isNew || stored != nil &&
 			stored.Over, Continue: a.o.Continue,
 	})
 	if isNew && !a.o.Fresh {
@@ -70,7 +76,7 @@ func (w *programWorker) chain(ctx context.Context) []agent.Choice {
 
 // conversation is what is stored of the task's conversation, nil for none.
 func (w *programWorker) conversation() *session.Conversation {
-	return w.a.Checkpoint.Conversations.Get(w.a.task.ID)
+	return w.a.Checkpoint.Conversation(w.a.task.ID)
 }
 
 func (r *run) madeAt() time.Time {
@@ -238,7 +244,7 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 		}
 	}
 	c.LastUsed = now
-	if err := a.Checkpoint.Conversations.Set(a.task.ID, c); err != nil {
+	if err := a.Checkpoint.SetConversation(a.task.ID, c); err != nil {
 		return err
 	}
 	if err := a.Save(); err != nil {
@@ -275,7 +281,7 @@ func (w *programWorker) book(started time.Time, out agent.Outcome) error {
 		Started: record.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Prompt + out.Usage.Eval, Cost: out.Usage.Cost, TotalTokens: out.Total.Prompt + out.Total.Eval,
 	})
-	return w.a.Checkpoint.Conversations.Set(w.a.task.ID, c)
+	return w.a.Checkpoint.SetConversation(w.a.task.ID, c)
 }
 
 func (w *programWorker) answer(text string) error {

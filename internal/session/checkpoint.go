@@ -40,8 +40,10 @@ type Checkpoint struct {
 
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
 	// of Python Tilth stays one until the session is woken.
-	StartedAt     string        `json:"-"`
-	Conversations Conversations `json:"-"`
+	StartedAt string `json:"-"`
+	// Conversations are those with agent programs, by task, each in the text that goes into the file: only the one that
+	// SetConversation changes is encoded again.
+	Conversations map[string]json.RawMessage `json:"-"`
 
 	kept
 }
@@ -107,7 +109,7 @@ func (c *Checkpoint) encode() ([]byte, error) {
 		return nil, err
 	}
 	text = append(bytes.TrimSuffix(text, []byte("\n}\n")), ",\n  \"conversations\": "...)
-	return append(c.Conversations.appendTo(text), "\n}\n"...), nil
+	return append(appendConversations(text, c.Conversations), "\n}\n"...), nil
 }
 
 // ParseTime reads the times of a session's files: RFC 3339, with or without a zone (then UTC). Anything else is the

@@ -75,9 +75,9 @@ func TestCheckpointRewriteIsStable(t *testing.T) {
 		Label: "T-001: x", GitCommonDir: "/src/.git",
 		Usage:  Usage{Interview: RoleUsage{Calls: 2, PromptTokens: 7, Cost: 0.5}},
 		Rewind: &Rewind{SHA: "abc", RecordLen: 12, Usage: json.RawMessage(`{"worker":{}}`)}}
-	must(t, cp.Conversations.Set("T-002",
+	must(t, cp.SetConversation("T-002",
 		&Conversation{Agent: "claude", ID: "u", Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
-	must(t, cp.Conversations.Set("T-001", &Conversation{ID: "v"}))
+	must(t, cp.SetConversation("T-001", &Conversation{ID: "v"}))
 	must(t, s.SaveCheckpoint(cp))
 	first := read(t, s.Path(CheckpointFile))
 	again, err := s.Checkpoint()
@@ -86,7 +86,7 @@ func TestCheckpointRewriteIsStable(t *testing.T) {
 	if second := read(t, s.Path(CheckpointFile)); second != first {
 		t.Errorf("a rewrite of the same changed\n%s\nto\n%s", first, second)
 	}
-	if again.Conversations.Get("T-002").Attempts[0].Cost != 0.25 || again.Rewind.RecordLen != 12 ||
+	if again.Conversation("T-002").Attempts[0].Cost != 0.25 || again.Rewind.RecordLen != 12 ||
 		again.Usage.Interview.Calls != 2 {
 		t.Errorf("%+v", again)
 	}
@@ -106,11 +106,11 @@ func TestCheckpointKeepsUnknownPartsOfConversations(t *testing.T) {
 	write(t, s.Path(CheckpointFile), `{"conversations": {"T-002": {"id": "b", "note": 1}, "T-001": {"id": "a", "attempts": [{"turns": 2.0, "x": {"y": []}}]}, "T-003": null}}`)
 	cp, err := s.Checkpoint()
 	must(t, err)
-	one := cp.Conversations.Get("T-001")
+	one := cp.Conversation("T-001")
 	one.ID = "c"
-	must(t, cp.Conversations.Set("T-001", one))
-	must(t, cp.Conversations.Set("T-000", &Conversation{ID: "new"}))
-	if cp.Conversations.Get("T-003") != nil || len(cp.Conversations.OtherIDs("T-001")) != 2 {
+	must(t, cp.SetConversation("T-001", one))
+	must(t, cp.SetConversation("T-000", &Conversation{ID: "new"}))
+	if cp.Conversation("T-003") != nil || len(cp.Conversations) != 3 {
 		t.Errorf("%v", cp.Conversations)
 	}
 	must(t, s.SaveCheckpoint(cp))

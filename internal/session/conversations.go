@@ -8,12 +8,7 @@ import (
 	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/tidwall/gjson"
 )
-
-// Conversations are the tasks' conversations with agent programs, by task, each in the text that goes into the file.
-// Only the one that Set changes is encoded again.
-type Conversations map[string]json.RawMessage
 
 // Conversation is a task's conversation with an agent program.
 type Conversation struct {
@@ -44,9 +39,9 @@ type Attempt struct {
 	kept
 }
 
-// Get is a task's conversation, nil if it has none. Set stores what the caller changes in it.
-func (c Conversations) Get(task string) *Conversation {
-	raw, ok := c[task]
+// Conversation is a task's conversation, nil if it has none. SetConversation stores what the caller changes in it.
+func (c *Checkpoint) Conversation(task string) *Conversation {
+	raw, ok := c.Conversations[task]
 	if !ok {
 		return nil
 	}
@@ -55,8 +50,8 @@ func (c Conversations) Get(task string) *Conversation {
 	return conv
 }
 
-// Set stores a task's conversation.
-func (c *Conversations) Set(task string, conv *Conversation) error {
+// SetConversation stores a task's conversation.
+func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
 	raw, err := encode(conv)
 	if err != nil {
 		return err
@@ -65,27 +60,15 @@ func (c *Conversations) Set(task string, conv *Conversation) error {
 	if err := json.Indent(&text, raw, "    ", "  "); err != nil {
 		return err
 	}
-	if *c == nil {
-		*c = Conversations{}
+	if c.Conversations == nil {
+		c.Conversations = map[string]json.RawMessage{}
 	}
-	(*c)[task] = text.Bytes()
+	c.Conversations[task] = text.Bytes()
 	return nil
 }
 
-// OtherIDs are the ids of the conversations of all tasks but one.
-func (c Conversations) OtherIDs(task string) []string {
-	var ids []string
-	for other, raw := range c {
-		if other != task {
-			ids = append(ids, gjson.GetBytes(raw, "id").String())
-		}
-	}
-	return ids
-}
-
 // decodeConversations refuses a conversation that cannot be read, so that Get need not. One that is null is none.
-func decodeConversations(data []byte) (Conversations, error) {
-	var c Conversations
+func decodeConversations(data []byte) (c map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, jsonError(data, err)
 	}
@@ -99,8 +82,8 @@ func decodeConversations(data []byte) (Conversations, error) {
 	return c, nil
 }
 
-// appendTo appends the JSON object of all conversations to text, sorted by task, as a member of an indented file.
-func (c Conversations) appendTo(text []byte) []byte {
+// appendConversations appends their JSON object to text, sorted by task, as a member of an indented file.
+func appendConversations(text []byte, c map[string]json.RawMessage) []byte {
 	if len(c) == 0 {
 		return append(text, "{}"...)
 	}

@@ -19,7 +19,7 @@ func BenchmarkTaskEnd(b *testing.B) {
 			tasks = append(tasks, Task{ID: id, Title: "a title of some words",
 				Description:        strings.Repeat("why and how ", 20),
 				AcceptanceCriteria: []string{"it works", "it is tested"}})
-			must(b, cp.Conversations.Set(id, &Conversation{Agent: "claude", ID: id, Cwd: s.Workspace(),
+			must(b, cp.SetConversation(id, &Conversation{Agent: "claude", ID: id, Cwd: s.Workspace(),
 				Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
 			fmt.Fprintf(&record, `{"ts":"2026-06-01T10:00:00.000Z","type":"model_call","payload":{"task_id":%q,"iter":1,"prompt_tokens":10,"eval_tokens":5}}`+"\n", id)
 		}
@@ -30,7 +30,7 @@ func BenchmarkTaskEnd(b *testing.B) {
 		must(b, err)
 		b.Run(fmt.Sprintf("%d/checkpoint", n), func(b *testing.B) {
 			for b.Loop() {
-				must(b, cp.Conversations.Set("T-007", &Conversation{Agent: "claude", ID: "x"}))
+				must(b, cp.SetConversation("T-007", &Conversation{Agent: "claude", ID: "x"}))
 				_, err := cp.encode()
 				must(b, err)
 			}
