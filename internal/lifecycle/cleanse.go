@@ -109,7 +109,7 @@ func (r TeardownPlan) lost(ctx context.Context, g *gitx.Git) (names []string, er
 func (r TeardownPlan) taken(ctx context.Context, g *gitx.Git) (map[string]bool, error) {
 	taken := map[string]bool{}
 	var notes []Taken
-	_, _ = jsonl.Tail(r.S.Path(session.TakenFile), func(_ int64, line []byte) bool {
+	_, _ = jsonl.Tail(r.S.Path(takenFile), func(_ int64, line []byte) bool {
 		var t Taken
 		if json.Unmarshal(line, &t) == nil {
 			notes = append(notes, t)

@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	undosDir   = "undo" // what each undo needs, by its number
 	undoFile   = "undo.json"
 	keptLoose  = "files"
 	keptOwn    = "session"
@@ -54,7 +55,7 @@ func (j *journal) String() string {
 	return "the rewind to " + j.To
 }
 
-func undoDir(s *session.Session, n int) string { return s.Path(session.UndoDir, strconv.Itoa(n)) }
+func undoDir(s *session.Session, n int) string { return s.Path(undosDir, strconv.Itoa(n)) }
 
 // readJournal reads the journal of an operation that was begun; nil without an error if none was.
 func readJournal(s *session.Session) (*journal, error) { return readUndo(s.Path(session.GoBackFile)) }
@@ -85,7 +86,7 @@ func (h *Handle) saveJournal(j *journal) error {
 
 // undos lists the numbers in undo/, in order: those that are whole, and the others.
 func undos(s *session.Session) (whole, broken []int) {
-	entries, _ := os.ReadDir(s.Path(session.UndoDir))
+	entries, _ := os.ReadDir(s.Path(undosDir))
 	for _, e := range entries {
 		n, err := strconv.Atoi(e.Name())
 		if err != nil || n < 1 {

@@ -29,7 +29,7 @@ import (
 
 // rewoundFiles are what a run leaves beside the record.
 var rewoundFiles = []string{
-	session.LedgerDir, session.ConversationDir, session.UndoDir, session.GoBackFile, session.JudgeDir,
+	session.LedgerDir, session.ConversationDir, undosDir, session.GoBackFile, session.JudgeDir,
 	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
 }
 

@@ -154,3 +154,23 @@ func SourceHint(s *session.Session, path string) string {
 	repair := gitx.Call{Dir: "<its new place>", Args: []string{"worktree", "repair", path}}
 	return fmt.Sprintf("if it was moved: %s; else git tilth reset %s", repair, s.ID)
 }
+
+// isCopyOf reports whether dir is another directory than the session's that holds a session with its id.
+func isCopyOf(s *session.Session, dir string) bool {
+	if filepath.Base(dir) != s.ID {
+		return false
+	}
+	there, err := os.Stat(dir)
+	if err != nil || !there.IsDir() {
+		return false
+	}
+	if own, err := os.Stat(s.Dir); err != nil || os.SameFile(own, there) {
+		return false
+	}
+	for _, name := range []string{session.CheckpointFile, session.RecordFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

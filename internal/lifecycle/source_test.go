@@ -62,14 +62,14 @@ func TestWorkspaceOfACopy(t *testing.T) {
 	if got := WorkspaceOf(copied, check); got != copied.Workspace() {
 		t.Errorf("the copy: %s", got)
 	}
-	if copied.IsCopyOf(original.Dir) {
+	if isCopyOf(copied, original.Dir) {
 		t.Error("a copy of an empty directory")
 	}
 	if err := original.SaveCheckpoint(check); err != nil {
 		t.Fatal(err)
 	}
-	if !copied.IsCopyOf(original.Dir) || original.IsCopyOf(original.Dir) ||
-		copied.IsCopyOf(filepath.Dir(original.Dir)) {
+	if !isCopyOf(copied, original.Dir) || isCopyOf(original, original.Dir) ||
+		isCopyOf(copied, filepath.Dir(original.Dir)) {
 		t.Error("which is a copy")
 	}
 	// The root was moved: nothing is where the checkpoint says.

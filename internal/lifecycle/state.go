@@ -208,7 +208,7 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 		if e.Branch != s.Branch() || e.Prunable || gitx.SamePath(e.Path, path) {
 			continue
 		}
-		if dir := filepath.Dir(e.Path); s.IsCopyOf(dir) {
+		if dir := filepath.Dir(e.Path); isCopyOf(s, dir) {
 			return e.Path,
 				fmt.Sprintf("this is a copy of the session there: TILTH_SESSIONS_DIR='%s' git tilth resume %s",
 					filepath.Dir(dir), s.ID), nil

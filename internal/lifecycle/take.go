@@ -213,7 +213,7 @@ func (t *taker) target(ctx context.Context) error {
 		return t.Git.ClearAdvance(ctx, t.plan.common, "", branch)
 	}
 	var begun Taken
-	data, _ := jsonl.ReadFile(t.plan.S.Path(session.TakingFile))
+	data, _ := jsonl.ReadFile(t.plan.S.Path(takingFile))
 	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
 		t.plan.cutOff = begun.From == from
 		if err := t.Git.ClearAdvance(ctx, t.plan.common, t.Here.GitDir, branch); err != nil {

@@ -22,6 +22,11 @@ import (
 //  5. a line of taken.jsonl             the same
 //  6. taking.json removed
 
+const (
+	takenFile  = "taken.jsonl" // what was taken into which branch
+	takingFile = "taking.json" // there while the checkout of a branch is brought to what is taken
+)
+
 // Execute moves the branch and notes what was taken.
 func (p TakePlan) Execute(ctx context.Context, d Deps) error {
 	n := p.Note
@@ -38,13 +43,13 @@ func (p TakePlan) Execute(ctx context.Context, d Deps) error {
 	if err != nil {
 		return err
 	}
-	err = jsonl.AppendOnce(p.S.Path(session.TakenFile), append(line, '\n'), jsonl.IsObject, true)
-	return errors.Join(err, os.RemoveAll(p.S.Path(session.TakingFile)))
+	err = jsonl.AppendOnce(p.S.Path(takenFile), append(line, '\n'), jsonl.IsObject, true)
+	return errors.Join(err, os.RemoveAll(p.S.Path(takingFile)))
 }
 
 // advance moves the branch, and the files of its checkout with it.
 func (p TakePlan) advance(ctx context.Context, d Deps) error {
-	n, taking := p.Note, p.S.Path(session.TakingFile)
+	n, taking := p.Note, p.S.Path(takingFile)
 	if p.place != "" && !d.Git.IsDryRun() {
 		if err := session.WriteFileAtomic(taking, record.JSON(n)); err != nil {
 			return err

@@ -27,6 +27,9 @@ import (
 // or if nothing is there and only git's entry goes. A worktree that a person made on the branch stays, and git
 // refuses to delete the branch.
 
+// Marks are what a rewind, an undo or a teardown leaves to be finished. None of them is begun beside a run.
+var Marks = []string{session.GoBackFile, undosDir, session.ResetMarkFile, remakeMark}
+
 // Resetting reports whether a teardown of the session was begun.
 func Resetting(s *session.Session) bool {
 	_, err := os.Lstat(s.Path(session.ResetMarkFile))
@@ -135,7 +138,7 @@ func (r *TeardownPlan) findElsewhere(entries []gitx.WorktreeEntry, check *sessio
 		recorded = filepath.Dir(check.Workspace)
 	}
 	for _, dir := range []string{elsewhere, recorded} {
-		if r.S.IsCopyOf(dir) {
+		if isCopyOf(r.S, dir) {
 			r.Original, r.Stale = dir, nil
 		}
 	}

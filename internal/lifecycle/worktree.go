@@ -19,7 +19,7 @@ import (
 // entry is gone is registered again around its files.
 //
 // On disk while a new one is made, and what a resume then makes of it:
-//  1. the marker session.RemakeMarkFile    missing, whatever stands there: what is not checked out yet is not deleted
+//  1. the marker remakeMark    missing, whatever stands there: what is not checked out yet is not deleted
 //  2. branch checked out at the path       the same
 //  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
 func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
@@ -50,7 +50,7 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 			return false, "", err
 		}
 	}
-	mark := func() error { return session.WriteFileAtomic(h.S.Path(session.RemakeMarkFile), nil) }
+	mark := func() error { return session.WriteFileAtomic(h.S.Path(remakeMark), nil) }
 	if err := h.change(mark); err != nil {
 		return false, "", err
 	}
@@ -86,15 +86,18 @@ func setAside(s *session.Session) []string {
 	return out
 }
 
+// remakeMark is there while the worktree is made again: what stands in its place is not whole.
+const remakeMark = "remake"
+
 // remaking reports whether the worktree was being made again when a process died.
 func remaking(s *session.Session) bool {
-	_, err := os.Lstat(s.Path(session.RemakeMarkFile))
+	_, err := os.Lstat(s.Path(remakeMark))
 	return err == nil
 }
 
 // worktreeMade ends what repairWorktree began with a new worktree.
 func (h *Handle) worktreeMade() error {
-	err := h.change(func() error { return os.Remove(h.S.Path(session.RemakeMarkFile)) })
+	err := h.change(func() error { return os.Remove(h.S.Path(remakeMark)) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -21,8 +22,7 @@ import (
 func (r *run) ownFiles() {
 	r.own = map[string][]byte{}
 	r.left(session.TasksFile)
-	// What a rewind, an undo or a teardown leaves to be finished, none of which goes on beside a run.
-	for _, name := range []string{session.GoBackFile, session.UndoDir, session.ResetMarkFile, session.RemakeMarkFile} {
+	for _, name := range lifecycle.Marks {
 		if _, err := os.Lstat(r.S.Path(name)); errors.Is(err, fs.ErrNotExist) {
 			r.own[name] = nil
 		}
