@@ -85,7 +85,7 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	var busy *session.BusyError
 	var step *lifecycle.StepError
 	var imported *seed.ImportError
-	var lock *session.LockFileError
+	var lock interface{ Remedy() string }
 	switch {
 	case errors.As(err, &own):
 		return own.code, own.msg, own.hint
@@ -102,7 +102,7 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	case errors.As(err, &step):
 		return exitFailed, err.Error(), step.Hint
 	case errors.As(err, &lock):
-		return exitFailed, err.Error(), lock.Hint
+		return exitFailed, err.Error(), lock.Remedy()
 	case errors.Is(err, context.Canceled) && p.interrupted():
 		return exitInterrupted, "interrupted", ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -77,7 +78,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	if err != nil {
 		return nil, err
 	}
-	script, err := h.S.OpenTranscript(session.RoleInterview, "", w.redact)
+	script, err := h.S.OpenTranscript(record.RoleInterview, "", w.redact)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (w *repoContext) interviewTurn(h *lifecycle.Handle, r loop.Role, source str
 
 // begun are the messages of a session's interview, nil where it has none to go on with.
 func begun(s *session.Session) []json.RawMessage {
-	history, err := s.ReadTranscript(session.RoleInterview, "")
+	history, err := s.ReadTranscript(record.RoleInterview, "")
 	if err != nil || agent.Continuable(history) != nil {
 		return nil
 	}

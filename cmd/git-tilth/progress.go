@@ -292,7 +292,7 @@ func firstWords(s, otherwise string) string {
 // line prints what an event says above the live line, with the time. Without an event it is said now.
 func (p *progress) line(ts string, e record.Event, says string) {
 	p.clearLive()
-	at := session.ParseTime(ts)
+	at := record.ParseTime(ts)
 	if at.IsZero() {
 		at = p.now()
 	}

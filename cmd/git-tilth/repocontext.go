@@ -382,15 +382,24 @@ func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 	if all {
 		return w.store.Overview(ids, nil), nil
 	}
-	return w.store.Overview(ids, &session.Keep{
-		Known: w.named,
-		One: func(s *session.Session, source, commonDir, linked string) bool {
-			belongs, sure := w.orphaned(s, source, commonDir, linked)
-			if !sure {
-				belongs, _ = w.belongs(s)
-			}
-			return belongs
-		},
+	type answer struct{ belongs, sure bool }
+	var mu sync.Mutex
+	known := map[[3]string]answer{}
+	return w.store.Overview(ids, func(s *session.Session, source, commonDir, linked string) bool {
+		mu.Lock()
+		a, ok := known[[3]string{source, commonDir, linked}]
+		if !ok {
+			a.belongs, a.sure = w.named(source, commonDir, linked)
+			known[[3]string{source, commonDir, linked}] = a
+		}
+		mu.Unlock()
+		if !a.sure {
+			a.belongs, a.sure = w.orphaned(s, source, commonDir, linked)
+		}
+		if !a.sure {
+			a.belongs, _ = w.belongs(s)
+		}
+		return a.belongs
 	}), nil
 }
 

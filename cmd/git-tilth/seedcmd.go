@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/seed"
@@ -82,7 +83,7 @@ func (w *repoContext) editDraft(h *lifecycle.Handle, again string, old []byte) (
 	}
 	draft := draftOf(h.S)
 	if _, err := os.Stat(draft); err != nil {
-		if err := session.WriteFileAtomic(draft, old); err != nil {
+		if err := jsonl.WriteFile(draft, old); err != nil {
 			return nil, fail("", err)
 		}
 	} else {

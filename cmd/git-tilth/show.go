@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -65,7 +66,7 @@ func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *sess
 	}
 	var begins []int64
 	if d.Summary != nil {
-		begins = d.Summary.Begins()
+		begins = d.Summary.Mark.Begins
 	}
 	points, err := lifecycle.Points(w.p.ctx, w.git, s, common, begins)
 	if err != nil {
@@ -140,7 +141,7 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 // builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue
 // could take it up.
 func (w *repoContext) builtinConversation(s *session.Session, task string, sum *session.Summary) []view.Conversation {
-	history, err := s.ReadTranscript(session.RoleWorker, task)
+	history, err := s.ReadTranscript(record.RoleWorker, task)
 	if err == nil && len(history) == 0 {
 		return nil
 	}

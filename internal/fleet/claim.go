@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -46,7 +47,7 @@ type Claim struct {
 
 // Held reports whether somebody works on the session.
 func (c Claim) Held(now time.Time) bool {
-	return c.Holder != "" && now.Before(session.ParseTime(c.Expires))
+	return c.Holder != "" && now.Before(record.ParseTime(c.Expires))
 }
 
 // HeldError says that another one works on a session.
@@ -151,7 +152,7 @@ func (p Place) fetch(ctx context.Context, scratch *scratchRepo, id string, force
 
 // note writes down where the session of a scratch repository is pushed to.
 func (p Place) note(scratch *scratchRepo) error {
-	return session.WriteFileAtomic(filepath.Join(scratch.dir, remoteFile), []byte(p.Remote+"\n"))
+	return jsonl.WriteFile(filepath.Join(scratch.dir, remoteFile), []byte(p.Remote+"\n"))
 }
 
 // RemoteOf is the remote of a session that was pushed or fetched, "" for none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -54,7 +55,7 @@ func (p Place) lease(ctx context.Context, s *session.Session, lasts time.Duratio
 	holder, err := os.ReadFile(name)
 	if err != nil {
 		holder = []byte(uuid.NewString())
-		err = session.WriteFileAtomic(name, holder)
+		err = jsonl.WriteFile(name, holder)
 	}
 	return &Lease{place: p, w: p.writer(s, scratch), lasts: lasts, holder: string(holder),
 		say: func(string) {}}, err

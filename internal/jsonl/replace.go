@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -42,6 +43,18 @@ func Replace(path string, durable bool, fill func(io.Writer) error) error {
 		return nil
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// WriteFile replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a mix.
+func WriteFile(path string, data []byte) error {
+	err := Replace(path, true, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
 }
 
 // Encode is compact JSON with <, > and & as they are: the files are read by people, and never embedded unescaped.

@@ -172,7 +172,7 @@ func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), er
 		return nil, nil, err
 	}
 	mark := []byte("\n" + n.fork.common + "\n" + forkMark + "\n")
-	if err := session.WriteFileAtomic(s.Path(session.ResetMarkFile), mark); err != nil {
+	if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	if unlock, err = s.Lock(d.Now()); err != nil {

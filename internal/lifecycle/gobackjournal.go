@@ -80,7 +80,7 @@ func readUndo(path string) (*journal, error) {
 
 func (h *Handle) saveJournal(j *journal) error {
 	return h.change(func() error {
-		return session.WriteFileAtomic(h.S.Path(session.GoBackFile), append(record.JSON(j), '\n'))
+		return jsonl.WriteFile(h.S.Path(session.GoBackFile), append(record.JSON(j), '\n'))
 	})
 }
 

@@ -41,7 +41,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if sha, err := seedOf(s); err == nil {
 		st.SeedSHA = sha
 	} else {
-		messages, _ := s.ReadTranscript(session.RoleInterview, "") // what cannot be read cannot be gone on with
+		messages, _ := s.ReadTranscript(record.RoleInterview, "") // what cannot be read cannot be gone on with
 		st.Interviewed = len(messages) > 0
 	}
 	common, err := CommonOf(s, check)

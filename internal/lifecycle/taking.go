@@ -9,7 +9,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -51,7 +50,7 @@ func (p TakePlan) Execute(ctx context.Context, d Deps) error {
 func (p TakePlan) advance(ctx context.Context, d Deps) error {
 	n, taking := p.Note, p.S.Path(takingFile)
 	if p.place != "" && !d.Git.IsDryRun() {
-		if err := session.WriteFileAtomic(taking, record.JSON(n)); err != nil {
+		if err := jsonl.WriteFile(taking, record.JSON(n)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -251,10 +252,10 @@ func (r TeardownPlan) mark(dry bool) (admin string, err error) {
 		return admin, nil
 	}
 	path := r.S.Path(session.ResetMarkFile)
-	err = session.WriteFileAtomic(path, []byte(admin+"\n"+r.Common+"\n"))
+	err = jsonl.WriteFile(path, []byte(admin+"\n"+r.Common+"\n"))
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		// A full disk must not keep a session from being removed, which makes room. An empty file mostly still fits.
-		_ = session.WriteFileAtomic(path, nil)
+		_ = jsonl.WriteFile(path, nil)
 		err = nil
 	}
 	return admin, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -50,7 +51,7 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 			return false, "", err
 		}
 	}
-	mark := func() error { return session.WriteFileAtomic(h.S.Path(remakeMark), nil) }
+	mark := func() error { return jsonl.WriteFile(h.S.Path(remakeMark), nil) }
 	if err := h.change(mark); err != nil {
 		return false, "", err
 	}

@@ -14,7 +14,7 @@ import (
 // caller makes one role's model calls: retried, counted and on the record.
 type caller struct {
 	*attempt
-	role string // session.RoleWorker and so on
+	role string // record.RoleWorker and so on
 	who  Role
 	said *exchange
 }
@@ -113,7 +113,7 @@ func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 
 // emitPhase writes an event of the role's; the worker's have no phase.
 func (c caller) emitPhase(e record.Event) error {
-	if c.role != session.RoleWorker {
+	if c.role != record.RoleWorker {
 		e.Common().Phase = c.role
 	}
 	return c.emit(e)

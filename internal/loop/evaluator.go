@@ -135,7 +135,7 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	if user, err = a.o.Prompts.Render("evaluator_task", data); err != nil {
 		return "", "", err
 	}
-	return system, user, a.recordPrompt("evaluator", system, user, parts.channels)
+	return system, user, a.recordPrompt(record.RoleEvaluator, system, user, parts.channels)
 }
 
 // plainPath matches paths that can stand outside of a fence.
@@ -220,7 +220,7 @@ type modelJudge struct {
 }
 
 func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, error) {
-	script, err := a.S.OpenTranscript(session.RoleEvaluator, a.task.ID, a.Redact)
+	script, err := a.S.OpenTranscript(record.RoleEvaluator, a.task.ID, a.Redact)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, erro
 	}
 	j := &modelJudge{script: script}
 	j.worker = &agent.Builtin{
-		Ask:        a.caller(session.RoleEvaluator, who).ask,
+		Ask:        a.caller(record.RoleEvaluator, who).ask,
 		Tools:      withTool(nil, submitVerdictTool),
 		Final:      "submit_verdict",
 		Box:        noTools{},

@@ -3,8 +3,12 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -12,6 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // learn asks the worker's model once, after a committed task, whether it learned something durable. It decides
@@ -23,12 +28,24 @@ func (a *attempt) learn(ctx context.Context, c *Case, files []gitx.FileChange) {
 	entry, reason := a.proposal(ctx, c, files)
 	if entry != "" {
 		entry = a.Redact.String(entry)
-		if err := a.S.AppendLearning(a.Now(), a.task.ID, a.task.Title, entry); err != nil {
+		if err := appendLearning(a.S, a.Now(), a.task, entry); err != nil {
 			entry, reason = "", err.Error()
 		}
 	}
 	// An error here is an error of the record; whoever appends next will meet it and can act on it.
 	_ = a.emit(&record.ProposedLearnings{Emitted: entry != "", Entry: record.Optional(entry), Reason: reason})
+}
+
+// appendLearning adds what the worker proposes to remember after a task to proposed-learnings.md.
+func appendLearning(s *session.Session, now time.Time, t session.Task, learning string) error {
+	path := s.Path(session.LearningsFile)
+	var b strings.Builder
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		b.WriteString("# Proposed learnings\n\nFor a person to review; nothing reads this file.\n")
+	}
+	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", t.ID, text.VisibleLine(text.OneLine(t.Title)),
+		s.ID, record.FormatTime(now), text.Visible(strings.TrimSpace(learning)))
+	return jsonl.AppendOnce(path, []byte(b.String()), func([]byte) bool { return true }, false)
 }
 
 func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange) (entry, reason string) {
@@ -45,11 +62,11 @@ func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange
 	if err != nil {
 		return "", err.Error()
 	}
-	if err := a.recordPrompt("self_improve", system, user, nil); err != nil {
+	if err := a.recordPrompt(record.RoleSelfImprove, system, user, nil); err != nil {
 		return "", err.Error()
 	}
 	// One attempt: a learning is not worth a retry.
-	reply, err := a.caller(session.RoleSelfImprove, a.o.Worker).make(ctx, model.Request{Messages: []json.RawMessage{
+	reply, err := a.caller(record.RoleSelfImprove, a.o.Worker).make(ctx, model.Request{Messages: []json.RawMessage{
 		chatMessage("system", system), chatMessage("user", user)}}, 1)
 	if err != nil {
 		return "", err.Error()
@@ -58,8 +75,8 @@ func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange
 }
 
 // readProposal reads {"propose": "yes"|"no", "learning": ...}; anything else is a no, with why.
-func readProposal(text string) (entry, reason string) {
-	raw, ok := agent.FinalJSON(text)
+func readProposal(answer string) (entry, reason string) {
+	raw, ok := agent.FinalJSON(answer)
 	if !ok {
 		return "", "the answer holds no JSON object"
 	}

@@ -65,7 +65,7 @@ func (r *run) putBack(names ...string) error {
 			err = nil
 		}
 		if err == nil && was != nil {
-			err = session.WriteFileAtomic(path, was)
+			err = jsonl.WriteFile(path, was)
 		}
 		if err == nil {
 			err = r.Record.Append(&record.LogRepaired{What: name + " was changed during the run", Done: "put back"})

@@ -49,7 +49,7 @@ func (w *programWorker) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.recordPrompt("worker", w.system, prompt, a.context.channels)
+	return a.recordPrompt(record.RoleWorker, w.system, prompt, a.context.channels)
 }
 
 // chain is where the conversation comes from. Discovery in the program's own store is for sessions that never stored an
@@ -83,7 +83,7 @@ func (r *run) madeAt() time.Time {
 	if t, ok := session.IDTime(r.S.ID); ok {
 		return t
 	}
-	return session.ParseTime(r.Checkpoint.StartedAt)
+	return record.ParseTime(r.Checkpoint.StartedAt)
 }
 
 // promptFor is what a choice's conversation is told first.
@@ -218,7 +218,7 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 	if err != nil {
 		return out, err
 	}
-	a.count(session.RoleWorker, out.Usage)
+	a.count(record.RoleWorker, out.Usage)
 	if err := w.book(started, out); err != nil {
 		return out, err
 	}

@@ -47,7 +47,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 				}
 				j.id = id
 				return j.a.emit(&record.AgentSession{
-					Agent: j.role.Program.Name, Conversation: id, How: "fresh", Why: "a review", Role: "evaluator",
+					Agent: j.role.Program.Name, Conversation: id, How: "fresh", Why: "a review", Role: record.RoleEvaluator,
 				})
 			},
 		})
@@ -57,9 +57,9 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		if ctx.Err() != nil {
 			return "", nil, ctx.Err()
 		}
-		j.a.count(session.RoleEvaluator, out.Usage)
+		j.a.count(record.RoleEvaluator, out.Usage)
 		call := out.Call()
-		call.TokensUsedTotal, call.Phase, call.Attempt = j.a.Checkpoint.TokensUsed, session.RoleEvaluator, try
+		call.TokensUsedTotal, call.Phase, call.Attempt = j.a.Checkpoint.TokensUsed, record.RoleEvaluator, try
 		if err := j.a.emit(call); err != nil {
 			return "", nil, err
 		}

@@ -90,7 +90,7 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 	}
 	w := &modelWorker{a: a, box: box}
 	w.b = &agent.Builtin{
-		Ask:   a.caller(session.RoleWorker, r).ask,
+		Ask:   a.caller(record.RoleWorker, r).ask,
 		Tools: withTool(box.Specs(), submitCaseTool),
 		Final: "submit_case",
 		Box:   box,
@@ -127,10 +127,10 @@ func (w *modelWorker) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.recordPrompt("worker", system, user, a.context.channels); err != nil {
+	if err := a.recordPrompt(record.RoleWorker, system, user, a.context.channels); err != nil {
 		return err
 	}
-	if w.script, err = a.S.OpenTranscript(session.RoleWorker, a.task.ID, a.Redact); err != nil {
+	if w.script, err = a.S.OpenTranscript(record.RoleWorker, a.task.ID, a.Redact); err != nil {
 		return err
 	}
 	w.b.Transcript = w.script.AppendMessage
@@ -155,7 +155,7 @@ func (w *modelWorker) earlier() ([]json.RawMessage, error) {
 	if !a.o.Continue {
 		return nil, nil
 	}
-	history, err := a.S.ReadTranscript(session.RoleWorker, a.task.ID)
+	history, err := a.S.ReadTranscript(record.RoleWorker, a.task.ID)
 	if err == nil && len(history) > 0 {
 		err = agent.Continuable(history)
 	}

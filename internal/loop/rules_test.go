@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -35,7 +37,7 @@ func TestCapReachedNamesTheCap(t *testing.T) {
 		clock := func() time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
 		h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: clock}}
 		h.Checkpoint = &session.Checkpoint{TokensUsed: tokens}
-		h.Checkpoint.Usage.Role(session.RoleWorker).Add(session.RoleUsage{Cost: cost})
+		h.Checkpoint.Usage.Role(record.RoleWorker).Add(session.RoleUsage{Cost: cost})
 		reason, _ := (&run{Handle: h, o: Options{Caps: caps}, started: now}).capReached()
 		return reason
 	}
@@ -177,5 +179,20 @@ func TestSentBackSaysWhoDidIt(t *testing.T) {
 	}
 	if got := sentBack(v, &judged{}); !strings.Contains(got, "The reviewer sent the change back") {
 		t.Errorf("a reviewer was asked: %s", got)
+	}
+}
+
+func TestAppendLearning(t *testing.T) {
+	s := &session.Session{Dir: t.TempDir()}
+	for id, learning := range map[string]string{"T-001": "tests live in t/\n", "T-002": "x"} {
+		if err := appendLearning(s, time.Now(), session.Task{ID: id, Title: "one"}, learning); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(s.Path(session.LearningsFile))
+	said := string(data)
+	if err != nil || strings.Count(said, "# Proposed learnings") != 1 || !strings.Contains(said, "## T-001: one\n") ||
+		!strings.Contains(said, "\ntests live in t/\n") || !strings.Contains(said, "## T-002") {
+		t.Error(said, err)
 	}
 }

@@ -20,13 +20,21 @@ type Event interface {
 // MaxText is how many characters of a text an event holds.
 const MaxText = 16_000
 
+// Roles that spend tokens; also the names of the members of a checkpoint's usage.
+const (
+	RoleWorker      = "worker"
+	RoleEvaluator   = "evaluator"
+	RoleInterview   = "interview"
+	RoleSelfImprove = "self_improve"
+)
+
 // Scope says where in a run an event belongs. Everything in it is left out where it is empty.
 type Scope struct {
 	TaskID  string `json:"task_id,omitempty"`
 	TraceID string `json:"trace_id,omitempty"` // 32 hex digits, one per run of a task
 	SpanID  string `json:"span_id,omitempty"`  // 16 hex digits, one per iteration
 	Iter    int    `json:"iter,omitempty"`     // from 1
-	Phase   string `json:"phase,omitempty"`    // interview, evaluator or self_improve; empty for the worker
+	Phase   string `json:"phase,omitempty"`    // one of the roles; empty for the worker
 	// RolledForward marks what a later process wrote down for one that had died.
 	RolledForward bool `json:"rolled_forward,omitempty"`
 }

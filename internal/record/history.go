@@ -244,9 +244,9 @@ func (p *backwards) seeLearning(e Event) (more bool) {
 // isLearning reports whether an event belongs to what is asked after a task.
 func isLearning(e Event) bool {
 	if prompt, ok := e.(*PromptAssembled); ok {
-		return prompt.Role == "self_improve"
+		return prompt.Role == RoleSelfImprove
 	}
-	return e.Common().Phase == "self_improve"
+	return e.Common().Phase == RoleSelfImprove
 }
 
 // ofReview reports whether an event may stand between a case and its verdict, or after the end of a run in between.
@@ -262,7 +262,7 @@ func ofReview(e Event) bool {
 	case *AgentSession:
 		role = e.Role
 	}
-	return role == "evaluator"
+	return role == RoleEvaluator
 }
 
 // afterVerdict reports whether an event may stand between a verdict and the line of its ledger that a process which

@@ -186,3 +186,15 @@ func (r *Record) Close() error {
 
 // FormatTime writes a time as every file of a session has it: RFC 3339 in UTC, to the millisecond.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// ParseTime reads the times of a session's files: RFC 3339, with or without a zone (then UTC). Anything else is the
+// zero time.
+func ParseTime(s string) time.Time {
+	layouts := []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC()
+		}
+	}
+	return time.Time{}
+}

@@ -243,7 +243,7 @@ func (in *interview) recordCall(call *record.ModelCall, u model.Usage) error {
 // the transcript: a seed is large.
 func (in *interview) emit(e record.Event) error {
 	scope := e.Common()
-	scope.Phase, scope.Iter = session.RoleInterview, in.iter
+	scope.Phase, scope.Iter = record.RoleInterview, in.iter
 	if call, ok := e.(*record.ToolCall); ok && len(call.Args) > record.MaxText {
 		call.Args = record.JSON(text.Clip(string(call.Args), record.MaxText))
 	}

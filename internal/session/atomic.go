@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,19 +9,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
-
-// WriteFileAtomic replaces path by data, durably: a crash or a full disk leaves the old content or the new, never a
-// mix.
-func WriteFileAtomic(path string, data []byte) error {
-	err := jsonl.Replace(path, true, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
-}
 
 // readJSON decodes a JSON file of a session. Errors name the file and what is wrong in it.
 func readJSON[T any](path string, decode func([]byte) (T, error)) (v T, err error) {
@@ -41,7 +27,7 @@ func save(path string, text []byte, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return WriteFileAtomic(path, text)
+	return jsonl.WriteFile(path, text)
 }
 
 // removeStaleTemps deletes what a killed writer left in dir. Only the lock's holder calls it, so files that

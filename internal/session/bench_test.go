@@ -55,14 +55,14 @@ func BenchmarkWriteFileAtomic(b *testing.B) {
 	s := newSession(b)
 	data := []byte(strings.Repeat("x", 2000))
 	for b.Loop() {
-		must(b, WriteFileAtomic(s.Path("x"), data))
+		must(b, jsonl.WriteFile(s.Path("x"), data))
 	}
 }
 
 // BenchmarkTranscript appends a message of 4 KB.
 func BenchmarkTranscript(b *testing.B) {
 	s := newSession(b)
-	tr, err := s.OpenTranscript(RoleWorker, "T-001",
+	tr, err := s.OpenTranscript(record.RoleWorker, "T-001",
 		record.NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
 	must(b, err)
 	defer tr.Close()

@@ -112,18 +112,6 @@ func (c *Checkpoint) encode() ([]byte, error) {
 	return append(appendConversations(text, c.Conversations), "\n}\n"...), nil
 }
 
-// ParseTime reads the times of a session's files: RFC 3339, with or without a zone (then UTC). Anything else is the
-// zero time.
-func ParseTime(s string) time.Time {
-	layouts := []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
-	for _, layout := range layouts {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC()
-		}
-	}
-	return time.Time{}
-}
-
 // momentText makes a time in words of what started_at holds: a string as it is, seconds since 1970 as RFC 3339.
 func momentText(raw json.RawMessage) string {
 	var text string

@@ -38,7 +38,7 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 		cp.Usage.Worker.CachedTokens != 80 || cp.Usage.Cost() != 0.001 {
 		t.Errorf("%+v", cp)
 	}
-	if got := ParseTime(cp.StartedAt).Unix(); got != 1780309230 {
+	if got := record.ParseTime(cp.StartedAt).Unix(); got != 1780309230 {
 		t.Errorf("started at %d, %s", got, cp.StartedAt)
 	}
 
@@ -54,7 +54,7 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 	worker["calls"], worker["prompt"], worker["eval"], worker["total"], worker["cost"] = 1.0, 150.0, 50.0, 200.0, 0.003
 	usage := want["usage"].(map[string]any)
 	usage["evaluator"].(map[string]any)["calls"] = 0.0
-	for _, role := range []string{RoleInterview, RoleSelfImprove} {
+	for _, role := range []string{record.RoleInterview, record.RoleSelfImprove} {
 		usage[role] = map[string]any{"calls": 0.0, "prompt": 0.0, "eval": 0.0, "cached": 0.0, "reasoning": 0.0,
 			"cost": 0.0}
 	}
@@ -126,7 +126,7 @@ func TestCheckpointOddShapes(t *testing.T) {
 	s := newSession(t)
 	for text, check := range map[string]func(*Checkpoint) bool{
 		`{}`: func(c *Checkpoint) bool {
-			return c.Status == "" && c.TokensUsed == 0 && ParseTime(c.StartedAt).IsZero()
+			return c.Status == "" && c.TokensUsed == 0 && record.ParseTime(c.StartedAt).IsZero()
 		},
 		`{"source": null, "tokens_used":null}`:   func(c *Checkpoint) bool { return c.Source == "" },
 		`{"tokens_used": 1e3}`:                   func(c *Checkpoint) bool { return c.TokensUsed == 1000 },
@@ -135,8 +135,8 @@ func TestCheckpointOddShapes(t *testing.T) {
 		`{"usage": "free"}`:                      func(c *Checkpoint) bool { return c.Usage.Cost() == 0 },
 		`{"usage": {"worker": 5, "x": {}}}`:      func(c *Checkpoint) bool { return c.Usage.Worker.Calls == 0 },
 		`{"started_at": {"a": 1}}`:               func(c *Checkpoint) bool { return c.StartedAt == "" },
-		`{"started_at": 1e300}`:                  func(c *Checkpoint) bool { return ParseTime(c.StartedAt).IsZero() },
-		`{"started_at": "2026-06-01T10:20:30Z"}`: func(c *Checkpoint) bool { return ParseTime(c.StartedAt).Unix() == testNow.Unix() },
+		`{"started_at": 1e300}`:                  func(c *Checkpoint) bool { return record.ParseTime(c.StartedAt).IsZero() },
+		`{"started_at": "2026-06-01T10:20:30Z"}`: func(c *Checkpoint) bool { return record.ParseTime(c.StartedAt).Unix() == testNow.Unix() },
 		`{"status": "done", "Status": "x"}`:      func(c *Checkpoint) bool { return c.Status == "done" },
 		`{"status": "a", "status": "b"}`:         func(c *Checkpoint) bool { return c.Status == "b" },
 	} {

@@ -3,6 +3,8 @@ package session
 import (
 	"bytes"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // FuzzDamagedFiles puts anything in the place of a session's files: what shows sessions says that they are damaged,
@@ -27,7 +29,7 @@ func FuzzDamagedFiles(f *testing.F) {
 		}
 		_, _ = s.SeedMeta()
 		_, _ = s.ReadLedger("T-001", 3)
-		if _, err := s.ReadTranscript(RoleWorker, "T-001"); err != nil && len(bytes.TrimSpace(data)) == 0 {
+		if _, err := s.ReadTranscript(record.RoleWorker, "T-001"); err != nil && len(bytes.TrimSpace(data)) == 0 {
 			t.Error(err)
 		}
 		_, _ = s.Summarize()

@@ -56,7 +56,7 @@ const (
 // or the process ends, however it ends: it is a flock on the session's directory, which nobody can remove while it
 // has files, and one on the lock file, which is all that older builds ask. Children do not inherit it. unlock removes
 // a lock file that Lock has made. Leftovers of killed writers are removed on the way. A session that is gone is a
-// *RefusedError, a lock file that cannot be used a *LockFileError.
+// *RefusedError; the error of a lock file that cannot be used has a Remedy.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 	dir, err := s.lockDir()
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 )
 
 func TestLockExcludesAndNames(t *testing.T) {
@@ -221,8 +223,8 @@ func TestLockRemovesWhatAKilledWriterLeft(t *testing.T) {
 func TestWriteFileAtomic(t *testing.T) {
 	s := newSession(t)
 	path := s.Path("x.json")
-	must(t, WriteFileAtomic(path, []byte("one")))
-	must(t, WriteFileAtomic(path, []byte("two")))
+	must(t, jsonl.WriteFile(path, []byte("one")))
+	must(t, jsonl.WriteFile(path, []byte("two")))
 	if got := read(t, path); got != "two" {
 		t.Error(got)
 	}
@@ -231,10 +233,10 @@ func TestWriteFileAtomic(t *testing.T) {
 	}
 	// Where the rename is impossible, nothing is left behind.
 	must(t, os.MkdirAll(s.Path("dir", "full"), 0o700))
-	if err := WriteFileAtomic(s.Path("dir"), []byte("x")); err == nil {
+	if err := jsonl.WriteFile(s.Path("dir"), []byte("x")); err == nil {
 		t.Error("a directory was replaced by a file")
 	}
-	if err := WriteFileAtomic(s.Path("absent", "x"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := jsonl.WriteFile(s.Path("absent", "x"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(s.Dir); len(left) != 2 || read(t, path) != "two" {

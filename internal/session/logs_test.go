@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 func TestLedger(t *testing.T) {
@@ -42,7 +44,7 @@ func TestLedger(t *testing.T) {
 		if _, err := s.ReadLedger(bad, 1); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
-		if _, err := s.OpenTranscript(RoleWorker, bad, nil); err == nil {
+		if _, err := s.OpenTranscript(record.RoleWorker, bad, nil); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
 	}
@@ -50,7 +52,7 @@ func TestLedger(t *testing.T) {
 
 func TestTranscript(t *testing.T) {
 	s := newSession(t)
-	tr, err := s.OpenTranscript(RoleWorker, "T-001", nil)
+	tr, err := s.OpenTranscript(record.RoleWorker, "T-001", nil)
 	must(t, err)
 	must(t, tr.Reset(testNow, nil))
 	must(t, tr.AppendMessage(json.RawMessage(`{"role":"user","content":"one"}`)))
@@ -66,18 +68,18 @@ func TestTranscript(t *testing.T) {
 		}
 	}
 	must(t, tr.Close())
-	got, err := s.ReadTranscript(RoleWorker, "T-001")
+	got, err := s.ReadTranscript(record.RoleWorker, "T-001")
 	if err != nil || len(got) != 3 || string(got[0]) != messages[0] || string(got[1]) != messages[1] || !sameJSON(got[2], []byte(`{"role":"tool","content":"a\nb"}`)) {
 		t.Errorf("%s %v", got, err)
 	}
 	if lines := strings.Count(read(t, s.Path("conversation", "T-001.jsonl")), "\n"); lines != 6 {
 		t.Errorf("%d lines", lines)
 	}
-	if got, err := s.ReadTranscript(RoleEvaluator, "T-001"); err != nil || got != nil {
+	if got, err := s.ReadTranscript(record.RoleEvaluator, "T-001"); err != nil || got != nil {
 		t.Errorf("%s %v", got, err)
 	}
 
-	interview, err := s.OpenTranscript(RoleInterview, "", nil)
+	interview, err := s.OpenTranscript(record.RoleInterview, "", nil)
 	must(t, err)
 	must(t, interview.AppendMessage(json.RawMessage(`{"role":"user"}`)))
 	must(t, interview.Close())
@@ -86,7 +88,7 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
-func TestProgressAndLearnings(t *testing.T) {
+func TestProgress(t *testing.T) {
 	s := newSession(t)
 	if lines, err := s.ProgressTail(3); err != nil || lines != nil {
 		t.Errorf("%v %v", lines, err)
@@ -106,13 +108,5 @@ func TestProgressAndLearnings(t *testing.T) {
 	if want := []string{"T-001\tdone\ta title of lines", "T-002\tfailed:iter_cap\ttwo",
 		"T-003\tdone\tthree"}; err != nil || !slices.Equal(all, want) {
 		t.Errorf("%v %v", all, err)
-	}
-
-	must(t, s.AppendLearning(testNow, "T-001", "one", "tests live in t/\n"))
-	must(t, s.AppendLearning(testNow, "T-002", "two", "x"))
-	text := read(t, s.Path(LearningsFile))
-	if strings.Count(text, "# Proposed learnings") != 1 || !strings.Contains(text, "## T-001: one\n") ||
-		!strings.Contains(text, "\ntests live in t/\n\n## T-002") {
-		t.Error(text)
 	}
 }

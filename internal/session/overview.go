@@ -79,19 +79,10 @@ func (o Overview) State() string {
 	return "crashed"
 }
 
-// Keep says which sessions an overview is of.
-type Keep struct {
-	// Known answers by what a session's checkpoint and the link of its worktree name as its repository; each may be
-	// empty. It is asked once for each combination, one at a time.
-	Known func(source, commonDir, linked string) (belongs, sure bool)
-	// One answers for a session for which Known was not sure. It is asked concurrently.
-	One func(s *Session, source, commonDir, linked string) bool
-}
-
-// Overview reads the given sessions, concurrently, in the order given. keep, if not nil, says which of them belong in
-// the list; the others cost only their checkpoint and their worktree's link.
-func (st Store) Overview(ids []string, keep *Keep) []Overview {
-	wanted := keep.memoize()
+// Overview reads the given sessions, concurrently, in the order given. wanted, if not nil, says which of them belong in
+// the list, by what a session's checkpoint and the link of its worktree name as its repository, each of which may be
+// empty; the others cost no more than that. It is asked concurrently.
+func (st Store) Overview(ids []string, wanted func(s *Session, source, commonDir, linked string) bool) []Overview {
 	all := make([]*Overview, len(ids))
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -114,33 +105,6 @@ func (st Store) Overview(ids []string, keep *Keep) []Overview {
 
 // Overview reads one session.
 func (s *Session) Overview() Overview { return *s.overview(nil) }
-
-// memoize is nil if every session is wanted.
-func (k *Keep) memoize() func(s *Session, source, commonDir, linked string) bool {
-	if k == nil {
-		return nil
-	}
-	type answer struct{ belongs, sure bool }
-	var mu sync.Mutex
-	known := map[[3]string]answer{}
-	ask := func(source, commonDir, linked string) answer {
-		mu.Lock()
-		defer mu.Unlock()
-		names := [3]string{source, commonDir, linked}
-		a, ok := known[names]
-		if !ok {
-			a.belongs, a.sure = k.Known(source, commonDir, linked)
-			known[names] = a
-		}
-		return a
-	}
-	return func(s *Session, source, commonDir, linked string) bool {
-		if a := ask(source, commonDir, linked); a.sure {
-			return a.belongs
-		}
-		return k.One(s, source, commonDir, linked)
-	}
-}
 
 // overview is nil if the session is not wanted.
 func (s *Session) overview(wanted func(s *Session, source, commonDir, linked string) bool) *Overview {

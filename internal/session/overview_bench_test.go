@@ -13,14 +13,14 @@ import (
 // another repo in the filtered variant.
 func BenchmarkOverview10000(b *testing.B) {
 	st := manySessions(b, 10_000)
-	run := func(keep *Keep, want int) func(*testing.B) {
+	run := func(wanted func(*Session, string, string, string) bool, want int) func(*testing.B) {
 		return func(b *testing.B) {
 			for b.Loop() {
 				ids, err := st.IDs()
 				if err != nil {
 					b.Fatal(err)
 				}
-				if got := st.Overview(ids, keep); len(got) != want {
+				if got := st.Overview(ids, wanted); len(got) != want {
 					b.Fatalf("%d sessions, want %d", len(got), want)
 				}
 			}
@@ -28,7 +28,7 @@ func BenchmarkOverview10000(b *testing.B) {
 	}
 	b.Run("all", run(nil, 10_000))
 	b.Run("filtered",
-		run(&Keep{Known: func(source, _, _ string) (bool, bool) { return source == "/home/u/repo0", true }}, 5_000))
+		run(func(_ *Session, source, _, _ string) bool { return source == "/home/u/repo0" }, 5_000))
 }
 
 // manySessions writes plausible sessions by hand, without the fsyncs of the real thing.

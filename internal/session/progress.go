@@ -3,14 +3,10 @@ package session
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -43,16 +39,4 @@ func (s *Session) ProgressTail(n int) ([]string, error) {
 		lines = lines[len(lines)-n:]
 	}
 	return lines, nil
-}
-
-// AppendLearning adds what the worker proposes to remember after a task to proposed-learnings.md.
-func (s *Session) AppendLearning(now time.Time, task, title, learning string) error {
-	path := s.Path(LearningsFile)
-	var b strings.Builder
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		b.WriteString("# Proposed learnings\n\nFor a person to review; nothing reads this file.\n")
-	}
-	fmt.Fprintf(&b, "\n## %s: %s\n\n%s, %s\n\n%s\n", task, text.VisibleLine(text.OneLine(title)),
-		s.ID, record.FormatTime(now), text.Visible(strings.TrimSpace(learning)))
-	return jsonl.AppendOnce(path, []byte(b.String()), func([]byte) bool { return true }, false)
 }

@@ -233,10 +233,10 @@ func childFullDisk(dir string) {
 		fail("%d bytes on disk, %d appended (%v)", info.Size(), r.Size(), err)
 	}
 	// JSON files and one-off appends leave what was there.
-	if err := WriteFileAtomic(s.Path(CheckpointFile), []byte(`{"status":"running"}`)); err != nil {
+	if err := jsonl.WriteFile(s.Path(CheckpointFile), []byte(`{"status":"running"}`)); err != nil {
 		fail("%v", err)
 	}
-	if err := WriteFileAtomic(s.Path(CheckpointFile), bytes.Repeat([]byte{' '}, 2*limit)); !errors.Is(err,
+	if err := jsonl.WriteFile(s.Path(CheckpointFile), bytes.Repeat([]byte{' '}, 2*limit)); !errors.Is(err,
 		syscall.EFBIG) {
 		fail("an oversized checkpoint: %v", err)
 	}
@@ -302,7 +302,7 @@ func TestSecretsStayOutOfEveryFile(t *testing.T) {
 		}
 	}})
 	must(t, r.Append(&record.ToolResult{Preview: "export API_KEY=" + secret}))
-	tr, err := s.OpenTranscript(RoleWorker, "T-001", redact)
+	tr, err := s.OpenTranscript(record.RoleWorker, "T-001", redact)
 	must(t, err)
 	must(t, tr.AppendMessage(json.RawMessage(`{"role":"tool","content":"`+secret+`"}`)))
 	must(t, tr.Close())

@@ -7,7 +7,7 @@ const taskRunning = "running"
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
-	s := &Summary{Version: summaryVersion, SessionID: sessionID, kept: kept{extra{}}, mark: mark{Begins: []int64{}}}
+	s := &Summary{Version: summaryVersion, SessionID: sessionID, kept: kept{extra{}}, Mark: mark{Begins: []int64{}}}
 	s.complete()
 	return s
 }
@@ -52,7 +52,7 @@ func (s *Summary) Feed(l record.Line) {
 		s.LastEventAt = &l.TS
 	}
 	if l.Begins() {
-		s.mark.Begins = append(s.mark.Begins, l.Off)
+		s.Mark.Begins = append(s.Mark.Begins, l.Off)
 	}
 	if s.Stop != nil && goesOn(l) {
 		s.Stop = nil
@@ -152,7 +152,7 @@ func (s *Summary) start(ts string, e *record.SessionStart) {
 	if len(e.Limits) > 0 {
 		s.Limits = record.JSON(e.Limits)
 	}
-	for role, model := range map[string]*string{RoleWorker: e.WorkerModel, RoleEvaluator: e.EvaluatorModel} {
+	for role, model := range map[string]*string{record.RoleWorker: e.WorkerModel, record.RoleEvaluator: e.EvaluatorModel} {
 		if model != nil && *model != "" {
 			s.Models[role] = *model
 		}
@@ -184,9 +184,9 @@ func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
 	s.Tokens.Prompt += e.PromptTokens
 	s.Tokens.Eval += e.EvalTokens
 	if e.TokensUsedTotal > 0 {
-		s.mark.TotalSeen = true
+		s.Mark.TotalSeen = true
 		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
-	} else if !s.mark.TotalSeen {
+	} else if !s.Mark.TotalSeen {
 		s.Tokens.Total = s.Tokens.Prompt + s.Tokens.Eval
 	}
 	cost := 0.0

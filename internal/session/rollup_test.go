@@ -88,7 +88,7 @@ func TestRollup(t *testing.T) {
 	}
 	if s.Evaluator.Accepts != 1 || s.Evaluator.Rejects != 1 || s.HookOutcomes["pre-tool"]["block"] != 1 ||
 		s.ToolHistogram["bash"] != 1 ||
-		*s.Stop != (record.LastStop{Reason: "all_done", TS: at(24)}) || s.Models[RoleEvaluator] != "e" {
+		*s.Stop != (record.LastStop{Reason: "all_done", TS: at(24)}) || s.Models[record.RoleEvaluator] != "e" {
 		t.Errorf("%+v", s)
 	}
 	data, err := jsonl.Encode(s)
@@ -231,10 +231,10 @@ func TestSummaryKnowsWhereAttemptsBegin(t *testing.T) {
 		must(t, err)
 		want, err := record.ReadBegun(s.Path(RecordFile), nil)
 		must(t, err)
-		got, err := record.ReadBegun(s.Path(RecordFile), sum.Begins())
+		got, err := record.ReadBegun(s.Path(RecordFile), sum.Mark.Begins)
 		must(t, err)
-		if len(sum.Begins()) != 7 || len(want) != 3 || !reflect.DeepEqual(got, want) {
-			t.Fatalf("cut at %d: %v\nwant %v, from %v", cut, got, want, sum.Begins())
+		if len(sum.Mark.Begins) != 7 || len(want) != 3 || !reflect.DeepEqual(got, want) {
+			t.Fatalf("cut at %d: %v\nwant %v, from %v", cut, got, want, sum.Mark.Begins)
 		}
 	}
 }

@@ -1,11 +1,7 @@
 package session
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"io"
-	"os"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -37,7 +33,7 @@ type Summary struct {
 	Models        map[string]string           `json:"models"`           // by role, from session_start
 	SeedSHA       string                      `json:"seed_sha,omitempty"`
 
-	mark mark
+	Mark mark `json:"-"`
 	kept
 }
 
@@ -77,7 +73,7 @@ type mark struct {
 	Offset      int64  `json:"offset"`      // bytes of the record that are counted
 	Fingerprint string `json:"fingerprint"` // of what they begin and end with
 	TotalSeen   bool   `json:"total_seen"`  // the record carries running totals of tokens
-	// Begins is where the lines of attempts' beginnings lie; nil where an earlier build has not counted them.
+	// Begins is where the lines lie that record.ReadBegun needs; nil where an earlier build has not counted them.
 	Begins []int64 `json:"begins"`
 }
 
@@ -87,20 +83,17 @@ const markKey = "rolled_up"
 // starts again when the record was rewound or replaced. It writes nothing.
 func (s *Session) Summarize() (*Summary, error) {
 	sum := s.storedSummary()
-	end, skipped, err := record.Scan(s.Path(RecordFile), sum.mark.Offset, func(l record.Line) error {
+	end, skipped, err := record.Scan(s.Path(RecordFile), sum.Mark.Offset, func(l record.Line) error {
 		sum.Feed(l)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	sum.mark.Offset = end
+	sum.Mark.Offset = end
 	sum.Skipped += int64(skipped)
 	return sum, nil
 }
-
-// Begins is where the lines of the record lie that record.ReadBegun needs.
-func (s *Summary) Begins() []int64 { return s.mark.Begins }
 
 // WriteSummary is Summarize, and replaces summary.json by the result. Only the lock's holder may call it.
 func (s *Session) WriteSummary() error {
@@ -108,10 +101,10 @@ func (s *Session) WriteSummary() error {
 	if err != nil {
 		return err
 	}
-	if sum.mark.Fingerprint, err = s.Fingerprint(sum.mark.Offset); err != nil {
+	if sum.Mark.Fingerprint, err = record.Fingerprint(s.Path(RecordFile), sum.Mark.Offset); err != nil {
 		return err
 	}
-	sum.others[markKey] = record.JSON(sum.mark)
+	sum.others[markKey] = record.JSON(sum.Mark)
 	text, err := indentJSON(sum)
 	return save(s.Path(SummaryFile), text, err)
 }
@@ -128,38 +121,14 @@ func (s *Session) storedSummary() *Summary {
 		return empty
 	}
 	empty.others = stored.others
-	if err != nil || json.Unmarshal(stored.others[markKey], &stored.mark) != nil || stored.mark.Offset < 0 ||
-		stored.Version != summaryVersion || stored.mark.Begins == nil {
+	if err != nil || json.Unmarshal(stored.others[markKey], &stored.Mark) != nil || stored.Mark.Offset < 0 ||
+		stored.Version != summaryVersion || stored.Mark.Begins == nil {
 		return empty
 	}
-	if now, err := s.Fingerprint(stored.mark.Offset); err != nil || now != stored.mark.Fingerprint {
+	if now, err := record.Fingerprint(s.Path(RecordFile), stored.Mark.Offset); err != nil || now != stored.Mark.Fingerprint {
 		return empty
 	}
 	stored.SessionID = s.ID
 	stored.complete()
 	return stored
-}
-
-// Fingerprint identifies the first n bytes of the record by how they begin and end. Events carry their time to the
-// millisecond and random ids, so a record that was cut and has grown past n again ends differently there.
-func (s *Session) Fingerprint(n int64) (string, error) {
-	const part = 4096
-	h := sha256.New()
-	if n > 0 {
-		f, err := jsonl.OpenFile(s.Path(RecordFile), os.O_RDONLY)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		head := io.NewSectionReader(f, 0, min(n, part))
-		tail := io.NewSectionReader(f, max(n-part, 0), min(n, part))
-		for _, r := range []*io.SectionReader{head, tail} {
-			if got, err := io.Copy(h, r); err != nil {
-				return "", err
-			} else if got != r.Size() {
-				return "", jsonl.ErrShrunk
-			}
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }

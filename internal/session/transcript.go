@@ -35,9 +35,9 @@ func (s *Session) OpenTranscript(role, task string, redact *record.Redactor) (*T
 
 func (s *Session) transcriptPath(role, task string, create bool) (string, error) {
 	switch role {
-	case RoleInterview:
+	case record.RoleInterview:
 		return s.Path(InterviewFile), nil
-	case RoleEvaluator:
+	case record.RoleEvaluator:
 		task += ".evaluator"
 	}
 	return s.taskPath(ConversationDir, task, create)

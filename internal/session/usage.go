@@ -3,14 +3,8 @@ package session
 import (
 	"maps"
 	"strconv"
-)
 
-// Roles that spend tokens; also the names of the members of usage. The phase of a model_call is empty for the worker.
-const (
-	RoleWorker      = "worker"
-	RoleEvaluator   = "evaluator"
-	RoleInterview   = "interview"
-	RoleSelfImprove = "self_improve"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // RoleUsage is what one role has spent. Cached tokens are part of the prompt's, reasoning tokens of eval's; Cost is
@@ -67,11 +61,11 @@ func (u Usage) Total() int64 {
 // worker's.
 func (u *Usage) Role(name string) *RoleUsage {
 	switch name {
-	case RoleEvaluator:
+	case record.RoleEvaluator:
 		return &u.Evaluator
-	case RoleInterview:
+	case record.RoleInterview:
 		return &u.Interview
-	case RoleSelfImprove:
+	case record.RoleSelfImprove:
 		return &u.SelfImprove
 	}
 	return &u.Worker

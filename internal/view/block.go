@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // A page gets its events in blocks. Each has an index, which the page reads at once, and the events themselves, which
@@ -151,7 +150,7 @@ func (b *blocks) sectionAt(off int64) int {
 // elapsed is the time since the event before in milliseconds; clocks may go back.
 func (b *blocks) elapsed(ts string) int64 {
 	at := b.last
-	if t := session.ParseTime(ts); !t.IsZero() {
+	if t := record.ParseTime(ts); !t.IsZero() {
 		at = t.UnixMilli()
 	}
 	if b.index.N == 0 {

@@ -59,7 +59,7 @@ func (f *follower) poll(fn func(record.Line) error) (skipped int, reset bool, er
 // startAt makes off, the beginning of a line, the place to go on from.
 func (f *follower) startAt(off int64) (err error) {
 	f.off = off
-	f.read, err = f.s.Fingerprint(off)
+	f.read, err = record.Fingerprint(f.s.Path(session.RecordFile), off)
 	return err
 }
 
@@ -74,7 +74,7 @@ func (f *follower) same(info os.FileInfo) bool {
 	if info.Size() < f.off {
 		return false
 	}
-	now, err := f.s.Fingerprint(f.off)
+	now, err := record.Fingerprint(f.s.Path(session.RecordFile), f.off)
 	return err == nil && now == f.read
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -152,7 +153,7 @@ func startOf(o session.Overview) time.Time {
 	if t, ok := session.IDTime(o.ID); ok {
 		return t
 	}
-	return session.ParseTime(o.StartedAt)
+	return record.ParseTime(o.StartedAt)
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -10,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -47,7 +46,7 @@ func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
 
 // clockOf is the local time of day of a timestamp.
 func clockOf(ts string) string {
-	t := session.ParseTime(ts)
+	t := record.ParseTime(ts)
 	if t.IsZero() {
 		return ""
 	}

@@ -242,7 +242,7 @@ func (t *ReviewTask) risks() (lines []string) {
 
 // span is from when to when the run went, in local time.
 func (r *Review) span() string {
-	from, to := session.ParseTime(r.Begun), session.ParseTime(r.Ended)
+	from, to := record.ParseTime(r.Begun), record.ParseTime(r.Ended)
 	if from.IsZero() || to.IsZero() {
 		return ""
 	}

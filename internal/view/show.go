@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -194,7 +195,7 @@ func (p showPrinter) facts(d Detail) {
 	}
 	p.fact("worktree", path+worktreePhrase(d.Worktree), worktreeStyle)
 	p.fact("begun", withAge(p.term.Now, startOf(o)), plain)
-	p.fact("last event", withAge(p.term.Now, session.ParseTime(o.LastEventAt)), plain)
+	p.fact("last event", withAge(p.term.Now, record.ParseTime(o.LastEventAt)), plain)
 	if d.Summary != nil {
 		for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
 			p.fact(role, d.Summary.Models[role], plain)
@@ -316,7 +317,7 @@ func (p showPrinter) usage(d Detail) {
 		{name: "ROLE"}, {name: "CALLS", right: true, spare: true}, {name: "PROMPT", right: true},
 		{name: "CACHED", right: true, spare: true}, {name: "ANSWER", right: true}, {name: "COST", right: true},
 	}}
-	roles := []string{session.RoleWorker, session.RoleEvaluator, session.RoleInterview, session.RoleSelfImprove}
+	roles := []string{record.RoleWorker, record.RoleEvaluator, record.RoleInterview, record.RoleSelfImprove}
 	for _, role := range roles {
 		r := u.Role(role)
 		if r.Calls == 0 && r.Total() == 0 {
@@ -377,7 +378,7 @@ func (p showPrinter) conversations(list []Conversation) {
 			yes, style = "yes", green
 		}
 		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim},
-			cell{age(p.term.Now, session.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
+			cell{age(p.term.Now, record.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
 	}
 	t.print(p.out)
 }

@@ -79,7 +79,7 @@ func (x *tracer) event(e record.Line) error {
 
 // momentAt is a time that a span can carry, the epoch where the event has none.
 func momentAt(ts string) moment {
-	t := session.ParseTime(ts)
+	t := record.ParseTime(ts)
 	if t.Year() < 1970 || t.Year() > 2200 {
 		return 0
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -110,7 +111,7 @@ func TestLive(t *testing.T) {
 	p.until(shown + ` === 4 && document.getElementById("feed").textContent.includes("after the rewind")`)
 
 	// Another record in its place, and longer than what was read.
-	if err := session.WriteFileAtomic(w.S.Path(session.RecordFile), bytes.Repeat(seed, 40)); err != nil {
+	if err := jsonl.WriteFile(w.S.Path(session.RecordFile), bytes.Repeat(seed, 40)); err != nil {
 		t.Fatal(err)
 	}
 	p.until(shown + ` === 120 && !document.body.textContent.includes("after the rewind")`)
