@@ -131,10 +131,10 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 	if box, err := w.sandbox(); err == nil {
 		worker.program.Box = box.Reading(check.Workspace)
 	}
-	choices := worker.program.Choose(w.p.ctx, agent.Search{
+	choice := worker.program.Choose(w.p.ctx, agent.Search{
 		Stored: c, Dir: check.Workspace, Model: w.config.Text("tilth.worker.model"), Env: env,
 	})
-	v.Resumable, v.Why = choices[0].Ref.Resume, choices[0].Why
+	v.Resumable, v.Why = choice.Ref.Resume, choice.Why
 	return v
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Choice is one step of the chain: a conversation to try, and why it is this one.
+// Choice is a conversation to try, and why it is this one.
 type Choice struct {
 	Ref Ref    // one that is resumed knows the task already
 	How string // "stored", "discovered" or "fresh"
@@ -32,13 +32,12 @@ type Search struct {
 	Continue   bool      // take a stored id even if the program's store seems to have lost it
 }
 
-// Choose decides which conversations a turn may use, best first: the stored one, the newest one recorded for exactly
-// this directory, a fresh one. The caller goes to the next choice only when the program answered NotFound (or InUse),
-// so the chain ends after at most three steps; its last choice is always fresh.
+// Choose decides which conversation a turn uses: the stored one, else the newest one recorded for exactly this
+// directory, else a fresh one. Where the program answers NotFound (or InUse), the caller goes on with Fresh.
 //
 // An id that belongs to another program, model or directory is never handed over; the fresh choice says so. Discovery
 // is for sessions that have no stored id.
-func (p *Program) Choose(ctx context.Context, q Search) []Choice {
+func (p *Program) Choose(ctx context.Context, q Search) Choice {
 	id, how, why := "", "", ""
 	switch {
 	case q.Fresh:
@@ -53,19 +52,18 @@ func (p *Program) Choose(ctx context.Context, q Search) []Choice {
 		how = "discovered"
 	}
 	if id == "" {
-		return []Choice{p.Fresh(why)}
+		return p.Fresh(why)
 	}
-	return []Choice{{Ref: Ref{ID: id, Resume: true}, How: how, Why: why},
-		p.Fresh(fmt.Sprintf("%s no longer knows conversation %s", p.Name, id))}
+	return Choice{Ref: Ref{ID: id, Resume: true}, How: how, Why: why}
 }
 
 // chooseDiscovered returns the newest conversation of the session's time and directory, "" for none, and why.
 func (p *Program) chooseDiscovered(ctx context.Context, q Search) (id, why string) {
-	id, ok, err := p.Discover(ctx, q.Env, q.Dir, q.Since, q.Except...)
+	id, err := p.discover(ctx, q.Env, q.Dir, q.Since, q.Except...)
 	switch {
 	case err != nil:
 		return "", "no conversation is stored, and looking for one failed: " + err.Error()
-	case !ok:
+	case id == "":
 		return "", "no conversation is stored for this task"
 	}
 	return id, "the newest conversation that " + p.Name + " recorded for this directory"
@@ -84,14 +82,12 @@ func (p *Program) chooseStored(ctx context.Context, q Search) (id, why string) {
 	case stored.Cwd != "" && realPath(stored.Cwd) != realPath(q.Dir):
 		return "", "the stored conversation belongs to the directory " + stored.Cwd
 	}
-	state := p.Stored(ctx, q.Env, q.Dir, stored.ID)
+	gone, why := p.Stored(ctx, q.Env, q.Dir, stored.ID)
 	switch {
-	case state.Presence == Present:
-		return stored.ID, "stored conversation, " + state.Why
-	case state.Presence == Unknown:
-		return stored.ID, "stored conversation; " + state.Why
+	case !gone:
+		return stored.ID, "stored conversation: " + why
 	case q.Continue && p.valid(stored.ID):
-		return stored.ID, "continuing was asked for, although " + state.Why
+		return stored.ID, "continuing was asked for, although " + why
 	}
-	return "", fmt.Sprintf("the stored conversation %s cannot be resumed: %s", stored.ID, state.Why)
+	return "", fmt.Sprintf("the stored conversation %s cannot be resumed: %s", stored.ID, why)
 }

@@ -27,15 +27,15 @@ func TestChoose(t *testing.T) {
 		dir              string
 		fresh, continue_ bool
 		except           []string
-		want             string // How of each choice
-		why              string // part of the first one's
+		want             string // its How
+		why              string // part of its Why
 	}{
-		{name: "stored", stored: stored("claude", have, f.dir, "m"), want: "stored fresh", why: "transcript"},
+		{name: "stored", stored: stored("claude", have, f.dir, "m"), want: "stored", why: "transcript"},
 		{name: "fresh was asked for", stored: stored("claude", have, f.dir, "m"), fresh: true, want: "fresh",
 			why: "asked"},
 		{name: "lost", stored: stored("claude", lost, f.dir, "m"), want: "fresh", why: "cannot be resumed"},
 		{name: "lost, but continuing was asked for", stored: stored("claude", lost, f.dir, "m"), continue_: true,
-			want: "stored fresh", why: "asked for"},
+			want: "stored", why: "asked for"},
 		{name: "of another program", stored: stored("codex", have, f.dir, "m"), want: "fresh", why: "belongs to codex"},
 		{name: "of another program, continuing was asked for", stored: stored("codex", have, f.dir, "m"),
 			continue_: true, want: "fresh", why: "belongs to codex"},
@@ -43,7 +43,7 @@ func TestChoose(t *testing.T) {
 		{name: "of another directory", stored: stored("claude", have, elsewhere, "m"), want: "fresh", why: elsewhere},
 		{name: "no id", stored: stored("claude", "; rm -rf /", f.dir, "m"), continue_: true, want: "fresh",
 			why: "not an id"},
-		{name: "nothing stored", want: "discovered fresh", why: "newest"},
+		{name: "nothing stored", want: "discovered", why: "newest"},
 		{name: "nothing stored, and the one there is another task's", except: []string{have}, want: "fresh",
 			why: "no conversation"},
 		{name: "nothing stored, in another directory", dir: elsewhere, want: "fresh", why: "no conversation"},
@@ -61,31 +61,24 @@ func TestChoose(t *testing.T) {
 				Stored: c.stored, Dir: c.dir, Model: "m", Env: f.env, Except: c.except, Fresh: c.fresh,
 				Continue: c.continue_,
 			})
-			var hows []string
-			for _, choice := range got {
-				hows = append(hows, choice.How)
-				if choice.Why == "" || (choice.How == "fresh") == choice.Ref.Resume {
-					t.Errorf("%+v", choice)
-				}
-				if choice.How == "fresh" && (choice.Ref.ID == have || choice.Ref.ID == lost) {
-					t.Error("an id is used again")
-				}
+			if got.How != c.want || !strings.Contains(got.Why, c.why) || (got.How == "fresh") == got.Ref.Resume {
+				t.Errorf("%+v", got)
 			}
-			if strings.Join(hows, " ") != c.want || !strings.Contains(got[0].Why, c.why) {
-				t.Errorf("%s: %s", hows, got[0].Why)
+			if got.How == "fresh" && (got.Ref.ID == have || got.Ref.ID == lost) {
+				t.Error("an id is used again")
 			}
 		})
 	}
 }
 
-// The chain as the loop walks it: what the program has lost is replaced once, and what replaced it is resumed.
+// As the loop does it: what the program has lost is replaced once, and what replaced it is resumed.
 func TestLostConversationIsRepaired(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)
 		conv := session.Conversation{Agent: p.Name, Cwd: f.dir}
 		walk := func(prompt string, force bool) (hows []string, last Outcome) {
-			for _, choice := range p.Choose(t.Context(),
-				Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force}) {
+			choice := p.Choose(t.Context(), Search{Stored: &conv, Dir: f.dir, Env: f.env, Continue: force})
+			for range 2 {
 				turn := f.turn(prompt, choice.Ref)
 				turn.OnConversation = func(id string) error { conv.ID = id; return nil }
 				last = f.run(p, turn)
@@ -93,6 +86,7 @@ func TestLostConversationIsRepaired(t *testing.T) {
 				if last.How != NotFound {
 					break
 				}
+				choice = p.Fresh("lost")
 			}
 			return hows, last
 		}

@@ -162,23 +162,23 @@ func (openCodeStore) ask(
 	return answer, res, err
 }
 
-func (o openCodeStore) state(ctx context.Context, h *history) StoreState {
+func (o openCodeStore) state(ctx context.Context, h *history) (gone bool, why string) {
 	said, res, err := o.ask(ctx, h, '{', "export", h.id)
 	switch {
 	case err != nil:
-		return StoreState{Unknown, err.Error()}
+		return false, err.Error()
 	case bytes.Contains(slices.Concat(res.Output, res.Stderr), []byte("Session not found")):
-		return StoreState{Missing, "opencode has no conversation with this id"}
+		return true, "opencode has no conversation with this id"
 	case res.ExitCode != 0:
-		return StoreState{Unknown, askFailed("export", res).Error()}
+		return false, askFailed("export", res).Error()
 	case said.Get("info.id").Str != h.id:
-		return StoreState{Unknown, "what opencode export says is not understood"}
+		return false, "what opencode export says is not understood"
 	case realPath(said.Get("info.directory").Str) != h.dir:
-		return StoreState{Missing, "its conversation belongs to the directory " + said.Get("info.directory").Str}
+		return true, "its conversation belongs to the directory " + said.Get("info.directory").Str
 	case said.Get("messages.#").Int() == 0:
-		return StoreState{Empty, "its conversation is empty"}
+		return true, "its conversation is empty"
 	}
-	return StoreState{Present, "opencode has its conversation"}
+	return false, "opencode has its conversation"
 }
 
 func askFailed(what string, res proc.Outcome) error {

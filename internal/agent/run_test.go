@@ -41,7 +41,7 @@ func TestConversationIsResumed(t *testing.T) {
 		if want := (Usage{Prompt: 300, Eval: 60, CostKnown: dollars}); one.Usage != want || one.Total != want {
 			t.Errorf("usage %+v, total %+v", one.Usage, one.Total)
 		}
-		if s := p.Stored(t.Context(), f.env, f.dir, one.Conversation); s.Presence != Present {
+		if gone, s := p.Stored(t.Context(), f.env, f.dir, one.Conversation); gone {
 			t.Errorf("stored: %+v", s)
 		}
 

@@ -16,29 +16,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Presence says whether a program's own store holds a conversation.
-type Presence string
-
-const (
-	// Present conversations hold at least one message and can be resumed.
-	Present Presence = "present"
-	// Empty conversations exist but hold nothing: they can be neither resumed nor started again under their id.
-	Empty Presence = "empty"
-	// Missing conversations are not there, or belong to another directory.
-	Missing Presence = "missing"
-	// Unknown means that the store cannot be read; the program's own answer decides.
-	Unknown Presence = "unknown"
-)
-
-// StoreState is what a program's store says about one conversation.
-type StoreState struct {
-	Presence Presence
-	Why      string // one line, for people
-}
-
-// store reads one program's conversations. newest returns "" where there is none.
+// store reads one program's conversations. state is Stored's answer; newest returns "" where there is none.
 type store interface {
-	state(ctx context.Context, h *history) StoreState
+	state(ctx context.Context, h *history) (gone bool, why string)
 	newest(ctx context.Context, h *history, since time.Time, except []string) (id string, err error)
 }
 
@@ -66,32 +46,32 @@ func (h *history) anyID(n int) string {
 	return h.id[:n]
 }
 
-// Stored looks a conversation up in the program's own store. It asks for the conversation as it would be resumed from
-// dir.
-func (p *Program) Stored(ctx context.Context, env []string, dir, id string) StoreState {
+// Stored looks a conversation up in the program's own store, as it would be resumed from dir. One that is gone is not
+// there, holds no message or belongs to another directory. Where the store cannot be read, the program's own answer
+// decides. why is one line for people.
+func (p *Program) Stored(ctx context.Context, env []string, dir, id string) (gone bool, why string) {
 	switch {
 	case id == "":
-		return StoreState{Missing, "no conversation is stored"}
+		return true, "no conversation is stored"
 	case !p.CanResume:
-		return StoreState{Missing, p.Name + " cannot resume a conversation"}
+		return true, p.Name + " cannot resume a conversation"
 	case !p.valid(id):
-		return StoreState{Missing, "not an id of " + p.Name}
+		return true, "not an id of " + p.Name
 	case p.store == nil:
-		return StoreState{Unknown, "the store of " + p.Name + " is not known; it will say itself"}
+		return false, "the store of " + p.Name + " is not known; it will say itself"
 	}
 	return p.store.state(ctx, &history{program: p, env: env, dir: realPath(dir), id: id})
 }
 
-// Discover finds the newest conversation that was begun in exactly dir at or after since. Ids in except, such as those
-// of other tasks, are passed over. ok is false when there is none.
-func (p *Program) Discover(
+// discover finds the newest conversation that was begun in exactly dir at or after since, "" for none. Ids in except,
+// such as those of other tasks, are passed over.
+func (p *Program) discover(
 	ctx context.Context, env []string, dir string, since time.Time, except ...string,
-) (id string, ok bool, err error) {
+) (id string, err error) {
 	if p.store == nil || !p.CanResume {
-		return "", false, nil
+		return "", nil
 	}
-	id, err = p.store.newest(ctx, &history{program: p, env: env, dir: realPath(dir)}, since, except)
-	return id, id != "" && err == nil, err
+	return p.store.newest(ctx, &history{program: p, env: env, dir: realPath(dir)}, since, except)
 }
 
 // transcripts is the store of a program that keeps each conversation in a file of its own, a JSON object a line.
@@ -139,32 +119,32 @@ func (ts *transcripts) each(h *history, fn func(gjson.Result)) {
 	}
 }
 
-func (ts *transcripts) state(_ context.Context, h *history) StoreState {
+func (ts *transcripts) state(_ context.Context, h *history) (gone bool, why string) {
 	name := h.program.Name
 	paths, err := ts.files(h)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return StoreState{Missing, name + " has no " + ts.word + " of this directory"}
+		return true, name + " has no " + ts.word + " of this directory"
 	case err != nil:
-		return StoreState{Unknown, name + "'s store cannot be read: " + err.Error()}
+		return false, name + "'s store cannot be read: " + err.Error()
 	}
-	state := StoreState{Missing, name + " has no " + ts.missing}
+	gone, why = true, name+" has no "+ts.missing
 	for _, path := range paths {
 		t, err := ts.read(h, path)
 		switch {
 		case err != nil:
-			state = StoreState{Unknown, "its " + ts.word + " cannot be read: " + err.Error()}
+			gone, why = false, "its "+ts.word+" cannot be read: "+err.Error()
 		case t.id != h.id && !strings.Contains(path, h.id):
 			// A file's name may hold only a part of the id.
 		case t.messages == 0:
-			state = StoreState{Empty, "its " + ts.word + " is empty"}
+			gone, why = true, "its "+ts.word+" is empty"
 		case t.cwd != "" && realPath(t.cwd) != h.dir:
-			state = StoreState{Missing, "its " + ts.word + " belongs to the directory " + t.cwd}
+			gone, why = true, "its "+ts.word+" belongs to the directory "+t.cwd
 		default:
-			return StoreState{Present, name + " has its " + ts.word}
+			return false, name + " has its " + ts.word
 		}
 	}
-	return state
+	return gone, why
 }
 
 func (ts *transcripts) newest(_ context.Context, h *history, since time.Time, except []string) (string, error) {

@@ -24,22 +24,22 @@ func TestStored(t *testing.T) {
 		}
 		for _, c := range []struct {
 			dir, id string
-			want    Presence
+			gone    bool
 		}{
-			{f.dir, out.Conversation, Present},
-			{link, out.Conversation, Present},
-			{other, out.Conversation, Missing},
-			{f.dir, unknownID(p), Missing},
-			{f.dir, "", Missing},
-			{f.dir, "../x", Missing},
+			{f.dir, out.Conversation, false},
+			{link, out.Conversation, false},
+			{other, out.Conversation, true},
+			{f.dir, unknownID(p), true},
+			{f.dir, "", true},
+			{f.dir, "../x", true},
 		} {
-			if got := p.Stored(t.Context(), f.env, c.dir, c.id); got.Presence != c.want || got.Why == "" {
-				t.Errorf("%s in %s: %+v, want %s", c.id, c.dir, got, c.want)
+			if gone, why := p.Stored(t.Context(), f.env, c.dir, c.id); gone != c.gone || why == "" {
+				t.Errorf("%s in %s: gone %v, want %v (%s)", c.id, c.dir, gone, c.gone, why)
 			}
 		}
 		f.forget()
-		if got := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got.Presence != Missing {
-			t.Errorf("deleted: %+v", got)
+		if gone, why := p.Stored(t.Context(), f.env, f.dir, out.Conversation); !gone {
+			t.Errorf("deleted: %s", why)
 		}
 	})
 }
@@ -74,10 +74,10 @@ func TestEmptyTranscript(t *testing.T) {
 				}
 			}
 		}
-		if got := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got.Presence != Empty {
-			t.Errorf("%s: %+v", name, got)
+		if gone, why := p.Stored(t.Context(), f.env, f.dir, out.Conversation); !gone || !strings.Contains(why, "empty") {
+			t.Errorf("%s: %v, %s", name, gone, why)
 		}
-		if _, ok, err := p.Discover(t.Context(), f.env, f.dir, time.Time{}); ok || err != nil {
+		if id, err := p.discover(t.Context(), f.env, f.dir, time.Time{}); id != "" || err != nil {
 			t.Errorf("%s: an empty transcript was discovered (%v)", name, err)
 		}
 	}
@@ -86,10 +86,10 @@ func TestEmptyTranscript(t *testing.T) {
 func TestUnreadableStore(t *testing.T) {
 	p, _ := ByName("opencode")
 	env := []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}
-	if got := p.Stored(t.Context(), env, t.TempDir(), "ses_1"); got.Presence != Unknown {
-		t.Errorf("%+v", got)
+	if gone, why := p.Stored(t.Context(), env, t.TempDir(), "ses_1"); gone || !strings.Contains(why, "not installed") {
+		t.Errorf("%v, %s", gone, why)
 	}
-	if _, ok, err := p.Discover(t.Context(), env, t.TempDir(), time.Time{}); ok || err == nil {
+	if id, err := p.discover(t.Context(), env, t.TempDir(), time.Time{}); id != "" || err == nil {
 		t.Errorf("found without the program (%v)", err)
 	}
 }
@@ -98,7 +98,7 @@ func TestDiscover(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t)
 		begun := time.Now().Add(-time.Second)
-		if _, ok, err := p.Discover(t.Context(), f.env, f.dir, begun); ok || err != nil {
+		if id, err := p.discover(t.Context(), f.env, f.dir, begun); id != "" || err != nil {
 			t.Fatalf("found something in an empty store (%v)", err)
 		}
 		mine := f.run(p, f.turn("mine", Ref{ID: p.NewID()})).Conversation
@@ -113,7 +113,7 @@ func TestDiscover(t *testing.T) {
 			f.run(p, turn)
 		}
 		find := func(since time.Time, except ...string) string {
-			id, _, err := p.Discover(t.Context(), f.env, f.dir, since, except...)
+			id, err := p.discover(t.Context(), f.env, f.dir, since, except...)
 			if err != nil {
 				t.Error(err)
 			}
@@ -169,10 +169,10 @@ func TestTwoSessionsAtOnce(t *testing.T) {
 			return // the fake's projects.json is not written by two at once
 		}
 		for i, dir := range dirs {
-			if id, _, err := p.Discover(t.Context(), f.env, dir, time.Time{}); id != ids[dir] || err != nil {
+			if id, err := p.discover(t.Context(), f.env, dir, time.Time{}); id != ids[dir] || err != nil {
 				t.Errorf("%s: found %q, want %q (%v)", dir, id, ids[dir], err)
 			}
-			if s := p.Stored(t.Context(), f.env, dirs[1-i], ids[dir]); s.Presence == Present {
+			if gone, _ := p.Stored(t.Context(), f.env, dirs[1-i], ids[dir]); !gone {
 				t.Errorf("the conversation of %s counts as that of %s", dir, dirs[1-i])
 			}
 		}
@@ -271,12 +271,12 @@ func TestCodexRolloutWithoutTheTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(string(data), "\n")
-	for n, want := range map[int]Presence{3: Empty, 4: Present} {
+	for n, want := range map[int]bool{3: true, 4: false} {
 		if err := os.WriteFile(found[0], []byte(strings.Join(lines[:n], "")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got.Presence != want {
-			t.Errorf("of %d lines: %+v, want %s", n, got, want)
+		if got, _ := p.Stored(t.Context(), f.env, f.dir, out.Conversation); got != want {
+			t.Errorf("of %d lines: gone %v, want %v", n, got, want)
 		}
 	}
 }

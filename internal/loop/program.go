@@ -22,15 +22,15 @@ const programFailures = 3
 // The conversation's id is in checkpoint.json before the program is started where it takes a preset id, else at its
 // first event, so that a process that dies at any moment leaves a conversation that can be found again.
 type programWorker struct {
-	a       *attempt
-	wt      gitx.Worktree
-	role    Role
-	env     []string
-	system  string
-	choices []agent.Choice // what is left of the chain, best first
-	prompt  string         // for the next turn; "" takes the choice's own
-	failed  int            // turns in a row that failed
-	stored  string         // the conversation that this turn has stored
+	a      *attempt
+	wt     gitx.Worktree
+	role   Role
+	env    []string
+	system string
+	choice agent.Choice // the next turn's conversation
+	prompt string       // for the next turn; "" takes the choice's own
+	failed int          // turns in a row that failed
+	stored string       // the conversation that this turn has stored
 }
 
 func (w *programWorker) begin(ctx context.Context) error {
@@ -44,17 +44,17 @@ func (w *programWorker) begin(ctx context.Context) error {
 		return err
 	}
 	w.system = worker + "\n" + ending
-	w.choices = w.chain(ctx)
-	prompt, err := w.promptFor(w.choices[0])
+	w.choice = w.choose(ctx)
+	prompt, err := w.promptFor(w.choice)
 	if err != nil {
 		return err
 	}
 	return a.recordPrompt(record.RoleWorker, w.system, prompt, a.context.channels)
 }
 
-// chain is where the conversation comes from. Discovery in the program's own store is for sessions that never stored an
-// id; a task that begins in a session that does store them has none because it is new.
-func (w *programWorker) chain(ctx context.Context) []agent.Choice {
+// choose says where the conversation comes from. Discovery in the program's own store is for sessions that never stored
+// an id; a task that begins in a session that does store them has none because it is new.
+func (w *programWorker) choose(ctx context.Context) agent.Choice {
 	a, stored := w.a, w.conversation()
 	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
 	var others []string
@@ -63,15 +63,15 @@ func (w *programWorker) chain(ctx context.Context) []agent.Choice {
 			others = append(others, a.Checkpoint.Conversation(task).ID)
 		}
 	}
-	choices := w.role.Program.Choose(ctx, agent.Search{
+	choice := w.role.Program.Choose(ctx, agent.Search{
 		Stored: stored, Dir: w.wt.Path, Model: w.role.Model, Env: w.env, Since: a.madeAt(),
 		Except: others, Fresh: a.o.Fresh || isNew || stored != nil &&
 			stored.Over, Continue: a.o.Continue,
 	})
 	if isNew && !a.o.Fresh {
-		choices[0].Why = "a new task"
+		choice.Why = "a new task"
 	}
-	return choices
+	return choice
 }
 
 // conversation is what is stored of the task's conversation, nil for none.
@@ -94,11 +94,10 @@ func (w *programWorker) promptFor(c agent.Choice) (string, error) {
 	return w.a.o.Prompts.Render("worker_task", w.a.context)
 }
 
-// iterate plays one turn, going down the chain while the program says that it does not know the conversation.
+// iterate plays one turn, and another one in a fresh conversation where the program does not know the chosen one.
 func (w *programWorker) iterate(ctx context.Context) (turn, error) {
 	for {
-		choice := w.choices[0]
-		prompt := w.prompt
+		choice, prompt := w.choice, w.prompt
 		if prompt == "" || !choice.Ref.Resume {
 			first, err := w.promptFor(choice)
 			if err != nil {
@@ -135,12 +134,8 @@ func (w *programWorker) outcome(
 		return t, false, &stopError{Stop: Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " +
 			out.Detail}}
 	case agent.NotFound, agent.InUse:
-		if len(w.choices) > 1 {
-			w.choices = w.choices[1:]
-			return t, true, nil
-		}
 		if choice.Ref.Resume {
-			w.choices = []agent.Choice{p.Fresh("the conversation is lost: " + out.Detail)}
+			w.choice = p.Fresh("the conversation " + choice.Ref.ID + " is lost: " + out.Detail)
 			return t, true, nil
 		}
 	case agent.UsageLimit:
@@ -180,11 +175,15 @@ func (w *programWorker) stay(ctx context.Context, out agent.Outcome) {
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
 	ended := out.How == agent.Completed || out.How == agent.TurnLimit
 	p := w.role.Program
-	if id == "" || !p.CanResume || (!ended && p.Stored(ctx, w.env, w.wt.Path, id).Presence == agent.Missing) {
-		w.choices = []agent.Choice{p.Fresh(p.Name + " has no conversation to go on with")}
+	gone := id == "" || !p.CanResume
+	if !gone && !ended {
+		gone, _ = p.Stored(ctx, w.env, w.wt.Path, id)
+	}
+	if gone {
+		w.choice = p.Fresh(p.Name + " has no conversation to go on with")
 		return
 	}
-	w.choices = []agent.Choice{{Ref: agent.Ref{ID: id, Resume: true}, How: "continued", Why: "the same attempt"}}
+	w.choice = agent.Choice{Ref: agent.Ref{ID: id, Resume: true}, How: "continued", Why: "the same attempt"}
 }
 
 // caseOf reads a program's final message: a case as JSON, else its text as the summary.
