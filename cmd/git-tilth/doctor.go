@@ -74,7 +74,7 @@ func (d *doctor) add(name, status, command, format string, args ...any) {
 
 func (d *doctor) examine() {
 	d.add("settings", well, "", "%d of %d are set", len(d.settings()), len(d.config.All()))
-	version, supported := d.git.Version(d.p.ctx)
+	version, supported := d.git.Version(d.p.ctx, 2, 36)
 	if supported {
 		d.add("git", well, "", "%s", version)
 	} else {

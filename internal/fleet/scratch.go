@@ -80,7 +80,7 @@ func (s *scratchRepo) clearLocks(ctx context.Context, path string) error {
 		}
 		return nil
 	})
-	return s.git.ClearLocks(ctx, func() []string { return []string{s.dir, path} }, s.dir, names...)
+	return s.git.ClearLocks(ctx, s.dir, path, s.dir, names...)
 }
 
 // write writes an object, unless it is there, and returns its id. kind is blob, tree or commit.
@@ -280,7 +280,7 @@ func (s *scratchRepo) reaches(ctx context.Context, from, to string) bool {
 // adopt brings a commit of the scratch repository, with all that it reaches, into the repository at common. Nothing
 // refers to it yet: whoever needs it makes a ref at once.
 func (s *scratchRepo) adopt(ctx context.Context, common, ref string) error {
-	_, err := s.git.Mutate(ctx, gitx.InRepo(common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet", "--no-tags",
-		"--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--refmap=", "--", s.dir, ref))
+	_, err := s.git.Mutate(ctx, gitx.InRepo(common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet",
+		"--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--refmap=", "--", s.dir, ref))
 	return err
 }

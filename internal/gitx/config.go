@@ -154,7 +154,7 @@ func with(env []string, more ...string) []string {
 // marked in the reflog (see [Git.WorkerCommits]).
 func (g *Git) Environ(ctx context.Context, dir string) []string {
 	env := with(g.env.child, g.ceiling(dir))
-	return append(env, g.identity(ctx, dir)...)
+	return append(env, g.Identity(ctx, dir, false)...)
 }
 
 // ceiling returns the GIT_CEILING_DIRECTORIES that keeps git from looking for a repository above dir.
@@ -352,16 +352,24 @@ func (g *Git) defaultExcludes() string {
 	return filepath.Join(cmp.Or(proc.Getenv(g.env.raw, "XDG_CONFIG_HOME"), home), "git", "ignore")
 }
 
-// identity returns the variables that commits in dir need, none if dir is no repository.
-func (g *Git) identity(ctx context.Context, dir string) []string {
+// noDialog takes away where a pinentry could show up.
+var noDialog = []string{"GPG_TTY=", "DISPLAY=", "WAYLAND_DISPLAY="}
+
+// Identity returns the variables of a command that makes commits in dir, and signs them: who commits, where git does not
+// know.
+func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []string) {
+	if sign {
+		vars = append(vars, noDialog...)
+		vars = append(vars, agentVar+"="+proc.Getenv(g.env.raw, agentVar))
+	}
 	if g.dry {
-		return nil
+		return vars
 	}
 	s, err := g.settingsAt(ctx, dir, Command{Dir: dir, Vars: []string{g.ceiling(dir)}})
 	if err != nil {
-		return nil
+		return vars
 	}
-	return s.identity
+	return append(vars, s.identity...)
 }
 
 // Terminal is what a command of the user's own is attached to, and where it begins, "" for here.

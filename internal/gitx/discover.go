@@ -82,8 +82,8 @@ func (g *Git) workTree(dir string, loc Location) string {
 	return top
 }
 
-// inUserDir returns a command that reads in a directory of the user's: a worktree, a directory in one, or a repository.
-func (g *Git) inUserDir(dir string, args ...string) Command {
+// In returns a command in a directory of the user's: a worktree, a directory in one, or a repository.
+func (g *Git) In(dir string, args ...string) Command {
 	if gitDir, ok := g.known.separate.get(dir); ok {
 		return Command{Dir: dir, Args: append([]string{"--git-dir=" + gitDir, "--work-tree=" + dir}, args...)}
 	}

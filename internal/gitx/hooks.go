@@ -205,7 +205,7 @@ func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool,
 			return 0, "", err
 		}
 		env = with(env, "TILTH_HOOK_INPUT="+file)
-		if g.atLeast(ctx, 2, 40) {
+		if _, can := g.Version(ctx, 2, 40); can {
 			call = append(call, "--to-stdin="+file)
 		}
 	}

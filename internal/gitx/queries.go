@@ -164,7 +164,7 @@ func after(out []byte, size string) []byte {
 // files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
 // takes no lock and leaves the index as it is, byte for byte.
 func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
-	out, err := g.Read(ctx, g.inUserDir(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
+	out, err := g.Read(ctx, g.In(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty", "--no-renames"))
 	var s survey
 	for _, f := range fields(out) {
@@ -214,7 +214,7 @@ func (g *Git) Untracked(ctx context.Context, wt Worktree, ignored bool) (paths [
 // relative to dir.
 func (g *Git) TrackedFiles(ctx context.Context, dir string, pathspecs ...string) ([]string, error) {
 	args := append([]string{"ls-files", "-z", "--cached", "--deduplicate", "--"}, pathspecs...)
-	return g.List(ctx, g.inUserDir(dir, args...))
+	return g.List(ctx, g.In(dir, args...))
 }
 
 // IgnoredFiles lists the untracked files at dir and below that the ignore rules cover and that match any of the
@@ -228,7 +228,7 @@ func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) (
 	for _, p := range patterns {
 		args = append(args, ":(glob)"+p)
 	}
-	return g.List(ctx, g.inUserDir(dir, args...))
+	return g.List(ctx, g.In(dir, args...))
 }
 
 // ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one

@@ -216,7 +216,11 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	w := newWorld(t)
-	if !w.git.atLeast(ctx, 2, 36) || !w.git.atLeast(ctx, 1, 99) || w.git.atLeast(ctx, 99, 0) {
+	atLeast := func(major, minor int) bool {
+		_, is := w.git.Version(ctx, major, minor)
+		return is
+	}
+	if !atLeast(2, 36) || !atLeast(1, 99) || atLeast(99, 0) {
 		t.Errorf("got %q", w.sh(w.home, "version"))
 	}
 }

@@ -104,20 +104,13 @@ func New(environ []string, trace func(Call)) *Git {
 	}
 }
 
-// Version is git's own version, and whether it is one that everything works with.
-func (g *Git) Version(ctx context.Context) (version string, supported bool) {
-	supported = g.atLeast(ctx, 2, 36)
-	version, _ = g.known.version.get("")
-	return version, supported
-}
-
-// atLeast reports whether git is of this version or later.
-func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
+// Version is git's own version, and whether it is this one or a later.
+func (g *Git) Version(ctx context.Context, major, minor int) (v string, atLeast bool) {
 	v, known := g.known.version.get("")
 	if !known {
 		out, err := g.Line(ctx, Command{Dir: "/", Args: []string{"version"}})
 		if err != nil {
-			return false
+			return "", false
 		}
 		// Vendors append to the line: "git version 2.39.5 (Apple Git-154)".
 		v = strings.TrimPrefix(out, "git version ")
@@ -125,7 +118,7 @@ func (g *Git) atLeast(ctx context.Context, major, minor int) bool {
 	}
 	first, rest, _ := strings.Cut(v, ".")
 	second, _, _ := strings.Cut(rest, ".")
-	return atoi(first) > major || atoi(first) == major && atoi(second) >= minor
+	return v, atoi(first) > major || atoi(first) == major && atoi(second) >= minor
 }
 
 const (

@@ -37,7 +37,7 @@ func TestConcurrentUse(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			_, _ = w.git.HasHook(ctx, w.wt(), "tilth-pre-tool")
-			_ = w.git.atLeast(ctx, 2, 40)
+			_, _ = w.git.Version(ctx, 2, 40)
 			_ = w.git.Environ(ctx, w.path)
 			_, _ = w.git.Discover(ctx, w.path, w.environ)
 		})

@@ -71,8 +71,8 @@ func writeIn(dir, name, content string) error {
 	return os.WriteFile(path, []byte(content), 0o600)
 }
 
-// nobody commits what no branch of the user's ever has.
-var nobody = []string{
+// Nobody commits what no branch of the user's ever has.
+var Nobody = []string{
 	"GIT_AUTHOR_NAME=git-tilth", "GIT_AUTHOR_EMAIL=git-tilth@localhost",
 	"GIT_COMMITTER_NAME=git-tilth", "GIT_COMMITTER_EMAIL=git-tilth@localhost",
 }
@@ -81,7 +81,7 @@ var nobody = []string{
 func (s *Scratch) Commit(ctx context.Context, tree, parent, message string) (sha string, err error) {
 	c := s.command("commit-tree", "-p", parent, "-F", "-", tree)
 	c.Stdin = []byte(message)
-	c.Vars = append(c.Vars, nobody...)
+	c.Vars = append(c.Vars, Nobody...)
 	if s.git.dry {
 		sha = "<commit>"
 	}

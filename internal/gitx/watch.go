@@ -28,16 +28,19 @@ const (
 
 // ClearLocks removes the lock files below dir that a killed git left behind. Git takes a lock by making the file and
 // drops it by renaming or removing it; a killed one leaves it for ever, and every later command fails on it. A file
-// goes only if no live git process can be its owner; one that has an owner is waited for, and is errLocked if it
-// stays. places gives the directories that an owner would work in, any if there are none; it is asked only where a
-// lock stands.
-func (g *Git) ClearLocks(ctx context.Context, places func() []string, dir string, names ...string) error {
+// goes only if no live git process can be its owner; one that has an owner is waited for, and is errLocked if it stays.
+// An owner works at path or at common, or with path "" in any worktree of the repository at common.
+func (g *Git) ClearLocks(ctx context.Context, common, path, dir string, names ...string) error {
 	for _, name := range names {
 		lock := filepath.Join(dir, filepath.FromSlash(name))
 		if _, err := os.Lstat(lock); err != nil || g.dry {
 			continue
 		}
-		if err := g.clearLock(ctx, lock, places()); err != nil {
+		places := []string{path, common}
+		if path == "" {
+			places = repoPlaces(common)
+		}
+		if err := g.clearLock(ctx, lock, places); err != nil {
 			return err
 		}
 	}
@@ -108,20 +111,19 @@ func isGitName(name string) bool {
 // clearWorktreeLocks clears the locks that stand in the way of a change in the worktree. Nobody works on them from
 // outside of the worktree, but by naming the git directory, as this package does.
 func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
-	places := func() []string { return []string{wt.Path, wt.Common} }
-	if err := g.ClearLocks(ctx, places, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock"); err != nil ||
-		wt.Branch == "" {
+	err := g.ClearLocks(ctx, wt.Common, wt.Path, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock")
+	if err != nil || wt.Branch == "" {
 		return err
 	}
-	return g.ClearLocks(ctx, places, wt.Common, "refs/heads/"+wt.Branch+".lock")
+	return g.ClearLocks(ctx, wt.Common, wt.Path, wt.Common, "refs/heads/"+wt.Branch+".lock")
 }
 
 // clearBranchLocks clears what stands in the way of making or deleting a branch: git makes the branch after its lock,
 // and takes its settings away after the branch. Some are shared with all of the repository's worktrees, so a git
 // process in any of them may be the owner.
 func (g *Git) clearBranchLocks(ctx context.Context, common, branch string) error {
-	return g.ClearLocks(ctx, func() []string { return repoPlaces(common) }, common,
-		"refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new", "config.lock")
+	return g.ClearLocks(ctx, common, "", common, "refs/heads/"+branch+".lock", "packed-refs.lock", "packed-refs.new",
+		"config.lock")
 }
 
 // repoPlaces are the directories in which a git process that works on the repository is. A machine on which git is

@@ -184,23 +184,6 @@ func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEnt
 	return entries, nil
 }
 
-// Rebasing reports whether a rebase of a branch goes on in a worktree. At its end it wants the branch where it was.
-func Rebasing(common, branch string) bool {
-	dirs := []string{common}
-	for admin := range entries(common) {
-		dirs = append(dirs, admin)
-	}
-	for _, dir := range dirs {
-		for _, kind := range []string{"rebase-merge", "rebase-apply"} {
-			name, _ := os.ReadFile(filepath.Join(dir, kind, "head-name"))
-			if trimLine(name) == "refs/heads/"+branch {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // parseWorktrees reads `git worktree list --porcelain -z`: attributes end with NUL, entries with an empty attribute.
 func parseWorktrees(out string) []WorktreeEntry {
 	var entries []WorktreeEntry

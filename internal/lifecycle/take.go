@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,7 +60,7 @@ type TakePlan struct {
 type taker struct {
 	Deps
 	TakeRequest
-	*gitx.Bench
+	*bench
 	plan    TakePlan
 	commits []gitx.Commit // since the seed, newest first
 	seed    []string      // files that the seed brought
@@ -83,15 +85,15 @@ func PlanTake(ctx context.Context, d Deps, s *session.Session, r TakeRequest) (T
 	if err := t.target(ctx); err != nil {
 		return t.plan, err
 	}
-	bench, remove, err := d.Git.NewBench(ctx, t.plan.common)
-	if errors.Is(err, gitx.ErrOldGit) {
+	if _, can := d.Git.Version(ctx, 2, 38); !can {
 		return t.plan, &RefusedError{"take needs git 2.38 or newer", "git merge " + s.Branch()}
 	}
+	bench, remove, err := newBench(d.Git, t.plan.common)
 	if err != nil {
 		return t.plan, err
 	}
 	defer remove()
-	t.Bench = bench
+	t.bench = bench
 	if t.How == TakeMerge || t.How == TakeSquash && len(t.TakeRequest.Tasks) == 0 {
 		return t.plan, t.whole(ctx)
 	}
@@ -196,7 +198,7 @@ func (t *taker) target(ctx context.Context) error {
 		}
 		t.plan.place = e.Path
 	}
-	if gitx.Rebasing(t.plan.common, branch) {
+	if rebasing(t.plan.common, branch) {
 		return &RefusedError{branch + " is being rebased", "git rebase --continue, or --abort; then the same again"}
 	}
 	to, _ := t.Git.Line(ctx, gitx.InRepo(t.plan.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
@@ -210,17 +212,30 @@ func (t *taker) target(ctx context.Context) error {
 	}
 	t.plan.Note.Onto, t.plan.Note.From, t.plan.Note.To, t.plan.Note.How = branch, from, from, t.How
 	if t.plan.place == "" {
-		return t.Git.ClearAdvance(ctx, t.plan.common, "", branch)
+		return t.plan.clearLocks(ctx, t.Git, "")
 	}
 	var begun Taken
 	data, _ := jsonl.ReadFile(t.plan.S.Path(takingFile))
 	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
 		t.plan.cutOff = begun.From == from
-		if err := t.Git.ClearAdvance(ctx, t.plan.common, t.Here.GitDir, branch); err != nil {
+		if err := t.plan.clearLocks(ctx, t.Git, t.Here.GitDir); err != nil {
 			return err
 		}
 	}
 	return t.plan.unchanged(ctx, t.Deps)
+}
+
+// rebasing reports whether a rebase of a branch goes on in a worktree. At its end it wants the branch where it was.
+func rebasing(common, branch string) bool {
+	for _, of := range []string{"", "worktrees/*"} {
+		notes, _ := filepath.Glob(filepath.Join(text.GlobQuote(common), of, "rebase-*", "head-name"))
+		for _, note := range notes {
+			if name, _ := os.ReadFile(note); strings.TrimSpace(string(name)) == "refs/heads/"+branch {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // whole merges or squashes the session's branch up to its last done task.
@@ -256,7 +271,7 @@ func (t *taker) whole(ctx context.Context) error {
 		t.plan.Note.To = top
 		return nil
 	}
-	tree, conflicts, err := t.Merge(ctx, from, top)
+	tree, conflicts, err := t.merge(ctx, from, top)
 	if err != nil {
 		return err
 	}
@@ -299,11 +314,7 @@ func (t *taker) chosen(ctx context.Context) error {
 	for _, id := range order {
 		sha := t.plan.Note.Tasks[id]
 		c := t.commits[slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return c.SHA == sha })]
-		before, err := t.Without(ctx, c.Parents[0], t.TestsOf(t.seed, id))
-		if err != nil {
-			return err
-		}
-		next, conflicts, err := t.Apply(ctx, before, c.Tree, tree)
+		next, conflicts, err := t.apply(ctx, c.Parents[0], t.TestsOf(t.seed, id), c.Tree, tree)
 		if err != nil {
 			return err
 		}
@@ -329,13 +340,13 @@ func (t *taker) chosen(ctx context.Context) error {
 
 // pick makes a task's commit again, with its author and message, on what was made before.
 func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
-	author, err := t.Author(ctx, c.SHA)
+	author, err := t.author(ctx, c.SHA)
 	if err != nil {
 		return err
 	}
 	made := gitx.TreeCommit{Tree: tree, Parent: t.plan.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n",
 		Sign: t.Sign}
-	t.plan.Note.To, err = t.Commit(ctx, made, author)
+	t.plan.Note.To, err = t.bench.commit(ctx, made, author)
 	return err
 }
 
@@ -372,12 +383,12 @@ func (t *taker) commit(ctx context.Context, tree, subject string, parents []stri
 		dir = t.plan.common
 	}
 	var refused *gitx.HookRefusedError
-	err := t.Hooks(ctx, dir, &c, hooks...)
+	err := t.hooks(ctx, dir, &c, hooks...)
 	if errors.As(err, &refused) {
 		return &RefusedError{err.Error() + "; nothing was changed", "git tilth take --pick " + t.plan.S.ID}
 	}
 	if err == nil {
-		t.plan.Note.To, err = t.Commit(ctx, c, nil, parents...)
+		t.plan.Note.To, err = t.bench.commit(ctx, c, nil, parents...)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -55,20 +56,37 @@ func (p TakePlan) advance(ctx context.Context, d Deps) error {
 		}
 	}
 	why := fmt.Sprintf("tilth take: %s of session %s", n.How, p.S.ID)
-	err := d.Git.Advance(ctx, p.common, n.Onto, p.place, n.From, n.To, why)
-	if !errors.Is(err, gitx.ErrRefused) {
+	c := gitx.InRepo(p.common, "update-ref", "-m", why, "refs/heads/"+n.Onto, n.To, n.From)
+	if p.place != "" {
+		c = d.Git.In(p.place, "merge", "--ff-only", "--no-squash", "--commit", "--no-stat", "--quiet", n.To)
+		c.Vars = []string{"GIT_REFLOG_ACTION=" + why}
+	}
+	c.Hooks = true // the user's
+	_, err := d.Git.Mutate(ctx, c)
+	if gitx.ExitCode(err) <= 0 {
 		return err
 	}
+	_, said, _ := strings.Cut(err.Error(), ": ")
+	refused := "git refuses: " + said
 	begun := p
 	begun.cutOff = true
 	if err := begun.unchanged(ctx, d); err != nil {
 		return err // git refuses in the middle where the disk is full
 	}
 	if p.cutOff {
-		return &RefusedError{err.Error() + "; a take into " + n.Onto + " was cut off here before", p.putAway()}
+		return &RefusedError{refused + "; a take into " + n.Onto + " was cut off here before", p.putAway()}
 	}
-	return errors.Join(&RefusedError{err.Error() + "; nothing was changed",
+	return errors.Join(&RefusedError{refused + "; nothing was changed",
 		"mend that, then git tilth take " + p.S.ID}, os.RemoveAll(taking))
+}
+
+// clearLocks removes the locks of an advance that died. gitDir is that of the checkout, "" for none.
+func (p TakePlan) clearLocks(ctx context.Context, g *gitx.Git, gitDir string) error {
+	err := g.ClearLocks(ctx, p.common, "", p.common, "refs/heads/"+p.Note.Onto+".lock")
+	if err == nil && gitDir != "" {
+		err = g.ClearLocks(ctx, p.common, "", gitDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock")
+	}
+	return err
 }
 
 // putAway is the command that clears the checkout of what a take left that was cut off, and loses nothing.
@@ -81,8 +99,9 @@ func (p TakePlan) unchanged(ctx context.Context, d Deps) error {
 	if p.place == "" {
 		return nil
 	}
-	dirty, err := d.Git.HasChanges(ctx, p.place)
-	if err != nil || !dirty {
+	dirty, err := d.Git.List(ctx, d.Git.In(p.place, "status", "--porcelain=v1", "-z", "--untracked-files=no",
+		"--ignore-submodules=dirty"))
+	if err != nil || len(dirty) == 0 {
 		return err
 	}
 	if p.cutOff {

@@ -1,0 +1,143 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
+)
+
+// bench makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the repository has
+// changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
+type bench struct {
+	git    *gitx.Git
+	common string
+	dir    string   // for scratch indexes
+	vars   []string // where objects are written
+}
+
+// newBench is a bench over the repository at common; remove takes its scratch files away.
+func newBench(g *gitx.Git, common string) (b *bench, remove func(), err error) {
+	dir, remove, err := proc.TempDir("take")
+	if err != nil {
+		return nil, nil, err
+	}
+	b = &bench{git: g, common: common, dir: dir}
+	if g.IsDryRun() {
+		b.vars = []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(dir, "objects"),
+			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(common, "objects")}
+		err = os.Mkdir(filepath.Join(dir, "objects"), 0o700)
+	}
+	return b, remove, err
+}
+
+// run runs a command that writes nothing but objects, and what lies in the bench's directory.
+func (b *bench) run(ctx context.Context, stdin string, vars []string, args ...string) (string, error) {
+	c := gitx.InRepo(b.common, args...)
+	c.Vars, c.Stdin = append(vars, b.vars...), []byte(stdin)
+	out, err := b.git.Read(ctx, c)
+	return strings.TrimSpace(string(out)), err
+}
+
+// merge names the tree that two commits make, or the files in which they conflict.
+func (b *bench) merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
+	out, err := b.run(ctx, "", nil, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z",
+		"--end-of-options", ours, theirs)
+	list := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	if gitx.ExitCode(err) == 1 && len(list) > 1 {
+		for i := range list { // git marks a file that a directory is in the way of by whose it is
+			list[i], _, _ = strings.Cut(list[i], "~"+ours)
+			list[i], _, _ = strings.Cut(list[i], "~"+theirs)
+		}
+		return "", list[1:], nil
+	}
+	return list[0], nil, err
+}
+
+// apply names the tree that the change from a commit, without some of its files, to a tree makes of a third, or the
+// files in which they conflict.
+func (b *bench) apply(ctx context.Context, from string, without []string, to, onto string) (tree string,
+	conflicts []string, err error) {
+	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}
+	if _, err = b.run(ctx, "", index, "read-tree", from); err != nil {
+		return "", nil, err
+	}
+	if len(without) > 0 {
+		if _, err = b.run(ctx, strings.Join(without, "\x00")+"\x00", index, "update-index", "--force-remove", "-z",
+			"--stdin"); err != nil {
+			return "", nil, err
+		}
+	}
+	made := make([]string, 3)
+	if from, err = b.run(ctx, "", index, "write-tree"); err != nil {
+		return "", nil, err
+	}
+	for i, c := range []gitx.TreeCommit{{Tree: from}, {Tree: onto}, {Tree: to}} {
+		c.Message, c.Parent = "apply", made[0]
+		if made[i], err = b.commit(ctx, c, gitx.Nobody); err != nil {
+			return "", nil, err
+		}
+	}
+	return b.merge(ctx, made[1], made[2])
+}
+
+// commit makes a commit; with more parents it is a merge. author is variables that say who wrote it, none for the user.
+func (b *bench) commit(ctx context.Context, c gitx.TreeCommit, author []string, more ...string) (string, error) {
+	args := []string{"commit-tree", "-F", "-"}
+	for _, p := range append([]string{c.Parent}, more...) {
+		if p != "" {
+			args = append(args, "-p", p)
+		}
+	}
+	if c.Sign {
+		args = append(args, "-S")
+	}
+	return b.run(ctx, c.Message, append(b.git.Identity(ctx, b.common, c.Sign), author...), append(args, c.Tree)...)
+}
+
+// author is the variables that make a commit have the author and date of another one.
+func (b *bench) author(ctx context.Context, commit string) ([]string, error) {
+	out, err := b.run(ctx, "", nil, "rev-list", "--no-commit-header", "--max-count=1", "--date=raw",
+		"--format=%an%x00%ae%x00%ad", commit, "--")
+	f := strings.Split(out, "\x00")
+	if err != nil || len(f) != 3 {
+		return nil, errors.Join(err)
+	}
+	return []string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=@" + f[2]}, nil
+}
+
+// hooks runs hooks of the repository's that look at a commit before it is made: those without arguments over an index
+// of its tree, commit-msg over its message, which it may change. dir is where they run. The error is a
+// *gitx.HookRefusedError.
+func (b *bench) hooks(ctx context.Context, dir string, c *gitx.TreeCommit, names ...string) error {
+	file := filepath.Join(b.dir, "message")
+	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "hook-index")}
+	if b.git.IsDryRun() {
+		return nil
+	}
+	if err := os.WriteFile(file, []byte(c.Message), 0o600); err != nil {
+		return err
+	}
+	if _, err := b.run(ctx, "", index, "read-tree", c.Tree); err != nil {
+		return err
+	}
+	for _, name := range names {
+		call := b.git.In(dir, "hook", "run", "--ignore-missing", name)
+		if name == "commit-msg" {
+			call.Args = append(call.Args, "--", file)
+		}
+		call.Hooks, call.Vars = true, index
+		if out, err := b.git.Mutate(ctx, call); gitx.ExitCode(err) > 0 {
+			return &gitx.HookRefusedError{Output: out}
+		} else if err != nil {
+			return err
+		}
+	}
+	message, err := os.ReadFile(file)
+	c.Message = string(message)
+	return err
+}
