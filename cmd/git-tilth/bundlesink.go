@@ -20,7 +20,7 @@ type bundleSink struct {
 	w     *repoContext
 	h     *lifecycle.Handle
 	rules seed.Rules
-	undo  func()
+	undo  func() // takes back what was put in place; nil for nothing
 	// approve shows a person the plan; nil where nobody is asked. The answer is an *seed.Objection, or seed.ErrEdit.
 	approve func(context.Context, *seed.Bundle) error
 }
@@ -101,11 +101,4 @@ func (s *bundleSink) ask(ctx context.Context, b *seed.Bundle, check func(*seed.B
 		}
 	}
 	return nil
-}
-
-// abort takes back a bundle whose commit failed.
-func (s *bundleSink) abort() {
-	if s.undo != nil {
-		s.undo()
-	}
 }

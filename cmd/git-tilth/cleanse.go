@@ -23,15 +23,7 @@ func (p *process) cleanseCommand() *cli.Command {
 			if common, err := commonOf(s); err == nil && remote == "" {
 				remote, _, _ = w.pushRemote(common) // none is fine
 			}
-			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, func(step, skipped string) {
-				switch {
-				case w.p.dryRun:
-				case skipped != "":
-					p.printf("skipped  %s: %s\n", step, skipped)
-				default:
-					p.printf("removed  %s\n", step)
-				}
-			})
+			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, p.sayRemoved)
 		}),
 	}
 }

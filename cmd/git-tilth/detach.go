@@ -27,8 +27,6 @@ func (w *repoContext) detach(s *session.Session, r runRequest) error {
 	if err != nil {
 		return fail("", err)
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		if holder, busy := s.Holder(); busy && holder.PID == child.PID {
 			fmt.Fprintf(out,
@@ -41,7 +39,7 @@ func (w *repoContext) detach(s *session.Session, r runRequest) error {
 			return w.childEnded(out, s, log, code)
 		case <-w.p.ctx.Done():
 			return w.p.ctx.Err()
-		case <-tick.C:
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

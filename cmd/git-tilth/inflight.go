@@ -12,13 +12,13 @@ import (
 
 // inFlight deals with sessions of this repository that are prepared, running or failed. A request whose base was
 // cleared has been answered in another way.
-func (w *repoContext) inFlight(r *prepRequest) error {
+func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	if r.keep {
-		return nil
+		return nil, nil
 	}
 	all, err := w.overviews(false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var found []session.Overview
 	for _, o := range all {
@@ -27,18 +27,18 @@ func (w *repoContext) inFlight(r *prepRequest) error {
 		}
 	}
 	if len(found) == 0 {
-		return nil
+		return nil, nil
 	}
 	newest, err := w.store.Find(found[0].ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if r.force {
 		if found[0].Busy != nil {
-			return found[0].Busy
+			return nil, found[0].Busy
 		}
 		r.discard = newest
-		return nil
+		return nil, nil
 	}
 	var names []string
 	for _, o := range found {
@@ -67,7 +67,7 @@ func (w *repoContext) inFlight(r *prepRequest) error {
 		case way == goOn:
 			next = goOn + ", or " + next
 		}
-		return refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
+		return nil, refuse(next, "sessions of this repository are in flight:\n  %s", strings.Join(names, "\n  "))
 	}
 	return w.menu(r, newest, found[0], names)
 }
@@ -101,7 +101,8 @@ func (w *repoContext) planOf(s *session.Session) (lifecycle.Plan, error) {
 }
 
 // menu asks what to do about sessions in flight.
-func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Overview, names []string) error {
+func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Overview,
+	names []string) (*session.Session, error) {
 	way := w.nextVerb(newest)
 	first := way + " it"
 	switch {
@@ -117,26 +118,26 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 		first, o.ID)
 	line, err := w.p.readLine()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch n, _ := strconv.Atoi(strings.TrimSpace(line)); n {
 	case 1:
 		r.baseSHA = ""
 		if o.Busy != nil {
-			return o.Busy
+			return nil, o.Busy
 		}
 		if way == goOn {
 			return w.continuePrep(prepRequest{cont: true, prompts: r.prompts, answers: r.answers})
 		}
-		return w.proceed(newest, runRequest{verb: cmp.Or(way, "run")})
+		return nil, w.proceed(newest, runRequest{verb: cmp.Or(way, "run")})
 	case 2:
 		if o.Busy != nil {
-			return o.Busy
+			return nil, o.Busy
 		}
 		r.discard = newest
-		return nil
+		return nil, nil
 	case 3:
-		return nil
+		return nil, nil
 	}
-	return &exitError{code: exitNo, msg: "nothing was changed"}
+	return nil, &exitError{code: exitNo, msg: "nothing was changed"}
 }

@@ -158,36 +158,33 @@ func (w *repoContext) unseeded() (*session.Session, error) {
 }
 
 // continuePrep goes on with an interview that was interrupted or killed: its answers are in interview.jsonl.
-func (w *repoContext) continuePrep(r prepRequest) error {
+func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 	s, err := w.unseeded()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if w.p.dryRun {
 		w.p.printf("would go on with the interview of session %s\n", s.ID)
-		return nil
+		return nil, nil
 	}
 	if err := w.readyInterview(&r); err != nil {
-		return err
+		return nil, err
 	}
 	h, err := w.hold(s, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer h.Close()
 	if h.Seeded() {
-		return w.sayPrepared(s) // the process had died behind the seed's commit
+		return s, nil // the process had died behind the seed's commit
 	}
 	if err := h.Reopen(w.p.ctx); err != nil {
-		return fail("git tilth reset "+s.ID, err)
+		return nil, fail("git tilth reset "+s.ID, err)
 	}
 	files, err := w.git.TrackedFiles(w.p.ctx, h.Path())
 	if err != nil {
-		return fail("", err)
+		return nil, fail("", err)
 	}
 	r.history = seed.TakeUp(begun(s), h.Path(), s, within(files))
-	if err := w.seedIt(h, r); err != nil {
-		return err
-	}
-	return w.sayPrepared(s)
+	return s, w.seedIt(h, r)
 }

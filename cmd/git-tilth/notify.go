@@ -10,7 +10,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -23,12 +22,8 @@ func (w *repoContext) notify(h *lifecycle.Handle, stop loop.Stop) {
 	if how == "" {
 		return
 	}
-	counts := map[string]int{}
-	tasks, _ := h.S.Tasks()
-	for _, t := range tasks {
-		counts[t.Status]++
-	}
-	said := fmt.Sprintf("%s: %d of %s done", stop.Reason, counts[session.TaskDone], text.Plural(len(tasks), "task"))
+	tasks := h.S.Overview().Tasks
+	said := fmt.Sprintf("%s: %d of %s done", stop.Reason, tasks.Done, text.Plural(tasks.Total, "task"))
 	argv := []string{"sh", "-c", how}
 	switch {
 	case how == "bell":
@@ -43,9 +38,9 @@ func (w *repoContext) notify(h *lifecycle.Handle, stop loop.Stop) {
 	}
 	env := append(slices.Clone(w.p.environ),
 		"TILTH_NOTIFY_REASON="+stop.Reason, "TILTH_NOTIFY_SESSION="+h.S.ID,
-		fmt.Sprintf("TILTH_NOTIFY_DONE=%d", counts[session.TaskDone]),
-		fmt.Sprintf("TILTH_NOTIFY_FAILED=%d", counts[session.TaskFailed]),
-		fmt.Sprintf("TILTH_NOTIFY_PENDING=%d", counts[session.TaskPending]),
+		fmt.Sprintf("TILTH_NOTIFY_DONE=%d", tasks.Done),
+		fmt.Sprintf("TILTH_NOTIFY_FAILED=%d", tasks.Failed),
+		fmt.Sprintf("TILTH_NOTIFY_PENDING=%d", tasks.Pending),
 		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", h.Checkpoint.Usage.Cost()))
 	// The run may have ended by a signal, which is worth telling too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.p.ctx), notifyPatience)

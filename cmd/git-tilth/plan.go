@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"slices"
 
@@ -42,42 +43,42 @@ func (w *repoContext) editPlan(h *lifecycle.Handle) error {
 	if err != nil {
 		return fail("", err)
 	}
+	again := "git tilth plan " + s.ID
+	return w.editTasks(h, again, old, append([]session.Task{}, kept...), func(all []session.Task, _ int) (string, error) {
+		settled := func(t session.Task) bool { return isDone(t) || t.Status == session.TaskSkipped }
+		left := len(slices.DeleteFunc(slices.Clone(all), settled))
+		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID), h.Replan(all)
+	})
+}
+
+// editTasks lets a person edit a plan and has it replaced by what they saved, unless nothing was changed. again is the
+// command that goes on with a text that was refused, done are the tasks that the text does not hold, nil where nothing
+// was run.
+func (w *repoContext) editTasks(h *lifecycle.Handle, again string, old []byte, done []session.Task,
+	replace func(tasks []session.Task, tests int) (says string, err error)) error {
 	files, err := w.seedFiles(h)
 	if err != nil {
 		return fail("", err)
 	}
-	edited, err := w.editedTasks(h, "git tilth plan "+s.ID, old, files, append([]session.Task{}, kept...))
-	if err != nil || edited == nil {
-		return err
-	}
-	if err := h.Replan(edited); err != nil {
-		return fail("git tilth plan "+s.ID, err)
-	}
-	settled := func(t session.Task) bool { return isDone(t) || t.Status == session.TaskSkipped }
-	left := len(slices.DeleteFunc(edited, settled))
-	w.p.printf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID)
-	return os.Remove(draftOf(s))
-}
-
-// editedTasks is the plan as a person edited it, nil where nothing was changed. again is the command that goes on with
-// a text that was refused, done are the tasks that the text does not hold, nil where nothing was run.
-func (w *repoContext) editedTasks(h *lifecycle.Handle, again string, old []byte, files []string,
-	done []session.Task) ([]session.Task, error) {
 	if w.p.dryRun {
 		w.p.printf("would open %s in your editor\n", h.S.Path(session.TasksFile))
-		return nil, nil
+		return nil
 	}
 	edited, err := w.editDraft(h, again, old)
 	if err != nil || edited == nil {
-		return nil, err
+		return err
 	}
 	tasks, broken, err := seed.EditPlan(old, edited, files, done)
 	if err != nil {
-		return nil, fail("", err)
+		return fail("", err)
 	}
 	if len(broken) > 0 {
-		return nil, refuse(again+" goes on with your text", "the edited plan cannot be used:\n%s",
-			seed.Explain(broken, 20))
+		return refuse(again+" goes on with your text", "the edited plan cannot be used:\n%s", seed.Explain(broken, 20))
 	}
-	return tasks, nil
+	says, err := replace(tasks, len(files))
+	if err != nil {
+		return fail(again, err)
+	}
+	w.p.printf("%s", says)
+	return os.Remove(draftOf(h.S))
 }

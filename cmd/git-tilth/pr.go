@@ -51,11 +51,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		return refuse("git tilth show "+s.ID, "%s", err)
 	}
 	found := w.review(s)
-	done := false
-	for _, t := range found.Tasks {
-		done = done || t.Status == session.TaskDone
-	}
-	if !done {
+	if s.Overview().Tasks.Done == 0 {
 		return refuse("git tilth review "+s.ID, "nothing of session %s is done yet", s.ID)
 	}
 	if found.Gone {

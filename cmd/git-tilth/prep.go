@@ -52,11 +52,15 @@ func (p *process) prepCommand() *cli.Command {
 				Usage: "go on with an interview that was cut off; what was answered is not asked again"},
 		}, capFlags()...),
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-			return w.prep(prepRequest{
+			s, err := w.prep(prepRequest{
 				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"),
 				answers: ctx.String("answers"), force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
 				cont: ctx.Bool("continue"),
 			})
+			if s != nil && err == nil {
+				p.printf("Session %s is prepared.\nnext: git tilth run\n", s.ID)
+			}
+			return err
 		}),
 	}
 }
@@ -65,7 +69,9 @@ func (p *process) prepCommand() *cli.Command {
 type prepRequest struct {
 	brief, from, base, answers string
 	force, keep, cont          bool
-	runs, json                 bool // run follows; print the events as they happen
+	runs, json                 bool  // run follows; print the events as they happen
+	unready                    error // why it could not
+	pause                      bool  // before anything is made
 
 	baseSHA  string
 	imported *seed.Imported
@@ -79,45 +85,42 @@ type prepRequest struct {
 	typed       bool // a person types them
 }
 
-// prep is `git tilth prep-feature`.
-func (w *repoContext) prep(r prepRequest) error {
+// prep makes a session and its seed, or goes on with one whose interview was cut off. It is nil where nothing was made.
+// Everything that can be refused is refused before the pause, and nothing is changed before it is over.
+func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	if err := w.checkPrep(&r); err != nil {
-		return err
+		return nil, err
 	}
 	if r.cont {
 		return w.continuePrep(r)
 	}
 	if w.nothingLeft(&r) {
-		return nil
+		return nil, nil
 	}
-	if err := w.inFlight(&r); err != nil || r.baseSHA == "" {
-		return err
+	if s, err := w.inFlight(&r); err != nil || r.baseSHA == "" {
+		return s, err
 	}
 	if w.p.dryRun {
-		if r.imported == nil {
-			_, err := w.role(config.Prep)
-			w.noteRefusal(err)
+		if r.imported == nil && r.unready == nil {
+			_, r.unready = w.role(config.Prep)
 		}
-		return w.planPrep(r)
+		w.noteRefusal(r.unready)
+		return nil, w.planPrep(r)
+	}
+	if r.pause {
+		if err := w.pause(); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.readyInterview(&r); err != nil {
-		return err
+		return nil, err
 	}
 	if r.discard != nil {
 		if err := w.tearDown(r.discard, true); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	s, err := w.prepare(r)
-	if err != nil {
-		return err
-	}
-	return w.sayPrepared(s)
-}
-
-func (w *repoContext) sayPrepared(s *session.Session) error {
-	w.p.printf("Session %s is prepared.\nnext: git tilth run\n", s.ID)
-	return nil
+	return w.prepare(r)
 }
 
 // checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a
@@ -394,8 +397,8 @@ func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 		prepared.Imported = r.imported.Format
 	}
 	err = h.CommitSeed(w.p.ctx, len(b.Tasks), len(b.TestFiles), prepared)
-	if err != nil && !h.Seeded() {
-		sink.abort()
+	if err != nil && !h.Seeded() && sink.undo != nil {
+		sink.undo()
 	}
 	return err
 }

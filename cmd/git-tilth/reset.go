@@ -46,7 +46,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 	}
 	w.describeTeardown(plan)
 	if w.p.dryRun {
-		if err := plan.Execute(w.p.ctx, w.git, func(string, string) {}); err != nil {
+		if err := plan.Execute(w.p.ctx, w.git, w.p.sayRemoved); err != nil {
 			return err
 		}
 		w.p.printf("would remove: %s\n", s.Dir)
@@ -57,14 +57,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 			return err
 		}
 	}
-	err = plan.Execute(w.p.ctx, w.git, func(step, skipped string) {
-		if skipped != "" {
-			w.p.printf("skipped  %s: %s\n", step, skipped)
-		} else {
-			w.p.printf("removed  %s\n", step)
-		}
-	})
-	if err != nil {
+	if err := plan.Execute(w.p.ctx, w.git, w.p.sayRemoved); err != nil {
 		return err
 	}
 	if plan.Original != "" {
@@ -73,6 +66,17 @@ func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 	}
 	w.p.printf("Session %s is gone.\n", s.ID)
 	return nil
+}
+
+// sayRemoved says what became of a step of a removal.
+func (p *process) sayRemoved(step, skipped string) {
+	switch {
+	case p.dryRun:
+	case skipped != "":
+		p.printf("skipped  %s: %s\n", step, skipped)
+	default:
+		p.printf("removed  %s\n", step)
+	}
 }
 
 func (w *repoContext) describeTeardown(r lifecycle.TeardownPlan) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -107,18 +106,7 @@ func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside
 // nextCommands is what to run next, the first thing first.
 func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.Command) {
 	add := func(line, why string) { list = append(list, view.Command{Line: line, Why: why}) }
-	done, open := 0, 0
-	begins := func(t session.Task) bool {
-		return t.Status == session.TaskFailed || t.Status == session.TaskPending && len(t.WaitsFor(d.Plan)) == 0
-	}
-	for _, t := range r.Tasks {
-		switch t.Status {
-		case session.TaskDone:
-			done++
-		case session.TaskFailed, session.TaskPending:
-			open++
-		}
-	}
+	tasks := d.Tasks
 	switch {
 	case d.Busy != nil:
 		add("git tilth log -f "+r.SessionID, "follows it")
@@ -128,12 +116,12 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 		return list
 	case d.Status == session.Prepared:
 		add("git tilth run", "begins it")
-	case open > 0 && !slices.ContainsFunc(d.Plan, begins):
+	case tasks.Failed == 0 && tasks.Pending > 0 && tasks.Pending == tasks.Waiting:
 		add("git tilth plan "+r.SessionID, "or git tilth retry what is skipped")
-	case open > 0:
+	case tasks.Failed+tasks.Pending > 0:
 		add(w.resumeOf(d.Overview), "goes on with what is not done")
 	}
-	if done > 0 {
+	if tasks.Done > 0 {
 		add("git tilth diff "+r.SessionID, "shows the change")
 		add("git tilth take "+r.SessionID, "takes what is done")
 	}

@@ -134,8 +134,7 @@ func (w *repoContext) severalPrepared(prepared []session.Overview, from bool) er
 	return refuse(hint, "%s:\n  %s", what, strings.Join(names, "\n  "))
 }
 
-// runNew makes a session and runs it, after a note about one that could be resumed instead. Everything that can be
-// refused is refused before the pause, and nothing is changed before it is over.
+// runNew makes a session and runs it, after a note about one that could be resumed instead.
 func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && len(all) > 0 && all[0].Busy != nil {
 		return all[0].Busy // the one that is meant is being run
@@ -148,24 +147,9 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if unready != nil && !w.p.dryRun {
 		return unready
 	}
-	prep := prepRequest{from: r.from, base: r.base, keep: true, runs: true, json: r.json}
-	if err := w.checkPrep(&prep); err != nil || w.nothingLeft(&prep) {
-		return err
-	}
-	if w.p.dryRun {
-		w.noteRefusal(unready)
-		return w.planPrep(prep)
-	}
-	if resumable && !r.yes {
-		if err := w.pause(); err != nil {
-			return err
-		}
-	}
-	if err := w.readyInterview(&prep); err != nil {
-		return err
-	}
-	s, err := w.prepare(prep)
-	if err != nil {
+	s, err := w.prep(prepRequest{from: r.from, base: r.base, keep: true, runs: true, json: r.json, unready: unready,
+		pause: resumable && !r.yes})
+	if err != nil || s == nil {
 		return err
 	}
 	return w.proceed(s, r)

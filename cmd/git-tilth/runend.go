@@ -28,19 +28,10 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told
 	if p.term.JSON {
 		return false
 	}
-	tasks, _ := h.S.Tasks()
-	done, failed := 0, 0
-	for _, t := range tasks {
-		switch t.Status {
-		case "done":
-			done++
-		case "failed":
-			failed++
-		}
-	}
-	fmt.Fprintf(p.out, "\n%s  %d of %d tasks done", s.Reason, done, len(tasks))
-	if failed > 0 {
-		fmt.Fprintf(p.out, ", %d failed", failed)
+	tasks := h.S.Overview().Tasks
+	fmt.Fprintf(p.out, "\n%s  %d of %d tasks done", s.Reason, tasks.Done, tasks.Total)
+	if tasks.Failed > 0 {
+		fmt.Fprintf(p.out, ", %d failed", tasks.Failed)
 	}
 	fmt.Fprintln(p.out)
 	for _, left := range s.Left {

@@ -56,19 +56,10 @@ func (w *repoContext) editSeed(h *lifecycle.Handle) error {
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "the seed cannot be read: %s", err)
 	}
-	files, err := w.seedFiles(h)
-	if err != nil {
-		return fail("", err)
-	}
-	tasks, err := w.editedTasks(h, "git tilth seed edit "+s.ID, old, files, nil)
-	if err != nil || tasks == nil {
-		return err
-	}
-	if err := h.Reseed(w.p.ctx, tasks, len(files)); err != nil {
-		return fail("git tilth seed edit "+s.ID, err)
-	}
-	w.p.printf("Session %s has a new seed of %s.\nnext: git tilth run\n", s.ID, text.Plural(len(tasks), "task"))
-	return os.Remove(draftOf(s))
+	return w.editTasks(h, "git tilth seed edit "+s.ID, old, nil, func(tasks []session.Task, tests int) (string, error) {
+		return fmt.Sprintf("Session %s has a new seed of %s.\nnext: git tilth run\n", s.ID,
+			text.Plural(len(tasks), "task")), h.Reseed(w.p.ctx, tasks, tests)
+	})
 }
 
 func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }

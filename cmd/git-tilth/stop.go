@@ -78,22 +78,19 @@ func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 
 // awaitRelease waits until nobody holds the session any more.
 func (w *repoContext) awaitRelease(s *session.Session) error {
-	deadline := time.NewTimer(stopPatience)
-	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for end := time.Now().Add(stopPatience); ; {
 		if _, busy := s.Holder(); !busy {
 			w.p.printf("session %s is stopped\nnext: git tilth resume %s\n", s.ID, s.ID)
 			return nil
 		}
+		if time.Now().After(end) {
+			return &exitError{code: exitBusy, msg: "session " + s.ID + " was told to stop and has not ended yet",
+				hint: "git tilth stop " + s.ID + " ends it at once"}
+		}
 		select {
 		case <-w.p.ctx.Done():
 			return w.p.ctx.Err()
-		case <-deadline.C:
-			return &exitError{code: exitBusy, msg: "session " + s.ID + " was told to stop and has not ended yet",
-				hint: "git tilth stop " + s.ID + " ends it at once"}
-		case <-tick.C:
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -128,17 +128,24 @@ func taskCount(c session.TaskCounts) string {
 	if c.Total == 0 {
 		return "no seed"
 	}
-	s := fmt.Sprintf("%d/%d", c.Done, c.Total)
-	var more []string
-	for _, m := range []struct {
-		n    int
-		what string
-	}{{c.Failed, "failed"}, {c.Skipped, "skipped"}, {c.Waiting, "waiting"}} {
-		if m.n > 0 {
-			more = append(more, fmt.Sprintf("%d %s", m.n, m.what))
+	more := counted(count{c.Failed, "failed"}, count{c.Skipped, "skipped"}, count{c.Waiting, "waiting"})
+	return fmt.Sprintf("%d/%d", c.Done, c.Total) + strings.Replace(more, ",", "", 1)
+}
+
+// count is how many things are so.
+type count struct {
+	n  int
+	so string
+}
+
+// counted is the counts that are not zero, each after a comma.
+func counted(counts ...count) (s string) {
+	for _, c := range counts {
+		if c.n > 0 {
+			s += fmt.Sprintf(", %d %s", c.n, c.so)
 		}
 	}
-	return joined(" ", s, strings.Join(more, ", "))
+	return s
 }
 
 func costOrNothing(v float64) string {

@@ -133,7 +133,7 @@ func (v *viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	switch path {
 	case "":
-		v.page(w, indexPage(), nil)
+		v.page(w, indexPage(), "")
 		return
 	case "sessions.json":
 		v.sessions(r.Context(), w)
@@ -151,7 +151,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	switch {
 	case len(elems) == 3 && elems[2] == "":
-		v.sessionPage(w, s)
+		v.page(w, livePage(), liveHead)
 	case len(elems) == 3 && elems[2] == "events":
 		v.events(w, r, s)
 	case len(elems) == 4 && elems[2] == "diff" && isObjectID(elems[3]):
@@ -161,25 +161,14 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-func (v *viewer) page(w http.ResponseWriter, d document, data []byte) {
+func (v *viewer) page(w http.ResponseWriter, d document, data string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", d.policy+"; frame-ancestors 'none'")
-	io.WriteString(w, d.before)
-	w.Write(data)
-	io.WriteString(w, d.after)
+	io.WriteString(w, d.before+data+d.after)
 }
 
-func (v *viewer) sessionPage(w http.ResponseWriter, s *session.Session) {
-	h := readHead(s, time.Now())
-	h.Live = true
-	data, err := h.json()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	v.page(w, livePage(), append(append([]byte(`<script type="application/json" id="head">`), data...),
-		"</script>\n"...))
-}
+// liveHead says that the head comes with the events.
+const liveHead = `<script type="application/json" id="head">{"live":true}</script>` + "\n"
 
 // sessions is what the index shows: the rows of `list --all --json`, or the remote's.
 func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {

@@ -26,8 +26,8 @@ import (
 //
 // dest is the URL of an OTLP/HTTP receiver (spans go as protobuf to <url>/v1/traces, with the headers of
 // OTEL_EXPORTER_OTLP_HEADERS), "-" for stdout, or a file, which is replaced by rename. A file and stdout get one JSON
-// document; a file whose name ends in .jsonl gets a document a line, as the collector's file receiver reads them, one
-// that ends in .pb protobuf. It returns how many lines of the record it left out because they are no events.
+// document, a file whose name ends in .pb protobuf. It returns how many lines of the record it left out because they
+// are no events.
 func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writer) (skipped int, err error) {
 	if strings.Contains(dest, "://") {
 		send, err := sender(ctx, dest, os.Getenv)
@@ -40,17 +40,14 @@ func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writ
 		return exportDocument(ctx, s, stdout)
 	}
 	err = jsonl.Replace(dest, false, func(f io.Writer) error {
-		switch strings.ToLower(filepath.Ext(dest)) {
-		case ".jsonl", ".ndjson":
-			skipped, err = export(ctx, s, func(t *tracesData) error { return json.NewEncoder(f).Encode(t) })
-		case ".pb", ".binpb", ".protobuf", ".proto", ".otlp":
-			skipped, err = export(ctx, s, func(t *tracesData) error {
-				_, err := f.Write(t.protobuf())
-				return err
-			})
-		default:
+		if filepath.Ext(dest) != ".pb" {
 			skipped, err = exportDocument(ctx, s, f)
+			return err
 		}
+		skipped, err = export(ctx, s, func(t *tracesData) error {
+			_, err := f.Write(t.protobuf())
+			return err
+		})
 		return err
 	})
 	if err != nil {

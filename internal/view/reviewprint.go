@@ -134,24 +134,13 @@ func (r *Review) next(p reviewPrinter) {
 
 // headline says how the session stands.
 func (r *Review) headline() string {
-	counts := map[string]int{}
-	for _, t := range r.Tasks {
-		counts[t.Status]++
-	}
-	s := r.State
+	n, s := r.counts, r.State
 	if r.Stop != "" && r.Stop != "all_done" {
 		s += " (" + r.Stop + ")"
 	}
-	s += fmt.Sprintf(": %d of %s done", counts[session.TaskDone], text.Plural(len(r.Tasks), "task"))
-	for _, status := range []string{session.TaskFailed, session.TaskSkipped} {
-		if counts[status] > 0 {
-			s += fmt.Sprintf(", %d %s", counts[status], status)
-		}
-	}
-	if n := counts[session.TaskPending]; n > 0 {
-		s += fmt.Sprintf(", %d to do", n)
-	}
-	if r.Why != "" && counts[session.TaskFailed] == 0 {
+	s += fmt.Sprintf(": %d of %s done", n.Done, text.Plural(n.Total, "task"))
+	s += counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "to do"})
+	if r.Why != "" && n.Failed == 0 {
 		s += "; " + r.Why
 	}
 	return s

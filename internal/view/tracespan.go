@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,11 +29,24 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 		x.beginTool(sc, ev, at)
 		return
 	case *record.ToolResult:
-		if x.toolResult(sc, ev, at) {
+		ended := x.endTool(sc, ev.Tool, at, func(t *span) {
+			t.attrs["gen_ai.tool.call.result"] = ev.Preview
+			if ev.Chars > 0 {
+				t.attrs["tilth.result_chars"] = int64(ev.Chars)
+			}
+			if deref(ev.IsError) {
+				t.fail("the tool reported an error")
+			}
+		})
+		if ended {
 			return
 		}
 	case *record.PreToolBlock:
-		if x.blocked(sc, ev, at) {
+		ended := x.endTool(sc, ev.Tool, at, func(t *span) {
+			t.fail("blocked: " + ev.Reason)
+			t.attrs["error.type"] = "blocked"
+		})
+		if ended {
 			return
 		}
 	case *record.ValidatorRun:
@@ -190,45 +204,18 @@ func (x *tracer) beginTool(sc *scope, ev *record.ToolCall, at moment) {
 	}))
 }
 
-// toolResult ends the oldest open call of that tool. Programs may run several at once. It reports whether there was
-// one.
-func (x *tracer) toolResult(sc *scope, ev *record.ToolResult, at moment) bool {
-	t := sc.takeTool(ev.Tool)
-	if t == nil {
+// endTool ends the oldest open call of a tool, of any with "", once note has said how. Programs may run several at
+// once. It reports whether there was one.
+func (x *tracer) endTool(sc *scope, name string, at moment, note func(*span)) bool {
+	i := slices.IndexFunc(sc.tools, func(t *span) bool { return name == "" || t.attrs["gen_ai.tool.name"] == name })
+	if i < 0 {
 		return false
 	}
-	t.attrs["gen_ai.tool.call.result"] = ev.Preview
-	if ev.Chars > 0 {
-		t.attrs["tilth.result_chars"] = int64(ev.Chars)
-	}
-	if ev.IsError != nil && *ev.IsError {
-		t.fail("the tool reported an error")
-	}
+	t := sc.tools[i]
+	sc.tools = slices.Delete(sc.tools, i, i+1)
+	note(t)
 	x.put(t, sc.parent(), at)
 	return true
-}
-
-// blocked ends a call that was not let through. It reports whether there was one.
-func (x *tracer) blocked(sc *scope, ev *record.PreToolBlock, at moment) bool {
-	t := sc.takeTool(ev.Tool)
-	if t == nil {
-		return false
-	}
-	t.fail("blocked: " + ev.Reason)
-	t.attrs["error.type"] = "blocked"
-	x.put(t, sc.parent(), at)
-	return true
-}
-
-// takeTool takes the oldest open call of a tool off the list; nil if there is none.
-func (sc *scope) takeTool(name string) *span {
-	for i, t := range sc.tools {
-		if t.attrs["gen_ai.tool.name"] == name || name == "" {
-			sc.tools = append(sc.tools[:i], sc.tools[i+1:]...)
-			return t
-		}
-	}
-	return nil
 }
 
 // validators is a span for the run and one for each validator. They run one after the other and their seconds are in
@@ -284,9 +271,7 @@ func (x *tracer) verdict(sc *scope, ev *record.EvaluatorVerdict, at moment) {
 	a["gen_ai.evaluation.score.label"] = verdictOf(ev)
 	a["gen_ai.evaluation.explanation"] = deref(ev.Concern)
 	a["tilth.rejection_category"] = deref(ev.RejectionCategory)
-	if t := sc.takeTool("submit_case"); t != nil { // the verdict is its answer
-		x.put(t, sc.parent(), at)
-	}
+	x.endTool(sc, "submit_case", at, func(*span) {}) // the verdict is its answer
 	x.endReview(sc, at)
 }
 
