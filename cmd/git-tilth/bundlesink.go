@@ -30,8 +30,8 @@ func within(files []string) func(path string) bool {
 	return func(path string) bool { return slices.Contains(files, path) }
 }
 
-// Propose implements seed.Sink.
-func (s *bundleSink) Propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
+// propose judges a bundle and puts it in place.
+func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
 	files, err := s.w.git.TrackedFiles(ctx, s.h.Path())
 	if err != nil {
 		return nil, err

@@ -193,7 +193,7 @@ func (w *repoContext) leaveOut(r *prepRequest) error {
 
 // tickIn notes where in the repository the list lies whose items are to be ticked, if they are and it does.
 func (w *repoContext) tickIn(from string, im *seed.Imported) {
-	if !w.config.Bool("tilth.tick") || im.Format != seed.FormatChecklist && im.Format != seed.FormatHeadings {
+	if !w.config.Bool("tilth.tick") || !im.Boxes {
 		return
 	}
 	real, err := filepath.EvalSymlinks(from)
@@ -373,7 +373,7 @@ func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	if r.imported != nil {
 		b = r.imported.Bundle()
 		b.Meta.StartedAt = h.Checkpoint.StartedAt
-		vs, err := sink.Propose(w.p.ctx, b)
+		vs, err := sink.propose(w.p.ctx, b)
 		if err != nil {
 			return err
 		}

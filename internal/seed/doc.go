@@ -8,5 +8,5 @@
 //   - Everything that a model or a file says is foreign: sizes are bounded, and a refusal names the rule that was
 //     broken, so that the other side can mend it.
 //   - Nothing of a bundle is written before all of it has been checked.
-//   - The package runs no git and no model by itself: both come in through narrow interfaces.
+//   - The package runs no git and no model by itself: both come in as functions.
 package seed

@@ -16,20 +16,21 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// The formats that Import recognises.
+// The formats that Import reads.
 const (
-	FormatPlan      = "prd.json"
-	FormatBundle    = "write_seed bundle"
-	FormatDirectory = "directory of task files"
-	FormatTaskFile  = "task file"
-	FormatRalph     = "Ralph-style prd.json"
-	FormatChecklist = "markdown checklist"
-	FormatHeadings  = "markdown plan"
+	formatPlan      = "prd.json"
+	formatBundle    = "write_seed bundle"
+	formatDirectory = "directory of task files"
+	formatTaskFile  = "task file"
+	formatRalph     = "Ralph-style prd.json"
+	formatChecklist = "markdown checklist"
+	formatHeadings  = "markdown plan"
 )
 
 // Imported is what a file or directory of tasks held.
 type Imported struct {
-	Format    string // one of the Format constants
+	Format    string // in words
+	Boxes     bool   // it is a list whose items have checkboxes
 	Source    string // the path as it was given, or "standard input"
 	Tasks     []session.Task
 	TestFiles map[string]string // acceptance tests that came with the tasks, by their path in the worktree
@@ -108,7 +109,7 @@ const (
 )
 
 // Import reads tasks from a file, from a directory, or from stdin if path is "-". It changes nothing. The formats are
-// those of the Format constants; a file's format is told by its content.
+// in the constants above; a file's format is told by its content.
 //
 // A directory is laid out like the worktree: a file in it that is named by one of its tasks (tests/test_t001_add.py,
 // calc/t001_add_test.go) is imported as an acceptance test at the same relative path.

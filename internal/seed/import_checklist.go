@@ -42,10 +42,10 @@ func readChecklist(name, data string) (*checklist, error) {
 		return nil, err
 	}
 	lines := scanMarkdown(body, first)
-	p := &checklist{name: name, im: &Imported{Format: FormatChecklist, done: map[string]bool{}}, ids: newIDs(),
+	p := &checklist{name: name, im: &Imported{Format: formatChecklist, Boxes: true, done: map[string]bool{}}, ids: newIDs(),
 		headings: hasTaskHeadings(lines)}
 	if p.headings {
-		p.im.Format = FormatHeadings
+		p.im.Format = formatHeadings
 	}
 	for _, l := range lines {
 		p.line(l)

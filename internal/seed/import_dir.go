@@ -30,7 +30,7 @@ func importDir(dir string) (*Imported, error) {
 	}
 	defer root.Close()
 	d := &dirImport{dir: dir, root: root, files: map[string]string{},
-		im: &Imported{Format: FormatDirectory, Source: dir, TestFiles: map[string]string{}, done: map[string]bool{}}}
+		im: &Imported{Format: formatDirectory, Source: dir, TestFiles: map[string]string{}, done: map[string]bool{}}}
 	if err := d.taskFiles(); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (d *dirImport) taskFiles() error {
 	if found == 0 {
 		return d.planFile()
 	}
-	d.im.recognise("%s with %s", FormatDirectory, text.Plural(found, "task file"))
+	d.im.recognise("%s with %s", formatDirectory, text.Plural(found, "task file"))
 	return nil
 }
 

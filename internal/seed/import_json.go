@@ -28,7 +28,7 @@ func parsePlan(name string, data []byte) (*Imported, error) {
 }
 
 func planFrom(name string, elements []element) (*Imported, error) {
-	im := &Imported{Format: FormatPlan, done: map[string]bool{}, lines: map[string]int{}}
+	im := &Imported{Format: formatPlan, done: map[string]bool{}, lines: map[string]int{}}
 	seen := newIDs()
 	for _, e := range elements {
 		t, err := planTask(name, e)
@@ -54,7 +54,7 @@ func planFrom(name string, elements []element) (*Imported, error) {
 		im.lines[t.ID] = e.line
 		im.Tasks = append(im.Tasks, t)
 	}
-	im.recognise("%s with %s", FormatPlan, text.Plural(len(im.Tasks), "task"))
+	im.recognise("%s with %s", formatPlan, text.Plural(len(im.Tasks), "task"))
 	return im, nil
 }
 
@@ -118,8 +118,8 @@ func parseBundleFile(name string, data []byte) (*Imported, error) {
 	if err != nil {
 		return nil, importError(name, 0, "mend the bundle and run it again", "%s", err)
 	}
-	im := &Imported{Format: FormatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.Meta.TLDR, bundle: b}
-	im.recognise("%s with %s and %s", FormatBundle, text.Plural(len(b.Tasks), "task"),
+	im := &Imported{Format: formatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.Meta.TLDR, bundle: b}
+	im.recognise("%s with %s and %s", formatBundle, text.Plural(len(b.Tasks), "task"),
 		text.Plural(len(b.TestFiles), "test file"))
 	return im, nil
 }
@@ -146,7 +146,7 @@ func parseRalph(name string, data []byte, top fields, list int) (*Imported, erro
 	if err != nil {
 		return nil, importError(name, lineAt(data, list), formatsHint, "userStories is no list")
 	}
-	im := &Imported{Format: FormatRalph, Overview: ralphOverview(top), done: map[string]bool{}}
+	im := &Imported{Format: formatRalph, Overview: ralphOverview(top), done: map[string]bool{}}
 	var stories []story
 	seen := newIDs()
 	for _, e := range elements {
@@ -172,7 +172,7 @@ func parseRalph(name string, data []byte, top fields, list int) (*Imported, erro
 	if len(stories) == 1 {
 		count = "1 story"
 	}
-	im.recognise("%s with %s to do", FormatRalph, count)
+	im.recognise("%s with %s to do", formatRalph, count)
 	im.dropKeys("the key %s", top, "project", "description", "userStories")
 	if len(stories) <= maxTasks {
 		im.addStories(stories)

@@ -163,9 +163,9 @@ func parseSingleTask(name string, text []byte) (*Imported, error) {
 	if err != nil {
 		return nil, err
 	}
-	im := &Imported{Format: FormatTaskFile, done: map[string]bool{}}
+	im := &Imported{Format: formatTaskFile, done: map[string]bool{}}
 	im.addTaskFile(name, tf)
-	im.recognise("%s with 1 task", FormatTaskFile)
+	im.recognise("%s with 1 task", formatTaskFile)
 	return im, nil
 }
 

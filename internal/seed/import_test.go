@@ -49,12 +49,12 @@ func TestImportFormats(t *testing.T) {
 {"id":"T-001","title":"Add","description":"d","acceptance_criteria":["a","b"],"status":"pending","owner":"x"},
 {"id":"T-002","title":"Done","description":"","acceptance_criteria":["a"],"status":"done"},
 {"id":"T-003","title":"Failed","acceptance_criteria":["a"],"status":"failed"}]`,
-			FormatPlan, "T-001|Add|d|a/b\nT-003|Failed||a", "T-002 Done"},
+			formatPlan, "T-001|Add|d|a/b\nT-003|Failed||a", "T-002 Done"},
 		{
 			"plan without .json",
 			"tasks",
 			` [ {"id":"T-001","title":"Add","acceptance_criteria":["a"]} ]`,
-			FormatPlan,
+			formatPlan,
 			"T-001|Add||a",
 			"",
 		},
@@ -62,7 +62,7 @@ func TestImportFormats(t *testing.T) {
 			"bundle",
 			"seed.json",
 			`{"prd_entries":[{"id":"T-001","title":"Add","description":"d","acceptance_criteria":["a"]}],"test_files":{"t001.py":"assert x"},"tldr":"why"}`,
-			FormatBundle,
+			formatBundle,
 			"T-001|Add|d|a",
 			"",
 		},
@@ -70,12 +70,12 @@ func TestImportFormats(t *testing.T) {
 {"id":"US-003","title":"Third","description":"c","acceptanceCriteria":["x"],"priority":3,"passes":false,"notes":"mind this"},
 {"id":"US-001","title":"First","description":"a","acceptanceCriteria":["x","y"],"priority":1,"passes":true},
 {"id":"US-002","title":"Second\nline","description":"b","acceptanceCriteria":["x"],"priority":2}]}`,
-			FormatRalph, "T-002|Second line|b|x\nT-003|Third|c⏎⏎Notes: mind this|x", "US-001 First branchName"},
+			formatRalph, "T-002|Second line|b|x\nT-003|Third|c⏎⏎Notes: mind this|x", "US-001 First branchName"},
 		{
 			"ralph with odd ids",
 			"prd.json",
 			`{"userStories":[{"id":"login","title":"A","acceptanceCriteria":["x"]},{"id":7,"title":"B","acceptanceCriteria":["y"],"priority":1}]}`,
-			FormatRalph,
+			formatRalph,
 			"T-001|B||y\nT-002|A||x",
 			"",
 		},
@@ -83,7 +83,7 @@ func TestImportFormats(t *testing.T) {
 			"ralph with repeated numbers",
 			"prd.json",
 			`{"userStories":[{"id":"a-1","title":"A","acceptanceCriteria":["x"]},{"id":"b-1","title":"B","acceptanceCriteria":["y"]}]}`,
-			FormatRalph,
+			formatRalph,
 			"T-001|A||x\nT-002|B||y",
 			"",
 		},
@@ -109,34 +109,34 @@ Some words.
 ## Second part
 
 * [ ] Alone
-`, FormatChecklist, "T-001|Add numbers|Section: First part⏎⏎In calc.py.|add(1, 2) is 3/add rejects: text; lists\n" +
+`, formatChecklist, "T-001|Add numbers|Section: First part⏎⏎In calc.py.|add(1, 2) is 3/add rejects: text; lists\n" +
 			"T-007|Subtract|Section: First part|sub(3, 2) is 1 and nothing else\n" +
 			"T-002|Alone|Section: Second part|Alone", "Done already plain bullet"},
-		{"checklist with checkboxes below", "todo.md", "- [ ] A\n\t- [ ] one\n\t- [x] two\n- [ ] B\n", FormatChecklist,
+		{"checklist with checkboxes below", "todo.md", "- [ ] A\n\t- [ ] one\n\t- [x] two\n- [ ] B\n", formatChecklist,
 			"T-001|A||one/two\nT-002|B||B", ""},
-		{"checklist that begins with a box", "x", "[link](y)\n- [ ] A\r\n", FormatChecklist, "T-001|A||A", ""},
+		{"checklist that begins with a box", "x", "[link](y)\n- [ ] A\r\n", formatChecklist, "T-001|A||A", ""},
 		{
 			"checklist with code",
 			"todo.md",
 			"- [ ] A\n\n  ```\n  - [ ] not an item\n  ```\n\n  - one\n",
-			FormatChecklist,
+			formatChecklist,
 			"T-001|A|```⏎- [ ] not an item⏎```|one",
 			"",
 		},
-		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", FormatChecklist,
+		{"numbered checklist", "todo.md", "1. [ ] A\n   - one\n2. [X] B\n3. [ ] C\n", formatChecklist,
 			"T-001|A||one\nT-002|C||C", "B"},
 		{"one task file", "T-001-add.md",
 			"---\nid: T-001\ntitle: \"Add: it\"\n---\n\nWords.\n\n## Acceptance criteria\n- a\n- b\n  more\n",
-			FormatTaskFile, "T-001|Add: it|Words.|a/b more", ""},
+			formatTaskFile, "T-001|Add: it|Words.|a/b more", ""},
 		{"criteria below a line in bold", "T-001-x.md",
-			"# Add\n\nWords in **bold**.\n\n**Acceptance Criteria:**\n\n- a\n- b\n", FormatTaskFile,
+			"# Add\n\nWords in **bold**.\n\n**Acceptance Criteria:**\n\n- a\n- b\n", formatTaskFile,
 			"T-001|Add|Words in **bold**.|a/b", ""},
 		{
 			"items in comments",
 			"todo.md",
 			"<!-- how to write one:\n- [ ] Title\n  - criterion\n-->\n- [ ] A <!-- 5 -->\n  <!-- - hidden -->\n  - " +
 				"one `<!-- shown -->`\n- [ ] B <!-- and\n- [ ] C\n-->\n  - two\n- [ ] a <!-- b\n",
-			FormatChecklist,
+			formatChecklist,
 			"T-001|A||one `<!-- shown -->`\nT-002|B||two\nT-003|a <!-- b||a <!-- b",
 			"",
 		},
@@ -144,15 +144,15 @@ Some words.
 			"comments in code",
 			"todo.md",
 			"- [ ] A\n\n  ```\n  <!--\n  ```\n\n- [ ] B\n",
-			FormatChecklist,
+			formatChecklist,
 			"T-001|A|```⏎<!--⏎```|A\nT-002|B||B",
 			"",
 		},
 		{"a description with a heading", "T-001-x.md",
-			"# Add\n\n## Description\n\nWords.\n\n### How\n\nSo.\n\n## Acceptance Criteria\n\n- a\n", FormatTaskFile,
+			"# Add\n\n## Description\n\nWords.\n\n### How\n\nSo.\n\n## Acceptance Criteria\n\n- a\n", formatTaskFile,
 			"T-001|Add|Words.⏎⏎### How⏎⏎So.|a", ""},
 		{"a description behind the criteria", "T-001-x.md",
-			"# Add\n\n**Acceptance criteria:**\n- a\n\n**Description:**\nWords.\n", FormatTaskFile,
+			"# Add\n\n**Acceptance criteria:**\n- a\n\n**Description:**\nWords.\n", formatTaskFile,
 			"T-001|Add|Words.|a", ""},
 		{"task headings", "plan.md", `# Plan: Calculator
 
@@ -185,16 +185,16 @@ Words only.
 
 ## Afterwards
 - [ ] never a task
-`, FormatHeadings, "T-001|Add numbers|**Files:**⏎- Modify: calc.go⏎⏎⏎More words.|add(1, 2) is 3: also with floats/it has a doc comment\n" +
+`, formatHeadings, "T-001|Add numbers|**Files:**⏎- Modify: calc.go⏎⏎⏎More words.|add(1, 2) is 3: also with floats/it has a doc comment\n" +
 			"T-002|Clean up||no dead code\nT-004|Nothing to check|Words only.|Nothing to check", "Done already never"},
-		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", FormatHeadings,
+		{"headings with ids", "plan.md", "## T-003: A\n- [ ] a\n## T-001 B\n- [ ] b\n", formatHeadings,
 			"T-003|A||a\nT-001|B||b", ""},
 		{"a heading without boxes below it is no task", "todo.md", "## Task 1: A\nwords\n## Others\n- [ ] B\n",
-			FormatChecklist, "T-001|B|Section: Others|B", ""},
+			formatChecklist, "T-001|B|Section: Others|B", ""},
 		{"needs", "prd.json", `[{"id":"T-001","title":"A","acceptance_criteria":["a"],"status":"done"},
 {"id":"T-002","title":"B","acceptance_criteria":["a"],"needs":["T-001"]},{"id":"T-003","title":"C","acceptance_criteria":["a"],"needs":["T-001","T-002"]}]`,
-			FormatPlan, "T-002|B||a\nT-003|C||a|T-002", "T-001"},
-		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", FormatChecklist, "T-001|A||A", ""},
+			formatPlan, "T-002|B||a\nT-003|C||a|T-002", "T-001"},
+		{"byte order mark", "todo.md", "\ufeff- [ ] A\n", formatChecklist, "T-001|A||A", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -363,10 +363,10 @@ func TestImportOfWhatIsDone(t *testing.T) {
 
 func TestImportStdin(t *testing.T) {
 	for text, format := range map[string]string{
-		"- [ ] a\n": FormatChecklist,
-		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`:            FormatPlan,
-		`{"userStories":[{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`: FormatRalph,
-		"---\nid: T-004\ntitle: x\n---\n## acceptance criteria:\n* [ ] one\n": FormatTaskFile,
+		"- [ ] a\n": formatChecklist,
+		`[{"id":"T-001","title":"x","acceptance_criteria":["y"]}]`:            formatPlan,
+		`{"userStories":[{"id":"1","title":"x","acceptanceCriteria":["y"]}]}`: formatRalph,
+		"---\nid: T-004\ntitle: x\n---\n## acceptance criteria:\n* [ ] one\n": formatTaskFile,
 	} {
 		im, err := Import("-", strings.NewReader(text))
 		if err != nil || im.Format != format || im.Source != "standard input" {
@@ -490,7 +490,7 @@ func TestImportDirectoryWithAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if im.Format != FormatRalph || im.Source != dir || outlines(im) != "T-001|Add||a" ||
+	if im.Format != formatRalph || im.Source != dir || outlines(im) != "T-001|Add||a" ||
 		im.Overview != "# Calculator" ||
 		len(im.Dropped) != 0 {
 		t.Errorf("%+v", im)
@@ -500,7 +500,7 @@ func TestImportDirectoryWithAPlan(t *testing.T) {
 	}
 	// Task files outrank it.
 	write(t, filepath.Join(dir, "T-001-sub.md"), taskText("T-001", "Subtract"))
-	if im, err = Import(dir, nil); err != nil || im.Format != FormatDirectory ||
+	if im, err = Import(dir, nil); err != nil || im.Format != formatDirectory ||
 		!strings.Contains(strings.Join(im.Dropped, " "), "prd.json") {
 		t.Errorf("%+v %v", im, err)
 	}
@@ -573,7 +573,7 @@ func FuzzImport(f *testing.F) {
 			case "id", "duplicate", "no-tasks", "shape", "unknown-key", "status":
 				t.Errorf("%s: %v", im.Format, v)
 			case "criteria":
-				if im.Format == FormatChecklist || im.Format == FormatTaskFile {
+				if im.Format == formatChecklist || im.Format == formatTaskFile {
 					t.Errorf("%s: %v", im.Format, v)
 				}
 			}

@@ -43,12 +43,6 @@ var (
 	ErrAnswers = errors.New("the answers ran out")
 )
 
-// Sink is where a bundle goes. Propose judges it and, if it is sound, puts it in place: nil and nil mean that the seed
-// is made. Violations go back to the model; an error ends the interview.
-type Sink interface {
-	Propose(ctx context.Context, b *Bundle) ([]Violation, error)
-}
-
 // Deps is everything that an interview touches.
 type Deps struct {
 	Brief   string
@@ -64,7 +58,9 @@ type Deps struct {
 	Tools    agent.Toolbox // read the source tree, and Specs describes them to the model
 	Specs    json.RawMessage
 	Terminal *Terminal
-	Sink     Sink
+	// Propose judges a bundle and, if it is sound, puts it in place: nil and nil mean that the seed is made. Violations go
+	// back to the model; an error ends the interview.
+	Propose func(ctx context.Context, b *Bundle) ([]Violation, error)
 
 	// Transcript takes every message of the conversation, verbatim, as it is sent or received.
 	Transcript func(message json.RawMessage) error
@@ -80,9 +76,9 @@ type Deps struct {
 	Now           func() time.Time
 }
 
-// Interview lets the model read the source and ask, until it hands in a bundle that the sink takes. It returns that
+// Interview lets the model read the source and ask, until it hands in a bundle that Propose takes. It returns that
 // bundle, or why there is none: ErrAborted, ErrIterations, ErrGaveUp, ErrAnswers, a *model.Failure, or what Transcript,
-// Emit, Spent or the sink returned. Several of these can be told with errors.Is and errors.As.
+// Emit, Spent or Propose returned. Several of these can be told with errors.Is and errors.As.
 func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	if d.MaxIterations <= 0 {
 		d.MaxIterations = defaultIterations

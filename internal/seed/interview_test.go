@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -179,7 +180,8 @@ func TestInterviewEndsWithoutASeed(t *testing.T) {
 			ErrAnswers},
 		{"a refused key", "", nil, []scripted.Step{{Status: 401, Repeat: -1}}, nil},
 		{"empty answers for ever", "", nil, []scripted.Step{{Empty: true, Repeat: -1}}, nil},
-		{"a full disk", "", func(d *Deps) { d.Sink.(*stagingSink).fail = errDisk },
+		{"a full disk", "",
+			func(d *Deps) { d.Propose = func(context.Context, *Bundle) ([]Violation, error) { return nil, errDisk } },
 			[]scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},
 		{"a record that cannot be written", "", func(d *Deps) { d.Emit = func(record.Event) error { return errDisk } },
 			[]scripted.Step{step(writeSeed(t, 1, nil))}, errDisk},

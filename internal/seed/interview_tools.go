@@ -136,7 +136,7 @@ func usableOptions(options []string) []string {
 	return out
 }
 
-// propose hands a seed to the sink. A refusal goes back with its rules.
+// propose hands a seed in. A refusal goes back with its rules.
 func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	if in.answer.garbled {
 		return in.refused([]Violation{violation("utf-8", "the arguments are not valid UTF-8")})
@@ -147,7 +147,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	}
 	b.Meta.InterviewerModel, b.Meta.Tokens = in.ModelName, in.usage.Total()
 	b.Meta.StartedAt, b.Meta.EndedAt = record.FormatTime(in.started), record.FormatTime(in.Now())
-	violations, err := in.Sink.Propose(ctx, b)
+	violations, err := in.Propose(ctx, b)
 	var objection *Objection
 	if errors.As(err, &objection) {
 		return in.Prompts.Render("interview_objection", objection)

@@ -14,22 +14,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Severity says how much a finding should worry.
-type Severity string
-
-// An Error makes a task's outcome meaningless, a Warning makes it doubtful, a Hint is worth a look.
+// How much a finding should worry: an Error makes a task's outcome meaningless, a warning makes it doubtful, a hint is
+// worth a look.
 const (
-	Error   Severity = "error"
-	Warning Severity = "warning"
-	Hint    Severity = "hint"
+	Error   = "error"
+	warning = "warning"
+	hint    = "hint"
 )
 
 // Finding is one weakness of a seed.
 type Finding struct {
-	Task     string   `json:"task"`
-	Rule     string   `json:"rule"`
-	Severity Severity `json:"severity"`
-	Message  string   `json:"message"`
+	Task     string `json:"task"`
+	Rule     string `json:"rule"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
 }
 
 func (f Finding) String() string {
@@ -86,7 +84,7 @@ type linter struct {
 	places map[string][]string // file → tasks that name it
 }
 
-func (l *linter) add(task, rule string, severity Severity, format string, args ...any) {
+func (l *linter) add(task, rule, severity, format string, args ...any) {
 	l.found = append(l.found,
 		Finding{Task: task, Rule: rule, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }
@@ -94,7 +92,7 @@ func (l *linter) add(task, rule string, severity Severity, format string, args .
 func (l *linter) task(ctx context.Context, t session.Task) {
 	for i, c := range t.AcceptanceCriteria {
 		if word, ok := vague(c); ok {
-			l.add(t.ID, "vague-criterion", Warning, "criterion %d says %q and nothing that a test can check: %s", i+1,
+			l.add(t.ID, "vague-criterion", warning, "criterion %d says %q and nothing that a test can check: %s", i+1,
 				word, quoteShort(c))
 		}
 	}
@@ -108,7 +106,7 @@ func (l *linter) duplicateCriteria(t session.Task) {
 	for i, c := range t.AcceptanceCriteria {
 		key := strings.ToLower(text.OneLine(c))
 		if first, ok := seen[key]; ok {
-			l.add(t.ID, "repeated-criterion", Hint, "criterion %d repeats criterion %d", i+1, first)
+			l.add(t.ID, "repeated-criterion", hint, "criterion %d repeats criterion %d", i+1, first)
 			continue
 		}
 		seen[key] = i + 1
@@ -123,7 +121,7 @@ func (l *linter) place(t session.Task) {
 		l.places[p] = append(l.places[p], t.ID)
 	}
 	if len(paths) == 0 && !namesSymbol(text) {
-		l.add(t.ID, "no-place", Warning,
+		l.add(t.ID, "no-place", warning,
 			"it names no file and no symbol, so that the worker has to guess where the work is")
 	}
 }
@@ -152,11 +150,11 @@ func (l *linter) tests(ctx context.Context, t session.Task, files []string) {
 	}
 	switch {
 	case tests == 0:
-		l.add(t.ID, "no-test", Warning, "it has no acceptance test; name one by its task, like test_%s_x.py",
+		l.add(t.ID, "no-test", warning, "it has no acceptance test; name one by its task, like test_%s_x.py",
 			strings.ToLower(strings.Replace(t.ID, "-", "", 1)))
 		return
 	case judged == tests && assertions > 0 && assertions < len(t.AcceptanceCriteria):
-		l.add(t.ID, "few-assertions", Hint, "it has %d criteria and %s: some criterion is not checked",
+		l.add(t.ID, "few-assertions", hint, "it has %d criteria and %s: some criterion is not checked",
 			len(t.AcceptanceCriteria), text.Plural(assertions, "assertion"))
 	}
 	l.run(ctx, t, files)
@@ -171,9 +169,9 @@ func (l *linter) run(ctx context.Context, t session.Task, files []string) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		l.add(t.ID, "not-run", Hint, "its tests could not be run: %s", quoteShort(text.OneLine(err.Error())))
+		l.add(t.ID, "not-run", hint, "its tests could not be run: %s", quoteShort(text.OneLine(err.Error())))
 	case !r.Ran:
-		l.add(t.ID, "not-run", Hint, "its tests were not run: %s", cmp.Or(r.Note, "nothing knows how"))
+		l.add(t.ID, "not-run", hint, "its tests were not run: %s", cmp.Or(r.Note, "nothing knows how"))
 	case r.Passed:
 		l.add(t.ID, "already-passes", Error, "its tests pass before any work: they prove nothing")
 	}
@@ -196,7 +194,7 @@ func (l *linter) sharedPlaces() {
 	for _, p := range slices.Sorted(maps.Keys(l.places)) {
 		if tasks := l.places[p]; len(tasks) > 1 {
 			last := tasks[len(tasks)-1]
-			l.add(last, "shared-file", Hint, "it names %s, as %s does: check their order", p,
+			l.add(last, "shared-file", hint, "it names %s, as %s does: check their order", p,
 				strings.Join(tasks[:len(tasks)-1], ", "))
 		}
 	}

@@ -119,7 +119,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 			Chat:  model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}).Chat,
 			Sleep: func(context.Context, time.Duration) error { return nil },
 		}, ModelName: "scripted",
-		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Sink: &stagingSink{wt: wt, sess: sess},
+		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Propose: propose(wt, sess),
 		Transcript: transcript.AppendMessage, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
 	}
 }
@@ -133,21 +133,15 @@ func prompts(t testing.TB, dir string) *prompt.Set {
 	return set
 }
 
-// stagingSink judges and stages like the command does.
-type stagingSink struct {
-	wt, sess string
-	fail     error
-}
-
-func (s *stagingSink) Propose(_ context.Context, b *Bundle) ([]Violation, error) {
-	if vs := Check(b, s.wt, nil, Rules{TestsRequired: true}); len(vs) > 0 {
-		return vs, nil
+// propose judges and stages like the command does.
+func propose(wt, sess string) func(context.Context, *Bundle) ([]Violation, error) {
+	return func(_ context.Context, b *Bundle) ([]Violation, error) {
+		if vs := Check(b, wt, nil, Rules{TestsRequired: true}); len(vs) > 0 {
+			return vs, nil
+		}
+		_, err := Install(b, wt, sessionAt(sess))
+		return nil, err
 	}
-	if s.fail != nil {
-		return nil, s.fail
-	}
-	_, err := Install(b, s.wt, sessionAt(s.sess))
-	return nil, err
 }
 
 func (r *rig) run() (*Bundle, error) { return Interview(context.Background(), r.deps) }

@@ -1,13 +1,11 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -137,14 +135,14 @@ func decode(t *toolDef, args string) (arguments, error) {
 		}
 	}
 	for _, p := range t.params {
-		raw, ok := fields[p.name]
-		if !ok || p.optional && string(raw) == "null" {
+		value, ok := fields[p.name]
+		if !ok || p.optional && value == nil {
 			if !p.optional {
 				return in, fmt.Errorf("the argument %q is missing; expected %s", p.name, t.usage())
 			}
 			continue
 		}
-		if err := in.set(p, raw); err != nil {
+		if err := in.set(p, value); err != nil {
 			return in, fmt.Errorf("%w; expected %s", err, t.usage())
 		}
 	}
@@ -152,10 +150,11 @@ func decode(t *toolDef, args string) (arguments, error) {
 }
 
 // object decodes exactly one JSON object.
-func object(args string) (map[string]json.RawMessage, error) {
+func object(args string) (map[string]any, error) {
 	dec := json.NewDecoder(strings.NewReader(args))
-	var raw json.RawMessage
-	if err := dec.Decode(&raw); err != nil {
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			return nil, errors.New("JSON that is cut off")
 		}
@@ -164,48 +163,41 @@ func object(args string) (map[string]json.RawMessage, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one JSON value")
 	}
-	if !bytes.HasPrefix(raw, []byte("{")) {
-		return nil, fmt.Errorf("%s and not a JSON object", kindOf(raw))
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, fmt.Errorf("no valid JSON (%w)", err)
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s and not a JSON object", kindOf(value))
 	}
 	return fields, nil
 }
 
-func (in arguments) set(p param, raw json.RawMessage) error {
-	if p.kind == "string" {
-		var s string
-		if string(raw) == "null" || json.Unmarshal(raw, &s) != nil {
-			return fmt.Errorf("the argument %q must be a string, not %s", p.name, kindOf(raw))
+func (in arguments) set(p param, value any) error {
+	switch v := value.(type) {
+	case string:
+		if p.kind == "string" {
+			in.text[p.name] = v
+			return nil
 		}
-		in.text[p.name] = s
-		return nil
+	case json.Number:
+		if n, err := v.Float64(); p.kind == "number" && err == nil {
+			in.num[p.name] = n
+			return nil
+		}
 	}
-	var n float64
-	if string(raw) == "null" || json.Unmarshal(raw, &n) != nil || math.IsInf(n, 0) {
-		return fmt.Errorf("the argument %q must be a number, not %s", p.name, kindOf(raw))
-	}
-	in.num[p.name] = n
-	return nil
+	return fmt.Errorf("the argument %q must be a %s, not %s", p.name, p.kind, kindOf(value))
 }
 
 // kindOf names the type of a JSON value.
-func kindOf(raw json.RawMessage) string {
-	if len(raw) == 0 {
-		return "nothing"
-	}
-	switch raw[0] {
-	case '{':
+func kindOf(value any) string {
+	switch value.(type) {
+	case map[string]any:
 		return "an object"
-	case '[':
+	case []any:
 		return "an array"
-	case '"':
+	case string:
 		return "a string"
-	case 't', 'f':
+	case bool:
 		return "a boolean"
-	case 'n':
+	case nil:
 		return "null"
 	}
 	return "a number"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -114,38 +115,19 @@ func toCRLF(p []byte) []byte {
 // from it in white space only, which is what most such calls have in mind.
 func noMatch(data, old []byte) error {
 	const plain = "old_string does not occur in the file (0 matches)"
-	want := squeezedLines(string(old))
-	if len(want) == 0 || len(want) > 200 {
+	words := strings.Fields(string(old))
+	for i, word := range words {
+		words[i] = regexp.QuoteMeta(word)
+	}
+	spaced, err := regexp.Compile(strings.Join(words, `\s+`))
+	if err != nil || len(words) == 0 || len(old) > 16<<10 {
 		return errors.New(plain)
 	}
-	have := strings.Split(string(data), "\n")
-	for i := 0; i+len(want) <= len(have); i++ {
-		same := true
-		for j := range want {
-			if squeeze(have[i+j]) != want[j] {
-				same = false
-				break
-			}
-		}
-		if same {
-			return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again",
-				plain, i+1, i+len(want))
-		}
+	at := spaced.FindIndex(data)
+	if at == nil {
+		return errors.New(plain)
 	}
-	return errors.New(plain)
+	first := 1 + bytes.Count(data[:at[0]], []byte("\n"))
+	return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again",
+		plain, first, first+bytes.Count(data[at[0]:at[1]], []byte("\n")))
 }
-
-func squeezedLines(s string) []string {
-	lines := strings.Split(strings.Trim(s, "\r\n"), "\n")
-	some := false
-	for i := range lines {
-		lines[i] = squeeze(lines[i])
-		some = some || lines[i] != ""
-	}
-	if !some {
-		return nil
-	}
-	return lines
-}
-
-func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }

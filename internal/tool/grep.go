@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -134,13 +133,8 @@ func excerpt(line []byte, at int) string {
 	}
 	from := max(0, min(at-grepLine/3, len(line)-grepLine))
 	to := min(len(line), from+grepLine)
-	for from < to && from > 0 && !utf8.RuneStart(line[from]) {
-		from++
-	}
-	for to > from && to < len(line) && !utf8.RuneStart(line[to]) {
-		to--
-	}
-	return fmt.Sprintf("%s [columns %d to %d of %d]", line[from:to], from+1, to, len(line))
+	whole := bytes.ToValidUTF8(line[from:to], nil) // without a character that is cut through
+	return fmt.Sprintf("%s [columns %d to %d of %d]", whole, from+1, to, len(line))
 }
 
 func (s *search) result(glob string, cut bool) Result {

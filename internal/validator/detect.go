@@ -73,17 +73,12 @@ func shell(_ context.Context, p *project) []Validator {
 	var vs []Validator
 	for _, f := range ending(p.required(), ".sh", ".bash") {
 		program := "sh"
-		if path.Ext(f) == ".bash" || strings.Contains(firstLine(p.read(f)), "bash") {
+		if first, _, _ := strings.Cut(p.read(f), "\n"); path.Ext(f) == ".bash" || strings.Contains(first, "bash") {
 			program = "bash"
 		}
 		vs = append(vs, Validator{Name: path.Base(f), Argv: []string{program, dashless(f)}})
 	}
 	return vs
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }
 
 // dashless keeps a file name from being taken for an option.

@@ -24,16 +24,12 @@ func golang(_ context.Context, p *project) []Validator {
 		present := without(p.inModule(ending(p.files, ".go"), dir), later)
 		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test", "./..."}, hidden: later}
 		vet := Validator{Name: at("go vet", dir), Dir: dir, Argv: []string{"go", "vet", "./..."}, hidden: later}
-		switch {
-		case len(present) == 0:
+		if len(present) == 0 {
 			test.Skip = "there are no Go files yet"
 			vs = append(vs, test)
-		case !has("go", p.root, p.env):
-			test.Skip = "go is not installed"
-			vs = append(vs, test)
-		default:
-			vs = append(vs, vet, test)
+			continue
 		}
+		vs = append(vs, vet, test)
 	}
 	return vs
 }

@@ -28,8 +28,6 @@ func rust(_ context.Context, p *project) []Validator {
 		switch {
 		case len(without(files, later)) == 0:
 			base.Skip = "there are no Rust files yet"
-		case !has("cargo", p.root, p.env):
-			base.Skip = "cargo is not installed"
 		case len(later) > 0:
 			vs = append(vs, selected(base, files, later, p.hasLib(dir))...)
 			continue
