@@ -379,8 +379,7 @@ func writeCommit(s *scratchRepo, tree string, message []byte, parents ...string)
 
 // settled refuses a session that is in the middle of something else.
 func settled(s *session.Session, check *session.Checkpoint) error {
-	_, back := os.Lstat(s.Path(session.GoBackFile))
-	if back == nil || check.Rewind != nil || lifecycle.Resetting(s) {
+	if lifecycle.Unfinished(s, check) {
 		return &lifecycle.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
 			Hint: "git tilth show " + s.ID}
 	}

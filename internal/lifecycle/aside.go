@@ -47,12 +47,24 @@ func asidePath(s *session.Session, task string, n int) string {
 
 // AsideOf is the newest bundle of a task's work, "" for none.
 func AsideOf(s *session.Session, task string) (path string) {
-	for n := 0; n == 0 || exists(asidePath(s, task, n)); n++ {
-		if p := asidePath(s, task, n); isFile(p) && (n == 0 || path != asidePath(s, task, 0)) {
+	if path = asidePath(s, task, 0); isFile(path) {
+		return path
+	}
+	path = ""
+	for n := range unfit(s, task) {
+		if p := asidePath(s, task, n+1); isFile(p) {
 			path = p
 		}
 	}
 	return path
+}
+
+// unfit is how many bundles there are of a task's work that did not fit when it was to come back.
+func unfit(s *session.Session, task string) (n int) {
+	for exists(asidePath(s, task, n+1)) {
+		n++
+	}
+	return n
 }
 
 func exists(path string) bool {
@@ -166,12 +178,9 @@ func (h *Handle) RestoreAside(ctx context.Context, wt gitx.Worktree, task, tip s
 		return false, err
 	}
 	if tree == "" {
-		n := 1
-		for exists(asidePath(h.S, task, n)) {
-			n++
-		}
+		kept := asidePath(h.S, task, unfit(h.S, task)+1)
 		return false, h.change(func() error {
-			if err := os.Rename(path, asidePath(h.S, task, n)); err != nil {
+			if err := os.Rename(path, kept); err != nil {
 				return err
 			}
 			return jsonl.SyncDir(filepath.Dir(path))
@@ -233,10 +242,7 @@ func (h *Handle) asideCommit(ctx context.Context, path, task string) (c *gitx.Co
 // Earlier is the newest work of a task that did not fit when it was to come back, as a patch of at most limit bytes; ""
 // for none.
 func (h *Handle) Earlier(ctx context.Context, task string, limit int64) (string, error) {
-	n := 0
-	for exists(asidePath(h.S, task, n+1)) {
-		n++
-	}
+	n := unfit(h.S, task)
 	if n == 0 {
 		return "", nil
 	}

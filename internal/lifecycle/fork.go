@@ -107,7 +107,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	if p.check, err = f.From.Checkpoint(); err != nil {
 		return refuse(err)
 	}
-	if j, err := readJournal(f.From); err != nil || j != nil || p.check.Rewind != nil || Resetting(f.From) {
+	if Unfinished(f.From, p.check) {
 		return refuse(errors.New("a rewind or reset of it was begun and not finished"))
 	}
 	if p.common, err = CommonOf(f.From, p.check); err != nil {
@@ -147,8 +147,7 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 		}
 	}
 	commits, _, err := commitsSince(ctx, g, p.common, p.point.SHA, p.begin.Seed.SHA)
-	who := State{SessionID: p.ID, Foreign: p.check.GitCommonDir == "", Tasks: p.tasks,
-		Inherited: inherited(commits, p.check)}.author()
+	who := authorIn(p.Session, p.check, p.tasks, commits)
 	for _, c := range commits {
 		if id, ok := who.done(c); ok && states[id].Status == session.TaskDone && states[id].Commit == "" {
 			states[id] = record.TaskState{Status: session.TaskDone, Commit: c.SHA}
@@ -263,16 +262,11 @@ func clearForks(ctx context.Context, d Deps, store session.Store, common string)
 	ids, _ := store.IDs()
 	for _, id := range ids {
 		s, err := store.Find(id)
-		if err != nil || !halfForked(s) {
+		if err != nil {
 			continue
 		}
-		unlock, err := Lock(d, s)
-		if err != nil {
-			continue // it is being made
+		if _, _, fork := resetMark(s); fork {
+			_ = finishTeardown(ctx, d, s, common) // one that is locked is being made
 		}
-		if plan, err := PlanTeardown(ctx, d.Git, s, common); err == nil {
-			_ = plan.Execute(ctx, d.Git, func(string, string) {})
-		}
-		unlock()
 	}
 }

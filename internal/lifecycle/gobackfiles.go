@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,10 +27,7 @@ func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
 		return nil
 	}
 	task := p.tasks[p.point.index].ID
-	return next.AppendLedger(task, session.LedgerEntry{
-		TS: p.journal.Started, DiffSummary: json.RawMessage(`""`), Case: json.RawMessage(`{}`),
-		Verdict: json.RawMessage(`{}`), Note: h.Redact.String(p.journal.Note),
-	})
+	return h.appendNote(next, p.journal.Started, task, p.journal.Note)
 }
 
 // copyOwn copies progress.txt and the files of all tasks but some.

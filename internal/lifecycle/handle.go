@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -95,8 +94,7 @@ func (h *Handle) open(ctx context.Context) (err error) {
 	if h.Git.IsDryRun() {
 		return nil
 	}
-	_, back := os.Lstat(h.S.Path(session.GoBackFile))
-	if h.Checkpoint.Status == session.Running || h.Checkpoint.Rewind != nil || back == nil {
+	if h.Checkpoint.Status == session.Running || Unfinished(h.S, h.Checkpoint) {
 		endLeftovers(h.Path(), h.S.Path(session.JudgeDir))
 	}
 	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
@@ -167,7 +165,7 @@ func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
 	if c == nil || !filepath.IsAbs(c.Workspace) || !gitx.SameFile(filepath.Dir(c.Workspace), s.Dir) {
 		return s.Workspace()
 	}
-	if _, err := os.Lstat(s.Workspace()); err == nil && filepath.Base(c.Workspace) != session.WorkspaceDir {
+	if exists(s.Workspace()) && filepath.Base(c.Workspace) != session.WorkspaceDir {
 		return s.Workspace()
 	}
 	return c.Workspace

@@ -39,10 +39,10 @@ func Examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 	}
 	if Resetting(s) {
 		what := "its teardown was begun and not finished"
-		if halfForked(s) {
+		if _, _, fork := resetMark(s); fork {
 			what = "a fork that is not whole"
 		}
-		add(reset, "%s", what).Mend = func(ctx context.Context) error { return finishTeardown(ctx, d, s) }
+		add(reset, "%s", what).Mend = func(ctx context.Context) error { return finishTeardown(ctx, d, s, "") }
 		return out
 	}
 	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
@@ -87,13 +87,13 @@ func Examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 }
 
 // finishTeardown removes what is left of a session whose teardown was begun, or of a fork that was never whole.
-func finishTeardown(ctx context.Context, d Deps, s *session.Session) error {
+func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string) error {
 	unlock, err := Lock(d, s)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	plan, err := PlanTeardown(ctx, d.Git, s, "")
+	plan, err := PlanTeardown(ctx, d.Git, s, here)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,13 @@ func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
 	})
 }
 
+// appendNote writes a person's note into the ledger of a task.
+func (h *Handle) appendNote(s *session.Session, ts, task, note string) error {
+	none := json.RawMessage(`{}`)
+	return s.AppendLedger(task, session.LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none,
+		Verdict: none, Note: h.Redact.String(note)})
+}
+
 // LedgerAppended is the event that follows a verdict's line in the ledger.
 func LedgerAppended(v *record.EvaluatorVerdict) *record.LedgerAppended {
 	e := &record.LedgerAppended{VerdictSummary: v.Verdict}

@@ -63,11 +63,7 @@ func (h *Handle) prepareRetry(task, note string) error {
 	}
 	there := func(e session.LedgerEntry) bool { return e.Note == note }
 	if note != "" && !slices.ContainsFunc(entries, there) {
-		entry := session.LedgerEntry{
-			TS: record.FormatTime(h.Now()), DiffSummary: record.JSON(""), Case: record.JSON(struct{}{}),
-			Verdict: record.JSON(struct{}{}), Note: h.Redact.String(note),
-		}
-		if err := h.S.AppendLedger(task, entry); err != nil {
+		if err := h.appendNote(h.S, record.FormatTime(h.Now()), task, note); err != nil {
 			return err
 		}
 	}

@@ -62,8 +62,7 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string,
 	if err != nil {
 		return nil, err
 	}
-	who := State{SessionID: s.ID, Foreign: check.GitCommonDir == "", Tasks: tasks,
-		Inherited: inherited(commits, check)}.author()
+	who := authorIn(s, check, tasks, commits)
 	for i, t := range tasks {
 		p := Point{Name: t.ID, SHA: who.baseOf(t.ID, commits), counts: counts, index: i}
 		if b := slices.IndexFunc(begun, func(b record.Begun) bool { return b.TaskID == t.ID }); b >= 0 {
@@ -114,6 +113,12 @@ func (a author) baseOf(task string, commits []gitx.Commit) string {
 		}
 	}
 	return ""
+}
+
+// authorIn knows the commits of a session.
+func authorIn(s *session.Session, check *session.Checkpoint, tasks []session.Task, commits []gitx.Commit) author {
+	return State{SessionID: s.ID, Foreign: check.GitCommonDir == "", Tasks: tasks,
+		Inherited: inherited(commits, check)}.author()
 }
 
 // inherited finds the commits that a fork shares with the session that it was made of.

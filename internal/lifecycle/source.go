@@ -78,6 +78,22 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	return "", fmt.Errorf("the source repository %s %w", named[0], errSourceGone)
 }
 
+// AtRest is the checkpoint and the common git directory of a session that can be looked at as a whole. The error is a
+// *RefusedError.
+func AtRest(s *session.Session) (check *session.Checkpoint, common string, err error) {
+	if check, err = s.Checkpoint(); err != nil {
+		return nil, "", &RefusedError{fmt.Sprintf("session %s is damaged: %s", s.ID, err), "git tilth doctor"}
+	}
+	if Unfinished(s, check) {
+		return nil, "", &RefusedError{"a rewind or reset of session " + s.ID + " was begun and not finished",
+			"git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
+	}
+	if common, err = CommonOf(s, check); err != nil {
+		return nil, "", &RefusedError{err.Error(), SourceHint(s, WorkspaceOf(s, check))}
+	}
+	return check, common, nil
+}
+
 // HasSession reports whether a repository has the session's branch or an entry for its worktree at path.
 func HasSession(common string, s *session.Session, path string) bool {
 	if gitx.Holdings(common)(s.Branch(), "") {
@@ -99,26 +115,17 @@ func sourceNames(s *session.Session, check *session.Checkpoint) []string {
 		add(check.Source)
 		add(check.GitCommonDir)
 	}
-	_, common := resetMark(s)
+	_, common, _ := resetMark(s)
 	add(common)
 	return names
 }
 
 // resetMark reads what a teardown wrote down first: the worktree's admin directory and the common directory, each ""
-// if it was not known or did not get to the disk.
-func resetMark(s *session.Session) (admin, common string) {
-	data, err := os.ReadFile(s.Path(session.ResetMarkFile))
-	if err != nil {
-		return "", ""
-	}
-	admin, common, _ = strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n")
-	return admin, strings.TrimSuffix(common, "\n"+forkMark)
-}
-
-// halfForked reports whether the session is a fork that is not whole.
-func halfForked(s *session.Session) bool {
-	data, err := os.ReadFile(s.Path(session.ResetMarkFile))
-	return err == nil && strings.HasSuffix(string(data), "\n"+forkMark+"\n")
+// if it was not known or did not get to the disk; or that the session is a fork that is not whole.
+func resetMark(s *session.Session) (admin, common string, fork bool) {
+	data, _ := os.ReadFile(s.Path(session.ResetMarkFile))
+	lines := append(strings.Split(string(data), "\n"), "", "")
+	return lines[0], lines[1], lines[2] == forkMark
 }
 
 // adoptSource puts into the checkpoint where the repository is now, if that is not what it says. It is written with the
@@ -167,10 +174,5 @@ func isCopyOf(s *session.Session, dir string) bool {
 	if own, err := os.Stat(s.Dir); err != nil || os.SameFile(own, there) {
 		return false
 	}
-	for _, name := range []string{session.CheckpointFile, session.RecordFile} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return true
-		}
-	}
-	return false
+	return exists(filepath.Join(dir, session.CheckpointFile)) || exists(filepath.Join(dir, session.RecordFile))
 }

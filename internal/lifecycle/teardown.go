@@ -28,14 +28,16 @@ import (
 // or if nothing is there and only git's entry goes. A worktree that a person made on the branch stays, and git
 // refuses to delete the branch.
 
+// Unfinished reports whether a rewind, an undo or a teardown of a session was begun and not finished.
+func Unfinished(s *session.Session, check *session.Checkpoint) bool {
+	return exists(s.Path(session.GoBackFile)) || check.Rewind != nil || Resetting(s)
+}
+
 // Marks are what a rewind, an undo or a teardown leaves to be finished. None of them is begun beside a run.
 var Marks = []string{session.GoBackFile, undosDir, session.ResetMarkFile, remakeMark}
 
 // Resetting reports whether a teardown of the session was begun.
-func Resetting(s *session.Session) bool {
-	_, err := os.Lstat(s.Path(session.ResetMarkFile))
-	return err == nil
-}
+func Resetting(s *session.Session) bool { return exists(s.Path(session.ResetMarkFile)) }
 
 // TeardownPlan is what there is of a session to remove, as far as it can be found out.
 type TeardownPlan struct {
@@ -242,7 +244,7 @@ func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, ag
 // while it removes it leaves a directory that nothing else connects with the session. The common directory is in it
 // for a teardown that dies when the marker is all that is left.
 func (r TeardownPlan) mark(dry bool) (admin string, err error) {
-	if admin, common := resetMark(r.S); admin+common != "" {
+	if admin, common, _ := resetMark(r.S); admin+common != "" {
 		return admin, nil
 	}
 	if r.Common != "" {

@@ -64,12 +64,10 @@ const asideSuffix = ".found-"
 func asideOf(path string, at time.Time) string {
 	base := path + asideSuffix + at.UTC().Format("20060102-150405")
 	aside := base
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(aside); err != nil {
-			return aside
-		}
+	for n := 2; exists(aside); n++ {
 		aside = fmt.Sprintf("%s-%d", base, n)
 	}
+	return aside
 }
 
 // setAside lists the directories that were moved out of the worktree's place by a resume, absolute.
@@ -91,10 +89,7 @@ func setAside(s *session.Session) []string {
 const remakeMark = "remake"
 
 // remaking reports whether the worktree was being made again when a process died.
-func remaking(s *session.Session) bool {
-	_, err := os.Lstat(s.Path(remakeMark))
-	return err == nil
-}
+func remaking(s *session.Session) bool { return exists(s.Path(remakeMark)) }
 
 // worktreeMade ends what repairWorktree began with a new worktree.
 func (h *Handle) worktreeMade() error {
@@ -214,10 +209,7 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 const adoptSuffix = ".adopt"
 
 // adopting reports whether a process died in the middle of an adoption.
-func adopting(path string) bool {
-	_, err := os.Lstat(path + adoptSuffix)
-	return err == nil
-}
+func adopting(path string) bool { return exists(path + adoptSuffix) }
 
 // finishAdoption gives a directory whose admin entry was pruned, and which was moved aside, a new one, files kept.
 //

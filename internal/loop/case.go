@@ -41,14 +41,15 @@ func (c *Case) Text() string {
 	for _, a := range c.Coverage {
 		fmt.Fprintf(&b, "\n- Criterion: %s\n  Met by: %s\n  Evidence: %s\n", a.Criterion, a.AddressedBy, a.Evidence)
 	}
-	list := func(title string, items []string) {
-		if len(items) > 0 {
-			fmt.Fprintf(&b, "\n%s:\n- %s\n", title, strings.Join(items, "\n- "))
-		}
+	return b.String() + list("Work-arounds", c.WorkArounds) + list("Uncertain", c.Uncertainties)
+}
+
+// list is a list with a title as the part of a text, "" for an empty one.
+func list(title string, items []string) string {
+	if len(items) == 0 {
+		return ""
 	}
-	list("Work-arounds", c.WorkArounds)
-	list("Uncertain", c.Uncertainties)
-	return b.String()
+	return fmt.Sprintf("\n%s:\n- %s\n", title, strings.Join(items, "\n- "))
 }
 
 // The verdicts.

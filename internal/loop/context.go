@@ -217,19 +217,8 @@ func (a *attempt) seedContext() string {
 	if err != nil {
 		return ""
 	}
-	var b strings.Builder
-	if t := strings.TrimSpace(meta.TLDR); t != "" {
-		b.WriteString(t + "\n")
-	}
-	section := func(title string, items []string) {
-		if len(items) > 0 {
-			fmt.Fprintf(&b, "\n%s:\n- %s\n", title, strings.Join(items, "\n- "))
-		}
-	}
-	section("Scope", meta.ScopeNotes)
-	section("Open questions", meta.OpenQuestions)
-	section("Blockers", meta.Blockers)
-	return strings.TrimSpace(b.String())
+	return strings.TrimSpace(strings.TrimSpace(meta.TLDR) + "\n" + list("Scope", meta.ScopeNotes) +
+		list("Open questions", meta.OpenQuestions) + list("Blockers", meta.Blockers))
 }
 
 // ledgerText is earlier verdicts as both prompts show them.

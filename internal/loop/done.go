@@ -31,14 +31,8 @@ func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string
 }
 
 func (r *run) done(ctx context.Context, task, note string) (bool, error) {
-	wt, err := r.Worktree(ctx)
+	wt, err := r.open(ctx)
 	if err != nil {
-		return false, err
-	}
-	if r.hooks, err = r.findHooks(ctx, wt); err != nil {
-		return false, err
-	}
-	if r.tasks, err = r.S.Tasks(); err != nil {
 		return false, err
 	}
 	i := slices.IndexFunc(r.tasks, func(t session.Task) bool { return t.ID == task })

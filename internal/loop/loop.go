@@ -6,6 +6,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,20 +208,12 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 
 func (r *run) outer(ctx context.Context) Stop {
 	// A run that was killed while a program judged has left that program's own files.
-	if err := os.RemoveAll(r.S.Path(session.AgentDir)); err != nil {
-		return Stop{Reason: Errored, Detail: err.Error()}
+	err := os.RemoveAll(r.S.Path(session.AgentDir))
+	wt, opening := r.open(ctx)
+	if err = cmp.Or(err, opening); err == nil {
+		err = r.openSandbox(ctx, wt)
 	}
-	wt, err := r.Worktree(ctx)
 	if err != nil {
-		return Stop{Reason: Errored, Detail: err.Error()}
-	}
-	if err := r.openSandbox(ctx, wt); err != nil {
-		return Stop{Reason: Errored, Detail: err.Error()}
-	}
-	if r.hooks, err = r.findHooks(ctx, wt); err != nil {
-		return Stop{Reason: Errored, Detail: err.Error()}
-	}
-	if r.tasks, err = r.S.Tasks(); err != nil {
 		return Stop{Reason: Errored, Detail: err.Error()}
 	}
 	r.ownFiles()
@@ -260,6 +253,17 @@ func (r *run) outer(ctx context.Context) Stop {
 			r.failed = append(r.failed, stop)
 		}
 	}
+}
+
+// open reads what there is to do, and where.
+func (r *run) open(ctx context.Context) (wt gitx.Worktree, err error) {
+	if wt, err = r.Worktree(ctx); err != nil {
+		return wt, err
+	}
+	if r.hooks, err = r.findHooks(ctx, wt); err == nil {
+		r.tasks, err = r.S.Tasks()
+	}
+	return wt, err
 }
 
 // stopOf turns what ended a task into the stop of the run.

@@ -290,4 +290,4 @@ func (w *programWorker) answer(text string) error {
 
 func (w *programWorker) nudge(text string) error { return w.answer(text) }
 
-func (w *programWorker) close(error) error { return nil }
+func (w *programWorker) close() error { return nil }

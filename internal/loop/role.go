@@ -186,7 +186,7 @@ func (w *modelWorker) iterate(ctx context.Context) (turn, error) {
 func (w *modelWorker) answer(text string) error { return w.b.Answer(text) }
 func (w *modelWorker) nudge(text string) error  { return w.b.Say(text) }
 
-func (w *modelWorker) close(error) error {
+func (w *modelWorker) close() error {
 	if w.script != nil {
 		w.script.Close()
 	}

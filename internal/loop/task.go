@@ -39,7 +39,7 @@ type worker interface {
 	// nudge asks a silent worker to go on.
 	nudge(text string) error
 	// close writes down what has to outlive the attempt.
-	close(err error) error
+	close() error
 }
 
 // attempt is one go at one task.
@@ -165,7 +165,7 @@ func (a *attempt) work(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() {
-		if closing := a.worker.close(err); err == nil {
+		if closing := a.worker.close(); err == nil {
 			err = closing
 		}
 	}()

@@ -44,15 +44,9 @@ type Result struct {
 
 // Run replays a session that is at rest.
 func Run(ctx context.Context, o Options, s *session.Session) (*Result, error) {
-	cp, err := s.Checkpoint()
+	cp, common, err := lifecycle.AtRest(s)
 	if err != nil {
-		return nil, &lifecycle.RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err),
-			Hint: "git tilth doctor"}
-	}
-	common, err := lifecycle.CommonOf(s, cp)
-	if err != nil {
-		return nil, &lifecycle.RefusedError{Why: err.Error(),
-			Hint: lifecycle.SourceHint(s, lifecycle.WorkspaceOf(s, cp))}
+		return nil, err
 	}
 	begin, err := record.ReadBeginning(s.Path(session.RecordFile))
 	if err != nil {

@@ -187,7 +187,7 @@ func (c *check) kind(commit gitx.Commit, sig lifecycle.Signature) Kind {
 	case named && s.placeholder:
 		return Placeholder
 	case named:
-		c.judged(s, commit, sig)
+		c.judged(s, commit)
 	case sig.Task == "" && c.story.seed == "" && len(c.commits) == 1:
 		return Seed
 	case tip && sig.Failed != "" && c.story.failing == sig.Task:
@@ -223,7 +223,7 @@ func (c *check) instead(task string) string {
 }
 
 // judged holds a task's commit against the verdict on its tree.
-func (c *check) judged(s said, commit gitx.Commit, sig lifecycle.Signature) {
+func (c *check) judged(s said, commit gitx.Commit) {
 	fits := func(v *record.EvaluatorVerdict) bool { return v.Tree == commit.Tree }
 	stands := func(v *record.EvaluatorVerdict) bool {
 		return fits(v) && slices.Equal(commit.Parents, []string{v.Base})

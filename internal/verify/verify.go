@@ -5,13 +5,14 @@
 package verify
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -99,21 +100,12 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 	c := &check{git: g, s: s, Result: Result{
 		SessionID: s.ID, Commits: []Commit{}, Differences: []Difference{}, Notes: []string{},
 	}}
+	var common string
 	var err error
-	if c.cp, err = s.Checkpoint(); err != nil {
-		return nil, &lifecycle.RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", s.ID, err),
-			Hint: "git tilth doctor"}
-	}
-	if _, err := os.Lstat(s.Path(session.GoBackFile)); err == nil || c.cp.Rewind != nil || lifecycle.Resetting(s) {
-		return nil, &lifecycle.RefusedError{Why: "a rewind or reset of session " + s.ID + " was begun and not finished",
-			Hint: "git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
+	if c.cp, common, err = lifecycle.AtRest(s); err != nil {
+		return nil, err
 	}
 	c.foreign = c.cp.GitCommonDir == ""
-	common, err := lifecycle.CommonOf(s, c.cp)
-	if err != nil {
-		return nil, &lifecycle.RefusedError{Why: err.Error(),
-			Hint: lifecycle.SourceHint(s, lifecycle.WorkspaceOf(s, c.cp))}
-	}
 	if err := c.read(ctx, common); err != nil {
 		return nil, err
 	}
@@ -245,23 +237,25 @@ func countLines(path string, lines map[int64]int) error {
 		return err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 1<<20)
-	off, n := int64(0), 1
-	for {
-		if _, asked := lines[off]; asked {
-			lines[off] = n
+	n, from := lineCount(1), int64(0)
+	for _, at := range slices.Sorted(maps.Keys(lines)) {
+		if at < 0 {
+			continue
 		}
-		part, err := r.ReadSlice('\n')
-		off += int64(len(part))
-		switch {
-		case err == nil:
-			n++
-		case errors.Is(err, io.EOF):
-			return nil
-		case !errors.Is(err, bufio.ErrBufferFull):
+		if _, err := io.Copy(&n, io.NewSectionReader(f, from, at-from)); err != nil {
 			return err
 		}
+		lines[at], from = int(n), at
 	}
+	return nil
+}
+
+// lineCount counts the lines that are written to it.
+type lineCount int
+
+func (n *lineCount) Write(p []byte) (int, error) {
+	*n += lineCount(bytes.Count(p, []byte("\n")))
+	return len(p), nil
 }
 
 func short(sha string) string { return sha[:min(10, len(sha))] }
