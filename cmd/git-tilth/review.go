@@ -90,7 +90,7 @@ func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside
 		return nil
 	}
 	a := &view.Aside{Bundle: filepath.Join(session.AsideDir, filepath.Base(path)), Files: []string{}}
-	dir, sha, remove, err := w.git.OpenBundle(w.p.ctx, common, path, task)
+	dir, sha, remove, err := lifecycle.OpenBundle(w.p.ctx, w.git, common, path, task)
 	if err != nil {
 		a.Files = append(a.Files, "cannot be read: "+err.Error())
 		return a
@@ -195,7 +195,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case t.Commit != "":
 		revs = []string{t.Commit + "^", t.Commit}
 	case t.Aside != nil:
-		dir, sha, remove, err := w.git.OpenBundle(w.p.ctx, common, lifecycle.AsideOf(s, task), task)
+		dir, sha, remove, err := lifecycle.OpenBundle(w.p.ctx, w.git, common, lifecycle.AsideOf(s, task), task)
 		if err != nil {
 			return fail("", err)
 		}

@@ -84,6 +84,12 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	return sha, nil
 }
 
+// Nobody commits what no branch of the user's ever has.
+var Nobody = []string{
+	"GIT_AUTHOR_NAME=git-tilth", "GIT_AUTHOR_EMAIL=git-tilth@localhost",
+	"GIT_COMMITTER_NAME=git-tilth", "GIT_COMMITTER_EMAIL=git-tilth@localhost",
+}
+
 // Commit is one commit of a branch.
 type Commit struct {
 	SHA, Tree     string

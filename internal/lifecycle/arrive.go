@@ -70,7 +70,7 @@ func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := h.Git.Unkeep(ctx, wt, gitx.Kept{Tip: a.Tip, Files: a.Files}, ""); err != nil {
+	if err := unkeep(ctx, h.Git, wt, kept{Tip: a.Tip, Files: a.Files}, ""); err != nil {
 		return err
 	}
 	if err := h.RunSetup(ctx, a.Setup); err != nil {

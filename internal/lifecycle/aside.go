@@ -143,15 +143,15 @@ func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha
 	if err := h.change(func() error { return gitx.RemoveAll(dir) }); err != nil {
 		return "", err
 	}
-	scratch, err := h.Git.NewScratch(h.Common, dir)
+	s, err := newScratch(h.Git, h.Common, dir)
 	if err != nil {
 		return "", err
 	}
-	if sha, err = scratch.Commit(ctx, tree, base, "Partial work of "+task+"\n"); err != nil {
+	if sha, err = s.commit(ctx, tree, base, "Partial work of "+task+"\n"); err != nil {
 		return "", err
 	}
 	file := filepath.Join(dir, "bundle")
-	if err := scratch.Bundle(ctx, file, base, map[string]string{task: sha}); err != nil {
+	if err := s.bundle(ctx, file, base, map[string]string{task: sha}); err != nil {
 		return "", err
 	}
 	err = h.change(func() error {
@@ -163,7 +163,7 @@ func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha
 	if err != nil {
 		return "", err
 	}
-	return sha, scratch.Remove()
+	return sha, s.remove()
 }
 
 // RestoreAside gives the worktree, whose branch is at tip, a task's work that was set aside, on top of what is in it.
@@ -219,10 +219,10 @@ func (h *Handle) asideCommit(ctx context.Context, path, task string) (c *gitx.Co
 	sha := ""
 	err = errors.New("it is no file")
 	if isFile(path) {
-		sha, err = h.Git.BundleHead(ctx, h.Common, path, task)
+		sha, err = bundleHead(ctx, h.Git, h.Common, path, task)
 	}
 	if err == nil {
-		err = h.Git.Unbundle(ctx, h.Common, path)
+		err = unbundle(ctx, h.Git, h.Common, path)
 	}
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()

@@ -93,7 +93,7 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 	p.Pending, p.SHA, p.What = pending(p.tasks), p.point.SHA, "rewind to "+name
 	p.journal.To, p.journal.Note = name, note
 	p.journal.After = condition{
-		Worktree: gitx.Kept{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,
+		Worktree: kept{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,
 		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{},
 	}
 	for _, id := range p.drop {
@@ -216,7 +216,7 @@ func (p BackPlan) keep(ctx context.Context, h *Handle) error {
 		return err
 	}
 	var err error
-	j.Before.Worktree, err = h.Git.Keep(ctx, p.worktree, p.seed, dir, j.After.Worktree, undoDir(h.S, j.Undoes))
+	j.Before.Worktree, err = keep(ctx, h.Git, p.worktree, p.seed, dir, j.After.Worktree, undoDir(h.S, j.Undoes))
 	return err
 }
 
@@ -264,7 +264,7 @@ func (h *Handle) carryBack(ctx context.Context, j *journal) error {
 		if err := h.moveLoose(j.Before.Worktree.Loose, wt.Path, filepath.Join(dir, keptLoose)); err != nil {
 			return err
 		}
-		if err := h.Git.Unkeep(ctx, wt, j.After.Worktree, from); err != nil {
+		if err := unkeep(ctx, h.Git, wt, j.After.Worktree, from); err != nil {
 			return err
 		}
 		j.Step = gitsPartIn
@@ -276,7 +276,7 @@ func (h *Handle) carryBack(ctx context.Context, j *journal) error {
 		if err := h.moveLoose(j.After.Worktree.Loose, filepath.Join(from, keptLoose), wt.Path); err != nil {
 			return err
 		}
-		if err := h.Git.UnkeepIndex(ctx, wt, j.After.Worktree, from); err != nil {
+		if err := unkeepIndex(ctx, h.Git, wt, j.After.Worktree, from); err != nil {
 			return err
 		}
 	}

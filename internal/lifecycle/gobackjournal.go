@@ -39,7 +39,7 @@ type journal struct {
 
 // condition is what a session is, beside the files that are moved.
 type condition struct {
-	Worktree      gitx.Kept                   `json:"worktree"`
+	Worktree      kept                        `json:"worktree"`
 	Status        string                      `json:"status"`
 	Conversations map[string]string           `json:"conversations"` // by task, in the text of checkpoint.json
 	Counts        int64                       `json:"counts"`        // the record counts up to here
@@ -130,7 +130,7 @@ func (h *Handle) condition(tip string, c *condition) error {
 	if err != nil {
 		return err
 	}
-	*c = condition{Worktree: gitx.Kept{Tip: tip, Files: tip}, Status: h.Checkpoint.Status, Stop: sum.Stop,
+	*c = condition{Worktree: kept{Tip: tip, Files: tip}, Status: h.Checkpoint.Status, Stop: sum.Stop,
 		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{}}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
 		c.Counts = fi.Size()

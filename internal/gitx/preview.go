@@ -1,34 +1,15 @@
 package gitx
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
-
-// Scratch is a repository for a moment, without files, which reads the objects of another one. What is written in it,
-// objects and refs, is in no way part of the other, and goes with its directory.
-type Scratch struct {
-	git *Git
-	dir string
-}
-
-// NewScratch makes a scratch repository in dir over the objects of the repository at common.
-func (g *Git) NewScratch(common, dir string) (*Scratch, error) {
-	s := &Scratch{git: g, dir: dir}
-	if g.dry {
-		return s, nil
-	}
-	return s, Borrow(common, dir)
-}
 
 // Borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate.
 func Borrow(common, dir string) error {
@@ -69,94 +50,6 @@ func writeIn(dir, name, content string) error {
 		return err
 	}
 	return os.WriteFile(path, []byte(content), 0o600)
-}
-
-// Nobody commits what no branch of the user's ever has.
-var Nobody = []string{
-	"GIT_AUTHOR_NAME=git-tilth", "GIT_AUTHOR_EMAIL=git-tilth@localhost",
-	"GIT_COMMITTER_NAME=git-tilth", "GIT_COMMITTER_EMAIL=git-tilth@localhost",
-}
-
-// Commit makes a commit of a tree, on parent.
-func (s *Scratch) Commit(ctx context.Context, tree, parent, message string) (sha string, err error) {
-	c := s.command("commit-tree", "-p", parent, "-F", "-", tree)
-	c.Stdin = []byte(message)
-	c.Vars = append(c.Vars, Nobody...)
-	if s.git.dry {
-		sha = "<commit>"
-	}
-	made, err := s.git.Mutate(ctx, c)
-	return cmp.Or(made, sha), err
-}
-
-// Bundle writes commits, by the names of branches, with all that they reach and base does not, into a git bundle at
-// path, durably. Where base reaches all of them no file is made.
-func (s *Scratch) Bundle(ctx context.Context, path, base string, commits map[string]string) error {
-	beyond := false
-	for name, sha := range commits {
-		beyond = beyond || sha != base
-		if s.git.dry {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(s.dir, "refs", "heads", name), []byte(sha+"\n"), 0o600); err != nil {
-			return err
-		}
-	}
-	if !beyond {
-		return nil
-	}
-	if _, err := s.git.Mutate(ctx, s.command("bundle", "create", "--quiet", path, "--branches", "^"+base)); err != nil {
-		return err
-	}
-	if s.git.dry {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return errors.Join(f.Chmod(0o600), f.Sync())
-}
-
-// Remove takes the scratch repository away.
-func (s *Scratch) Remove() error {
-	if s.git.dry {
-		return nil
-	}
-	return os.RemoveAll(s.dir)
-}
-
-func (s *Scratch) command(args ...string) Command { return InRepo(s.dir, args...) }
-
-// Unbundle brings the objects of a bundle into the repository. Nothing refers to them yet: whoever needs them moves a
-// ref there at once.
-func (g *Git) Unbundle(ctx context.Context, common, path string) error {
-	if !g.dry && absent(path) {
-		return errors.New(text.VisibleLine(path) + " is missing")
-	}
-	_, err := g.Mutate(ctx, InRepo(common, "bundle", "unbundle", path))
-	return err
-}
-
-// OpenBundle makes the objects of a bundle readable without bringing them into the repository at common: in a
-// repository of their own, whose directory is returned and goes with remove. sha is the bundle's commit of a branch.
-func (g *Git) OpenBundle(ctx context.Context, common, path, branch string) (dir, sha string, remove func(), err error) {
-	if sha, err = g.BundleHead(ctx, common, path, branch); err != nil || sha == "" {
-		return "", "", nil, cmp.Or(err, fmt.Errorf("%s holds no %s", text.VisibleLine(path), branch))
-	}
-	top, remove, err := proc.TempDir("bundle")
-	if err != nil {
-		return "", "", nil, err
-	}
-	dir = filepath.Join(top, "git")
-	if _, err = g.NewScratch(common, dir); err == nil {
-		err = g.Unbundle(ctx, dir, path)
-	}
-	if err != nil {
-		remove()
-	}
-	return dir, sha, remove, err
 }
 
 // preview is where a Git puts what it would otherwise write into a worktree's admin directory and the repository's
@@ -201,7 +94,7 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree 
 
 // stageInto is StageAll whose index and objects are written in dir, which reads those of the repository.
 func (g *Git) stageInto(ctx context.Context, wt Worktree, base, dir string) (tree string, leftOut []string, err error) {
-	if _, err := copyIndex(wt, filepath.Join(dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := CopyIndex(wt, filepath.Join(dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, err
 	}
 	ahead := *g
@@ -226,9 +119,15 @@ func (g *Git) tracePreview(dir string, wt Worktree) func(Call) {
 	}
 }
 
-// BundleHead is the commit that a bundle has under the name of a branch, "" for none. Its objects may not be there yet.
-func (g *Git) BundleHead(ctx context.Context, common, path, branch string) (sha string, err error) {
-	out, err := g.Read(ctx, InRepo(common, "bundle", "list-heads", path, "refs/heads/"+branch))
-	sha, _, _ = strings.Cut(string(out), " ")
-	return sha, err
+// CopyIndex copies the file of a worktree's index, with its time: by that git tells a file that was changed in the same
+// tick as the index was written.
+func CopyIndex(wt Worktree, to string) (index []byte, err error) {
+	from := filepath.Join(wt.AdminDir, "index")
+	if index, err = os.ReadFile(from); err != nil {
+		return nil, err
+	}
+	if fi, serr := os.Stat(from); serr == nil {
+		defer func() { _ = os.Chtimes(to, fi.ModTime(), fi.ModTime()) }()
+	}
+	return index, os.WriteFile(to, index, 0o600)
 }

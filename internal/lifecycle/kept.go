@@ -1,4 +1,4 @@
-package gitx
+package lifecycle
 
 import (
 	"bytes"
@@ -11,13 +11,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// Kept is a worktree as it is: branch, index and files, so that it can be made so again. Commits and contents are in
+// kept is a worktree as it is: branch, index and files, so that it can be made so again. Commits and contents are in
 // keptBundle, the index is in keptIndex, both in one directory. What git has no content of are the Loose files, which
 // stay where they are: the caller moves them.
-type Kept struct {
+type kept struct {
 	Tip string `json:"tip"` // of the branch
 	// Files is a commit of the tracked files that are as the index has them, on Tip; Tip where that is all of its own.
 	Files string `json:"files"`
@@ -28,9 +31,6 @@ type Kept struct {
 	Ignored [][]byte `json:"ignored,omitempty"`
 	Bundled bool     `json:"bundled"` // there is a bundle
 	Indexed bool     `json:"indexed"` // there was an index
-
-	tracked map[string]bool // by the index
-	loose   map[string]bool
 }
 
 const (
@@ -38,80 +38,93 @@ const (
 	keptIndex  = "index"
 )
 
-// keptBundlePath is the bundle of a worktree that was kept in dir.
-func keptBundlePath(dir string) string { return filepath.Join(dir, keptBundle) }
+// keeper writes a worktree down, before it becomes something else.
+type keeper struct {
+	git *gitx.Git
+	kept
+	wt      gitx.Worktree
+	to      kept            // what it becomes
+	tracked map[string]bool // by the index
+	loose   map[string]bool
+}
 
-// Keep writes a worktree down in dir, before it becomes to, which was kept in toDir or is a commit. base is a commit
+// keep writes a worktree down in dir, before it becomes to, which was kept in toDir or is a commit. base is a commit
 // that the repository has whatever becomes of the branch. No ref is changed, nor is the worktree.
-func (g *Git) Keep(ctx context.Context, wt Worktree, base, dir string, to Kept, toDir string) (Kept, error) {
-	k := Kept{tracked: map[string]bool{}, loose: map[string]bool{}}
-	var err error
-	if k.Tip, _, err = g.BranchTip(ctx, wt.Common, wt.Branch); err != nil {
-		return k, err
+func keep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, base, dir string, to kept, toDir string) (kept, error) {
+	k := keeper{git: g, wt: wt, to: to, tracked: map[string]bool{}, loose: map[string]bool{}}
+	err := k.keep(ctx, base, dir, toDir)
+	return k.kept, err
+}
+
+func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) {
+	if k.Tip, _, err = k.git.BranchTip(ctx, k.wt.Common, k.wt.Branch); err != nil {
+		return err
 	}
-	if to.Bundled && !g.dry {
-		if err := g.Unbundle(ctx, wt.Common, keptBundlePath(toDir)); err != nil {
-			return k, err
+	dry := k.git.IsDryRun()
+	if k.to.Bundled && !dry {
+		if err := unbundle(ctx, k.git, k.wt.Common, filepath.Join(toDir, keptBundle)); err != nil {
+			return err
 		}
 	}
-	if !g.dry {
-		if k.Ignored, err = g.ignoredPaths(ctx, wt, to.Files); err != nil {
-			return k, err
+	if !dry {
+		ignored, err := k.git.IgnoredBefore(ctx, k.wt, k.to.Files)
+		if err != nil {
+			return err
+		}
+		for _, p := range ignored {
+			k.Ignored = append(k.Ignored, []byte(strings.TrimSuffix(p, "/")))
 		}
 	}
-	changed, err := k.survey(ctx, g, wt, to.Ignored)
-	if err == nil && !g.dry {
-		changed, err = k.convert(ctx, g, wt, to, changed)
+	changed, err := k.survey(ctx)
+	if err == nil && !dry {
+		changed, err = k.convert(ctx, changed)
 	}
-	if err == nil && !g.dry {
-		err = k.displace(ctx, g, wt, to)
+	if err == nil && !dry {
+		err = k.displace(ctx)
 	}
 	if err != nil {
-		return k, err
+		return err
 	}
 	k.list()
-	s, err := g.NewScratch(wt.Common, filepath.Join(dir, "scratch"))
+	s, err := newScratch(k.git, k.wt.Common, filepath.Join(dir, "scratch"))
 	if err != nil {
-		return k, err
+		return err
 	}
-	if k.Indexed, err = g.keepIndex(ctx, wt, filepath.Join(dir, keptIndex)); err != nil {
-		return k, err
+	if k.Indexed, err = k.keepIndex(ctx, filepath.Join(dir, keptIndex)); err != nil {
+		return err
 	}
-	staged, err := k.commits(ctx, s, wt, changed)
+	staged, err := k.commits(ctx, s, changed)
 	if err != nil {
-		return k, err
+		return err
 	}
 	k.Bundled = slices.ContainsFunc([]string{k.Tip, k.Files, staged}, func(sha string) bool { return sha != base })
 	commits := map[string]string{"tip": k.Tip, "files": k.Files, "staged": staged}
-	if err := s.Bundle(ctx, keptBundlePath(dir), base, commits); err != nil {
-		return k, err
+	if err := s.bundle(ctx, filepath.Join(dir, keptBundle), base, commits); err != nil {
+		return err
 	}
-	return k, s.Remove()
+	return s.remove()
 }
 
-// ignoredPaths is IgnoredBefore for a journal.
-func (g *Git) ignoredPaths(ctx context.Context, wt Worktree, sha string) (paths [][]byte, err error) {
-	all, err := g.IgnoredBefore(ctx, wt, sha)
-	for _, p := range all {
-		paths = append(paths, []byte(strings.TrimSuffix(p, "/")))
-	}
-	return paths, err
+// ignoredNow lists what the ignore rules keep out of the worktree's tree, a directory of which all is ignored as one.
+func (k *keeper) ignoredNow(ctx context.Context) ([]string, error) {
+	return k.git.List(ctx, k.git.InWorktree(k.wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+		"--directory"))
 }
 
 // survey finds the loose files, without those that stay, and among the paths of the index those whose files are not as
 // it has them.
-func (k *Kept) survey(ctx context.Context, g *Git, wt Worktree, stay [][]byte) (changed []string, err error) {
-	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "-v", "--cached", "--modified", "--deleted", "--others",
-		"--exclude-standard", "--directory"))
+func (k *keeper) survey(ctx context.Context) (changed []string, err error) {
+	entries, err := k.git.List(ctx, k.git.InWorktree(k.wt, "ls-files", "-z", "-v", "--cached", "--modified",
+		"--deleted", "--others", "--exclude-standard", "--directory"))
 	if err != nil {
 		return nil, err
 	}
 	var ignored, dirs []string
 	stays := map[string]bool{}
-	for _, p := range stay {
+	for _, p := range k.to.Ignored {
 		ignored, stays[string(p)] = append(ignored, string(p)), true
 	}
-	for _, f := range fields(out) {
+	for _, f := range entries {
 		tag, name, _ := strings.Cut(f, " ")
 		switch {
 		case tag == "?" && within(name, stays):
@@ -129,18 +142,18 @@ func (k *Kept) survey(ctx context.Context, g *Git, wt Worktree, stay [][]byte) (
 		// Changed, gone, unmerged, or of a kind that git was told not to look at.
 		k.tracked[name] = true
 		changed = append(changed, name)
-		if !absent(filepath.Join(wt.Path, name)) {
+		if !gone(filepath.Join(k.wt.Path, name)) {
 			k.loose[name] = true
 		}
 	}
 	if len(dirs) > 0 {
-		now, err := g.ignored(ctx, wt)
+		now, err := k.ignoredNow(ctx)
 		if err != nil {
 			return nil, err
 		}
 		ignored = append(ignored, now...)
 		for _, dir := range dirs {
-			if err := k.takeDir(wt.Path, dir, ignored); err != nil {
+			if err := k.takeDir(dir, ignored); err != nil {
 				return nil, err
 			}
 		}
@@ -151,16 +164,16 @@ func (k *Kept) survey(ctx context.Context, g *Git, wt Worktree, stay [][]byte) (
 // convert adds the files to those that are changed, and loose, which go when the worktree becomes to, and which git may
 // write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So is a submodule
 // that to does not have: git leaves its directory where it is.
-func (k *Kept) convert(ctx context.Context, g *Git, wt Worktree, to Kept, changed []string) ([]string, error) {
-	out, err := g.Read(ctx, g.InWorktree(wt, "diff-index", "--cached", "-z", "--name-status", "--no-renames",
-		to.Files, "--"))
+func (k *keeper) convert(ctx context.Context, changed []string) ([]string, error) {
+	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
+		"--no-renames", k.to.Files, "--"))
 	if err != nil {
 		return nil, err
 	}
 	var names, modules []string
-	for f := range slices.Chunk(fields(out), 2) { // status, path
+	for f := range slices.Chunk(differ, 2) { // status, path
 		name := f[len(f)-1]
-		fi, err := os.Lstat(filepath.Join(wt.Path, name))
+		fi, err := os.Lstat(filepath.Join(k.wt.Path, name))
 		switch {
 		case err != nil || !k.tracked[name]:
 		case fi.Mode().IsRegular():
@@ -170,7 +183,7 @@ func (k *Kept) convert(ctx context.Context, g *Git, wt Worktree, to Kept, change
 		}
 	}
 	if len(names) > 0 {
-		if names, err = g.converts(ctx, wt, names); err != nil {
+		if names, err = k.converts(ctx, names); err != nil {
 			return nil, err
 		}
 	}
@@ -184,22 +197,22 @@ func (k *Kept) convert(ctx context.Context, g *Git, wt Worktree, to Kept, change
 }
 
 // converts are those of the files that git may convert when it writes them.
-func (g *Git) converts(ctx context.Context, wt Worktree, names []string) (some []string, err error) {
-	out, err := g.Read(ctx, g.InWorktree(wt, "config", "--default", "false", "--get", "core.autocrlf"))
+func (k *keeper) converts(ctx context.Context, names []string) (some []string, err error) {
+	auto, err := k.git.Line(ctx, k.git.InWorktree(k.wt, "config", "--default", "false", "--get", "core.autocrlf"))
 	if err != nil {
 		return nil, err
 	}
-	if auto := strings.ToLower(strings.TrimSpace(string(out))); auto == "true" || auto == "input" || auto == "yes" ||
-		auto == "on" || auto == "1" {
+	if slices.Contains([]string{"true", "input", "yes", "on", "1"}, strings.ToLower(auto)) {
 		return names, nil
 	}
-	c := g.InWorktree(wt, "check-attr", "-z", "--stdin", "text", "eol", "crlf", "ident", "filter",
+	c := k.git.InWorktree(k.wt, "check-attr", "-z", "--stdin", "text", "eol", "crlf", "ident", "filter",
 		"working-tree-encoding")
 	c.Stdin = []byte(strings.Join(names, "\x00") + "\x00")
-	if out, err = g.Read(ctx, c); err != nil {
+	attrs, err := k.git.List(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	for f := range slices.Chunk(fields(out), 3) { // path, attribute, value
+	for f := range slices.Chunk(attrs, 3) { // path, attribute, value
 		if len(f) == 3 && f[2] != "unspecified" && f[2] != "unset" {
 			some = append(some, f[0])
 		}
@@ -208,7 +221,7 @@ func (g *Git) converts(ctx context.Context, wt Worktree, names []string) (some [
 }
 
 // takeDir makes an untracked directory loose: as a whole, or, where something in it is ignored, what is not.
-func (k *Kept) takeDir(top, dir string, ignored []string) error {
+func (k *keeper) takeDir(dir string, ignored []string) error {
 	if slices.ContainsFunc(ignored, func(p string) bool { return strings.TrimSuffix(p, "/") == dir }) {
 		return nil
 	}
@@ -216,12 +229,12 @@ func (k *Kept) takeDir(top, dir string, ignored []string) error {
 		k.loose[dir] = true
 		return nil
 	}
-	entries, err := os.ReadDir(filepath.Join(top, dir))
+	entries, err := os.ReadDir(filepath.Join(k.wt.Path, dir))
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if err := k.takeDir(top, path.Join(dir, e.Name()), ignored); err != nil {
+		if err := k.takeDir(path.Join(dir, e.Name()), ignored); err != nil {
 			return err
 		}
 	}
@@ -229,7 +242,7 @@ func (k *Kept) takeDir(top, dir string, ignored []string) error {
 }
 
 // list puts the loose files in order, without those that lie in a directory that is loose itself.
-func (k *Kept) list() {
+func (k *keeper) list() {
 	k.Loose = nil
 	for name := range k.loose {
 		if !within(path.Dir(name), k.loose) {
@@ -250,41 +263,28 @@ func within(name string, set map[string]bool) bool {
 }
 
 // keepIndex writes a copy of the worktree's index, whole even where git keeps it in two files.
-func (g *Git) keepIndex(ctx context.Context, wt Worktree, to string) (there bool, err error) {
-	if g.dry {
-		return !absent(filepath.Join(wt.AdminDir, "index")), nil
+func (k *keeper) keepIndex(ctx context.Context, to string) (there bool, err error) {
+	if k.git.IsDryRun() {
+		return !gone(filepath.Join(k.wt.AdminDir, "index")), nil
 	}
-	index, err := copyIndex(wt, to)
+	index, err := gitx.CopyIndex(k.wt, to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil || !bytes.Contains(index, splitIndex) {
+	if err != nil || !bytes.Contains(index, []byte("link")) {
 		return true, err
 	}
-	c := g.InWorktree(wt, "update-index", "--no-split-index")
+	c := k.git.InWorktree(k.wt, "update-index", "--no-split-index")
 	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+to)
-	_, err = g.Mutate(ctx, c)
+	_, err = k.git.Mutate(ctx, c)
 	return true, err
-}
-
-// copyIndex copies the file of a worktree's index, with its time: by that git tells a file that was changed in the same
-// tick as the index was written.
-func copyIndex(wt Worktree, to string) (index []byte, err error) {
-	from := filepath.Join(wt.AdminDir, "index")
-	if index, err = os.ReadFile(from); err != nil {
-		return nil, err
-	}
-	if fi, serr := os.Stat(from); serr == nil {
-		defer func() { _ = os.Chtimes(to, fi.ModTime(), fi.ModTime()) }()
-	}
-	return index, os.WriteFile(to, index, 0o600)
 }
 
 // commits makes the commits whose contents the branch's own do not hold: Files, and one of what was staged, which is
 // Files where nothing else was.
-func (k *Kept) commits(ctx context.Context, s *Scratch, wt Worktree, changed []string) (staged string, err error) {
+func (k *keeper) commits(ctx context.Context, s *scratch, changed []string) (staged string, err error) {
 	k.Files = k.Tip
-	if s.git.dry || !k.Indexed {
+	if k.git.IsDryRun() || !k.Indexed {
 		return k.Tip, nil
 	}
 	index := filepath.Join(filepath.Dir(s.dir), keptIndex)
@@ -295,7 +295,7 @@ func (k *Kept) commits(ctx context.Context, s *Scratch, wt Worktree, changed []s
 	if len(changed) == 0 && !differs {
 		return k.Tip, nil
 	}
-	if err := s.copyFile(index, "index"); err != nil {
+	if err := copyFile(index, filepath.Join(s.dir, "index")); err != nil {
 		return "", err
 	}
 	if len(changed) > 0 {
@@ -317,73 +317,55 @@ func (k *Kept) commits(ctx context.Context, s *Scratch, wt Worktree, changed []s
 	return s.commitOf(ctx, k.Tip, c)
 }
 
-// commitOf makes a commit of the tree that a command makes.
-func (s *Scratch) commitOf(ctx context.Context, parent string, c Command) (string, error) {
-	tree, err := s.git.Mutate(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	return s.Commit(ctx, tree, parent, "kept\n")
-}
-
-func (s *Scratch) copyFile(from, name string) error {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(s.dir, name), data, 0o600)
-}
-
 // stagedBlobs lists the contents in an index that the tip has not, those of a conflict included. The two may differ
 // without any: in what was taken out of the index.
-func (k *Kept) stagedBlobs(ctx context.Context, s *Scratch, index string) (ids []string, differs bool, err error) {
+func (k *keeper) stagedBlobs(ctx context.Context, s *scratch, index string) (ids []string, differs bool, err error) {
 	add := func(mode, id string) {
-		if mode != gitlink && strings.Trim(id, "0") != "" {
+		if mode != "160000" && strings.Trim(id, "0") != "" {
 			ids = append(ids, id)
 		}
 	}
 	c := s.command("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", k.Tip, "--")
 	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
-	out, err := s.git.Read(ctx, c)
+	staged, err := k.git.List(ctx, c)
 	if err != nil {
 		return nil, false, err
 	}
-	differs = len(out) > 0
-	for i, f := range fields(out) { // ":<mode> <mode> <id> <id> <status>", then the path
+	for i, f := range staged { // ":<mode> <mode> <id> <id> <status>", then the path
 		if words := strings.Fields(f); i%2 == 0 && len(words) == 5 {
 			add(words[1], words[3])
 		}
 	}
 	c = s.command("ls-files", "-z", "--unmerged")
 	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
-	if out, err = s.git.Read(ctx, c); err != nil {
+	unmerged, err := k.git.List(ctx, c)
+	if err != nil {
 		return nil, false, err
 	}
-	for _, f := range fields(out) {
+	for _, f := range unmerged {
 		if words := strings.Fields(f); len(words) > 2 {
 			add(words[0], words[1])
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids), differs, nil
+	return slices.Compact(ids), len(staged) > 0, nil
 }
 
 // displace makes loose what is ignored and would be overwritten when the worktree becomes to: by a tracked file, or by
 // a loose one.
-func (k *Kept) displace(ctx context.Context, g *Git, wt Worktree, to Kept) error {
-	out, err := g.Read(ctx, g.InWorktree(wt, "diff-index", "--cached", "-z", "--name-only", "--no-renames",
-		"--diff-filter=D", to.Files, "--"))
+func (k *keeper) displace(ctx context.Context) error {
+	names, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-only", "--no-renames",
+		"--diff-filter=D", k.to.Files, "--"))
 	if err != nil {
 		return err
 	}
-	names := fields(out)
-	for _, name := range to.Loose {
+	for _, name := range k.to.Loose {
 		names = append(names, string(name))
 	}
 	var ignored []string
 	for _, name := range names {
 		for at := name; at != "."; at = path.Dir(at) {
-			fi, err := os.Lstat(filepath.Join(wt.Path, at))
+			fi, err := os.Lstat(filepath.Join(k.wt.Path, at))
 			switch {
 			case err != nil || k.tracked[at] || at != name && fi.IsDir():
 				continue
@@ -392,7 +374,7 @@ func (k *Kept) displace(ctx context.Context, g *Git, wt Worktree, to Kept) error
 				continue
 			}
 			if ignored == nil {
-				if ignored, err = g.ignored(ctx, wt); err != nil {
+				if ignored, err = k.ignoredNow(ctx); err != nil {
 					return err
 				}
 			}
@@ -406,11 +388,11 @@ func (k *Kept) displace(ctx context.Context, g *Git, wt Worktree, to Kept) error
 	return nil
 }
 
-// Unkeep makes the branch what it was when the worktree was kept in dir, and the files too, but for the loose ones.
+// unkeep makes the branch what it was when the worktree was kept in dir, and the files too, but for the loose ones.
 // Until these are brought back, it may be done twice.
-func (g *Git) Unkeep(ctx context.Context, wt Worktree, k Kept, dir string) error {
+func unkeep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept, dir string) error {
 	if k.Bundled {
-		if err := g.Unbundle(ctx, wt.Common, keptBundlePath(dir)); err != nil {
+		if err := unbundle(ctx, g, wt.Common, filepath.Join(dir, keptBundle)); err != nil {
 			return err
 		}
 	}
@@ -423,9 +405,9 @@ func (g *Git) Unkeep(ctx context.Context, wt Worktree, k Kept, dir string) error
 	return g.SoftReset(ctx, wt, k.Tip)
 }
 
-// UnkeepIndex puts the index that was kept in dir in the place of the worktree's.
-func (g *Git) UnkeepIndex(ctx context.Context, wt Worktree, k Kept, dir string) error {
-	if g.dry {
+// unkeepIndex puts the index that was kept in dir in the place of the worktree's.
+func unkeepIndex(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept, dir string) error {
+	if g.IsDryRun() {
 		return nil
 	}
 	to := filepath.Join(wt.AdminDir, "index")
@@ -443,9 +425,18 @@ func (g *Git) UnkeepIndex(ctx context.Context, wt Worktree, k Kept, dir string) 
 		return err
 	}
 	// What git knows of the files is not so any more. Exit 1 says that some differ, which they may.
-	err = g.change(ctx, wt, "update-index", "-q", "--refresh")
-	if ExitCode(err) == 1 {
+	if err := g.QuitOperations(ctx, wt); err != nil {
+		return err
+	}
+	_, err = g.Mutate(ctx, g.InWorktree(wt, "update-index", "-q", "--refresh"))
+	if gitx.ExitCode(err) == 1 {
 		return nil
 	}
 	return err
+}
+
+// gone reports whether nothing is at path. A path that cannot be looked at is not gone.
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
