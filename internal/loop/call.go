@@ -23,7 +23,7 @@ func (a *attempt) caller(role string, who Role) caller {
 	return caller{attempt: a, role: role, who: who, said: &exchange{}}
 }
 
-// ask makes one request until an answer is a turn. What it cannot get is a *stopError with the reason for which the
+// ask makes one request until an answer is a turn. What it cannot get is a Stop with the reason for which the
 // task or the run ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
 	for {
@@ -43,14 +43,14 @@ func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error
 
 // stopFor says what a failure that outlived its retries means for the task.
 func stopFor(f *model.Failure) error {
-	h := &stopError{Stop: Stop{Reason: ProviderFailure, Detail: f.Message, Hint: f.Hint()}, err: f}
+	stop := Stop{Reason: ProviderFailure, Detail: f.Message, Hint: f.Hint()}
 	switch {
 	case f.Kind == model.Empty:
-		h.Reason = EmptyResponses
+		stop.Reason = EmptyResponses
 	case !f.Retryable():
-		h.Reason = Errored
+		stop.Reason = Errored
 	}
-	return h
+	return stop
 }
 
 // waitUntil waits until a usage limit resets, where the user asked for that and it is near enough; else it stops the
@@ -67,7 +67,7 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 		case r.o.Wait:
 			stop.Hint = "that is longer than tilth.maxWait: raise it, or wait"
 		}
-		return &stopError{Stop: stop}
+		return stop
 	}
 	r.waited += wait
 	if r.o.Waiting != nil {

@@ -33,9 +33,9 @@ func (r *run) capReached() (reason, detail string) {
 func (r *run) diskFull() error {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := DiskFree(dir); known && free < r.o.MinFree {
-			return &stopError{Stop: Stop{Reason: DiskFull, Hint: "free some room, or lower tilth.minFree",
+			return Stop{Reason: DiskFull, Hint: "free some room, or lower tilth.minFree",
 				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir,
-					r.o.MinFree>>20)}}
+					r.o.MinFree>>20)}
 		}
 	}
 	return nil

@@ -68,7 +68,7 @@ func sentBack(v *Verdict, j *judged) string {
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
 func (a *attempt) evaluatorLeft() error {
 	if limit := int(a.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
-		return &stopError{Stop: Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit)}}
+		return Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit)}
 	}
 	return nil
 }
@@ -92,8 +92,7 @@ func (a *attempt) refusedByHook(f refusal) (string, error) {
 }
 
 func commitRefused(words string) error {
-	return &stopError{Stop: Stop{Reason: CommitRefused, Detail: clip(words, promptCap),
-		Hint: "correct the hook, or tilth.commitSubject"}}
+	return Stop{Reason: CommitRefused, Detail: clip(words, promptCap), Hint: "correct the hook, or tilth.commitSubject"}
 }
 
 // review gets a verdict on a change and writes it down: record, then ledger.

@@ -137,8 +137,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 		return false, err
 	}
 	if err := a.objects(ctx, a.judged, j.tree); err != nil {
-		return false, &stopError{Stop: Stop{Reason: Errored, Detail: err.Error(),
-			Hint: "git fsck, and put the object right"}}
+		return false, Stop{Reason: Errored, Detail: err.Error(), Hint: "git fsck, and put the object right"}
 	}
 	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.judged, j.tree, diffCap)
 	if err != nil {

@@ -74,20 +74,8 @@ type Stop struct {
 // Left is a task that a run which went on has not done.
 type Left struct{ Task, Why string }
 
-// stopError is a Stop on its way up.
-type stopError struct {
-	Stop
-	err error
-}
-
-func (e *stopError) Error() string {
-	if e.Detail != "" {
-		return e.Reason + ": " + e.Detail
-	}
-	return e.Reason
-}
-
-func (e *stopError) Unwrap() error { return e.err }
+// Error makes an error of a stop on its way up.
+func (s Stop) Error() string { return strings.TrimSuffix(s.Reason+": "+s.Detail, ": ") }
 
 // TaskFailed reports whether the reason is one for which a task fails.
 func (s Stop) TaskFailed() bool { return slices.Contains(lifecycle.TaskReasons, s.Reason) }
@@ -268,11 +256,11 @@ func (r *run) open(ctx context.Context) (wt gitx.Worktree, err error) {
 
 // stopOf turns what ended a task into the stop of the run.
 func stopOf(ctx context.Context, err error, task string) Stop {
-	var h *stopError
+	var stop Stop
 	switch {
-	case errors.As(err, &h):
-		h.Stop.Task = task
-		return h.Stop
+	case errors.As(err, &stop):
+		stop.Task = task
+		return stop
 	case ctx.Err() != nil:
 		return Stop{Reason: Interrupted, Task: task}
 	}

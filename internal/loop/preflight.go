@@ -167,6 +167,5 @@ func preflightStop(found *record.Preflight) error {
 			mend = append(mend, c.Mend)
 		}
 	}
-	return &stopError{Stop: Stop{Reason: PreflightFailed, Detail: strings.Join(why, "; "),
-		Hint: strings.Join(mend, " && ")}}
+	return Stop{Reason: PreflightFailed, Detail: strings.Join(why, "; "), Hint: strings.Join(mend, " && ")}
 }

@@ -131,8 +131,7 @@ func (w *programWorker) outcome(
 		return caseOf(out.Text), false, nil
 	case agent.TurnLimit:
 		w.stay(ctx, out)
-		return t, false, &stopError{Stop: Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " +
-			out.Detail}}
+		return t, false, Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
 	case agent.NotFound, agent.InUse:
 		if choice.Ref.Resume {
 			w.choice = p.Fresh("the conversation " + choice.Ref.ID + " is lost: " + out.Detail)
@@ -153,7 +152,7 @@ func (w *programWorker) outcome(
 		w.stay(ctx, out)
 		return t, true, nil
 	}
-	return t, false, &stopError{Stop: Stop{Reason: ProviderFailure, Detail: w.role.Program.Name + ": " + out.Detail}}
+	return t, false, Stop{Reason: ProviderFailure, Detail: w.role.Program.Name + ": " + out.Detail}
 }
 
 // refused is the end of the run for what no other try mends. The task stays pending.
@@ -163,7 +162,7 @@ func (r Role) refused(out agent.Outcome) error {
 	if p.Login != "" {
 		hint = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
 	}
-	return &stopError{Stop: Stop{Reason: Errored, Detail: p.Name + ": " + out.Detail, Hint: hint}}
+	return Stop{Reason: Errored, Detail: p.Name + ": " + out.Detail, Hint: hint}
 }
 
 // stay makes the conversation that was just used the one of the next turn.

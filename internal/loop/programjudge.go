@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"errors"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -74,7 +73,7 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 			}
 		case try >= programFailures:
 			detail := j.role.Program.Name + " as evaluator: " + out.Detail
-			return "", nil, &stopError{Stop: Stop{Reason: ProviderFailure, Detail: detail}, err: errors.New(out.Detail)}
+			return "", nil, Stop{Reason: ProviderFailure, Detail: detail}
 		}
 	}
 }

@@ -68,7 +68,7 @@ func TestStopOfTellsAnInterruptionFromAnError(t *testing.T) {
 	}{
 		{context.Background(), boom, Errored},
 		{canceled, boom, Interrupted},
-		{canceled, &stopError{Stop: Stop{Reason: IterCap}}, IterCap},
+		{canceled, Stop{Reason: IterCap}, IterCap},
 	} {
 		if got := stopOf(c.ctx, c.err, "T-001"); got.Reason != c.want || got.Task != "T-001" {
 			t.Errorf("%v gives %+v, want %s", c.err, got, c.want)

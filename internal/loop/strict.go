@@ -72,8 +72,8 @@ func (c caller) allow(most spent) error {
 	if passed == nil {
 		return nil
 	}
-	return &stopError{Stop: Stop{Reason: passed.Stop, Over: []config.Reached{*passed},
-		Detail: fmt.Sprintf("the next model call could come to %s (tilth.capMode = strict)", passed)}}
+	return Stop{Reason: passed.Stop, Over: []config.Reached{*passed},
+		Detail: fmt.Sprintf("the next model call could come to %s (tilth.capMode = strict)", passed)}
 }
 
 // unsay counts an attempt whose endpoint did not say what it took as the most that it can have taken. It is counted

@@ -73,10 +73,10 @@ func (r *run) task(ctx context.Context, i int) (err error) {
 	if err == nil && !done {
 		err = a.work(ctx)
 	}
-	var h *stopError
+	var stop Stop
 	switch {
-	case errors.As(err, &h) && a.o.failsTask(h.Stop):
-		if failing := a.fail(ctx, h.Stop); failing != nil {
+	case errors.As(err, &stop) && a.o.failsTask(stop):
+		if failing := a.fail(ctx, stop); failing != nil {
 			return failing
 		}
 	case err != nil:
@@ -215,7 +215,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 	for a.iter = 1; ; a.iter++ {
 		if limit := int(a.o.Caps[config.MaxIterations]); a.iter > limit {
 			a.iter--
-			return &stopError{Stop: Stop{Reason: IterCap, Detail: fmt.Sprint(limit)}}
+			return Stop{Reason: IterCap, Detail: fmt.Sprint(limit)}
 		}
 		if a.iter > 1 {
 			a.span = randomHex(8)
@@ -239,8 +239,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 				silent = 0
 			}
 			if silent >= silentTurns {
-				return &stopError{Stop: Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent,
-					nudges[t.nudge].detail)}}
+				return Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent, nudges[t.nudge].detail)}
 			}
 			if err := a.nudge(t.nudge, silent); err != nil {
 				return err
