@@ -46,7 +46,8 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 				}
 				j.id = id
 				return j.a.emit(&record.AgentSession{
-					Agent: j.role.Program.Name, Conversation: id, How: "fresh", Why: "a review", Role: record.RoleEvaluator,
+					Agent: j.role.Program.Name, Conversation: id, How: "fresh", Why: "a review",
+					Role: record.RoleEvaluator,
 				})
 			},
 		})
