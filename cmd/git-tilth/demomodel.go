@@ -3,20 +3,16 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/tidwall/gjson"
 )
 
-// demoModel is the demo's endpoint. Each role's answers are given in their order.
+// demoModel is the demo's endpoint: its answers in the order in which the run asks for them.
 type demoModel struct {
-	mu    sync.Mutex
-	given int
-	left  map[string][]demoAnswer
+	given   atomic.Int64
+	answers []demoAnswer
 }
 
 // demoAnswer is an answer of demo/script.json.
@@ -33,7 +29,7 @@ type demoAnswer struct {
 // serveDemoModel listens on a free port of the loopback interface until the server is closed.
 func serveDemoModel(script []byte) (server *http.Server, url string, err error) {
 	m := &demoModel{}
-	if err := json.Unmarshal(script, &m.left); err != nil {
+	if err := json.Unmarshal(script, &m.answers); err != nil {
 		return nil, "", err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -46,46 +42,18 @@ func serveDemoModel(script []byte) (server *http.Server, url string, err error) 
 }
 
 func (m *demoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return // the client left
-	}
-	role := demoRole(body)
-	answer, n, ok := m.next(role)
-	if !ok {
-		http.Error(w, fmt.Sprintf(`{"error":{"message":"the demo has no more answers for the %s"}}`, role), http.StatusBadRequest)
+	n := int(m.given.Add(1))
+	if n > len(m.answers) {
+		http.Error(w, `{"error":{"message":"the demo has no more answers"}}`, http.StatusBadRequest)
 		return
 	}
+	answer := m.answers[n-1]
 	select {
 	case <-r.Context().Done():
 	case <-time.After(time.Duration(answer.DelayMS) * time.Millisecond):
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(answer.completion(n)) // a client that left needs no answer
 	}
-}
-
-// demoRole is the role that asks, by the tools on offer.
-func demoRole(request []byte) string {
-	tools := gjson.GetBytes(request, "tools")
-	switch {
-	case !tools.Exists():
-		return "self_improve"
-	case tools.Get(`#(function.name=="submit_verdict")`).Exists():
-		return "evaluator"
-	}
-	return "worker"
-}
-
-func (m *demoModel) next(role string) (answer demoAnswer, n int, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	queue := m.left[role]
-	if len(queue) == 0 {
-		return demoAnswer{}, 0, false
-	}
-	m.left[role] = queue[1:]
-	m.given++
-	return queue[0], m.given, true
 }
 
 func (a demoAnswer) completion(n int) map[string]any {
