@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -12,45 +13,33 @@ import (
 const (
 	blockEvents = 512
 	blockBytes  = 512 << 10
-	maxNames    = 1000 // distinct types or tasks of a page; more come from no harness
-	maxFact     = 400  // characters of a text that the index repeats
+	maxName     = 100 // bytes of a type or a task; a longer one comes from no harness
+	maxFact     = 400 // characters of a text that the index repeats
 )
 
-// names numbers the strings that repeat in an index. Numbers are never reused, so that a page only has to be told the
-// new ones.
-type names struct {
-	number map[string]int
-	fresh  []string // not yet told
-}
+// names are strings that repeat in an index, which has their numbers.
+type names []string
 
 func (n *names) of(s string) int {
-	if i, ok := n.number[s]; ok {
-		return i
-	}
-	if len(n.number) >= maxNames || len(s) > 100 {
+	if len(s) > maxName {
 		s = "other"
-		if i, ok := n.number[s]; ok {
-			return i
-		}
 	}
-	if n.number == nil {
-		n.number = make(map[string]int)
+	i := slices.Index(*n, s)
+	if i < 0 {
+		i = len(*n)
+		*n = append(*n, s)
 	}
-	i := len(n.number)
-	n.number[s] = i
-	n.fresh = append(n.fresh, s)
 	return i
 }
 
 // blocks turns lines of a record into blocks for a page.
 type blocks struct {
-	types, tasks names
-	last         int64 // Unix milliseconds of the latest event
-	events       []byte
-	index        blockIndex
-	commits      []string // sha of each commit in the block
-	seen         int      // events so far
-	sections     []section
+	last     int64 // Unix milliseconds of the latest event
+	events   []byte
+	index    blockIndex
+	commits  []string // sha of each commit in the block
+	seen     int      // events so far
+	sections []section
 }
 
 // section is an event with which the record may begin to be superseded.
@@ -63,11 +52,11 @@ type section struct {
 // events have, pairs of an event's number and a value for what few have.
 type blockIndex struct {
 	N     int      `json:"n"`
-	Start int64    `json:"t0"`              // Unix milliseconds of the first event
-	Names []string `json:"names,omitempty"` // that are new, of types
-	Tasks []string `json:"tasks,omitempty"` // that are new
+	Start int64    `json:"t0"`    // Unix milliseconds of the first event
+	Names names    `json:"names"` // of its types
+	Tasks names    `json:"tasks"` // that its events are of, "" for none
 	Type  []int    `json:"type"`
-	Task  []int    `json:"task"` // -1: none
+	Task  []int    `json:"task"`
 	Iter  []int    `json:"iter"`
 	DT    []int64  `json:"dt"` // milliseconds since the event before
 	Facts [][2]any `json:"facts,omitempty"`
@@ -113,11 +102,7 @@ func asText(out []byte, e record.Line) (_ []byte, left int) {
 func (b *blocks) note(e record.Line) {
 	ev := e.Event()
 	common, x := ev.Common(), &b.index
-	task := -1
-	if common.TaskID != "" {
-		task = b.tasks.of(common.TaskID)
-	}
-	x.Type, x.Task = append(x.Type, b.types.of(e.Type)), append(x.Task, task)
+	x.Type, x.Task = append(x.Type, x.Names.of(e.Type)), append(x.Task, x.Tasks.of(common.TaskID))
 	x.Iter, x.DT = append(x.Iter, min(max(common.Iter, 0), 1e6)), append(x.DT, b.elapsed(e.TS))
 	f := factsOf(ev)
 	b.seen++
@@ -166,15 +151,9 @@ func isObjectID(s string) bool {
 	return len(s) >= 4 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
-// indexJSON is the block's index in the form that can stand in a script element.
-func (b *blocks) indexJSON() ([]byte, error) {
-	b.index.Names, b.index.Tasks = b.types.fresh, b.tasks.fresh
-	return json.Marshal(b.index)
-}
-
 // reset begins the next block.
 func (b *blocks) reset() {
-	b.types.fresh, b.tasks.fresh, b.commits, b.index = nil, nil, nil, blockIndex{}
+	b.commits, b.index = nil, blockIndex{}
 	if b.events = b.events[:0]; cap(b.events) > 4*maxEvent {
 		b.events = nil // one huge event must not hold its memory to the end
 	}

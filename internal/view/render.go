@@ -95,7 +95,7 @@ func (r *renderer) flush(ctx context.Context) error {
 	}
 	b := &r.blocks
 	if b.index.N > 0 {
-		index, err := b.indexJSON()
+		index, err := json.Marshal(b.index)
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func blockOf(t testing.TB, lines ...[]byte) (index map[string]any, events []json
 	for _, l := range lines {
 		b.add(record.Parse(l))
 	}
-	data, err := b.indexJSON()
+	data, err := json.Marshal(b.index)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func TestBlock(t *testing.T) {
 	)
 	for key, want := range map[string]any{
 		"n": 4.0, "t0": 1781215450000.0, "names": []any{"session_start", "model_call", "evaluator_verdict"},
-		"tasks": []any{"T-001"},
-		"type":  []any{0.0, 1.0, 2.0, 0.0}, "task": []any{-1.0, 0.0, 0.0, -1.0}, "iter": []any{0.0, 2.0, 2.0, 0.0},
+		"tasks": []any{"", "T-001"},
+		"type":  []any{0.0, 1.0, 2.0, 0.0}, "task": []any{0.0, 1.0, 1.0, 0.0}, "iter": []any{0.0, 2.0, 2.0, 0.0},
 		"dt": []any{0.0, 1500.0, -500.0, 0.0},
 		"facts": []any{
 			[]any{0.0, map[string]any{"ph": "run"}},

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -38,8 +39,7 @@ func (v *viewer) events(w http.ResponseWriter, r *http.Request, s *session.Sessi
 		return
 	}
 	st := &stream{w: w, ctl: http.NewResponseController(w), s: s, follow: follower{s: s}, sum: session.NewSummary(s.ID)}
-	// A browser that reconnects has events of the stream before; numbers of types and tasks are this stream's own, so
-	// it starts again.
+	// A browser that reconnects has events of the stream before, and starts again.
 	if r.Header.Get("Last-Event-ID") != "" {
 		st.message("reset", []byte("{}"))
 	}
@@ -108,7 +108,7 @@ func (st *stream) record(ctx context.Context) (changed bool, err error) {
 }
 
 func (st *stream) sendBlock() error {
-	index, err := st.blocks.indexJSON()
+	index, err := json.Marshal(st.blocks.index)
 	if err != nil {
 		return err
 	}

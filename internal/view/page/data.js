@@ -1,10 +1,8 @@
-// The record as the page holds it: a row of small numbers for every event, and the
+// The record as the page holds it: a row of small values for every event, and the
 // events themselves as text that is parsed when somebody comes near.
 
 const rec = {
   head: {},
-  names: [],
-  tasks: [],
   type: [],
   task: [],
   iter: [],
@@ -17,7 +15,6 @@ const rec = {
     return this.type.length;
   },
   clear() {
-    this.names.length = this.tasks.length = 0;
     this.type.length = this.task.length = this.iter.length = this.at.length = 0;
     this.facts.clear();
     this.cut.clear();
@@ -32,13 +29,11 @@ const KEEP_PARSED = 32;
 // addBlock takes a block's index and a function that gives its events' text.
 function addBlock(index, text) {
   const start = rec.count;
-  for (const n of list(index.names)) rec.names.push(str(n));
-  for (const t of list(index.tasks)) rec.tasks.push(str(t));
   let at = num(index.t0);
   for (let i = 0; i < index.n; i++) {
     at += index.dt[i];
-    rec.type.push(index.type[i]);
-    rec.task.push(index.task[i]);
+    rec.type.push(str(index.names[index.type[i]]));
+    rec.task.push(str(index.tasks[index.task[i]]));
     rec.iter.push(index.iter[i]);
     rec.at.push(at);
   }
@@ -82,11 +77,11 @@ function eventAt(i) {
 }
 
 function typeAt(i) {
-  return rec.names[rec.type[i]] || "";
+  return rec.type[i] || "";
 }
 
 function taskAt(i) {
-  return rec.task[i] < 0 ? "" : rec.tasks[rec.task[i]] || "";
+  return rec.task[i] || "";
 }
 
 function factAt(i) {
