@@ -127,16 +127,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		files, err := a.Git.IgnoredFiles(ctx, a.Checkpoint.Source, []string{file})
 		return err == nil && len(files) > 0
 	}
-	checks, err := validator.Preflight(ctx, vs, s)
-	if err != nil {
-		return nil, err
-	}
-	found := &record.Preflight{Passed: true, Checks: []record.PreflightCheck{}}
-	for _, c := range checks {
-		found.Passed = found.Passed && c.Unable == ""
-		found.Checks = append(found.Checks, record.PreflightCheck(c))
-	}
-	return found, nil
+	return validator.Preflight(ctx, vs, s)
 }
 
 // setupFails is what a preflight finds where a setup command fails. Any other error comes back as it is.

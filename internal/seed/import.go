@@ -143,12 +143,15 @@ func importReader(name string, r io.Reader) (*Imported, error) {
 	if err != nil {
 		return nil, err
 	}
-	im, err := parseImport(name, text)
-	if err != nil {
+	im := newImported(name)
+	if err := im.parse(name, text); err != nil {
 		return nil, err
 	}
-	im.Source = name
-	return im, validateImport(name, im)
+	return im, im.validate(name)
+}
+
+func newImported(source string) *Imported {
+	return &Imported{Source: source, TestFiles: map[string]string{}, done: map[string]bool{}, lines: map[string]int{}}
 }
 
 // readText reads a bounded UTF-8 text, without its byte order mark and with plain newlines.
@@ -191,21 +194,21 @@ func lineAt(text []byte, offset int) int {
 	return 1 + bytes.Count(text[:min(offset, len(text))], []byte("\n"))
 }
 
-// parseImport reads one text in the format that its content shows.
-func parseImport(name string, text []byte) (*Imported, error) {
+// parse reads one text in the format that its content shows.
+func (im *Imported) parse(name string, text []byte) error {
 	trimmed := bytes.TrimSpace(text)
 	isJSON := strings.EqualFold(filepath.Ext(name), ".json")
 	switch {
 	case trimmed[0] == '{':
-		return parseObject(name, text)
+		return im.object(name, text)
 	case trimmed[0] == '[' && (isJSON || looksLikeList(trimmed)):
-		return parsePlan(name, text)
+		return im.planList(name, text)
 	case isJSON:
-		return nil, importError(name, 1, formatsHint, "it is neither a JSON list nor a JSON object")
+		return importError(name, 1, formatsHint, "it is neither a JSON list nor a JSON object")
 	case isTaskFile(name, trimmed):
-		return parseSingleTask(name, text)
+		return im.singleTask(name, text)
 	}
-	return parseChecklist(name, text)
+	return im.checklist(name, text)
 }
 
 // looksLikeList reports whether a text is a JSON list and not markdown that opens with a link or a checkbox.
@@ -214,9 +217,9 @@ func looksLikeList(text []byte) bool {
 	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']' || rest[0] == '"')
 }
 
-// validateImport holds what every format has to give: tasks, with ids that are
+// validate holds what every format has to give: tasks, with ids that are
 // fit and unique. Check says the rest when the bundle is judged.
-func validateImport(name string, im *Imported) error {
+func (im *Imported) validate(name string) error {
 	if len(im.Tasks) == 0 && len(im.done) == 0 {
 		return importError(name, 0, formatsHint, "it holds no tasks")
 	}

@@ -1,6 +1,7 @@
 package seed
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,44 +9,44 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// parseChecklist reads markdown in which each unchecked item of the outermost list is a task and the bullets below it
+// checklist reads markdown in which each unchecked item of the outermost list is a task and the bullets below it
 // are its criteria; or, where checkboxes stand below headings like "### Task 1: title", each heading is a task and the
 // checkboxes are its criteria. Other text below a task is its description, text before the first one the overview.
-func parseChecklist(name string, data []byte) (*Imported, error) {
-	p, err := readChecklist(name, string(data))
+func (im *Imported) checklist(name string, data []byte) error {
+	p, err := im.readChecklist(name, string(data))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.tasks(); err != nil {
-		return nil, err
+		return err
 	}
 	things := "item"
 	if p.headings {
 		things = "task"
 	}
-	p.im.Overview = strings.TrimSpace(strings.Join(p.overview, "\n"))
-	p.im.recognise("%s with %s to do", p.im.Format, text.Plural(len(p.im.Tasks), things))
+	im.Overview = cmp.Or(im.Overview, strings.TrimSpace(strings.Join(p.overview, "\n")))
+	im.recognise("%s with %s to do", im.Format, text.Plural(len(im.Tasks), things))
 	if len(p.plain) > 0 {
 		which := p.plain[0]
 		if n := len(p.plain); n > 1 {
 			which = text.Plural(n, "task")
 		}
-		p.im.recognise("%s without criteria below: the title is the criterion", which)
+		im.recognise("%s without criteria below: the title is the criterion", which)
 	}
-	return p.im, nil
+	return nil
 }
 
 // readChecklist reads the items, those that are done among them.
-func readChecklist(name, data string) (*checklist, error) {
+func (im *Imported) readChecklist(name, data string) (*checklist, error) {
 	_, body, first, err := splitFrontmatter(name, data)
 	if err != nil {
 		return nil, err
 	}
 	lines := scanMarkdown(body, first)
-	p := &checklist{name: name, im: &Imported{Format: formatChecklist, Boxes: true, done: map[string]bool{}}, ids: newIDs(),
-		headings: hasTaskHeadings(lines)}
+	p := &checklist{name: name, im: im, ids: newIDs(), headings: hasTaskHeadings(lines)}
+	im.Boxes, im.Format = true, formatChecklist
 	if p.headings {
-		p.im.Format = formatHeadings
+		im.Format = formatHeadings
 	}
 	for _, l := range lines {
 		p.line(l)

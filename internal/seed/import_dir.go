@@ -29,15 +29,14 @@ func importDir(dir string) (*Imported, error) {
 		return nil, importError(dir, 0, formatsHint, "%s", plainError(err))
 	}
 	defer root.Close()
-	d := &dirImport{dir: dir, root: root, files: map[string]string{},
-		im: &Imported{Format: formatDirectory, Source: dir, TestFiles: map[string]string{}, done: map[string]bool{}}}
+	d := &dirImport{dir: dir, root: root, files: map[string]string{}, im: newImported(dir)}
 	if err := d.taskFiles(); err != nil {
 		return nil, err
 	}
 	if err := d.tests(); err != nil {
 		return nil, err
 	}
-	return d.im, validateImport(dir, d.im)
+	return d.im, d.im.validate(dir)
 }
 
 type dirImport struct {
@@ -55,7 +54,7 @@ func (d *dirImport) taskFiles() error {
 	if err != nil {
 		return importError(d.dir, 0, formatsHint, "%s", plainError(err))
 	}
-	found := 0
+	found, plan := 0, false
 	for _, e := range entries {
 		switch {
 		case taskFileName().MatchString(e.Name()):
@@ -77,47 +76,28 @@ func (d *dirImport) taskFiles() error {
 			}
 			d.im.Overview = strings.TrimSpace(body)
 			d.im.recognise("%s as the overview", e.Name())
+		case e.Name() == session.TasksFile:
+			plan = true
 		case !e.IsDir() && !strings.HasPrefix(e.Name(), "."):
 			if _, ok := taskOf(e.Name()); !ok {
 				d.im.drop("%s: not named T-NNN-*.md", e.Name())
 			}
 		}
 	}
-	if found == 0 {
-		return d.planFile()
-	}
-	d.im.recognise("%s with %s", formatDirectory, text.Plural(found, "task file"))
-	return nil
-}
-
-// planFile reads the prd.json of a directory that has no task files. Its tests are laid out as those of task files.
-func (d *dirImport) planFile() error {
-	if _, err := d.root.Lstat(session.TasksFile); err != nil {
+	switch {
+	case found == 0 && !plan:
 		return d.noTasks()
-	}
-	text, err := d.read(session.TasksFile)
-	if err != nil {
-		return err
-	}
-	plan, err := parseImport(d.name(session.TasksFile), text)
-	if err != nil {
-		return err
-	}
-	own := d.im
-	d.im = plan
-	d.im.Source = own.Source
-	d.im.Recognised = append(own.Recognised, plan.Recognised...)
-	for _, line := range own.Dropped {
-		if !strings.HasPrefix(line, session.TasksFile+":") {
-			d.im.drop("%s", line)
+	case found == 0: // the tests are laid out as those of task files
+		text, err := d.read(session.TasksFile)
+		if err != nil {
+			return err
 		}
+		return d.im.parse(d.name(session.TasksFile), text)
+	case plan:
+		d.im.drop("%s: not named T-NNN-*.md", session.TasksFile)
 	}
-	if own.Overview != "" {
-		d.im.Overview = own.Overview
-	}
-	if d.im.TestFiles == nil {
-		d.im.TestFiles = map[string]string{}
-	}
+	d.im.Format = formatDirectory
+	d.im.recognise("%s with %s", formatDirectory, text.Plural(found, "task file"))
 	return nil
 }
 

@@ -15,28 +15,24 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// parsePlan reads a prd.json: a list of tasks in the shape of a session's plan.
-func parsePlan(name string, data []byte) (*Imported, error) {
+// planList reads a prd.json: a list of tasks in the shape of a session's plan.
+func (im *Imported) planList(name string, data []byte) error {
 	if err := checkJSON(name, data); err != nil {
-		return nil, err
+		return err
 	}
 	elements, err := listElements(data, 0)
 	if err != nil {
-		return nil, importError(name, 1, formatsHint, "%s", err)
+		return importError(name, 1, formatsHint, "%s", err)
 	}
-	return planFrom(name, elements)
-}
-
-func planFrom(name string, elements []element) (*Imported, error) {
-	im := &Imported{Format: formatPlan, done: map[string]bool{}, lines: map[string]int{}}
+	im.Format = formatPlan
 	seen := newIDs()
 	for _, e := range elements {
 		t, err := planTask(name, e)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if before, ok := seen.claim(t.ID, e.line); !ok {
-			return nil, idTwice(name, e.line, t.ID, before)
+			return idTwice(name, e.line, t.ID, before)
 		}
 		switch t.Status {
 		case session.TaskDone, session.TaskSkipped:
@@ -47,7 +43,7 @@ func planFrom(name string, elements []element) (*Imported, error) {
 			im.recognise("%s is taken as pending; its status was failed", t.ID)
 		case "", session.TaskPending:
 		default:
-			return nil, importError(name, e.line, "use pending, done, failed or skipped, or leave it out",
+			return importError(name, e.line, "use pending, done, failed or skipped, or leave it out",
 				"%s has the unknown status %s", t.ID, quoteShort(t.Status))
 		}
 		t.Status = session.TaskPending
@@ -55,7 +51,7 @@ func planFrom(name string, elements []element) (*Imported, error) {
 		im.Tasks = append(im.Tasks, t)
 	}
 	im.recognise("%s with %s", formatPlan, text.Plural(len(im.Tasks), "task"))
-	return im, nil
+	return nil
 }
 
 // planTask reads one entry and holds it to the shape of prd.json. Unknown keys stay with the task.
@@ -89,39 +85,40 @@ func parseTask(raw []byte) (session.Task, error) {
 	return tasks[0], nil
 }
 
-// parseObject tells the formats that are one JSON object apart.
-func parseObject(name string, data []byte) (*Imported, error) {
+// object tells the formats that are one JSON object apart.
+func (im *Imported) object(name string, data []byte) error {
 	if err := checkJSON(name, data); err != nil {
-		return nil, err
+		return err
 	}
 	top, err := objectFields(data)
 	if err != nil {
-		return nil, importError(name, 1, formatsHint, "%s", err)
+		return importError(name, 1, formatsHint, "%s", err)
 	}
 	for _, f := range top {
 		switch f.key {
 		case "userStories":
-			return parseRalph(name, data, top, f.at)
+			return im.stories(name, data, top, f.at)
 		case "prd_entries":
-			return parseBundleFile(name, data)
+			return im.bundleFile(name, data)
 		}
 	}
-	return nil, importError(name, 1, formatsHint, "it is a JSON object without userStories or prd_entries")
+	return importError(name, 1, formatsHint, "it is a JSON object without userStories or prd_entries")
 }
 
-// parseBundleFile takes a bundle that was written down in write_seed's own shape.
-func parseBundleFile(name string, data []byte) (*Imported, error) {
+// bundleFile takes a bundle that was written down in write_seed's own shape.
+func (im *Imported) bundleFile(name string, data []byte) error {
 	b, err := parseBundle(data)
 	if err == nil && len(b.faults) > 0 {
 		err = errors.New(b.faults[0].String())
 	}
 	if err != nil {
-		return nil, importError(name, 0, "mend the bundle and run it again", "%s", err)
+		return importError(name, 0, "mend the bundle and run it again", "%s", err)
 	}
-	im := &Imported{Format: formatBundle, Tasks: b.Tasks, TestFiles: b.TestFiles, Overview: b.Meta.TLDR, bundle: b}
+	im.Format, im.Tasks, im.TestFiles, im.bundle = formatBundle, b.Tasks, b.TestFiles, b
+	im.Overview = cmp.Or(im.Overview, b.Meta.TLDR)
 	im.recognise("%s with %s and %s", formatBundle, text.Plural(len(b.Tasks), "task"),
 		text.Plural(len(b.TestFiles), "test file"))
-	return im, nil
+	return nil
 }
 
 // story is an entry of a Ralph-style prd.json.
@@ -139,25 +136,25 @@ type story struct {
 	line     int
 }
 
-// parseRalph reads {project, description, userStories: [...]}. Stories run in
+// stories reads {project, description, userStories: [...]} of Ralph. Stories run in
 // the order of their priority; those that pass already are dropped.
-func parseRalph(name string, data []byte, top fields, list int) (*Imported, error) {
+func (im *Imported) stories(name string, data []byte, top fields, list int) error {
 	elements, err := listElements(data, list)
 	if err != nil {
-		return nil, importError(name, lineAt(data, list), formatsHint, "userStories is no list")
+		return importError(name, lineAt(data, list), formatsHint, "userStories is no list")
 	}
-	im := &Imported{Format: formatRalph, Overview: ralphOverview(top), done: map[string]bool{}}
+	im.Format, im.Overview = formatRalph, cmp.Or(im.Overview, ralphOverview(top))
 	var stories []story
 	seen := newIDs()
 	for _, e := range elements {
 		s, err := readStory(name, e)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		im.dropKeys("the key %s of stories", s.keys, "id", "title", "description", "acceptanceCriteria", "priority",
 			"passes", "notes")
 		if before, ok := seen.claim(s.original, e.line); !ok {
-			return nil, importError(name, e.line, "give each story an id of its own",
+			return importError(name, e.line, "give each story an id of its own",
 				"the story id %s was given in line %d already", quoteShort(s.original), before)
 		}
 		if s.Passes {
@@ -177,7 +174,7 @@ func parseRalph(name string, data []byte, top fields, list int) (*Imported, erro
 	if len(stories) <= maxTasks {
 		im.addStories(stories)
 	}
-	return im, nil
+	return nil
 }
 
 // dropKeys says which keys mean nothing here, each of them once.

@@ -158,15 +158,15 @@ func isTaskFile(name string, trimmed []byte) bool {
 	return taskFileName().MatchString(filepath.Base(name)) || strings.HasPrefix(string(trimmed), "---\n")
 }
 
-func parseSingleTask(name string, text []byte) (*Imported, error) {
+func (im *Imported) singleTask(name string, text []byte) error {
 	tf, err := parseTaskFile(name, text)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	im := &Imported{Format: formatTaskFile, done: map[string]bool{}}
+	im.Format = formatTaskFile
 	im.addTaskFile(name, tf)
 	im.recognise("%s with 1 task", formatTaskFile)
-	return im, nil
+	return nil
 }
 
 // taskFile is a parsed T-NNN-*.md.

@@ -553,9 +553,9 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		im, err := parseImport(name, text)
-		if err == nil {
-			err = validateImport(name, im)
+		im := newImported(name)
+		if err = im.parse(name, text); err == nil {
+			err = im.validate(name)
 		}
 		if err != nil {
 			var ie *ImportError

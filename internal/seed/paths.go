@@ -19,9 +19,9 @@ type place struct {
 	root    string
 	tracked func(string) bool
 	ignored func(string) bool
-	taken   map[string]string   // folded path of every file and directory of the bundle → as it was written
-	isFile  map[string]bool     // exact file paths of the bundle
-	listed  map[string][]string // directory → its entries, read once
+	taken   map[string]string // folded path of what the bundle and the directories on its way hold → as it is written
+	isFile  map[string]bool   // exact file paths of the bundle
+	onDisk  map[string]bool   // what was listed: entries, and directories with a slash behind them
 }
 
 func newPlace(root string, tracked, ignored func(string) bool) *place {
@@ -32,7 +32,7 @@ func newPlace(root string, tracked, ignored func(string) bool) *place {
 		ignored = func(string) bool { return false }
 	}
 	return &place{root: root, tracked: tracked, ignored: ignored,
-		taken: map[string]string{}, isFile: map[string]bool{}, listed: map[string][]string{}}
+		taken: map[string]string{}, isFile: map[string]bool{}, onDisk: map[string]bool{}}
 }
 
 func (pl *place) check(p string) []Violation {
@@ -116,7 +116,8 @@ func meansDotGit(part string) bool {
 	return part == ".git" || part == "git~1"
 }
 
-// againstBundle finds two paths of one bundle that cannot both be written.
+// againstBundle finds a path that cannot be written beside another one of the bundle, or that some file systems take
+// for one that exists.
 func (pl *place) againstBundle(p string) []Violation {
 	dirs := prefixes(p)
 	for _, dir := range dirs {
@@ -126,9 +127,10 @@ func (pl *place) againstBundle(p string) []Violation {
 		}
 	}
 	for _, prefix := range append(dirs, p) {
-		if as, ok := pl.taken[strings.ToLower(prefix)]; ok && (as != prefix || prefix == p) {
-			return one("path-case", "%s and %s differ in case only, or one is a directory of the other: "+
-				"they are one place on some file systems", quoteShort(prefix), quoteShort(as))
+		pl.list(path.Dir(prefix))
+		if as, ok := pl.taken[strings.ToLower(prefix)]; ok && as != prefix && !pl.onDisk[prefix] {
+			return one("path-case", "%s and %s differ in case only: they are one place on some file systems",
+				quoteShort(prefix), quoteShort(as))
 		}
 	}
 	for _, prefix := range append(dirs, p) {
@@ -136,6 +138,20 @@ func (pl *place) againstBundle(p string) []Violation {
 	}
 	pl.isFile[p] = true
 	return nil
+}
+
+// list takes the entries of a directory. The listing is asked and not the file system, which may take two names for
+// one.
+func (pl *place) list(dir string) {
+	if pl.root == "" || pl.onDisk[dir+"/"] {
+		return
+	}
+	pl.onDisk[dir+"/"] = true
+	entries, _ := os.ReadDir(filepath.Join(pl.root, filepath.FromSlash(dir)))
+	for _, e := range entries {
+		at := path.Join(dir, e.Name())
+		pl.taken[strings.ToLower(at)], pl.onDisk[at] = at, true
+	}
 }
 
 // againstWorktree finds what is in the way on disk or in git's index. A path that git tracks as an entry of its own is
@@ -159,9 +175,6 @@ func (pl *place) againstWorktree(p string) []Violation {
 			return bad
 		}
 	}
-	if other, ok := pl.otherCase(p); ok {
-		return one("path-case", "%s differs in case only from %s, which exists", quoteShort(p), quoteShort(other))
-	}
 	switch _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(p))); {
 	case err == nil:
 		return one("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", quoteShort(p))
@@ -173,10 +186,6 @@ func (pl *place) againstWorktree(p string) []Violation {
 
 // directory judges one directory on the way to p: it is a real directory or does not exist.
 func (pl *place) directory(p, dir string) []Violation {
-	if other, ok := pl.otherCase(dir); ok {
-		return one("path-case", "the directory %s differs in case only from %s, which exists", quoteShort(dir),
-			quoteShort(other))
-	}
 	info, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir)))
 	switch {
 	case os.IsNotExist(err):
@@ -193,30 +202,6 @@ func (pl *place) directory(p, dir string) []Violation {
 		return one("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p), quoteShort(dir))
 	}
 	return nil
-}
-
-// otherCase finds an existing entry whose name differs from p's in case only, if there is none with exactly p's name.
-// The listing is asked and not the file system, which may take both names for one.
-func (pl *place) otherCase(p string) (string, bool) {
-	dir, base := path.Split(p)
-	names, ok := pl.listed[dir]
-	if !ok {
-		entries, _ := os.ReadDir(filepath.Join(pl.root, filepath.FromSlash(dir)))
-		for _, e := range entries {
-			names = append(names, e.Name())
-		}
-		pl.listed[dir] = names
-	}
-	other := ""
-	for _, n := range names {
-		switch {
-		case n == base:
-			return "", false
-		case strings.EqualFold(n, base):
-			other = dir + n
-		}
-	}
-	return other, other != ""
 }
 
 // prefixes lists the directories on the way to p, outermost first.

@@ -48,7 +48,7 @@ func Tick(worktree, path string, t session.Task) (boxes int, err error) {
 // or else its title and no id. Of several it is not known which one is meant.
 func boxesOf(data string, t session.Task) (at []int) {
 	data = strings.ReplaceAll(data, "\r\n", " \n")
-	list, err := readChecklist("", data)
+	list, err := newImported("").readChecklist("", data)
 	if err != nil {
 		return nil
 	}

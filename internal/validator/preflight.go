@@ -9,19 +9,12 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // preflightTimeout is how long a validator may run in a preflight: one that runs for so long has started.
 const preflightTimeout = 2 * time.Minute
-
-// Check is what a preflight finds out about one validator.
-type Check struct {
-	Name, From string
-	Skipped    string // why it is not run on this machine, "" where it is
-	Unable     string // why it cannot start, "" where it can
-	Mend       string // the command that mends that, "" where none is known
-}
 
 // Scene is what a preflight looks at.
 type Scene struct {
@@ -37,16 +30,16 @@ type Scene struct {
 
 // Preflight runs each validator once to find out whether it can start. That it fails is no obstacle: what the tasks are
 // to make is not there yet.
-func Preflight(ctx context.Context, vs []Validator, s Scene) ([]Check, error) {
+func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight, error) {
 	p := survey(s.Place, s.Files, s.Tasks)
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
-	var checks []Check
+	checks, passed := []record.PreflightCheck{}, true
 	for _, v := range vs {
 		res := v.run(ctx, s.Place, limit, 0)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c := Check{Name: v.Name, From: v.From}
+		c := record.PreflightCheck{Name: v.Name, From: v.From}
 		switch {
 		case res.Skipped && v.Skip != "":
 			c.Skipped = res.Output
@@ -57,8 +50,9 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]Check, error) {
 			}
 		}
 		checks = append(checks, c)
+		passed = passed && c.Unable == ""
 	}
-	if !slices.ContainsFunc(checks, func(c Check) bool { return c.Mend != "" }) {
+	if !slices.ContainsFunc(checks, func(c record.PreflightCheck) bool { return c.Mend != "" }) {
 		for i, c := range checks {
 			switch {
 			case c.Unable == "":
@@ -69,7 +63,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) ([]Check, error) {
 			}
 		}
 	}
-	return checks, nil
+	return &record.Preflight{Passed: passed, Checks: checks}, nil
 }
 
 // obstacle is why a validator that failed could not even start, "" where it could, and what mends that.
@@ -95,7 +89,7 @@ func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) 
 
 // instead names the detected validators that can start as the user's own, so that the others are left out. It is ""
 // where what they run goes by the tasks.
-func (p *project) instead(s Scene, vs []Validator, checks []Check) string {
+func (p *project) instead(s Scene, vs []Validator, checks []record.PreflightCheck) string {
 	var lines []string
 	for i, v := range vs {
 		if checks[i].Unable != "" || checks[i].Skipped != "" {

@@ -95,7 +95,8 @@ func TestLeftOut(t *testing.T) {
 			"go.mod": "", "node_modules/x": "", c.test: ""})
 		s := Scene{Place: Place{Dir: dir}, Config: "git config", Setup: []string{"npm install"},
 			Tasks: Tasks{Current: "T-001", All: []string{"T-001"}}}
-		checks, err := Preflight(t.Context(), c.vs, s)
+		found, err := Preflight(t.Context(), c.vs, s)
+		checks := found.Checks
 		if err != nil || (checks[0].Unable != "") != c.unable || checks[0].Mend != c.mend {
 			t.Errorf("%s: %+v %v, want %q", c.name, checks, err, c.mend)
 		}
