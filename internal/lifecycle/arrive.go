@@ -73,7 +73,7 @@ func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
 	if err := unkeep(ctx, h.Git, wt, kept{Tip: a.Tip, Files: a.Files}, ""); err != nil {
 		return err
 	}
-	if err := h.RunSetup(ctx, a.Setup); err != nil {
+	if err := h.RunSetup(ctx, a.Setup, h.Path()); err != nil {
 		return err
 	}
 	return errors.Join(h.S.WriteSummary(), os.Remove(h.S.Path(session.ResetMarkFile)))

@@ -51,7 +51,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 		return "", err
 	}
 	person, base := v.By == record.ByPerson, v.Base
-	msg := taskMessage(h.S.ID, h.CommitSubject, t, h.Redact.String(v.Summary), mark, person)
+	msg := taskMessage(h.S.ID, t.ID, subjectOf(h.CommitSubject, t), h.Redact.String(v.Summary), mark, person)
 	sha, err = h.Git.Commit(live, wt, msg, h.Sign)
 	if err != nil || h.Git.IsDryRun() {
 		return "", err
@@ -92,11 +92,7 @@ func (h *Handle) asJudged(ctx context.Context, wt gitx.Worktree, t session.Task,
 	}
 	msg := c.Subject + "\n\n" + c.Body + "\n"
 	if !ok || task != t.ID {
-		by := ""
-		if person {
-			by = trailer(trailerBy, "person")
-		}
-		msg = message(c.Subject, c.Body, trailer(trailerSession, h.S.ID), trailer(trailerTask, t.ID), by, mark)
+		msg = taskMessage(h.S.ID, t.ID, c.Subject, c.Body, mark, person)
 	}
 	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
 		Tree: c.Tree, Parent: base, Over: c.SHA, Message: msg, Reflog: "tilth: as judged", Sign: h.Sign,

@@ -44,9 +44,9 @@ type Outcome struct {
 
 // HookRefusal is what a commit hook said against a task's accepted tree.
 type HookRefusal struct {
-	Task, Output string
-	Verdict      *record.EvaluatorVerdict
-	Again        bool // the last run ended with the same words
+	Output  string
+	Verdict *record.EvaluatorVerdict
+	Again   bool // the last run ended with the same words
 }
 
 // String is the plan as one line, as it was carried out.
@@ -110,7 +110,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return out, err
 	}
 	if v := p.history.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
-		out.Refused = &HookRefusal{Task: v.TaskID, Output: *p.history.RefusedBy.Results[0].Output, Verdict: v}
+		out.Refused = &HookRefusal{Output: *p.history.RefusedBy.Results[0].Output, Verdict: v}
 	}
 	x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
 	if err := x.repair(ctx); err != nil {
@@ -254,7 +254,7 @@ func (x *execution) fillNew(live context.Context) error {
 			}
 		}
 	}
-	if err := x.RunSetup(live, x.setup); err != nil {
+	if err := x.RunSetup(live, x.setup, x.Path()); err != nil {
 		return err
 	}
 	return x.worktreeMade()
@@ -290,7 +290,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	case errors.As(err, &refused):
 		last := x.plan.history
 		again := last.LastStop == "commit_refused" && SameRefusal(x.Redact.String(refused.Output), last.StopDetail)
-		x.out.Refused = &HookRefusal{Task: a.TaskID, Output: refused.Output, Verdict: a, Again: again}
+		x.out.Refused = &HookRefusal{Output: refused.Output, Verdict: a, Again: again}
 		if again {
 			return "", x.giveUp(a.TaskID, nil)
 		}

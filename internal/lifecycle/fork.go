@@ -85,7 +85,7 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 		return nil, &StepError{Step: "fork of session " + p.ID, Err: err, Hint: "git tilth fork " + p.ID}
 	}
 	defer h.Close()
-	err = h.RunSetup(ctx, f.Setup)
+	err = h.RunSetup(ctx, f.Setup, h.Path())
 	if err == nil {
 		err = h.endFork(p)
 	}

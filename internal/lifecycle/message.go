@@ -36,13 +36,12 @@ func (h *Handle) mark() (string, error) {
 }
 
 // taskMessage is the commit message of an accepted task. person says that a person's word made it done.
-func taskMessage(sessionID, subject string, t session.Task, summary, mark string, person bool) string {
+func taskMessage(sessionID, task, subject, summary, mark string, person bool) string {
 	by := ""
 	if person {
 		by = trailer(trailerBy, "person")
 	}
-	return message(subjectOf(subject, t), summary, trailer(trailerSession, sessionID), trailer(trailerTask, t.ID), by,
-		mark)
+	return message(subject, summary, trailer(trailerSession, sessionID), trailer(trailerTask, task), by, mark)
 }
 
 // subjectOf fills in the form of a subject. A scope in parentheses that the task does not have is left out with them.

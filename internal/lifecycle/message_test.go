@@ -80,7 +80,8 @@ func TestDoneCommitIsRecognised(t *testing.T) {
 // A commit's body is the worker's, and git shows it in a terminal.
 func TestTaskMessageShowsControlCharacters(t *testing.T) {
 	task := session.Task{ID: "T-001", Title: "a\x1b[2J\nb"}
-	got := taskMessage("id", "", task, "\x1b]0;title\x07 cut\roff a\u202eb\n\tkept", "Tilth-Record: 1 00", false)
+	got := taskMessage("id", task.ID, subjectOf("", task), "\x1b]0;title\x07 cut\roff a\u202eb\n\tkept",
+		"Tilth-Record: 1 00", false)
 	want := "T-001: a␛[2J b\n\n␛]0;title␇ cut␍off a<U+202E>b\n\tkept\n\nTilth-Session: id\nTilth-Task: T-001\n" +
 		"Tilth-Record: 1 00\n"
 	if got != want {

@@ -240,15 +240,7 @@ func rebasing(common, branch string) bool {
 
 // whole merges or squashes the session's branch up to its last done task.
 func (t *taker) whole(ctx context.Context) error {
-	isDone := func(c gitx.Commit) bool {
-		for _, sha := range t.plan.Note.Tasks {
-			if c.SHA == sha {
-				return true
-			}
-		}
-		return false
-	}
-	t.plan.Above = slices.IndexFunc(t.commits, isDone)
+	t.plan.Above = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return t.taskOf(c) != "" })
 	top, from := t.commits[t.plan.Above].SHA, t.plan.Note.From
 	for _, c := range t.commits[t.plan.Above:] {
 		if len(c.Trailers["Tilth-Failed"]) > 0 {
@@ -264,11 +256,10 @@ func (t *taker) whole(ctx context.Context) error {
 		return &RefusedError{t.plan.Note.Onto + " has no history in common with session " + t.plan.S.ID,
 			"git tilth take --pick " + t.plan.S.ID}
 	case base == top:
-		t.sort(false)
+		t.plan.Already = t.order()
 		return nil
 	case base == from && t.How == TakeMerge:
-		t.sort(true)
-		t.plan.Note.To = top
+		t.plan.Tasks, t.plan.Note.To = t.order(), top
 		return nil
 	}
 	tree, conflicts, err := t.merge(ctx, from, top)
@@ -278,7 +269,7 @@ func (t *taker) whole(ctx context.Context) error {
 	if len(conflicts) > 0 {
 		return t.conflict("session "+t.plan.S.ID, conflicts, "git merge "+text.Head(top, 10))
 	}
-	t.sort(true)
+	t.plan.Tasks = t.order()
 	if t.How == TakeMerge {
 		return t.commit(ctx, tree, "Merge branch '"+t.plan.S.Branch()+"'", []string{top}, "pre-merge-commit",
 			"commit-msg")
@@ -286,32 +277,34 @@ func (t *taker) whole(ctx context.Context) error {
 	return t.squash(ctx, tree)
 }
 
-// sort lists the tasks, oldest first, as new to the branch or already there.
-func (t *taker) sort(fresh bool) {
-	for _, c := range slices.Backward(t.commits) {
-		for id, sha := range t.plan.Note.Tasks {
-			switch {
-			case sha != c.SHA:
-			case fresh:
-				t.plan.Tasks = append(t.plan.Tasks, id)
-			default:
-				t.plan.Already = append(t.plan.Already, id)
-			}
+// taskOf is the task that is taken with a commit, "" for none.
+func (t *taker) taskOf(c gitx.Commit) string {
+	for id, sha := range t.plan.Note.Tasks {
+		if sha == c.SHA {
+			return id
 		}
 	}
+	return ""
+}
+
+// order is the tasks that are taken, oldest first.
+func (t *taker) order() (ids []string) {
+	for _, c := range slices.Backward(t.commits) {
+		if id := t.taskOf(c); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from
 // the tree before the task, without its tests, to the task's own.
 func (t *taker) chosen(ctx context.Context) error {
-	t.sort(true)
-	order := t.plan.Tasks
-	t.plan.Tasks = nil
 	tree, err := t.Git.TreeOf(ctx, t.plan.common, t.plan.Note.From)
 	if err != nil {
 		return err
 	}
-	for _, id := range order {
+	for _, id := range t.order() {
 		sha := t.plan.Note.Tasks[id]
 		c := t.commits[slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return c.SHA == sha })]
 		next, conflicts, err := t.apply(ctx, c.Parents[0], t.TestsOf(t.seed, id), c.Tree, tree)
@@ -367,10 +360,8 @@ func (t *taker) squash(ctx context.Context, tree string) error {
 func (t *taker) commit(ctx context.Context, tree, subject string, parents []string, hooks ...string) error {
 	lines := []string{subject, ""}
 	for _, c := range slices.Backward(t.commits) {
-		for _, id := range t.plan.Tasks {
-			if t.plan.Note.Tasks[id] == c.SHA {
-				lines = append(lines, "- "+c.Subject)
-			}
+		if slices.Contains(t.plan.Tasks, t.taskOf(c)) {
+			lines = append(lines, "- "+c.Subject)
 		}
 	}
 	lines = append(lines, "", "Tilth-Session: "+t.plan.S.ID)

@@ -271,10 +271,7 @@ type Setup struct {
 }
 
 // RunSetup copies ignored files of the source into a new worktree and runs the setup commands in it.
-func (h *Handle) RunSetup(ctx context.Context, s Setup) error { return h.RunSetupIn(ctx, s, h.Path()) }
-
-// RunSetupIn is RunSetup for another directory than the worktree.
-func (h *Handle) RunSetupIn(ctx context.Context, s Setup, dir string) error {
+func (h *Handle) RunSetup(ctx context.Context, s Setup, dir string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}

@@ -303,7 +303,7 @@ func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
 	}
 	setup := r.o.Judging.Setup
 	if setup.Run != nil || len(setup.Copy) > 0 {
-		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetupIn(ctx, setup, dir) }
+		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, setup, dir) }
 	}
 	o.Borrow = r.o.Judging.Borrow && setup.Run == nil
 	r.place, err = judge.New(ctx, r.S.Path(session.JudgeDir), o)

@@ -220,8 +220,9 @@ func (r *run) outer(ctx context.Context) Stop {
 		if reason, detail := r.capReached(); reason != "" {
 			return Stop{Reason: reason, Detail: detail}
 		}
-		if f := r.o.Refused; f != nil && f.Again && f.Task == r.tasks[i].ID && !r.o.KeepGoing {
-			return stopOf(ctx, commitRefused(f.Output), f.Task) // before an attempt that would forget the verdict
+		if f := r.o.Refused; f != nil && f.Again && f.Verdict.TaskID == r.tasks[i].ID && !r.o.KeepGoing {
+			// Before an attempt that would forget the verdict.
+			return stopOf(ctx, commitRefused(f.Output), r.tasks[i].ID)
 		}
 		if err := errors.Join(r.watchRepo(ctx), r.openPlace(ctx, wt)); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)

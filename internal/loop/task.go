@@ -128,7 +128,7 @@ func (a *attempt) begin(ctx context.Context) error {
 func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
 	c, f := a.o.Review, a.o.Refused
 	a.o.Review, a.o.Refused = nil, nil
-	if f != nil && f.Task == a.task.ID {
+	if f != nil && f.Verdict.TaskID == a.task.ID {
 		if f.Again {
 			return false, commitRefused(f.Output)
 		}
