@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -175,30 +176,48 @@ func (g *Git) WatchRepo(ctx context.Context, common string) (
 	}, err
 }
 
+// sessionRefs is where the branches of sessions are.
+const sessionRefs = "refs/heads/session/"
+
+// watchedFiles are the files and directories of a repository that say how git works in it.
+var watchedFiles = []string{
+	"HEAD", "config", "config.worktree", "shallow", "hooks", "info", "objects/info/alternates", "commondir",
+}
+
+// eachWatched calls do for each file that counts: the watched ones, those of refs but for sessions', and locks.
+func eachWatched(common string, do func(name, path string)) {
+	names := append([]string{"refs", "packed-refs", "reftable"}, watchedFiles...)
+	own, _ := os.ReadDir(common)
+	for _, e := range own {
+		if strings.HasSuffix(e.Name(), ".lock") {
+			names = append(names, e.Name())
+		}
+	}
+	for _, name := range names {
+		_ = filepath.WalkDir(filepath.Join(common, name), func(path string, d fs.DirEntry, err error) error {
+			name, relErr := filepath.Rel(common, path)
+			switch {
+			case err != nil || relErr != nil:
+			case d.IsDir() && name+"/" == sessionRefs:
+				return filepath.SkipDir
+			case !d.IsDir():
+				do(name, path)
+			}
+			return nil
+		})
+	}
+}
+
 // stampOf changes whenever a file does that readState reads: a worker can set a file's modification time, and not the
 // time of its change.
 func stampOf(common string) string {
 	var b strings.Builder
-	add := func(p string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(common, p)
-		if relErr == nil && rel+"/" == sessionRefs && err == nil && d.IsDir() {
-			return filepath.SkipDir
-		}
+	eachWatched(common, func(name, path string) {
 		var st unix.Stat_t
-		if err == nil && !d.IsDir() && unix.Lstat(p, &st) == nil {
-			fmt.Fprintf(&b, "%s %o %d %d %d %d\n", rel, st.Mode, st.Size, st.Mtim.Nano(), st.Ino, st.Ctim.Nano())
+		if unix.Lstat(path, &st) == nil {
+			fmt.Fprintf(&b, "%s %o %d %d %d %d\n", name, st.Mode, st.Size, st.Mtim.Nano(), st.Ino, st.Ctim.Nano())
 		}
-		return nil
-	}
-	for _, name := range append([]string{"refs", "packed-refs", "reftable"}, watchedFiles...) {
-		_ = filepath.WalkDir(filepath.Join(common, name), add)
-	}
-	own, _ := os.ReadDir(common)
-	for _, e := range own {
-		if strings.HasSuffix(e.Name(), ".lock") {
-			_ = add(filepath.Join(common, e.Name()), e, nil)
-		}
-	}
+	})
 	return b.String()
 }
 
@@ -209,22 +228,23 @@ type repoState map[string]string
 // RepoChange is a difference between two states; Before or After is "" where there was or is nothing.
 type RepoChange struct{ What, Before, After string }
 
-// watchedFiles are the files and directories of a repository that say how git works in it.
-var watchedFiles = []string{
-	"HEAD", "config", "config.worktree", "shallow", "hooks", "info", "objects/info/alternates", "commondir",
-}
-
 // readState reads the repository's refs other than those of sessions, replacements among them, with one command; its
 // HEAD, config, hooks, info and alternates from their files; and the locks in it that no live git can own. Where git
 // cannot read the refs, the rest is returned beside the error.
 func (g *Git) readState(ctx context.Context, common string) (repoState, error) {
 	state := repoState{}
-	for _, name := range watchedFiles {
-		state.addFiles(common, name)
-	}
-	if err := g.addLeftLocks(state, common); err != nil {
-		return state, err
-	}
+	places := sync.OnceValue(func() []string { return repoPlaces(common) })
+	eachWatched(common, func(name, path string) {
+		top, _, below := strings.Cut(name, "/")
+		if strings.HasSuffix(name, ".lock") && (top == "refs" || !below) {
+			if fi, err := os.Lstat(path); err == nil && g.lockOwner(fi, places()) == "" {
+				state[name] = "a lock that a git which has ended left behind, of " +
+					fi.ModTime().UTC().Format(time.RFC3339)
+			}
+		} else if top != "refs" && top != "packed-refs" && top != "reftable" {
+			state[name] = contentOf(path)
+		}
+	})
 	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)"))
 	for line := range strings.Lines(string(out)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -235,75 +255,32 @@ func (g *Git) readState(ctx context.Context, common string) (repoState, error) {
 	return state, err
 }
 
-// sessionRefs is where the branches of sessions are.
-const sessionRefs = "refs/heads/session/"
-
-// addFiles adds a file, or the files below a directory, by mode and content.
-func (s repoState) addFiles(common, name string) {
-	_ = filepath.WalkDir(filepath.Join(common, name), func(p string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(common, p)
-		if err != nil || relErr != nil || d.IsDir() {
-			return nil
-		}
-		if to, err := os.Readlink(p); err == nil {
-			s[rel] = "link to " + to
-			if fi, err := os.Stat(p); err != nil || !fi.Mode().IsRegular() {
-				return nil
-			}
-		}
-		content, err := os.ReadFile(p)
-		fi, statErr := os.Stat(p)
-		if err = errors.Join(err, statErr); err != nil {
-			s[rel] = "unreadable"
-			return nil
-		}
-		sum := sha256.Sum256(content)
-		s[rel] += fmt.Sprintf("%s sha256 %x", fi.Mode().Perm(), sum[:8])
-		return nil
-	})
-}
-
-// addLeftLocks adds the locks of the repository's refs and of its own files that no live git process can own.
-func (g *Git) addLeftLocks(s repoState, common string) error {
-	places := sync.OnceValue(func() []string { return repoPlaces(common) })
-	add := func(p string) {
-		rel, err := filepath.Rel(common, p)
-		fi, statErr := os.Lstat(p)
-		if err != nil || statErr != nil || strings.HasPrefix(rel, sessionRefs) || g.lockOwner(fi, places()) != "" {
-			return
-		}
-		s[rel] = "a lock that a git which has ended left behind, of " + fi.ModTime().UTC().Format(time.RFC3339)
-	}
-	own, err := os.ReadDir(common)
-	if err != nil {
-		return err
-	}
-	for _, e := range own {
-		if strings.HasSuffix(e.Name(), ".lock") {
-			add(filepath.Join(common, e.Name()))
+// contentOf says what a file is, by mode and content.
+func contentOf(path string) string {
+	link := ""
+	if to, err := os.Readlink(path); err == nil {
+		link = "link to " + to
+		if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+			return link
 		}
 	}
-	return filepath.WalkDir(filepath.Join(common, "refs"), func(p string, _ fs.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(p, ".lock") {
-			add(p)
-		}
-		return nil
-	})
+	content, err := os.ReadFile(path)
+	fi, statErr := os.Stat(path)
+	if errors.Join(err, statErr) != nil {
+		return "unreadable"
+	}
+	sum := sha256.Sum256(content)
+	return fmt.Sprintf("%s%s sha256 %x", link, fi.Mode().Perm(), sum[:8])
 }
 
 // changes lists what is another thing in now than it was, sorted by name.
-func (s repoState) changes(now repoState) []RepoChange {
-	var changes []RepoChange
-	for what, before := range s {
-		if now[what] != before {
-			changes = append(changes, RepoChange{what, before, now[what]})
+func (s repoState) changes(now repoState) (changes []RepoChange) {
+	all := maps.Clone(s)
+	maps.Copy(all, now)
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		if s[what] != now[what] {
+			changes = append(changes, RepoChange{what, s[what], now[what]})
 		}
 	}
-	for what, after := range now {
-		if _, was := s[what]; !was {
-			changes = append(changes, RepoChange{what, "", after})
-		}
-	}
-	slices.SortFunc(changes, func(a, b RepoChange) int { return strings.Compare(a.What, b.What) })
 	return changes
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
+
+// theSetup is the name of what the setup made among what is kept.
+const theSetup = ""
 
 // kept is what stays in the place although no tree holds it, with the stamps of all of it.
 type kept struct {
@@ -50,10 +54,10 @@ func (p *Place) locks() string {
 
 // furnish runs the setup where it has not run for these lock files.
 func (p *Place) furnish(ctx context.Context, commit string) error {
-	if p.o.Setup == nil || p.kept != nil && p.kept.locks == p.locks() {
+	if k := p.kept[theSetup]; p.o.Setup == nil || k != nil && k.locks == p.locks() {
 		return nil
 	}
-	p.kept = nil
+	delete(p.kept, theSetup)
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
 		// Half of a setup is none: the next judgement begins anew.
 		p.forget()
@@ -73,11 +77,13 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 	if err != nil {
 		return err
 	}
-	p.kept, err = p.keep(roots)
-	if p.kept != nil {
-		p.kept.locks = p.locks()
+	k, err := p.keep(roots)
+	if err != nil {
+		return err
 	}
-	return err
+	k.locks = p.locks()
+	p.kept[theSetup] = k
+	return nil
 }
 
 // untracked lists what lies beside the tracked files, but for what Cargo builds and what is lent.
@@ -180,40 +186,25 @@ func (p *Place) intact(k *kept) (bool, error) {
 
 // checkKept drops what is not as it was left: a setup runs again, and Cargo builds again.
 func (p *Place) checkKept() error {
-	if p.kept != nil {
-		ok, err := p.intact(p.kept)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			if err := p.removeRoots(p.kept.roots); err != nil {
-				return err
-			}
-			p.kept = nil
-			err := p.o.Repaired("what tilth.setup installed where changes are judged was changed", "set up again")
-			if err != nil {
-				return err
-			}
-		}
-	}
-	for dir, k := range p.builds {
+	for name, k := range p.kept {
 		ok, err := p.intact(k)
 		if err != nil {
 			return err
 		}
-		if !ok {
-			if err := p.removeRoots(map[string]bool{dir: true}); err != nil {
+		if ok {
+			continue
+		}
+		for root := range k.roots {
+			if err := gitx.RemoveAll(filepath.Join(p.Dir, root)); err != nil {
 				return err
 			}
-			delete(p.builds, dir)
 		}
-	}
-	return nil
-}
-
-func (p *Place) removeRoots(roots map[string]bool) error {
-	for name := range roots {
-		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
+		delete(p.kept, name)
+		if name != theSetup {
+			continue
+		}
+		err = p.o.Repaired("what tilth.setup installed where changes are judged was changed", "set up again")
+		if err != nil {
 			return err
 		}
 	}
@@ -227,7 +218,7 @@ func (p *Place) isBuild(name string) bool {
 
 // keepBuilds takes the stamps of what Cargo built.
 func (p *Place) keepBuilds() error {
-	p.builds = map[string]*kept{}
+	maps.DeleteFunc(p.kept, func(name string, _ *kept) bool { return name != theSetup })
 	for _, e := range p.entries {
 		if path.Base(e.path) != "Cargo.toml" {
 			continue
@@ -246,7 +237,7 @@ func (p *Place) keepBuilds() error {
 		if err != nil {
 			return err
 		}
-		p.builds[dir] = k
+		p.kept[dir] = k
 	}
 	return nil
 }

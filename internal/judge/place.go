@@ -50,8 +50,7 @@ type Place struct {
 	dirs    map[string]stamp // of the directories that hold entries
 	stale   map[string]bool  // directories whose stamp is to be taken again
 	laid    Laid
-	kept    *kept            // what the setup made; nil before it ran
-	builds  map[string]*kept // Cargo's target directories
+	kept    map[string]*kept // Cargo's target directories, and what the setup made as theSetup
 	lent    []string         // dependency directories of the worker, relative to the place
 
 	above    map[string]stamp  // what tools read in the directories above the session's
@@ -80,7 +79,7 @@ func (l Laid) Blob(name string) string {
 // New names the place dir, which need not exist. Nothing is touched before the first LayOut, but the settings of the
 // repository are read: a worker that has begun could have changed them.
 func New(ctx context.Context, dir string, o Options) (*Place, error) {
-	p := &Place{Dir: dir, o: o, builds: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
+	p := &Place{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
 		uppers: map[string]*upper{}, worktree: []string{o.Worktree}}
 	real, err := filepath.EvalSymlinks(o.Worktree)
 	if err == nil && real != o.Worktree {
@@ -148,9 +147,8 @@ func (p *Place) Open() {
 }
 
 func (p *Place) forget() {
-	p.index, p.tree, p.entries, p.files, p.dirs, p.kept = nil, "", nil, nil, nil, nil
-	p.stale = map[string]bool{}
-	p.builds = map[string]*kept{}
+	p.index, p.tree, p.entries, p.files, p.dirs = nil, "", nil, nil, nil
+	p.stale, p.kept = map[string]bool{}, map[string]*kept{}
 }
 
 // recheck opens the place and holds its directories against what is known of them. What does not belong there goes. A
@@ -412,9 +410,10 @@ func (p *Place) clear(dir string) error {
 
 // stays reports whether name is kept from one judgement to the next although no tree holds it.
 func (p *Place) stays(name string) bool {
-	if p.kept != nil && p.kept.roots[name] {
-		return true
+	for _, k := range p.kept {
+		if k.roots[name] {
+			return true
+		}
 	}
-	_, build := p.builds[name]
-	return build || slices.Contains(p.lent, name)
+	return slices.Contains(p.lent, name)
 }
