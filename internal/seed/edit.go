@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -61,16 +63,9 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 // duplicateKeys finds keys that an entry has twice: of those, a reader keeps
 // one, which may not be the one that was edited.
 func (c *checker) duplicateKeys(edited []byte) {
-	elements, err := listElements(edited, 0)
-	if err != nil {
-		return
-	}
+	elements, _ := listElements(edited, 0)
 	for _, e := range elements {
-		given, err := objectFields(e.raw)
-		if err != nil {
-			continue
-		}
-		for _, key := range given.repeated() {
+		for _, key := range fieldsOf(gjson.ParseBytes(e.raw)).repeated() {
 			c.add("duplicate", "the entry in line %d has the key %s twice", e.line, quoteShort(key))
 		}
 	}

@@ -2,7 +2,6 @@ package seed
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -117,28 +116,19 @@ func Import(path string, stdin io.Reader) (*Imported, error) {
 	if path == "-" {
 		return importReader(stdinName, stdin)
 	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, importError(path, 0, formatsHint, "no such file or directory")
-	case err != nil:
-		return nil, importError(path, 0, formatsHint, "%s", plainError(err))
-	case info.IsDir():
-		return importDir(path)
-	}
 	// A pipe is fine here: that is what <(command) gives.
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, importError(path, 0, formatsHint, "%s", plainError(err))
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return importDir(path)
+	}
 	return importReader(path, f)
 }
 
 func importReader(name string, r io.Reader) (*Imported, error) {
-	if r == nil {
-		r = strings.NewReader("")
-	}
 	text, err := readText(name, r)
 	if err != nil {
 		return nil, err

@@ -129,29 +129,27 @@ func (d *dirImport) taskFile(rel string) error {
 	return nil
 }
 
-// read reads one text of the directory; the whole import is bounded.
+// read reads one text of the directory.
 func (d *dirImport) read(rel string) ([]byte, error) {
 	data, err := d.readFile(rel, maxImportBytes)
 	if err != nil {
 		return nil, err
 	}
-	text, err := readText(d.name(rel), bytes.NewReader(data))
-	if err == nil && d.total > maxTotalBytes {
-		return nil, importError(d.name(rel), 0, splitFix, "the files of the directory are larger than %s together",
-			byteSize(maxTotalBytes))
-	}
-	return text, err
+	return readText(d.name(rel), bytes.NewReader(data))
 }
 
-// readFile reads one regular file of the directory, byte for byte.
-func (d *dirImport) readFile(rel string, most int64) ([]byte, error) {
-	data, err := readBelow(d.root, rel, most)
+// readFile reads one regular file of the directory, byte for byte; the whole import is bounded.
+func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
+	data, err := readBelow(d.root, rel, int64(most))
 	d.total += len(data)
-	if err == nil {
-		return data, nil
-	}
 	fix := "put the file itself into the directory"
 	switch {
+	case err == nil && len(data) <= most && d.total <= maxTotalBytes:
+		return data, nil
+	case err == nil:
+		return nil, importError(d.name(rel), 0, "make it smaller or take it away",
+			"it is too large for a seed: at most %s a file and %s together are taken", byteSize(most),
+			byteSize(maxTotalBytes))
 	case errors.Is(err, errNoFile):
 		fix = "put a file there, or take it away"
 	case errors.Is(err, fs.ErrPermission):
@@ -163,7 +161,7 @@ func (d *dirImport) readFile(rel string, most int64) ([]byte, error) {
 // tests imports the files that are named by a task of the directory. A directory that is a repository of its own holds
 // other features' tests too, so nothing is taken from there.
 func (d *dirImport) tests() error {
-	if _, err := d.root.Lstat(".git"); err == nil {
+	if d.isRepository(".") {
 		d.im.drop("tests: the directory is a repository, so that files named by a task may belong to another feature")
 		return nil
 	}
@@ -205,7 +203,7 @@ func (d *dirImport) test(p string, e fs.DirEntry) error {
 		}
 		return nil
 	}
-	if !d.has(id) {
+	if !slices.ContainsFunc(d.im.Tasks, func(t session.Task) bool { return t.ID == id }) {
 		d.im.drop("%s: %s is not a task of this seed", p, id)
 		return nil
 	}
@@ -217,18 +215,9 @@ func (d *dirImport) test(p string, e fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	if len(data) > maxFileBytes || d.total > maxTotalBytes {
-		return importError(d.name(p), 0, "make it smaller or take it away",
-			"it is too large for a seed: at most %s a file and %s together are taken", byteSize(maxFileBytes),
-			byteSize(maxTotalBytes))
-	}
 	if i := firstBadByte(data); i >= 0 {
 		return notUTF8(d.name(p), data, i)
 	}
 	d.im.TestFiles[p] = string(data)
 	return nil
-}
-
-func (d *dirImport) has(id string) bool {
-	return slices.ContainsFunc(d.im.Tasks, func(t session.Task) bool { return t.ID == id })
 }

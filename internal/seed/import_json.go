@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -20,10 +22,7 @@ func (im *Imported) planList(name string, data []byte) error {
 	if err := checkJSON(name, data); err != nil {
 		return err
 	}
-	elements, err := listElements(data, 0)
-	if err != nil {
-		return importError(name, 1, formatsHint, "%s", err)
-	}
+	elements, _ := listElements(data, 0)
 	im.Format = formatPlan
 	seen := newIDs()
 	for _, e := range elements {
@@ -90,10 +89,7 @@ func (im *Imported) object(name string, data []byte) error {
 	if err := checkJSON(name, data); err != nil {
 		return err
 	}
-	top, err := objectFields(data)
-	if err != nil {
-		return importError(name, 1, formatsHint, "%s", err)
-	}
+	top := fieldsOf(gjson.ParseBytes(data))
 	for _, f := range top {
 		switch f.key {
 		case "userStories":
@@ -139,8 +135,8 @@ type story struct {
 // stories reads {project, description, userStories: [...]} of Ralph. Stories run in
 // the order of their priority; those that pass already are dropped.
 func (im *Imported) stories(name string, data []byte, top fields, list int) error {
-	elements, err := listElements(data, list)
-	if err != nil {
+	elements, ok := listElements(data, list)
+	if !ok {
 		return importError(name, lineAt(data, list), formatsHint, "userStories is no list")
 	}
 	im.Format, im.Overview = formatRalph, cmp.Or(im.Overview, ralphOverview(top))

@@ -96,27 +96,15 @@ func (in *interview) question(ctx context.Context, args string) (string, error) 
 
 func parseQuestion(args string) (question, error) {
 	const shape = `give {"question": "...", "options": ["...", "..."]}, options being optional`
-	given, err := objectFields([]byte(args))
-	if err != nil {
-		return question{}, fmt.Errorf("the arguments are no JSON object (%v): %s", err, shape)
-	}
 	var q question
-	for _, f := range given {
-		switch f.key {
-		case "question":
-			err = json.Unmarshal(f.raw, &q.Text)
-		case "options":
-			err = json.Unmarshal(f.raw, &q.Options)
-		}
-		if err != nil {
-			return question{}, fmt.Errorf("%s has the wrong type: %s", f.key, shape)
-		}
+	if err := json.Unmarshal([]byte(args), &q); err != nil {
+		return q, fmt.Errorf("the arguments are no JSON object of this shape (%v): %s", err, shape)
 	}
 	if strings.TrimSpace(q.Text) == "" {
-		return question{}, errors.New("the question is empty: " + shape)
+		return q, errors.New("the question is empty: " + shape)
 	}
 	if len(q.Options) > maxOptions {
-		return question{}, fmt.Errorf("%d options are too many: give at most %d", len(q.Options), maxOptions)
+		return q, fmt.Errorf("%d options are too many: give at most %d", len(q.Options), maxOptions)
 	}
 	q.Options = usableOptions(q.Options)
 	return q, nil

@@ -49,11 +49,10 @@ func objectFields(raw []byte) (fields, error) {
 	if err := jsonFault(raw); err != nil {
 		return nil, err
 	}
-	whole := gjson.ParseBytes(raw)
-	if !whole.IsObject() {
-		return nil, errors.New("it is no JSON object")
+	if whole := gjson.ParseBytes(raw); whole.IsObject() {
+		return fieldsOf(whole), nil
 	}
-	return fieldsOf(whole), nil
+	return nil, errors.New("it is no JSON object")
 }
 
 func fieldsOf(whole gjson.Result) (out fields) {
@@ -90,13 +89,12 @@ type element struct {
 	line int
 }
 
-// listElements splits a JSON list that begins at an offset of a valid text.
-func listElements(text []byte, offset int) ([]element, error) {
+// listElements splits a JSON list that begins at an offset of a valid text; ok is false where it is none.
+func listElements(text []byte, offset int) (out []element, ok bool) {
 	list := gjson.ParseBytes(text[offset:])
 	if !list.IsArray() {
-		return nil, errors.New("it is no list")
+		return nil, false
 	}
-	var out []element
 	line, counted := 1, 0
 	for _, f := range fieldsOf(list) {
 		start := offset + f.at
@@ -104,7 +102,7 @@ func listElements(text []byte, offset int) ([]element, error) {
 		counted = start
 		out = append(out, element{raw: f.raw, line: line})
 	}
-	return out, nil
+	return out, true
 }
 
 func isNull(raw json.RawMessage) bool { return raw == nil || string(bytes.TrimSpace(raw)) == "null" }

@@ -19,10 +19,10 @@ import (
 
 // question is what the model asks a person.
 type question struct {
-	Text string
+	Text string `json:"question"`
 	// Options are the answers that the model sees, each one line. "Other" is not
 	// among them: a terminal always offers it.
-	Options []string
+	Options []string `json:"options"`
 }
 
 // answer is what the person said. Option is the number of the chosen option

@@ -28,6 +28,15 @@ type nodePackage struct {
 	all, current, required, later []string // relative to dir
 }
 
+// managers are the ways to run a package's tests and to install what it needs, by its lock file.
+var managers = []struct{ lock, test, install string }{
+	{"package-lock.json", "npm test --", "npm ci"}, {"npm-shrinkwrap.json", "npm test --", "npm ci"},
+	{"pnpm-lock.yaml", "pnpm test", "pnpm install --frozen-lockfile"},
+	{"yarn.lock", "yarn test", "yarn install --frozen-lockfile"},
+	{"bun.lock", "bun run test", "bun install --frozen-lockfile"},
+	{"bun.lockb", "bun run test", "bun install --frozen-lockfile"},
+}
+
 // node runs the test script of every package that is not inside another one.
 func node(_ context.Context, p *project) []Validator {
 	dirs := p.tops("package.json")
@@ -36,9 +45,8 @@ func node(_ context.Context, p *project) []Validator {
 	}
 	var vs []Validator
 	for _, dir := range dirs {
-		n := p.nodePackage(dir)
-		v, ok := n.validator()
-		if !ok {
+		v := p.nodePackage(dir).validator()
+		if v.Name == "" {
 			continue
 		}
 		v.Dir = dir
@@ -63,17 +71,9 @@ func (p *project) nodePackage(dir string) nodePackage {
 	n.later = below(ending(p.later, nodeExts...), dir)
 
 	n.manager = []string{"npm", "test", "--"}
-	for _, m := range []struct {
-		lock string
-		argv []string
-	}{
-		{"pnpm-lock.yaml", []string{"pnpm", "test"}},
-		{"yarn.lock", []string{"yarn", "test"}},
-		{"bun.lock", []string{"bun", "run", "test"}},
-		{"bun.lockb", []string{"bun", "run", "test"}},
-	} {
-		if p.exists(path.Join(dir, m.lock)) && has(m.argv[0], p.root, p.env) {
-			n.manager = m.argv
+	for _, m := range managers {
+		if argv := strings.Fields(m.test); p.exists(path.Join(dir, m.lock)) && has(argv[0], p.root, p.env) {
+			n.manager = argv
 		}
 	}
 	return n
@@ -118,8 +118,8 @@ var (
 	noTestYet = pattern.New(`no test specified`)
 )
 
-// validator is the check of one package; false if it has none.
-func (n nodePackage) validator() (Validator, bool) {
+// validator is the check of one package; one without a name if it has none.
+func (n nodePackage) validator() Validator {
 	script := strings.TrimSpace(n.scripts["test"])
 	if script == "" || noTestYet().MatchString(script) {
 		return n.bare()
@@ -128,14 +128,14 @@ func (n nodePackage) validator() (Validator, bool) {
 	plain := Validator{Name: name, Argv: slices.DeleteFunc(slices.Clone(n.manager),
 		func(a string) bool { return a == "--" })}
 	if len(n.current) == 0 && len(n.later) == 0 {
-		return plain, true
+		return plain
 	}
 	before, last := lastCommand(script)
 	if nodeTest().MatchString(last) {
 		if command, ok := n.nodeTest(before, last); ok {
-			return Validator{Name: name, Command: command}, true
+			return Validator{Name: name, Command: command}
 		}
-		return Validator{Name: name, Skip: "there are no tests to run yet"}, true
+		return Validator{Name: name, Skip: "there are no tests to run yet"}
 	}
 	for _, r := range runners {
 		if !r.match().MatchString(last) || strings.ContainsAny(last, "|;<>`&\n") {
@@ -143,30 +143,30 @@ func (n nodePackage) validator() (Validator, bool) {
 		}
 		switch {
 		case len(n.current) > 0 && r.only != nil:
-			return Validator{Name: name, Argv: slices.Concat(n.manager, r.only(n.required))}, true
+			return Validator{Name: name, Argv: slices.Concat(n.manager, r.only(n.required))}
 		case len(n.later) > 0:
-			return Validator{Name: name, Argv: slices.Concat(n.manager, r.but(n.later))}, true
+			return Validator{Name: name, Argv: slices.Concat(n.manager, r.but(n.later))}
 		}
 	}
 	if len(n.later) > 0 {
 		plain.remark = "the acceptance tests of later tasks may be among those that failed: " +
 			"this test script gives no known way to leave them out: " + script
 	}
-	return plain, true
+	return plain
 }
 
 // bare is the check of a package without a test script: acceptance tests that
 // node runs by itself.
-func (n nodePackage) bare() (Validator, bool) {
+func (n nodePackage) bare() Validator {
 	if len(n.current) == 0 {
-		return Validator{}, false
+		return Validator{}
 	}
 	files := ending(n.required, ".js", ".mjs", ".cjs")
 	if len(files) == 0 {
 		why := "package.json has no test script that would run the acceptance tests"
-		return Validator{Name: at("npm test", n.dir), Skip: why}, true
+		return Validator{Name: at("npm test", n.dir), Skip: why}
 	}
-	return Validator{Name: at("node --test", n.dir), Argv: append([]string{"node", "--test"}, files...)}, true
+	return Validator{Name: at("node --test", n.dir), Argv: append([]string{"node", "--test"}, files...)}
 }
 
 // lastCommand splits `a && b && c` before the last command: arguments to a script

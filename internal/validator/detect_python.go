@@ -21,13 +21,7 @@ func python(ctx context.Context, p *project) []Validator {
 	if len(ending(p.files, ".py")) == 0 {
 		return nil
 	}
-	var vs []Validator
-	for _, find := range []func(context.Context, *project) (Validator, bool){ruff, mypy, pytest} {
-		if v, ok := find(ctx, p); ok {
-			vs = append(vs, v)
-		}
-	}
-	return vs
+	return slices.Concat(ruff(ctx, p), mypy(ctx, p), pytest(ctx, p))
 }
 
 // pyTool is the command line of a Python tool: from the worktree's own virtual
@@ -69,22 +63,22 @@ func section(text, name string) (body string, ok bool) {
 	return out.String(), ok
 }
 
-func ruff(ctx context.Context, p *project) (Validator, bool) {
+func ruff(ctx context.Context, p *project) []Validator {
 	_, configured := section(p.read("pyproject.toml"), "tool.ruff")
 	if !configured && !p.exists("ruff.toml") && !p.exists(".ruff.toml") {
-		return Validator{}, false
+		return nil
 	}
 	argv := append(p.pyTool(ctx, "ruff"), "check")
 	// Acceptance tests are given: a task could not make them any tidier.
 	if given := ending(slices.Concat(p.required(), p.later), ".py"); len(given) > 0 {
 		argv = append(argv, "--extend-exclude", strings.Join(given, ","))
 	}
-	return Validator{Name: "ruff", Argv: append(argv, "."), Env: []string{noBytecode}}, true
+	return []Validator{{Name: "ruff", Argv: append(argv, "."), Env: []string{noBytecode}}}
 }
 
 var mypyTargets = pattern.New(`(?m)^\s*(files|packages|modules)\s*=`)
 
-func mypy(ctx context.Context, p *project) (Validator, bool) {
+func mypy(ctx context.Context, p *project) []Validator {
 	conf, configured := "", false
 	for _, c := range []struct{ file, section string }{
 		{"mypy.ini", "mypy"}, {".mypy.ini", "mypy"}, {"pyproject.toml", "tool.mypy"}, {"setup.cfg", "mypy"},
@@ -94,10 +88,10 @@ func mypy(ctx context.Context, p *project) (Validator, bool) {
 		}
 	}
 	if !configured {
-		return Validator{}, false
+		return nil
 	}
 	if len(without(ending(p.files, ".py"), p.later)) == 0 {
-		return Validator{Name: "mypy", Skip: "there are no Python files to check yet"}, true
+		return []Validator{{Name: "mypy", Skip: "there are no Python files to check yet"}}
 	}
 	argv := p.pyTool(ctx, "mypy")
 	for _, f := range ending(p.later, ".py") {
@@ -106,7 +100,7 @@ func mypy(ctx context.Context, p *project) (Validator, bool) {
 	if !mypyTargets().MatchString(conf) {
 		argv = append(argv, ".")
 	}
-	return Validator{Name: "mypy", Argv: argv, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}, true
+	return []Validator{{Name: "mypy", Argv: argv, Env: []string{noBytecode, "MYPY_CACHE_DIR=" + os.DevNull}}}
 }
 
 // noTests is pytest's exit code for having collected none.
@@ -114,11 +108,11 @@ const noTests = 5
 
 // pytest runs the acceptance tests of this and earlier tasks; where this task has
 // none, the whole suite but those that cannot pass yet.
-func pytest(ctx context.Context, p *project) (Validator, bool) {
+func pytest(ctx context.Context, p *project) []Validator {
 	suite := slices.ContainsFunc(without(p.files, p.later), isPytestFile)
 	given := len(ending(p.current, ".py")) > 0
 	if !given && !suite {
-		return Validator{}, false
+		return nil
 	}
 	argv := p.pyTool(ctx, "pytest")
 	v := Validator{Name: "pytest", Env: []string{noBytecode}}
@@ -132,14 +126,14 @@ func pytest(ctx context.Context, p *project) (Validator, bool) {
 		for _, f := range ending(p.required(), ".py") {
 			argv = append(argv, dashless(f))
 		}
-		v.Argv = argv
-		return v, true
+	} else {
+		for _, f := range ending(p.later, ".py") {
+			argv = append(argv, "--ignore="+f)
+		}
+		v.nothing = noTests
 	}
-	for _, f := range ending(p.later, ".py") {
-		argv = append(argv, "--ignore="+f)
-	}
-	v.Argv, v.nothing = argv, noTests
-	return v, true
+	v.Argv = argv
+	return []Validator{v}
 }
 
 func isPytestFile(f string) bool {

@@ -131,16 +131,12 @@ func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (s
 var nodeManager = pattern.New(`\b(?:npm|npx|pnpm|yarn|bunx?)\b`)
 
 func nodeInstall(p *project, dir string, _ ...string) string {
-	for _, lock := range []struct{ file, command string }{
-		{"package-lock.json", "npm ci"}, {"npm-shrinkwrap.json", "npm ci"},
-		{"pnpm-lock.yaml", "pnpm install --frozen-lockfile"}, {"yarn.lock", "yarn install --frozen-lockfile"},
-		{"bun.lock", "bun install --frozen-lockfile"}, {"bun.lockb", "bun install --frozen-lockfile"},
-	} {
-		if p.exists(path.Join(dir, lock.file)) {
-			if program, _, _ := strings.Cut(lock.command, " "); !has(program, p.root, p.env) {
-				return in(dir, "npx --yes "+lock.command)
+	for _, m := range managers {
+		if p.exists(path.Join(dir, m.lock)) {
+			if program, _, _ := strings.Cut(m.install, " "); !has(program, p.root, p.env) {
+				return in(dir, "npx --yes "+m.install)
 			}
-			return in(dir, lock.command)
+			return in(dir, m.install)
 		}
 	}
 	return in(dir, "npm install")
