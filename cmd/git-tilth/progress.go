@@ -23,6 +23,8 @@ type progress struct {
 	term  view.Terminal
 	o     loop.Options
 	since time.Time
+	idle  time.Time     // since when a usage limit is waited for; zero where none is
+	still time.Duration // waited for usage limits until then
 	now   func() time.Time
 
 	mu     sync.Mutex
@@ -94,6 +96,9 @@ func (p *progress) redraw() {
 func (p *progress) event(l record.Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.idle.IsZero() {
+		p.still, p.idle = p.still+p.now().Sub(p.idle), time.Time{}
+	}
 	if p.term.JSON {
 		p.out.Write(append(append([]byte{}, l.Raw...), '\n'))
 		return
@@ -336,6 +341,7 @@ func (p *progress) drawLive() {
 func (p *progress) waiting(until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.idle = p.now()
 	if !p.term.JSON {
 		p.line("", nil, "usage limit: waiting until "+until.Local().Format("2006-01-02 15:04:05")+"; Ctrl-C stops")
 	}

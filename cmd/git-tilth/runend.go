@@ -98,7 +98,7 @@ func workOf(s *session.Session) string {
 
 // capUse is how much of each cap was used.
 func (p *progress) capUse(h *lifecycle.Handle) string {
-	elapsed := p.now().Sub(p.since)
+	elapsed := p.now().Sub(p.since) - p.still
 	used := loop.Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), elapsed)
 	used[config.MaxIterations] = float64(p.iter)
 	words := map[string]func(float64) string{

@@ -40,7 +40,7 @@ var caps = []Cap{
 	{
 		Name: MaxMinutes, Stop: "wall_clock", Label: "time", Detail: "%.1f of %g minutes",
 		Setting: Setting{Name: "tilth.maxWallClockMinutes", Flag: "max-minutes", Default: "120", kind: kindNumber,
-			Help: "minutes per run or resume, fractions allowed; 0 is no limit"},
+			Help: "minutes per run or resume, waits for usage limits not counted, fractions allowed; 0 is no limit"},
 	},
 	{
 		Name: MaxTokens, Stop: "token_cap", Label: "tokens", Detail: "%.0f of %.0f tokens",

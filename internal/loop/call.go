@@ -54,7 +54,7 @@ func stopFor(f *model.Failure) error {
 }
 
 // waitUntil waits until a usage limit resets, where the user asked for that and it is near enough; else it stops the
-// run.
+// run. The wall clock stands still meanwhile: it would leave a night with one long wait no time to work.
 func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) error {
 	// A limit that names a moment just ahead again and again would be asked for ever; each wait takes at least a minute
 	// off what may be waited for in all.
@@ -70,6 +70,8 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 		return stop
 	}
 	r.waited += wait
+	begun := r.Now()
+	defer func() { r.idle += r.Now().Sub(begun) }()
 	if r.o.Waiting != nil {
 		r.o.Waiting(reset)
 	}

@@ -146,7 +146,8 @@ type run struct {
 	tasks      []session.Task
 	notified   map[string]bool // build products named in the record so far
 	hooks      hooks
-	waited     time.Duration // for usage limits
+	waited     time.Duration // for usage limits, of what may be waited
+	idle       time.Duration // that it took
 	seed       *seedFacts    // nil until asked for
 	place      *judge.Place  // where changes are judged; nil in the worktree
 	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files

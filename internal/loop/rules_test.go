@@ -57,6 +57,23 @@ func TestCapReachedNamesTheCap(t *testing.T) {
 	}
 }
 
+func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: func() time.Time { return now }}, Checkpoint: &session.Checkpoint{}}
+	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 6 * time.Hour,
+		Caps: config.Caps{config.MaxMinutes: 120}, Waiting: func(until time.Time) { now = until }}}
+	if err := r.waitUntil(t.Context(), now.Add(5*time.Hour), ""); err != nil {
+		t.Fatal(err)
+	}
+	if reason, _ := r.capReached(); reason != "" {
+		t.Errorf("after a wait of five hours: %q", reason)
+	}
+	now = now.Add(2 * time.Hour)
+	if reason, _ := r.capReached(); reason != "wall_clock" {
+		t.Errorf("after two hours of work: %q", reason)
+	}
+}
+
 func TestStopOfTellsAnInterruptionFromAnError(t *testing.T) {
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
