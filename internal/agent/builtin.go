@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,11 +33,9 @@ type Builtin struct {
 	// Final is the tool whose call ends the turn and is answered by Answer; "" for none.
 	Final      string
 	Box        Toolbox
-	Emit       func(record.Event) error    // writes an event of this iteration to the record
-	Transcript func(json.RawMessage) error // keeps a message verbatim
-	// PreTool may block a call; the reason goes to the model. PostEdit hears of a file that a tool wrote.
-	PreTool  func(ctx context.Context, name, args string) (reason string, blocked bool)
-	PostEdit func(ctx context.Context, tool, path string)
+	Emit       func(record.Event) error                     // writes an event of this iteration to the record
+	Transcript func(json.RawMessage) error                  // keeps a message verbatim
+	PostEdit   func(ctx context.Context, tool, path string) // hears of a file that a tool wrote
 
 	history []json.RawMessage
 	pending string // id of the Final call that Answer will answer
@@ -140,25 +139,16 @@ func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
 	if err := b.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)}); err != nil {
 		return err
 	}
-	if b.PreTool != nil {
-		reason, blocked := b.PreTool(ctx, call.Name, call.Arguments)
-		if err := ctx.Err(); err != nil {
+	res := b.Box.Call(ctx, call.Name, call.Arguments)
+	// A tool that a signal cut short is answered on resume, as interrupted.
+	if err := cmp.Or(res.Err, ctx.Err()); err != nil {
+		return err
+	}
+	if res.Blocked != "" {
+		if err := b.Emit(&record.PreToolBlock{Tool: call.Name, Reason: res.Blocked}); err != nil {
 			return err
 		}
-		if blocked {
-			return b.blocked(call, reason)
-		}
-	}
-	res := b.Box.Call(ctx, call.Name, call.Arguments)
-	switch {
-	case res.Err != nil:
-		return res.Err
-	case res.Blocked != "":
-		return b.blocked(call, res.Blocked)
-	}
-	// A tool that a signal cut short is answered on resume, as interrupted.
-	if err := ctx.Err(); err != nil {
-		return err
+		return b.answer(call.ID, "Blocked: "+res.Blocked)
 	}
 	if err := b.Emit(toolResult(call.Name, res.Output, res.Chars, res.IsError)); err != nil {
 		return err
@@ -175,13 +165,6 @@ func toolResult(name, text string, chars int, isError bool) *record.ToolResult {
 		res.IsError = &isError
 	}
 	return res
-}
-
-func (b *Builtin) blocked(call model.ToolCall, reason string) error {
-	if err := b.Emit(&record.PreToolBlock{Tool: call.Name, Reason: reason}); err != nil {
-		return err
-	}
-	return b.answer(call.ID, "Blocked: "+reason)
 }
 
 // Answer answers the pending Final call.

@@ -83,25 +83,23 @@ type modelWorker struct {
 }
 
 func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
+	w := &modelWorker{a: a}
 	box, err := tool.Open(wt.Path, tool.Options{Env: a.toolEnv(ctx, wt.Path), BashTimeout: a.o.Limits.Bash,
-		Protected: a.protected(wt), Sandbox: a.workBox(wt)})
+		Protected: a.protected(wt), Sandbox: a.workBox(wt),
+		Before: func(ctx context.Context, name, args string) (string, bool) {
+			w.ran = w.ran || name == "bash"
+			return a.hooks.preTool(ctx, a, name, args)
+		}})
 	if err != nil {
 		return nil, err
 	}
-	w := &modelWorker{a: a, box: box}
+	w.box = box
 	w.b = &agent.Builtin{
-		Ask:   a.caller(record.RoleWorker, r).ask,
-		Tools: withTool(box.Specs(), submitCaseTool),
-		Final: "submit_case",
-		Box:   box,
-		Emit:  a.emit,
-		PreTool: func(ctx context.Context, name, args string) (string, bool) {
-			if reason := box.Check(name, args); reason != "" {
-				return reason, true
-			}
-			w.ran = w.ran || name == "bash"
-			return a.hooks.preTool(ctx, a, name, args)
-		},
+		Ask:      a.caller(record.RoleWorker, r).ask,
+		Tools:    withTool(box.Specs(), submitCaseTool),
+		Final:    "submit_case",
+		Box:      box,
+		Emit:     a.emit,
 		PostEdit: func(ctx context.Context, tool, path string) { a.hooks.postEdit(ctx, a, tool, path) },
 	}
 	return w, nil

@@ -44,6 +44,8 @@ type Options struct {
 	// worktree itself where that lies in one of them.
 	Protected []string
 	ReadOnly  bool // leaves read_file, glob and grep only
+	// Before may block a call that policy allows, before anything of it is done; the reason goes to the model.
+	Before func(ctx context.Context, name, args string) (reason string, blocked bool)
 }
 
 // Box holds the tools of one worktree. It is safe for concurrent use, though two
@@ -128,6 +130,15 @@ func (b *Box) Call(ctx context.Context, name, args string) Result {
 	if err != nil {
 		return failure(err)
 	}
+	var block *blocked
+	if t.check != nil && errors.As(t.check(b, in), &block) {
+		return failure(block)
+	}
+	if b.opts.Before != nil {
+		if reason, isBlocked := b.opts.Before(ctx, name, args); isBlocked {
+			return failure(&blocked{reason})
+		}
+	}
 	if err := b.present(); err != nil {
 		return failure(err)
 	}
@@ -142,24 +153,6 @@ func (b *Box) Call(ctx context.Context, name, args string) Result {
 }
 
 var errInterrupted = errors.New("interrupted before it was done")
-
-// Check says whether Call would refuse this call out of policy, and why, without
-// running it. It is empty for a call that may run, whatever comes of it.
-func (b *Box) Check(name, args string) (reason string) {
-	t, err := b.find(name)
-	if err != nil || t.check == nil {
-		return ""
-	}
-	in, err := decode(t, args)
-	if err != nil {
-		return ""
-	}
-	var block *blocked
-	if errors.As(t.check(b, in), &block) {
-		return block.reason
-	}
-	return ""
-}
 
 // present makes sure that the worktree's name still leads to the directory that the Box was opened on.
 func (b *Box) present() error {
