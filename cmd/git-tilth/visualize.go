@@ -29,13 +29,13 @@ func (p *process) visualizeCommand() *cli.Command {
 				Usage: "with --serve: listen on this loopback `ADDRESS`"},
 		},
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
-			if ctx.IsSet("addr") && !ctx.Bool("serve") {
-				return refuse("git tilth visualize --serve --addr "+ctx.String("addr"), "--addr goes with --serve")
+			for _, flag := range []string{"addr", "remote"} {
+				if ctx.IsSet(flag) && !ctx.Bool("serve") {
+					return refuse("git tilth visualize -h", "--%s goes with --serve", flag)
+				}
 			}
 			o := view.ServeOptions{Diff: w.diffOf, Ready: func(url string) { w.say(url, ctx.Bool("open")) }}
 			switch {
-			case ctx.Bool("remote") && !ctx.Bool("serve"):
-				return refuse("git tilth visualize --serve --remote", "--remote goes with --serve")
 			case ctx.Bool("remote"):
 				place, err := w.placeHere(ctx.Args().First())
 				if err != nil {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"os"
 	"time"
 
@@ -29,7 +28,6 @@ type head struct {
 	Learnings     string   `json:"learnings,omitempty"`
 
 	Unreadable int      `json:"unreadable,omitempty"` // lines of the record that are no objects
-	Samples    []string `json:"samples,omitempty"`    // the first of them, shortened
 	Problems   []string `json:"problems,omitempty"`   // files that could not be read
 }
 
@@ -88,6 +86,3 @@ func (h *head) problem(err error) {
 		h.Problems = append(h.Problems, err.Error())
 	}
 }
-
-// json is the head in the form that can stand in a script element.
-func (h head) json() ([]byte, error) { return json.Marshal(h) }

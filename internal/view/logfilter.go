@@ -1,11 +1,11 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -40,13 +40,8 @@ func CheckLogFilter(s *session.Session, o LogOptions) error {
 
 // recordHas looks for an event that a filter lets through. It reads all of a record that has none.
 func recordHas(s *session.Session, o LogOptions) bool {
-	found, l := false, logger{o: o}
-	// What of a record cannot be read holds no event.
-	_, _, _ = record.Scan(s.Path(session.RecordFile), 0, func(e record.Line) error {
-		if found = l.fits(e); found {
-			return jsonl.ErrStop
-		}
-		return nil
-	})
-	return found
+	var found strings.Builder
+	o.Tail = 1
+	_, _ = Log(context.Background(), &found, s, o) // what of a record cannot be read holds no event
+	return found.Len() > 0
 }

@@ -2,12 +2,10 @@ package view
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -67,10 +65,7 @@ func writePage(ctx context.Context, w io.Writer, s *session.Session, now time.Ti
 	}
 	h := readHead(s, now)
 	h.Summary, h.Unreadable = <-sum, unreadable
-	if unreadable > 0 {
-		h.Samples = unreadableSamples(s.Path(session.RecordFile))
-	}
-	data, err := h.json()
+	data, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
@@ -143,23 +138,4 @@ func patchJSON(patch string, truncated bool) []byte {
 		return []byte(`{}`)
 	}
 	return data
-}
-
-// unreadableSamples finds the first lines of the record that are no objects, so that a person sees what they are.
-func unreadableSamples(path string) (samples []string) {
-	const most, length = 10, 300
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	for in := bufio.NewReaderSize(f, 64<<10); len(samples) < most && err == nil; {
-		var line []byte
-		line, err = in.ReadBytes('\n')
-		event := bytes.TrimSpace(line)
-		if err == nil && len(event) > 0 && (event[0] != '{' || !json.Valid(event)) {
-			samples = append(samples, string(line[:min(len(line), length)]))
-		}
-	}
-	return samples
 }

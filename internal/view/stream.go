@@ -128,7 +128,7 @@ func (st *stream) sendHead(now time.Time) {
 	h := readHead(st.s, now)
 	h.Live, h.Rendered = true, 0
 	h.Summary, h.Unreadable = st.sum, st.bad
-	data, err := h.json()
+	data, err := json.Marshal(h)
 	if err != nil || bytes.Equal(data, st.head) {
 		return
 	}

@@ -13,8 +13,12 @@ import (
 type table struct {
 	term    Terminal
 	columns []column
-	rows    [][]cell
-	notes   map[int]string // below a row, by its number
+	rows    []tableRow
+}
+
+type tableRow struct {
+	cells []cell
+	note  string // below the row
 }
 
 type column struct {
@@ -33,15 +37,12 @@ func (t *table) add(cells ...cell) {
 	for i := range cells {
 		cells[i].text = text.VisibleLine(cells[i].text)
 	}
-	t.rows = append(t.rows, cells)
+	t.rows = append(t.rows, tableRow{cells: cells})
 }
 
 // note puts a line below the last row; in a pipe it is one more field of the row.
 func (t *table) note(s string) {
-	if t.notes == nil {
-		t.notes = map[int]string{}
-	}
-	t.notes[len(t.rows)-1] = text.VisibleLine(s)
+	t.rows[len(t.rows)-1].note = text.VisibleLine(s)
 }
 
 func (t *table) write(w io.Writer) error {
@@ -60,15 +61,15 @@ func (t *table) print(out *bufio.Writer) {
 }
 
 func (t *table) separated(out *bufio.Writer) {
-	for n, row := range t.rows {
-		for i, c := range row {
+	for _, row := range t.rows {
+		for i, c := range row.cells {
 			if i > 0 {
 				out.WriteByte('\t')
 			}
 			out.WriteString(t.term.paint(c.style, c.text))
 		}
-		if t.notes[n] != "" {
-			out.WriteString("\t" + t.notes[n])
+		if row.note != "" {
+			out.WriteString("\t" + row.note)
 		}
 		out.WriteByte('\n')
 	}
@@ -83,10 +84,10 @@ func (t *table) aligned(out *bufio.Writer) {
 		head[i] = cell{c.name, dim}
 	}
 	t.line(out, head, widths)
-	for n, row := range t.rows {
-		t.line(out, row, widths)
-		if t.notes[n] != "" {
-			out.WriteString(t.term.paint(dim, fit("    "+t.notes[n], t.term.Width)) + "\n")
+	for _, row := range t.rows {
+		t.line(out, row.cells, widths)
+		if row.note != "" {
+			out.WriteString(t.term.paint(dim, fit("    "+row.note, t.term.Width)) + "\n")
 		}
 	}
 }
@@ -96,7 +97,7 @@ func (t *table) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i := range t.columns {
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], width(row[i].text))
+			widths[i] = max(widths[i], width(row.cells[i].text))
 		}
 		if widths[i] > 0 {
 			widths[i] = max(widths[i], width(t.columns[i].name))

@@ -2,6 +2,7 @@ package view
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -175,19 +176,8 @@ func message(role, text string) string {
 	if text == "" {
 		return ""
 	}
-	type part struct {
-		Type    string `json:"type"`
-		Content string `json:"content"`
-	}
-	type said struct {
-		Parts []part `json:"parts"`
-		Role  string `json:"role"`
-	}
-	data, err := json.Marshal([]said{{[]part{{"text", text}}, role}})
-	if err != nil {
-		return ""
-	}
-	return string(data)
+	content, _ := json.Marshal(text) // a string always has a form
+	return fmt.Sprintf(`[{"parts":[{"type":"text","content":%s}],"role":%q}]`, content, role)
 }
 
 // maxOpen bounds the calls that wait for their results.

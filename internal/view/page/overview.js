@@ -4,7 +4,7 @@
 // a live page keeps what they have unfolded and where they are.
 const PANELS = [
   ["problems", "", () => list(rec.head.problems), problems],
-  ["unreadable", "", () => [num(rec.head.unreadable), rec.head.samples], unreadable],
+  ["unreadable", "", () => num(rec.head.unreadable), unreadable],
   ["caps", "Caps", () => [rec.head.summary?.limits, totalTokens(), totalCost(), rec.count, rec.head.running && Date.now() >> 12], capMeters],
   ["usage", "Tokens and cost", () => usageRows(), usageTable],
   ["tasks", "Tasks over time", () => [rec.head.tasks, rec.count], timeline],
@@ -263,9 +263,7 @@ function told() {
 function unreadable() {
   const n = num(rec.head.unreadable);
   if (!n) return null;
-  const d = el("details", "notice", el("summary", "", plural(n, "line") + " of the record " + (n === 1 ? "is" : "are") + " no JSON object and " + (n === 1 ? "was" : "were") + " left out"));
-  for (const s of list(rec.head.samples)) d.appendChild(el("pre", "", str(s) || "(empty line)"));
-  return d;
+  return el("p", "notice", plural(n, "line") + " of the record " + (n === 1 ? "is" : "are") + " no JSON object and " + (n === 1 ? "was" : "were") + " left out");
 }
 
 function problems() {
