@@ -104,7 +104,7 @@ func (p *process) valuesOf(kind string) (list []candidate) {
 		}
 		return list
 	}
-	s, _, err := w.find("")
+	s, err := w.session("", false)
 	if err != nil {
 		return nil
 	}

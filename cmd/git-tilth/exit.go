@@ -113,15 +113,12 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 // the way on is always a resume; a cause that says more about it has the word.
 func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
-	var refused *lifecycle.RefusedError
-	var step *lifecycle.StepError
-	var setup *validator.SetupError
 	switch {
-	case errors.As(err, &refused), errors.As(err, &step):
+	case errors.As(err, new(*lifecycle.RefusedError)), errors.As(err, new(*lifecycle.StepError)):
 		return err
 	case p.interrupted() && errors.Is(err, context.Canceled):
 		return &exitError{code: exitInterrupted, msg: "interrupted", hint: resume, err: err}
-	case errors.As(err, &setup):
+	case errors.As(err, new(*validator.SetupError)):
 		return fail("correct tilth.setup, then "+resume, err)
 	}
 	return fail(resume, err)

@@ -193,9 +193,6 @@ func (p *process) remoteSession(place fleet.Place, part string) (found fleet.Cla
 // fleetError is why a session could not travel.
 func fleetError(err error, id string) error {
 	var held *fleet.HeldError
-	var refused *lifecycle.RefusedError
-	var busy *session.BusyError
-	var step *lifecycle.StepError
 	switch {
 	case err == nil:
 		return nil
@@ -207,7 +204,8 @@ func fleetError(err error, id string) error {
 	case errors.Is(err, fleet.ErrBehind):
 		return &exitError{code: exitRefused, msg: "session " + id + ": " + err.Error(),
 			hint: "git tilth fetch " + id, err: err}
-	case errors.As(err, &refused), errors.As(err, &busy), errors.As(err, &step), errors.Is(err, context.Canceled):
+	case errors.As(err, new(*lifecycle.RefusedError)), errors.As(err, new(*session.BusyError)),
+		errors.As(err, new(*lifecycle.StepError)), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, new(*fleet.RemoteError)) && id == "":
 		return fail("git remote -v", err)

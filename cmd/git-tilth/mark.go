@@ -108,7 +108,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 				"the worktree holds the work of %s, which would be committed as %s", plan.Begun, task)
 		}
 	}
-	o, err := w.judging(runSettings{})
+	o, err := w.judging(loop.Options{})
 	if err != nil {
 		return err
 	}

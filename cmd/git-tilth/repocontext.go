@@ -64,7 +64,11 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	if err := w.configure(w.loc.CommonDir); err != nil {
 		return nil, err
 	}
-	w.store = session.Store{Root: session.RootFrom(p.getenv, w.configuredRoot())}
+	root := w.config.Text("tilth.sessionsDir")
+	if root != "" {
+		root = w.inHome(root) // the repository that a relative one is read in varies
+	}
+	w.store = session.Store{Root: session.RootFrom(p.getenv, root)}
 	if w.store.Root == "" {
 		return nil, refuse("export TILTH_SESSIONS_DIR=...",
 			"there is no home directory to keep sessions in: HOME is not set")
@@ -115,16 +119,6 @@ func (w *repoContext) redactor() *record.Redactor {
 	return record.NewRedactor(slices.Concat(w.p.environ, w.config.URLs()), w.keys)
 }
 
-// configuredRoot is tilth.sessionsDir, with ~ expanded; a relative path is relative to the home directory, because the
-// repository that it is read in varies.
-func (w *repoContext) configuredRoot() string {
-	root := w.config.Text("tilth.sessionsDir")
-	if root == "" {
-		return ""
-	}
-	return w.inHome(root)
-}
-
 // repo refuses to go on outside a repository.
 func (w *repoContext) repo() error {
 	if !w.inRepo {
@@ -167,12 +161,10 @@ func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
 type sessionAction func(*cli.Context, *repoContext, *session.Session) error
 
 // onSession is the action of a command that only looks at a session.
-func (p *process) onSession(do sessionAction) cli.ActionFunc { return p.on((*repoContext).session, do) }
+func (p *process) onSession(do sessionAction) cli.ActionFunc { return p.on(false, do) }
 
 // onSessionToChange is the action of a command that changes one.
-func (p *process) onSessionToChange(do sessionAction) cli.ActionFunc {
-	return p.on((*repoContext).sessionToChange, do)
-}
+func (p *process) onSessionToChange(do sessionAction) cli.ActionFunc { return p.on(true, do) }
 
 // onHeld is the action of a command that takes one for this process.
 func (p *process) onHeld(do func(*cli.Context, *repoContext, *lifecycle.Handle) error) cli.ActionFunc {
@@ -186,7 +178,7 @@ func (p *process) onHeld(do func(*cli.Context, *repoContext, *lifecycle.Handle) 
 	})
 }
 
-func (p *process) on(find func(*repoContext, string) (*session.Session, error), do sessionAction) cli.ActionFunc {
+func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 	return p.in(func(ctx *cli.Context, w *repoContext) error {
 		args, tasks := ctx.Args().Slice(), tasksOf(ctx)
 		ofTasks := strings.Contains(ctx.Command.ArgsUsage, "<task>")
@@ -196,11 +188,11 @@ func (p *process) on(find func(*repoContext, string) (*session.Session, error), 
 		} else if len(args) > before+1 || before == 0 && ctx.Command.ArgsUsage[0] == '<' {
 			return refuse(commandName(ctx)+" -h", "%q is no task", args[0])
 		}
-		s, err := find(w, append(args[before:], "")[0])
-		if err != nil {
-			return err
+		s, err := w.session(append(args[before:], "")[0], toChange)
+		if err == nil && toChange {
+			err = w.configureFor(s)
 		}
-		if ofTasks {
+		if err == nil && ofTasks {
 			err = hasTasks(s, tasks)
 		}
 		if err != nil {
@@ -236,47 +228,20 @@ func hasTasks(s *session.Session, named []string) error {
 }
 
 // session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
-// repository; the newest of all. It is for commands that only look; where a newer session is damaged so far that it may
-// be the one that is meant, they say so.
-func (w *repoContext) session(arg string) (*session.Session, error) {
-	s, unclear, err := w.find(arg)
-	if err == nil && len(unclear) > 0 {
-		w.p.warnf("git-tilth: %s\n", w.passedOver(unclear))
-	}
-	return s, err
-}
-
-// sessionToChange is session for commands that change it: they never guess.
-func (w *repoContext) sessionToChange(arg string) (*session.Session, error) {
-	s, unclear, err := w.find(arg)
-	if err == nil && len(unclear) > 0 {
-		hint := "git tilth reset " + unclear[0] + " if it is of no use any more; else name the session, as " + s.ID
-		return nil, refuse(hint, "%s", w.passedOver(unclear))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, w.configureFor(s)
-}
-
-func (w *repoContext) passedOver(unclear []string) string {
-	return fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged "+
-		"to say of which repository it is", strings.Join(unclear, ", "))
-}
-
-// find is session, with the newer ones of which it cannot be told whether they are of this repository.
-func (w *repoContext) find(arg string) (found *session.Session, unclear []string, err error) {
+// repository; the newest of all. Where a newer session is damaged so far that it may be the one that is meant, a command
+// that only looks says so, and one that changes something does not guess.
+func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
-		found, err = w.store.Find(arg)
-		return found, nil, err
+		return w.store.Find(arg)
 	}
 	if s, ok := w.store.Containing(w.p.dir); ok {
-		return s, nil, nil
+		return s, nil
 	}
 	ids, err := w.store.IDs()
 	if err != nil {
-		return nil, nil, fail("", err)
+		return nil, fail("", err)
 	}
+	var unclear []string
 	for _, id := range ids {
 		s, err := w.store.Find(id)
 		if err != nil {
@@ -287,7 +252,7 @@ func (w *repoContext) find(arg string) (found *session.Session, unclear []string
 			belongs, known = w.belongs(s)
 		}
 		if belongs {
-			return s, unclear, nil
+			return s, w.passOver(unclear, s, toChange)
 		}
 		if _, busy := s.Holder(); !known && !busy { // one that is busy is being made
 			unclear = append(unclear, id)
@@ -295,13 +260,28 @@ func (w *repoContext) find(arg string) (found *session.Session, unclear []string
 	}
 	switch {
 	case len(unclear) > 0:
-		return nil, nil, refuse("git tilth list --all",
+		return nil, refuse("git tilth list --all",
 			"no session in %s is known to be of this repository; of %s it cannot be told", w.store.Root,
 			strings.Join(unclear, ", "))
 	case w.inRepo:
-		return nil, nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
+		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
 	}
-	return nil, nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
+	return nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
+}
+
+// passOver takes a session although newer ones may be of this repository too.
+func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bool) error {
+	if len(unclear) == 0 {
+		return nil
+	}
+	says := fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged "+
+		"to say of which repository it is", strings.Join(unclear, ", "))
+	if toChange {
+		return refuse("git tilth reset "+unclear[0]+" if it is of no use any more; else name the session, as "+s.ID,
+			"%s", says)
+	}
+	w.p.warnf("git-tilth: %s\n", says)
+	return nil
 }
 
 // belongs reports whether a session was made in this repository, whichever of its worktrees, and whether that is known.

@@ -20,7 +20,7 @@ func (p *process) resumeCommand() *cli.Command {
 		}, runFlags()...),
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r := newRunRequest(ctx)
-			if r.fresh && r.cont {
+			if r.options.Fresh && r.options.Continue {
 				return refuse("git tilth resume -h", "--fresh and --continue exclude each other")
 			}
 			return w.proceed(s, r)

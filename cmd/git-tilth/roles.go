@@ -156,14 +156,9 @@ func (w *repoContext) hide(r config.Role, key string) {
 	w.redact = w.redactor()
 }
 
-// runSettings are a run's own flags.
-type runSettings struct {
-	wait, fresh, cont, keepGoing, noPreflight bool
-}
-
-// options checks everything that a run needs before it starts.
-func (w *repoContext) options(s runSettings) (loop.Options, error) {
-	o, err := w.judging(s)
+// options checks everything that a run needs before it starts. What its own flags say is in asked.
+func (w *repoContext) options(asked loop.Options) (loop.Options, error) {
+	o, err := w.judging(asked)
 	if err != nil {
 		return o, err
 	}
@@ -220,13 +215,14 @@ func (w *repoContext) holdToCaps(r *loop.Role, caps config.Caps) error {
 }
 
 // judging is what a run needs without those who work and judge.
-func (w *repoContext) judging(s runSettings) (loop.Options, error) {
+func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 	o := loop.Options{
 		Caps: w.config.Caps(), Attempts: int(w.config.Count("tilth.providerAttempts")),
 		Validators: w.config.List("tilth.validator"),
-		Wait:       s.wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: s.cont, Fresh: s.fresh,
-		KeepGoing:   s.keepGoing || w.config.Text("tilth.onFailure") == "continue",
-		NoPreflight: s.noPreflight, ValidatorConfig: w.gitConfigOf("tilth.validator"),
+		Wait:       asked.Wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: asked.Continue,
+		Fresh:       asked.Fresh,
+		KeepGoing:   asked.KeepGoing || w.config.Text("tilth.onFailure") == "continue",
+		NoPreflight: asked.NoPreflight, ValidatorConfig: w.gitConfigOf("tilth.validator"),
 		Judging: loop.Judging{
 			InWorktree: w.config.Text("tilth.judge") == "worktree",
 			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",

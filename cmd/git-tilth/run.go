@@ -55,7 +55,7 @@ type runRequest struct {
 	from, base, session string
 	detach, yes, json   bool
 	autoResume          uint
-	runSettings
+	options             loop.Options // those that have a flag
 
 	flags []string // as they were given, those that a detached child gets again
 }
@@ -65,8 +65,8 @@ func newRunRequest(ctx *cli.Context) runRequest {
 		verb: ctx.Command.Name,
 		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"),
 		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Uint("auto-resume"),
-		runSettings: runSettings{wait: ctx.Bool("wait"), fresh: ctx.Bool("fresh"), cont: ctx.Bool("continue"),
-			keepGoing: ctx.Bool("keep-going"), noPreflight: ctx.Bool("no-preflight")},
+		options: loop.Options{Wait: ctx.Bool("wait"), Fresh: ctx.Bool("fresh"), Continue: ctx.Bool("continue"),
+			KeepGoing: ctx.Bool("keep-going"), NoPreflight: ctx.Bool("no-preflight")},
 	}
 	once := []string{"detach", "from", "base", "yes", "session", "verbose", "dry-run"}
 	for _, f := range ctx.Command.Flags {
@@ -143,7 +143,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	if r.from == "" && !w.p.interactive() {
 		return refuse("git tilth prep-feature, or git tilth run --from PATH", "no prepared session in this repository")
 	}
-	_, unready := w.options(r.runSettings)
+	_, unready := w.options(r.options)
 	if unready != nil && !w.p.dryRun {
 		return unready
 	}
@@ -228,7 +228,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	var o loop.Options
 	if plan.NeedsWorker() {
 		// Who works is settled before anything is changed.
-		if o, err = w.options(r.runSettings); err != nil {
+		if o, err = w.options(r.options); err != nil {
 			return err
 		}
 		h.Redact = w.redact

@@ -46,7 +46,7 @@ func (p *process) visualizeCommand() *cli.Command {
 			case ctx.Bool("serve"):
 				return w.serve(o, ctx.String("addr"), ctx.Args().First())
 			}
-			s, err := w.session(ctx.Args().First())
+			s, err := w.session(ctx.Args().First(), false)
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func (w *repoContext) serve(o view.ServeOptions, addr, arg string) error {
 	}
 	defer ln.Close()
 	if o.Remote == nil && (arg != "" || w.inRepo) {
-		s, err := w.session(arg)
+		s, err := w.session(arg, false)
 		switch {
 		case err == nil:
 			o.Session = s.ID
