@@ -17,8 +17,8 @@ type toolDef struct {
 	name        string
 	description string
 	params      []param
-	writes      bool // may change something: not there in a read-only Box
-	check       func(b *Box, in arguments) error
+	writes      bool                              // may change something: not there in a read-only Box
+	check       func(b *Box, in *arguments) error // what policy refuses, before anything is done
 	run         func(b *Box, ctx context.Context, in arguments) (Result, error)
 }
 
@@ -70,7 +70,7 @@ func tools() []toolDef {
 			description: "which files to search: a pattern as for glob, a file, a directory, " +
 				"or *.py for that ending anywhere",
 		}},
-		check: checkGlob("path_glob"), run: (*Box).grep,
+		check: checkPathGlob, run: (*Box).grep,
 	}, {
 		name: "bash",
 		description: "Run a command with bash in the worktree. It has no input and a time limit; " +
@@ -115,8 +115,10 @@ func (t *toolDef) usage() string {
 
 // arguments are decoded and checked against the tool's parameters.
 type arguments struct {
-	text map[string]string
-	num  map[string]float64
+	text  map[string]string
+	num   map[string]float64
+	rel   string // what the path leads to, which check has found, and the pattern's query
+	query query
 }
 
 // decode reads the arguments of a call, which may be any bytes at all.

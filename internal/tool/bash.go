@@ -11,7 +11,7 @@ import (
 )
 
 // checkCommand refuses commands of the deny list.
-func checkCommand(b *Box, in arguments) error {
+func checkCommand(b *Box, in *arguments) error {
 	if reason := b.guard.check(in.text["command"]); reason != "" {
 		return &blocked{reason}
 	}

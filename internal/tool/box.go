@@ -130,9 +130,8 @@ func (b *Box) Call(ctx context.Context, name, args string) Result {
 	if err != nil {
 		return failure(err)
 	}
-	var block *blocked
-	if t.check != nil && errors.As(t.check(b, in), &block) {
-		return failure(block)
+	if err := t.check(b, &in); err != nil {
+		return failure(err)
 	}
 	if b.opts.Before != nil {
 		if reason, isBlocked := b.opts.Before(ctx, name, args); isBlocked {

@@ -16,7 +16,7 @@ import (
 const editCap = 32 << 20
 
 func (b *Box) editFile(_ context.Context, in arguments) (Result, error) {
-	name := in.text["path"]
+	name, rel := in.text["path"], in.rel
 	old, repl := []byte(in.text["old_string"]), []byte(in.text["new_string"])
 	switch {
 	case len(old) == 0:
@@ -24,7 +24,7 @@ func (b *Box) editFile(_ context.Context, in arguments) (Result, error) {
 	case bytes.Equal(old, repl):
 		return Result{}, errors.New("old_string and new_string are the same; nothing was changed")
 	}
-	data, rel, err := b.readWhole(name)
+	data, err := b.readWhole(name, rel)
 	if err != nil {
 		return Result{}, err
 	}
@@ -38,25 +38,25 @@ func (b *Box) editFile(_ context.Context, in arguments) (Result, error) {
 	return Result{Output: fmt.Sprintf("edited %s at line %d", rel, line), Edited: rel}, nil
 }
 
-func (b *Box) readWhole(name string) ([]byte, string, error) {
-	f, info, rel, err := b.open(name)
+func (b *Box) readWhole(name, rel string) ([]byte, error) {
+	f, info, err := b.open(name, rel)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return nil, "", fmt.Errorf("%s is a directory", text.Clip(name, 200))
+		return nil, fmt.Errorf("%s is a directory", text.Clip(name, 200))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, editCap+1))
 	switch {
 	case err != nil:
-		return nil, "", describe(name, err)
+		return nil, describe(name, err)
 	case len(data) > editCap:
-		return nil, "", fmt.Errorf("%s is too large to edit (%d bytes)", text.Clip(name, 200), info.Size())
+		return nil, fmt.Errorf("%s is too large to edit (%d bytes)", text.Clip(name, 200), info.Size())
 	case isBinary(data):
-		return nil, "", fmt.Errorf("%s is a binary file", text.Clip(name, 200))
+		return nil, fmt.Errorf("%s is a binary file", text.Clip(name, 200))
 	}
-	return data, rel, nil
+	return data, nil
 }
 
 // replaceOnce replaces the one occurrence of old, and says at which line it begins. In a file with CRLF lines the

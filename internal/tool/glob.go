@@ -14,10 +14,7 @@ import (
 const globCap = 1000
 
 func (b *Box) glob(ctx context.Context, in arguments) (Result, error) {
-	q, err := b.newQuery(in.text["pattern"])
-	if err != nil {
-		return Result{}, err
-	}
+	q := in.query
 	// With ** nearly every directory matches; without it one asks for what is there.
 	dirs := !strings.Contains(q.pattern, "**")
 	var found []string

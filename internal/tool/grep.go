@@ -38,15 +38,8 @@ func (b *Box) grep(ctx context.Context, in arguments) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("the pattern is no valid regular expression (RE2): %w", err)
 	}
-	glob, ok := in.text["path_glob"]
-	if !ok || strings.TrimSpace(glob) == "" {
-		glob = "**"
-	}
-	q, err := b.newQuery(glob)
+	q, err := b.widen(in.query)
 	if err != nil {
-		return Result{}, err
-	}
-	if q, err = b.widen(q); err != nil {
 		return Result{}, err
 	}
 	s := &search{re: re}
@@ -63,7 +56,15 @@ func (b *Box) grep(ctx context.Context, in arguments) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return s.result(glob, cut), nil
+	return s.result(in.query.pattern, cut), nil
+}
+
+// checkPathGlob is checkGlob for an argument that may be left out.
+func checkPathGlob(b *Box, in *arguments) error {
+	if strings.TrimSpace(in.text["path_glob"]) == "" {
+		in.text["path_glob"] = "**"
+	}
+	return checkGlob("path_glob")(b, in)
 }
 
 // widen reads a path_glob as people write it: a directory means all below it, a

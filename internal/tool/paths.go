@@ -111,8 +111,8 @@ func (b *Box) isGitFile(info os.FileInfo) bool {
 }
 
 // checkPath refuses paths that policy does not allow.
-func checkPath(b *Box, in arguments) error {
-	_, err := b.resolve(in.text["path"])
+func checkPath(b *Box, in *arguments) (err error) {
+	in.rel, err = b.resolve(in.text["path"])
 	return err
 }
 

@@ -24,14 +24,10 @@ const (
 
 // open opens a regular file or a directory for reading. Anything else (a pipe, a
 // device) is refused without waiting for it.
-func (b *Box) open(name string) (*os.File, os.FileInfo, string, error) {
-	rel, err := b.resolve(name)
-	if err != nil {
-		return nil, nil, "", err
-	}
+func (b *Box) open(name, rel string) (*os.File, os.FileInfo, error) {
 	f, err := b.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, "", describe(name, err)
+		return nil, nil, describe(name, err)
 	}
 	info, err := f.Stat()
 	switch {
@@ -44,14 +40,14 @@ func (b *Box) open(name string) (*os.File, os.FileInfo, string, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, nil, "", err
+		return nil, nil, err
 	}
-	return f, info, rel, nil
+	return f, info, nil
 }
 
 func (b *Box) readFile(_ context.Context, in arguments) (Result, error) {
 	name := in.text["path"]
-	f, info, _, err := b.open(name)
+	f, info, err := b.open(name, in.rel)
 	if err != nil {
 		return Result{}, err
 	}

@@ -65,20 +65,16 @@ func (b *Box) newQuery(pattern string) (query, error) {
 }
 
 // checkGlob makes a check that refuses patterns that policy does not allow; arg is the argument that holds the pattern.
-func checkGlob(arg string) func(*Box, arguments) error {
-	return func(b *Box, in arguments) error {
-		if in.text[arg] == "" {
-			return nil
-		}
-		q, err := b.newQuery(in.text[arg])
-		if err != nil {
+func checkGlob(arg string) func(*Box, *arguments) error {
+	return func(b *Box, in *arguments) (err error) {
+		if in.query, err = b.newQuery(in.text[arg]); err != nil {
 			return err
 		}
-		if _, err = b.resolve(q.base); err != nil {
+		if _, err = b.resolve(in.query.base); err != nil {
 			return err
 		}
 		// For grep a pattern may be the name of a directory.
-		_, err = b.resolve(q.pattern)
+		_, err = b.resolve(in.query.pattern)
 		return err
 	}
 }

@@ -19,11 +19,7 @@ import (
 const tempPrefix = ".git-tilth-write-"
 
 func (b *Box) writeFile(_ context.Context, in arguments) (Result, error) {
-	name, content := in.text["path"], in.text["content"]
-	rel, err := b.resolve(name)
-	if err != nil {
-		return Result{}, err
-	}
+	name, rel, content := in.text["path"], in.rel, in.text["content"]
 	if strings.HasSuffix(name, "/") {
 		return Result{}, fmt.Errorf("%s names a directory; give the path of a file", text.Clip(name, 200))
 	}
