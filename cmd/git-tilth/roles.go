@@ -129,10 +129,7 @@ func (w *repoContext) credential(url string) string {
 	if key, asked := w.asked[url]; asked {
 		return key
 	}
-	_, key, err := w.git.CredentialFill(w.p.ctx, w.common, url)
-	if err != nil {
-		key = ""
-	}
+	key := w.git.Password(w.p.ctx, w.common, url)
 	if w.asked == nil {
 		w.asked = map[string]string{}
 	}

@@ -254,19 +254,18 @@ func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, erro
 }
 
 // contents reads files that entries has listed.
-func (s *scratchRepo) contents(ctx context.Context, entries []entry) ([][]byte, error) {
-	c := s.command("cat-file", "--batch")
+func (s *scratchRepo) contents(ctx context.Context, entries []entry) (contents [][]byte, err error) {
+	var ids []string
 	for _, e := range entries {
-		c.Stdin = append(c.Stdin, e.ID+"\n"...)
+		ids = append(ids, e.ID)
 	}
-	out, err := s.git.Read(ctx, c)
-	var contents [][]byte
+	files, err := s.git.FilesAt(ctx, s.dir, "", ids)
 	for _, e := range entries {
-		header, rest, _ := bytes.Cut(out, []byte("\n"))
-		if string(header) != fmt.Sprintf("%s blob %d", e.ID, e.Size) || int64(len(rest)) <= e.Size {
+		content, there := files[e.ID]
+		if !there || int64(len(content)) != e.Size {
 			return nil, errors.Join(err, fmt.Errorf("the object %s cannot be read", e.ID))
 		}
-		contents, out = append(contents, rest[:e.Size:e.Size]), rest[e.Size+1:]
+		contents = append(contents, content)
 	}
 	return contents, err
 }
@@ -281,6 +280,7 @@ func (s *scratchRepo) reaches(ctx context.Context, from, to string) bool {
 // refers to it yet: whoever needs it makes a ref at once.
 func (s *scratchRepo) adopt(ctx context.Context, common, ref string) error {
 	_, err := s.git.Mutate(ctx, gitx.InRepo(common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet",
-		"--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--refmap=", "--", s.dir, ref))
+		"--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
+		"--refmap=", "--", s.dir, ref))
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -225,35 +224,26 @@ func parseConfig(f []string) []ConfigEntry {
 // helperPatience is how long a credential helper may take: some ask a server.
 const helperPatience = 30 * time.Second
 
-// CredentialFill asks the credential helpers of the user, and of the repository with this common directory unless it
-// is "", for the user name and password of a URL. Nobody is prompted, and a helper that waits for someone all the
-// same is ended. That no helper knows is an error.
-func (g *Git) CredentialFill(ctx context.Context, common, url string) (username, password string, err error) {
+// Password asks the credential helpers of the user, and of the repository with this common directory unless it is "",
+// for the password of a URL; "" for none. Nobody is prompted, and a helper that waits for someone is ended.
+func (g *Git) Password(ctx context.Context, common, url string) (password string) {
 	if url == "" || strings.ContainsAny(url, "\n\x00") {
-		return "", "", fmt.Errorf("%q: %w", url, errNoCredential)
+		return ""
 	}
 	c := Command{Dir: "/", Args: []string{"credential", "fill"}}
 	if common != "" {
 		c = InRepo(common, c.Args...)
 	}
-	c.Stdin = []byte("url=" + url + "\n\n")
-	c.env = g.env.keys
+	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
 	ctx, cancel := context.WithTimeout(ctx, g.asking)
 	defer cancel()
 	out, err := g.Read(ctx, c)
 	for line := range strings.Lines(string(out)) {
-		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		switch key {
-		case "username":
-			username = value
-		case "password":
+		if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
 			password = value
 		}
 	}
-	if ExitCode(err) == 128 || err == nil && password == "" {
-		return "", "", fmt.Errorf("%s: %w", url, errNoCredential)
-	}
-	return username, password, err
+	return password
 }
 
 // Editor returns the command that git would open a file with for the user: GIT_EDITOR, core.editor, VISUAL, EDITOR.
@@ -355,8 +345,8 @@ func (g *Git) defaultExcludes() string {
 // noDialog takes away where a pinentry could show up.
 var noDialog = []string{"GPG_TTY=", "DISPLAY=", "WAYLAND_DISPLAY="}
 
-// Identity returns the variables of a command that makes commits in dir, and signs them: who commits, where git does not
-// know.
+// Identity returns the variables of a command that makes commits in dir, and signs them: who commits, where git does
+// not know.
 func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []string) {
 	if sign {
 		vars = append(vars, noDialog...)

@@ -242,5 +242,5 @@ func LinkedCommon(path string) (common string, registered bool, err error) {
 	}
 	admin = filepath.Join(real, "worktrees", filepath.Base(admin))
 	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
-	return real, err == nil && SameFile(relativeTo(admin, trimLine(back)), dotGit), nil
+	return real, err == nil && sameFile(relativeTo(admin, trimLine(back)), dotGit), nil
 }

@@ -74,7 +74,7 @@ func removeAdmin(common, admin, path string) error {
 		return nil
 	}
 	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
-	if err == nil && !SamePath(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
+	if err == nil && !samePlace(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
 		return nil
 	}
 	if err := os.RemoveAll(admin); err != nil {
@@ -177,25 +177,28 @@ func AdminDir(common, path string) (string, bool) {
 	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
 	if real, err := filepath.EvalSymlinks(own); own != "" && err == nil && filepath.Dir(real) == all {
 		b, err := os.ReadFile(filepath.Join(real, "gitdir"))
-		if err == nil && SamePath(relativeTo(real, trimLine(b)), dotGit) {
+		if err == nil && samePlace(relativeTo(real, trimLine(b)), dotGit) {
 			return real, true
 		}
 	}
 	fallback := ""
 	for admin, at := range entries(realCommon) {
 		switch {
-		case at != "" && SamePath(at, dotGit):
+		case at != "" && samePlace(at, dotGit):
 			return admin, true
-		case at == "" && own != "" && SameFile(own, admin):
+		case at == "" && own != "" && sameFile(own, admin):
 			fallback = admin
 		}
 	}
 	return fallback, fallback != ""
 }
 
-// SamePath reports whether two paths name the same place, which need not exist: the parent directories are compared
-// with their symlinks resolved.
-func SamePath(a, b string) bool {
+// SamePath reports whether two paths lead to the same file or directory, or would: of what does not exist the parent
+// directories are compared with their symlinks resolved.
+func SamePath(a, b string) bool { return sameFile(a, b) || samePlace(a, b) }
+
+// samePlace reports whether two paths name the same place, whatever lies there.
+func samePlace(a, b string) bool {
 	return a == b || resolveParents(a) == resolveParents(b)
 }
 
@@ -231,7 +234,7 @@ func repairLinks(admin, path string) error {
 		// link goes.
 		return os.Remove(path)
 	}
-	if to, err := readGitFile(dotGit); err == nil && SameFile(to, admin) {
+	if to, err := readGitFile(dotGit); err == nil && sameFile(to, admin) {
 		return nil
 	}
 	if err := os.RemoveAll(dotGit); err != nil {
@@ -249,7 +252,7 @@ func repairEntry(admin, path string) error {
 		}
 	}
 	dotGit, back := filepath.Join(path, ".git"), filepath.Join(admin, "gitdir")
-	if b, err := os.ReadFile(back); err == nil && SamePath(relativeTo(admin, trimLine(b)), dotGit) {
+	if b, err := os.ReadFile(back); err == nil && samePlace(relativeTo(admin, trimLine(b)), dotGit) {
 		return nil
 	}
 	return replaceFile(back, dotGit+"\n")
@@ -298,7 +301,7 @@ func (g *Git) RestoreEntry(common, path, branch string) error {
 			return err
 		}
 	}
-	if to, err := readGitFile(dotGit); fi.Mode().IsRegular() && err == nil && SameFile(to, admin) {
+	if to, err := readGitFile(dotGit); fi.Mode().IsRegular() && err == nil && sameFile(to, admin) {
 		return nil
 	}
 	return replaceFile(dotGit, "gitdir: "+admin+"\n")
@@ -344,13 +347,13 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 	own, _ := readGitFile(filepath.Join(path, ".git"))
 	for admin, at := range entries(real) {
 		head, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
-		if !SameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
+		if !sameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
 			continue
 		}
 		if _, err := os.Lstat(at); err != nil {
 			continue // it was moved: see Relink
 		}
-		if to, err := readGitFile(at); err != nil || !SameFile(to, admin) {
+		if to, err := readGitFile(at); err != nil || !sameFile(to, admin) {
 			return admin, true
 		}
 	}

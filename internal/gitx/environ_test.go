@@ -133,7 +133,7 @@ func TestNothingAsks(t *testing.T) {
 	// A helper that would ask is never reached, and git does not ask itself.
 	w.sh(w.home, "config", "--global", "core.askPass", "/bin/echo asked")
 	w.restart()
-	if _, _, err := w.git.CredentialFill(ctx, "", "https://example.invalid/x"); err == nil {
+	if w.git.Password(ctx, "", "https://example.invalid/x") != "" {
 		t.Error("a password out of nowhere")
 	}
 }
@@ -169,7 +169,5 @@ func TestNoKeyReachesGit(t *testing.T) {
 		t.Errorf("they saw:\n%s", env)
 	}
 	w.sh(w.home, "config", "--global", "credential.helper", `!f() { echo password=$TILTH_API_KEY; }; f`)
-	_, password, err := w.git.CredentialFill(ctx, "", "https://me@example.invalid")
-	must(t, err)
-	equal(t, "password", password, "k-1")
+	equal(t, "password", w.git.Password(ctx, "", "https://me@example.invalid"), "k-1")
 }

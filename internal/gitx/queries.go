@@ -113,12 +113,15 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 	return err
 }
 
-// FilesAt returns the contents of files of a commit, by their paths; links within
-// the commit are followed, and what is not there or no file is left out.
+// FilesAt returns the contents of files of a commit, by their paths; links within the commit are followed, and what is
+// not there or no file is left out. With commit "" the paths are object ids.
 func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
 	var in strings.Builder
 	for _, p := range paths {
-		in.WriteString(commit + ":" + p + "\n")
+		if commit != "" {
+			in.WriteString(commit + ":")
+		}
+		in.WriteString(p + "\n")
 	}
 	c := InRepo(common, "cat-file", "--batch", "--follow-symlinks")
 	c.Stdin = []byte(in.String())

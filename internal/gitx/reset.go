@@ -38,17 +38,6 @@ func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 	return g.change(ctx, wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha)
 }
 
-// LeaveOut gives paths in the index back what base has of them, or takes them out of it, and names the tree that is
-// left. The files stay as they are.
-func (g *Git) LeaveOut(ctx context.Context, wt Worktree, base string, paths []string) (tree string, err error) {
-	c := g.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", base, "--pathspec-from-file=-",
-		"--pathspec-file-nul")
-	if _, err := g.Mutate(ctx, c.with(paths)); err != nil {
-		return "", err
-	}
-	return g.Mutate(ctx, g.InWorktree(wt, "write-tree"))
-}
-
 // change runs a command that writes in the worktree, after what would stop it was put out of the way.
 func (g *Git) change(ctx context.Context, wt Worktree, args ...string) error {
 	if err := g.QuitOperations(ctx, wt); err != nil {
@@ -65,20 +54,6 @@ var unfinished = []string{
 	"REBASE_HEAD", "BISECT_LOG", "BISECT_START", "rebase-merge", "rebase-apply", "sequencer",
 }
 
-// Unfinished names what was left unfinished in a worktree: "merge", "rebase" and so on, "" for nothing.
-func Unfinished(wt Worktree) string {
-	for _, o := range []struct{ file, name string }{
-		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},
-		{"CHERRY_PICK_HEAD", "cherry-pick"},
-		{"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisection"},
-	} {
-		if _, err := os.Lstat(filepath.Join(wt.AdminDir, o.file)); err == nil {
-			return o.name
-		}
-	}
-	return ""
-}
-
 // QuitOperations forgets a merge, rebase, cherry-pick or bisection that was left unfinished in the worktree, as `git
 // merge --quit` and its like do: HEAD, index and files stay as they are. (`git rebase --quit` would put an autostash
 // among the user's stashes.) Lock files of killed processes go too. Every operation that writes does so first.
@@ -93,7 +68,7 @@ func (g *Git) QuitOperations(ctx context.Context, wt Worktree) error {
 		if err := somethingAt(wt.Path); err != nil {
 			return err
 		}
-		return fmt.Errorf("%s: %w: it has no .git file any more", wt.Path, ErrUnregistered)
+		return fmt.Errorf("%s: %w: it has no .git file any more", wt.Path, errUnregistered)
 	}
 	for _, name := range unfinished {
 		if err := os.RemoveAll(filepath.Join(wt.AdminDir, name)); err != nil {
@@ -243,28 +218,6 @@ func RemoveAll(path string) error {
 	if err != nil && len(makeRemovable(path)) > 0 {
 		err = os.RemoveAll(path)
 	}
-	return err
-}
-
-// LayOut makes the files in dir, in the index too, equal to tree; only those at paths, if there are any. dir holds a git
-// directory of its own, whose index is true of the files; with reset, whatever the index and the files hold is replaced.
-// Files that are not in the index stay.
-//
-// One tree is named and not the one that is left as well: for two, git looks up the object of each tracked file
-// (2.39.5: 1.3 times as long with 20,000 files, twice where their objects are loose).
-func (g *Git) LayOut(ctx context.Context, dir, tree string, reset bool, paths ...string) error {
-	c := Command{Dir: dir, Args: []string{"--git-dir=" + filepath.Join(dir, ".git"), "--work-tree=" + dir}}
-	switch {
-	case len(paths) > 0:
-		c.Args = append(c.Args, "--literal-pathspecs", "restore", "--quiet", "--source="+tree, "--staged", "--worktree",
-			"--pathspec-from-file=-", "--pathspec-file-nul")
-		c = c.with(paths)
-	case reset:
-		c.Args = append(c.Args, "read-tree", "--reset", "-u", tree)
-	default:
-		c.Args = append(c.Args, "read-tree", "-m", "-u", tree)
-	}
-	_, err := g.Mutate(ctx, c)
 	return err
 }
 

@@ -295,10 +295,8 @@ var (
 	ErrNoCommit = errors.New("no such commit")
 	// ErrWorktreeMissing: nothing, or an empty directory, is where the worktree was.
 	ErrWorktreeMissing = errors.New("worktree is missing")
-	// ErrUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
-	ErrUnregistered = errors.New("not a registered worktree")
-	// errNoCredential: no credential helper knows the URL.
-	errNoCredential = errors.New("no stored credential")
+	// errUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
+	errUnregistered = errors.New("not a registered worktree")
 	// errLocked: a live git process holds the lock of the index or of a ref.
 	errLocked = errors.New("locked by another git process")
 )

@@ -23,7 +23,7 @@ type Worktree struct {
 // HEAD is on branch; with branch "", HEAD is not looked at, which is for bringing back one that was moved. It reads
 // git's own files and starts no process (but for a repository with reftable refs, whose HEAD only git can read). A dry
 // run also passes a worktree that the skipped commands would have made or put back on its branch. The error is
-// ErrWorktreeMissing, ErrUnregistered or a *WrongBranchError.
+// ErrWorktreeMissing, errUnregistered or a *WrongBranchError.
 func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktree, error) {
 	wt, err := registered(common, path)
 	if err == nil && branch != "" {
@@ -57,7 +57,7 @@ func registered(common, path string) (Worktree, error) {
 		return Worktree{}, err
 	}
 	refuse := func(format string, a ...any) (Worktree, error) {
-		return Worktree{}, fmt.Errorf("%s: %w: %s", path, ErrUnregistered, fmt.Sprintf(format, a...))
+		return Worktree{}, fmt.Errorf("%s: %w: %s", path, errUnregistered, fmt.Sprintf(format, a...))
 	}
 	dotGit := filepath.Join(path, ".git")
 	fi, err := os.Lstat(dotGit)
@@ -92,7 +92,7 @@ func registered(common, path string) (Worktree, error) {
 	if err != nil {
 		return refuse("%v", err)
 	}
-	if at := relativeTo(realAdmin, trimLine(back)); !SameFile(at, dotGit) {
+	if at := relativeTo(realAdmin, trimLine(back)); !sameFile(at, dotGit) {
 		return refuse("the repository knows it at %s", filepath.Dir(at))
 	}
 	if of, err := commonDir(realAdmin); err != nil || of != realCommon {
@@ -108,13 +108,13 @@ func somethingAt(path string) error {
 	case errors.Is(err, os.ErrNotExist):
 		return fmt.Errorf("%s: %w", path, ErrWorktreeMissing)
 	case err != nil:
-		return fmt.Errorf("%w: %w", ErrUnregistered, err)
+		return fmt.Errorf("%w: %w", errUnregistered, err)
 	case !fi.IsDir():
-		return fmt.Errorf("%s: %w: it is not a directory", path, ErrUnregistered)
+		return fmt.Errorf("%s: %w: it is not a directory", path, errUnregistered)
 	}
 	d, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnregistered, err)
+		return fmt.Errorf("%w: %w", errUnregistered, err)
 	}
 	defer d.Close()
 	if names, _ := d.Readdirnames(1); len(names) == 0 {
@@ -123,8 +123,8 @@ func somethingAt(path string) error {
 	return nil
 }
 
-// SameFile reports whether two paths lead to the same file or directory, which exists.
-func SameFile(a, b string) bool {
+// sameFile reports whether two paths lead to the same file or directory, which exists.
+func sameFile(a, b string) bool {
 	fa, err := os.Stat(a)
 	if err != nil {
 		return false
@@ -144,7 +144,7 @@ func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 	if err != nil {
 		b, err := os.ReadFile(head)
 		if err != nil {
-			return "", fmt.Errorf("%s: %w: %w", wt.Path, ErrUnregistered, err)
+			return "", fmt.Errorf("%s: %w: %w", wt.Path, errUnregistered, err)
 		}
 		var symbolic bool
 		if ref, symbolic = strings.CutPrefix(trimLine(b), "ref: "); !symbolic {
@@ -258,13 +258,13 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 }
 
 // RemoveWorktree removes the worktree at path with everything in it, locked, with submodules or half gone, and the
-// repository's entry for it. The error is ErrUnregistered if the repository has no entry for this path; nothing is
+// repository's entry for it. The error is errUnregistered if the repository has no entry for this path; nothing is
 // removed then.
 func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	g.known.entries.set(path, "")
 	admin, found := AdminDir(common, path)
 	if !found {
-		return fmt.Errorf("%s: %w: %s has no entry for it", path, ErrUnregistered, common)
+		return fmt.Errorf("%s: %w: %s has no entry for it", path, errUnregistered, common)
 	}
 	if g.plan(path, removed); !complete(admin) {
 		return g.removeIncomplete(common, admin, path)

@@ -39,7 +39,7 @@ func TestWorktreeWhoseGitFileNamesTheRepository(t *testing.T) {
 		must(t, os.MkdirAll(w.common+name, 0o700))
 		write(t, w.path, ".git", "gitdir: "+w.common+name+"\n")
 		_, err := w.git.Worktree(ctx, w.common, w.path, branch)
-		if !errors.Is(err, ErrUnregistered) || !strings.Contains(err.Error(), "its .git file names ") ||
+		if !errors.Is(err, errUnregistered) || !strings.Contains(err.Error(), "its .git file names ") ||
 			!strings.HasSuffix(err.Error(), ".git"+name+", which is not the git directory of a worktree of its own") {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -62,28 +62,28 @@ func TestCheckWorktree(t *testing.T) {
 		{"deleted and made again", func(w *world) {
 			must(w.t, os.RemoveAll(w.path))
 			write(w.t, w.path, "a.txt", "x")
-		}, ErrUnregistered, ""},
+		}, errUnregistered, ""},
 		{"a repository of its own", func(w *world) {
 			must(w.t, os.Remove(filepath.Join(w.path, ".git")))
 			w.sh(w.path, "init", "-q")
-		}, ErrUnregistered, ""},
+		}, errUnregistered, ""},
 		{"pruned", func(w *world) { must(w.t, os.RemoveAll(filepath.Join(w.common, "worktrees"))) },
-			ErrUnregistered, ""},
+			errUnregistered, ""},
 		{"moved", func(w *world) {
 			moved := w.path + "-moved"
 			must(w.t, os.Rename(w.path, moved))
 			w.path = moved
-		}, ErrUnregistered, ""},
+		}, errUnregistered, ""},
 		{"replaced by a symlink to it", func(w *world) {
 			moved := w.path + "-moved"
 			must(w.t, os.Rename(w.path, moved))
 			must(w.t, os.Symlink(moved, w.path))
-		}, ErrUnregistered, ""},
+		}, errUnregistered, ""},
 		{"of another repository", func(w *world) {
 			w.sh(w.home, "clone", "-q", w.repo, "other")
 			w.common = filepath.Join(w.home, "other", ".git")
-		}, ErrUnregistered, ""},
-		{"repository gone", func(w *world) { must(w.t, os.RemoveAll(w.repo)) }, ErrUnregistered, ""},
+		}, errUnregistered, ""},
+		{"repository gone", func(w *world) { must(w.t, os.RemoveAll(w.repo)) }, errUnregistered, ""},
 		{"on another branch", func(w *world) { w.sh(w.path, "checkout", "-q", "-b", "other") }, nil, "other"},
 		{"detached", func(w *world) { w.sh(w.path, "checkout", "-q", "--detach") }, nil, "-"},
 		{"HEAD is a symlink", func(w *world) {
@@ -99,7 +99,7 @@ func TestCheckWorktree(t *testing.T) {
 			w.sh(w.repo, "worktree", "move", w.path, moved)
 			w.path = moved
 		}, nil, ""},
-		{"torn .git file", func(w *world) { write(w.t, w.path, ".git", "gitdir") }, ErrUnregistered, ""},
+		{"torn .git file", func(w *world) { write(w.t, w.path, ".git", "gitdir") }, errUnregistered, ""},
 		{"empty HEAD", func(w *world) { write(w.t, w.common, "worktrees/workspace/HEAD", "") }, nil, "-"},
 		{"relative links", func(w *world) {
 			admin := filepath.Join(w.common, "worktrees", "workspace")
@@ -323,7 +323,7 @@ func TestRemoveWorktreeInEveryState(t *testing.T) {
 			equal(t, "worktree exists", exists(w.path), false)
 			equal(t, "entry exists", exists(w.common, "worktrees"), false)
 			deleted(t)(w.git.DeleteBranch(ctx, w.common, branch))
-			if err := w.git.RemoveWorktree(ctx, w.common, w.path); !errors.Is(err, ErrUnregistered) {
+			if err := w.git.RemoveWorktree(ctx, w.common, w.path); !errors.Is(err, errUnregistered) {
 				t.Errorf("once more: %v", err)
 			}
 		})
@@ -347,12 +347,12 @@ func TestRemoveWorktreeUnregistered(t *testing.T) {
 	plain := filepath.Join(w.home, "plain")
 	write(t, plain, "x", "x")
 	for _, path := range []string{plain, w.repo, w.home, filepath.Join(w.home, "nowhere")} {
-		if err := w.git.RemoveWorktree(ctx, w.common, path); !errors.Is(err, ErrUnregistered) {
+		if err := w.git.RemoveWorktree(ctx, w.common, path); !errors.Is(err, errUnregistered) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	equal(t, "plain directory", read(t, plain, "x"), "x")
-	if err := w.git.RemoveWorktree(ctx, filepath.Join(w.home, "gone.git"), w.path); !errors.Is(err, ErrUnregistered) {
+	if err := w.git.RemoveWorktree(ctx, filepath.Join(w.home, "gone.git"), w.path); !errors.Is(err, errUnregistered) {
 		t.Errorf("repository gone: %v", err)
 	}
 }

@@ -121,7 +121,8 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 
 // Put gives the files at paths the contents that a commit has for them, until the next LayOut.
 func (p *Place) Put(ctx context.Context, commit string, paths []string) error {
-	return p.o.Git.LayOut(ctx, p.Dir, commit, false, paths...)
+	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
+		"--pathspec-from-file=-", "--pathspec-file-nul")
 }
 
 // Shut closes the place while a worker works.
@@ -254,12 +255,18 @@ func (p *Place) stillThere(names []string, entries []entry) []string {
 	})
 }
 
-// checkOut has git bring the files to tree, all of them with reset, and reads the index that git wrote.
+// checkOut has git bring the files to tree, and reads the index that git wrote. With reset, whatever the index and the
+// files hold is replaced; files that are not in the index stay.
+//
+// One tree is named and not the one that is left as well: for two, git looks up the object of each tracked file
+// (2.39.5: 1.3 times as long with 20,000 files, twice where their objects are loose).
 func (p *Place) checkOut(ctx context.Context, tree string, reset bool) (index []byte, entries []entry, err error) {
-	err = p.o.Git.LayOut(ctx, p.Dir, tree, reset)
-	if err != nil && !reset && ctx.Err() == nil {
-		// A changed file, or one of a setup, stands where the tree has one now.
-		err = p.o.Git.LayOut(ctx, p.Dir, tree, true)
+	if !reset {
+		err = p.git(ctx, nil, "read-tree", "-m", "-u", tree)
+	}
+	if reset || err != nil && ctx.Err() == nil {
+		// Else a changed file, or one of a setup, stands where the tree has one now.
+		err = p.git(ctx, nil, "read-tree", "--reset", "-u", tree)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the tree cannot be laid out to be judged: %w", err)

@@ -162,7 +162,7 @@ func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 // elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of the
 // session that it was copied from.
 func WorkspaceOf(s *session.Session, c *session.Checkpoint) string {
-	if c == nil || !filepath.IsAbs(c.Workspace) || !gitx.SameFile(filepath.Dir(c.Workspace), s.Dir) {
+	if c == nil || !filepath.IsAbs(c.Workspace) || !gitx.SamePath(filepath.Dir(c.Workspace), s.Dir) {
 		return s.Workspace()
 	}
 	if exists(s.Workspace()) && filepath.Base(c.Workspace) != session.WorkspaceDir {

@@ -179,7 +179,7 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 	switch st.Tree {
 	case treeFine, treeElsewhere:
 		if wt, err := g.Worktree(ctx, common, path, ""); err == nil {
-			st.Unfinished = gitx.Unfinished(wt)
+			st.Unfinished = unfinished(wt)
 		}
 		return nil
 	case treePlain:
@@ -272,4 +272,18 @@ func treeState(ctx context.Context, g *gitx.Git, common, path, branch string) (T
 		return treeUnregistered, ""
 	}
 	return treePlain, ""
+}
+
+// unfinished names what was left unfinished in a worktree: "merge", "rebase" and so on, "" for nothing.
+func unfinished(wt gitx.Worktree) string {
+	for _, o := range []struct{ file, name string }{
+		{"rebase-merge", "rebase"}, {"rebase-apply", "rebase"}, {"MERGE_HEAD", "merge"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"REVERT_HEAD", "revert"}, {"BISECT_LOG", "bisection"},
+	} {
+		if _, err := os.Lstat(filepath.Join(wt.AdminDir, o.file)); err == nil {
+			return o.name
+		}
+	}
+	return ""
 }

@@ -170,7 +170,7 @@ func (t *taker) target(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	here := func(path string) bool { return t.Here.TopLevel != "" && gitx.SameFile(path, t.Here.TopLevel) }
+	here := func(path string) bool { return t.Here.TopLevel != "" && gitx.SamePath(path, t.Here.TopLevel) }
 	branch := t.Onto
 	for _, e := range entries {
 		if branch == "" && here(e.Path) {

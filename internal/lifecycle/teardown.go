@@ -124,7 +124,7 @@ func (r *TeardownPlan) findElsewhere(entries []gitx.WorktreeEntry, check *sessio
 	elsewhere := ""
 	for _, e := range entries {
 		switch {
-		case gitx.SameFile(e.Path, r.Worktree) || gitx.SamePath(e.Path, r.Worktree):
+		case gitx.SamePath(e.Path, r.Worktree):
 			r.Entry, r.Worktree = true, e.Path
 		case e.Branch != r.Branch:
 		case e.Gone && (!e.Locked || inside(e.Path, r.Worktree)):

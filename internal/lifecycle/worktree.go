@@ -102,9 +102,10 @@ func (h *Handle) worktreeMade() error {
 
 // clearPlace removes what a git that was killed while it made a worktree has left at path and in the repository.
 func (h *Handle) clearPlace(ctx context.Context, path string) error {
-	err := h.Git.RemoveWorktree(ctx, h.Common, path)
-	if err != nil && !errors.Is(err, gitx.ErrUnregistered) {
-		return err
+	if _, known := gitx.AdminDir(h.Common, path); known {
+		if err := h.Git.RemoveWorktree(ctx, h.Common, path); err != nil {
+			return err
+		}
 	}
 	if err := h.change(func() error { return os.RemoveAll(path) }); err != nil {
 		return err

@@ -2,8 +2,6 @@ package loop
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -82,5 +80,13 @@ func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree strin
 	if err != nil || len(unfit) == 0 {
 		return tree, err
 	}
-	return a.Git.LeaveOut(ctx, wt, a.judged, slices.Collect(maps.Keys(unfit)))
+	c := a.Git.InWorktree(wt, "--literal-pathspecs", "reset", "--quiet", a.judged, "--pathspec-from-file=-",
+		"--pathspec-file-nul")
+	for path := range unfit {
+		c.Stdin = append(c.Stdin, path+"\x00"...)
+	}
+	if _, err := a.Git.Mutate(ctx, c); err != nil {
+		return "", err
+	}
+	return a.Git.Mutate(ctx, a.Git.InWorktree(wt, "write-tree"))
 }
