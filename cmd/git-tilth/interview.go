@@ -78,7 +78,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	if err != nil {
 		return nil, err
 	}
-	script, err := h.S.OpenTranscript(record.RoleInterview, "", w.redact)
+	script, err := h.S.OpenTranscript(record.RoleInterview, record.Scope{}, w.p.now(), w.redact)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (w *repoContext) notify(h *lifecycle.Handle, stop loop.Stop) {
 		fmt.Sprintf("TILTH_NOTIFY_DONE=%d", tasks.Done),
 		fmt.Sprintf("TILTH_NOTIFY_FAILED=%d", tasks.Failed),
 		fmt.Sprintf("TILTH_NOTIFY_PENDING=%d", tasks.Pending),
-		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", h.Checkpoint.Usage.Cost()))
+		fmt.Sprintf("TILTH_NOTIFY_COST=%.4f", h.Checkpoint.Usage.Sum().Cost))
 	// The run may have ended by a signal, which is worth telling too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.p.ctx), notifyPatience)
 	defer cancel()

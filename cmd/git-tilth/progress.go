@@ -54,7 +54,7 @@ func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON boo
 		titles: map[string]string{}, plan: s.Tasks,
 	}
 	if check, err := s.Checkpoint(); err == nil {
-		pr.tokens, pr.cost = check.TokensUsed, check.Usage.Cost()
+		pr.tokens, pr.cost = check.TokensUsed, check.Usage.Sum().Cost
 	}
 	return pr
 }

@@ -99,7 +99,7 @@ func workOf(s *session.Session) string {
 // capUse is how much of each cap was used.
 func (p *progress) capUse(h *lifecycle.Handle) string {
 	elapsed := p.now().Sub(p.since) - p.still
-	used := loop.Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Cost(), elapsed)
+	used := loop.Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, elapsed)
 	used[config.MaxIterations] = float64(p.iter)
 	words := map[string]func(float64) string{
 		config.MaxMinutes: func(float64) string { return view.Span(elapsed) },

@@ -21,7 +21,7 @@ func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64
 
 // capReached is the session's cap that ends the run. It is asked between tasks only, so that the task at hand finishes.
 func (r *run) capReached() (reason, detail string) {
-	used := Usage(r.Checkpoint.TokensUsed, r.Checkpoint.Usage.Cost(), r.Now().Sub(r.started)-r.idle)
+	used := Usage(r.Checkpoint.TokensUsed, r.Checkpoint.Usage.Sum().Cost, r.Now().Sub(r.started)-r.idle)
 	for _, c := range r.o.Caps.Reached(used) {
 		return c.Stop, c.String()
 	}

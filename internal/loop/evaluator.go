@@ -220,13 +220,9 @@ type modelJudge struct {
 }
 
 func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, error) {
-	script, err := a.S.OpenTranscript(record.RoleEvaluator, a.task.ID, a.Redact)
+	of := record.Scope{TaskID: a.task.ID, TraceID: a.trace, Iter: a.iter}
+	script, err := a.S.OpenTranscript(record.RoleEvaluator, of, a.Now(), a.Redact)
 	if err != nil {
-		return nil, err
-	}
-	if err := script.Reset(a.Now(), map[string]any{"task_id": a.task.ID, "trace_id": a.trace,
-		"iter": a.iter}); err != nil {
-		script.Close()
 		return nil, err
 	}
 	j := &modelJudge{script: script}

@@ -128,13 +128,11 @@ func (w *modelWorker) begin(ctx context.Context) error {
 	if err := a.recordPrompt(record.RoleWorker, system, user, a.context.channels); err != nil {
 		return err
 	}
-	if w.script, err = a.S.OpenTranscript(record.RoleWorker, a.task.ID, a.Redact); err != nil {
+	of := record.Scope{TaskID: a.task.ID, TraceID: a.trace}
+	if w.script, err = a.S.OpenTranscript(record.RoleWorker, of, a.Now(), a.Redact); err != nil {
 		return err
 	}
 	w.b.Transcript = w.script.AppendMessage
-	if err := w.script.Reset(a.Now(), map[string]any{"task_id": a.task.ID, "trace_id": a.trace}); err != nil {
-		return err
-	}
 	if len(history) == 0 {
 		return w.b.Start(system, user)
 	}

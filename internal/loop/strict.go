@@ -67,7 +67,7 @@ func (c caller) allow(most spent) error {
 	r := c.run
 	passed := r.o.Caps.Passed(map[string]float64{
 		config.MaxTokens: float64(r.Checkpoint.TokensUsed + r.unsaid.tokens + most.tokens),
-		config.MaxCost:   r.Checkpoint.Usage.Cost() + r.unsaid.cost + most.cost,
+		config.MaxCost:   r.Checkpoint.Usage.Sum().Cost + r.unsaid.cost + most.cost,
 	})
 	if passed == nil {
 		return nil

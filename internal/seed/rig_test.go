@@ -104,7 +104,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transcript, err := s.OpenTranscript(record.RoleInterview, "", nil)
+	transcript, err := s.OpenTranscript(record.RoleInterview, record.Scope{}, time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

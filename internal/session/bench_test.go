@@ -62,7 +62,7 @@ func BenchmarkWriteFileAtomic(b *testing.B) {
 // BenchmarkTranscript appends a message of 4 KB.
 func BenchmarkTranscript(b *testing.B) {
 	s := newSession(b)
-	tr, err := s.OpenTranscript(record.RoleWorker, "T-001",
+	tr, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow,
 		record.NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
 	must(b, err)
 	defer tr.Close()

@@ -35,7 +35,7 @@ func TestCheckpointOfPythonTilth(t *testing.T) {
 	cp, err := s.Checkpoint()
 	must(t, err)
 	if cp.Source != "/home/u/répo" || cp.TokensUsed != 140 || cp.Status != Running ||
-		cp.Usage.Worker.CachedTokens != 80 || cp.Usage.Cost() != 0.001 {
+		cp.Usage.Worker.CachedTokens != 80 || cp.Usage.Sum().Cost != 0.001 {
 		t.Errorf("%+v", cp)
 	}
 	if got := record.ParseTime(cp.StartedAt).Unix(); got != 1780309230 {
@@ -131,8 +131,8 @@ func TestCheckpointOddShapes(t *testing.T) {
 		`{"source": null, "tokens_used":null}`:   func(c *Checkpoint) bool { return c.Source == "" },
 		`{"tokens_used": 1e3}`:                   func(c *Checkpoint) bool { return c.TokensUsed == 1000 },
 		`{"tokens_used": 12.0}`:                  func(c *Checkpoint) bool { return c.TokensUsed == 12 },
-		`{"usage": [1, 2]}`:                      func(c *Checkpoint) bool { return c.Usage.Total() == 0 },
-		`{"usage": "free"}`:                      func(c *Checkpoint) bool { return c.Usage.Cost() == 0 },
+		`{"usage": [1, 2]}`:                      func(c *Checkpoint) bool { return c.Usage.Sum().Total() == 0 },
+		`{"usage": "free"}`:                      func(c *Checkpoint) bool { return c.Usage.Sum().Cost == 0 },
 		`{"usage": {"worker": 5, "x": {}}}`:      func(c *Checkpoint) bool { return c.Usage.Worker.Calls == 0 },
 		`{"started_at": {"a": 1}}`:               func(c *Checkpoint) bool { return c.StartedAt == "" },
 		`{"started_at": 1e300}`:                  func(c *Checkpoint) bool { return record.ParseTime(c.StartedAt).IsZero() },

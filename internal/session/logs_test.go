@@ -44,7 +44,7 @@ func TestLedger(t *testing.T) {
 		if _, err := s.ReadLedger(bad, 1); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
-		if _, err := s.OpenTranscript(record.RoleWorker, bad, nil); err == nil {
+		if _, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: bad}, testNow, nil); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
 	}
@@ -52,11 +52,12 @@ func TestLedger(t *testing.T) {
 
 func TestTranscript(t *testing.T) {
 	s := newSession(t)
-	tr, err := s.OpenTranscript(record.RoleWorker, "T-001", nil)
+	tr, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow, nil)
 	must(t, err)
-	must(t, tr.Reset(testNow, nil))
 	must(t, tr.AppendMessage(json.RawMessage(`{"role":"user","content":"one"}`)))
-	must(t, tr.Reset(testNow, p{"task_id": "T-001"}))
+	must(t, tr.Close())
+	tr, err = s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001", TraceID: "t"}, testNow, nil)
+	must(t, err)
 	messages := []string{`{"role":"user","content":"<b>&","n":1.50}`, `{"role":"assistant", "type":"context_reset", "reasoning_details":[{"x":null}]}`}
 	for _, m := range messages {
 		must(t, tr.AppendMessage(json.RawMessage(m)))
@@ -79,7 +80,7 @@ func TestTranscript(t *testing.T) {
 		t.Errorf("%s %v", got, err)
 	}
 
-	interview, err := s.OpenTranscript(record.RoleInterview, "", nil)
+	interview, err := s.OpenTranscript(record.RoleInterview, record.Scope{}, testNow, nil)
 	must(t, err)
 	must(t, interview.AppendMessage(json.RawMessage(`{"role":"user"}`)))
 	must(t, interview.Close())

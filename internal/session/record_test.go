@@ -302,7 +302,7 @@ func TestSecretsStayOutOfEveryFile(t *testing.T) {
 		}
 	}})
 	must(t, r.Append(&record.ToolResult{Preview: "export API_KEY=" + secret}))
-	tr, err := s.OpenTranscript(record.RoleWorker, "T-001", redact)
+	tr, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow, redact)
 	must(t, err)
 	must(t, tr.AppendMessage(json.RawMessage(`{"role":"tool","content":"`+secret+`"}`)))
 	must(t, tr.Close())

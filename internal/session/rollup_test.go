@@ -75,7 +75,7 @@ func TestRollup(t *testing.T) {
 	}
 	if u := s.Usage; u.Interview.Calls != 1 || u.Worker.Calls != 4 || u.Worker.CachedTokens != 50 ||
 		u.Worker.ReasoningTokens != 5 ||
-		u.Evaluator.PromptTokens != 40 || u.SelfImprove.EvalTokens != 1 || u.Total() != 316 {
+		u.Evaluator.PromptTokens != 40 || u.SelfImprove.EvalTokens != 1 || u.Sum().Total() != 316 {
 		t.Errorf("usage %+v", u)
 	}
 	task := s.Tasks["T-001"]

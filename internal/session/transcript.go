@@ -20,9 +20,11 @@ type Transcript struct {
 }
 
 // OpenTranscript opens what a role says about a task, conversation/<task>.jsonl or <task>.evaluator.jsonl, or the
-// interview, which has no task. The file is made if it is missing.
-func (s *Session) OpenTranscript(role, task string, redact *record.Redactor) (*Transcript, error) {
-	path, err := s.transcriptPath(role, task, true)
+// interview, which has no task. The file is made if it is missing. Of a task, now begins another attempt, of which the
+// file has a line.
+func (s *Session) OpenTranscript(role string, attempt record.Scope, now time.Time,
+	redact *record.Redactor) (*Transcript, error) {
+	path, err := s.transcriptPath(role, attempt.TaskID, true)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +32,20 @@ func (s *Session) OpenTranscript(role, task string, redact *record.Redactor) (*T
 	if err != nil {
 		return nil, err
 	}
-	return &Transcript{out: out, redact: redact}, nil
+	t := &Transcript{out: out, redact: redact}
+	if role == record.RoleInterview {
+		return t, nil
+	}
+	line := record.JSON(struct {
+		TS      string       `json:"ts"`
+		Type    string       `json:"type"`
+		Payload record.Scope `json:"payload"`
+	}{record.FormatTime(now), "context_reset", attempt})
+	if err := t.AppendMessage(line); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 func (s *Session) transcriptPath(role, task string, create bool) (string, error) {
@@ -68,19 +83,6 @@ func oneLine(raw []byte) []byte {
 		}
 	}
 	return line
-}
-
-// Reset adds the line with which an attempt begins. payload, if not nil, is a JSON object with more about it.
-func (t *Transcript) Reset(now time.Time, payload any) error {
-	line, err := jsonl.Encode(struct {
-		TS      string `json:"ts"`
-		Type    string `json:"type"`
-		Payload any    `json:"payload,omitempty"`
-	}{record.FormatTime(now), "context_reset", payload})
-	if err != nil {
-		return err
-	}
-	return t.AppendMessage(line)
 }
 
 // Close closes the file.

@@ -47,14 +47,12 @@ type Usage struct {
 	loose
 }
 
-// Cost is the sum over the roles, in dollars.
-func (u Usage) Cost() float64 {
-	return u.Worker.Cost + u.Evaluator.Cost + u.Interview.Cost + u.SelfImprove.Cost
-}
-
-// Total is the sum of prompt and eval tokens over the roles.
-func (u Usage) Total() int64 {
-	return u.Worker.Total() + u.Evaluator.Total() + u.Interview.Total() + u.SelfImprove.Total()
+// Sum is what all roles have spent.
+func (u Usage) Sum() (sum RoleUsage) {
+	for _, r := range []RoleUsage{u.Worker, u.Evaluator, u.Interview, u.SelfImprove} {
+		sum.Add(r)
+	}
+	return sum
 }
 
 // Role is the account of a role, or of a model_call's phase (where empty is the worker). An unknown name is the

@@ -310,7 +310,7 @@ func numberOrNothing(n int64) string {
 func (p showPrinter) usage(d Detail) {
 	p.heading("usage")
 	u := d.Usage
-	if u.Total() == 0 && d.Summary != nil {
+	if u.Sum().Total() == 0 && d.Summary != nil {
 		u = d.Summary.Usage
 	}
 	t := table{term: p.term, columns: []column{

@@ -99,7 +99,7 @@ func settle(w *Writer) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cp.Usage, cp.TokensUsed = sum.Usage, sum.Usage.Total()
+	cp.Usage, cp.TokensUsed = sum.Usage, sum.Usage.Sum().Total()
 	if err := w.S.SaveCheckpoint(cp); err != nil {
 		w.t.Fatal(err)
 	}
