@@ -78,11 +78,11 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 	if err != nil {
 		return nil, err
 	}
-	script, err := h.S.OpenTranscript(record.RoleInterview, record.Scope{}, w.p.now(), w.redact)
+	add, shut, err := h.S.OpenTranscript(record.RoleInterview, record.Scope{}, w.p.now(), w.redact)
 	if err != nil {
 		return nil, err
 	}
-	defer script.Close()
+	defer shut()
 	terminal := seed.NewTerminal(r.in, w.p.stderr, r.typed)
 	if r.typed {
 		sink.approve = terminal.Approve
@@ -111,7 +111,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
 		Calls: calls, Program: r.interviewer.Program, Turn: turn, ModelName: modelOf(r.interviewer),
 		Tools: box, Specs: box.Specs(), Terminal: terminal, Propose: sink.propose,
-		Transcript: script.AppendMessage,
+		Transcript: add,
 		Emit:       h.Record.Append,
 		Spent: func(u session.RoleUsage) error {
 			h.Checkpoint.Usage.Interview = u

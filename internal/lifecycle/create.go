@@ -147,14 +147,10 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared reco
 			return err
 		}
 	}
-	if err := h.append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
-		if !h.Seeded() {
-			h.undoSeed(ctx, wt, parent)
-		}
-		return err
+	if err = h.noteSeed(sha); err != nil && !h.Seeded() {
+		h.undoSeed(ctx, wt, parent)
 	}
-	h.Checkpoint.Status = session.Prepared
-	return h.Save()
+	return err
 }
 
 func (h *Handle) commitSeed(ctx context.Context, wt gitx.Worktree, parent, message string) (sha string, err error) {

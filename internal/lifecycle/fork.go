@@ -222,12 +222,7 @@ func (h *Handle) endFork(p *parent) error {
 	if err := h.append(&prepared); err != nil {
 		return err
 	}
-	seed := record.SeedCommitted{SHA: p.begin.Seed.SHA, Branch: h.S.Branch()}
-	if err := h.append(&seed); err != nil {
-		return err
-	}
-	h.Checkpoint.Status = session.Prepared
-	if err := h.Save(); err != nil {
+	if err := h.noteSeed(p.begin.Seed.SHA); err != nil {
 		return err
 	}
 	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })

@@ -21,22 +21,14 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if err != nil {
 		return err
 	}
-	recorded, err := seedOf(h.S)
+	old, base, err := h.seedCommit(ctx)
 	if err != nil {
 		return err
 	}
-	old, err := resolveSeed(ctx, h.Git, h.Common, recorded)
-	if err != nil {
-		return err
-	}
-	if h.seedDropped(old) {
+	if base == "" {
 		return h.S.SaveTasks(tasks)
 	}
 	tree, err := h.Git.TreeOf(ctx, h.Common, old)
-	if err != nil {
-		return err
-	}
-	base, err := h.Git.ResolveCommit(ctx, h.Common, old+"^")
 	if err != nil {
 		return err
 	}
@@ -56,11 +48,16 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	return h.noteSeed(made)
 }
 
+// noteSeed puts the seed's commit on record: from there on the session is prepared.
 func (h *Handle) noteSeed(sha string) error {
 	if err := h.openRecord(); err != nil {
 		return err
 	}
-	return h.Record.Append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()})
+	if err := h.append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
+		return err
+	}
+	h.Checkpoint.Status = session.Prepared
+	return h.Save()
 }
 
 // recordSeed writes down a seed commit whose process died between the commit and the record.
@@ -72,11 +69,7 @@ func (h *Handle) recordSeed(ctx context.Context) error {
 	if err != nil || sha == "" {
 		return err
 	}
-	if err := h.noteSeed(sha); err != nil {
-		return err
-	}
-	h.Checkpoint.Status = session.Prepared
-	return h.Save()
+	return h.noteSeed(sha)
 }
 
 // unrecordedSeed is a seed commit that is at the tip of the branch and not on record, "" for none: one with this

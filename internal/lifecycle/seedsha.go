@@ -14,25 +14,31 @@ import (
 // SeedFiles names the seed's commit and what it brought, by the record. commit is "" where the error is that there is
 // no such commit.
 func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.FileChange, err error) {
-	recorded, err := seedOf(h.S)
-	if err != nil {
-		return "", nil, err
-	}
-	if commit, err = resolveSeed(ctx, h.Git, h.Common, recorded); err != nil || h.seedDropped(commit) {
+	commit, parent, err := h.seedCommit(ctx)
+	if err != nil || parent == "" {
 		return commit, nil, err
-	}
-	parent, err := h.Git.ResolveCommit(ctx, h.Common, commit+"^")
-	if err != nil {
-		return "", nil, err
 	}
 	files, _, _, err = h.Git.Changes(ctx, h.Common, parent, commit, 0)
 	return commit, files, err
 }
 
-// seedDropped reports whether the seed has no commit of its own, but is what the branch begins at.
-func (h *Handle) seedDropped(seed string) bool {
+// seedCommit is the seed's commit and its parent, which is "" where the seed has no commit of its own, but is what the
+// branch begins at.
+func (h *Handle) seedCommit(ctx context.Context) (commit, parent string, err error) {
 	b, err := record.ReadBeginning(h.S.Path(session.RecordFile))
-	return err == nil && b.Base == seed
+	if err == nil && b.Seed == nil {
+		err = errNoSeed
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if commit, err = resolveSeed(ctx, h.Git, h.Common, b.Seed.SHA); err != nil || commit == b.Base {
+		return commit, "", err
+	}
+	if parent, err = h.Git.ResolveCommit(ctx, h.Common, commit+"^"); err != nil {
+		return "", "", err
+	}
+	return commit, parent, nil
 }
 
 // resolveSeed turns the seed's sha as recorded, which may be abbreviated, into the full id of a commit of the

@@ -13,7 +13,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
@@ -216,23 +215,23 @@ func changedFiles(j *judged) string {
 // modelJudge is an evaluator at a model endpoint.
 type modelJudge struct {
 	worker *agent.Builtin
-	script *session.Transcript
+	shut   func() error // closes the transcript
 }
 
 func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, error) {
 	of := record.Scope{TaskID: a.task.ID, TraceID: a.trace, Iter: a.iter}
-	script, err := a.S.OpenTranscript(record.RoleEvaluator, of, a.Now(), a.Redact)
+	add, shut, err := a.S.OpenTranscript(record.RoleEvaluator, of, a.Now(), a.Redact)
 	if err != nil {
 		return nil, err
 	}
-	j := &modelJudge{script: script}
+	j := &modelJudge{shut: shut}
 	j.worker = &agent.Builtin{
 		Ask:        a.caller(record.RoleEvaluator, who).ask,
 		Tools:      withTool(nil, submitVerdictTool),
 		Final:      "submit_verdict",
 		Box:        noTools{},
 		Emit:       func(record.Event) error { return nil },
-		Transcript: script.AppendMessage,
+		Transcript: add,
 	}
 	return j, j.worker.Start(system, user)
 }
@@ -276,7 +275,7 @@ func verdictIn(text string) string {
 }
 
 func (j *modelJudge) correct(text string) error { return j.worker.Answer(text) }
-func (j *modelJudge) close() error              { return j.script.Close() }
+func (j *modelJudge) close() error              { return j.shut() }
 
 func rawCalls(calls []model.ToolCall) []map[string]string {
 	out := []map[string]string{}

@@ -12,7 +12,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
@@ -75,11 +74,12 @@ func (a *attempt) protected(wt gitx.Worktree) []string {
 
 // modelWorker is the builtin worker as the loop sees it.
 type modelWorker struct {
-	a      *attempt
-	b      *agent.Builtin
-	box    *tool.Box
-	script *session.Transcript
-	ran    bool // the turn ran a command
+	a    *attempt
+	b    *agent.Builtin
+	box  *tool.Box
+	add  func(message json.RawMessage) error // to the transcript, which shut closes
+	shut func() error
+	ran  bool // the turn ran a command
 }
 
 func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
@@ -129,15 +129,15 @@ func (w *modelWorker) begin(ctx context.Context) error {
 		return err
 	}
 	of := record.Scope{TaskID: a.task.ID, TraceID: a.trace}
-	if w.script, err = a.S.OpenTranscript(record.RoleWorker, of, a.Now(), a.Redact); err != nil {
+	if w.add, w.shut, err = a.S.OpenTranscript(record.RoleWorker, of, a.Now(), a.Redact); err != nil {
 		return err
 	}
-	w.b.Transcript = w.script.AppendMessage
+	w.b.Transcript = w.add
 	if len(history) == 0 {
 		return w.b.Start(system, user)
 	}
 	for _, m := range history {
-		if err := w.script.AppendMessage(m); err != nil {
+		if err := w.add(m); err != nil {
 			return err
 		}
 	}
@@ -183,8 +183,8 @@ func (w *modelWorker) answer(text string) error { return w.b.Answer(text) }
 func (w *modelWorker) nudge(text string) error  { return w.b.Say(text) }
 
 func (w *modelWorker) close() error {
-	if w.script != nil {
-		w.script.Close()
+	if w.shut != nil {
+		w.shut()
 	}
 	return w.box.Close()
 }

@@ -104,7 +104,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transcript, err := s.OpenTranscript(record.RoleInterview, record.Scope{}, time.Now(), nil)
+	add, shut, err := s.OpenTranscript(record.RoleInterview, record.Scope{}, time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { rec.Close(); transcript.Close(); box.Close() })
+	t.Cleanup(func() { rec.Close(); shut(); box.Close() })
 	return Deps{
 		Brief: "add subtraction", Source: source,
 		Calls: agent.Calls{
@@ -120,7 +120,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 			Sleep: func(context.Context, time.Duration) error { return nil },
 		}, ModelName: "scripted",
 		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Propose: propose(wt, sess),
-		Transcript: transcript.AppendMessage, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
+		Transcript: add, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
 	}
 }
 

@@ -62,12 +62,12 @@ func BenchmarkWriteFileAtomic(b *testing.B) {
 // BenchmarkTranscript appends a message of 4 KB.
 func BenchmarkTranscript(b *testing.B) {
 	s := newSession(b)
-	tr, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow,
+	add, shut, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow,
 		record.NewRedactor([]string{"API_KEY=sk-0123456789abcdef"}, nil))
 	must(b, err)
-	defer tr.Close()
+	defer shut()
 	message := []byte(`{"role":"tool","content":"` + strings.Repeat(`func main() {\n\treturn\n}\n`, 150) + `"}`)
 	for b.Loop() {
-		must(b, tr.AppendMessage(message))
+		must(b, add(message))
 	}
 }

@@ -44,7 +44,7 @@ func TestLedger(t *testing.T) {
 		if _, err := s.ReadLedger(bad, 1); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
-		if _, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: bad}, testNow, nil); err == nil {
+		if _, _, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: bad}, testNow, nil); err == nil {
 			t.Errorf("task %q names a file", bad)
 		}
 	}
@@ -52,23 +52,23 @@ func TestLedger(t *testing.T) {
 
 func TestTranscript(t *testing.T) {
 	s := newSession(t)
-	tr, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow, nil)
+	add, shut, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow, nil)
 	must(t, err)
-	must(t, tr.AppendMessage(json.RawMessage(`{"role":"user","content":"one"}`)))
-	must(t, tr.Close())
-	tr, err = s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001", TraceID: "t"}, testNow, nil)
+	must(t, add(json.RawMessage(`{"role":"user","content":"one"}`)))
+	must(t, shut())
+	add, shut, err = s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001", TraceID: "t"}, testNow, nil)
 	must(t, err)
 	messages := []string{`{"role":"user","content":"<b>&","n":1.50}`, `{"role":"assistant", "type":"context_reset", "reasoning_details":[{"x":null}]}`}
 	for _, m := range messages {
-		must(t, tr.AppendMessage(json.RawMessage(m)))
+		must(t, add(json.RawMessage(m)))
 	}
-	must(t, tr.AppendMessage(json.RawMessage("{\r\n  \"role\": \"tool\",\n  \"content\": \"a\\nb\"\n}\n")))
+	must(t, add(json.RawMessage("{\r\n  \"role\": \"tool\",\n  \"content\": \"a\\nb\"\n}\n")))
 	for _, bad := range []string{"", "5", "[]", "{", `{"a":}`} {
-		if err := tr.AppendMessage(json.RawMessage(bad)); err == nil {
+		if err := add(json.RawMessage(bad)); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
-	must(t, tr.Close())
+	must(t, shut())
 	got, err := s.ReadTranscript(record.RoleWorker, "T-001")
 	if err != nil || len(got) != 3 || string(got[0]) != messages[0] || string(got[1]) != messages[1] || !sameJSON(got[2], []byte(`{"role":"tool","content":"a\nb"}`)) {
 		t.Errorf("%s %v", got, err)
@@ -80,10 +80,10 @@ func TestTranscript(t *testing.T) {
 		t.Errorf("%s %v", got, err)
 	}
 
-	interview, err := s.OpenTranscript(record.RoleInterview, record.Scope{}, testNow, nil)
+	add, shut, err = s.OpenTranscript(record.RoleInterview, record.Scope{}, testNow, nil)
 	must(t, err)
-	must(t, interview.AppendMessage(json.RawMessage(`{"role":"user"}`)))
-	must(t, interview.Close())
+	must(t, add(json.RawMessage(`{"role":"user"}`)))
+	must(t, shut())
 	if got := read(t, s.Path(InterviewFile)); got != "{\"role\":\"user\"}\n" {
 		t.Error(got)
 	}

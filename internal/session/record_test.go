@@ -302,10 +302,10 @@ func TestSecretsStayOutOfEveryFile(t *testing.T) {
 		}
 	}})
 	must(t, r.Append(&record.ToolResult{Preview: "export API_KEY=" + secret}))
-	tr, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow, redact)
+	add, shut, err := s.OpenTranscript(record.RoleWorker, record.Scope{TaskID: "T-001"}, testNow, redact)
 	must(t, err)
-	must(t, tr.AppendMessage(json.RawMessage(`{"role":"tool","content":"`+secret+`"}`)))
-	must(t, tr.Close())
+	must(t, add(json.RawMessage(`{"role":"tool","content":"`+secret+`"}`)))
+	must(t, shut())
 	for _, path := range []string{s.Path(RecordFile), s.Path(ConversationDir, "T-001.jsonl")} {
 		if text := read(t, path); strings.Contains(text, secret) || !strings.Contains(text, "[redacted:API_KEY]") {
 			t.Errorf("%s: %s", path, text)

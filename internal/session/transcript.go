@@ -13,39 +13,32 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
-// Transcript is a conversation file open for appending: every message, verbatim but for secrets.
-type Transcript struct {
-	out    *jsonl.File
-	redact *record.Redactor
-}
-
 // OpenTranscript opens what a role says about a task, conversation/<task>.jsonl or <task>.evaluator.jsonl, or the
 // interview, which has no task. The file is made if it is missing. Of a task, now begins another attempt, of which the
-// file has a line.
+// file has a line. add adds one message, a JSON object, verbatim but for secrets.
 func (s *Session) OpenTranscript(role string, attempt record.Scope, now time.Time,
-	redact *record.Redactor) (*Transcript, error) {
+	redact *record.Redactor) (add func(message json.RawMessage) error, closeFile func() error, err error) {
 	path, err := s.transcriptPath(role, attempt.TaskID, true)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out, _, err := jsonl.Open(path, jsonl.IsObject)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t := &Transcript{out: out, redact: redact}
+	add = func(message json.RawMessage) error { return appendMessage(out, redact.JSON(bytes.TrimSpace(message))) }
 	if role == record.RoleInterview {
-		return t, nil
+		return add, out.Close, nil
 	}
-	line := record.JSON(struct {
+	err = add(record.JSON(struct {
 		TS      string       `json:"ts"`
 		Type    string       `json:"type"`
 		Payload record.Scope `json:"payload"`
-	}{record.FormatTime(now), "context_reset", attempt})
-	if err := t.AppendMessage(line); err != nil {
+	}{record.FormatTime(now), "context_reset", attempt}))
+	if err != nil {
 		out.Close()
-		return nil, err
 	}
-	return t, nil
+	return add, out.Close, err
 }
 
 func (s *Session) transcriptPath(role, task string, create bool) (string, error) {
@@ -58,16 +51,15 @@ func (s *Session) transcriptPath(role, task string, create bool) (string, error)
 	return s.taskPath(ConversationDir, task, create)
 }
 
-// AppendMessage adds one message, a JSON object.
-func (t *Transcript) AppendMessage(message json.RawMessage) error {
-	line := oneLine(t.redact.JSON(bytes.TrimSpace(message)))
+func appendMessage(out *jsonl.File, message []byte) error {
+	line := oneLine(message)
 	if !jsonl.IsObject(line) {
 		return fmt.Errorf("transcript: the message %w", decode(line, &struct{}{}))
 	}
 	if len(line) >= jsonl.MaxLine {
 		return fmt.Errorf("transcript: the message is %d bytes long, more than a line may be", len(line))
 	}
-	return t.out.Add(append(line[:len(line):len(line)], '\n'), false)
+	return out.Add(append(line[:len(line):len(line)], '\n'), false)
 }
 
 // oneLine takes the line breaks out of a JSON text. In JSON they can only stand between tokens, so this changes nothing
@@ -84,9 +76,6 @@ func oneLine(raw []byte) []byte {
 	}
 	return line
 }
-
-// Close closes the file.
-func (t *Transcript) Close() error { return t.out.Close() }
 
 // ReadTranscript reads the messages of a role's conversation about a task since the last context_reset, or those of the
 // interview, oldest first.

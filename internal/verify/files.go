@@ -71,7 +71,7 @@ func (c *check) ledgers() error {
 		}
 		entries = slices.DeleteFunc(entries, func(e session.LedgerEntry) bool { // a person's note is no verdict
 			if e.Note != "" && (whole || !shared) && !slices.Contains(notes, e.Note) {
-				c.differIn(filepath.Join(session.LedgerDir, task+".jsonl"), 0, "a note in it is not on record")
+				c.differIn(ledgerOf(task), 0, "a note in it is not on record")
 			}
 			return e.Note != ""
 		})
@@ -99,20 +99,21 @@ func (c *check) lineage() (from []*story, whole bool, err error) {
 	return from, true, nil
 }
 
+func ledgerOf(task string) string { return filepath.Join(session.LedgerDir, task+".jsonl") }
+
 func (c *check) ledger(task string, entries []session.LedgerEntry) {
-	file := filepath.Join(session.LedgerDir, task+".jsonl")
 	said := c.story.ledgers[task]
 	for i, e := range entries {
 		switch {
 		case i >= len(said):
-			c.differIn(file, i+1, "no verdict on record is this one")
+			c.differIn(ledgerOf(task), i+1, "no verdict on record is this one")
 		case !said[i].isIn(e):
-			c.differIn(file, i+1, "it is not what the record says of verdict %d on %s", i+1, task)
+			c.differIn(ledgerOf(task), i+1, "it is not what the record says of verdict %d on %s", i+1, task)
 		}
 	}
 	missing := len(said) - len(entries)
 	if missing > 1 || missing == 1 && c.story.unledgered != task {
-		c.differIn(file, len(entries)+1, "%d verdicts are on record and %d here", len(said), len(entries))
+		c.differIn(ledgerOf(task), len(entries)+1, "%d verdicts are on record and %d here", len(said), len(entries))
 	}
 }
 
@@ -128,7 +129,7 @@ func (c *check) sharedLedger(task string, entries []session.LedgerEntry, from []
 	all := append(theirs, c.story.every[task]...)
 	for i, e := range entries {
 		if !slices.ContainsFunc(all, func(said entry) bool { return said.isIn(e) }) {
-			c.differIn(filepath.Join(session.LedgerDir, task+".jsonl"), i+1, "no verdict on record is this one")
+			c.differIn(ledgerOf(task), i+1, "no verdict on record is this one")
 		}
 	}
 }

@@ -215,14 +215,8 @@ func (c *check) number() error {
 			c.Commits[i].Line = lines[said.off]
 		}
 	}
-	last := func(d Difference) int { // what is nowhere in the record comes behind what is
-		if d.off < 0 {
-			return 1
-		}
-		return 0
-	}
 	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
-		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.off, b.off))
+		return cmp.Compare(uint64(a.off), uint64(b.off)) // what is nowhere in the record, at -1, comes last
 	})
 	return nil
 }
@@ -258,4 +252,4 @@ func (n *lineCount) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func short(sha string) string { return sha[:min(10, len(sha))] }
+func short(sha string) string { return text.Head(sha, 10) }
