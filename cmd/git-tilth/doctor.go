@@ -153,7 +153,7 @@ func (d *doctor) askProgram(p *agent.Program) check {
 	if err != nil {
 		return check{Status: finding, Detail: p.Name + " is not on PATH", Command: install}
 	}
-	if _, ours := agent.ByName(p.Name); !ours {
+	if p.Package == "" { // one that the user described
 		return check{Status: well, Detail: p.Name + " is " + path}
 	}
 	out, err := proc.Run(d.p.ctx, proc.Cmd{Argv: []string{path, "--version"}, Dir: os.TempDir(),

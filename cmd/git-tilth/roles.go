@@ -60,22 +60,9 @@ func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 
 // program is a row of the table, or a program that the user described, with its place on PATH.
 func (w *repoContext) program(name string) (*agent.Program, error) {
-	p, ok := agent.ByName(name)
-	if settings := w.config.Agents()[name]; settings != nil {
-		own, err := agent.Custom(name, settings)
-		if err != nil {
-			return nil, refuse("git tilth config", "tilth.agent.%s: %s", name, err)
-		}
-		p, ok = own, true
-	}
-	if !ok {
-		var known []string
-		for _, row := range agent.Programs() {
-			known = append(known, row.Name)
-		}
-		return nil, refuse("git tilth config",
-			"unknown agent program %q; known are %s, and those described in tilth.agent.<name>", name,
-			strings.Join(known, ", "))
+	p, err := agent.Named(name, w.config.Agents()[name])
+	if err != nil {
+		return nil, refuse("git tilth config", "%s", err)
 	}
 	return p, nil
 }
@@ -106,9 +93,6 @@ func (w *repoContext) client(r config.Role) (*model.Client, string, error) {
 	if e.BaseURL == "" {
 		return nil, "", refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
 	}
-	if err := model.CheckBaseURL(e.BaseURL); err != nil {
-		return nil, "", refuse("git tilth config", "%s", err)
-	}
 	if e.Model == "" {
 		return nil, "", refuse("export TILTH_WORKER_MODEL=... or git config tilth.worker.model ...",
 			"no model for the %s: tilth.%s.model is not set", r, r)
@@ -117,10 +101,12 @@ func (w *repoContext) client(r config.Role) (*model.Client, string, error) {
 		e.APIKey = w.credential(e.BaseURL)
 	}
 	w.hide(r, e.APIKey)
-	return model.New(model.Endpoint{BaseURL: e.BaseURL, Model: e.Model, APIKey: e.APIKey}, model.Options{
-		Stream: w.config.Bool("tilth.stream"), Timeout: w.config.Duration("tilth.requestTimeout"),
-		UserAgent: "git-tilth/" + version,
-	}), e.Model, nil
+	c, err := model.New(model.Endpoint(e), model.Options{Stream: w.config.Bool("tilth.stream"),
+		Timeout: w.config.Duration("tilth.requestTimeout"), UserAgent: "git-tilth/" + version})
+	if err != nil {
+		return nil, "", refuse("git tilth config", "%s", err)
+	}
+	return c, e.Model, nil
 }
 
 // credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need

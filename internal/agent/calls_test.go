@@ -26,7 +26,10 @@ func (r *recorder) calls(t *testing.T, attempts int, steps ...scripted.Step) (Ca
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := model.New(model.Endpoint{BaseURL: s.URL, Model: "test-model"}, model.Options{})
+	c, err := model.New(model.Endpoint{BaseURL: s.URL, Model: "test-model"}, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { c.Close(); s.Close() })
 	return Calls{
 		Chat: c.Chat, Attempts: attempts,

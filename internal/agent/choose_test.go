@@ -13,7 +13,7 @@ import (
 
 func TestChoose(t *testing.T) {
 	f := newFake(t)
-	p, _ := ByName("claude")
+	p, _ := byName("claude")
 	have := f.run(p, f.turn("x", Ref{ID: p.NewID()})).Conversation
 	lost := uuid.NewString()
 	elsewhere := t.TempDir()

@@ -53,7 +53,7 @@ func TestCommandLines(t *testing.T) {
 			"The working tree that this is about is DIR. Name its files by their absolute paths.\n\np"},
 	} {
 		f := newFake(t)
-		p, _ := ByName(c.program)
+		p, _ := byName(c.program)
 		turn := full
 		if c.bare {
 			turn = Turn{Prompt: "p"}
@@ -151,7 +151,7 @@ func TestPromptsAreNotCommands(t *testing.T) {
 		{"codex", "/x @y", "/x @y"},
 		{"opencode", "/x @y", "/x @y"},
 	} {
-		p, _ := ByName(c.program)
+		p, _ := byName(c.program)
 		if got := p.prompt(&Turn{Prompt: c.prompt}); got != c.want {
 			t.Errorf("%s %q: got %q", c.program, c.prompt, got)
 		}
@@ -160,7 +160,7 @@ func TestPromptsAreNotCommands(t *testing.T) {
 
 // A system prompt that is too long for an argument goes in front of the prompt.
 func TestLongSystemPrompt(t *testing.T) {
-	p, _ := ByName("claude")
+	p, _ := byName("claude")
 	f := newFake(t)
 	turn := f.turn("the prompt", Ref{ID: p.NewID()})
 	turn.System = strings.Repeat("long ", maxArg)
@@ -191,7 +191,7 @@ func TestScrubEnv(t *testing.T) {
 func TestCodexWithinASandbox(t *testing.T) {
 	f := newFake(t)
 	for _, readOnly := range []bool{false, true} {
-		p, _ := ByName("codex")
+		p, _ := byName("codex")
 		turn := f.turn("p", Ref{})
 		turn.Box, turn.ReadOnly = &sandbox.Box{}, readOnly
 		cmd, remove, err := p.build(&turn)

@@ -16,9 +16,26 @@ var customKeys = []string{
 	"args", "done", "format", "notfound", "path", "presetid", "resume", "start", "turnlimit", "usagelimit",
 }
 
-// Custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
+// Named returns the program of a name: a row of the table, or what settings, those of tilth.agent.<name>.* by the last
+// part of their keys, describe or change. nil means that there are none.
+func Named(name string, settings map[string]string) (*Program, error) {
+	if settings != nil {
+		return custom(name, settings)
+	}
+	var known []string
+	for _, p := range programs() {
+		if p.Name == name {
+			return p, nil
+		}
+		known = append(known, p.Name)
+	}
+	return nil, fmt.Errorf("unknown agent program %q; known are %s, and those described in tilth.agent.<name>", name,
+		strings.Join(known, ", "))
+}
+
+// custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
 // value. With the name of a row of the table it is that row with another path or more arguments. Errors name the key.
-func Custom(name string, settings map[string]string) (*Program, error) {
+func custom(name string, settings map[string]string) (*Program, error) {
 	set := map[string]string{}
 	for k, v := range settings {
 		key := strings.ToLower(k)
@@ -28,7 +45,7 @@ func Custom(name string, settings map[string]string) (*Program, error) {
 		}
 		set[key] = v
 	}
-	if row, ok := ByName(name); ok {
+	if row, ok := byName(name); ok {
 		return adjustRow(row, set)
 	}
 	for _, key := range []string{"path", "args"} {
@@ -105,7 +122,7 @@ func (p *Program) borrow(name, format string) error {
 		return nil
 	}
 	rowName, isEvents := strings.CutSuffix(format, "-json")
-	row, ok := ByName(rowName)
+	row, ok := byName(rowName)
 	if !isEvents || !ok {
 		return fmt.Errorf("tilth.agent.%s.format: %q is not known (text, claude-json, codex-json, gemini-json, "+
 			"opencode-json)", name, format)

@@ -26,7 +26,7 @@ func TestCustomSettings(t *testing.T) {
 		{"claude", map[string]string{"path": "/opt/claude", "args": "--effort high"}, ""},
 		{"claude", map[string]string{"start": "x"}, "only path and args"},
 	} {
-		p, err := Custom(c.name, c.set)
+		p, err := custom(c.name, c.set)
 		if c.err == "" && (err != nil || p.Name != c.name) {
 			t.Errorf("%v: %v", c.set, err)
 		}
@@ -38,7 +38,7 @@ func TestCustomSettings(t *testing.T) {
 
 func TestAdjustedRow(t *testing.T) {
 	f := newFake(t)
-	p, err := Custom("claude", map[string]string{"args": "--model big"})
+	p, err := custom("claude", map[string]string{"args": "--model big"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestAdjustedRow(t *testing.T) {
 	if got := strings.Join(f.runs()[0].Args, " "); !strings.Contains(got, "--model big --session-id") {
 		t.Errorf("got %s", got)
 	}
-	if row, _ := ByName("claude"); len(row.Args) > 0 {
+	if row, _ := byName("claude"); len(row.Args) > 0 {
 		t.Error("the table was changed")
 	}
 }
@@ -55,7 +55,7 @@ func TestAdjustedRow(t *testing.T) {
 func TestTextProgram(t *testing.T) {
 	const start = `[ -n "$TILTH_CONVERSATION" ] && cat > "$TILTH_CONVERSATION" && echo "said $TILTH_MAX_TURNS:$TILTH_READ_ONLY:$TILTH_MODEL" && echo DONE`
 	const resume = `if [ -f "$TILTH_CONVERSATION" ]; then echo "knows $(cat "$TILTH_CONVERSATION")"; echo DONE; else echo "never heard of it" >&2; exit 1; fi`
-	p, err := Custom("mine", map[string]string{"start": start, "resume": resume, "presetid": "true", "done": "^DONE$",
+	p, err := custom("mine", map[string]string{"start": start, "resume": resume, "presetid": "true", "done": "^DONE$",
 		"notfound": "never heard"})
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestTextProgramWithoutADoneLine(t *testing.T) {
 	f := newFake(t)
 	for command, want := range map[string]How{"echo hello": Completed, "true": Failed, "echo hello; exit 1": Failed,
 		"echo TILTH_CONVERSATION=abc; echo hello": Completed} {
-		p, err := Custom("mine", map[string]string{"start": command})
+		p, err := custom("mine", map[string]string{"start": command})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestTextProgramWithoutADoneLine(t *testing.T) {
 
 func TestTextProgramWithMuchToSay(t *testing.T) {
 	f := newFake(t)
-	p, err := Custom("mine", map[string]string{"start": "yes a line of output | head -c 100000000; echo; echo the end"})
+	p, err := custom("mine", map[string]string{"start": "yes a line of output | head -c 100000000; echo; echo the end"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestTextProgramWithMuchToSay(t *testing.T) {
 // A program of the user's own that speaks another program's language.
 func TestCustomFormat(t *testing.T) {
 	f := newFake(t)
-	p, err := Custom("wrapped", map[string]string{"format": "codex-json", "start": "codex exec --json -", "resume": `codex exec --json resume "$TILTH_CONVERSATION" -`})
+	p, err := custom("wrapped", map[string]string{"format": "codex-json", "start": "codex exec --json -", "resume": `codex exec --json resume "$TILTH_CONVERSATION" -`})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,7 @@ func TestEvents(t *testing.T) {
 			want:   Outcome{How: UsageLimit}},
 	} {
 		t.Run(c.program+"/"+c.name, func(t *testing.T) {
-			p, _ := ByName(c.program)
+			p, _ := byName(c.program)
 			turn := &Turn{MaxTurns: c.maxTurns, Conversation: Ref{ID: "x", Resume: c.resume}}
 			if p.Name == "codex" {
 				turn.PriorTotal = Usage{Prompt: 100, Eval: 20}
@@ -191,7 +191,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestConversationFromTheLog(t *testing.T) {
-	p, _ := ByName("opencode")
+	p, _ := byName("opencode")
 	s, _ := feed(p, &Turn{}, "", `timestamp=2026-11-21T14:38:59.066Z level=INFO run=f0eb957c message=created id=ses_e01742c05ffeKZSuvDlpvxpBWD slug=lucky-panda version=1.18.33
 timestamp=2026-11-21T14:39:00.066Z level=INFO run=f0eb957c message=created id=ses_ofAnotherAgent parentID=ses_e01742c05ffeKZSuvDlpvxpBWD`)
 	if s.conversation != "ses_e01742c05ffeKZSuvDlpvxpBWD" {
@@ -200,7 +200,7 @@ timestamp=2026-11-21T14:39:00.066Z level=INFO run=f0eb957c message=created id=se
 }
 
 func TestQuotaThatWouldBeWaitedFor(t *testing.T) {
-	p, _ := ByName("gemini")
+	p, _ := byName("gemini")
 	_, stopped := feed(p, &Turn{}, "",
 		"Attempt 1 failed: Your quota will reset after 3h0m0s.. Retrying after 12620212ms...")
 	if stopped == nil || stopped.how != UsageLimit {
@@ -217,7 +217,7 @@ func FuzzEvents(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, p := range append(Programs(), textProgram(t)) {
+		for _, p := range append(programs(), textProgram(t)) {
 			for _, resume := range []bool{false, true} {
 				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume}, Emit: func(record.Event) error { return nil }}
 				s, stopped := feed(p, turn, text, text)
@@ -231,7 +231,7 @@ func FuzzEvents(f *testing.F) {
 }
 
 func textProgram(t testing.TB) *Program {
-	p, err := Custom("mine", map[string]string{"start": "true", "resume": "true", "done": "^DONE"})
+	p, err := custom("mine", map[string]string{"start": "true", "resume": "true", "done": "^DONE"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func FuzzStores(f *testing.F) {
 			}
 		}
 		for _, name := range []string{"claude", "codex", "gemini"} {
-			p, _ := ByName(name)
+			p, _ := byName(name)
 			if _, why := p.Stored(t.Context(), env, dir, id); why == "" {
 				t.Errorf("%s: it does not say why", name)
 			}

@@ -59,7 +59,7 @@ func newFake(t *testing.T, steps ...fakeStep) *fake {
 			t.Fatal(err)
 		}
 	}
-	for _, p := range Programs() {
+	for _, p := range programs() {
 		if err := os.Symlink(bin, filepath.Join(home, "bin", p.Binary)); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func (f *fake) runs() []fakeRun {
 
 // eachProgram runs a test for every row of the table.
 func eachProgram(t *testing.T, test func(t *testing.T, p *Program)) {
-	for _, p := range Programs() {
+	for _, p := range programs() {
 		t.Run(p.Name, func(t *testing.T) { test(t, p) })
 	}
 }

@@ -1,7 +1,7 @@
 // Package agent drives coding agents that are installed on this machine: one turn of a program in the session's
 // worktree, with a conversation that can be continued later.
 //
-// Every program is a row of one table (see Programs). A row says how the program is started and resumed, where it
+// Every program is a row of one table (see programs). A row says how the program is started and resumed, where it
 // keeps its conversations, what it prints and how it fails; the code around it never asks for a program by name.
 // Three rules hold for all rows:
 //   - success is the program's own terminal event; exit status 0 proves nothing,
@@ -158,12 +158,12 @@ func (p *Program) NewID() string {
 	return uuid.NewString()
 }
 
-// Programs returns all rows, in the order in which programs are looked for. The rows are fresh copies.
-func Programs() []*Program { return []*Program{claude(), codex(), gemini(), opencode()} }
+// programs returns all rows, in the order in which programs are looked for. The rows are fresh copies.
+func programs() []*Program { return []*Program{claude(), codex(), gemini(), opencode()} }
 
-// ByName returns the row with this name.
-func ByName(name string) (*Program, bool) {
-	for _, p := range Programs() {
+// byName returns the row with this name.
+func byName(name string) (*Program, bool) {
+	for _, p := range programs() {
 		if p.Name == name {
 			return p, true
 		}
@@ -174,7 +174,7 @@ func ByName(name string) (*Program, bool) {
 // Find returns the programs that lookPath finds, in table order, with Binary set to where they are.
 func Find(lookPath func(string) (string, error)) []*Program {
 	var out []*Program
-	for _, p := range Programs() {
+	for _, p := range programs() {
 		if path, err := lookPath(p.Binary); err == nil && path != "" {
 			p.Binary = path
 			out = append(out, p)

@@ -176,7 +176,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestDeafProgramIsKilled(t *testing.T) {
-	p, _ := ByName("codex")
+	p, _ := byName("codex")
 	f := newFake(t, fakeStep{"turns": 1, "hang": true, "deaf": true, "stray": true})
 	if out := cancelOnEvent(t, f, p); out.How != Interrupted {
 		t.Fatalf("%+v", out)
@@ -185,7 +185,7 @@ func TestDeafProgramIsKilled(t *testing.T) {
 }
 
 func TestStrayIsEnded(t *testing.T) {
-	p, _ := ByName("gemini")
+	p, _ := byName("gemini")
 	f := newFake(t, fakeStep{"stray": true})
 	f.run(p, f.turn("x", Ref{ID: p.NewID()}))
 	strayIsGone(t, f)
@@ -224,7 +224,7 @@ func TestSignalFromElsewhere(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	p, _ := ByName("gemini")
+	p, _ := byName("gemini")
 	f := newFake(t, fakeStep{"hang": true})
 	turn := f.turn("x", Ref{ID: p.NewID()})
 	turn.Timeout = 200 * time.Millisecond
@@ -273,14 +273,14 @@ func TestLostSilently(t *testing.T) {
 
 func TestIDInUse(t *testing.T) {
 	for _, name := range []string{"claude", "gemini"} {
-		p, _ := ByName(name)
+		p, _ := byName(name)
 		f := newFake(t)
 		one := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
 		if out := f.run(p, f.turn("x", Ref{ID: one.Conversation})); out.How != InUse {
 			t.Errorf("%s: %+v", name, out)
 		}
 	}
-	p, _ := ByName("codex")
+	p, _ := byName("codex")
 	f := newFake(t, fakeStep{"end": "in_use"})
 	if out := f.run(p, f.turn("x", Ref{ID: uuid.NewString(), Resume: true})); out.How != InUse {
 		t.Errorf("codex: %+v", out)
@@ -289,7 +289,7 @@ func TestIDInUse(t *testing.T) {
 
 // Older versions give a resumed conversation a new id, which is told.
 func TestIDChangesOnResume(t *testing.T) {
-	p, _ := ByName("claude")
+	p, _ := byName("claude")
 	f := newFake(t, fakeStep{}, fakeStep{"id": "changed"}, fakeStep{})
 	one := f.run(p, f.turn("FIRST", Ref{ID: p.NewID()}))
 	var told []string
@@ -366,7 +366,7 @@ func TestBadIDsAreNotHandedOver(t *testing.T) {
 }
 
 func TestNotInstalled(t *testing.T) {
-	p, _ := ByName("claude")
+	p, _ := byName("claude")
 	_, err := p.Run(t.Context(), Turn{Dir: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}})
 	if err == nil ||
 		err.Error() != "Claude Code is not installed: no claude on PATH (npm install -g @anthropic-ai/claude-code)" {
@@ -406,7 +406,7 @@ func TestWhatCannotBeWrittenDown(t *testing.T) {
 
 // A terminal event ends the turn even if the program does not exit.
 func TestLingeringProgramIsEnded(t *testing.T) {
-	p, _ := ByName("claude")
+	p, _ := byName("claude")
 	f := newFake(t, fakeStep{"end": "linger"})
 	turn := f.turn("x", Ref{ID: p.NewID()})
 	turn.Timeout = 500 * time.Millisecond
@@ -417,7 +417,7 @@ func TestLingeringProgramIsEnded(t *testing.T) {
 
 // However much a program says, an event of it stays small, and its arguments are JSON.
 func TestEventsAreBounded(t *testing.T) {
-	p, _ := ByName("claude")
+	p, _ := byName("claude")
 	long := strings.Repeat("ä", maxActivity)
 	s := newStream(p, &Turn{Emit: func(e record.Event) error {
 		if raw := record.JSON(e); len(raw) > maxActivity+100 || !json.Valid(raw) {

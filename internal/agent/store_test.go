@@ -54,7 +54,7 @@ func unknownID(p *Program) string {
 // A transcript that exists but holds nothing can be neither resumed nor started again.
 func TestEmptyTranscript(t *testing.T) {
 	for _, name := range []string{"claude", "codex", "gemini"} {
-		p, _ := ByName(name)
+		p, _ := byName(name)
 		f := newFake(t)
 		out := f.run(p, f.turn("x", Ref{ID: p.NewID()}))
 		for _, pattern := range []string{".claude/projects/*/*.jsonl", ".codex/sessions/*/*/*/*.jsonl",
@@ -84,7 +84,7 @@ func TestEmptyTranscript(t *testing.T) {
 }
 
 func TestUnreadableStore(t *testing.T) {
-	p, _ := ByName("opencode")
+	p, _ := byName("opencode")
 	env := []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}
 	if gone, why := p.Stored(t.Context(), env, t.TempDir(), "ses_1"); gone || !strings.Contains(why, "not installed") {
 		t.Errorf("%v, %s", gone, why)
@@ -192,7 +192,7 @@ func TestCodexTokensOfAnEndedRun(t *testing.T) {
 {"type":"token_usage_record","payload":{"thread_token_usage":{"input_tokens":300,"output_tokens":60}}}
 {"type":"event_msg","payload":{"type":"token_count","info":null}}
 `
-	p, _ := ByName("codex")
+	p, _ := byName("codex")
 	prior := Usage{Prompt: 100, Eval: 20}
 	for _, run := range []struct {
 		name, events, more string
@@ -241,7 +241,7 @@ func TestCodexReadsTheEndOfOneRollout(t *testing.T) {
 	// An earlier day and an earlier line each name tokens that would be taken if they were read last.
 	write("2025/02/03", used("9000"))
 	write("2026/11/21", used("7000")+used("300")+`{"type":"event_msg","payload":{"type":"token_count","info":null}}`+"\n")
-	p, _ := ByName("codex")
+	p, _ := byName("codex")
 	h := &history{program: p, env: []string{"CODEX_HOME=" + filepath.Dir(sessions)}, id: id}
 	if files, err := codexStore.files(h); len(files) != 1 || !strings.Contains(files[0], "2026") {
 		t.Errorf("looked into %v, %v", files, err)
@@ -259,7 +259,7 @@ func TestCodexReadsTheEndOfOneRollout(t *testing.T) {
 
 // A rollout that was cut before the task's message holds only what Codex itself says at the beginning of a thread.
 func TestCodexRolloutWithoutTheTask(t *testing.T) {
-	p, _ := ByName("codex")
+	p, _ := byName("codex")
 	f := newFake(t)
 	out := f.run(p, f.turn("the task", Ref{}))
 	found, err := filepath.Glob(filepath.Join(f.home, ".codex/sessions/*/*/*/*.jsonl"))

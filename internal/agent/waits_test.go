@@ -81,7 +81,7 @@ func TestShortWaitsAreNone(t *testing.T) {
 ` + log + `INFO run=f message=stream providerID=p session.id=s small=false agent=build`, ""},
 		"opencode's titles": {"opencode", "", log + `ERROR run=f message="stream error" small=true error.error="AI_APICallError: Rate limit"`, ""},
 	} {
-		p, _ := ByName(c.program)
+		p, _ := byName(c.program)
 		s, stopped := feed(p, &Turn{}, c.stdout, c.stderr)
 		if stopped != nil || s.waits != c.waits {
 			t.Errorf("%s: stopped %v, waits %q", name, stopped, s.waits)

@@ -42,7 +42,7 @@ func BenchmarkTurn(b *testing.B) {
 		history := longHistory(n)
 		tools := json.RawMessage(workerTools)
 		b.Run(fmt.Sprintf("client/%d", n), func(b *testing.B) {
-			c := model.New(model.Endpoint{BaseURL: zeroLatency(b), Model: "m", APIKey: "k"}, model.Options{})
+			c := clientOf(b, model.Endpoint{BaseURL: zeroLatency(b), Model: "m", APIKey: "k"}, model.Options{})
 			defer c.Close()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -85,7 +85,7 @@ func BenchmarkConversation(b *testing.B) {
 	replay := replays(steps)
 	var first, last time.Duration
 	for b.Loop() {
-		c := model.New(model.Endpoint{BaseURL: url, Model: "m"}, model.Options{})
+		c := clientOf(b, model.Endpoint{BaseURL: url, Model: "m"}, model.Options{})
 		for turn := range turns {
 			n := 2*turn + 1
 			ask := func() {

@@ -25,7 +25,10 @@ func TestRequestFields(t *testing.T) {
 			`{"model":"a/\"b\"","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"<&> é"}]}`},
 	}
 	for _, tt := range tests {
-		c := New(Endpoint{BaseURL: "http://h/v1", Model: `a/"b"`}, tt.options)
+		c, err := New(Endpoint{BaseURL: "http://h/v1", Model: `a/"b"`}, tt.options)
+		if err != nil {
+			t.Fatal(err)
+		}
 		got := string(bytes.Join(c.body(tt.request), nil))
 		if got != tt.want || !json.Valid([]byte(got)) {
 			t.Errorf("%s:\n%s, want\n%s", tt.name, got, tt.want)

@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,30 +31,23 @@ type Client struct {
 	options Options
 	model   []byte // JSON
 	key     string
-	shown   string   // the URL as errors name it: without user, password and query
-	invalid *Failure // what is wrong with the endpoint's settings, told by every Chat
+	shown   string // the URL as errors name it: without user, password and query
 	url     string
 	http    *http.Client
 }
 
-// New makes a client; nothing is sent. A base URL that cannot be used is reported by CheckBaseURL, and by each Chat as
-// a Fatal failure.
-func New(e Endpoint, o Options) *Client {
-	c := &Client{options: withDefaults(o), key: strings.TrimSpace(e.APIKey)}
-	c.model, _ = json.Marshal(e.Model)
+// New makes a client; nothing is sent. The error says that a base URL cannot be used.
+func New(e Endpoint, o Options) (*Client, error) {
 	u, err := parseBaseURL(e.BaseURL)
 	if err != nil {
-		c.invalid = &Failure{Kind: Fatal, Message: err.Error(), cause: err}
-		return c
+		return nil, err
 	}
 	u.Path += chatPath
 	if u.RawPath != "" {
 		u.RawPath += chatPath
 	}
-	c.shown = shownURL(u)
-	c.http = newHTTPClient()
-	c.url = u.String()
-	return c
+	return &Client{options: withDefaults(o), key: strings.TrimSpace(e.APIKey), model: quoted(e.Model),
+		shown: shownURL(u), http: newHTTPClient(), url: u.String()}, nil
 }
 
 func withDefaults(o Options) Options {
@@ -67,12 +59,6 @@ func withDefaults(o Options) Options {
 		o.Now = time.Now
 	}
 	return o
-}
-
-// CheckBaseURL tells what is wrong with a base URL, for a check before anything starts.
-func CheckBaseURL(base string) error {
-	_, err := parseBaseURL(base)
-	return err
 }
 
 func parseBaseURL(base string) (*url.URL, error) {
@@ -105,11 +91,7 @@ func shownURL(u *url.URL) string {
 }
 
 // Close drops idle connections.
-func (c *Client) Close() {
-	if c.http != nil {
-		c.http.CloseIdleConnections()
-	}
-}
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Chat makes exactly one attempt. The error is always a *Failure.
 func (c *Client) Chat(ctx context.Context, r Request) (*Reply, error) {
@@ -135,9 +117,6 @@ type attempt struct {
 // says that it is good.
 func (c *Client) try(caller context.Context, limit time.Duration, method, at string, body net.Buffers,
 	read func(attempt, *http.Response) (*Failure, error)) *Failure {
-	if c.invalid != nil {
-		return c.invalid
-	}
 	inner, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
 	inner, end := context.WithTimeoutCause(inner, limit, errTimeout)

@@ -113,10 +113,14 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rec.Close(); shut(); box.Close() })
+	client, err := model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return Deps{
 		Brief: "add subtraction", Source: source,
 		Calls: agent.Calls{
-			Chat:  model.New(model.Endpoint{BaseURL: url, Model: "scripted"}, model.Options{}).Chat,
+			Chat:  client.Chat,
 			Sleep: func(context.Context, time.Duration) error { return nil },
 		}, ModelName: "scripted",
 		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Propose: propose(wt, sess),

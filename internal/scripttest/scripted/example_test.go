@@ -28,7 +28,11 @@ func Example() {
 	}
 	defer endpoint.Close()
 
-	client := model.New(model.Endpoint{BaseURL: endpoint.URL, Model: "scripted"}, model.Options{})
+	client, err := model.New(model.Endpoint{BaseURL: endpoint.URL, Model: "scripted"}, model.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	request := model.Request{
 		Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"add two numbers"}`)},
 		Tools:    json.RawMessage(`[{"type":"function","function":{"name":"submit_case"}}]`),

@@ -221,7 +221,10 @@ func TestConversationIsEchoed(t *testing.T) {
 	var replies [2][]*model.Reply
 	for i, stream := range []bool{false, true} {
 		s := start(t, turns)
-		c := model.New(model.Endpoint{BaseURL: s.URL, Model: "m"}, model.Options{Stream: stream})
+		c, err := model.New(model.Endpoint{BaseURL: s.URL, Model: "m"}, model.Options{Stream: stream})
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer c.Close()
 		history := []json.RawMessage{message("user", "begin")}
 		for n := range 4 {
@@ -237,7 +240,7 @@ func TestConversationIsEchoed(t *testing.T) {
 			}
 		}
 		altered := append([]json.RawMessage{history[0], json.RawMessage(`{"role":"assistant","content":"never said"}`)}, history[2:]...)
-		_, err := c.Chat(context.Background(), model.Request{Messages: altered, Tools: toolNamed("submit_case")})
+		_, err = c.Chat(context.Background(), model.Request{Messages: altered, Tools: toolNamed("submit_case")})
 		if err == nil || !strings.Contains(err.Error(), "did not write like that") {
 			t.Errorf("an altered message: %v", err)
 		}
