@@ -33,7 +33,11 @@ func (p *process) demo() error {
 	if err != nil {
 		return fail("", err)
 	}
-	if err := unpackDemo(dir); err != nil {
+	files, err := fs.Sub(demoFiles, "demo")
+	if err == nil {
+		err = os.CopyFS(dir, files)
+	}
+	if err != nil {
 		return fail("", err)
 	}
 	script, err := demoFiles.ReadFile("demo/script.json")
@@ -72,13 +76,4 @@ func (p *process) inDemo(dir, repo, url string) *process {
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=tilth.validator", "GIT_CONFIG_VALUE_0=checks=sh checks.sh",
 	}
 	return inside
-}
-
-// unpackDemo writes the demo's files to dir.
-func unpackDemo(dir string) error {
-	files, err := fs.Sub(demoFiles, "demo")
-	if err != nil {
-		return err
-	}
-	return os.CopyFS(dir, files)
 }

@@ -20,7 +20,7 @@ import (
 
 // readyInterview finds out what an interview needs before anything is made: a model, answers and a brief.
 func (w *repoContext) readyInterview(r *prepRequest) error {
-	if r.imported != nil {
+	if r.imported != nil || w.p.dryRun {
 		return nil
 	}
 	role, err := w.role(config.Prep)

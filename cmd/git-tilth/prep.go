@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -104,10 +105,10 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 		if r.imported == nil && r.unready == nil {
 			_, r.unready = w.role(config.Prep)
 		}
-		w.noteRefusal(r.unready)
-		return nil, w.planPrep(r)
-	}
-	if r.pause {
+		if r.unready != nil {
+			w.p.warnf("note: without -n this is refused: %s\n", r.unready) // the plan can be shown without it
+		}
+	} else if r.pause {
 		if err := w.pause(); err != nil {
 			return nil, err
 		}
@@ -115,12 +116,20 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 	if err := w.readyInterview(&r); err != nil {
 		return nil, err
 	}
+	w.p.planOut = w.p.humanOut(r.json)
 	if r.discard != nil {
+		if w.p.dryRun {
+			w.p.printf("would discard session %s first\n", r.discard.ID)
+		}
 		if err := w.tearDown(r.discard, true); err != nil {
 			return nil, err
 		}
 	}
-	return w.prepare(r)
+	s, err := w.prepare(r)
+	if w.p.dryRun {
+		s = nil
+	}
+	return s, err
 }
 
 // checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a
@@ -141,12 +150,8 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 			return refuse("", "the path %q is not UTF-8, and cannot be recorded", path)
 		}
 	}
-	rev := r.base
-	if rev == "" {
-		rev = "HEAD"
-	}
 	var err error
-	if r.baseSHA, err = w.git.ResolveCommit(w.p.ctx, w.loc.GitDir, rev); err != nil {
+	if r.baseSHA, err = w.git.ResolveCommit(w.p.ctx, w.loc.GitDir, cmp.Or(r.base, "HEAD")); err != nil {
 		if r.base == "" {
 			return refuse("git commit --allow-empty -m start", "the repository has no commit to begin at")
 		}
@@ -158,22 +163,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 			"a branch is called session, so that none can be called session/<id>")
 	}
 	if r.from != "" {
-		from := r.from
-		if from != "-" {
-			from = w.p.inDir(from)
-		}
-		if r.imported, err = seed.Import(from, w.p.stdin); err != nil {
-			return err
-		}
-		if err := w.leaveOut(r); err != nil || len(r.imported.Tasks) == 0 {
-			return err
-		}
-		w.tickIn(from, r.imported)
-		vs, err := w.checkImport(r)
-		if err == nil && len(vs) > 0 {
-			err = refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
-		}
-		return err
+		return w.importTasks(r)
 	}
 	if r.prompts, err = seed.LoadPrompts(w.promptDir()); err != nil {
 		return refuse("git config tilth.prompts", "%s", err)
@@ -181,13 +171,36 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 	return nil
 }
 
-// leaveOut takes the tasks out of the list that the base has done.
-func (w *repoContext) leaveOut(r *prepRequest) error {
+// importTasks reads the tasks that exist, less those that the base has done. It judges them by the rules of a bundle, as
+// far as that can be done without the worktree, which will hold what the base commit holds and nothing else.
+func (w *repoContext) importTasks(r *prepRequest) (err error) {
+	from := r.from
+	if from != "-" {
+		from = w.p.inDir(from)
+	}
+	if r.imported, err = seed.Import(from, w.p.stdin); err != nil {
+		return err
+	}
 	done, err := lifecycle.DoneIn(w.p.ctx, w.git, w.loc.CommonDir, r.baseSHA, r.imported.Tasks)
 	if err != nil {
 		return fail("", err)
 	}
 	r.imported.LeaveOut(done, validator.AcceptanceTests)
+	if len(r.imported.Tasks) == 0 {
+		return nil
+	}
+	w.tickIn(from, r.imported)
+	b := r.imported.Bundle()
+	var files []string
+	if len(b.TestFiles) > 0 {
+		if files, err = w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
+			"--full-tree", r.baseSHA)); err != nil {
+			return fail("", err)
+		}
+	}
+	if vs := seed.Check(b, "", within(files), seed.Rules{}); len(vs) > 0 {
+		return refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
+	}
 	return nil
 }
 
@@ -215,42 +228,6 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 	return true
 }
 
-// checkImport judges imported tasks by the rules of a bundle, as far as that can be done without the worktree, which
-// will hold what the base commit holds and nothing else.
-func (w *repoContext) checkImport(r *prepRequest) ([]seed.Violation, error) {
-	b := r.imported.Bundle()
-	var files []string
-	if len(b.TestFiles) > 0 {
-		var err error
-		if files, err = w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
-			"--full-tree", r.baseSHA)); err != nil {
-			return nil, fail("", err)
-		}
-	}
-	return seed.Check(b, "", within(files), seed.Rules{}), nil
-}
-
-// noteRefusal says in a dry run for what the command itself would be refused: the plan can be shown without it.
-func (w *repoContext) noteRefusal(err error) {
-	if err != nil {
-		w.p.warnf("note: without -n this is refused: %s\n", err)
-	}
-}
-
-// planPrep shows what a preparation would make: it is the preparation, with a Git in dry-run mode.
-func (w *repoContext) planPrep(r prepRequest) error {
-	w.p.planOut = w.p.humanOut(r.json)
-	if r.discard != nil {
-		w.p.printf("would discard session %s first\n", r.discard.ID)
-		if err := w.tearDown(r.discard, true); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(w.p.planOut, "would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
-	_, err := w.prepare(r)
-	return err
-}
-
 // describeImport says what of the tasks that exist is taken, task by task if each is to be named, and what is left out.
 func describeImport(out io.Writer, im *seed.Imported, each bool) {
 	for _, line := range im.Recognised {
@@ -270,9 +247,9 @@ func describeImport(out io.Writer, im *seed.Imported, each bool) {
 // prepare makes a session and its seed. The session that it returns is prepared and not held.
 func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	// With --json, standard output is the events and nothing else.
-	out, sink := w.p.stdout, (func(record.Line))(nil)
+	out, sink := w.p.humanOut(r.json), (func(record.Line))(nil)
 	if r.json {
-		out, sink = w.p.stderr, func(l record.Line) { w.p.printf("%s\n", l.Raw) }
+		sink = func(l record.Line) { w.p.printf("%s\n", l.Raw) }
 	}
 	if r.imported != nil {
 		describeImport(out, r.imported, !r.runs || w.p.dryRun)
@@ -282,6 +259,9 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 			w.p.warnf("note: %s has uncommitted changes; they are left alone and are not part of the session\n",
 				w.loc.TopLevel)
 		}
+	}
+	if w.p.dryRun {
+		fmt.Fprintf(out, "would make a session from %.10s in %s\n", r.baseSHA, w.store.Root)
 	}
 	start := w.prepStart()
 	start.InterviewerModel = r.interviewer.Model

@@ -190,7 +190,11 @@ func (p *progress) describe(e record.Event) string {
 		}
 		return fmt.Sprintf("%s  done, commit %.10s", e.TaskID, e.SHA) + p.spent()
 	case *record.TaskFailed:
-		return e.TaskID + "  FAILED: " + reasonOf(e.Reason, e.Detail) + p.spent()
+		reason := e.Reason
+		if e.Detail != "" {
+			reason += " (" + firstWords(e.Detail, "") + ")"
+		}
+		return e.TaskID + "  FAILED: " + reason + p.spent()
 	case *record.Nudge:
 		return at + "nudged: " + nudgeWords[e.Kind]
 	case *record.AgentWaits:
@@ -229,13 +233,6 @@ func (p *progress) spent() string {
 		s += ", " + view.Money(p.cost-p.begun.cost)
 	}
 	return s
-}
-
-func reasonOf(reason, detail string) string {
-	if detail == "" {
-		return reason
-	}
-	return reason + " (" + firstWords(detail, "") + ")"
 }
 
 // nudgeWords says what was wrong with a turn that was answered with a nudge.

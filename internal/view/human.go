@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func Count(n int64) string {
 // decimal has at most places digits behind the point and no zeros at its end.
 func decimal(v float64, places int) string {
 	s := strconv.FormatFloat(v, 'f', places, 64)
-	if strings.Contains(s, ".") {
+	if places > 0 {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 	}
 	return s
@@ -38,24 +39,16 @@ func Money(v float64) string {
 
 // Span is a duration in the two units that matter: 42s, 12m, 3h 5m, 2d 4h.
 func Span(d time.Duration) string {
-	d = max(d, 0)
-	switch s := int64(d / time.Second); {
+	s := max(d, 0) / time.Second
+	switch {
 	case s < 60:
-		return strconv.FormatInt(s, 10) + "s"
+		return fmt.Sprintf("%ds", s)
 	case s < 3600:
-		return strconv.FormatInt(s/60, 10) + "m"
+		return fmt.Sprintf("%dm", s/60)
 	case s < 86400:
-		return two(s/3600, "h", s%3600/60, "m")
-	default:
-		return two(s/86400, "d", s%86400/3600, "h")
+		return strings.TrimSuffix(fmt.Sprintf("%dh %dm", s/3600, s%3600/60), " 0m")
 	}
-}
-
-func two(a int64, unit string, b int64, smaller string) string {
-	if b == 0 {
-		return strconv.FormatInt(a, 10) + unit
-	}
-	return strconv.FormatInt(a, 10) + unit + " " + strconv.FormatInt(b, 10) + smaller
+	return strings.TrimSuffix(fmt.Sprintf("%dd %dh", s/86400, s%86400/3600), " 0h")
 }
 
 // age is how long ago t was, empty when t is unknown.

@@ -27,7 +27,11 @@ func (l *logger) event(e record.Line) {
 		l.out.WriteString(strings.Join([]string{text.VisibleLine(e.TS), where, text.VisibleLine(e.Type), says}, "\t"))
 		return
 	}
-	head := fmt.Sprintf("%-8s  %-9s ", clockOf(e.TS), fit(where, 9))
+	clock := ""
+	if t := record.ParseTime(e.TS); !t.IsZero() {
+		clock = t.Local().Format(time.TimeOnly)
+	}
+	head := fmt.Sprintf("%-8s  %-9s ", clock, fit(where, 9))
 	name := fmt.Sprintf("%-18s", fit(text.VisibleLine(e.Type), 18))
 	if l.o.Width > 0 {
 		says = fit(says, max(l.o.Width-width(head)-width(name)-1, 20))
@@ -42,15 +46,6 @@ func (t Terminal) RunLine(at time.Time, ev record.Event, says string) string {
 		style, _ = lineOf(ev, nil)
 	}
 	return t.paint(dim, at.Local().Format("15:04:05")) + "  " + t.paint(style, says)
-}
-
-// clockOf is the local time of day of a timestamp.
-func clockOf(ts string) string {
-	t := record.ParseTime(ts)
-	if t.IsZero() {
-		return ""
-	}
-	return t.Local().Format("15:04:05")
 }
 
 const maxLine = 4 << 10 // bytes: more of a text than any line of a terminal shows

@@ -64,23 +64,27 @@ func (r *Review) screen(p reviewPrinter) {
 	p.line(stateStyle(r.State), r.headline(), "")
 	p.line(plain, "", r.spent())
 	var risks, tasks [][3]string // style, head and rest of a line
-	done := &Review{}
+	var done []*ReviewTask
+	reasons := 0
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		for _, s := range t.risks() {
 			risks = append(risks, [3]string{yellow, "  " + t.ID + "  ", s})
 		}
+		if t.Reason != "" {
+			reasons++
+		}
 		if t.Status == session.TaskDone {
-			done.Tasks = append(done.Tasks, *t)
+			done = append(done, t)
 		}
 	}
 	room := screenLines - 3 - 1 - len(r.Commands) - 1
 	if len(risks) > 0 {
 		room -= 2 + min(len(risks), 5)
 	}
-	fold := len(r.Tasks)+len(r.notDone()) > room && len(done.Tasks) > 1
+	fold := len(r.Tasks)+reasons > room && len(done) > 1
 	if fold {
-		tasks = append(tasks, [3]string{green, "done    ", done.folded()})
+		tasks = append(tasks, [3]string{green, "done    ", folded(done)})
 	}
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
@@ -158,23 +162,14 @@ func (r *Review) spent() string {
 	return strings.Join(parts, ", ")
 }
 
-func (r *Review) notDone() (list []*ReviewTask) {
-	for i := range r.Tasks {
-		if r.Tasks[i].Reason != "" {
-			list = append(list, &r.Tasks[i])
-		}
-	}
-	return list
-}
-
-// folded is the done tasks of a review in one line.
-func (r *Review) folded() string {
+// folded is tasks in one line.
+func folded(tasks []*ReviewTask) string {
 	files, added, deleted := 0, 0, 0
-	for _, t := range r.Tasks {
+	for _, t := range tasks {
 		files, added, deleted = files+t.Files, added+t.Insertions, deleted+t.Deletions
 	}
-	return fmt.Sprintf("%s, %s to %s  %s", text.Plural(len(r.Tasks), "task"), r.Tasks[0].ID,
-		r.Tasks[len(r.Tasks)-1].ID, stat(files, added, deleted))
+	return fmt.Sprintf("%s, %s to %s  %s", text.Plural(len(tasks), "task"), tasks[0].ID, tasks[len(tasks)-1].ID,
+		stat(files, added, deleted))
 }
 
 // line is the task in a line of a width: its title, and at the right what it changed and cost.
