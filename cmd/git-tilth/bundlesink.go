@@ -32,7 +32,7 @@ func within(files []string) func(path string) bool {
 
 // propose judges a bundle and puts it in place.
 func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
-	files, err := s.w.git.TrackedFiles(ctx, s.h.Path())
+	files, err := s.w.trackedFiles(s.h.Path())
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (w *repoContext) configRow(v config.Value) configRow {
 // detected are the validators that the user's checkout suggests.
 func (w *repoContext) detected() []string {
 	top := w.loc.TopLevel
-	files, err := w.git.TrackedFiles(w.p.ctx, top)
+	files, err := w.trackedFiles(top)
 	if top == "" || err != nil {
 		return []string{"none"}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/urfave/cli/v2"
 )
 
@@ -51,8 +52,13 @@ func (p *process) demo() error {
 	defer server.Close()
 	repo := filepath.Join(dir, "repo")
 	inside := *p.inDemo(dir, repo, url)
-	if err := inside.git().NewRepository(p.ctx, repo, "A word counter, still empty"); err != nil {
-		return fail("", err)
+	git := inside.git()
+	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "--all"},
+		{"commit", "--quiet", "--no-verify", "-m", "A word counter, still empty"}} {
+		c := gitx.Command{Dir: repo, Args: args, Vars: git.Identity(p.ctx, "", false)}
+		if _, err := git.Mutate(p.ctx, c); err != nil {
+			return fail("", err)
+		}
 	}
 	p.printf("A throwaway repository: %s\n$ git tilth run --from tasks\n\n", repo)
 	if err := inside.run([]string{"git-tilth", "run", "--from", filepath.Join(dir, "tasks"), "--yes"}); err != nil {

@@ -74,7 +74,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 		return nil, err
 	}
 	defer box.Close()
-	files, err := w.git.TrackedFiles(w.p.ctx, source)
+	files, err := w.trackedFiles(source)
 	if err != nil {
 		return nil, err
 	}
@@ -181,10 +181,15 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 	if err := h.Reopen(w.p.ctx); err != nil {
 		return nil, fail("git tilth reset "+s.ID, err)
 	}
-	files, err := w.git.TrackedFiles(w.p.ctx, h.Path())
+	files, err := w.trackedFiles(h.Path())
 	if err != nil {
 		return nil, fail("", err)
 	}
 	r.history = seed.TakeUp(begun(s), h.Path(), s, within(files))
 	return s, w.seedIt(h, r)
+}
+
+// trackedFiles lists the files of the index at dir and below, relative to dir.
+func (w *repoContext) trackedFiles(dir string) ([]string, error) {
+	return w.git.List(w.p.ctx, w.git.In(dir, "ls-files", "-z", "--cached", "--deduplicate"))
 }

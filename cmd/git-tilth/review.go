@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -216,9 +219,9 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 func (w *repoContext) userGit(dir, common string, wt gitx.Worktree, objects string, args ...string) error {
 	w.p.editing.Store(true)
 	defer w.p.editing.Store(false)
-	t := gitx.Terminal{In: w.p.stdin, Out: w.p.stdout, Err: w.p.stderr, Dir: dir}
-	failed, err := w.git.ForUser(t, common, wt, objects, args...)
-	if failed {
+	err := proc.Attach(dir, append([]string{"git"}, args...), w.git.ForUser(common, wt, objects), w.p.stdin, w.p.stdout,
+		w.p.stderr)
+	if errors.As(err, new(*exec.ExitError)) {
 		return &exitError{code: exitFailed}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -68,8 +69,10 @@ func draftOf(s *session.Session) string { return s.Path("prd.edit.json") }
 // saved, or nil if that changes nothing.
 func (w *repoContext) editDraft(h *lifecycle.Handle, again string, old []byte) ([]byte, error) {
 	environ := w.editorEnviron()
-	editor, err := w.git.Editor(w.p.ctx, h.Common, environ)
-	if err != nil {
+	ask := gitx.InRepo(h.Common, "var", "GIT_EDITOR")
+	ask.Environ = environ
+	editor, err := w.git.Line(w.p.ctx, ask)
+	if err != nil || editor == "" {
 		return nil, refuse("GIT_EDITOR=<command> "+again, "there is no editor to open the seed in")
 	}
 	draft := draftOf(h.S)

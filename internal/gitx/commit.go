@@ -84,12 +84,6 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	return sha, nil
 }
 
-// Nobody commits what no branch of the user's ever has.
-var Nobody = []string{
-	"GIT_AUTHOR_NAME=git-tilth", "GIT_AUTHOR_EMAIL=git-tilth@localhost",
-	"GIT_COMMITTER_NAME=git-tilth", "GIT_COMMITTER_EMAIL=git-tilth@localhost",
-}
-
 // Commit is one commit of a branch.
 type Commit struct {
 	SHA, Tree     string
@@ -172,22 +166,4 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 		}
 	}
 	return workers, nil
-}
-
-// NewRepository makes a repository in dir, on branch main, with one commit of everything that is there.
-func (g *Git) NewRepository(ctx context.Context, dir, message string) error {
-	for _, args := range [][]string{
-		{"init", "--quiet", "--initial-branch=main"},
-		{"add", "--all"},
-		{"commit", "--quiet", "--no-verify", "-m", message},
-	} {
-		c := Command{Dir: dir, Args: args, Vars: []string{g.ceiling(dir)}}
-		if args[0] == "commit" {
-			c.Vars = append(c.Vars, g.Identity(ctx, dir, false)...)
-		}
-		if _, err := g.Mutate(ctx, c); err != nil {
-			return err
-		}
-	}
-	return nil
 }

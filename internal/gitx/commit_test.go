@@ -263,18 +263,6 @@ func TestCommitTreeOver(t *testing.T) {
 	}
 }
 
-func TestNewRepository(t *testing.T) {
-	w := newWorld(t)
-	write(t, w.home, ".gitconfig", "[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n")
-	w.restart(w.leaks()...)
-	dir := filepath.Join(w.repo, "inside", "new")
-	write(t, dir, "x.txt", "x\n")
-	must(t, w.git.NewRepository(ctx, dir, "first"))
-	equal(t, "log", w.sh(dir, "log", "--format=%an %s %D"), "git-tilth first HEAD -> main")
-	equal(t, "files", w.sh(dir, "ls-files"), "x.txt")
-	equal(t, "around it", w.sh(w.repo, "rev-parse", "HEAD"), w.base)
-}
-
 func TestCommitDryRun(t *testing.T) {
 	w := newWorld(t)
 	w.calls = nil

@@ -3,9 +3,7 @@ package gitx
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
@@ -246,18 +244,6 @@ func (g *Git) Password(ctx context.Context, common, url string) (password string
 	return password
 }
 
-// Editor returns the command that git would open a file with for the user: GIT_EDITOR, core.editor, VISUAL, EDITOR.
-// Everywhere else of this package the editor is one that does nothing; environ is the user's own environment.
-func (g *Git) Editor(ctx context.Context, common string, environ []string) (string, error) {
-	c := Command{Dir: "/", Args: []string{"var", "GIT_EDITOR"}}
-	if common != "" {
-		c = InRepo(common, c.Args...)
-	}
-	c.env = withoutKeys(environ)
-	name, err := g.Line(ctx, c)
-	return strings.TrimSpace(name), err
-}
-
 // settings is what the harness needs to know of a repository's configuration.
 type settings struct {
 	identity  []string // variables to commit with; none if the user has an identity
@@ -345,12 +331,20 @@ func (g *Git) defaultExcludes() string {
 // noDialog takes away where a pinentry could show up.
 var noDialog = []string{"GPG_TTY=", "DISPLAY=", "WAYLAND_DISPLAY="}
 
+var nobody = []string{
+	"GIT_AUTHOR_NAME=" + fallbackName, "GIT_AUTHOR_EMAIL=" + fallbackEmail,
+	"GIT_COMMITTER_NAME=" + fallbackName, "GIT_COMMITTER_EMAIL=" + fallbackEmail,
+}
+
 // Identity returns the variables of a command that makes commits in dir, and signs them: who commits, where git does
-// not know.
+// not know. With dir "" that is nobody, for what no branch of the user's ever has.
 func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []string) {
 	if sign {
 		vars = append(vars, noDialog...)
 		vars = append(vars, agentVar+"="+proc.Getenv(g.env.raw, agentVar))
+	}
+	if dir == "" {
+		return append(vars, nobody...)
 	}
 	if g.dry {
 		return vars
@@ -362,16 +356,10 @@ func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []strin
 	return append(vars, s.identity...)
 }
 
-// Terminal is what a command of the user's own is attached to, and where it begins, "" for here.
-type Terminal struct {
-	In, Out, Err *os.File
-	Dir          string
-}
-
-// ForUser runs git on the user's terminal as if the user had typed it there: with their settings, pager, hooks and
+// ForUser is the environment of a git command that the user could have typed: with their settings, pager, hooks and
 // credential dialogs. It works on the repository at common or, if wt is one, in that worktree. With objects, those of
-// that git directory can be read too. failed is true where git ended with an error, which it has printed.
-func (g *Git) ForUser(t Terminal, common string, wt Worktree, objects string, args ...string) (failed bool, err error) {
+// that git directory can be read too.
+func (g *Git) ForUser(common string, wt Worktree, objects string) []string {
 	env := without(g.env.raw, func(name string) bool { return slices.Contains(localVars, name) })
 	env = append(env, "GIT_DIR="+common)
 	if wt.Path != "" {
@@ -380,10 +368,5 @@ func (g *Git) ForUser(t Terminal, common string, wt Worktree, objects string, ar
 	if objects != "" {
 		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
 	}
-	err = proc.Attach(t.Dir, append([]string{g.program}, args...), env, t.In, t.Out, t.Err)
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
-		return true, nil
-	}
-	return false, err
+	return env
 }

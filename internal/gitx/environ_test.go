@@ -146,12 +146,15 @@ func TestCallString(t *testing.T) {
 func TestEditor(t *testing.T) {
 	w := newWorld(t)
 	w.sh(w.home, "config", "--global", "core.editor", "printf '%s' edited >")
-	name, err := w.git.Editor(ctx, w.common, w.environ)
-	must(t, err)
-	equal(t, "editor", name, "printf '%s' edited >")
-	name, err = w.git.Editor(ctx, "", with(w.environ, "GIT_EDITOR=mine"))
-	must(t, err)
-	equal(t, "editor of the environment", name, "mine")
+	for want, environ := range map[string][]string{
+		"printf '%s' edited >": w.environ, "mine": with(w.environ, "GIT_EDITOR=mine"),
+	} {
+		c := InRepo(w.common, "var", "GIT_EDITOR")
+		c.Environ = environ
+		name, err := w.git.Line(ctx, c)
+		must(t, err)
+		equal(t, "editor", name, want)
+	}
 }
 
 // TestNoKeyReachesGit: neither hooks nor filters get a credential; a credential helper gets what it had.

@@ -213,13 +213,6 @@ func (g *Git) Untracked(ctx context.Context, wt Worktree, ignored bool) (paths [
 	return slices.DeleteFunc(paths, namesProduct), err
 }
 
-// TrackedFiles lists the files of the index at dir and below that match any of the pathspecs (all if there are none),
-// relative to dir.
-func (g *Git) TrackedFiles(ctx context.Context, dir string, pathspecs ...string) ([]string, error) {
-	args := append([]string{"ls-files", "-z", "--cached", "--deduplicate", "--"}, pathspecs...)
-	return g.List(ctx, g.In(dir, args...))
-}
-
 // IgnoredFiles lists the untracked files at dir and below that the ignore rules cover and that match any of the
 // patterns, relative to dir. In a pattern, * stays within a path segment and ** does not; a directory stands for what
 // is in it.

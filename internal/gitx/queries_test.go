@@ -208,7 +208,7 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 	}
 	gone := New([]string{"PATH=/nowhere"}, nil)
 	gone.program = "/nowhere/git"
-	_, err = gone.TrackedFiles(ctx, w.repo)
+	_, err = gone.List(ctx, gone.In(w.repo, "ls-files", "-z"))
 	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("no git: %v", err)
 	}

@@ -141,6 +141,7 @@ type Command struct {
 	Stdin   []byte
 	Hooks   bool     // runs hooks: its output is both streams in order, what they leave behind is ended
 	Keys    bool     // may talk to a remote: it has what a credential helper and ssh need
+	Environ []string // in place of the harness's own environment; keys are left out
 	wt      Worktree // named outright to git, if it is a command in one
 	env     []string // nil: the harness's own
 	limit   int64    // bytes of stdout that are enough; 0: all, an error beyond outputLimit
@@ -213,6 +214,8 @@ func (g *Git) commandEnv(c Command) []string {
 	env := c.env
 	switch {
 	case env != nil:
+	case c.Environ != nil:
+		env = withoutKeys(c.Environ)
 	case c.Keys:
 		env = with(g.env.keys, objectVars...)
 	case c.Hooks:

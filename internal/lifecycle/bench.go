@@ -78,7 +78,7 @@ func (b *bench) apply(ctx context.Context, from string, without []string, to, on
 	}
 	for i, c := range []gitx.TreeCommit{{Tree: from}, {Tree: onto}, {Tree: to}} {
 		c.Message, c.Parent = "apply", made[0]
-		if made[i], err = b.commit(ctx, c, gitx.Nobody); err != nil {
+		if made[i], err = b.commit(ctx, c, b.git.Identity(ctx, "", false)); err != nil {
 			return "", nil, err
 		}
 	}

@@ -34,7 +34,7 @@ func newScratch(g *gitx.Git, common, dir string) (*scratch, error) {
 func (s *scratch) commit(ctx context.Context, tree, parent, message string) (sha string, err error) {
 	c := s.command("commit-tree", "-p", parent, "-F", "-", tree)
 	c.Stdin = []byte(message)
-	c.Vars = append(c.Vars, gitx.Nobody...)
+	c.Vars = append(c.Vars, s.git.Identity(ctx, "", false)...)
 	if s.git.IsDryRun() {
 		sha = "<commit>"
 	}
