@@ -132,7 +132,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		return err
 	}
 	if !plan.Begun {
-		w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.Journal.SHA)
+		w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.SHA)
 	}
 	if w.p.dryRun {
 		return w.showRewind(h, plan)
@@ -158,7 +158,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 // showRewind prints what a rewind would do.
 func (w *repoContext) showRewind(h *lifecycle.Handle, plan lifecycle.RewindPlan) error {
 	if plan.Begun {
-		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, plan.Journal.Started)
+		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, plan.Started)
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil || plan.Begun {
 		return err

@@ -92,7 +92,7 @@ func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside
 	if path == "" {
 		return nil
 	}
-	a := &view.Aside{Bundle: filepath.Join(session.AsideDir, filepath.Base(path)), Files: []string{}}
+	a := &view.Aside{Bundle: strings.TrimPrefix(path, s.Path()+"/"), Files: []string{}}
 	dir, sha, remove, err := lifecycle.OpenBundle(w.p.ctx, w.git, common, path, task)
 	if err != nil {
 		a.Files = append(a.Files, "cannot be read: "+err.Error())

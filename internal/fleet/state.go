@@ -29,12 +29,9 @@ const (
 func sessionRef(id string) string { return "refs/tilth/sessions/" + id }
 func branchRef(id string) string  { return "refs/heads/session/" + id }
 
-// The files that travel. A directory's files are named by their task.
-var (
-	files = []string{session.TasksFile, session.SeedMetaFile, session.InterviewFile,
-		session.ProgressFile, session.LearningsFile}
-	dirs = []string{session.LedgerDir, session.ConversationDir, session.AsideDir}
-)
+// files are those that travel, beside those of tasks.
+var files = []string{session.TasksFile, session.SeedMetaFile, session.InterviewFile, session.ProgressFile,
+	session.LearningsFile}
 
 // state is the message of a session commit.
 type state struct {
@@ -227,7 +224,7 @@ func (w *writer) names() (names []string, err error) {
 			names = append(names, name)
 		}
 	}
-	for _, dir := range dirs {
+	for _, dir := range lifecycle.TaskDirs {
 		entries, err := os.ReadDir(w.s.Path(dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -248,7 +245,7 @@ func travels(name string) bool {
 		return name == session.RecordFile || name == session.CheckpointFile || slices.Contains(files, name)
 	}
 	task, rest, _ := strings.Cut(base, ".")
-	if !session.ValidTaskID(task) || !slices.Contains(dirs, strings.TrimSuffix(dir, "/")) {
+	if !session.ValidTaskID(task) || !slices.Contains(lifecycle.TaskDirs, strings.TrimSuffix(dir, "/")) {
 		return false
 	}
 	return slices.Contains([]string{"jsonl", "evaluator.jsonl", "bundle"}, rest)

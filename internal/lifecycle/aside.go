@@ -37,12 +37,15 @@ import (
 // (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in a
 // bundle.
 
+// asideDir has partial work of tasks that failed, in git bundles, and records that a worker changed.
+const asideDir = "aside"
+
 // asidePath is where a task's work is set aside; n is 0 for what is to come back, else the number of what did not fit.
 func asidePath(s *session.Session, task string, n int) string {
 	if n > 0 {
 		task = fmt.Sprintf("%s.%d", task, n)
 	}
-	return s.Path(session.AsideDir, task+".bundle")
+	return s.Path(asideDir, task+".bundle")
 }
 
 // AsideOf is the newest bundle of a task's work, "" for none.
@@ -81,20 +84,20 @@ func isFile(path string) bool {
 // ownAside sees to it that aside/ is a directory of the session's own: through a link of somebody else's, what is
 // written and removed there would be another's.
 func (h *Handle) ownAside() error {
-	dir := h.S.Path(session.AsideDir)
+	dir := h.S.Path(asideDir)
 	if fi, err := os.Lstat(dir); err != nil || fi.IsDir() {
 		return nil
 	}
 	if err := h.change(func() error { return os.Remove(dir) }); err != nil {
 		return err
 	}
-	return h.append(&record.LogRepaired{File: session.AsideDir, Why: "was no directory", Done: "removed"})
+	return h.append(&record.LogRepaired{File: asideDir, Why: "was no directory", Done: "removed"})
 }
 
 // dropAside removes what was set aside of tasks that are done.
 func (h *Handle) dropAside() error {
 	tasks, err := h.S.Tasks()
-	if fi, e := os.Lstat(h.S.Path(session.AsideDir)); err != nil || e != nil || !fi.IsDir() {
+	if fi, e := os.Lstat(h.S.Path(asideDir)); err != nil || e != nil || !fi.IsDir() {
 		return nil // a plan that cannot be read says of none that it is done
 	}
 	for _, t := range tasks {
@@ -134,7 +137,7 @@ func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base stri
 	if sha, err = h.bundle(ctx, path, task, tree, base); err != nil {
 		return "", "", err
 	}
-	return filepath.Join(session.AsideDir, filepath.Base(path)), sha, h.Git.HardReset(ctx, wt, base)
+	return filepath.Join(asideDir, filepath.Base(path)), sha, h.Git.HardReset(ctx, wt, base)
 }
 
 // bundle writes the bundle, whole or not at all.
@@ -228,7 +231,7 @@ func (h *Handle) asideCommit(ctx context.Context, path, task string) (c *gitx.Co
 		return nil, "", ctx.Err()
 	}
 	if err != nil {
-		name := filepath.Join(session.AsideDir, filepath.Base(path))
+		name := filepath.Join(asideDir, filepath.Base(path))
 		return nil, "", h.append(&record.LogRepaired{File: name, Why: "cannot be read: " + err.Error(),
 			Done: "the task begins without it"})
 	}

@@ -41,12 +41,11 @@ import (
 //  9. the journal is undo/<n>/undo.json     after
 // 10. what was taken back, and what is more than are kept, removed
 
-// keptFiles and keptDirs are what a rewind sets aside of the session's own. The name of each file in the directories
-// begins with its task.
-var (
-	keptFiles = []string{session.TasksFile, session.ProgressFile}
-	keptDirs  = []string{session.LedgerDir, session.ConversationDir, session.AsideDir}
-)
+// keptFiles and the TaskDirs are what a rewind sets aside of the session's own.
+var keptFiles = []string{session.TasksFile, session.ProgressFile}
+
+// TaskDirs are a session's directories of files whose names begin with their task.
+var TaskDirs = []string{session.LedgerDir, session.ConversationDir, asideDir}
 
 // BackPlan is a rewind to a point or an undo, as it would be carried out.
 type BackPlan struct {
@@ -232,7 +231,7 @@ func (p BackPlan) keepOwn(h *Handle, dir string) error {
 			return err
 		}
 	}
-	for _, name := range keptDirs {
+	for _, name := range TaskDirs {
 		if _, err := os.Lstat(h.S.Path(name)); err == nil {
 			continue
 		}

@@ -36,7 +36,7 @@ func copyOwn(from, to *session.Session, drop []string) error {
 	if err := copyProgress(from.Path(session.ProgressFile), to.Path(session.ProgressFile), dropped); err != nil {
 		return err
 	}
-	for _, name := range keptDirs {
+	for _, name := range TaskDirs {
 		if err := copyTasksFiles(from.Path(name), to.Path(name), dropped); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func dropEmpty(s *session.Session) error {
 			return err
 		}
 	}
-	for _, name := range keptDirs {
+	for _, name := range TaskDirs {
 		_ = os.Remove(s.Path(name)) // which fails where something is in it
 	}
 	return nil
@@ -112,14 +112,14 @@ func copyFile(from, to string) error {
 // swapOwn puts next in the place of the session's own files; the directories among those go to old, where the files
 // were copied to. What is in old is not moved again, and what is not in next any more is in its place.
 func (h *Handle) swapOwn(old, next string) error {
-	for _, name := range keptDirs {
+	for _, name := range TaskDirs {
 		if _, err := os.Lstat(filepath.Join(old, name)); errors.Is(err, fs.ErrNotExist) {
 			if err := os.Rename(h.S.Path(name), filepath.Join(old, name)); err != nil {
 				return err
 			}
 		}
 	}
-	for _, name := range slices.Concat(keptFiles, keptDirs) {
+	for _, name := range slices.Concat(keptFiles, TaskDirs) {
 		err := os.Rename(filepath.Join(next, name), h.S.Path(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

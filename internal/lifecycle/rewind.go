@@ -38,10 +38,26 @@ const RunLog = "run.log"
 
 // RewindPlan is what a rewind would take back, for the question that precedes it.
 type RewindPlan struct {
-	Journal  session.Rewind
+	SHA      string // of the seed
+	Started  string // when the rewind began
 	Worktree gitx.Worktree
 	RunBytes int64 // of the record that goes
 	Begun    bool  // a rewind was begun and not finished: the question was answered then
+	journal  rewind
+}
+
+// rewind is the journal in the checkpoint: what the session is being taken back to.
+type rewind struct {
+	SHA        string          `json:"sha"`
+	Branch     string          `json:"branch"`
+	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
+	TokensUsed int64           `json:"tokens_used"`
+	Usage      json.RawMessage `json:"usage"`
+	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
+	Started    string          `json:"started"`              // when the rewind began
+	// Keep are the paths that were ignored when the rewind began and stay, relative to the worktree. They are bytes,
+	// because names need not be UTF-8.
+	Keep [][]byte `json:"keep,omitempty"`
 }
 
 // notRewound is why a session cannot be rewound; nothing has been changed.
@@ -104,8 +120,12 @@ func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, e
 // a look that failed a *StepError; nothing has been changed.
 func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	var p RewindPlan
-	if j := h.Checkpoint.Rewind; j != nil {
-		return RewindPlan{Journal: *j, Begun: true}, h.checkRewind(ctx)
+	if h.Checkpoint.Rewind != nil {
+		if err := json.Unmarshal(h.Checkpoint.Rewind, &p.journal); err != nil {
+			return p, h.notRewound("the journal of its rewind is damaged: %s", err)
+		}
+		p.SHA, p.Started, p.Begun = p.journal.SHA, p.journal.Started, true
+		return p, h.checkRewind(ctx, p.journal)
 	}
 	refuse := func(format string, args ...any) (RewindPlan, error) { return p, h.notRewound(format, args...) }
 	if Resetting(h.S) {
@@ -143,7 +163,8 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if err != nil {
 		return p, err
 	}
-	p.Journal = session.Rewind{
+	p.SHA = full
+	p.journal = rewind{
 		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: *prepared.TokensUsed,
 		Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt, Started: record.FormatTime(h.Now()),
 	}
@@ -170,9 +191,9 @@ func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
 
 // Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
 func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
-	j := p.Journal
+	j := p.journal
 	if p.Begun {
-		return h.carryOut(ctx)
+		return h.carryOut(ctx, j)
 	}
 	// Half-way, the ignore rules are the seed's already.
 	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, j.SHA)
@@ -182,17 +203,16 @@ func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
 	for _, path := range keep {
 		j.Keep = append(j.Keep, []byte(path))
 	}
-	h.Checkpoint.Rewind = &j
+	h.Checkpoint.Rewind = record.JSON(j)
 	if err := h.Save(); err != nil {
 		return err
 	}
-	return h.carryOut(ctx)
+	return h.carryOut(ctx, j)
 }
 
 // checkRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what
 // is needed to the end is asked for before the first step. The errors are those of PlanRewind.
-func (h *Handle) checkRewind(ctx context.Context) error {
-	j := h.Checkpoint.Rewind
+func (h *Handle) checkRewind(ctx context.Context, j rewind) error {
 	if _, _, err := h.preflight(ctx, j.SHA); err != nil {
 		return err
 	}
@@ -209,9 +229,8 @@ func (h *Handle) checkRewind(ctx context.Context) error {
 }
 
 // carryOut takes the steps that the journal says.
-func (h *Handle) carryOut(ctx context.Context) error {
+func (h *Handle) carryOut(ctx context.Context, j rewind) error {
 	ctx = quiet(ctx)
-	j := h.Checkpoint.Rewind
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
@@ -244,13 +263,13 @@ func (h *Handle) wholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 }
 
 // rewindFiles takes the steps of a rewind after git's.
-func (h *Handle) rewindFiles(j *session.Rewind) error {
+func (h *Handle) rewindFiles(j rewind) error {
 	for _, name := range rewoundFiles {
 		if err := gitx.RemoveAll(h.S.Path(name)); err != nil {
 			return err
 		}
 	}
-	bundles, _ := filepath.Glob(h.S.Path(session.AsideDir, "*.bundle"))
+	bundles, _ := filepath.Glob(h.S.Path(asideDir, "*.bundle"))
 	for _, dir := range append(setAside(h.S), bundles...) {
 		if err := gitx.RemoveAll(dir); err != nil {
 			return err
@@ -273,9 +292,9 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 		return err
 	}
 	h.Checkpoint.Status, h.Checkpoint.TokensUsed, h.Checkpoint.Rewind = session.Prepared, j.TokensUsed, nil
-	if err := json.Unmarshal(j.Usage, &h.Checkpoint.Usage); err != nil {
-		h.Checkpoint.Usage = session.Usage{}
-	}
+	var usage session.Usage
+	_ = json.Unmarshal(j.Usage, &usage) // what another tool has in a shape of its own is not counted
+	h.Checkpoint.Usage = usage
 	h.Checkpoint.RunOffset = 0
 	if j.StartedAt != "" {
 		h.Checkpoint.StartedAt = j.StartedAt
@@ -286,7 +305,7 @@ func (h *Handle) rewindFiles(j *session.Rewind) error {
 
 // forgetShared puts on record that the tasks which a fork began with are to do again: they stand before the seed's
 // line.
-func (h *Handle) forgetShared(j *session.Rewind, tasks []session.Task) error {
+func (h *Handle) forgetShared(j rewind, tasks []session.Task) error {
 	if at := h.Checkpoint.ForkedAt; at == "" || at == j.SHA {
 		return nil
 	}

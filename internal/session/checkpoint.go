@@ -23,20 +23,22 @@ const (
 
 // Checkpoint is what a session needs to be woken.
 type Checkpoint struct {
-	SessionID    string  `json:"session_id"`
-	Source       string  `json:"source"`    // the source repo's work tree, or its common directory if bare
-	Workspace    string  `json:"workspace"` // the worktree, absolute
-	Branch       string  `json:"branch"`
-	Status       string  `json:"status"`
-	TokensUsed   int64   `json:"tokens_used"` // prompt and eval tokens, all roles
-	Usage        Usage   `json:"usage"`
-	GitCommonDir string  `json:"git_common_dir,omitempty"` // of the source repo, absolute
-	Label        string  `json:"label,omitempty"`
-	ForkedFrom   string  `json:"forked_from,omitempty"` // the session that this one is a fork of
-	ForkedAt     string  `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
-	RunOffset    int64   `json:"run_offset,omitempty"`  // how long the record was when the last run began, in bytes
-	Preflight    string  `json:"preflight,omitempty"`   // names what the last preflight that passed had looked at
-	Rewind       *Rewind `json:"rewind,omitempty"`      // a rewind that has begun and not ended
+	SessionID    string `json:"session_id"`
+	Source       string `json:"source"`    // the source repo's work tree, or its common directory if bare
+	Workspace    string `json:"workspace"` // the worktree, absolute
+	Branch       string `json:"branch"`
+	Status       string `json:"status"`
+	TokensUsed   int64  `json:"tokens_used"` // prompt and eval tokens, all roles
+	Usage        Usage  `json:"usage"`
+	GitCommonDir string `json:"git_common_dir,omitempty"` // of the source repo, absolute
+	Label        string `json:"label,omitempty"`
+	ForkedFrom   string `json:"forked_from,omitempty"` // the session that this one is a fork of
+	ForkedAt     string `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
+	RunOffset    int64  `json:"run_offset,omitempty"`  // how long the record was when the last run began, in bytes
+	Preflight    string `json:"preflight,omitempty"`   // names what the last preflight that passed had looked at
+
+	// Rewind is the journal of a reset --to-seed that has begun and not ended, nil for none.
+	Rewind json.RawMessage `json:"rewind,omitempty"`
 
 	// StartedAt is what the wall-clock cap counts from, RFC 3339. Its text in the file is one of the others: a float
 	// of Python Tilth stays one until the session is woken.
@@ -44,22 +46,6 @@ type Checkpoint struct {
 	// Conversations are those with agent programs, by task, each in the text that goes into the file: only the one that
 	// SetConversation changes is encoded again.
 	Conversations map[string]json.RawMessage `json:"-"`
-
-	kept
-}
-
-// Rewind is the journal of a rewind in progress: what the session is being taken back to.
-type Rewind struct {
-	SHA        string          `json:"sha"`
-	Branch     string          `json:"branch"`
-	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
-	TokensUsed int64           `json:"tokens_used"`
-	Usage      json.RawMessage `json:"usage"`
-	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
-	Started    string          `json:"started"`              // when the rewind began
-	// Keep are the paths that were ignored when the rewind began and stay, relative to the worktree. They are bytes,
-	// because names need not be UTF-8.
-	Keep [][]byte `json:"keep,omitempty"`
 
 	kept
 }

@@ -74,7 +74,7 @@ func TestCheckpointRewriteIsStable(t *testing.T) {
 	cp := &Checkpoint{SessionID: testID, Source: "/src <&>", Status: Prepared, StartedAt: record.FormatTime(testNow),
 		Label: "T-001: x", GitCommonDir: "/src/.git",
 		Usage:  Usage{Interview: RoleUsage{Calls: 2, PromptTokens: 7, Cost: 0.5}},
-		Rewind: &Rewind{SHA: "abc", RecordLen: 12, Usage: json.RawMessage(`{"worker":{}}`)}}
+		Rewind: json.RawMessage(`{"sha":"abc","record_len":12}`)}
 	must(t, cp.SetConversation("T-002",
 		&Conversation{Agent: "claude", ID: "u", Attempts: []Attempt{{Started: "a", Turns: 3, Cost: 0.25}}}))
 	must(t, cp.SetConversation("T-001", &Conversation{ID: "v"}))
@@ -86,7 +86,7 @@ func TestCheckpointRewriteIsStable(t *testing.T) {
 	if second := read(t, s.Path(CheckpointFile)); second != first {
 		t.Errorf("a rewrite of the same changed\n%s\nto\n%s", first, second)
 	}
-	if again.Conversation("T-002").Attempts[0].Cost != 0.25 || again.Rewind.RecordLen != 12 ||
+	if again.Conversation("T-002").Attempts[0].Cost != 0.25 || !sameJSON(again.Rewind, cp.Rewind) ||
 		again.Usage.Interview.Calls != 2 {
 		t.Errorf("%+v", again)
 	}

@@ -10,7 +10,6 @@ const (
 	GoBackFile        = "going-back.json" // there while a rewind or an undo is carried out
 	JudgeDir          = "judge"           // the tree under judgement, laid out
 	ConversationDir   = "conversation"
-	AsideDir          = "aside"  // partial work of tasks that failed, in git bundles, and records that a worker changed
 	TravelDir         = "travel" // what moves it between machines: a scratch repository, the remote, the claim's holder
 	LedgerDir         = "ledger"
 	CheckpointFile    = "checkpoint.json"
