@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -184,11 +183,11 @@ func (b *Builtin) Answer(text string) error {
 func (b *Builtin) Say(text string) error { return b.say("user", text) }
 
 func (b *Builtin) say(role, text string) error {
-	return b.keep(message(map[string]string{"role": role, "content": text}))
+	return b.keep(record.JSON(map[string]string{"role": role, "content": text}))
 }
 
 func (b *Builtin) answer(callID, text string) error {
-	return b.keep(message(map[string]string{"role": "tool", "tool_call_id": callID, "content": text}))
+	return b.keep(record.JSON(map[string]string{"role": "tool", "tool_call_id": callID, "content": text}))
 }
 
 func (b *Builtin) keep(m json.RawMessage) error {
@@ -197,14 +196,6 @@ func (b *Builtin) keep(m json.RawMessage) error {
 		return nil
 	}
 	return b.Transcript(m)
-}
-
-func message(fields map[string]string) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(fields) // strings cannot fail to be encoded; broken UTF-8 is replaced
-	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
 // argsForRecord keeps arguments as JSON where they are, as text where a model garbled them.

@@ -30,15 +30,12 @@ var nested = []string{
 // sorted and names each variable once.
 func ScrubEnv(environ []string) []string {
 	kept := map[string]string{}
-	for _, entry := range environ {
+	for _, entry := range slices.Concat(environ, quiet) {
 		name, _, ok := strings.Cut(entry, "=")
-		if ok && name != "" && !slices.Contains(nested, name) && !isHarnessKey(name) {
+		ours := strings.HasPrefix(name, "TILTH_") && strings.HasSuffix(name, "API_KEY")
+		if ok && name != "" && !slices.Contains(nested, name) && !ours {
 			kept[name] = entry
 		}
-	}
-	for _, entry := range quiet {
-		name, _, _ := strings.Cut(entry, "=")
-		kept[name] = entry
 	}
 	return slices.Sorted(maps.Values(kept))
 }
@@ -66,10 +63,6 @@ func withoutKeys(environ, keep []string) []string {
 		ours := strings.HasPrefix(name, "TILTH_") && !slices.Contains(marks, name)
 		return (ours || gitx.IsKey(name)) && !slices.Contains(keep, name)
 	})
-}
-
-func isHarnessKey(name string) bool {
-	return strings.HasPrefix(name, "TILTH_") && strings.HasSuffix(name, "API_KEY")
 }
 
 // homeIn returns the home directory that a program run in env would use.

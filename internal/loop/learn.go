@@ -99,9 +99,5 @@ func readProposal(answer string) (entry, reason string) {
 }
 
 func chatMessage(role, content string) json.RawMessage {
-	raw, err := json.Marshal(map[string]string{"role": role, "content": content})
-	if err != nil {
-		return json.RawMessage(`{}`) // strings always encode
-	}
-	return raw
+	return record.JSON(map[string]string{"role": role, "content": content})
 }

@@ -50,7 +50,7 @@ type Terminal struct {
 	lines *text.Lines
 	out   io.Writer
 	tty   bool
-	style style
+	plain bool // without colours
 
 	asked    int
 	tokens   int64
@@ -67,7 +67,7 @@ func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
 	if f, ok := out.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
 		plain = true
 	}
-	return &Terminal{lines: in, out: out, tty: isTTY, style: style{plain: plain}}
+	return &Terminal{lines: in, out: out, tty: isTTY, plain: plain}
 }
 
 // ask shows a question and reads its answer. An error ends the interview; ErrAborted and ErrAnswers are the expected
@@ -75,7 +75,7 @@ func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
 func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	t.asked++
 	t.usageLine()
-	t.printf("\n%s\n", t.style.bold(printable(q.Text)))
+	t.printf("\n%s\n", t.bold(printable(q.Text)))
 	for i, o := range q.Options {
 		t.printf("  %d. %s\n", i+1, printable(o))
 	}
@@ -143,7 +143,7 @@ func (t *Terminal) words(ctx context.Context, q question, first string) (string,
 // line reads one line. That there is no more ends the interview: a terminal that went away has nobody to answer.
 func (t *Terminal) line(ctx context.Context, q question) (string, error) {
 	if t.tty {
-		t.printf("%s", t.style.bold("> "))
+		t.printf("%s", t.bold("> "))
 	}
 	line, err := t.lines.Next(ctx)
 	if err != nil && t.tty {
@@ -172,7 +172,7 @@ func (t *Terminal) echo(said string) {
 }
 
 func (t *Terminal) hint(format string, args ...any) {
-	t.printf("%s\n", t.style.dim(fmt.Sprintf(format, args...)))
+	t.printf("%s\n", t.dim(fmt.Sprintf(format, args...)))
 }
 
 // optionNumber reads "2", "2." and "2)".
@@ -202,9 +202,9 @@ func (t *Terminal) say(kind sayKind, said string) {
 	}
 	switch kind {
 	case sayStep:
-		t.printf("%s\n", t.style.dim("· "+text.OneLine(said)))
+		t.printf("%s\n", t.dim("· "+text.OneLine(said)))
 	case sayWarn:
-		t.printf("%s\n", t.style.warn("! "+text.OneLine(said)))
+		t.printf("%s\n", t.styled("33", "! "+text.OneLine(said)))
 	default:
 		t.printf("\n%s\n", said)
 	}
@@ -212,14 +212,14 @@ func (t *Terminal) say(kind sayKind, said string) {
 
 // wait shows that the model is at work, on a terminal that can take the line back.
 func (t *Terminal) wait() {
-	if t.style.plain || t.live {
+	if t.plain || t.live {
 		return
 	}
 	text := "thinking…"
 	if t.tokens > 0 {
 		text += " " + usageText(t.tokens, t.cost)
 	}
-	t.printf("%s", t.style.dim(text))
+	t.printf("%s", t.dim(text))
 	t.live = true
 }
 
@@ -232,7 +232,7 @@ func (t *Terminal) usageLine() {
 		return
 	}
 	t.shown = t.tokens
-	t.printf("%s\n", t.style.dim("— "+usageText(t.tokens, t.cost)+" —"))
+	t.printf("%s\n", t.dim("— "+usageText(t.tokens, t.cost)+" —"))
 }
 
 // usageText is "12,345 tokens" or "12,345 tokens, $0.0210".
@@ -282,17 +282,17 @@ func (t *Terminal) summary(b *Bundle) {
 	if text := printable(b.Meta.TLDR); text != "" {
 		t.printf("%s\n\n", text)
 	}
-	t.printf("%s\n", t.style.bold(text.Plural(len(b.Tasks), "task")))
+	t.printf("%s\n", t.bold(text.Plural(len(b.Tasks), "task")))
 	for _, task := range b.Tasks {
 		t.printf("  %s  %s  %s\n", printable(task.ID), printable(text.OneLine(task.Title)),
-			t.style.dim("("+taskSize(b, task)+")"))
+			t.dim("("+taskSize(b, task)+")"))
 	}
 	for _, list := range []struct {
 		name  string
 		lines []string
 	}{{"open questions", b.Meta.OpenQuestions}, {"blockers", b.Meta.Blockers}, {"left out", b.Meta.ScopeNotes}} {
 		if len(list.lines) > 0 {
-			t.printf("%s\n", t.style.bold(list.name))
+			t.printf("%s\n", t.bold(list.name))
 		}
 		for _, l := range list.lines {
 			t.printf("  - %s\n", printable(text.OneLine(l)))
@@ -326,19 +326,16 @@ func taskSize(b *Bundle, task session.Task) string {
 	return criteria + ", " + text.Plural(tests, "test file")
 }
 
-// style colours text for a terminal that can show it.
-type style struct{ plain bool }
-
-func (s style) wrap(code, text string) string {
-	if s.plain {
+// styled colours text for a terminal that can show it.
+func (t *Terminal) styled(code, text string) string {
+	if t.plain {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-func (s style) bold(text string) string { return s.wrap("1", text) }
-func (s style) dim(text string) string  { return s.wrap("2", text) }
-func (s style) warn(text string) string { return s.wrap("33", text) }
+func (t *Terminal) bold(text string) string { return t.styled("1", text) }
+func (t *Terminal) dim(text string) string  { return t.styled("2", text) }
 
 // printable makes model text safe to show: no escape sequence reaches a terminal, and nothing reorders what is read.
 func printable(s string) string { return strings.TrimSpace(text.Visible(s)) }

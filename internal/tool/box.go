@@ -65,22 +65,18 @@ func Open(root string, o Options) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, fmt.Errorf("worktree %s: %w", dir, cause(err))
-	}
-	r, err := os.OpenRoot(real)
-	if err != nil {
-		return nil, fmt.Errorf("worktree %s: %w", dir, cause(err))
-	}
-	self, err := r.Stat(".")
-	if err != nil {
-		r.Close()
-		return nil, fmt.Errorf("worktree %s: %w", dir, cause(err))
-	}
 	o.fill()
-	b := &Box{dir: dir, real: real, root: r, self: self, opts: o}
-	b.guard = newGuard([]string{dir, real}, o.Protected, o.Env)
+	b := &Box{dir: dir, opts: o}
+	if b.real, err = filepath.EvalSymlinks(dir); err == nil {
+		b.root, err = os.OpenRoot(b.real)
+	}
+	if err == nil {
+		b.self, err = b.root.Stat(".")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("worktree %s: %w", dir, cause(err))
+	}
+	b.guard = newGuard([]string{dir, b.real}, o.Protected, o.Env)
 	if !o.ReadOnly {
 		b.removeStaleTemps()
 	}
