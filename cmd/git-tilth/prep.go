@@ -171,8 +171,8 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 	return nil
 }
 
-// importTasks reads the tasks that exist, less those that the base has done. It judges them by the rules of a bundle, as
-// far as that can be done without the worktree, which will hold what the base commit holds and nothing else.
+// importTasks reads the tasks that exist, less those that the base has done. It judges them by the rules of a bundle,
+// as far as that can be done without the worktree, which will hold what the base commit holds and nothing else.
 func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	from := r.from
 	if from != "-" {

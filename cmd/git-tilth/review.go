@@ -177,11 +177,7 @@ func taskCommands(r *view.Review, t *view.ReviewTask) (list []view.Command) {
 // a session. Of a task that is not done it is the work that was set aside, or what the worktree has beyond the branch.
 func (w *repoContext) diff(s *session.Session, task string) error {
 	r := w.review(s)
-	check, err := s.Checkpoint()
-	if err != nil {
-		return refuse("git tilth show "+s.ID, "%s", err)
-	}
-	common, err := lifecycle.CommonOf(s, check)
+	common, err := commonOf(s)
 	if err != nil {
 		return refuse("git tilth show "+s.ID, "%s", err)
 	}
@@ -205,7 +201,7 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 		defer remove()
 		revs, objects = []string{sha + "^", sha}, filepath.Join(dir, "objects")
 	case t.Iterations > 0:
-		if wt, err = w.git.Worktree(w.p.ctx, common, lifecycle.WorkspaceOf(s, check), s.Branch()); err != nil {
+		if wt, err = w.git.Worktree(w.p.ctx, common, r.Worktree, s.Branch()); err != nil {
 			return refuse("git tilth show "+s.ID, "%s", err)
 		}
 		revs = []string{"HEAD"}

@@ -21,7 +21,6 @@ type facts struct {
 	ParseFailed bool    `json:"x,omitempty"`
 	Passed      int     `json:"ok,omitempty"` // -1: failed
 	Reason      string  `json:"why,omitempty"`
-	Detail      string  `json:"said,omitempty"` // what whoever ended it said
 	SHA         string  `json:"sha,omitempty"`
 	Back        int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
 }
@@ -51,9 +50,9 @@ func factsOf(ev record.Event) (f facts) {
 		f = facts{Verdict: verdictOf(ev), Category: short(deref(ev.RejectionCategory)), ParseFailed: ev.ParseFailed}
 		f.Concern, f.NextStep = short(deref(ev.Concern)), short(deref(ev.NextStep))
 	case *record.TaskFailed:
-		f.Reason, f.Detail = short(ev.Reason), short(ev.Detail)
+		f.Reason = short(ev.Reason)
 	case *record.Stop:
-		f.Reason, f.Detail = short(ev.Reason), short(joined(" ", ev.Detail, ev.Error))
+		f.Reason = short(ev.Reason)
 	case *record.SeedCommitted:
 		f.SHA = short(ev.SHA)
 	case *record.Commit:

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"os"
 	"time"
 
@@ -35,17 +36,15 @@ type headSession struct {
 	ID         string `json:"id"`
 	Branch     string `json:"branch,omitempty"`
 	Source     string `json:"source,omitempty"`
-	Workspace  string `json:"workspace,omitempty"`
 	Status     string `json:"status,omitempty"`
 	Label      string `json:"label,omitempty"`
-	StartedAt  string `json:"started_at,omitempty"`
 	TokensUsed int64  `json:"tokens_used,omitempty"`
 }
 
 // readHead gathers the head from the session's small files. A missing file is normal at some time of a session's life;
 // a damaged one is named in the page.
 func readHead(s *session.Session, now time.Time) head {
-	h := head{Rendered: now.UnixMilli(), Session: headSession{ID: s.ID, Branch: s.Branch(), Workspace: s.Workspace()}}
+	h := head{Rendered: now.UnixMilli(), Session: headSession{ID: s.ID, Branch: s.Branch()}}
 	h.checkpoint(s)
 	if tasks, err := s.Tasks(); err == nil {
 		h.Tasks = tasks
@@ -70,14 +69,7 @@ func (h *head) checkpoint(s *session.Session) {
 		h.problem(err)
 		return
 	}
-	h.Session.Source, h.Session.Status, h.Session.Label = cp.Source, cp.Status, cp.Label
-	h.Session.StartedAt, h.Session.TokensUsed = cp.StartedAt, cp.TokensUsed
-	if cp.Branch != "" {
-		h.Session.Branch = cp.Branch
-	}
-	if cp.Workspace != "" {
-		h.Session.Workspace = cp.Workspace
-	}
+	h.Session = headSession{s.ID, cmp.Or(cp.Branch, s.Branch()), cp.Source, cp.Status, cp.Label, cp.TokensUsed}
 	h.Usage = &cp.Usage
 }
 

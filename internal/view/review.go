@@ -28,6 +28,7 @@ type Review struct {
 	Commands  []Command    `json:"commands"`
 	Tasks     []ReviewTask `json:"tasks"`
 	Gone      bool         `json:"-"` // the branch is
+	Worktree  string       `json:"-"`
 	counts    session.TaskCounts
 }
 
@@ -84,7 +85,7 @@ type coverage struct {
 // NewReview reads a session's record for what its tasks came to. d is what show prints of it.
 func NewReview(s *session.Session, d Detail) *Review {
 	r := &Review{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Stop: d.LastStop, Cost: d.Cost,
-		Tokens: d.TokensUsed, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{}}
+		Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{}}
 	if d.Failure != nil {
 		r.Why = d.Failure.String()
 	}
