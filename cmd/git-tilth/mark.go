@@ -130,7 +130,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 		msg := fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s", out.Begun, task)
 		return &exitError{code: exitNo, msg: msg, hint: "git tilth resume " + h.S.ID}
 	}
-	o.SetPending(out)
+	o.From = out
 	isDone, err := loop.Done(w.p.ctx, h, o, task, note)
 	if err != nil {
 		return w.p.executionError(err, h.S.ID)

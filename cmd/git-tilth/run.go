@@ -260,7 +260,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		if out.Action == lifecycle.Nothing {
 			return h.S.WriteSummary()
 		}
-		o.SetPending(out)
+		o.From = out
 		stop, err := loop.Run(ctx, h, o)
 		if err != nil {
 			return w.report(h, show, stop, fail("git tilth resume "+s.ID, err))

@@ -91,9 +91,9 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	if err := out.compareSettings(h, e.Settings); err != nil {
 		return out, err
 	}
+	x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
 	if p.Action == Nothing {
 		if p.remakes() { // a rewind needs the worktree
-			x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
 			if err := x.repair(ctx); err != nil {
 				return x.out, err
 			}
@@ -110,9 +110,8 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return out, err
 	}
 	if v := p.history.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
-		out.Refused = &HookRefusal{Output: *p.history.RefusedBy.Results[0].Output, Verdict: v}
+		x.out.Refused = &HookRefusal{Output: *p.history.RefusedBy.Results[0].Output, Verdict: v}
 	}
-	x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
 	if err := x.repair(ctx); err != nil {
 		return x.out, h.broken(ctx, err)
 	}

@@ -98,7 +98,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 			return c, err
 		}
 	}
-	if r := a.o.Refused; r != nil && r.Verdict.TaskID == a.task.ID {
+	if r := a.o.From.Refused; r != nil && r.Verdict.TaskID == a.task.ID {
 		c.Refused = c.others("commit_hook", r.Output, validatorCap)
 	}
 	return c, nil

@@ -109,15 +109,8 @@ type Options struct {
 	Continue   bool          // builtin worker: take up its earlier conversation
 	Fresh      bool          // agent program: begin a new conversation
 	KeepGoing  bool          // after a task has failed, begin the next one
-	Resumed    bool          // the session ran before
-	LastStop   string        // of that run, for the prompt of a resumed conversation
-	// Review is a case that was submitted and not judged yet; nil for none.
-	Review   *record.CaseSubmitted
-	JudgedTo string // the commit from which on the first task is judged, "" for where it begins
-	First    string // the task to begin with, whose partial work is in the worktree; "" for the first that can be
-	// Refused is what a commit hook said when the tree that was accepted in that run was to be committed; nil for
-	// nothing.
-	Refused     *lifecycle.HookRefusal
+	// From is where a plan has brought the session to.
+	From        lifecycle.Outcome
 	Waiting     func(until time.Time)
 	Lease       Lease // of a session that has a remote; nil for none
 	NoPreflight bool
@@ -167,7 +160,7 @@ type run struct {
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
 // not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.JudgedTo,
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.From.JudgedTo,
 		removeTemp: func() {}}
 	defer func() { r.removeTemp() }()
 	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
@@ -221,7 +214,7 @@ func (r *run) outer(ctx context.Context) Stop {
 		if reason, detail := r.capReached(); reason != "" {
 			return Stop{Reason: reason, Detail: detail}
 		}
-		if f := r.o.Refused; f != nil && f.Again && f.Verdict.TaskID == r.tasks[i].ID && !r.o.KeepGoing {
+		if f := r.o.From.Refused; f != nil && f.Again && f.Verdict.TaskID == r.tasks[i].ID && !r.o.KeepGoing {
 			// Before an attempt that would forget the verdict.
 			return stopOf(ctx, commitRefused(f.Output), r.tasks[i].ID)
 		}
@@ -269,17 +262,12 @@ func stopOf(ctx context.Context, err error, task string) Stop {
 	return Stop{Reason: Errored, Task: task, Detail: err.Error()}
 }
 
-// SetPending makes a run go on where a plan has brought the session to.
-func (o *Options) SetPending(p lifecycle.Outcome) {
-	o.Resumed, o.LastStop, o.First, o.Refused, o.JudgedTo = !p.Fresh, p.LastStop, "", p.Refused, p.JudgedTo
-	o.First, o.Review = p.Begun, p.Review
-}
-
 // next is the index of the first pending task whose needs are done, -1 when there is none. What was begun goes on.
 func (r *run) next() int {
 	ended := []string{session.TaskDone, session.TaskFailed, session.TaskSkipped}
 	pending := func(t session.Task) bool { return !slices.Contains(ended, t.Status) }
-	if i := slices.IndexFunc(r.tasks, func(t session.Task) bool { return t.ID == r.o.First && pending(t) }); i >= 0 {
+	begun := func(t session.Task) bool { return t.ID == r.o.From.Begun && pending(t) }
+	if i := slices.IndexFunc(r.tasks, begun); i >= 0 {
 		return i
 	}
 	return slices.IndexFunc(r.tasks, func(t session.Task) bool { return pending(t) && len(t.WaitsFor(r.tasks)) == 0 })

@@ -56,7 +56,7 @@ func (w *programWorker) begin(ctx context.Context) error {
 // an id; a task that begins in a session that does store them has none because it is new.
 func (w *programWorker) choose(ctx context.Context) agent.Choice {
 	a, stored := w.a, w.conversation()
-	isNew := stored == nil && (!a.o.Resumed || len(a.Checkpoint.Conversations) > 0)
+	isNew := stored == nil && (a.o.From.Fresh || len(a.Checkpoint.Conversations) > 0)
 	var others []string
 	for task := range a.Checkpoint.Conversations {
 		if task != a.task.ID {
@@ -89,7 +89,7 @@ func (r *run) madeAt() time.Time {
 // promptFor is what a choice's conversation is told first.
 func (w *programWorker) promptFor(c agent.Choice) (string, error) {
 	if c.Ref.Resume {
-		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(cmp.Or(w.a.o.LastStop, "the process ended")))
+		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(cmp.Or(w.a.o.From.LastStop, "the process ended")))
 	}
 	return w.a.o.Prompts.Render("worker_task", w.a.context)
 }

@@ -21,7 +21,7 @@ func TestNextIsTheFirstPendingTask(t *testing.T) {
 	tasks := []session.Task{{ID: "T-001", Status: "done"}, {ID: "T-002", Status: "failed"}, {ID: "T-003"}, {ID: "T-004",
 		Status: "pending"}}
 	for first, want := range map[string]int{"": 2, "T-004": 3, "T-001": 2, "T-009": 2} {
-		r := &run{tasks: tasks, o: Options{First: first}}
+		r := &run{tasks: tasks, o: Options{From: lifecycle.Outcome{Plan: lifecycle.Plan{Begun: first}}}}
 		if got := r.next(); got != want {
 			t.Errorf("with %q first: %d, want %d", first, got, want)
 		}

@@ -126,8 +126,8 @@ func (a *attempt) begin(ctx context.Context) error {
 // reviewFirst goes on with what the last run left of this task: a case that waits for its review, or an accepted tree
 // that a commit hook refused. done means that the task is committed.
 func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
-	c, f := a.o.Review, a.o.Refused
-	a.o.Review, a.o.Refused = nil, nil
+	c, f := a.o.From.Review, a.o.From.Refused
+	a.o.From.Review, a.o.From.Refused = nil, nil
 	if f != nil && f.Verdict.TaskID == a.task.ID {
 		if f.Again {
 			return false, commitRefused(f.Output)
