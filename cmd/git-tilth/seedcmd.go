@@ -193,24 +193,20 @@ func (w *repoContext) printFindings(findings []seed.Finding, tasks int, asJSON b
 
 // testRunner runs one task's acceptance tests in the session's worktree as it is.
 func (w *repoContext) testRunner(h *lifecycle.Handle, tasks []session.Task,
-	files []string) func(context.Context, string, []string) (seed.TestRun, error) {
+	files []string) func(context.Context, string) (validator.Report, error) {
 	var all []string
 	for _, t := range tasks {
 		all = append(all, t.ID)
 	}
-	return func(ctx context.Context, task string, _ []string) (seed.TestRun, error) {
-		run := seed.TestRun{Note: "no test command is known for this project"}
-		return run, w.boxed(h.Path(), func(in validator.Place) error {
+	return func(ctx context.Context, task string) (report validator.Report, err error) {
+		err = w.boxed(h.Path(), func(in validator.Place) error {
 			vs := validator.Detect(ctx, in, nil, validator.Tasks{Current: task, All: all, Seed: files})
-			if len(vs) == 0 {
-				return nil
-			}
-			report := validator.Run(ctx, vs, in, w.config.Duration("tilth.validatorTimeout"), 0)
-			run = seed.TestRun{Passed: report.Passed, Note: report.Note}
-			for _, r := range report.Results {
-				run.Ran = run.Ran || !r.Skipped
-			}
+			report = validator.Run(ctx, vs, in, w.config.Duration("tilth.validatorTimeout"), 0)
 			return ctx.Err()
 		})
+		if len(report.Results) == 0 {
+			report.Note = "no test command is known for this project"
+		}
+		return report, err
 	}
 }

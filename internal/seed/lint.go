@@ -42,14 +42,7 @@ type LintInput struct {
 	// looked for: those of the seed commit, else all that git tracks.
 	Files []string
 	// Run runs the acceptance tests of one task as they are now; nil leaves the finding "already-passes" out.
-	Run func(ctx context.Context, task string, files []string) (TestRun, error)
-}
-
-// TestRun is the outcome of a task's acceptance tests.
-type TestRun struct {
-	Ran    bool // false: nothing knows how to run them
-	Passed bool
-	Note   string // why they were not run, or a line of their output
+	Run func(ctx context.Context, task string) (validator.Report, error)
 }
 
 // Lint judges a seed without a model. Findings come in the order of the tasks.
@@ -157,20 +150,20 @@ func (l *linter) tests(ctx context.Context, t session.Task, files []string) {
 		l.add(t.ID, "few-assertions", hint, "it has %d criteria and %s: some criterion is not checked",
 			len(t.AcceptanceCriteria), text.Plural(assertions, "assertion"))
 	}
-	l.run(ctx, t, files)
+	l.run(ctx, t)
 }
 
 // run looks for tests that pass before any work: they prove nothing.
-func (l *linter) run(ctx context.Context, t session.Task, files []string) {
+func (l *linter) run(ctx context.Context, t session.Task) {
 	if l.in.Run == nil || ctx.Err() != nil {
 		return
 	}
-	r, err := l.in.Run(ctx, t.ID, files)
+	r, err := l.in.Run(ctx, t.ID)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		l.add(t.ID, "not-run", hint, "its tests could not be run: %s", quoteShort(text.OneLine(err.Error())))
-	case !r.Ran:
+	case !r.Ran():
 		l.add(t.ID, "not-run", hint, "its tests were not run: %s", cmp.Or(r.Note, "nothing knows how"))
 	case r.Passed:
 		l.add(t.ID, "already-passes", Error, "its tests pass before any work: they prove nothing")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 func TestVagueCriteria(t *testing.T) {
@@ -127,16 +128,17 @@ func TestLint(t *testing.T) {
 			task("T-005", "In io.py.", "x is 1"),
 			task("T-006", "In x.py.", "x is 1"),
 		},
-		Run: func(_ context.Context, id string, files []string) (TestRun, error) {
+		Run: func(_ context.Context, id string) (validator.Report, error) {
+			ran := []validator.Result{{Name: "pytest"}}
 			switch id {
 			case "T-001":
-				return TestRun{Ran: true}, nil
+				return validator.Report{Results: ran}, nil
 			case "T-002":
-				return TestRun{Ran: true, Passed: true}, nil
+				return validator.Report{Results: ran, Passed: true}, nil
 			case "T-004":
-				return TestRun{}, errors.New("no pytest")
+				return validator.Report{}, errors.New("no pytest")
 			}
-			return TestRun{Note: "no runner"}, nil
+			return validator.Report{Note: "no runner"}, nil
 		},
 	}
 	var got []string

@@ -58,10 +58,9 @@ type Result struct {
 
 // Report is the outcome of all validators.
 type Report struct {
-	Passed   bool // says that none failed
-	Results  []Result
-	Note     string // says what the results do not: that there are no validators, or which were not run and why
-	Canceled bool   // says that the context ended the run; Passed is false then
+	Passed  bool // none failed, and the context did not end the run
+	Results []Result
+	Note    string // says what the results do not: that there are no validators, or which were not run and why
 }
 
 // Place is where commands run.
@@ -83,9 +82,7 @@ func Run(ctx context.Context, vs []Validator, in Place, perTimeout time.Duration
 		rep.Results = append(rep.Results, res)
 		rep.Passed = rep.Passed && res.Passed
 	}
-	if ctx.Err() != nil {
-		rep.Passed, rep.Canceled = false, true
-	}
+	rep.Passed = rep.Passed && ctx.Err() == nil
 	rep.Note = note(rep.Results)
 	return rep
 }
