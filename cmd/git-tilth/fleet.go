@@ -150,7 +150,7 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 	}
 	loc := w.loc
 	loc.Source, loc.CommonDir = h.Checkpoint.Source, h.Common
-	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: loc, Setup: w.setup(),
+	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: loc,
 		Remote: cmp.Or(remote, fleet.RemoteOf(h.S), "origin")}, nil
 }
 
@@ -158,8 +158,8 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 func (w *repoContext) placeHere(remote string) (fleet.Place, error) {
 	deps := w.deps(nil)
 	deps.Git = w.p.git() // a dry run looks at the remote, too
-	return fleet.Place{Deps: deps, Store: w.store, Location: w.loc, Setup: w.setup(),
-		Remote: cmp.Or(remote, "origin")}, w.repo()
+	return fleet.Place{Deps: deps, Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin")},
+		w.repo()
 }
 
 // remoteSession is the session of a remote that a name means, or the newest that nobody works on.

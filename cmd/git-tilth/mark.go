@@ -112,7 +112,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
 	if err != nil {
 		return err
 	}
-	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o)})
+	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Start: w.startOf(o)})
 	if err != nil {
 		return w.p.executionError(err, h.S.ID)
 	}

@@ -343,7 +343,7 @@ func prepError(err error, s *session.Session, reason string) error {
 // fillSeed gets the bundle, puts it in place and commits it.
 func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	if r.history == nil {
-		if err := h.RunSetup(w.p.ctx, w.setup(), h.Path()); err != nil {
+		if err := h.RunSetup(w.p.ctx, h.Path()); err != nil {
 			return fmt.Errorf("the worktree could not be set up: %w", err)
 		}
 	}

@@ -134,6 +134,7 @@ func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
 		Sign: w.config.Bool("tilth.signCommits"), CommitSubject: w.config.Text("tilth.commitSubject"),
 		DropEmptySeed: w.config.Text("tilth.seedCommit") == "drop",
 		UndoKeep:      int(w.config.Count("tilth.undoKeep")),
+		Setup:         w.setup(),
 	}
 }
 

@@ -119,7 +119,7 @@ func (p *process) forkCommand() *cli.Command {
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			made, err := lifecycle.Fork{
-				Store: w.store, From: s, At: ctx.String("at"), Label: ctx.String("label"), Setup: w.setup(),
+				Store: w.store, From: s, At: ctx.String("at"), Label: ctx.String("label"),
 				Start: w.prepStart(),
 			}.Fork(p.ctx, w.deps(nil))
 			return p.sayMade(made, err)

@@ -209,7 +209,6 @@ func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 		Judging: loop.Judging{
 			InWorktree: w.config.Text("tilth.judge") == "worktree",
 			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
-			Setup:      w.setup(),
 		},
 		MinFree: w.config.Count("tilth.minFree"),
 		MaxFile: w.config.Count("tilth.maxFileSize"), KeepEnv: w.config.List("tilth.sandboxEnv"),

@@ -245,7 +245,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		return err
 	}
 	defer func() { err = release(err) }()
-	with := lifecycle.Execution{Setup: w.setup(), Start: w.startOf(o), First: r.verb == "run"}
+	with := lifecycle.Execution{Start: w.startOf(o), First: r.verb == "run"}
 	if plan.NeedsWorker() {
 		with.Settings = w.noted(o)
 	}

@@ -139,7 +139,6 @@ type Place struct {
 	Deps     lifecycle.Deps
 	Store    session.Store
 	Location gitx.Location
-	Setup    lifecycle.Setup
 	Remote   string // a remote's name or URL
 }
 
@@ -204,7 +203,7 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 		return nil, err
 	}
 	return lifecycle.Arrival{
-		Store: p.Store, ID: id, Location: p.Location, Setup: p.Setup, Tip: f.Tip, Files: f.Files,
+		Store: p.Store, ID: id, Location: p.Location, Tip: f.Tip, Files: f.Files,
 		Fill: func(s *session.Session) (*session.Checkpoint, error) {
 			check, err := f.fill(ctx, s)
 			if err != nil {

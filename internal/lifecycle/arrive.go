@@ -22,7 +22,6 @@ type Arrival struct {
 	Store    session.Store
 	ID       string
 	Location gitx.Location
-	Setup    Setup
 	Tip      string // of the branch, which the repository has
 	Files    string // a commit of the uncommitted work on Tip, or Tip
 	// Fill writes the session's files, all but the checkpoint, which it returns.
@@ -73,7 +72,7 @@ func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
 	if err := unkeep(ctx, h.Git, wt, kept{Tip: a.Tip, Files: a.Files}, ""); err != nil {
 		return err
 	}
-	if err := h.RunSetup(ctx, a.Setup, h.Path()); err != nil {
+	if err := h.RunSetup(ctx, h.Path()); err != nil {
 		return err
 	}
 	return errors.Join(h.S.WriteSummary(), os.Remove(h.S.Path(session.ResetMarkFile)))

@@ -22,7 +22,6 @@ func (h *Handle) MakePlan(ctx context.Context) (Plan, error) {
 
 // Execution is what a plan needs beyond its session.
 type Execution struct {
-	Setup Setup
 	// Start is what session_start says of a run of a prepared session.
 	Start record.SessionStart
 	// Settings are those that decide how work is judged: they are noted, and what changed since the last note is too.
@@ -91,7 +90,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	if err := out.compareSettings(h, e.Settings); err != nil {
 		return out, err
 	}
-	x := &execution{Handle: h, plan: p, out: out, setup: e.Setup}
+	x := &execution{Handle: h, plan: p, out: out}
 	if p.Action == Nothing {
 		if p.remakes() { // a rewind needs the worktree
 			if err := x.repair(ctx); err != nil {
@@ -174,9 +173,8 @@ func (h *Handle) noteStart(start record.SessionStart, tasks int) error {
 // execution is a plan that is being carried out.
 type execution struct {
 	*Handle
-	plan  Plan
-	out   Outcome
-	setup Setup
+	plan Plan
+	out  Outcome
 }
 
 // repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
@@ -253,7 +251,7 @@ func (x *execution) fillNew(live context.Context) error {
 			}
 		}
 	}
-	if err := x.RunSetup(live, x.setup, x.Path()); err != nil {
+	if err := x.RunSetup(live, x.Path()); err != nil {
 		return err
 	}
 	return x.worktreeMade()

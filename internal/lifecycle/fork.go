@@ -41,7 +41,6 @@ type Fork struct {
 	From  *session.Session
 	At    string // the name of a point
 	Label string
-	Setup Setup
 	Start record.SessionStart // who will work, and within what limits
 }
 
@@ -85,7 +84,7 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 		return nil, &StepError{Step: "fork of session " + p.ID, Err: err, Hint: "git tilth fork " + p.ID}
 	}
 	defer h.Close()
-	err = h.RunSetup(ctx, f.Setup, h.Path())
+	err = h.RunSetup(ctx, h.Path())
 	if err == nil {
 		err = h.endFork(p)
 	}

@@ -33,6 +33,7 @@ type Deps struct {
 	DropEmptySeed bool // make no commit for a seed without acceptance tests
 	// UndoKeep is how many undos a session keeps.
 	UndoKeep int
+	Setup    Setup // of a new worktree
 }
 
 // Handle is a session that this process alone writes, from Open to Close.

@@ -272,12 +272,12 @@ type Setup struct {
 }
 
 // RunSetup copies ignored files of the source into a new worktree and runs the setup commands in it.
-func (h *Handle) RunSetup(ctx context.Context, s Setup, dir string) error {
+func (h *Handle) RunSetup(ctx context.Context, dir string) error {
 	if h.Git.IsDryRun() {
 		return nil
 	}
-	if len(s.Copy) > 0 {
-		files, err := h.Git.IgnoredFiles(ctx, h.Checkpoint.Source, s.Copy)
+	if len(h.Setup.Copy) > 0 {
+		files, err := h.Git.IgnoredFiles(ctx, h.Checkpoint.Source, h.Setup.Copy)
 		if err != nil {
 			return err
 		}
@@ -290,10 +290,10 @@ func (h *Handle) RunSetup(ctx context.Context, s Setup, dir string) error {
 			}
 		}
 	}
-	if s.Run == nil {
+	if h.Setup.Run == nil {
 		return nil
 	}
-	return s.Run(ctx, dir)
+	return h.Setup.Run(ctx, dir)
 }
 
 // copyInto copies one file or symlink from one root to the same place under another. Both ends are reached through

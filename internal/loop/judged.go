@@ -10,7 +10,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/judge"
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
@@ -23,7 +22,6 @@ import (
 type Judging struct {
 	InWorktree bool // in the worker's worktree, as it lies there
 	Borrow     bool // without a setup: lend the judged tree the worker's dependencies
-	Setup      lifecycle.Setup
 }
 
 // judged is a change under judgement: the tree that will be committed, and what is known of it.
@@ -301,11 +299,10 @@ func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
 			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
 		},
 	}
-	setup := r.o.Judging.Setup
-	if setup.Run != nil || len(setup.Copy) > 0 {
-		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, setup, dir) }
+	if r.Setup.Run != nil || len(r.Setup.Copy) > 0 {
+		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir) }
 	}
-	o.Borrow = r.o.Judging.Borrow && setup.Run == nil
+	o.Borrow = r.o.Judging.Borrow && r.Setup.Run == nil
 	r.place, err = judge.New(ctx, r.S.Path(session.JudgeDir), o)
 	return err
 }

@@ -81,8 +81,7 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	}
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
-	setup := a.o.Judging.Setup
-	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, setup.Copy, setup.Commands)
+	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, a.Setup.Copy, a.Setup.Commands)
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(sum, "%q %x\n", f, sha256.Sum256(files[f]))
 	}
@@ -97,9 +96,9 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	}
 	j := &judged{wt: wt, dir: wt.Path}
 	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig,
-		Setup: a.o.Judging.Setup.Commands}
+		Setup: a.Setup.Commands}
 	if a.o.From.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
-		if err := a.RunSetup(ctx, a.o.Judging.Setup, wt.Path); err != nil {
+		if err := a.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
 			return setupFails(err, s)
 		}
