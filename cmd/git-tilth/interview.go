@@ -110,7 +110,7 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 		History: r.history, Prior: prior,
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
 		Calls: calls, Program: r.interviewer.Program, Turn: turn, ModelName: modelOf(r.interviewer),
-		Tools: box, Specs: box.Specs(), Terminal: terminal, Propose: sink.propose,
+		Tools: box, Terminal: terminal, Propose: sink.propose,
 		Transcript: add,
 		Emit:       h.Record.Append,
 		Spent: func(u session.RoleUsage) error {

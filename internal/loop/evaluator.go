@@ -227,7 +227,7 @@ func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, erro
 	j := &modelJudge{shut: shut}
 	j.worker = &agent.Builtin{
 		Ask:        a.caller(record.RoleEvaluator, who).ask,
-		Tools:      withTool(nil, submitVerdictTool),
+		Tools:      verdictTools,
 		Final:      "submit_verdict",
 		Box:        noTools{},
 		Emit:       func(record.Event) error { return nil },

@@ -96,7 +96,7 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 	w.box = box
 	w.b = &agent.Builtin{
 		Ask:      a.caller(record.RoleWorker, r).ask,
-		Tools:    withTool(box.Specs(), submitCaseTool),
+		Tools:    box.Specs(submitCaseTool),
 		Final:    "submit_case",
 		Box:      box,
 		Emit:     a.emit,

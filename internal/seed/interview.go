@@ -16,6 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 //go:embed prompts
@@ -55,8 +56,7 @@ type Deps struct {
 	Turn      agent.Turn     // what all turns of Program have in common
 	ModelName string         // goes into seed-meta.json
 
-	Tools    agent.Toolbox // read the source tree, and Specs describes them to the model
-	Specs    json.RawMessage
+	Tools    *tool.Box // read the source tree
 	Terminal *Terminal
 	// Propose judges a bundle and, if it is sound, puts it in place: nil and nil mean that the seed is made. Violations go
 	// back to the model; an error ends the interview.
@@ -83,6 +83,10 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	if d.MaxIterations <= 0 {
 		d.MaxIterations = defaultIterations
 	}
+	var own []json.RawMessage
+	if err := json.Unmarshal(interviewTools, &own); err != nil {
+		return nil, err
+	}
 	in := &interview{Deps: d, started: d.Now(), usage: d.Prior}
 	if d.Program != nil {
 		ending, err := d.Prompts.Render("interview_program", nil)
@@ -93,7 +97,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	}
 	in.Calls.Record, in.Calls.Emit, in.Calls.Retrying = in.recordCall, in.emit, in.retrying
 	in.builtin = &agent.Builtin{
-		Ask: in.ask, Tools: withTools(d.Specs, interviewTools), Box: in, Emit: in.emit, Transcript: d.Transcript,
+		Ask: in.ask, Tools: d.Tools.Specs(own...), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
 	if len(d.History) == 0 {
 		if err := in.open(); err != nil {

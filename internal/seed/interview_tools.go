@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -34,16 +33,6 @@ func (o *Objection) Error() string { return "the plan was not taken: " + o.Words
 
 //go:embed prompts/interview_tools.json
 var interviewTools []byte
-
-// withTools appends to a JSON array of tools.
-func withTools(tools json.RawMessage, more []byte) json.RawMessage {
-	var b bytes.Buffer
-	_ = json.Compact(&b, more) // cannot fail: a test reads the file
-	if len(tools) <= len("[]") {
-		return b.Bytes()
-	}
-	return slices.Concat(tools[:len(tools)-1], []byte(","), b.Bytes()[1:])
-}
 
 // reply is what holds while the tools of one answer of the model are run. One question a turn is put to the person; a
 // seed that was written beside a question is not read, because it cannot know the answer; one seed a turn is judged.

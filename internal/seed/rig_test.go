@@ -123,7 +123,7 @@ func interviewDeps(t testing.TB, url, source, wt, sess string) Deps {
 			Chat:  client.Chat,
 			Sleep: func(context.Context, time.Duration) error { return nil },
 		}, ModelName: "scripted",
-		Tools: box, Specs: box.Specs(), Now: time.Now, Prompts: prompts(t, ""), Propose: propose(wt, sess),
+		Tools: box, Now: time.Now, Prompts: prompts(t, ""), Propose: propose(wt, sess),
 		Transcript: add, Emit: rec.Append, Spent: func(session.RoleUsage) error { return nil },
 	}
 }

@@ -172,18 +172,18 @@ func (b *Box) find(name string) (*toolDef, error) {
 	return nil, fmt.Errorf("there is no tool %q; the tools here are %s", text.Clip(name, 60), strings.Join(names, ", "))
 }
 
-// Specs returns the tools as the JSON array that an OpenAI-style request takes.
-func (b *Box) Specs() json.RawMessage {
+// Specs returns the tools as the JSON array that an OpenAI-style request takes, with more of the caller's own.
+func (b *Box) Specs(more ...json.RawMessage) json.RawMessage {
 	specs := []any{}
 	for _, t := range tools() {
 		if !b.opts.ReadOnly || !t.writes {
 			specs = append(specs, t.spec())
 		}
 	}
-	data, err := json.Marshal(specs)
-	if err != nil {
-		return json.RawMessage("[]")
+	for _, own := range more {
+		specs = append(specs, own)
 	}
+	data, _ := json.Marshal(specs) // strings, and JSON of the program's own
 	return data
 }
 
