@@ -57,6 +57,7 @@ var caps = []Cap{
 func capSettings() []Setting {
 	var rows []Setting
 	for _, c := range caps {
+		c.Setting.judges = true
 		rows = append(rows, c.Setting)
 	}
 	return rows

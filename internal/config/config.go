@@ -23,6 +23,7 @@ type Value struct {
 	Origin string
 	Secret bool
 	url    bool
+	judges bool
 }
 
 // Error is a setting that cannot be used. It names the setting and its origin.
@@ -147,7 +148,8 @@ func didYouMean(key string) string {
 }
 
 func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, error) {
-	v := Value{Name: s.Name, Value: s.Default, Origin: "default", Secret: s.kind == kindSecret, url: s.kind == kindURL}
+	v := Value{Name: s.Name, Value: s.Default, Origin: "default", Secret: s.kind == kindSecret, url: s.kind == kindURL,
+		judges: s.judges}
 	take := func(text, origin string) error {
 		text = strings.TrimSpace(text)
 		if text == "" {
@@ -290,7 +292,8 @@ func (c *Config) All() []Value {
 	}
 	for name, keys := range c.agents {
 		for key, val := range keys {
-			out = append(out, Value{Name: "tilth.agent." + name + "." + key, Value: val, Origin: "git config"})
+			name := "tilth.agent." + name + "." + key
+			out = append(out, Value{Name: name, Value: val, Origin: "git config", judges: true})
 		}
 	}
 	for name, p := range c.prices {
@@ -298,6 +301,12 @@ func (c *Config) All() []Value {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
+}
+
+// Judging returns the settings that decide how work is judged, sorted by name, passwords in URLs masked. What has no
+// value is left out.
+func (c *Config) Judging() []Value {
+	return slices.DeleteFunc(c.All(), func(v Value) bool { return v.Value == "" || !v.judges })
 }
 
 // mask hides a secret but for its last characters, by which its owner knows it.
