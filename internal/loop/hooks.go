@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -10,15 +11,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// hooks are the lifecycle hooks that the repository has: git's own hook scripts, named tilth-<name>. Which
-// there are is found out once per run; a repository without them pays nothing.
-type hooks struct {
-	r      *run
-	wt     gitx.Worktree
-	exists map[string]bool
-}
-
-// The lifecycle hooks.
+// The lifecycle hooks are git's own hook scripts, named tilth-<name>. Which there are is found out once per run; a
+// repository without them pays nothing.
 const (
 	preTool  = "pre-tool"  // before a tool of the builtin worker; non-zero blocks it, the output is the reason
 	postEdit = "post-edit" // after a file was written, with its path
@@ -26,22 +20,31 @@ const (
 	postRun  = "post-run"  // after the stop, with its reason
 )
 
-func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (hooks, error) {
-	h := hooks{r: r, wt: wt, exists: map[string]bool{}}
+// findHooks names the hooks that the repository has, with the worktree in which they run.
+func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (map[string]gitx.Worktree, error) {
+	found := map[string]gitx.Worktree{}
 	for _, name := range []string{preTool, postEdit, postTask, postRun} {
 		ok, err := r.Git.HasHook(ctx, wt, "tilth-"+name)
 		if err != nil {
-			return h, err
+			return nil, err
 		}
-		h.exists[name] = ok
+		if ok {
+			found[name] = wt
+		}
 	}
-	return h, nil
+	return found, nil
 }
 
-// run runs one hook and logs it with emit.
-func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
+func (r *run) hasHook(name string) bool {
+	_, ok := r.hooks[name]
+	return ok
+}
+
+// runHook runs a hook, if there is one, and logs it with emit.
+func (r *run) runHook(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
 	args ...string) (code int, output string) {
-	if !h.exists[name] {
+	wt, ok := r.hooks[name]
+	if !ok {
 		return 0, ""
 	}
 	var stdin []byte
@@ -49,7 +52,7 @@ func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, too
 		stdin, _ = json.Marshal(input)
 	}
 	inBox := name == preTool || name == postEdit
-	code, output, err := h.r.Git.RunHook(ctx, h.wt, name, inBox, stdin, []string{h.r.S.Mark()}, args...)
+	code, output, err := r.Git.RunHook(ctx, wt, name, inBox, stdin, []string{r.S.Mark()}, args...)
 	outcome, reason := "ok", strings.TrimSpace(output)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -66,44 +69,23 @@ func (h hooks) run(ctx context.Context, emit func(record.Event) error, name, too
 	return code, output
 }
 
-// preTool asks the hook about a tool call.
-func (h hooks) preTool(ctx context.Context, a *attempt, name, args string) (reason string, blocked bool) {
-	if !h.exists[preTool] {
-		return "", false
-	}
-	code, output := h.run(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
+// askHook asks the hook about a tool call.
+func (a *attempt) askHook(ctx context.Context, name, args string) (reason string, blocked bool) {
+	code, output := a.runHook(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
 	if code == 0 {
 		return "", false
 	}
-	if reason = strings.TrimSpace(output); reason == "" {
-		reason = "the repository's tilth-pre-tool hook refused it"
-	}
-	return reason, true
+	return cmp.Or(strings.TrimSpace(output), "the repository's tilth-pre-tool hook refused it"), true
 }
 
-func (h hooks) postEdit(ctx context.Context, a *attempt, tool, path string) {
-	h.run(ctx, a.emit, postEdit, tool, nil, path)
-}
-
-// postTask ends with the first signal: the commit is on disk and on record, and nothing waits for the hook. After a
-// signal it is not begun.
-func (h hooks) postTask(ctx context.Context, a *attempt, sha string) {
-	if ctx.Err() == nil {
-		h.run(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
-	}
-}
-
-// postRun runs after every stop, that of an interruption included. The next signal ends it, the first or the second:
-// the stop is on record, and the hook's own hook_run is all that is still written.
-func (h hooks) postRun(ctx context.Context, s Stop) {
-	if h.r == nil || !h.exists[postRun] {
-		return
-	}
-	if ctx.Err() != nil {
+// runLastHook runs after every stop, that of an interruption included. The next signal ends it, the first or the
+// second: the stop is on record, and the hook's own hook_run is all that is still written.
+func (r *run) runLastHook(ctx context.Context, s Stop) {
+	if r.hasHook(postRun) && ctx.Err() != nil {
 		if ctx = urgency.UntilSecond(ctx); ctx.Err() != nil {
 			return
 		}
-		h.r.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")
+		r.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")
 	}
-	h.run(ctx, h.r.Record.Append, postRun, "", nil, s.Reason)
+	r.runHook(ctx, r.Record.Append, postRun, "", nil, s.Reason)
 }

@@ -209,7 +209,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		return err
 	}
 	a.tip, a.judgedTo = sha, ""
-	if !a.hooks.exists[postTask] { // what it commits is the user's
+	if !a.hasHook(postTask) { // what it commits is the user's
 		a.judgedTo = sha
 	}
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
@@ -220,7 +220,9 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	if err := a.settle("done", "done"); err != nil {
 		return err
 	}
-	a.hooks.postTask(ctx, a, sha)
+	if ctx.Err() == nil { // the hook ends with the first signal: the commit is on record, and nothing waits for it
+		a.runHook(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
+	}
 	if !a.byPerson {
 		a.learn(ctx, c, j.files)
 	}

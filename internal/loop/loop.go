@@ -137,13 +137,13 @@ type run struct {
 	o          Options
 	started    time.Time
 	tasks      []session.Task
-	notified   map[string]bool // build products named in the record so far
-	hooks      hooks
-	waited     time.Duration // for usage limits, of what may be waited
-	idle       time.Duration // that it took
-	seed       *seedFacts    // nil until asked for
-	place      *judge.Place  // where changes are judged; nil in the worktree
-	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files
+	notified   map[string]bool          // build products named in the record so far
+	hooks      map[string]gitx.Worktree // see findHooks
+	waited     time.Duration            // for usage limits, of what may be waited
+	idle       time.Duration            // that it took
+	seed       *seedFacts               // nil until asked for
+	place      *judge.Place             // where changes are judged; nil in the worktree
+	box        *sandbox.Box             // o.Sandbox with the run's directory for temporary files
 	removeTemp func()
 	watch      func(context.Context) (changed, all []gitx.RepoChange, err error)
 	changed    []gitx.RepoChange // all told, as of the last look
@@ -184,7 +184,7 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	if err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
-	r.hooks.postRun(ctx, stop)
+	r.runLastHook(ctx, stop)
 	return stop, nil
 }
 

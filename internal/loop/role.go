@@ -88,7 +88,7 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 		Protected: a.protected(wt), Sandbox: a.workBox(wt),
 		Before: func(ctx context.Context, name, args string) (string, bool) {
 			w.ran = w.ran || name == "bash"
-			return a.hooks.preTool(ctx, a, name, args)
+			return a.askHook(ctx, name, args)
 		}})
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 		Final:    "submit_case",
 		Box:      box,
 		Emit:     a.emit,
-		PostEdit: func(ctx context.Context, tool, path string) { a.hooks.postEdit(ctx, a, tool, path) },
+		PostEdit: func(ctx context.Context, tool, path string) { a.runHook(ctx, a.emit, postEdit, tool, nil, path) },
 	}
 	return w, nil
 }

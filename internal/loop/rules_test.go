@@ -181,7 +181,10 @@ func TestCarryOver(t *testing.T) {
 		hook bool
 		want string
 	}{{"a.go", false, "sha"}, {"README.md", false, ""}, {"a.go", true, ""}} {
-		a := &attempt{run: &run{hooks: hooks{exists: map[string]bool{postTask: c.hook}}}}
+		a := &attempt{run: &run{hooks: map[string]gitx.Worktree{}}}
+		if c.hook {
+			a.hooks[postTask] = gitx.Worktree{}
+		}
 		a.carryOver("sha", []gitx.FileChange{{Path: c.file}})
 		if a.carried.commit != c.want {
 			t.Errorf("%+v carries %q", c, a.carried.commit)
