@@ -152,15 +152,21 @@ func (p Place) Shown() string {
 
 // scratch opens the scratch repository of a session.
 func (p Place) scratch(ctx context.Context, s *session.Session) (*scratchRepo, error) {
-	scratch, err := openScratch(p.Deps.Git, p.Location.CommonDir, s.Path(session.TravelDir))
+	scratch, err := p.open(s.Path(session.TravelDir))
 	if err == nil {
 		err = scratch.clearLocks(ctx, s.Workspace())
 	}
 	return scratch, err
 }
 
-// at is the directory in which a remote's relative path begins.
-func (p Place) at() string { return p.Location.Source }
+// open opens the scratch repository in dir.
+func (p Place) open(dir string) (*scratchRepo, error) {
+	s, err := openScratch(p.Deps.Git, p.Location.CommonDir, dir)
+	if err == nil {
+		s.remote, s.at = p.Remote, p.Location.Source
+	}
+	return s, err
+}
 
 func (p Place) writer(s *session.Session, scratch *scratchRepo) *writer {
 	return &writer{s: s, scratch: scratch, git: p.Deps.Git, common: p.Location.CommonDir}
@@ -183,7 +189,7 @@ func (p Place) stage() (scratch *scratchRepo, remove func(), err error) {
 		return nil, nil, err
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
-	if scratch, err = openScratch(p.Deps.Git, p.Location.CommonDir, dir); err != nil {
+	if scratch, err = p.open(dir); err != nil {
 		remove()
 	}
 	return scratch, remove, err
@@ -287,7 +293,8 @@ func (p Place) Unpack(ctx context.Context, path string) (*session.Session, error
 		return nil, err
 	}
 	defer remove()
-	if err := scratch.fetch(ctx, path, p.at(), "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {
+	scratch.remote = path
+	if err := scratch.fetch(ctx, "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {
 		return nil, err
 	}
 	found, err := scratch.messages(ctx, "refs/tilth/sessions")

@@ -77,7 +77,7 @@ func (p Place) Remotes(ctx context.Context) ([]Claim, error) {
 		return nil, err
 	}
 	defer remove()
-	if err := scratch.fetch(ctx, p.Remote, p.at(), "+"+claimRefs+"*:"+claimRefs+"*"); err != nil {
+	if err := scratch.fetch(ctx, "+"+claimRefs+"*:"+claimRefs+"*"); err != nil {
 		return nil, err
 	}
 	found, err := scratch.messages(ctx, claimRefs)
@@ -97,7 +97,7 @@ func (p Place) look(ctx context.Context, scratch *scratchRepo, id string) (c Cla
 		return c, "", err
 	}
 	// A pattern, since a ref that is not there may be asked for only so.
-	if err := scratch.fetch(ctx, p.Remote, p.at(), "+"+claimRef(id)+"*:"+claimRef(id)+"*"); err != nil {
+	if err := scratch.fetch(ctx, "+"+claimRef(id)+"*:"+claimRef(id)+"*"); err != nil {
 		return c, "", err
 	}
 	found, err := scratch.messages(ctx, claimRef(id))
@@ -138,7 +138,7 @@ func (p Place) Fetch(ctx context.Context, id string) (*session.Session, error) {
 }
 
 func (p Place) fetch(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
-	if err := scratch.fetch(ctx, p.Remote, p.at(), "+"+sessionRef(id)+"*:"+sessionRef(id)+"*"); err != nil {
+	if err := scratch.fetch(ctx, "+"+sessionRef(id)+"*:"+sessionRef(id)+"*"); err != nil {
 		return nil, err
 	}
 	if scratch.ref(sessionRef(id)) == "" {

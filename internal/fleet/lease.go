@@ -214,7 +214,7 @@ func (l *Lease) move(ctx context.Context, to string, branch, state refUpdate) er
 	var failed error
 	for range 2 {
 		claim := refUpdate{Name: claimRef(l.w.s.ID), New: to, Old: l.at, Lease: true}
-		err := l.w.scratch.push(ctx, l.place.Remote, l.place.at(), branch, state, claim)
+		err := l.w.scratch.push(ctx, branch, state, claim)
 		if err == nil {
 			return nil
 		}
@@ -244,7 +244,7 @@ func (l *Lease) move(ctx context.Context, to string, branch, state refUpdate) er
 // inTheWay is why a push failed: a branch of the session's name that somebody else has pushed, or what git said.
 func (l *Lease) inTheWay(ctx context.Context, branch refUpdate, failed error) error {
 	const theirs = "refs/tilth/theirs"
-	err := l.w.scratch.fetch(ctx, l.place.Remote, l.place.at(), "+"+branch.Name+":"+theirs)
+	err := l.w.scratch.fetch(ctx, "+"+branch.Name+":"+theirs)
 	if err != nil || l.w.scratch.reaches(ctx, branch.New, l.w.scratch.ref(theirs)) {
 		return failed
 	}

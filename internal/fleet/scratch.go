@@ -44,6 +44,8 @@ type scratchRepo struct {
 	git    *gitx.Git
 	dir    string
 	sha256 bool
+	remote string          // what it is pushed to and fetched from: a remote's name, a URL or a bundle's file
+	at     string          // the directory in which a relative path of that begins
 	has    map[string]bool // objects that lie in a pack, as far as they were listed
 }
 
@@ -152,24 +154,17 @@ type RemoteError struct{ error }
 // Unwrap is git's own error.
 func (e *RemoteError) Unwrap() error { return e.error }
 
-func remoteError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &RemoteError{err}
-}
-
 // refUpdate is a ref of a remote that becomes New. With Lease it does so only where it is Old, "" for none.
 type refUpdate struct {
 	Name, New, Old string
 	Lease, Force   bool
 }
 
-// push updates refs of a remote, all of them or none. at is the directory in which a remote's relative path begins.
-func (s *scratchRepo) push(ctx context.Context, remote, at string, updates ...refUpdate) error {
+// push updates refs of the remote, all of them or none.
+func (s *scratchRepo) push(ctx context.Context, updates ...refUpdate) error {
 	var args []string
-	if !strings.ContainsAny(remote, "=:/") { // a name: one that is a mirror takes no refs by name
-		args = append(args, "-c", "remote."+remote+".mirror=false")
+	if !strings.ContainsAny(s.remote, "=:/") { // a name: one that is a mirror takes no refs by name
+		args = append(args, "-c", "remote."+s.remote+".mirror=false")
 	}
 	args = append(args, "push", "--quiet", "--atomic", "--no-verify", "--no-follow-tags")
 	var specs []string
@@ -183,21 +178,23 @@ func (s *scratchRepo) push(ctx context.Context, remote, at string, updates ...re
 		}
 		specs = append(specs, plus+u.New+":"+u.Name)
 	}
-	_, err := s.git.Mutate(ctx, s.remote(at, append(append(args, "--", remote), specs...)...))
-	return remoteError(err)
+	return s.talk(ctx, args, specs)
 }
 
-// fetch brings refs of a remote, or of a bundle's file, into the scratch repository.
-func (s *scratchRepo) fetch(ctx context.Context, remote, at string, specs ...string) error {
-	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="}
-	_, err := s.git.Mutate(ctx, s.remote(at, append(append(args, "--", remote), specs...)...))
-	return remoteError(err)
+// fetch brings refs of the remote into the scratch repository.
+func (s *scratchRepo) fetch(ctx context.Context, specs ...string) error {
+	return s.talk(ctx, []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
+		"--refmap="}, specs)
 }
 
-func (s *scratchRepo) remote(at string, args ...string) gitx.Command {
-	c := s.command(args...)
-	c.Dir, c.Keys = at, true
-	return c
+// talk runs a command of git with the remote and refs of it.
+func (s *scratchRepo) talk(ctx context.Context, args, specs []string) error {
+	c := s.command(append(append(args, "--", s.remote), specs...)...)
+	c.Dir, c.Keys = s.at, true
+	if _, err := s.git.Mutate(ctx, c); err != nil {
+		return &RemoteError{err}
+	}
+	return nil
 }
 
 func (s *scratchRepo) command(args ...string) gitx.Command { return gitx.InRepo(s.dir, args...) }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // ReadTree makes the index equal to tree, and with files the tracked files too. HEAD stays where it is. What git
@@ -293,11 +295,11 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 	if g.dry {
 		return "", true, nil
 	}
-	dir, err := os.MkdirTemp("", "tilth-apply-")
+	dir, remove, err := proc.TempDir("apply")
 	if err != nil {
 		return "", false, err
 	}
-	defer os.RemoveAll(dir)
+	defer remove()
 	index := func(stdin []byte, args ...string) (string, error) {
 		c := g.InWorktree(wt, args...)
 		c.Vars, c.Stdin = append(c.Vars, "GIT_INDEX_FILE="+filepath.Join(dir, "index")), stdin

@@ -78,11 +78,16 @@ func parseIndex(data []byte, hashSize int) ([]entry, error) {
 func directories(entries []entry) map[string]bool {
 	dirs := map[string]bool{".": true}
 	for _, e := range entries {
-		for dir := path.Dir(e.path); !dirs[dir]; dir = path.Dir(dir) {
-			dirs[dir] = true
-		}
+		addAbove(dirs, e.path)
 	}
 	return dirs
+}
+
+// addAbove adds the directories above name to a set that has the top, or all above one that it has.
+func addAbove(dirs map[string]bool, name string) {
+	for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
+		dirs[dir] = true
+	}
 }
 
 // find returns where the entry of a path is, or would be.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -231,7 +230,7 @@ func (p *Place) update(ctx context.Context, tree string) (err error) {
 		return err
 	}
 	for _, name := range changed {
-		p.touched(name)
+		addAbove(p.stale, name)
 		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
@@ -286,7 +285,7 @@ func (p *Place) adopt(tree string, index []byte, entries []entry) error {
 	for i, e := range entries {
 		laid.Files[i] = e.path
 		for ; was < len(p.entries) && p.entries[was].path < e.path; was++ {
-			p.touched(p.entries[was].path)
+			addAbove(p.stale, p.entries[was].path)
 		}
 		same := was < len(p.entries) && p.entries[was] == e
 		if same && p.files[was].mode != 0 {
@@ -297,7 +296,7 @@ func (p *Place) adopt(tree string, index []byte, entries []entry) error {
 		if e.mode == gitlink {
 			continue
 		}
-		p.touched(e.path)
+		addAbove(p.stale, e.path)
 		s, err := p.take(e.path)
 		if err != nil {
 			return fmt.Errorf("%s: laid out and gone: %w", e.path, err)
@@ -305,17 +304,10 @@ func (p *Place) adopt(tree string, index []byte, entries []entry) error {
 		files[i] = s
 	}
 	for ; was < len(p.entries); was++ {
-		p.touched(p.entries[was].path)
+		addAbove(p.stale, p.entries[was].path)
 	}
 	p.tree, p.index, p.entries, p.files, p.laid = tree, index, entries, files, laid
 	return nil
-}
-
-// touched notes that the directories above name are no longer what they were.
-func (p *Place) touched(name string) {
-	for dir := path.Dir(name); !p.stale[dir]; dir = path.Dir(dir) {
-		p.stale[dir] = true
-	}
 }
 
 // stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into

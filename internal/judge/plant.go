@@ -24,10 +24,10 @@ func plant(top string, links map[string]string, files map[string][]byte, spared 
 	}
 	g := garden{top: top, links: links, files: files, spared: spared, dirs: map[string]bool{".": true}}
 	for name := range links {
-		g.hold(name)
+		addAbove(g.dirs, name)
 	}
 	for name := range files {
-		g.hold(name)
+		addAbove(g.dirs, name)
 	}
 	if err := g.prune("."); err != nil {
 		return err
@@ -56,12 +56,6 @@ type garden struct {
 	files  map[string][]byte
 	dirs   map[string]bool // that hold them
 	spared string
-}
-
-func (g garden) hold(name string) {
-	for dir := path.Dir(name); !g.dirs[dir]; dir = path.Dir(dir) {
-		g.dirs[dir] = true
-	}
 }
 
 // put makes what is missing.

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"os/exec"
@@ -28,10 +29,7 @@ const maxHeadErr = 64 << 10
 
 // connect makes the pipes that a command needs and hands it its ends.
 func connect(cmd *exec.Cmd, c Cmd) (*pipes, error) {
-	limit := c.OutputCap
-	if limit <= 0 {
-		limit = defaultOutputCap
-	}
+	limit := cmp.Or(c.OutputCap, defaultOutputCap)
 	p := &pipes{done: make(chan struct{}), outBuf: headTail{limit: limit, headOnly: c.HeadOnly},
 		errBuf: headTail{limit: limit}}
 	if c.HeadOnly {

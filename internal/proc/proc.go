@@ -13,6 +13,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,7 +162,7 @@ func Run(ctx context.Context, c Cmd) (Outcome, error) {
 	if c.Lasting && !out.Canceled && !out.TimedOut && pipes.drain() {
 		fam.forget()
 	} else {
-		rest := grace(c)
+		rest := cmp.Or(c.Grace, defaultGrace)
 		select {
 		case <-urgency.Second(ctx):
 			rest = 0
@@ -215,7 +216,7 @@ func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) err
 		sig   syscall.Signal
 		wait  time.Duration
 		hurry <-chan struct{}
-	}{{unix.SIGTERM, grace(c), urgency.Second(ctx)}, {unix.SIGKILL, 10 * time.Second, nil}} {
+	}{{unix.SIGTERM, cmp.Or(c.Grace, defaultGrace), urgency.Second(ctx)}, {unix.SIGKILL, 10 * time.Second, nil}} {
 		fam.signal(step.sig)
 		t := time.NewTimer(step.wait)
 		select {
@@ -231,13 +232,6 @@ func endLeader(ctx context.Context, c Cmd, fam *family, exited <-chan error) err
 	// A process in uninterruptible sleep outlives SIGKILL; the caller does not have to wait for the disk that it
 	// hangs on.
 	return errors.New("it does not end, not even when killed")
-}
-
-func grace(c Cmd) time.Duration {
-	if c.Grace > 0 {
-		return c.Grace
-	}
-	return defaultGrace
 }
 
 // setExit translates the exit state as a shell does.

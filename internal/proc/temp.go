@@ -2,6 +2,7 @@ package proc
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,8 @@ import (
 )
 
 // tempKinds are the names of directories that one command needs. Others in the same place are not ours to clear.
-var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay", "judge", "bundle", "take", "pr"}
+var tempKinds = []string{"run", "objects", "hooks", "hook", "tree", "overlay", "judge", "bundle", "take", "pr",
+	"apply"}
 
 func tempName(kind string) string { return "tilth-" + kind + "-" }
 
@@ -29,7 +31,7 @@ func TempDir(kind string) (dir string, remove func(), err error) {
 		if err == nil {
 			return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
 		}
-		if !absent(dir) {
+		if _, gone := os.Lstat(dir); !errors.Is(gone, fs.ErrNotExist) {
 			os.Remove(dir)
 			return "", nil, err
 		}
@@ -75,9 +77,4 @@ func ClearTemp() {
 func owned(fi os.FileInfo) bool {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Getuid()
-}
-
-func absent(path string) bool {
-	_, err := os.Lstat(path)
-	return os.IsNotExist(err)
 }

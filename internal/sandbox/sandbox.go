@@ -61,31 +61,24 @@ type System struct {
 
 // With returns a Box in which these may be changed too.
 func (b *Box) With(write ...string) *Box {
-	if b == nil {
-		return nil
-	}
-	out := *b
-	out.Write = append(slices.Clip(b.Write), write...)
-	return &out
+	return b.but(func(out *Box) { out.Write = append(slices.Clip(out.Write), write...) })
 }
 
 // Reading returns a Box in which these may be read too.
 func (b *Box) Reading(read ...string) *Box {
-	if b == nil {
-		return nil
-	}
-	out := *b
-	out.Read = append(slices.Clip(b.Read), read...)
-	return &out
+	return b.but(func(out *Box) { out.Read = append(slices.Clip(out.Read), read...) })
 }
 
 // In returns a Box with a directory for temporary files.
-func (b *Box) In(temp string) *Box {
+func (b *Box) In(temp string) *Box { return b.but(func(out *Box) { out.Temp = temp }) }
+
+// but is a copy of a Box with a change.
+func (b *Box) but(change func(*Box)) *Box {
 	if b == nil {
 		return nil
 	}
 	out := *b
-	out.Temp = temp
+	change(&out)
 	return &out
 }
 
