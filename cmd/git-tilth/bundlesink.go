@@ -25,11 +25,6 @@ type bundleSink struct {
 	approve func(context.Context, *seed.Bundle) error
 }
 
-// within reports whether a path is among files.
-func within(files []string) func(path string) bool {
-	return func(path string) bool { return slices.Contains(files, path) }
-}
-
 // propose judges a bundle and puts it in place.
 func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violation, error) {
 	files, err := s.w.trackedFiles(s.h.Path())
@@ -45,11 +40,9 @@ func (s *bundleSink) propose(ctx context.Context, b *seed.Bundle) ([]seed.Violat
 		ask.Stdin = append(ask.Stdin, path+"\x00"...)
 	}
 	// Where none is, that is an error; and a path that git cannot take breaks a rule that Check knows.
-	ignored, err := s.w.git.List(ctx, ask)
-	s.rules.Ignored = func(path string) bool { return err == nil && slices.Contains(ignored, path) }
-	check := func(b *seed.Bundle) []seed.Violation {
-		return seed.Check(b, s.h.Path(), within(files), s.rules)
-	}
+	ignored, _ := s.w.git.List(ctx, ask)
+	s.rules.Root, s.rules.Tracked, s.rules.Ignored = s.h.Path(), files, ignored
+	check := func(b *seed.Bundle) []seed.Violation { return seed.Check(b, s.rules) }
 	if vs := check(b); len(vs) > 0 {
 		return vs, nil
 	}

@@ -185,7 +185,7 @@ func (w *repoContext) continuePrep(r prepRequest) (*session.Session, error) {
 	if err != nil {
 		return nil, fail("", err)
 	}
-	r.history = seed.TakeUp(begun(s), h.Path(), s, within(files))
+	r.history = seed.TakeUp(begun(s), h.Path(), s, files)
 	return s, w.seedIt(h, r)
 }
 

@@ -198,7 +198,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 			return fail("", err)
 		}
 	}
-	if vs := seed.Check(b, "", within(files), seed.Rules{}); len(vs) > 0 {
+	if vs := seed.Check(b, seed.Rules{Tracked: files}); len(vs) > 0 {
 		return refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
 	}
 	return nil

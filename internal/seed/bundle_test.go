@@ -102,8 +102,7 @@ func link(t testing.TB, to, name string) {
 
 func TestCheckRules(t *testing.T) {
 	dir := worktree(t)
-	tracked := func(p string) bool { return p == "gone_t001.py" || p == "sub" || p == "calc.py" }
-	ignored := func(p string) bool { return strings.HasPrefix(p, "build/") }
+	tracked, ignored := []string{"gone_t001.py", "sub", "calc.py"}, []string{"build/t001_test.go"}
 	cases := []struct {
 		name   string
 		change func(b map[string]any)
@@ -216,7 +215,7 @@ func TestCheckRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := Check(b, dir, tracked, Rules{TestsRequired: true, Ignored: ignored})
+			got := Check(b, Rules{TestsRequired: true, Root: dir, Tracked: tracked, Ignored: ignored})
 			if c.rule == "" && len(got) > 0 {
 				t.Errorf("refused: %v", got)
 			}
@@ -234,10 +233,10 @@ func TestCheckRules(t *testing.T) {
 
 func TestTestsAreOptionalForAnImport(t *testing.T) {
 	b := &Bundle{Tasks: []session.Task{{ID: "T-001", Title: "x", AcceptanceCriteria: []string{"y"}}}}
-	if got := Check(b, t.TempDir(), nil, Rules{}); len(got) > 0 {
+	if got := Check(b, Rules{Root: t.TempDir()}); len(got) > 0 {
 		t.Error(got)
 	}
-	if got := Check(b, t.TempDir(), nil, Rules{TestsRequired: true}); len(got) != 1 ||
+	if got := Check(b, Rules{TestsRequired: true, Root: t.TempDir()}); len(got) != 1 ||
 		got[0].Rule != "task-without-test" {
 		t.Error(got)
 	}
@@ -245,10 +244,10 @@ func TestTestsAreOptionalForAnImport(t *testing.T) {
 
 func TestCheckBeforeThereIsAWorktree(t *testing.T) {
 	b := soundBundle(t, 1)
-	if got := Check(b, "", nil, Rules{}); len(got) > 0 {
+	if got := Check(b, Rules{}); len(got) > 0 {
 		t.Error(got)
 	}
-	if got := Check(b, "", func(p string) bool { return p == testPath(1) }, Rules{}); len(got) != 1 ||
+	if got := Check(b, Rules{Tracked: []string{testPath(1)}}); len(got) != 1 ||
 		got[0].Rule != "path-tracked" {
 		t.Error(got)
 	}
@@ -263,7 +262,7 @@ func TestCheckNamesEveryFault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := ruleNames(Check(b, t.TempDir(), nil, Rules{TestsRequired: true}))
+	got := ruleNames(Check(b, Rules{TestsRequired: true, Root: t.TempDir()}))
 	for _, want := range []string{"id", "unknown-key", "path-absolute", "test-without-task", "task-without-test"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is missing in %v", want, got)
@@ -357,7 +356,7 @@ func FuzzBundle(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if len(Check(b, wt, nil, Rules{})) > 0 {
+		if len(Check(b, Rules{Root: wt})) > 0 {
 			return
 		}
 		undo, err := Install(b, wt, sessionAt(sess))

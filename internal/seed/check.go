@@ -29,24 +29,24 @@ const (
 		"t001_add_test.go or t001-add.test.ts"
 )
 
-// Rules are the parts of the check that depend on where a bundle comes from.
+// Rules are the parts of the check that depend on where a bundle comes from and goes to.
 type Rules struct {
 	// TestsRequired refuses a task without a test: on for an interview, off for an import, where tests are optional.
 	TestsRequired bool
-	// Ignored, if set, reports whether git ignores a path. An ignored test would silently stay out of the seed commit.
-	Ignored func(path string) bool
+	Root          string   // the worktree, "" before there is one
+	Tracked       []string // what git tracks there
+	Ignored       []string // those of the tests that git ignores: they would silently stay out of the seed commit
 }
 
 // validID holds an id to its form, and to a length that file names can carry.
 func validID(id string) bool { return session.ValidTaskID(id) && len(id) <= 20 }
 
-// Check judges a bundle against every rule and reports all that are broken; nil means that it may be staged. root is
-// the worktree that it would go into; tracked reports whether git tracks a path there (nil: nothing is tracked).
-func Check(b *Bundle, root string, tracked func(path string) bool, rules Rules) []Violation {
+// Check judges a bundle against every rule and reports all that are broken; nil means that it may be staged.
+func Check(b *Bundle, rules Rules) []Violation {
 	c := &checker{bundle: b, found: append([]Violation(nil), b.faults...)}
 	c.tasks()
 	c.notes()
-	c.files(root, tracked, rules)
+	c.files(rules)
 	if c.refusedWhole() {
 		return c.found
 	}
@@ -217,14 +217,14 @@ func (c *checker) bounded(what, s string, most int) bool {
 	return false
 }
 
-func (c *checker) files(root string, tracked func(string) bool, rules Rules) {
+func (c *checker) files(rules Rules) {
 	paths := c.bundle.testPaths()
 	if len(paths) > maxTestFiles {
 		c.add("size", "the seed has %d test files; at most %d are taken", len(paths), maxTestFiles)
 		return
 	}
 	total := 0
-	place := newPlace(root, tracked, rules.Ignored)
+	place := &place{Rules: rules, taken: map[string]string{}, isFile: map[string]bool{}, onDisk: map[string]bool{}}
 	for _, p := range paths {
 		content := c.bundle.TestFiles[p]
 		total += len(content)

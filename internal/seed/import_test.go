@@ -216,7 +216,7 @@ Words only.
 			if len(im.Recognised) == 0 {
 				t.Error("nothing says what was recognised")
 			}
-			if got := Check(im.Bundle(), t.TempDir(), nil, Rules{}); len(got) > 0 {
+			if got := Check(im.Bundle(), Rules{Root: t.TempDir()}); len(got) > 0 {
 				t.Errorf("the import breaks rules: %v", got)
 			}
 		})
@@ -565,7 +565,7 @@ func FuzzImport(f *testing.F) {
 		if len(im.Tasks) == 0 && len(im.Dropped) > 0 {
 			return // all of it is done
 		}
-		for _, v := range Check(im.Bundle(), t.TempDir(), nil, Rules{}) {
+		for _, v := range Check(im.Bundle(), Rules{Root: t.TempDir()}) {
 			switch v.Rule {
 			case "id", "duplicate", "no-tasks", "shape", "unknown-key", "status":
 				t.Errorf("%s: %v", im.Format, v)

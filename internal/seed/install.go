@@ -35,9 +35,8 @@ func Install(b *Bundle, worktree string, s *session.Session) (undo func(), err e
 }
 
 // TakeUp is the history of an interview that was cut off, up to where it goes on. What its last seed had put in place
-// without a commit is taken back: it is proposed again. tracked reports whether git tracks a path of the worktree.
-func TakeUp(history []json.RawMessage, worktree string, s *session.Session,
-	tracked func(string) bool) []json.RawMessage {
+// without a commit is taken back: it is proposed again. tracked is what git tracks in the worktree.
+func TakeUp(history []json.RawMessage, worktree string, s *session.Session, tracked []string) []json.RawMessage {
 	if last := len(history) - 1; last > 0 && gjson.GetBytes(history[last], "content").Str == seedWritten {
 		history = history[:last]
 	}
@@ -48,7 +47,7 @@ func TakeUp(history []json.RawMessage, worktree string, s *session.Session,
 			continue
 		}
 		in := installation{worktree: worktree, session: s, records: []string{session.SeedMetaFile, session.TasksFile}}
-		in.files = slices.DeleteFunc(b.testPaths(), tracked)
+		in.files = slices.DeleteFunc(b.testPaths(), func(p string) bool { return slices.Contains(tracked, p) })
 		in.undo()
 		break
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -16,23 +17,10 @@ import (
 // place judges where the files of one bundle may go. It looks at the worktree and never writes. The check is repeated
 // by Stage, inside an os.Root, at the moment of writing; this one exists to say in words what is wrong.
 type place struct {
-	root    string
-	tracked func(string) bool
-	ignored func(string) bool
-	taken   map[string]string // folded path of what the bundle and the directories on its way hold → as it is written
-	isFile  map[string]bool   // exact file paths of the bundle
-	onDisk  map[string]bool   // what was listed: entries, and directories with a slash behind them
-}
-
-func newPlace(root string, tracked, ignored func(string) bool) *place {
-	if tracked == nil {
-		tracked = func(string) bool { return false }
-	}
-	if ignored == nil {
-		ignored = func(string) bool { return false }
-	}
-	return &place{root: root, tracked: tracked, ignored: ignored,
-		taken: map[string]string{}, isFile: map[string]bool{}, onDisk: map[string]bool{}}
+	Rules
+	taken  map[string]string // folded path of what the bundle and the directories on its way hold → as it is written
+	isFile map[string]bool   // exact file paths of the bundle
+	onDisk map[string]bool   // what was listed: entries, and directories with a slash behind them
 }
 
 func (pl *place) check(p string) []Violation {
@@ -40,7 +28,7 @@ func (pl *place) check(p string) []Violation {
 		return bad
 	}
 	out := append(pl.againstBundle(p), pl.againstWorktree(p)...)
-	if len(out) == 0 && pl.ignored(p) {
+	if len(out) == 0 && slices.Contains(pl.Ignored, p) {
 		return one("path-ignored", "git ignores %s here, so it would stay out of the seed commit: choose another place",
 			quoteShort(p))
 	}
@@ -143,11 +131,11 @@ func (pl *place) againstBundle(p string) []Violation {
 // list takes the entries of a directory. The listing is asked and not the file system, which may take two names for
 // one.
 func (pl *place) list(dir string) {
-	if pl.root == "" || pl.onDisk[dir+"/"] {
+	if pl.Root == "" || pl.onDisk[dir+"/"] {
 		return
 	}
 	pl.onDisk[dir+"/"] = true
-	entries, _ := os.ReadDir(filepath.Join(pl.root, filepath.FromSlash(dir)))
+	entries, _ := os.ReadDir(filepath.Join(pl.Root, filepath.FromSlash(dir)))
 	for _, e := range entries {
 		at := path.Join(dir, e.Name())
 		pl.taken[strings.ToLower(at)], pl.onDisk[at] = at, true
@@ -157,17 +145,17 @@ func (pl *place) list(dir string) {
 // againstWorktree finds what is in the way on disk or in git's index. A path that git tracks as an entry of its own is
 // a file, a symlink or a submodule, whatever the disk shows.
 func (pl *place) againstWorktree(p string) []Violation {
-	if pl.tracked(p) {
+	if slices.Contains(pl.Tracked, p) {
 		return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
 			quoteShort(p))
 	}
 	for _, dir := range prefixes(p) {
-		if pl.tracked(dir) {
+		if slices.Contains(pl.Tracked, dir) {
 			return one("path-place", "%s would lie below %s, which git tracks as a file, a symlink or a submodule",
 				quoteShort(p), quoteShort(dir))
 		}
 	}
-	if pl.root == "" {
+	if pl.Root == "" {
 		return nil
 	}
 	for _, dir := range prefixes(p) {
@@ -175,7 +163,7 @@ func (pl *place) againstWorktree(p string) []Violation {
 			return bad
 		}
 	}
-	switch _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(p))); {
+	switch _, err := os.Lstat(filepath.Join(pl.Root, filepath.FromSlash(p))); {
 	case err == nil:
 		return one("path-exists", "%s exists already: a seed never overwrites a file; choose a new name", quoteShort(p))
 	case !os.IsNotExist(err):
@@ -186,7 +174,7 @@ func (pl *place) againstWorktree(p string) []Violation {
 
 // directory judges one directory on the way to p: it is a real directory or does not exist.
 func (pl *place) directory(p, dir string) []Violation {
-	info, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir)))
+	info, err := os.Lstat(filepath.Join(pl.Root, filepath.FromSlash(dir)))
 	switch {
 	case os.IsNotExist(err):
 		return nil
@@ -198,7 +186,7 @@ func (pl *place) directory(p, dir string) []Violation {
 	case !info.IsDir():
 		return one("path-place", "%s would lie below %s, which is a file", quoteShort(p), quoteShort(dir))
 	}
-	if _, err := os.Lstat(filepath.Join(pl.root, filepath.FromSlash(dir), ".git")); err == nil {
+	if _, err := os.Lstat(filepath.Join(pl.Root, filepath.FromSlash(dir), ".git")); err == nil {
 		return one("path-git", "%s would lie in %s, which is a repository of its own", quoteShort(p), quoteShort(dir))
 	}
 	return nil

@@ -140,7 +140,7 @@ func prompts(t testing.TB, dir string) *prompt.Set {
 // propose judges and stages like the command does.
 func propose(wt, sess string) func(context.Context, *Bundle) ([]Violation, error) {
 	return func(_ context.Context, b *Bundle) ([]Violation, error) {
-		if vs := Check(b, wt, nil, Rules{TestsRequired: true}); len(vs) > 0 {
+		if vs := Check(b, Rules{TestsRequired: true, Root: wt}); len(vs) > 0 {
 			return vs, nil
 		}
 		_, err := Install(b, wt, sessionAt(sess))
