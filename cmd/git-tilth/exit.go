@@ -52,27 +52,19 @@ func fail(hint string, err error) error {
 }
 
 // exitCode reports an error and returns its code. It is the only place in which errors become exit codes.
-func (p *process) exitCode(err error) int {
-	code := p.report(err)
+func (p *process) exitCode(err error) (code int) {
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // else the reader has seen enough
+		var msg, hint string
+		code, msg, hint = p.judge(err)
+		if msg != "" {
+			p.warnf("git-tilth: %s\n", text.Visible(strings.TrimSpace(msg)))
+		}
+		if hint != "" {
+			p.warnf("hint: %s\n", hint)
+		}
+	}
 	if p.twice.Load() {
 		return exitInterrupted // whatever else the second signal made fail
-	}
-	return code
-}
-
-func (p *process) report(err error) int {
-	if err == nil {
-		return exitOK
-	}
-	code, msg, hint := p.judge(err)
-	if errors.Is(err, syscall.EPIPE) {
-		return exitOK // the reader has seen enough
-	}
-	if msg != "" {
-		p.warnf("git-tilth: %s\n", text.Visible(strings.TrimSpace(msg)))
-	}
-	if hint != "" {
-		p.warnf("hint: %s\n", hint)
 	}
 	return code
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
@@ -52,14 +53,7 @@ func newProcess() *process {
 }
 
 // getenv looks a variable up in the environment as it was gathered.
-func (p *process) getenv(name string) string {
-	for i := len(p.environ) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(p.environ[i], "="); ok && k == name {
-			return v
-		}
-	}
-	return ""
-}
+func (p *process) getenv(name string) string { return proc.Getenv(p.environ, name) }
 
 // now is the clock.
 func (p *process) now() time.Time { return time.Now() }

@@ -28,7 +28,7 @@ func (p *process) replayCommand() *cli.Command {
 				return err
 			}
 			if ctx.Bool("harness") {
-				if o.Prompts, err = loop.LoadPrompts(w.config.Text("tilth.prompts")); err != nil {
+				if o.Prompts, err = loop.LoadPrompts(w.promptDir()); err != nil {
 					return err
 				}
 			}

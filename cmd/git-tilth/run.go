@@ -190,12 +190,10 @@ func (w *repoContext) pause() error {
 		return nil
 	}
 	w.p.warnf("A new session starts in %g s; Ctrl-C stops here, --yes skips the wait.\n", seconds)
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
-	defer timer.Stop()
 	select {
 	case <-w.p.ctx.Done():
 		return context.Canceled
-	case <-timer.C:
+	case <-time.After(time.Duration(seconds * float64(time.Second))):
 		return nil
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -40,12 +41,7 @@ func (p *process) workCommand() *cli.Command {
 				all.Go(func() { ends[i] = p.worker(ctx, shared) })
 			}
 			all.Wait()
-			for _, err := range ends {
-				if err != nil {
-					return err
-				}
-			}
-			return shared.left
+			return cmp.Or(append(ends, shared.left)...)
 		},
 	}
 }

@@ -80,12 +80,10 @@ func (f *follower) same(info os.FileInfo) bool {
 
 // wait returns after d, or false when ctx ends before.
 func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	}
 }

@@ -186,7 +186,8 @@ func TestShowJSON(t *testing.T) {
 		t.Errorf("the plan is %v", plan)
 	}
 	b.Reset()
-	if err := Show(&b, Detail{row: rowOf(session.Overview{ID: "x"}, 0)}, Terminal{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
+	empty := NewDetail(viewtest.New(t, session.Store{Root: t.TempDir()}).S)
+	if err := Show(&b, empty, Terminal{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
 		t.Errorf("of nothing: %s, %v", b.String(), err)
 	}
 }

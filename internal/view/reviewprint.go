@@ -29,20 +29,15 @@ func (r *Review) Write(w io.Writer, o Terminal, task string, markdown bool) erro
 	case markdown:
 		r.markdown(out, task)
 	case t != nil:
-		r.task(reviewPrinter{out, o}, t)
+		r.task(printer{out, o}, t)
 	default:
-		r.screen(reviewPrinter{out, o})
+		r.screen(printer{out, o})
 	}
 	return out.Flush()
 }
 
-type reviewPrinter struct {
-	out  *bufio.Writer
-	term Terminal
-}
-
 // line prints one line, cut to the width, with its beginning in a style.
-func (p reviewPrinter) line(style, head, rest string) {
+func (p printer) line(style, head, rest string) {
 	head = fit(text.VisibleLine(head), p.term.Width)
 	rest = text.VisibleLine(rest)
 	if room := p.term.Width - width(head); room > 0 {
@@ -53,13 +48,8 @@ func (p reviewPrinter) line(style, head, rest string) {
 	fmt.Fprintln(p.out, strings.TrimRight(p.term.paint(style, head)+rest, " "))
 }
 
-func (p reviewPrinter) heading(s string) {
-	fmt.Fprintln(p.out)
-	p.line(bold, s, "")
-}
-
 // screen is the review of a session in one screen. What has no room is counted.
-func (r *Review) screen(p reviewPrinter) {
+func (r *Review) screen(p printer) {
 	p.line(bold, r.SessionID, "  "+r.Label)
 	p.line(stateStyle(r.State), r.headline(), "")
 	p.line(plain, "", r.spent())
@@ -99,14 +89,15 @@ func (r *Review) screen(p reviewPrinter) {
 	fmt.Fprintln(p.out)
 	p.some(tasks, room)
 	if len(risks) > 0 {
-		p.heading("look at before you take it; in full: git tilth review " + strings.TrimSpace(risks[0][1]))
+		fmt.Fprintln(p.out)
+		p.line(bold, "look at before you take it; in full: git tilth review "+strings.TrimSpace(risks[0][1]), "")
 		p.some(risks, max(screenLines-3-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
 	}
 	r.next(p)
 }
 
 // some prints lines, at most most of them, the last one of which says how many there are more.
-func (p reviewPrinter) some(lines [][3]string, most int) {
+func (p printer) some(lines [][3]string, most int) {
 	for i, l := range lines {
 		if n := len(lines) - i; i == most-1 && n > 1 {
 			p.line(dim, fmt.Sprintf("        and %s more: git tilth review --md", text.Plural(n, "line")), "")
@@ -117,7 +108,7 @@ func (p reviewPrinter) some(lines [][3]string, most int) {
 }
 
 // next lists the commands. The terminal wraps one that is too long: cut off it could not be run.
-func (r *Review) next(p reviewPrinter) {
+func (r *Review) next(p printer) {
 	fmt.Fprintln(p.out)
 	longest := 0
 	for _, c := range r.Commands {
@@ -201,7 +192,7 @@ func statusWord(status string) string {
 }
 
 // task is the review of one task.
-func (r *Review) task(p reviewPrinter, t *ReviewTask) {
+func (r *Review) task(p printer, t *ReviewTask) {
 	by := ""
 	if t.By != "" {
 		by = " by " + t.By
@@ -216,7 +207,8 @@ func (r *Review) task(p reviewPrinter, t *ReviewTask) {
 		text.Plural(int(t.Iterations), "iteration"), text.Plural(int(t.Rejections), "rejection")))
 	wrapped := func(head string, lines []string) {
 		if len(lines) > 0 {
-			p.heading(head)
+			fmt.Fprintln(p.out)
+			p.line(bold, head, "")
 		}
 		for _, l := range lines {
 			p.wrap("  ", l)
@@ -248,7 +240,7 @@ func lastVerdict(t *ReviewTask) string {
 }
 
 // wrap prints a text in lines of the width.
-func (p reviewPrinter) wrap(indent, s string) {
+func (p printer) wrap(indent, s string) {
 	line := indent
 	for _, word := range strings.Fields(text.VisibleLine(s)) {
 		if width(line)+width(word) >= p.term.Width && strings.TrimSpace(line) != "" {

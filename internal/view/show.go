@@ -59,7 +59,8 @@ type Conversation struct {
 
 // NewDetail is what a session's own files say of it. What cannot be read leaves the others standing.
 func NewDetail(s *session.Session) Detail {
-	d := Detail{row: rowOf(s.Overview(), math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"}}
+	d := Detail{row: rowOf(s.Overview(), math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
+		Conversations: []Conversation{}}
 	d.Plan, _ = s.Tasks()
 	d.Summary, _ = s.Summarize()
 	return d
@@ -96,23 +97,20 @@ func Show(w io.Writer, d Detail, o Terminal) error {
 	tasks := d.tasks()
 	if o.JSON {
 		j := detailJSON{Detail: d, Plan: tasks}
-		if j.Conversations == nil {
-			j.Conversations = []Conversation{}
-		}
 		if d.Summary != nil {
 			j.Models, j.Limits, j.Skipped = d.Summary.Models, d.Summary.Limits, d.Summary.Skipped
 		}
 		return writeJSON(w, j)
 	}
 	out := bufio.NewWriter(o.Writer(w))
-	p := showPrinter{out, o}
+	p := printer{out, o}
 	p.facts(d)
 	p.tasks(tasks)
 	p.usage(d)
 	p.conversations(d.Conversations)
 	if d.Resume != "" {
 		p.heading("resume")
-		p.line("  " + text.VisibleLine(d.Resume))
+		fmt.Fprintln(p.out, "  "+text.VisibleLine(d.Resume))
 	}
 	p.fact("rewind to", strings.Join(d.Points, ", "), plain)
 	p.fact("undo", d.Undo, plain)
@@ -147,33 +145,32 @@ func (d Detail) tasks() []taskJSON {
 	return out
 }
 
-type showPrinter struct {
+// printer prints what is no table.
+type printer struct {
 	out  *bufio.Writer
 	term Terminal
 }
 
-func (p showPrinter) line(text string) { p.out.WriteString(text + "\n") }
-
-func (p showPrinter) heading(name string) {
+func (p printer) heading(name string) {
 	if p.term.TTY {
-		p.line("")
+		fmt.Fprintln(p.out)
 	}
-	p.line(p.term.paint(bold, name))
+	fmt.Fprintln(p.out, p.term.paint(bold, name))
 }
 
-func (p showPrinter) fact(name, value, style string) {
+func (p printer) fact(name, value, style string) {
 	if value == "" {
 		return
 	}
 	value = text.VisibleLine(value)
 	if !p.term.TTY {
-		p.line(name + "\t" + value)
+		fmt.Fprintln(p.out, name+"\t"+value)
 		return
 	}
-	p.line(p.term.paint(dim, fmt.Sprintf("%-10s", name)) + " " + p.term.paint(style, value))
+	fmt.Fprintln(p.out, p.term.paint(dim, fmt.Sprintf("%-10s", name))+" "+p.term.paint(style, value))
 }
 
-func (p showPrinter) facts(d Detail) {
+func (p printer) facts(d Detail) {
 	o := d.Overview
 	p.fact("session", o.ID, bold)
 	p.fact("label", o.Label, plain)
@@ -210,7 +207,7 @@ func (p showPrinter) facts(d Detail) {
 }
 
 // failure says what whoever objected said.
-func (p showPrinter) failure(f *failure) {
+func (p printer) failure(f *failure) {
 	if f == nil {
 		return
 	}
@@ -260,7 +257,7 @@ func withAge(now, t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05") + " (" + age(now, t) + ")"
 }
 
-func (p showPrinter) tasks(tasks []taskJSON) {
+func (p printer) tasks(tasks []taskJSON) {
 	if len(tasks) == 0 {
 		return
 	}
@@ -307,7 +304,7 @@ func numberOrNothing(n int64) string {
 }
 
 // usage shows what each role spent, and how near each cap is.
-func (p showPrinter) usage(d Detail) {
+func (p printer) usage(d Detail) {
 	p.heading("usage")
 	u := d.Usage
 	if u.Sum().Total() == 0 && d.Summary != nil {
@@ -362,7 +359,7 @@ func (d Detail) limit(names ...string) float64 {
 	return 0
 }
 
-func (p showPrinter) conversations(list []Conversation) {
+func (p printer) conversations(list []Conversation) {
 	if len(list) == 0 {
 		return
 	}
