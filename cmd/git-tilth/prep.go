@@ -314,30 +314,23 @@ func (w *repoContext) seedIt(h *lifecycle.Handle, r prepRequest) error {
 }
 
 func prepError(err error, s *session.Session, reason string) error {
-	reset := "git tilth reset " + s.ID
-	hint, answers := reset, reset+", then git tilth prep-feature --answers FILE with more of them"
+	e := &exitError{code: exitFailed, msg: err.Error(), hint: "git tilth reset " + s.ID, err: err}
 	if begun(s) != nil {
-		hint = reset + "; git tilth prep-feature --continue goes on with the interview"
-		answers = "git tilth prep-feature --continue --answers FILE with more of them, or " + reset
+		e.hint = goOn + ", or " + e.hint
 	}
-	var failure *model.Failure
-	if errors.As(err, &failure) && failure.Hint() != "" {
-		hint = failure.Hint() + "; then " + hint
+	if failure, ok := errors.AsType[*model.Failure](err); ok && failure.Hint() != "" {
+		e.hint = failure.Hint() + "; then " + e.hint
 	}
 	switch {
 	case reason == loop.Interrupted:
-		if begun(s) != nil {
-			hint = "git tilth prep-feature --continue, or " + reset
-		}
-		return &exitError{code: exitInterrupted, msg: "the preparation was interrupted; there is no seed", hint: hint,
-			err: err}
+		e.code, e.msg = exitInterrupted, "the preparation was interrupted; there is no seed"
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
-		return &exitError{code: exitNo, msg: err.Error(), hint: hint, err: err}
+		e.code = exitNo
 	case errors.Is(err, seed.ErrAnswers):
-		return &exitError{code: exitRefused, msg: err.Error(),
-			hint: answers, err: err}
+		e.code = exitRefused
+		e.hint += "; --answers FILE takes more of them"
 	}
-	return fail(hint, err)
+	return e
 }
 
 // fillSeed gets the bundle, puts it in place and commits it.
