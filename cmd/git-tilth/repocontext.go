@@ -332,7 +332,7 @@ func (w *repoContext) isGone(name string) bool {
 		return gone.(bool)
 	}
 	_, err := gitx.CommonDirOf(name)
-	gone := errors.Is(err, gitx.ErrVanished)
+	gone := errors.Is(err, os.ErrNotExist)
 	w.gone.Store(name, gone)
 	return gone
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,11 +111,11 @@ func absolute(dir, p string) string {
 
 // CommonDirOf returns the common directory of the repository that has path as the top of a worktree (the main one, a
 // linked one, a submodule) or as its git directory. It reads git's own files and starts no process. The error is
-// ErrVanished if no repository is there any more, and else says what could not be read. A repository that is there and
-// cannot be read, or lacks a part, has not vanished: what it knows of a worktree is still in it.
+// fs.ErrNotExist if no repository is there any more, and else says what could not be read. A repository that is there
+// and cannot be read, or lacks a part, has not vanished: what it knows of a worktree is still in it.
 func CommonDirOf(path string) (common string, err error) {
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%q: %w: no absolute path", path, ErrVanished)
+		return "", fmt.Errorf("%q is no absolute path: %w", path, fs.ErrNotExist)
 	}
 	if common, err = gitDirAt(path); err == nil {
 		common, err = commonDir(common)
@@ -127,7 +128,7 @@ func CommonDirOf(path string) (common string, err error) {
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("%w: %w", ErrVanished, err)
+	return "", fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 }
 
 // gitDirAt returns the git directory of the worktree whose top is path, or path itself if it is a git directory;

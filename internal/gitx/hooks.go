@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -35,13 +36,20 @@ type hookFile struct {
 // maxHookFile is the largest file that is kept for a hook.
 const maxHookFile = 1 << 20
 
-// HookDir returns where in the worktree the hooks lie, with what they may run beside them, "" if they lie elsewhere.
-func (g *Git) HookDir(ctx context.Context, wt Worktree) (string, error) {
+// Hooks says where in the worktree the repository's hooks lie, with what they may run beside them, "" if they lie
+// elsewhere, and whether it has one of some. It costs no process once the repository's settings are known.
+func (g *Git) Hooks(ctx context.Context, wt Worktree) (inTree string, has func(names ...string) bool, err error) {
 	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return hooksInTree(wt, s).top, nil
+	dir := cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks"))
+	return hooksInTree(wt, s).top, func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			fi, err := os.Stat(filepath.Join(dir, name))
+			return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
+		})
+	}, nil
 }
 
 func hooksInTree(wt Worktree, s *settings) treeHooks {
@@ -59,7 +67,7 @@ func hooksInTree(wt Worktree, s *settings) treeHooks {
 // PinHooks makes the hooks that lie in the worktree run as base, a commit, has them. Files beside them that no commit
 // has run as they were when this was first called.
 func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
-	top, err := g.HookDir(ctx, wt)
+	top, _, err := g.Hooks(ctx, wt)
 	if err != nil || top == "" || g.dry {
 		return err
 	}
@@ -111,11 +119,8 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *Command, boxed bool) (
 	if err != nil {
 		return remove, err
 	}
-	hooks, dir := hooksInTree(wt, s), s.hooksPath
-	switch {
-	case dir == "":
-		dir = filepath.Join(wt.Common, "hooks")
-	case hooks.top != "" && !g.dry:
+	hooks, dir := hooksInTree(wt, s), cmp.Or(s.hooksPath, filepath.Join(wt.Common, "hooks"))
+	if hooks.top != "" && !g.dry {
 		var private string
 		if private, remove, err = proc.TempDir("hooks"); err != nil {
 			return func() {}, err
@@ -168,23 +173,6 @@ func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, privat
 		}
 	}
 	return os.MkdirAll(filepath.Join(private, strings.TrimSuffix(hooks.dir, "/")), 0o700)
-}
-
-// HasHook reports whether the repository has one of the hooks. It costs no process once the repository's settings are
-// known.
-func (g *Git) HasHook(ctx context.Context, wt Worktree, names ...string) (bool, error) {
-	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
-	if err != nil {
-		return false, err
-	}
-	dir := s.hooksPath
-	if dir == "" {
-		dir = filepath.Join(wt.Common, "hooks")
-	}
-	return slices.ContainsFunc(names, func(name string) bool {
-		fi, err := os.Stat(filepath.Join(dir, name))
-		return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
-	}), nil
 }
 
 // RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment

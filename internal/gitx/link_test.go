@@ -2,6 +2,7 @@ package gitx
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -68,7 +69,7 @@ func TestVanished(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s is a repository", path)
 		}
-		equal(t, path, errors.Is(err, ErrVanished), want)
+		equal(t, path, errors.Is(err, fs.ErrNotExist), want)
 	}
 }
 

@@ -292,8 +292,6 @@ func fields(out []byte) []string {
 var (
 	// ErrNotRepo: the directory is in no git repository.
 	ErrNotRepo = errors.New("not a git repository")
-	// ErrVanished: no repository is left at the path.
-	ErrVanished = errors.New("no repository is there any more")
 	// ErrNoCommit: the revision names no commit of the repository.
 	ErrNoCommit = errors.New("no such commit")
 	// ErrWorktreeMissing: nothing, or an empty directory, is where the worktree was.

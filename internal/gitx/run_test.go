@@ -36,7 +36,7 @@ func TestConcurrentUse(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			_, _ = w.git.HasHook(ctx, w.wt(), "tilth-pre-tool")
+			_, _, _ = w.git.Hooks(ctx, w.wt())
 			_, _ = w.git.Version(ctx, 2, 40)
 			_ = w.git.Environ(ctx, w.path)
 			_, _ = w.git.Discover(ctx, w.path, w.environ)

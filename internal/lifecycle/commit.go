@@ -65,9 +65,9 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	}
 	tree := made[0].Tree
 	if whole && tree == v.Tree {
-		if has, err := h.Git.HasHook(ctx, wt, "pre-commit", "prepare-commit-msg", "commit-msg"); err != nil {
+		if _, has, err := h.Git.Hooks(ctx, wt); err != nil {
 			return "", err
-		} else if has {
+		} else if has("pre-commit", "prepare-commit-msg", "commit-msg") {
 			if tree, _, err = h.Git.StageAll(ctx, wt, base); err != nil {
 				return "", err
 			}

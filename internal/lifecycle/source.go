@@ -47,7 +47,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 		switch {
 		case err == nil && !slices.Contains(found, common):
 			found = append(found, common)
-		case err != nil && unclear == nil && !errors.Is(err, gitx.ErrVanished):
+		case err != nil && unclear == nil && !errors.Is(err, os.ErrNotExist):
 			unclear = fmt.Errorf("the source repository %s cannot be used: %w", name, err)
 		}
 	}

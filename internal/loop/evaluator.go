@@ -153,7 +153,7 @@ func quoted(paths []string) []string {
 
 // hooksPatch is how a change alters the repository's own hooks, where those lie in the tree. "" for not at all.
 func (a *attempt) hooksPatch(ctx context.Context, j *judged) (string, error) {
-	dir, err := a.Git.HookDir(ctx, j.wt)
+	dir, _, err := a.Git.Hooks(ctx, j.wt)
 	if err != nil || dir == "" {
 		return "", err
 	}

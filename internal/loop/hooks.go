@@ -23,12 +23,12 @@ const (
 // findHooks names the hooks that the repository has, with the worktree in which they run.
 func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (map[string]gitx.Worktree, error) {
 	found := map[string]gitx.Worktree{}
+	_, has, err := r.Git.Hooks(ctx, wt)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range []string{preTool, postEdit, postTask, postRun} {
-		ok, err := r.Git.HasHook(ctx, wt, "tilth-"+name)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		if has("tilth-" + name) {
 			found[name] = wt
 		}
 	}
