@@ -185,7 +185,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	if err != nil {
 		return fail("", err)
 	}
-	r.imported.LeaveOut(done, validator.AcceptanceTests)
+	r.imported.LeaveOut(done)
 	if len(r.imported.Tasks) == 0 {
 		return nil
 	}

@@ -51,8 +51,8 @@ func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 		c.why = "as the worker: " + c.why
 		return c, err
 	}
-	if found := agent.Find(w.lookPath); len(found) > 0 {
-		return choice{found[0], "found on PATH: " + found[0].Binary}, nil
+	if found := agent.Find(w.lookPath); found != nil {
+		return choice{found, "found on PATH: " + found.Binary}, nil
 	}
 	return choice{}, refuse(setupHint,
 		"nothing is configured to do the work: no model endpoint, and no agent program on PATH")

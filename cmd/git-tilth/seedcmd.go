@@ -201,7 +201,7 @@ func (w *repoContext) testRunner(h *lifecycle.Handle, tasks []session.Task,
 	return func(ctx context.Context, task string) (report validator.Report, err error) {
 		err = w.boxed(h.Path(), func(in validator.Place) error {
 			vs := validator.Detect(ctx, in, nil, validator.Tasks{Current: task, All: all, Seed: files})
-			report = validator.Run(ctx, vs, in, w.config.Duration("tilth.validatorTimeout"), 0)
+			report = validator.Run(ctx, vs, in, w.config.Duration("tilth.validatorTimeout"))
 			return ctx.Err()
 		})
 		if len(report.Results) == 0 {

@@ -117,10 +117,10 @@ func TestFind(t *testing.T) {
 		}
 		return "", os.ErrNotExist
 	})
-	if len(got) != 2 || got[0].Name != "codex" || got[1].Binary != "/bin/gemini" {
+	if got == nil || got.Name != "codex" || got.Binary != "/bin/codex" {
 		t.Errorf("%v", got)
 	}
-	if got := Find(func(string) (string, error) { return "", os.ErrNotExist }); len(got) != 0 {
+	if got := Find(func(string) (string, error) { return "", os.ErrNotExist }); got != nil {
 		t.Errorf("%v", got)
 	}
 }

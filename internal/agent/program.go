@@ -171,16 +171,15 @@ func byName(name string) (*Program, bool) {
 	return nil, false
 }
 
-// Find returns the programs that lookPath finds, in table order, with Binary set to where they are.
-func Find(lookPath func(string) (string, error)) []*Program {
-	var out []*Program
+// Find returns the first program of the table that lookPath finds, with Binary set to where it is; nil for none.
+func Find(lookPath func(string) (string, error)) *Program {
 	for _, p := range programs() {
 		if path, err := lookPath(p.Binary); err == nil && path != "" {
 			p.Binary = path
-			out = append(out, p)
+			return p
 		}
 	}
-	return out
+	return nil
 }
 
 var uuidForm = pattern.New(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)

@@ -234,7 +234,7 @@ func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Valida
 	defer remove()
 	in := a.judgingPlace(ctx, j)
 	in.Env, in.Box = append(in.Env, "TMPDIR="+temp), in.Box.In(temp)
-	j.report = validator.Run(ctx, vs, in, a.o.Limits.Validator, 0)
+	j.report = validator.Run(ctx, vs, in, a.o.Limits.Validator)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // The formats that Import reads.
@@ -57,8 +58,8 @@ func (im *Imported) Bundle() *Bundle {
 	return b
 }
 
-// LeaveOut drops tasks that are done, by id with the commit that did each, and the tests that isTest says are theirs.
-func (im *Imported) LeaveOut(done map[string]string, isTest func(files []string, task string) []string) {
+// LeaveOut drops tasks that are done, by id with the commit that did each, and their tests.
+func (im *Imported) LeaveOut(done map[string]string) {
 	files := slices.Collect(maps.Keys(im.TestFiles))
 	left := im.Tasks[:0]
 	for _, t := range im.Tasks {
@@ -67,7 +68,7 @@ func (im *Imported) LeaveOut(done map[string]string, isTest func(files []string,
 			continue
 		}
 		im.drop("%s %s: done by commit %.10s, which the base has", t.ID, t.Title, done[t.ID])
-		for _, f := range isTest(files, t.ID) {
+		for _, f := range validator.AcceptanceTests(files, t.ID) {
 			delete(im.TestFiles, f)
 		}
 	}

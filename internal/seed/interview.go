@@ -27,9 +27,9 @@ func LoadPrompts(dir string) (*prompt.Set, error) { return prompt.Load(builtinPr
 
 // What an interview may take.
 const (
-	defaultIterations = 60
-	maxTextTurns      = 3 // turns in a row without a tool call, then it ends
-	closingTurns      = 5 // so many turns before the end the model is told to come to one
+	maxIterations = 60
+	maxTextTurns  = 3 // turns in a row without a tool call, then it ends
+	closingTurns  = 5 // so many turns before the end the model is told to come to one
 )
 
 // Ends of an interview without a seed. None of them has written anything.
@@ -71,18 +71,14 @@ type Deps struct {
 	History []json.RawMessage // what interview.jsonl holds of an interview that was cut off, and Prior what that took
 	Prior   session.RoleUsage
 
-	Prompts       *prompt.Set
-	MaxIterations int // 0 means DefaultIterations
-	Now           func() time.Time
+	Prompts *prompt.Set
+	Now     func() time.Time
 }
 
 // Interview lets the model read the source and ask, until it hands in a bundle that Propose takes. It returns that
 // bundle, or why there is none: ErrAborted, ErrIterations, ErrGaveUp, ErrAnswers, a *model.Failure, or what Transcript,
 // Emit, Spent or Propose returned. Several of these can be told with errors.Is and errors.As.
 func Interview(ctx context.Context, d Deps) (*Bundle, error) {
-	if d.MaxIterations <= 0 {
-		d.MaxIterations = defaultIterations
-	}
 	var own []json.RawMessage
 	if err := json.Unmarshal(interviewTools, &own); err != nil {
 		return nil, err
@@ -104,7 +100,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 			return nil, err
 		}
 	}
-	for in.iter = 1; in.iter <= in.MaxIterations; in.iter++ {
+	for in.iter = 1; in.iter <= maxIterations; in.iter++ {
 		if err := in.turn(ctx); err != nil {
 			return nil, err
 		}
@@ -113,7 +109,7 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 			return in.accepted, nil
 		}
 	}
-	return nil, fmt.Errorf("%w in %d turns of the model", ErrIterations, in.MaxIterations)
+	return nil, fmt.Errorf("%w in %d turns of the model", ErrIterations, maxIterations)
 }
 
 // interview is the builtin agent with two tools more and a person to talk to.
@@ -184,7 +180,7 @@ func (in *interview) nudge() error {
 
 // closing tells the model that its turns are nearly used up.
 func (in *interview) closing() error {
-	left := in.MaxIterations - in.iter
+	left := maxIterations - in.iter
 	if in.accepted != nil || left != closingTurns {
 		return nil
 	}

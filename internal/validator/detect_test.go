@@ -88,7 +88,7 @@ func TestPythonTools(t *testing.T) {
 	// The stubs are shell scripts: sh has to be found by its full path only.
 	ctx := context.Background()
 	vs := Detect(ctx, Place{Dir: dir, Env: env}, nil, Tasks{Current: "T-001", All: three})
-	rep := Run(ctx, vs, Place{Dir: dir, Env: env}, 0, 0)
+	rep := Run(ctx, vs, Place{Dir: dir, Env: env}, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep,
 		"ran ruff check --extend-exclude tests/test_t001_a.py,tests/test_t002_b.py .",
@@ -96,7 +96,7 @@ func TestPythonTools(t *testing.T) {
 		"ran pytest -q --color=no --continue-on-collection-errors tests/test_t001_a.py\n")
 
 	vs = Detect(ctx, Place{Dir: dir, Env: []string{"PATH=/nonexistent"}}, nil, Tasks{Current: "T-001", All: three})
-	rep = Run(ctx, vs, Place{Dir: dir, Env: env}, 0, 0)
+	rep = Run(ctx, vs, Place{Dir: dir, Env: env}, 0)
 	wantPassed(t, rep, true)
 	wantText(t, rep, "ruff is not installed", "mypy is not installed", "pytest is not installed",
 		"no validator was run")

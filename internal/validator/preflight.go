@@ -35,7 +35,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 	limit := min(cmp.Or(s.Timeout, preflightTimeout), preflightTimeout)
 	checks, passed := []record.PreflightCheck{}, true
 	for _, v := range vs {
-		res := v.run(ctx, s.Place, limit, 0)
+		res := v.run(ctx, s.Place, limit)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -33,7 +33,7 @@ func RunSetup(ctx context.Context, commands []string, in Place) error {
 	for _, command := range commands {
 		o, err := proc.Run(ctx, proc.Cmd{
 			Argv: []string{"sh", "-c", command}, Dir: in.Dir, Env: environment(in.Env, nil), Box: in.Box,
-			Timeout: setupTimeout, OutputCap: defaultCap,
+			Timeout: setupTimeout, OutputCap: outputCap,
 		})
 		fail := &SetupError{Command: command, Output: strings.ToValidUTF8(string(o.Output), "\uFFFD")}
 		switch {

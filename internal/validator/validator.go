@@ -23,7 +23,7 @@ import (
 
 const (
 	defaultTimeout = 10 * time.Minute
-	defaultCap     = 64 << 10
+	outputCap      = 64 << 10 // bytes of a command's output that are kept
 )
 
 // Validator is one check.
@@ -70,15 +70,14 @@ type Place struct {
 	Box *sandbox.Box // what they may do; nil is everything
 }
 
-// Run runs the validators one after the other, each within perTimeout (0: 10 minutes) and with outputCap bytes of
-// output kept (0: 64 KiB). All are run, whichever fails.
-func Run(ctx context.Context, vs []Validator, in Place, perTimeout time.Duration, outputCap int) Report {
+// Run runs the validators one after the other, each within perTimeout (0: 10 minutes). All are run, whichever fails.
+func Run(ctx context.Context, vs []Validator, in Place, perTimeout time.Duration) Report {
 	rep := Report{Passed: true}
 	for _, v := range vs {
 		if ctx.Err() != nil {
 			break
 		}
-		res := v.run(ctx, in, perTimeout, outputCap)
+		res := v.run(ctx, in, perTimeout)
 		rep.Results = append(rep.Results, res)
 		rep.Passed = rep.Passed && res.Passed
 	}
@@ -103,7 +102,7 @@ func note(results []Result) string {
 	return strings.Join(notes, "; ")
 }
 
-func (v Validator) run(ctx context.Context, in Place, limit time.Duration, outputCap int) Result {
+func (v Validator) run(ctx context.Context, in Place, limit time.Duration) Result {
 	res := Result{Name: v.Name}
 	if v.Skip != "" {
 		res.Passed, res.Skipped, res.Output = true, true, v.Skip
@@ -128,7 +127,7 @@ func (v Validator) run(ctx context.Context, in Place, limit time.Duration, outpu
 	}
 	limit = cmp.Or(limit, defaultTimeout)
 	o, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
-		Env: environment(in.Env, v.Env), Timeout: limit, OutputCap: cmp.Or(outputCap, defaultCap), Box: in.Box})
+		Env: environment(in.Env, v.Env), Timeout: limit, OutputCap: outputCap, Box: in.Box})
 	res.Seconds = o.Took.Seconds()
 	if err != nil {
 		res.Output = err.Error()
