@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,9 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	if start.Tasks, err = p.behind(ctx, d.Git); err != nil {
 		return nil, err
 	}
-	label := f.Label
-	if label == "" {
-		label = p.check.Label
-	}
 	h, err := Create(ctx, d, New{
 		Store: f.Store, Location: gitx.Location{Source: p.check.Source, CommonDir: p.common}, Base: p.point.SHA,
-		Label: label, Start: start, fork: p,
+		Label: cmp.Or(f.Label, p.check.Label), Start: start, fork: p,
 	})
 	if err != nil {
 		return nil, &StepError{Step: "fork of session " + p.ID, Err: err, Hint: "git tilth fork " + p.ID}

@@ -92,7 +92,7 @@ func undos(s *session.Session) (whole, broken []int) {
 		if err != nil || n < 1 {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(undoDir(s, n), undoFile)); err == nil {
+		if exists(filepath.Join(undoDir(s, n), undoFile)) {
 			whole = append(whole, n)
 		} else {
 			broken = append(broken, n)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -221,23 +222,29 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
 func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, again string,
 	report func(step, skipped string)) error {
+	var err error
 	if !g.IsDryRun() {
-		if err := g.RestoreEntry(r.Common, r.Worktree, r.Branch); err != nil {
-			return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
-		}
+		err = g.RestoreEntry(r.Common, r.Worktree, r.Branch)
 	}
-	if err := r.removeWorktree(ctx, g, admin, report); err != nil {
+	if err == nil {
+		err = r.removeWorktree(ctx, g, admin, report)
+	}
+	if err != nil {
 		return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 	}
-	err := r.removeBranch(ctx, g, report)
-	if err == nil {
-		return nil
+	deleted, err := g.DeleteBranch(ctx, r.Common, r.Branch)
+	switch {
+	case err != nil:
+		if place, free, err := checkedOutIn(ctx, g, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
+			again = free
+		}
+		return &StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
+	case deleted:
+		report("branch "+r.Branch, "")
+	default:
+		report("branch "+r.Branch, "already gone")
 	}
-	hint := again
-	if place, free, err := checkedOutIn(ctx, g, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
-		hint = free
-	}
-	return &StepError{Step: "branch " + r.Branch, Err: err, Hint: hint}
+	return nil
 }
 
 // mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed
@@ -261,18 +268,6 @@ func (r TeardownPlan) mark(dry bool) (admin string, err error) {
 		err = nil
 	}
 	return admin, err
-}
-
-func (r TeardownPlan) removeBranch(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
-	deleted, err := g.DeleteBranch(ctx, r.Common, r.Branch)
-	switch {
-	case err != nil:
-	case deleted:
-		report("branch "+r.Branch, "")
-	default:
-		report("branch "+r.Branch, "already gone")
-	}
-	return err
 }
 
 // removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
@@ -308,17 +303,17 @@ func removeDir(s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	keep := map[string]bool{session.CheckpointFile: true, session.ResetMarkFile: true, session.LockFile: true}
+	last := []string{session.CheckpointFile, session.LockFile, session.ResetMarkFile}
 	for _, e := range entries {
-		if keep[e.Name()] {
+		if slices.Contains(last, e.Name()) {
 			continue
 		}
-		if err := gitx.RemoveAll(filepath.Join(s.Dir, e.Name())); err != nil {
+		if err := gitx.RemoveAll(s.Path(e.Name())); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{session.CheckpointFile, session.LockFile, session.ResetMarkFile} {
-		if err := os.RemoveAll(filepath.Join(s.Dir, name)); err != nil {
+	for _, name := range last {
+		if err := os.RemoveAll(s.Path(name)); err != nil {
 			return err
 		}
 	}
