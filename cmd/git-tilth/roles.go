@@ -206,12 +206,10 @@ func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 		Fresh:       asked.Fresh,
 		KeepGoing:   asked.KeepGoing || w.config.Text("tilth.onFailure") == "continue",
 		NoPreflight: asked.NoPreflight, ValidatorConfig: w.gitConfigOf("tilth.validator"),
-		Judging: loop.Judging{
-			InWorktree: w.config.Text("tilth.judge") == "worktree",
-			Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
-		},
-		MinFree: w.config.Count("tilth.minFree"),
-		MaxFile: w.config.Count("tilth.maxFileSize"), KeepEnv: w.config.List("tilth.sandboxEnv"),
+		InWorktree: w.config.Text("tilth.judge") == "worktree",
+		Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
+		MinFree:    w.config.Count("tilth.minFree"),
+		MaxFile:    w.config.Count("tilth.maxFileSize"), KeepEnv: w.config.List("tilth.sandboxEnv"),
 		Limits: loop.Limits{
 			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),
 			Turn: w.config.Duration("tilth.turnTimeout"), Turns: int(w.config.Count("tilth.maxTurns")),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -131,14 +132,11 @@ func (h *Handle) PlanUndo(ctx context.Context) (BackPlan, error) {
 }
 
 func namesOf(points []Point) string {
-	names := ""
-	for i, p := range points {
-		if i > 0 {
-			names += ", "
-		}
-		names += p.Name
+	var names []string
+	for _, p := range points {
+		names = append(names, p.Name)
 	}
-	return names
+	return strings.Join(names, ", ")
 }
 
 // begun plans the rest of an operation that was begun, if it is the one that is meant; another one is finished.

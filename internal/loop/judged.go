@@ -18,12 +18,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// Judging says where changes are judged.
-type Judging struct {
-	InWorktree bool // in the worker's worktree, as it lies there
-	Borrow     bool // without a setup: lend the judged tree the worker's dependencies
-}
-
 // judged is a change under judgement: the tree that will be committed, and what is known of it.
 type judged struct {
 	wt       gitx.Worktree
@@ -51,7 +45,7 @@ type judged struct {
 
 // validated stages what the worker did, lays it out and runs the validators over it.
 func (a *attempt) validated(ctx context.Context) (*judged, error) {
-	if a.o.Judging.InWorktree {
+	if a.o.InWorktree {
 		return a.validatedInWorktree(ctx)
 	}
 	j := &judged{dir: a.place.Dir, gitDir: filepath.Join(a.place.Dir, ".git")}
@@ -245,7 +239,7 @@ func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Valida
 // recordValidators writes validator_run.
 func (a *attempt) recordValidators(j *judged) error {
 	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note, Borrowed: j.borrowed}
-	if a.o.Judging.InWorktree {
+	if a.o.InWorktree {
 		run.Judge = "worktree"
 	}
 	for _, res := range j.report.Results {
@@ -265,7 +259,7 @@ const maxIgnored = 20
 func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, error) {
 	feedback := "The validators failed. Fix what they report, run them yourself, and submit again.\n\n" +
 		fenced("validators", clip(j.report.Text(), validatorCap))
-	if a.o.Judging.InWorktree {
+	if a.o.InWorktree {
 		return feedback, nil
 	}
 	ignored, err := a.Git.Untracked(ctx, j.wt, true)
@@ -290,7 +284,7 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 
 // openPlace names the place where changes are judged, before a worker has begun.
 func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
-	if r.place != nil || r.o.Judging.InWorktree {
+	if r.place != nil || r.o.InWorktree {
 		return nil
 	}
 	o := judge.Options{
@@ -302,7 +296,7 @@ func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
 	if r.Setup.Run != nil || len(r.Setup.Copy) > 0 {
 		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir) }
 	}
-	o.Borrow = r.o.Judging.Borrow && r.Setup.Run == nil
+	o.Borrow = r.o.Borrow && r.Setup.Run == nil
 	r.place, err = judge.New(ctx, r.S.Path(session.JudgeDir), o)
 	return err
 }

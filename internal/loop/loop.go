@@ -98,8 +98,9 @@ type Options struct {
 	Prompts    *prompt.Set
 	Attempts   int // at one model call
 	Validators []string
-	KeepEnv    []string // variables that commands keep although they look like keys
-	Judging    Judging
+	KeepEnv    []string     // variables that commands keep although they look like keys
+	InWorktree bool         // changes are judged in the worker's worktree, as it lies there
+	Borrow     bool         // without a setup: lend the judged tree the worker's dependencies
 	Sandbox    *sandbox.Box // what all that the worker starts may do, beside its own part of it; nil is everything
 	MinFree    int64        // bytes that must be left on each disk; 0 for no such limit
 	MaxFile    int64        // bytes of the largest file that is committed; 0 for no limit
