@@ -108,7 +108,7 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	}
 	if p.common, err = CommonOf(f.From, p.check); err != nil {
 		return nil, &RefusedError{Why: fmt.Sprintf("session %s cannot be forked: %s", f.From.ID, err),
-			Hint: SourceHint(f.From, WorkspaceOf(f.From, p.check))}
+			Hint: sourceHint(f.From, WorkspaceOf(f.From, p.check))}
 	}
 	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
 		return refuse(err)

@@ -83,7 +83,7 @@ func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, e
 	case errors.Is(h.sourceErr, errSourceGone):
 		return "", "", &RefusedError{
 			Why:  fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, h.sourceErr),
-			Hint: SourceHint(h.S, h.Path()) + " and git tilth prep-feature",
+			Hint: sourceHint(h.S, h.Path()) + " and git tilth prep-feature",
 		}
 	case errors.Is(h.sourceErr, ErrSourceUnknown):
 		return "", "", h.notRewound("%s", h.sourceErr)

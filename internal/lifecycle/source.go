@@ -89,7 +89,7 @@ func AtRest(s *session.Session) (check *session.Checkpoint, common string, err e
 			"git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
 	}
 	if common, err = CommonOf(s, check); err != nil {
-		return nil, "", &RefusedError{err.Error(), SourceHint(s, WorkspaceOf(s, check))}
+		return nil, "", &RefusedError{err.Error(), sourceHint(s, WorkspaceOf(s, check))}
 	}
 	return check, common, nil
 }
@@ -155,9 +155,9 @@ func SourceNow(recorded, common string) string {
 	return common
 }
 
-// SourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
+// sourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
 // side.
-func SourceHint(s *session.Session, path string) string {
+func sourceHint(s *session.Session, path string) string {
 	repair := gitx.Call{Dir: "<its new place>", Args: []string{"worktree", "repair", path}}
 	return fmt.Sprintf("if it was moved: %s; else git tilth reset %s", repair, s.ID)
 }

@@ -46,7 +46,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	}
 	common, err := CommonOf(s, check)
 	if errors.Is(err, errSourceGone) || errors.Is(err, ErrSourceUnknown) {
-		st.SourceGone, st.SourceHint = err.Error(), SourceHint(s, WorkspaceOf(s, check))
+		st.SourceGone, st.SourceHint = err.Error(), sourceHint(s, WorkspaceOf(s, check))
 		return st, nil
 	}
 	if err != nil {

@@ -216,13 +216,10 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 	if err != nil {
 		return out, err
 	}
-	a.count(record.RoleWorker, out.Usage)
-	if err := w.book(started, out); err != nil {
+	if err := a.caller(record.RoleWorker, w.role).recordCall(out.Call(), out.Usage); err != nil {
 		return out, err
 	}
-	call := out.Call()
-	call.TokensUsedTotal = a.Checkpoint.TokensUsed
-	if err := a.emit(call); err != nil {
+	if err := w.book(started, out); err != nil {
 		return out, err
 	}
 	return out, a.Save()

@@ -57,10 +57,9 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 		if ctx.Err() != nil {
 			return "", nil, ctx.Err()
 		}
-		j.a.count(record.RoleEvaluator, out.Usage)
 		call := out.Call()
-		call.TokensUsedTotal, call.Phase, call.Attempt = j.a.Checkpoint.TokensUsed, record.RoleEvaluator, try
-		if err := j.a.emit(call); err != nil {
+		call.Attempt = try
+		if err := j.a.caller(record.RoleEvaluator, j.role).recordCall(call, out.Usage); err != nil {
 			return "", nil, err
 		}
 		switch {
