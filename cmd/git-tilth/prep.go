@@ -314,9 +314,10 @@ func (w *repoContext) seedIt(h *lifecycle.Handle, r prepRequest) error {
 }
 
 func prepError(err error, s *session.Session, reason string) error {
-	e := &exitError{code: exitFailed, msg: err.Error(), hint: "git tilth reset " + s.ID, err: err}
+	reset := "git tilth reset " + s.ID
+	e := &exitError{code: exitFailed, msg: err.Error(), hint: reset, err: err}
 	if begun(s) != nil {
-		e.hint = goOn + ", or " + e.hint
+		e.hint += "; " + goOn + " goes on with the interview"
 	}
 	if failure, ok := errors.AsType[*model.Failure](err); ok && failure.Hint() != "" {
 		e.hint = failure.Hint() + "; then " + e.hint
@@ -324,6 +325,9 @@ func prepError(err error, s *session.Session, reason string) error {
 	switch {
 	case reason == loop.Interrupted:
 		e.code, e.msg = exitInterrupted, "the preparation was interrupted; there is no seed"
+		if begun(s) != nil {
+			e.hint = goOn + ", or " + reset
+		}
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
 		e.code = exitNo
 	case errors.Is(err, seed.ErrAnswers):
