@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,12 +21,9 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []session.Overview
-	for _, o := range all {
-		if o.Status == session.Prepared || o.Status == session.Running || o.Status == session.Failed {
-			found = append(found, o)
-		}
-	}
+	found := slices.DeleteFunc(all, func(o session.Overview) bool {
+		return o.Status != session.Prepared && o.Status != session.Running && o.Status != session.Failed
+	})
 	if len(found) == 0 {
 		return nil, nil
 	}

@@ -109,13 +109,9 @@ func (w *repoContext) proceedWith(id string, r runRequest) error {
 
 // preparedOf are the sessions that wait to be run, a rewind that only has to be finished included.
 func preparedOf(all []session.Overview) []session.Overview {
-	var out []session.Overview
-	for _, o := range all {
-		if (o.Status == session.Prepared || o.Rewinding) && !o.Resetting {
-			out = append(out, o)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(all), func(o session.Overview) bool {
+		return o.Status != session.Prepared && !o.Rewinding || o.Resetting
+	})
 }
 
 func (w *repoContext) severalPrepared(prepared []session.Overview, from bool) error {

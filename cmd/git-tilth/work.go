@@ -66,13 +66,6 @@ func (l *workList) choose(claims []fleet.Claim, now time.Time, lost int) (c flee
 	return c, found, waiting
 }
 
-// again lets a session be chosen again.
-func (l *workList) again(id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.taken, id)
-}
-
 // worker runs one session after another.
 func (p *process) worker(ctx *cli.Context, l *workList) error {
 	place, w, err := p.workPlace(ctx)
@@ -160,14 +153,14 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 		code = exitBusy // it was worked on since it was listed
 	}
 	p.warnf("git-tilth: session %s: %s\n", c.Session, msg)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if code == exitBusy {
-		l.again(c.Session)
+		delete(l.taken, c.Session) // it may be chosen again
 		return errNotTaken, false
 	}
 	if s == nil || s.Overview().Status != session.Failed {
-		l.mu.Lock()
 		l.left = err
-		l.mu.Unlock()
 	}
 	return err, false
 }
