@@ -42,7 +42,7 @@ func TestConfigList(t *testing.T) {
 	}
 }
 
-func TestCredentialFillEndsAHelperThatWaits(t *testing.T) {
+func TestPasswordEndsAHelperThatWaits(t *testing.T) {
 	w := newWorld(t)
 	w.sh(w.repo, "config", "credential.helper", "!sleep 3600;:")
 	w.git.asking = 50 * time.Millisecond
@@ -53,7 +53,7 @@ func TestCredentialFillEndsAHelperThatWaits(t *testing.T) {
 	}
 }
 
-func TestCredentialFill(t *testing.T) {
+func TestPassword(t *testing.T) {
 	w := newWorld(t)
 	helper := filepath.Join(w.home, "helper")
 	write(t, w.home, "helper",

@@ -212,8 +212,9 @@ func (p BackPlan) keep(ctx context.Context, h *Handle) error {
 	if err := h.change(func() error { return p.keepOwn(h, dir) }); err != nil {
 		return err
 	}
-	var err error
-	j.Before.Worktree, err = keep(ctx, h.Git, p.worktree, p.seed, dir, j.After.Worktree, undoDir(h.S, j.Undoes))
+	k := keeper{git: h.Git, wt: p.worktree, to: j.After.Worktree, tracked: map[string]bool{}, loose: map[string]bool{}}
+	err := k.keep(ctx, p.seed, dir, undoDir(h.S, j.Undoes))
+	j.Before.Worktree = k.kept
 	return err
 }
 

@@ -48,14 +48,8 @@ type keeper struct {
 	loose   map[string]bool
 }
 
-// keep writes a worktree down in dir, before it becomes to, which was kept in toDir or is a commit. base is a commit
-// that the repository has whatever becomes of the branch. No ref is changed, nor is the worktree.
-func keep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, base, dir string, to kept, toDir string) (kept, error) {
-	k := keeper{git: g, wt: wt, to: to, tracked: map[string]bool{}, loose: map[string]bool{}}
-	err := k.keep(ctx, base, dir, toDir)
-	return k.kept, err
-}
-
+// keep writes the worktree down in dir. What it becomes was kept in toDir, or is a commit. base is a commit that the
+// repository has whatever becomes of the branch. No ref is changed, nor is the worktree.
 func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) {
 	if k.Tip, _, err = k.git.BranchTip(ctx, k.wt.Common, k.wt.Branch); err != nil {
 		return err
