@@ -229,8 +229,8 @@ func hasTasks(s *session.Session, named []string) error {
 }
 
 // session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
-// repository; the newest of all. Where a newer session is damaged so far that it may be the one that is meant, a command
-// that only looks says so, and one that changes something does not guess.
+// repository; the newest of all. Where a newer session is damaged so far that it may be the one that is meant, a
+// command that only looks says so, and one that changes something does not guess.
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
 		return w.store.Find(arg)

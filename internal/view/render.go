@@ -19,8 +19,8 @@ const (
 	maxPatches = 16 << 20  // bytes of all of them
 )
 
-// DiffFunc gives the patch of a session's commit against its parent. A commit that is gone has an empty patch. truncated
-// says that there is more of it than was given.
+// DiffFunc gives the patch of a session's commit against its parent, empty for a commit that is gone. truncated says
+// that there is more of it than was given.
 type DiffFunc func(ctx context.Context, s *session.Session, sha string) (patch string, truncated bool)
 
 // RenderFile writes the session's record as one self-contained page, chat.html. The file is replaced by rename, so that
