@@ -187,7 +187,7 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 		if !ofTasks {
 			before = mostArgs(ctx.Command.ArgsUsage) - 1
 		} else if len(args) > before+1 || before == 0 && ctx.Command.ArgsUsage[0] == '<' {
-			return refuse(commandName(ctx)+" -h", "%q is no task", args[0])
+			return refuse(commandName(ctx)+" -h", "%q is no task", args[before])
 		}
 		s, err := w.session(append(args[before:], "")[0], toChange)
 		if err == nil && toChange {

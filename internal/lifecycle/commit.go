@@ -74,7 +74,10 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 		}
 	}
 	if tree != v.Tree {
-		return "", errors.Join(ErrTreeChanged, h.Git.SoftReset(ctx, wt, base))
+		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
+			return "", err // the commit stands, so that this is not ErrTreeChanged
+		}
+		return "", ErrTreeChanged
 	}
 	return h.asJudged(ctx, wt, t, made[0], base, mark, person)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
@@ -221,4 +223,23 @@ func FuzzCheckpoint(f *testing.F) {
 			t.Fatalf("a second rewrite changed\n%s\nto\n%s (%v)", once, twice, err)
 		}
 	})
+}
+
+func TestUsageElsewhereKeepsWhatOthersCount(t *testing.T) {
+	var u Usage
+	if err := json.Unmarshal([]byte(`{"interview": {"prompt": 10.0, "total": 11}, "planner": 3}`), &u); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := json.Marshal(u)
+	role, roleErr := json.Marshal(map[string]RoleUsage{"interview": u.Interview})
+	if err != nil || roleErr != nil {
+		t.Fatal(err, roleErr)
+	}
+	if got := gjson.GetManyBytes(whole, "interview.prompt", "interview.total", "planner"); got[0].Int() != 10 ||
+		got[1].Int() != 11 || got[2].Int() != 3 {
+		t.Errorf("usage is written as %s", whole)
+	}
+	if gjson.GetBytes(role, "interview.total").Int() != 11 {
+		t.Errorf("the usage of a role is written as %s", role)
+	}
 }

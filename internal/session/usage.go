@@ -2,6 +2,7 @@ package session
 
 import (
 	"maps"
+	"reflect"
 	"strconv"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -54,6 +55,15 @@ func (u Usage) Sum() (sum RoleUsage) {
 	}
 	return sum
 }
+
+// MarshalJSON and UnmarshalJSON keep, outside of the session's own files too, what other tools count.
+func (u Usage) MarshalJSON() ([]byte, error) { return encode(&u) }
+func (u *Usage) UnmarshalJSON(data []byte) error {
+	return decodeObject(data, reflect.ValueOf(u).Elem())
+}
+
+// MarshalJSON is that of Usage, of one role.
+func (r RoleUsage) MarshalJSON() ([]byte, error) { return encode(&r) }
 
 // Role is the account of a role, or of a model_call's phase (where empty is the worker). An unknown name is the
 // worker's.
