@@ -26,7 +26,9 @@ func (p *process) seedCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "edit", Usage: "open prd.json in your editor and commit the seed again", ArgsUsage: "[<session>]",
-				Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *lifecycle.Handle) error { return w.editSeed(h) }),
+				Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *lifecycle.Handle) error {
+					return w.editSeed(h)
+				}),
 			},
 			{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",

@@ -219,7 +219,8 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, p := range append(programs(), textProgram(t)) {
 			for _, resume := range []bool{false, true} {
-				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume}, Emit: func(record.Event) error { return nil }}
+				turn := &Turn{MaxTurns: 2, Conversation: Ref{ID: "x", Resume: resume},
+					Emit: func(record.Event) error { return nil }}
 				s, stopped := feed(p, turn, text, text)
 				out := s.outcome(proc.Outcome{Stderr: []byte(text)}, stopped)
 				if out.How == "" || len(out.Detail) > 400 || strings.ContainsAny(out.Detail, "\n\r") {

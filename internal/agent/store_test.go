@@ -74,7 +74,8 @@ func TestEmptyTranscript(t *testing.T) {
 				}
 			}
 		}
-		if gone, why := p.Stored(t.Context(), f.env, f.dir, out.Conversation); !gone || !strings.Contains(why, "empty") {
+		gone, why := p.Stored(t.Context(), f.env, f.dir, out.Conversation)
+		if !gone || !strings.Contains(why, "empty") {
 			t.Errorf("%s: %v, %s", name, gone, why)
 		}
 		if id, err := p.discover(t.Context(), f.env, f.dir, time.Time{}); id != "" || err != nil {

@@ -59,7 +59,8 @@ func TestCapReachedNamesTheCap(t *testing.T) {
 
 func TestWallClockStandsStillWhileALimitIsWaitedFor(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: func() time.Time { return now }}, Checkpoint: &session.Checkpoint{}}
+	h := &lifecycle.Handle{Deps: lifecycle.Deps{Now: func() time.Time { return now }}}
+	h.Checkpoint = &session.Checkpoint{}
 	r := &run{Handle: h, started: now, o: Options{Wait: true, MaxWait: 6 * time.Hour,
 		Caps: config.Caps{config.MaxMinutes: 120}, Waiting: func(until time.Time) { now = until }}}
 	if err := r.waitUntil(t.Context(), now.Add(5*time.Hour), ""); err != nil {

@@ -58,8 +58,8 @@ type Deps struct {
 
 	Tools    *tool.Box // read the source tree
 	Terminal *Terminal
-	// Propose judges a bundle and, if it is sound, puts it in place: nil and nil mean that the seed is made. Violations go
-	// back to the model; an error ends the interview.
+	// Propose judges a bundle and, if it is sound, puts it in place: nil and nil mean that the seed is made. Violations
+	// go back to the model; an error ends the interview.
 	Propose func(ctx context.Context, b *Bundle) ([]Violation, error)
 
 	// Transcript takes every message of the conversation, verbatim, as it is sent or received.

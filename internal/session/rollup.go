@@ -152,7 +152,8 @@ func (s *Summary) start(ts string, e *record.SessionStart) {
 	if len(e.Limits) > 0 {
 		s.Limits = record.JSON(e.Limits)
 	}
-	for role, model := range map[string]*string{record.RoleWorker: e.WorkerModel, record.RoleEvaluator: e.EvaluatorModel} {
+	said := map[string]*string{record.RoleWorker: e.WorkerModel, record.RoleEvaluator: e.EvaluatorModel}
+	for role, model := range said {
 		if model != nil && *model != "" {
 			s.Models[role] = *model
 		}

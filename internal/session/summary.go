@@ -125,7 +125,8 @@ func (s *Session) storedSummary() *Summary {
 		stored.Version != summaryVersion || stored.Mark.Begins == nil {
 		return empty
 	}
-	if now, err := record.Fingerprint(s.Path(RecordFile), stored.Mark.Offset); err != nil || now != stored.Mark.Fingerprint {
+	now, err := record.Fingerprint(s.Path(RecordFile), stored.Mark.Offset)
+	if err != nil || now != stored.Mark.Fingerprint {
 		return empty
 	}
 	stored.SessionID = s.ID
