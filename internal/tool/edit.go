@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -112,22 +110,26 @@ func toCRLF(p []byte) []byte {
 }
 
 // noMatch says that old does not occur, and where something does that differs
-// from it in white space only, which is what most such calls have in mind.
+// from it in white space only, which is what most such calls have in mind. The
+// search takes time by the file's size alone: both are foreign, and nothing ends it.
 func noMatch(data, old []byte) error {
 	const plain = "old_string does not occur in the file (0 matches)"
-	words := strings.Fields(string(old))
-	for i, word := range words {
-		words[i] = regexp.QuoteMeta(word)
-	}
-	spaced, err := regexp.Compile(strings.Join(words, `\s+`))
-	if err != nil || len(words) == 0 || len(old) > 16<<10 {
+	space, words := []byte(" "), bytes.Fields(old)
+	squeezed := bytes.Join(bytes.Fields(data), space)
+	at := bytes.Index(squeezed, bytes.Join(words, space))
+	if at < 0 || len(words) == 0 {
 		return errors.New(plain)
 	}
-	at := spaced.FindIndex(data)
-	if at == nil {
-		return errors.New(plain)
+	before := bytes.Count(squeezed[:at], space)
+	line, first, seen := 0, 0, 0 // seen words
+	for row := range bytes.Lines(data) {
+		line, seen = line+1, seen+len(bytes.Fields(row))
+		if first == 0 && seen > before {
+			first = line
+		}
+		if seen >= before+len(words) {
+			break
+		}
 	}
-	first := 1 + bytes.Count(data[:at[0]], []byte("\n"))
-	return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again",
-		plain, first, first+bytes.Count(data[at[0]:at[1]], []byte("\n")))
+	return fmt.Errorf("%s; lines %d to %d differ from it in white space only: read the file again", plain, first, line)
 }
