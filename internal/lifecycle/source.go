@@ -124,8 +124,9 @@ func sourceNames(s *session.Session, check *session.Checkpoint) []string {
 // if it was not known or did not get to the disk; or that the session is a fork that is not whole.
 func resetMark(s *session.Session) (admin, common string, fork bool) {
 	data, _ := os.ReadFile(s.Path(session.ResetMarkFile))
-	lines := append(strings.Split(string(data), "\n"), "", "")
-	return lines[0], lines[1], lines[2] == forkMark
+	text, fork := strings.CutSuffix(string(data), "\n"+forkMark+"\n")
+	admin, common, _ = strings.Cut(strings.TrimSuffix(text, "\n"), "\n") // a directory's name may hold a newline
+	return admin, common, fork
 }
 
 // adoptSource puts into the checkpoint where the repository is now, if that is not what it says. It is written with the

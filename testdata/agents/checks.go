@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -87,7 +88,10 @@ func (s *scene) run(prompt string, ref agent.Ref, change func(*agent.Turn),
 		GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir),
 		OnConversation: func(id string) error { s.told = append(s.told, id); return nil }}
 	if s.verbose {
-		t.OnEvent = func(a agent.Activity) { fmt.Printf("      %s %s %s %.200s\n", a.Kind, a.Tool, a.Args, a.Text) }
+		t.Emit = func(e record.Event) error {
+			_, err := fmt.Printf("      %T %+.300v\n", e, e)
+			return err
+		}
 	}
 	if change != nil {
 		change(&t)
@@ -161,14 +165,14 @@ func (s *scene) remember(out agent.Outcome) {
 	s.total = out.Total
 }
 
-// choose returns the first choice, which has to be of this kind.
+// choose returns the choice, which has to be of this kind.
 func (s *scene) choose(how string) (agent.Choice, error) {
-	choices := s.program.Choose(s.ctx, agent.Search{Stored: &s.conv, Dir: s.dir, Model: s.model, Env: s.env,
+	c := s.program.Choose(s.ctx, agent.Search{Stored: &s.conv, Dir: s.dir, Model: s.model, Env: s.env,
 		Since: s.begun})
-	if choices[0].How != how {
-		return choices[0], fmt.Errorf("the choice is %s (%s), not %s", choices[0].How, choices[0].Why, how)
+	if c.How != how {
+		return c, fmt.Errorf("the choice is %s (%s), not %s", c.How, c.Why, how)
 	}
-	return choices[0], nil
+	return c, nil
 }
 
 func resumed(s *scene) error { return s.goOn("SECOND-MARKER", "FIRST-MARKER") }
@@ -237,8 +241,8 @@ func deleted(s *scene) error {
 	if err := setups[s.program.Name].forget(s.rig, lost); err != nil {
 		return err
 	}
-	if state := s.program.Stored(s.ctx, s.env, s.dir, lost); state.Presence != agent.Missing {
-		return fmt.Errorf("the store says %s: %s", state.Presence, state.Why)
+	if gone, why := s.program.Stored(s.ctx, s.env, s.dir, lost); !gone {
+		return fmt.Errorf("the store has it still: %s", why)
 	}
 	out, err := s.run("on with it", agent.Ref{ID: lost, Resume: true}, nil, finished)
 	if err := want(out, err, agent.NotFound); err != nil {
@@ -264,21 +268,27 @@ func deleted(s *scene) error {
 }
 
 func discovered(s *scene) error {
-	id, ok, err := s.program.Discover(s.ctx, s.env, s.dir, s.begun)
-	if err != nil || !ok || id != s.conv.ID {
-		return fmt.Errorf("found %q (%v), not %s", id, err, s.conv.ID)
+	found := func(dir string, since time.Time, except ...string) string {
+		c := s.program.Choose(s.ctx, agent.Search{Env: s.env, Dir: dir, Since: since, Except: except})
+		if !c.Ref.Resume {
+			return ""
+		}
+		return c.Ref.ID
 	}
-	if id, ok, err = s.program.Discover(s.ctx, s.env, s.dir, time.Now()); ok || err != nil {
-		return fmt.Errorf("found %q, which is too old (%v)", id, err)
+	if id := found(s.dir, s.begun); id != s.conv.ID {
+		return fmt.Errorf("found %q, not %s", id, s.conv.ID)
 	}
-	if id, ok, err = s.program.Discover(s.ctx, s.env, s.dir, s.begun, s.conv.ID); ok || err != nil {
-		return fmt.Errorf("found %q, which was excepted (%v)", id, err)
+	if id := found(s.dir, time.Now()); id != "" {
+		return fmt.Errorf("found %q, which is too old", id)
+	}
+	if id := found(s.dir, s.begun, s.conv.ID); id != "" {
+		return fmt.Errorf("found %q, which was excepted", id)
 	}
 	repo := filepath.Join(s.home, "repo")
-	if id, ok, err = s.program.Discover(s.ctx, s.env, repo, s.begun); ok || err != nil {
-		return fmt.Errorf("found %q for another directory (%v)", id, err)
+	if id := found(repo, s.begun); id != "" {
+		return fmt.Errorf("found %q for another directory", id)
 	}
-	if state := s.program.Stored(s.ctx, s.env, repo, s.conv.ID); state.Presence == agent.Present {
+	if gone, _ := s.program.Stored(s.ctx, s.env, repo, s.conv.ID); !gone {
 		return errors.New("the conversation counts as another directory's")
 	}
 	return nil
@@ -351,9 +361,9 @@ func readOnly(s *scene) error {
 	if err := s.holds("WHAT-THE-FILE-SAYS"); err != nil {
 		return fmt.Errorf("it could not read: %w", err)
 	}
-	state := s.program.Stored(s.ctx, s.env, s.dir, out.Conversation)
-	if (s.program.Name == "claude" || s.program.Name == "codex") && state.Presence != agent.Missing {
-		return fmt.Errorf("it left a conversation: %s", state.Why)
+	gone, why := s.program.Stored(s.ctx, s.env, s.dir, out.Conversation)
+	if (s.program.Name == "claude" || s.program.Name == "codex") && !gone {
+		return fmt.Errorf("it left a conversation: %s", why)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 func apiError(s *scene) error {
@@ -49,10 +50,11 @@ func longWait(s *scene) error {
 		case "opencode":
 			t.Patience = 30 * time.Second // it does not say for how long it will wait
 		}
-		t.OnEvent = func(a agent.Activity) {
-			if a.Kind == "waits" {
-				said = a.Text
+		t.Emit = func(e record.Event) error {
+			if w, ok := e.(*record.AgentWaits); ok {
+				said = w.Said
 			}
+			return nil
 		}
 	}
 	out, err := s.run("x", agent.Ref{ID: s.program.NewID()}, limit, func(int, string) answer {

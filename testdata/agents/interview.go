@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 const seedMessage = `Here it is: {"prd_entries": [{"id": "T-001", "title": "Count", "description": "Count",
@@ -39,15 +40,21 @@ func interviewed(s *scene) error {
 	if err != nil {
 		return err
 	}
+	box, err := tool.Open(s.dir, tool.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer box.Close()
 	var history []json.RawMessage
 	typed := []string{"", "all of them\n", "as tabs\n"} // each ends where the next question begins
 	for i, answers := range typed {
 		terminal := seed.NewTerminal(text.NewLines(strings.NewReader(answers)), io.Discard, false)
 		b, err := seed.Interview(s.ctx, seed.Deps{
-			Brief: "count things", Source: s.dir, History: history, Terminal: terminal, Sink: taking{},
-			Model: &seed.Program{Program: s.program,
-				Turn: agent.Turn{Dir: s.dir, Model: s.model, Env: s.env, Timeout: 2 * time.Minute,
-					GitDir: s.git[0], CommonDir: s.git[1], Box: s.box.Reading(s.dir)}},
+			Brief: "count things", Source: s.dir, History: history, Tools: box, Terminal: terminal,
+			Propose: func(context.Context, *seed.Bundle) ([]seed.Violation, error) { return nil, nil },
+			Program: s.program,
+			Turn: agent.Turn{Dir: s.dir, Model: s.model, Env: s.env, Timeout: 2 * time.Minute,
+				GitDir: s.git[0], CommonDir: s.git[1], Box: s.box.Reading(s.dir)},
 			ModelName: s.program.Name, Prompts: prompts, Now: time.Now,
 			Transcript: func(m json.RawMessage) error { history = append(history, m); return nil },
 			Emit:       func(record.Event) error { return nil },
@@ -73,11 +80,6 @@ func interviewed(s *scene) error {
 	}
 	return errors.New("it came to no seed")
 }
-
-// taking takes every seed.
-type taking struct{}
-
-func (taking) Propose(context.Context, *seed.Bundle) ([]seed.Violation, error) { return nil, nil }
 
 // state is what git says of a worktree.
 func state(dir string) (string, error) {

@@ -18,8 +18,6 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-
-	"github.com/git-tilth/git-tilth/internal/agent"
 )
 
 func main() {
@@ -52,24 +50,24 @@ func run(ctx context.Context) int {
 		*scratch = dir
 	}
 	var tested, failed, missing []string
-	for _, p := range agent.Programs() {
+	for _, name := range []string{"claude", "codex", "gemini", "opencode"} {
 		if ctx.Err() != nil {
 			return 1
 		}
-		if *only != "" && !strings.Contains(","+*only+",", ","+p.Name+",") {
+		if *only != "" && !strings.Contains(","+*only+",", ","+name+",") {
 			continue
 		}
-		r, err := newRig(p.Name, *scratch, versionOf(p.Name, *versions))
+		r, err := newRig(name, *scratch, versionOf(name, *versions))
 		if err != nil {
 			fmt.Printf("%s\n", err)
-			missing = append(missing, p.Name)
+			missing = append(missing, name)
 			continue
 		}
 		r.verbose, r.chosen, r.ctx = *verbose, chosen, ctx
 		if n := r.check(); n > 0 {
-			failed = append(failed, fmt.Sprintf("%s %s (%d)", p.Name, r.version, n))
+			failed = append(failed, fmt.Sprintf("%s %s (%d)", name, r.version, n))
 		}
-		tested = append(tested, p.Name+" "+r.version)
+		tested = append(tested, name+" "+r.version)
 		r.close()
 	}
 	fmt.Printf("\ntested: %s\n", list(tested))

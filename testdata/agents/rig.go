@@ -95,7 +95,10 @@ var setups = map[string]setup{
 
 // newRig installs a program and gives it a home and a stub.
 func newRig(name, scratch, version string) (*rig, error) {
-	p, _ := agent.ByName(name)
+	p, err := agent.Named(name, nil)
+	if err != nil {
+		return nil, err
+	}
 	bin, err := install(p, scratch, version)
 	if err != nil {
 		return nil, err
