@@ -28,7 +28,7 @@ func (group) start(cmd *exec.Cmd, start func(*exec.Cmd) error) error { return st
 
 func (group) kill() {}
 
-func (group) remove() {}
+func (group) remove() bool { return true }
 
 func (f *family) signalMembers(syscall.Signal) (n int, inGroup bool) { return 0, true }
 

@@ -119,8 +119,18 @@ func (g group) kill() {
 	}
 }
 
-// remove removes the group, in which nothing lives. One that could not be is EndStale's.
-func (g group) remove() { g.each(func(dir string) { _ = unix.Rmdir(dir) }) }
+// remove removes the group and reports whether it is gone: one in which something lives cannot be removed. What stays
+// is EndStale's.
+func (g group) remove() (gone bool) {
+	if g == "" {
+		return true
+	}
+	if err := unix.Rmdir(string(g)); err == nil || err == unix.ENOENT {
+		return true
+	}
+	g.each(func(dir string) { gone = unix.Rmdir(dir) == nil })
+	return gone
+}
 
 // staleGroups are those that another process made for commands whose marks begin so. Empty ones of other killed
 // processes go: nobody may come back for what they worked at.
