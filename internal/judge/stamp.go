@@ -52,8 +52,15 @@ func (p *Place) take(rel string) (stamp, error) {
 	return s, err
 }
 
-// young reports whether a change that comes now may leave the stamp as it is.
-func (s stamp) young() bool { return time.Now().UnixNano()-s.ctime <= int64(clockTick) }
+// young reports whether a change that comes now may leave the stamp as it is. A file system that notes whole seconds, as
+// ext4 does in inodes of 128 bytes, gives all changes of one the same ctime.
+func (s stamp) young() bool {
+	tick := clockTick
+	if s.ctime%int64(time.Second) == 0 {
+		tick += time.Second
+	}
+	return time.Now().UnixNano()-s.ctime <= int64(tick)
+}
 
 // unchanged reports whether what is at rel is still what the stamp was taken of. A file that was read for it and is not
 // young any more need not be read again.
