@@ -80,7 +80,8 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 	if err := a.validate(ctx, j, vs); err != nil {
 		return nil, err
 	}
-	if !j.report.Passed || len(altered) == 0 && a.o.Evaluator.Program == nil {
+	looked := a.o.Evaluator.Program != nil && len(vs) > 0
+	if !j.report.Passed || len(altered) == 0 && !looked {
 		return j, nil
 	}
 	// What the validators ran can have changed what a program will look at.
