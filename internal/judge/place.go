@@ -66,10 +66,10 @@ type Laid struct {
 	entries  []entry
 }
 
-// Blob is the object id of a file, "" where there is none.
+// Blob is the object id of a file, "" where there is none. A link may have the id of the file that it replaces.
 func (l Laid) Blob(name string) string {
 	i, ok := find(l.entries, name)
-	if !ok {
+	if !ok || l.entries[i].mode&unix.S_IFMT != unix.S_IFREG {
 		return ""
 	}
 	return hex.EncodeToString([]byte(l.entries[i].oid))

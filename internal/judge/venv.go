@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -38,7 +39,7 @@ func (p *Place) venv(ctx context.Context, dir string) (links map[string]string, 
 	}
 	site := path.Join("lib", version, "site-packages")
 	links = map[string]string{"bin/python": interpreter, "bin/python3": interpreter, "bin/" + version: interpreter}
-	files = map[string][]byte{"pyvenv.cfg": p.venvConfig(from, interpreter)}
+	files = map[string][]byte{"pyvenv.cfg": p.venvConfig(dir, interpreter)}
 	paths, err := p.sitePackages(dir, site, links)
 	if err != nil {
 		return nil, nil, err
@@ -80,10 +81,9 @@ func (p *Place) interpreter(ctx context.Context, dir, version string) (string, e
 }
 
 // venvConfig is pyvenv.cfg: whether the system's packages are seen is the worker's choice, the rest is ours.
-func (p *Place) venvConfig(from, interpreter string) []byte {
+func (p *Place) venvConfig(dir, interpreter string) []byte {
 	system := "false"
-	old, _ := os.ReadFile(filepath.Join(from, "pyvenv.cfg"))
-	for line := range strings.Lines(string(old)) {
+	for line := range strings.Lines(string(p.readWorkers(dir, "pyvenv.cfg"))) {
 		key, value, _ := strings.Cut(line, "=")
 		if strings.TrimSpace(key) == "include-system-site-packages" && strings.TrimSpace(value) == "true" {
 			system = "true"
@@ -105,15 +105,9 @@ func (p *Place) sitePackages(dir, site string, links map[string]string) (paths [
 		switch {
 		case slices.Contains(startup, stem), name == "__pycache__":
 		case strings.HasPrefix(name, "__editable__") && strings.HasSuffix(name, "_finder.py"):
-			data, err := readSmall(filepath.Join(from, name))
-			if err == nil {
-				paths = append(paths, p.editable(dir, data)...)
-			}
+			paths = append(paths, p.editable(dir, p.readWorkers(dir, site, name))...)
 		case strings.HasSuffix(name, ".pth"):
-			data, err := readSmall(filepath.Join(from, name))
-			if err == nil {
-				paths = append(paths, p.pthPaths(dir, from, data)...)
-			}
+			paths = append(paths, p.pthPaths(dir, from, p.readWorkers(dir, site, name))...)
 		default:
 			links[path.Join(site, name)] = p.target(dir, from, d)
 		}
@@ -182,8 +176,8 @@ func (p *Place) venvScripts(dir string, links map[string]string, files map[strin
 		if own || links[name] != "" {
 			continue
 		}
-		// A native program may be large; no script is.
-		script, _ := readSmall(filepath.Join(from, d.Name()))
+		// A native program may be large; the beginning of a script tells what it imports.
+		script := p.readWorkers(dir, name)
 		shebang, text, _ := bytes.Cut(script, []byte("\n"))
 		switch m := entryPoint.FindSubmatch(text); {
 		case bytes.HasPrefix(shebang, []byte("#!")) && bytes.Contains(shebang, []byte("python")):
@@ -201,13 +195,14 @@ func (p *Place) venvScripts(dir string, links map[string]string, files map[strin
 // smallFile is the most that is read of a file which should be small.
 const smallFile = 1 << 20
 
-func readSmall(name string) ([]byte, error) {
-	fi, err := os.Stat(name)
+// readWorkers reads a small file of the worker's, "" where it is none. What is read comes to the judged tree, so that
+// no link may lead to a file that the sandbox hides.
+func (p *Place) readWorkers(name ...string) []byte {
+	root, err := os.OpenRoot(p.o.Worktree)
 	if err != nil {
-		return nil, err
+		return nil
 	}
-	if !fi.Mode().IsRegular() || fi.Size() > smallFile {
-		return nil, fmt.Errorf("%s: too large", name)
-	}
-	return os.ReadFile(name)
+	defer root.Close()
+	data, _ := jsonl.ReadIn(root, filepath.Join(name...), smallFile)
+	return data
 }

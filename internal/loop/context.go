@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -31,6 +32,7 @@ const (
 	validatorCap  = 32_000
 	diffCap       = 200_000
 	asideCap      = 64_000
+	maxText       = 8 << 20 // bytes that are read of a file for a prompt
 	ledgerEntries = 5
 	progressLines = 20
 )
@@ -132,7 +134,7 @@ func ProjectContext(dir string) string {
 	}
 	defer root.Close()
 	return projectContext(func(name string) ([]byte, bool) {
-		data, err := root.ReadFile(name)
+		data, err := jsonl.ReadIn(root, name, maxText)
 		return data, err == nil
 	})
 }
@@ -317,7 +319,7 @@ func testTexts(dir string, paths []string) string {
 	defer root.Close()
 	var b strings.Builder
 	for _, p := range paths {
-		data, err := root.ReadFile(filepath.Clean(p))
+		data, err := jsonl.ReadIn(root, filepath.Clean(p), maxText)
 		if err != nil {
 			fmt.Fprintf(&b, "## %s\n\n(cannot be read: it was deleted or replaced)\n\n", p)
 			continue

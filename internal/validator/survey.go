@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
@@ -112,9 +112,17 @@ func (p *project) skipDir(name, base string) bool {
 	return err == nil
 }
 
-// read returns the content of a file, or "" if there is none.
+// readCap bounds what is read of a file, in bytes.
+const readCap = 8 << 20
+
+// read returns the content of a file, or "" if there is none, also behind a link that leads out of the project.
 func (p *project) read(rel string) string {
-	data, err := os.ReadFile(filepath.Join(p.root, filepath.FromSlash(rel)))
+	root, err := os.OpenRoot(p.root)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	data, err := jsonl.ReadIn(root, filepath.FromSlash(rel), readCap)
 	if err != nil {
 		return ""
 	}
