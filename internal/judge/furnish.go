@@ -23,6 +23,7 @@ type kept struct {
 	roots  map[string]bool
 	stamps map[string]stamp
 	locks  string // the lock files for which it was made
+	tree   string // for which alone a setup made it, "" for any
 }
 
 // lockFiles are those whose change makes a setup run again.
@@ -52,12 +53,83 @@ func (p *Place) locks() string {
 	return b.String()
 }
 
-// furnish runs the setup where it has not run for these lock files.
-func (p *Place) furnish(ctx context.Context, commit string) error {
-	if k := p.kept[theSetup]; p.o.Setup == nil || k != nil && k.locks == p.locks() {
+// furnish brings the files to tree, and runs the setup where it has not run for these lock files. A setup runs what the
+// tree says (install scripts, a Makefile), so that what it made in the tree of one attempt serves no other one: where
+// the lock files are those of the commit, it runs in the commit's tree instead.
+func (p *Place) furnish(ctx context.Context, commit, tree string) error {
+	if p.o.Setup == nil {
+		return p.update(ctx, tree)
+	}
+	if err := p.dropSetup(ctx, commit, tree); err != nil {
+		return err
+	}
+	if err := p.update(ctx, tree); err != nil {
+		return err
+	}
+	locks := p.locks()
+	if k := p.kept[theSetup]; k != nil && k.locks == locks {
 		return nil
 	}
 	delete(p.kept, theSetup)
+	accepted, err := p.o.Git.TreeOf(ctx, p.o.Common, commit)
+	if err != nil {
+		return err
+	}
+	if accepted == tree {
+		return p.setUp(ctx, commit, tree, "")
+	}
+	if err := p.update(ctx, accepted); err != nil {
+		return err
+	}
+	if p.locks() == locks {
+		var failed *SetupError
+		if err = p.setUp(ctx, commit, accepted, ""); errors.As(err, &failed) { // to make it work may be the task
+			err = errors.Join(p.begin(), p.writeRepo(commit))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := p.update(ctx, tree); err != nil || p.kept[theSetup] != nil {
+		return err
+	}
+	return p.setUp(ctx, commit, tree, tree)
+}
+
+// dropSetup removes what a setup made in a tree that is neither the commit's nor this one.
+func (p *Place) dropSetup(ctx context.Context, commit, tree string) error {
+	k := p.kept[theSetup]
+	if k == nil || k.tree == "" || k.tree == tree {
+		return nil
+	}
+	accepted, err := p.o.Git.TreeOf(ctx, p.o.Common, commit)
+	if err != nil {
+		return err
+	}
+	if k.tree == accepted {
+		k.tree = ""
+		return nil
+	}
+	return p.drop(theSetup)
+}
+
+// drop removes something of what is kept.
+func (p *Place) drop(name string) error {
+	for root := range p.kept[name].roots {
+		addAbove(p.stale, root)
+		if p.tracked(root) {
+			continue // what is beside the tracked files goes with the look at a new directory
+		}
+		if err := gitx.RemoveAll(filepath.Join(p.Dir, root)); err != nil {
+			return err
+		}
+	}
+	delete(p.kept, name)
+	return nil
+}
+
+// setUp runs the setup in the tree that is laid out. of is the tree in which alone it counts.
+func (p *Place) setUp(ctx context.Context, commit, tree, of string) error {
 	if err := p.o.Setup(ctx, p.Dir); err != nil {
 		// Half of a setup is none: the next judgement begins anew.
 		p.forget()
@@ -70,7 +142,7 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 	if err := p.writeRepo(commit); err != nil {
 		return err
 	}
-	if err := p.update(ctx, p.tree); err != nil {
+	if err := p.update(ctx, tree); err != nil {
 		return err
 	}
 	roots, err := p.untracked()
@@ -81,7 +153,7 @@ func (p *Place) furnish(ctx context.Context, commit string) error {
 	if err != nil {
 		return err
 	}
-	k.locks = p.locks()
+	k.locks, k.tree = p.locks(), of
 	p.kept[theSetup] = k
 	return nil
 }
@@ -194,17 +266,28 @@ func (p *Place) checkKept() error {
 		if ok {
 			continue
 		}
-		for root := range k.roots {
-			if err := gitx.RemoveAll(filepath.Join(p.Dir, root)); err != nil {
-				return err
-			}
+		if err := p.drop(name); err != nil {
+			return err
 		}
-		delete(p.kept, name)
 		if name != theSetup {
 			continue
 		}
 		err = p.o.Repaired("what tilth.setup installed where changes are judged was changed", "set up again")
 		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropBuilds removes what Cargo built where the tree has no package any more: nobody would look at it with suspicion.
+func (p *Place) dropBuilds() error {
+	for name := range p.kept {
+		_, is := find(p.entries, path.Join(path.Dir(name), "Cargo.toml"))
+		if name == theSetup || is {
+			continue
+		}
+		if err := p.drop(name); err != nil {
 			return err
 		}
 	}

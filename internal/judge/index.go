@@ -99,9 +99,9 @@ func find(entries []entry, name string) (int, bool) {
 
 // tracked reports whether name is an entry or a directory that holds one.
 func (p *Place) tracked(name string) bool {
-	if _, ok := p.dirs[name]; ok {
+	if _, ok := find(p.entries, name); ok {
 		return true
 	}
-	_, ok := find(p.entries, name)
-	return ok
+	below, _ := find(p.entries, name+"/")
+	return below < len(p.entries) && strings.HasPrefix(p.entries[below].path, name+"/")
 }

@@ -38,6 +38,7 @@ type Place struct {
 
 	o        Options
 	top      *os.File // the directory itself, nil before the first layout
+	silent   bool     // the ctimes of its files do not tell all changes
 	settings []byte
 	tags     []byte
 	hashSize int
@@ -102,10 +103,10 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 	if err := p.writeRepo(commit); err != nil {
 		return Laid{}, err
 	}
-	if err := p.update(ctx, tree); err != nil {
+	if err := p.furnish(ctx, commit, tree); err != nil {
 		return Laid{}, err
 	}
-	if err := p.furnish(ctx, commit); err != nil {
+	if err := p.dropBuilds(); err != nil {
 		return Laid{}, err
 	}
 	if err := p.lend(ctx); err != nil {
@@ -209,6 +210,9 @@ func (p *Place) begin() error {
 		return err
 	}
 	p.top = top
+	if p.silent, err = isSilent(top); err != nil {
+		return err
+	}
 	return removePlanted(filepath.Dir(p.Dir))
 }
 
@@ -311,15 +315,21 @@ func (p *Place) adopt(tree string, index []byte, entries []entry) error {
 }
 
 // stampDirs takes the stamps of the directories that were touched. One that was and is not noted is only looked into
-// in vain the next time.
+// in vain the next time. One that the last tree did not have may hold what was lent or built there before.
 func (p *Place) stampDirs() error {
 	dirs := p.dirs
 	if len(p.stale) > 0 || dirs == nil {
 		dirs = map[string]stamp{}
 		for dir := range directories(p.entries) {
-			if was, known := p.dirs[dir]; known && !p.stale[dir] {
+			was, known := p.dirs[dir]
+			if known && !p.stale[dir] {
 				dirs[dir] = was
 				continue
+			}
+			if !known && p.dirs != nil {
+				if err := p.clear(dir); err != nil {
+					return err
+				}
 			}
 			s, err := p.take(dir)
 			if err != nil {
@@ -410,7 +420,7 @@ func (p *Place) clear(dir string) error {
 // stays reports whether name is kept from one judgement to the next although no tree holds it.
 func (p *Place) stays(name string) bool {
 	for _, k := range p.kept {
-		if k.roots[name] {
+		if _, ok := k.stamps[name]; ok {
 			return true
 		}
 	}

@@ -109,6 +109,13 @@ func (w *world) shut() {
 	}
 }
 
+func (w *world) open() {
+	w.Helper()
+	if err := os.Chmod(w.dir, 0o700); err != nil {
+		w.Fatal(err)
+	}
+}
+
 func (w *world) has(name, text string) {
 	w.Helper()
 	data, err := os.ReadFile(filepath.Join(w.dir, name))
@@ -492,4 +499,87 @@ func TestCopiedFilesStandBesideWhatIsLent(t *testing.T) {
 	if len(w.repaired) > 0 {
 		t.Errorf("repaired: %q", w.repaired)
 	}
+}
+
+// What a setup makes in the tree of one attempt, whose install scripts run then, does not serve another one.
+func TestWhatASetupMadeInOneAttemptIsNotLeftForTheNext(t *testing.T) {
+	ran := 0
+	w := newWorld(t, map[string]string{".gitignore": "node_modules/\n", "package-lock.json": "1", "install": "honest"},
+		func(o *judge.Options) {
+			o.Setup = func(_ context.Context, dir string) error {
+				ran++
+				said, err := os.ReadFile(filepath.Join(dir, "install"))
+				if err != nil || string(said) == "broken" {
+					return errors.New("no")
+				}
+				dir = filepath.Join(dir, "node_modules")
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					return err
+				}
+				_ = os.WriteFile(filepath.Join(dir, "x-"+string(said)), nil, 0o644)
+				return os.WriteFile(filepath.Join(dir, "runner"), said, 0o644)
+			}
+		})
+	expect := func(install, lock, runner string, n int) {
+		t.Helper()
+		w.write(w.repo, "install", install)
+		w.write(w.repo, "package-lock.json", lock)
+		w.layOut()
+		w.has("node_modules/runner", runner)
+		w.has("install", install)
+		if ran != n {
+			t.Errorf("the setup ran %d times, want %d", ran, n)
+		}
+		w.shut()
+	}
+	expect("evil", "1", "honest", 1) // in the tree of the commit
+	expect("other", "1", "honest", 1)
+	expect("evil", "2", "evil", 2) // it is judged itself
+	expect("evil", "2", "evil", 2)
+	expect("good", "2", "good", 3)
+	w.open()
+	w.hasNot("node_modules/x-evil")
+	w.shut()
+	w.git("commit", "-q", "-m", "accepted")
+	w.base = w.git("rev-parse", "HEAD")
+	expect("more", "2", "good", 3)
+}
+
+// What cannot be set up before the change may be what the change is for.
+func TestASetupThatTheTaskIsToMend(t *testing.T) {
+	w := newWorld(t, map[string]string{"Makefile": "broken"}, func(o *judge.Options) {
+		o.Setup = func(_ context.Context, dir string) error {
+			if data, _ := os.ReadFile(filepath.Join(dir, "Makefile")); string(data) == "broken" {
+				return errors.New("no")
+			}
+			return os.WriteFile(filepath.Join(dir, "made"), []byte("made"), 0o644)
+		}
+	})
+	w.write(w.repo, "Makefile", "mended")
+	w.layOut()
+	w.has("made", "made")
+	w.has("Makefile", "mended")
+}
+
+// What was built or lent does not stay where the next tree has no package any more, or files of its own.
+func TestWhatIsKeptGoesWithWhatItWasKeptFor(t *testing.T) {
+	w := newWorld(t, map[string]string{"a.py": "1", ".gitignore": "target/\nvendor/\n", "go.mod": ""}, nil)
+	w.write(w.repo, "Cargo.toml", "")
+	w.write(w.repo, "vendor/lent/x.go", "the worker's")
+	w.layOut()
+	w.has("vendor/lent/x.go", "the worker's")
+	w.write(w.dir, "target/conftest.py", "evil")
+	w.shut()
+	if err := os.Remove(filepath.Join(w.repo, "Cargo.toml")); err != nil {
+		t.Fatal(err)
+	}
+	w.write(w.repo, "vendor/modules.txt", "")
+	w.git("add", "-f", "vendor/modules.txt")
+	w.write(w.repo, "target/mine.py", "mine")
+	w.git("add", "-f", "target/mine.py")
+	w.layOut()
+	w.hasNot("target/conftest.py")
+	w.has("target/mine.py", "mine")
+	w.hasNot("vendor/lent")
+	w.has("vendor/modules.txt", "")
 }

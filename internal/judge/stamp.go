@@ -42,7 +42,7 @@ func lookAt(dir int, name string) (stamp, error) {
 // take is look for what is right: the content is noted too where the ctime alone could not tell a later change.
 func (p *Place) take(rel string) (stamp, error) {
 	s, err := p.look(rel)
-	if err != nil || !s.young() {
+	if err != nil || !s.young() && !(p.silent && s.isFile()) {
 		return s, err
 	}
 	s.fresh = true
@@ -72,7 +72,7 @@ func (p *Place) unchanged(rel string, was *stamp) bool {
 	if !was.fresh || !was.isFile() {
 		return true
 	}
-	young := now.young() // before the content is read
+	young := p.silent || now.young() // before the content is read
 	sum, err := p.sum(rel)
 	same := err == nil && sum == was.sum
 	was.fresh = young || !same
@@ -83,6 +83,16 @@ func (s stamp) equal(t stamp) bool {
 	return s.dev == t.dev && s.ino == t.ino && s.mode == t.mode && s.size == t.size && s.mtime == t.mtime &&
 		s.ctime == t.ctime
 }
+
+// isSilent reports whether the file system of an open directory leaves the ctime of a file as it is when the file is
+// written to by way of a mapping that was read before: one that is in memory alone.
+func isSilent(dir *os.File) (bool, error) {
+	var st unix.Statfs_t
+	err := unix.Fstatfs(int(dir.Fd()), &st)
+	return int64(st.Type) == tmpfsMagic || int64(st.Type) == ramfsMagic, err
+}
+
+const tmpfsMagic, ramfsMagic = 0x01021994, 0x858458f6
 
 func (s stamp) isFile() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 func (s stamp) isDir() bool  { return s.mode&unix.S_IFMT == unix.S_IFDIR }
