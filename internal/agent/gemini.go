@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -186,7 +188,7 @@ var geminiStore = &transcripts{
 	word: "conversation", missing: "conversation with this id for this directory",
 	glob: func(h *history) (string, error) {
 		dir := geminiDir(h.env)
-		data, err := os.ReadFile(filepath.Join(dir, "projects.json"))
+		data, err := jsonl.ReadFile(filepath.Join(dir, "projects.json"))
 		if err != nil {
 			return "", err
 		}
@@ -257,6 +259,9 @@ func geminiHome(env []string, private string) error {
 		path := filepath.Join(theirs, e.Name())
 		switch e.Name() {
 		case "settings.json":
+			if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
+				return errors.Join(err, fmt.Errorf("%s is no file", path))
+			}
 			data, err := os.ReadFile(path)
 			if err != nil {
 				return err

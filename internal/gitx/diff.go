@@ -79,7 +79,7 @@ const programTexts = "*.[ch] diff\n*.cc diff\n*.cpp diff\n*.cs diff\n*.[cm]js di
 
 // usesSHA256 reports whether the objects of a repository are named by SHA-256.
 func usesSHA256(common string) bool {
-	config, _ := os.ReadFile(filepath.Join(common, "config"))
+	config, _ := readFile(filepath.Join(common, "config"))
 	for line := range strings.Lines(strings.ToLower(string(config))) {
 		if key, value, _ := strings.Cut(line, "="); strings.TrimSpace(key) == "objectformat" {
 			return strings.TrimSpace(value) == "sha256"
@@ -203,13 +203,23 @@ func parseChanges(f []string) []FileChange {
 // gitlink is the mode of a submodule's commit in a tree.
 const gitlink = "160000"
 
-// CheckFit says which of the files that Changes found to be staged must not be committed, and why, by path: one larger
-// than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote branches and tags, so that
-// nobody else could check it out. Without such a file it starts no process.
+// CheckFit says which of the files that Changes found to be staged, or that StageAll left out, must not be committed,
+// and why, by path: one larger than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote
+// branches and tags, so that nobody else could check it out. Without such a file it starts no process.
 func (g *Git) CheckFit(
-	ctx context.Context, wt Worktree, changes []FileChange, maxSize int64,
+	ctx context.Context, wt Worktree, changes []FileChange, leftOut []string, maxSize int64,
 ) (unfit map[string]string, err error) {
 	unfit = map[string]string{}
+	tooLarge := func(path string, size int64) {
+		unfit[path] = fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size,
+			maxSize)
+	}
+	for _, path := range leftOut {
+		fi, err := os.Lstat(filepath.Join(wt.Path, path))
+		if err == nil && fi.Mode().IsRegular() && maxSize > 0 && fi.Size() > maxSize {
+			tooLarge(path, fi.Size())
+		}
+	}
 	var large []FileChange
 	for _, c := range changes {
 		switch {
@@ -232,8 +242,7 @@ func (g *Git) CheckFit(
 	sizes, err := g.sizes(ctx, wt, large)
 	for i, size := range sizes {
 		if size > maxSize {
-			unfit[large[i].Path] = fmt.Sprintf(
-				"%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size, maxSize)
+			tooLarge(large[i].Path, size)
 		}
 	}
 	return unfit, err
@@ -295,7 +304,7 @@ func publishedTips(gitDir string) []string {
 			seen[id] = true
 		}
 	}
-	packed, _ := os.ReadFile(filepath.Join(gitDir, "packed-refs"))
+	packed, _ := readFile(filepath.Join(gitDir, "packed-refs"))
 	for line := range strings.Lines(string(packed)) {
 		id, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if strings.HasPrefix(ref, "refs/remotes/") || strings.HasPrefix(ref, "refs/tags/") {
@@ -305,7 +314,7 @@ func publishedTips(gitDir string) []string {
 	for _, below := range []string{"remotes", "tags"} {
 		_ = filepath.WalkDir(filepath.Join(gitDir, "refs", below), func(p string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
-				id, _ := os.ReadFile(p)
+				id, _ := readFile(p)
 				add(trimLine(id))
 			}
 			return nil

@@ -186,7 +186,7 @@ func TestCheckFit(t *testing.T) {
 	write(t, w.path, "small", "12345678", "large", "123456789", "deep/larger", strings.Repeat("x", 100))
 	unfit := func(max int64) []string {
 		t.Helper()
-		found, err := w.git.CheckFit(ctx, w.wt(), changes(), max)
+		found, err := w.git.CheckFit(ctx, w.wt(), changes(), nil, max)
 		must(t, err)
 		return slices.Sorted(maps.Keys(found))
 	}

@@ -166,7 +166,7 @@ func isAbsent(err error) bool {
 
 // commonDir returns what gitDir shares with the other worktrees.
 func commonDir(gitDir string) (string, error) {
-	b, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
+	b, err := readFile(filepath.Join(gitDir, "commondir"))
 	if errors.Is(err, os.ErrNotExist) {
 		return gitDir, nil
 	}
@@ -198,7 +198,7 @@ func checkGitDir(dir string) error {
 
 // readGitFile returns the git directory that a .git file points to.
 func readGitFile(dotGit string) (string, error) {
-	b, err := os.ReadFile(dotGit)
+	b, err := readFile(dotGit)
 	if err != nil {
 		return "", err
 	}
@@ -242,6 +242,6 @@ func LinkedCommon(path string) (common string, registered bool, err error) {
 		return "", false, err
 	}
 	admin = filepath.Join(real, "worktrees", filepath.Base(admin))
-	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	back, err := readFile(filepath.Join(admin, "gitdir"))
 	return real, err == nil && sameFile(relativeTo(admin, trimLine(back)), dotGit), nil
 }

@@ -18,7 +18,7 @@ func entries(common string) iter.Seq2[string, string] {
 		names, _ := os.ReadDir(all)
 		for _, e := range names {
 			admin, dotGit := filepath.Join(all, e.Name()), ""
-			if back, _ := os.ReadFile(filepath.Join(admin, "gitdir")); strings.TrimSpace(string(back)) != "" {
+			if back, _ := readFile(filepath.Join(admin, "gitdir")); strings.TrimSpace(string(back)) != "" {
 				dotGit = relativeTo(admin, trimLine(back))
 			}
 			if !yield(admin, dotGit) {
@@ -73,7 +73,7 @@ func removeAdmin(common, admin, path string) error {
 	if all := filepath.Join(real, "worktrees"); filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
 		return nil
 	}
-	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	back, err := readFile(filepath.Join(admin, "gitdir"))
 	if err == nil && !samePlace(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
 		return nil
 	}
@@ -96,7 +96,7 @@ func Holdings(common string) (holds func(branch, path string) bool) {
 	for _, e := range loose {
 		refs[sessionRefs+e.Name()] = !e.IsDir()
 	}
-	packed, _ := os.ReadFile(filepath.Join(common, "packed-refs"))
+	packed, _ := readFile(filepath.Join(common, "packed-refs"))
 	for line := range strings.Lines(string(packed)) {
 		if _, ref, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 			refs[ref] = true
@@ -156,7 +156,7 @@ func halfCreated(admin string) bool {
 		return false
 	}
 	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(admin, e.Name()))
+		data, err := readFile(filepath.Join(admin, e.Name()))
 		if err != nil || len(data) > 0 && (e.Name() != "locked" || trimLine(data) != "initializing") {
 			return false
 		}
@@ -176,7 +176,7 @@ func AdminDir(common, path string) (string, bool) {
 	own, _ := readGitFile(dotGit)
 	// A worktree that is whole names its entry, and the entry names it; the others need not be read then.
 	if real, err := filepath.EvalSymlinks(own); own != "" && err == nil && filepath.Dir(real) == all {
-		b, err := os.ReadFile(filepath.Join(real, "gitdir"))
+		b, err := readFile(filepath.Join(real, "gitdir"))
 		if err == nil && samePlace(relativeTo(real, trimLine(b)), dotGit) {
 			return real, true
 		}
@@ -252,7 +252,7 @@ func repairEntry(admin, path string) error {
 		}
 	}
 	dotGit, back := filepath.Join(path, ".git"), filepath.Join(admin, "gitdir")
-	if b, err := os.ReadFile(back); err == nil && samePlace(relativeTo(admin, trimLine(b)), dotGit) {
+	if b, err := readFile(back); err == nil && samePlace(relativeTo(admin, trimLine(b)), dotGit) {
 		return nil
 	}
 	return replaceFile(back, dotGit+"\n")
@@ -295,7 +295,7 @@ func (g *Git) RestoreEntry(common, path, branch string) error {
 		return err
 	}
 	head := filepath.Join(admin, "HEAD")
-	if b, err := os.ReadFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") &&
+	if b, err := readFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") &&
 		!IsObjectID(trimLine(b)) {
 		if err := replaceFile(head, "ref: refs/heads/"+branch+"\n"); err != nil {
 			return err
@@ -315,7 +315,7 @@ func (g *Git) RestoreBranch(ctx context.Context, common, branch string) error {
 	if g.dry || err != nil {
 		return nil
 	}
-	b, _ := os.ReadFile(file)
+	b, _ := readFile(file)
 	if fi.Mode().IsRegular() && !strings.HasPrefix(string(b), "ref:") {
 		return nil
 	}
@@ -346,7 +346,7 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 	}
 	own, _ := readGitFile(filepath.Join(path, ".git"))
 	for admin, at := range entries(real) {
-		head, _ := os.ReadFile(filepath.Join(admin, "HEAD"))
+		head, _ := readFile(filepath.Join(admin, "HEAD"))
 		if !sameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
 			continue
 		}
@@ -399,7 +399,7 @@ func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err e
 	if errors.Join(err, realErr, adminErr) != nil || filepath.Dir(admin) != filepath.Join(real, "worktrees") {
 		return false, nil
 	}
-	back, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	back, err := readFile(filepath.Join(admin, "gitdir"))
 	if err != nil {
 		return false, nil
 	}

@@ -102,7 +102,7 @@ func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string)
 		if err != nil || fi.Size() > maxHookFile {
 			return nil
 		}
-		if content, err := os.ReadFile(p); err == nil {
+		if content, err := readFile(p); err == nil {
 			files[rel] = hookFile{fi.Mode().Perm(), content}
 		}
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // Borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate.
 func Borrow(common, dir string) error {
-	if shallow, err := os.ReadFile(filepath.Join(common, "shallow")); err == nil {
+	if shallow, err := readFile(filepath.Join(common, "shallow")); err == nil {
 		if err := writeIn(dir, "shallow", string(shallow)); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (g *Git) tracePreview(dir string, wt Worktree) func(Call) {
 // tick as the index was written.
 func CopyIndex(wt Worktree, to string) (index []byte, err error) {
 	from := filepath.Join(wt.AdminDir, "index")
-	if index, err = os.ReadFile(from); err != nil {
+	if index, err = readFile(from); err != nil {
 		return nil, err
 	}
 	if fi, serr := os.Stat(from); serr == nil {

@@ -74,7 +74,7 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 // Tip is BranchTip of a worktree's branch. A branch that was written lately is a file, which costs no process to read;
 // unlike BranchTip this says nothing about whether git can read the repository.
 func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err error) {
-	b, err := os.ReadFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(wt.Branch)))
+	b, err := readFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(wt.Branch)))
 	if sha := trimLine(b); err == nil && IsObjectID(sha) {
 		return sha, true, nil
 	}
@@ -89,7 +89,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 	}
 	// A ref file that a crash left empty is no branch to git, and stays.
 	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
-	b, err := os.ReadFile(file)
+	b, err := readFile(file)
 	if err == nil && !g.dry && !IsObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
 		deleted = os.Remove(file) == nil
 	}
@@ -167,8 +167,10 @@ func after(out []byte, size string) []byte {
 // files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
 // takes no lock and leaves the index as it is, byte for byte.
 func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
-	out, err := g.Read(ctx, g.In(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal",
-		"--ignore-submodules=dirty", "--no-renames"))
+	c := g.In(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
+		"--no-renames")
+	c.Tree = dir
+	out, err := g.Read(ctx, c)
 	var s survey
 	for _, f := range fields(out) {
 		path, untracked := strings.CutPrefix(f, "?? ")

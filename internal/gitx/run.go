@@ -15,6 +15,7 @@ package gitx
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type Git struct {
 	known    *known
 	in       inside
 	preview  *preview     // nil: everything is written where git writes it
+	maxFile  int64        // see Sparing
 	planned  *memo[place] // what a dry run would have made, by path; nil for a real one
 }
 
@@ -142,6 +144,7 @@ type Command struct {
 	Hooks   bool     // runs hooks: its output is both streams in order, what they leave behind is ended
 	Keys    bool     // may talk to a remote: it has what a credential helper and ssh need
 	Environ []string // in place of the harness's own environment; keys are left out
+	Tree    string   // of a worker's, which the command reads; that of wt, if it is a command in one
 	wt      Worktree // named outright to git, if it is a command in one
 	env     []string // nil: the harness's own
 	limit   int64    // bytes of stdout that are enough; 0: all, an error beyond outputLimit
@@ -182,6 +185,9 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	}
 	if c.Hooks {
 		call.OutputCap, call.HeadOnly, call.SeparateStderr = stderrLimit, false, false
+	}
+	if tree := cmp.Or(c.Tree, c.wt.Path); tree != "" && !g.dry {
+		defer whileSlow(func() { removePipes(tree) })()
 	}
 	ended, err := proc.Run(ctx, call)
 	out, said := ended.Output, ended.Stderr

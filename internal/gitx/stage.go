@@ -19,7 +19,7 @@ const stagePasses = 2
 // StageAll puts everything into the index that is neither ignored nor a build product, and names the result: tree is
 // its object id. What base (a commit) tracks stays tracked, wherever it lies. leftOut lists, relative to the worktree
 // and sorted, what was left out although no ignore rule covers it: build products, repositories within the worktree,
-// files that cannot be read.
+// files that cannot be read, and what [Git.Sparing] spares.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if g.dry && !absent(wt.Path) { // else skipped commands would have made it
 		return g.stagePreview(ctx, wt, base)
@@ -57,14 +57,10 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 		return nil, nil, err
 	}
 	add := g.InWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
-	if len(nested) > 0 {
-		add.Args = append(add.Args, "--pathspec-from-file=-", "--pathspec-file-nul")
-		add.Stdin = []byte(".\x00:(top,exclude,literal)" + strings.Join(nested, "\x00:(top,exclude,literal)") + "\x00")
-	}
 	if err := g.addRules(ctx, wt, &add, "tilth-products", rules); err != nil {
 		return nil, nil, err
 	}
-	_, addErr := g.Mutate(ctx, add)
+	large, addErr := g.add(ctx, wt, add, nested)
 	if g.dry || addErr != nil && ExitCode(addErr) != 1 {
 		return nil, nil, addErr
 	}
@@ -93,7 +89,7 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 	if addErr != nil && len(found.refused) == 0 {
 		return nil, nil, addErr
 	}
-	leftOut = slices.Concat(found.products, found.refused, taken)
+	leftOut = slices.Concat(found.products, found.refused, taken, large)
 	slices.Sort(leftOut)
 	return slices.Compact(leftOut), found.heldBack, nil
 }
@@ -106,7 +102,7 @@ func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, er
 	if g.preview != nil {
 		file = filepath.Join(g.preview.dir, "index")
 	}
-	index, err := os.ReadFile(file)
+	index, err := readFile(file)
 	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
 		return nil, nil // git says itself what is wrong with the index
 	}
@@ -144,9 +140,9 @@ func (g *Git) addRules(ctx context.Context, wt Worktree, c *Command, name, rules
 		return nil
 	}
 	// Like git, go on without a file that cannot be read.
-	users, _ := os.ReadFile(s.excludes)
+	users, _ := readFile(s.excludes)
 	content := append([]byte(rules), users...)
-	if have, err := os.ReadFile(file); err == nil && bytes.Equal(have, content) {
+	if have, err := readFile(file); err == nil && bytes.Equal(have, content) {
 		return nil
 	}
 	return os.WriteFile(file, content, 0o600)

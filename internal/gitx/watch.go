@@ -264,7 +264,7 @@ func contentOf(path string) string {
 			return link
 		}
 	}
-	content, err := os.ReadFile(path)
+	content, err := readFile(path)
 	fi, statErr := os.Stat(path)
 	if errors.Join(err, statErr) != nil {
 		return "unreadable"

@@ -88,7 +88,7 @@ func registered(common, path string) (Worktree, error) {
 	if filepath.Dir(realAdmin) != filepath.Join(realCommon, "worktrees") {
 		return refuse("it belongs to %s, not to %s", realAdmin, realCommon)
 	}
-	back, err := os.ReadFile(filepath.Join(realAdmin, "gitdir"))
+	back, err := readFile(filepath.Join(realAdmin, "gitdir"))
 	if err != nil {
 		return refuse("%v", err)
 	}
@@ -142,7 +142,7 @@ func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 	// core.preferSymlinkRefs makes HEAD a symlink to the ref.
 	ref, err := os.Readlink(head)
 	if err != nil {
-		b, err := os.ReadFile(head)
+		b, err := readFile(head)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w: %w", wt.Path, errUnregistered, err)
 		}

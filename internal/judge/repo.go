@@ -101,7 +101,7 @@ func (p *Place) writeRepo(commit string) error {
 
 // git runs a command in the place, by its own git directory, with paths on its standard input.
 func (p *Place) git(ctx context.Context, paths []string, args ...string) error {
-	c := gitx.Command{Dir: p.Dir, Args: append([]string{
+	c := gitx.Command{Dir: p.Dir, Tree: p.Dir, Args: append([]string{
 		"--git-dir=" + filepath.Join(p.Dir, ".git"), "--work-tree=" + p.Dir, "--literal-pathspecs"}, args...)}
 	if len(paths) > 0 {
 		c.Stdin = []byte(strings.Join(paths, "\x00") + "\x00")

@@ -83,7 +83,7 @@ func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) er
 	if differs, err := a.Git.DiffersFromIndex(ctx, wt); err != nil || !differs {
 		return err
 	}
-	now, err := a.stage(ctx, wt)
+	now, _, err := a.stage(ctx, wt)
 	if err != nil || now == tree {
 		return err
 	}

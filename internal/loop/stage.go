@@ -51,10 +51,10 @@ func (a *attempt) foldAtStop(ctx context.Context) {
 }
 
 // stage stages everything and names the tree. Build products that were left out are named in the record once.
-func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err error) {
-	tree, leftOut, err := a.Git.StageAll(ctx, wt, a.base)
+func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, leftOut []string, err error) {
+	tree, leftOut, err = a.Git.Sparing(a.o.MaxFile).StageAll(ctx, wt, a.base)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var news []string
 	for _, p := range leftOut {
@@ -65,9 +65,9 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, err
 	}
 	if len(news) > 0 {
 		err = a.emit(&record.BuildProducts{LeftOut: news, Reason: "build products that no .gitignore covers, " +
-			"repositories within this one, and files that cannot be read"})
+			"repositories within this one, files that cannot be read, and masses of large ones"})
 	}
-	return tree, err
+	return tree, leftOut, err
 }
 
 // withoutUnfit is a staged tree without what must not be committed, which stays in the worktree.
@@ -76,7 +76,7 @@ func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree strin
 	if err != nil {
 		return "", err
 	}
-	unfit, err := a.Git.CheckFit(ctx, wt, files, a.o.MaxFile)
+	unfit, err := a.Git.CheckFit(ctx, wt, files, nil, a.o.MaxFile)
 	if err != nil || len(unfit) == 0 {
 		return tree, err
 	}

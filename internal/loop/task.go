@@ -324,7 +324,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if a.o.KeepGoing {
 		return a.failAside(ctx, wt, s.Reason)
 	}
-	tree, err := a.stage(ctx, wt)
+	tree, _, err := a.stage(ctx, wt)
 	if err == nil {
 		tree, err = a.withoutUnfit(ctx, wt, tree)
 	}

@@ -1,0 +1,155 @@
+package gitx
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a worker leaves in its tree can keep a git that reads it for ever: a pipe called .gitignore, which git opens and
+// nobody writes to, or a file of terabytes that takes no room on the disk. To look for either costs more than most
+// commands take, so that it is looked for where one is slow.
+
+// slow is how long a command takes before it is looked what holds it, then twice as long, and so on.
+const slow = 3 * time.Second
+
+// whileSlow calls do again and again until done is called.
+func whileSlow(do func()) (done func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for wait := slow; ; wait *= 2 {
+			select {
+			case <-stop:
+				return
+			case <-time.After(wait):
+				do()
+			}
+		}
+	}()
+	return func() { close(stop); <-stopped }
+}
+
+// gitsFiles are those of a tree that git reads whatever they are.
+var gitsFiles = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
+
+// removePipes takes the pipes away that git waits for in a tree: where it finds its own files, and in the repositories
+// within. Who waits for one already finds it empty.
+func removePipes(tree string) {
+	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		gits := slices.Contains(gitsFiles, d.Name()) || strings.Contains(path[len(tree):], "/.git/")
+		if err != nil || d.Type()&fs.ModeNamedPipe == 0 || !gits {
+			return nil
+		}
+		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+		if err == nil {
+			_ = os.Remove(path)
+			f.Close()
+		}
+		return nil
+	})
+}
+
+// bulk is how much large files come to before they are left out: less than that git takes in minutes, and a filter such
+// as LFS may make little of it.
+const bulk = 4 << 30
+
+// Sparing returns a Git that leaves files of more than size bytes out of what it stages where they come to a bulk and
+// take long; 0 is no limit.
+func (g *Git) Sparing(size int64) *Git {
+	copied := *g
+	copied.maxFile = size
+	return &copied
+}
+
+// add runs git add, but for the files at except. What is too large and takes long is left out, and named.
+func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) (large []string, err error) {
+	for {
+		call := c
+		if out := slices.Concat(except, large); len(out) > 0 {
+			call.Args = append(slices.Clone(c.Args), "--pathspec-from-file=-", "--pathspec-file-nul")
+			call.Stdin = []byte(".\x00:(top,exclude,literal)" + strings.Join(out, "\x00:(top,exclude,literal)") + "\x00")
+		}
+		adding, cancel := context.WithCancel(ctx)
+		var found []string
+		done := func() {}
+		if g.maxFile > 0 && !g.dry {
+			done = whileSlow(func() {
+				if found = g.largeFiles(ctx, wt, large); len(found) > 0 {
+					cancel()
+				}
+			})
+		}
+		_, err = g.Mutate(adding, call)
+		done()
+		cancel()
+		if len(found) == 0 || err == nil || ctx.Err() != nil {
+			return large, err
+		}
+		large = append(large, found...)
+	}
+}
+
+// largeFiles are those that are to be staged and too large for it, but for known ones.
+func (g *Git) largeFiles(ctx context.Context, wt Worktree, known []string) (large []string) {
+	_ = filepath.WalkDir(wt.Path, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == ".git" || productNames[d.Name()]) {
+			return fs.SkipDir
+		}
+		rel, relErr := filepath.Rel(wt.Path, path)
+		if err != nil || relErr != nil || !d.Type().IsRegular() || slices.Contains(known, rel) {
+			return nil
+		}
+		if fi, err := d.Info(); err == nil && fi.Size() > g.maxFile && len(large) < maxNamed {
+			large = append(large, rel)
+		}
+		return nil
+	})
+	if len(large) == 0 {
+		return nil
+	}
+	// Not what is ignored, and not what the user has tracked all along.
+	c := g.InWorktree(wt, append([]string{"--literal-pathspecs", "ls-files", "-z", "--others", "--modified",
+		"--exclude-standard", "--"}, large...)...)
+	large, _ = g.List(ctx, c)
+	slices.Sort(large)
+	large = slices.Compact(large)
+	var total int64
+	for _, name := range large {
+		if fi, err := os.Lstat(filepath.Join(wt.Path, name)); err == nil {
+			total += fi.Size()
+		}
+	}
+	if total < bulk {
+		return nil
+	}
+	return large
+}
+
+// readFile reads one of git's files: a worker may have put something in its place that never ends.
+func readFile(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case fi.IsDir():
+		return nil, &os.PathError{Op: "read", Path: name, Err: syscall.EISDIR}
+	case !fi.Mode().IsRegular() || fi.Size() > outputLimit:
+		return nil, &os.PathError{Op: "read", Path: name, Err: errors.New("it is no file of git's")}
+	}
+	return io.ReadAll(f)
+}

@@ -1,0 +1,67 @@
+package gitx
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What git waits for in a tree, a pipe in the place of one of its files, is taken away.
+func TestStageAllIsNotHeldByPipes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.path, "d/b.txt", "b\n", "sub/c.txt", "c\n", "sub/.git/objects/x", "", "sub/.git/refs/x", "")
+	pipes := []string{".gitignore", "d/.gitattributes", "sub/.git/HEAD"}
+	for _, name := range append(pipes, "d/other") {
+		must(t, unix.Mkfifo(filepath.Join(w.path, name), 0o600))
+	}
+	begun := time.Now()
+	tree, _ := w.stage()
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+	equalLists(t, "files", w.files(tree), []string{"a.txt", "d/b.txt", "sub/c.txt"})
+	for _, name := range pipes {
+		if !absent(filepath.Join(w.path, name)) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if absent(filepath.Join(w.path, "d/other")) {
+		t.Error("a pipe that is none of git's is gone")
+	}
+}
+
+// A file of terabytes takes no room on the disk, and git hours.
+func TestStageAllLeavesMassesOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "a.txt", "one\n", "big", "small\n", ".gitignore", "ignored\n")
+	write(t, w.path, "a.txt", "two\n", "new", "", "ignored", "")
+	for _, name := range []string{"big", "new", "ignored"} {
+		must(t, os.Truncate(filepath.Join(w.path, name), 1<<42))
+	}
+	wt := w.wt()
+	tree, left, err := w.git.Sparing(1<<20).StageAll(ctx, wt, w.sh(w.repo, "rev-parse", "HEAD"))
+	must(t, err)
+	equalLists(t, "left out", left, []string{"big", "new"})
+	equalLists(t, "files", w.files(tree), []string{".gitignore", "a.txt", "big"})
+	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "two")
+	found, err := w.git.CheckFit(ctx, wt, nil, left, 1<<20)
+	must(t, err)
+	if len(found) != 2 {
+		t.Errorf("unfit: %q", found)
+	}
+}
+
+// A worker's .git that is a pipe does not hold whoever asks what it is.
+func TestAPipeIsNoGitFile(t *testing.T) {
+	w := newWorld(t)
+	dotGit := filepath.Join(w.path, ".git")
+	must(t, os.Remove(dotGit))
+	must(t, unix.Mkfifo(dotGit, 0o600))
+	if _, _, err := LinkedCommon(w.path); err == nil {
+		t.Error("a pipe says where the repository is")
+	}
+}
