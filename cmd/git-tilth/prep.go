@@ -332,7 +332,7 @@ func prepError(err error, s *session.Session, reason string) error {
 		e.code = exitNo
 	case errors.Is(err, seed.ErrAnswers):
 		e.code = exitRefused
-		e.hint += "; --answers FILE takes more of them"
+		e.hint = goOn + " --answers FILE with more of them, or " + reset
 	}
 	return e
 }

@@ -113,11 +113,12 @@ func TestInterviewAnswersEveryCall(t *testing.T) {
 			Forbid: scripted.Strings{"second"},
 		},
 		scripted.Step{
-			Tools: []scripted.Tool{ask(t, " "),
-				call(t, askTool, map[string]any{"question": "Three?", "options": "x"})},
+			Tools: []scripted.Tool{call(t, askTool, map[string]any{"question": "Three?", "options": "x"}),
+				ask(t, " ")},
 			Expect: scripted.Strings{"no JSON object"},
 		},
-		step(call(t, writeTool, "5"), writeSeed(t, 1, nil)),
+		scripted.Step{Tools: []scripted.Tool{call(t, writeTool, "5"), writeSeed(t, 1, nil)},
+			Expect: scripted.Strings{"Not asked: options has the wrong type"}},
 		scripted.Step{Tools: []scripted.Tool{writeSeed(t, 1, nil), writeSeed(t, 2, nil), ask2(t)},
 			Expect: scripted.Strings{"one seed a turn"}},
 		scripted.Step{

@@ -86,7 +86,11 @@ func (in *interview) question(ctx context.Context, args string) (string, error) 
 func parseQuestion(args string) (question, error) {
 	const shape = `give {"question": "...", "options": ["...", "..."]}, options being optional`
 	var q question
-	if err := json.Unmarshal([]byte(args), &q); err != nil {
+	err := json.Unmarshal([]byte(args), &q)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return q, fmt.Errorf("%s has the wrong type: %s", wrong.Field, shape)
+	}
+	if err != nil {
 		return q, fmt.Errorf("the arguments are no JSON object of this shape (%v): %s", err, shape)
 	}
 	if strings.TrimSpace(q.Text) == "" {
