@@ -108,24 +108,27 @@ func (g *guard) intact() bool {
 	if now.Size == g.last.Size && now.Mtim == g.last.Mtim && now.Ctim == g.last.Ctim {
 		return true
 	}
-	if now.Size != g.size && !g.loose || !g.holds() {
+	if now.Size != g.size && !g.loose || !g.known() || !g.holds() {
 		return false
 	}
 	g.last = now
 	return true
 }
 
+// known reports whether what was found could be read.
+func (g *guard) known() bool { return g.sum() != nil }
+
 // holds reports whether the file begins with what this process knows of it.
 func (g *guard) holds() bool {
 	known, there := g.sum(), hashOf(g.f, g.size)
-	return known != nil && there != nil && bytes.Equal(known, there.Sum(nil))
+	return known == nil || there != nil && bytes.Equal(known, there.Sum(nil))
 }
 
 // mend puts back what can be put back and says how the record was changed. What others made of it is kept aside.
 func (g *guard) mend() (how string, err error) {
 	var now unix.Stat_t
 	err = unix.Lstat(g.path, &now)
-	whole := g.holds()
+	whole := g.known() && g.holds()
 	switch {
 	case err == nil && now.Dev == g.last.Dev && now.Ino == g.last.Ino && whole:
 		how = fmt.Sprintf("got %d bytes more, which are kept in %s", now.Size-g.size, asideDir)

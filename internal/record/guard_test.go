@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestGuard lets somebody else at the record between two events, and looks at what is done, and at what is then there.
@@ -78,6 +80,42 @@ func TestGuard(t *testing.T) {
 				t.Errorf("kept aside: %v", kept)
 			}
 		})
+	}
+}
+
+// By way of a mapping that it has written to before, a process changes a file without its times.
+func TestAStopFindsWhatNoStampTells(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	r, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Append(&TaskDone{Summary: "reject"}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := unix.Mmap(int(f.Fd()), 0, 64, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(data) }()
+	at := strings.LastIndexByte(string(data), '"')
+	data[at] = '"'
+	if err := r.Append(&Nudge{Kind: "silent"}); err != nil {
+		t.Fatal(err)
+	}
+	data[at] = 'x'
+	err = r.Append(&Stop{Reason: "all_done"})
+	if err == nil || !strings.Contains(err.Error(), "has others in their place") {
+		t.Errorf("the stop says %v", err)
+	}
+	if err := r.Append(&Stop{Reason: "error"}); err != nil {
+		t.Error(err)
 	}
 }
 

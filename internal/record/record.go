@@ -82,12 +82,15 @@ func (r *Record) logRepair(file string, repair jsonl.Repair) error {
 // Append writes one event. When it returns, the line is in the file, safe from a crash of the process, which costs
 // microseconds; the seed, verdicts, commits, and how something began or ended are safe from a crash of the machine too.
 // Once somebody else has changed the record, the error is a *TamperedError, and nothing but the stop of an error is
-// taken.
+// taken. A stop reads the whole record for that: there are changes that no stamp of its file tells.
 func (r *Record) Append(ev Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stop, ok := ev.(*Stop)
 	err := r.check(ok && stop.Reason == "error")
+	if err == nil && ok && !r.guard.holds() {
+		err = r.mend()
+	}
 	if err == nil {
 		err = r.append(ev)
 	}
