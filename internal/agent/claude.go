@@ -196,10 +196,10 @@ func (s *stream) claudeCost(e gjson.Result) {
 	case since.IsObject():
 		s.usage.CostKnown = true
 		for _, cost := range since.Get("@values.#.costUSD").Array() {
-			s.usage.Cost += cost.Num
+			s.usage.Cost += dollars(cost)
 		}
 	case total.Type == gjson.Number:
-		s.usage.Cost, s.usage.CostKnown = total.Num, true
+		s.usage.Cost, s.usage.CostKnown = dollars(total), true
 	}
 }
 

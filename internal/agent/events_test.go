@@ -273,3 +273,24 @@ func FuzzStores(f *testing.F) {
 		}
 	})
 }
+
+// What a program says of itself is the word of a worker.
+func TestNumbersAndIDsThatAreNone(t *testing.T) {
+	row, _ := byName("opencode")
+	cost := func(n string) string {
+		return `{"type":"step_finish","part":{"type":"step-finish","cost":` + n + `,"tokens":{"input":1,"output":1}}}` + "\n"
+	}
+	s, _ := feed(row, &Turn{}, cost("0.5")+cost("-7")+cost("1e999")+cost("1e308"), "")
+	if got := s.usage.Cost; got != 2_000_000.5 {
+		t.Errorf("the cost is %v", got)
+	}
+	own, err := describe("own", map[string]string{"start": "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{strings.Repeat("x", 200_000), "a\x1b]0;b", "a\x00b"} {
+		if s, _ := feed(own, &Turn{}, "TILTH_CONVERSATION="+id+"\n", ""); s.conversation != "" {
+			t.Errorf("an id of %d bytes is taken: %.20q", len(id), s.conversation)
+		}
+	}
+}

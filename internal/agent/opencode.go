@@ -130,7 +130,7 @@ func (s *stream) openCodeStep(e gjson.Result) {
 		cached, reasoning := count(t.Get("cache.read")), count(t.Get("reasoning"))
 		s.usage = plus(s.usage, Usage{Prompt: count(t.Get("input")) + cached + count(t.Get("cache.write")),
 			Eval: count(t.Get("output")) + reasoning, Cached: cached, Reasoning: reasoning,
-			Cost: e.Get("part.cost").Num, CostKnown: true}, 1)
+			Cost: dollars(e.Get("part.cost")), CostKnown: true}, 1)
 	}
 	s.success = e.Get("part.reason").Str == "stop"
 	if !s.success {

@@ -72,9 +72,12 @@ func (s *stream) tell(id string) error {
 	return s.refusal
 }
 
+// maxID bounds an id, in bytes: it becomes an argument, or a variable, of the program.
+const maxID = 512
+
 // id takes the conversation's id from an event.
 func (s *stream) id(id string) {
-	if id == "" || id == s.conversation {
+	if id == "" || id == s.conversation || len(id) > maxID || text.VisibleLine(id) != id {
 		return
 	}
 	s.conversation = id
@@ -212,7 +215,10 @@ func event(line []byte) (gjson.Result, bool) {
 }
 
 // count is a number of tokens: whole, and never so large or negative that a sum of them overflows.
-func count(r gjson.Result) int64 { return int64(max(0, min(r.Num, 1<<50))) }
+func count(r gjson.Result) int64 { return int64(max(0, min(r.Num, 1<<40))) }
+
+// dollars is a cost: nothing that takes from what was spent before, and no infinity, which JSON cannot say.
+func dollars(r gjson.Result) float64 { return max(0, min(r.Num, 1e6)) }
 
 // objects are the objects of a list. To look a member up in a string would find what looks like one in its text.
 func objects(list gjson.Result) []gjson.Result {
