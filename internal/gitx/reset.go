@@ -3,6 +3,7 @@ package gitx
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
@@ -152,7 +155,7 @@ func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	}
 	// Only what was in the way is tried again: an untracked .gitignore may have gone with the first pass, and over
 	// all a second would take what it covered.
-	if opened := makeRemovable(wt.Path); len(opened) > 0 {
+	if opened := slices.Concat(makeRemovable(wt.Path), shorten(wt.Path)); len(opened) > 0 {
 		return g.cleanOnce(ctx, wt, keep, opened...)
 	}
 	return err
@@ -214,11 +217,69 @@ func makeRemovable(path string) []string {
 	return topmost
 }
 
-// RemoveAll is os.RemoveAll for what may hold directories without write permission.
+// longPath is how long the path of a directory in a worktree may be, in bytes. No longer one can be tracked by much:
+// git names files by their whole paths, of which the kernel takes 4096 bytes.
+const longPath = 3000
+
+// shorten removes directories at and below path whose own paths are so long that git cannot remove them, and returns
+// in which entries of path they were.
+func shorten(path string) (in []string) {
+	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(path, p)
+		if err != nil || relErr != nil || !d.IsDir() || len(rel) < longPath {
+			return nil
+		}
+		if RemoveAll(p) == nil {
+			top, _, _ := strings.Cut(rel, string(filepath.Separator))
+			in = append(in, top)
+		}
+		return fs.SkipDir
+	})
+	return slices.Compact(in)
+}
+
+// RemoveAll is os.RemoveAll for what may hold directories without write permission, and deeper ones than this process
+// can have open.
 func RemoveAll(path string) error {
 	err := os.RemoveAll(path)
 	if err != nil && len(makeRemovable(path)) > 0 {
 		err = os.RemoveAll(path)
+	}
+	if errors.Is(err, unix.EMFILE) {
+		err = removeFlat(path)
+	}
+	return err
+}
+
+// removeFlat removes a directory by moving all that lies deeper up into it.
+func removeFlat(top string) error {
+	for {
+		entries, err := os.ReadDir(top)
+		if err != nil || len(entries) == 0 {
+			return cmp.Or(err, os.Remove(top))
+		}
+		for _, d := range entries {
+			if d.IsDir() {
+				err = emptyInto(top, filepath.Join(top, d.Name()))
+			}
+			if err = cmp.Or(err, os.Remove(filepath.Join(top, d.Name()))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// emptyInto removes the files in dir and moves its directories to top.
+func emptyInto(top, dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, d := range entries {
+		at := filepath.Join(dir, d.Name())
+		if !d.IsDir() {
+			err = cmp.Or(err, os.Remove(at))
+			continue
+		}
+		err = cmp.Or(err, os.Chmod(at, 0o700))
+		err = cmp.Or(err, os.Rename(at, filepath.Join(top, rand.Text())))
 	}
 	return err
 }
