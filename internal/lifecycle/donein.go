@@ -26,7 +26,7 @@ func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []sessi
 		if reverted[c.SHA] || len(c.Trailers[trailerFailed]) > 0 {
 			continue
 		}
-		for line := range strings.Lines(c.Body) {
+		for line := range strings.Lines(bodyOf(c)) {
 			if sha, ok := strings.CutPrefix(line, reverts); ok {
 				reverted[strings.Trim(sha, ". \r\n")] = true
 			}
@@ -40,12 +40,20 @@ func DoneIn(ctx context.Context, g *gitx.Git, common, base string, tasks []sessi
 	return done, nil
 }
 
+// bodyOf is what the body of a commit says of other tasks: nothing, where it is what a worker said of its own.
+func bodyOf(c gitx.Commit) string {
+	if len(c.Trailers[trailerRecord]) > 0 {
+		return ""
+	}
+	return c.Body + "\n"
+}
+
 // doesTask reports whether a commit says that it does a task: in its subject, or where it was squashed in a line of its
 // own.
 func doesTask(c gitx.Commit, t session.Task) bool {
 	title, ids := text.VisibleLine(text.OneLine(t.Title)), c.Trailers[trailerTask]
 	for _, id := range ids {
-		if c.Subject == id+": "+title || strings.Contains(c.Body+"\n", "- "+id+": "+title+"\n") ||
+		if c.Subject == id+": "+title || strings.Contains(bodyOf(c), "- "+id+": "+title+"\n") ||
 			len(ids) == 1 && id == t.ID && strings.Contains(c.Subject, title) {
 			return true
 		}
