@@ -561,6 +561,17 @@ func TestASetupThatTheTaskIsToMend(t *testing.T) {
 	w.has("Makefile", "mended")
 }
 
+// There are no submodules where no setup clones them.
+func TestNothingIsLeftAmongGitsOwnFiles(t *testing.T) {
+	w := newWorld(t, map[string]string{"a.py": "1"}, nil)
+	w.layOut()
+	w.write(w.dir, ".git/modules/helper.py", "evil")
+	w.shut()
+	w.write(w.repo, "a.py", "2")
+	w.layOut()
+	w.hasNot(".git/modules")
+}
+
 // What was built or lent does not stay where the next tree has no package any more, or files of its own.
 func TestWhatIsKeptGoesWithWhatItWasKeptFor(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1", ".gitignore": "target/\nvendor/\n", "go.mod": ""}, nil)

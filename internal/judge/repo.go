@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -96,7 +97,11 @@ func (p *Place) writeRepo(commit string) error {
 	if shallow, err := os.ReadFile(filepath.Join(p.o.Common, "shallow")); err == nil {
 		files["shallow"] = shallow
 	}
-	return plant(filepath.Join(p.Dir, ".git"), nil, files, "modules")
+	spared := ""
+	if p.o.Setup != nil && slices.ContainsFunc(p.entries, func(e entry) bool { return e.mode == gitlink }) {
+		spared = "modules"
+	}
+	return plant(filepath.Join(p.Dir, ".git"), nil, files, spared)
 }
 
 // git runs a command in the place, by its own git directory, with paths on its standard input.
