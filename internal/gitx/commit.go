@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -37,6 +38,10 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 	if ctx.Err() == nil && ExitCode(err) == 1 {
 		// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
 		err = &HookRefusedError{Output: out}
+	}
+	if errors.Is(err, errHookTime) {
+		err = &HookRefusedError{Output: strings.TrimSpace(fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.",
+			out, g.hooking))}
 	}
 	if err != nil || g.dry {
 		return "", err

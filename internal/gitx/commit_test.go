@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestCommitUserSettings(t *testing.T) {
@@ -104,6 +105,23 @@ func TestCommitHooks(t *testing.T) {
 			equal(t, "user's HEAD", w.sh(w.repo, "rev-parse", "HEAD"), w.base)
 		})
 	}
+}
+
+// A hook runs what the worker left it to run, which need not end.
+func TestHooksThatDoNotEnd(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\necho looking; sleep 1000\n")
+	must(t, os.Chmod(filepath.Join(w.common, "hooks/pre-commit"), 0o755))
+	w.git.hooking = 300 * time.Millisecond
+	write(t, w.path, "b.txt", "b\n")
+	w.stage()
+	_, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)
+	var refused *HookRefusedError
+	if !errors.As(err, &refused) || !strings.Contains(refused.Output, "looking") ||
+		!strings.Contains(refused.Output, "took longer than 300ms") {
+		t.Errorf("got %v", err)
+	}
+	equal(t, "tip", w.sh(w.repo, "rev-parse", branch), w.base)
 }
 
 func TestCommitHooksPath(t *testing.T) {

@@ -51,6 +51,7 @@ type Git struct {
 	started  time.Time
 	patience time.Duration // with a lock that a live process holds
 	asking   time.Duration // with a credential helper
+	hooking  time.Duration // with the hooks of one command
 	known    *known
 	in       inside
 	preview  *preview     // nil: everything is written where git writes it
@@ -102,6 +103,7 @@ func New(environ []string, trace func(Call)) *Git {
 		started:  time.Now(),
 		patience: lockPatience,
 		asking:   helperPatience,
+		hooking:  hookPatience,
 		known:    &known{},
 	}
 }
@@ -128,6 +130,8 @@ const (
 	outputLimit = 256 << 20
 	// stderrLimit bounds what is kept of what hooks say.
 	stderrLimit = 64 << 10
+	// hookPatience is how long the hooks of one command may take: some run all tests.
+	hookPatience = 30 * time.Minute
 	// endGrace is how long git and its hooks have to end by themselves, once they were told to or once git is gone
 	// and something holds its pipes.
 	endGrace = 2 * time.Second
@@ -185,9 +189,10 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	}
 	if c.Hooks {
 		call.OutputCap, call.HeadOnly, call.SeparateStderr = stderrLimit, false, false
+		call.Timeout = g.hooking
 	}
 	if tree := cmp.Or(c.Tree, c.wt.Path); tree != "" && !g.dry {
-		defer whileSlow(func() { removePipes(tree) })()
+		defer whileSlow(func() { removePipes(tree, c.wt.AdminDir) })()
 	}
 	ended, err := proc.Run(ctx, call)
 	out, said := ended.Output, ended.Stderr
@@ -198,6 +203,8 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	switch {
 	case err == nil && ended.Canceled:
 		return out, fmt.Errorf("git %s: %w", subcommand(c.Args), ctx.Err())
+	case err == nil && ended.TimedOut:
+		err = errHookTime
 	case full && c.limit > 0:
 		return out, nil
 	case full:
@@ -304,6 +311,8 @@ var (
 	ErrWorktreeMissing = errors.New("worktree is missing")
 	// errUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
 	errUnregistered = errors.New("not a registered worktree")
+	// errHookTime: a hook was ended. It may run what a worker left (make, npx), which need not end by itself.
+	errHookTime = errors.New("its hooks took too long and were ended")
 	// errLocked: a live git process holds the lock of the index or of a ref.
 	errLocked = errors.New("locked by another git process")
 )

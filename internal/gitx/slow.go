@@ -42,12 +42,21 @@ func whileSlow(do func()) (done func()) {
 // gitsFiles are those of a tree that git reads whatever they are.
 var gitsFiles = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
 
-// removePipes takes the pipes away that git waits for in a tree: where it finds its own files, and in the repositories
-// within. Who waits for one already finds it empty.
-func removePipes(tree string) {
-	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
-		gits := slices.Contains(gitsFiles, d.Name()) || strings.Contains(path[len(tree):], "/.git/")
-		if err != nil || d.Type()&fs.ModeNamedPipe == 0 || !gits {
+// removePipes takes the pipes away that git waits for in a worktree, and in what the repository has of it.
+func removePipes(tree, admin string) {
+	removePipesIn(tree, func(path, name string) bool {
+		return slices.Contains(gitsFiles, name) || strings.Contains(path[len(tree):], "/.git/")
+	})
+	if admin != "" {
+		removePipesIn(admin, func(string, string) bool { return true })
+	}
+}
+
+// removePipesIn takes away those pipes in dir that gits says are in the place of files of git's. Who waits for one
+// already finds it empty.
+func removePipesIn(dir string, gits func(path, name string) bool) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type()&fs.ModeNamedPipe == 0 || !gits(path, d.Name()) {
 			return nil
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
