@@ -104,6 +104,7 @@ func New(environ []string, trace func(Call)) *Git {
 		patience: lockPatience,
 		asking:   helperPatience,
 		hooking:  hookPatience,
+		maxFile:  largeFile,
 		known:    &known{},
 	}
 }
