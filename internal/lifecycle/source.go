@@ -29,8 +29,14 @@ var (
 //  3. what a teardown that was begun wrote down
 //  4. the source of session_start
 //
-// The error is errSourceGone or ErrSourceUnknown if there is nothing at any of them.
+// What is being made, by a fork or a fetch, is made in the repository that its mark names: the others are where it
+// comes from. The error is errSourceGone or ErrSourceUnknown if there is nothing at any of them.
 func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
+	if _, common, making := resetMark(s); making {
+		if at, err := gitx.CommonDirOf(common); err == nil {
+			return at, nil
+		}
+	}
 	path := WorkspaceOf(s, check)
 	linked, registered, err := gitx.LinkedCommon(path)
 	switch {

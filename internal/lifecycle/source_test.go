@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -95,5 +96,36 @@ func TestCommonOfNothing(t *testing.T) {
 	if _, err := CommonOf(s, &session.Checkpoint{Source: damaged}); err == nil || errors.Is(err, errSourceGone) ||
 		errors.Is(err, ErrSourceUnknown) {
 		t.Errorf("damaged: %v", err)
+	}
+}
+
+// TestCommonOfWhatIsBeingMade: a session that arrives, and has no branch yet, is of the repository that its mark names
+// and not of the one where its record began, which has the session too.
+func TestCommonOfWhatIsBeingMade(t *testing.T) {
+	s := madeSession(t, t.TempDir())
+	var common [2]string
+	for i, dir := range []string{t.TempDir(), t.TempDir()} {
+		cmd := exec.Command("git", "init", "-q", dir)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s", out)
+		}
+		common[i] = filepath.Join(dir, ".git")
+	}
+	for name, text := range map[string]string{
+		filepath.Join(common[0], "refs/heads", s.Branch()): strings.Repeat("1", 40) + "\n",
+		s.Path(session.RecordFile): `{"ts":"2026-06-01T10:20:30.000Z","type":"session_start","payload":{"source":"` +
+			filepath.Dir(common[0]) + `"}}` + "\n",
+		s.Path(session.ResetMarkFile): "\n" + common[1] + "\n" + forkMark + "\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := CommonOf(s, &session.Checkpoint{Source: filepath.Dir(common[1])})
+	if want, _ := filepath.EvalSymlinks(common[1]); err != nil || got != want {
+		t.Errorf("%s, %v; want %s", got, err, want)
 	}
 }
