@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -140,7 +141,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	switch {
 	case len(elems) == 3 && elems[2] == "":
-		v.page(w, livePage(), liveHead)
+		v.page(w, livePage(), liveHead(s))
 	case len(elems) == 3 && elems[2] == "events":
 		v.events(w, r, s)
 	case len(elems) == 4 && elems[2] == "diff" && isObjectID(elems[3]):
@@ -156,8 +157,17 @@ func (v *viewer) page(w http.ResponseWriter, d document, data string) {
 	io.WriteString(w, d.before+data+d.after)
 }
 
-// liveHead says that the head comes with the events.
-const liveHead = `<script type="application/json" id="head">{"live":true}</script>` + "\n"
+// liveHead is the head as the page begins with it. The stream's follows the record's last event, which takes a while
+// where the record is long, and does not come where the record cannot be read.
+func liveHead(s *session.Session) string {
+	h := readHead(s, time.Now())
+	h.Live = true
+	data, err := json.Marshal(h)
+	if err != nil {
+		data = []byte(`{"live":true}`)
+	}
+	return `<script type="application/json" id="head">` + string(data) + "</script>\n"
+}
 
 // sessions is what the index shows: the rows of `list --all --json`, or the remote's.
 func (v *viewer) sessions(ctx context.Context, w http.ResponseWriter) {

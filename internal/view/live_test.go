@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
@@ -99,6 +101,11 @@ func TestLivePageLinksToTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, page := request(t, http.MethodGet, at.String(), "")
+	// What stands above the conversation does not wait for the record.
+	if head := regexp.MustCompile(`id="head">({.*})</script>`).FindStringSubmatch(page); head == nil ||
+		gjson.Get(head[1], "session.id").Str != s.ID || !gjson.Get(head[1], "live").Bool() {
+		t.Errorf("the page begins with %s", head)
+	}
 	link := regexp.MustCompile(`all.href = "([^"]*)";`).FindStringSubmatch(page)
 	if link == nil {
 		t.Fatal("the page has no link to the list")
