@@ -22,8 +22,8 @@ import (
 )
 
 // benchLayOut brings the judge's place from one tree to another and back, against the same by git alone, and from a
-// tree to the same one. It does so in several places: where a file system puts one directory and where the other decides
-// more than what is measured (ext4: 0.6 to 2.4 times, for as long as the two exist).
+// tree to the same one. It does so in several places: where a file system puts one directory and where the other
+// decides more than what is measured (ext4: 0.6 to 2.4 times, for as long as the two exist).
 func benchLayOut(t *testing.T, tb *table) {
 	for _, size := range []struct{ files, changed int }{{200, 1}, {2_000, 20}, {20_000, 200}} {
 		cases := make([]*layOutCase, 5)

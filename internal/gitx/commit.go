@@ -40,8 +40,8 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 		err = &HookRefusedError{Output: out}
 	}
 	if errors.Is(err, errHookTime) {
-		err = &HookRefusedError{Output: strings.TrimSpace(fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.",
-			out, g.hooking))}
+		said := fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.", out, g.hooking)
+		err = &HookRefusedError{Output: strings.TrimSpace(said)}
 	}
 	if err != nil || g.dry {
 		return "", err

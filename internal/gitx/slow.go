@@ -89,7 +89,8 @@ func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) 
 		call := c
 		if out := slices.Concat(except, large); len(out) > 0 {
 			call.Args = append(slices.Clone(c.Args), "--pathspec-from-file=-", "--pathspec-file-nul")
-			call.Stdin = []byte(".\x00:(top,exclude,literal)" + strings.Join(out, "\x00:(top,exclude,literal)") + "\x00")
+			const but = "\x00:(top,exclude,literal)"
+			call.Stdin = []byte("." + but + strings.Join(out, but) + "\x00")
 		}
 		adding, cancel := context.WithCancel(ctx)
 		var found []string

@@ -48,8 +48,8 @@ func OpenFile(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// ReadIn reads at most limit bytes of a regular file of a tree that a worker may have written: through a link that leads
-// out of the tree it would be any file of the user's, and a pipe or a device may never end.
+// ReadIn reads at most limit bytes of a regular file of a tree that a worker may have written: through a link that
+// leads out of the tree it would be any file of the user's, and a pipe or a device may never end.
 func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

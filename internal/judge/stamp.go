@@ -52,8 +52,8 @@ func (p *Place) take(rel string) (stamp, error) {
 	return s, err
 }
 
-// young reports whether a change that comes now may leave the stamp as it is. A file system that notes whole seconds, as
-// ext4 does in inodes of 128 bytes, gives all changes of one the same ctime.
+// young reports whether a change that comes now may leave the stamp as it is. A file system that notes whole seconds,
+// as ext4 does in inodes of 128 bytes, gives all changes of one the same ctime.
 func (s stamp) young() bool {
 	tick := clockTick
 	if s.ctime%int64(time.Second) == 0 {

@@ -109,8 +109,8 @@ func carriesOurMark(marks []string) bool {
 	return false
 }
 
-// alive reports whether a member is left of a family whose leader is gone. Who forks on all the time may be in no list of
-// all processes, but its group cannot be removed.
+// alive reports whether a member is left of a family whose leader is gone. Who forks on all the time may be in no list
+// of all processes, but its group cannot be removed.
 func (f *family) alive() bool { return !f.group.remove() || len(f.members()) > 0 }
 
 func (f *family) signalMembers(sig syscall.Signal) (n int, inGroup bool) {
