@@ -117,7 +117,7 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 		add("git tilth log "+r.SessionID, "the record; the branch is gone")
 		add("git tilth reset "+r.SessionID, "removes it too")
 		return list
-	case d.Status == session.Prepared:
+	case d.Status == session.Prepared && tasks.Pending > 0:
 		add("git tilth run", "begins it")
 	case tasks.Failed == 0 && tasks.Pending > 0 && tasks.Pending == tasks.Waiting:
 		add("git tilth plan "+r.SessionID, "or git tilth retry what is skipped")
@@ -127,6 +127,9 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 	if tasks.Done > 0 {
 		add("git tilth diff "+r.SessionID, "shows the change")
 		add("git tilth take "+r.SessionID, "takes what is done")
+	}
+	if len(list) == 0 {
+		add("git tilth show "+r.SessionID, "says what there is of it")
 	}
 	return list
 }
