@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -215,9 +216,9 @@ func unixTime(sec float64) time.Time {
 // and hashed in a way that changed between versions, so that every one is looked in.
 var claudeStore = &transcripts{
 	word: "transcript", missing: "transcript of it (it removes them after 30 days)",
-	glob: func(h *history) (string, error) {
+	files: func(h *history) ([]string, error) {
 		root := text.GlobQuote(h.home("CLAUDE_CONFIG_DIR", ".claude"))
-		return root + "/projects/*/" + h.anyID(len(h.id)) + ".jsonl", nil
+		return filepath.Glob(root + "/projects/*/" + h.anyID(len(h.id)) + ".jsonl")
 	},
 	head: func(_ *history, t *transcript, e gjson.Result) {
 		if t.cwd == "" {

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -181,21 +183,22 @@ func codexUse(item gjson.Result) (tool, args string) {
 // codexStore is $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl, whose first line describes the thread.
 var codexStore = &transcripts{
 	word: "rollout", missing: "rollout of it",
-	// Where one conversation is looked for, its day is the last one that has it: years of days are not read.
-	glob: func(h *history) (string, error) {
-		days := text.GlobQuote(h.home("CODEX_HOME", ".codex")) + "/sessions/*/*/*"
-		name := "/rollout-*-" + h.anyID(len(h.id)) + ".jsonl"
-		if h.id == "" {
-			return days + name, nil
-		}
-		found, err := filepath.Glob(days)
-		for _, day := range slices.Backward(found) {
-			here := text.GlobQuote(day) + name
-			if files, _ := filepath.Glob(here); len(files) > 0 {
-				return here, nil
+	// Where one conversation is looked for, its day is the last one that has it: years of days are not read. A glob with
+	// a star before the id would try each place of each name.
+	files: func(h *history) (found []string, err error) {
+		days, err := filepath.Glob(text.GlobQuote(h.home("CODEX_HOME", ".codex")) + "/sessions/*/*/*")
+		for _, day := range slices.Backward(days) {
+			entries, _ := os.ReadDir(day)
+			for _, e := range entries {
+				if name := e.Name(); strings.HasPrefix(name, "rollout-") && strings.HasSuffix(name, h.id+".jsonl") {
+					found = append(found, filepath.Join(day, name))
+				}
+			}
+			if h.id != "" && len(found) > 0 {
+				break
 			}
 		}
-		return "", err
+		return found, err
 	},
 	head: func(_ *history, t *transcript, e gjson.Result) {
 		switch {
@@ -227,6 +230,9 @@ const codexTail = 16 << 20
 // used, answer by answer. What they say at a run's end, and all that older versions write, is counted on from the
 // last run's token_count, which can be one answer behind. Both stand among a rollout's last lines.
 func codexFinish(s *stream, h *history) {
+	if s.turn.ReadOnly {
+		return // such a thread is ephemeral: it has no rollout
+	}
 	var thread, counted gjson.Result
 	paths, _ := codexStore.files(h)
 	for _, path := range paths {

@@ -186,23 +186,24 @@ func geminiReset(text string) time.Duration {
 // on each line. The slug of a directory stands in ~/.gemini/projects.json, so that each directory has its own.
 var geminiStore = &transcripts{
 	word: "conversation", missing: "conversation with this id for this directory",
-	glob: func(h *history) (string, error) {
+	files: func(h *history) ([]string, error) {
 		dir := geminiDir(h.env)
 		data, err := jsonl.ReadFile(filepath.Join(dir, "projects.json"))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		var known struct {
 			Projects map[string]string `json:"projects"`
 		}
 		if err := json.Unmarshal(data, &known); err != nil {
-			return "", err
+			return nil, err
 		}
 		slug := known.Projects[h.dir]
 		if slug == "" || slug != filepath.Base(slug) || slug == ".." {
-			return "", fs.ErrNotExist
+			return nil, fs.ErrNotExist
 		}
-		return text.GlobQuote(filepath.Join(dir, "tmp", slug)) + "/chats/session-*-" + h.anyID(8) + ".json*", nil
+		chats := text.GlobQuote(filepath.Join(dir, "tmp", slug)) + "/chats/"
+		return filepath.Glob(chats + "session-*-" + h.anyID(8) + ".json*")
 	},
 	head: func(h *history, t *transcript, e gjson.Result) {
 		if id := e.Get("sessionId").Str; id != "" && t.cwd == "" {

@@ -78,8 +78,8 @@ func (p *Program) discover(
 type transcripts struct {
 	word    string // what such a file is called
 	missing string // what the program has none of where an id has no file
-	// glob matches the files of h.id, or all for "". fs.ErrNotExist means that nothing was ever stored for h.dir.
-	glob func(h *history) (string, error)
+	// files are those of h.id, or all for "". fs.ErrNotExist means that nothing was ever stored for h.dir.
+	files func(h *history) ([]string, error)
 	// head takes one of a file's first lines. Until head says otherwise, the id is the file's name.
 	head func(h *history, t *transcript, line gjson.Result)
 }
@@ -89,14 +89,6 @@ type transcript struct {
 	id, cwd  string
 	began    time.Time
 	messages int // at least this many
-}
-
-func (ts *transcripts) files(h *history) ([]string, error) {
-	pattern, err := ts.glob(h)
-	if err != nil {
-		return nil, err
-	}
-	return filepath.Glob(pattern)
 }
 
 // headLines bounds how much of a transcript is read: what is looked for stands at its beginning.

@@ -65,7 +65,10 @@ func storeOf(kind string) store {
 	case "codex":
 		root := filepath.Join(envOr("CODEX_HOME", filepath.Join(home(), ".codex")), "sessions")
 		return store{
-			find: func(id string) string { return filepath.Join(root, "*", "*", "*", "rollout-*-"+id+".jsonl") },
+			// A star before the id would make a glob try each place of each name.
+			find: func(id string) string {
+				return filepath.Join(root, "*", "*", "*", "rollout-????-??-??T??-??-??-"+id+".jsonl")
+			},
 			path: func(p *player) string {
 				t := time.Now().UTC()
 				return filepath.Join(root, t.Format("2006/01/02"), "rollout-"+t.Format("2006-01-02T15-04-05")+"-"+p.id+
