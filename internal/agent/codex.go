@@ -183,8 +183,8 @@ func codexUse(item gjson.Result) (tool, args string) {
 // codexStore is $CODEX_HOME/sessions/Y/M/D/rollout-<time>-<id>.jsonl, whose first line describes the thread.
 var codexStore = &transcripts{
 	word: "rollout", missing: "rollout of it",
-	// Where one conversation is looked for, its day is the last one that has it: years of days are not read. A glob with
-	// a star before the id would try each place of each name.
+	// Where one conversation is looked for, its day is the last one that has it: years of days are not read. A glob
+	// with a star before the id would try each place of each name.
 	files: func(h *history) (found []string, err error) {
 		days, err := filepath.Glob(text.GlobQuote(h.home("CODEX_HOME", ".codex")) + "/sessions/*/*/*")
 		for _, day := range slices.Backward(days) {

@@ -186,7 +186,7 @@ func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
 	if prepared.Usage != nil {
 		return prepared.Usage
 	}
-	return record.JSON(map[string]session.RoleUsage{record.RoleInterview: h.Checkpoint.Usage.Interview})
+	return record.JSON(session.Usage{Interview: h.Checkpoint.Usage.Interview})
 }
 
 // Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.

@@ -231,7 +231,7 @@ func TestUsageElsewhereKeepsWhatOthersCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole, err := json.Marshal(u)
-	role, roleErr := json.Marshal(map[string]RoleUsage{"interview": u.Interview})
+	role, roleErr := json.Marshal(Usage{Interview: u.Interview})
 	if err != nil || roleErr != nil {
 		t.Fatal(err, roleErr)
 	}

@@ -18,35 +18,6 @@ const minPart = 4
 // Store is the sessions root: a directory with one directory per session.
 type Store struct{ Root string }
 
-// RootFrom is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
-// tilth.sessionsDir), else ~/.tilth/sessions. A leading ~/ is the home directory; the result is absolute where the
-// working directory is known. It is "" where nothing names it and there is no home: a root below the working
-// directory would be in someone's repository.
-func RootFrom(getenv func(string) string, configured string) string {
-	home := getenv("HOME")
-	if home == "" {
-		home, _ = os.UserHomeDir()
-	}
-	root := filepath.Join(home, ".tilth", "sessions")
-	switch {
-	case getenv("TILTH_SESSIONS_DIR") != "":
-		root = getenv("TILTH_SESSIONS_DIR")
-	case getenv("TILTH_HOME") != "":
-		root = filepath.Join(getenv("TILTH_HOME"), "sessions")
-	case configured != "":
-		root = configured
-	case home == "":
-		return ""
-	}
-	if rest, ok := strings.CutPrefix(root, "~/"); ok {
-		root = filepath.Join(home, rest)
-	}
-	if abs, err := filepath.Abs(root); err == nil {
-		return abs
-	}
-	return root
-}
-
 // RefusedError says that a name means no session, or more than one. Nothing was read or changed.
 type RefusedError struct {
 	Name       string   // what was asked for
@@ -138,27 +109,6 @@ func (st Store) exact(id string) (*Session, error) {
 		return nil, &RefusedError{Name: id, Reason: "not a directory"}
 	}
 	return st.session(id), nil
-}
-
-// Containing is the session whose worktree dir lies in, if there is one. Links in dir and in the root are followed.
-func (st Store) Containing(dir string) (*Session, bool) {
-	root, err := filepath.EvalSymlinks(st.Root)
-	if err != nil {
-		return nil, false
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return nil, false
-	}
-	rel, err := filepath.Rel(root, dir)
-	if err != nil {
-		return nil, false
-	}
-	elems := strings.Split(rel, string(filepath.Separator))
-	if len(elems) < 2 || !ValidID(elems[0]) || elems[1] != WorkspaceDir {
-		return nil, false
-	}
-	s, err := st.exact(elems[0])
-	return s, err == nil
 }
 
 func (st Store) session(id string) *Session {

@@ -34,30 +34,6 @@ func TestValidID(t *testing.T) {
 	}
 }
 
-func TestRootFrom(t *testing.T) {
-	for _, c := range []struct {
-		name, configured, want string
-		env                    map[string]string
-	}{
-		{"default", "", "/h/.tilth/sessions", nil},
-		{"configured", "/c", "/c", nil},
-		{"configured in home", "~/x", "/h/x", nil},
-		{"home outranks config", "/c", "/t/sessions", map[string]string{"TILTH_HOME": "/t"}},
-		{"sessions dir outranks all", "/c", "/s", map[string]string{"TILTH_HOME": "/t", "TILTH_SESSIONS_DIR": "/s"}},
-		{"empty is unset", "", "/h/.tilth/sessions", map[string]string{"TILTH_HOME": "", "TILTH_SESSIONS_DIR": ""}},
-	} {
-		got := RootFrom(func(k string) string {
-			if k == "HOME" {
-				return "/h"
-			}
-			return c.env[k]
-		}, c.configured)
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-	}
-}
-
 func TestStoreListsOnlySessions(t *testing.T) {
 	st := Store{Root: t.TempDir()}
 	ids := []string{"20260601-102030-aaaaaa", "20260602-102030-aaaaab", "20250602-102030-bbbbbb"}
@@ -116,29 +92,6 @@ func TestFind(t *testing.T) {
 	_, err := st.Find("aaaaa")
 	if !strings.Contains(err.Error(), one) || !strings.Contains(err.Error(), two) {
 		t.Errorf("an ambiguous part does not name what it could mean: %v", err)
-	}
-}
-
-func TestContaining(t *testing.T) {
-	base := t.TempDir()
-	st := Store{Root: filepath.Join(base, "real")}
-	s, err := st.Create(testID)
-	must(t, err)
-	deep := filepath.Join(s.Workspace(), "a", "b")
-	must(t, os.MkdirAll(deep, 0o700))
-	must(t, os.MkdirAll(s.Path("ledger"), 0o700))
-	must(t, os.Symlink(st.Root, filepath.Join(base, "link")))
-	linked := Store{Root: filepath.Join(base, "link")}
-	for dir, want := range map[string]bool{
-		deep: true, s.Workspace(): true, filepath.Join(linked.Root, testID, "workspace", "a"): true,
-		s.Dir: false, s.Path("ledger"): false, st.Root: false, base: false, "/": false,
-		filepath.Join(base, "absent"): false,
-	} {
-		for _, store := range []Store{st, linked} {
-			if got, ok := store.Containing(dir); ok != want || ok && got.ID != testID {
-				t.Errorf("Containing(%s) in %s: %v %v", dir, store.Root, got, ok)
-			}
-		}
 	}
 }
 

@@ -62,9 +62,6 @@ func (u *Usage) UnmarshalJSON(data []byte) error {
 	return decodeObject(data, reflect.ValueOf(u).Elem())
 }
 
-// MarshalJSON is that of Usage, of one role.
-func (r RoleUsage) MarshalJSON() ([]byte, error) { return encode(&r) }
-
 // Role is the account of a role, or of a model_call's phase (where empty is the worker). An unknown name is the
 // worker's.
 func (u *Usage) Role(name string) *RoleUsage {

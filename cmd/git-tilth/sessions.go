@@ -1,0 +1,229 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// sessionsRoot is the sessions root: $TILTH_SESSIONS_DIR, else $TILTH_HOME/sessions, else configured (the value of
+// tilth.sessionsDir), else ~/.tilth/sessions. A leading ~/ is the home directory; the result is absolute where the
+// working directory is known. It is "" where nothing names it and there is no home: a root below the working
+// directory would be in someone's repository.
+func sessionsRoot(getenv func(string) string, configured string) string {
+	home := getenv("HOME")
+	if home == "" {
+		home, _ = os.UserHomeDir()
+	}
+	root := filepath.Join(home, ".tilth", "sessions")
+	switch {
+	case getenv("TILTH_SESSIONS_DIR") != "":
+		root = getenv("TILTH_SESSIONS_DIR")
+	case getenv("TILTH_HOME") != "":
+		root = filepath.Join(getenv("TILTH_HOME"), "sessions")
+	case configured != "":
+		root = configured
+	case home == "":
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(root, "~/"); ok {
+		root = filepath.Join(home, rest)
+	}
+	if abs, err := filepath.Abs(root); err == nil {
+		return abs
+	}
+	return root
+}
+
+// session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
+// repository; the newest of all. Where a newer session is damaged so far that it may be the one that is meant, a
+// command that only looks says so, and one that changes something does not guess.
+func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
+	if arg != "" {
+		return w.store.Find(arg)
+	}
+	if s, ok := containing(w.store, w.p.dir); ok {
+		return s, nil
+	}
+	ids, err := w.store.IDs()
+	if err != nil {
+		return nil, fail("", err)
+	}
+	var unclear []string
+	for _, id := range ids {
+		s, err := w.store.Find(id)
+		if err != nil {
+			continue
+		}
+		belongs, known := !w.inRepo, true
+		if w.inRepo {
+			belongs, known = w.belongs(s)
+		}
+		if belongs {
+			return s, w.passOver(unclear, s, toChange)
+		}
+		if _, busy := s.Holder(); !known && !busy { // one that is busy is being made
+			unclear = append(unclear, id)
+		}
+	}
+	switch {
+	case len(unclear) > 0:
+		return nil, refuse("git tilth list --all",
+			"no session in %s is known to be of this repository; of %s it cannot be told", w.store.Root,
+			strings.Join(unclear, ", "))
+	case w.inRepo:
+		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
+	}
+	return nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
+}
+
+// containing is the session whose worktree dir lies in, if there is one. Links in dir and in the root are followed.
+func containing(st session.Store, dir string) (*session.Session, bool) {
+	root, err := filepath.EvalSymlinks(st.Root)
+	if err != nil {
+		return nil, false
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, false
+	}
+	rel, err := filepath.Rel(root, dir)
+	if err != nil {
+		return nil, false
+	}
+	elems := strings.Split(rel, string(filepath.Separator))
+	if len(elems) < 2 || !session.ValidID(elems[0]) || elems[1] != session.WorkspaceDir {
+		return nil, false
+	}
+	s, err := st.Find(elems[0])
+	return s, err == nil
+}
+
+// passOver takes a session although newer ones may be of this repository too.
+func (w *repoContext) passOver(unclear []string, s *session.Session, toChange bool) error {
+	if len(unclear) == 0 {
+		return nil
+	}
+	says := fmt.Sprintf("session %s is newer than the newest that is known to be of this repository, and too damaged "+
+		"to say of which repository it is", strings.Join(unclear, ", "))
+	if toChange {
+		return refuse("git tilth reset "+unclear[0]+" if it is of no use any more; else name the session, as "+s.ID,
+			"%s", says)
+	}
+	w.p.warnf("git-tilth: %s\n", says)
+	return nil
+}
+
+// belongs reports whether a session was made in this repository, whichever of its worktrees, and whether that is known.
+// What a damaged checkpoint does not say is derived as the teardown derives it.
+func (w *repoContext) belongs(s *session.Session) (belongs, known bool) {
+	check, err := s.Checkpoint()
+	if err != nil {
+		check = nil
+	} else {
+		linked, _, err := gitx.LinkedCommon(lifecycle.WorkspaceOf(s, check))
+		if err != nil {
+			linked = ""
+		}
+		if belongs, sure := w.named(check.Source, check.GitCommonDir, linked); sure {
+			return belongs, true
+		}
+		if belongs, sure := w.orphaned(s, check.Source, check.GitCommonDir, linked); sure {
+			return belongs, true
+		}
+	}
+	common, err := lifecycle.CommonOf(s, check)
+	switch {
+	case err == nil:
+		return common == w.loc.CommonDir, true
+	case check != nil && check.Source == w.loc.Source, lifecycle.HasSession(w.loc.CommonDir, s, s.Workspace()):
+		return true, true
+	}
+	return false, !errors.Is(err, lifecycle.ErrSourceUnknown)
+}
+
+// orphaned answers for a session whose repository is gone from where the session says that it is: it is of this one,
+// moved here, if this one has its branch or worktree.
+func (w *repoContext) orphaned(s *session.Session, source, commonDir, linked string) (belongs, sure bool) {
+	if source == "" || linked != "" || !w.isGone(source) || !w.isGone(commonDir) || lifecycle.Resetting(s) {
+		return false, false
+	}
+	return source == w.loc.Source || w.holds()(s.Branch(), s.Workspace()), true
+}
+
+// isGone reports whether nothing is left where a session says its repository is. Thousands of sessions can name one
+// that is gone: each place is looked at once.
+func (w *repoContext) isGone(name string) bool {
+	if name == "" {
+		return true
+	}
+	if gone, known := w.gone.Load(name); known {
+		return gone.(bool)
+	}
+	_, err := gitx.CommonDirOf(name)
+	gone := errors.Is(err, os.ErrNotExist)
+	w.gone.Store(name, gone)
+	return gone
+}
+
+// named reports whether a session is of this repository by the names that it has for its own, each of which may be
+// empty: where all of them lead to one, it is that one. This is what ten thousand sessions are sorted by.
+func (w *repoContext) named(source, commonDir, linked string) (belongs, sure bool) {
+	common := ""
+	for _, name := range []string{source, commonDir, linked} {
+		if name == "" {
+			continue
+		}
+		of, err := gitx.CommonDirOf(name)
+		if err != nil || common != "" && of != common {
+			return false, false
+		}
+		common = of
+	}
+	return common == w.loc.CommonDir, common != ""
+}
+
+// overviews are the sessions of this repository, newest first, or all of them.
+func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
+	ids, err := w.store.IDs()
+	if err != nil {
+		return nil, fail("", err)
+	}
+	if all {
+		return w.store.Overview(ids, nil), nil
+	}
+	type answer struct{ belongs, sure bool }
+	var mu sync.Mutex
+	known := map[[3]string]answer{}
+	return w.store.Overview(ids, func(s *session.Session, source, commonDir, linked string) bool {
+		mu.Lock()
+		a, ok := known[[3]string{source, commonDir, linked}]
+		if !ok {
+			a.belongs, a.sure = w.named(source, commonDir, linked)
+			known[[3]string{source, commonDir, linked}] = a
+		}
+		mu.Unlock()
+		if !a.sure {
+			a.belongs, a.sure = w.orphaned(s, source, commonDir, linked)
+		}
+		if !a.sure {
+			a.belongs, _ = w.belongs(s)
+		}
+		return a.belongs
+	}), nil
+}
+
+// commonOf is the git directory of the repository that a session belongs to, as its checkpoint has it.
+func commonOf(s *session.Session) (string, error) {
+	check, err := s.Checkpoint()
+	if err != nil {
+		return "", err
+	}
+	return lifecycle.CommonOf(s, check)
+}
