@@ -52,8 +52,8 @@ func newWorld(t testing.TB, n int) *world {
 	return w
 }
 
-// fileName is where the ith file of a repository is.
-func fileName(i int) string { return fmt.Sprintf("d%03d/f%05d.txt", i%200, i) }
+// fileName is where the ith file of a repository is: ten lie in a directory, whatever the size.
+func fileName(i int) string { return fmt.Sprintf("d%04d/f%05d.txt", i/10, i) }
 
 func (w *world) write(name, text string) {
 	w.t.Helper()

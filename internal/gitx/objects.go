@@ -131,22 +131,35 @@ func (o *objects) checkLoose(ctx context.Context, dir string, found map[string]u
 		if len(fan.Name()) != 2 {
 			continue
 		}
-		files, _ := os.ReadDir(filepath.Join(dir, fan.Name()))
 		linked := fan.Type()&os.ModeSymlink != 0 // to the files of other names, which may be old
-		for _, f := range files {
-			id, name := fan.Name()+f.Name(), filepath.Join(dir, fan.Name(), f.Name())
-			if !IsObjectID(id) || !linked && !o.isNew(name, found) {
-				continue
-			}
-			err := checkObject(ctx, name, id)
-			if err != nil && ctx.Err() == nil && !absent(name) { // a prune that is at work takes some away
-				return fmt.Errorf(
-					"the object %s of the repository does not hold what its name says, or cannot be read: %w",
-					id, err)
-			}
+		if err := o.checkFan(ctx, filepath.Join(dir, fan.Name()), linked, found); err != nil {
+			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// checkFan looks at the loose objects whose ids begin with a directory's name. Each of them is looked at each time, by
+// the open directory: what that costs grows with the session.
+func (o *objects) checkFan(ctx context.Context, dir string, linked bool, found map[string]unix.Stat_t) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil // git cannot read it either
+	}
+	defer d.Close()
+	files, _ := d.Readdirnames(-1)
+	for _, f := range files {
+		id, name := filepath.Base(dir)+f, dir+"/"+f
+		if !IsObjectID(id) || !linked && !o.isNew(d, name, found) {
+			continue
+		}
+		err := checkObject(ctx, name, id)
+		if err != nil && ctx.Err() == nil && !absent(name) { // a prune that is at work takes some away
+			return fmt.Errorf("the object %s of the repository does not hold what its name says, or cannot be read: %w",
+				id, err)
+		}
+	}
+	return nil
 }
 
 // checkObject holds a loose object's file against its id: the hash of what the file holds, its header included, which
@@ -183,12 +196,17 @@ func checkObject(ctx context.Context, name, id string) error {
 
 // checkPacks looks at the packs of which a file is new.
 func (o *objects) checkPacks(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
-	files, _ := os.ReadDir(dir)
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	files, _ := d.Readdirnames(-1)
+	slices.Sort(files) // so that the two files of a pack follow one another
 	var packs []string
 	for _, f := range files {
-		name := filepath.Join(dir, f.Name())
-		ext := filepath.Ext(name)
-		if (ext == ".pack" || ext == ".idx") && o.isNew(name, found) {
+		name, ext := filepath.Join(dir, f), filepath.Ext(f)
+		if (ext == ".pack" || ext == ".idx") && o.isNew(d, name, found) {
 			packs = append(packs, strings.TrimSuffix(name, ext)+".idx")
 		}
 	}
@@ -209,11 +227,11 @@ func (o *objects) checkPacks(ctx context.Context, dir string, found map[string]u
 	return nil
 }
 
-// isNew reports whether a file was written since, and not looked at as it is now. What a link leads to can be an old
-// file, and another one a moment later.
-func (o *objects) isNew(name string, found map[string]unix.Stat_t) bool {
+// isNew reports whether a file of an open directory was written since, and not looked at as it is now. What a link
+// leads to can be an old file, and another one a moment later.
+func (o *objects) isNew(dir *os.File, name string, found map[string]unix.Stat_t) bool {
 	var st unix.Stat_t
-	if unix.Lstat(name, &st) != nil {
+	if unix.Fstatat(int(dir.Fd()), filepath.Base(name), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return false
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFLNK {

@@ -58,9 +58,11 @@ func (w *programWorker) choose(ctx context.Context) agent.Choice {
 	a, stored := w.a, w.conversation()
 	isNew := stored == nil && (a.o.From.Fresh || len(a.Checkpoint.Conversations) > 0)
 	var others []string
-	for task := range a.Checkpoint.Conversations {
-		if task != a.task.ID {
-			others = append(others, a.Checkpoint.Conversation(task).ID)
+	if stored != nil && stored.ID == "" { // else there is no other, or none is looked for
+		for task := range a.Checkpoint.Conversations {
+			if task != a.task.ID {
+				others = append(others, a.Checkpoint.Conversation(task).ID)
+			}
 		}
 	}
 	choice := w.role.Program.Choose(ctx, agent.Search{
