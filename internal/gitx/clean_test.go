@@ -152,3 +152,53 @@ func TestRewindTreeCost(t *testing.T) {
 	must(t, rewind(w.git.DryRun(), wt, w.base))
 	equal(t, "reset", w.calls[1].Skipped && w.calls[2].Skipped && !w.calls[0].Mutates, true)
 }
+
+func TestReadTreeKeepsFilesAndTheirStat(t *testing.T) {
+	w := newWorld(t, "a.txt", "one\n", "b.txt", "b\n")
+	base := w.sh(w.repo, "rev-parse", w.base+"^{tree}")
+	write(t, w.path, "a.txt", "two\n", "c.txt", "c\n")
+	tree, _ := w.stage()
+	must(t, w.git.ReadTree(ctx, w.wt(), base, false))
+	equal(t, "index", w.sh(w.path, "write-tree"), base)
+	equal(t, "file", read(t, w.path, "a.txt"), "two\n")
+	if strings.Contains(w.sh(w.path, "ls-files", "--debug", "b.txt"), "mtime: 0:0") {
+		t.Error("git forgot the state of an unchanged file")
+	}
+	must(t, w.git.ReadTree(ctx, w.wt(), tree, false))
+	equal(t, "index", w.sh(w.path, "write-tree"), tree)
+}
+
+func TestSoftResetUnwinds(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.path, "b.txt", "partial\n")
+	tree, _ := w.stage()
+	_, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
+		Tree:    tree,
+		Parent:  w.base,
+		Message: "FAILED (iter_cap): T-001 x\n",
+		Reflog:  "tilth: placeholder",
+	})
+	must(t, err)
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "")
+	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "A  b.txt")
+}
+
+func TestSoftResetWithConflictsInTheIndex(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"theirs", "ours"} {
+		w.sh(w.path, "checkout", "-q", "--detach", w.base)
+		write(t, w.path, "a.txt", name+"\n")
+		w.sh(w.path, "commit", "-q", "-a", "-m", name)
+		w.sh(w.path, "tag", name)
+	}
+	w.sh(w.path, "checkout", "-q", branch)
+	w.sh(w.path, "reset", "-q", "--hard", "ours")
+	if _, err := w.try(w.path, "merge", "-q", "theirs"); err == nil {
+		t.Fatal("there is no conflict")
+	}
+	must(t, w.git.QuitOperations(ctx, w.wt()))
+	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
+	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "UU a.txt")
+}

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -171,4 +174,106 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 		}
 	}
 	return workers, nil
+}
+
+// ResolveCommit returns the commit that rev means. gitDir is the common directory, or Location.GitDir where the HEAD
+// of a linked worktree counts. The error is ErrNoCommit, naming rev.
+func (g *Git) ResolveCommit(ctx context.Context, gitDir, rev string) (string, error) {
+	if rev == "" {
+		return "", fmt.Errorf("an empty revision: %w", ErrNoCommit)
+	}
+	return g.verify(ctx, InRepo(gitDir), rev+"^{commit}", rev)
+}
+
+// TreeOf returns the tree of a commit, or of a tree. The error is ErrNoCommit if the repository does not have it.
+func (g *Git) TreeOf(ctx context.Context, common, commit string) (string, error) {
+	return g.verify(ctx, InRepo(common), commit+"^{tree}", commit)
+}
+
+func (g *Git) verify(ctx context.Context, c Command, rev, name string) (string, error) {
+	// A partial clone would ask its remote for what is missing.
+	c.Vars = append(c.Vars, "GIT_NO_LAZY_FETCH=1")
+	c.Args = append(c.Args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
+	sha, err := g.Read(ctx, c)
+	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
+	// is not there git says just that.
+	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !IsObjectID(name) && !isBroken(err)) {
+		return "", fmt.Errorf("%s: %w", name, ErrNoCommit)
+	}
+	return trimLine(sha), err
+}
+
+// isBroken tells the errors of the repository itself from those about a name that it does not know.
+func isBroken(err error) bool {
+	var e *commandError
+	broken := []string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}
+	return errors.As(err, &e) &&
+		slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(e.Stderr, said) })
+}
+
+// IsObjectID reports whether s is a full SHA-1 or SHA-256 object id.
+func IsObjectID(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
+func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string, ok bool, err error) {
+	ref := "refs/heads/" + branch
+	// for-each-ref reads all that lies beside the ref, but only it tells a missing ref from a broken repository.
+	if sha, err := g.Line(ctx, InRepo(common, "show-ref", "--verify", "--hash", "--", ref)); err == nil && sha != "" {
+		return sha, true, nil
+	}
+	// The pattern also matches what lies below refs/heads/<branch>/.
+	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)", ref))
+	if err != nil {
+		return "", false, err
+	}
+	for line := range strings.Lines(string(out)) {
+		if sha, name, _ := strings.Cut(strings.TrimSpace(line), " "); name == ref {
+			return sha, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// Tip is BranchTip of a worktree's branch. A branch that was written lately is a file, which costs no process to read;
+// unlike BranchTip this says nothing about whether git can read the repository.
+func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err error) {
+	b, err := readFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(wt.Branch)))
+	if sha := trimLine(b); err == nil && IsObjectID(sha) {
+		return sha, true, nil
+	}
+	return g.BranchTip(ctx, wt.Common, wt.Branch)
+}
+
+// DeleteBranch deletes a branch whatever it holds, and clears what a git that was killed on it has left; deleted is
+// false if there is none. Where it is checked out elsewhere git refuses, and the error says where.
+func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted bool, err error) {
+	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
+		return false, err
+	}
+	// A ref file that a crash left empty is no branch to git, and stays.
+	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
+	b, err := readFile(file)
+	if err == nil && !g.dry && !IsObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
+		deleted = os.Remove(file) == nil
+	}
+	_, there, err := g.BranchTip(ctx, common, branch)
+	if err != nil || !there {
+		return deleted, err
+	}
+	_, err = g.Mutate(ctx, InRepo(common, "branch", "--quiet", "-D", "--", branch))
+	return err == nil, err
+}
+
+// AttachHead puts HEAD back on a branch; files and index stay as they are. What the worktree was in the middle of (a
+// rebase, a merge) is forgotten.
+func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error {
+	if err := g.QuitOperations(ctx, wt); err != nil {
+		return err
+	}
+	g.plan(wt.Path, made)
+	_, err := g.Mutate(ctx, g.InWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
+		"refs/heads/"+branch))
+	return err
 }

@@ -330,3 +330,76 @@ func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 	}
 	return patch[:bytes.LastIndexByte(patch[:max], '\n')+1], true
 }
+
+// IsDirty reports whether the work tree at dir has changes to tracked files, in the index or out of it, or untracked
+// files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
+// takes no lock and leaves the index as it is, byte for byte.
+func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
+	c := g.In(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
+		"--no-renames")
+	c.Tree = dir
+	out, err := g.Read(ctx, c)
+	var s survey
+	for _, f := range fields(out) {
+		path, untracked := strings.CutPrefix(f, "?? ")
+		if untracked {
+			s.sortUntracked(dir, path)
+		}
+		if !untracked || len(s.refused)+len(s.heldBack) > 0 {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// DiffersFromIndex reports whether anything in a worktree's files may be otherwise than its index has it: a file
+// changed, gone, or new and no build product. A file that StageAll had to leave out counts as new.
+func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
+	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
+		"--directory", "--no-empty-directory"))
+	if err != nil {
+		return false, err
+	}
+	var s survey
+	for _, f := range fields(out) {
+		path, untracked := strings.CutPrefix(f, "? ")
+		if !untracked {
+			return true, nil
+		}
+		s.sortUntracked(wt.Path, path)
+	}
+	return len(s.refused)+len(s.heldBack) > 0, nil
+}
+
+// Untracked lists what a worktree has that is not tracked and no build product: what is ignored, or what is not. A
+// directory of which nothing is tracked, or all is ignored, is one entry, with a slash at its end.
+func (g *Git) Untracked(ctx context.Context, wt Worktree, ignored bool) (paths []string, err error) {
+	if ignored {
+		paths, err = g.ignored(ctx, wt)
+	} else {
+		paths, err = g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard", "--directory",
+			"--no-empty-directory"))
+	}
+	return slices.DeleteFunc(paths, namesProduct), err
+}
+
+// IgnoredFiles lists the untracked files at dir and below that the ignore rules cover and that match any of the
+// patterns, relative to dir. In a pattern, * stays within a path segment and ** does not; a directory stands for what
+// is in it.
+func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) ([]string, error) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"}
+	for _, p := range patterns {
+		args = append(args, ":(glob)"+p)
+	}
+	return g.List(ctx, g.In(dir, args...))
+}
+
+// ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
+// entry, with a slash at its end.
+func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {
+	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+		"--directory"))
+}

@@ -2,6 +2,7 @@ package gitx
 
 import (
 	"bufio"
+	"bytes"
 	"compress/zlib"
 	"context"
 	"crypto/sha1"
@@ -246,4 +247,54 @@ func (o *objects) isNew(dir *os.File, name string, found map[string]unix.Stat_t)
 	}
 	found[name] = st
 	return true
+}
+
+// FilesAt returns the contents of files of a commit, by their paths; links within the commit are followed, and what is
+// not there or no file is left out. With commit "" the paths are object ids.
+func (g *Git) FilesAt(ctx context.Context, common, commit string, paths []string) (map[string][]byte, error) {
+	var in strings.Builder
+	for _, p := range paths {
+		if commit != "" {
+			in.WriteString(commit + ":")
+		}
+		in.WriteString(p + "\n")
+	}
+	c := InRepo(common, "cat-file", "--batch", "--follow-symlinks")
+	c.Stdin = []byte(in.String())
+	out, err := g.Read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, p := range paths {
+		head, rest, ok := bytes.Cut(out, []byte("\n"))
+		words := strings.Fields(string(head))
+		if !ok || len(words) == 0 {
+			break
+		}
+		out = rest
+		switch words[0] {
+		case "dangling", "loop", "notdir", "symlink":
+			// The size and then the name of what was not found.
+			out = after(out, words[1])
+			continue
+		}
+		if len(words) != 3 || words[2] == "missing" {
+			continue
+		}
+		n := atoi(words[2])
+		if n > len(out) {
+			break
+		}
+		if words[1] == "blob" {
+			files[p] = out[:n:n]
+		}
+		out = after(out, words[2])
+	}
+	return files, nil
+}
+
+// after returns what follows an object of a size and its newline.
+func after(out []byte, size string) []byte {
+	return out[min(atoi(size)+1, len(out)):]
 }

@@ -3,6 +3,7 @@ package gitx
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -51,5 +52,32 @@ func TestSubcommand(t *testing.T) {
 		"add": {"-c", "a=b", "-C", "x", "add"}, "": {"--version"},
 	} {
 		equal(t, "subcommand", subcommand(args), want)
+	}
+}
+
+func TestErrorSaysWhatGitSaid(t *testing.T) {
+	w := newWorld(t)
+	err := w.git.SoftReset(ctx, w.wt(), "nowhere")
+	var gitErr *commandError
+	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") ||
+		strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+	gone := New([]string{"PATH=/nowhere"}, nil)
+	gone.program = "/nowhere/git"
+	_, err = gone.List(ctx, gone.In(w.repo, "ls-files", "-z"))
+	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("no git: %v", err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	w := newWorld(t)
+	atLeast := func(major, minor int) bool {
+		_, is := w.git.Version(ctx, major, minor)
+		return is
+	}
+	if !atLeast(2, 36) || !atLeast(1, 99) || atLeast(99, 0) {
+		t.Errorf("got %q", w.sh(w.home, "version"))
 	}
 }

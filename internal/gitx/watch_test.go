@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -57,4 +58,45 @@ func TestRepoWatch(t *testing.T) {
 		slices.ContainsFunc(all, func(c RepoChange) bool { return c.What == "objects/info/alternates" }) {
 		t.Errorf("all told: %v", all)
 	}
+}
+
+// TestRepoState: each thing that a worker can leave in the user's repository is named, and what a session does itself
+// is not.
+func TestRepoState(t *testing.T) {
+	w := newWorld(t)
+	before, err := w.git.readState(ctx, w.common)
+	must(t, err)
+	write(t, w.path, "a.txt", "two\n")
+	w.stage()
+	_, err = w.git.Commit(ctx, w.wt(), "x", false)
+	must(t, err)
+	now, err := w.git.readState(ctx, w.common)
+	must(t, err)
+	if changes := before.changes(now); len(changes) > 0 {
+		t.Fatalf("a session's own commit: %+v", changes)
+	}
+	tip := w.sh(w.path, "rev-parse", "HEAD")
+	w.sh(w.path, "update-ref", "refs/heads/main", tip)
+	w.sh(w.path, "replace", "-f", tip, w.base)
+	w.sh(w.path, "config", "--file", filepath.Join(w.common, "config"), "tilth.validator", "true")
+	write(t, w.common, "hooks/pre-push", "#!/bin/sh\n", "info/attributes", "* -diff\n", "packed-refs.lock", "",
+		"objects/info/alternates", "/elsewhere\n", "refs/heads/main.lock", "", "config.worktree", "[a]\n",
+		"config.lock", "")
+	now, err = w.git.readState(ctx, w.common)
+	must(t, err)
+	var names []string
+	for _, c := range before.changes(now) {
+		names = append(names, c.What)
+		if c.Before == c.After || c.What == "refs/heads/main" &&
+			(!strings.HasPrefix(c.Before, w.base) || !strings.HasPrefix(c.After, tip)) {
+			t.Errorf("%+v", c)
+		}
+	}
+	equalLists(t, "changed", names, []string{
+		"config", "config.lock", "config.worktree", "hooks/pre-push", "info/attributes", "objects/info/alternates",
+		"packed-refs.lock", "refs/heads/main", "refs/heads/main.lock", "refs/replace/" + tip,
+	})
+	back := now.changes(before)
+	equal(t, "seen from the other side", len(back), len(names))
+	equal(t, "lock that went", back[1].After, "")
 }

@@ -2,7 +2,6 @@ package gitx
 
 import (
 	"errors"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,56 +118,6 @@ func TestAttachHead(t *testing.T) {
 	}
 }
 
-func TestReadTreeKeepsFilesAndTheirStat(t *testing.T) {
-	w := newWorld(t, "a.txt", "one\n", "b.txt", "b\n")
-	base := w.sh(w.repo, "rev-parse", w.base+"^{tree}")
-	write(t, w.path, "a.txt", "two\n", "c.txt", "c\n")
-	tree, _ := w.stage()
-	must(t, w.git.ReadTree(ctx, w.wt(), base, false))
-	equal(t, "index", w.sh(w.path, "write-tree"), base)
-	equal(t, "file", read(t, w.path, "a.txt"), "two\n")
-	if strings.Contains(w.sh(w.path, "ls-files", "--debug", "b.txt"), "mtime: 0:0") {
-		t.Error("git forgot the state of an unchanged file")
-	}
-	must(t, w.git.ReadTree(ctx, w.wt(), tree, false))
-	equal(t, "index", w.sh(w.path, "write-tree"), tree)
-}
-
-func TestSoftResetUnwinds(t *testing.T) {
-	w := newWorld(t)
-	write(t, w.path, "b.txt", "partial\n")
-	tree, _ := w.stage()
-	_, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
-		Tree:    tree,
-		Parent:  w.base,
-		Message: "FAILED (iter_cap): T-001 x\n",
-		Reflog:  "tilth: placeholder",
-	})
-	must(t, err)
-	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "")
-	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
-	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "A  b.txt")
-}
-
-func TestSoftResetWithConflictsInTheIndex(t *testing.T) {
-	w := newWorld(t)
-	for _, name := range []string{"theirs", "ours"} {
-		w.sh(w.path, "checkout", "-q", "--detach", w.base)
-		write(t, w.path, "a.txt", name+"\n")
-		w.sh(w.path, "commit", "-q", "-a", "-m", name)
-		w.sh(w.path, "tag", name)
-	}
-	w.sh(w.path, "checkout", "-q", branch)
-	w.sh(w.path, "reset", "-q", "--hard", "ours")
-	if _, err := w.try(w.path, "merge", "-q", "theirs"); err == nil {
-		t.Fatal("there is no conflict")
-	}
-	must(t, w.git.QuitOperations(ctx, w.wt()))
-	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
-	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
-	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "UU a.txt")
-}
-
 func TestLog(t *testing.T) {
 	w := newWorld(t)
 	messages := []string{"one\n\nbody\nmore\n\nKey: v1\nKey: v2\nOther: w\n folded\n", "FAILED (x): T-001 y",
@@ -196,72 +145,4 @@ func TestLog(t *testing.T) {
 	if _, err := w.git.Log(ctx, w.common, "--all", "", 0); err == nil {
 		t.Error("an option passed for a revision")
 	}
-}
-
-func TestErrorSaysWhatGitSaid(t *testing.T) {
-	w := newWorld(t)
-	err := w.git.SoftReset(ctx, w.wt(), "nowhere")
-	var gitErr *commandError
-	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") ||
-		strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v", err)
-	}
-	gone := New([]string{"PATH=/nowhere"}, nil)
-	gone.program = "/nowhere/git"
-	_, err = gone.List(ctx, gone.In(w.repo, "ls-files", "-z"))
-	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, exec.ErrNotFound) {
-		t.Errorf("no git: %v", err)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	w := newWorld(t)
-	atLeast := func(major, minor int) bool {
-		_, is := w.git.Version(ctx, major, minor)
-		return is
-	}
-	if !atLeast(2, 36) || !atLeast(1, 99) || atLeast(99, 0) {
-		t.Errorf("got %q", w.sh(w.home, "version"))
-	}
-}
-
-// TestRepoState: each thing that a worker can leave in the user's repository is named, and what a session does itself
-// is not.
-func TestRepoState(t *testing.T) {
-	w := newWorld(t)
-	before, err := w.git.readState(ctx, w.common)
-	must(t, err)
-	write(t, w.path, "a.txt", "two\n")
-	w.stage()
-	_, err = w.git.Commit(ctx, w.wt(), "x", false)
-	must(t, err)
-	now, err := w.git.readState(ctx, w.common)
-	must(t, err)
-	if changes := before.changes(now); len(changes) > 0 {
-		t.Fatalf("a session's own commit: %+v", changes)
-	}
-	tip := w.sh(w.path, "rev-parse", "HEAD")
-	w.sh(w.path, "update-ref", "refs/heads/main", tip)
-	w.sh(w.path, "replace", "-f", tip, w.base)
-	w.sh(w.path, "config", "--file", filepath.Join(w.common, "config"), "tilth.validator", "true")
-	write(t, w.common, "hooks/pre-push", "#!/bin/sh\n", "info/attributes", "* -diff\n", "packed-refs.lock", "",
-		"objects/info/alternates", "/elsewhere\n", "refs/heads/main.lock", "", "config.worktree", "[a]\n",
-		"config.lock", "")
-	now, err = w.git.readState(ctx, w.common)
-	must(t, err)
-	var names []string
-	for _, c := range before.changes(now) {
-		names = append(names, c.What)
-		if c.Before == c.After || c.What == "refs/heads/main" &&
-			(!strings.HasPrefix(c.Before, w.base) || !strings.HasPrefix(c.After, tip)) {
-			t.Errorf("%+v", c)
-		}
-	}
-	equalLists(t, "changed", names, []string{
-		"config", "config.lock", "config.worktree", "hooks/pre-push", "info/attributes", "objects/info/alternates",
-		"packed-refs.lock", "refs/heads/main", "refs/heads/main.lock", "refs/replace/" + tip,
-	})
-	back := now.changes(before)
-	equal(t, "seen from the other side", len(back), len(names))
-	equal(t, "lock that went", back[1].After, "")
 }
