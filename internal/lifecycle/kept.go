@@ -65,9 +65,7 @@ func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) 
 		if err != nil {
 			return err
 		}
-		for _, p := range ignored {
-			k.Ignored = append(k.Ignored, []byte(strings.TrimSuffix(p, "/")))
-		}
+		k.keepIgnored(ignored)
 	}
 	changed, err := k.survey(ctx)
 	if err == nil && !dry {
@@ -80,6 +78,15 @@ func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) 
 		return err
 	}
 	k.list()
+	// Rules that no commit has go with the loose files.
+	isRules := func(p []byte) bool { return path.Base(string(p)) == ".gitignore" }
+	if !dry && len(k.Ignored) == 0 && slices.ContainsFunc(k.Loose, isRules) {
+		ignored, err := k.ignoredNow(ctx)
+		if err != nil {
+			return err
+		}
+		k.keepIgnored(ignored)
+	}
 	s, err := newScratch(k.git, k.wt.Common, filepath.Join(dir, "scratch"))
 	if err != nil {
 		return err
@@ -97,6 +104,13 @@ func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) 
 		return err
 	}
 	return s.remove()
+}
+
+// keepIgnored notes paths as ignored.
+func (k *keeper) keepIgnored(paths []string) {
+	for _, p := range paths {
+		k.Ignored = append(k.Ignored, []byte(strings.TrimSuffix(p, "/")))
+	}
 }
 
 // ignoredNow lists what the ignore rules keep out of the worktree's tree, a directory of which all is ignored as one.
