@@ -22,7 +22,8 @@ func (p *process) replayCommand() *cli.Command {
 			if holder, busy := s.Holder(); busy {
 				return holder
 			}
-			o := replay.Options{Git: w.git, KeepEnv: w.config.List("tilth.sandboxEnv")}
+			// A dry run is the run: it works in a directory of its own.
+			o := replay.Options{Git: p.git(), KeepEnv: w.config.List("tilth.sandboxEnv")}
 			var err error
 			if o.Sandbox, err = w.sandbox(); err != nil {
 				return err

@@ -223,7 +223,7 @@ func (t *ReviewTask) whyNot(d Detail) string {
 // risks is what there is to look at before the task's change is taken, a line each.
 func (t *ReviewTask) risks() (lines []string) {
 	for _, s := range t.TestsChanged {
-		lines = append(lines, "changed its own acceptance test "+s)
+		lines = append(lines, "changed the acceptance test "+s)
 	}
 	for _, s := range t.WorkArounds {
 		lines = append(lines, "work-around: "+s)
