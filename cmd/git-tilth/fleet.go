@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/fleet"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -80,7 +81,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				if err != nil {
 					return err
 				}
-				next := "next: git tilth unpack " + file + ", in a clone of the repository\n"
+				next := "next: git tilth unpack " + text.ShellQuote(file) + ", in a clone of the repository\n"
 				return p.travel(h.S.ID, "written into "+file, next, func() error {
 					return place.Pack(p.ctx, h.S, p.inDir(file))
 				})
@@ -97,7 +98,8 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				file := ctx.Args().First()
 				if _, err := os.Stat(p.inDir(file)); err != nil {
-					return refuse("git tilth pack "+file+", where the session is", "there is no file %s", file)
+					return refuse("git tilth pack "+text.ShellQuote(file)+", where the session is",
+						"there is no file %s", file)
 				}
 				if p.dryRun {
 					p.printf("the session in %s would be made here\n", file)
@@ -105,7 +107,8 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				s, err := place.Unpack(p.ctx, p.inDir(file))
 				if errors.As(err, new(*fleet.RemoteError)) && p.ctx.Err() == nil {
-					return fail("git bundle verify "+file, fmt.Errorf("%s cannot be unpacked: %w", file, err))
+					return fail("git bundle verify "+text.ShellQuote(file),
+						fmt.Errorf("%s cannot be unpacked: %w", file, err))
 				}
 				return p.sayMade(s, fleetError(err, ""))
 			}),
@@ -215,6 +218,14 @@ func fleetError(err error, id string) error {
 	return fail("git tilth doctor", err)
 }
 
+// listedClaim is a session of a remote in JSON, with the members that every list has.
+type listedClaim struct {
+	fleet.Claim
+	Source    string `json:"source"`
+	Branch    string `json:"branch"`
+	StartedAt string `json:"started_at"`
+}
+
 // listRemote is `git tilth list --remote`.
 func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	p := w.p
@@ -227,7 +238,12 @@ func (w *repoContext) listRemote(remote string, asJSON bool) error {
 		return fleetError(err, "")
 	}
 	if asJSON {
-		return p.printJSON(append([]fleet.Claim{}, claims...))
+		rows := []listedClaim{}
+		for _, c := range claims {
+			begun, _ := session.IDTime(c.Session)
+			rows = append(rows, listedClaim{c, place.Shown(), "session/" + c.Session, record.FormatTime(begun)})
+		}
+		return p.printJSON(rows)
 	}
 	for _, c := range claims {
 		holder := holderOf(c, p.now())
