@@ -94,6 +94,7 @@ type player struct {
 	n     int   // calls of the attempt so far
 	task  string
 	other string // the first call that was answered otherwise than it was
+	hand  string // the task that a person said is done
 
 	watch, watched string // a file, and what it holds
 	writer         string // the call that wrote it last
@@ -185,6 +186,10 @@ func (p *player) event(ctx context.Context, dir string, e event) error {
 		return p.call(ctx, e, ev)
 	case *record.ValidatorRun:
 		return p.tick(ev)
+	case *record.EvaluatorVerdict:
+		if ev.By == record.ByPerson {
+			p.hand = ev.TaskID
+		}
 	case *record.Commit:
 		return p.committed(ctx, ev)
 	}
@@ -198,7 +203,7 @@ func (p *player) refuse(agent string) error {
 
 // begin brings the worktree to where an attempt began. Work of an earlier one stays in it.
 func (p *player) begin(ctx context.Context, e *record.ContextReset) (err error) {
-	p.task, p.n, p.other = e.TaskID, 0, ""
+	p.task, p.n, p.other, p.hand = e.TaskID, 0, "", ""
 	if e.Base != p.head {
 		tree, err := p.stage(ctx)
 		if err != nil {
@@ -304,6 +309,17 @@ func (p *player) committed(ctx context.Context, e *record.Commit) error {
 	tree, err := p.o.Git.TreeOf(ctx, p.common, e.SHA)
 	if err != nil {
 		return differs("the commit %s of %s is not in the repository", e.SHA, e.TaskID)
+	}
+	if p.hand == e.TaskID {
+		// A person's edits are in no conversation.
+		p.res.Notes = append(p.res.Notes, e.TaskID+" is done by a person's word: its commit is taken as it is")
+		if _, err := p.stage(ctx); err != nil {
+			return err
+		}
+		if err := p.o.Git.HardReset(ctx, p.wt, e.SHA); err != nil {
+			return err
+		}
+		return p.moveTo(ctx, e.SHA)
 	}
 	if err := p.compare(ctx, tree, "the commit of "+e.TaskID); err != nil || e.Placeholder {
 		return err

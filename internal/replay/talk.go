@@ -30,7 +30,7 @@ func readEvents(s *session.Session) (events []event, err error) {
 	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
 		switch l.Type {
 		case "session_start", "agent_session", "context_reset", "model_call", "tool_call", "tool_result",
-			"validator_run", "commit":
+			"validator_run", "evaluator_verdict", "commit":
 		default:
 			return true
 		}
