@@ -140,7 +140,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 			err = &os.PathError{Op: "lock", Path: path, Err: fs.ErrNotExist}
 		}
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = s.holderOf(f)
+			err = s.holderOf(path)
 		}
 		f.Close()
 		busy := &BusyError{}
@@ -155,18 +155,26 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 
 // Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
-	dir, dirErr := openDir(s.Dir)
-	file, fileErr := jsonl.OpenFile(s.Path(LockFile), os.O_RDONLY)
-	defer dir.Close()
-	defer file.Close()
-	// A shared lock, so that two that look do not see each other.
-	switch {
-	case dirErr == nil && errors.Is(flock(dir, syscall.LOCK_SH), syscall.EWOULDBLOCK):
-		return s.holderOf(dir), true
-	case fileErr == nil && errors.Is(flock(file, syscall.LOCK_SH), syscall.EWOULDBLOCK):
-		return s.holderOf(file), true
+	for _, path := range []string{s.Dir, s.Path(LockFile)} {
+		if isLocked(path) {
+			return s.holderOf(path), true
+		}
 	}
 	return nil, false
+}
+
+// isLocked takes a shared lock for a moment, so that two that look do not see each other.
+func isLocked(path string) bool {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	for {
+		if err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); err != unix.EINTR {
+			return err == unix.EWOULDBLOCK
+		}
+	}
 }
 
 func openDir(path string) (*os.File, error) {
@@ -192,13 +200,13 @@ func sameFile(f *os.File, path string) bool {
 
 // holderOf is who holds the lock on f. The kernel's word outranks the lock file's; the file has its say where the
 // kernel has none, as on another system or for a holder on another machine.
-func (s *Session) holderOf(f *os.File) *BusyError {
+func (s *Session) holderOf(path string) *BusyError {
 	e := &BusyError{}
 	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, e) != nil {
 		e = &BusyError{}
 	}
 	e.Session, e.Host, e.Since = s.ID, text.VisibleLine(e.Host), text.VisibleLine(e.Since)
-	if pid := flockOwner(f); pid != 0 {
+	if pid := flockOwner(path); pid != 0 {
 		if pid != e.PID {
 			e.Since = ""
 		}
@@ -219,9 +227,9 @@ func readAtMost(path string, n int64) ([]byte, error) {
 }
 
 // flockOwner is the process of this machine that has the exclusive flock on f, 0 if that is unknown.
-func flockOwner(f *os.File) int {
+func flockOwner(path string) int {
 	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
+	if unix.Lstat(path, &st) != nil {
 		return 0
 	}
 	return max(flocks()[lockName(&st)], 0)

@@ -155,7 +155,7 @@ func (o *Overview) readCheckpoint(s *Session) {
 		o.problem(CheckpointFile, err)
 		return
 	}
-	gjson.ParseBytes(data).ForEach(func(key, value gjson.Result) bool {
+	gjson.Parse(jsonl.Text(data)).ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "status":
 			o.Status = value.String()
@@ -198,7 +198,7 @@ func (o *Overview) countTasks(s *Session) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	list := gjson.ParseBytes(data)
+	list := gjson.Parse(jsonl.Text(data))
 	if err == nil && !(list.IsArray() && gjson.ValidBytes(data)) {
 		_, err = ParseTasks(data)
 	}
@@ -206,32 +206,45 @@ func (o *Overview) countTasks(s *Session) {
 		o.problem(TasksFile, err)
 		return
 	}
-	done := map[string]bool{}
-	var pending []gjson.Result
+	var done []string
+	var needs []gjson.Result // of those that are pending
 	list.ForEach(func(_, task gjson.Result) bool {
-		if o.Label == "" {
-			if title := task.Get("title").String(); title != "" {
-				o.Label = strings.TrimPrefix(task.Get("id").String()+": "+title, ": ")
+		var id, title, status string
+		var need gjson.Result
+		task.ForEach(func(key, value gjson.Result) bool {
+			switch key.Str {
+			case "id":
+				id = value.String()
+			case "title":
+				title = value.String()
+			case "status":
+				status = value.String()
+			case "needs":
+				need = value
 			}
+			return true
+		})
+		if o.Label == "" && title != "" {
+			o.Label = strings.Clone(strings.TrimPrefix(id+": "+title, ": "))
 		}
 		o.Tasks.Total++
-		switch task.Get("status").String() {
+		switch status {
 		case TaskDone:
 			o.Tasks.Done++
-			done[task.Get("id").String()] = true
+			done = append(done, id)
 		case TaskFailed:
 			o.Tasks.Failed++
 		case TaskSkipped:
 			o.Tasks.Skipped++
 		default:
 			o.Tasks.Pending++
-			pending = append(pending, task)
+			needs = append(needs, need)
 		}
 		return true
 	})
-	for _, task := range pending {
-		open := func(need gjson.Result) bool { return !done[need.String()] }
-		if slices.ContainsFunc(task.Get("needs").Array(), open) {
+	for _, need := range needs {
+		open := func(id gjson.Result) bool { return !slices.Contains(done, id.String()) }
+		if slices.ContainsFunc(need.Array(), open) {
 			o.Tasks.Waiting++
 		}
 	}
