@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -89,6 +90,11 @@ func (w *repoContext) configure(common string) error {
 	}
 	if w.config, err = config.Load(w.p.environ, w.flags, settings); err != nil {
 		return err
+	}
+	for name, keys := range w.config.Agents() {
+		if err := agent.KnownKeys(name, keys); err != nil {
+			return refuse("git config --show-origin --get-regexp '^tilth[.]agent[.]'", "%s", err)
+		}
 	}
 	w.redact = w.redactor()
 	return nil

@@ -39,11 +39,12 @@ func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 	case set.Value == "builtin":
 		return choice{why: name + " (" + set.Origin + ")"}, nil
 	case set.Value != "":
-		p, err := w.program(set.Value)
+		why := name + " (" + set.Origin + ")"
+		p, err := agent.Named(set.Value, w.config.Agents()[set.Value])
 		if err != nil {
-			return choice{}, err
+			return choice{}, refuse("git tilth config", "%s: %s", why, err)
 		}
-		return choice{p, name + " (" + set.Origin + ")"}, nil
+		return choice{p, why}, nil
 	case endpoint.BaseURL != "":
 		return choice{why: "an endpoint is configured"}, nil
 	case r != config.Worker:
@@ -56,15 +57,6 @@ func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 	}
 	return choice{}, refuse(setupHint,
 		"nothing is configured to do the work: no model endpoint, and no agent program on PATH")
-}
-
-// program is a row of the table, or a program that the user described, with its place on PATH.
-func (w *repoContext) program(name string) (*agent.Program, error) {
-	p, err := agent.Named(name, w.config.Agents()[name])
-	if err != nil {
-		return nil, refuse("git tilth config", "%s", err)
-	}
-	return p, nil
 }
 
 // lookPath finds a program as those that start it do: relative entries of PATH are not searched.

@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,17 +34,25 @@ func Named(name string, settings map[string]string) (*Program, error) {
 		strings.Join(known, ", "))
 }
 
+// KnownKeys refuses a key of tilth.agent.<name>.* that means nothing. Nobody need use the program.
+func KnownKeys(name string, settings map[string]string) error {
+	for _, k := range slices.Sorted(maps.Keys(settings)) {
+		if !slices.Contains(customKeys, strings.ToLower(k)) {
+			return fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k, strings.Join(customKeys, ", "))
+		}
+	}
+	return nil
+}
+
 // custom returns the program that tilth.agent.<name>.* describes. settings maps the last part of each key to its
 // value. With the name of a row of the table it is that row with another path or more arguments. Errors name the key.
 func custom(name string, settings map[string]string) (*Program, error) {
+	if err := KnownKeys(name, settings); err != nil {
+		return nil, err
+	}
 	set := map[string]string{}
 	for k, v := range settings {
-		key := strings.ToLower(k)
-		if !slices.Contains(customKeys, key) {
-			return nil, fmt.Errorf("tilth.agent.%s.%s is not known (known are %s)", name, k,
-				strings.Join(customKeys, ", "))
-		}
-		set[key] = v
+		set[strings.ToLower(k)] = v
 	}
 	if row, ok := byName(name); ok {
 		return adjustRow(row, set)
