@@ -25,13 +25,14 @@ func (p *process) reviewCommand() *cli.Command {
 		Usage:     "one screen: what is done, what failed and why, the cost, what is risky, what to run next",
 		ArgsUsage: "[<task>] [<session>]",
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "json", Usage: "print a JSON object"},
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON object, of a task with that task alone in its list"},
 			&cli.BoolFlag{Name: "md", Usage: "print Markdown, for a pull request"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r, task := w.review(s), strings.Join(tasksOf(ctx), "")
 			if task != "" {
 				r.Commands = taskCommands(r, r.Task(task))
+				r.Next = r.Commands[0].Line
 			}
 			return r.Write(p.stdout, p.terminal(ctx.Bool("json")), task, ctx.Bool("md"))
 		}),

@@ -23,7 +23,9 @@ func (r *Review) Write(w io.Writer, o Terminal, task string, markdown bool) erro
 	t := r.Task(task)
 	switch {
 	case o.JSON && t != nil:
-		return writeJSON(w, t)
+		one := *r
+		one.Tasks = []ReviewTask{*t}
+		return writeJSON(w, &one)
 	case o.JSON:
 		return writeJSON(w, r)
 	case markdown:
