@@ -84,7 +84,7 @@ func (f *failure) objection(ev record.Event) (more bool) {
 		if f.Category+f.Concern == "" {
 			f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))
 			f.NextStep = oneLine(deref(v.NextStep))
-			f.objects(v.TaskID, joined(" ", f.Category, f.Concern))
+			f.objects(v.TaskID, withNext(joined(" ", f.Category, f.Concern), f.NextStep))
 		}
 	}
 	if v, ok := ev.(*record.ValidatorRun); ok && !v.Passed && f.Validator == "" {
@@ -106,6 +106,14 @@ func (f *failure) objects(task, says string) {
 	if f.last == "" {
 		f.last = says
 	}
+}
+
+// withNext adds to an objection what is to be done about it.
+func withNext(says, next string) string {
+	if next != "" {
+		says += " Next: " + next
+	}
+	return says
 }
 
 func oneLine(s string) string { return text.Clip(text.OneLine(text.HeadBytes(s, maxLine)), 600) }

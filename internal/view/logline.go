@@ -104,7 +104,8 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 		if ev.By == record.ByPerson {
 			by = "by a person"
 		}
-		return style, joined(" ", verdictOf(ev), by, deref(ev.RejectionCategory), deref(ev.Concern))
+		says := joined(" ", verdictOf(ev), by, deref(ev.RejectionCategory), deref(ev.Concern))
+		return style, withNext(says, deref(ev.NextStep))
 	case *record.LedgerAppended:
 		return bold, ev.VerdictSummary
 	case *record.AgentSession:

@@ -168,10 +168,7 @@ func (t *ReviewTask) seeVerdict(v *record.EvaluatorVerdict) {
 	says := joined(" ", oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern)))
 	t.Concern = cmp.Or(t.Concern, says)
 	if len(t.Rejected) < maxRejections {
-		if next := oneLine(deref(v.NextStep)); next != "" {
-			says += " Next: " + next
-		}
-		t.Rejected = append(t.Rejected, says)
+		t.Rejected = append(t.Rejected, withNext(says, oneLine(deref(v.NextStep))))
 	}
 }
 

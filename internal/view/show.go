@@ -212,11 +212,7 @@ func (p printer) failure(f *failure) {
 		return
 	}
 	p.fact("why", f.Detail, red)
-	concern := joined(": ", f.Category, f.Concern)
-	if f.NextStep != "" {
-		concern += " Next: " + f.NextStep
-	}
-	p.fact("rejected", concern, yellow)
+	p.fact("rejected", withNext(joined(": ", f.Category, f.Concern), f.NextStep), yellow)
 	p.fact("validator", joined(": ", f.Validator, f.Said), red)
 }
 
