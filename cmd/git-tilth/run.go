@@ -34,8 +34,9 @@ func (p *process) runCommand() *cli.Command {
 		Name:      "run",
 		Usage:     "run the prepared session of this repository",
 		ArgsUsage: "[<workspace>]",
-		Description: "Runs the session that prep-feature prepared in this repository. With --from, the tasks are " +
-			"read from a file or a\ndirectory and a session is prepared first, without an interview.",
+		Description: "Runs the session that prep-feature prepared in this repository; of several, the one in whose " +
+			"worktree you are.\nWith --from, the tasks are read from a file or a directory and a session is " +
+			"prepared first, without an interview.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from",
 				Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or " +
@@ -90,7 +91,10 @@ func (w *repoContext) run(r runRequest) error {
 		return err
 	}
 	prepared := preparedOf(all)
+	here, within := containing(w.store, w.p.dir)
 	switch {
+	case within && r.from == "" && slices.ContainsFunc(prepared, func(o session.Overview) bool { return o.ID == here.ID }):
+		return w.proceed(here, r)
 	case len(prepared) > 1 || (len(prepared) > 0 && r.from != ""):
 		return w.severalPrepared(prepared, r.from != "")
 	case len(prepared) == 1:
