@@ -145,6 +145,9 @@ func stopError(s loop.Stop, sessionID string) error {
 	if s.Detail != "" {
 		detail = " (" + s.Detail + ")"
 	}
+	if s.Objection != "" {
+		detail += ": " + s.Objection
+	}
 	switch s.Reason {
 	case loop.AllDone:
 		return nil

@@ -194,6 +194,9 @@ func (p *progress) describe(e record.Event) string {
 		if e.Detail != "" {
 			reason += " (" + firstWords(e.Detail, "") + ")"
 		}
+		if e.Objection != "" {
+			reason += ": " + e.Objection
+		}
 		return e.TaskID + "  FAILED: " + reason + p.spent()
 	case *record.Nudge:
 		return at + "nudged: " + nudgeWords[e.Kind]

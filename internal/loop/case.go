@@ -125,6 +125,20 @@ func (v *Verdict) Text() string {
 	return b.String()
 }
 
+// objection is what the verdict says against a change.
+func (v *Verdict) objection() string {
+	var says []string
+	for _, s := range []*string{v.Category, v.Concern} {
+		if s != nil {
+			says = append(says, *s)
+		}
+	}
+	if v.NextStep != nil {
+		says = append(says, "Next: "+*v.NextStep)
+	}
+	return strings.Join(says, " ")
+}
+
 // decodeObject reads one JSON object. Arguments that models cut off, double or wrap in an array are told
 // what is wrong with them rather than guessed at.
 func decodeObject(args string, into any) error {

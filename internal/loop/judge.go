@@ -68,7 +68,7 @@ func sentBack(v *Verdict, j *judged) string {
 // evaluatorLeft is the end of the task once its evaluator calls are used up, nil before.
 func (a *attempt) evaluatorLeft() error {
 	if limit := int(a.o.Caps[config.MaxEvaluatorCalls]); limit > 0 && a.verdict >= limit {
-		return Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit)}
+		return Stop{Reason: EvaluatorCap, Detail: fmt.Sprint(limit), Objection: a.objection}
 	}
 	return nil
 }
@@ -136,6 +136,9 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	}
 	if err := a.emit(e); err != nil {
 		return nil, err
+	}
+	if v.Verdict == Reject {
+		a.hears(v.objection())
 	}
 	if err := a.putBack(ledgerOf(a.task.ID)); err != nil {
 		return nil, err

@@ -251,7 +251,16 @@ func (a *attempt) recordValidators(j *judged) error {
 		}
 		run.Results = append(run.Results, r)
 	}
+	failed := func(r record.ValidatorResult) bool { return !r.Passed && !r.Skipped }
+	if i := slices.IndexFunc(run.Results, failed); i >= 0 {
+		a.hears(run.Results[i].Name + ": " + text.FailingLine(*run.Results[i].Output))
+	}
 	return a.emit(&run)
+}
+
+// hears notes what is said against the change.
+func (a *attempt) hears(says string) {
+	a.objection = text.Clip(text.OneLine(a.Redact.String(says)), 300)
 }
 
 // maxIgnored is how many ignored files are named to a worker.

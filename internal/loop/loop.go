@@ -63,8 +63,10 @@ type Stop struct {
 	Reason string
 	Task   string // of a task's reason, and of error
 	Detail string
-	Hint   string    // what to do before a resume, "" for nothing
-	Reset  time.Time // of usage_limit, zero when unknown
+	// Objection is what was said last against a change that reached a cap, in one line.
+	Objection string
+	Hint      string    // what to do before a resume, "" for nothing
+	Reset     time.Time // of usage_limit, zero when unknown
 	// Changed is what became of the user's repository during the run, but for the session's own branch.
 	Changed []gitx.RepoChange
 	Over    []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
@@ -287,6 +289,9 @@ func (r *run) nothingLeft() Stop {
 				why += ": " + r.failed[i].Reason
 				if d := text.OneLine(r.failed[i].Detail); d != "" {
 					why += " (" + text.Clip(d, 160) + ")"
+				}
+				if said := r.failed[i].Objection; said != "" {
+					why += ": " + said
 				}
 			}
 		case session.TaskDone, session.TaskSkipped:

@@ -59,7 +59,9 @@ type attempt struct {
 	context  taskContext
 	restored bool    // work that was set aside is back in the worktree
 	refusal  refusal // by a commit hook
-	byPerson bool    // a person says that the task is done: no worker, no evaluator
+	// objection is what a validator or the evaluator said last against the change, in one line.
+	objection string
+	byPerson  bool // a person says that the task is done: no worker, no evaluator
 }
 
 // task takes one task to done or failed. A nil error is done.
@@ -215,7 +217,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 	for a.iter = 1; ; a.iter++ {
 		if limit := int(a.o.Caps[config.MaxIterations]); a.iter > limit {
 			a.iter--
-			return Stop{Reason: IterCap, Detail: fmt.Sprint(limit)}
+			return Stop{Reason: IterCap, Detail: fmt.Sprint(limit), Objection: a.objection}
 		}
 		if a.iter > 1 {
 			a.span = randomHex(8)
@@ -314,7 +316,7 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 // 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
 	ctx = urgency.UntilSecond(ctx)
-	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail}); err != nil {
+	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail, Objection: s.Objection}); err != nil {
 		return err
 	}
 	wt, err := a.foldedWorktree(ctx)

@@ -287,6 +287,8 @@ type TaskFailed struct {
 	Scope
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"`
+	// Objection is what was said last against the change.
+	Objection string `json:"objection,omitempty"`
 }
 
 // Commit is a task's commit, or the placeholder of a failed one.

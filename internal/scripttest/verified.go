@@ -53,9 +53,7 @@ func differences(environ []string, s *session.Session) (found []string) {
 // diverging are the scripts whose sessions do not come to the same trees when they are replayed, and where.
 var diverging = map[string]string{
 	"keep_going": "differs in 1 file, first in f1; call 1 of T-001 \\(bash\\) wrote it last", // the time of day
-	// it is a person's
-	"marks": "the commit of T-001 differs",
-	"night": "the commit of T-002 differs in 2 files, first in f2", // the same
+	"marks":      "the commit of T-001 differs in 1 file, first in junk",                     // the same
 	// what was ignored only in the worker's repository
 	"judge_prompts":      "differs in 1 file, first in CLAUDE.md",
 	"preflight_projects": "first in tools/vitest/vitest.js",                          // what the setup had installed

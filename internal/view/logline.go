@@ -119,7 +119,7 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 	case *record.TaskDone:
 		return green, ev.Summary
 	case *record.TaskFailed:
-		return red, joined(": ", ev.Reason, ev.Detail)
+		return red, joined(": ", ev.Reason, ev.Detail, ev.Objection)
 	case *record.Commit:
 		if ev.Placeholder {
 			return red, ev.SHA + " (placeholder of a failed task)"
