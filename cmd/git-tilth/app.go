@@ -145,7 +145,7 @@ func anyBool(ctx *cli.Context, name string) bool {
 	return false
 }
 
-// checkArgs refuses flags after an argument, arguments that nobody asked for, and that one is missing.
+// checkArgs refuses flags after an argument, arguments that nobody asked for, empty names, and that one is missing.
 func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
 	name := commandName(ctx)
@@ -160,6 +160,11 @@ func checkArgs(ctx *cli.Context, most int) error {
 		}
 		if len(a) > 1 && a[0] == '-' {
 			return refuse(name+" -h", "%q is a flag, not an argument", a)
+		}
+	}
+	for _, place := range []string{"from", "base", "onto", "remote"} {
+		if ctx.IsSet(place) && ctx.String(place) == "" { // nor "the usual one"
+			return refuse(name+" -h", "--%s is empty", place)
 		}
 	}
 	if len(args) > most {
