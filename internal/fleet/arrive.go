@@ -240,8 +240,8 @@ func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 		if more, err := p.unpushed(ctx, s); err != nil || more {
 			return &lifecycle.RefusedError{
 				Why: strings.TrimSpace("session " + id + " is here, and has what was not pushed " + reason(err)),
-				Hint: "git tilth push " + id + " pushes it, or git tilth pack <file> " + id +
-					" keeps it; git tilth reset " + id + " removes it here",
+				Hint: "git tilth pack <file> " + id + " keeps it, then git tilth reset " + id + " removes it here; " +
+					"git tilth push " + id + " pushes it where the remote has nothing later",
 			}
 		}
 	}
