@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -220,11 +221,23 @@ func tasksOf(ctx *cli.Context) (tasks []string) {
 	return tasks
 }
 
+// noTasks refuses a session whose task list cannot be read.
+func noTasks(s *session.Session, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	hint := "git tilth reset " + s.ID
+	if _, err := os.Lstat(s.Path(session.InterviewFile)); err == nil {
+		hint = "git tilth prep-feature --continue, or " + hint
+	}
+	return refuse(hint, "session %s has no tasks: its preparation was not finished", s.ID)
+}
+
 // hasTasks refuses tasks that a session does not have.
 func hasTasks(s *session.Session, named []string) error {
 	plan, err := s.Tasks()
 	if err != nil {
-		return refuse("git tilth show "+s.ID, "%s", err)
+		return noTasks(s, err)
 	}
 	for _, id := range named {
 		if !slices.ContainsFunc(plan, func(t session.Task) bool { return t.ID == id }) {

@@ -147,7 +147,7 @@ func (w *repoContext) seedFiles(h *lifecycle.Handle) ([]string, error) {
 func (w *repoContext) seedLint(s *session.Session, asJSON bool) error {
 	tasks, err := s.Tasks()
 	if err != nil {
-		return refuse("git tilth reset "+s.ID, "%s", err)
+		return noTasks(s, err)
 	}
 	check, err := s.Checkpoint()
 	if err != nil {
