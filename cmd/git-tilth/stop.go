@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -37,6 +39,10 @@ func (p *process) stopCommand() *cli.Command {
 			if holder.Host != host {
 				return refuse("run git tilth stop there", "session %s runs on %s, not on this machine", s.ID,
 					holder.Host)
+			}
+			// Someone's own program may hold the lock file while it calls this, as flock(1) does; 0 and -1 are all of us.
+			if holder.PID <= 0 || slices.Contains(proc.Above(), holder.PID) {
+				return refuse("", "%s; that is no run that stop could end", holder)
 			}
 			if p.dryRun {
 				p.printf("would run: kill -INT %d\n", holder.PID)
