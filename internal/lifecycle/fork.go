@@ -143,7 +143,8 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 		}
 	}
 	commits, _, err := commitsSince(ctx, g, p.common, p.point.SHA, p.begin.Seed.SHA)
-	who := authorIn(p.Session, p.check, p.tasks, commits)
+	shared := inherited(ctx, g, p.common, p.begin.Seed.SHA, commits, p.check)
+	who := authorIn(p.Session, p.check, p.tasks, shared)
 	for _, c := range commits {
 		if id, ok := who.done(c); ok && states[id].Status == session.TaskDone && states[id].Commit == "" {
 			states[id] = record.TaskState{Status: session.TaskDone, Commit: c.SHA}

@@ -62,7 +62,7 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string,
 	if err != nil {
 		return nil, err
 	}
-	who := authorIn(s, check, tasks, commits)
+	who := authorIn(s, check, tasks, inherited(ctx, g, common, seed, commits, check))
 	for i, t := range tasks {
 		p := Point{Name: t.ID, SHA: who.baseOf(t.ID, commits), counts: counts, index: i}
 		if b := slices.IndexFunc(begun, func(b record.Begun) bool { return b.TaskID == t.ID }); b >= 0 {
@@ -116,19 +116,24 @@ func (a author) baseOf(task string, commits []gitx.Commit) string {
 }
 
 // authorIn knows the commits of a session.
-func authorIn(s *session.Session, check *session.Checkpoint, tasks []session.Task, commits []gitx.Commit) author {
-	return State{SessionID: s.ID, Foreign: check.GitCommonDir == "", Tasks: tasks,
-		Inherited: inherited(commits, check)}.author()
+func authorIn(s *session.Session, check *session.Checkpoint, tasks []session.Task, shared map[string]bool) author {
+	return State{SessionID: s.ID, Foreign: check.GitCommonDir == "", Tasks: tasks, Inherited: shared}.author()
 }
 
-// inherited finds the commits that a fork shares with the session that it was made of.
-func inherited(commits []gitx.Commit, check *session.Checkpoint) map[string]bool {
+// inherited finds among the commits since the seed those that a fork shares with the session that it was made of. A
+// fork that has gone back, or is looked at, before where it was made has them without the last ones.
+func inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []gitx.Commit,
+	check *session.Checkpoint) map[string]bool {
 	shared := map[string]bool{}
-	at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == check.ForkedAt })
-	if check.ForkedAt == "" || at < 0 {
+	if check.ForkedAt == "" || len(commits) == 0 {
 		return shared
 	}
-	for _, c := range commits[at:] {
+	theirs := commits
+	at := slices.IndexFunc(commits, func(c gitx.Commit) bool { return c.SHA == check.ForkedAt })
+	if at < 0 { // what git no longer has is nobody's
+		theirs, _, _ = commitsSince(ctx, g, common, check.ForkedAt, seed)
+	}
+	for _, c := range theirs[max(at, 0):] {
 		shared[c.SHA] = true
 	}
 	return shared

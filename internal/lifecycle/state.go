@@ -117,7 +117,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	st.Inherited = inherited(st.Commits, check)
+	st.Inherited = inherited(ctx, g, common, st.SeedSHA, st.Commits, check)
 	if len(st.Commits) > 0 {
 		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
 			return err
