@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
@@ -50,7 +51,7 @@ func (w *repoContext) notify(h *lifecycle.Handle, stop loop.Stop) {
 	case err != nil:
 		w.p.warnf("git-tilth: tilth.notify: %s\n", text.VisibleLine(err.Error()))
 	case out.ExitCode != 0:
-		w.p.warnf("git-tilth: tilth.notify: exit status %d: %s\n", out.ExitCode,
-			text.VisibleLine(text.FailingLine(string(out.Output))))
+		says := fmt.Sprintf("exit status %d: %s", out.ExitCode, text.FailingLine(string(out.Output)))
+		w.p.warnf("git-tilth: tilth.notify: %s\n", text.VisibleLine(strings.TrimSuffix(says, ": ")))
 	}
 }

@@ -15,8 +15,8 @@ func (p *process) replayCommand() *cli.Command {
 		Usage:     "carry out again what a session's model answered, and compare the trees with what was committed",
 		ArgsUsage: "[<session>]",
 		Description: "Needs no key and no network, and changes nothing of the session. Hooks, tilth.setup and " +
-			"validators do\nnot run again: a tree that one of them changed diverges. A task that a person did is taken as it " +
-			"is.",
+			"validators do\nnot run again: a tree that one of them changed diverges. A task that a person did " +
+			"is taken as it is.",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "harness",
 			Usage: "name the parts of the prompts that this build words otherwise"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -131,7 +132,7 @@ func (r *Review) next(p printer) {
 
 // headline says how the session stands.
 func (r *Review) headline() string {
-	n, s := r.counts, r.State
+	n, s := r.counts, cmp.Or(r.State, "damaged") // there is a state wherever checkpoint.json can be read
 	if r.Stop != "" && r.Stop != "all_done" {
 		s += " (" + r.Stop + ")"
 	}
