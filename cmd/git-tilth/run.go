@@ -92,8 +92,9 @@ func (w *repoContext) run(r runRequest) error {
 	}
 	prepared := preparedOf(all)
 	here, within := containing(w.store, w.p.dir)
+	isHere := func(o session.Overview) bool { return o.ID == here.ID }
 	switch {
-	case within && r.from == "" && slices.ContainsFunc(prepared, func(o session.Overview) bool { return o.ID == here.ID }):
+	case within && r.from == "" && slices.ContainsFunc(prepared, isHere):
 		return w.proceed(here, r)
 	case len(prepared) > 1 || (len(prepared) > 0 && r.from != ""):
 		return w.severalPrepared(prepared, r.from != "")

@@ -40,7 +40,8 @@ func (p *process) stopCommand() *cli.Command {
 				return refuse("run git tilth stop there", "session %s runs on %s, not on this machine", s.ID,
 					holder.Host)
 			}
-			// Someone's own program may hold the lock file while it calls this, as flock(1) does; 0 and -1 are all of us.
+			// Someone's own program may hold the lock file while it calls this, as flock(1) does; 0 and -1 are all of
+			// us.
 			if holder.PID <= 0 || slices.Contains(proc.Above(), holder.PID) {
 				return refuse("", "%s; that is no run that stop could end", holder)
 			}
