@@ -24,14 +24,15 @@ func (w *repoContext) notInside() error {
 	}
 	id := w.p.getenv(session.MarkVar)
 	if id == "" {
-		var dirs []string
-		for dir := w.p.dir; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			dirs = append(dirs, dir)
-		}
-		for _, place := range gitx.LinkedPlaces(w.loc.CommonDir) {
-			dirs = append(dirs, filepath.Dir(place))
-		}
-		id = w.store.RunAbove(proc.Above(), dirs)
+		id = w.store.RunAbove(proc.Above(), func() (dirs []string) {
+			for dir := w.p.dir; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+				dirs = append(dirs, dir)
+			}
+			for _, place := range gitx.LinkedPlaces(w.loc.CommonDir) {
+				dirs = append(dirs, filepath.Dir(place))
+			}
+			return dirs
+		})
 	}
 	if id == "" {
 		return nil

@@ -21,18 +21,20 @@ func (s *Session) Mark() string { return MarkVar + "=" + s.ID }
 // RunAbove is the id of a session that one of these processes is writing now, by the kernel's word on who holds the
 // lock on its directory, "" if there is none that is known. A lock on the lock file alone is another program's, as of
 // flock(1) around this command: the session is in use, and nobody is inside of it. Sessions are looked for in the root,
-// and in dirs, which are places of sessions wherever they lie.
-func (st Store) RunAbove(pids []int, dirs []string) string {
+// and in dirs, which are places of sessions wherever they lie; dirs is not called where none of the processes has a
+// lock.
+func (st Store) RunAbove(pids []int, dirs func() []string) string {
 	held := flocks()
 	maps.DeleteFunc(held, func(_ string, pid int) bool { return !slices.Contains(pids, pid) })
 	if len(held) == 0 {
 		return ""
 	}
 	ids, _ := st.IDs()
+	places := dirs()
 	for _, id := range ids {
-		dirs = append(dirs, filepath.Join(st.Root, id))
+		places = append(places, filepath.Join(st.Root, id))
 	}
-	for _, dir := range dirs {
+	for _, dir := range places {
 		var st unix.Stat_t
 		if unix.Stat(dir, &st) == nil && held[lockName(&st)] != 0 && ValidID(filepath.Base(dir)) {
 			return filepath.Base(dir)
