@@ -158,7 +158,9 @@ func (p *page) until(js string) {
 			return
 		}
 		// The document that was asked may have just been replaced by the one navigated to.
-		if !strings.Contains(err.Error(), "Cannot find context") {
+		replaced := strings.Contains(err.Error(), "Cannot find context") ||
+			strings.Contains(err.Error(), "Inspected target navigated")
+		if !replaced {
 			p.t.Fatalf("waiting for %s: %v", js, err)
 		}
 	}
