@@ -143,7 +143,7 @@ func (o *objects) checkLoose(ctx context.Context, dir string, found map[string]u
 // checkFan looks at the loose objects whose ids begin with a directory's name. Each of them is looked at each time, by
 // the open directory: what that costs grows with the session.
 func (o *objects) checkFan(ctx context.Context, dir string, linked bool, found map[string]unix.Stat_t) error {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return nil // git cannot read it either
 	}
@@ -161,6 +161,11 @@ func (o *objects) checkFan(ctx context.Context, dir string, linked bool, found m
 		}
 	}
 	return nil
+}
+
+// openDir opens a directory. A pipe in its place would hold an ordinary open until somebody writes into it.
+func openDir(dir string) (*os.File, error) {
+	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
 // checkObject holds a loose object's file against its id: the hash of what the file holds, its header included, which
@@ -197,7 +202,7 @@ func checkObject(ctx context.Context, name, id string) error {
 
 // checkPacks looks at the packs of which a file is new.
 func (o *objects) checkPacks(ctx context.Context, dir string, found map[string]unix.Stat_t) error {
-	d, err := os.Open(dir)
+	d, err := openDir(dir)
 	if err != nil {
 		return nil
 	}

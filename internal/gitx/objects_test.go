@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestObjectsUnderAnotherName lets a name lead to the object of another one, which was there before the session.
@@ -130,4 +132,15 @@ func TestLogOfAForgedCommitGraph(t *testing.T) {
 	commits, err := w.git.Log(ctx, w.common, tip, "", 1)
 	must(t, err)
 	equal(t, "the tree", commits[0].Tree, evil)
+}
+
+// TestObjectsBehindPipes: whoever opens a pipe waits for a writer, who may never come.
+func TestObjectsBehindPipes(t *testing.T) {
+	w := newWorld(t, "a", "good")
+	objects := filepath.Join(w.common, "objects")
+	must(t, os.RemoveAll(filepath.Join(objects, "pack")))
+	for _, pipe := range []string{"zz", "pack"} {
+		must(t, unix.Mkfifo(filepath.Join(objects, pipe), 0o600))
+	}
+	must(t, w.git.newObjects(w.common, time.Time{}).check(ctx))
 }
