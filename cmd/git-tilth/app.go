@@ -98,7 +98,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			}
 			p.changes = !onlyLooks[ctx.Command.Name]
 			if p.changes {
-				proc.ForgetEnv(gitx.IsKey)
+				proc.ForgetEnv(proc.IsKey)
 			}
 			return action(ctx)
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -61,7 +60,7 @@ func withoutKeys(environ, keep []string) []string {
 	return slices.DeleteFunc(environ, func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
 		ours := strings.HasPrefix(name, "TILTH_") && !slices.Contains(marks, name)
-		return (ours || gitx.IsKey(name)) && !slices.Contains(keep, name)
+		return (ours || proc.IsKey(name)) && !slices.Contains(keep, name)
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 func TestRewindTree(t *testing.T) {
@@ -112,8 +114,8 @@ func TestCleanReadOnlyDirectories(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(w.path, "dir", "sub"), 0o500))
 	must(t, os.Chmod(filepath.Join(w.path, "dir"), 0o500))
 	must(t, os.Chmod(filepath.Join(w.path, "other"), 0))
-	equalLists(t, "directories without the right", makeRemovable(w.path), []string{"dir", "other"})
-	equalLists(t, "none left", makeRemovable(w.path), nil)
+	equalLists(t, "directories without the right", proc.MakeRemovable(w.path), []string{"dir", "other"})
+	equalLists(t, "none left", proc.MakeRemovable(w.path), nil)
 }
 
 func TestRewindTreeOverAnIndexThatCannotBeRead(t *testing.T) {

@@ -63,17 +63,6 @@ var ownConfig = []string{
 // show other ones than a clone gets.
 var objectVars = []string{"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/dev/null/none"}
 
-// IsKey reports whether a variable holds what no git, hook, filter, validator or shell command has a use for: the files
-// that they consist of may be the worker's.
-func IsKey(name string) bool {
-	name = strings.ToUpper(name)
-	return strings.HasPrefix(name, "TILTH_") && strings.Contains(name, "KEY") || strings.HasSuffix(name, "_API_KEY") ||
-		strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_SECRET") || name == agentVar
-}
-
-// agentVar names the ssh agent. Only a signature needs it, and git where it talks to a remote.
-const agentVar = "SSH_AUTH_SOCK"
-
 // authorVars are what `git commit` exports to its hooks about its own commit.
 var authorVars = []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"}
 
@@ -86,7 +75,7 @@ func without(env []string, goes func(name string) bool) []string {
 }
 
 // withoutKeys returns the lines of env but for keys.
-func withoutKeys(env []string) []string { return without(env, IsKey) }
+func withoutKeys(env []string) []string { return without(env, proc.IsKey) }
 
 // Reflog actions: what the reflog says before the colon.
 const (
@@ -341,7 +330,7 @@ var nobody = []string{
 func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []string) {
 	if sign {
 		vars = append(vars, noDialog...)
-		vars = append(vars, agentVar+"="+proc.Getenv(g.env.raw, agentVar))
+		vars = append(vars, proc.AgentVar+"="+proc.Getenv(g.env.raw, proc.AgentVar))
 	}
 	if dir == "" {
 		return append(vars, nobody...)

@@ -39,15 +39,3 @@ func TestCleanRemovesWhatIsTooDeepForGit(t *testing.T) {
 		}
 	}
 }
-
-// Deeper than there are descriptors, one level after the other is opened in vain.
-func TestRemoveFlat(t *testing.T) {
-	top := filepath.Join(t.TempDir(), "top")
-	write(t, top, "a/b/c", "x", "e", "x")
-	must(t, unix.Symlink("/", filepath.Join(top, "a", "link")))
-	deepen(t, top, "d", 3000)
-	must(t, removeFlat(top))
-	if !absent(top) {
-		t.Error("it is still there")
-	}
-}

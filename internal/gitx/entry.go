@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // entries yields the repository's own directories for its worktrees, each with the .git file that it names, "" for
@@ -44,7 +46,7 @@ func (g *Git) removeIncomplete(common, admin, path string) error {
 	if g.dry {
 		return nil
 	}
-	if err := RemoveAll(path); err != nil {
+	if err := proc.RemoveAll(path); err != nil {
 		return err
 	}
 	return removeAdmin(common, admin, path)
@@ -321,7 +323,7 @@ func (g *Git) RestoreBranch(ctx context.Context, common, branch string) error {
 	}
 	sha, ok, err := g.BranchTip(ctx, common, branch)
 	if err == nil && !ok {
-		return RemoveAll(file)
+		return proc.RemoveAll(file)
 	}
 	if err == nil && !fi.IsDir() {
 		err = replaceFile(file, sha+"\n")

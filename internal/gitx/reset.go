@@ -3,7 +3,6 @@ package gitx
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
@@ -113,7 +110,7 @@ func (g *Git) HardReset(ctx context.Context, wt Worktree, sha string) error {
 	if rebuilt {
 		err = reset()
 	}
-	if err != nil && ctx.Err() == nil && len(makeRemovable(wt.Path)) > 0 {
+	if err != nil && ctx.Err() == nil && len(proc.MakeRemovable(wt.Path)) > 0 {
 		err = reset()
 	}
 	return err
@@ -155,7 +152,7 @@ func (g *Git) clean(ctx context.Context, wt Worktree, keep []string) error {
 	}
 	// Only what was in the way is tried again: an untracked .gitignore may have gone with the first pass, and over
 	// all a second would take what it covered.
-	if opened := slices.Concat(makeRemovable(wt.Path), shorten(wt.Path)); len(opened) > 0 {
+	if opened := slices.Concat(proc.MakeRemovable(wt.Path), shorten(wt.Path)); len(opened) > 0 {
 		return g.cleanOnce(ctx, wt, keep, opened...)
 	}
 	return err
@@ -192,31 +189,6 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 	return err
 }
 
-// makeRemovable gives the owner back the right to write to the directories at path and below, and returns the topmost
-// of those that lacked it, relative to path. Caches of build tools (Go's modules) are read-only, and git removes
-// nothing from them.
-func makeRemovable(path string) []string {
-	var topmost []string
-	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, _ error) error {
-		if d == nil || !d.IsDir() {
-			return nil
-		}
-		fi, err := d.Info()
-		if err != nil || fi.Mode()&0o700 == 0o700 || os.Chmod(p, fi.Mode().Perm()|0o700) != nil {
-			return nil
-		}
-		rel, err := filepath.Rel(path, p)
-		if n := len(topmost); n > 0 && (topmost[n-1] == "." || strings.HasPrefix(rel+"/", topmost[n-1]+"/")) {
-			return nil
-		}
-		if err == nil {
-			topmost = append(topmost, rel)
-		}
-		return nil
-	})
-	return topmost
-}
-
 // longPath is how long the path of a directory in a worktree may be, in bytes. No longer one can be tracked by much:
 // git names files by their whole paths, of which the kernel takes 4096 bytes.
 const longPath = 3000
@@ -229,59 +201,13 @@ func shorten(path string) (in []string) {
 		if err != nil || relErr != nil || !d.IsDir() || len(rel) < longPath {
 			return nil
 		}
-		if RemoveAll(p) == nil {
+		if proc.RemoveAll(p) == nil {
 			top, _, _ := strings.Cut(rel, string(filepath.Separator))
 			in = append(in, top)
 		}
 		return fs.SkipDir
 	})
 	return slices.Compact(in)
-}
-
-// RemoveAll is os.RemoveAll for what may hold directories without write permission, and deeper ones than this process
-// can have open.
-func RemoveAll(path string) error {
-	err := os.RemoveAll(path)
-	if err != nil && len(makeRemovable(path)) > 0 {
-		err = os.RemoveAll(path)
-	}
-	if errors.Is(err, unix.EMFILE) {
-		err = removeFlat(path)
-	}
-	return err
-}
-
-// removeFlat removes a directory by moving all that lies deeper up into it.
-func removeFlat(top string) error {
-	for {
-		entries, err := os.ReadDir(top)
-		if err != nil || len(entries) == 0 {
-			return cmp.Or(err, os.Remove(top))
-		}
-		for _, d := range entries {
-			if d.IsDir() {
-				err = emptyInto(top, filepath.Join(top, d.Name()))
-			}
-			if err = cmp.Or(err, os.Remove(filepath.Join(top, d.Name()))); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// emptyInto removes the files in dir and moves its directories to top.
-func emptyInto(top, dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, d := range entries {
-		at := filepath.Join(dir, d.Name())
-		if !d.IsDir() {
-			err = cmp.Or(err, os.Remove(at))
-			continue
-		}
-		err = cmp.Or(err, os.Chmod(at, 0o700))
-		err = cmp.Or(err, os.Rename(at, filepath.Join(top, rand.Text())))
-	}
-	return err
 }
 
 // rebuildIndex replaces an index that git cannot read, as a machine that lost its power leaves one, by the one of HEAD,

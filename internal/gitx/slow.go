@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // What a worker leaves in its tree can keep a git that reads it for ever: a pipe called .gitignore, which git opens and
@@ -115,7 +117,7 @@ func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) 
 // largeFiles are those that are to be staged and too large for it, but for known ones.
 func (g *Git) largeFiles(ctx context.Context, wt Worktree, known []string) (large []string) {
 	_ = filepath.WalkDir(wt.Path, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && (d.Name() == ".git" || productNames[d.Name()]) {
+		if err == nil && d.IsDir() && (d.Name() == ".git" || slices.Contains(proc.ProductDirs, d.Name())) {
 			return fs.SkipDir
 		}
 		rel, relErr := filepath.Rel(wt.Path, path)

@@ -3,13 +3,14 @@ package gitx
 import (
 	"bytes"
 	"context"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // stagePasses bounds how often StageAll adds: once, and again when the first pass held back a directory called target
@@ -316,13 +317,8 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 	return tracked, nil
 }
 
-// productNames are the build products that are left out of what is staged even where no .gitignore covers them.
-var productNames = map[string]bool{
-	"__pycache__": true, ".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, "node_modules": true,
-	".venv": true,
-}
-
-// cargoTarget is a build product too, beside a Cargo.toml.
+// cargoTarget is a build product, as those of [proc.ProductDirs] are, beside a Cargo.toml. All of them are left out of
+// what is staged even where no .gitignore covers them.
 const cargoTarget = "target"
 
 // productRoot returns the part of p that is a build product, "" if none is. p is relative to top and in git's form;
@@ -347,19 +343,16 @@ func productRoot(top, p string) string {
 func isProduct(top, p string) bool {
 	name := path.Base(p)
 	if name != cargoTarget {
-		return productNames[name]
+		return slices.Contains(proc.ProductDirs, name)
 	}
 	_, err := os.Lstat(filepath.Join(top, path.Dir(p), "Cargo.toml"))
 	return err == nil
 }
 
-// IsProductDir reports whether a directory of this name is a build product wherever it lies.
-func IsProductDir(name string) bool { return productNames[name] }
-
 // namesProduct reports whether a path, as git lists it, is or lies in a build product.
 func namesProduct(p string) bool {
 	for _, name := range strings.Split(strings.TrimSuffix(p, "/"), "/") {
-		if productNames[name] || name == cargoTarget {
+		if slices.Contains(proc.ProductDirs, name) || name == cargoTarget {
 			return true
 		}
 	}
@@ -374,7 +367,7 @@ func isLink(p string) bool {
 // productRules are the ignore rules for the products. That a target is Cargo's no rule can say, so they cover every
 // one.
 func productRules() string {
-	return strings.Join(slices.Sorted(maps.Keys(productNames)), "/\n") + "/\n" + cargoTarget + "/\n"
+	return strings.Join(proc.ProductDirs, "/\n") + "/\n" + cargoTarget + "/\n"
 }
 
 // productRulesBut are the rules once it is known which target directories there are: they cover those of the found

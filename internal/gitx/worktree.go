@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // Worktree is a linked worktree that passed a check. Only [Git.Worktree] makes one, and every command that writes in a
@@ -283,7 +285,7 @@ func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
 	if g.plan(path, removed); !complete(admin) {
 		return g.removeIncomplete(common, admin, path)
 	}
-	if len(makeRemovable(path)) > 0 {
+	if len(proc.MakeRemovable(path)) > 0 {
 		_, err = g.Mutate(ctx, InRepo(common, "worktree", "remove", "--force", "--force", path))
 	}
 	return err

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // planted are names that tools look for in the directories above the one they run in. The session's own directory has
@@ -31,7 +31,7 @@ func removePlanted(session string) error {
 		if !slices.Contains(planted, d.Name()) {
 			continue
 		}
-		if err := gitx.RemoveAll(filepath.Join(session, d.Name())); err != nil {
+		if err := proc.RemoveAll(filepath.Join(session, d.Name())); err != nil {
 			return err
 		}
 	}

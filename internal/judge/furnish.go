@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // theSetup is the name of what the setup made among what is kept.
@@ -120,7 +120,7 @@ func (p *Place) drop(name string) error {
 		if p.tracked(root) {
 			continue // what is beside the tracked files goes with the look at a new directory
 		}
-		if err := gitx.RemoveAll(filepath.Join(p.Dir, root)); err != nil {
+		if err := proc.RemoveAll(filepath.Join(p.Dir, root)); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func (p *Place) keep(roots []string) (*kept, error) {
 				return err
 			}
 			if d.IsDir() && slices.Contains(volatile, d.Name()) {
-				if err := gitx.RemoveAll(name); err != nil {
+				if err := proc.RemoveAll(name); err != nil {
 					return err
 				}
 				return fs.SkipDir
@@ -245,7 +245,7 @@ func (p *Place) intact(k *kept) (bool, error) {
 			if _, ok := k.stamps[child]; ok {
 				continue
 			}
-			if err := gitx.RemoveAll(filepath.Join(p.Dir, child)); err != nil {
+			if err := proc.RemoveAll(filepath.Join(p.Dir, child)); err != nil {
 				return false, err
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -57,7 +56,7 @@ func (p *Place) lend(ctx context.Context) error {
 	}
 	for _, dir := range p.lent {
 		if !slices.Contains(now, dir) && !p.tracked(dir) {
-			if err := gitx.RemoveAll(filepath.Join(p.Dir, dir)); err != nil {
+			if err := proc.RemoveAll(filepath.Join(p.Dir, dir)); err != nil {
 				return err
 			}
 		}

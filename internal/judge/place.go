@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // Options say whose place it is and what it is furnished with.
@@ -199,7 +200,7 @@ func (p *Place) begin() error {
 		p.top = nil
 	}
 	p.forget()
-	if err := gitx.RemoveAll(p.Dir); err != nil {
+	if err := proc.RemoveAll(p.Dir); err != nil {
 		return err
 	}
 	if err := os.Mkdir(p.Dir, 0o700); err != nil {
@@ -235,7 +236,7 @@ func (p *Place) update(ctx context.Context, tree string) (err error) {
 	}
 	for _, name := range changed {
 		addAbove(p.stale, name)
-		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
+		if err := proc.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
 	}
@@ -410,7 +411,7 @@ func (p *Place) clear(dir string) error {
 		if name == ".git" || p.tracked(name) || p.stays(name) {
 			continue
 		}
-		if err := gitx.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
+		if err := proc.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
 			return err
 		}
 	}

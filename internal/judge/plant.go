@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // plant makes the directory top hold exactly these links and files, by their paths in it, and touches nothing that is
@@ -82,7 +82,7 @@ func (g garden) prune(sub string) error {
 		case d.IsDir() && g.dirs[name]:
 			err = g.prune(name)
 		case name != g.spared && !g.right(name, d):
-			err = gitx.RemoveAll(filepath.Join(g.top, name))
+			err = proc.RemoveAll(filepath.Join(g.top, name))
 		}
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -102,7 +103,7 @@ func (h *Handle) dropAside() error {
 	}
 	for _, t := range tasks {
 		for path := AsideOf(h.S, t.ID); t.Status == session.TaskDone && path != ""; path = AsideOf(h.S, t.ID) {
-			if err := gitx.RemoveAll(path); err != nil {
+			if err := proc.RemoveAll(path); err != nil {
 				return err
 			}
 		}
@@ -143,7 +144,7 @@ func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base stri
 // bundle writes the bundle, whole or not at all.
 func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha string, err error) {
 	dir := filepath.Join(filepath.Dir(path), ".scratch")
-	if err := h.change(func() error { return gitx.RemoveAll(dir) }); err != nil {
+	if err := h.change(func() error { return proc.RemoveAll(dir) }); err != nil {
 		return "", err
 	}
 	s, err := newScratch(h.Git, h.Common, dir)

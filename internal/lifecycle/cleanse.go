@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -45,7 +46,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	// anew.
 	gone := s.Path(session.WorkspaceDir + ".gone")
 	if !g.IsDryRun() {
-		if err := gitx.RemoveAll(gone); err != nil {
+		if err := proc.RemoveAll(gone); err != nil {
 			return err
 		}
 		if err := os.Rename(s.Path(session.WorkspaceDir), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +56,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	if err := r.removeFromRepo(ctx, g, admin, "git tilth cleanse "+s.ID, report); err != nil || g.IsDryRun() {
 		return err
 	}
-	return errors.Join(gitx.RemoveAll(gone), gitx.RemoveAll(s.Path(session.JudgeDir)))
+	return errors.Join(proc.RemoveAll(gone), proc.RemoveAll(s.Path(session.JudgeDir)))
 }
 
 // remoteTip is the commit of the branch on a remote as it is now, "" where that is not known.

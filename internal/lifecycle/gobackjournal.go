@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -162,12 +162,12 @@ func (h *Handle) clearUndos() error {
 			gone = append(gone, last.Undoes)
 		}
 		gone = append(gone, whole[:max(n-max(h.UndoKeep, 1), 0)]...)
-		if err := gitx.RemoveAll(filepath.Join(undoDir(h.S, whole[n-1]), nextOwn)); err != nil {
+		if err := proc.RemoveAll(filepath.Join(undoDir(h.S, whole[n-1]), nextOwn)); err != nil {
 			return err
 		}
 	}
 	for _, n := range gone {
-		if err := gitx.RemoveAll(undoDir(h.S, n)); err != nil {
+		if err := proc.RemoveAll(undoDir(h.S, n)); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -265,13 +266,13 @@ func (h *Handle) wholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 // rewindFiles takes the steps of a rewind after git's.
 func (h *Handle) rewindFiles(j rewind) error {
 	for _, name := range rewoundFiles {
-		if err := gitx.RemoveAll(h.S.Path(name)); err != nil {
+		if err := proc.RemoveAll(h.S.Path(name)); err != nil {
 			return err
 		}
 	}
 	bundles, _ := filepath.Glob(h.S.Path(asideDir, "*.bundle"))
 	for _, dir := range append(setAside(h.S), bundles...) {
-		if err := gitx.RemoveAll(dir); err != nil {
+		if err := proc.RemoveAll(dir); err != nil {
 			return err
 		}
 	}

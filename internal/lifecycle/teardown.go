@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -308,7 +309,7 @@ func removeDir(s *session.Session) error {
 		if slices.Contains(last, e.Name()) {
 			continue
 		}
-		if err := gitx.RemoveAll(s.Path(e.Name())); err != nil {
+		if err := proc.RemoveAll(s.Path(e.Name())); err != nil {
 			return err
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -60,7 +60,7 @@ func (r *run) putBack(names ...string) error {
 		}
 		// Only a directory would keep a file from being replaced; a crash must leave one or the other.
 		if fi, lerr := os.Lstat(path); was == nil || lerr == nil && fi.IsDir() {
-			err = gitx.RemoveAll(path)
+			err = proc.RemoveAll(path)
 		} else {
 			err = nil
 		}

@@ -29,7 +29,7 @@ func TempDir(kind string) (dir string, remove func(), err error) {
 		}
 		lock, err := lockDir(dir, unix.LOCK_EX)
 		if err == nil {
-			return dir, func() { os.RemoveAll(dir); lock.Close() }, nil
+			return dir, func() { _ = RemoveAll(dir); lock.Close() }, nil
 		}
 		if _, gone := os.Lstat(dir); !errors.Is(gone, fs.ErrNotExist) {
 			os.Remove(dir)
@@ -68,7 +68,7 @@ func ClearTemp() {
 			continue
 		}
 		if lock, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			os.RemoveAll(dir)
+			_ = RemoveAll(dir)
 			lock.Close()
 		}
 	}

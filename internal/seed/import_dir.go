@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -175,7 +175,8 @@ func (d *dirImport) tests() error {
 				"it holds more than %d files", maxDirEntries)
 		}
 		if e.IsDir() {
-			if p != "." && (strings.HasPrefix(e.Name(), ".") || gitx.IsProductDir(e.Name()) || d.isRepository(p)) {
+			if p != "." && (strings.HasPrefix(e.Name(), ".") || slices.Contains(proc.ProductDirs, e.Name()) ||
+				d.isRepository(p)) {
 				return fs.SkipDir
 			}
 			return nil

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -19,7 +20,9 @@ const walkCap = 400_000
 
 // isProduct reports whether a directory holds dependencies or build results. Such ones are passed over unless the
 // pattern names them: they would drown everything else.
-func isProduct(name string) bool { return gitx.IsProductDir(name) || name == "venv" || name == ".tox" }
+func isProduct(name string) bool {
+	return slices.Contains(proc.ProductDirs, name) || name == "venv" || name == ".tox"
+}
 
 // query is a pattern ready to be walked.
 type query struct {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
@@ -101,7 +101,7 @@ func (p *project) take(files []string) {
 }
 
 func (p *project) skipDir(name, base string) bool {
-	if gitx.IsProductDir(base) || slices.Contains(passedOver, base) {
+	if slices.Contains(proc.ProductDirs, base) || slices.Contains(passedOver, base) {
 		return true
 	}
 	if base != "target" {
