@@ -66,9 +66,12 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// ReadFile reads a file of a session's directory; see OpenFile. It makes no os.File, which would take as many system
+// ReadFile reads a file of a session's directory; see OpenFile.
+func ReadFile(path string) ([]byte, error) { return ReadInto(nil, path) }
+
+// ReadInto is ReadFile into room, where the file fits in there. It makes no os.File, which would take as many system
 // calls again: a list reads the files of ten thousand sessions.
-func ReadFile(path string) ([]byte, error) {
+func ReadInto(room []byte, path string) ([]byte, error) {
 	r, err := openReader(path)
 	if err != nil {
 		return nil, err
@@ -77,12 +80,14 @@ func ReadFile(path string) ([]byte, error) {
 	if r.size > maxFile {
 		return nil, &os.PathError{Op: "read", Path: path, Err: errors.New("is too large")}
 	}
-	data := make([]byte, r.size)
-	n, err := r.ReadAt(data, 0)
+	if r.size > int64(len(room)) {
+		room = make([]byte, r.size)
+	}
+	n, err := r.ReadAt(room[:r.size], 0)
 	if err == io.EOF { // cut since it was opened
 		err = nil
 	}
-	return data[:n], err
+	return room[:n], err
 }
 
 // reader is a regular file that is open for reading, with the length that it had then.

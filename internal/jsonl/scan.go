@@ -9,11 +9,17 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"sync"
 	"unsafe"
 )
 
 // tailBlock is what reading backwards begins with: most of what is looked for is among the last few lines.
 const tailBlock = 4 << 10
+
+// tailRooms are what lines are read into backwards, used again: a list reads the ends of ten thousand records.
+var tailRooms = sync.Pool{New: func() any { return new([tailRoom]byte) }}
+
+const tailRoom = 32 << 10
 
 // ErrShrunk says that a file is shorter than the place where reading was to go on: it was rewound or replaced.
 var ErrShrunk = errors.New("the file is shorter than what was read of it before")
@@ -95,7 +101,7 @@ func readLine(br *bufio.Reader) (line []byte, n int64, err error) {
 }
 
 // Tail is Scan backwards, from the last line until fn returns false. What it costs depends on how far fn goes, not on
-// the length of the file.
+// the length of the file. fn keeps nothing of a line.
 func Tail(path string, fn func(off int64, line []byte) (more bool)) (skipped int, err error) {
 	return TailFrom(path, math.MaxInt64, fn)
 }
@@ -110,30 +116,41 @@ func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool
 		return 0, err
 	}
 	defer f.Close()
-	pos := min(f.size, end) // where buf begins
-	var buf []byte          // read, and not yet handed out
-	block := tailBlock      // how much is read next
-	tooLong := false        // buf is the end of a line that is too long, and was dropped
-	unended := true         // what is at the end of buf has no newline after it
+	first := tailRooms.Get().(*[tailRoom]byte)
+	defer tailRooms.Put(first)
+	room := first[:]
+	lo, hi := len(room), len(room) // between them is what was read, and not yet handed out
+	pos := min(f.size, end)        // where that begins in the file
+	block := tailBlock             // how much is read next
+	tooLong := false               // it is the end of a line that is too long, and of which more was dropped
+	unended := true                // what is at its end has no newline after it
 	for {
-		i := bytes.LastIndexByte(buf, '\n')
+		i := bytes.LastIndexByte(room[lo:hi], '\n')
 		if i < 0 && pos > 0 {
-			if len(buf) > MaxLine {
-				buf, tooLong = nil, true
+			if hi-lo > MaxLine {
+				hi, tooLong = lo, true
 			}
 			// Reading as much again as is there already keeps a long line linear.
-			n := min(int64(max(block, len(buf))), pos)
-			next := make([]byte, n, n+int64(len(buf)))
-			if _, err := f.ReadAt(next, pos-n); err != nil && err != io.EOF {
+			n := int(min(int64(max(block, hi-lo)), pos))
+			if n > lo {
+				next := room
+				if n+hi-lo > len(room) {
+					next = make([]byte, max(n+hi-lo, 2*len(room)))
+				}
+				lo, hi = len(next)-copy(next[len(next)-(hi-lo):], room[lo:hi]), len(next)
+				room = next
+			}
+			got, err := f.ReadAt(room[lo-n:lo], pos-int64(n))
+			if err != nil && err != io.EOF {
 				return skipped, fmt.Errorf("%s: %w", path, err)
 			}
-			buf = append(next, buf...)
-			pos -= n
+			clear(room[lo-n+got : lo]) // the file was cut since it was opened; what is there is of another
+			lo, pos = lo-n, pos-int64(n)
 			block = min(4*block, 64<<10)
 			continue
 		}
-		tooLong = tooLong || len(buf)-i > MaxLine
-		line := bytes.TrimSpace(buf[i+1:])
+		tooLong = tooLong || hi-lo-i > MaxLine
+		line := bytes.TrimSpace(room[lo+i+1 : hi])
 		switch {
 		case !tooLong && len(line) == 0:
 		case !tooLong && IsObject(line):
@@ -146,7 +163,7 @@ func TailFrom(path string, end int64, fn func(off int64, line []byte) (more bool
 		if i < 0 {
 			return skipped, nil
 		}
-		buf, tooLong, unended = buf[:i], false, false
+		hi, tooLong, unended = lo+i, false, false
 	}
 }
 

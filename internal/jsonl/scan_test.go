@@ -189,6 +189,24 @@ func TestTailReadsLittle(t *testing.T) {
 	}
 }
 
+// What one file had is not taken for the lines of another that is cut while it is read.
+func TestTailOfAFileThatIsCut(t *testing.T) {
+	dir := t.TempDir()
+	lines := func(name string) string { return strings.Repeat(fmt.Sprintf("{\"of\":%q}\n", name), 3*tailBlock) }
+	write(t, filepath.Join(dir, "other"), lines("other"))
+	write(t, filepath.Join(dir, "cut"), lines("cut"))
+	_, err := Tail(filepath.Join(dir, "other"), func(int64, []byte) bool { return true })
+	must(t, err)
+	_, err = Tail(filepath.Join(dir, "cut"), func(_ int64, line []byte) bool {
+		must(t, os.Truncate(filepath.Join(dir, "cut"), 0))
+		if string(line) != `{"of":"cut"}` {
+			t.Fatalf("of another file: %s", line)
+		}
+		return true
+	})
+	must(t, err)
+}
+
 func TestIsObjectAgreesWithEncodingJSON(t *testing.T) {
 	for _, line := range []string{`{}`, `{"a":1}`, `{"a":1,}`, `{"a":01}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\"}", `{"a":"\x"}`, `{"a":"\u12"}`, `{"a":+1}`,
 		`{"a":1.}`, `{"a":.5}`, `{"a":1e}`, `{"a":-}`, `{'a':1}`, `{"a":NaN}`, `{"a":tru}`, `{} x`, `{`, `}`, `{"a"}`, `{"a":}`, `{,}`, `{"a":1 "b":2}`, `{"a":[1,]}`,

@@ -83,44 +83,48 @@ func (o Overview) State() string {
 // the list, by what a session's checkpoint and the link of its worktree name as its repository, each of which may be
 // empty; the others cost no more than that. It is asked concurrently.
 func (st Store) Overview(ids []string, wanted func(s *Session, source, commonDir, linked string) bool) []Overview {
-	all := make([]*Overview, len(ids))
+	all, in := make([]Overview, len(ids)), make([]bool, len(ids))
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(ids)) {
 		wg.Go(func() {
+			room := make([]byte, 32<<10) // for each file in turn: most have less
 			for i := int(next.Add(1)) - 1; i < len(ids); i = int(next.Add(1)) - 1 {
-				all[i] = st.session(ids[i]).overview(wanted)
+				in[i] = all[i].read(st.session(ids[i]), room, wanted)
 			}
 		})
 	}
 	wg.Wait()
-	out := make([]Overview, 0, len(ids))
-	for _, o := range all {
-		if o != nil {
-			out = append(out, *o)
+	out := all[:0]
+	for i := range all {
+		if in[i] {
+			out = append(out, all[i])
 		}
 	}
 	return out
 }
 
 // Overview reads one session.
-func (s *Session) Overview() Overview { return *s.overview(nil) }
+func (s *Session) Overview() (o Overview) {
+	o.read(s, nil, nil)
+	return o
+}
 
-// overview is nil if the session is not wanted.
-func (s *Session) overview(wanted func(s *Session, source, commonDir, linked string) bool) *Overview {
-	o := &Overview{ID: s.ID, Dir: s.Dir, Branch: s.Branch(), Workspace: s.Workspace()}
-	o.readCheckpoint(s)
+// read reads the session's files, each into room if it is not too large, and reports whether the session is wanted.
+func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source, commonDir, linked string) bool) bool {
+	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.Workspace()
+	o.readCheckpoint(s, room)
 	linked := ""
 	if wanted != nil || o.Source+o.GitCommonDir == "" {
-		linked = s.commonFromLink()
+		linked = s.commonFromLink(room)
 	}
 	if wanted != nil && !wanted(s, o.Source, o.GitCommonDir, linked) {
-		return nil
+		return false
 	}
 	if o.Source+o.GitCommonDir == "" {
 		o.GitCommonDir = linked
 	}
-	o.countTasks(s)
+	o.countTasks(s, room)
 	o.readLastStop(s)
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
@@ -131,13 +135,13 @@ func (s *Session) overview(wanted func(s *Session, source, commonDir, linked str
 	if _, err := os.Lstat(s.Path(GoBackFile)); err == nil {
 		o.GoingBack = true
 	}
-	return o
+	return true
 }
 
 // commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is
 // relative: workspace/.git says "gitdir: <common>/worktrees/<name>".
-func (s *Session) commonFromLink() string {
-	data, _ := jsonl.ReadFile(s.Path(WorkspaceDir, ".git"))
+func (s *Session) commonFromLink(room []byte) string {
+	data, _ := jsonl.ReadInto(room, s.Path(WorkspaceDir, ".git"))
 	admin, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
 	if !ok || filepath.Base(filepath.Dir(admin)) != "worktrees" || !filepath.IsAbs(admin) {
 		return ""
@@ -146,8 +150,8 @@ func (s *Session) commonFromLink() string {
 }
 
 // readCheckpoint takes the checkpoint as far as its members go, and decodes nothing else: a list reads many.
-func (o *Overview) readCheckpoint(s *Session) {
-	data, err := jsonl.ReadFile(s.Path(CheckpointFile))
+func (o *Overview) readCheckpoint(s *Session, room []byte) {
+	data, err := jsonl.ReadInto(room, s.Path(CheckpointFile))
 	if err == nil && !jsonl.IsObject(bytes.TrimSpace(data)) {
 		err = decode(data, &struct{}{})
 	}
@@ -155,22 +159,23 @@ func (o *Overview) readCheckpoint(s *Session) {
 		o.problem(CheckpointFile, err)
 		return
 	}
+	own := func(value gjson.Result) string { return strings.Clone(value.String()) }
 	gjson.Parse(jsonl.Text(data)).ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "status":
-			o.Status = value.String()
+			o.Status = own(value)
 		case "source":
-			o.Source = value.String()
+			o.Source = own(value)
 		case "git_common_dir":
-			o.GitCommonDir = value.String()
+			o.GitCommonDir = own(value)
 		case "workspace":
-			o.Workspace = cmp.Or(value.String(), o.Workspace)
+			o.Workspace = cmp.Or(own(value), o.Workspace)
 		case "branch":
-			o.Branch = cmp.Or(value.String(), o.Branch)
+			o.Branch = cmp.Or(own(value), o.Branch)
 		case "label":
-			o.Label = value.String()
+			o.Label = own(value)
 		case "forked_from":
-			o.ForkedFrom = value.String()
+			o.ForkedFrom = own(value)
 		case "tokens_used":
 			o.TokensUsed = value.Int()
 		case "started_at":
@@ -193,8 +198,8 @@ func (o *Overview) readCheckpoint(s *Session) {
 }
 
 // countTasks counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
-func (o *Overview) countTasks(s *Session) {
-	data, err := jsonl.ReadFile(s.Path(TasksFile))
+func (o *Overview) countTasks(s *Session, room []byte) {
+	data, err := jsonl.ReadInto(room, s.Path(TasksFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -97,6 +99,28 @@ func TestOverviewFiltersBySource(t *testing.T) {
 	}
 	if gone := st.Overview([]string{"20990601-102030-abcdef"}, nil); len(gone) != 1 || len(gone[0].Problems) != 1 {
 		t.Errorf("a session removed meanwhile: %+v", gone)
+	}
+}
+
+// The files of many sessions are read into the same memory: what is said of one is not overwritten by the next.
+func TestOverviewOfMany(t *testing.T) {
+	st := Store{Root: t.TempDir()}
+	var ids []string
+	var want []Overview
+	for i := range 20 {
+		s, err := st.Create(fmt.Sprintf("20260601-1020%02d-abcdef", i))
+		must(t, err)
+		x := strings.Repeat(string(rune('a'+i)), 1+i*500)
+		write(t, s.Path(CheckpointFile), fmt.Sprintf(`{"status":"failed","source":"/%s","git_common_dir":"/%[1]s/.git",
+			"workspace":"/w/%[1]s","branch":"b%[1]s","label":%q,"forked_from":"f%[1]s","started_at":"2026-%[1]s"}`,
+			x, map[bool]string{true: "l" + x}[i%2 == 0]))
+		write(t, s.Path(TasksFile), fmt.Sprintf(`[{"id":"T-001","title":"t%s","status":"done","description":%q}]`, x,
+			strings.Repeat("d", 5000*i)))
+		write(t, s.Path(RecordFile), fmt.Sprintf(`{"ts":"%s","type":"stop","payload":{"reason":"r%[1]s"}}`, x))
+		ids, want = append(ids, s.ID), append(want, s.Overview())
+	}
+	if got := st.Overview(ids, nil); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }
 
