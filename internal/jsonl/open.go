@@ -97,7 +97,7 @@ type reader struct {
 	size int64
 }
 
-func openReader(path string) (*reader, error) {
+func openReader(path string) (reader, error) {
 	fd, err := retried(func() (int, error) {
 		return syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	})
@@ -112,15 +112,15 @@ func openReader(path string) (*reader, error) {
 	}
 	switch err {
 	case nil:
-		return &reader{path: path, fd: fd, size: st.Size}, nil
+		return reader{path: path, fd: fd, size: st.Size}, nil
 	case syscall.ENXIO: // a socket
 		err = ErrIrregular
 	}
-	return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	return reader{}, &os.PathError{Op: "open", Path: path, Err: err}
 }
 
 // ReadAt is io.ReaderAt.
-func (r *reader) ReadAt(p []byte, off int64) (n int, err error) {
+func (r reader) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		m, err := retried(func() (int, error) { return syscall.Pread(r.fd, p[n:], off+int64(n)) })
 		if err != nil {
@@ -134,7 +134,7 @@ func (r *reader) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-func (r *reader) Close() { syscall.Close(r.fd) }
+func (r reader) Close() { syscall.Close(r.fd) }
 
 // retried is what call returns once no signal interrupts it.
 func retried(call func() (int, error)) (int, error) {

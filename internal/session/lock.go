@@ -155,7 +155,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 
 // Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
-	for _, path := range []string{s.Dir, s.Path(LockFile)} {
+	for _, path := range []string{s.Dir, s.file(LockFile)} {
 		if isLocked(path) {
 			return s.holderOf(path), true
 		}

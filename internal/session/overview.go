@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tidwall/gjson"
+	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -112,7 +112,7 @@ func (s *Session) Overview() (o Overview) {
 
 // read reads the session's files, each into room if it is not too large, and reports whether the session is wanted.
 func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source, commonDir, linked string) bool) bool {
-	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.Workspace()
+	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.file(WorkspaceDir)
 	o.readCheckpoint(s, room)
 	linked := ""
 	if wanted != nil || o.Source+o.GitCommonDir == "" {
@@ -129,19 +129,24 @@ func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source,
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
 	}
-	if _, err := os.Lstat(s.Path(ResetMarkFile)); err == nil {
-		o.Resetting = true
-	}
-	if _, err := os.Lstat(s.Path(GoBackFile)); err == nil {
-		o.GoingBack = true
-	}
+	o.Resetting, o.GoingBack = s.has(ResetMarkFile), s.has(GoBackFile)
 	return true
+}
+
+// has reports whether something has that name. It makes neither an os.FileInfo nor an error.
+func (s *Session) has(name string) bool {
+	var st unix.Stat_t
+	for {
+		if err := unix.Lstat(s.file(name), &st); err != unix.EINTR {
+			return err == nil
+		}
+	}
 }
 
 // commonFromLink is the source's common directory by the worktree's own link to it, "" if there is none or it is
 // relative: workspace/.git says "gitdir: <common>/worktrees/<name>".
 func (s *Session) commonFromLink(room []byte) string {
-	data, _ := jsonl.ReadInto(room, s.Path(WorkspaceDir, ".git"))
+	data, _ := jsonl.ReadInto(room, s.file(WorkspaceDir+"/.git"))
 	admin, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
 	if !ok || filepath.Base(filepath.Dir(admin)) != "worktrees" || !filepath.IsAbs(admin) {
 		return ""
@@ -151,7 +156,7 @@ func (s *Session) commonFromLink(room []byte) string {
 
 // readCheckpoint takes the checkpoint as far as its members go, and decodes nothing else: a list reads many.
 func (o *Overview) readCheckpoint(s *Session, room []byte) {
-	data, err := jsonl.ReadInto(room, s.Path(CheckpointFile))
+	data, err := jsonl.ReadInto(room, s.file(CheckpointFile))
 	if err == nil && !jsonl.IsObject(bytes.TrimSpace(data)) {
 		err = decode(data, &struct{}{})
 	}
@@ -199,7 +204,7 @@ func (o *Overview) readCheckpoint(s *Session, room []byte) {
 
 // countTasks counts the tasks. A session whose interview has not ended has no prd.json, and nothing is wrong with that.
 func (o *Overview) countTasks(s *Session, room []byte) {
-	data, err := jsonl.ReadInto(room, s.Path(TasksFile))
+	data, err := jsonl.ReadInto(room, s.file(TasksFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -258,7 +263,7 @@ func (o *Overview) countTasks(s *Session, room []byte) {
 // readLastStop reads the record backwards to the first event that settles whether the session has stopped.
 func (o *Overview) readLastStop(s *Session) {
 	var err error
-	o.Skipped, err = record.Tail(s.Path(RecordFile), func(l record.Line) bool {
+	o.Skipped, err = record.Tail(s.file(RecordFile), func(l record.Line) bool {
 		if o.LastEventAt == "" {
 			o.LastEventAt = l.TS
 		}

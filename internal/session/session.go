@@ -36,6 +36,9 @@ func (s *Session) Path(elem ...string) string {
 	return filepath.Join(append([]string{s.Dir}, elem...)...)
 }
 
+// file is Path of a name that is clean already: a list asks for tens of thousands.
+func (s *Session) file(name string) string { return s.Dir + "/" + name }
+
 // Workspace is where the worktree of a session of this program lies. A checkpoint's own field outranks it.
 func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 
