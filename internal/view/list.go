@@ -1,7 +1,9 @@
 package view
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -24,20 +26,25 @@ type row struct {
 	Failure *failure `json:"failure,omitempty"`
 }
 
-// rowsOf is the overviews as rows, in their order. Reading why sessions failed is shared out among the processors.
+// rowsOf is the overviews as rows, in their order.
 func rowsOf(all []session.Overview) []row {
 	rows := make([]row, len(all))
+	each(len(all), func(i int) { rows[i] = rowOf(all[i], listedLines) })
+	return rows
+}
+
+// each shares out the numbers below n among the processors: of a session that failed it is read why.
+func each(n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(all); i = int(next.Add(1)) - 1 {
-				rows[i] = rowOf(all[i], listedLines)
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
 			}
 		})
 	}
 	wg.Wait()
-	return rows
 }
 
 // listedLines is how many lines of a record a list of many sessions looks back for why one failed; show looks further.
@@ -73,43 +80,65 @@ func stateStyle(state string) string {
 // List prints sessions in the order given, one a line, or as a JSON array; with the repository of each where they are
 // of many.
 func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
-	rows := rowsOf(all)
 	if o.JSON {
-		return writeJSON(w, rows)
+		return listJSON(w, all)
 	}
-	t := table{term: o, columns: []column{
+	t := table{term: o, rows: make([]tableRow, len(all)), columns: []column{
 		{name: "SESSION"}, {name: "STATUS"}, {name: "TASKS", spare: true}, {name: "TOKENS", right: true, spare: true},
 		{name: "COST", right: true, spare: true}, {name: "AGE", right: true, spare: true},
 		{name: "LAST STOP", spare: true}, {name: "LABEL", grow: true}, {name: "SOURCE", grow: true},
 	}}
-	for _, r := range rows {
-		label, style, tasks := r.Label, plain, taskCount(r.Tasks)
-		if r.ForkedFrom != "" {
-			label = joined(", ", label, "fork of "+r.ForkedFrom)
-		}
-		if len(r.Problems) > 0 {
-			if r.Tasks.Total == 0 {
-				tasks = "-" // there may well be a seed, which nothing can be read of
-			}
-			label, style = "! "+r.Problems[0], red
-		}
-		source := ""
-		switch {
-		case !o.TTY:
-			source = r.Source
-		case many && r.Source != "":
-			source = filepath.Base(r.Source)
-		}
-		t.add(cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain}, cell{Count(r.TokensUsed),
-			plain},
-			cell{costOrNothing(r.Cost), plain}, cell{age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop,
-				stopStyle(r.LastStop)},
-			cell{label, style}, cell{source, dim})
-		if r.Failure != nil {
-			t.note(r.Failure.String())
-		}
-	}
+	each(len(all), func(i int) { t.rows[i] = rowOf(all[i], listedLines).listed(o, many) })
 	return t.write(w)
+}
+
+// listJSON writes what writeJSON would of all rows.
+func listJSON(w io.Writer, all []session.Overview) error {
+	if len(all) == 0 {
+		return writeJSON(w, []row{})
+	}
+	texts, errs := make([][]byte, len(all)), make([]error, len(all))
+	each(len(all), func(i int) { texts[i], errs[i] = json.MarshalIndent(rowOf(all[i], listedLines), "  ", "  ") })
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, 64<<10)
+	sep := "[\n  "
+	for _, text := range texts {
+		out.WriteString(sep)
+		out.Write(text)
+		sep = ",\n  "
+	}
+	out.WriteString("\n]\n")
+	return out.Flush()
+}
+
+// listed is the session as a line of the list.
+func (r row) listed(o Terminal, many bool) tableRow {
+	label, style, tasks := r.Label, plain, taskCount(r.Tasks)
+	if r.ForkedFrom != "" {
+		label = joined(", ", label, "fork of "+r.ForkedFrom)
+	}
+	if len(r.Problems) > 0 {
+		if r.Tasks.Total == 0 {
+			tasks = "-" // there may well be a seed, which nothing can be read of
+		}
+		label, style = "! "+r.Problems[0], red
+	}
+	source, note := "", ""
+	switch {
+	case !o.TTY:
+		source = r.Source
+	case many && r.Source != "":
+		source = filepath.Base(r.Source)
+	}
+	if r.Failure != nil {
+		note = r.Failure.String()
+	}
+	return newRow(note, cell{r.ID, plain}, cell{r.State, stateStyle(r.State)}, cell{tasks, plain},
+		cell{Count(r.TokensUsed), plain}, cell{costOrNothing(r.Cost), plain},
+		cell{age(o.Now, startOf(r.Overview)), plain}, cell{r.LastStop, stopStyle(r.LastStop)}, cell{label, style},
+		cell{source, dim})
 }
 
 func stopStyle(reason string) string {

@@ -18,7 +18,7 @@ type table struct {
 
 type tableRow struct {
 	cells []cell
-	note  string // below the row
+	note  string // below the row; in a pipe one more field of it
 }
 
 type column struct {
@@ -33,20 +33,17 @@ type cell struct {
 	style string
 }
 
-func (t *table) add(cells ...cell) {
+func (t *table) add(cells ...cell) { t.rows = append(t.rows, newRow("", cells...)) }
+
+func newRow(note string, cells ...cell) tableRow {
 	for i := range cells {
 		cells[i].text = text.VisibleLine(cells[i].text)
 	}
-	t.rows = append(t.rows, tableRow{cells: cells})
-}
-
-// note puts a line below the last row; in a pipe it is one more field of the row.
-func (t *table) note(s string) {
-	t.rows[len(t.rows)-1].note = text.VisibleLine(s)
+	return tableRow{cells, text.VisibleLine(note)}
 }
 
 func (t *table) write(w io.Writer) error {
-	out := bufio.NewWriter(t.term.Writer(w))
+	out := bufio.NewWriterSize(t.term.Writer(w), 64<<10)
 	t.print(out)
 	return out.Flush()
 }
