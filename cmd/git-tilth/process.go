@@ -65,15 +65,16 @@ func (p *process) trace(c gitx.Call) {
 	if !p.verbose && !(p.dryRun && c.Skipped) {
 		return
 	}
+	line := text.ShellQuote(append([]string{"git", "-C", c.Dir}, c.Args...)...)
 	p.traceMu.Lock()
 	defer p.traceMu.Unlock()
 	switch {
 	case c.Skipped:
-		fmt.Fprintf(cmp.Or(p.planOut, p.stdout), "would run: %s\n", c)
+		fmt.Fprintf(cmp.Or(p.planOut, p.stdout), "would run: %s\n", line)
 	case c.Err != nil:
-		fmt.Fprintf(p.stderr, "+ %s  (%s, failed)\n", c, c.Took.Round(100*time.Microsecond))
+		fmt.Fprintf(p.stderr, "+ %s  (%s, failed)\n", line, c.Took.Round(100*time.Microsecond))
 	default:
-		fmt.Fprintf(p.stderr, "+ %s  (%s)\n", c, c.Took.Round(100*time.Microsecond))
+		fmt.Fprintf(p.stderr, "+ %s  (%s)\n", line, c.Took.Round(100*time.Microsecond))
 	}
 }
 

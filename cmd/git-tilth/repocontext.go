@@ -84,12 +84,8 @@ func (w *repoContext) configure(common string) error {
 	if err != nil {
 		return fail("", err)
 	}
-	var settings []config.Entry
 	w.common, w.credentials = common, credentialFiles(entries)
-	for _, e := range entries {
-		settings = append(settings, config.Entry{Key: e.Key, Value: e.Value, Origin: e.Origin})
-	}
-	if w.config, err = config.Load(w.p.environ, w.flags, settings); err != nil {
+	if w.config, err = config.Load(w.p.environ, w.flags, entries); err != nil {
 		return err
 	}
 	for name, keys := range w.config.Agents() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -68,7 +68,7 @@ func (w *repoContext) sandboxState() (state check, system sandbox.System) {
 
 // credentialFiles are the files in which git-credential-store keeps passwords where the user's configuration names
 // them.
-func credentialFiles(entries []gitx.ConfigEntry) (files []string) {
+func credentialFiles(entries []config.Entry) (files []string) {
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Key, "credential.") || !strings.HasSuffix(e.Key, ".helper") {
 			continue

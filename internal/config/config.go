@@ -10,9 +10,13 @@ import (
 	"time"
 )
 
-// Entry is one line of git config, as `git config --list --show-origin` prints it:
-// section and variable name in lower case, the subsection as it was written.
-type Entry struct{ Key, Value, Origin string }
+// Entry is one line of git config.
+type Entry struct {
+	Key    string // section and name in lower case, the part between as written
+	Value  string // "true" for a key without a value, as git reads it
+	Origin string // such as "file:/home/a/.gitconfig" or "command line:"
+	Scope  string // system, global, local, worktree or command
+}
 
 // Value is a setting with its value and where that came from: "default", "flag --x",
 // "environment X", or git's own name of the place, such as file:.git/config.

@@ -4,8 +4,8 @@ import "testing"
 
 func TestPriceOfAModel(t *testing.T) {
 	entries := []Entry{
-		{"tilth.price.gpt-5", "1 2", "system"}, {"tilth.price.gpt-5", "1.25 10", "file:a"},
-		{"tilth.price.House/Model-1.5.usd", "0 0", "file:a"},
+		{"tilth.price.gpt-5", "1 2", "system", ""}, {"tilth.price.gpt-5", "1.25 10", "file:a", ""},
+		{"tilth.price.House/Model-1.5.usd", "0 0", "file:a", ""},
 	}
 	c, err := Load(nil, nil, entries)
 	if err != nil {
@@ -21,7 +21,7 @@ func TestPriceOfAModel(t *testing.T) {
 		t.Error("a model without a price has one")
 	}
 	for _, bad := range []string{"", "3", "3 x", "1 2 3", "-1 2"} {
-		if _, err := Load(nil, nil, []Entry{{"tilth.price.m", bad, "file:a"}}); err == nil {
+		if _, err := Load(nil, nil, []Entry{{"tilth.price.m", bad, "file:a", ""}}); err == nil {
 			t.Errorf("%q is taken for a price", bad)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -167,17 +168,9 @@ func atoi(s string) int {
 	return n
 }
 
-// ConfigEntry is one setting of git's configuration.
-type ConfigEntry struct {
-	Key    string // section and name in lower case, the part between as written
-	Value  string // "true" for a key without a value, as git reads it
-	Origin string // such as "file:/home/a/.gitconfig" or "command line:"
-	Scope  string // system, global, local, worktree or command
-}
-
 // ConfigList returns the user's configuration, in the order in which later entries win: that of the repository with
 // this common directory, or, if it is "", what holds outside of any repository. `git -c` counts.
-func (g *Git) ConfigList(ctx context.Context, common string) ([]ConfigEntry, error) {
+func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, error) {
 	if common == "" {
 		// A git directory that is none keeps git from looking for one.
 		common = os.DevNull
@@ -196,14 +189,14 @@ func (g *Git) ConfigList(ctx context.Context, common string) ([]ConfigEntry, err
 }
 
 // parseConfig reads triples of scope, origin and "key\nvalue".
-func parseConfig(f []string) []ConfigEntry {
-	var entries []ConfigEntry
+func parseConfig(f []string) []config.Entry {
+	var entries []config.Entry
 	for ; len(f) >= 3; f = f[3:] {
 		key, value, has := strings.Cut(f[2], "\n")
 		if !has {
 			value = "true"
 		}
-		entries = append(entries, ConfigEntry{Key: key, Value: value, Origin: f[1], Scope: f[0]})
+		entries = append(entries, config.Entry{Key: key, Value: value, Origin: f[1], Scope: f[0]})
 	}
 	return entries
 }

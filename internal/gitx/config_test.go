@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/config"
 )
 
 func TestConfigList(t *testing.T) {
@@ -16,14 +18,14 @@ func TestConfigList(t *testing.T) {
 	w.sh(w.repo, "config", "include.path", filepath.Join(w.home, "extra"))
 	entries, err := w.git.ConfigList(ctx, w.common)
 	must(t, err)
-	var got []ConfigEntry
+	var got []config.Entry
 	for _, e := range entries {
 		if strings.HasPrefix(e.Key, "tilth.") {
 			got = append(got, e)
 		}
 	}
 	origin := "file:" + filepath.Join(w.home, "extra")
-	want := []ConfigEntry{
+	want := []config.Entry{
 		{"tilth.validator", "a=b", origin, "local"}, {"tilth.validator", "c=x\ny", origin, "local"},
 		{"tilth.bare", "true", origin, "local"}, {"tilth.Worker.X.agent", "codex", origin, "local"},
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/config"
 )
 
 // TestLocalVarsAreDropped asks the git at hand which variables are local.
@@ -102,7 +104,7 @@ func TestCommandLineConfigIsKept(t *testing.T) {
 		w.restart(env...)
 		entries, err := w.git.ConfigList(ctx, w.common)
 		must(t, err)
-		want := ConfigEntry{Key: "tilth.maxcost", Value: "5", Origin: "command line:", Scope: "command"}
+		want := config.Entry{Key: "tilth.maxcost", Value: "5", Origin: "command line:", Scope: "command"}
 		if !slices.Contains(entries, want) {
 			t.Errorf("%v: not in %v", env, entries)
 		}
@@ -136,11 +138,6 @@ func TestNothingAsks(t *testing.T) {
 	if w.git.Password(ctx, "", "https://example.invalid/x") != "" {
 		t.Error("a password out of nowhere")
 	}
-}
-
-func TestCallString(t *testing.T) {
-	c := Call{Dir: "/a b", Args: []string{"commit", "-m", "it's", "", "plain"}}
-	equal(t, "line", c.String(), `git -C '/a b' commit -m 'it'\''s' '' plain`)
 }
 
 func TestEditor(t *testing.T) {

@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Call is one git command as it ran or, under dry run, would have run.
@@ -35,11 +34,6 @@ type Call struct {
 	Err     error         // as returned to the caller of the operation
 	Mutates bool          // the command changes something
 	Skipped bool          // a dry run: it was not run
-}
-
-// String returns the command as a line that can be pasted into a shell.
-func (c Call) String() string {
-	return text.ShellQuote(append([]string{"git", "-C", c.Dir}, c.Args...)...)
 }
 
 // Git runs git commands with one environment. It is immutable and safe for concurrent use.

@@ -266,7 +266,7 @@ func mutations(calls []Call, skipped bool) []string {
 	var out []string
 	for _, c := range calls {
 		if c.Mutates && c.Skipped == skipped {
-			out = append(out, c.String())
+			out = append(out, c.Dir+": "+strings.Join(c.Args, " "))
 		}
 	}
 	return out

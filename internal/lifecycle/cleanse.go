@@ -31,7 +31,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	}
 	if r.Dirty {
 		return &RefusedError{"the worktree of session " + s.ID + " has changes that are not committed",
-			"git -C " + text.ShellQuote(r.Worktree) + " status"}
+			gitLine(r.Worktree, "status")}
 	}
 	lost, err := r.lost(ctx, g)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // A rewind to a point and an undo are one operation: the session is kept as it is in undo/<n>, and becomes something
@@ -170,7 +169,7 @@ func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
 	if p.worktree, err = h.Worktree(ctx); err != nil {
 		hint := "git tilth resume " + h.S.ID + " makes its worktree again"
 		if wrong := new(gitx.WrongBranchError); errors.As(err, &wrong) {
-			hint = "git -C " + text.ShellQuote(h.Path()) + " switch " + h.S.Branch()
+			hint = gitLine(h.Path(), "switch", h.S.Branch())
 		}
 		return p, &RefusedError{Why: fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, err), Hint: hint}
 	}

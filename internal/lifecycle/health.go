@@ -145,8 +145,8 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 			used[e.Branch] = true
 			continue
 		}
-		remove := gitx.Call{Dir: common, Args: []string{"worktree", "remove", "--force", e.Path}}
-		a := Ailment{Session: id, Command: remove.String(), What: "it is gone, and git has an entry for its worktree"}
+		remove := gitLine(common, "worktree", "remove", "--force", e.Path)
+		a := Ailment{Session: id, Command: remove, What: "it is gone, and git has an entry for its worktree"}
 		if len(ids) > 0 {
 			a.Mend = func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path) }
 		}
@@ -157,9 +157,9 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		if !session.ValidID(id) || used[branch] || !gone(id) {
 			continue
 		}
-		remove := gitx.Call{Dir: common, Args: []string{"branch", "-D", branch}}
 		own, err := onlyOn(ctx, g, common, branch, branch)
-		a := Ailment{Session: id, Command: remove.String(), What: "it is gone, and its branch " + branch + " is there"}
+		a := Ailment{Session: id, Command: gitLine(common, "branch", "-D", branch),
+			What: "it is gone, and its branch " + branch + " is there"}
 		if err == nil && len(own) > 0 {
 			a.What += "; " + text.Plural(len(own), "commit") + " on no other branch: git log " + branch
 		}

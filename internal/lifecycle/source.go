@@ -165,7 +165,7 @@ func SourceNow(recorded, common string) string {
 // sourceHint is how to go on where the source is gone: what git calls its worktree by is mended from the repository's
 // side.
 func sourceHint(s *session.Session, path string) string {
-	repair := gitx.Call{Dir: "<its new place>", Args: []string{"worktree", "repair", path}}
+	repair := gitLine("<its new place>", "worktree", "repair", path)
 	return fmt.Sprintf("if it was moved: %s; else git tilth reset %s", repair, s.ID)
 }
 

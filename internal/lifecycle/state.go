@@ -12,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
@@ -213,14 +214,19 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 				fmt.Sprintf("this is a copy of the session there: TILTH_SESSIONS_DIR='%s' git tilth resume %s",
 					filepath.Dir(dir), s.ID), nil
 		}
-		free := gitx.Call{Dir: e.Path, Args: []string{"switch", "--detach"}}
+		free := gitLine(e.Path, "switch", "--detach")
 		if admin, ok := gitx.AdminDir(common, e.Path); ok && isWorkspace(filepath.Base(admin)) {
 			// git keeps an entry's name when a worktree is moved: this is the session's own, with its uncommitted work.
-			free = gitx.Call{Dir: common, Args: []string{"worktree", "move", e.Path, path}}
+			free = gitLine(common, "worktree", "move", e.Path, path)
 		}
-		return e.Path, free.String() + ", then " + again, nil
+		return e.Path, free + ", then " + again, nil
 	}
 	return "", "", nil
+}
+
+// gitLine is a git command as a line that can be pasted into a shell.
+func gitLine(dir string, args ...string) string {
+	return text.ShellQuote(append([]string{"git", "-C", dir}, args...)...)
 }
 
 // isWorkspace tells the names that git gives to the entries of sessions' worktrees.

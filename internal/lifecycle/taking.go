@@ -10,7 +10,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
@@ -91,7 +90,7 @@ func (p TakePlan) clearLocks(ctx context.Context, g *gitx.Git, gitDir string) er
 
 // putAway is the command that clears the checkout of what a take left that was cut off, and loses nothing.
 func (p TakePlan) putAway() string {
-	return "git -C " + text.ShellQuote(p.place) + " stash -u, then the same again"
+	return gitLine(p.place, "stash", "-u") + ", then the same again"
 }
 
 // unchanged refuses changes of the checkout.
