@@ -151,7 +151,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		}
 	}
 	var err error
-	if r.baseSHA, err = w.git.ResolveCommit(w.p.ctx, w.loc.GitDir, cmp.Or(r.base, "HEAD")); err != nil {
+	if r.baseSHA, err = w.git.RevParse(w.p.ctx, w.loc.GitDir, cmp.Or(r.base, "HEAD")+"^{commit}"); err != nil {
 		if r.base == "" {
 			return refuse("git commit --allow-empty -m start", "the repository has no commit to begin at")
 		}

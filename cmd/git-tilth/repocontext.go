@@ -58,7 +58,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 	switch {
 	case err == nil:
 		w.loc, w.inRepo = loc, true
-	case !errors.Is(err, gitx.ErrNotRepo):
+	case !errors.Is(err, gitx.ErrNotFound):
 		return nil, fail("", err)
 	}
 	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.Holdings(w.loc.CommonDir) })

@@ -144,7 +144,7 @@ func (w *writer) remember(ctx context.Context, old string) error {
 	if _, err := w.scratch.entries(ctx, old); err != nil {
 		return err
 	}
-	tree, err := w.git.TreeOf(ctx, w.scratch.dir, old)
+	tree, err := w.git.RevParse(ctx, w.scratch.dir, old+"^{tree}")
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (w *writer) filesOn(ctx context.Context, tip string, idle bool) (string, er
 // work is a commit, on tip, of what is not committed in the worktree; tip where that is nothing.
 func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	wt, err := w.git.Worktree(ctx, w.common, w.s.Workspace(), w.s.Branch())
-	if errors.Is(err, gitx.ErrWorktreeMissing) {
+	if errors.Is(err, gitx.ErrNotFound) {
 		return tip, nil
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if was, err := w.git.TreeOf(ctx, w.common, tip); err != nil || was == tree {
+	if was, err := w.git.RevParse(ctx, w.common, tip+"^{tree}"); err != nil || was == tree {
 		return tip, err
 	}
 	return writeCommit(w.scratch, tree, []byte("uncommitted work"), tip)

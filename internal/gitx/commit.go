@@ -176,29 +176,24 @@ func (g *Git) WorkerCommits(ctx context.Context, common, branch string) (map[str
 	return workers, nil
 }
 
-// ResolveCommit returns the commit that rev means. gitDir is the common directory, or Location.GitDir where the HEAD
-// of a linked worktree counts. The error is ErrNoCommit, naming rev.
-func (g *Git) ResolveCommit(ctx context.Context, gitDir, rev string) (string, error) {
-	if rev == "" {
-		return "", fmt.Errorf("an empty revision: %w", ErrNoCommit)
+// RevParse names the object that a revision means, "<rev>^{commit}" its commit, "<rev>^{tree}" its tree. gitDir is the
+// common directory, or Location.GitDir where the HEAD of a linked worktree counts. The error is ErrNotFound, naming
+// <rev>.
+func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) {
+	name := rev
+	if peel := strings.LastIndex(rev, "^{"); peel >= 0 {
+		name = rev[:peel]
 	}
-	return g.verify(ctx, InRepo(gitDir), rev+"^{commit}", rev)
-}
-
-// TreeOf returns the tree of a commit, or of a tree. The error is ErrNoCommit if the repository does not have it.
-func (g *Git) TreeOf(ctx context.Context, common, commit string) (string, error) {
-	return g.verify(ctx, InRepo(common), commit+"^{tree}", commit)
-}
-
-func (g *Git) verify(ctx context.Context, c Command, rev, name string) (string, error) {
-	// A partial clone would ask its remote for what is missing.
-	c.Vars = append(c.Vars, "GIT_NO_LAZY_FETCH=1")
-	c.Args = append(c.Args, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
+	if name == "" {
+		return "", fmt.Errorf("an empty revision: %w", errNoCommit)
+	}
+	c := InRepo(gitDir, "rev-parse", "--verify", "--quiet", "--end-of-options", rev)
+	c.Vars = []string{"GIT_NO_LAZY_FETCH=1"} // a partial clone would ask its remote for what is missing
 	sha, err := g.Read(ctx, c)
 	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
 	// is not there git says just that.
 	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !IsObjectID(name) && !isBroken(err)) {
-		return "", fmt.Errorf("%s: %w", name, ErrNoCommit)
+		return "", fmt.Errorf("%s: %w", name, errNoCommit)
 	}
 	return trimLine(sha), err
 }

@@ -26,8 +26,11 @@ func TestConfigList(t *testing.T) {
 	}
 	origin := "file:" + filepath.Join(w.home, "extra")
 	want := []config.Entry{
-		{"tilth.validator", "a=b", origin, "local"}, {"tilth.validator", "c=x\ny", origin, "local"},
-		{"tilth.bare", "true", origin, "local"}, {"tilth.Worker.X.agent", "codex", origin, "local"},
+		{Key: "tilth.validator", Value: "a=b"}, {Key: "tilth.validator", Value: "c=x\ny"},
+		{Key: "tilth.bare", Value: "true"}, {Key: "tilth.Worker.X.agent", Value: "codex"},
+	}
+	for i := range want {
+		want[i].Origin, want[i].Scope = origin, "local"
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v", got)

@@ -22,7 +22,7 @@ type Location struct {
 }
 
 // Discover finds the repository that dir is in. environ is the environment as the user's shell, hook or alias handed
-// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotRepo, or what git said.
+// it down: its GIT_DIR and GIT_WORK_TREE count here and nowhere else. The error is ErrNotFound, or what git said.
 func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Location, error) {
 	env := append(with(withoutKeys(environ), unattendedVars...), "LC_ALL=C")
 	ask := func(what ...string) ([]string, error) {
@@ -39,7 +39,7 @@ func (g *Git) Discover(ctx context.Context, dir string, environ []string) (Locat
 	case errors.As(err, &gitErr) && len(answers) == 3:
 		answers = append(answers, "")
 	case errors.As(err, &gitErr) && strings.Contains(gitErr.Stderr, "not a git repository"):
-		return Location{}, fmt.Errorf("%s: %w", dir, ErrNotRepo)
+		return Location{}, fmt.Errorf("%s: %w", dir, errNotRepo)
 	case err == nil, errors.As(err, &gitErr) && len(answers) > 3:
 		// A path holds a newline: one question a command.
 		answers = answers[:0]
@@ -120,7 +120,7 @@ func CommonDirOf(path string) (common string, err error) {
 	if common, err = gitDirAt(path); err == nil {
 		common, err = commonDir(common)
 	}
-	if err == nil || !isAbsent(err) && !errors.Is(err, ErrNotRepo) {
+	if err == nil || !isAbsent(err) && !errors.Is(err, errNotRepo) {
 		return common, err
 	}
 	for _, name := range []string{".git", "objects", "refs"} {
@@ -146,7 +146,7 @@ func gitDirAt(path string) (string, error) {
 	case err == nil && fi.IsDir():
 		if err := checkGitDir(dotGit); err == nil {
 			return filepath.EvalSymlinks(dotGit)
-		} else if !errors.Is(err, ErrNotRepo) {
+		} else if !errors.Is(err, errNotRepo) {
 			return "", err
 		}
 	case err != nil && !isAbsent(err):
@@ -177,7 +177,7 @@ func commonDir(gitDir string) (string, error) {
 }
 
 // checkGitDir looks for what makes a git directory. The admin directory of a linked worktree has a commondir in the
-// place of objects. The error is ErrNotRepo, or says why it cannot be told.
+// place of objects. The error is errNotRepo, or says why it cannot be told.
 func checkGitDir(dir string) error {
 	_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 	for _, name := range []string{"objects", "commondir"} {
@@ -191,7 +191,7 @@ func checkGitDir(dir string) error {
 		}
 	}
 	if isAbsent(err) {
-		err = fmt.Errorf("%s: %w", dir, ErrNotRepo)
+		err = fmt.Errorf("%s: %w", dir, errNotRepo)
 	}
 	return err
 }
@@ -204,7 +204,7 @@ func readGitFile(dotGit string) (string, error) {
 	}
 	target, ok := strings.CutPrefix(trimLine(b), "gitdir: ")
 	if !ok || target == "" {
-		return "", fmt.Errorf("%s: %w: it does not say where its git directory is", dotGit, ErrNotRepo)
+		return "", fmt.Errorf("%s: %w: it does not say where its git directory is", dotGit, errNotRepo)
 	}
 	return relativeTo(filepath.Dir(dotGit), target), nil
 }
@@ -222,17 +222,17 @@ func relativeTo(dir, p string) string {
 }
 
 // LinkedCommon returns the common directory of the repository that the worktree at path says it belongs to. registered
-// reports whether the repository knows it at this place. No process is started. The error is ErrNotRepo if there is no
+// reports whether the repository knows it at this place. No process is started. The error is ErrNotFound if there is no
 // linked worktree at path, os.ErrNotExist if its link leads nowhere any more, and anything else if that cannot be told.
 func LinkedCommon(path string) (common string, registered bool, err error) {
 	dotGit := filepath.Join(path, ".git")
 	admin, err := readGitFile(dotGit)
 	if err != nil {
 		// A worktree that a worker closed to its owner tells no more than one without a link.
-		return "", false, fmt.Errorf("%s: %w", path, ErrNotRepo)
+		return "", false, fmt.Errorf("%s: %w", path, errNotRepo)
 	}
 	if filepath.Base(filepath.Dir(admin)) != "worktrees" {
-		return "", false, fmt.Errorf("%s: %w: it is no linked worktree", path, ErrNotRepo)
+		return "", false, fmt.Errorf("%s: %w: it is no linked worktree", path, errNotRepo)
 	}
 	real, err := filepath.EvalSymlinks(filepath.Dir(filepath.Dir(admin)))
 	if err != nil {

@@ -65,15 +65,15 @@ func TestDiscover(t *testing.T) {
 			equal(t, "CommonDirOf", common, tt.want.CommonDir)
 		})
 	}
-	if _, err := w.git.Discover(ctx, w.home, w.environ); !errors.Is(err, ErrNotRepo) {
+	if _, err := w.git.Discover(ctx, w.home, w.environ); !errors.Is(err, errNotRepo) {
 		t.Errorf("outside of a repository: %v", err)
 	}
 	if _, err := w.git.Discover(ctx, filepath.Join(w.home, "nowhere"), w.environ); err == nil ||
-		errors.Is(err, ErrNotRepo) {
+		errors.Is(err, errNotRepo) {
 		t.Errorf("no such directory: %v", err)
 	}
 	for _, dir := range []string{w.home, filepath.Join(w.repo, "sub"), filepath.Join(w.home, "nowhere")} {
-		if got, err := CommonDirOf(dir); !errors.Is(err, ErrNotRepo) {
+		if got, err := CommonDirOf(dir); !errors.Is(err, errNotRepo) {
 			t.Errorf("CommonDirOf(%s): %q, %v", dir, got, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestReadsInASeparateWorkTree(t *testing.T) {
 	dirty, err = w.git.IsDirty(ctx, loc.TopLevel)
 	must(t, err)
 	equal(t, "dirty", dirty, true)
-	head, err := w.git.ResolveCommit(ctx, loc.GitDir, "HEAD")
+	head, err := w.git.RevParse(ctx, loc.GitDir, "HEAD^{commit}")
 	must(t, err)
 	equal(t, "head", head, w.base)
 }
@@ -101,7 +101,7 @@ func TestDiscoverUntrustedOwner(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.git.Discover(ctx, w.repo, with(w.environ, "GIT_TEST_ASSUME_DIFFERENT_OWNER=1"))
 	var gitErr *commandError
-	if errors.Is(err, ErrNotRepo) || !errors.As(err, &gitErr) {
+	if errors.Is(err, errNotRepo) || !errors.As(err, &gitErr) {
 		t.Errorf("an untrusted owner is told as such: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ func TestLinkedCommon(t *testing.T) {
 	equal(t, "a copy registered", registered, false)
 
 	for _, plain := range []string{w.repo, w.home, filepath.Join(w.home, "none")} {
-		if _, _, err := LinkedCommon(plain); !errors.Is(err, ErrNotRepo) {
+		if _, _, err := LinkedCommon(plain); !errors.Is(err, errNotRepo) {
 			t.Errorf("%s: %v", plain, err)
 		}
 	}
@@ -77,20 +77,20 @@ func TestVanished(t *testing.T) {
 func TestAnObjectThatCannotBeReadIsNoMissingOne(t *testing.T) {
 	w := newWorld(t)
 	tip := w.sh(w.path, "rev-parse", "HEAD")
-	_, err := w.git.ResolveCommit(ctx, w.common, "1234567890123456789012345678901234567890")
-	equal(t, "none there", errors.Is(err, ErrNoCommit), true)
+	_, err := w.git.RevParse(ctx, w.common, "1234567890123456789012345678901234567890^{commit}")
+	equal(t, "none there", errors.Is(err, ErrNotFound), true)
 	w.sh(w.path, "commit", "-q", "--allow-empty", "-m", "to be damaged")
 	damaged := w.sh(w.path, "rev-parse", "HEAD")
 	object := filepath.Join(w.common, "objects", damaged[:2], damaged[2:])
 	must(t, os.Chmod(object, 0o600))
 	must(t, os.WriteFile(object, []byte("garbage"), 0o600))
-	_, err = w.git.ResolveCommit(ctx, w.common, damaged)
+	_, err = w.git.RevParse(ctx, w.common, damaged+"^{commit}")
 	var said *commandError
-	if errors.Is(err, ErrNoCommit) || !errors.As(err, &said) {
+	if errors.Is(err, ErrNotFound) || !errors.As(err, &said) {
 		t.Errorf("a damaged object: %v", err)
 	}
 	must(t, os.WriteFile(filepath.Join(w.common, "config"), []byte("[bad\n"), 0o600))
-	if _, err = w.git.ResolveCommit(ctx, w.common, tip); errors.Is(err, ErrNoCommit) || !errors.As(err, &said) {
+	if _, err = w.git.RevParse(ctx, w.common, tip+"^{commit}"); errors.Is(err, ErrNotFound) || !errors.As(err, &said) {
 		t.Errorf("a damaged config: %v", err)
 	}
 }

@@ -18,28 +18,28 @@ func TestResolveAndHead(t *testing.T) {
 		{w.common, tip[:8], tip},
 		{w.common, branch + "~1", w.base},
 	} {
-		got, err := w.git.ResolveCommit(ctx, tt.gitDir, tt.rev)
+		got, err := w.git.RevParse(ctx, tt.gitDir, tt.rev+"^{commit}")
 		must(t, err)
 		equal(t, tt.rev, got, tt.want)
 	}
 	for _, rev := range []string{"", "nowhere", "--help", "-n", w.base + "^{tree}", strings.Repeat("0", 40), "a b",
 		"HEAD:a.txt", "@{upstream}"} {
-		if got, err := w.git.ResolveCommit(ctx, w.common, rev); !errors.Is(err, ErrNoCommit) {
+		if got, err := w.git.RevParse(ctx, w.common, rev+"^{commit}"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%q: %q, %v", rev, got, err)
 		}
 	}
-	_, err := w.git.ResolveCommit(ctx, w.home, "HEAD")
-	if err == nil || errors.Is(err, ErrNoCommit) {
+	_, err := w.git.RevParse(ctx, w.home, "HEAD^{commit}")
+	if err == nil || errors.Is(err, ErrNotFound) {
 		t.Errorf("not a repository: %v", err)
 	}
 	for dir, want := range map[string]string{w.wt().AdminDir: tip, w.common: w.base} {
-		got, err := w.git.ResolveCommit(ctx, dir, "HEAD")
+		got, err := w.git.RevParse(ctx, dir, "HEAD^{commit}")
 		must(t, err)
 		equal(t, dir, got, want)
 	}
 	w.sh(w.home, "init", "-q", "halfCreated")
-	if _, err := w.git.ResolveCommit(ctx, filepath.Join(w.home, "halfCreated", ".git"), "HEAD"); !errors.Is(err,
-		ErrNoCommit) {
+	if _, err := w.git.RevParse(ctx, filepath.Join(w.home, "halfCreated", ".git"), "HEAD^{commit}"); !errors.Is(err,
+		ErrNotFound) {
 		t.Errorf("halfCreated: %v", err)
 	}
 }
@@ -70,11 +70,11 @@ func TestTreeOf(t *testing.T) {
 	tree := w.sh(w.repo, "rev-parse", w.base+"^{tree}")
 	for oid, want := range map[string]string{w.base: tree, tree: tree, strings.Repeat("1", 40): "", "": "",
 		strings.Repeat("1", 64): ""} {
-		got, err := w.git.TreeOf(ctx, w.common, oid)
+		got, err := w.git.RevParse(ctx, w.common, oid+"^{tree}")
 		equal(t, oid, got, want)
-		equal(t, oid+" is not there", errors.Is(err, ErrNoCommit), want == "")
+		equal(t, oid+" is not there", errors.Is(err, ErrNotFound), want == "")
 	}
-	if _, err := w.git.TreeOf(ctx, w.home, w.base); err == nil || errors.Is(err, ErrNoCommit) {
+	if _, err := w.git.RevParse(ctx, w.home, w.base+"^{tree}"); err == nil || errors.Is(err, ErrNotFound) {
 		t.Errorf("outside of a repository: %v", err)
 	}
 }

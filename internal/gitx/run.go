@@ -296,14 +296,24 @@ func fields(out []byte) []string {
 	return strings.Split(s, "\x00")
 }
 
-// Errors that callers tell apart with errors.Is.
+// ErrNotFound: the repository, commit or worktree that was asked for is not there.
+var ErrNotFound = errors.New("not found")
+
+// notFound is an ErrNotFound that says of what.
+type notFound string
+
+func (e notFound) Error() string { return string(e) }
+
+func (notFound) Is(target error) bool { return target == ErrNotFound }
+
+const (
+	errNotRepo  notFound = "not a git repository"
+	errNoCommit notFound = "no such commit"
+	errMissing  notFound = "worktree is missing" // nothing, or an empty directory, is where it was
+)
+
+// Errors that are told apart with errors.Is.
 var (
-	// ErrNotRepo: the directory is in no git repository.
-	ErrNotRepo = errors.New("not a git repository")
-	// ErrNoCommit: the revision names no commit of the repository.
-	ErrNoCommit = errors.New("no such commit")
-	// ErrWorktreeMissing: nothing, or an empty directory, is where the worktree was.
-	ErrWorktreeMissing = errors.New("worktree is missing")
 	// errUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
 	errUnregistered = errors.New("not a registered worktree")
 	// errHookTime: a hook was ended. It may run what a worker left (make, npx), which need not end by itself.
@@ -376,20 +386,6 @@ func ExitCode(err error) int {
 		return e.ExitCode
 	}
 	return -1
-}
-
-// WrongBranchError says that a worktree's HEAD is not on its branch.
-type WrongBranchError struct {
-	Path string // the worktree
-	Want string // the branch it should be on
-	On   string // the branch it is on; "" when HEAD is detached
-}
-
-func (e *WrongBranchError) Error() string {
-	if e.On == "" {
-		return fmt.Sprintf("worktree %s has a detached HEAD, not branch %s", e.Path, e.Want)
-	}
-	return fmt.Sprintf("worktree %s is on branch %s, not %s", e.Path, e.On, e.Want)
 }
 
 // HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.

@@ -17,27 +17,31 @@ import (
 type Worktree struct {
 	Path     string // as recorded
 	Branch   string // the branch it was checked against, "" for none
+	Head     string // the branch that its HEAD was on, "" where that was detached
 	Common   string // common directory of its repository, symlinks resolved
 	AdminDir string // its own git directory, below Common/worktrees
 }
 
 // Worktree checks that path is the worktree that the repository with this common directory knows there and that its
-// HEAD is on branch; with branch "", HEAD is not looked at, which is for bringing back one that was moved. It reads
+// HEAD is on branch; with branch "", HEAD may be anywhere, which is for bringing back one that was moved. It reads
 // git's own files and starts no process (but for a repository with reftable refs, whose HEAD only git can read). A dry
 // run also passes a worktree that the skipped commands would have made or put back on its branch. The error is
-// ErrWorktreeMissing, errUnregistered or a *WrongBranchError.
+// ErrNotFound where nothing, or an empty directory, is at path.
 func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktree, error) {
 	wt, err := registered(common, path)
-	if err == nil && branch != "" {
-		var on string
-		if on, err = g.headBranch(ctx, wt); err == nil && on != branch {
-			err = &WrongBranchError{Path: path, Want: branch, On: on}
-		}
-		wt.Branch = branch
-	}
 	if err == nil {
+		wt.Branch = branch
+		wt.Head, err = g.headBranch(ctx, wt)
+	}
+	switch {
+	case err != nil:
+	case branch == "" || wt.Head == branch:
 		g.known.entries.set(path, wt.AdminDir)
 		return wt, nil
+	case wt.Head == "":
+		err = fmt.Errorf("worktree %s has a detached HEAD, not branch %s", path, branch)
+	default:
+		err = fmt.Errorf("worktree %s is on branch %s, not %s", path, wt.Head, branch)
 	}
 	if g.placeOf(path) != made {
 		return Worktree{}, err
@@ -50,7 +54,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 		}
 		found = absent(admin)
 	}
-	return Worktree{Path: path, Branch: branch, Common: common, AdminDir: admin}, nil
+	return Worktree{Path: path, Branch: branch, Head: branch, Common: common, AdminDir: admin}, nil
 }
 
 // registered is Worktree without a look at HEAD.
@@ -103,12 +107,12 @@ func registered(common, path string) (Worktree, error) {
 	return Worktree{Path: path, Common: realCommon, AdminDir: realAdmin}, nil
 }
 
-// somethingAt returns ErrWorktreeMissing if there is nothing at path that a worktree could not simply be added over.
+// somethingAt returns errMissing if there is nothing at path that a worktree could not simply be added over.
 func somethingAt(path string) error {
 	fi, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%s: %w", path, ErrWorktreeMissing)
+		return fmt.Errorf("%s: %w", path, errMissing)
 	case err != nil:
 		return fmt.Errorf("%w: %w", errUnregistered, err)
 	case !fi.IsDir():
@@ -120,7 +124,7 @@ func somethingAt(path string) error {
 	}
 	defer d.Close()
 	if names, _ := d.Readdirnames(1); len(names) == 0 {
-		return fmt.Errorf("%s: %w: the directory is empty", path, ErrWorktreeMissing)
+		return fmt.Errorf("%s: %w: the directory is empty", path, errMissing)
 	}
 	return nil
 }

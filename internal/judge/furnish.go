@@ -71,7 +71,7 @@ func (p *Place) furnish(ctx context.Context, commit, tree string) error {
 		return nil
 	}
 	delete(p.kept, theSetup)
-	accepted, err := p.o.Git.TreeOf(ctx, p.o.Common, commit)
+	accepted, err := p.o.Git.RevParse(ctx, p.o.Common, commit+"^{tree}")
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (p *Place) dropSetup(ctx context.Context, commit, tree string) error {
 	if k == nil || k.tree == "" || k.tree == tree {
 		return nil
 	}
-	accepted, err := p.o.Git.TreeOf(ctx, p.o.Common, commit)
+	accepted, err := p.o.Git.RevParse(ctx, p.o.Common, commit+"^{tree}")
 	if err != nil {
 		return err
 	}

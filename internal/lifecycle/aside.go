@@ -128,7 +128,7 @@ func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base stri
 	if err != nil {
 		return "", "", err
 	}
-	if was, err := h.Git.TreeOf(ctx, h.Common, base); err != nil || was == tree {
+	if was, err := h.Git.RevParse(ctx, h.Common, base+"^{tree}"); err != nil || was == tree {
 		return "", "", err
 	}
 	dir := filepath.Dir(path)

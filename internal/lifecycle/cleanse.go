@@ -118,7 +118,7 @@ func (r TeardownPlan) taken(ctx context.Context, g *gitx.Git) (map[string]bool, 
 		return true
 	})
 	for _, t := range notes {
-		to, err := g.ResolveCommit(ctx, r.Common, t.To)
+		to, err := g.RevParse(ctx, r.Common, t.To+"^{commit}")
 		if err != nil {
 			continue // it was dropped, and a gc has taken it
 		}

@@ -169,7 +169,7 @@ func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) 
 	if tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && tip != parent {
 		_ = h.Git.SoftReset(ctx, wt, parent)
 	}
-	if tree, err := h.Git.TreeOf(ctx, h.Common, parent); err == nil {
+	if tree, err := h.Git.RevParse(ctx, h.Common, parent+"^{tree}"); err == nil {
 		_ = h.Git.ReadTree(ctx, wt, tree, false)
 	}
 }
@@ -186,7 +186,7 @@ func (h *Handle) Reopen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tree, err := h.Git.TreeOf(ctx, h.Common, h.S.Branch())
+	tree, err := h.Git.RevParse(ctx, h.Common, h.S.Branch()+"^{tree}")
 	if err != nil {
 		return err
 	}

@@ -304,8 +304,8 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 
 // hasTree reports whether the repository has the tree with this id.
 func (x *execution) hasTree(ctx context.Context, id string) (bool, error) {
-	tree, err := x.Git.TreeOf(ctx, x.Common, id)
-	if errors.Is(err, gitx.ErrNoCommit) {
+	tree, err := x.Git.RevParse(ctx, x.Common, id+"^{tree}")
+	if errors.Is(err, gitx.ErrNotFound) {
 		return false, nil
 	}
 	return tree == id, err
@@ -322,7 +322,7 @@ func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
 	if err != nil {
 		return false, err
 	}
-	base, err := x.Git.TreeOf(ctx, x.Common, a.Base)
+	base, err := x.Git.RevParse(ctx, x.Common, a.Base+"^{tree}")
 	if err != nil {
 		return false, err
 	}

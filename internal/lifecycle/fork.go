@@ -67,7 +67,7 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	start := f.Start
 	start.Phase, start.ForkedFrom, start.At, start.Base = "fork", p.ID, f.At, p.begin.Base
 	if start.Base == "" { // of another tool, whose branch begins with the seed
-		start.Base, _ = d.Git.ResolveCommit(ctx, p.common, p.begin.Seed.SHA+"^")
+		start.Base, _ = d.Git.RevParse(ctx, p.common, p.begin.Seed.SHA+"^^{commit}")
 	}
 	start.TaskCount = len(p.tasks)
 	if start.Tasks, err = p.behind(ctx, d.Git); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -168,7 +167,7 @@ func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
 	}
 	if p.worktree, err = h.Worktree(ctx); err != nil {
 		hint := "git tilth resume " + h.S.ID + " makes its worktree again"
-		if wrong := new(gitx.WrongBranchError); errors.As(err, &wrong) {
+		if _, elsewhere := h.Elsewhere(ctx); elsewhere {
 			hint = gitLine(h.Path(), "switch", h.S.Branch())
 		}
 		return p, &RefusedError{Why: fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, err), Hint: hint}

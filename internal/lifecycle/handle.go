@@ -158,6 +158,12 @@ func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())
 }
 
+// Elsewhere reports whether the worktree's HEAD is not on the session's branch, and what it is on, "" for no branch.
+func (h *Handle) Elsewhere(ctx context.Context) (on string, elsewhere bool) {
+	wt, err := h.Git.Worktree(ctx, h.Common, h.Path(), "")
+	return wt.Head, err == nil && wt.Head != h.S.Branch()
+}
+
 // WorkspaceOf is where a session's worktree is, or would be: where it is recorded, if that is in this session's
 // directory, else where the layout says. c is nil for a checkpoint that cannot be read. What is recorded lies
 // elsewhere when the sessions root was moved, and when the directory is a copy: then it is the worktree of the

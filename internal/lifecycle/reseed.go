@@ -28,7 +28,7 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 	if base == "" {
 		return h.S.SaveTasks(tasks)
 	}
-	tree, err := h.Git.TreeOf(ctx, h.Common, old)
+	tree, err := h.Git.RevParse(ctx, h.Common, old+"^{tree}")
 	if err != nil {
 		return err
 	}

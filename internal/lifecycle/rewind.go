@@ -94,7 +94,7 @@ func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, e
 		return "", "", h.notRewound("its seed is recorded as %q, which is not the id of a commit", sha)
 	}
 	full, err = resolveSeed(ctx, h.Git, h.Common, sha)
-	if errors.Is(err, gitx.ErrNoCommit) {
+	if errors.Is(err, gitx.ErrNotFound) {
 		return "", "", h.notRewound("its seed %s is not a commit of the repository", sha)
 	}
 	if err != nil {

@@ -60,12 +60,12 @@ func TestBundleOutlivesGC(t *testing.T) {
 			sh("reset", "-q", "--hard", base)
 			sh("reflog", "expire", "--expire=all", "--expire-unreachable=all", "--all")
 			sh("gc", "-q", "--prune=now")
-			if _, err := g.ResolveCommit(t.Context(), common, tip); err == nil {
+			if _, err := g.RevParse(t.Context(), common, tip+"^{commit}"); err == nil {
 				t.Fatal("gc left the commit")
 			}
 			must(unbundle(t.Context(), g, common, bundle))
 			for name, sha := range map[string]string{"tip": tip, "other": other} {
-				_, err := g.ResolveCommit(t.Context(), common, sha)
+				_, err := g.RevParse(t.Context(), common, sha+"^{commit}")
 				must(err)
 				if head, err := bundleHead(t.Context(), g, common, bundle, name); err != nil || head != sha {
 					t.Errorf("the bundle's %s is %q, %v", name, head, err)

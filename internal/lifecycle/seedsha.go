@@ -35,7 +35,7 @@ func (h *Handle) seedCommit(ctx context.Context) (commit, parent string, err err
 	if commit, err = resolveSeed(ctx, h.Git, h.Common, b.Seed.SHA); err != nil || commit == b.Base {
 		return commit, "", err
 	}
-	if parent, err = h.Git.ResolveCommit(ctx, h.Common, commit+"^"); err != nil {
+	if parent, err = h.Git.RevParse(ctx, h.Common, commit+"^^{commit}"); err != nil {
 		return "", "", err
 	}
 	return commit, parent, nil
@@ -48,12 +48,12 @@ func resolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 	if !isSHA(recorded) {
 		return "", fmt.Errorf("%q is not the id of a commit", recorded)
 	}
-	full, err := g.ResolveCommit(ctx, common, recorded)
+	full, err := g.RevParse(ctx, common, recorded+"^{commit}")
 	if err != nil {
 		return "", err
 	}
 	if !strings.HasPrefix(full, strings.ToLower(recorded)) {
-		return "", fmt.Errorf("%s names a ref that leads to %s: %w", recorded, full, gitx.ErrNoCommit)
+		return "", fmt.Errorf("%s names a ref that leads to %s: %w", recorded, full, gitx.ErrNotFound)
 	}
 	return full, nil
 }

@@ -42,7 +42,7 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	switch {
 	case err == nil && (registered || gitx.Holdings(linked)(s.Branch(), "")):
 		return linked, nil
-	case err != nil && !errors.Is(err, gitx.ErrNotRepo) && !errors.Is(err, os.ErrNotExist):
+	case err != nil && !errors.Is(err, gitx.ErrNotFound) && !errors.Is(err, os.ErrNotExist):
 		return "", fmt.Errorf("the repository of the worktree %s cannot be used: %w", path, err)
 	}
 	var found []string

@@ -168,7 +168,7 @@ func isStale(ctx context.Context, g *gitx.Git, common, path, branch, tree, on st
 	if err != nil || now == tree {
 		return false
 	}
-	base, err := g.TreeOf(ctx, common, on)
+	base, err := g.RevParse(ctx, common, on+"^{tree}")
 	return err == nil && now != base
 }
 
@@ -262,16 +262,16 @@ func (p Plan) mayRedo(s State) bool {
 	return p.Redo != dirty.Redo || p.SetAside != dirty.SetAside
 }
 
-// treeState says what stands at the worktree's path.
+// treeState says what stands at the worktree's path, and what its HEAD is on if that is elsewhere.
 func treeState(ctx context.Context, g *gitx.Git, common, path, branch string) (TreeState, string) {
 	_, err := g.Worktree(ctx, common, path, branch)
-	var wrong *gitx.WrongBranchError
-	switch {
-	case err == nil:
+	if err == nil {
 		return treeFine, ""
-	case errors.As(err, &wrong):
-		return treeElsewhere, wrong.On
-	case errors.Is(err, gitx.ErrWorktreeMissing):
+	}
+	if wt, err := g.Worktree(ctx, common, path, ""); err == nil {
+		return treeElsewhere, wt.Head
+	}
+	if errors.Is(err, gitx.ErrNotFound) {
 		return treeMissing, ""
 	}
 	if fi, err := os.Lstat(filepath.Join(path, ".git")); err == nil && fi.Mode().IsRegular() {

@@ -300,7 +300,7 @@ func (t *taker) order() (ids []string) {
 // chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from
 // the tree before the task, without its tests, to the task's own.
 func (t *taker) chosen(ctx context.Context) error {
-	tree, err := t.Git.TreeOf(ctx, t.plan.common, t.plan.Note.From)
+	tree, err := t.Git.RevParse(ctx, t.plan.common, t.plan.Note.From+"^{tree}")
 	if err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
 
 // squash makes one commit of all tasks.
 func (t *taker) squash(ctx context.Context, tree string) error {
-	if was, err := t.Git.TreeOf(ctx, t.plan.common, t.plan.Note.From); err != nil || was == tree {
+	if was, err := t.Git.RevParse(ctx, t.plan.common, t.plan.Note.From+"^{tree}"); err != nil || was == tree {
 		t.plan.Already, t.plan.Tasks = append(t.plan.Already, t.plan.Tasks...), nil
 		return err
 	}

@@ -129,9 +129,9 @@ func (h *Handle) BringBack(ctx context.Context, byWorker bool, lost string) erro
 	if !ok {
 		tip = lost
 	}
-	head, err := h.Git.ResolveCommit(ctx, wt.AdminDir, "HEAD")
+	head, err := h.Git.RevParse(ctx, wt.AdminDir, "HEAD^{commit}")
 	switch {
-	case tip == "", errors.Is(err, gitx.ErrNoCommit): // an orphan branch: everything in the index is new
+	case tip == "", errors.Is(err, gitx.ErrNotFound): // an orphan branch: everything in the index is new
 	case err != nil:
 		return err
 	default:

@@ -104,7 +104,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		}
 	}
 	if a.place != nil {
-		tree, err := a.Git.TreeOf(ctx, a.Common, a.base)
+		tree, err := a.Git.RevParse(ctx, a.Common, a.base+"^{tree}")
 		if err != nil {
 			return nil, err
 		}

@@ -193,20 +193,22 @@ func (a *attempt) beginsAt(ctx context.Context) (string, error) {
 // merge or rebase that it left unfinished is dropped; its files stay in both cases.
 func (a *attempt) settledWorktree(ctx context.Context) (gitx.Worktree, error) {
 	wt, err := a.Worktree(ctx)
-	var wrong *gitx.WrongBranchError
-	if errors.As(err, &wrong) {
+	if err != nil {
+		on, elsewhere := a.Elsewhere(ctx)
+		if !elsewhere {
+			return wt, err
+		}
 		if err := a.BringBack(ctx, true, a.base); err != nil {
 			return wt, err
 		}
-		was := "HEAD was on " + cmp.Or(wrong.On, "no branch")
+		was := "HEAD was on " + cmp.Or(on, "no branch")
 		done := "brought back to " + a.S.Branch() + ", the worker's files kept"
 		if err := a.emit(&record.LogRepaired{What: was, Done: done}); err != nil {
 			return wt, err
 		}
-		wt, err = a.Worktree(ctx)
-	}
-	if err != nil {
-		return wt, err
+		if wt, err = a.Worktree(ctx); err != nil {
+			return wt, err
+		}
 	}
 	return wt, a.Git.QuitOperations(ctx, wt)
 }
@@ -333,7 +335,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if err != nil {
 		return err
 	}
-	baseTree, err := a.Git.TreeOf(ctx, a.Common, a.base)
+	baseTree, err := a.Git.RevParse(ctx, a.Common, a.base+"^{tree}")
 	if err != nil {
 		return err
 	}

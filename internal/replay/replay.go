@@ -306,7 +306,7 @@ func (p *player) committed(ctx context.Context, e *record.Commit) error {
 	case e.Aside != "":
 		return p.setAside(ctx, e.TaskID)
 	}
-	tree, err := p.o.Git.TreeOf(ctx, p.common, e.SHA)
+	tree, err := p.o.Git.RevParse(ctx, p.common, e.SHA+"^{tree}")
 	if err != nil {
 		return differs("the commit %s of %s is not in the repository", e.SHA, e.TaskID)
 	}

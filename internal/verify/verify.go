@@ -147,7 +147,7 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 	if base == "" {
 		base = c.story.seed + "^"
 	}
-	if base, err = c.git.ResolveCommit(ctx, common, base); err != nil {
+	if base, err = c.git.RevParse(ctx, common, base+"^{commit}"); err != nil {
 		c.differ(-1, "", "the commit at which the branch begins is not in the repository, or not on record")
 		return nil
 	}
