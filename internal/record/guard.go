@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,16 +32,11 @@ type guard struct {
 	f       *os.File
 	found   int64          // how long the record was when it was opened
 	hash    chan hash.Hash // of all but pending, once the found bytes are hashed; nil where they could not be read
-	want    func()         // says that somebody waits for the hash
 	pending []byte         // what this process appended and the hash does not have yet
 	size    int64
 	last    unix.Stat_t
 	loose   bool // a write failed: what lies behind size is this process's own
 }
-
-// hashPause is how long a guard leaves the processors to the git commands with which a resume begins, unless somebody
-// waits for it.
-const hashPause = 300 * time.Millisecond
 
 // newGuard takes the record at path for what it is now. A record of a gigabyte takes a second to hash, which a resume
 // does not wait for.
@@ -58,12 +51,7 @@ func newGuard(path string) (*guard, error) {
 		return nil, err
 	}
 	g.found, g.size = g.last.Size, g.last.Size
-	soon, want := context.WithTimeout(context.Background(), hashPause)
-	g.want = want
-	go func() {
-		<-soon.Done()
-		g.hash <- hashOf(f, g.found)
-	}()
+	go func() { g.hash <- hashOf(f, g.found) }()
 	return g, nil
 }
 
@@ -102,7 +90,6 @@ func (g *guard) catchUp(h hash.Hash) {
 
 // sum is the hash of the record as this process knows it, nil where what it found could not be read.
 func (g *guard) sum() (sum []byte) {
-	g.want()
 	h := <-g.hash
 	g.catchUp(h)
 	if h != nil {
