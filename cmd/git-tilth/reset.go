@@ -146,7 +146,7 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	if err := plan.Execute(w.p.ctx, h); err != nil {
 		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
 	}
-	w.sayUntracked(h.Git, plan.Worktree)
+	w.sayUntracked(h, plan.Worktree)
 	done := "Session %s is as it was when its preparation ended.\nnext: git tilth run\n"
 	if plan.Begun {
 		done = "The rewind of session %s is finished.\nnext: git tilth run\n"

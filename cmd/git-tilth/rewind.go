@@ -78,7 +78,7 @@ func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.BackPlan, yes b
 	}
 	if plan.IsRewind() {
 		if wt, err := h.Worktree(w.p.ctx); err == nil {
-			w.sayUntracked(h.Git, wt)
+			w.sayUntracked(h, wt)
 		}
 	}
 	next := "git tilth resume " + s.ID + ", or "
@@ -91,8 +91,8 @@ func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.BackPlan, yes b
 
 // sayUntracked names what a rewind left because it was ignored, and what is not where the rewind went to: the rule came
 // with the work that was undone. It is a part of the next change, and judged as one, so that nobody learns of it last.
-func (w *repoContext) sayUntracked(g *gitx.Git, wt gitx.Worktree) {
-	files, err := g.Untracked(w.p.ctx, wt, false)
+func (w *repoContext) sayUntracked(h *lifecycle.Handle, wt gitx.Worktree) {
+	files, err := h.Untracked(w.p.ctx, wt, false)
 	if err != nil || len(files) == 0 {
 		return
 	}

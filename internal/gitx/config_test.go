@@ -138,15 +138,15 @@ func TestUserTreeReads(t *testing.T) {
 	files, err := w.git.List(ctx, w.git.In(w.repo, "ls-files", "-z"))
 	must(t, err)
 	equalLists(t, "tracked", files, []string{".gitignore", "a.txt", "sub/é \"x\".txt", "tests/test_t001_x.py"})
-	files, err = w.git.IgnoredFiles(ctx, w.repo, []string{"*.local", ".venv"})
-	must(t, err)
-	equalLists(t, "ignored", files, []string{".venv/bin/p", ".venv/lib/q", "b.local"})
-	files, err = w.git.IgnoredFiles(ctx, w.repo, []string{"**/*.local", "a.txt"})
-	must(t, err)
-	equalLists(t, "ignored", files, []string{"b.local", "conf/c.local"})
-	files, err = w.git.IgnoredFiles(ctx, w.repo, nil)
-	must(t, err)
-	equalLists(t, "ignored", files, nil)
+	ignored := func(globs ...string) []string {
+		args := append([]string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"}, globs...)
+		files, err := w.git.List(ctx, w.git.In(w.repo, args...))
+		must(t, err)
+		return files
+	}
+	equalLists(t, "ignored", ignored(":(glob)*.local", ":(glob).venv"),
+		[]string{".venv/bin/p", ".venv/lib/q", "b.local"})
+	equalLists(t, "ignored", ignored(":(glob)**/*.local", ":(glob)a.txt"), []string{"b.local", "conf/c.local"})
 	for p, content := range snapshot(t, w.repo) {
 		equal(t, p, content, before[p])
 	}

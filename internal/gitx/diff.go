@@ -371,32 +371,6 @@ func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
 	return len(s.refused)+len(s.heldBack) > 0, nil
 }
 
-// Untracked lists what a worktree has that is not tracked and no build product: what is ignored, or what is not. A
-// directory of which nothing is tracked, or all is ignored, is one entry, with a slash at its end.
-func (g *Git) Untracked(ctx context.Context, wt Worktree, ignored bool) (paths []string, err error) {
-	if ignored {
-		paths, err = g.ignored(ctx, wt)
-	} else {
-		paths, err = g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard", "--directory",
-			"--no-empty-directory"))
-	}
-	return slices.DeleteFunc(paths, namesProduct), err
-}
-
-// IgnoredFiles lists the untracked files at dir and below that the ignore rules cover and that match any of the
-// patterns, relative to dir. In a pattern, * stays within a path segment and ** does not; a directory stands for what
-// is in it.
-func (g *Git) IgnoredFiles(ctx context.Context, dir string, patterns []string) ([]string, error) {
-	if len(patterns) == 0 {
-		return nil, nil
-	}
-	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"}
-	for _, p := range patterns {
-		args = append(args, ":(glob)"+p)
-	}
-	return g.List(ctx, g.In(dir, args...))
-}
-
 // ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
 // entry, with a slash at its end.
 func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {

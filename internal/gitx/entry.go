@@ -52,21 +52,7 @@ func (g *Git) removeIncomplete(common, admin, path string) error {
 	return removeAdmin(common, admin, path)
 }
 
-// RemoveLeftovers removes what git processes that were killed have left of entries for path: of admin, which AdminDir
-// gave for it before and a `git worktree remove` left half of ("" for none), and those over which a `git worktree add`
-// was killed before it wrote down whose they are. A directory that has become another worktree's is left alone.
-func (g *Git) RemoveLeftovers(common, admin, path string) error {
-	if g.dry {
-		return nil
-	}
-	if admin != "" {
-		if err := removeAdmin(common, admin, path); err != nil {
-			return err
-		}
-	}
-	return g.removeHalfCreated(common, path)
-}
-
+// removeAdmin removes an entry that was path's, unless it has become another worktree's.
 func removeAdmin(common, admin, path string) error {
 	real, err := filepath.EvalSymlinks(common)
 	if err != nil {
@@ -279,14 +265,21 @@ func replaceFile(path, content string) error {
 	return err
 }
 
-// RestoreEntry puts back what a worker rewrote of the files by which the worktree at path and the repository know each
-// other: the worktree's .git file, and commondir, gitdir and HEAD of its entry. With a foreign commondir the user's own
-// `git worktree list` fails as well. A worktree that was moved or copied, an entry that a killed git left half created
-// and a HEAD on another branch are not rewritten; they are left as they are.
-func (g *Git) RestoreEntry(common, path, branch string) error {
+// Restore puts back what a worker rewrote of the files by which the worktree at path, its branch and the repository
+// know each other: the worktree's .git file, commondir, gitdir and HEAD of its entry, and the branch. With a foreign
+// commondir the user's own `git worktree list` fails as well. A worktree that was moved or copied, an entry that a
+// killed git left half created and a HEAD on another branch are not rewritten; they are left as they are.
+func (g *Git) Restore(ctx context.Context, common, path, branch string) error {
+	if g.dry || common == "" {
+		return nil
+	}
+	return errors.Join(g.restoreEntry(common, path, branch), g.restoreBranch(ctx, common, branch))
+}
+
+func (g *Git) restoreEntry(common, path, branch string) error {
 	dotGit := filepath.Join(path, ".git")
 	fi, err := os.Lstat(dotGit)
-	if g.dry || err != nil || fi.IsDir() {
+	if err != nil || fi.IsDir() {
 		return nil
 	}
 	admin, found := g.ownEntry(common, path, branch)
@@ -309,12 +302,12 @@ func (g *Git) RestoreEntry(common, path, branch string) error {
 	return replaceFile(dotGit, "gitdir: "+admin+"\n")
 }
 
-// RestoreBranch makes a branch that somebody made a name for another one, to which every commit would go, a branch of
+// restoreBranch makes a branch that somebody made a name for another one, to which every commit would go, a branch of
 // its own again, where that one is.
-func (g *Git) RestoreBranch(ctx context.Context, common, branch string) error {
+func (g *Git) restoreBranch(ctx context.Context, common, branch string) error {
 	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
 	fi, err := os.Lstat(file)
-	if g.dry || err != nil {
+	if err != nil {
 		return nil
 	}
 	b, _ := readFile(file)
@@ -362,30 +355,8 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 	return "", false
 }
 
-// LostLink reports whether path is a worktree whose .git file alone is gone: the repository still has its entry, and
-// most of the files of the entry's index are there. A directory that something else made in the place of a worktree
-// that is gone has few of them or none.
-func (g *Git) LostLink(ctx context.Context, common, path string) (bool, error) {
-	admin, found := AdminDir(common, path)
-	if _, err := os.Lstat(filepath.Join(path, ".git")); !found || err == nil || !complete(admin) {
-		return false, nil
-	}
-	list := func(which ...string) ([]string, error) {
-		c := InRepo(admin, append([]string{"--work-tree=" + path, "ls-files", "-z", "--deduplicate"}, which...)...)
-		c.Dir = path
-		out, err := g.Read(ctx, c)
-		return fields(out), err
-	}
-	all, err := list("--cached")
-	if err != nil || len(all) == 0 {
-		return false, nil // an index that cannot be read proves nothing
-	}
-	gone, err := list("--deleted")
-	return err == nil && len(gone)*2 < len(all), err
-}
-
-// Relink makes the repository and the worktree at path know each other again: it puts back a .git file that LostLink
-// tells of, or makes the repository know the worktree here that it knows at another place where nothing is any more, as
+// Relink makes the repository and the worktree at path know each other again: it puts back a .git file that alone is
+// gone, or makes the repository know the worktree here that it knows at another place where nothing is any more, as
 // someone moved the directory. done is false, and nothing is changed, if that is not how it is.
 func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err error) {
 	link, err := readGitFile(filepath.Join(path, ".git"))

@@ -28,7 +28,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 				if complete(admin) {
 					t.Error("the entry passes for complete")
 				}
-				if err := w.git.RemoveWorktree(context.Background(), w.common, w.path); err != nil {
+				if err := w.git.RemoveWorktree(context.Background(), w.common, w.path, ""); err != nil {
 					t.Fatal(err)
 				}
 				for _, path := range []string{w.path, admin, filepath.Dir(admin)} {
@@ -42,7 +42,7 @@ func TestRemoveWorktreeOfAnIncompleteEntry(t *testing.T) {
 	}
 }
 
-func TestRemoveLeftoversOfHalfAnAdd(t *testing.T) {
+func TestRemoveHalfCreated(t *testing.T) {
 	w := newWorld(t)
 	all := filepath.Join(w.common, "worktrees")
 	make := func(name string, files ...string) string {
@@ -59,7 +59,7 @@ func TestRemoveLeftoversOfHalfAnAdd(t *testing.T) {
 		make("other"), make("workspace5", "locked", "by a person\n"), make("workspace6", "gitdir", "/elsewhere/.git\n"),
 		filepath.Join(all, "workspace"),
 	}
-	if err := w.git.RemoveLeftovers(w.common, "", w.path); err != nil {
+	if err := w.git.removeHalfCreated(w.common, w.path); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range goes {
@@ -74,7 +74,7 @@ func TestRemoveLeftoversOfHalfAnAdd(t *testing.T) {
 	}
 }
 
-func TestRemoveLeftoversSparesOthers(t *testing.T) {
+func TestRemoveAdminSparesOthers(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := AdminDir(w.common, w.path)
 	for _, c := range []struct{ name, admin, path string }{
@@ -82,7 +82,7 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 		{"outside", w.repo, w.path},
 		{"above", filepath.Join(w.common, "worktrees", ".."), w.path},
 	} {
-		if err := w.git.RemoveLeftovers(w.common, c.admin, c.path); err != nil {
+		if err := removeAdmin(w.common, c.admin, c.path); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if _, err := os.Lstat(admin); err != nil {
@@ -95,7 +95,7 @@ func TestRemoveLeftoversSparesOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.git.RemoveLeftovers(w.common, admin, w.path); err != nil {
+	if err := removeAdmin(w.common, admin, w.path); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(admin); err == nil {

@@ -119,9 +119,9 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 	}
 }
 
-// TestRestoreEntry: whatever a worker rewrites of the files by which worktree and repository know each other, they are
+// TestRestore: whatever a worker rewrites of the files by which worktree and repository know each other, they are
 // put back, and a file that it linked there is not written to.
-func TestRestoreEntry(t *testing.T) {
+func TestRestore(t *testing.T) {
 	for name, rewrite := range map[string]func(w *world, admin, elsewhere string) error{
 		"commondir": func(_ *world, admin, elsewhere string) error {
 			return os.WriteFile(filepath.Join(admin, "commondir"), []byte(elsewhere+"\n"), 0o600)
@@ -156,11 +156,11 @@ func TestRestoreEntry(t *testing.T) {
 			if _, err := w.git.Worktree(ctx, w.common, w.path, branch); err == nil && name != "HEAD" {
 				t.Fatal("it passes the check as it is")
 			}
-			must(t, w.git.RestoreEntry(w.common, w.path, branch))
+			must(t, w.git.Restore(ctx, w.common, w.path, branch))
 			equal(t, "worktree", w.wt(), wt)
 			equal(t, "file that was linked to", read(t, elsewhere, "precious"), "mine\n")
 			w.sh(w.repo, "worktree", "list")
-			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
 		})
 	}
 }
@@ -169,7 +169,7 @@ func TestRestoreEntry(t *testing.T) {
 func TestForeignCommonDirIsRemoved(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.wt().AdminDir, "commondir", w.home+"\n")
-	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
 	equal(t, "worktree", exists(w.path), false)
 	w.sh(w.repo, "worktree", "list")
 }

@@ -349,16 +349,6 @@ func isProduct(top, p string) bool {
 	return err == nil
 }
 
-// namesProduct reports whether a path, as git lists it, is or lies in a build product.
-func namesProduct(p string) bool {
-	for _, name := range strings.Split(strings.TrimSuffix(p, "/"), "/") {
-		if slices.Contains(proc.ProductDirs, name) || name == cargoTarget {
-			return true
-		}
-	}
-	return strings.HasSuffix(p, ".pyc")
-}
-
 func isLink(p string) bool {
 	fi, err := os.Lstat(p)
 	return err == nil && fi.Mode()&os.ModeSymlink != 0

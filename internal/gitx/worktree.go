@@ -228,7 +228,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 		_, found := AdminDir(common, path)
 		switch {
 		case found:
-			if err := g.RemoveWorktree(ctx, common, path); err != nil {
+			if err := g.removeWorktree(ctx, common, path); err != nil {
 				return err
 			}
 		case g.dry: // no command fails below, which is where this is done for real
@@ -263,10 +263,31 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	return err
 }
 
-// RemoveWorktree removes the worktree at path with everything in it, locked, with submodules or half gone, and the
-// repository's entry for it. The error is errUnregistered if the repository has no entry for this path; nothing is
-// removed then.
-func (g *Git) RemoveWorktree(ctx context.Context, common, path string) error {
+// RemoveWorktree removes the worktree that the repository has an entry for at path, with everything in it, locked, with
+// submodules or half gone. Then it removes what git processes that were killed have left of entries for path: of admin,
+// which AdminDir gave for it before and a `git worktree remove` left half of ("" for none), and those over which a `git
+// worktree add` was killed before it wrote down whose they are. A directory that has become another worktree's is left
+// alone.
+func (g *Git) RemoveWorktree(ctx context.Context, common, path, admin string) error {
+	if _, found := AdminDir(common, path); found {
+		if err := g.removeWorktree(ctx, common, path); err != nil {
+			return err
+		}
+	}
+	if g.dry {
+		return nil
+	}
+	if admin != "" {
+		if err := removeAdmin(common, admin, path); err != nil {
+			return err
+		}
+	}
+	return g.removeHalfCreated(common, path)
+}
+
+// removeWorktree removes a worktree and its entry. The error is errUnregistered if the repository has no entry for this
+// path; nothing is removed then.
+func (g *Git) removeWorktree(ctx context.Context, common, path string) error {
 	g.known.entries.set(path, "")
 	admin, found := AdminDir(common, path)
 	if !found {
@@ -308,7 +329,7 @@ func (g *Git) dropStale(ctx context.Context, common, path, branch string) (dropp
 		if e.Branch != branch || e.Locked || !e.Gone {
 			continue
 		}
-		if err := g.RemoveWorktree(ctx, common, e.Path); err != nil {
+		if err := g.removeWorktree(ctx, common, e.Path); err != nil {
 			return dropped, err
 		}
 		dropped = append(dropped, e.Path)

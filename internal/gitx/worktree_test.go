@@ -241,7 +241,7 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 			must(t, rewind(w.git, wt, w.base))
 			_, err = w.git.RevParse(ctx, w.common, next+"^{tree}")
 			must(t, err) // the placeholder is still an object
-			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+			must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
 			equal(t, "worktree exists", exists(w.path), false)
 			deleted(t)(w.git.DeleteBranch(ctx, w.common, "session/t"))
 			_, ok, err := w.git.BranchTip(ctx, w.common, "session/t")
@@ -320,11 +320,11 @@ func TestRemoveWorktreeInEveryState(t *testing.T) {
 			w := newWorld(t)
 			w.t = t
 			spoil(w)
-			must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+			must(t, w.git.removeWorktree(ctx, w.common, w.path))
 			equal(t, "worktree exists", exists(w.path), false)
 			equal(t, "entry exists", exists(w.common, "worktrees"), false)
 			deleted(t)(w.git.DeleteBranch(ctx, w.common, branch))
-			if err := w.git.RemoveWorktree(ctx, w.common, w.path); !errors.Is(err, errUnregistered) {
+			if err := w.git.removeWorktree(ctx, w.common, w.path); !errors.Is(err, errUnregistered) {
 				t.Errorf("once more: %v", err)
 			}
 		})
@@ -337,7 +337,7 @@ func TestRemoveWorktreeDoesNotFollowSymlinks(t *testing.T) {
 	precious := filepath.Join(w.home, "precious")
 	write(t, precious, "x", "x")
 	must(t, os.Symlink(precious, w.path))
-	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+	must(t, w.git.removeWorktree(ctx, w.common, w.path))
 	equal(t, "link exists", exists(w.path), false)
 	equal(t, "what it led to", read(t, precious, "x"), "x")
 	equal(t, "entries of it", len(snapshot(t, precious)), 1)
@@ -348,12 +348,12 @@ func TestRemoveWorktreeUnregistered(t *testing.T) {
 	plain := filepath.Join(w.home, "plain")
 	write(t, plain, "x", "x")
 	for _, path := range []string{plain, w.repo, w.home, filepath.Join(w.home, "nowhere")} {
-		if err := w.git.RemoveWorktree(ctx, w.common, path); !errors.Is(err, errUnregistered) {
+		if err := w.git.removeWorktree(ctx, w.common, path); !errors.Is(err, errUnregistered) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	equal(t, "plain directory", read(t, plain, "x"), "x")
-	if err := w.git.RemoveWorktree(ctx, filepath.Join(w.home, "gone.git"), w.path); !errors.Is(err, errUnregistered) {
+	if err := w.git.removeWorktree(ctx, filepath.Join(w.home, "gone.git"), w.path); !errors.Is(err, errUnregistered) {
 		t.Errorf("repository gone: %v", err)
 	}
 }
@@ -363,7 +363,7 @@ func TestRemoveWorktreeDryRun(t *testing.T) {
 	must(t, os.Remove(filepath.Join(w.path, ".git")))
 	before := snapshot(t, w.home)
 	d := w.git.DryRun()
-	must(t, d.RemoveWorktree(ctx, w.common, w.path))
+	must(t, d.RemoveWorktree(ctx, w.common, w.path, ""))
 	deleted(t)(d.DeleteBranch(ctx, w.common, branch))
 	equal(t, "files", len(snapshot(t, w.home)), len(before))
 }
@@ -379,7 +379,7 @@ func TestDeleteBranchCheckedOutElsewhere(t *testing.T) {
 
 func TestDeleteBranchBroken(t *testing.T) {
 	w := newWorld(t)
-	must(t, w.git.RemoveWorktree(ctx, w.common, w.path))
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path, ""))
 	write(t, w.common, "refs/heads/"+branch, "")
 	write(t, w.common, "packed-refs.lock", "", "config.lock", "", "refs/heads/"+branch+".lock", "")
 	deleted(t)(w.git.DeleteBranch(ctx, w.common, branch))

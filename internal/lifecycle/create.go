@@ -102,8 +102,7 @@ func (h *Handle) undoCreate(ctx context.Context) {
 	}
 	ctx = quiet(ctx)
 	// Errors have no one to go to: what stays is what reset removes.
-	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path())
-	_ = h.Git.RemoveLeftovers(h.Common, "", h.Path())
+	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
 	_, _ = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
 	_ = os.RemoveAll(h.S.Dir)
 }

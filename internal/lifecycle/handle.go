@@ -55,8 +55,8 @@ type RefusedError struct{ Why, Hint string }
 func (e *RefusedError) Error() string { return e.Why }
 
 // Open takes a session for this process, ends what a killed one has left running in its worktree, puts back what a
-// worker rewrote of the worktree's entry, and completes a seed whose preparation died behind its commit. The error is a
-// *session.BusyError when another process has the session.
+// worker rewrote of the worktree's entry and of the branch, and completes a seed whose preparation died behind its
+// commit. The error is a *session.BusyError when another process has the session.
 func Open(ctx context.Context, d Deps, s *session.Session) (*Handle, error) {
 	unlock, err := Lock(d, s)
 	if err != nil {
@@ -98,7 +98,7 @@ func (h *Handle) open(ctx context.Context) (err error) {
 	if h.Checkpoint.Status == session.Running || Unfinished(h.S, h.Checkpoint) {
 		endLeftovers(h.Path(), h.S.Path(session.JudgeDir))
 	}
-	if err := h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
+	if err := h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
 		return err // the seed of a session that is being rewound was whole
 	}
 	if err := h.recordSeed(ctx); err != nil {
@@ -150,9 +150,7 @@ func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 	// The worker may have rewritten the files that the check reads.
-	err := errors.Join(h.Git.RestoreEntry(h.Common, h.Path(), h.S.Branch()),
-		h.Git.RestoreBranch(ctx, h.Common, h.S.Branch()))
-	if err != nil {
+	if err := h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch()); err != nil {
 		return gitx.Worktree{}, err
 	}
 	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())

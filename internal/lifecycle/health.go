@@ -148,7 +148,7 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		remove := gitLine(common, "worktree", "remove", "--force", e.Path)
 		a := Ailment{Session: id, Command: remove, What: "it is gone, and git has an entry for its worktree"}
 		if len(ids) > 0 {
-			a.Mend = func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path) }
+			a.Mend = func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path, "") }
 		}
 		out = append(out, a)
 	}

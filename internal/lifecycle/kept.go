@@ -81,7 +81,7 @@ func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) 
 	// Rules that no commit has go with the loose files.
 	isRules := func(p []byte) bool { return path.Base(string(p)) == ".gitignore" }
 	if !dry && len(k.Ignored) == 0 && slices.ContainsFunc(k.Loose, isRules) {
-		ignored, err := k.ignoredNow(ctx)
+		ignored, err := ignoredIn(ctx, k.git, k.wt)
 		if err != nil {
 			return err
 		}
@@ -111,12 +111,6 @@ func (k *keeper) keepIgnored(paths []string) {
 	for _, p := range paths {
 		k.Ignored = append(k.Ignored, []byte(strings.TrimSuffix(p, "/")))
 	}
-}
-
-// ignoredNow lists what the ignore rules keep out of the worktree's tree, a directory of which all is ignored as one.
-func (k *keeper) ignoredNow(ctx context.Context) ([]string, error) {
-	return k.git.List(ctx, k.git.InWorktree(k.wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
-		"--directory"))
 }
 
 // survey finds the loose files, without those that stay, and among the paths of the index those whose files are not as
@@ -155,7 +149,7 @@ func (k *keeper) survey(ctx context.Context) (changed []string, err error) {
 		}
 	}
 	if len(dirs) > 0 {
-		now, err := k.ignoredNow(ctx)
+		now, err := ignoredIn(ctx, k.git, k.wt)
 		if err != nil {
 			return nil, err
 		}
@@ -382,7 +376,7 @@ func (k *keeper) displace(ctx context.Context) error {
 				continue
 			}
 			if ignored == nil {
-				if ignored, err = k.ignoredNow(ctx); err != nil {
+				if ignored, err = ignoredIn(ctx, k.git, k.wt); err != nil {
 					return err
 				}
 			}

@@ -184,7 +184,7 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 		}
 		return nil
 	case treePlain:
-		linked, err := g.LostLink(ctx, common, path)
+		linked, err := lostLink(ctx, g, common, path)
 		if err != nil {
 			return err
 		}
@@ -195,6 +195,27 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 	}
 	st.BranchIn, st.BranchHint, err = checkedOutIn(ctx, g, s, common, path, "git tilth resume "+s.ID)
 	return err
+}
+
+// lostLink reports whether path is a worktree whose .git file alone is gone: the repository still has its entry, and
+// most of the files of the entry's index are there. A directory that something else made in the place of a worktree
+// that is gone has few of them or none.
+func lostLink(ctx context.Context, g *gitx.Git, common, path string) (bool, error) {
+	admin, found := gitx.AdminDir(common, path)
+	if !found || exists(filepath.Join(path, ".git")) {
+		return false, nil
+	}
+	list := func(which string) ([]string, error) {
+		c := gitx.InRepo(admin, "--work-tree="+path, "ls-files", "-z", "--deduplicate", which)
+		c.Dir = path
+		return g.List(ctx, c)
+	}
+	all, err := list("--cached")
+	if err != nil || len(all) == 0 {
+		return false, nil // an entry or an index that cannot be read proves nothing
+	}
+	gone, err := list("--deleted")
+	return err == nil && len(gone)*2 < len(all), err
 }
 
 // checkedOutIn says in which other worktree the session's branch is checked out, and how to free it for the command

@@ -223,10 +223,7 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
 func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, again string,
 	report func(step, skipped string)) error {
-	var err error
-	if !g.IsDryRun() {
-		err = g.RestoreEntry(r.Common, r.Worktree, r.Branch)
-	}
+	err := g.Restore(ctx, r.Common, r.Worktree, r.Branch)
 	if err == nil {
 		err = r.removeWorktree(ctx, g, admin, report)
 	}
@@ -274,11 +271,11 @@ func (r TeardownPlan) mark(dry bool) (admin string, err error) {
 // removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
 func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin string,
 	report func(step, skipped string)) error {
+	if err := g.RemoveWorktree(ctx, r.Common, r.Worktree, admin); err != nil {
+		return err
+	}
 	switch {
 	case r.Entry:
-		if err := g.RemoveWorktree(ctx, r.Common, r.Worktree); err != nil {
-			return err
-		}
 		report("worktree "+r.Worktree, "")
 	case r.OnDisk:
 		report("worktree "+r.Worktree, "not registered with git; it goes with the session directory")
@@ -286,12 +283,12 @@ func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin str
 		report("worktree "+r.Worktree, "already gone")
 	}
 	for _, path := range r.Stale {
-		if err := g.RemoveWorktree(ctx, r.Common, path); err != nil {
+		if err := g.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
 			return err
 		}
 		report("git's entry for "+path, "")
 	}
-	return g.RemoveLeftovers(r.Common, admin, r.Worktree)
+	return nil
 }
 
 // removeDir removes the session directory, the files by which a half-removed one is recognised last. A worktree may

@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -102,15 +104,10 @@ func (h *Handle) worktreeMade() error {
 
 // clearPlace removes what a git that was killed while it made a worktree has left at path and in the repository.
 func (h *Handle) clearPlace(ctx context.Context, path string) error {
-	if _, known := gitx.AdminDir(h.Common, path); known {
-		if err := h.Git.RemoveWorktree(ctx, h.Common, path); err != nil {
-			return err
-		}
-	}
-	if err := h.change(func() error { return os.RemoveAll(path) }); err != nil {
+	if err := h.Git.RemoveWorktree(ctx, h.Common, path, ""); err != nil {
 		return err
 	}
-	return h.Git.RemoveLeftovers(h.Common, "", path)
+	return h.change(func() error { return os.RemoveAll(path) })
 }
 
 // BringBack puts HEAD back on the session's branch. The files stay, because they are the worker's: it moves HEAD with
@@ -277,7 +274,7 @@ func (h *Handle) RunSetup(ctx context.Context, dir string) error {
 		return nil
 	}
 	if len(h.Setup.Copy) > 0 {
-		files, err := h.Git.IgnoredFiles(ctx, h.Checkpoint.Source, h.Setup.Copy)
+		files, err := h.IgnoredInSource(ctx, h.Setup.Copy...)
 		if err != nil {
 			return err
 		}
@@ -294,6 +291,44 @@ func (h *Handle) RunSetup(ctx context.Context, dir string) error {
 		return nil
 	}
 	return h.Setup.Run(ctx, dir)
+}
+
+// IgnoredInSource lists the untracked files of the source that the ignore rules cover and that match any of the
+// patterns. In a pattern, * stays within a path segment and ** does not; a directory stands for what is in it.
+func (h *Handle) IgnoredInSource(ctx context.Context, patterns ...string) ([]string, error) {
+	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--"}
+	for _, p := range patterns {
+		args = append(args, ":(glob)"+p)
+	}
+	return h.Git.List(ctx, h.Git.In(h.Checkpoint.Source, args...))
+}
+
+// Untracked lists what a worktree has that is not tracked and no build product: what is ignored, or what is not. A
+// directory of which nothing is tracked, or all is ignored, is one entry, with a slash at its end.
+func (h *Handle) Untracked(ctx context.Context, wt gitx.Worktree, ignored bool) (paths []string, err error) {
+	if ignored {
+		paths, err = ignoredIn(ctx, h.Git, wt)
+	} else {
+		paths, err = h.Git.List(ctx, h.Git.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard",
+			"--directory", "--no-empty-directory"))
+	}
+	return slices.DeleteFunc(paths, namesProduct), err
+}
+
+// ignoredIn lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
+// entry, with a slash at its end.
+func ignoredIn(ctx context.Context, g *gitx.Git, wt gitx.Worktree) ([]string, error) {
+	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
+}
+
+// namesProduct reports whether a path, as git lists it, is or lies in a build product.
+func namesProduct(p string) bool {
+	for _, name := range strings.Split(strings.TrimSuffix(p, "/"), "/") {
+		if slices.Contains(proc.ProductDirs, name) || name == "target" { // Cargo's
+			return true
+		}
+	}
+	return strings.HasSuffix(p, ".pyc")
 }
 
 // copyInto copies one file or symlink from one root to the same place under another. Both ends are reached through

@@ -273,7 +273,7 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 	if a.o.InWorktree {
 		return feedback, nil
 	}
-	ignored, err := a.Git.Untracked(ctx, j.wt, true)
+	ignored, err := a.Untracked(ctx, j.wt, true)
 	if err != nil {
 		return "", err
 	}

@@ -123,7 +123,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	}
 	s.Place = a.judgingPlace(ctx, j)
 	s.Ignored = func(file string) bool {
-		files, err := a.Git.IgnoredFiles(ctx, a.Checkpoint.Source, []string{file})
+		files, err := a.IgnoredInSource(ctx, file)
 		return err == nil && len(files) > 0
 	}
 	return validator.Preflight(ctx, vs, s)
