@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -189,7 +190,10 @@ func (o *Overview) readCheckpoint(s *Session, room []byte) {
 			o.Rewinding = value.IsObject()
 		case "usage":
 			value.ForEach(func(_, role gjson.Result) bool {
-				o.Cost += role.Get("cost").Float()
+				sum := o.Cost + role.Get("cost").Float()
+				if !math.IsInf(sum, 0) && !math.IsNaN(sum) { // of 1e999, which no JSON could say
+					o.Cost = sum
+				}
 				return true
 			})
 		}

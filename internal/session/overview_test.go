@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -99,6 +100,17 @@ func TestOverviewFiltersBySource(t *testing.T) {
 	}
 	if gone := st.Overview([]string{"20990601-102030-abcdef"}, nil); len(gone) != 1 || len(gone[0].Problems) != 1 {
 		t.Errorf("a session removed meanwhile: %+v", gone)
+	}
+}
+
+// A cost that no JSON can say would keep `list --json` from saying anything.
+func TestOverviewOfACostBeyondNumbers(t *testing.T) {
+	s := newSession(t)
+	write(t, s.Path(CheckpointFile), `{"status":"failed","usage":{"a":{"cost":1e999},"b":{"cost":"NaN"},"c":{"cost":0.5},
+		"d":{"cost":1e308},"e":{"cost":1e308}}}`)
+	o := s.Overview()
+	if _, err := json.Marshal(o); err != nil || o.Cost != 1e308 {
+		t.Errorf("%v: %v", o.Cost, err)
 	}
 }
 
