@@ -92,22 +92,24 @@ func List(w io.Writer, all []session.Overview, o Terminal, many bool) error {
 	return t.write(w)
 }
 
-// listJSON writes what writeJSON would of all rows.
+// listJSON writes what writeJSON would of all rows, so many at a time that their texts are not much.
 func listJSON(w io.Writer, all []session.Overview) error {
 	if len(all) == 0 {
 		return writeJSON(w, []row{})
 	}
-	texts, errs := make([][]byte, len(all)), make([]error, len(all))
-	each(len(all), func(i int) { texts[i], errs[i] = json.MarshalIndent(rowOf(all[i], listedLines), "  ", "  ") })
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
 	out := bufio.NewWriterSize(w, 64<<10)
 	sep := "[\n  "
-	for _, text := range texts {
-		out.WriteString(sep)
-		out.Write(text)
-		sep = ",\n  "
+	for some := range slices.Chunk(all, 500) {
+		texts, errs := make([][]byte, len(some)), make([]error, len(some))
+		each(len(some), func(i int) { texts[i], errs[i] = json.MarshalIndent(rowOf(some[i], listedLines), "  ", "  ") })
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		for _, text := range texts {
+			out.WriteString(sep)
+			out.Write(text)
+			sep = ",\n  "
+		}
 	}
 	out.WriteString("\n]\n")
 	return out.Flush()
