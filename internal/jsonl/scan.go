@@ -14,7 +14,7 @@ import (
 )
 
 // tailBlock is what reading backwards begins with: most of what is looked for is among the last few lines.
-const tailBlock = 4 << 10
+const tailBlock = 2 << 10
 
 // tailRooms are what lines are read into backwards, used again: a list reads the ends of ten thousand records.
 var tailRooms = sync.Pool{New: func() any { return new([tailRoom]byte) }}

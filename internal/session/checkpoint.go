@@ -7,7 +7,10 @@ import (
 	"maps"
 	"math"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -100,9 +103,8 @@ func (c *Checkpoint) encode() ([]byte, error) {
 
 // momentText makes a time in words of what started_at holds: a string as it is, seconds since 1970 as RFC 3339.
 func momentText(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
+	if v := gjson.ParseBytes(raw); v.Type == gjson.String {
+		return strings.ToValidUTF8(v.Str, "\uFFFD")
 	}
 	secs, err := strconv.ParseFloat(string(raw), 64)
 	const year9999 = 253402300800

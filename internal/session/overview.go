@@ -271,11 +271,11 @@ func (o *Overview) readLastStop(s *Session) {
 		if o.LastEventAt == "" {
 			o.LastEventAt = l.TS
 		}
-		if stop, ok := l.Event().(*record.Stop); ok {
-			o.LastStop, o.LastStopAt = stop.Reason, l.TS
+		switch l.Type {
+		case "stop":
+			o.LastStop, o.LastStopAt = l.Event().(*record.Stop).Reason, l.TS
 			return false
-		}
-		if l.Type == "session_rewound" {
+		case "session_rewound":
 			o.Rewound = l.Event().(*record.SessionRewound).To
 			return false
 		}
