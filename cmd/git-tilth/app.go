@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
@@ -92,7 +92,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			if err := checkArgs(ctx, maxArgs); err != nil {
 				return err
 			}
-			if branch := p.getenv(gitx.HarnessCommit); branch != "" && startsWork[ctx.Command.Name] {
+			if branch := p.getenv(lifecycle.CommittingVar); branch != "" && startsWork[ctx.Command.Name] {
 				p.warnf("git-tilth: %s does nothing in a hook of the commits on %s\n", commandName(ctx), branch)
 				return nil
 			}

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// HarnessCommit is the variable by which what a commit hook starts can tell that the commit is not the user's. Its
-// value is the branch.
-const HarnessCommit = "TILTH_COMMITTING"
-
-// Commit commits the index, empty changes too, with the repository's hooks, and signed with the user's key if sign is
-// set; a signing program that would ask fails. It returns the new commit, which a hook may have given another tree than
-// the index had. The error is a *HookRefusedError when a hook refused; HEAD did not move then.
-func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (sha string, err error) {
+// Commit commits the index, empty changes too, with the repository's hooks, which get vars as well, and signed with the
+// user's key if sign is set; a signing program that would ask fails. It returns the new commit, which a hook may have
+// given another tree than the index had. Where [ExitCode] tells 1 of the error a hook refused, which printed said; HEAD
+// did not move then.
+func (g *Git) Commit(
+	ctx context.Context, wt Worktree, msg string, sign bool, vars ...string,
+) (sha, said string, err error) {
 	if err := g.QuitOperations(ctx, wt); err != nil {
-		return "", err
+		return "", "", err
 	}
 	// commit.template and commit.verbose have no say once a message is given and no editor opens; commit.cleanup would.
+	// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
 	args := []string{"commit", "--quiet", "--allow-empty", "--cleanup=whitespace", "--no-edit", "--file=-"}
 	if sign {
 		args = append(args, "--gpg-sign")
@@ -31,26 +31,17 @@ func (g *Git) Commit(ctx context.Context, wt Worktree, msg string, sign bool) (s
 	c := g.InWorktree(wt, args...)
 	c.Hooks = true
 	c.Stdin = []byte(msg)
-	c.Vars = append(append(c.Vars, g.Identity(ctx, wt.Path, sign)...), HarnessCommit+"="+wt.Branch)
-	remove, err := g.pinned(ctx, wt, &c, false)
-	if err != nil {
-		return "", err
-	}
-	defer remove()
-	out, err := g.Mutate(ctx, c)
-	if ctx.Err() == nil && ExitCode(err) == 1 {
-		// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
-		err = &HookRefusedError{Output: out}
-	}
+	c.Vars = slices.Concat(c.Vars, g.Identity(ctx, wt.Path, sign), vars)
+	said, err = g.Mutate(ctx, c)
 	if errors.Is(err, errHookTime) {
-		said := fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.", out, g.hooking)
-		err = &HookRefusedError{Output: strings.TrimSpace(said)}
+		said = strings.TrimSpace(fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.", said, g.hooking))
+		err = &commandError{Args: args, ExitCode: 1, Stderr: said}
 	}
 	if err != nil || g.dry {
-		return "", err
+		return "", said, err
 	}
 	sha, _, err = g.Tip(ctx, wt)
-	return sha, err
+	return sha, "", err
 }
 
 // TreeCommit is a commit to make of a tree.

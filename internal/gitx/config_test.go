@@ -93,22 +93,24 @@ func TestExcludesFileSettings(t *testing.T) {
 
 func TestHooks(t *testing.T) {
 	w := newWorld(t)
-	_, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, nil, nil)
+	hook := func(g *Git, name string, args ...string) (string, error) {
+		c := g.InWorktree(w.wt(), append([]string{"hook", "run", "--ignore-missing", name, "--"}, args...)...)
+		c.Hooks, c.Vars = true, append(c.Vars, "TOOL=bash")
+		return g.Mutate(ctx, c)
+	}
+	output, err := hook(w.git, "tilth-pre-tool")
 	must(t, err)
 	equal(t, "no hook", output, "")
 	write(t, w.common, "hooks/tilth-pre-tool",
-		"#!/bin/sh\necho \"$1|$2|$TOOL|$(cat $TILTH_HOOK_INPUT)|$(git rev-parse --show-toplevel)\"\necho err "+
-			">&2\nexit 7\n")
+		"#!/bin/sh\necho \"$1|$2|$TOOL|$(git rev-parse --show-toplevel)\"\necho err >&2\nexit 7\n")
 	w.restart(w.leaks()...)
 	_, has, err := w.git.Hooks(ctx, w.wt())
 	must(t, err)
 	equal(t, "exists", has("tilth-pre-tool"), true)
-	code, output, err := w.git.RunHook(ctx, w.wt(), "pre-tool", false, []byte("{\"in\":1}"), []string{"TOOL=bash"},
-		"a b", "-n")
-	must(t, err)
-	equal(t, "exit code", code, 7)
-	equal(t, "output", output, "a b|-n|bash|{\"in\":1}|"+w.path+"\nerr")
-	_, output, err = w.git.DryRun().RunHook(ctx, w.wt(), "pre-tool", false, nil, nil)
+	output, err = hook(w.git, "tilth-pre-tool", "a b", "-n")
+	equal(t, "exit code", ExitCode(err), 7)
+	equal(t, "output", output, "a b|-n|bash|"+w.path+"\nerr")
+	output, err = hook(w.git.DryRun(), "tilth-pre-tool")
 	must(t, err)
 	equal(t, "dry run", output, "")
 
@@ -117,7 +119,7 @@ func TestHooks(t *testing.T) {
 	write(t, w.home, "hooks/tilth-post-run", "#!/bin/sh\nkill -9 $$\n")
 	w.sh(w.repo, "config", "core.hooksPath", filepath.Join(w.home, "hooks"))
 	w.restart()
-	if code, _, err = w.git.RunHook(ctx, w.wt(), "post-run", false, nil, nil); err == nil && code == 0 {
+	if _, err = hook(w.git, "tilth-post-run"); err == nil {
 		t.Error("a killed hook passes for one that succeeded")
 	}
 }

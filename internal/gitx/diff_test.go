@@ -145,7 +145,7 @@ func TestObjectsAsTheyAre(t *testing.T) {
 			for _, c := range changes {
 				equal(t, c.Path+" is binary", c.Binary, c.Path == "bin")
 			}
-			sha, err := w.git.Commit(ctx, w.wt(), "x", false)
+			sha, _, err := w.git.Commit(ctx, w.wt(), "x", false)
 			must(t, err)
 			patch, _, err = w.git.Diff(ctx, w.common, "", sha, 0)
 			must(t, err)

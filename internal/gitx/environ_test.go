@@ -39,7 +39,7 @@ func TestLeakedVariablesDoNotSteer(t *testing.T) {
 
 	write(t, w.path, "a.txt", "changed\n", "b.txt", "b\n")
 	tree, _ := w.stage()
-	sha, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)
+	sha, _, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)
 	must(t, err)
 	equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
 	patch, _, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
@@ -115,7 +115,7 @@ func TestCommandLineConfigIsKept(t *testing.T) {
 		}
 		// The harness's own settings outrank the user's.
 		w.restart("GIT_CONFIG_PARAMETERS='commit.gpgsign'='true' 'gpg.program'='false'")
-		_, err = w.git.Commit(ctx, w.wt(), "unsigned", false)
+		_, _, err = w.git.Commit(ctx, w.wt(), "unsigned", false)
 		must(t, err)
 	}
 }
@@ -163,7 +163,7 @@ func TestNoKeyReachesGit(t *testing.T) {
 	w.sh(w.repo, "config", "filter.f.clean", "env >>"+seen+"; cat")
 	write(t, w.path, ".gitattributes", "* filter=f\n", "new", "x\n")
 	w.stage()
-	_, err := w.git.Commit(ctx, w.wt(), "x", false)
+	_, _, err := w.git.Commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	if env := read(t, seen); !strings.Contains(env, "HOME=") || strings.Contains(env, "k-") {
 		t.Errorf("they saw:\n%s", env)

@@ -110,10 +110,10 @@ func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string)
 	return files, nil
 }
 
-// pinned makes c run the hooks that were known when the run began, and those of the tree from a directory of their own,
-// which remove takes away. Those of the tree run in the sandbox, if there is one, and the others too where boxed says
-// so.
-func (g *Git) pinned(ctx context.Context, wt Worktree, c *Command, boxed bool) (remove func(), err error) {
+// pin makes c, a command in a worktree, run the hooks that were known when the run began, and those of the tree from a
+// directory of their own, which remove takes away. Those of the tree run in the sandbox, if there is one.
+func (g *Git) pin(ctx context.Context, c *Command) (remove func(), err error) {
+	wt := c.wt
 	remove = func() {}
 	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
@@ -129,9 +129,9 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *Command, boxed bool) (
 			remove()
 			return func() {}, err
 		}
-		dir, boxed = filepath.Join(private, filepath.FromSlash(hooks.dir)), true
+		dir, c.Boxed = filepath.Join(private, filepath.FromSlash(hooks.dir)), true
 	}
-	if boxed && g.in.box != nil && !g.dry {
+	if c.Boxed && g.in.box != nil && !g.dry {
 		laid := remove
 		wrapped, unwrap, err := g.in.wrap(dir)
 		if err != nil {
@@ -139,7 +139,6 @@ func (g *Git) pinned(ctx context.Context, wt Worktree, c *Command, boxed bool) (
 			return func() {}, err
 		}
 		dir, remove = wrapped, func() { unwrap(); laid() }
-		c.boxed = true
 	}
 	c.Args = append([]string{"-c", "core.hooksPath=" + dir}, c.Args...)
 	return remove, nil
@@ -173,44 +172,6 @@ func (g *Git) layHooks(ctx context.Context, wt Worktree, hooks treeHooks, privat
 		}
 	}
 	return os.MkdirAll(filepath.Join(private, strings.TrimSuffix(hooks.dir, "/")), 0o700)
-}
-
-// RunHook runs the lifecycle hook tilth-<name> through `git hook run`, with env ("NAME=value") added to its environment
-// and args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard input where git can pass
-// it on (from 2.40). inBox says that it runs in the sandbox of [Git.Inside] wherever it lies. A hook that fails is no
-// error: its exit code and output, both streams, say so.
-func (g *Git) RunHook(ctx context.Context, wt Worktree, name string, inBox bool, input []byte, env []string,
-	args ...string) (code int, output string, err error) {
-	call := []string{"hook", "run", "--ignore-missing"}
-	if len(input) > 0 {
-		dir, remove, err := proc.TempDir("hook")
-		if err != nil {
-			return 0, "", err
-		}
-		defer remove()
-		file := filepath.Join(dir, "input")
-		if err := os.WriteFile(file, input, 0o600); err != nil {
-			return 0, "", err
-		}
-		env = with(env, "TILTH_HOOK_INPUT="+file)
-		if _, can := g.Version(ctx, 2, 40); can {
-			call = append(call, "--to-stdin="+file)
-		}
-	}
-	call = append(append(call, "tilth-"+name, "--"), args...)
-	c := g.InWorktree(wt, call...)
-	c.Hooks = true
-	c.Vars = append(c.Vars, env...)
-	remove, err := g.pinned(ctx, wt, &c, inBox)
-	if err != nil {
-		return 0, "", err
-	}
-	defer remove()
-	out, err := g.Mutate(ctx, c)
-	if err != nil && ctx.Err() == nil && ExitCode(err) > 0 {
-		code, err = ExitCode(err), nil
-	}
-	return code, out, err
 }
 
 // inside is how a Git puts what lies in a worktree, and git would run, into a sandbox. Git itself stays outside: it

@@ -140,7 +140,8 @@ type Command struct {
 	Args    []string
 	Vars    []string // added to its environment; later lines win
 	Stdin   []byte
-	Hooks   bool     // runs hooks: its output is both streams in order, what they leave behind is ended
+	Hooks   bool     // runs hooks, in a worktree pinned ones: its output is both streams, what they leave is ended
+	Boxed   bool     // its hooks run in the sandbox of [Git.Inside] wherever they lie
 	Keys    bool     // may talk to a remote: it has what a credential helper and ssh need
 	Environ []string // in place of the harness's own environment; keys are left out
 	Tree    string   // of a worker's, which the command reads; that of wt, if it is a command in one
@@ -148,12 +149,18 @@ type Command struct {
 	env     []string // nil: the harness's own
 	limit   int64    // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
-	boxed   bool // its hooks are scripts that enter the sandbox
 }
 
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
 // another status than 0 is an error, of which [ExitCode] tells the status.
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
+	if c.Hooks && c.wt.Path != "" {
+		remove, err := g.pin(ctx, &c)
+		if err != nil {
+			return nil, err
+		}
+		defer remove()
+	}
 	if c.mutates && g.dry {
 		g.trace(Call{Dir: c.Dir, Args: c.Args, Mutates: true, Skipped: true})
 		return nil, nil
@@ -173,7 +180,7 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 		Argv: append([]string{g.program}, c.Args...), Dir: c.Dir, Env: g.commandEnv(c), Grace: endGrace,
 		OutputCap: outputLimit, HeadOnly: true, SeparateStderr: true, Lasting: !c.mutates,
 	}
-	if c.boxed || len(g.in.filters) > 0 {
+	if c.Boxed || len(g.in.filters) > 0 {
 		call.Carry = g.in.box
 	}
 	if c.Stdin != nil {
@@ -386,16 +393,4 @@ func ExitCode(err error) int {
 		return e.ExitCode
 	}
 	return -1
-}
-
-// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
-type HookRefusedError struct {
-	Output string // what the hook printed, capped
-}
-
-func (e *HookRefusedError) Error() string {
-	if said := firstLines(e.Output, errorLines); said != "" {
-		return "a commit hook refused: " + said
-	}
-	return "a commit hook refused without a word"
 }

@@ -112,7 +112,7 @@ func (b *bench) author(ctx context.Context, commit string) ([]string, error) {
 
 // hooks runs hooks of the repository's that look at a commit before it is made: those without arguments over an index
 // of its tree, commit-msg over its message, which it may change. dir is where they run. The error is a
-// *gitx.HookRefusedError.
+// *HookRefusedError.
 func (b *bench) hooks(ctx context.Context, dir string, c *gitx.TreeCommit, names ...string) error {
 	file := filepath.Join(b.dir, "message")
 	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "hook-index")}
@@ -132,7 +132,7 @@ func (b *bench) hooks(ctx context.Context, dir string, c *gitx.TreeCommit, names
 		}
 		call.Hooks, call.Vars = true, index
 		if out, err := b.git.Mutate(ctx, call); gitx.ExitCode(err) > 0 {
-			return &gitx.HookRefusedError{Output: out}
+			return &HookRefusedError{out, err}
 		} else if err != nil {
 			return err
 		}

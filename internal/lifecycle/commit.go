@@ -12,6 +12,24 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
+// CommittingVar is the variable by which what a commit hook starts can tell that the commit is not the user's. Its
+// value is the branch.
+const CommittingVar = "TILTH_COMMITTING"
+
+// HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
+type HookRefusedError struct {
+	Output string // what the hook printed, capped
+	err    error  // git's
+}
+
+func (e *HookRefusedError) Error() string {
+	if e.Output == "" {
+		return "a commit hook refused without a word"
+	}
+	_, said, _ := strings.Cut(e.err.Error(), ": ")
+	return "a commit hook refused: " + said
+}
+
 // RefusedBy is the validator_run by which a commit hook's refusal is on record.
 func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: record.CommitHook, Output: &output}}}
@@ -52,7 +70,10 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	}
 	person, base := v.By == record.ByPerson, v.Base
 	msg := taskMessage(h.S.ID, t.ID, subjectOf(h.CommitSubject, t), h.Redact.String(v.Summary), mark, person)
-	sha, err = h.Git.Commit(live, wt, msg, h.Sign)
+	sha, said, err := h.Git.Commit(live, wt, msg, h.Sign, CommittingVar+"="+wt.Branch)
+	if live.Err() == nil && gitx.ExitCode(err) == 1 {
+		err = &HookRefusedError{said, err}
+	}
 	if err != nil || h.Git.IsDryRun() {
 		return "", err
 	}

@@ -282,7 +282,7 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 		return "", err
 	}
 	sha, err = x.CommitTask(live, wt, tasks[i], a, true)
-	var refused *gitx.HookRefusedError
+	var refused *HookRefusedError
 	switch {
 	case errors.As(err, &refused):
 		last := x.plan.history

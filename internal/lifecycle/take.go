@@ -373,7 +373,7 @@ func (t *taker) commit(ctx context.Context, tree, subject string, parents []stri
 	if dir == "" {
 		dir = t.plan.common
 	}
-	var refused *gitx.HookRefusedError
+	var refused *HookRefusedError
 	err := t.hooks(ctx, dir, &c, hooks...)
 	if errors.As(err, &refused) {
 		return &RefusedError{err.Error() + "; nothing was changed", "git tilth take --pick " + t.plan.S.ID}

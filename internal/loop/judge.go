@@ -43,7 +43,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return sentBack(v, j), nil
 		}
 		err = a.accept(ctx, c, j, round == 0)
-		var refused *gitx.HookRefusedError
+		var refused *lifecycle.HookRefusedError
 		switch {
 		case errors.Is(err, lifecycle.ErrTreeChanged):
 			a.accepted = false
