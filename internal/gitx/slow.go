@@ -54,9 +54,16 @@ func removePipes(tree, admin string) {
 	}
 }
 
+// lookupTime is more than lies between a process looking a name up and opening what it found.
+const lookupTime = time.Second
+
+// maxHeld is how many pipes are held open for that long.
+const maxHeld = 100
+
 // removePipesIn takes away those pipes in dir that gits says are in the place of files of git's. Who waits for one
-// already finds it empty.
+// already, or has looked its name up and is about to wait, finds it empty.
 func removePipesIn(dir string, gits func(path, name string) bool) {
+	held := 0
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type()&fs.ModeNamedPipe == 0 || !gits(path, d.Name()) {
 			return nil
@@ -64,7 +71,11 @@ func removePipesIn(dir string, gits func(path, name string) bool) {
 		f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if err == nil {
 			_ = os.Remove(path)
-			f.Close()
+			if held++; held > maxHeld {
+				f.Close()
+				return nil
+			}
+			time.AfterFunc(lookupTime, func() { f.Close() })
 		}
 		return nil
 	})

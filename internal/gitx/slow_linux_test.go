@@ -1,0 +1,39 @@
+package gitx
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Git may have looked a pipe's name up when the pipe is taken away, and waits for it only then.
+func TestRemovePipesBetweenLookupAndOpen(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, ".gitignore")
+	must(t, unix.Mkfifo(pipe, 0o600))
+	found, err := unix.Open(pipe, unix.O_PATH, 0)
+	must(t, err)
+	defer unix.Close(found)
+	removePipesIn(dir, func(string, string) bool { return true })
+	equal(t, "there", exists(pipe), false)
+	read := make(chan error, 1)
+	go func() {
+		f, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", found))
+		if err == nil {
+			_, err = io.ReadAll(f)
+			f.Close()
+		}
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		must(t, err)
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for a pipe that nobody can write to any more")
+	}
+}
