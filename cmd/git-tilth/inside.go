@@ -23,18 +23,27 @@ func (w *repoContext) notInside() error {
 		return nil
 	}
 	id := w.p.getenv(session.MarkVar)
+	var err error
 	if id == "" {
 		id = w.store.RunAbove(proc.Above(), func() (dirs []string) {
 			for dir := w.p.dir; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 				dirs = append(dirs, dir)
 			}
-			for _, place := range gitx.LinkedPlaces(w.loc.CommonDir) {
-				dirs = append(dirs, filepath.Dir(place))
+			if !w.inRepo {
+				return dirs
+			}
+			var entries []gitx.WorktreeEntry
+			entries, err = w.git.Worktrees(w.p.ctx, w.loc.CommonDir, "")
+			for _, e := range entries {
+				dirs = append(dirs, filepath.Dir(e.Path))
 			}
 			return dirs
 		})
 	}
-	if id == "" {
+	switch {
+	case id == "" && err != nil:
+		return fail("", err)
+	case id == "":
 		return nil
 	}
 	return refuse("", "this was called from inside the run of session %s, where git tilth changes nothing", id)

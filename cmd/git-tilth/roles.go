@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -101,18 +104,44 @@ func (w *repoContext) client(r config.Role) (*model.Client, string, error) {
 	return c, e.Model, nil
 }
 
+// helperPatience is how long a credential helper may take: some ask a server.
+const helperPatience = 30 * time.Second
+
 // credential asks git's credential helpers for the key of a URL, once. Having none is no fault: local servers need
 // none, and others will say so.
 func (w *repoContext) credential(url string) string {
 	if key, asked := w.asked[url]; asked {
 		return key
 	}
-	key := w.git.Password(w.p.ctx, w.common, url)
+	ctx, cancel := context.WithTimeout(w.p.ctx, helperPatience)
+	defer cancel()
+	key := password(ctx, w.git, w.common, url)
 	if w.asked == nil {
 		w.asked = map[string]string{}
 	}
 	w.asked[url] = key
 	return key
+}
+
+// password asks the credential helpers of the user, and of the repository with this common directory unless it is "",
+// for the password of a URL; "" for none. Nobody is prompted, and a helper that waits for someone ends with the
+// context.
+func password(ctx context.Context, g *gitx.Git, common, url string) (password string) {
+	if url == "" || strings.ContainsAny(url, "\n\x00") {
+		return ""
+	}
+	c := gitx.Command{Dir: "/", Args: []string{"credential", "fill"}}
+	if common != "" {
+		c = gitx.InRepo(common, c.Args...)
+	}
+	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
+	out, err := g.Read(ctx, c)
+	for line := range strings.Lines(string(out)) {
+		if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
+			password = value
+		}
+	}
+	return password
 }
 
 // hide keeps a key that came from elsewhere than the environment out of the record. Each role may have one of its own.

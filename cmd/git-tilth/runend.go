@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -55,7 +54,7 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told
 const maxChanges = 20
 
 // repoChanges says what became of the user's repository while the run went on.
-func (p *progress) repoChanges(changes []gitx.RepoChange) {
+func (p *progress) repoChanges(changes []record.RepoChanged) {
 	if len(changes) == 0 {
 		return
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -199,31 +198,6 @@ func parseConfig(f []string) []config.Entry {
 		entries = append(entries, config.Entry{Key: key, Value: value, Origin: f[1], Scope: f[0]})
 	}
 	return entries
-}
-
-// helperPatience is how long a credential helper may take: some ask a server.
-const helperPatience = 30 * time.Second
-
-// Password asks the credential helpers of the user, and of the repository with this common directory unless it is "",
-// for the password of a URL; "" for none. Nobody is prompted, and a helper that waits for someone is ended.
-func (g *Git) Password(ctx context.Context, common, url string) (password string) {
-	if url == "" || strings.ContainsAny(url, "\n\x00") {
-		return ""
-	}
-	c := Command{Dir: "/", Args: []string{"credential", "fill"}}
-	if common != "" {
-		c = InRepo(common, c.Args...)
-	}
-	c.Stdin, c.Keys = []byte("url="+url+"\n\n"), true
-	ctx, cancel := context.WithTimeout(ctx, g.asking)
-	defer cancel()
-	out, err := g.Read(ctx, c)
-	for line := range strings.Lines(string(out)) {
-		if value, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "password="); is && err == nil {
-			password = value
-		}
-	}
-	return password
 }
 
 // settings is what the harness needs to know of a repository's configuration.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
 )
@@ -44,30 +43,6 @@ func TestConfigList(t *testing.T) {
 	}
 	if len(entries) == 0 {
 		t.Error("the user's own settings are missing")
-	}
-}
-
-func TestPasswordEndsAHelperThatWaits(t *testing.T) {
-	w := newWorld(t)
-	w.sh(w.repo, "config", "credential.helper", "!sleep 3600;:")
-	w.git.asking = 50 * time.Millisecond
-	start := time.Now()
-	equal(t, "password", w.git.Password(ctx, w.common, "https://known.example/v1"), "")
-	if time.Since(start) > time.Minute {
-		t.Error("the helper was waited for")
-	}
-}
-
-func TestPassword(t *testing.T) {
-	w := newWorld(t)
-	helper := filepath.Join(w.home, "helper")
-	write(t, w.home, "helper",
-		"#!/bin/sh\ngrep -q '^host=known.example' || exit 0\necho username=u; echo password=s3=cret\n")
-	w.sh(w.home, "config", "--global", "credential.helper", helper)
-	w.restart()
-	equal(t, "password", w.git.Password(ctx, "", "https://known.example/v1"), "s3=cret")
-	for _, url := range []string{"https://unknown.example/", "", "https://x\nhost=known.example", "no url"} {
-		equal(t, url, w.git.Password(ctx, "", url), "")
 	}
 }
 

@@ -44,7 +44,6 @@ type Git struct {
 	dry      bool
 	started  time.Time
 	patience time.Duration // with a lock that a live process holds
-	asking   time.Duration // with a credential helper
 	hooking  time.Duration // with the hooks of one command
 	known    *known
 	in       inside
@@ -96,7 +95,6 @@ func New(environ []string, trace func(Call)) *Git {
 		trace:    trace,
 		started:  time.Now(),
 		patience: lockPatience,
-		asking:   helperPatience,
 		hooking:  hookPatience,
 		maxFile:  largeFile,
 		known:    &known{},

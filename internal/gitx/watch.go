@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -135,11 +133,11 @@ func repoPlaces(common string) []string {
 	if err != nil || filepath.Base(real) != ".git" {
 		return nil
 	}
-	return append([]string{filepath.Dir(real)}, LinkedPlaces(real)...)
+	return append([]string{filepath.Dir(real)}, linkedPlaces(real)...)
 }
 
-// LinkedPlaces returns where the linked worktrees of a repository are, by its own files.
-func LinkedPlaces(common string) []string {
+// linkedPlaces returns where the linked worktrees of a repository are, by its own files.
+func linkedPlaces(common string) []string {
 	var places []string
 	for _, dotGit := range entries(common) {
 		if dotGit != "" {
@@ -149,31 +147,31 @@ func LinkedPlaces(common string) []string {
 	return places
 }
 
-// WatchRepo notices what becomes of the user's repository while somebody else works in it. look returns what changed
-// since the last look, and all that is another thing than when the watch began. It costs no process as long as no file
-// of the repository that counts has been touched. Where git cannot read the refs, because its config is broken for one,
-// what else changed is returned beside the error.
-func (g *Git) WatchRepo(ctx context.Context, common string) (
-	look func(context.Context) (changed, all []RepoChange, err error), err error,
-) {
-	last := stampOf(common)
-	first, err := g.readState(ctx, common)
-	now := first
-	return func(ctx context.Context) (changed, all []RepoChange, err error) {
-		if stamp := stampOf(common); stamp != last {
-			before := now
-			if now, err = g.readState(ctx, common); err == nil {
-				last = stamp
-			}
-			for what, value := range before {
-				if err != nil && strings.HasPrefix(what, "refs/") {
-					now[what] = value
-				}
-			}
-			changed = before.changes(now)
+// WatchRepo watches the user's repository while somebody else works in it. read returns what of it a worker could
+// change and a session never does: by name ("refs/heads/main", "config", "hooks/pre-commit"), a value that is another
+// one once the thing is. It costs no process as long as no file of the repository that counts has been touched. Where
+// git cannot read the refs, because its config is broken for one, they are returned as they were, beside the error.
+func (g *Git) WatchRepo(common string) (read func(context.Context) (state map[string]string, err error)) {
+	var last string
+	var now map[string]string
+	return func(ctx context.Context) (map[string]string, error) {
+		stamp := stampOf(common)
+		if now != nil && stamp == last {
+			return now, nil
 		}
-		return changed, first.changes(now), err
-	}, err
+		before := now
+		var err error
+		if now, err = g.readState(ctx, common); err == nil {
+			last = stamp
+			return now, nil
+		}
+		for what, value := range before {
+			if strings.HasPrefix(what, "refs/") {
+				now[what] = value
+			}
+		}
+		return now, err
+	}
 }
 
 // sessionRefs is where the branches of sessions are.
@@ -221,18 +219,11 @@ func stampOf(common string) string {
 	return b.String()
 }
 
-// repoState is what of the user's repository a worker could change and a session never does: by name
-// ("refs/heads/main", "config", "hooks/pre-commit"), a value that is another one once the thing is.
-type repoState map[string]string
-
-// RepoChange is a difference between two states; Before or After is "" where there was or is nothing.
-type RepoChange struct{ What, Before, After string }
-
 // readState reads the repository's refs other than those of sessions, replacements among them, with one command; its
 // HEAD, config, hooks, info and alternates from their files; and the locks in it that no live git can own. Where git
 // cannot read the refs, the rest is returned beside the error.
-func (g *Git) readState(ctx context.Context, common string) (repoState, error) {
-	state := repoState{}
+func (g *Git) readState(ctx context.Context, common string) (map[string]string, error) {
+	state := map[string]string{}
 	places := sync.OnceValue(func() []string { return repoPlaces(common) })
 	eachWatched(common, func(name, path string) {
 		top, _, below := strings.Cut(name, "/")
@@ -271,16 +262,4 @@ func contentOf(path string) string {
 	}
 	sum := sha256.Sum256(content)
 	return fmt.Sprintf("%s%s sha256 %x", link, fi.Mode().Perm(), sum[:8])
-}
-
-// changes lists what is another thing in now than it was, sorted by name.
-func (s repoState) changes(now repoState) (changes []RepoChange) {
-	all := maps.Clone(s)
-	maps.Copy(all, now)
-	for _, what := range slices.Sorted(maps.Keys(all)) {
-		if s[what] != now[what] {
-			changes = append(changes, RepoChange{what, s[what], now[what]})
-		}
-	}
-	return changes
 }

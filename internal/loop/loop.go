@@ -68,7 +68,7 @@ type Stop struct {
 	Hint      string    // what to do before a resume, "" for nothing
 	Reset     time.Time // of usage_limit, zero when unknown
 	// Changed is what became of the user's repository during the run, but for the session's own branch.
-	Changed []gitx.RepoChange
+	Changed []record.RepoChanged
 	Over    []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
 	Left    []Left           // of tasks_failed: the tasks that are not done, and why
 }
@@ -148,8 +148,7 @@ type run struct {
 	place      *judge.Place             // where changes are judged; nil in the worktree
 	box        *sandbox.Box             // o.Sandbox with the run's directory for temporary files
 	removeTemp func()
-	watch      func(context.Context) (changed, all []gitx.RepoChange, err error)
-	changed    []gitx.RepoChange // all told, as of the last look
+	watch      repoWatch
 	objects    func(ctx context.Context, trees ...string) error
 	carried    carried
 	checked    bool              // the validators can run on what the next task begins with
