@@ -27,7 +27,7 @@ func (p *process) listCommand() *cli.Command {
 				return refuse("git tilth list --remote "+ctx.Args().First(),
 					"only the sessions of a remote have a place")
 			}
-			debug.SetGCPercent(400) // what many sessions leave is a few megabytes; collecting more often costs a fifth
+			debug.SetGCPercent(800) // ten thousand sessions leave 30 MB, and nothing that is worth a collection
 			all := ctx.Bool("all") || !w.inRepo
 			rows, err := w.overviews(all)
 			if err != nil {
