@@ -6,8 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
 //go:embed all:demo
@@ -52,7 +53,7 @@ func (p *process) demo() error {
 	defer server.Close()
 	repo := filepath.Join(dir, "repo")
 	inside := *p.inDemo(dir, repo, url)
-	git := inside.git()
+	git := inside.git(false)
 	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "--all"},
 		{"commit", "--quiet", "--no-verify", "-m", "A word counter, still empty"}} {
 		c := gitx.Command{Dir: repo, Args: args, Vars: git.Identity(p.ctx, "", false)}

@@ -160,7 +160,7 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 // placeHere is where sessions arrive: the repository of the command.
 func (w *repoContext) placeHere(remote string) (fleet.Place, error) {
 	deps := w.deps(nil)
-	deps.Git = w.p.git() // a dry run looks at the remote, too
+	deps.Git = w.p.git(false) // a dry run looks at the remote, too
 	return fleet.Place{Deps: deps, Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin")},
 		w.repo()
 }

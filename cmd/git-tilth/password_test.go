@@ -25,7 +25,7 @@ func TestPassword(t *testing.T) {
 	}
 	sh("config", "--global", "credential.helper",
 		"!f() { grep -q '^host=known.example' || exit 0; echo username=u; echo password=s3=cret; }; f")
-	g := gitx.New(environ, nil)
+	g := gitx.New(environ, false, nil)
 	for url, want := range map[string]string{"https://known.example/v1": "s3=cret", "https://unknown.example/": "", "": "",
 		"https://x\nhost=known.example": "", "no url": ""} {
 		if got := password(t.Context(), g, "", url); got != want {

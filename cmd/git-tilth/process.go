@@ -59,7 +59,7 @@ func (p *process) getenv(name string) string { return proc.Getenv(p.environ, nam
 func (p *process) now() time.Time { return time.Now() }
 
 // git is the seam to git, which prints its commands under -v.
-func (p *process) git() *gitx.Git { return gitx.New(p.environ, p.trace) }
+func (p *process) git(dry bool) *gitx.Git { return gitx.New(p.environ, dry, p.trace) }
 
 func (p *process) trace(c gitx.Call) {
 	if !p.verbose && !(p.dryRun && c.Skipped) {

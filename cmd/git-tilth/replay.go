@@ -24,7 +24,7 @@ func (p *process) replayCommand() *cli.Command {
 				return holder
 			}
 			// A dry run is the run: it works in a directory of its own.
-			o := replay.Options{Git: p.git(), KeepEnv: w.config.List("tilth.sandboxEnv")}
+			o := replay.Options{Git: p.git(false), KeepEnv: w.config.List("tilth.sandboxEnv")}
 			var err error
 			if o.Sandbox, err = w.sandbox(); err != nil {
 				return err

@@ -43,10 +43,7 @@ type repoContext struct {
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
-	w := &repoContext{p: p, git: p.git()}
-	if p.dryRun {
-		w.git = w.git.DryRun()
-	}
+	w := &repoContext{p: p, git: p.git(p.dryRun)}
 	at, environ := p.dir, p.environ
 	if dir != "" {
 		at, environ = p.inDir(dir), nil

@@ -75,7 +75,7 @@ func newLayOutCase(t *testing.T, files, changed int) *layOutCase {
 	must(t, os.MkdirAll(filepath.Join(w.sessions, "s"), 0o700))
 	var err error
 	c.place, err = judge.New(context.Background(), filepath.Join(w.sessions, "s", "judge"), judge.Options{
-		Git:    gitx.New(w.environ, func(gitx.Call) { c.ran++ }),
+		Git:    gitx.New(w.environ, false, func(gitx.Call) { c.ran++ }),
 		Common: filepath.Join(w.repo, ".git"), Branch: "session/s", Worktree: w.repo, Environ: w.environ,
 		Repaired: func(what, done string) error { return fmt.Errorf("%s: %s", what, done) },
 	})

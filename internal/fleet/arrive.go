@@ -55,7 +55,7 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string) (*foreign
 	}
 	commit := scratch.ref(sessionRef(id))
 	for _, sha := range []string{f.Tip, f.Files} {
-		if !gitx.IsObjectID(sha) || !scratch.reaches(ctx, commit, sha) {
+		if !text.IsObjectID(sha) || !scratch.reaches(ctx, commit, sha) {
 			return bad("it does not hold its branch")
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -67,7 +66,7 @@ var ErrLost = errors.New("claim_lost")
 // parseClaim reads the message of a claim commit.
 func parseClaim(id, message string) (c Claim, ok bool) {
 	err := json.Unmarshal([]byte(message), &c)
-	return c, err == nil && c.Session == id && gitx.IsObjectID(c.State) && gitx.IsObjectID(c.Tip)
+	return c, err == nil && c.Session == id && text.IsObjectID(c.State) && text.IsObjectID(c.Tip)
 }
 
 // Remotes are the sessions of a remote, newest first.

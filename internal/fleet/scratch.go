@@ -17,6 +17,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // remoteConfig stands behind the user's own settings in a scratch repository that talks to a remote: nothing is
@@ -122,7 +123,7 @@ func (s *scratchRepo) wrote(id string) bool {
 // ref reads a ref of the scratch repository, "" for none.
 func (s *scratchRepo) ref(name string) string {
 	b, _ := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(name)))
-	if id := strings.TrimSpace(string(b)); gitx.IsObjectID(id) {
+	if id := strings.TrimSpace(string(b)); text.IsObjectID(id) {
 		return id
 	}
 	return ""

@@ -35,7 +35,8 @@ func TestARecordIsReadOnce(t *testing.T) {
 		return id
 	}
 	open := func(name string) *writer {
-		scratch, err := openScratch(gitx.New(os.Environ(), nil), filepath.Join(dir, ".git"), filepath.Join(dir, name))
+		git := gitx.New(os.Environ(), false, nil)
+		scratch, err := openScratch(git, filepath.Join(dir, ".git"), filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

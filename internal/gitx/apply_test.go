@@ -20,7 +20,7 @@ func TestApplyChange(t *testing.T) {
 			must(t, os.Symlink("a.txt", filepath.Join(w.path, "link")))
 			tree, _ := w.stage()
 			sha := w.sh(w.repo, "commit-tree", "-p", w.base, "-m", "partial", tree)
-			must(t, w.git.HardReset(ctx, wt, w.base))
+			must(t, w.git.Reset(ctx, wt, w.base, true))
 			equal(t, "status", w.sh(w.path, "status", "--porcelain", "--ignored"), "")
 
 			for _, test := range []struct {
@@ -33,7 +33,7 @@ func TestApplyChange(t *testing.T) {
 				{"beside another change of a file", []string{"a.txt", "1\n2\n3\n4\n5\n6\n7\n8\nnine\n"}, true},
 				{"against another change of a line", []string{"a.txt", "uno\n2\n3\n4\n5\n6\n7\n8\n9\n"}, false},
 			} {
-				must(t, w.git.HardReset(ctx, wt, w.base))
+				must(t, w.git.Reset(ctx, wt, w.base, true))
 				write(t, w.path, test.files...)
 				onto, _ := w.stage()
 				got, clean, err := w.git.ApplyChange(ctx, wt, w.base, sha, onto)

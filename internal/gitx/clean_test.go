@@ -151,7 +151,7 @@ func TestRewindTreeCost(t *testing.T) {
 	}
 	equalLists(t, "commands", names, []string{"diff-index", "reset", "clean"})
 	w.calls = nil
-	must(t, rewind(w.git.DryRun(), wt, w.base))
+	must(t, rewind(dryRun(w.git), wt, w.base))
 	equal(t, "reset", w.calls[1].Skipped && w.calls[2].Skipped && !w.calls[0].Mutates, true)
 }
 
@@ -182,7 +182,7 @@ func TestSoftResetUnwinds(t *testing.T) {
 	})
 	must(t, err)
 	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "")
-	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	must(t, w.git.Reset(ctx, w.wt(), w.base, false))
 	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "A  b.txt")
 }
 
@@ -200,7 +200,7 @@ func TestSoftResetWithConflictsInTheIndex(t *testing.T) {
 		t.Fatal("there is no conflict")
 	}
 	must(t, w.git.QuitOperations(ctx, w.wt()))
-	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	must(t, w.git.Reset(ctx, w.wt(), w.base, false))
 	equal(t, "branch", w.sh(w.repo, "rev-parse", branch), w.base)
 	equal(t, "status", w.sh(w.path, "status", "--porcelain"), "UU a.txt")
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Commit commits the index, empty changes too, with the repository's hooks, which get vars as well, and signed with the
@@ -183,7 +185,7 @@ func (g *Git) RevParse(ctx context.Context, gitDir, rev string) (string, error) 
 	sha, err := g.Read(ctx, c)
 	// --quiet: exit 1 without a word. An invalid name may still be a complaint, but never an object id: of one that
 	// is not there git says just that.
-	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !IsObjectID(name) && !isBroken(err)) {
+	if err != nil && (ExitCode(err) == 1 || ExitCode(err) == 128 && !text.IsObjectID(name) && !isBroken(err)) {
 		return "", fmt.Errorf("%s: %w", name, errNoCommit)
 	}
 	return trimLine(sha), err
@@ -195,11 +197,6 @@ func isBroken(err error) bool {
 	broken := []string{"not a git repository", "dubious ownership", "bad config", "corrupt", "Permission denied"}
 	return errors.As(err, &e) &&
 		slices.ContainsFunc(broken, func(said string) bool { return strings.Contains(e.Stderr, said) })
-}
-
-// IsObjectID reports whether s is a full SHA-1 or SHA-256 object id.
-func IsObjectID(s string) bool {
-	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // BranchTip returns the commit at the tip of a branch; ok is false if there is no such branch.
@@ -226,7 +223,7 @@ func (g *Git) BranchTip(ctx context.Context, common, branch string) (sha string,
 // unlike BranchTip this says nothing about whether git can read the repository.
 func (g *Git) Tip(ctx context.Context, wt Worktree) (sha string, ok bool, err error) {
 	b, err := readFile(filepath.Join(wt.Common, "refs", "heads", filepath.FromSlash(wt.Branch)))
-	if sha := trimLine(b); err == nil && IsObjectID(sha) {
+	if sha := trimLine(b); err == nil && text.IsObjectID(sha) {
 		return sha, true, nil
 	}
 	return g.BranchTip(ctx, wt.Common, wt.Branch)
@@ -241,7 +238,7 @@ func (g *Git) DeleteBranch(ctx context.Context, common, branch string) (deleted 
 	// A ref file that a crash left empty is no branch to git, and stays.
 	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
 	b, err := readFile(file)
-	if err == nil && !g.dry && !IsObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
+	if err == nil && !g.dry && !text.IsObjectID(trimLine(b)) && !strings.HasPrefix(string(b), "ref:") {
 		deleted = os.Remove(file) == nil
 	}
 	_, there, err := g.BranchTip(ctx, common, branch)

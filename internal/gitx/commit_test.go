@@ -279,7 +279,7 @@ func TestCommitTreeOver(t *testing.T) {
 func TestCommitDryRun(t *testing.T) {
 	w := newWorld(t)
 	w.calls = nil
-	d := w.git.DryRun()
+	d := dryRun(w.git)
 	_, _, err := d.Commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	_, err = d.CommitTree(ctx, w.wt(), TreeCommit{

@@ -85,7 +85,7 @@ func TestHooks(t *testing.T) {
 	output, err = hook(w.git, "tilth-pre-tool", "a b", "-n")
 	equal(t, "exit code", ExitCode(err), 7)
 	equal(t, "output", output, "a b|-n|bash|"+w.path+"\nerr")
-	output, err = hook(w.git.DryRun(), "tilth-pre-tool")
+	output, err = hook(dryRun(w.git), "tilth-pre-tool")
 	must(t, err)
 	equal(t, "dry run", output, "")
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // patchFlags fix the shape of a change and its patch against every setting.
@@ -38,36 +39,36 @@ func (g *Git) Diff(
 	} else {
 		args = append(args, "--end-of-options", from, to)
 	}
-	c := Command{Args: append(append(args, "--"), paths...)}
+	c := Command{Dir: common, Objects: true, Args: append(append(args, "--"), paths...)}
 	if max > 0 {
 		c.limit = max + 1 // one more tells that there is more
 	}
-	if patch, err = g.asTheyAre(ctx, common, c); err != nil {
+	if patch, err = g.Read(ctx, c); err != nil {
 		return nil, false, err
 	}
 	patch, cut = cutPatch(patch, max)
 	return patch, cut, nil
 }
 
-// asTheyAre runs a reading command on the repository's objects through a git directory of its own, made for this one
-// call: a bare one, without a config, refs, attributes, replacements or grafts. Attributes hide texts ("* -diff" in
-// info/attributes, which no setting of git turns off), replacements show other objects than those that a clone gets,
-// and a worker can write both.
-func (g *Git) asTheyAre(ctx context.Context, common string, c Command) ([]byte, error) {
+// asTheyAre makes c, which reads the objects of the repository at c.Dir, go through a git directory of its own, made
+// for this one call: a bare one, without a config, refs, attributes, replacements or grafts. Attributes hide texts ("*
+// -diff" in info/attributes, which no setting of git turns off), replacements show other objects than those that a
+// clone gets, and a worker can write both.
+func asTheyAre(c *Command) (remove func(), err error) {
 	dir, remove, err := proc.TempDir("objects")
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
-	err = errors.Join(emptyGitDir(common, dir, "\tbare = true\n"), writeIn(dir, "info/attributes", programTexts))
+	err = errors.Join(emptyGitDir(c.Dir, dir, "\tbare = true\n"), writeIn(dir, "info/attributes", programTexts))
 	if err != nil {
+		remove()
 		return nil, err
 	}
-	c.Dir, c.Args = common, append([]string{"-c", "core.attributesFile=/dev/null"}, c.Args...)
+	c.Args = append([]string{"-c", "core.attributesFile=/dev/null"}, c.Args...)
 	c.Vars = append([]string{
-		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(common, "objects"), "GIT_ATTR_NOSYSTEM=1",
+		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(c.Dir, "objects"), "GIT_ATTR_NOSYSTEM=1",
 	}, c.Vars...)
-	return g.Read(ctx, c)
+	return remove, nil
 }
 
 // programTexts are the attributes under which programs are shown as texts: one NUL byte in a comment would make git say
@@ -114,7 +115,7 @@ func (g *Git) Changes(
 		args, limit = append(args, "--patch"), listLimit+max
 	}
 	args = append(args, "--end-of-options", from, to, "--")
-	out, err := g.asTheyAre(ctx, common, Command{limit: limit, Args: args})
+	out, err := g.Read(ctx, Command{Dir: common, Objects: true, Args: args, limit: limit})
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -127,34 +128,6 @@ func (g *Git) Changes(
 	}
 	patch, cut = cutPatch(patch, max)
 	return parseChanges(fields(list)), patch, cut || full, nil
-}
-
-// ChangedFiles lists the paths at which each of some commits differs from its first parent, by commit.
-func (g *Git) ChangedFiles(ctx context.Context, common string, commits []Commit) (map[string][]string, error) {
-	var in strings.Builder
-	for _, c := range commits {
-		in.WriteString(strings.Join(append([]string{c.SHA}, c.Parents[:min(1, len(c.Parents))]...), " ") + "\n")
-	}
-	out, err := g.asTheyAre(ctx, common, Command{Stdin: []byte(in.String()), Args: []string{
-		"diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--root", "--no-abbrev", "-O/dev/null",
-	}})
-	if err != nil {
-		return nil, err
-	}
-	// <commit> NUL, then for each of its files :100644 100644 <oid> <oid> M NUL path NUL
-	changed := map[string][]string{}
-	commit := ""
-	for f := fields(out); len(f) > 0; f = f[1:] {
-		if !strings.HasPrefix(f[0], ":") {
-			commit = f[0]
-			continue
-		}
-		if f = f[1:]; len(f) == 0 {
-			break
-		}
-		changed[commit] = append(changed[commit], f[0])
-	}
-	return changed, nil
 }
 
 // parseChanges reads --raw -z followed by --numstat -z:
@@ -286,7 +259,7 @@ func (g *Git) isPublished(ctx context.Context, dir, commit string) (bool, error)
 	for _, tip := range publishedTips(gitDir) {
 		args = append(args, "^"+tip)
 	}
-	out, err := g.asTheyAre(ctx, gitDir, Command{Args: args})
+	out, err := g.Read(ctx, Command{Dir: gitDir, Objects: true, Args: args})
 	if ExitCode(err) == 128 {
 		return false, nil // the commit, or what a ref names, is not there
 	}
@@ -300,7 +273,7 @@ const maxTips = 1000
 func publishedTips(gitDir string) []string {
 	seen := map[string]bool{}
 	add := func(id string) {
-		if IsObjectID(id) && len(seen) < maxTips {
+		if text.IsObjectID(id) && len(seen) < maxTips {
 			seen[id] = true
 		}
 	}

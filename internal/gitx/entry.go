@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // entries yields the repository's own directories for its worktrees, each with the .git file that it names, "" for
@@ -291,7 +292,7 @@ func (g *Git) restoreEntry(common, path, branch string) error {
 	}
 	head := filepath.Join(admin, "HEAD")
 	if b, err := readFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") &&
-		!IsObjectID(trimLine(b)) {
+		!text.IsObjectID(trimLine(b)) {
 		if err := replaceFile(head, "ref: refs/heads/"+branch+"\n"); err != nil {
 			return err
 		}

@@ -118,7 +118,7 @@ func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The process dies after the reset; another one goes on with the same list.
-	if err := w.git.HardReset(ctx, wt, w.base); err != nil {
+	if err := w.git.Reset(ctx, wt, w.base, true); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

@@ -64,7 +64,7 @@ func newWorldOf(t testing.TB, initArgs []string, files ...string) *world {
 
 // restart makes a new Git from the environment, as a new process would.
 func (w *world) restart(environ ...string) {
-	w.git = New(append(slices.Clone(w.environ), environ...), func(c Call) {
+	w.git = New(append(slices.Clone(w.environ), environ...), false, func(c Call) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.calls = append(w.calls, c)
@@ -217,6 +217,13 @@ func containsAll(s string, parts ...string) bool {
 		}
 	}
 	return true
+}
+
+// dryRun is the same Git, but for what it changes.
+func dryRun(g *Git) *Git {
+	d := *g
+	d.dry = true
+	return &d
 }
 
 // rewind makes a worktree what it was at sha, as the first call of a rewind does.

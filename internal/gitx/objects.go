@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // ObjectCheck makes a check of the loose objects and packs that are new or were written again since a time before any
@@ -73,12 +75,17 @@ func (o *objects) check(ctx context.Context, trees ...string) error {
 	return nil
 }
 
+// read runs a command that reads objects of the repository.
+func (o *objects) read(ctx context.Context, in []byte, args ...string) ([]byte, error) {
+	return o.git.Read(ctx, Command{Dir: o.common, Objects: true, Args: args, Stdin: in})
+}
+
 // checkTrees reads the trees, and all that they hold, with their hashes.
 func (o *objects) checkTrees(ctx context.Context, trees []string) error {
 	var in strings.Builder
 	for _, tree := range trees {
 		in.WriteString(tree + "^{tree}\n")
-		out, err := o.git.asTheyAre(ctx, o.common, Command{Args: []string{"ls-tree", "-r", "-t", "-z", tree}})
+		out, err := o.read(ctx, nil, "ls-tree", "-r", "-t", "-z", tree)
 		if err != nil {
 			return err
 		}
@@ -89,8 +96,7 @@ func (o *objects) checkTrees(ctx context.Context, trees []string) error {
 			}
 		}
 	}
-	c := Command{Args: []string{"cat-file", "--batch-check"}, Stdin: []byte(in.String())}
-	out, err := o.git.asTheyAre(ctx, o.common, c)
+	out, err := o.read(ctx, []byte(in.String()), "cat-file", "--batch-check")
 	for line := range strings.Lines(string(out)) {
 		if name, missing := strings.CutSuffix(strings.TrimSpace(line), " missing"); missing {
 			id, _, _ := strings.Cut(name, "^")
@@ -107,7 +113,7 @@ func (o *objects) directories(ctx context.Context) ([]string, error) {
 	if absent(filepath.Join(dirs[0], "info", "alternates")) {
 		return dirs, nil
 	}
-	out, err := o.git.asTheyAre(ctx, o.common, Command{Args: []string{"count-objects", "-v"}})
+	out, err := o.read(ctx, nil, "count-objects", "-v")
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +157,7 @@ func (o *objects) checkFan(ctx context.Context, dir string, linked bool, found m
 	files, _ := d.Readdirnames(-1)
 	for _, f := range files {
 		id, name := filepath.Base(dir)+f, dir+"/"+f
-		if !IsObjectID(id) || !linked && !o.isNew(d, name, found) {
+		if !text.IsObjectID(id) || !linked && !o.isNew(d, name, found) {
 			continue
 		}
 		err := checkObject(ctx, name, id)
@@ -222,7 +228,7 @@ func (o *objects) checkPacks(ctx context.Context, dir string, found map[string]u
 			o.large = true
 			continue
 		}
-		_, err = o.git.asTheyAre(ctx, o.common, Command{Args: []string{"verify-pack", "--", pack}})
+		_, err = o.read(ctx, nil, "verify-pack", "--", pack)
 		if absent(strings.TrimSuffix(pack, ".idx")+".pack") || absent(pack) {
 			continue // of a gc that is at work: git does not read it either
 		}

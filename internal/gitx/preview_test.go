@@ -25,7 +25,7 @@ func TestPreviewTreeIsWhatStageAllMakes(t *testing.T) {
 			w := newWorld(t, "a.txt", "one\n", "gone.txt", "x\n", ".gitignore", "*.log\n")
 			change(w)
 			before := snapshot(t, w.home)
-			ahead, err := w.git.DryRun().PreviewTree(ctx, w.wt(), w.base, "")
+			ahead, err := dryRun(w.git).PreviewTree(ctx, w.wt(), w.base, "")
 			must(t, err)
 			after := snapshot(t, w.home)
 			equal(t, "number of files", len(after), len(before))

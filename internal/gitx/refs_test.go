@@ -109,7 +109,7 @@ func TestAttachHead(t *testing.T) {
 			equal(t, "file", read(t, w.path, "a.txt"), "kept\n")
 			tree, _ := w.stage()
 			equalLists(t, "files", w.files(tree), []string{"a.txt", "new.txt"})
-			must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+			must(t, w.git.Reset(ctx, w.wt(), w.base, false))
 			sha, _, err := w.git.Commit(ctx, w.wt(), "x", false)
 			must(t, err)
 			equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)

@@ -24,8 +24,13 @@ func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool
 	return g.change(ctx, wt, args...)
 }
 
-// SoftReset moves the worktree's branch to sha; index and files stay, conflicts of a merge in the index included.
-func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
+// Reset moves the worktree's branch to sha. Index and files stay, conflicts of a merge in the index included; with
+// files they become equal to sha, past an index that cannot be read and directories without the right to write. That
+// stops half-way with neither HEAD nor index moved, so that it can simply be done again.
+func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) error {
+	if files {
+		return g.hardReset(ctx, wt, sha)
+	}
 	err := g.change(ctx, wt, "reset", "--soft", "--quiet", sha)
 	if err == nil {
 		return nil
@@ -38,6 +43,25 @@ func (g *Git) SoftReset(ctx context.Context, wt Worktree, sha string) error {
 		return err
 	}
 	return g.change(ctx, wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha)
+}
+
+func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) error {
+	reset := func() error { return g.change(ctx, wt, "reset", "--hard", "--quiet", sha) }
+	err := reset()
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	rebuilt, merr := g.rebuildIndex(ctx, wt)
+	if merr != nil {
+		return merr
+	}
+	if rebuilt {
+		err = reset()
+	}
+	if err != nil && ctx.Err() == nil && len(proc.MakeRemovable(wt.Path)) > 0 {
+		err = reset()
+	}
+	return err
 }
 
 // change runs a command that writes in the worktree, after what would stop it was put out of the way.
@@ -84,7 +108,7 @@ func (g *Git) QuitOperations(ctx context.Context, wt Worktree) error {
 // ignore rules covered before the reset, which is keep, as IgnoredBefore found it, stays, and so does what they cover
 // after it. Directories that were closed and in the way stay open; the top is private again.
 func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []string) error {
-	if err := g.HardReset(ctx, wt, sha); err != nil {
+	if err := g.Reset(ctx, wt, sha, true); err != nil {
 		return err
 	}
 	if err := g.clean(ctx, wt, keep); err != nil || g.dry {
@@ -92,28 +116,6 @@ func (g *Git) RewindTree(ctx context.Context, wt Worktree, sha string, keep []st
 	}
 	_ = os.Chmod(wt.Path, topMode)
 	return nil
-}
-
-// HardReset moves the worktree's branch to sha and makes index and tracked files equal to it, past an index that cannot
-// be read and directories without the right to write. A reset that stops half-way has moved neither HEAD nor index, so
-// it can simply be done again.
-func (g *Git) HardReset(ctx context.Context, wt Worktree, sha string) error {
-	reset := func() error { return g.change(ctx, wt, "reset", "--hard", "--quiet", sha) }
-	err := reset()
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	rebuilt, merr := g.rebuildIndex(ctx, wt)
-	if merr != nil {
-		return merr
-	}
-	if rebuilt {
-		err = reset()
-	}
-	if err != nil && ctx.Err() == nil && len(proc.MakeRemovable(wt.Path)) > 0 {
-		err = reset()
-	}
-	return err
 }
 
 // IgnoredBefore lists what is ignored now, directories as one, if going to sha changes the ignore rules, and nothing

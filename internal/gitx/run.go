@@ -6,7 +6,7 @@
 //     so that git never climbs to an enclosing repository.
 //   - The environment is scrubbed once, in [New]. Nothing that git exports to hooks and aliases reaches a command,
 //     except in [Git.Discover].
-//   - Commands that read and commands that change something are told apart: the latter honour [Git.DryRun].
+//   - Commands that read and commands that change something are told apart: a dry run leaves the latter out.
 //   - Output is read with -z from plumbing, so that the user's settings for colour, quoting, renames or diff programs
 //     have no say.
 //
@@ -47,13 +47,13 @@ type Git struct {
 	hooking  time.Duration // with the hooks of one command
 	known    *known
 	in       inside
-	preview  *preview     // nil: everything is written where git writes it
-	maxFile  int64        // see Sparing
-	planned  *memo[place] // what a dry run would have made, by path; nil for a real one
+	preview  *preview // nil: everything is written where git writes it
+	maxFile  int64    // see Sparing
 }
 
-// known is what one process asks git only once. It is shared between a Git and its dry-run copy.
+// known is what one process asks git only once. It is shared between copies of a Git.
 type known struct {
+	planned  memo[place]     // what a dry run would have made, by path
 	settings memo[*settings] // by the directory they were read in
 	separate memo[string]    // of a work tree without a .git of its own: its git directory
 	version  memo[string]
@@ -85,11 +85,17 @@ func (m *memo[V]) set(key string, v V) {
 
 // New returns a Git that runs with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not
 // nil, is called after every git command and may be called from several goroutines at once.
-func New(environ []string, trace func(Call)) *Git {
+//
+// In a dry run, mutations are traced as Skipped and not run. Reads run, so that a sequence of both takes the way that
+// it would take for real: StageAll names the tree that it would make, [Git.Worktree] passes a worktree that a skipped
+// command would have made, and a read in a directory that only a skipped command would have made finds nothing. Ids of
+// commits are then empty.
+func New(environ []string, dry bool, trace func(Call)) *Git {
 	if trace == nil {
 		trace = func(Call) {}
 	}
 	return &Git{
+		dry:      dry,
 		env:      newEnvironment(environ),
 		program:  findGit(environ),
 		trace:    trace,
@@ -139,6 +145,7 @@ type Command struct {
 	Vars    []string // added to its environment; later lines win
 	Stdin   []byte
 	Hooks   bool     // runs hooks, in a worktree pinned ones: its output is both streams, what they leave is ended
+	Objects bool     // reads the objects of the repository at Dir as they are, whatever that says of them
 	Boxed   bool     // its hooks run in the sandbox of [Git.Inside] wherever they lie
 	Keys    bool     // may talk to a remote: it has what a credential helper and ssh need
 	Environ []string // in place of the harness's own environment; keys are left out
@@ -154,6 +161,13 @@ type Command struct {
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	if c.Hooks && c.wt.Path != "" {
 		remove, err := g.pin(ctx, &c)
+		if err != nil {
+			return nil, err
+		}
+		defer remove()
+	}
+	if c.Objects {
+		remove, err := asTheyAre(&c)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func TestCanceledBeforeTheStart(t *testing.T) {
 	w := newWorld(t)
 	c, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := w.git.HardReset(c, w.wt(), w.base); !errors.Is(err, context.Canceled) {
+	if err := w.git.Reset(c, w.wt(), w.base, true); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -56,13 +56,13 @@ func TestSubcommand(t *testing.T) {
 
 func TestErrorSaysWhatGitSaid(t *testing.T) {
 	w := newWorld(t)
-	err := w.git.SoftReset(ctx, w.wt(), "nowhere")
+	err := w.git.Reset(ctx, w.wt(), "nowhere", false)
 	var gitErr *commandError
 	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") ||
 		strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
-	gone := New([]string{"PATH=/nowhere"}, nil)
+	gone := New([]string{"PATH=/nowhere"}, false, nil)
 	gone.program = "/nowhere/git"
 	_, err = gone.List(ctx, gone.In(w.repo, "ls-files", "-z"))
 	if !errors.As(err, &gitErr) || gitErr.ExitCode != -1 || !errors.Is(err, exec.ErrNotFound) {

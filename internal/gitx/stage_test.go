@@ -234,7 +234,7 @@ func TestStageAllInTheMiddleOfAMerge(t *testing.T) {
 	write(t, w.path, "a.txt", "both\n")
 	tree, _ := w.stage()
 	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "both")
-	must(t, w.git.SoftReset(ctx, w.wt(), w.base))
+	must(t, w.git.Reset(ctx, w.wt(), w.base, false))
 	sha, _, err := w.git.Commit(ctx, w.wt(), "task", false)
 	must(t, err)
 	equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", sha), sha+" "+w.base)
@@ -246,7 +246,7 @@ func TestStageAllDryRun(t *testing.T) {
 	write(t, w.path, "b.txt", "b\n", "node_modules/m.js", "x\n")
 	before := snapshot(t, w.home)
 	w.calls = nil
-	tree, left, err := w.git.DryRun().StageAll(ctx, w.wt(), w.base)
+	tree, left, err := dryRun(w.git).StageAll(ctx, w.wt(), w.base)
 	must(t, err)
 	after := snapshot(t, w.home)
 	equal(t, "number of files", len(after), len(before))

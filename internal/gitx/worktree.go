@@ -353,16 +353,6 @@ const (
 	removed         // neither files nor an entry are left
 )
 
-// DryRun returns a Git whose mutations are traced as Skipped and not run. Reads run, so that a sequence of both takes
-// the way that it would take for real: StageAll names the tree that it would make, [Git.Worktree] passes a worktree
-// that a skipped command would have made, and a read in a directory that only a skipped command would have made finds
-// nothing. Ids of commits are then empty.
-func (g *Git) DryRun() *Git {
-	d := *g
-	d.dry, d.planned = true, &memo[place]{}
-	return &d
-}
-
 // IsDryRun reports whether this Git runs no mutations.
 func (g *Git) IsDryRun() bool { return g.dry }
 
@@ -378,7 +368,7 @@ func (g *Git) MoveAside(path, to string) error {
 // plan notes in a dry run what a skipped command would have made of a place.
 func (g *Git) plan(path string, p place) {
 	if g.dry {
-		g.planned.set(path, p)
+		g.known.planned.set(path, p)
 	}
 }
 
@@ -386,6 +376,6 @@ func (g *Git) placeOf(path string) place {
 	if !g.dry {
 		return unchanged
 	}
-	p, _ := g.planned.get(path)
+	p, _ := g.known.planned.get(path)
 	return p
 }

@@ -166,8 +166,8 @@ func TestNeverTheEnclosingRepository(t *testing.T) {
 			return err
 		},
 		"ReadTree":   func() error { return w.git.ReadTree(ctx, wt, w.base, false) },
-		"SoftReset":  func() error { return w.git.SoftReset(ctx, wt, w.base) },
-		"HardReset":  func() error { return w.git.HardReset(ctx, wt, w.base) },
+		"SoftReset":  func() error { return w.git.Reset(ctx, wt, w.base, false) },
+		"HardReset":  func() error { return w.git.Reset(ctx, wt, w.base, true) },
 		"Clean":      func() error { return w.git.clean(ctx, wt, nil) },
 		"RewindTree": func() error { return rewind(w.git, wt, w.base) },
 		"AttachHead": func() error { return w.git.AttachHead(ctx, wt, "session/t") },
@@ -237,7 +237,7 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 				Reflog:  "tilth: x",
 			})
 			must(t, err)
-			must(t, w.git.SoftReset(ctx, wt, sha))
+			must(t, w.git.Reset(ctx, wt, sha, false))
 			must(t, rewind(w.git, wt, w.base))
 			_, err = w.git.RevParse(ctx, w.common, next+"^{tree}")
 			must(t, err) // the placeholder is still an object
@@ -362,7 +362,7 @@ func TestRemoveWorktreeDryRun(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Remove(filepath.Join(w.path, ".git")))
 	before := snapshot(t, w.home)
-	d := w.git.DryRun()
+	d := dryRun(w.git)
 	must(t, d.RemoveWorktree(ctx, w.common, w.path, ""))
 	deleted(t)(d.DeleteBranch(ctx, w.common, branch))
 	equal(t, "files", len(snapshot(t, w.home)), len(before))

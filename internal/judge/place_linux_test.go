@@ -22,8 +22,8 @@ func TestLayOutSeesWhatNoCtimeTells(t *testing.T) {
 	w := newWorld(t, map[string]string{"a.py": "1"}, nil)
 	w.dir = filepath.Join(session, "judge")
 	w.place, err = judge.New(context.Background(), w.dir, judge.Options{
-		Git: gitx.New(os.Environ(), nil), Common: filepath.Join(w.repo, ".git"), Branch: "session/x", Worktree: w.repo,
-		Environ: os.Environ(),
+		Git: gitx.New(os.Environ(), false, nil), Common: filepath.Join(w.repo, ".git"), Branch: "session/x",
+		Worktree: w.repo, Environ: os.Environ(),
 	})
 	if err != nil {
 		t.Fatal(err)

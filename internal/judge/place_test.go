@@ -45,8 +45,8 @@ func newWorld(t *testing.T, files map[string]string, more func(*judge.Options)) 
 	w.git("commit", "-q", "-m", "first")
 	w.base = w.git("rev-parse", "HEAD")
 	o := judge.Options{
-		Git: gitx.New(os.Environ(), nil), Common: filepath.Join(w.repo, ".git"), Branch: "session/x", Worktree: w.repo,
-		Environ: os.Environ(), Borrow: true,
+		Git: gitx.New(os.Environ(), false, nil), Common: filepath.Join(w.repo, ".git"), Branch: "session/x",
+		Worktree: w.repo, Environ: os.Environ(), Borrow: true,
 		Repaired: func(what, done string) error { w.repaired = append(w.repaired, what); return nil },
 	}
 	if more != nil {
@@ -430,7 +430,7 @@ func TestVenvIsMadeAnew(t *testing.T) {
 func TestNothingRunsWhereNothingChanged(t *testing.T) {
 	calls := 0
 	w := newWorld(t, map[string]string{"a": "1"}, func(o *judge.Options) {
-		o.Git = gitx.New(os.Environ(), func(gitx.Call) { calls++ })
+		o.Git = gitx.New(os.Environ(), false, func(gitx.Call) { calls++ })
 	})
 	w.layOut()
 	calls = 0

@@ -138,7 +138,7 @@ func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base stri
 	if sha, err = h.bundle(ctx, path, task, tree, base); err != nil {
 		return "", "", err
 	}
-	return filepath.Join(asideDir, filepath.Base(path)), sha, h.Git.HardReset(ctx, wt, base)
+	return filepath.Join(asideDir, filepath.Base(path)), sha, h.Git.Reset(ctx, wt, base, true)
 }
 
 // bundle writes the bundle, whole or not at all.

@@ -95,7 +95,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 		}
 	}
 	if tree != v.Tree {
-		if err := h.Git.SoftReset(ctx, wt, base); err != nil {
+		if err := h.Git.Reset(ctx, wt, base, false); err != nil {
 			return "", err // the commit stands, so that this is not ErrTreeChanged
 		}
 		return "", ErrTreeChanged

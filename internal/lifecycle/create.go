@@ -166,7 +166,7 @@ func (h *Handle) commitSeed(ctx context.Context, wt gitx.Worktree, parent, messa
 // what stays is what reset removes.
 func (h *Handle) undoSeed(ctx context.Context, wt gitx.Worktree, parent string) {
 	if tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch()); err == nil && tip != parent {
-		_ = h.Git.SoftReset(ctx, wt, parent)
+		_ = h.Git.Reset(ctx, wt, parent, false)
 	}
 	if tree, err := h.Git.RevParse(ctx, h.Common, parent+"^{tree}"); err == nil {
 		_ = h.Git.ReadTree(ctx, wt, tree, false)

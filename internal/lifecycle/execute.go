@@ -218,7 +218,7 @@ func (x *execution) repair(live context.Context) error {
 		}
 	}
 	if len(x.plan.Unwind) > 0 {
-		if err := x.Git.SoftReset(ctx, wt, x.plan.UnwindTo); err != nil {
+		if err := x.Git.Reset(ctx, wt, x.plan.UnwindTo, false); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -69,7 +70,7 @@ func readUndo(path string) (*journal, error) {
 	if err == nil {
 		err = json.Unmarshal(data, j)
 	}
-	if err == nil && !(isSHA(j.After.Worktree.Files) && isSHA(j.Before.Worktree.Files) && j.Number > 0) {
+	if err == nil && !(text.IsSHA(j.After.Worktree.Files) && text.IsSHA(j.Before.Worktree.Files) && j.Number > 0) {
 		err = errors.New("is damaged")
 	}
 	if err != nil {

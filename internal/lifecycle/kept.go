@@ -398,13 +398,13 @@ func unkeep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept, dir stri
 			return err
 		}
 	}
-	if err := g.HardReset(ctx, wt, k.Files); err != nil {
+	if err := g.Reset(ctx, wt, k.Files, true); err != nil {
 		return err
 	}
 	if k.Files == k.Tip {
 		return nil
 	}
-	return g.SoftReset(ctx, wt, k.Tip)
+	return g.Reset(ctx, wt, k.Tip, false)
 }
 
 // unkeepIndex puts the index that was kept in dir in the place of the worktree's.

@@ -7,6 +7,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Reseed takes an edited plan over while no work has been done: the seed is committed again on the same parent.
@@ -81,7 +82,7 @@ func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check 
 		return "", nil
 	}
 	tip, ok, err := g.BranchTip(ctx, common, s.Branch())
-	if err != nil || !ok || recorded != "" && (!isSHA(recorded) || strings.HasPrefix(tip, recorded)) {
+	if err != nil || !ok || recorded != "" && (!text.IsSHA(recorded) || strings.HasPrefix(tip, recorded)) {
 		return "", err
 	}
 	commits, err := g.Log(ctx, common, tip, "", 1)

@@ -14,6 +14,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // The rewind to the seed is an operation with a journal. Before anything is changed, the checkpoint gets a
@@ -90,7 +91,7 @@ func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, e
 		return "", "", h.notRewound("%s", h.sourceErr)
 	case h.sourceErr != nil:
 		return "", "", h.notLooked("the source", h.sourceErr)
-	case !isSHA(sha):
+	case !text.IsSHA(sha):
 		return "", "", h.notRewound("its seed is recorded as %q, which is not the id of a commit", sha)
 	}
 	full, err = resolveSeed(ctx, h.Git, h.Common, sha)

@@ -43,7 +43,7 @@ func TestBundleOutlivesGC(t *testing.T) {
 			tip := sh("rev-parse", "HEAD")
 			refs := sh("for-each-ref")
 			common, bundle := filepath.Join(top, ".git"), filepath.Join(top, "kept.bundle")
-			g := gitx.New(environ, nil)
+			g := gitx.New(environ, false, nil)
 			s, err := newScratch(g, common, filepath.Join(top, `scr"atch`))
 			must(err)
 			must(s.bundle(t.Context(), bundle, base, map[string]string{"tip": base}))

@@ -9,6 +9,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // SeedFiles names the seed's commit and what it brought, by the record. commit is "" where the error is that there is
@@ -45,7 +46,7 @@ func (h *Handle) seedCommit(ctx context.Context) (commit, parent string, err err
 // repository. Any other revision is refused: a name such as HEAD means another commit after each task, and a rewind
 // to it would be none.
 func resolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (string, error) {
-	if !isSHA(recorded) {
+	if !text.IsSHA(recorded) {
 		return "", fmt.Errorf("%q is not the id of a commit", recorded)
 	}
 	full, err := g.RevParse(ctx, common, recorded+"^{commit}")
@@ -56,11 +57,6 @@ func resolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 		return "", fmt.Errorf("%s names a ref that leads to %s: %w", recorded, full, gitx.ErrNotFound)
 	}
 	return full, nil
-}
-
-// isSHA tells a commit's id, full or abbreviated, from any other revision.
-func isSHA(s string) bool {
-	return len(s) >= 4 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
 // seedOf is the seed's commit as recorded: of the last seed_committed before anything ran.

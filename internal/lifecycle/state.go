@@ -105,7 +105,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	if err := st.readWorktree(ctx, g, s, common, path); err != nil || st.SeedSHA == "" {
 		return err
 	}
-	if !isSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {
+	if !text.IsSHA(st.SeedSHA) || !strings.HasPrefix(tip, st.SeedSHA) {
 		if st.Commits, st.SeedKnown, err = commitsSince(ctx, g, common, tip, st.SeedSHA); err != nil {
 			return err
 		}

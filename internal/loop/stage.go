@@ -33,7 +33,7 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 				return wt, err
 			}
 		}
-		return wt, a.Git.SoftReset(ctx, wt, a.base)
+		return wt, a.Git.Reset(ctx, wt, a.base, false)
 	}
 	return wt, nil
 }

@@ -233,7 +233,7 @@ func (p *player) setAside(ctx context.Context, task string) error {
 		return err
 	}
 	p.aside[task] = [2]string{p.head, tree}
-	return p.o.Git.HardReset(ctx, p.wt, p.head)
+	return p.o.Git.Reset(ctx, p.wt, p.head, true)
 }
 
 func (p *player) bringBack(ctx context.Context, task string) error {
@@ -259,7 +259,7 @@ func (p *player) moveTo(ctx context.Context, commit string) error {
 		return err
 	}
 	p.head = commit
-	return p.o.Git.SoftReset(ctx, p.wt, commit)
+	return p.o.Git.Reset(ctx, p.wt, commit, false)
 }
 
 // stage names the tree of what lies in the worktree, as the harness does.
@@ -316,7 +316,7 @@ func (p *player) committed(ctx context.Context, e *record.Commit) error {
 		if _, err := p.stage(ctx); err != nil {
 			return err
 		}
-		if err := p.o.Git.HardReset(ctx, p.wt, e.SHA); err != nil {
+		if err := p.o.Git.Reset(ctx, p.wt, e.SHA, true); err != nil {
 			return err
 		}
 		return p.moveTo(ctx, e.SHA)

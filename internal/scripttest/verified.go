@@ -36,7 +36,7 @@ func differences(environ []string, s *session.Session) (found []string) {
 	if _, busy := s.Holder(); busy {
 		return nil
 	}
-	r, err := verify.Session(context.Background(), gitx.New(environ, nil), s)
+	r, err := verify.Session(context.Background(), gitx.New(environ, false, nil), s)
 	var refused *lifecycle.RefusedError
 	if errors.As(err, &refused) {
 		return nil
@@ -66,7 +66,7 @@ func replayed(environ []string, s *session.Session) string {
 	if _, busy := s.Holder(); busy {
 		return ""
 	}
-	o := replay.Options{Git: gitx.New(environ, nil)}
+	o := replay.Options{Git: gitx.New(environ, false, nil)}
 	if proc.Getenv(environ, "TILTH_SANDBOX") != "off" && sandbox.Probe().Err == nil {
 		// What a worker did in the sandbox is not done again outside of it.
 		getenv := func(name string) string { return proc.Getenv(environ, name) }

@@ -73,6 +73,16 @@ func looksFailed(line string) bool {
 	return false
 }
 
+// IsObjectID reports whether s is the full SHA-1 or SHA-256 id of an object of git's.
+func IsObjectID(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// IsSHA tells a commit's id, full or abbreviated, from any other revision. What is none is never handed to git as one.
+func IsSHA(s string) bool {
+	return len(s) >= 4 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
 // Plural counts things: "1 task", "3 tasks".
 func Plural(n int, noun string) string {
 	if n == 1 {

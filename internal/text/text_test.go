@@ -98,3 +98,16 @@ func TestFailingLine(t *testing.T) {
 		}
 	}
 }
+
+func TestIsSHA(t *testing.T) {
+	for s, want := range map[string]bool{
+		"": false, "abc": false, "abcd": true, "ABCD": true, "0123456789abcdef0123456789abcdef01234567": true,
+		"HEAD": false, "main~0": false, "abcd~1": false, "abcd^": false, "-abc": false, "abcd:x": false,
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef":  true,
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0": false,
+	} {
+		if got := IsSHA(s); got != want {
+			t.Errorf("IsSHA(%q) = %v", s, got)
+		}
+	}
+}

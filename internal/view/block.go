@@ -3,9 +3,9 @@ package view
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // A page gets its events in blocks. Each has an index, which the page reads at once, and the events themselves, which
@@ -116,7 +116,7 @@ func (b *blocks) note(e record.Line) {
 	}
 	if f != (facts{}) {
 		x.Facts = append(x.Facts, [2]any{x.N, f})
-		if isObjectID(f.SHA) {
+		if text.IsSHA(f.SHA) {
 			b.commits = append(b.commits, f.SHA)
 		}
 	}
@@ -144,11 +144,6 @@ func (b *blocks) elapsed(ts string) int64 {
 	d := at - b.last
 	b.last = at
 	return d
-}
-
-// isObjectID reports whether s could name a commit: what is no hexadecimal number is never handed to git.
-func isObjectID(s string) bool {
-	return len(s) >= 4 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF") == ""
 }
 
 // reset begins the next block.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // DefaultAddr is where the live viewer listens if nothing else is asked for.
@@ -144,7 +145,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 		v.page(w, livePage(), liveHead(s))
 	case len(elems) == 3 && elems[2] == "events":
 		v.events(w, r, s)
-	case len(elems) == 4 && elems[2] == "diff" && isObjectID(elems[3]):
+	case len(elems) == 4 && elems[2] == "diff" && text.IsSHA(elems[3]):
 		v.diff(w, r, s, elems[3])
 	default:
 		http.NotFound(w, r)
