@@ -201,8 +201,14 @@ func (p *player) refuse(agent string) error {
 		": only the builtin worker's sessions can be replayed", Hint: "git tilth verify " + p.s.ID}
 }
 
-// begin brings the worktree to where an attempt began. Work of an earlier one stays in it.
+// begin brings the worktree to where an attempt began. Work of an earlier one at the task stays in it, that of another
+// task was set aside, since it was skipped or removed.
 func (p *player) begin(ctx context.Context, e *record.ContextReset) (err error) {
+	if p.task != "" && p.task != e.TaskID {
+		if err := p.setAside(ctx, p.task); err != nil {
+			return err
+		}
+	}
 	p.task, p.n, p.other, p.hand = e.TaskID, 0, "", ""
 	if e.Base != p.head {
 		tree, err := p.stage(ctx)
@@ -304,6 +310,7 @@ func (p *player) committed(ctx context.Context, e *record.Commit) error {
 	case p.box == nil:
 		return nil
 	case e.Aside != "":
+		p.task = ""
 		return p.setAside(ctx, e.TaskID)
 	}
 	tree, err := p.o.Git.RevParse(ctx, p.common, e.SHA+"^{tree}")
@@ -328,6 +335,7 @@ func (p *player) committed(ctx context.Context, e *record.Commit) error {
 		return err
 	}
 	p.res.Commits++
+	p.task = ""
 	return p.moveTo(ctx, e.SHA)
 }
 

@@ -133,10 +133,10 @@ func (d Detail) tasks() []taskJSON {
 				j.FailureReason = s.FailureReason
 			}
 			if d.OnBranch != nil && j.Commit != "" {
-				if now := d.OnBranch[t.ID]; now != "" {
-					j.Commit = now
-				} else {
-					j.Commit, j.Missing = "", j.Commit
+				was := j.Commit
+				j.Commit = d.OnBranch[t.ID]
+				if j.Commit == "" && (t.Status == session.TaskDone || t.Status == session.TaskFailed) {
+					j.Missing = was
 				}
 			}
 		}
