@@ -29,22 +29,18 @@ func (w *repoContext) notInside() error {
 			for dir := w.p.dir; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 				dirs = append(dirs, dir)
 			}
-			if !w.inRepo {
-				return dirs
-			}
-			var entries []gitx.WorktreeEntry
-			entries, err = w.git.Worktrees(w.p.ctx, w.loc.CommonDir, "")
-			for _, e := range entries {
-				dirs = append(dirs, filepath.Dir(e.Path))
+			if w.inRepo {
+				var entries []gitx.WorktreeEntry
+				entries, err = w.git.Worktrees(w.p.ctx, w.loc.CommonDir, "")
+				for _, e := range entries {
+					dirs = append(dirs, filepath.Dir(e.Path))
+				}
 			}
 			return dirs
 		})
 	}
-	switch {
-	case id == "" && err != nil:
-		return fail("", err)
-	case id == "":
-		return nil
+	if id == "" {
+		return err
 	}
 	return refuse("", "this was called from inside the run of session %s, where git tilth changes nothing", id)
 }

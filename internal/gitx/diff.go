@@ -4,17 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"maps"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // patchFlags fix the shape of a change and its patch against every setting.
@@ -173,129 +166,6 @@ func parseChanges(f []string) []FileChange {
 	return changes
 }
 
-// gitlink is the mode of a submodule's commit in a tree.
-const gitlink = "160000"
-
-// CheckFit says which of the files that Changes found to be staged, or that StageAll left out, must not be committed,
-// and why, by path: one larger than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote
-// branches and tags, so that nobody else could check it out. Without such a file it starts no process.
-func (g *Git) CheckFit(
-	ctx context.Context, wt Worktree, changes []FileChange, leftOut []string, maxSize int64,
-) (unfit map[string]string, err error) {
-	unfit = map[string]string{}
-	tooLarge := func(path string, size int64) {
-		unfit[path] = fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size,
-			maxSize)
-	}
-	for _, path := range leftOut {
-		fi, err := os.Lstat(filepath.Join(wt.Path, path))
-		if err == nil && fi.Mode().IsRegular() && maxSize > 0 && fi.Size() > maxSize {
-			tooLarge(path, fi.Size())
-		}
-	}
-	var large []FileChange
-	for _, c := range changes {
-		switch {
-		case c.Mode == gitlink:
-			published, err := g.isPublished(ctx, filepath.Join(wt.Path, c.Path), c.OID)
-			if err != nil {
-				return nil, err
-			}
-			if !published {
-				unfit[c.Path] = "the submodule's commit " + c.OID +
-					" is on none of its remote branches; push it there, or undo this change"
-			}
-		case c.Status != "D" && maxSize > 0:
-			// What lies in the worktree is what was staged, but for a filter, which the object's own size settles.
-			if fi, err := os.Lstat(filepath.Join(wt.Path, c.Path)); err != nil || fi.Size() > maxSize {
-				large = append(large, c)
-			}
-		}
-	}
-	sizes, err := g.sizes(ctx, wt, large)
-	for i, size := range sizes {
-		if size > maxSize {
-			tooLarge(large[i].Path, size)
-		}
-	}
-	return unfit, err
-}
-
-// sizes returns the sizes of the files' objects, in order.
-func (g *Git) sizes(ctx context.Context, wt Worktree, files []FileChange) ([]int64, error) {
-	if len(files) == 0 {
-		return nil, nil
-	}
-	c := InRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
-	for _, f := range files {
-		c.Stdin = append(c.Stdin, f.OID+"\n"...)
-	}
-	out, err := g.Read(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	var sizes []int64
-	for line := range strings.Lines(string(out)) {
-		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("git cat-file: %q is no size", line)
-		}
-		sizes = append(sizes, n)
-	}
-	return sizes, nil
-}
-
-// isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. Nothing of
-// that repository's config is read: it is the worker's.
-func (g *Git) isPublished(ctx context.Context, dir, commit string) (bool, error) {
-	gitDir, err := gitDirAt(dir)
-	if err != nil {
-		return false, nil
-	}
-	if gitDir, err = commonDir(gitDir); err != nil {
-		return false, nil
-	}
-	args := []string{"rev-list", "--max-count=1", "--end-of-options", commit}
-	for _, tip := range publishedTips(gitDir) {
-		args = append(args, "^"+tip)
-	}
-	out, err := g.Read(ctx, Command{Dir: gitDir, Objects: true, Args: args})
-	if ExitCode(err) == 128 {
-		return false, nil // the commit, or what a ref names, is not there
-	}
-	return err == nil && len(out) == 0, err
-}
-
-// maxTips bounds how many tips go on a command line.
-const maxTips = 1000
-
-// publishedTips reads the ids at the remote branches and tags of a repository from its files.
-func publishedTips(gitDir string) []string {
-	seen := map[string]bool{}
-	add := func(id string) {
-		if text.IsObjectID(id) && len(seen) < maxTips {
-			seen[id] = true
-		}
-	}
-	packed, _ := readFile(filepath.Join(gitDir, "packed-refs"))
-	for line := range strings.Lines(string(packed)) {
-		id, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.HasPrefix(ref, "refs/remotes/") || strings.HasPrefix(ref, "refs/tags/") {
-			add(id)
-		}
-	}
-	for _, below := range []string{"remotes", "tags"} {
-		_ = filepath.WalkDir(filepath.Join(gitDir, "refs", below), func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				id, _ := readFile(p)
-				add(trimLine(id))
-			}
-			return nil
-		})
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
-
 // cutPatch cuts a patch at a line end where it is longer than max, if that is not 0.
 func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 	if max == 0 || int64(len(patch)) <= max {
@@ -311,42 +181,30 @@ func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
 	c := g.In(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
 		"--no-renames")
 	c.Tree = dir
-	out, err := g.Read(ctx, c)
-	var s survey
-	for _, f := range fields(out) {
-		path, untracked := strings.CutPrefix(f, "?? ")
-		if untracked {
-			s.sortUntracked(dir, path)
-		}
-		if !untracked || len(s.refused)+len(s.heldBack) > 0 {
-			return true, err
-		}
-	}
-	return false, err
+	list, err := g.List(ctx, c)
+	return holdsWork(list, "?? ", dir), err
 }
 
 // DiffersFromIndex reports whether anything in a worktree's files may be otherwise than its index has it: a file
 // changed, gone, or new and no build product. A file that StageAll had to leave out counts as new.
 func (g *Git) DiffersFromIndex(ctx context.Context, wt Worktree) (bool, error) {
-	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
+	list, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "-t", "--modified", "--others", "--exclude-standard",
 		"--directory", "--no-empty-directory"))
-	if err != nil {
-		return false, err
-	}
-	var s survey
-	for _, f := range fields(out) {
-		path, untracked := strings.CutPrefix(f, "? ")
-		if !untracked {
-			return true, nil
-		}
-		s.sortUntracked(wt.Path, path)
-	}
-	return len(s.refused)+len(s.heldBack) > 0, nil
+	return err == nil && holdsWork(list, "? ", wt.Path), err
 }
 
-// ignored lists what the ignore rules keep out of the worktree's tree. A directory of which all is ignored is one
-// entry, with a slash at its end.
-func (g *Git) ignored(ctx context.Context, wt Worktree) ([]string, error) {
-	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
-		"--directory"))
+// holdsWork reports whether a list of changed and untracked paths, these with a mark before them, holds more than build
+// products.
+func holdsWork(list []string, mark, top string) bool {
+	var s survey
+	for _, f := range list {
+		path, untracked := strings.CutPrefix(f, mark)
+		if untracked {
+			s.sortUntracked(top, path)
+		}
+		if !untracked || len(s.refused)+len(s.heldBack) > 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -2,8 +2,6 @@ package gitx
 
 import (
 	"bytes"
-	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -165,39 +163,12 @@ func FuzzParsers(f *testing.F) {
 	f.Add(": \x00x\x00")
 	f.Fuzz(func(t *testing.T, s string) {
 		parseChanges(fields([]byte(s)))
-		parseWorktrees(s)
+		parseWorktrees(fields([]byte(s)))
 		parseConfig(fields([]byte(s)))
 		parseCommits(s)
 		productRoot("/nowhere", s)
 		exactRule(s)
 	})
-}
-
-// TestCheckFit: what is too large, and a submodule's commit that only this machine has, are refused by name.
-func TestCheckFit(t *testing.T) {
-	w := newWorld(t)
-	changes := func() []FileChange {
-		t.Helper()
-		tree, _ := w.stage()
-		changes, _, _, err := w.git.Changes(ctx, w.common, w.base, tree, 0)
-		must(t, err)
-		return changes
-	}
-	write(t, w.path, "small", "12345678", "large", "123456789", "deep/larger", strings.Repeat("x", 100))
-	unfit := func(max int64) []string {
-		t.Helper()
-		found, err := w.git.CheckFit(ctx, w.wt(), changes(), nil, max)
-		must(t, err)
-		return slices.Sorted(maps.Keys(found))
-	}
-	equal(t, "at most 100", len(unfit(100)), 0)
-	equal(t, "no limit", len(unfit(0)), 0)
-	equal(t, "at most 8", fmt.Sprint(unfit(8)), "[deep/larger large]")
-
-	w.sh(w.path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", w.repo, "sub")
-	equal(t, "a submodule", len(unfit(0)), 0)
-	w.sh(filepath.Join(w.path, "sub"), "commit", "-q", "--allow-empty", "-m", "nobody else has this")
-	equal(t, "its own commit", fmt.Sprint(unfit(0)), "[sub]")
 }
 
 func TestChangesIsBothInOne(t *testing.T) {

@@ -131,7 +131,8 @@ func (g *Git) IgnoredBefore(ctx context.Context, wt Worktree, sha string) ([]str
 	if err != nil || !changed {
 		return nil, err
 	}
-	return g.ignored(ctx, wt)
+	return g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--others", "--ignored", "--exclude-standard",
+		"--directory"))
 }
 
 // rulesChanged reports whether going to sha may change the ignore rules.

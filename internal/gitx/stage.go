@@ -114,7 +114,7 @@ func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, er
 	var nested []string
 	for _, f := range fields(out) {
 		head, path, _ := strings.Cut(f, "\t")
-		if strings.HasPrefix(head, gitlink+" ") && isRepository(filepath.Join(wt.Path, path)) {
+		if strings.HasPrefix(head, "160000 ") && isRepository(filepath.Join(wt.Path, path)) {
 			nested = append(nested, path)
 		}
 	}

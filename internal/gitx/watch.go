@@ -133,13 +133,8 @@ func repoPlaces(common string) []string {
 	if err != nil || filepath.Base(real) != ".git" {
 		return nil
 	}
-	return append([]string{filepath.Dir(real)}, linkedPlaces(real)...)
-}
-
-// linkedPlaces returns where the linked worktrees of a repository are, by its own files.
-func linkedPlaces(common string) []string {
-	var places []string
-	for _, dotGit := range entries(common) {
+	places := []string{filepath.Dir(real)}
+	for _, dotGit := range entries(real) {
 		if dotGit != "" {
 			places = append(places, resolveParents(filepath.Dir(dotGit)))
 		}

@@ -176,27 +176,23 @@ type WorktreeEntry struct {
 // Worktrees lists the worktrees of a repository, the main one first. Git may fail on an entry that a killed git left
 // without what makes it one; if it is the one for path, which RemoveWorktree removes, the list is empty.
 func (g *Git) Worktrees(ctx context.Context, common, path string) ([]WorktreeEntry, error) {
-	out, err := g.Read(ctx, InRepo(common, "worktree", "list", "--porcelain", "-z"))
-	if err != nil {
-		if admin, found := AdminDir(common, path); found && !complete(admin) {
-			err = nil
-		}
-		return nil, err
+	list, err := g.List(ctx, InRepo(common, "worktree", "list", "--porcelain", "-z"))
+	if err == nil {
+		return parseWorktrees(list), nil
 	}
-	entries := parseWorktrees(string(out))
-	for i, e := range entries {
-		entries[i].Gone = absent(e.Path)
+	if admin, found := AdminDir(common, path); found && !complete(admin) {
+		err = nil
 	}
-	return entries, nil
+	return nil, err
 }
 
 // parseWorktrees reads `git worktree list --porcelain -z`: attributes end with NUL, entries with an empty attribute.
-func parseWorktrees(out string) []WorktreeEntry {
+func parseWorktrees(list []string) []WorktreeEntry {
 	var entries []WorktreeEntry
-	for attr := range strings.SplitSeq(out, "\x00") {
+	for _, attr := range list {
 		name, value, _ := strings.Cut(attr, " ")
 		if name == "worktree" {
-			entries = append(entries, WorktreeEntry{Path: value})
+			entries = append(entries, WorktreeEntry{Path: value, Gone: absent(value)})
 			continue
 		}
 		if len(entries) == 0 {

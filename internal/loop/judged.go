@@ -139,7 +139,7 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	}
 	j.empty = len(j.files) == 0 || len(j.files) == 1 && j.files[0].Path == j.ticked &&
 		j.files[0].Added == j.files[0].Deleted && j.files[0].Added <= boxes
-	found, err := a.Git.CheckFit(ctx, j.wt, j.files, leftOut, a.o.MaxFile)
+	found, err := checkFit(ctx, a.Git, j.wt, j.files, leftOut, a.o.MaxFile)
 	if err != nil || len(found) == 0 {
 		return false, err
 	}

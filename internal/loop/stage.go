@@ -76,7 +76,7 @@ func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree strin
 	if err != nil {
 		return "", err
 	}
-	unfit, err := a.Git.CheckFit(ctx, wt, files, nil, a.o.MaxFile)
+	unfit, err := checkFit(ctx, a.Git, wt, files, nil, a.o.MaxFile)
 	if err != nil || len(unfit) == 0 {
 		return tree, err
 	}

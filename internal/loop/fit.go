@@ -1,0 +1,133 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// gitlink is the mode of a submodule's commit in a tree.
+const gitlink = "160000"
+
+// checkFit says which of the files that are staged, or were left out, must not be committed, and why, by path: one
+// larger than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote branches and tags, so
+// that nobody else could check it out. Without such a file it starts no process.
+func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx.FileChange, leftOut []string,
+	maxSize int64) (unfit map[string]string, err error) {
+	unfit = map[string]string{}
+	tooLarge := func(path string, size int64) {
+		unfit[path] = fmt.Sprintf("%d bytes are more than the %d of tilth.maxFileSize; remove or ignore it", size,
+			maxSize)
+	}
+	for _, path := range leftOut {
+		fi, err := os.Lstat(filepath.Join(wt.Path, path))
+		if err == nil && fi.Mode().IsRegular() && maxSize > 0 && fi.Size() > maxSize {
+			tooLarge(path, fi.Size())
+		}
+	}
+	var large []gitx.FileChange
+	for _, c := range changes {
+		switch {
+		case c.Mode == gitlink:
+			published, err := isPublished(ctx, g, filepath.Join(wt.Path, c.Path), c.OID)
+			if err != nil {
+				return nil, err
+			}
+			if !published {
+				unfit[c.Path] = "the submodule's commit " + c.OID +
+					" is on none of its remote branches; push it there, or undo this change"
+			}
+		case c.Status != "D" && maxSize > 0:
+			// What lies in the worktree is what was staged, but for a filter, which the object's own size settles.
+			if fi, err := os.Lstat(filepath.Join(wt.Path, c.Path)); err != nil || fi.Size() > maxSize {
+				large = append(large, c)
+			}
+		}
+	}
+	sizes, err := sizesOf(ctx, g, wt, large)
+	for i, size := range sizes {
+		if size > maxSize {
+			tooLarge(large[i].Path, size)
+		}
+	}
+	return unfit, err
+}
+
+// sizesOf returns the sizes of the files' objects, in order.
+func sizesOf(ctx context.Context, g *gitx.Git, wt gitx.Worktree, files []gitx.FileChange) ([]int64, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	c := gitx.InRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
+	for _, f := range files {
+		c.Stdin = append(c.Stdin, f.OID+"\n"...)
+	}
+	out, err := g.Read(ctx, c)
+	var sizes []int64
+	for line := range strings.Lines(string(out)) {
+		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("git cat-file: %q is no size", line)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, err
+}
+
+// isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. Nothing of
+// that repository's config is read: it is the worker's.
+func isPublished(ctx context.Context, g *gitx.Git, dir, commit string) (bool, error) {
+	gitDir, err := gitx.CommonDirOf(dir)
+	if err != nil {
+		return false, nil
+	}
+	args := []string{"rev-list", "--max-count=1", "--end-of-options", commit}
+	for _, tip := range publishedTips(gitDir) {
+		args = append(args, "^"+tip)
+	}
+	out, err := g.Read(ctx, gitx.Command{Dir: gitDir, Objects: true, Args: args})
+	if gitx.ExitCode(err) == 128 {
+		return false, nil // the commit, or what a ref names, is not there
+	}
+	return err == nil && len(out) == 0, err
+}
+
+// maxTips bounds how many tips go on a command line.
+const maxTips = 1000
+
+// publishedTips reads the ids at the remote branches and tags of a repository from its files.
+func publishedTips(gitDir string) []string {
+	seen := map[string]bool{}
+	add := func(id string) {
+		if text.IsObjectID(id) && len(seen) < maxTips {
+			seen[id] = true
+		}
+	}
+	packed, _ := jsonl.ReadFile(filepath.Join(gitDir, "packed-refs"))
+	for line := range strings.Lines(string(packed)) {
+		id, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(ref, "refs/remotes/") || strings.HasPrefix(ref, "refs/tags/") {
+			add(id)
+		}
+	}
+	for _, below := range []string{"remotes", "tags"} {
+		_ = filepath.WalkDir(filepath.Join(gitDir, "refs", below), func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				id, _ := jsonl.ReadFile(p)
+				add(strings.TrimSpace(string(id)))
+			}
+			return nil
+		})
+	}
+	return slices.Sorted(maps.Keys(seen))
+}

@@ -1,0 +1,78 @@
+package loop
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+)
+
+// What is too large, staged or left out, and a submodule's commit that only this machine has, are refused by name.
+func TestCheckFit(t *testing.T) {
+	top := t.TempDir()
+	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + top, "GIT_CONFIG_SYSTEM=/dev/null",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@x", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@x"}
+	sh := func(dir string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env = filepath.Join(top, dir), environ
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %s: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	sh("", "init", "-q", "repo")
+	sh("repo", "commit", "-q", "--allow-empty", "-m", "base")
+	sh("repo", "worktree", "add", "-q", "-b", "work", "../wt")
+	g, common := gitx.New(environ, false, nil), filepath.Join(top, "repo", ".git")
+	wt, err := g.Worktree(t.Context(), common, filepath.Join(top, "wt"), "work")
+	must(err)
+	base := sh("wt", "rev-parse", "HEAD")
+	unfit := func(max int64, leftOut ...string) string {
+		t.Helper()
+		tree, _, err := g.StageAll(t.Context(), wt, base)
+		must(err)
+		changes, _, _, err := g.Changes(t.Context(), common, base, tree, 0)
+		must(err)
+		found, err := checkFit(t.Context(), g, wt, changes, leftOut, max)
+		must(err)
+		return fmt.Sprint(slices.Sorted(maps.Keys(found)))
+	}
+	for name, size := range map[string]int{"small": 8, "large": 9, "deep/larger": 100, ".venv/out": 9, ".venv/in": 8} {
+		must(os.MkdirAll(filepath.Dir(filepath.Join(wt.Path, name)), 0o700))
+		must(os.WriteFile(filepath.Join(wt.Path, name), make([]byte, size), 0o600))
+	}
+	for _, c := range []struct {
+		max     int64
+		leftOut []string
+		want    string
+	}{
+		{100, nil, "[]"}, {0, nil, "[]"}, {8, nil, "[deep/larger large]"},
+		{8, []string{".venv", ".venv/in", ".venv/out", "gone"}, "[.venv/out deep/larger large]"},
+	} {
+		if got := unfit(c.max, c.leftOut...); got != c.want {
+			t.Errorf("at most %d bytes: %s, want %s", c.max, got, c.want)
+		}
+	}
+	sh("wt", "-c", "protocol.file.allow=always", "submodule", "add", "-q", filepath.Join(top, "repo"), "sub")
+	if got := unfit(0); got != "[]" {
+		t.Errorf("a submodule at a published commit: %s", got)
+	}
+	sh("wt/sub", "commit", "-q", "--allow-empty", "-m", "nobody else has this")
+	if got := unfit(0); got != "[sub]" {
+		t.Errorf("a submodule at a commit of its own: %s", got)
+	}
+}
