@@ -119,10 +119,7 @@ func (g *Git) Log(
 		args = append(args, "^"+exclude)
 	}
 	out, err := g.Read(ctx, InRepo(common, append(args, "--")...))
-	if err != nil {
-		return nil, err
-	}
-	return parseCommits(string(out)), nil
+	return parseCommits(string(out)), err
 }
 
 // parseCommits reads records of commitFormat. A newline follows each record.

@@ -180,11 +180,8 @@ func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, er
 	}
 	// Without the harness's own settings, which are no news to anyone.
 	c.env = g.env.plain
-	out, err := g.Read(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return parseConfig(fields(out)), nil
+	list, err := g.List(ctx, c)
+	return parseConfig(list), err
 }
 
 // parseConfig reads triples of scope, origin and "key\nvalue".

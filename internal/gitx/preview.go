@@ -71,29 +71,25 @@ func (p *preview) environ() []string {
 func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base, dir string) (tree string, err error) {
 	look := *g
 	look.dry = false
-	if dir == "" {
-		tree, _, err = look.stagePreview(ctx, wt, base)
-	} else {
-		tree, _, err = look.stageInto(ctx, wt, base, dir)
-	}
+	tree, _, err = look.stagePreview(ctx, wt, base, dir)
 	return tree, err
 }
 
-// stagePreview is StageAll with an index and objects of its own, which are gone when it returns.
-func (g *Git) stagePreview(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
-	dir, remove, err := proc.TempDir("tree")
-	if err != nil {
-		return "", nil, err
+// stagePreview is StageAll with an index and objects of its own, which are written in dir, beside a way to those of the
+// repository; with "" they are gone when it returns.
+func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
+	tree string, leftOut []string, err error,
+) {
+	if dir == "" {
+		var remove func()
+		if dir, remove, err = proc.TempDir("tree"); err != nil {
+			return "", nil, err
+		}
+		defer remove()
+		if err := Borrow(wt.Common, dir); err != nil {
+			return "", nil, err
+		}
 	}
-	defer remove()
-	if err := Borrow(wt.Common, dir); err != nil {
-		return "", nil, err
-	}
-	return g.stageInto(ctx, wt, base, dir)
-}
-
-// stageInto is StageAll whose index and objects are written in dir, which reads those of the repository.
-func (g *Git) stageInto(ctx context.Context, wt Worktree, base, dir string) (tree string, leftOut []string, err error) {
 	if _, err := CopyIndex(wt, filepath.Join(dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, err
 	}

@@ -23,7 +23,7 @@ const stagePasses = 2
 // files that cannot be read, and what [Git.Sparing] spares.
 func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree string, leftOut []string, err error) {
 	if g.dry && !absent(wt.Path) { // else skipped commands would have made it
-		return g.stagePreview(ctx, wt, base)
+		return g.stagePreview(ctx, wt, base, "")
 	}
 	if g.preview == nil {
 		if err := g.QuitOperations(ctx, wt); err != nil {
@@ -292,11 +292,11 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 	tracked := map[string]bool{}
 	if base != "" {
 		args := append([]string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--"}, roots...)
-		out, err := g.Read(ctx, g.InWorktree(wt, args...))
+		list, err := g.List(ctx, g.InWorktree(wt, args...))
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range fields(out) {
+		for _, path := range list {
 			tracked[path] = true
 		}
 	}

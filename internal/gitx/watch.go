@@ -151,7 +151,7 @@ func (g *Git) WatchRepo(common string) (read func(context.Context) (state map[st
 	var now map[string]string
 	return func(ctx context.Context) (map[string]string, error) {
 		stamp := stampOf(common)
-		if now != nil && stamp == last {
+		if stamp == last {
 			return now, nil
 		}
 		before := now

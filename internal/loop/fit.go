@@ -35,7 +35,8 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 			tooLarge(path, fi.Size())
 		}
 	}
-	var large []gitx.FileChange
+	var large []string
+	sizes := gitx.InRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
 	for _, c := range changes {
 		switch {
 		case c.Mode == gitlink:
@@ -50,38 +51,27 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 		case c.Status != "D" && maxSize > 0:
 			// What lies in the worktree is what was staged, but for a filter, which the object's own size settles.
 			if fi, err := os.Lstat(filepath.Join(wt.Path, c.Path)); err != nil || fi.Size() > maxSize {
-				large = append(large, c)
+				large, sizes.Stdin = append(large, c.Path), append(sizes.Stdin, c.OID+"\n"...)
 			}
 		}
 	}
-	sizes, err := sizesOf(ctx, g, wt, large)
-	for i, size := range sizes {
-		if size > maxSize {
-			tooLarge(large[i].Path, size)
-		}
+	if len(large) == 0 {
+		return unfit, nil
 	}
-	return unfit, err
-}
-
-// sizesOf returns the sizes of the files' objects, in order.
-func sizesOf(ctx context.Context, g *gitx.Git, wt gitx.Worktree, files []gitx.FileChange) ([]int64, error) {
-	if len(files) == 0 {
-		return nil, nil
+	out, err := g.Line(ctx, sizes)
+	if err != nil {
+		return nil, err
 	}
-	c := gitx.InRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
-	for _, f := range files {
-		c.Stdin = append(c.Stdin, f.OID+"\n"...)
-	}
-	out, err := g.Read(ctx, c)
-	var sizes []int64
-	for line := range strings.Lines(string(out)) {
-		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	for i, line := range strings.Split(out, "\n") {
+		size, err := strconv.ParseInt(line, 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("git cat-file: %q is no size", line)
 		}
-		sizes = append(sizes, n)
+		if size > maxSize {
+			tooLarge(large[i], size)
+		}
 	}
-	return sizes, err
+	return unfit, nil
 }
 
 // isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. Nothing of

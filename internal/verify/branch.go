@@ -308,10 +308,10 @@ func changedFiles(ctx context.Context, g *gitx.Git, common string, commits []git
 		read.Stdin = append(read.Stdin, strings.Join(ids, " ")+"\n"...)
 	}
 	// <commit> NUL, then for each of its files :100644 100644 <oid> <oid> M NUL path NUL
-	list, err := g.List(ctx, read)
+	f, err := g.List(ctx, read)
 	changed := map[string][]string{}
 	commit := ""
-	for f := list; len(f) > 0; f = f[1:] {
+	for ; len(f) > 0; f = f[1:] {
 		if !strings.HasPrefix(f[0], ":") {
 			commit = f[0]
 			continue
