@@ -50,7 +50,7 @@ func ReadBeginning(path string) (Beginning, error) {
 // History is what the end of the record says of how the last run ended and of what a process that died had still to do.
 type History struct {
 	LastStop string // its reason; empty if work went on after it, or if nothing stopped the last run in an orderly way
-	LastTask string // that the last run worked on; empty where its end does not say
+	LastTask string // that the last run with a task worked on; empty where it came to that task's end
 	Tip      string // where a stop after the last attempt left the branch, without commits of a worker's
 	// Accepted is a verdict whose tree was accepted and, by the record, not committed. Its Noted task_done may be
 	// there.
@@ -94,16 +94,18 @@ func ReadHistory(path string) (History, error) {
 // backwards is a pass over the record from its end.
 type backwards struct {
 	History
-	ended  bool     // how the last run ended is known
-	begun  bool     // something was begun after the stop that comes next
-	done   string   // the task of a task_done that waits for its verdict
-	later  bool     // something follows the verdict that comes next and shows that its ledger was settled
-	worked bool     // an event of an iteration was seen; what is still looked for is the tokens used
-	past   bool     // something was seen that is neither of a review nor of the end of a run
-	called bool     // a model_call was seen
-	retry  []string // tasks that a person wants tried again
-	before bool     // the attempt's beginning was passed
-	judged bool     // the last verdict of the attempt was seen
+	ended   bool     // how the last run ended is known
+	stopped bool     // the run that is passed through stopped, and of no task of its own was read yet
+	between bool     // the last task came to its end before the stop
+	begun   bool     // something was begun after the stop that comes next
+	done    string   // the task of a task_done that waits for its verdict
+	later   bool     // something follows the verdict that comes next and shows that its ledger was settled
+	worked  bool     // an event of an iteration was seen; what is still looked for is the tokens used
+	past    bool     // something was seen that is neither of a review nor of the end of a run
+	called  bool     // a model_call was seen
+	retry   []string // tasks that a person wants tried again
+	before  bool     // the attempt's beginning was passed
+	judged  bool     // the last verdict of the attempt was seen
 }
 
 // see takes one event and reports whether those before it are needed.
@@ -125,14 +127,7 @@ func (p *backwards) see(l Line) (more bool) {
 		return true // of a long attempt, not to be decoded
 	}
 	e := l.Event()
-	if in := e.Common(); in.TaskID != "" {
-		if p.LastTask == "" && !p.ended {
-			p.LastTask = in.TaskID
-		}
-		if p.Attempt == "" {
-			p.Attempt = in.TaskID
-		}
-	}
+	p.seeTask(e)
 	p.seeEnd(e)
 	switch e := e.(type) {
 	case *Stop:
@@ -160,6 +155,27 @@ func (p *backwards) see(l Line) (more bool) {
 	p.worked = p.worked || p.past && ofIteration(e)
 	p.later = p.later || !afterVerdict(e)
 	return true
+}
+
+// seeTask looks for the task that was worked on last. A run that stopped before it began one says nothing of it: what
+// the run before it left is in the worktree still.
+func (p *backwards) seeTask(e Event) {
+	task := e.Common().TaskID
+	p.Attempt = cmp.Or(p.Attempt, task)
+	if p.LastTask != "" || p.between {
+		return
+	}
+	switch e := e.(type) {
+	case *SessionRewound:
+		p.between = true
+	case *Stop:
+		p.stopped = p.stopped || task == "" && !cutsIn(e)
+	case *SessionResume:
+		p.stopped = false
+	}
+	if p.between = p.between || p.stopped && task != ""; !p.between {
+		p.LastTask = task
+	}
 }
 
 // seeRefusal looks for what a commit hook said after the last verdict.
@@ -198,8 +214,7 @@ func (p *backwards) seeEnd(e Event) {
 		if !p.begun {
 			p.LastStop, p.StopDetail = e.Reason, e.Detail
 		}
-		// These may cut in between a verdict and its commit, of a run and of each resume that tries to make up for it.
-		p.begun = e.Reason == "interrupted" || e.Reason == "error" || e.Reason == "commit_refused"
+		p.begun = cutsIn(e)
 		p.ended = !p.begun
 	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged, *Preflight, *SessionUndone:
 	case *SessionRewound:
@@ -221,6 +236,12 @@ func (p *backwards) seeEnd(e Event) {
 	default:
 		p.ended = true
 	}
+}
+
+// cutsIn reports whether a stop may come between a verdict and its commit, of a run and of each resume that tries to
+// make up for it.
+func cutsIn(e *Stop) bool {
+	return e.Reason == "interrupted" || e.Reason == "error" || e.Reason == "commit_refused"
 }
 
 // seeLearning goes on before the attempt's beginning, to what was asked after the task before it, or to the end of the

@@ -111,6 +111,9 @@ func TestHistory(t *testing.T) {
 		"failed, and a resume was killed": {
 			[]Event{&Stop{Scope: in(one), Reason: "iter_cap"}, &SessionResume{LastStop: Optional("iter_cap")}},
 			told{Task: one, Attempt: one, Tokens: 10}},
+		"killed in an iteration, and a resume came to no task": {
+			[]Event{resumed, &Preflight{Passed: true}, &Stop{Reason: "token_cap"}, resumed, &Stop{Reason: "disk_full"}},
+			told{Stop: "disk_full", Task: one, Attempt: one, Tokens: 10}},
 		"another attempt was begun": {
 			append(append(committed, learned...), &ContextReset{Scope: in(two)}, &MemoryLoad{Scope: in(two)}),
 			told{Task: two, Attempt: two, Tokens: 15}},
