@@ -220,7 +220,8 @@ const topMode = 0o700
 // upstream is configured. The worktree's top is private (0700).
 func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string, checkout bool) error {
 	g.known.entries.set(path, "")
-	if place := g.placeOf(path); place != removed && (place == moved || somethingAt(path) != nil) {
+	// In a dry run something may stand there still, which would have been moved.
+	if g.placeOf(path) != removed && (g.dry || somethingAt(path) != nil) {
 		_, found := AdminDir(common, path)
 		switch {
 		case found:
@@ -345,21 +346,11 @@ type place int
 const (
 	unchanged place = iota
 	made            // a worktree stands there, on its branch
-	moved           // what stood there is somewhere else
 	removed         // neither files nor an entry are left
 )
 
 // IsDryRun reports whether this Git runs no mutations.
 func (g *Git) IsDryRun() bool { return g.dry }
-
-// MoveAside renames what stands at the place of a worktree.
-func (g *Git) MoveAside(path, to string) error {
-	if g.plan(path, moved); g.dry {
-		return nil
-	}
-	g.known.entries.set(path, "")
-	return os.Rename(path, to)
-}
 
 // plan notes in a dry run what a skipped command would have made of a place.
 func (g *Git) plan(path string, p place) {

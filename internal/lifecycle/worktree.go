@@ -49,7 +49,7 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 	}
 	if state == treePlain {
 		aside = asideOf(path, h.Now())
-		if err := h.Git.MoveAside(path, aside); err != nil {
+		if err := h.change(func() error { return os.Rename(path, aside) }); err != nil {
 			return false, "", err
 		}
 	}
@@ -187,7 +187,7 @@ func (h *Handle) register(ctx context.Context, path string) error {
 	if err := h.branchFree(ctx, path); err != nil {
 		return err
 	}
-	if err := h.Git.MoveAside(path, path+adoptSuffix); err != nil {
+	if err := h.change(func() error { return os.Rename(path, path+adoptSuffix) }); err != nil {
 		return err
 	}
 	return h.finishAdoption(ctx, path)
