@@ -94,13 +94,21 @@ func readTalk(s *session.Session, task, trace string) (*talk, error) {
 		return nil, err
 	}
 	messages = current
-	// What goes on begins with a word to the model; another attempt may have come to the same conversation by itself.
-	goesOn := len(earlier) > 0 && len(messages) > len(earlier) && messages[len(earlier)].Get("role").Str == "user"
-	if goesOn && slices.EqualFunc(earlier, messages[:len(earlier)],
-		func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
+	if goesOn(messages, earlier) {
 		messages = messages[len(earlier):]
 	}
 	return newTalk(messages), nil
+}
+
+// goesOn reports whether an attempt took up an earlier one: behind that, calls that it had left without an answer get
+// one, and the model is told so. Another attempt may have come to the same conversation by itself.
+func goesOn(messages, earlier []gjson.Result) bool {
+	if len(earlier) == 0 || len(messages) < len(earlier) || !slices.EqualFunc(earlier, messages[:len(earlier)],
+		func(a, b gjson.Result) bool { return a.Raw == b.Raw }) {
+		return false
+	}
+	told := slices.IndexFunc(messages[len(earlier):], func(m gjson.Result) bool { return m.Get("role").Str != "tool" })
+	return told >= 0 && messages[len(earlier)+told].Get("role").Str == "user"
 }
 
 func newTalk(messages []gjson.Result) *talk {
