@@ -54,7 +54,7 @@ func (c *check) branch(ctx context.Context, common string) error {
 			c.note("%s is someone else's: %s", short(commit.SHA), commit.Subject)
 		case m.Kind == Unknown, m.Kind == Inherited:
 		case sig.Record != "":
-			marks = c.marked(marks, commit, sig)
+			marks = c.marked(marks, commit, sig, c.at(commit.SHA))
 		case len(marks) > 0:
 			c.differ(c.at(commit.SHA), commit.SHA, "it does not say what the record was, and one before it does")
 		default:
@@ -136,7 +136,7 @@ func (c *check) inherited(from string, commits []gitx.Commit) error {
 		if missing(commit) {
 			c.differ(-1, commit.SHA, "it is said to be of session %s, whose record does not name it", from)
 		} else if sig := lifecycle.SignatureOf(commit); sig.Record != "" {
-			marks = c.marked(marks, commit, sig)
+			marks = c.marked(marks, commit, sig, -1) // where it stands in their record, its hash says
 		}
 	}
 	path := filepath.Join(filepath.Dir(c.s.Dir), from, session.RecordFile)
@@ -237,10 +237,9 @@ func (c *check) judged(s said, commit gitx.Commit) {
 	}
 }
 
-// marked takes the mark of a commit that the record names.
-func (c *check) marked(marks []mark, commit gitx.Commit, sig lifecycle.Signature) []mark {
+// marked takes the mark of a commit that the record names at an offset, -1 for another session's record.
+func (c *check) marked(marks []mark, commit gitx.Commit, sig lifecycle.Signature, at int64) []mark {
 	m := mark{commit: commit.SHA}
-	at := c.at(commit.SHA)
 	n, err := fmt.Sscanf(sig.Record, "%d %64s", &m.size, &m.sum)
 	switch {
 	case err != nil || n != 2 || sig.Record != fmt.Sprintf("%d %s", m.size, m.sum):
