@@ -27,8 +27,14 @@ func (p *process) planCommand() *cli.Command {
 // with which the same command goes on.
 func (w *repoContext) editPlan(h *lifecycle.Handle) error {
 	s := h.S
-	if h.Checkpoint.Status == session.Prepared {
-		return w.editSeed(h)
+	if h.Checkpoint.Status == session.Prepared && h.Seeded() {
+		ran, err := h.HasRun(w.p.ctx)
+		if err != nil {
+			return fail("git tilth doctor", err)
+		}
+		if !ran {
+			return w.editSeed(h)
+		}
 	}
 	if _, err := w.betweenRuns(h); err != nil {
 		return err

@@ -51,7 +51,11 @@ func (w *repoContext) editSeed(h *lifecycle.Handle) error {
 	if !h.Seeded() {
 		return refuse("git tilth reset "+s.ID+", then git tilth prep-feature", "session %s has no seed", s.ID)
 	}
-	if h.Checkpoint.Status != session.Prepared || h.Checkpoint.Rewind != nil {
+	ran, err := h.HasRun(w.p.ctx)
+	if err != nil {
+		return fail("git tilth doctor", err)
+	}
+	if ran {
 		return refuse("git tilth reset --to-seed "+s.ID+"; git tilth plan "+s.ID+" edits what is to do",
 			"session %s has been run; its seed can be edited after a rewind", s.ID)
 	}

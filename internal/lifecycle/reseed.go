@@ -5,10 +5,40 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
+
+// HasRun reports whether work was done on the seed, so that no other may take its place: in a run, also one that an
+// undo has taken back since and may bring again, or before a fork began.
+func (h *Handle) HasRun(ctx context.Context) (ran bool, err error) {
+	if h.Checkpoint.Status != session.Prepared || h.Checkpoint.Rewind != nil {
+		return true, nil
+	}
+	if _, _, err = record.Scan(h.S.Path(session.RecordFile), 0, func(l record.Line) error {
+		switch l.Type {
+		case "session_resume", "session_undone":
+			ran = true
+		case "session_rewound":
+			e, ok := l.Event().(*record.SessionRewound)
+			ran = ok && e.Undo > 0 // 0 is a fork's reset --to-seed
+		}
+		if ran {
+			return jsonl.ErrStop
+		}
+		return nil
+	}); err != nil || ran {
+		return ran, err
+	}
+	old, _, err := h.seedCommit(ctx)
+	if err != nil {
+		return false, err
+	}
+	tip, there, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
+	return there && tip != old, err
+}
 
 // Reseed takes an edited plan over while no work has been done: the seed is committed again on the same parent.
 //
