@@ -24,18 +24,27 @@ type event struct {
 	result *record.ToolResult
 }
 
-// readEvents reads what the worker did and what came of it, without what a rewind or an undo has superseded.
+// readEvents reads what the worker did and what came of it, without what a rewind or an undo has superseded. Of tasks
+// that a rewind made pending, which were tried before its point too, no conversation is left.
 func readEvents(s *session.Session) (events []event, err error) {
 	var answer *record.ToolResult // of the call that comes next, since the record is read from its end
+	dropped := map[string]bool{}
 	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) bool {
 		switch l.Type {
+		case "session_rewound":
+			if back, ok := l.Event().(*record.SessionRewound); ok {
+				for id := range back.Tasks {
+					dropped[id] = true
+				}
+			}
+			return true
 		case "session_start", "agent_session", "context_reset", "model_call", "tool_call", "tool_result",
 			"validator_run", "evaluator_verdict", "commit":
 		default:
 			return true
 		}
 		e := event{ev: l.Event()}
-		if e.ev.Common().Phase != "" {
+		if in := e.ev.Common(); in.Phase != "" || dropped[in.TaskID] {
 			return true
 		}
 		switch ev := e.ev.(type) {
