@@ -238,11 +238,7 @@ func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 	defer unlock()
 	if !force && !lifecycle.Resetting(s) {
 		if more, err := p.unpushed(ctx, s); err != nil || more {
-			return &lifecycle.RefusedError{
-				Why: strings.TrimSpace("session " + id + " is here, and has what was not pushed " + reason(err)),
-				Hint: "git tilth pack <file> " + id + " keeps it, then git tilth reset " + id + " removes it here; " +
-					"git tilth push " + id + " pushes it where the remote has nothing later",
-			}
+			return unpushedHere(id, err)
 		}
 	}
 	plan, err := lifecycle.PlanTeardown(ctx, p.Deps.Git, s, p.Location.CommonDir)
@@ -250,6 +246,14 @@ func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	return plan.Execute(ctx, p.Deps.Git, func(string, string) {})
+}
+
+func unpushedHere(id string, err error) error {
+	return &lifecycle.RefusedError{
+		Why: strings.TrimSpace("session " + id + " is here, and has what was not pushed " + reason(err)),
+		Hint: "git tilth pack <file> " + id + " keeps it, then git tilth reset " + id + " removes it here; " +
+			"git tilth push " + id + " pushes it where the remote has nothing later",
+	}
 }
 
 func reason(err error) string {

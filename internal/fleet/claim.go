@@ -206,11 +206,16 @@ func (c Claim) write(s *scratchRepo) (string, error) {
 }
 
 // Bring makes the remote's session one of this machine, to be worked on. A copy that is here stays where the remote has
-// nothing later; else it goes, with what was not pushed: work went on from the last state that was.
+// nothing later; else it goes, with what a run here had not pushed: work went on from the last state that was. With a
+// person's word that was not pushed it is refused.
 func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s, err := p.Store.Find(c.Session); err == nil && !lifecycle.Resetting(s) {
-		if scratch, err := p.scratch(ctx, s); err == nil && scratch.ref(sessionRef(s.ID)) == c.State {
+		scratch, err := p.scratch(ctx, s)
+		if err == nil && scratch.ref(sessionRef(s.ID)) == c.State {
 			return s, nil
+		}
+		if err == nil && spokenSince(ctx, s, scratch) {
+			return nil, unpushedHere(s.ID, nil)
 		}
 	}
 	scratch, remove, err := p.stage()
@@ -219,4 +224,23 @@ func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	}
 	defer remove()
 	return p.fetch(ctx, scratch, c.Session, true)
+}
+
+// spokenSince reports whether a person marked a task of a session or took it back after its last push or fetch.
+func spokenSince(ctx context.Context, s *session.Session, scratch *scratchRepo) (spoken bool) {
+	var pushed int64
+	if last, err := readForeign(ctx, scratch, s.ID); err == nil {
+		for _, chunk := range last.files[session.RecordFile] {
+			pushed += chunk.Size
+		}
+	}
+	_, _, _ = record.Scan(s.Path(session.RecordFile), pushed, func(l record.Line) error {
+		switch l.Type {
+		case "task_marked", "session_rewound", "session_undone":
+			spoken = true
+			return jsonl.ErrStop
+		}
+		return nil
+	})
+	return spoken
 }
