@@ -26,8 +26,14 @@ type failure struct {
 	last string // what objected last, in one line
 }
 
-// String is the failure in one line: what stopped the run, else what objected last.
-func (f *failure) String() string { return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason)) }
+// String is the failure in one line: what stopped the run, else what objected last. Of several tasks the detail names
+// each.
+func (f *failure) String() string {
+	if f.Reason == "tasks_failed" && f.Detail != "" {
+		return f.Detail
+	}
+	return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason))
+}
 
 // readFailure reads the record at path backwards, at most as many lines as most and no further than to where its last
 // attempt at a task began. It is nil for a session whose last run is going on, came to its end, was interrupted or

@@ -237,6 +237,10 @@ func TestFailure(t *testing.T) {
 			w.Event(0, "context_reset", viewtest.Task("T-001", 0, nil))
 			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "task_id": "T-001", "detail": "2"})
 		}, "T-001: iter_cap"},
+		"several tasks": {func(w *viewtest.Writer) {
+			w.Event(0, "evaluator_verdict", viewtest.Task("T-002", 1, reject))
+			w.Event(0, "stop", viewtest.P{"reason": "tasks_failed", "detail": "T-001 failed: x; T-002 failed: y"})
+		}, "T-001 failed: x; T-002 failed: y"},
 		"interrupted": {func(w *viewtest.Writer) { w.Event(0, "stop", viewtest.P{"reason": "interrupted"}) }, ""},
 		"going on": {func(w *viewtest.Writer) {
 			w.Event(0, "stop", viewtest.P{"reason": "error", "detail": "x"})
