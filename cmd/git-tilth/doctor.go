@@ -34,6 +34,9 @@ func (p *process) doctorCommand() *cli.Command {
 		Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 			d := &doctor{repoContext: w, answers: map[string]check{}}
 			d.examine()
+			if err := p.ctx.Err(); err != nil {
+				return err // what a signal kept from being read is no finding
+			}
 			if ctx.Bool("fix") {
 				d.fix()
 			}

@@ -55,7 +55,7 @@ func fail(hint string, err error) error {
 func (p *process) exitCode(err error) (code int) {
 	if err != nil && !errors.Is(err, syscall.EPIPE) { // else the reader has seen enough
 		var msg, hint string
-		code, msg, hint = p.judge(err)
+		code, msg, hint = p.interruptedOr(err)
 		if msg != "" {
 			p.warnf("git-tilth: %s\n", text.Visible(strings.TrimSpace(msg)))
 		}
@@ -67,6 +67,20 @@ func (p *process) exitCode(err error) (code int) {
 		return exitInterrupted // whatever else the second signal made fail
 	}
 	return code
+}
+
+// interruptedOr is judge, but for what a signal made fail: a git command that it ended, and a refusal for want of that
+// command's answer.
+func (p *process) interruptedOr(err error) (code int, msg, hint string) {
+	code, msg, hint = p.judge(err)
+	switch {
+	case !p.interrupted():
+	case code == exitRefused:
+		return exitInterrupted, "interrupted", ""
+	case code == exitFailed && errors.Is(err, context.Canceled):
+		return exitInterrupted, "interrupted", hint
+	}
+	return code, msg, hint
 }
 
 func (p *process) judge(err error) (code int, msg, hint string) {

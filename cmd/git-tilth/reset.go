@@ -41,8 +41,8 @@ func (w *repoContext) tearDown(s *session.Session, yes bool) error {
 	}
 	defer unlock()
 	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir)
-	if err != nil {
-		return err
+	if err = cmp.Or(err, w.p.ctx.Err()); err != nil {
+		return err // nothing is removed yet, and a signal kept some of the plan from being read
 	}
 	w.describeTeardown(plan)
 	if w.p.dryRun {

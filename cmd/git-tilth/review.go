@@ -30,6 +30,9 @@ func (p *process) reviewCommand() *cli.Command {
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r, task := w.review(s), strings.Join(tasksOf(ctx), "")
+			if err := p.ctx.Err(); err != nil {
+				return err // a signal kept some of it from being read
+			}
 			if task != "" {
 				r.Commands = taskCommands(r, r.Task(task))
 				r.Next = r.Commands[0].Line

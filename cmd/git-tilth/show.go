@@ -22,7 +22,11 @@ func (p *process) showCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			return view.Show(p.stdout, w.detail(s), p.terminal(ctx.Bool("json")))
+			detail := w.detail(s)
+			if err := p.ctx.Err(); err != nil {
+				return err // a signal kept some of it from being read
+			}
+			return view.Show(p.stdout, detail, p.terminal(ctx.Bool("json")))
 		}),
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -19,8 +21,8 @@ func (p *process) verifyCommand() *cli.Command {
 				return holder
 			}
 			found, err := verify.Session(p.ctx, w.git, s)
-			if err != nil {
-				return err
+			if err = cmp.Or(err, p.ctx.Err()); err != nil {
+				return err // what a signal kept from being read is no difference
 			}
 			if ctx.Bool("json") {
 				err = p.printJSON(found)

@@ -101,7 +101,9 @@ func (h *Handle) open(ctx context.Context) (err error) {
 	if err := h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
 		return err // the seed of a session that is being rewound was whole
 	}
-	if err := h.recordSeed(ctx); err != nil {
+	if err := h.recordSeed(ctx); ctx.Err() != nil {
+		return err
+	} else if err != nil {
 		return &StepError{Step: "the seed of session " + h.S.ID, Err: err, Hint: reset}
 	}
 	return nil

@@ -130,7 +130,9 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, leftOut, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
-	if err := a.objects(ctx, a.judged, j.tree); err != nil {
+	if err := a.objects(ctx, a.judged, j.tree); ctx.Err() != nil {
+		return false, ctx.Err()
+	} else if err != nil {
 		return false, Stop{Reason: Errored, Detail: err.Error(), Hint: "git fsck, and put the object right"}
 	}
 	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.judged, j.tree, diffCap)

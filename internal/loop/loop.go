@@ -198,7 +198,7 @@ func (r *run) outer(ctx context.Context) Stop {
 		err = r.openSandbox(ctx, wt)
 	}
 	if err != nil {
-		return Stop{Reason: Errored, Detail: err.Error()}
+		return stopOf(ctx, err, "")
 	}
 	r.ownFiles()
 	for {
