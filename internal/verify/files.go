@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ func (c *check) tasks() error {
 			c.differIn(session.TasksFile, 0, "%s is not in it, and its commit is on record", task)
 		}
 	}
-	if c.cp.Status == session.AllDone && c.story.stop != session.AllDone {
+	if ended := cmp.Or(c.story.stop, c.story.before); c.cp.Status == session.AllDone && ended != session.AllDone {
 		c.differIn(session.CheckpointFile, 0, "the status is all_done, and the record does not end so")
 	}
 	return nil

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -48,6 +49,7 @@ type story struct {
 	unledgered  string                   // the task of a verdict
 	last        string                   // task whose end is the last thing on record
 	stop        string                   // reason of the last stop, "" if work went on after it
+	before      string                   // the one before an attempt of a person's, which has no session_resume
 	went        map[int]story            // what the record said before a rewind or an undo, by its number
 	// A fork begins with tasks that another session did; every is all that was ever said of a task.
 	forkedFrom string
@@ -108,7 +110,7 @@ func (st *story) see(l record.Line) {
 			delete(st.live, task)
 			delete(st.ledgers, task)
 		}
-		st.uncommitted, st.failing, st.unledgered, st.last, st.stop = nil, "", "", "", ""
+		st.uncommitted, st.failing, st.unledgered, st.last, st.stop, st.before = nil, "", "", "", "", ""
 	case *record.SessionUndone:
 		then, known := st.went[e.Undo]
 		st.leave(e.Redo)
@@ -116,8 +118,9 @@ func (st *story) see(l record.Line) {
 			return
 		}
 		st.tale, st.uncommitted, st.failing = then.tale.clone(), then.uncommitted, then.failing
-		st.unledgered, st.last, st.stop = then.unledgered, then.last, then.stop
+		st.unledgered, st.last, st.stop, st.before = then.unledgered, then.last, then.stop, then.before
 	case *record.ContextReset:
+		st.before = cmp.Or(st.stop, st.before)
 		st.uncommitted, st.failing, st.last, st.stop = nil, "", "", ""
 	case *record.EvaluatorVerdict:
 		st.ledgers[e.TaskID] = append(st.ledgers[e.TaskID], entryOf(l.TS, e))
@@ -139,7 +142,7 @@ func (st *story) see(l record.Line) {
 	case *record.TaskMarked:
 		st.marked(e)
 	case *record.Stop:
-		st.stop = e.Reason
+		st.stop, st.before = e.Reason, ""
 	}
 }
 
@@ -170,6 +173,9 @@ func (st *story) resumed(e *record.SessionResume) {
 	st.failing = ""
 	if !e.FoundAllDone() {
 		st.stop = ""
+	}
+	if len(e.Pending) > 0 {
+		st.before = ""
 	}
 }
 
