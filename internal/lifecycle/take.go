@@ -170,6 +170,14 @@ func (t *taker) target(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Git lists a checkout whose git directory lies elsewhere, as a submodule's does, under that directory.
+	if main := t.plan.common; gitx.SamePath(t.Here.GitDir, main) && t.Here.TopLevel != "" {
+		for i := range entries {
+			if gitx.SamePath(entries[i].Path, main) {
+				entries[i].Path = t.Here.TopLevel
+			}
+		}
+	}
 	here := func(path string) bool { return t.Here.TopLevel != "" && gitx.SamePath(path, t.Here.TopLevel) }
 	branch := t.Onto
 	for _, e := range entries {
