@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -24,6 +25,11 @@ func (p *process) exportCommand() *cli.Command {
 			dest := ctx.String("otlp")
 			if dest == "" {
 				return refuse("git tilth export --otlp trace.json", "where to export to is missing")
+			}
+			if to, err := os.Stat(dest); err == nil {
+				if out, err := p.stdout.Stat(); err == nil && os.SameFile(to, out) {
+					dest = "-" // as /dev/stdout is
+				}
 			}
 			shown := dest
 			if strings.Contains(dest, "://") {

@@ -39,7 +39,11 @@ func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writ
 	if dest == "-" {
 		return exportDocument(ctx, s, stdout)
 	}
-	err = jsonl.Replace(dest, false, func(f io.Writer) error {
+	write := jsonl.Replace
+	if info, err := os.Lstat(dest); err == nil && !info.Mode().IsRegular() {
+		write = writeInto
+	}
+	err = write(dest, false, func(f io.Writer) error {
 		if filepath.Ext(dest) != ".pb" {
 			skipped, err = exportDocument(ctx, s, f)
 			return err
@@ -54,6 +58,16 @@ func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writ
 		err = fmt.Errorf("export: %w", err)
 	}
 	return skipped, err
+}
+
+// writeInto writes to what is no plain file: a device such as /dev/stdout, a pipe, what a symlink leads to. A rename
+// would put a file in its place.
+func writeInto(path string, _ bool, fill func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fill(f), f.Close())
 }
 
 // exportDocument writes the spans as one JSON document, with a line for each batch.
