@@ -98,13 +98,23 @@ func (s *Summary) count(ts string, e record.Event) {
 		if e.Aside == "" {
 			t.Commit = e.SHA
 		}
+		if t.Status == taskRunning && !e.Placeholder { // what was refused is committed
+			t.Status, t.EndedAt = TaskDone, ts
+		}
 	case *record.SessionRewound:
 		s.becomes(e.Tasks)
 	case *record.SessionUndone:
 		s.Stop = e.Stop
 		s.becomes(e.Tasks)
+	case *record.ValidatorRun:
+		if e.OfHook() && !e.Passed {
+			t.notCommitted()
+		}
 	case *record.Stop:
 		s.Stop = &record.LastStop{Reason: e.Reason, TS: ts}
+		if e.Reason == "commit_refused" {
+			t.notCommitted()
+		}
 	case *record.ModelCall:
 		s.modelCall(t, e)
 	case *record.ToolCall:
@@ -122,6 +132,13 @@ func (s *Summary) count(ts string, e record.Event) {
 	case *record.EvaluatorVerdict:
 		s.Evaluator.count(e)
 		t.Evaluator.count(e)
+	}
+}
+
+// notCommitted takes a task_done back: a commit hook refused what was accepted.
+func (t *taskSummary) notCommitted() {
+	if t.Status == TaskDone {
+		t.Status, t.EndedAt = taskRunning, ""
 	}
 }
 

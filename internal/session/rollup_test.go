@@ -109,7 +109,12 @@ func TestRollupOfTaskStates(t *testing.T) {
 		"tried again":        {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`), taskRunning, ""},
 		"failed again":       {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `context_reset {"task_id":"T-001"}`, `task_failed {"task_id":"T-001","reason":"iter_cap"}`), TaskFailed, "iter_cap"},
 		"done in the end":    {script(`task_failed {"task_id":"T-001","reason":"no_case"}`, `task_done {"task_id":"T-001"}`), TaskDone, ""},
-		"odd types":          {script(`task_failed {"task_id":"T-001","reason":5}`, `session_resume {"retried":5}`, `model_call {"task_id":"T-001","iter":"x","prompt_tokens":[]}`), TaskFailed, "5"},
+		"refused by a hook": {script(`task_done {"task_id":"T-001"}`,
+			`validator_run {"task_id":"T-001","passed":false,"results":[{"name":"commit hook","output":"no"}]}`), taskRunning, ""},
+		"refused for good": {script(`task_done {"task_id":"T-001"}`, `stop {"task_id":"T-001","reason":"commit_refused"}`), taskRunning, ""},
+		"committed after all": {script(`task_done {"task_id":"T-001"}`, `stop {"task_id":"T-001","reason":"commit_refused"}`,
+			`commit {"task_id":"T-001","sha":"c"}`), TaskDone, ""},
+		"odd types": {script(`task_failed {"task_id":"T-001","reason":5}`, `session_resume {"retried":5}`, `model_call {"task_id":"T-001","iter":"x","prompt_tokens":[]}`), TaskFailed, "5"},
 	} {
 		task := rollUp(c.text).Tasks["T-001"]
 		if task == nil || task.Status != c.status || task.FailureReason != c.reason {
