@@ -196,6 +196,11 @@ func TestCommitWithoutIdentity(t *testing.T) {
 	sha, _, err = w.git.Commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha), "Local <local@x> Local <local@x>")
+
+	w.restart("GIT_AUTHOR_NAME=", "GIT_AUTHOR_EMAIL=", "GIT_COMMITTER_NAME=C")
+	sha, _, err = w.git.Commit(ctx, w.wt(), "x", false)
+	must(t, err)
+	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha), "Local <local@x> C <local@x>")
 }
 
 func TestCommitSigned(t *testing.T) {

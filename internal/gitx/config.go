@@ -254,6 +254,11 @@ func (g *Git) missingIdentity(values map[string]string) []string {
 			proc.Getenv(g.env.raw, "EMAIL"))
 		if name == "" || email == "" {
 			vars = append(vars, prefix+"_NAME="+fallbackName, prefix+"_EMAIL="+fallbackEmail)
+			continue
+		}
+		// Git takes an empty variable for the identity, and refuses it.
+		if slices.Contains(g.env.raw, prefix+"_NAME=") || slices.Contains(g.env.raw, prefix+"_EMAIL=") {
+			vars = append(vars, prefix+"_NAME="+name, prefix+"_EMAIL="+email)
 		}
 	}
 	return vars
