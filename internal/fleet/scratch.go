@@ -182,10 +182,30 @@ func (s *scratchRepo) push(ctx context.Context, updates ...refUpdate) error {
 	return s.talk(ctx, args, specs)
 }
 
-// fetch brings refs of the remote into the scratch repository.
+// fetch brings refs of the remote into the scratch repository. What a rewind has taken off the branch is the user's
+// repository's to prune: then the remote is asked for all of it again.
 func (s *scratchRepo) fetch(ctx context.Context, specs ...string) error {
-	return s.talk(ctx, []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--refmap="}, specs)
+	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="}
+	err := s.talk(ctx, args, specs)
+	if err == nil || ctx.Err() != nil || !s.dropPruned(ctx) {
+		return err
+	}
+	return s.talk(ctx, append([]string{"-c", "fetch.negotiationAlgorithm=noop"}, args...), specs)
+}
+
+// dropPruned removes the refs whose commits are gone, and reports whether there was one.
+func (s *scratchRepo) dropPruned(ctx context.Context) (dropped bool) {
+	out, err := s.git.Read(ctx, s.command("for-each-ref", "--format=%(objectname) %(refname)"))
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(out)) {
+		id, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if _, err := s.git.Read(ctx, s.command("cat-file", "-e", id)); gitx.ExitCode(err) > 0 {
+			dropped = s.setRef(name, "") == nil || dropped
+		}
+	}
+	return dropped
 }
 
 // talk runs a command of git with the remote and refs of it.
