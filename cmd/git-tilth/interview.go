@@ -36,7 +36,7 @@ func (w *repoContext) readyInterview(r *prepRequest) error {
 	if r.answers != "" {
 		r.typed = false
 		if r.answers != "-" {
-			answers, err := os.Open(r.answers)
+			answers, err := await(w.p.ctx, func() (*os.File, error) { return os.Open(r.answers) })
 			if err != nil {
 				return refuse("", "--answers: %s", err)
 			}

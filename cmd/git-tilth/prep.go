@@ -178,7 +178,9 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 	if from != "-" {
 		from = w.p.inDir(from)
 	}
-	if r.imported, err = w.readTasks(from); err != nil {
+	if r.imported, err = await(w.p.ctx, func() (*seed.Imported, error) {
+		return seed.Import(from, w.p.stdin)
+	}); err != nil {
 		return err
 	}
 	done, err := lifecycle.DoneIn(w.p.ctx, w.git, w.loc.CommonDir, r.baseSHA, r.imported.Tasks)
@@ -202,21 +204,6 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 		return refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
 	}
 	return nil
-}
-
-// readTasks reads tasks until a signal comes: nothing ends a read of a pipe or a terminal that says nothing.
-func (w *repoContext) readTasks(from string) (im *seed.Imported, err error) {
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		im, err = seed.Import(from, w.p.stdin)
-	}()
-	select {
-	case <-read:
-		return im, err
-	case <-w.p.ctx.Done():
-		return nil, w.p.ctx.Err()
-	}
 }
 
 // tickIn notes where in the repository the list lies whose items are to be ticked, if they are and it does.

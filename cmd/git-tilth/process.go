@@ -132,6 +132,26 @@ func (p *process) readLine() (string, error) {
 	return line, err
 }
 
+// await is what do returns, or the end of the context. Nothing else ends the opening and the reading of a pipe that
+// nobody writes into.
+func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		v, err := do()
+		done <- outcome{v, err}
+	}()
+	select {
+	case o := <-done:
+		return o.v, o.err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	}
+}
+
 // terminal is how something is shown on standard output.
 func (p *process) terminal(asJSON bool) view.Terminal {
 	t := view.Terminal{TTY: isTerminal(p.stdout), ASCII: p.asciiLocale(), JSON: asJSON, Now: p.now()}
