@@ -23,9 +23,8 @@ STATICCHECK  := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 build:
 	CGO_ENABLED=$(CGO) $(GO) build $(TAGS) $(LDFLAGS) -o bin/git-tilth ./cmd/git-tilth
 
-# A script waits for other processes half of its time: two run at once on each processor.
 test:
-	$(GO) test $(TAGS) -timeout 40m -parallel $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(TESTFLAGS) ./...
+	$(GO) test $(TAGS) -timeout 40m $(TESTFLAGS) ./...
 	for m in $(TEST_MODULES); do (cd $$m && $(GO) test -timeout 10m $(TESTFLAGS) ./...) || exit 1; done
 
 demo: build
