@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -16,6 +17,10 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
+
+// terminals is held for reading while a command has a terminal, and with it a session of its own, and for writing while
+// this process itself runs what a worker ran: a child in a session of its own is then taken for one that ran away.
+var terminals sync.RWMutex
 
 // console runs a command at a terminal of 80 columns, types what it is told to when the screen shows what it waits for,
 // and writes all that the screen was sent to $WORK/screen.
@@ -30,6 +35,8 @@ func console(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = environ(ts)
+	terminals.RLock()
+	defer terminals.RUnlock()
 	tty, err := ttytest.Run(cmd, 30, 80)
 	ts.Check(err)
 	defer tty.Close()

@@ -72,6 +72,8 @@ func replayed(environ []string, s *session.Session) string {
 		getenv := func(name string) string { return proc.Getenv(environ, name) }
 		o.Sandbox = sandbox.Default(getenv, func(string) bool { return false }, filepath.Dir(s.Dir))
 	}
+	terminals.Lock()
+	defer terminals.Unlock()
 	r, err := replay.Run(context.Background(), o, s)
 	var refused *lifecycle.RefusedError
 	if errors.As(err, &refused) {
