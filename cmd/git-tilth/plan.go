@@ -27,13 +27,13 @@ func (p *process) planCommand() *cli.Command {
 // with which the same command goes on.
 func (w *repoContext) editPlan(h *lifecycle.Handle) error {
 	s := h.S
-	if h.Checkpoint.Status == session.Prepared && h.Seeded() {
+	if h.Seeded() {
 		ran, err := h.HasRun(w.p.ctx)
 		if err != nil {
 			return fail("git tilth doctor", err)
 		}
 		if !ran {
-			return w.editSeed(h)
+			return w.editUnrun(h)
 		}
 	}
 	if _, err := w.betweenRuns(h); err != nil {

@@ -59,6 +59,12 @@ func (w *repoContext) editSeed(h *lifecycle.Handle) error {
 		return refuse("git tilth reset --to-seed "+s.ID+"; git tilth plan "+s.ID+" edits what is to do",
 			"session %s has been run; its seed can be edited after a rewind", s.ID)
 	}
+	return w.editUnrun(h)
+}
+
+// editUnrun is editSeed of a session that has a seed and has not been run.
+func (w *repoContext) editUnrun(h *lifecycle.Handle) error {
+	s := h.S
 	old, err := os.ReadFile(s.Path(session.TasksFile))
 	if err != nil {
 		return refuse("git tilth reset "+s.ID, "the seed cannot be read: %s", err)

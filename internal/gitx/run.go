@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Call is one git command as it ran or, under dry run, would have run.
@@ -355,7 +356,7 @@ const errorLines = 3
 
 // Error returns "git <subcommand>: <what git said>".
 func (e *commandError) Error() string {
-	said := firstLines(e.Stderr, errorLines)
+	said := text.FirstLines(e.Stderr, errorLines)
 	if said == "" && e.cause != nil {
 		said = e.cause.Error()
 	}
@@ -380,22 +381,6 @@ func subcommand(args []string) string {
 		}
 	}
 	return ""
-}
-
-// firstLines joins the first n lines of s that say something.
-func firstLines(s string, n int) string {
-	var kept []string
-	for line := range strings.Lines(s) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "hint: ") {
-			continue
-		}
-		kept = append(kept, line)
-		if len(kept) == n {
-			break
-		}
-	}
-	return strings.Join(kept, "; ")
 }
 
 // ExitCode returns the exit code of the git command behind err, or -1.

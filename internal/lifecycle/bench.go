@@ -132,7 +132,7 @@ func (b *bench) hooks(ctx context.Context, dir string, c *gitx.TreeCommit, names
 		}
 		call.Hooks, call.Vars = true, index
 		if out, err := b.git.Mutate(ctx, call); gitx.ExitCode(err) > 0 {
-			return &HookRefusedError{out, err}
+			return &HookRefusedError{out}
 		} else if err != nil {
 			return err
 		}

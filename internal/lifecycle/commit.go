@@ -10,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // CommittingVar is the variable by which what a commit hook starts can tell that the commit is not the user's. Its
@@ -19,15 +20,13 @@ const CommittingVar = "TILTH_COMMITTING"
 // HookRefusedError says that one of the repository's hooks refused a commit. Nothing was committed.
 type HookRefusedError struct {
 	Output string // what the hook printed, capped
-	err    error  // git's
 }
 
 func (e *HookRefusedError) Error() string {
-	if e.Output == "" {
-		return "a commit hook refused without a word"
+	if said := text.FirstLines(e.Output, 3); said != "" {
+		return "a commit hook refused: " + said
 	}
-	_, said, _ := strings.Cut(e.err.Error(), ": ")
-	return "a commit hook refused: " + said
+	return "a commit hook refused without a word"
 }
 
 // RefusedBy is the validator_run by which a commit hook's refusal is on record.
@@ -72,7 +71,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	msg := taskMessage(h.S.ID, t.ID, subjectOf(h.CommitSubject, t), h.Redact.String(v.Summary), mark, person)
 	sha, said, err := h.Git.Commit(live, wt, msg, h.Sign, CommittingVar+"="+wt.Branch)
 	if live.Err() == nil && gitx.ExitCode(err) == 1 {
-		err = &HookRefusedError{said, err}
+		err = &HookRefusedError{said}
 	}
 	if err != nil || h.Git.IsDryRun() {
 		return "", err

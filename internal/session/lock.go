@@ -132,7 +132,7 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 		if err != nil {
 			return nil, err
 		}
-		err = flock(f, syscall.LOCK_EX)
+		err = flock(int(f.Fd()), syscall.LOCK_EX)
 		if err == nil {
 			if sameFile(f, path) {
 				return f, nil
@@ -170,20 +170,16 @@ func isLocked(path string) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	for {
-		if err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); err != unix.EINTR {
-			return err == unix.EWOULDBLOCK
-		}
-	}
+	return flock(fd, unix.LOCK_SH) == unix.EWOULDBLOCK
 }
 
 func openDir(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
 
-func flock(f *os.File, how int) error {
+func flock(fd, how int) error {
 	for {
-		if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != syscall.EINTR {
+		if err := syscall.Flock(fd, how|syscall.LOCK_NB); err != syscall.EINTR {
 			return err
 		}
 	}
@@ -198,8 +194,8 @@ func sameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// holderOf is who holds the lock on f. The kernel's word outranks the lock file's; the file has its say where the
-// kernel has none, as on another system or for a holder on another machine.
+// holderOf is who holds the lock on what is at path. The kernel's word outranks the lock file's; the file has its say
+// where the kernel has none, as on another system or for a holder on another machine.
 func (s *Session) holderOf(path string) *BusyError {
 	e := &BusyError{}
 	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, e) != nil {

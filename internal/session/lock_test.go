@@ -51,7 +51,7 @@ func TestLockOfAnOlderBuild(t *testing.T) {
 	write(t, s.Path(LockFile), `{"pid": 1, "host": "h", "since": "2026-06-01T10:20:30.456Z"}`)
 	old, err := os.OpenFile(s.Path(LockFile), os.O_RDWR, 0)
 	must(t, err)
-	must(t, flock(old, syscall.LOCK_EX))
+	must(t, flock(int(old.Fd()), syscall.LOCK_EX))
 	var busy *BusyError
 	if _, err := s.Lock(testNow); !errors.As(err, &busy) || busy.PID != os.Getpid() {
 		t.Errorf("%v", err)
@@ -66,7 +66,7 @@ func TestLockOfAnOlderBuild(t *testing.T) {
 	old, err = os.OpenFile(s.Path(LockFile), os.O_RDWR, 0)
 	must(t, err)
 	defer old.Close()
-	if err := flock(old, syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := flock(int(old.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
 		t.Errorf("an older build could lock as well: %v", err)
 	}
 }

@@ -44,6 +44,22 @@ func Clip(s string, n int) string {
 	return s
 }
 
+// FirstLines joins the first n lines of what a program printed that say something. Git's hints are for who types.
+func FirstLines(s string, n int) string {
+	var kept []string
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "hint: ") {
+			continue
+		}
+		kept = append(kept, line)
+		if len(kept) == n {
+			break
+		}
+	}
+	return strings.Join(kept, "; ")
+}
+
 // FailingLine is the line of a failed program's output that says why it failed: the first one that looks like it, else
 // the first one that says anything. Rules and headings are passed over.
 func FailingLine(output string) (line string) {

@@ -33,7 +33,7 @@ func rowsOf(all []session.Overview) []row {
 	return rows
 }
 
-// each shares out the numbers below n among the processors: of a session that failed it is read why.
+// each shares out the numbers below n among the processors.
 func each(n int, do func(i int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
