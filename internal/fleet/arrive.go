@@ -196,7 +196,8 @@ func (p Place) stage() (scratch *scratchRepo, remove func(), err error) {
 }
 
 // arrive makes a session of what a scratch repository holds, which becomes the session's own. A session of this name
-// that is here already goes, if all of it is where the new one comes from, or with force; else it is refused.
+// that is here already goes, if all of it is where the new one comes from, or with force all that a person said of it;
+// else it is refused.
 func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	f, err := readForeign(ctx, scratch, id)
 	if err != nil {
@@ -220,7 +221,8 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 	}.Arrive(ctx, p.Deps)
 }
 
-// makeRoom takes away the session of this name that is here, if nothing is lost with it.
+// makeRoom takes away the session of this name that is here, if nothing is lost with it; with force, no word of a
+// person's.
 func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 	s, err := p.Store.Find(id)
 	if errors.As(err, new(*session.RefusedError)) {
@@ -236,8 +238,14 @@ func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	defer unlock()
-	if !force && !lifecycle.Resetting(s) {
-		if more, err := p.unpushed(ctx, s); err != nil || more {
+	if !lifecycle.Resetting(s) {
+		var more bool
+		if force {
+			more = p.spokenSince(ctx, s)
+		} else {
+			more, err = p.unpushed(ctx, s)
+		}
+		if err != nil || more {
 			return unpushedHere(id, err)
 		}
 	}

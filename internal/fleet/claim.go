@@ -214,9 +214,6 @@ func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 		if err == nil && scratch.ref(sessionRef(s.ID)) == c.State {
 			return s, nil
 		}
-		if err == nil && spokenSince(ctx, s, scratch) {
-			return nil, unpushedHere(s.ID, nil)
-		}
 	}
 	scratch, remove, err := p.stage()
 	if err != nil {
@@ -227,7 +224,11 @@ func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 }
 
 // spokenSince reports whether a person marked a task of a session or took it back after its last push or fetch.
-func spokenSince(ctx context.Context, s *session.Session, scratch *scratchRepo) (spoken bool) {
+func (p Place) spokenSince(ctx context.Context, s *session.Session) (spoken bool) {
+	scratch, err := p.scratch(ctx, s)
+	if err != nil {
+		return false
+	}
 	var pushed int64
 	if last, err := readForeign(ctx, scratch, s.ID); err == nil {
 		for _, chunk := range last.files[session.RecordFile] {

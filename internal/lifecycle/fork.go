@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -239,18 +240,7 @@ func lockRoot(root string) (release func(), err error) {
 
 // clearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.
 func clearForks(ctx context.Context, d Deps, store session.Store, common string) {
-	release, err := lockRoot(store.Root)
-	if err != nil {
-		return
-	}
-	defer release()
-	left, _ := filepath.Glob(filepath.Join(store.Root, forkPrefix+"*"))
-	for _, dir := range left {
-		s := &session.Session{ID: filepath.Base(dir), Dir: dir}
-		if _, busy := s.Holder(); !busy {
-			_ = os.RemoveAll(dir)
-		}
-	}
+	_ = clearUnnamed(store)
 	ids, _ := store.IDs()
 	for _, id := range ids {
 		s, err := store.Find(id)
@@ -261,4 +251,27 @@ func clearForks(ctx context.Context, d Deps, store session.Store, common string)
 			_ = finishTeardown(ctx, d, s, common) // one that is locked is being made
 		}
 	}
+}
+
+// unnamedForks are the directories of forks that were killed before they had a name, where the root is locked.
+func unnamedForks(store session.Store) []string {
+	left, _ := filepath.Glob(filepath.Join(store.Root, forkPrefix+"*"))
+	return slices.DeleteFunc(left, func(dir string) bool {
+		id := strings.TrimPrefix(filepath.Base(dir), forkPrefix)
+		_, busy := (&session.Session{ID: id, Dir: dir}).Holder()
+		return busy || !session.ValidID(id)
+	})
+}
+
+// clearUnnamed removes them.
+func clearUnnamed(store session.Store) error {
+	release, err := lockRoot(store.Root)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for _, dir := range unnamedForks(store) {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }

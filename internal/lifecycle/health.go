@@ -93,6 +93,9 @@ func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string
 		return err
 	}
 	defer unlock()
+	if !Resetting(s) {
+		return nil // who held it until now has made it whole
+	}
 	plan, err := PlanTeardown(ctx, d.Git, s, here)
 	if err != nil {
 		return err
@@ -102,14 +105,9 @@ func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string
 
 // HalfForks are the forks of a sessions root that were killed before they had a name.
 func HalfForks(store session.Store) (out []Ailment) {
-	left, _ := filepath.Glob(filepath.Join(store.Root, forkPrefix+"*"))
-	for _, dir := range left {
-		s := &session.Session{ID: filepath.Base(dir), Dir: dir}
-		if _, busy := s.Holder(); busy || !session.ValidID(strings.TrimPrefix(s.ID, forkPrefix)) {
-			continue
-		}
+	for _, dir := range unnamedForks(store) {
 		out = append(out, Ailment{What: "a fork was begun in " + dir, Command: "rm -rf " + text.ShellQuote(dir),
-			Mend: func(context.Context) error { return os.RemoveAll(dir) }})
+			Mend: func(context.Context) error { return clearUnnamed(store) }})
 	}
 	return out
 }
