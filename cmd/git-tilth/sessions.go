@@ -42,9 +42,9 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 	return root
 }
 
-// session finds the session that a command means: the named one; the one whose worktree this is; the newest one of this
-// repository; the newest of all. Where a newer session is damaged so far that it may be the one that is meant, a
-// command that only looks says so, and one that changes something does not guess.
+// session finds the session that a command means: the named one; the one whose worktree this is, or whose judged tree;
+// the newest one of this repository; the newest of all. Where a newer session is damaged so far that it may be the one
+// that is meant, a command that only looks says so, and one that changes something does not guess.
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
 		return w.store.Find(arg)
@@ -84,7 +84,8 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 	return nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
 }
 
-// containing is the session whose worktree dir lies in, if there is one. Links in dir and in the root are followed.
+// containing is the session whose worktree dir lies in, or the tree of it that is judged, if there is one. Links in dir
+// and in the root are followed.
 func containing(st session.Store, dir string) (*session.Session, bool) {
 	root, err := filepath.EvalSymlinks(st.Root)
 	if err != nil {
@@ -98,7 +99,8 @@ func containing(st session.Store, dir string) (*session.Session, bool) {
 		return nil, false
 	}
 	elems := strings.Split(rel, string(filepath.Separator))
-	if len(elems) < 2 || !session.ValidID(elems[0]) || elems[1] != session.WorkspaceDir {
+	switch {
+	case len(elems) < 2, !session.ValidID(elems[0]), elems[1] != session.WorkspaceDir && elems[1] != session.JudgeDir:
 		return nil, false
 	}
 	s, err := st.Find(elems[0])

@@ -42,13 +42,14 @@ func TestContaining(t *testing.T) {
 		t.Fatal(err)
 	}
 	deep := filepath.Join(s.Workspace(), "a", "b")
-	if err := errors.Join(os.MkdirAll(deep, 0o700), os.MkdirAll(s.Path("ledger"), 0o700),
+	judged := s.Path(session.JudgeDir, "a")
+	if err := errors.Join(os.MkdirAll(deep, 0o700), os.MkdirAll(judged, 0o700), os.MkdirAll(s.Path("ledger"), 0o700),
 		os.Symlink(st.Root, filepath.Join(base, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	linked := session.Store{Root: filepath.Join(base, "link")}
 	for dir, want := range map[string]bool{
-		deep: true, s.Workspace(): true, filepath.Join(linked.Root, id, "workspace", "a"): true,
+		deep: true, s.Workspace(): true, filepath.Join(linked.Root, id, "workspace", "a"): true, judged: true,
 		s.Dir: false, s.Path("ledger"): false, st.Root: false, base: false, "/": false,
 		filepath.Join(base, "absent"): false,
 	} {
