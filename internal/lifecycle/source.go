@@ -27,7 +27,8 @@ var (
 //  1. the worktree's own link, which git keeps up: after a repository was moved `git worktree repair` does
 //  2. the checkpoint's source, then the checkpoint's note of the common directory
 //  3. what a teardown that was begun wrote down
-//  4. the source of session_start
+//  4. the source of session_start; of a session that travels only where the others name nothing: its record may have
+//     begun in another clone on this machine, which has a branch of the same name
 //
 // What is being made, by a fork or a fetch, is made in the repository that its mark names: the others are where it
 // comes from. The error is errSourceGone or ErrSourceUnknown if there is nothing at any of them.
@@ -64,11 +65,13 @@ func CommonOf(s *session.Session, check *session.Checkpoint) (string, error) {
 	if i := slices.IndexFunc(found, knows); i >= 0 {
 		return found[i], nil
 	}
-	// A record that cannot be read names none.
-	start, _ := record.ReadBeginning(s.Path(session.RecordFile))
-	if filepath.IsAbs(start.Source) && !slices.Contains(named, start.Source) {
-		named = append(named, start.Source)
-		try(start.Source)
+	if len(named) == 0 || !exists(s.Path(session.TravelDir)) {
+		// A record that cannot be read names none.
+		start, _ := record.ReadBeginning(s.Path(session.RecordFile))
+		if filepath.IsAbs(start.Source) && !slices.Contains(named, start.Source) {
+			named = append(named, start.Source)
+			try(start.Source)
+		}
 	}
 	i := slices.IndexFunc(found, knows)
 	switch {
