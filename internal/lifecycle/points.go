@@ -18,6 +18,7 @@ type Point struct {
 	SHA    string   // of the commit that the branch was at
 	counts int64    // the record up to it
 	done   []string // the tasks that were done
+	later  []string // those with an attempt behind it
 	index  int      // of the task in prd.json
 }
 
@@ -81,6 +82,11 @@ func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string,
 		if at < 0 && p.SHA != seed {
 			continue
 		}
+		for _, b := range begun {
+			if b.Last >= p.counts {
+				p.later = append(p.later, b.TaskID)
+			}
+		}
 		if p.done == nil { // the record does not say
 			p.done = who.doneAt(tasks, commits, at, i)
 		}
@@ -140,7 +146,7 @@ func inherited(ctx context.Context, g *gitx.Git, common, seed string, commits []
 }
 
 // at gives each task the status that it had at the point, and says of which nothing is left there. A task that comes
-// before it in the plan, and was never done, stays as it is.
+// before it in the plan, and was neither done nor tried again behind it, stays as it is.
 func (p Point) at(tasks []session.Task) (then []session.Task, drop []string) {
 	then = slices.Clone(tasks)
 	for i := range then {
@@ -148,7 +154,7 @@ func (p Point) at(tasks []session.Task) (then []session.Task, drop []string) {
 		switch {
 		case slices.Contains(p.done, t.ID):
 			t.Status = session.TaskDone
-		case i >= p.index || t.Status == session.TaskDone:
+		case i >= p.index || t.Status == session.TaskDone || slices.Contains(p.later, t.ID):
 			t.Status, drop = session.TaskPending, append(drop, t.ID)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 type Begun struct {
 	*ContextReset
 	Counts int64 // the record up to it
+	Last   int64 // where the last attempt that counts began; 0 for none
 	off    int64 // of its event
 }
 
@@ -29,11 +30,12 @@ func ReadBegun(path string, at []int64) ([]Begun, error) {
 	var backs [][2]int64 // offset of the event, and up to where the record counts before it
 	see := func(l Line) error {
 		if l.Type == "context_reset" {
-			all = append(all, Begun{l.Event().(*ContextReset), l.Off, l.Off})
+			all = append(all, Begun{ContextReset: l.Event().(*ContextReset), Counts: l.Off, off: l.Off})
 		}
 		if l.Type == "session_rewound" {
 			e := l.Event().(*SessionRewound)
-			again = append(again, Begun{&ContextReset{Scope: Scope{TaskID: e.To}, Base: e.SHA}, e.Counts, l.Off})
+			to := &ContextReset{Scope: Scope{TaskID: e.To}, Base: e.SHA}
+			again = append(again, Begun{ContextReset: to, Counts: e.Counts, off: l.Off})
 		}
 		if at, ok := l.WentBack(); ok && at < l.Off {
 			backs = append(backs, [2]int64{l.Off, at})
@@ -56,6 +58,15 @@ func ReadBegun(path string, at []int64) ([]Begun, error) {
 		}
 		all = slices.DeleteFunc(all, func(b Begun) bool { return b.off >= back[1] && b.off < back[0] })
 		end = back[1]
+	}
+	last := map[string]int64{}
+	for _, b := range all {
+		if b.off == b.Counts {
+			last[b.TaskID] = max(last[b.TaskID], b.off)
+		}
+	}
+	for i := range all {
+		all[i].Last = last[all[i].TaskID]
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(b Begun) bool {
