@@ -88,7 +88,7 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 	}
 	p.point = points[i]
 	p.tasks, p.drop = p.point.at(p.tasks)
-	p.Pending, p.SHA, p.What = pending(p.tasks), p.point.SHA, "rewind to "+name
+	p.Pending, p.SHA, p.What = toDo(p.tasks), p.point.SHA, "rewind to "+name
 	p.journal.To, p.journal.Note = name, note
 	p.journal.After = condition{
 		Worktree: kept{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,
@@ -125,7 +125,7 @@ func (h *Handle) PlanUndo(ctx context.Context) (BackPlan, error) {
 		return p, h.notRewound("%s", err)
 	}
 	p.journal.Undoes, p.journal.After = n, last.Before
-	p.Pending, p.SHA, p.What = pending(then), last.Before.Worktree.Tip, "take back "+last.String()
+	p.Pending, p.SHA, p.What = toDo(then), last.Before.Worktree.Tip, "take back "+last.String()
 	return p, nil
 }
 

@@ -161,11 +161,11 @@ func (p Point) at(tasks []session.Task) (then []session.Task, drop []string) {
 	return then, drop
 }
 
-// pending are the tasks that are to do.
-func pending(tasks []session.Task) []string {
+// toDo are the tasks that a resume does, or tries again.
+func toDo(tasks []session.Task) []string {
 	var ids []string
 	for _, t := range tasks {
-		if t.Status == session.TaskPending {
+		if t.Status != session.TaskDone && t.Status != session.TaskSkipped {
 			ids = append(ids, t.ID)
 		}
 	}
