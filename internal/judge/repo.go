@@ -36,9 +36,9 @@ var takenSettings = []string{
 	"core.protecthfs", "core.protectntfs", "core.longpaths", "extensions.objectformat",
 }
 
-// readSettings makes the configuration of the place's git directory, once for a run and before a worker can have
-// changed the repository's.
-func readSettings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
+// Settings makes the configuration of a git directory in which files are checked out and staged as in the repository's
+// worktrees.
+func Settings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
 	all, err := g.ConfigList(ctx, common)
 	if err != nil {
 		return nil, err
@@ -60,9 +60,17 @@ func readSettings(ctx context.Context, g *gitx.Git, common string) ([]byte, erro
 		writeSetting(&b, c.Key, c.Value)
 	}
 	writeSetting(&b, "core.repositoryformatversion", version)
-	// Git LFS keeps what it fetched beside the objects.
-	writeSetting(&b, "lfs.storage", filepath.Join(common, "lfs"))
 	return b.Bytes(), nil
+}
+
+// readSettings makes the configuration of the place's git directory, once for a run and before a worker can have
+// changed the repository's.
+func readSettings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
+	settings, err := Settings(ctx, g, common)
+	b := bytes.NewBuffer(settings)
+	// Git LFS keeps what it fetched beside the objects.
+	writeSetting(b, "lfs.storage", filepath.Join(common, "lfs"))
+	return b.Bytes(), err
 }
 
 // writeSetting writes one key as a section of its own.

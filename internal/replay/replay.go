@@ -16,6 +16,8 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -80,15 +82,16 @@ func differs(format string, args ...any) error { return &diverged{what: fmt.Spri
 
 // player is one replay.
 type player struct {
-	o      Options
-	s      *session.Session
-	common string // of the session's repository
-	wt     gitx.Worktree
-	box    *tool.Box
-	was    string               // where the worktree was when the calls were made
-	head   string               // the commit that the scratch worktree is at
-	aside  map[string][2]string // what failed tasks left: the commit and the tree
-	res    *Result
+	o       Options
+	s       *session.Session
+	common  string // of the session's repository
+	wt      gitx.Worktree
+	box     *tool.Box
+	was     string               // where the worktree was when the calls were made
+	outside func()               // removes what puts filters of the tree into the sandbox
+	head    string               // the commit that the scratch worktree is at
+	aside   map[string][2]string // what failed tasks left: the commit and the tree
+	res     *Result
 
 	talk  *talk // of the attempt at hand; nil for one of which there is none
 	n     int   // calls of the attempt so far
@@ -122,6 +125,9 @@ func play(ctx context.Context, o Options, s *session.Session, cp *session.Checkp
 	if p.box != nil {
 		p.box.Close()
 	}
+	if p.outside != nil {
+		p.outside()
+	}
 	d, ok := err.(*diverged)
 	if !ok {
 		return p.res, "", err
@@ -142,7 +148,7 @@ func (p *player) open(ctx context.Context, dir, base string) (err error) {
 	if err := gitx.Borrow(p.common, repo); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(repo, "info"), 0o700); err != nil { // a worker's own rules go there
+	if err := p.asInTheRepository(ctx, repo); err != nil {
 		return err
 	}
 	if err := p.o.Git.AddWorktree(ctx, repo, path, p.s.Branch(), base, true); err != nil {
@@ -156,10 +162,33 @@ func (p *player) open(ctx context.Context, dir, base string) (err error) {
 		return err
 	}
 	p.head = base
+	box := p.o.Sandbox.In(temp)
 	p.box, err = tool.Open(path, tool.Options{
 		Env:       append(agent.ToolEnv(p.o.Git.Environ(ctx, path), p.o.KeepEnv), p.s.Mark()),
-		Protected: []string{p.s.Dir}, Sandbox: p.o.Sandbox.In(temp).With(path),
+		Protected: []string{p.s.Dir}, Sandbox: box.With(path),
 	})
+	if err != nil {
+		return err
+	}
+	p.o.Git, p.outside, err = p.o.Git.Inside(ctx, p.wt, box)
+	return err
+}
+
+// asInTheRepository gives the scratch repository what decides of the session's own how files are staged.
+func (p *player) asInTheRepository(ctx context.Context, repo string) error {
+	settings, err := judge.Settings(ctx, p.o.Git, p.common)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(repo, "config"), settings, 0o600)
+	}
+	if err == nil {
+		err = os.Mkdir(filepath.Join(repo, "info"), 0o700)
+	}
+	for _, rules := range []string{"info/exclude", "info/attributes"} {
+		data, e := jsonl.ReadFile(filepath.Join(p.common, rules))
+		if err == nil && e == nil {
+			err = os.WriteFile(filepath.Join(repo, rules), data, 0o600)
+		}
+	}
 	return err
 }
 

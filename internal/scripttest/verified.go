@@ -52,13 +52,13 @@ func differences(environ []string, s *session.Session) (found []string) {
 
 // diverging are the scripts whose sessions do not come to the same trees when they are replayed, and where.
 var diverging = map[string]string{
-	"keep_going": "differs in 1 file, first in f1; call 1 of T-001 \\(bash\\) wrote it last", // the time of day
-	"marks":      "the commit of T-001 differs in 1 file, first in junk",                     // the same
-	// what was ignored only in the worker's repository
-	"judge_prompts":      "differs in 1 file, first in CLAUDE.md",
-	"preflight_projects": "first in tools/vitest/vitest.js",                          // what the setup had installed
-	"replay":             "first in stamp; call 2 of T-001 \\(bash\\) wrote it last", // the same
-	"secrets":            "first in check.sh",                                        // the conversation has no key
+	// the time of day
+	"keep_going": "differs in 1 file, first in f1; call 1 of T-001 \\(bash\\) wrote it last",
+	"marks":      "the commit of T-001 differs in 1 file, first in junk",
+	"replay":     "first in stamp; call 2 of T-001 \\(bash\\) wrote it last",
+	// what the setup had installed
+	"preflight_projects": "first in tools/vitest/vitest.js",
+	"secrets":            "first in check.sh", // the conversation has no key
 }
 
 // replayed is where a session at rest diverges when it is replayed, "" for nowhere and for one that cannot be.
