@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -58,12 +59,14 @@ func (e *RefusedError) Error() string { return e.Why }
 // worker rewrote of the worktree's entry and of the branch, and completes a seed whose preparation died behind its
 // commit. The error is a *session.BusyError when another process has the session.
 func Open(ctx context.Context, d Deps, s *session.Session) (*Handle, error) {
+	lock, err := os.Lstat(s.Path(session.LockFile))
+	killed := err == nil && lock.Size() > 0 // its holder did not come to its end, whatever the session's status is
 	unlock, err := Lock(d, s)
 	if err != nil {
 		return nil, err
 	}
 	h := &Handle{Deps: d, S: s, unlock: unlock}
-	if err := h.open(ctx); err != nil {
+	if err := h.open(ctx, killed); err != nil {
 		h.Close()
 		return nil, err
 	}
@@ -82,7 +85,7 @@ func Lock(d Deps, s *session.Session) (unlock func(), err error) {
 	return func() {}, nil
 }
 
-func (h *Handle) open(ctx context.Context) (err error) {
+func (h *Handle) open(ctx context.Context, killed bool) (err error) {
 	reset := "git tilth reset " + h.S.ID
 	if h.Checkpoint, err = h.S.Checkpoint(); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +98,7 @@ func (h *Handle) open(ctx context.Context) (err error) {
 	if h.Git.IsDryRun() {
 		return nil
 	}
-	if h.Checkpoint.Status == session.Running || Unfinished(h.S, h.Checkpoint) {
+	if killed || h.Checkpoint.Status == session.Running || Unfinished(h.S, h.Checkpoint) {
 		endLeftovers(h.Path(), h.S.Path(session.JudgeDir))
 	}
 	if err := h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
