@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -52,12 +53,12 @@ func asTheyAre(c *Command) (remove func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(emptyGitDir(c.Dir, dir, "\tbare = true\n"), writeIn(dir, "info/attributes", programTexts))
-	if err != nil {
+	attributes := filepath.Join(dir, "attributes")
+	if err := errors.Join(emptyGitDir(c.Dir, dir), os.WriteFile(attributes, []byte(programTexts), 0o600)); err != nil {
 		remove()
 		return nil, err
 	}
-	c.Args = append([]string{"-c", "core.attributesFile=/dev/null"}, c.Args...)
+	c.Args = append([]string{"--bare", "-c", "core.attributesFile=" + attributes}, c.Args...)
 	c.Vars = append([]string{
 		"GIT_DIR=" + dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(c.Dir, "objects"), "GIT_ATTR_NOSYSTEM=1",
 	}, c.Vars...)

@@ -125,7 +125,7 @@ func TestObjectsAsTheyAre(t *testing.T) {
 			w := newWorldOf(t, []string{"--object-format=" + format}, "gen.lock", "1\n", ".gitattributes",
 				"*.lock -diff\n")
 			write(t, w.path, "gen.lock", "2\n", "code.txt", "evil\n", ".gitattributes", "* -diff\n", "bin", "a\x00b")
-			write(t, w.common, "info/attributes", "* -diff\n")
+			write(t, w.common, "info/attributes", "* -diff\n", ".gitattributes", "* -diff\n")
 			w.sh(w.repo, "config", "core.attributesFile", filepath.Join(w.common, "info", "attributes"))
 			tree, _ := w.stage()
 			evil := w.sh(w.path, "rev-parse", ":code.txt")

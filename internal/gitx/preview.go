@@ -22,25 +22,19 @@ func Borrow(common, dir string) error {
 	if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, "\"\\\n") {
 		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
 	}
-	if err := writeIn(dir, "objects/info/alternates", objects+"\n"); err != nil {
-		return err
-	}
-	return emptyGitDir(common, dir, "")
+	return errors.Join(writeIn(dir, "objects/info/alternates", objects+"\n"),
+		os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o700), emptyGitDir(common, dir))
 }
 
-// emptyGitDir makes a git directory in dir, without objects and refs, of the kind of the one at common. settings are
-// lines for the core section of its config.
-func emptyGitDir(common, dir, settings string) error {
-	config := "[core]\n\trepositoryformatversion = 1\n" + settings
+// emptyGitDir makes a git directory in dir, with as little as git takes for one of the kind of the one at common. Its
+// objects are the caller's matter.
+func emptyGitDir(common, dir string) error {
+	config := "[core]\n\trepositoryformatversion = 1\n"
 	if usesSHA256(common) {
 		config += "[extensions]\n\tobjectFormat = sha256\n"
 	}
-	for _, sub := range []string{"objects", "refs/heads"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			return err
-		}
-	}
-	return errors.Join(writeIn(dir, "config", config), writeIn(dir, "HEAD", "ref: refs/heads/none\n"))
+	return errors.Join(writeIn(dir, "config", config), writeIn(dir, "HEAD", "ref: refs/heads/none\n"),
+		os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
 }
 
 // writeIn writes a private file below dir.
