@@ -132,8 +132,10 @@ func (p *process) executionError(err error, sessionID string) error {
 
 // outcome is a run's stop as the command's result. A signal that came after the stop was written, to a tilth-post-run
 // hook, is no part of the run, whose end is on record; but a command that was interrupted never reports success.
-func (p *process) outcome(s loop.Stop, sessionID string) error {
-	err := stopError(s, sessionID)
+// strict says that a flag made the run's caps hold to the call.
+func (p *process) outcome(s loop.Stop, sessionID string, strict bool) error {
+	resume := resumeCommand(sessionID, s.Over, strict)
+	err := stopError(s, sessionID, resume)
 	if !p.interrupted() || s.Reason == loop.Interrupted {
 		return err
 	}
@@ -141,12 +143,12 @@ func (p *process) outcome(s loop.Stop, sessionID string) error {
 		return &exitError{code: exitInterrupted, msg: "interrupted after the run: all tasks are done"}
 	}
 	return &exitError{code: exitInterrupted, msg: "interrupted after the run: " + err.Error(),
-		hint: resumeCommand(sessionID, s.Over), err: err}
+		hint: resume, err: err}
 }
 
-// stopError is a run's stop as the command's result; nil for all_done.
-func stopError(s loop.Stop, sessionID string) error {
-	e := &exitError{hint: resumeCommand(sessionID, s.Over)}
+// stopError is a run's stop as the command's result; nil for all_done. resume is the command that goes on.
+func stopError(s loop.Stop, sessionID, resume string) error {
+	e := &exitError{hint: resume}
 	switch {
 	case s.Reason == loop.PreflightFailed && s.Hint != "":
 		e.hint = s.Hint + " && " + e.hint // to be copied as one line
@@ -200,8 +202,12 @@ func stopError(s loop.Stop, sessionID string) error {
 }
 
 // resumeCommand is the command that goes on with a session, with higher caps where it would stop at once without.
-func resumeCommand(id string, over []config.Reached) string {
+// These hold to the call where a flag said so.
+func resumeCommand(id string, over []config.Reached, strict bool) string {
 	cmd := "git tilth resume "
+	if strict && len(over) > 0 {
+		cmd += "--strict-caps "
+	}
 	for _, o := range over {
 		cmd += "--" + o.Setting.Flag + " " + raised(o) + " "
 	}
@@ -210,7 +216,7 @@ func resumeCommand(id string, over []config.Reached) string {
 
 // resumeOf is the command that goes on with a session that is not at hand, by the caps that hold here.
 func (w *repoContext) resumeOf(o session.Overview) string {
-	return resumeCommand(o.ID, w.config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)))
+	return resumeCommand(o.ID, w.config.Caps().Reached(loop.Usage(o.TokensUsed, o.Cost, 0)), false)
 }
 
 // raised is a multiple of a cap with room for at least half of it above what was used.

@@ -249,6 +249,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		with.Settings = w.noted(o)
 	}
 	o.Waiting = show.waiting
+	strict := slices.Contains(r.flags, "--strict-caps=true")
 	for again := uint(0); ; again++ {
 		out, err := plan.Execute(ctx, h, with)
 		if err != nil {
@@ -264,12 +265,12 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		if err != nil {
 			return w.report(h, show, stop, fail("git tilth resume "+s.ID, err))
 		}
-		result := w.report(h, show, stop, w.p.outcome(stop, s.ID))
+		result := w.report(h, show, stop, w.p.outcome(stop, s.ID, strict))
 		if again >= r.autoResume || !stop.TaskFailed() && !stop.Failed() || ctx.Err() != nil {
 			w.notify(h, stop)
 			return result
 		}
-		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop, s.ID), again+1, r.autoResume)
+		w.p.warnf("%s; resuming by itself (%d of %d)\n", w.p.outcome(stop, s.ID, strict), again+1, r.autoResume)
 		if plan, err = h.MakePlan(w.p.ctx); err != nil {
 			return fail("", err)
 		}

@@ -177,7 +177,11 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 		r.place.Open()
 	}
 	stop.Changed = r.lastLook(ctx)
-	stop.Over = append(stop.Over, o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, 0))...)
+	for _, total := range o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, 0)) {
+		if !slices.ContainsFunc(stop.Over, func(named config.Reached) bool { return named.Name == total.Name }) {
+			stop.Over = append(stop.Over, total)
+		}
+	}
 	err := r.finish(stop)
 	if tampered := (*record.TamperedError)(nil); errors.As(err, &tampered) {
 		stop = Stop{Reason: Errored, Task: stop.Task, Detail: tampered.Error(), Over: stop.Over, Changed: stop.Changed}
