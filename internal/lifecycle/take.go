@@ -358,7 +358,10 @@ func (t *taker) squash(ctx context.Context, tree string) error {
 		return err
 	}
 	subject := strings.Join(t.plan.Tasks, ", ")
-	if check, err := t.plan.S.Checkpoint(); err == nil && check.Label != "" {
+	if len(t.TakeRequest.Tasks) > 0 && len(t.plan.Tasks) == 1 {
+		of := func(c gitx.Commit) bool { return t.taskOf(c) == subject }
+		subject = t.commits[slices.IndexFunc(t.commits, of)].Subject
+	} else if check, err := t.plan.S.Checkpoint(); err == nil && check.Label != "" {
 		subject = text.Clip(text.OneLine(check.Label), 72)
 	}
 	return t.commit(ctx, tree, subject, nil, "pre-commit", "commit-msg")
@@ -368,11 +371,14 @@ func (t *taker) squash(ctx context.Context, tree string) error {
 func (t *taker) commit(ctx context.Context, tree, subject string, parents []string, hooks ...string) error {
 	lines := []string{subject, ""}
 	for _, c := range slices.Backward(t.commits) {
-		if slices.Contains(t.plan.Tasks, t.taskOf(c)) {
+		if slices.Contains(t.plan.Tasks, t.taskOf(c)) && c.Subject != subject {
 			lines = append(lines, "- "+c.Subject)
 		}
 	}
-	lines = append(lines, "", "Tilth-Session: "+t.plan.S.ID)
+	if len(lines) > 2 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, "Tilth-Session: "+t.plan.S.ID)
 	for _, id := range t.plan.Tasks {
 		lines = append(lines, "Tilth-Task: "+id)
 	}
