@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // parseReply judges the body of an answer with status 200: a Reply if it is a turn, else a Failure without its
@@ -185,17 +187,11 @@ func looksLikeHTML(body []byte) bool {
 	return bytes.HasPrefix(start, []byte("<!doctype")) || bytes.HasPrefix(start, []byte("<html"))
 }
 
-// oneLine is the beginning of a text as an error can hold it.
+// oneLine is the beginning of a text as an error can hold it, with its control characters made visible.
 func oneLine[T ~string | ~[]byte](b T) string {
 	const most = 300
 	s := string(b[:min(len(b), 4*most)])
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " ")
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
+	s = text.VisibleLine(strings.Join(strings.Fields(strings.ToValidUTF8(s, "�")), " "))
 	if len(s) <= most {
 		return s
 	}

@@ -181,7 +181,7 @@ func TestMessageWithoutRoleGetsOne(t *testing.T) {
 }
 
 func TestOneLine(t *testing.T) {
-	if got := oneLine("a\n\t b\x1b[31m\x00\xff"); got != "a b[31m�" {
+	if got := oneLine("a\n\t b\x1b[31m\x00\xff"); got != "a b␛[31m␀�" {
 		t.Errorf("%q", got)
 	}
 	if got := oneLine(strings.Repeat("é", 1000)); len(got) > 310 || !strings.HasSuffix(got, "é…") {
