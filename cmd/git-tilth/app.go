@@ -97,6 +97,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 				return nil
 			}
 			p.changes = !onlyLooks[ctx.Command.Name]
+			p.runs = slices.Contains([]string{"run", "resume", "work"}, ctx.Command.Name) && !p.dryRun
 			if p.changes {
 				proc.ForgetEnv(proc.IsKey)
 			}

@@ -53,6 +53,9 @@ func fail(hint string, err error) error {
 
 // exitCode reports an error and returns its code. It is the only place in which errors become exit codes.
 func (p *process) exitCode(err error) (code int) {
+	if err == nil && !p.runs {
+		err = p.stdout.failed()
+	}
 	if err != nil && !errors.Is(err, syscall.EPIPE) { // else the reader has seen enough
 		var msg, hint string
 		code, msg, hint = p.interruptedOr(err)

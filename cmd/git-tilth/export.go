@@ -27,7 +27,7 @@ func (p *process) exportCommand() *cli.Command {
 				return refuse("git tilth export --otlp trace.json", "where to export to is missing")
 			}
 			if to, err := os.Stat(dest); err == nil {
-				if out, err := p.stdout.Stat(); err == nil && os.SameFile(to, out) {
+				if out, err := p.stdout.file.Stat(); err == nil && os.SameFile(to, out) {
 					dest = "-" // as /dev/stdout is
 				}
 			}

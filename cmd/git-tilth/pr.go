@@ -112,7 +112,7 @@ func (w *repoContext) openRequest(r request, address string) error {
 		if r.web {
 			argv = append(argv, "--web")
 		}
-		if err := proc.Attach(r.dir, argv, w.p.environ, w.p.stdin, w.p.stdout, w.p.stderr); err != nil {
+		if err := proc.Attach(r.dir, argv, w.p.environ, w.p.stdin, w.p.stdout.file, w.p.stderr); err != nil {
 			return &exitError{code: exitFailed, msg: "the branch is pushed; " + argv[0] + " opened no request",
 				hint: compareURL(host, path, r), err: err}
 		}

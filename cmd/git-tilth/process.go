@@ -27,18 +27,41 @@ type process struct {
 	environ      []string
 	stdin        *os.File
 	lines        *text.Lines // of stdin: what a person answers
-	stdout       *os.File
+	stdout       *output
 	stderr       *os.File
 	stopSignals  func()
 	notedSandbox bool // that there is none, or what it lacks, was said
 
 	verbose, dryRun bool
-	changes         bool     // the command is not one that only looks
-	planOut         *os.File // where a dry run prints the git commands; nil for standard output
+	changes         bool      // the command is not one that only looks
+	runs            bool      // its exit code says how a run ended, of which its lines only tell
+	planOut         io.Writer // where a dry run prints the git commands; nil for standard output
 	traceMu         sync.Mutex
 	interrupted     func() bool
 	twice           atomic.Bool // a second signal came
 	editing         atomic.Bool // an editor has the terminal: a Ctrl-C is meant for it
+}
+
+// output is standard output.
+type output struct {
+	file *os.File
+	mu   sync.Mutex
+	err  error // the first of writing to it
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.file.Write(b)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
+// failed is why something of what was written is not there.
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }
 
 func newProcess() *process {
@@ -46,8 +69,8 @@ func newProcess() *process {
 	if err != nil {
 		dir = "." // a deleted directory: git says so itself
 	}
-	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, lines: text.NewLines(os.Stdin), stdout: os.Stdout,
-		stderr: os.Stderr}
+	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, lines: text.NewLines(os.Stdin),
+		stdout: &output{file: os.Stdout}, stderr: os.Stderr}
 	p.watchSignals()
 	return p
 }
@@ -70,7 +93,7 @@ func (p *process) trace(c gitx.Call) {
 	defer p.traceMu.Unlock()
 	switch {
 	case c.Skipped:
-		fmt.Fprintf(cmp.Or(p.planOut, p.stdout), "would run: %s\n", line)
+		fmt.Fprintf(cmp.Or[io.Writer](p.planOut, p.stdout), "would run: %s\n", line)
 	case c.Err != nil:
 		fmt.Fprintf(p.stderr, "+ %s  (%s, failed)\n", line, c.Took.Round(100*time.Microsecond))
 	default:
@@ -93,7 +116,7 @@ func (p *process) printJSON(v any) error {
 }
 
 // humanOut is where a plan or a note goes: with --json, standard output is the events and nothing else.
-func (p *process) humanOut(asJSON bool) *os.File {
+func (p *process) humanOut(asJSON bool) io.Writer {
 	if asJSON {
 		return p.stderr
 	}
@@ -154,12 +177,12 @@ func await[T any](ctx context.Context, do func() (T, error)) (T, error) {
 
 // terminal is how something is shown on standard output.
 func (p *process) terminal(asJSON bool) view.Terminal {
-	t := view.Terminal{TTY: isTerminal(p.stdout), ASCII: p.asciiLocale(), JSON: asJSON, Now: p.now()}
+	t := view.Terminal{TTY: isTerminal(p.stdout.file), ASCII: p.asciiLocale(), JSON: asJSON, Now: p.now()}
 	if !t.TTY {
 		return t
 	}
 	t.Color = p.getenv("NO_COLOR") == "" && p.getenv("TERM") != "dumb"
-	if w, _, err := term.GetSize(int(p.stdout.Fd())); err == nil {
+	if w, _, err := term.GetSize(int(p.stdout.file.Fd())); err == nil {
 		t.Width = w
 	}
 	return t

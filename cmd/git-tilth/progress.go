@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ import (
 // progress shows a run as it happens: one line per event worth seeing and, on a terminal, a live last line; with --json
 // the events themselves. It shows what is on the record and decides nothing.
 type progress struct {
-	out   *os.File
+	out   io.Writer
 	err   *os.File
 	term  view.Terminal
 	o     loop.Options

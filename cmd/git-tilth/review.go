@@ -222,8 +222,8 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 func (w *repoContext) userGit(dir, common string, wt gitx.Worktree, objects string, args ...string) error {
 	w.p.editing.Store(true)
 	defer w.p.editing.Store(false)
-	err := proc.Attach(dir, append([]string{"git"}, args...), w.git.ForUser(common, wt, objects), w.p.stdin, w.p.stdout,
-		w.p.stderr)
+	err := proc.Attach(dir, append([]string{"git"}, args...), w.git.ForUser(common, wt, objects), w.p.stdin,
+		w.p.stdout.file, w.p.stderr)
 	if errors.As(err, new(*exec.ExitError)) {
 		return &exitError{code: exitFailed}
 	}
