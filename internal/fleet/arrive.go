@@ -196,8 +196,8 @@ func (p Place) stage() (scratch *scratchRepo, remove func(), err error) {
 }
 
 // arrive makes a session of what a scratch repository holds, which becomes the session's own. A session of this name
-// that is here already goes, if all of it is where the new one comes from, or with force all that a person said of it;
-// else it is refused.
+// that is here already goes, if all of it is where the new one comes from, or with force all that is known to be a
+// person's; else it is refused.
 func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	f, err := readForeign(ctx, scratch, id)
 	if err != nil {
@@ -209,7 +209,7 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 	if err := scratch.adopt(ctx, p.Location.CommonDir, sessionRef(id)); err != nil {
 		return nil, err
 	}
-	return lifecycle.Arrival{
+	s, err := lifecycle.Arrival{
 		Store: p.Store, ID: id, Location: p.Location, Tip: f.Tip, Files: f.Files,
 		Fill: func(s *session.Session) (*session.Checkpoint, error) {
 			check, err := f.fill(ctx, s)
@@ -219,10 +219,20 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 			return check, os.Rename(scratch.dir, s.Path(session.TravelDir))
 		},
 	}.Arrive(ctx, p.Deps)
+	if err != nil {
+		return nil, err
+	}
+	if scratch, err = p.scratch(ctx, s); err == nil {
+		w := p.writer(s, scratch)
+		if files, err := w.work(ctx, f.Tip); err == nil { // a setup may have changed them
+			_ = w.noteLeft(files)
+		}
+	}
+	return s, nil
 }
 
-// makeRoom takes away the session of this name that is here, if nothing is lost with it; with force, no word of a
-// person's.
+// makeRoom takes away the session of this name that is here, if nothing is lost with it; with force, nothing that is
+// known to be a person's.
 func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 	s, err := p.Store.Find(id)
 	if errors.As(err, new(*session.RefusedError)) {
@@ -241,7 +251,7 @@ func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 	if !lifecycle.Resetting(s) {
 		var more bool
 		if force {
-			more = p.spokenSince(ctx, s)
+			more = p.changedByHand(ctx, s)
 		} else {
 			more, err = p.unpushed(ctx, s)
 		}

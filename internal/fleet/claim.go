@@ -207,7 +207,7 @@ func (c Claim) write(s *scratchRepo) (string, error) {
 
 // Bring makes the remote's session one of this machine, to be worked on. A copy that is here stays where the remote has
 // nothing later; else it goes, with what a run here had not pushed: work went on from the last state that was. With a
-// person's word that was not pushed it is refused.
+// person's word or work that was not pushed it is refused.
 func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s, err := p.Store.Find(c.Session); err == nil && !lifecycle.Resetting(s) {
 		scratch, err := p.scratch(ctx, s)
@@ -223,8 +223,9 @@ func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	return p.fetch(ctx, scratch, c.Session, true)
 }
 
-// spokenSince reports whether a person marked a task of a session or took it back after its last push or fetch.
-func (p Place) spokenSince(ctx context.Context, s *session.Session) (spoken bool) {
+// changedByHand reports whether a person marked a task of a session or took it back after its last push or fetch, or
+// changed its files since it was left.
+func (p Place) changedByHand(ctx context.Context, s *session.Session) (changed bool) {
 	scratch, err := p.scratch(ctx, s)
 	if err != nil {
 		return false
@@ -238,10 +239,23 @@ func (p Place) spokenSince(ctx context.Context, s *session.Session) (spoken bool
 	_, _, _ = record.Scan(s.Path(session.RecordFile), pushed, func(l record.Line) error {
 		switch l.Type {
 		case "task_marked", "session_rewound", "session_undone":
-			spoken = true
+			changed = true
 			return jsonl.ErrStop
 		}
 		return nil
 	})
-	return spoken
+	return changed || p.edited(ctx, s)
+}
+
+// edited reports whether a person changed a session's files since it was left, as far as that can be told.
+func (p Place) edited(ctx context.Context, s *session.Session) bool {
+	check, err := s.Checkpoint()
+	if err == nil {
+		p.Location.CommonDir, err = lifecycle.CommonOf(s, check) // of another clone, maybe
+	}
+	if err != nil {
+		return false
+	}
+	scratch, err := p.scratch(ctx, s)
+	return err == nil && p.writer(s, scratch).edited(ctx)
 }

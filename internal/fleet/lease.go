@@ -183,6 +183,9 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	}
 	id := l.w.s.ID
 	state, st, err := l.w.commit(ctx, idle)
+	if err == nil && release {
+		err = l.w.noteLeft(st.Files)
+	}
 	if err != nil {
 		return err
 	}

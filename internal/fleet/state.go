@@ -183,10 +183,39 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if was, err := w.git.RevParse(ctx, w.common, tip+"^{tree}"); err != nil || was == tree {
+	if was, err := w.git.RevParse(ctx, w.scratch.dir, tip+"^{tree}"); err != nil || was == tree {
 		return tip, err
 	}
 	return writeCommit(w.scratch, tree, []byte("uncommitted work"), tip)
+}
+
+// leftFile, in travel/, is how the last run of a session, or its arrival, left it: the length of the record, and a
+// commit of the files.
+const leftFile = "left"
+
+// noteLeft notes that no run is at work on the session any more, and what commit work made of its files.
+func (w *writer) noteLeft(files string) error {
+	size, err := w.recordSize()
+	if err != nil {
+		return err
+	}
+	return jsonl.WriteFile(filepath.Join(w.scratch.dir, leftFile), fmt.Appendf(nil, "%d %s\n", size, files))
+}
+
+// edited reports whether the files are not as the session was left. Each run adds to the record: one that was killed
+// has left what nobody can tell from a person's work, and that is not taken for it. Nor is a worktree that is gone.
+func (w *writer) edited(ctx context.Context) bool {
+	var left int64
+	var files string
+	note, err := os.ReadFile(w.s.Path(session.TravelDir, leftFile))
+	if err == nil {
+		_, err = fmt.Sscan(string(note), &left, &files)
+	}
+	if now, unread := w.recordSize(); err != nil || unread != nil || now != left {
+		return false
+	}
+	same, err := w.work(ctx, files)
+	return err != nil || same != files
 }
 
 // addCheckpoint adds the checkpoint without what holds on this machine only.
