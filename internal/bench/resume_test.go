@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -51,8 +52,10 @@ func newResumeCase(t *testing.T, old int, size int64) *resumeCase {
 }
 
 // restore takes the resume back. Of git it changed the branch only: the index holds the partial work before and after.
+// The lock file of a process that was killed would have the next one look for what it has left running.
 func (c *resumeCase) restore() {
 	c.before.restore()
+	_ = os.Remove(c.s.Path(session.LockFile))
 	c.w.git(c.s.Workspace(), "reset", "-q", "--soft", c.tip)
 }
 

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +24,13 @@ type TamperedError struct{ How string }
 
 func (e *TamperedError) Error() string { return "the record was changed by somebody else: it " + e.How }
 
+// A record of a gigabyte takes a second of a processor to hash, which a run that begins has a better use for: a long
+// one is hashed after a pause, or when its hash is asked for.
+const (
+	longRecord = 1 << 20
+	hashPause  = 300 * time.Millisecond
+)
+
 // asideDir is where, beside the record, what somebody else put into its place is kept.
 const asideDir = "aside"
 
@@ -31,15 +40,16 @@ type guard struct {
 	path    string
 	f       *os.File
 	found   int64          // how long the record was when it was opened
+	begin   func()         // hashes what was found
 	hash    chan hash.Hash // of all but pending, once the found bytes are hashed; nil where they could not be read
+	sure    bool           // nobody touched the file from when it was opened until it was hashed
 	pending []byte         // what this process appended and the hash does not have yet
 	size    int64
 	last    unix.Stat_t
 	loose   bool // a write failed: what lies behind size is this process's own
 }
 
-// newGuard takes the record at path for what it is now. A record of a gigabyte takes a second to hash, which a resume
-// does not wait for.
+// newGuard takes the record at path for what it is now.
 func newGuard(path string) (*guard, error) {
 	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if err != nil {
@@ -51,7 +61,12 @@ func newGuard(path string) (*guard, error) {
 		return nil, err
 	}
 	g.found, g.size = g.last.Size, g.last.Size
-	go func() { g.hash <- hashOf(f, g.found) }()
+	g.begin = sync.OnceFunc(func() { g.hash <- hashOf(f, g.found) })
+	if g.found < longRecord {
+		g.begin()
+	} else {
+		time.AfterFunc(hashPause, g.begin)
+	}
 	return g, nil
 }
 
@@ -90,6 +105,7 @@ func (g *guard) catchUp(h hash.Hash) {
 
 // sum is the hash of the record as this process knows it, nil where what it found could not be read.
 func (g *guard) sum() (sum []byte) {
+	g.begin()
 	h := <-g.hash
 	g.catchUp(h)
 	if h != nil {
@@ -101,14 +117,16 @@ func (g *guard) sum() (sum []byte) {
 // intact reports whether nobody else touched the file, or nobody to any effect.
 func (g *guard) intact() bool {
 	var now unix.Stat_t
+	hashed := len(g.hash) > 0
 	err := unix.Lstat(g.path, &now)
 	if err != nil || now.Dev != g.last.Dev || now.Ino != g.last.Ino {
 		return false
 	}
 	if now.Size == g.last.Size && now.Mtim == g.last.Mtim && now.Ctim == g.last.Ctim {
+		g.sure = g.sure || hashed
 		return true
 	}
-	if now.Size != g.size && !g.loose || !g.known() || !g.holds() {
+	if !g.loose && (!g.sure || now.Size != g.size) || !g.known() || !g.holds() {
 		return false
 	}
 	g.last = now
@@ -130,6 +148,8 @@ func (g *guard) mend() (how string, err error) {
 	err = unix.Lstat(g.path, &now)
 	whole := g.known() && g.holds()
 	switch {
+	case err == nil && now.Dev == g.last.Dev && now.Ino == g.last.Ino && whole && now.Size == g.size:
+		return "was touched before it was known", nil
 	case err == nil && now.Dev == g.last.Dev && now.Ino == g.last.Ino && whole:
 		how = fmt.Sprintf("got %d bytes more, which are kept in %s", now.Size-g.size, asideDir)
 		return how, g.cutSurplus()

@@ -83,6 +83,37 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestGuardOfALongRecord: it is hashed some time after it was opened, and what it was then is not told by what it is
+// when it is hashed.
+func TestGuardOfALongRecord(t *testing.T) {
+	for how, change := range map[string]func(path string) error{
+		"":                                 func(string) error { return nil },
+		"was touched before it was known":  func(path string) error { return overwrite(path) },
+		"got 8 bytes more, which are kept": func(path string) error { return appendTo(path, `{"a":1}`+"\n") },
+	} {
+		path := filepath.Join(t.TempDir(), "events.jsonl")
+		line := `{"type":"old","payload":{"text":"` + strings.Repeat("x", longRecord) + `"}}` + "\n"
+		if err := os.WriteFile(path, []byte(line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := change(path); err != nil {
+			t.Fatal(err)
+		}
+		err = r.Append(&TaskDone{Summary: "one"})
+		if how == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), how) {
+			t.Errorf("it says %v, want %q", err, how)
+		}
+		if _, _, err := r.Mark(); how == "" != (err == nil) {
+			t.Errorf("%q: its hash: %v", how, err)
+		}
+	}
+}
+
 // By way of a mapping that it has written to before, a process changes a file without its times.
 func TestAStopFindsWhatNoStampTells(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
