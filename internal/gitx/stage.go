@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
@@ -34,7 +33,7 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	rules := productRules()
 	for range stagePasses {
 		var again []string
-		tree, leftOut, again, err = g.stageOnce(ctx, wt, base, rules)
+		leftOut, again, err = g.stageOnce(ctx, wt, base, rules)
 		if err != nil {
 			return "", nil, err
 		}
@@ -43,65 +42,57 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 		}
 		rules = productRulesBut(leftOut)
 	}
-	if tree == "" {
-		tree, err = g.Mutate(ctx, g.InWorktree(wt, "write-tree"))
+	if tree, err = g.Mutate(ctx, g.InWorktree(wt, "write-tree")); err != nil {
+		return "", nil, err
 	}
-	return tree, leftOut, err
+	return tree, leftOut, nil
 }
 
-// stageOnce adds under the given rules and takes out of the index again what does not belong there. tree is "" where
-// it is to be named anew; again lists what the rules held back wrongly.
-func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (
-	tree string, leftOut, again []string, err error) {
+// stageOnce adds under the given rules and takes out of the index again what does not belong there. again lists what
+// the rules held back wrongly.
+func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (leftOut, again []string, err error) {
 	// --ignore-errors: one file that cannot be read, or a repository without a commit within the worktree, must not
 	// keep all others out.
 	nested, err := g.nestedRepositories(ctx, wt)
 	if err != nil {
-		return "", nil, nil, err
+		return nil, nil, err
 	}
 	add := g.InWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
 	if err := g.addRules(ctx, wt, &add, "tilth-products", rules); err != nil {
-		return "", nil, nil, err
+		return nil, nil, err
 	}
 	large, addErr := g.add(ctx, wt, add, nested)
 	if g.dry || addErr != nil && ExitCode(addErr) != 1 {
-		return "", nil, nil, addErr
+		return nil, nil, addErr
 	}
 	if len(nested) > 0 {
 		c := g.InWorktree(wt, "update-index", "--add", "--remove", "-z", "--stdin")
 		if _, err := g.Mutate(ctx, c.with(nested)); err != nil {
-			return "", nil, nil, err
+			return nil, nil, err
 		}
 	}
-	// Nearly always the index is as it should be: its tree is named while that is found out.
-	var naming sync.WaitGroup
-	naming.Go(func() { tree, _ = g.Mutate(ctx, g.InWorktree(wt, "write-tree")) })
 	found, err := g.survey(ctx, wt)
-	naming.Wait()
 	if err != nil {
-		return "", nil, nil, err
+		return nil, nil, err
 	}
 	if len(found.assumed)+len(found.skipped) > 0 {
 		if err := g.showHidden(ctx, wt, found); err != nil {
-			return "", nil, nil, err
+			return nil, nil, err
 		}
 		return g.stageOnce(ctx, wt, base, rules)
 	}
 	taken, err := g.takeOut(ctx, wt, base, found.suspects)
 	if err != nil {
-		return "", nil, nil, err
+		return nil, nil, err
 	}
 	// What could not be added is still untracked, and named. If nothing is, a tracked file could not be read: its old
 	// content must not pass for new.
 	if addErr != nil && len(found.refused) == 0 {
-		return "", nil, nil, addErr
-	}
-	if len(taken) > 0 {
-		tree = ""
+		return nil, nil, addErr
 	}
 	leftOut = slices.Concat(found.products, found.refused, taken, large)
 	slices.Sort(leftOut)
-	return tree, slices.Compact(leftOut), found.heldBack, nil
+	return slices.Compact(leftOut), found.heldBack, nil
 }
 
 // nestedRepositories returns the submodules in the index that are repositories in the worktree. git add would run git
