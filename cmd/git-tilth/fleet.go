@@ -60,11 +60,11 @@ func (p *process) fleetCommands() []*cli.Command {
 				if err != nil {
 					return err
 				}
-				if p.dryRun {
+				s, err := place.Fetch(p.ctx, c.Session)
+				if err == nil && p.dryRun {
 					p.printf("session %s would be fetched from %s\n", c.Session, place.Shown())
 					return nil
 				}
-				s, err := place.Fetch(p.ctx, c.Session)
 				return p.sayMade(s, fleetError(err, c.Session))
 			}),
 		},
@@ -101,11 +101,11 @@ func (p *process) fleetCommands() []*cli.Command {
 					return refuse("git tilth pack "+text.ShellQuote(file)+", where the session is",
 						"there is no file %s", file)
 				}
-				if p.dryRun {
+				s, err := place.Unpack(p.ctx, p.inDir(file))
+				if err == nil && p.dryRun {
 					p.printf("the session in %s would be made here\n", file)
 					return nil
 				}
-				s, err := place.Unpack(p.ctx, p.inDir(file))
 				if errors.As(err, new(*fleet.RemoteError)) && p.ctx.Err() == nil {
 					return fail("git bundle verify "+text.ShellQuote(file),
 						fmt.Errorf("%s cannot be unpacked: %w", file, err))
@@ -116,14 +116,14 @@ func (p *process) fleetCommands() []*cli.Command {
 	}
 }
 
-// travel takes a session to another place, unless it is a dry run, and says so.
+// travel takes a session to another place and says so.
 func (p *process) travel(id, to, next string, do func() error) error {
+	if err := do(); err != nil {
+		return fleetError(err, id)
+	}
 	if p.dryRun {
 		p.printf("session %s would be %s\n", id, to)
 		return nil
-	}
-	if err := do(); err != nil {
-		return fleetError(err, id)
 	}
 	p.printf("session %s is %s\n%s", id, to, next)
 	return nil
@@ -159,10 +159,15 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 
 // placeHere is where sessions arrive: the repository of the command.
 func (w *repoContext) placeHere(remote string) (fleet.Place, error) {
-	deps := w.deps(nil)
-	deps.Git = w.p.git(false) // a dry run looks at the remote, too
-	return fleet.Place{Deps: deps, Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin")},
+	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin")},
 		w.repo()
+}
+
+// placeToList is placeHere for a list, which changes nothing that a dry run could spare.
+func (w *repoContext) placeToList(remote string) (fleet.Place, error) {
+	place, err := w.placeHere(remote)
+	place.Deps.Git = w.p.git(false)
+	return place, err
 }
 
 // remoteSession is the session of a remote that a name means, or the newest that nobody works on.
@@ -229,7 +234,7 @@ type listedClaim struct {
 // listRemote is `git tilth list --remote`.
 func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	p := w.p
-	place, err := w.placeHere(remote)
+	place, err := w.placeToList(remote)
 	if err != nil {
 		return err
 	}
@@ -293,7 +298,7 @@ func (w *repoContext) remoteRows(ctx context.Context, place fleet.Place) ([]remo
 }
 
 // claim takes the claim of a session that has a remote, for the run that begins. release gives it back at the end, and
-// makes of the run's end the command's; the context ends with the claim.
+// makes of the run's end the command's; the context ends with the claim. In a dry run nothing is to be released.
 func (w *repoContext) claim(ctx *context.Context, h *lifecycle.Handle, o *loop.Options) (release func(error) error,
 	err error) {
 	if fleet.RemoteOf(h.S) == "" {
@@ -307,7 +312,7 @@ func (w *repoContext) claim(ctx *context.Context, h *lifecycle.Handle, o *loop.O
 	claimed, lease, err := place.Take(before, h.S, w.config.Duration("tilth.lease"), func(line string) {
 		w.p.warnf("git-tilth: session %s %s\n", h.S.ID, text.VisibleLine(line))
 	})
-	if err != nil {
+	if err != nil || w.p.dryRun {
 		return nil, fleetError(err, h.S.ID)
 	}
 	*ctx, o.Lease = claimed, lease

@@ -295,6 +295,10 @@ func (w *repoContext) report(h *lifecycle.Handle, show *progress, stop loop.Stop
 func (w *repoContext) showPlan(h *lifecycle.Handle, plan lifecycle.Plan, r runRequest) error {
 	w.p.planOut = w.p.humanOut(r.json)
 	fmt.Fprintf(w.p.planOut, "session %s: %s\n", h.S.ID, strings.Join(plan.Outline(), "\n  "))
+	ctx := w.p.ctx
+	if _, err := w.claim(&ctx, h, nil); err != nil {
+		return err
+	}
 	if _, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{}); err != nil {
 		return w.p.executionError(err, h.S.ID)
 	}

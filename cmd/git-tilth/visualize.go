@@ -37,7 +37,7 @@ func (p *process) visualizeCommand() *cli.Command {
 			o := view.ServeOptions{Diff: w.diffOf, Ready: func(url string) { w.say(url, ctx.Bool("open")) }}
 			switch {
 			case ctx.Bool("remote"):
-				place, err := w.placeHere(ctx.Args().First())
+				place, err := w.placeToList(ctx.Args().First())
 				if err != nil {
 					return err
 				}

@@ -34,6 +34,9 @@ func (p *process) workCommand() *cli.Command {
 			if jobs < 1 || once && (drain || jobs > 1) || ctx.Bool("detach") {
 				return refuse("git tilth work -h", "--once, --drain, --jobs or --detach do not go together like this")
 			}
+			if p.dryRun {
+				jobs = 1
+			}
 			shared := &workList{taken: map[string]bool{}, once: once, drain: drain}
 			ends := make([]error, jobs)
 			var all sync.WaitGroup
@@ -88,18 +91,12 @@ func (p *process) worker(ctx *cli.Context, l *workList) error {
 		switch {
 		case p.ctx.Err() != nil:
 			return context.Canceled
-		case found && p.dryRun:
-			p.printf("session %s would be run\n", c.Session)
-			if l.once {
-				return nil
-			}
-			continue
 		case found:
 			end, over := p.workOn(ctx, l, c)
 			if over || l.once && end != errNotTaken {
 				return end
 			}
-			if lost++; end != errNotTaken {
+			if lost++; end != errNotTaken || p.dryRun {
 				lost = 0
 				continue
 			}
@@ -127,20 +124,25 @@ func (p *process) workPlace(ctx *cli.Context) (fleet.Place, *repoContext, error)
 // errNotTaken is a session that another worker was quicker to take.
 var errNotTaken = errors.New("not taken")
 
-// workOn runs a session. over says that nothing is to be taken after it.
+// workOn runs a session, or says what a run of it would begin with. over says that nothing is to be taken after it.
 func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end error, over bool) {
 	place, w, err := p.workPlace(ctx)
 	if err != nil {
 		return err, true
 	}
 	s, err := place.Bring(p.ctx, c)
-	if err == nil {
-		p.printf("working on session %s\n", s.ID)
+	switch {
+	case err != nil:
+		err = fleetError(err, c.Session)
+	case p.dryRun:
+		p.printf("session %s would be run\n", c.Session)
+	default:
+		p.printf("working on session %s\n", c.Session)
+	}
+	if s != nil {
 		r := newRunRequest(ctx)
 		r.verb = "resume"
 		err = w.proceed(s, r)
-	} else {
-		err = fleetError(err, c.Session)
 	}
 	if err == nil {
 		return nil, false
@@ -156,7 +158,9 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if code == exitBusy {
-		delete(l.taken, c.Session) // it may be chosen again
+		if !p.dryRun {
+			delete(l.taken, c.Session) // it may be chosen again
+		}
 		return errNotTaken, false
 	}
 	if s == nil || s.Overview().Status != session.Failed {

@@ -153,10 +153,14 @@ func (p Place) Shown() string {
 // scratch opens the scratch repository of a session.
 func (p Place) scratch(ctx context.Context, s *session.Session) (*scratchRepo, error) {
 	scratch, err := p.open(s.Path(session.TravelDir))
-	if err == nil {
-		err = scratch.clearLocks(ctx, s.Workspace())
+	if err != nil {
+		return nil, err
 	}
-	return scratch, err
+	if err := scratch.clearLocks(ctx, s.Workspace()); err != nil {
+		scratch.remove()
+		return nil, err
+	}
+	return scratch, nil
 }
 
 // open opens the scratch repository in dir.
@@ -172,11 +176,14 @@ func (p Place) writer(s *session.Session, scratch *scratchRepo) *writer {
 	return &writer{s: s, scratch: scratch, git: p.Deps.Git, common: p.Location.CommonDir}
 }
 
-// stage makes a scratch repository beside the sessions, for one that may arrive. It goes with remove, unless it moved
-// into the session.
-func (p Place) stage() (scratch *scratchRepo, remove func(), err error) {
+// stage makes a scratch repository beside the sessions, for one that may arrive. It goes with its remove, unless it
+// moved into the session.
+func (p Place) stage() (*scratchRepo, error) {
+	if p.Deps.Git.IsDryRun() {
+		return p.open(filepath.Join(p.Store.Root, stagePrefix+"new"))
+	}
 	if err := os.MkdirAll(p.Store.Root, 0o700); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	left, _ := filepath.Glob(filepath.Join(p.Store.Root, stagePrefix+"*"))
 	for _, dir := range left { // by a kill: an arrival takes minutes
@@ -186,18 +193,19 @@ func (p Place) stage() (scratch *scratchRepo, remove func(), err error) {
 	}
 	dir, err := os.MkdirTemp(p.Store.Root, stagePrefix)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) }
-	if scratch, err = p.open(dir); err != nil {
-		remove()
+	scratch, err := p.open(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return scratch, remove, err
+	scratch.remove = func() { _ = os.RemoveAll(dir) }
+	return scratch, nil
 }
 
-// arrive makes a session of what a scratch repository holds, which becomes the session's own. A session of this name
-// that is here already goes, if all of it is where the new one comes from, or with force all that is known to be a
-// person's; else it is refused.
+// arrive makes a session of what a scratch repository holds, which becomes the session's own; in a dry run it is nil. A
+// session of this name that is here already goes, if all of it is where the new one comes from, or with force all that
+// is known to be a person's; else it is refused.
 func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
 	f, err := readForeign(ctx, scratch, id)
 	if err != nil {
@@ -212,14 +220,18 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 	s, err := lifecycle.Arrival{
 		Store: p.Store, ID: id, Location: p.Location, Tip: f.Tip, Files: f.Files,
 		Fill: func(s *session.Session) (*session.Checkpoint, error) {
+			dry := p.Deps.Git.IsDryRun()
+			if dry {
+				s = &session.Session{ID: id, Dir: filepath.Join(scratch.dir, "session")}
+			}
 			check, err := f.fill(ctx, s)
-			if err != nil {
-				return nil, err
+			if err != nil || dry {
+				return check, err
 			}
 			return check, os.Rename(scratch.dir, s.Path(session.TravelDir))
 		},
 	}.Arrive(ctx, p.Deps)
-	if err != nil {
+	if err != nil || p.Deps.Git.IsDryRun() {
 		return nil, err
 	}
 	if scratch, err = p.scratch(ctx, s); err == nil {
@@ -287,17 +299,18 @@ func (p Place) unpushed(ctx context.Context, s *session.Session) (bool, error) {
 	if err != nil {
 		return true, err
 	}
+	defer scratch.remove()
 	now, _, err := p.writer(s, scratch).commit(ctx, true)
 	return now != scratch.ref(sessionRef(s.ID)), err
 }
 
 // Pack writes a session into a git bundle at path.
 func (p Place) Pack(ctx context.Context, s *session.Session, path string) error {
-	scratch, remove, err := p.stage()
+	scratch, err := p.stage()
 	if err != nil {
 		return err
 	}
-	defer remove()
+	defer scratch.remove()
 	id, st, err := p.writer(s, scratch).commit(ctx, true)
 	if err == nil {
 		err = errors.Join(scratch.setRef(sessionRef(s.ID), id), scratch.setRef(branchRef(s.ID), st.Tip))
@@ -308,13 +321,13 @@ func (p Place) Pack(ctx context.Context, s *session.Session, path string) error 
 	return scratch.writeBundle(ctx, path, branchRef(s.ID), sessionRef(s.ID))
 }
 
-// Unpack makes a session of a bundle that Pack has written.
+// Unpack makes a session of a bundle that Pack has written; in a dry run it is nil.
 func (p Place) Unpack(ctx context.Context, path string) (*session.Session, error) {
-	scratch, remove, err := p.stage()
+	scratch, err := p.stage()
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
+	defer scratch.remove()
 	scratch.remote = path
 	if err := scratch.fetch(ctx, "+refs/tilth/sessions/*:refs/tilth/sessions/*"); err != nil {
 		return nil, err

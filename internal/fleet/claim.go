@@ -71,11 +71,11 @@ func parseClaim(id, message string) (c Claim, ok bool) {
 
 // Remotes are the sessions of a remote, newest first.
 func (p Place) Remotes(ctx context.Context) ([]Claim, error) {
-	scratch, remove, err := p.stage()
+	scratch, err := p.stage()
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
+	defer scratch.remove()
 	if err := scratch.fetch(ctx, "+"+claimRefs+"*:"+claimRefs+"*"); err != nil {
 		return nil, err
 	}
@@ -116,13 +116,13 @@ func (p Place) broken(id, step, why string) error {
 		Hint: "git push " + p.Shown() + " --delete " + claimRef(id) + ", then git tilth push " + id + " where it is"}
 }
 
-// Fetch makes the remote's session one of this machine.
+// Fetch makes the remote's session one of this machine; in a dry run it is nil.
 func (p Place) Fetch(ctx context.Context, id string) (*session.Session, error) {
-	scratch, remove, err := p.stage()
+	scratch, err := p.stage()
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
+	defer scratch.remove()
 	c, at, err := p.look(ctx, scratch, id)
 	if err == nil && at == "" {
 		err = &lifecycle.RefusedError{Why: "the remote has no session " + id, Hint: "git tilth list --remote"}
@@ -166,6 +166,7 @@ func (p Place) Push(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
+	defer l.w.scratch.remove()
 	// A remote that answers is where the session belongs from here on: a kill may come right after the push.
 	if err := l.look(ctx); err != nil {
 		return err
@@ -207,19 +208,22 @@ func (c Claim) write(s *scratchRepo) (string, error) {
 
 // Bring makes the remote's session one of this machine, to be worked on. A copy that is here stays where the remote has
 // nothing later; else it goes, with what a run here had not pushed: work went on from the last state that was. With a
-// person's word or work that was not pushed it is refused.
+// person's word or work that was not pushed it is refused. In a dry run one that would come is nil.
 func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	if s, err := p.Store.Find(c.Session); err == nil && !lifecycle.Resetting(s) {
 		scratch, err := p.scratch(ctx, s)
+		if err == nil {
+			defer scratch.remove()
+		}
 		if err == nil && scratch.ref(sessionRef(s.ID)) == c.State {
 			return s, nil
 		}
 	}
-	scratch, remove, err := p.stage()
+	scratch, err := p.stage()
 	if err != nil {
 		return nil, err
 	}
-	defer remove()
+	defer scratch.remove()
 	return p.fetch(ctx, scratch, c.Session, true)
 }
 
@@ -230,6 +234,7 @@ func (p Place) changedByHand(ctx context.Context, s *session.Session) (changed b
 	if err != nil {
 		return false
 	}
+	defer scratch.remove()
 	var pushed int64
 	if last, err := readForeign(ctx, scratch, s.ID); err == nil {
 		for _, chunk := range last.files[session.RecordFile] {
@@ -257,5 +262,9 @@ func (p Place) edited(ctx context.Context, s *session.Session) bool {
 		return false
 	}
 	scratch, err := p.scratch(ctx, s)
-	return err == nil && p.writer(s, scratch).edited(ctx)
+	if err != nil {
+		return false
+	}
+	defer scratch.remove()
+	return p.writer(s, scratch).edited(ctx)
 }

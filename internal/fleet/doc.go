@@ -22,6 +22,10 @@
 // kill at any moment leaves at home objects without a ref, and on the remote all three refs as before or all three as
 // after. A push whose answer was lost is found by reading the claim again.
 //
+// In a dry run the scratch repository is another one, in a temporary directory, with the objects and refs of this one.
+// What comes from the remote is fetched there, so that what would be made of it is known, and refused as it would be.
+// The remote is asked whether it would take a push. Nothing is written anywhere else.
+//
 // What comes from a remote is foreign. Every name, mode, size and number of files is checked before one is written,
 // into a directory that is no session yet; the files are read as what they are to be; places are this machine's.
 package fleet

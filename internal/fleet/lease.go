@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,30 +52,31 @@ func (p Place) lease(ctx context.Context, s *session.Session, lasts time.Duratio
 	}
 	// Whoever has this session's lock is the only one who can hold its claim by this name: a claim that a kill or a
 	// remote that was away has left is its own.
-	name := s.Path(session.TravelDir, "holder")
-	holder, err := os.ReadFile(name)
+	holder, err := os.ReadFile(s.Path(session.TravelDir, "holder"))
 	if err != nil {
 		holder = []byte(uuid.NewString())
-		err = jsonl.WriteFile(name, holder)
+		err = jsonl.WriteFile(filepath.Join(scratch.dir, "holder"), holder)
 	}
 	return &Lease{place: p, w: p.writer(s, scratch), lasts: lasts, holder: string(holder),
 		say: func(string) {}}, err
 }
 
 // Take claims a session that is here, pushes how it stands, and keeps the claim until Release. What is returned ends
-// with the cause ErrLost when another one has taken it. say hears when the remote cannot be reached.
+// with the cause ErrLost when another one has taken it. say hears when the remote cannot be reached. In a dry run there
+// is no lease.
 func (p Place) Take(ctx context.Context, s *session.Session, lasts time.Duration, say func(string)) (context.Context,
 	*Lease, error) {
 	l, err := p.lease(ctx, s, lasts)
 	if err != nil {
 		return ctx, nil, err
 	}
+	defer l.w.scratch.remove()
 	l.say = say
 	if err := l.look(ctx); err != nil {
 		return ctx, nil, err
 	}
 	l.w.begins = true
-	if err := l.push(ctx, true, false); err != nil {
+	if err := l.push(ctx, true, false); err != nil || p.Deps.Git.IsDryRun() {
 		return ctx, nil, err
 	}
 	context.AfterFunc(ctx, func() { l.told.Store(time.Now().UnixNano()) })

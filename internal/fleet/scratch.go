@@ -12,11 +12,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -41,9 +43,15 @@ const remoteConfig = `[core]
 
 // scratchRepo is a repository without files that reads the objects of the user's: what is written, fetched or pushed
 // there leaves no trace in that one.
+//
+// In a dry run another one in a temporary directory stands in for it. What is fetched and written there is gone with
+// remove; what would be changed elsewhere is not.
 type scratchRepo struct {
-	git    *gitx.Git
+	git    *gitx.Git // for what stays in the scratch repository
+	out    *gitx.Git // for what does not
 	dir    string
+	place  string // where it is, but for a dry run dir
+	remove func()
 	sha256 bool
 	remote string          // what it is pushed to and fetched from: a remote's name, a URL or a bundle's file
 	at     string          // the directory in which a relative path of that begins
@@ -52,19 +60,52 @@ type scratchRepo struct {
 
 // openScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
 // one, by its settings.
-func openScratch(g *gitx.Git, common, dir string) (*scratchRepo, error) {
-	if err := gitx.Borrow(common, dir); err != nil {
-		return nil, err
+func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
+	s = &scratchRepo{git: g, out: g, dir: dir, place: dir, remove: func() {}}
+	if g.IsDryRun() {
+		err = s.standIn(common)
+	} else {
+		err = gitx.Borrow(common, dir)
 	}
-	own, err := os.ReadFile(filepath.Join(dir, "config"))
+	if err == nil {
+		err = s.configure(common)
+	}
 	if err != nil {
+		s.remove()
 		return nil, err
 	}
-	s := &scratchRepo{git: g, dir: dir, sha256: bytes.Contains(own, []byte("sha256"))}
+	return s, nil
+}
+
+// standIn makes a repository in a temporary directory that has all that the one at place has.
+func (s *scratchRepo) standIn(common string) (err error) {
+	dir, remove, err := proc.TempDir("travel")
+	if err != nil {
+		return err
+	}
+	s.dir, s.remove, s.git = dir, remove, s.out.Rehearsal(dir, s.place)
+	var more []string
+	refs := filepath.Join(s.place, "refs")
+	if _, err := os.Stat(refs); err == nil {
+		more = append(more, s.place)
+		if err := os.CopyFS(filepath.Join(dir, "refs"), os.DirFS(refs)); err != nil {
+			return err
+		}
+	}
+	return gitx.Borrow(common, dir, more...)
+}
+
+// configure writes the settings.
+func (s *scratchRepo) configure(common string) error {
+	own, err := os.ReadFile(filepath.Join(s.dir, "config"))
+	if err != nil {
+		return err
+	}
+	s.sha256 = bytes.Contains(own, []byte("sha256"))
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(common)
 	config := fmt.Sprintf("[include]\n\tpath = \"%s/config\"\n\tpath = \"%[1]s/config.worktree\"\n", quoted)
 	config += string(own) + remoteConfig
-	return s, os.WriteFile(filepath.Join(dir, "config"), []byte(config), 0o600)
+	return os.WriteFile(filepath.Join(s.dir, "config"), []byte(config), 0o600)
 }
 
 // clearLocks clears the locks in the scratch repository that a git which was killed has left, and refs that were half
@@ -97,7 +138,7 @@ func (s *scratchRepo) write(kind string, content []byte) (id string, err error) 
 	if s.has[id] || s.wrote(id) {
 		return id, nil
 	}
-	path := s.loose(id)
+	path := loose(s.dir, id)
 	var packed bytes.Buffer
 	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed)
 	if _, err := z.Write(data); err != nil {
@@ -112,11 +153,15 @@ func (s *scratchRepo) write(kind string, content []byte) (id string, err error) 
 	return id, replaceFile(path, packed.Bytes())
 }
 
-func (s *scratchRepo) loose(id string) string { return filepath.Join(s.dir, "objects", id[:2], id[2:]) }
+// loose is where write writes an object.
+func loose(dir, id string) string { return filepath.Join(dir, "objects", id[:2], id[2:]) }
 
 // wrote reports whether an object is one that write has written into this repository.
 func (s *scratchRepo) wrote(id string) bool {
-	fi, err := os.Stat(s.loose(id))
+	fi, err := os.Stat(loose(s.dir, id))
+	if err != nil && s.dir != s.place {
+		fi, err = os.Stat(loose(s.place, id))
+	}
 	return err == nil && fi.Size() > 0
 }
 
@@ -161,7 +206,7 @@ type refUpdate struct {
 	Lease, Force   bool
 }
 
-// push updates refs of the remote, all of them or none.
+// push updates refs of the remote, all of them or none. In a dry run the remote is asked whether it would.
 func (s *scratchRepo) push(ctx context.Context, updates ...refUpdate) error {
 	var args []string
 	if !strings.ContainsAny(s.remote, "=:/") { // a name: one that is a mirror takes no refs by name
@@ -179,18 +224,23 @@ func (s *scratchRepo) push(ctx context.Context, updates ...refUpdate) error {
 		}
 		specs = append(specs, plus+u.New+":"+u.Name)
 	}
-	return s.talk(ctx, args, specs)
+	_, err := s.out.Mutate(ctx, s.talk(s.place, args, specs))
+	if s.out.IsDryRun() && err == nil {
+		_, err = s.git.Read(ctx, s.talk(s.dir, append(args, "--dry-run"), specs))
+	}
+	return remoteError(err)
 }
 
 // fetch brings refs of the remote into the scratch repository. What a rewind has taken off the branch is the user's
 // repository's to prune: then the remote is asked for all of it again.
 func (s *scratchRepo) fetch(ctx context.Context, specs ...string) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--refmap="}
-	err := s.talk(ctx, args, specs)
-	if err == nil || ctx.Err() != nil || !s.dropPruned(ctx) {
-		return err
+	_, err := s.git.Mutate(ctx, s.talk(s.dir, args, specs))
+	if err != nil && ctx.Err() == nil && s.dropPruned(ctx) {
+		args = append([]string{"-c", "fetch.negotiationAlgorithm=noop"}, args...)
+		_, err = s.git.Mutate(ctx, s.talk(s.dir, args, specs))
 	}
-	return s.talk(ctx, append([]string{"-c", "fetch.negotiationAlgorithm=noop"}, args...), specs)
+	return remoteError(err)
 }
 
 // dropPruned removes the refs whose commits are gone, and reports whether there was one.
@@ -208,11 +258,15 @@ func (s *scratchRepo) dropPruned(ctx context.Context) (dropped bool) {
 	return dropped
 }
 
-// talk runs a command of git with the remote and refs of it.
-func (s *scratchRepo) talk(ctx context.Context, args, specs []string) error {
-	c := s.command(append(append(args, "--", s.remote), specs...)...)
+// talk is a command of git, in a git directory, with the remote and refs of it.
+func (s *scratchRepo) talk(dir string, args, specs []string) gitx.Command {
+	c := gitx.InRepo(dir, slices.Concat(args, []string{"--", s.remote}, specs)...)
 	c.Dir, c.Keys = s.at, true
-	if _, err := s.git.Mutate(ctx, c); err != nil {
+	return c
+}
+
+func remoteError(err error) error {
+	if err != nil {
 		return &RemoteError{err}
 	}
 	return nil
@@ -222,7 +276,8 @@ func (s *scratchRepo) command(args ...string) gitx.Command { return gitx.InRepo(
 
 // writeBundle writes refs of the scratch repository, with all that they reach, into a git bundle at path.
 func (s *scratchRepo) writeBundle(ctx context.Context, path string, refs ...string) error {
-	_, err := s.git.Mutate(ctx, s.command(append([]string{"bundle", "create", "--quiet", path}, refs...)...))
+	args := append([]string{"bundle", "create", "--quiet", path}, refs...)
+	_, err := s.out.Mutate(ctx, gitx.InRepo(s.place, args...))
 	return err
 }
 
@@ -297,8 +352,8 @@ func (s *scratchRepo) reaches(ctx context.Context, from, to string) bool {
 // adopt brings a commit of the scratch repository, with all that it reaches, into the repository at common. Nothing
 // refers to it yet: whoever needs it makes a ref at once.
 func (s *scratchRepo) adopt(ctx context.Context, common, ref string) error {
-	_, err := s.git.Mutate(ctx, gitx.InRepo(common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet",
+	_, err := s.out.Mutate(ctx, gitx.InRepo(common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet",
 		"--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
-		"--refmap=", "--", s.dir, ref))
+		"--refmap=", "--", s.place, ref))
 	return err
 }

@@ -11,18 +11,23 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
-// Borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate.
-func Borrow(common, dir string) error {
+// Borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate,
+// and those of more git directories.
+func Borrow(common, dir string, more ...string) error {
 	if shallow, err := readFile(filepath.Join(common, "shallow")); err == nil {
 		if err := writeIn(dir, "shallow", string(shallow)); err != nil {
 			return err
 		}
 	}
-	objects := filepath.Join(common, "objects")
-	if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, "\"\\\n") {
-		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
+	alternates := ""
+	for _, from := range append([]string{common}, more...) {
+		objects := filepath.Join(from, "objects")
+		if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, "\"\\\n") {
+			objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
+		}
+		alternates += objects + "\n"
 	}
-	return errors.Join(writeIn(dir, "objects/info/alternates", objects+"\n"),
+	return errors.Join(writeIn(dir, "objects/info/alternates", alternates),
 		os.MkdirAll(filepath.Join(dir, "refs", "heads"), 0o700), emptyGitDir(common, dir))
 }
 
@@ -88,18 +93,30 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 		return "", nil, err
 	}
 	ahead := *g
-	ahead.dry, ahead.preview, ahead.trace = false, &preview{dir}, g.tracePreview(dir, wt)
+	ahead.dry, ahead.preview, ahead.trace = false, &preview{dir}, g.tracePreview(dir, wt.AdminDir)
 	return ahead.StageAll(ctx, wt, base)
 }
 
+// Rehearsal returns a Git for a git directory that stands in for the one at place in a dry run, and goes with it. What
+// writes there runs, so that what follows can be found out, and is traced as the skipped command that it stands for.
+// Outside a dry run it is g.
+func (g *Git) Rehearsal(dir, place string) *Git {
+	if !g.dry {
+		return g
+	}
+	there := *g
+	there.dry, there.trace = false, g.tracePreview(dir, place)
+	return &there
+}
+
 // tracePreview is the trace of the commands of a preview. In a dry run those that write are traced as what they stand
-// for: skipped commands in the worktree itself. Else they are a look ahead, which changes nothing.
-func (g *Git) tracePreview(dir string, wt Worktree) func(Call) {
+// for: skipped commands in the place itself. Else they are a look ahead, which changes nothing.
+func (g *Git) tracePreview(dir, place string) func(Call) {
 	return func(c Call) {
 		if g.dry && c.Mutates {
 			args := make([]string, len(c.Args))
 			for i, a := range c.Args {
-				args[i] = strings.ReplaceAll(a, dir, wt.AdminDir)
+				args[i] = strings.ReplaceAll(a, dir, place)
 			}
 			c.Args, c.Took, c.Err, c.Skipped = args, 0, nil, true
 		} else {

@@ -32,7 +32,11 @@ type Arrival struct {
 func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 	clearForks(ctx, d, a.Store, a.Location.CommonDir)
 	branch := (&session.Session{ID: a.ID}).Branch()
-	if _, there, err := d.Git.BranchTip(ctx, a.Location.CommonDir, branch); err != nil || there {
+	_, there, err := d.Git.BranchTip(ctx, a.Location.CommonDir, branch)
+	if _, absent := a.Store.Find(a.ID); absent == nil && d.Git.IsDryRun() {
+		there = false // it would be gone by now, with the session that is here
+	}
+	if err != nil || there {
 		return nil, errors.Join(err, &RefusedError{Why: "there is a branch " + branch + " here already",
 			Hint: "git branch -m " + branch + " <another name>"})
 	}
@@ -75,5 +79,7 @@ func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
 	if err := h.RunSetup(ctx, h.Path()); err != nil {
 		return err
 	}
-	return errors.Join(h.S.WriteSummary(), os.Remove(h.S.Path(session.ResetMarkFile)))
+	return h.change(func() error {
+		return errors.Join(h.S.WriteSummary(), os.Remove(h.S.Path(session.ResetMarkFile)))
+	})
 }

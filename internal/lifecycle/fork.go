@@ -62,9 +62,7 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.Git.IsDryRun() {
-		clearForks(ctx, d, f.Store, p.common)
-	}
+	clearForks(ctx, d, f.Store, p.common)
 	start := f.Start
 	start.Phase, start.ForkedFrom, start.At, start.Base = "fork", p.ID, f.At, p.begin.Base
 	if start.Base == "" { // of another tool, whose branch begins with the seed
@@ -156,6 +154,9 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 
 // directory makes the directory of a fork, marked and locked before it has its name.
 func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), err error) {
+	if d.Git.IsDryRun() {
+		return &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, id)}, func() {}, nil
+	}
 	if err := os.MkdirAll(n.Store.Root, 0o700); err != nil {
 		return nil, nil, err
 	}
@@ -240,6 +241,9 @@ func lockRoot(root string) (release func(), err error) {
 
 // clearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.
 func clearForks(ctx context.Context, d Deps, store session.Store, common string) {
+	if d.Git.IsDryRun() {
+		return
+	}
 	_ = clearUnnamed(store)
 	ids, _ := store.IDs()
 	for _, id := range ids {

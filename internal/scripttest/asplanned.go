@@ -53,13 +53,21 @@ var (
 	// writing are the git commands that write, after git's own options.
 	writing = regexp.MustCompile(`^git (?:(?:-C|-c) (?:'[^']*'|\S+) |--(?:git-dir|literal-pathspecs)\S* )*` +
 		`(worktree (add|remove|repair|move)|add|write-tree|update-index|commit|commit-tree|update-ref|reset|symbolic-ref -m|read-tree|restore|` +
-		`clean|branch) `)
+		`clean|branch|fetch|push|bundle create) `)
 	// ids are those of commits that a dry run does not make, and the time in the name of what is moved aside.
 	ids = regexp.MustCompile(`<commit>|(update-ref -m '[^']*' \S+) [0-9a-f]{40}`)
+	// claims are commits that have the time, and travels are directories with a random name.
+	claims  = regexp.MustCompile(`[0-9a-f]{40}:refs/tilth/claims/`)
+	travels = regexp.MustCompile(`/[.]travel-\w+`)
+	// previews name a tree elsewhere than in the index of a worktree.
+	previews = regexp.MustCompile(`excludesFile=\S*/(tilth-tree-|[.]travel-|travel/)`)
 )
 
-// nameless is a command without the id of a commit that only the real run makes.
-func nameless(cmd string) string { return ids.ReplaceAllString(cmd, "$1 <commit>") }
+// nameless is a command without what only the real run makes: the id of a commit, the name of a directory.
+func nameless(cmd string) string {
+	cmd = travels.ReplaceAllString(claims.ReplaceAllString(cmd, "<claim>:refs/tilth/claims/"), "/.travel-new")
+	return ids.ReplaceAllString(cmd, "$1 <commit>")
+}
 
 // writes are the commands among those that -v printed which write in the repository or the worktree: not those that
 // name a tree with an index and objects of their own.
@@ -71,7 +79,7 @@ func writes(said string) []string {
 		if m == nil || !writing.MatchString(m[1]+" ") || strings.HasSuffix(line, "failed)\n") {
 			continue
 		}
-		if strings.Contains(m[1], "tilth-tree-") {
+		if previews.MatchString(m[1]) {
 			ahead = true
 		}
 		if !ahead {
