@@ -14,7 +14,9 @@ import (
 // attempt like any other, whose verdict is the person's, so that a crash leaves what a crash of a run leaves. isDone is
 // false where validators or a commit hook refused it.
 func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string) (isDone bool, err error) {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.From.JudgedTo}
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.From.JudgedTo,
+		removeTemp: func() {}}
+	defer func() { r.removeTemp() }()
 	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
 	isDone, err = r.done(ctx, task, note)
 	stop := Stop{Reason: Interrupted}
@@ -42,7 +44,7 @@ func (r *run) done(ctx context.Context, task, note string) (bool, error) {
 	if r.tasks[i].Status == session.TaskDone {
 		return true, nil // it had been accepted, and was committed just now
 	}
-	if err := r.openPlace(ctx, wt); err != nil {
+	if err := errors.Join(r.openSandbox(ctx, wt), r.openPlace(ctx, wt)); err != nil {
 		return false, err
 	}
 	a := &attempt{run: r, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8), byPerson: true}
