@@ -198,13 +198,13 @@ func (h *Handle) copyParent(p *parent) error {
 			return err
 		}
 	}
-	var drop []string
-	for _, t := range p.tasks {
-		if t.Status != session.TaskDone {
-			drop = append(drop, t.ID)
-		}
+	// Of a task that was taken out of the plan there may be files too.
+	notDone := func(task string) bool {
+		return !slices.ContainsFunc(p.tasks, func(t session.Task) bool {
+			return t.ID == task && t.Status == session.TaskDone
+		})
 	}
-	if err := copyOwn(p.Session, h.S, drop); err != nil {
+	if err := copyOwn(p.Session, h.S, notDone); err != nil {
 		return err
 	}
 	return dropEmpty(h.S)

@@ -20,7 +20,7 @@ func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
 	if err := next.SaveTasks(p.tasks); err != nil {
 		return err
 	}
-	if err := copyOwn(h.S, next, p.drop); err != nil {
+	if err := copyOwn(h.S, next, func(task string) bool { return slices.Contains(p.drop, task) }); err != nil {
 		return err
 	}
 	if p.journal.Note == "" {
@@ -31,8 +31,7 @@ func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
 }
 
 // copyOwn copies progress.txt and the files of all tasks but some.
-func copyOwn(from, to *session.Session, drop []string) error {
-	dropped := func(task string) bool { return slices.Contains(drop, task) }
+func copyOwn(from, to *session.Session, dropped func(task string) bool) error {
 	if err := copyProgress(from.Path(session.ProgressFile), to.Path(session.ProgressFile), dropped); err != nil {
 		return err
 	}
