@@ -60,7 +60,7 @@ func (p *process) exitCode(err error) (code int) {
 		var msg, hint string
 		code, msg, hint = p.interruptedOr(err)
 		if msg != "" {
-			p.warnf("git-tilth: %s\n", text.Visible(strings.TrimSpace(msg)))
+			p.warnf("git-tilth: %s\n", strings.TrimSpace(msg))
 		}
 		if hint != "" {
 			p.warnf("hint: %s\n", hint)

@@ -29,7 +29,7 @@ func (w *repoContext) notify(h *lifecycle.Handle, stop loop.Stop) {
 	switch {
 	case how == "bell":
 		if isTerminal(w.p.stderr) {
-			w.p.warnf("\a")
+			fmt.Fprint(w.p.stderr, "\a")
 		}
 		return
 	case how == "desktop" && runtime.GOOS == "darwin":

@@ -251,7 +251,7 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	// With --json, standard output is the events and nothing else.
 	out, sink := w.p.humanOut(r.json), (func(record.Line))(nil)
 	if r.json {
-		sink = func(l record.Line) { w.p.printf("%s\n", l.Raw) }
+		sink = func(l record.Line) { fmt.Fprintf(w.p.stdout, "%s\n", l.Raw) }
 	}
 	if r.imported != nil {
 		describeImport(out, r.imported, !r.runs || w.p.dryRun)

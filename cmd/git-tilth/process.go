@@ -88,7 +88,7 @@ func (p *process) trace(c gitx.Call) {
 	if !p.verbose && !(p.dryRun && c.Skipped) {
 		return
 	}
-	line := text.ShellQuote(append([]string{"git", "-C", c.Dir}, c.Args...)...)
+	line := text.Visible(text.ShellQuote(append([]string{"git", "-C", c.Dir}, c.Args...)...))
 	p.traceMu.Lock()
 	defer p.traceMu.Unlock()
 	switch {
@@ -106,7 +106,10 @@ func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 // interactive reports whether a person can be asked: both ends of the conversation are a terminal.
 func (p *process) interactive() bool { return isTerminal(p.stdin) && isTerminal(p.stderr) }
 
-func (p *process) printf(format string, args ...any) { fmt.Fprintf(p.stdout, format, args...) }
+// printf prints lines for people: what is not the program's own text in them is harmless.
+func (p *process) printf(format string, args ...any) {
+	fmt.Fprint(p.stdout, text.Visible(fmt.Sprintf(format, args...)))
+}
 
 func (p *process) printJSON(v any) error {
 	enc := json.NewEncoder(p.stdout)
@@ -123,7 +126,9 @@ func (p *process) humanOut(asJSON bool) io.Writer {
 	return p.stdout
 }
 
-func (p *process) warnf(format string, args ...any) { fmt.Fprintf(p.stderr, format, args...) }
+func (p *process) warnf(format string, args ...any) {
+	fmt.Fprint(p.stderr, text.Visible(fmt.Sprintf(format, args...)))
+}
 
 // confirm puts a yes-or-no question; no is the default, and an error that says what became of it. Without a terminal
 // nobody is asked: the error names the flag that answers.
