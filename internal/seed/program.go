@@ -83,19 +83,25 @@ func replyOf(out agent.Outcome, n int) *model.Reply {
 	return r
 }
 
-// transcriptText is the messages of an interview as one text.
+// transcriptText is the messages of an interview as one text. What a person answered stands in it whole.
 func transcriptText(messages []json.RawMessage) string {
 	var b strings.Builder
+	called := map[string]string{} // tools by the ids of their calls
 	for _, raw := range messages {
 		m := gjson.ParseBytes(raw)
 		said := m.Get("content").Str
 		switch {
 		case m.Get("role").Str == "tool":
-			fmt.Fprintf(&b, "## The answer\n\n%s\n\n", text.Clip(said, maxToolAnswers))
+			if tool := called[m.Get("tool_call_id").Str]; tool != askTool && tool != writeTool {
+				said = text.Clip(said, maxToolAnswers)
+			}
+			fmt.Fprintf(&b, "## The answer\n\n%s\n\n", said)
 		case m.Get("role").Str == "assistant":
 			fmt.Fprintf(&b, "## Your message\n\n%s\n", said)
-			for _, call := range m.Get("tool_calls.#.function").Array() {
-				fmt.Fprintf(&b, "%s %s\n", call.Get("name").Str, call.Get("arguments").Str)
+			for _, call := range m.Get("tool_calls").Array() {
+				name := call.Get("function.name").Str
+				called[call.Get("id").Str] = name
+				fmt.Fprintf(&b, "%s %s\n", name, call.Get("function.arguments").Str)
 			}
 			b.WriteString("\n")
 		default:
