@@ -187,8 +187,11 @@ func TestShowJSON(t *testing.T) {
 	}
 	b.Reset()
 	empty := NewDetail(viewtest.New(t, session.Store{Root: t.TempDir()}).S)
-	if err := Show(&b, empty, Terminal{JSON: true}); err != nil || !strings.Contains(b.String(), `"conversations": []`) {
-		t.Errorf("of nothing: %s, %v", b.String(), err)
+	err := Show(&b, empty, Terminal{JSON: true})
+	for _, list := range []string{"conversations", "plan", "points"} {
+		if err != nil || !strings.Contains(b.String(), `"`+list+`": []`) {
+			t.Errorf("of nothing, without %s: %s, %v", list, b.String(), err)
+		}
 	}
 }
 

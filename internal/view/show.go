@@ -60,7 +60,7 @@ type Conversation struct {
 // NewDetail is what a session's own files say of it. What cannot be read leaves the others standing.
 func NewDetail(s *session.Session) Detail {
 	d := Detail{row: rowOf(s.Overview(), math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
-		Conversations: []Conversation{}}
+		Conversations: []Conversation{}, Points: []string{}}
 	d.Plan, _ = s.Tasks()
 	d.Summary, _ = s.Summarize()
 	return d
