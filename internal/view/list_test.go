@@ -154,9 +154,10 @@ tokens     716k of 2M (36%)
 cost       $1.64 of $5.00 (33%)
 
 conversations
-TASK   AGENT   RESUMABLE  ID   WHY
+TASK   AGENT   RESUMABLE  ID
 T-003  claude  yes        c-1
-T-004  codex   no         c-2  its store has no such conversation
+T-004  codex   no         c-2
+    its store has no such conversation
 
 resume
   unwinds 1 placeholder and retries T-003
@@ -191,6 +192,23 @@ func TestShowJSON(t *testing.T) {
 	for _, list := range []string{"conversations", "plan", "points"} {
 		if err != nil || !strings.Contains(b.String(), `"`+list+`": []`) {
 			t.Errorf("of nothing, without %s: %s, %v", list, b.String(), err)
+		}
+	}
+}
+
+// TestShowConversationsWhole: why a conversation cannot be resumed is said to its end at any width.
+func TestShowConversationsWhole(t *testing.T) {
+	d := detail(t)
+	lost := &d.Conversations[1]
+	lost.ID, lost.LastUsed = "55fcb565-be5c-4938-b9cd-3df7a2abe5b6", "2026-06-12T06:10:27Z"
+	lost.Why = "the stored conversation " + lost.ID + " cannot be resumed: codex has no transcript of it"
+	for _, width := range []int{20, 80, 120} {
+		var b bytes.Buffer
+		if err := Show(&b, d, Terminal{TTY: true, Width: width, Now: noon}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), "\n    "+lost.Why+"\n") {
+			t.Errorf("in %d columns:\n%s", width, b.String())
 		}
 	}
 }

@@ -360,18 +360,17 @@ func (p printer) conversations(list []Conversation) {
 		return
 	}
 	p.heading("conversations")
-	t := table{term: p.term, columns: []column{
+	t := table{term: p.term, whole: true, columns: []column{
 		{name: "TASK"}, {name: "AGENT"}, {name: "RESUMABLE"}, {name: "ID", spare: true}, {name: "LAST USED",
 			spare: true},
-		{name: "WHY", grow: true},
 	}}
 	for _, c := range list {
 		yes, style := "no", yellow
 		if c.Resumable {
 			yes, style = "yes", green
 		}
-		t.add(cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style}, cell{c.ID, dim},
-			cell{age(p.term.Now, record.ParseTime(c.LastUsed)), plain}, cell{c.Why, plain})
+		t.rows = append(t.rows, newRow(c.Why, cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style},
+			cell{c.ID, dim}, cell{age(p.term.Now, record.ParseTime(c.LastUsed)), plain}))
 	}
 	t.print(p.out)
 }

@@ -14,6 +14,7 @@ type table struct {
 	term    Terminal
 	columns []column
 	rows    []tableRow
+	whole   bool // notes are not cut: a terminal wraps them
 }
 
 type tableRow struct {
@@ -83,8 +84,11 @@ func (t *table) aligned(out *bufio.Writer) {
 	t.line(out, head, widths)
 	for _, row := range t.rows {
 		t.line(out, row.cells, widths)
-		if row.note != "" {
-			out.WriteString(t.term.paint(dim, fit("    "+row.note, t.term.Width)) + "\n")
+		if note := "    " + row.note; row.note != "" {
+			if !t.whole {
+				note = fit(note, t.term.Width)
+			}
+			out.WriteString(t.term.paint(dim, note) + "\n")
 		}
 	}
 }
