@@ -3,6 +3,7 @@ package seed
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -153,9 +154,25 @@ func indentOf(raw string) (int, string) {
 // taskFileName is the name of a task file; its id stands in where the frontmatter has none.
 var taskFileName = pattern.New(`^(T-[0-9]{3,18})(?:[-_. ](.*))?\.(?:md|markdown)$`)
 
-// isTaskFile reports whether a text is one task file and not a checklist.
+// isTaskFile reports whether a text is one task file and not a checklist. A checklist may have front matter too: its
+// boxes stand below no acceptance criteria, and it has no id.
 func isTaskFile(name string, trimmed []byte) bool {
-	return taskFileName().MatchString(filepath.Base(name)) || strings.HasPrefix(string(trimmed), "---\n")
+	if taskFileName().MatchString(filepath.Base(name)) {
+		return true
+	}
+	front, body, first, err := splitFrontmatter(name, string(trimmed))
+	hasID := slices.ContainsFunc(front, func(k frontKey) bool { return strings.EqualFold(k.key, "id") })
+	if err != nil || hasID || first == 1 { // the first line is the body's where there is no front matter
+		return first != 1
+	}
+	boxes := false
+	for _, l := range scanMarkdown(body, first) {
+		if title, _ := l.section(); criteriaHeading().MatchString(title) {
+			return true
+		}
+		boxes = boxes || l.box
+	}
+	return !boxes
 }
 
 func (im *Imported) singleTask(name string, text []byte) error {
