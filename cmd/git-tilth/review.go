@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -215,7 +216,12 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	default:
 		return refuse("git tilth review "+task+" "+s.ID, "%s has no change: %s", task, t.Reason)
 	}
-	return w.userGit("", common, wt, objects, append(append([]string{"diff", "--end-of-options"}, revs...), "--")...)
+	err = w.userGit("", common, wt, objects, append(append([]string{"diff", "--end-of-options"}, revs...), "--")...)
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	if ended && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGPIPE {
+		return syscall.EPIPE // whoever read the change has seen enough
+	}
+	return err
 }
 
 // userGit runs a git command of the user's own on their terminal. What it says of a failure stands there already.
@@ -225,7 +231,7 @@ func (w *repoContext) userGit(dir, common string, wt gitx.Worktree, objects stri
 	err := proc.Attach(dir, append([]string{"git"}, args...), w.git.ForUser(common, wt, objects), w.p.stdin,
 		w.p.stdout.file, w.p.stderr)
 	if errors.As(err, new(*exec.ExitError)) {
-		return &exitError{code: exitFailed}
+		return &exitError{code: exitFailed, err: err}
 	}
 	return err
 }
