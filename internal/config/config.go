@@ -23,7 +23,7 @@ type Entry struct {
 type Value struct {
 	Name   string
 	Value  string
-	Values []string // of a repeatable setting, in order
+	Values []string // of a repeatable setting, in order; nil of any other
 	Origin string
 	Secret bool
 	url    bool
@@ -166,10 +166,11 @@ func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, e
 		return nil
 	}
 	if s.kind == kindList {
+		v.Values = []string{} // none, and still a list
 		for _, e := range entries {
 			// As with git's own multi-valued settings, an empty value clears the list.
 			if e.Value == "" {
-				v.Values, v.Origin = nil, "default"
+				v.Values, v.Origin = []string{}, "default"
 				continue
 			}
 			v.Values, v.Origin = append(v.Values, e.Value), e.Origin

@@ -91,6 +91,12 @@ func TestValues(t *testing.T) {
 	if got := c.List("tilth.validator"); len(got) != 1 || got[0] != "c=d" {
 		t.Errorf("%q, want the list after the empty value", got)
 	}
+	// A repeatable setting is a list when it is not set, and when it was cleared, too.
+	for _, entries := range [][]Entry{nil, {{Key: "tilth.setup", Value: "x"}, {Key: "tilth.setup", Value: ""}}} {
+		if c := load(t, nil, nil, entries...); c.List("tilth.setup") == nil || c.List("tilth.tick") != nil {
+			t.Errorf("%v: %#v and %#v", entries, c.List("tilth.setup"), c.List("tilth.tick"))
+		}
+	}
 }
 
 func TestKeysGoOnlyToTheirHost(t *testing.T) {
