@@ -73,6 +73,12 @@ func TestEvents(t *testing.T) {
 			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":1795282561,"rateLimitType":"five_hour"}}` + "\n" +
 				`{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"api_error":"usage_limit_reached","result":"You've hit your 5-hour limit"}`,
 			want: Outcome{How: UsageLimit, LimitReset: reset}},
+		{name: "usage limit in words", program: "claude", res: proc.Outcome{ExitCode: 1},
+			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":true,"result":"Claude AI usage limit reached|1795282561"}`,
+			want:   Outcome{How: UsageLimit, LimitReset: reset}},
+		{name: "usage limit on standard error", program: "claude",
+			res:  proc.Outcome{ExitCode: 1, Stderr: []byte("Claude usage limit reached|1795282561\n")},
+			want: Outcome{How: UsageLimit, LimitReset: reset}},
 		{name: "a limit that was near", program: "claude",
 			stdout: claudeInit + `{"type":"rate_limit_event","rate_limit_info":{"status":"allowed_warning","resetsAt":1795282561}}` + "\n" +
 				`{"type":"result","subtype":"success","is_error":false,"result":"done"}`,

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -138,6 +140,9 @@ func (s *stream) watchSilence(ctx context.Context) {
 	}
 }
 
+// limitEnd is the end of a limit as older versions of Claude Code say it, behind their words.
+var limitEnd = pattern.New(`\|([0-9]{10})$`)
+
 // outcome is what the events, the exit and the standard error together mean.
 func (s *stream) outcome(res proc.Outcome, cause *ended) Outcome {
 	out := Outcome{Conversation: s.conversation, Text: s.text, Turns: s.turns, Denied: s.denied,
@@ -155,6 +160,10 @@ func (s *stream) outcome(res proc.Outcome, cause *ended) Outcome {
 	}
 	if out.How == UsageLimit {
 		out.LimitReset = s.reset
+		if m := limitEnd().FindStringSubmatch(out.Detail); m != nil && s.reset.IsZero() {
+			sec, _ := strconv.ParseFloat(m[1], 64) // digits
+			out.LimitReset = unixTime(sec)
+		}
 	}
 	return out
 }
