@@ -61,6 +61,21 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// A resume after a kill has no stop to name, and names none.
+func TestLogOfAResume(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	w.Event(0, "session_resume", viewtest.P{"last_stop": "wall_clock", "plan": "1 task to do"})
+	w.Event(0, "session_resume", viewtest.P{"last_stop": nil, "plan": "2 tasks to do"})
+	w.Close()
+	want := []string{"after wall_clock: 1 task to do", "2 tasks to do"}
+	got := logOf(t, w.S, LogOptions{})
+	for i, line := range strings.Split(strings.TrimSpace(got), "\n") {
+		if i >= len(want) || !strings.HasSuffix(line, "\t"+want[i]) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestLogOnTerminal(t *testing.T) {
 	time.Local = time.UTC
 	w := viewtest.New(t, session.Store{Root: t.TempDir()})

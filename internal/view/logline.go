@@ -61,7 +61,10 @@ func lineOf(ev record.Event, payload []byte) (style, line string) {
 		}
 		return bold, joined(" ", phase, "in", ev.Source)
 	case *record.SessionResume:
-		return bold, "after " + deref(ev.LastStop) + ": " + ev.Plan
+		if last := deref(ev.LastStop); last != "" {
+			return bold, "after " + last + ": " + ev.Plan
+		}
+		return bold, ev.Plan // the run before was killed, or there was none
 	case *record.SeedCommitted:
 		return green, joined(" ", ev.SHA, ev.Branch)
 	case *record.MemoryLoad:
