@@ -43,7 +43,8 @@ type repoContext struct {
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
-	w := &repoContext{p: p, git: p.git(p.dryRun)}
+	w := &repoContext{p: p}
+	w.git = p.git(p.dryRun).Boxing(w.sandbox)
 	at, environ := p.dir, p.environ
 	if dir != "" {
 		at, environ = p.inDir(dir), nil

@@ -202,6 +202,7 @@ type settings struct {
 	identity  []string // variables to commit with; none if the user has an identity
 	excludes  string   // the user's global ignore file
 	hooksPath string   // "" for the default
+	filters   []string // "filter.<name>.clean=<command>" and the like
 }
 
 // fallbackName and fallbackEmail commit where the user has no identity.
@@ -217,18 +218,23 @@ func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings,
 		return s, nil
 	}
 	c.Args = append(c.Args, "config", "-z", "--get-regexp",
-		`^((user|author|committer)\.(name|email)|core\.(excludesfile|hookspath))$`)
+		`^((user|author|committer)\.(name|email)|core\.(excludesfile|hookspath)|filter\..*\.(clean|smudge|process))$`)
 	c.env = g.env.plain
 	out, err := g.Read(ctx, c)
 	if err != nil && ExitCode(err) != 1 { // 1: none is set
 		return nil, err
 	}
 	values := map[string]string{}
+	var filters []string
 	for _, f := range fields(out) {
 		key, value, _ := strings.Cut(f, "\n")
 		values[key] = value
+		if strings.HasPrefix(key, "filter.") {
+			filters = append(filters, key+"="+value)
+		}
 	}
 	s = &settings{
+		filters:   filters,
 		identity:  g.missingIdentity(values),
 		excludes:  g.userPath(dir, values["core.excludesfile"]),
 		hooksPath: g.userPath(dir, values["core.hookspath"]),

@@ -187,37 +187,100 @@ func (g *Git) Inside(ctx context.Context, wt Worktree, box *sandbox.Box) (in *Gi
 	if box == nil {
 		return g, func() {}, nil
 	}
-	entries, err := g.ConfigList(ctx, wt.Common)
+	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
 	if err != nil {
 		return nil, nil, err
 	}
+	return g.filtersInside(s.filters, wt.Path, box.With(wt.Path, wt.AdminDir, filepath.Join(wt.Common, "objects")))
+}
+
+// filtersInside is Inside, for what the box allows already. The scripts lie where nothing in the box can change them.
+func (g *Git) filtersInside(filters []string, tree string, box *sandbox.Box) (in *Git, remove func(), err error) {
 	dir, remove, err := proc.TempDir("hooks")
 	if err != nil {
 		return nil, nil, err
 	}
 	copied := *g
-	copied.in = inside{box: box.With(wt.Path, wt.AdminDir, filepath.Join(wt.Common, "objects"))}
-	for i, e := range entries {
-		if !strings.HasPrefix(e.Key, "filter.") || !runsFromTree(e.Value, wt.Path) {
+	copied.in = inside{box: box}
+	for i, f := range filters {
+		key, command, _ := strings.Cut(f, "=")
+		if !runsFromTree(command, tree) {
 			continue
 		}
-		switch script := filepath.Join(dir, fmt.Sprint(i)); filepath.Ext(e.Key) {
-		case ".clean", ".smudge", ".process":
-			body := copied.in.script("/bin/sh", "-c", strings.ReplaceAll(e.Value, "%f", `"$1"`), "sh")
-			if err := os.WriteFile(script, body, 0o700); err != nil {
-				remove()
-				return nil, nil, err
-			}
-			if strings.Contains(e.Value, "%f") {
-				script += " %f"
-			}
-			copied.in.filters = append(copied.in.filters, e.Key+"="+script)
+		script := filepath.Join(dir, fmt.Sprint(i))
+		body := copied.in.script("/bin/sh", "-c", strings.ReplaceAll(command, "%f", `"$1"`), "sh")
+		if err := os.WriteFile(script, body, 0o700); err != nil {
+			remove()
+			return nil, nil, err
 		}
+		if strings.Contains(command, "%f") {
+			script += " %f"
+		}
+		copied.in.filters = append(copied.in.filters, key+"="+script)
 	}
 	return &copied, remove, nil
 }
 
-// runsFromTree reports whether a shell command names a file of the tree, in which it is run.
+// Boxing returns a Git whose hooks and filters that lie in a worktree run in a box, as in that of Inside, also where
+// nobody works there: what a worker left is staged, compared and committed after its run too. The box is asked for when
+// there is such a hook or filter.
+func (g *Git) Boxing(box func() (*sandbox.Box, error)) *Git {
+	copied := *g
+	copied.boxing = box
+	return &copied
+}
+
+// filtering are the commands that read the files of a work tree as their content would be staged, or write them.
+var filtering = []string{"add", "commit", "diff-index", "ls-files", "read-tree", "reset", "restore", "status",
+	"update-index", "worktree", "write-tree"}
+
+// boxed is the Git that runs a command.
+func (g *Git) boxed(ctx context.Context, c Command) (in *Git, remove func(), err error) {
+	tree := cmp.Or(c.Tree, c.wt.Path)
+	if g.boxing == nil || g.in.box != nil || tree == "" || g.dry && c.mutates ||
+		!slices.Contains(filtering, subcommand(c.Args)) {
+		return g, func() {}, nil
+	}
+	asked := g.In(tree)
+	switch {
+	case c.wt.Path != "":
+		asked = g.InWorktree(c.wt)
+	case absent(tree): // it is made
+		asked = InRepo(c.Dir)
+	}
+	s, err := g.settingsAt(ctx, tree, asked)
+	if err != nil {
+		return g, func() {}, nil // git says itself what is wrong with the settings
+	}
+	lies := func(filter string) bool {
+		_, command, _ := strings.Cut(filter, "=")
+		return runsFromTree(command, tree)
+	}
+	if !slices.ContainsFunc(s.filters, lies) && !(c.Hooks && hooksInTree(c.wt, s).top != "") {
+		return g, func() {}, nil
+	}
+	box, err := g.boxing()
+	if box == nil || err != nil {
+		return g, func() {}, err
+	}
+	temp, gone, err := proc.TempDir("run")
+	if err != nil {
+		return nil, nil, err
+	}
+	box = box.In(temp).With(tree)
+	if c.wt.Path != "" {
+		box = box.With(c.wt.AdminDir, filepath.Join(c.wt.Common, "objects"))
+	}
+	in, unwrap, err := g.filtersInside(s.filters, tree, box)
+	if err != nil {
+		gone()
+		return nil, nil, err
+	}
+	return in, func() { unwrap(); gone() }, nil
+}
+
+// runsFromTree reports whether a shell command names a file of the tree, in which it is run, or may name one of a tree
+// that is not there yet.
 func runsFromTree(command, tree string) bool {
 	separates := func(r rune) bool { return strings.ContainsRune(" \t\"'=;|&()", r) }
 	for _, word := range strings.FieldsFunc(command, separates) {
@@ -228,7 +291,8 @@ func runsFromTree(command, tree string) bool {
 		if rel, err := filepath.Rel(tree, path); err != nil || !filepath.IsLocal(rel) || rel == "." {
 			continue
 		}
-		if _, err := os.Lstat(path); err == nil || strings.HasPrefix(word, ".") && strings.Contains(word, "/") {
+		if _, err := os.Lstat(path); err == nil || strings.Contains(word, "/") &&
+			(strings.HasPrefix(word, ".") || absent(tree)) {
 			return true
 		}
 	}

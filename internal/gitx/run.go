@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -48,8 +49,9 @@ type Git struct {
 	hooking  time.Duration // with the hooks of one command
 	known    *known
 	in       inside
-	preview  *preview // nil: everything is written where git writes it
-	maxFile  int64    // see Sparing
+	boxing   func() (*sandbox.Box, error) // the sandbox of Boxing; nil for none
+	preview  *preview                     // nil: everything is written where git writes it
+	maxFile  int64                        // see Sparing
 }
 
 // known is what one process asks git only once. It is shared between copies of a Git.
@@ -160,6 +162,11 @@ type Command struct {
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
 // another status than 0 is an error, of which [ExitCode] tells the status.
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
+	g, remove, err := g.boxed(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
 	if c.Hooks && c.wt.Path != "" {
 		remove, err := g.pin(ctx, &c)
 		if err != nil {

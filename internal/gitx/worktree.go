@@ -238,6 +238,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 		return err
 	}
 	add := InRepo(common, "worktree", "add", "--quiet", "--no-guess-remote")
+	add.Tree = path
 	if !checkout {
 		add.Args = append(add.Args, "--no-checkout")
 	}
