@@ -53,7 +53,8 @@ func (g *Git) removeIncomplete(common, admin, path string) error {
 	return removeAdmin(common, admin, path)
 }
 
-// removeAdmin removes an entry that was path's, unless it has become another worktree's.
+// removeAdmin removes an entry that was path's, unless it has become another worktree's. One that says nothing yet is
+// removeHalfCreated's to judge: a `git worktree add` at work may have taken the name.
 func removeAdmin(common, admin, path string) error {
 	real, err := filepath.EvalSymlinks(common)
 	if err != nil {
@@ -62,7 +63,10 @@ func removeAdmin(common, admin, path string) error {
 	if all := filepath.Join(real, "worktrees"); filepath.Dir(admin) != all || filepath.Base(admin) == ".." {
 		return nil
 	}
-	back, err := readFile(filepath.Join(admin, "gitdir"))
+	if absent(admin) || halfCreated(admin) {
+		return nil
+	}
+	back, err := readFile(filepath.Join(admin, "gitdir")) // read last: one that is being made has it before all else
 	if err == nil && !samePlace(relativeTo(admin, trimLine(back)), filepath.Join(path, ".git")) {
 		return nil
 	}
@@ -124,7 +128,10 @@ func (g *Git) removeHalfCreated(common, path string) error {
 			continue
 		}
 		fi, err := e.Info()
-		if err != nil || g.lockOwner(fi, repoPlaces(common)) != "" {
+		if err != nil {
+			continue
+		}
+		if left, _ := g.leftBehind(admin, fi, repoPlaces(common)); !left || !halfCreated(admin) {
 			continue
 		}
 		if err := os.RemoveAll(admin); err != nil {

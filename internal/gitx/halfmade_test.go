@@ -2,9 +2,15 @@ package gitx
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // What git leaves of a worktree's entry when it is killed while it makes or removes one.
@@ -101,6 +107,124 @@ func TestRemoveAdminSparesOthers(t *testing.T) {
 	if _, err := os.Lstat(admin); err == nil {
 		t.Error("the entry is still there")
 	}
+}
+
+// TestRunsAgainBesideOthers: another git makes a worktree's entry while a command reads it.
+func TestRunsAgainBesideOthers(t *testing.T) {
+	for name, do := range map[string]func(w *world) error{
+		"list": func(w *world) error { _, err := w.git.Worktrees(ctx, w.common, ""); return err },
+		"add": func(w *world) error {
+			return w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "new"), "session/new", w.base, true)
+		},
+		"remove": func(w *world) error { return w.git.RemoveWorktree(ctx, w.common, w.path, "") },
+		"delete": func(w *world) error {
+			w.sh(w.repo, "branch", "x")
+			return first(w.git.DeleteBranch(ctx, w.common, "x"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			admin := filepath.Join(w.common, "worktrees", "other")
+			must(t, os.Mkdir(admin, 0o755))
+			write(t, admin, "gitdir", filepath.Join(w.home, "other", ".git\n"), "HEAD", w.base+"\n", "commondir", "")
+			failed := 0
+			w.git.trace = func(c Call) {
+				if c.Err != nil {
+					failed++
+					write(t, admin, "commondir", "../..\n")
+				}
+			}
+			if err := do(w); err != nil || failed > 1 {
+				t.Errorf("%d failed, %v", failed, err)
+			}
+		})
+	}
+}
+
+// TestFetchBesideAnAdd: git has not written yet which commit the new worktree is at.
+func TestFetchBesideAnAdd(t *testing.T) {
+	w := newWorld(t)
+	admin, _ := AdminDir(w.common, w.path)
+	must(t, os.WriteFile(filepath.Join(admin, "HEAD"), []byte(strings.Repeat("0", len(w.base))+"\n"), 0o600))
+	other := newWorld(t)
+	write(t, other.repo, "b.txt", "b\n")
+	other.sh(other.repo, "add", "-A")
+	other.sh(other.repo, "commit", "-q", "-m", "b")
+	failed := 0
+	w.git.trace = func(c Call) {
+		if c.Err != nil {
+			failed++
+			write(t, admin, "HEAD", "ref: refs/heads/"+branch+"\n")
+		}
+	}
+	_, err := w.git.Mutate(ctx, InRepo(w.common, "fetch", "-q", other.repo, "main"))
+	if err != nil || failed > 1 {
+		t.Errorf("%d failed, %v", failed, err)
+	}
+}
+
+func first(_ bool, err error) error { return err }
+
+// TestAddWorktreeBesideARemoval: the directory of all entries goes with the last one while git adds a worktree.
+func TestAddWorktreeBesideARemoval(t *testing.T) {
+	w := newWorld(t)
+	write(t, w.home, "git", "#!/bin/sh\ncase \"$*\" in *'worktree add'*) [ -e '"+w.home+"/once' ] || {\n"+
+		"touch '"+w.home+"/once'; git -C '"+w.repo+"' branch session/new; exec >&2\n"+
+		"echo \"fatal: could not create directory of '/x/worktrees/new': No such file or directory\"; exit 128; } ;;\n"+
+		"esac\nexec git \"$@\"\n")
+	must(t, os.Chmod(filepath.Join(w.home, "git"), 0o755))
+	w.git.program = filepath.Join(w.home, "git")
+	must(t, w.git.AddWorktree(ctx, w.common, filepath.Join(w.home, "new"), "session/new", w.base, true))
+	equal(t, "asked twice", exists(w.home, "once"), true)
+}
+
+// TestRemoveAdminBesideAnAdd: the name of an entry that git has removed is another one's again, of which nothing is
+// written yet.
+func TestRemoveAdminBesideAnAdd(t *testing.T) {
+	w := newWorld(t)
+	admin, _ := AdminDir(w.common, w.path)
+	w.git.trace = func(c Call) {
+		if slices.Contains(c.Args, "remove") {
+			must(t, os.MkdirAll(admin, 0o755))
+			write(t, admin, "locked", "initializing\n")
+		}
+	}
+	w.git.find = func(proc.Query) (int, error) { return 1, nil }
+	must(t, w.git.RemoveWorktree(ctx, w.common, w.path, admin))
+	equal(t, "the other entry", exists(admin, "locked"), true)
+}
+
+// TestLeftBehind: whoever owns what was found ends while it is looked for, and the next one is there already.
+func TestLeftBehind(t *testing.T) {
+	w := newWorld(t)
+	half, lock := filepath.Join(w.common, "worktrees", "workspace7"), filepath.Join(w.common, "config.lock")
+	must(t, os.Mkdir(half, 0o755))
+	w.git.find = func(proc.Query) (int, error) {
+		write(t, half, "gitdir", "/elsewhere/.git\n", "HEAD", "ref: refs/heads/x\n", "commondir", "../..\n")
+		return 0, nil
+	}
+	must(t, w.git.removeHalfCreated(w.common, w.path))
+	equal(t, "an entry that became whole", exists(half, "gitdir"), true)
+
+	write(t, w.common, "config.lock", "")
+	w.git.find = func(proc.Query) (int, error) { return 0, os.Remove(lock) }
+	state, err := w.git.readState(ctx, w.common)
+	must(t, err)
+	equal(t, "a lock that is gone", state["config.lock"], "")
+
+	write(t, w.common, "config.lock", "")
+	must(t, os.Chtimes(lock, time.Time{}, time.Now().Add(-time.Hour)))
+	asked := 0
+	w.git.find = func(proc.Query) (int, error) {
+		asked++
+		write(t, w.common, "config.lock", "of the next one\n")
+		return asked - 1, nil
+	}
+	w.git.patience = 0
+	if err := w.git.ClearLocks(ctx, w.common, "", w.common, "config.lock"); !errors.Is(err, errLocked) {
+		t.Errorf("got %v", err)
+	}
+	equal(t, "the next one's lock", exists(w.common, "config.lock"), true)
 }
 
 func TestRewindKeepsWhatWasIgnoredWhenItBegan(t *testing.T) {

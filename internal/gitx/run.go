@@ -19,6 +19,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +47,7 @@ type Git struct {
 	trace    func(Call)
 	dry      bool
 	started  time.Time
+	find     func(proc.Query) (pid int, err error)
 	patience time.Duration // with a lock that a live process holds
 	hooking  time.Duration // with the hooks of one command
 	known    *known
@@ -103,6 +106,7 @@ func New(environ []string, dry bool, trace func(Call)) *Git {
 		program:  findGit(environ),
 		trace:    trace,
 		started:  time.Now(),
+		find:     proc.Find,
 		patience: lockPatience,
 		hooking:  hookPatience,
 		maxFile:  largeFile,
@@ -157,6 +161,7 @@ type Command struct {
 	env     []string // nil: the harness's own
 	limit   int64    // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
+	again   []string // its arguments in a second try, where not the same: see disturbed
 }
 
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
@@ -188,10 +193,56 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	if g.dry && absent(c.Dir) {
 		return nil, nil
 	}
-	start := time.Now()
-	out, err := g.exec(ctx, c)
-	g.trace(Call{Dir: c.Dir, Args: c.Args, Took: time.Since(start), Err: err, Mutates: c.mutates})
-	return out, err
+	for try := 1; ; try++ {
+		start := time.Now()
+		out, err := g.exec(ctx, c)
+		g.trace(Call{Dir: c.Dir, Args: c.Args, Took: time.Since(start), Err: err, Mutates: c.mutates})
+		if err == nil || try == maxTries || !disturbed(ctx, err) {
+			return out, err
+		}
+		if c.again != nil {
+			c.Args = c.again
+		}
+	}
+}
+
+const (
+	// maxTries is how often a command is run that other gits disturb.
+	maxTries = 10
+	// entryTime is more than lies between git making a file of a worktree's entry and filling it.
+	entryTime = time.Second
+)
+
+// disturbed reports whether a command died of what another git did at that moment, and will not again. Of a worktree
+// that is being added git reads an empty commondir, which kills most commands in any other worktree, and a HEAD without
+// a commit, which kills a fetch; both come before the command changes anything but the branch that a `git worktree add`
+// makes. And the directory of all entries goes with the last one, also while the next is made.
+func disturbed(ctx context.Context, err error) bool {
+	var said *commandError
+	if !errors.As(err, &said) {
+		return false
+	}
+	if strings.Contains(said.Stderr, "bad object worktrees/") {
+		time.Sleep(lockPoll)
+		return ctx.Err() == nil
+	}
+	_, rest, _ := strings.Cut(said.Stderr, "failed to read ")
+	admin, _, reading := strings.Cut(rest, "/commondir: ")
+	if !reading {
+		return strings.Contains(said.Stderr, "could not create directory of ") &&
+			strings.HasSuffix(said.Stderr, ": No such file or directory")
+	}
+	for ctx.Err() == nil {
+		fi, err := os.Stat(filepath.Join(admin, "commondir"))
+		if err != nil || fi.Size() > 0 {
+			return true
+		}
+		if time.Since(fi.ModTime()) > entryTime {
+			return false // its git was killed
+		}
+		time.Sleep(lockPoll)
+	}
+	return false
 }
 
 // exec starts a command and waits for its end.

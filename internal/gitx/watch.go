@@ -56,14 +56,14 @@ func (g *Git) clearLock(ctx context.Context, lock string, places []string) error
 		if err != nil {
 			return err
 		}
-		owner := g.lockOwner(fi, places)
-		if owner == "" {
+		left, owner := g.leftBehind(lock, fi, places)
+		if left {
 			if err := os.Remove(lock); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if owner != "" && time.Now().After(deadline) {
 			return fmt.Errorf("%s: %w: %s", lock, errLocked, owner)
 		}
 		select {
@@ -91,7 +91,7 @@ func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 	if made, ok := lock.Sys().(*syscall.Stat_t); ok {
 		q.Owner = made.Uid
 	}
-	pid, err := proc.Find(q)
+	pid, err := g.find(q)
 	switch {
 	case err == nil && pid == 0, err != nil && lock.ModTime().Before(g.started) &&
 		time.Since(lock.ModTime()) > staleAfter:
@@ -100,6 +100,16 @@ func (g *Git) lockOwner(lock fs.FileInfo, places []string) string {
 		return "it is recent; remove it if no git is at work there"
 	}
 	return "git, process " + strconv.Itoa(pid)
+}
+
+// leftBehind reports whether no live git can own what was found at path, or else which does. What is there is looked at
+// once more: its owner may have ended just now, and the next git have made the same again.
+func (g *Git) leftBehind(path string, found fs.FileInfo, places []string) (left bool, owner string) {
+	if owner = g.lockOwner(found, places); owner != "" {
+		return false, owner
+	}
+	now, err := os.Lstat(path)
+	return err == nil && os.SameFile(found, now) && found.ModTime().Equal(now.ModTime()), ""
 }
 
 // isGitName reports whether a process of this name is git or one of its helpers.
@@ -223,7 +233,11 @@ func (g *Git) readState(ctx context.Context, common string) (map[string]string, 
 	eachWatched(common, func(name, path string) {
 		top, _, below := strings.Cut(name, "/")
 		if strings.HasSuffix(name, ".lock") && (top == "refs" || !below) {
-			if fi, err := os.Lstat(path); err == nil && g.lockOwner(fi, places()) == "" {
+			fi, err := os.Lstat(path)
+			if err != nil {
+				return
+			}
+			if left, _ := g.leftBehind(path, fi, places()); left {
 				state[name] = "a lock that a git which has ended left behind, of " +
 					fi.ModTime().UTC().Format(time.RFC3339)
 			}

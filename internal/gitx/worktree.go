@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -243,6 +244,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 		add.Args = append(add.Args, "--no-checkout")
 	}
 	if base != "" {
+		add.again = append(slices.Clone(add.Args), "--no-track", "-B", branch, path, base) // it was not there before
 		add.Args = append(add.Args, "--no-track", "-b", branch, path, base)
 	} else {
 		add.Args = append(add.Args, path, branch)
