@@ -230,15 +230,17 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 			}
 			return check, os.Rename(scratch.dir, s.Path(session.TravelDir))
 		},
+		Furnished: func(s *session.Session) {
+			if scratch, err := p.scratch(ctx, s); err == nil {
+				w := p.writer(s, scratch)
+				if files, err := w.work(ctx, f.Tip); err == nil { // a setup may have changed them
+					_ = w.noteLeft(files)
+				}
+			}
+		},
 	}.Arrive(ctx, p.Deps)
 	if err != nil || p.Deps.Git.IsDryRun() {
 		return nil, err
-	}
-	if scratch, err = p.scratch(ctx, s); err == nil {
-		w := p.writer(s, scratch)
-		if files, err := w.work(ctx, f.Tip); err == nil { // a setup may have changed them
-			_ = w.noteLeft(files)
-		}
 	}
 	return s, nil
 }
@@ -247,15 +249,15 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 // known to be a person's.
 func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 	s, err := p.Store.Find(id)
+	var unlock func()
+	if err == nil {
+		unlock, err = lifecycle.Lock(p.Deps, s)
+	}
 	if errors.As(err, new(*session.RefusedError)) {
 		if _, err := os.Lstat(filepath.Join(p.Store.Root, id)); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 	}
-	if err != nil {
-		return err
-	}
-	unlock, err := lifecycle.Lock(p.Deps, s)
 	if err != nil {
 		return err
 	}

@@ -140,8 +140,12 @@ func (p Place) fetch(ctx context.Context, scratch *scratchRepo, id string, force
 	if err := scratch.fetch(ctx, "+"+sessionRef(id)+"*:"+sessionRef(id)+"*"); err != nil {
 		return nil, err
 	}
-	if scratch.ref(sessionRef(id)) == "" {
+	state := scratch.ref(sessionRef(id))
+	if state == "" {
 		return nil, p.broken(id, "reading "+sessionRef(id), "the remote has a claim on it, and no state")
+	}
+	if s := p.at(id, state); s != nil && force {
+		return s, nil // it was worked on here since it was listed
 	}
 	if err := p.note(scratch); err != nil {
 		return nil, err
@@ -210,14 +214,8 @@ func (c Claim) write(s *scratchRepo) (string, error) {
 // nothing later; else it goes, with what a run here had not pushed: work went on from the last state that was. With a
 // person's word or work that was not pushed it is refused. In a dry run one that would come is nil.
 func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
-	if s, err := p.Store.Find(c.Session); err == nil && !lifecycle.Resetting(s) {
-		scratch, err := p.scratch(ctx, s)
-		if err == nil {
-			defer scratch.remove()
-		}
-		if err == nil && scratch.ref(sessionRef(s.ID)) == c.State {
-			return s, nil
-		}
+	if s := p.at(c.Session, c.State); s != nil {
+		return s, nil
 	}
 	scratch, err := p.stage()
 	if err != nil {
@@ -225,6 +223,19 @@ func (p Place) Bring(ctx context.Context, c Claim) (*session.Session, error) {
 	}
 	defer scratch.remove()
 	return p.fetch(ctx, scratch, c.Session, true)
+}
+
+// at is the session of this machine whose last push or fetch was of that state, nil for none. It opens nothing of a
+// session that another process may be pushing.
+func (p Place) at(id, state string) *session.Session {
+	s, err := p.Store.Find(id)
+	if err != nil || lifecycle.Resetting(s) {
+		return nil
+	}
+	if here := (&scratchRepo{dir: s.Path(session.TravelDir)}); here.ref(sessionRef(id)) != state {
+		return nil
+	}
+	return s
 }
 
 // changedByHand reports whether a person marked a task of a session or took it back after its last push or fetch, or

@@ -26,6 +26,8 @@ type Arrival struct {
 	Files    string // a commit of the uncommitted work on Tip, or Tip
 	// Fill writes the session's files, all but the checkpoint, which it returns.
 	Fill func(*session.Session) (*session.Checkpoint, error)
+	// Furnished hears of the session once its worktree is as it will be left.
+	Furnished func(*session.Session)
 }
 
 // Arrive makes the session.
@@ -37,6 +39,9 @@ func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 		there = false // it would be gone by now, with the session that is here
 	}
 	if err != nil || there {
+		if s, missing := a.Store.Find(a.ID); err == nil && missing == nil {
+			return nil, s.InUse() // somebody else was quicker to make it
+		}
 		return nil, errors.Join(err, &RefusedError{Why: "there is a branch " + branch + " here already",
 			Hint: "git branch -m " + branch + " <another name>"})
 	}
@@ -80,6 +85,7 @@ func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
 		return err
 	}
 	return h.change(func() error {
+		a.Furnished(h.S)
 		return errors.Join(h.S.WriteSummary(), os.Remove(h.S.Path(session.ResetMarkFile)))
 	})
 }

@@ -179,6 +179,9 @@ func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), er
 	dir := filepath.Join(n.Store.Root, id)
 	if err := os.Rename(s.Dir, dir); err != nil {
 		unlock()
+		if errors.Is(err, fs.ErrExist) { // somebody else was quicker to make it
+			err = (&session.Session{ID: id, Dir: dir}).InUse()
+		}
 		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
 	}
 	s.Dir = dir
