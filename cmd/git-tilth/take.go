@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -43,14 +44,14 @@ func (p *process) takeCommand() *cli.Command {
 
 // take is `git tilth take`. Everything that can be refused is refused before the branch moves, which one command does.
 func (w *repoContext) take(s *session.Session, r lifecycle.TakeRequest) error {
-	plan, err := lifecycle.PlanTake(w.p.ctx, w.deps(nil), s, r)
+	plan, err := lifecycle.Take(w.p.ctx, w.deps(nil), s, r)
+	if errors.Is(err, lifecycle.ErrTaking) {
+		return &exitError{code: exitBusy, msg: err.Error(), hint: "the same again, once it has ended", err: err}
+	}
 	if err != nil {
 		return err
 	}
 	n := plan.Note
-	if err := plan.Execute(w.p.ctx, w.deps(nil)); err != nil {
-		return err
-	}
 	took := "took"
 	if w.p.dryRun {
 		took = "would take"

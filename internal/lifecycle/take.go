@@ -43,7 +43,7 @@ type Taken struct {
 	Tasks map[string]string `json:"tasks"` // commits of the session, by task
 }
 
-// TakePlan is a take that has been worked out and not yet been carried out.
+// TakePlan is a take, worked out or carried out.
 type TakePlan struct {
 	S       *session.Session
 	Note    Taken
@@ -66,9 +66,8 @@ type taker struct {
 	seed    []string      // files that the seed brought
 }
 
-// PlanTake makes the commits that a take brings into a branch. It moves no ref. What a person has to settle first is a
-// *RefusedError.
-func PlanTake(ctx context.Context, d Deps, s *session.Session, r TakeRequest) (TakePlan, error) {
+// Take brings commits into a branch. What a person has to settle first is a *RefusedError, and nothing was changed.
+func Take(ctx context.Context, d Deps, s *session.Session, r TakeRequest) (TakePlan, error) {
 	t := &taker{Deps: d, TakeRequest: r, plan: TakePlan{S: s, Note: Taken{Tasks: map[string]string{}}}}
 	if t.How == "" {
 		t.How = TakeMerge
@@ -82,22 +81,35 @@ func PlanTake(ctx context.Context, d Deps, s *session.Session, r TakeRequest) (T
 	if err := t.read(ctx); err != nil {
 		return t.plan, err
 	}
-	if err := t.target(ctx); err != nil {
-		return t.plan, err
-	}
-	if _, can := d.Git.Version(ctx, 2, 38); !can {
-		return t.plan, &RefusedError{"take needs git 2.38 or newer", "git merge " + s.Branch()}
-	}
-	bench, remove, err := newBench(d.Git, t.plan.common)
+	release, err := lockTakes(t.plan.common)
 	if err != nil {
 		return t.plan, err
+	}
+	defer release()
+	if err := t.work(ctx); err != nil {
+		return t.plan, err
+	}
+	return t.plan, t.plan.execute(ctx, d)
+}
+
+// work makes the commits that a take brings into a branch. It moves no ref.
+func (t *taker) work(ctx context.Context) error {
+	if err := t.target(ctx); err != nil {
+		return err
+	}
+	if _, can := t.Git.Version(ctx, 2, 38); !can {
+		return &RefusedError{"take needs git 2.38 or newer", "git merge " + t.plan.S.Branch()}
+	}
+	bench, remove, err := newBench(t.Git, t.plan.common)
+	if err != nil {
+		return err
 	}
 	defer remove()
 	t.bench = bench
 	if t.How == TakeMerge || t.How == TakeSquash && len(t.TakeRequest.Tasks) == 0 {
-		return t.plan, t.whole(ctx)
+		return t.whole(ctx)
 	}
-	return t.plan, t.chosen(ctx)
+	return t.chosen(ctx)
 }
 
 // read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
@@ -223,7 +235,7 @@ func (t *taker) target(ctx context.Context) error {
 		return t.plan.clearLocks(ctx, t.Git, "")
 	}
 	var begun Taken
-	data, _ := jsonl.ReadFile(t.plan.S.Path(takingFile))
+	data, _ := jsonl.ReadFile(t.plan.S.Path(session.TakingFile))
 	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
 		t.plan.cutOff = begun.From == from
 		if err := t.plan.clearLocks(ctx, t.Git, t.Here.GitDir); err != nil {

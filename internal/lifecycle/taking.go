@@ -7,9 +7,12 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
@@ -21,13 +24,25 @@ import (
 //  5. a line of taken.jsonl             the same
 //  6. taking.json removed
 
-const (
-	takenFile  = "taken.jsonl" // what was taken into which branch
-	takingFile = "taking.json" // there while the checkout of a branch is brought to what is taken
-)
+const takenFile = "taken.jsonl" // what was taken into which branch
 
-// Execute moves the branch and notes what was taken.
-func (p TakePlan) Execute(ctx context.Context, d Deps) error {
+// ErrTaking says that another process takes something into a branch of the repository.
+var ErrTaking = errors.New("another take into this repository is at work")
+
+// lockTakes keeps other takes into the repository out: two that move one branch would leave its checkout in between.
+func lockTakes(common string) (release func(), err error) {
+	f, err := os.OpenFile(common, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == unix.EWOULDBLOCK {
+		return nil, errors.Join(ErrTaking, f.Close())
+	}
+	return func() { f.Close() }, nil // or the file system locks no directories
+}
+
+// execute moves the branch and notes what was taken.
+func (p TakePlan) execute(ctx context.Context, d Deps) error {
 	n := p.Note
 	if n.From != n.To {
 		if err := p.advance(ctx, d); err != nil {
@@ -43,13 +58,19 @@ func (p TakePlan) Execute(ctx context.Context, d Deps) error {
 		return err
 	}
 	err = jsonl.AppendOnce(p.S.Path(takenFile), append(line, '\n'), jsonl.IsObject, true)
-	return errors.Join(err, os.RemoveAll(p.S.Path(takingFile)))
+	return errors.Join(err, os.RemoveAll(p.S.Path(session.TakingFile)))
 }
 
 // advance moves the branch, and the files of its checkout with it.
 func (p TakePlan) advance(ctx context.Context, d Deps) error {
-	n, taking := p.Note, p.S.Path(takingFile)
+	n, taking := p.Note, p.S.Path(session.TakingFile)
 	if p.place != "" && !d.Git.IsDryRun() {
+		// A hook, or a person while one ran, may have gone to another branch, which the merge would move.
+		on, err := d.Git.Line(ctx, d.Git.In(p.place, "symbolic-ref", "--quiet", "HEAD"))
+		if err != nil || on != "refs/heads/"+n.Onto {
+			return errors.Join(err, &RefusedError{n.Onto + " is not checked out any more; nothing was changed",
+				gitLine(p.place, "switch", n.Onto) + ", then the same again"})
+		}
 		if err := jsonl.WriteFile(taking, record.JSON(n)); err != nil {
 			return err
 		}

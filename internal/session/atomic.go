@@ -31,7 +31,7 @@ func save(path string, text []byte, err error) error {
 }
 
 // removeStaleTemps deletes what a killed writer left in dir. Only the lock's holder calls it, so files that
-// only the holder writes are leftovers at any age; chat.html has other writers, so its own must be old.
+// only the holder writes are leftovers at any age; chat.html and taking.json have other writers, so theirs must be old.
 func removeStaleTemps(dir string, now time.Time) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func removeStaleTemps(dir string, now time.Time) {
 		if !strings.HasPrefix(name, ".") || !strings.Contains(name, jsonl.TempMark) || !e.Type().IsRegular() {
 			continue
 		}
-		if strings.HasPrefix(name, "."+ChatHTMLFile) {
+		if strings.HasPrefix(name, "."+ChatHTMLFile) || strings.HasPrefix(name, "."+TakingFile) {
 			if info, err := e.Info(); err != nil || now.Sub(info.ModTime()) < time.Hour {
 				continue
 			}

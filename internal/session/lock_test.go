@@ -201,8 +201,8 @@ func TestLockOfARemovedSession(t *testing.T) {
 
 func TestLockRemovesWhatAKilledWriterLeft(t *testing.T) {
 	s := newSession(t)
-	for _, name := range []string{".checkpoint.json.tmp-1", ".summary.json.tmp-22", ".chat.html.tmp-3", ".hidden",
-		"x.tmp-1"} {
+	for _, name := range []string{".checkpoint.json.tmp-1", ".summary.json.tmp-22", ".chat.html.tmp-3",
+		".taking.json.tmp-4", ".hidden", "x.tmp-1"} {
 		write(t, s.Path(name), "x")
 	}
 	info, err := os.Stat(s.Path(".chat.html.tmp-3"))
@@ -210,7 +210,7 @@ func TestLockRemovesWhatAKilledWriterLeft(t *testing.T) {
 	for _, c := range []struct {
 		now  time.Time
 		want int
-	}{{info.ModTime(), 3}, {info.ModTime().Add(2 * time.Hour), 2}} {
+	}{{info.ModTime(), 4}, {info.ModTime().Add(2 * time.Hour), 2}} {
 		unlock, err := s.Lock(c.now)
 		must(t, err)
 		unlock()
