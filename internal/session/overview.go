@@ -111,8 +111,19 @@ func (s *Session) Overview() (o Overview) {
 	return o
 }
 
-// read reads the session's files, each into room if it is not too large, and reports whether the session is wanted.
+// read reads the session's files, each into room if it is not too large, and reports whether the session is wanted. One
+// whose run ended, or that was removed, while it was read is read again.
 func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source, commonDir, linked string) bool) bool {
+	is := o.readOnce(s, room, wanted)
+	if is && o.Status == Running && o.Busy == nil && (o.LastStop == "" || o.LastStop == "all_done") {
+		*o = Overview{}
+		is = o.readOnce(s, room, wanted)
+	}
+	return is
+}
+
+func (o *Overview) readOnce(s *Session, room []byte,
+	wanted func(s *Session, source, commonDir, linked string) bool) bool {
 	o.ID, o.Dir, o.Branch, o.Workspace = s.ID, s.Dir, s.Branch(), s.file(WorkspaceDir)
 	o.readCheckpoint(s, room)
 	linked := ""
@@ -131,7 +142,10 @@ func (o *Overview) read(s *Session, room []byte, wanted func(s *Session, source,
 		o.Busy, _ = s.Holder()
 	}
 	o.Resetting, o.GoingBack = s.has(ResetMarkFile), s.has(GoBackFile)
-	return true
+	if o.Status == "" && o.Busy != nil {
+		o.Problems = slices.DeleteFunc(o.Problems, func(p string) bool { return p == CheckpointFile+missing })
+	}
+	return o.Status != "" || s.has("")
 }
 
 // has reports whether something has that name. It makes neither an os.FileInfo nor an error.
@@ -286,9 +300,12 @@ func (o *Overview) readLastStop(s *Session) {
 	}
 }
 
+// missing is what is wrong with a file that is not there. Of a session that is being made or removed that is nothing.
+const missing = ": is missing"
+
 func (o *Overview) problem(file string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		o.Problems = append(o.Problems, file+": is missing")
+		o.Problems = append(o.Problems, file+missing)
 		return
 	}
 	o.Problems = append(o.Problems, file+": "+strings.TrimPrefix(err.Error(), file+": "))

@@ -98,8 +98,33 @@ func TestOverviewFiltersBySource(t *testing.T) {
 	if none := st.Overview(nil, nil); len(none) != 0 {
 		t.Error(none)
 	}
-	if gone := st.Overview([]string{"20990601-102030-abcdef"}, nil); len(gone) != 1 || len(gone[0].Problems) != 1 {
-		t.Errorf("a session removed meanwhile: %+v", gone)
+}
+
+// A list is read beside sessions that are made, run and removed.
+func TestOverviewOfWhatChanges(t *testing.T) {
+	s := newSession(t)
+	st := Store{Root: filepath.Dir(s.Dir)}
+	all := func(meanwhile func()) []Overview {
+		return st.Overview([]string{s.ID}, func(*Session, string, string, string) bool { meanwhile(); return true })
+	}
+	unlock, err := s.Lock(testNow)
+	must(t, err)
+	made := all(func() {})
+	if len(made) != 1 || made[0].State() != "running" || len(made[0].Problems) > 0 {
+		t.Errorf("while it is made: %+v", made)
+	}
+	write(t, s.Path(CheckpointFile), `{"status":"running"}`)
+	ended := all(func() {
+		write(t, s.Path(RecordFile), script(`stop {"reason":"all_done"}`))
+		write(t, s.Path(CheckpointFile), `{"status":"all_done"}`)
+		unlock()
+	})
+	if len(ended) != 1 || ended[0].State() != "all_done" {
+		t.Errorf("whose run has ended meanwhile: %+v", ended)
+	}
+	write(t, s.Path(CheckpointFile), `{"status":"running"}`)
+	if gone := all(func() { must(t, os.RemoveAll(s.Dir)) }); len(gone) != 0 {
+		t.Errorf("removed meanwhile: %+v", gone)
 	}
 }
 
