@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -26,7 +24,8 @@ type New struct {
 // Create makes a session directory, its branch and its worktree, and holds it.
 //
 // On disk after each step, and what the next command makes of it:
-//  1. the directory                     list names it as damaged; reset removes it
+//  1. .fork-<id>/, locked               no session; the next that is made removes it
+//     <id>/                             list names it as damaged; reset removes it
 //  2. checkpoint.json, running          list: no seed; resume refuses and names reset
 //  3. session_start
 //  4. branch and worktree (one git command; git may leave the branch alone)
@@ -36,7 +35,11 @@ type New struct {
 // made, and the session is called <id>.
 func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 	now := d.Now()
-	s, unlock, err := n.session(d, now)
+	id := session.NewID(now)
+	if d.Git.IsDryRun() {
+		id = "<id>"
+	}
+	s, unlock, err := n.directory(d, id)
 	if err != nil {
 		return nil, err
 	}
@@ -55,23 +58,6 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 		return nil, err
 	}
 	return h, nil
-}
-
-// session makes the directory of the session and takes its lock.
-func (n New) session(d Deps, now time.Time) (s *session.Session, unlock func(), err error) {
-	if d.Git.IsDryRun() {
-		return &session.Session{ID: "<id>", Dir: filepath.Join(n.Store.Root, "<id>")}, func() {}, nil
-	}
-	if n.fork != nil {
-		return n.directory(d, session.NewID(now))
-	}
-	if s, err = n.Store.Create(session.NewID(now)); err != nil {
-		return nil, nil, err
-	}
-	if unlock, err = s.Lock(now); err != nil {
-		os.Remove(s.Dir)
-	}
-	return s, unlock, err
 }
 
 func (h *Handle) begin(ctx context.Context, n New) error {

@@ -17,6 +17,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // A fork is a session that begins at a point of another one. Until it is whole it counts as one whose teardown was
@@ -152,7 +153,8 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 	return states, err
 }
 
-// directory makes the directory of a fork, marked and locked before it has its name.
+// directory makes the directory of a session, that of a fork marked, and locked before it has its name: one that is not
+// looks damaged. What was killed over that goes.
 func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), err error) {
 	if d.Git.IsDryRun() {
 		return &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, id)}, func() {}, nil
@@ -165,13 +167,18 @@ func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), er
 		return nil, nil, err
 	}
 	defer release()
+	for _, dir := range unnamed(n.Store) {
+		_ = os.RemoveAll(dir)
+	}
 	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, forkPrefix+id)}
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	mark := []byte("\n" + n.fork.common + "\n" + forkMark + "\n")
-	if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
+	if n.fork != nil {
+		mark := []byte("\n" + n.fork.common + "\n" + forkMark + "\n")
+		if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
+			return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
+		}
 	}
 	if unlock, err = s.Lock(d.Now()); err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
@@ -230,14 +237,14 @@ func (h *Handle) endFork(p *parent) error {
 	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
 }
 
-// lockRoot locks the sessions root: the directory of a fork that is not locked yet looks like one that a kill has left.
+// lockRoot locks the sessions root, where its file system locks directories: the directory of a session that is not
+// locked yet looks like one that a kill has left.
 func lockRoot(root string) (release func(), err error) {
 	f, err := os.OpenFile(root, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(err, f.Close())
+	for unix.Flock(int(f.Fd()), unix.LOCK_EX) == unix.EINTR {
 	}
 	return func() { f.Close() }, nil
 }
@@ -247,7 +254,6 @@ func clearForks(ctx context.Context, d Deps, store session.Store, common string)
 	if d.Git.IsDryRun() {
 		return
 	}
-	_ = clearUnnamed(store)
 	ids, _ := store.IDs()
 	for _, id := range ids {
 		s, err := store.Find(id)
@@ -260,25 +266,12 @@ func clearForks(ctx context.Context, d Deps, store session.Store, common string)
 	}
 }
 
-// unnamedForks are the directories of forks that were killed before they had a name, where the root is locked.
-func unnamedForks(store session.Store) []string {
-	left, _ := filepath.Glob(filepath.Join(store.Root, forkPrefix+"*"))
+// unnamed are the directories of sessions whose makers were killed before they had a name, where the root is locked.
+func unnamed(store session.Store) []string {
+	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), forkPrefix+"*"))
 	return slices.DeleteFunc(left, func(dir string) bool {
 		id := strings.TrimPrefix(filepath.Base(dir), forkPrefix)
 		_, busy := (&session.Session{ID: id, Dir: dir}).Holder()
 		return busy || !session.ValidID(id)
 	})
-}
-
-// clearUnnamed removes them.
-func clearUnnamed(store session.Store) error {
-	release, err := lockRoot(store.Root)
-	if err != nil {
-		return err
-	}
-	defer release()
-	for _, dir := range unnamedForks(store) {
-		err = errors.Join(err, os.RemoveAll(dir))
-	}
-	return err
 }

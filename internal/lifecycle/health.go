@@ -103,11 +103,24 @@ func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string
 	return plan.Execute(ctx, d.Git, func(string, string) {})
 }
 
-// HalfForks are the forks of a sessions root that were killed before they had a name.
+// HalfForks are the directories of a sessions root in which a session was begun that has no name yet.
 func HalfForks(store session.Store) (out []Ailment) {
-	for _, dir := range unnamedForks(store) {
-		out = append(out, Ailment{What: "a fork was begun in " + dir, Command: "rm -rf " + text.ShellQuote(dir),
-			Mend: func(context.Context) error { return clearUnnamed(store) }})
+	release, err := lockRoot(store.Root)
+	if err != nil {
+		return nil
+	}
+	defer release()
+	for _, dir := range unnamed(store) {
+		mend := func(context.Context) error {
+			release, err := lockRoot(store.Root)
+			if err != nil {
+				return err
+			}
+			defer release()
+			return os.RemoveAll(dir)
+		}
+		out = append(out, Ailment{What: "a session was begun in " + dir, Command: "rm -rf " + text.ShellQuote(dir),
+			Mend: mend})
 	}
 	return out
 }
