@@ -111,18 +111,21 @@ func HalfForks(store session.Store) (out []Ailment) {
 	}
 	defer release()
 	for _, dir := range unnamed(store) {
-		mend := func(context.Context) error {
-			release, err := lockRoot(store.Root)
-			if err != nil {
-				return err
-			}
-			defer release()
-			return os.RemoveAll(dir)
-		}
+		mend := func(context.Context) error { return underRoot(store, func() error { return os.RemoveAll(dir) }) }
 		out = append(out, Ailment{What: "a session was begun in " + dir, Command: "rm -rf " + text.ShellQuote(dir),
 			Mend: mend})
 	}
 	return out
+}
+
+// underRoot does something while nobody gives a session of the root its name.
+func underRoot(store session.Store, do func() error) error {
+	release, err := lockRoot(store.Root)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do()
 }
 
 // Orphans are the branches and worktree entries of a repository that have the names of this root's sessions, and no
@@ -146,6 +149,15 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		_, err := os.Lstat(filepath.Join(store.Root, id))
 		return errors.Is(err, fs.ErrNotExist)
 	}
+	// A session that is gone may have been fetched again by the time that its remains are to go.
+	ifGone := func(id string, do func() error) error {
+		return underRoot(store, func() error {
+			if !gone(id) {
+				return nil
+			}
+			return do()
+		})
+	}
 	var out []Ailment
 	used := map[string]bool{}
 	for _, e := range entries {
@@ -156,10 +168,15 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 			used[e.Branch] = true
 			continue
 		}
+		if _, still := gitx.AdminDir(common, e.Path); !still {
+			continue // a reset was at work
+		}
 		remove := gitLine(common, "worktree", "remove", "--force", e.Path)
 		a := Ailment{Session: id, Command: remove, What: "it is gone, and git has an entry for its worktree"}
 		if len(ids) > 0 {
-			a.Mend = func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path, "") }
+			a.Mend = func(ctx context.Context) error {
+				return ifGone(id, func() error { return g.RemoveWorktree(ctx, common, e.Path, "") })
+			}
 		}
 		out = append(out, a)
 	}
@@ -169,6 +186,11 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 			continue
 		}
 		own, err := onlyOn(ctx, g, common, branch, branch)
+		if err != nil {
+			if _, there, unread := g.BranchTip(ctx, common, branch); unread == nil && !there {
+				continue
+			}
+		}
 		a := Ailment{Session: id, Command: gitLine(common, "branch", "-D", branch),
 			What: "it is gone, and its branch " + branch + " is there"}
 		if err == nil && len(own) > 0 {
@@ -176,8 +198,10 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		}
 		if err == nil && len(own) == 0 && len(ids) > 0 {
 			a.Mend = func(ctx context.Context) error {
-				_, err := g.DeleteBranch(ctx, common, branch)
-				return err
+				return ifGone(id, func() error {
+					_, err := g.DeleteBranch(ctx, common, branch)
+					return err
+				})
 			}
 		}
 		out = append(out, a)

@@ -1,0 +1,88 @@
+package lifecycle
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// TestOrphansBesideOthers: a session is removed while its repository is looked at, or is back when its remains are to
+// go.
+func TestOrphansBesideOthers(t *testing.T) {
+	repo, root := t.TempDir(), t.TempDir()
+	git := func(args ...string) string {
+		out, err := exec.Command("git", append([]string{"-C", repo, "-c", "user.name=x", "-c", "user.email=x@y"},
+			args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %s", args, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "x")
+	common, store := filepath.Join(repo, ".git"), session.Store{Root: root}
+	for _, id := range []string{"20260601-102030-aaaaaa", "20260601-102030-bbbbbb"} {
+		s, err := store.Create(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id[16] == 'a' {
+			git("worktree", "add", "-q", "-b", s.Branch(), s.Workspace())
+		}
+	}
+	id := "20260601-102030-aaaaaa"
+	dir := filepath.Join(root, id)
+	plain := gitx.New(os.Environ(), false, nil)
+	meanwhile := func(after string, do func()) []Ailment {
+		g := gitx.New(os.Environ(), false, func(c gitx.Call) {
+			if slices.Contains(c.Args, after) {
+				do()
+			}
+		})
+		found, err := Orphans(t.Context(), g, store, common)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	must(os.RemoveAll(filepath.Join(dir, session.WorkspaceDir)))
+	if found := meanwhile("for-each-ref", func() {
+		must(plain.RemoveWorktree(t.Context(), common, filepath.Join(dir, session.WorkspaceDir), ""))
+		_, err := plain.DeleteBranch(t.Context(), common, "session/"+id)
+		must(err)
+		must(os.RemoveAll(dir))
+	}); len(found) > 0 {
+		t.Errorf("of a session that is removed: %v", found)
+	}
+	back := func() {
+		git("worktree", "add", "-q", "-b", "session/"+id, filepath.Join(dir, session.WorkspaceDir))
+	}
+	back()
+	must(os.RemoveAll(dir))
+	found := meanwhile("none", nil)
+	if len(found) != 2 || found[0].Mend == nil || found[1].Mend == nil {
+		t.Fatalf("%+v", found)
+	}
+	git("worktree", "prune")
+	git("branch", "-q", "-D", "session/"+id)
+	back()
+	for _, a := range found {
+		must(a.Mend(t.Context()))
+	}
+	if _, err := os.Stat(filepath.Join(dir, session.WorkspaceDir, ".git")); err != nil {
+		t.Error(err)
+	}
+	git("rev-parse", "--verify", "session/"+id)
+}
