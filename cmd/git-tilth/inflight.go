@@ -35,7 +35,7 @@ func (w *repoContext) inFlight(r *prepRequest) (*session.Session, error) {
 		if found[0].Busy != nil {
 			return nil, found[0].Busy
 		}
-		r.discard = newest
+		r.discard, r.asFound = newest, found[0]
 		return nil, nil
 	}
 	var names []string
@@ -132,7 +132,7 @@ func (w *repoContext) menu(r *prepRequest, newest *session.Session, o session.Ov
 		if o.Busy != nil {
 			return nil, o.Busy
 		}
-		r.discard = newest
+		r.discard, r.asFound = newest, o
 		return nil, nil
 	case 3:
 		return nil, nil

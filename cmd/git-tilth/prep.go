@@ -77,6 +77,7 @@ type prepRequest struct {
 	baseSHA  string
 	imported *seed.Imported
 	discard  *session.Session  // to be torn down first
+	asFound  session.Overview  // that one, when that was said
 	history  []json.RawMessage // of the interview that is gone on with
 
 	// For an interview: who asks, and where the answers come from.
@@ -121,7 +122,7 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 		if w.p.dryRun {
 			w.p.printf("would discard session %s first\n", r.discard.ID)
 		}
-		if err := w.tearDown(r.discard, true); err != nil {
+		if err := w.tearDown(r.discard, true, r.unchanged); err != nil {
 			return nil, err
 		}
 	}
@@ -130,6 +131,16 @@ func (w *repoContext) prep(r prepRequest) (*session.Session, error) {
 		s = nil
 	}
 	return s, err
+}
+
+// unchanged refuses to discard a session that was run, or edited, since a person said so. It may take a while to type a
+// brief.
+func (r prepRequest) unchanged() error {
+	if now := r.discard.Overview(); now.Status != r.asFound.Status || now.LastEventAt != r.asFound.LastEventAt {
+		return refuse("git tilth show "+r.discard.ID, "session %s has changed meanwhile, and was not discarded",
+			r.discard.ID)
+	}
+	return nil
 }
 
 // checkPrep refuses what cannot be prepared, before anything is changed: no repository, no commit, tasks that break a

@@ -28,18 +28,21 @@ func (p *process) resetCommand() *cli.Command {
 			if ctx.Bool("to-seed") {
 				return w.rewind(s, ctx.Bool("yes"))
 			}
-			return w.tearDown(s, ctx.Bool("yes"))
+			return w.tearDown(s, ctx.Bool("yes"), func() error { return nil })
 		}),
 	}
 }
 
-// tearDown is `git tilth reset`.
-func (w *repoContext) tearDown(s *session.Session, yes bool) error {
+// tearDown is `git tilth reset`. may is asked once nobody else can change the session any more.
+func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) error {
 	unlock, err := lifecycle.Lock(w.deps(nil), s)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if err := may(); err != nil {
+		return err
+	}
 	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir)
 	if err = cmp.Or(err, w.p.ctx.Err()); err != nil {
 		return err // nothing is removed yet, and a signal kept some of the plan from being read
