@@ -57,6 +57,9 @@ func (w *repoContext) onTask(s *session.Session, task, note string,
 	if err != nil {
 		return err
 	}
+	if err := hasTasks(s, []string{task}); err != nil {
+		return err // a plan that was being edited has left it out
+	}
 	tasks, err := s.Tasks()
 	if err != nil {
 		return fail("", err)

@@ -20,12 +20,12 @@ func (p *process) replayCommand() *cli.Command {
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "harness",
 			Usage: "name the parts of the prompts that this build words otherwise"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			if holder, busy := s.Holder(); busy {
-				return holder
+			changed, err := w.atRest(s)
+			if err != nil {
+				return err
 			}
 			// A dry run is the run: it works in a directory of its own.
 			o := replay.Options{Git: p.git(false), KeepEnv: w.config.List("tilth.sandboxEnv")}
-			var err error
 			if o.Sandbox, err = w.sandbox(); err != nil {
 				return err
 			}
@@ -35,6 +35,9 @@ func (p *process) replayCommand() *cli.Command {
 				}
 			}
 			done, err := replay.Run(p.ctx, o, s)
+			if err == nil && done.Divergence != "" {
+				err = changed()
+			}
 			if err != nil {
 				return err
 			}

@@ -163,7 +163,41 @@ func (p *process) in(do func(*cli.Context, *repoContext) error) cli.ActionFunc {
 type sessionAction func(*cli.Context, *repoContext, *session.Session) error
 
 // onSession is the action of a command that only looks at a session.
-func (p *process) onSession(do sessionAction) cli.ActionFunc { return p.on(false, do) }
+func (p *process) onSession(do sessionAction) cli.ActionFunc {
+	return p.on(false, func(ctx *cli.Context, w *repoContext, s *session.Session) error {
+		return w.orGone(s, do(ctx, w, s))
+	})
+}
+
+// orGone is why a look at a session failed: that it was removed meanwhile, or err.
+func (w *repoContext) orGone(s *session.Session, err error) error {
+	if err == nil || w.p.ctx.Err() != nil {
+		return err
+	}
+	if _, gone := w.store.Find(s.ID); gone != nil {
+		return gone
+	}
+	if holder, busy := s.Holder(); busy && lifecycle.Resetting(s) {
+		return holder
+	}
+	return err
+}
+
+// atRest refuses a session that is in use. changed tells what looked at it whether somebody has changed it since, which
+// is no finding.
+func (w *repoContext) atRest(s *session.Session) (changed func() error, err error) {
+	if holder, busy := s.Holder(); busy {
+		return nil, holder
+	}
+	was := s.Overview()
+	return func() error {
+		_, busy := s.Holder()
+		if now := s.Overview(); busy || now.Status != was.Status || now.LastEventAt != was.LastEventAt {
+			return w.orGone(s, s.InUse())
+		}
+		return nil
+	}, nil
+}
 
 // onSessionToChange is the action of a command that changes one.
 func (p *process) onSessionToChange(do sessionAction) cli.ActionFunc { return p.on(true, do) }

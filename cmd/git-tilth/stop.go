@@ -53,7 +53,7 @@ func (p *process) stopCommand() *cli.Command {
 			if err := syscall.Kill(holder.PID, syscall.SIGINT); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fail("", err)
 			}
-			return w.awaitRelease(s)
+			return w.awaitRelease(s, holder.PID)
 		}),
 	}
 }
@@ -83,10 +83,10 @@ func (w *repoContext) running(s *session.Session) (*session.Session, error) {
 	return nil, refuse("git tilth stop "+ids[0], "several sessions are running: %s", strings.Join(ids, ", "))
 }
 
-// awaitRelease waits until nobody holds the session any more.
-func (w *repoContext) awaitRelease(s *session.Session) error {
+// awaitRelease waits until a process does not hold the session any more. The next one may already.
+func (w *repoContext) awaitRelease(s *session.Session, pid int) error {
 	for end := time.Now().Add(stopPatience); ; {
-		if _, busy := s.Holder(); !busy {
+		if holder, busy := s.Holder(); !busy || holder.PID != pid && holder.PID != 0 {
 			w.p.printf("session %s is stopped\nnext: git tilth resume %s\n", s.ID, s.ID)
 			return nil
 		}

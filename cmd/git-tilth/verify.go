@@ -17,11 +17,15 @@ func (p *process) verifyCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object with all differences"}},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			if holder, busy := s.Holder(); busy {
-				return holder
+			changed, err := w.atRest(s)
+			if err != nil {
+				return err
 			}
 			found, err := verify.Session(p.ctx, w.git, s)
-			if err = cmp.Or(err, p.ctx.Err()); err != nil {
+			if err = cmp.Or(err, p.ctx.Err()); err == nil && len(found.Differences) > 0 {
+				err = changed()
+			}
+			if err != nil {
 				return err // what a signal kept from being read is no difference
 			}
 			if ctx.Bool("json") {

@@ -55,7 +55,7 @@ func (p *process) visualizeCommand() *cli.Command {
 				return nil
 			}
 			if err := view.RenderFile(p.ctx, s, p.now(), w.diffOf); err != nil {
-				return fail("", err)
+				return w.orGone(s, fail("", err))
 			}
 			w.say(s.Path(session.ChatHTMLFile), ctx.Bool("open"))
 			return nil

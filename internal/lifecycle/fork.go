@@ -55,6 +55,7 @@ type parent struct {
 	point  Point
 	tasks  []session.Task // as they are there
 	begin  record.Beginning
+	read   int64 // the record's length before anything was read
 }
 
 // Fork makes the session. The other one is only read: it may be running.
@@ -83,6 +84,9 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	defer h.Close()
 	err = h.RunSetup(ctx, h.Path())
 	if err == nil {
+		err = p.stayed()
+	}
+	if err == nil {
 		err = h.endFork(p)
 	}
 	if err != nil {
@@ -98,6 +102,9 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	refuse := func(err error) (*parent, error) {
 		return nil, &RefusedError{Why: fmt.Sprintf("session %s cannot be forked: %s", f.From.ID, err),
 			Hint: "git tilth show " + f.From.ID}
+	}
+	if fi, err := os.Stat(p.Path(session.RecordFile)); err == nil {
+		p.read = fi.Size()
 	}
 	var err error
 	if p.check, err = f.From.Checkpoint(); err != nil {
@@ -132,6 +139,24 @@ func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 		}
 	}
 	return p, nil
+}
+
+// stayed refuses a session that was taken back since it was read: what was copied of it does not go together then.
+func (p *parent) stayed() error {
+	check, err := p.Checkpoint()
+	if err != nil {
+		return err
+	}
+	back := Unfinished(p.Session, check)
+	_, _, err = record.Scan(p.Path(session.RecordFile), p.read, func(l record.Line) error {
+		_, is := l.WentBack()
+		back = back || is
+		return nil
+	})
+	if back || errors.Is(err, jsonl.ErrShrunk) {
+		return &RefusedError{Why: "session " + p.ID + " was taken back meanwhile", Hint: "git tilth fork " + p.ID}
+	}
+	return err
 }
 
 // behind are the tasks that are done at the point, with their commits, or skipped.
