@@ -30,7 +30,7 @@ type process struct {
 	stdout       *output
 	stderr       *os.File
 	stopSignals  func()
-	notedSandbox bool // that there is none, or what it lacks, was said
+	notedSandbox atomic.Bool // that there is none, or what it lacks, was said
 
 	verbose, dryRun bool
 	changes         bool      // the command is not one that only looks

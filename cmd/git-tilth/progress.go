@@ -27,6 +27,7 @@ type progress struct {
 	idle  time.Time     // since when a usage limit is waited for; zero where none is
 	still time.Duration // waited for usage limits until then
 	now   func() time.Time
+	of    string // begins each line of a run that is one of several, "" for the only one
 
 	mu     sync.Mutex
 	titles map[string]string
@@ -78,7 +79,7 @@ func (p *progress) start(line string) {
 		return
 	}
 	p.line("", nil, line)
-	if p.term.TTY && p.timer == nil {
+	if p.term.TTY && p.timer == nil && p.of == "" {
 		p.timer = time.AfterFunc(time.Second, p.redraw)
 	}
 }
@@ -302,7 +303,7 @@ func (p *progress) line(ts string, e record.Event, says string) {
 	if at.IsZero() {
 		at = p.now()
 	}
-	fmt.Fprintln(p.term.Writer(p.out), p.term.RunLine(at, e, text.VisibleLine(says)))
+	fmt.Fprintln(p.term.Writer(p.out), p.term.RunLine(at, e, text.VisibleLine(p.of+says)))
 	p.drawLive()
 }
 

@@ -55,6 +55,7 @@ type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
 	detach, yes, json   bool
+	among               bool // it is one of several runs of this process
 	autoResume          uint
 	options             loop.Options // those that have a flag
 
@@ -203,6 +204,9 @@ func (w *repoContext) pause() error {
 // its loop begins, and works on it until it stops.
 func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 	show := w.newProgress(s, loop.Options{}, r.json)
+	if r.among {
+		show.of = s.ID[len(s.ID)-6:] + "  "
+	}
 	h, err := w.hold(s, show.event)
 	if err != nil {
 		return err

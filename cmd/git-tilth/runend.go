@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,6 +28,14 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told
 	if p.term.JSON {
 		return false
 	}
+	// In one piece: another run may be telling of its own.
+	var b bytes.Buffer
+	out := p.out
+	p.out = &b
+	defer func() {
+		out.Write(b.Bytes())
+		p.out = out
+	}()
 	tasks := h.S.Overview().Tasks
 	fmt.Fprintf(p.out, "\n%s  %d of %d tasks done", s.Reason, tasks.Done, tasks.Total)
 	if tasks.Failed > 0 {

@@ -90,8 +90,7 @@ func (w *repoContext) inHome(path string) string {
 
 // noteSandbox says something of the sandbox, once a process and only where something is started.
 func (w *repoContext) noteSandbox(says string) {
-	if w.p.changes && !w.p.notedSandbox {
-		w.p.notedSandbox = true
+	if w.p.changes && !w.p.notedSandbox.Swap(true) {
 		w.p.warnf("git-tilth: %s\n", says)
 	}
 }

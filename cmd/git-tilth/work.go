@@ -131,6 +131,11 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 		return err, true
 	}
 	s, err := place.Bring(p.ctx, c)
+	if s != nil {
+		if holder, busy := s.Holder(); busy {
+			s, err = nil, holder
+		}
+	}
 	switch {
 	case err != nil:
 		err = fleetError(err, c.Session)
@@ -141,7 +146,7 @@ func (p *process) workOn(ctx *cli.Context, l *workList, c fleet.Claim) (end erro
 	}
 	if s != nil {
 		r := newRunRequest(ctx)
-		r.verb = "resume"
+		r.verb, r.among = "resume", ctx.Int("jobs") > 1
 		err = w.proceed(s, r)
 	}
 	if err == nil {
