@@ -44,7 +44,8 @@ type repoContext struct {
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
 	w := &repoContext{p: p}
-	w.git = p.git(p.dryRun).Boxing(w.sandbox)
+	w.git = p.git(p.dryRun)
+	w.git.Boxing = w.sandbox
 	at, environ := p.dir, p.environ
 	if dir != "" {
 		at, environ = p.inDir(dir), nil
@@ -193,7 +194,7 @@ func (w *repoContext) atRest(s *session.Session) (changed func() error, err erro
 	return func() error {
 		_, busy := s.Holder()
 		if now := s.Overview(); busy || now.Status != was.Status || now.LastEventAt != was.LastEventAt {
-			return w.orGone(s, s.InUse())
+			return w.orGone(s, lifecycle.InUse(s))
 		}
 		return nil
 	}, nil

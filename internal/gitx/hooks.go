@@ -221,15 +221,6 @@ func (g *Git) filtersInside(filters []string, tree string, box *sandbox.Box) (in
 	return &copied, remove, nil
 }
 
-// Boxing returns a Git whose hooks and filters that lie in a worktree run in a box, as in that of Inside, also where
-// nobody works there: what a worker left is staged, compared and committed after its run too. The box is asked for when
-// there is such a hook or filter.
-func (g *Git) Boxing(box func() (*sandbox.Box, error)) *Git {
-	copied := *g
-	copied.boxing = box
-	return &copied
-}
-
 // filtering are the commands that read the files of a work tree as their content would be staged, or write them.
 var filtering = []string{"add", "commit", "diff-index", "ls-files", "read-tree", "reset", "restore", "status",
 	"update-index", "worktree", "write-tree"}
@@ -237,7 +228,7 @@ var filtering = []string{"add", "commit", "diff-index", "ls-files", "read-tree",
 // boxed is the Git that runs a command.
 func (g *Git) boxed(ctx context.Context, c Command) (in *Git, remove func(), err error) {
 	tree := cmp.Or(c.Tree, c.wt.Path)
-	if g.boxing == nil || g.in.box != nil || tree == "" || g.dry && c.mutates ||
+	if g.Boxing == nil || g.in.box != nil || tree == "" || g.dry && c.mutates ||
 		!slices.Contains(filtering, subcommand(c.Args)) {
 		return g, func() {}, nil
 	}
@@ -259,7 +250,7 @@ func (g *Git) boxed(ctx context.Context, c Command) (in *Git, remove func(), err
 	if !slices.ContainsFunc(s.filters, lies) && !(c.Hooks && hooksInTree(c.wt, s).top != "") {
 		return g, func() {}, nil
 	}
-	box, err := g.boxing()
+	box, err := g.Boxing()
 	if box == nil || err != nil {
 		return g, func() {}, err
 	}

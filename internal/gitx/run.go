@@ -40,7 +40,7 @@ type Call struct {
 	Skipped bool          // a dry run: it was not run
 }
 
-// Git runs git commands with one environment. It is immutable and safe for concurrent use.
+// Git runs git commands with one environment. It is not changed once it is used, and safe for concurrent use.
 type Git struct {
 	env      environment
 	program  string
@@ -52,9 +52,13 @@ type Git struct {
 	hooking  time.Duration // with the hooks of one command
 	known    *known
 	in       inside
-	boxing   func() (*sandbox.Box, error) // the sandbox of Boxing; nil for none
-	preview  *preview                     // nil: everything is written where git writes it
-	maxFile  int64                        // see Sparing
+	preview  *preview // nil: everything is written where git writes it
+	maxFile  int64    // see Sparing
+
+	// Boxing makes the box in which hooks and filters that lie in a worktree run, as in that of Inside, also where
+	// nobody works there: what a worker left is staged, compared and committed after its run too. It is called when
+	// there is such a hook or filter; nil is for none.
+	Boxing func() (*sandbox.Box, error)
 }
 
 // known is what one process asks git only once. It is shared between copies of a Git.

@@ -40,7 +40,7 @@ func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 	}
 	if err != nil || there {
 		if s, missing := a.Store.Find(a.ID); err == nil && missing == nil {
-			return nil, s.InUse() // somebody else was quicker to make it
+			return nil, InUse(s) // somebody else was quicker to make it
 		}
 		return nil, errors.Join(err, &RefusedError{Why: "there is a branch " + branch + " here already",
 			Hint: "git branch -m " + branch + " <another name>"})

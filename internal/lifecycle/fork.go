@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -212,7 +213,7 @@ func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), er
 	if err := os.Rename(s.Dir, dir); err != nil {
 		unlock()
 		if errors.Is(err, fs.ErrExist) { // somebody else was quicker to make it
-			err = (&session.Session{ID: id, Dir: dir}).InUse()
+			err = InUse(&session.Session{ID: id, Dir: dir})
 		}
 		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
 	}
@@ -269,9 +270,26 @@ func lockRoot(root string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for unix.Flock(int(f.Fd()), unix.LOCK_EX) == unix.EINTR {
+	for end := time.Now().Add(rootPatience); ; time.Sleep(rootPause) {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err != unix.EWOULDBLOCK && err != unix.EINTR:
+			return func() { f.Close() }, nil
+		case time.Now().After(end):
+			return nil, errors.Join(fmt.Errorf("another process keeps %s locked", root), f.Close())
+		}
 	}
-	return func() { f.Close() }, nil
+}
+
+// A session gets its name within milliseconds. Whoever has the sessions root for longer, such as a worker that runs on,
+// is not waited for.
+var rootPatience, rootPause = 10 * time.Second, 5 * time.Millisecond
+
+// InUse is the error of what another process makes, or has just made, of a session.
+func InUse(s *session.Session) *session.BusyError {
+	if holder, busy := s.Holder(); busy {
+		return holder
+	}
+	return &session.BusyError{Session: s.ID}
 }
 
 // clearForks removes what forks that were killed have left. What cannot be removed is left to `reset`.

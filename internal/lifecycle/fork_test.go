@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -51,4 +53,30 @@ func TestClearForksKilled(t *testing.T) {
 	if err := found[0].Mend(t.Context()); err != nil || exists(left) || !exists(made) {
 		t.Errorf("%v, left %v, made %v", err, exists(left), exists(made))
 	}
+}
+
+// TestLockRootIsGivenUp: a worker can lock the sessions root, and keep it.
+func TestLockRootIsGivenUp(t *testing.T) {
+	root := t.TempDir()
+	f, err := os.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	defer func(was time.Duration) { rootPatience = was }(rootPatience)
+	rootPatience = 0
+	if _, err := lockRoot(root); err == nil {
+		t.Error("it is locked twice")
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	release, err := lockRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }

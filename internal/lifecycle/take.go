@@ -235,7 +235,7 @@ func (t *taker) target(ctx context.Context) error {
 		return t.plan.clearLocks(ctx, t.Git, "")
 	}
 	var begun Taken
-	data, _ := jsonl.ReadFile(t.plan.S.Path(session.TakingFile))
+	data, _ := jsonl.ReadFile(t.plan.S.Path(takingFile))
 	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
 		t.plan.cutOff = begun.From == from
 		if err := t.plan.clearLocks(ctx, t.Git, t.Here.GitDir); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // A take makes all of its trees and commits first, without a checkout, so that a conflict or a hook changes nothing.
@@ -24,7 +23,10 @@ import (
 //  5. a line of taken.jsonl             the same
 //  6. taking.json removed
 
-const takenFile = "taken.jsonl" // what was taken into which branch
+const (
+	takenFile  = "taken.jsonl" // what was taken into which branch
+	takingFile = "taking.json" // there while the checkout of a branch is brought to what is taken
+)
 
 // ErrTaking says that another process takes something into a branch of the repository.
 var ErrTaking = errors.New("another take into this repository is at work")
@@ -58,12 +60,12 @@ func (p TakePlan) execute(ctx context.Context, d Deps) error {
 		return err
 	}
 	err = jsonl.AppendOnce(p.S.Path(takenFile), append(line, '\n'), jsonl.IsObject, true)
-	return errors.Join(err, os.RemoveAll(p.S.Path(session.TakingFile)))
+	return errors.Join(err, os.RemoveAll(p.S.Path(takingFile)))
 }
 
 // advance moves the branch, and the files of its checkout with it.
 func (p TakePlan) advance(ctx context.Context, d Deps) error {
-	n, taking := p.Note, p.S.Path(session.TakingFile)
+	n, taking := p.Note, p.S.Path(takingFile)
 	if p.place != "" && !d.Git.IsDryRun() {
 		// A hook, or a person while one ran, may have gone to another branch, which the merge would move.
 		on, err := d.Git.Line(ctx, d.Git.In(p.place, "symbolic-ref", "--quiet", "HEAD"))

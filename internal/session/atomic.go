@@ -42,7 +42,7 @@ func removeStaleTemps(dir string, now time.Time) {
 		if !strings.HasPrefix(name, ".") || !strings.Contains(name, jsonl.TempMark) || !e.Type().IsRegular() {
 			continue
 		}
-		if strings.HasPrefix(name, "."+ChatHTMLFile) || strings.HasPrefix(name, "."+TakingFile) {
+		if strings.HasPrefix(name, "."+ChatHTMLFile) || strings.HasPrefix(name, ".taking.json") {
 			if info, err := e.Info(); err != nil || now.Sub(info.ModTime()) < time.Hour {
 				continue
 			}

@@ -163,14 +163,6 @@ func (s *Session) Holder() (*BusyError, bool) {
 	return nil, false
 }
 
-// InUse is the error of what another process makes, or has just made, of the session.
-func (s *Session) InUse() *BusyError {
-	if holder, busy := s.Holder(); busy {
-		return holder
-	}
-	return &BusyError{Session: s.ID}
-}
-
 // isLocked takes a shared lock for a moment, so that two that look do not see each other.
 func isLocked(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -21,8 +21,7 @@ const (
 	LearningsFile     = "proposed-learnings.md"
 	SummaryFile       = "summary.json"
 	ChatHTMLFile      = "chat.html"
-	TakingFile        = "taking.json" // there while the checkout of a branch is brought to what is taken
-	AgentDir          = "agent"       // what an agent program needs for itself while it judges; a kill leaves it behind
+	AgentDir          = "agent" // what an agent program needs for itself while it judges; a kill leaves it behind
 	LockFile          = "lock"
 	ResetMarkFile     = "reset" // there from the first step of a teardown to its last
 	branchPrefix      = "session/"
