@@ -88,7 +88,11 @@ func (p *process) trace(c gitx.Call) {
 	if !p.verbose && !(p.dryRun && c.Skipped) {
 		return
 	}
-	line := text.Visible(text.ShellQuote(append([]string{"git", "-C", c.Dir}, c.Args...)...))
+	words := []string{"git", "-C", c.Dir}
+	for _, arg := range c.Args {
+		words = append(words, text.WithoutPassword(arg))
+	}
+	line := text.Visible(text.ShellQuote(words...))
 	p.traceMu.Lock()
 	defer p.traceMu.Unlock()
 	switch {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -143,12 +142,7 @@ type Place struct {
 }
 
 // Shown is the remote as others may read it, without a password.
-func (p Place) Shown() string {
-	if u, err := url.Parse(p.Remote); err == nil && u.User != nil {
-		return text.VisibleLine(u.Redacted())
-	}
-	return text.VisibleLine(p.Remote)
-}
+func (p Place) Shown() string { return text.VisibleLine(text.WithoutPassword(p.Remote)) }
 
 // scratch opens the scratch repository of a session.
 func (p Place) scratch(ctx context.Context, s *session.Session) (*scratchRepo, error) {

@@ -3,6 +3,7 @@
 package text
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -42,6 +43,18 @@ func Clip(s string, n int) string {
 		return head + "…"
 	}
 	return s
+}
+
+// WithoutPassword is a URL without the password in it. What is none stays as it is.
+func WithoutPassword(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return s
+	}
+	if _, has := u.User.Password(); !has {
+		return s
+	}
+	return u.Redacted()
 }
 
 // FirstLines joins the first n lines of what a program printed that say something. Git's hints are for who types.
