@@ -187,17 +187,13 @@ func (w *repoContext) orGone(s *session.Session, err error) error {
 // atRest refuses a session that is in use. changed tells what looked at it whether somebody has changed it since, which
 // is no finding.
 func (w *repoContext) atRest(s *session.Session) (changed func() error, err error) {
-	if holder, busy := s.Holder(); busy {
-		return nil, holder
-	}
-	was := s.Overview()
+	left, err := lifecycle.Look(s)
 	return func() error {
-		_, busy := s.Holder()
-		if now := s.Overview(); busy || now.Status != was.Status || now.LastEventAt != was.LastEventAt {
-			return w.orGone(s, lifecycle.InUse(s))
+		if left() {
+			return nil
 		}
-		return nil
-	}, nil
+		return w.orGone(s, lifecycle.InUse(s))
+	}, err
 }
 
 // onSessionToChange is the action of a command that changes one.
@@ -254,6 +250,9 @@ func tasksOf(ctx *cli.Context) (tasks []string) {
 func noTasks(s *session.Session, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return refuse("git tilth show "+s.ID, "%s", err)
+	}
+	if holder, busy := s.Holder(); busy {
+		return holder // it is being made
 	}
 	hint := "git tilth reset " + s.ID
 	if _, err := os.Lstat(s.Path(session.InterviewFile)); err == nil {

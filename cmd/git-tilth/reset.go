@@ -44,7 +44,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 		return err
 	}
 	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir)
-	if err = cmp.Or(err, w.p.ctx.Err()); err != nil {
+	if err = cmp.Or(w.p.ctx.Err(), err); err != nil {
 		return err // nothing is removed yet, and a signal kept some of the plan from being read
 	}
 	w.describeTeardown(plan)

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ import (
 func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
 	r, err := PlanTeardown(ctx, g, s, here)
-	if err != nil {
+	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
 	if r.Common == "" || r.Original != "" {

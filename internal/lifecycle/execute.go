@@ -17,7 +17,9 @@ func (h *Handle) MakePlan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	return MakePlan(st), nil
+	p := MakePlan(st)
+	p.tip = st.BranchTip
+	return p, nil
 }
 
 // Execution is what a plan needs beyond its session.
@@ -68,6 +70,15 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
 func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, error) {
+	if p.tip != "" { // a person may have committed since, while a model or a remote was asked
+		tip, _, err := h.Git.Tip(ctx, gitx.Worktree{Common: h.Common, Branch: h.S.Branch()})
+		if err == nil && tip != p.tip {
+			p, err = h.MakePlan(ctx)
+		}
+		if err != nil {
+			return Outcome{Plan: p}, err
+		}
+	}
 	out := Outcome{Plan: p}
 	if p.Action == Refuse {
 		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}

@@ -22,15 +22,35 @@ type Ailment struct {
 	Mend    func(context.Context) error // the same, where nothing can be lost by it; else nil
 }
 
+// Look begins a look at a session that nobody holds. left reports at its end whether the session was left alone
+// meanwhile: else what was found is half of one state and half of another.
+func Look(s *session.Session) (left func() bool, err error) {
+	if holder, busy := s.Holder(); busy {
+		return nil, holder
+	}
+	was := s.Overview()
+	return func() bool {
+		_, busy := s.Holder()
+		now := s.Overview()
+		return !busy && exists(s.Dir) && now.Status == was.Status && now.LastEventAt == was.LastEventAt
+	}, nil
+}
+
 // Examine says what is wrong with a session. It changes nothing.
 func Examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
-	o := s.Overview()
-	if o.Busy != nil {
+	left, err := Look(s)
+	if err != nil {
 		return nil // it changes while it is looked at
 	}
-	if _, busy := s.Holder(); busy {
+	found := examine(ctx, d, s)
+	if len(found) > 0 && !left() {
 		return nil
 	}
+	return found
+}
+
+func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
+	o := s.Overview()
 	reset := "git tilth reset -y " + s.ID
 	var out []Ailment
 	add := func(command, format string, args ...any) *Ailment {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -85,4 +86,43 @@ func TestOrphansBesideOthers(t *testing.T) {
 		t.Error(err)
 	}
 	git("rev-parse", "--verify", "session/"+id)
+}
+
+// TestExamineBesideAnother: what begins with a session while it is looked at makes no finding.
+func TestExamineBesideAnother(t *testing.T) {
+	repo := t.TempDir()
+	if out, err := exec.Command("git", "init", "-q", repo).CombinedOutput(); err != nil {
+		t.Fatalf("%s", out)
+	}
+	s := madeSession(t, t.TempDir())
+	for name, text := range map[string]string{
+		session.CheckpointFile: `{"session_id":"` + s.ID + `","status":"running","source":"` + repo +
+			`","git_common_dir":"` + repo + `/.git"}`,
+		session.TasksFile: `[{"id":"T-001","title":"x","description":"x","acceptance_criteria":["x"]}]`,
+		session.RecordFile: `{"ts":"2026-06-01T10:20:30Z","type":"seed_committed","payload":{"branch":"session/` + s.ID +
+			`","sha":"0123456789012345678901234567890123456789"}}` + "\n",
+	} {
+		if err := os.WriteFile(s.Path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := 0
+	look := func(do func()) []Ailment {
+		d := Deps{Now: time.Now, Git: gitx.New(os.Environ(), false, func(gitx.Call) {
+			if asked++; do != nil {
+				do()
+			}
+		})}
+		return Examine(t.Context(), d, s)
+	}
+	if found := look(nil); len(found) == 0 || asked == 0 {
+		t.Fatalf("%v, git was asked %d times", found, asked)
+	}
+	if found := look(func() {
+		if unlock, err := s.Lock(time.Now()); err == nil {
+			t.Cleanup(unlock)
+		}
+	}); len(found) > 0 {
+		t.Error(found)
+	}
 }

@@ -113,6 +113,7 @@ type Plan struct {
 	Total, Behind    int                 // all tasks; those that are done
 	Skipped          int                 // those that a person does not want
 	history          record.History
+	tip              string // of the branch, when the plan was made; "" where that is not known
 }
 
 // MakePlan says what resuming a session means. It is the only place that does: resume, its dry run, show
