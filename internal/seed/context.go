@@ -1,8 +1,6 @@
 package seed
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -79,30 +78,10 @@ func specPath(source, word string) (string, bool) {
 }
 
 func readSpec(root *os.Root, p string) (spec string, cut, ok bool) {
-	raw, err := readBelow(root, p, maxSpecBytes)
+	raw, err := jsonl.ReadIn(root, p, maxSpecBytes+1)
 	cut = len(raw) > maxSpecBytes
 	spec = strings.TrimSpace(strings.ToValidUTF8(text.HeadBytes(string(raw), maxSpecBytes), "\uFFFD"))
 	return spec, cut, err == nil && spec != ""
-}
-
-var errNoFile = errors.New("it is not a regular file")
-
-// readBelow reads a regular file, and one byte beyond most of a larger one. The kind is looked at before the file is
-// opened, because a FIFO would block there.
-func readBelow(root *os.Root, p string, most int64) ([]byte, error) {
-	info, err := root.Stat(p)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errNoFile
-	}
-	f, err := root.Open(p)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // fileList shows some paths, one a line.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -140,7 +141,7 @@ func (d *dirImport) read(rel string) ([]byte, error) {
 
 // readFile reads one regular file of the directory, byte for byte; the whole import is bounded.
 func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
-	data, err := readBelow(d.root, rel, int64(most))
+	data, err := jsonl.ReadIn(d.root, rel, int64(most)+1)
 	d.total += len(data)
 	fix := "put the file itself into the directory"
 	switch {
@@ -150,8 +151,8 @@ func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
 		return nil, importError(d.name(rel), 0, "make it smaller or take it away",
 			"it is too large for a seed: at most %s a file and %s together are taken", byteSize(most),
 			byteSize(maxTotalBytes))
-	case errors.Is(err, errNoFile):
-		fix = "put a file there, or take it away"
+	case errors.Is(err, jsonl.ErrIrregular):
+		return nil, importError(d.name(rel), 0, "put a file there, or take it away", "it is not a regular file")
 	case errors.Is(err, fs.ErrPermission):
 		fix = "make it readable"
 	}

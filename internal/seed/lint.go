@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -177,7 +178,7 @@ func (l *linter) read(p string) (string, bool) {
 		return "", false
 	}
 	defer root.Close()
-	data, err := readBelow(root, p, maxFileBytes)
+	data, err := jsonl.ReadIn(root, p, maxFileBytes)
 	return string(data), err == nil
 }
 
