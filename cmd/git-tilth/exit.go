@@ -105,7 +105,7 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	case errors.As(err, &setting):
 		return exitRefused, err.Error(), setting.Hint
 	case errors.As(err, &imported):
-		return exitRefused, err.Error(), imported.Hint()
+		return exitRefused, err.Error(), imported.Fix
 	case errors.As(err, &busy):
 		return exitBusy, err.Error(), strings.TrimSpace("git tilth stop " + busy.Session)
 	case errors.As(err, &step):

@@ -98,9 +98,6 @@ func (e *ImportError) Error() string {
 	return fmt.Sprintf("%s: %s", e.File, e.Msg)
 }
 
-// Hint is the remedy in one line.
-func (e *ImportError) Hint() string { return e.Fix }
-
 const (
 	stdinName      = "standard input"
 	maxImportBytes = 4 << 20

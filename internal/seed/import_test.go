@@ -344,9 +344,9 @@ func TestImportErrors(t *testing.T) {
 			if !errors.As(err, &ie) {
 				t.Fatalf("%v", err)
 			}
-			if ie.Line != c.line || !strings.Contains(ie.Msg, c.says) || ie.Hint() == "" ||
+			if ie.Line != c.line || !strings.Contains(ie.Msg, c.says) || ie.Fix == "" ||
 				!strings.HasSuffix(ie.File, c.file) {
-				t.Errorf("line %d: %s (hint: %s); want line %d, %q", ie.Line, ie.Msg, ie.Hint(), c.line, c.says)
+				t.Errorf("line %d: %s (hint: %s); want line %d, %q", ie.Line, ie.Msg, ie.Fix, c.line, c.says)
 			}
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("more than one line: %q", err)
@@ -465,7 +465,7 @@ func TestImportDirectoryErrors(t *testing.T) {
 			c.fill(dir)
 			_, err := Import(dir, nil)
 			var ie *ImportError
-			if !errors.As(err, &ie) || !strings.Contains(err.Error(), c.says) || ie.Hint() == "" {
+			if !errors.As(err, &ie) || !strings.Contains(err.Error(), c.says) || ie.Fix == "" {
 				t.Errorf("%v", err)
 			}
 		})

@@ -133,7 +133,7 @@ func (in *interview) open() error {
 	}
 	specs := namedSpecs(in.Source, in.Brief)
 	for _, s := range specs {
-		in.Terminal.say(sayStep, "read "+s.Path+", which the brief names")
+		in.Terminal.step("read " + s.Path + ", which the brief names")
 	}
 	user, err := in.Prompts.Render("interview_task", map[string]any{
 		"Brief": in.Brief, "Context": in.Context, "Specs": specs, "Files": fileList(in.Files),
@@ -210,15 +210,13 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 	for _, c := range got.ToolCalls {
 		in.answer.asks = in.answer.asks || c.Name == askTool
 	}
-	if said := printable(got.Content); said != "" {
-		in.Terminal.say(sayNote, said)
-	}
+	in.Terminal.say(got.Content)
 	return got, nil
 }
 
 func (in *interview) retrying(f *model.Failure, wait time.Duration) {
-	in.Terminal.say(sayWarn,
-		fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind, wait.Round(time.Second)))
+	in.Terminal.warn(fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind,
+		wait.Round(time.Second)))
 }
 
 // recordCall counts an attempt and writes it down. A failed one may have been paid for all the same.
@@ -246,12 +244,5 @@ func (in *interview) emit(e record.Event) error {
 	return in.Emit(e)
 }
 
-// aborted is ErrAborted for a context that has ended: errors.Is finds ErrAborted, context.Canceled and the cause that
-// the caller gave.
-func aborted(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || cause == err {
-		return fmt.Errorf("%w: %w", ErrAborted, err)
-	}
-	return fmt.Errorf("%w: %w (%w)", ErrAborted, cause, err)
-}
+// aborted is ErrAborted for a context that has ended.
+func aborted(ctx context.Context) error { return fmt.Errorf("%w: %w", ErrAborted, ctx.Err()) }

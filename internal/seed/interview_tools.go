@@ -66,7 +66,7 @@ func (in *interview) run(ctx context.Context, name, args string) (string, error)
 		t.judged = true
 		return in.propose(ctx, args)
 	}
-	in.Terminal.say(sayStep, describeCall(name, args))
+	in.Terminal.step(describeCall(name, args))
 	return in.Tools.Call(ctx, name, args).Output, nil
 }
 
@@ -146,7 +146,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 const maxRulesTold = 30
 
 func (in *interview) refused(violations []Violation) (string, error) {
-	in.Terminal.say(sayWarn, "the proposed seed was refused: "+violations[0].String())
+	in.Terminal.warn("the proposed seed was refused: " + violations[0].String())
 	return in.Prompts.Render("interview_refused", map[string]any{"Rules": Explain(violations, maxRulesTold)})
 }
 

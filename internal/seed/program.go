@@ -115,10 +115,10 @@ func transcriptText(messages []json.RawMessage) string {
 func (in *interview) looks(e record.Event) error {
 	switch e := e.(type) {
 	case *record.ToolCall:
-		in.Terminal.say(sayStep, strings.TrimSpace(e.Tool+" "+text.Clip(text.OneLine(string(e.Args)), 100)))
+		in.Terminal.step(strings.TrimSpace(e.Tool + " " + text.Clip(text.OneLine(string(e.Args)), 100)))
 	case *record.AgentWaits:
 		if e.Said != "" {
-			in.Terminal.say(sayWarn, e.Agent+" waits by itself: "+e.Said)
+			in.Terminal.warn(e.Agent + " waits by itself: " + e.Said)
 		}
 		return nil
 	}

@@ -32,16 +32,6 @@ type answer struct {
 	Option int
 }
 
-// sayKind says what a line of the interview is.
-type sayKind int
-
-// The kinds of lines: the model's own words, a step that it takes, something that went wrong but goes on.
-const (
-	sayNote sayKind = iota
-	sayStep
-	sayWarn
-)
-
 // Terminal is how an interview meets a person at a terminal, and takes answers from a pipe or a file.
 //
 // The terminal stays in its normal mode throughout: the kernel edits the line, Ctrl-D ends the input and Ctrl-C is a
@@ -194,19 +184,20 @@ func cleanAnswer(s string) string {
 // escapeSequence is what a key of a terminal sends that is no character.
 var escapeSequence = pattern.New(`\x1b(?:[\[O][^\x40-\x7e]*[\x40-\x7e]?)?`)
 
-// say shows a line: what the model says, what it looks at, what went wrong.
-func (t *Terminal) say(kind sayKind, said string) {
-	said = printable(said)
-	if said == "" {
-		return
-	}
-	switch kind {
-	case sayStep:
-		t.printf("%s\n", t.dim("· "+text.OneLine(said)))
-	case sayWarn:
-		t.printf("%s\n", t.styled("33", "! "+text.OneLine(said)))
-	default:
+// say shows what the model says.
+func (t *Terminal) say(said string) {
+	if said = printable(said); said != "" {
 		t.printf("\n%s\n", said)
+	}
+}
+
+// step shows what the model looks at, and warn what went wrong where the interview goes on.
+func (t *Terminal) step(what string) { t.marked("2", "· ", what) }
+func (t *Terminal) warn(what string) { t.marked("33", "! ", what) }
+
+func (t *Terminal) marked(style, mark, what string) {
+	if what = text.OneLine(printable(what)); what != "" {
+		t.printf("%s\n", t.styled(style, mark+what))
 	}
 }
 

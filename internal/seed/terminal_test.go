@@ -61,8 +61,8 @@ func TestAnAnswerIsBounded(t *testing.T) {
 func TestQuestionsCannotDriveTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	term := NewTerminal(text.NewLines(strings.NewReader("1\n")), &out, false)
-	term.say(sayNote, "a\x1b]0;title\x07b")
-	term.say(sayStep, "one\ntwo\u202e")
+	term.say("a\x1b]0;title\x07b")
+	term.step("one\ntwo\u202e")
 	if _, err := term.ask(context.Background(),
 		question{Text: "\x1b[2Jq\x9b31m", Options: []string{"\ro"}}); err != nil {
 		t.Fatal(err)
@@ -78,12 +78,11 @@ func TestQuestionsCannotDriveTheTerminal(t *testing.T) {
 func TestAskEndsWithItsContext(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	term := NewTerminal(text.NewLines(r), io.Discard, true)
-	cause := errors.New("told to stop")
-	cancel(cause)
+	cancel()
 	_, err := term.ask(ctx, question{Text: "?"})
-	for _, want := range []error{ErrAborted, context.Canceled, cause} {
+	for _, want := range []error{ErrAborted, context.Canceled} {
 		if !errors.Is(err, want) {
 			t.Errorf("%v is not %v", err, want)
 		}
