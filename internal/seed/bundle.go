@@ -22,7 +22,7 @@ type Bundle struct {
 
 	// faults are the broken rules that only the raw form shows (an unknown or
 	// repeated key, a status, a wrong type). Check reports them with the rest.
-	faults []Violation
+	faults violations
 }
 
 // Violation is one broken rule. Rule is a short, stable name; Message is a
@@ -33,6 +33,20 @@ type Violation struct {
 }
 
 func (v Violation) String() string { return v.Rule + ": " + v.Message }
+
+// violations are what a judgement has found so far.
+type violations []Violation
+
+func (vs *violations) add(rule, format string, args ...any) { vs.put(one(rule, format, args...)) }
+
+func (vs *violations) put(more violations) {
+	*vs = append(*vs, more[:min(len(more), max(maxViolations-len(*vs), 0))]...)
+}
+
+// one is a judgement that came to one violation.
+func one(rule, format string, args ...any) violations {
+	return violations{{Rule: rule, Message: fmt.Sprintf(format, args...)}}
+}
 
 // Explain renders violations as a list, one a line, at most max of them (0 means all).
 func Explain(vs []Violation, max int) string {
@@ -69,11 +83,11 @@ var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "n
 func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
 	if len(args) > maxArguments {
-		b.fault("size", "the bundle is %s; a bundle may hold %s in all", byteSize(len(args)), byteSize(maxTotalBytes))
+		b.faults.add("size", "the bundle is %s; a bundle may hold %s in all", byteSize(len(args)), byteSize(maxTotalBytes))
 		return b, nil
 	}
 	if !utf8.Valid(args) {
-		b.fault("utf-8", "the arguments are not valid UTF-8")
+		b.faults.add("utf-8", "the arguments are not valid UTF-8")
 		return b, nil
 	}
 	given, err := objectFields(args)
@@ -81,13 +95,13 @@ func parseBundle(args []byte) (*Bundle, error) {
 		return nil, fmt.Errorf("%w: %v", errNotObject, err)
 	}
 	if hasLoneSurrogate(args) {
-		b.fault("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)
+		b.faults.add("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)
 	}
 	b.checkKeys("the bundle", given, bundleKeys)
 	if entries := given.get("prd_entries"); entries != nil {
 		b.readEntries(entries)
 	} else {
-		b.fault("shape", "prd_entries is missing: it is the list of tasks")
+		b.faults.add("shape", "prd_entries is missing: it is the list of tasks")
 	}
 	b.readTestFiles(given.get("test_files"))
 	b.Meta.TLDR = read[string](b, "tldr", given.get("tldr"))
@@ -97,21 +111,15 @@ func parseBundle(args []byte) (*Bundle, error) {
 	return b, nil
 }
 
-func (b *Bundle) fault(rule, format string, args ...any) {
-	if len(b.faults) < maxViolations {
-		b.faults = append(b.faults, violation(rule, format, args...))
-	}
-}
-
 func (b *Bundle) readEntries(raw json.RawMessage) {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(raw, &entries); err != nil || entries == nil {
-		b.fault("shape", "prd_entries is not a list of objects")
+		b.faults.add("shape", "prd_entries is not a list of objects")
 		return
 	}
 	for i, e := range entries {
 		if i == maxTasks {
-			b.fault("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(entries),
+			b.faults.add("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(entries),
 				maxTasks)
 			return
 		}
@@ -123,7 +131,7 @@ func (b *Bundle) readEntry(i int, raw json.RawMessage) {
 	where := fmt.Sprintf("entry %d", i+1)
 	given, err := objectFields(raw)
 	if err != nil {
-		b.fault("shape", "%s of prd_entries is not an object", where)
+		b.faults.add("shape", "%s of prd_entries is not an object", where)
 		return
 	}
 	t := session.Task{ID: read[string](b, "the id of "+where, given.get("id"))}
@@ -131,7 +139,7 @@ func (b *Bundle) readEntry(i int, raw json.RawMessage) {
 		where = quoteShort(t.ID)
 	}
 	if given.get("status") != nil {
-		b.fault("status", "%s has a status; only the harness writes it: leave the key out", where)
+		b.faults.add("status", "%s has a status; only the harness writes it: leave the key out", where)
 	}
 	b.checkKeys(where, given, append([]string{"status"}, entryKeys...))
 	t.Title = read[string](b, "the title of "+where, given.get("title"))
@@ -149,12 +157,12 @@ func (b *Bundle) readTestFiles(raw json.RawMessage) {
 	}
 	given, err := objectFields(raw)
 	if err != nil {
-		b.fault("shape", "test_files is not an object that maps paths to contents")
+		b.faults.add("shape", "test_files is not an object that maps paths to contents")
 		return
 	}
 	for _, f := range given {
 		if _, ok := b.TestFiles[f.key]; ok {
-			b.fault("duplicate", "test_files names %s twice", quoteShort(f.key))
+			b.faults.add("duplicate", "test_files names %s twice", quoteShort(f.key))
 			continue
 		}
 		b.TestFiles[f.key] = read[string](b, "the content of "+quoteShort(f.key), f.raw)
@@ -170,7 +178,7 @@ func read[T string | []string](b *Bundle, what string, raw json.RawMessage) (val
 	if _, isList := any(value).([]string); isList {
 		kind = "a list of strings"
 	}
-	b.fault("shape", "%s is not %s", what, kind)
+	b.faults.add("shape", "%s is not %s", what, kind)
 	return *new(T)
 }
 
@@ -189,11 +197,11 @@ func (b *Bundle) readNotes(key string, given fields) []string {
 // checkKeys reports unknown keys, and known ones that come twice.
 func (b *Bundle) checkKeys(where string, given fields, known []string) {
 	for _, key := range given.repeated() {
-		b.fault("duplicate", "%s has the key %s twice", where, quoteShort(key))
+		b.faults.add("duplicate", "%s has the key %s twice", where, quoteShort(key))
 	}
 	for _, f := range given {
 		if !slices.Contains(known, f.key) {
-			b.fault("unknown-key", "%s has an unknown key %s", where, quoteShort(f.key))
+			b.faults.add("unknown-key", "%s has an unknown key %s", where, quoteShort(f.key))
 		}
 	}
 }

@@ -43,32 +43,26 @@ func validID(id string) bool { return session.ValidTaskID(id) && len(id) <= 20 }
 
 // Check judges a bundle against every rule and reports all that are broken; nil means that it may be staged.
 func Check(b *Bundle, rules Rules) []Violation {
-	c := &checker{bundle: b, found: append([]Violation(nil), b.faults...)}
+	c := &checker{bundle: b, violations: slices.Clone(b.faults)}
 	c.tasks()
 	c.notes()
 	c.files(rules)
 	if c.refusedWhole() {
-		return c.found
+		return c.violations
 	}
 	c.pairing(rules)
-	return c.found
+	return c.violations
 }
 
 type checker struct {
+	violations
 	bundle *Bundle
-	found  []Violation
-}
-
-func (c *checker) add(rule, format string, args ...any) {
-	if len(c.found) < maxViolations {
-		c.found = append(c.found, violation(rule, format, args...))
-	}
 }
 
 // refusedWhole reports whether so much of the bundle was not read that a task without
 // a test would be a follow-up error and not a finding.
 func (c *checker) refusedWhole() bool {
-	for _, v := range c.found {
+	for _, v := range c.violations {
 		if v.Rule == "too-many-tasks" || (v.Rule == "size" && len(c.bundle.Tasks) == 0) {
 			return true
 		}
@@ -92,16 +86,14 @@ func (c *checker) tasks() {
 			c.add("duplicate", "the id %s is given to two tasks", quoteShort(t.ID))
 		}
 		seen[t.ID] = true
-		for _, v := range badNeeds(tasks, i) {
-			c.add(v.Rule, "%s", v.Message)
-		}
+		c.put(badNeeds(tasks, i))
 	}
 }
 
 const needsFix = "name only tasks that stand earlier in the list"
 
 // badNeeds lists what is wrong with the needs of the i-th task: a need is the id of a task that stands before it.
-func badNeeds(tasks []session.Task, i int) (found []Violation) {
+func badNeeds(tasks []session.Task, i int) (found violations) {
 	for n, id := range tasks[i].Needs {
 		at := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == id })
 		problem := ""
@@ -117,7 +109,7 @@ func badNeeds(tasks []session.Task, i int) (found []Violation) {
 		default:
 			continue
 		}
-		found = append(found, violation("needs", "%s needs %s", quoteShort(tasks[i].ID), problem))
+		found.add("needs", "%s needs %s", quoteShort(tasks[i].ID), problem)
 	}
 	return found
 }
@@ -232,9 +224,7 @@ func (c *checker) files(rules Rules) {
 		if c.bounded(what, content, maxFileBytes) && strings.TrimSpace(content) == "" {
 			c.add("empty-test", "%s is empty: it would check nothing", what)
 		}
-		for _, v := range place.check(p) {
-			c.add(v.Rule, "%s", v.Message)
-		}
+		c.put(place.check(p))
 	}
 	if total > maxTotalBytes {
 		c.add("size", "the test files are %s together; at most %s are taken", byteSize(total), byteSize(maxTotalBytes))

@@ -25,19 +25,18 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 	}
 	var keep []session.Task
 	if len(edited) > maxImportBytes {
-		return nil, []Violation{
-			violation("size", "the plan is %s; at most %s are taken", byteSize(len(edited)), byteSize(maxImportBytes)),
-		}, nil
+		return nil, one("size", "the plan is %s; at most %s are taken", byteSize(len(edited)),
+			byteSize(maxImportBytes)), nil
 	}
 	if i := firstBadByte(edited); i >= 0 {
-		return nil, []Violation{violation("utf-8", "line %d is not UTF-8 text", lineAt(edited, i))}, nil
+		return nil, one("utf-8", "line %d is not UTF-8 text", lineAt(edited, i)), nil
 	}
 	if err := checkJSON(session.TasksFile, edited); err != nil {
-		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
+		return nil, one("shape", "%s", err), nil
 	}
 	tasks, err := session.ParseTasks(edited)
 	if err != nil {
-		return nil, []Violation{violation("shape", "%s", err.Error())}, nil
+		return nil, one("shape", "%s", err), nil
 	}
 	before = slices.Concat(done, before)
 	for _, t := range done {
@@ -51,11 +50,11 @@ func EditPlan(old, edited []byte, files []string, done []session.Task) ([]sessio
 		c.bundle.Tasks[i].Status = session.TaskPending // held against what it was, not against a seed's
 	}
 	c.tasks()
-	if len(c.found) == 0 {
+	if len(c.violations) == 0 {
 		c.editedPairing(before, files, done == nil)
 	}
-	if len(c.found) > 0 {
-		return nil, c.found, nil
+	if len(c.violations) > 0 {
+		return nil, c.violations, nil
 	}
 	return slices.Concat(done, tasks), nil, nil
 }

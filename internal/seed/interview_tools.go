@@ -120,11 +120,11 @@ func usableOptions(options []string) []string {
 // propose hands a seed in. A refusal goes back with its rules.
 func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	if in.answer.garbled {
-		return in.refused([]Violation{violation("utf-8", "the arguments are not valid UTF-8")})
+		return in.refused(one("utf-8", "the arguments are not valid UTF-8"))
 	}
 	b, err := parseBundle([]byte(args))
 	if err != nil {
-		return in.refused([]Violation{{Rule: "shape", Message: err.Error()}})
+		return in.refused(one("shape", "%s", err))
 	}
 	b.Meta.InterviewerModel, b.Meta.Tokens = in.ModelName, in.usage.Total()
 	b.Meta.StartedAt, b.Meta.EndedAt = record.FormatTime(in.started), record.FormatTime(in.Now())

@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -23,7 +22,7 @@ type place struct {
 	onDisk map[string]bool   // what was listed: entries, and directories with a slash behind them
 }
 
-func (pl *place) check(p string) []Violation {
+func (pl *place) check(p string) violations {
 	if bad := formOf(p); bad != nil {
 		return bad
 	}
@@ -35,16 +34,8 @@ func (pl *place) check(p string) []Violation {
 	return out
 }
 
-func violation(rule, format string, args ...any) Violation {
-	return Violation{Rule: rule, Message: fmt.Sprintf(format, args...)}
-}
-
-func one(rule, format string, args ...any) []Violation {
-	return []Violation{violation(rule, format, args...)}
-}
-
 // formOf judges a path by its letters alone.
-func formOf(p string) []Violation {
+func formOf(p string) violations {
 	q := quoteShort(p)
 	switch {
 	case p == "":
@@ -66,7 +57,7 @@ func formOf(p string) []Violation {
 	return nil
 }
 
-func partOf(q, part string) []Violation {
+func partOf(q, part string) violations {
 	switch {
 	case part == "..":
 		return one("path-outside", "the path %s holds ..: it must stay inside the worktree", q)
@@ -106,7 +97,7 @@ func meansDotGit(part string) bool {
 
 // againstBundle finds a path that cannot be written beside another one of the bundle, or that some file systems take
 // for one that exists.
-func (pl *place) againstBundle(p string) []Violation {
+func (pl *place) againstBundle(p string) violations {
 	dirs := prefixes(p)
 	for _, dir := range dirs {
 		if pl.isFile[dir] {
@@ -144,7 +135,7 @@ func (pl *place) list(dir string) {
 
 // againstWorktree finds what is in the way on disk or in git's index. A path that git tracks as an entry of its own is
 // a file, a symlink or a submodule, whatever the disk shows.
-func (pl *place) againstWorktree(p string) []Violation {
+func (pl *place) againstWorktree(p string) violations {
 	if slices.Contains(pl.Tracked, p) {
 		return one("path-tracked", "%s is a file that git tracks: a seed never overwrites one; choose a new name",
 			quoteShort(p))
@@ -173,7 +164,7 @@ func (pl *place) againstWorktree(p string) []Violation {
 }
 
 // directory judges one directory on the way to p: it is a real directory or does not exist.
-func (pl *place) directory(p, dir string) []Violation {
+func (pl *place) directory(p, dir string) violations {
 	info, err := os.Lstat(filepath.Join(pl.Root, filepath.FromSlash(dir)))
 	switch {
 	case os.IsNotExist(err):
