@@ -3,7 +3,6 @@ package seed
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,12 +60,6 @@ func Explain(vs []Violation, max int) string {
 	return b.String()
 }
 
-// errNotObject says that write_seed's arguments are no JSON object.
-var errNotObject = errors.New(
-	"the arguments are not one JSON object with the keys prd_entries, test_files, " +
-		"tldr, open_questions, blockers and scope_notes",
-)
-
 // maxArguments bounds what is parsed at all: a little above the sum of the
 // limits that Check holds a bundle to, since JSON escapes take room.
 const maxArguments = 4 * maxTotalBytes
@@ -92,7 +85,8 @@ func parseBundle(args []byte) (*Bundle, error) {
 	}
 	given, err := objectFields(args)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", errNotObject, err)
+		return nil, fmt.Errorf("the arguments are not one JSON object with the keys prd_entries, test_files, tldr, "+
+			"open_questions, blockers and scope_notes: %w", err)
 	}
 	if hasLoneSurrogate(args) {
 		b.faults.add("utf-8", `the arguments hold half of a surrogate pair (\ud800 to \udfff), which is no UTF-8 text`)
