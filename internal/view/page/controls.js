@@ -194,12 +194,7 @@ function clearAll() {
     find.value = "";
     search.start("");
   }
-  const hadFilter = feed.filter.task || feed.filter.kinds.size || feed.filter.matches;
-  feed.filter.task = "";
-  feed.filter.kinds.clear();
-  feed.filter.matches = false;
-  controls.sync();
-  if (hadFilter) feed.rebuild();
+  if (feed.filter.task || feed.filter.kinds.size || feed.filter.matches) feed.unfilter();
 }
 
 function help() {

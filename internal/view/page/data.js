@@ -43,35 +43,40 @@ function addBlock(index, text) {
   return start;
 }
 
-function blockOf(i) {
+// first is the lowest number below n from which on a condition holds, n if it never does.
+function first(n, holds) {
   let lo = 0;
-  let hi = rec.blocks.length - 1;
-  while (lo < hi) {
-    const mid = (lo + hi + 1) >> 1;
-    if (rec.blocks[mid].start <= i) lo = mid;
-    else hi = mid - 1;
+  while (lo < n) {
+    const mid = (lo + n) >> 1;
+    if (holds(mid)) n = mid;
+    else lo = mid + 1;
   }
   return lo;
 }
 
-function eventsOf(b) {
-  let got = parsed.get(b);
-  if (got) {
-    parsed.delete(b);
-  } else {
-    try {
-      got = JSON.parse(rec.blocks[b].text());
-    } catch {
-      got = [];
-    }
-    if (parsed.size >= KEEP_PARSED) parsed.delete(parsed.keys().next().value);
+// lastBegun is the number of the last of some parts that begins at i or before, 0 if none does.
+function lastBegun(parts, begin, i) {
+  return Math.max(0, first(parts.length, (k) => parts[k][begin] > i) - 1);
+}
+
+// parse reads JSON, or gives what stands in for a text that is none.
+function parse(text, otherwise) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return otherwise;
   }
+}
+
+function eventsOf(b) {
+  const got = parsed.get(b) || parse(rec.blocks[b].text(), []);
+  if (!parsed.delete(b) && parsed.size >= KEEP_PARSED) parsed.delete(parsed.keys().next().value);
   parsed.set(b, got);
   return got;
 }
 
 function eventAt(i) {
-  const b = blockOf(i);
+  const b = lastBegun(rec.blocks, "start", i);
   const e = eventsOf(b)[i - rec.blocks[b].start];
   return isObject(e) ? e : {};
 }

@@ -157,16 +157,8 @@ function cutNote(p) {
 }
 
 function argsOf(p) {
-  if (isObject(p.args)) return p.args;
-  if (typeof p.args === "string") {
-    try {
-      const v = JSON.parse(p.args);
-      if (isObject(v)) return v;
-    } catch {
-      // Arguments that are no object are shown as they are.
-    }
-  }
-  return null;
+  const v = typeof p.args === "string" ? parse(p.args) : p.args;
+  return isObject(v) ? v : null; // what is no object is shown as it is
 }
 
 function toolCall(p, x) {

@@ -110,13 +110,15 @@ const feed = {
     if (p.live) return;
     p.live = true;
     const before = p.height;
-    const frag = document.createDocumentFragment();
-    for (let k = p.from; k < p.to; k++) frag.appendChild(this.node(this.items[k]));
-    p.el.replaceChildren(frag);
+    this.draw(p);
     p.el.style.height = "";
     // Browsers without scroll anchoring would jump when a page above the window
     // turns out taller than it was thought to be.
     if (!CSS.supports("overflow-anchor", "auto") && p.el.getBoundingClientRect().top < 0) scrollBy(0, p.el.offsetHeight - before);
+  },
+
+  draw(p) {
+    p.el.replaceChildren(...this.items.slice(p.from, p.to).map((item) => this.node(item)));
   },
 
   empty(p) {
@@ -139,30 +141,18 @@ const feed = {
 
   // position finds where an event is among the items, or the next one that is.
   position(i) {
-    let lo = 0;
-    let hi = this.items.length;
     const key = (x) => (x < 0 ? groups.all[-1 - x].start - 0.5 : x);
-    while (lo < hi) {
-      const mid = (lo + hi) >> 1;
-      if (key(this.items[mid]) < i) lo = mid + 1;
-      else hi = mid;
-    }
-    return lo;
-  },
-
-  pageAt(k) {
-    let lo = 0;
-    let hi = this.pages.length - 1;
-    while (lo < hi) {
-      const mid = (lo + hi + 1) >> 1;
-      if (this.pages[mid].from <= k) lo = mid;
-      else hi = mid - 1;
-    }
-    return this.pages[lo];
+    return first(this.items.length, (k) => key(this.items[k]) >= i);
   },
 
   elementOf(i) {
     return document.getElementById("e" + i);
+  },
+
+  unfilter() {
+    this.filter = { task: "", kinds: new Set(), matches: false };
+    controls.sync();
+    this.rebuild();
   },
 
   // jump brings an event into view; a filter that hides it is lifted.
@@ -172,17 +162,11 @@ const feed = {
       this.opened.add("section:" + groups.all[groups.at(i)].start);
       this.rebuild();
     }
-    if (!this.shows(i) && !how.quiet) {
-      this.filter.task = "";
-      this.filter.kinds.clear();
-      this.filter.matches = false;
-      controls.sync();
-      this.rebuild();
-    }
+    if (!this.shows(i) && !how.quiet) this.unfilter();
     const k = this.position(i);
     if (k >= this.items.length) return;
-    const p = this.pageAt(k);
-    const n = this.pages.indexOf(p);
+    const n = lastBegun(this.pages, "from", k);
+    const p = this.pages[n];
     for (const near of [n - 1, n, n + 1]) if (this.pages[near]) this.fill(this.pages[near]);
     const it = this.items[k];
     const target = it < 0 ? p.el.children[k - p.from] : this.elementOf(it);

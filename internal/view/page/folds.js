@@ -34,21 +34,21 @@ function clipped(x, part, text, lines, chars, make) {
     }
   }
   if (end >= text.length - 40 || feed.opened.has(x.i + ":" + part)) return make(text);
-  const box = el("div", "clip", make(text.slice(0, end)));
-  box.append(button("Show all " + full(text.length) + " characters", () => {
-    feed.opened.add(x.i + ":" + part);
-    box.replaceWith(make(text));
-  }));
-  return box;
+  return clip(x, part, full(text.length) + " characters", make(text.slice(0, end)), () => make(text));
 }
 
 // folds is clipped for a list of lines.
 function folds(x, part, lines, most, make) {
   if (lines.length <= most + 4 || feed.opened.has(x.i + ":" + part)) return make(lines);
-  const box = el("div", "clip", make(lines.slice(0, most)));
-  box.append(button("Show all " + plural(lines.length, "line"), () => {
+  return clip(x, part, plural(lines.length, "line"), make(lines.slice(0, most)), () => make(lines));
+}
+
+// clip is a beginning with a button that puts the whole in its place.
+function clip(x, part, size, beginning, whole) {
+  const box = el("div", "clip", beginning);
+  box.append(button("Show all " + size, () => {
     feed.opened.add(x.i + ":" + part);
-    box.replaceWith(make(lines));
+    box.replaceWith(whole());
   }));
   return box;
 }
@@ -117,12 +117,7 @@ function commitCard(p, x) {
 }
 
 function patchCard(d, x) {
-  let v = { patch: "", truncated: false };
-  try {
-    v = JSON.parse(d.text());
-  } catch {
-    // A diff that cannot be read is shown as an empty one.
-  }
+  const v = parse(d.text(), {}); // one that cannot be read is shown as an empty one
   const files = filesOf(str(v.patch));
   const box = el("div", "patch");
   const add = files.reduce((a, f) => a + f.add, 0);

@@ -1,30 +1,22 @@
 // Sections of the conversation: the seed, each attempt at a task, the stops and
 // resumes between them. They are found from the index alone, as events arrive.
 
+const UNUSED = { calls: 0, p: 0, e: 0, c: 0, r: 0, cost: 0 }; // what a role took: prompt, answer, cached, reasoning
+
 const groups = {
-  all: [],
-  calls: [], // every model call: {i, role, p}
-  totals: new Map(), // role → {calls, p, e, c, r, cost}
-  taskInfo: new Map(), // task id → figures over all its attempts
-  objections: [],
-  attempts: new Map(), // task id → how often it was begun
-  backs: [], // rewinds and undos: {i, from}, from the first event that each superseded
   folded: false, // something was superseded since this was looked at
-  lastStop: null,
-  started: 0, // of the latest start or resume
-  done: 0, // events taken in
 
   clear() {
     this.all = [];
-    this.calls = [];
-    this.totals = new Map();
-    this.taskInfo = new Map();
+    this.calls = []; // every model call: {i, role, p}
+    this.totals = new Map(); // role → {calls, p, e, c, r, cost}
+    this.taskInfo = new Map(); // task id → figures over all its attempts
     this.objections = [];
-    this.attempts = new Map();
-    this.backs = [];
+    this.attempts = new Map(); // task id → how often it was begun
+    this.backs = []; // rewinds and undos: {i, from}, from the first event that each superseded
     this.lastStop = null;
-    this.started = 0;
-    this.done = 0;
+    this.started = 0; // of the latest start or resume
+    this.done = 0; // events taken in
   },
 
   // update takes in the events that were added since the last time.
@@ -138,13 +130,10 @@ const groups = {
     const role = roleOf(str(f.ph));
     const tokens = num(f.p) + num(f.e);
     this.calls.push({ i, role, p: num(f.p) });
-    let r = this.totals.get(role);
-    if (!r) this.totals.set(role, (r = { calls: 0, p: 0, e: 0, c: 0, r: 0, cost: 0 }));
+    const r = this.totals.get(role) || { ...UNUSED };
+    this.totals.set(role, r);
     r.calls++;
-    r.p += num(f.p);
-    r.e += num(f.e);
-    r.c += num(f.c);
-    r.r += num(f.r);
+    for (const k of ["p", "e", "c", "r"]) r[k] += num(f[k]);
     r.cost += num(f.$);
     g.tokens += tokens;
     g.cost += num(f.$);
@@ -165,16 +154,10 @@ const groups = {
   },
 
   at(i) {
-    let lo = 0;
-    let hi = this.all.length - 1;
-    while (lo < hi) {
-      const mid = (lo + hi + 1) >> 1;
-      if (this.all[mid].start <= i) lo = mid;
-      else hi = mid - 1;
-    }
-    return lo;
+    return lastBegun(this.all, "start", i);
   },
 };
+groups.clear();
 
 // planOf lists the tasks in the plan's order, then those that only the record knows.
 function planOf() {

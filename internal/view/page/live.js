@@ -21,9 +21,7 @@ const live = {
       groups.clear();
       overview.drawn.forEach((p) => (p.key = null)); // another record may count the same
       controls.outlined = "";
-      search.hits = [];
-      search.hit = new Set();
-      search.done = 0;
+      search.forget();
       feed.opened.clear();
       feed.cursor = -1;
       feed.rebuild();

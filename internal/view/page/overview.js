@@ -118,7 +118,7 @@ function usageRows() {
   const rows = [];
   for (const [role, name] of ROLES) {
     const u = isObject(stored[role]) ? stored[role] : {};
-    const t = groups.totals.get(role) || { calls: 0, p: 0, e: 0, c: 0, r: 0, cost: 0 };
+    const t = groups.totals.get(role) || UNUSED;
     const row = {
       role, name,
       calls: Math.max(num(u.calls), t.calls),
@@ -137,6 +137,7 @@ function usageTable() {
   const rows = usageRows();
   if (!rows.length) return null;
   const most = Math.max(...rows.map((r) => r.p + r.e));
+  const figures = (r) => [count(r.calls), count(r.p), r.p ? Math.round((100 * r.c) / r.p) + "%" : "–", count(r.e), r.cost ? money(r.cost) : "–"];
   const t = el("table", "figures");
   t.appendChild(el("thead", "", tr("th", "Role", "Calls", "Prompt", "Cached", "Answer", "Cost")));
   const body = el("tbody");
@@ -145,15 +146,15 @@ function usageTable() {
     const bar = el("span", "bar-of");
     bar.style.setProperty("--part", String(most ? (r.p + r.e) / most : 0));
     bar.classList.add(r.role);
-    const row = tr("td", "", count(r.calls), count(r.p), r.p ? Math.round((100 * r.c) / r.p) + "%" : "–", count(r.e), r.cost ? money(r.cost) : "–");
+    const row = tr("td", "", ...figures(r));
     const th = el("th", "", name, bar);
     th.scope = "row";
     row.replaceChild(th, row.firstChild);
     body.appendChild(row);
   }
-  const sum = (k) => rows.reduce((a, r) => a + r[k], 0);
-  const foot = tr("td", "All", count(sum("calls")), count(sum("p")), sum("p") ? Math.round((100 * sum("c")) / sum("p")) + "%" : "–", count(sum("e")), sum("cost") ? money(sum("cost")) : "–");
-  t.append(body, el("tfoot", "", foot));
+  const all = { ...UNUSED };
+  for (const k in all) all[k] = rows.reduce((a, r) => a + r[k], 0);
+  t.append(body, el("tfoot", "", tr("td", "All", ...figures(all))));
   return el("div", "scroll", t);
 }
 

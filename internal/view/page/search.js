@@ -14,9 +14,7 @@ const search = {
     if (q === this.query) return;
     const run = ++this.run;
     this.query = q;
-    this.hits = [];
-    this.hit = new Set();
-    this.done = 0;
+    this.forget();
     this.current = -1;
     this.report();
     if (!q) {
@@ -34,6 +32,13 @@ const search = {
     slice();
   },
 
+  // forget is for another query, and for another record.
+  forget() {
+    this.hits = [];
+    this.hit = new Set();
+    this.done = 0;
+  },
+
   // more takes in blocks that arrived since.
   more() {
     if (!this.query) return;
@@ -47,13 +52,7 @@ const search = {
     // Letters and digits stand for themselves in JSON, so a block without the
     // query's bytes needs no parsing.
     if (/^[a-z0-9 _.,:;/()-]+$/.test(this.query) && !fold(raw).includes(this.query)) return;
-    let events;
-    try {
-      events = JSON.parse(raw);
-    } catch {
-      return;
-    }
-    events.forEach((e, k) => {
+    parse(raw, []).forEach((e, k) => {
       if (holds(e, this.query, 0)) {
         this.hits.push(start + k);
         this.hit.add(start + k);
@@ -107,10 +106,5 @@ function holds(v, q, depth) {
 
 // redraw draws what is in the document again, for a changed query.
 feed.redraw = function () {
-  for (const p of this.pages) {
-    if (!p.live) continue;
-    const frag = document.createDocumentFragment();
-    for (let k = p.from; k < p.to; k++) frag.appendChild(this.node(this.items[k]));
-    p.el.replaceChildren(frag);
-  }
+  for (const p of this.pages) if (p.live) this.draw(p);
 };
