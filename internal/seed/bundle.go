@@ -76,7 +76,8 @@ var entryKeys = []string{"id", "title", "description", "acceptance_criteria", "n
 func parseBundle(args []byte) (*Bundle, error) {
 	b := &Bundle{TestFiles: map[string]string{}}
 	if len(args) > maxArguments {
-		b.faults.add("size", "the bundle is %s; a bundle may hold %s in all", byteSize(len(args)), byteSize(maxTotalBytes))
+		b.faults.add("size", "the bundle is %s; a bundle may hold %s in all", byteSize(len(args)),
+			byteSize(maxTotalBytes))
 		return b, nil
 	}
 	if !utf8.Valid(args) {
@@ -113,8 +114,8 @@ func (b *Bundle) readEntries(raw json.RawMessage) {
 	}
 	for i, e := range entries {
 		if i == maxTasks {
-			b.faults.add("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature", len(entries),
-				maxTasks)
+			b.faults.add("too-many-tasks", "the seed has %d tasks; at most %d are taken: split the feature",
+				len(entries), maxTasks)
 			return
 		}
 		b.readEntry(i, e)
