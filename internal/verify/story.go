@@ -23,14 +23,25 @@ type tale struct {
 	status  map[string]string  // of tasks that came to an end
 	live    map[string]string  // the commit of each task that is done
 	ledgers map[string][]entry // the entries that each task's ledger has to hold
+	ending
 }
 
 func (t tale) clone() tale {
-	ledgers := map[string][]entry{}
+	t.status, t.live, t.ledgers = maps.Clone(t.status), maps.Clone(t.live), maps.Clone(t.ledgers)
 	for task, entries := range t.ledgers {
-		ledgers[task] = slices.Clone(entries)
+		t.ledgers[task] = slices.Clone(entries)
 	}
-	return tale{maps.Clone(t.status), maps.Clone(t.live), ledgers}
+	return t
+}
+
+// ending is what the end of the record says, and with that what the process that wrote it may not have come to write.
+type ending struct {
+	uncommitted *record.EvaluatorVerdict // an accepted tree
+	failing     string                   // a task whose placeholder is to be made
+	unledgered  string                   // the task of a verdict
+	last        string                   // task whose end is the last thing on record
+	stop        string                   // reason of the last stop, "" if work went on after it
+	before      string                   // the one before an attempt of a person's, which has no session_resume
 }
 
 // story is what the record says, read once from its beginning.
@@ -43,14 +54,7 @@ type story struct {
 	commits    map[string]said
 	twice      []int64                               // offsets of events that name a commit again
 	accepted   map[string][]*record.EvaluatorVerdict // by task
-	// What the process that wrote the end of the record may not have come to write.
-	uncommitted *record.EvaluatorVerdict // an accepted tree
-	failing     string                   // a task whose placeholder is to be made
-	unledgered  string                   // the task of a verdict
-	last        string                   // task whose end is the last thing on record
-	stop        string                   // reason of the last stop, "" if work went on after it
-	before      string                   // the one before an attempt of a person's, which has no session_resume
-	went        map[int]story            // what the record said before a rewind or an undo, by its number
+	went       map[int]tale                          // before a rewind or an undo, by its number
 	// A fork begins with tasks that another session did; every is all that was ever said of a task.
 	forkedFrom string
 	forkedAt   string            // when
@@ -63,9 +67,9 @@ type story struct {
 
 func readStory(path string) (*story, error) {
 	st := &story{
-		tale:    tale{map[string]string{}, map[string]string{}, map[string][]entry{}},
+		tale:    tale{map[string]string{}, map[string]string{}, map[string][]entry{}, ending{}},
 		commits: map[string]said{}, accepted: map[string][]*record.EvaluatorVerdict{},
-		went: map[int]story{}, shared: map[string]string{}, every: map[string][]entry{},
+		went: map[int]tale{}, shared: map[string]string{}, every: map[string][]entry{},
 	}
 	var err error
 	st.end, st.skipped, err = record.Scan(path, 0, func(l record.Line) error {
@@ -104,21 +108,19 @@ func (st *story) see(l record.Line) {
 		st.resumed(e)
 	case *record.SessionRewound:
 		st.notes = append(st.notes, e.Note)
-		st.leave(e.Undo)
+		st.went[e.Undo] = st.clone()
 		for task := range e.Tasks {
 			delete(st.status, task)
 			delete(st.live, task)
 			delete(st.ledgers, task)
 		}
-		st.uncommitted, st.failing, st.unledgered, st.last, st.stop, st.before = nil, "", "", "", "", ""
+		st.ending = ending{}
 	case *record.SessionUndone:
 		then, known := st.went[e.Undo]
-		st.leave(e.Redo)
-		if !known {
-			return
+		st.went[e.Redo] = st.clone()
+		if known {
+			st.tale = then.clone()
 		}
-		st.tale, st.uncommitted, st.failing = then.tale.clone(), then.uncommitted, then.failing
-		st.unledgered, st.last, st.stop, st.before = then.unledgered, then.last, then.stop, then.before
 	case *record.ContextReset:
 		st.before = cmp.Or(st.stop, st.before)
 		st.uncommitted, st.failing, st.last, st.stop = nil, "", "", ""
@@ -144,13 +146,6 @@ func (st *story) see(l record.Line) {
 	case *record.Stop:
 		st.stop, st.before = e.Reason, ""
 	}
-}
-
-// leave remembers what the record says when the session is taken away from there.
-func (st *story) leave(number int) {
-	now := *st
-	now.tale = st.tale.clone()
-	st.went[number] = now
 }
 
 func (st *story) forked(e *record.SessionStart) {

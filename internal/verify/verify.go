@@ -113,10 +113,9 @@ func Session(ctx context.Context, g *gitx.Git, s *session.Session) (*Result, err
 		return nil, err
 	}
 	if !c.foreign && c.story.seed != "" {
-		for _, of := range []func() error{c.tasks, c.ledgers} {
-			if err := of(); err != nil {
-				return nil, err
-			}
+		c.tasks()
+		if err := c.ledgers(); err != nil {
+			return nil, err
 		}
 	}
 	return &c.Result, c.number()
@@ -193,27 +192,19 @@ func (c *check) note(what string, args ...any) {
 
 // number turns offsets in the record into lines, with one pass over it, and sorts the differences by them.
 func (c *check) number() error {
-	lines := map[int64]int{}
-	for _, d := range c.Differences {
-		lines[d.off] = 0
-	}
-	for _, m := range c.Commits {
-		if said, ok := c.story.commits[m.SHA]; ok {
-			lines[said.off] = 0
-		}
-	}
-	if err := countLines(c.s.Path(session.RecordFile), lines); err != nil {
-		return err
-	}
+	lines := map[int64][]*int{}
 	for i, d := range c.Differences {
 		if d.off >= 0 {
-			c.Differences[i].Line = lines[d.off]
+			lines[d.off] = append(lines[d.off], &c.Differences[i].Line)
 		}
 	}
 	for i, m := range c.Commits {
 		if said, ok := c.story.commits[m.SHA]; ok {
-			c.Commits[i].Line = lines[said.off]
+			lines[said.off] = append(lines[said.off], &c.Commits[i].Line)
 		}
+	}
+	if err := countLines(c.s.Path(session.RecordFile), lines); err != nil {
+		return err
 	}
 	slices.SortStableFunc(c.Differences, func(a, b Difference) int {
 		return cmp.Compare(uint64(a.off), uint64(b.off)) // what is nowhere in the record, at -1, comes last
@@ -222,7 +213,7 @@ func (c *check) number() error {
 }
 
 // countLines fills in the number of the line that begins at each offset.
-func countLines(path string, lines map[int64]int) error {
+func countLines(path string, lines map[int64][]*int) error {
 	f, err := jsonl.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // there are no lines
@@ -233,13 +224,13 @@ func countLines(path string, lines map[int64]int) error {
 	defer f.Close()
 	n, from := lineCount(1), int64(0)
 	for _, at := range slices.Sorted(maps.Keys(lines)) {
-		if at < 0 {
-			continue
-		}
 		if _, err := io.Copy(&n, io.NewSectionReader(f, from, at-from)); err != nil {
 			return err
 		}
-		lines[at], from = int(n), at
+		for _, line := range lines[at] {
+			*line = int(n)
+		}
+		from = at
 	}
 	return nil
 }
