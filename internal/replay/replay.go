@@ -375,8 +375,8 @@ func (p *player) call(ctx context.Context, e event, ev *record.ToolCall) error {
 	}
 	p.n++
 	name := fmt.Sprintf("call %d of %s (%s)", p.n, p.task, ev.Tool)
-	c, err := p.talk.next()
-	if err != nil || c.name != ev.Tool || !sameArgs(c.args, ev.Args) {
+	c, ok := p.talk.next()
+	if !ok || c.name != ev.Tool || !sameArgs(c.args, ev.Args) {
 		return differs("%s is on record, and the conversation does not have it there", name)
 	}
 	if e.result != nil && c.answered && !shows(e.result.Preview, c.answer) {

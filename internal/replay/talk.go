@@ -83,7 +83,7 @@ type turn struct {
 // readTalk reads an attempt's conversation, nil where there is none. One that took up an earlier one begins with all of
 // that.
 func readTalk(s *session.Session, task, trace string) (*talk, error) {
-	var messages, earlier, current []gjson.Result
+	var earlier, current []gjson.Result
 	found := false
 	_, _, err := jsonl.Scan(s.Path(session.ConversationDir, task+".jsonl"), 0, func(_ int64, line []byte) error {
 		m := gjson.Parse(string(line))
@@ -102,11 +102,10 @@ func readTalk(s *session.Session, task, trace string) (*talk, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || !found {
 		return nil, err
 	}
-	messages = current
-	if goesOn(messages, earlier) {
-		messages = messages[len(earlier):]
+	if goesOn(current, earlier) {
+		current = current[len(earlier):]
 	}
-	return newTalk(messages), nil
+	return newTalk(current), nil
 }
 
 // goesOn reports whether an attempt took up an earlier one: behind that, calls that it had left without an answer get
@@ -162,16 +161,12 @@ func callsOf(m gjson.Result, after []gjson.Result) (calls []call) {
 	return calls
 }
 
-var errNoCall = errors.New("the conversation has no such call")
-
 // next is the next call of the turn at hand.
-func (t *talk) next() (call, error) {
-	if len(t.queue) == 0 {
-		return call{}, errNoCall
+func (t *talk) next() (c call, ok bool) {
+	if len(t.queue) > 0 {
+		c, t.queue, ok = t.queue[0], t.queue[1:], true
 	}
-	c := t.queue[0]
-	t.queue = t.queue[1:]
-	return c, nil
+	return c, ok
 }
 
 // answered takes the next turn of the conversation. The last one may be missing: the record has an answer first.
