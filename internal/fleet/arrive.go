@@ -275,18 +275,14 @@ func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 }
 
 func unpushedHere(id string, err error) error {
-	return &lifecycle.RefusedError{
-		Why: strings.TrimSpace("session " + id + " is here, and has what was not pushed " + reason(err)),
+	why := "session " + id + " is here, and has what was not pushed"
+	if err != nil {
+		why += " (" + err.Error() + ")"
+	}
+	return &lifecycle.RefusedError{Why: why,
 		Hint: "git tilth pack <file> " + id + " keeps it, then git tilth reset " + id + " removes it here; " +
 			"git tilth push " + id + " pushes it where the remote has nothing later",
 	}
-}
-
-func reason(err error) string {
-	if err == nil {
-		return ""
-	}
-	return "(" + err.Error() + ")"
 }
 
 // unpushed reports whether a session has what its last push or fetch had not.

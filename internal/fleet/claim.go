@@ -239,8 +239,15 @@ func (p Place) at(id, state string) *session.Session {
 }
 
 // changedByHand reports whether a person marked a task of a session or took it back after its last push or fetch, or
-// changed its files since it was left.
+// changed its files since it was left, as far as that can be told.
 func (p Place) changedByHand(ctx context.Context, s *session.Session) (changed bool) {
+	check, unknown := s.Checkpoint()
+	if unknown == nil {
+		var common string
+		if common, unknown = lifecycle.CommonOf(s, check); unknown == nil {
+			p.Location.CommonDir = common // of another clone, maybe
+		}
+	}
 	scratch, err := p.scratch(ctx, s)
 	if err != nil {
 		return false
@@ -260,22 +267,5 @@ func (p Place) changedByHand(ctx context.Context, s *session.Session) (changed b
 		}
 		return nil
 	})
-	return changed || p.edited(ctx, s)
-}
-
-// edited reports whether a person changed a session's files since it was left, as far as that can be told.
-func (p Place) edited(ctx context.Context, s *session.Session) bool {
-	check, err := s.Checkpoint()
-	if err == nil {
-		p.Location.CommonDir, err = lifecycle.CommonOf(s, check) // of another clone, maybe
-	}
-	if err != nil {
-		return false
-	}
-	scratch, err := p.scratch(ctx, s)
-	if err != nil {
-		return false
-	}
-	defer scratch.remove()
-	return p.writer(s, scratch).edited(ctx)
+	return changed || unknown == nil && p.writer(s, scratch).edited(ctx)
 }

@@ -200,9 +200,7 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	}
 	to, err := next.write(l.w.scratch)
 	if err == nil {
-		err = l.move(ctx, to,
-			refUpdate{Name: branchRef(id), New: st.Tip, Old: l.claim.Tip, Lease: true},
-			refUpdate{Name: sessionRef(id), New: state, Force: true})
+		err = l.move(ctx, next, to)
 	}
 	if err != nil {
 		return err
@@ -212,22 +210,21 @@ func (l *Lease) push(ctx context.Context, idle, release bool) error {
 	return errors.Join(l.w.scratch.setRef(sessionRef(id), state), l.w.scratch.setRef(claimRef(id), to))
 }
 
-// move is the push itself. Where it fails, the claim that the remote has tells whether another one has taken it, or
-// only the answer to this push or to an earlier one was lost, or the remote has forgotten it. What is left is a branch
-// that somebody else has pushed: it goes on from there, if it can without anything being lost.
-func (l *Lease) move(ctx context.Context, to string, branch, state refUpdate) error {
+// move is the push itself, of a claim whose commit is to. Where it fails, the claim that the remote has tells whether
+// another one has taken it, or only the answer to this push or to an earlier one was lost, or the remote has forgotten
+// it. What is left is a branch that somebody else has pushed: it goes on from there, if it can without anything being
+// lost.
+func (l *Lease) move(ctx context.Context, next Claim, to string) error {
+	id := l.w.s.ID
+	specs := []string{next.Tip + ":" + branchRef(id), "+" + next.State + ":" + sessionRef(id), to + ":" + claimRef(id)}
+	leases := []string{branchRef(id) + ":" + l.claim.Tip}
 	var failed error
 	for range 2 {
-		claim := refUpdate{Name: claimRef(l.w.s.ID), New: to, Old: l.at, Lease: true}
-		err := l.w.scratch.push(ctx, branch, state, claim)
-		if err == nil {
-			return nil
-		}
-		failed = err
-		if ctx.Err() != nil {
+		failed = l.w.scratch.push(ctx, append(leases, claimRef(id)+":"+l.at), specs)
+		if failed == nil || ctx.Err() != nil {
 			return failed
 		}
-		there, at, err := l.place.look(ctx, l.w.scratch, l.w.s.ID)
+		there, at, err := l.place.look(ctx, l.w.scratch, id)
 		switch {
 		case err != nil:
 			return failed
@@ -241,19 +238,20 @@ func (l *Lease) move(ctx context.Context, to string, branch, state refUpdate) er
 			}
 			return ErrLost
 		}
-		l.at, branch.Lease = at, false
+		l.at, leases = at, nil
 	}
-	return l.inTheWay(ctx, branch, failed)
+	return l.inTheWay(ctx, next.Tip, failed)
 }
 
 // inTheWay is why a push failed: a branch of the session's name that somebody else has pushed, or what git said.
-func (l *Lease) inTheWay(ctx context.Context, branch refUpdate, failed error) error {
+func (l *Lease) inTheWay(ctx context.Context, tip string, failed error) error {
 	const theirs = "refs/tilth/theirs"
-	err := l.w.scratch.fetch(ctx, "+"+branch.Name+":"+theirs)
-	if err != nil || l.w.scratch.reaches(ctx, branch.New, l.w.scratch.ref(theirs)) {
+	branch := branchRef(l.w.s.ID)
+	err := l.w.scratch.fetch(ctx, "+"+branch+":"+theirs)
+	if err != nil || l.w.scratch.reaches(ctx, tip, l.w.scratch.ref(theirs)) {
 		return failed
 	}
 	return &lifecycle.StepError{Step: "pushing session " + l.w.s.ID,
-		Err:  errors.New("the remote's " + branch.Name + " has commits that the session has not"),
-		Hint: "git push " + l.place.Shown() + " --delete " + branch.Name + ", once they are not needed there"}
+		Err:  errors.New("the remote's " + branch + " has commits that the session has not"),
+		Hint: "git push " + l.place.Shown() + " --delete " + branch + ", once they are not needed there"}
 }

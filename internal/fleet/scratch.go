@@ -200,29 +200,16 @@ type RemoteError struct{ error }
 // Unwrap is git's own error.
 func (e *RemoteError) Unwrap() error { return e.error }
 
-// refUpdate is a ref of a remote that becomes New. With Lease it does so only where it is Old, "" for none.
-type refUpdate struct {
-	Name, New, Old string
-	Lease, Force   bool
-}
-
-// push updates refs of the remote, all of them or none. In a dry run the remote is asked whether it would.
-func (s *scratchRepo) push(ctx context.Context, updates ...refUpdate) error {
+// push updates refs of the remote, all of them or none, and only where those of the leases are what these say. In a dry
+// run the remote is asked whether it would.
+func (s *scratchRepo) push(ctx context.Context, leases, specs []string) error {
 	var args []string
 	if !strings.ContainsAny(s.remote, "=:/") { // a name: one that is a mirror takes no refs by name
 		args = append(args, "-c", "remote."+s.remote+".mirror=false")
 	}
 	args = append(args, "push", "--quiet", "--atomic", "--no-verify", "--no-follow-tags")
-	var specs []string
-	for _, u := range updates {
-		plus := ""
-		if u.Force {
-			plus = "+"
-		}
-		if u.Lease {
-			args = append(args, "--force-with-lease="+u.Name+":"+u.Old)
-		}
-		specs = append(specs, plus+u.New+":"+u.Name)
+	for _, lease := range leases {
+		args = append(args, "--force-with-lease="+lease)
 	}
 	_, err := s.out.Mutate(ctx, s.talk(s.place, args, specs))
 	if s.out.IsDryRun() && err == nil {
