@@ -68,11 +68,7 @@ func (w *repoContext) fillPoints(d *view.Detail, s *session.Session, check *sess
 	if err != nil {
 		return
 	}
-	var begins []int64
-	if d.Summary != nil {
-		begins = d.Summary.Mark.Begins
-	}
-	points, err := lifecycle.Points(w.p.ctx, w.git, s, common, begins)
+	points, err := lifecycle.Points(w.p.ctx, w.git, s, common, d.Summary.Mark.Begins)
 	if err != nil {
 		return
 	}
@@ -100,9 +96,6 @@ func (w *repoContext) fillWorktree(d *view.Detail, st lifecycle.State) {
 // task's id, because a person's rebase gives a commit another hash.
 func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string {
 	found := map[string]string{}
-	if sum == nil {
-		return found
-	}
 	for _, c := range since {
 		for id, t := range sum.Tasks {
 			named := strings.HasPrefix(c.Subject, id+": ") || strings.Contains(c.Subject, "): "+id+" ")
@@ -151,8 +144,7 @@ func (w *repoContext) builtinConversation(s *session.Session, task string, sum *
 	}
 	v := view.Conversation{Task: task, Agent: "builtin", ID: session.ConversationDir + "/" + task + ".jsonl",
 		Why: "only with resume --continue"}
-	if sum != nil && sum.Tasks[task] != nil {
-		t := sum.Tasks[task]
+	if t := sum.Tasks[task]; t != nil {
 		v.Attempts, v.Tokens, v.Cost = int(t.Attempts), t.Tokens, t.Cost
 	}
 	if err == nil {

@@ -122,7 +122,7 @@ func (r *renderer) patch(ctx context.Context, sha string) {
 	r.shown[sha] = true
 	data := patchJSON(r.diff(ctx, r.s, sha))
 	r.room -= len(data)
-	r.script("diff", ` data-sha="`+sha+`"`, data) // sha is hexadecimal: isObjectID let it in
+	r.script("diff", ` data-sha="`+sha+`"`, data) // sha is hexadecimal: text.IsSHA let it in
 }
 
 // patchJSON is a diff as the page takes it.

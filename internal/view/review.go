@@ -85,12 +85,10 @@ type coverage struct {
 // NewReview reads a session's record for what its tasks came to. d is what show prints of it.
 func NewReview(s *session.Session, d Detail) *Review {
 	r := &Review{SessionID: d.ID, Label: d.Label, Branch: d.Branch, State: d.State, Stop: d.LastStop, Cost: d.Cost,
-		Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{}}
+		Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{},
+		Begun: deref(d.Summary.StartedAt), Ended: deref(d.Summary.LastEventAt)}
 	if d.Failure != nil {
 		r.Why = d.Failure.String()
-	}
-	if d.Summary != nil {
-		r.Begun, r.Ended = deref(d.Summary.StartedAt), deref(d.Summary.LastEventAt)
 	}
 	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
 		r.Base = begin.Base
@@ -199,15 +197,15 @@ func (t *ReviewTask) whyNot(d Detail) string {
 		return joined(": ", f.Reason, said)
 	}
 	i := slices.IndexFunc(d.Plan, func(p session.Task) bool { return p.ID == t.ID })
-	if t.Status == session.TaskFailed && d.Summary != nil && d.Summary.Tasks[t.ID] != nil {
-		return d.Summary.Tasks[t.ID].FailureReason
+	of := d.Summary.Tasks[t.ID]
+	if t.Status == session.TaskFailed && of != nil {
+		return of.FailureReason
 	}
 	if open := d.Plan[i].WaitsFor(d.Plan); len(open) > 0 && t.Status == session.TaskPending {
 		return "waits for " + listed(open)
 	}
 	switch {
-	case t.Status == session.TaskPending && t.Iterations > 0 && d.Summary != nil && d.Summary.Tasks[t.ID] != nil &&
-		d.Summary.Tasks[t.ID].Status == session.TaskPending:
+	case t.Status == session.TaskPending && t.Iterations > 0 && of.Status == session.TaskPending:
 		return "to do again"
 	case t.Status == session.TaskPending && t.Iterations > 0:
 		return "begun, not finished"

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -21,7 +22,7 @@ import (
 type Detail struct {
 	row
 	Plan    []session.Task   `json:"-"`
-	Summary *session.Summary `json:"-"` // nil if the record could not be read
+	Summary *session.Summary `json:"-"` // empty if the record could not be read
 	// OnBranch is the commit of each task that the branch has now; nil where that is not known. A person may have
 	// rebased it since.
 	OnBranch      map[string]string `json:"-"`
@@ -62,7 +63,10 @@ func NewDetail(s *session.Session) Detail {
 	d := Detail{row: rowOf(s.Overview(), math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
 		Conversations: []Conversation{}, Points: []string{}}
 	d.Plan, _ = s.Tasks()
-	d.Summary, _ = s.Summarize()
+	var err error
+	if d.Summary, err = s.Summarize(); err != nil {
+		d.Summary = &session.Summary{}
+	}
 	return d
 }
 
@@ -96,11 +100,7 @@ type taskJSON struct {
 func Show(w io.Writer, d Detail, o Terminal) error {
 	tasks := d.tasks()
 	if o.JSON {
-		j := detailJSON{Detail: d, Plan: tasks}
-		if d.Summary != nil {
-			j.Models, j.Limits, j.Skipped = d.Summary.Models, d.Summary.Limits, d.Summary.Skipped
-		}
-		return writeJSON(w, j)
+		return writeJSON(w, detailJSON{d, d.Summary.Models, d.Summary.Limits, tasks, d.Summary.Skipped})
 	}
 	out := bufio.NewWriter(o.Writer(w))
 	p := printer{out, o}
@@ -125,8 +125,7 @@ func (d Detail) tasks() []taskJSON {
 		if t.Status == session.TaskPending {
 			j.WaitsFor = t.WaitsFor(d.Plan)
 		}
-		if d.Summary != nil && d.Summary.Tasks[t.ID] != nil {
-			s := d.Summary.Tasks[t.ID]
+		if s := d.Summary.Tasks[t.ID]; s != nil {
 			j.Attempts, j.Iterations, j.Tokens, j.Cost = s.Attempts, s.Iterations, s.Tokens, s.Cost
 			j.Accepts, j.Rejects, j.Commit = s.Evaluator.Accepts, s.Evaluator.Rejects, s.Commit
 			if t.Status != session.TaskDone && t.Status != session.TaskSkipped {
@@ -183,23 +182,17 @@ func (p printer) facts(d Detail) {
 	p.fact("source", o.Source, plain)
 	p.fact("branch", o.Branch+tipPhrase(d.Worktree), plain)
 	worktreeStyle := plain
-	if d.Worktree.State != "" && d.Worktree.State != "ok" {
+	if d.Worktree.State != "ok" {
 		worktreeStyle = red
 	}
-	path := d.Worktree.Path
-	if path == "" {
-		path = o.Workspace
-	}
-	p.fact("worktree", path+worktreePhrase(d.Worktree), worktreeStyle)
+	p.fact("worktree", d.Worktree.Path+worktreePhrase(d.Worktree), worktreeStyle)
 	p.fact("begun", withAge(p.term.Now, startOf(o)), plain)
 	p.fact("last event", withAge(p.term.Now, record.ParseTime(o.LastEventAt)), plain)
-	if d.Summary != nil {
-		for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
-			p.fact(role, d.Summary.Models[role], plain)
-		}
-		if n := d.Summary.Skipped; n > 0 {
-			p.fact("skipped", fmt.Sprintf("lines of the record that are no events: %d", n), red)
-		}
+	for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
+		p.fact(role, d.Summary.Models[role], plain)
+	}
+	if n := d.Summary.Skipped; n > 0 {
+		p.fact("skipped", fmt.Sprintf("lines of the record that are no events: %d", n), red)
 	}
 	for _, problem := range o.Problems {
 		p.fact("problem", problem, red)
@@ -236,8 +229,6 @@ func tipPhrase(w Worktree) string {
 
 func worktreePhrase(w Worktree) string {
 	switch {
-	case w.State == "":
-		return ""
 	case w.State != "ok":
 		return " (" + w.State + ")"
 	case w.Dirty:
@@ -303,7 +294,7 @@ func numberOrNothing(n int64) string {
 func (p printer) usage(d Detail) {
 	p.heading("usage")
 	u := d.Usage
-	if u.Sum().Total() == 0 && d.Summary != nil {
+	if u.Sum().Total() == 0 {
 		u = d.Summary.Usage
 	}
 	t := table{term: p.term, columns: []column{
@@ -325,9 +316,11 @@ func (p printer) usage(d Detail) {
 	}
 	tokens := func(n float64) string { return Count(int64(n)) }
 	used := float64(d.Overview.TokensUsed)
-	p.fact("tokens", tokens(used)+capPhrase(used, d.limit("max_tokens", "tokens"), tokens), plain)
+	var caps config.Caps // of the latest session_start that has some
+	_ = json.Unmarshal(d.Summary.Limits, &caps)
+	p.fact("tokens", tokens(used)+capPhrase(used, caps[config.MaxTokens], tokens), plain)
 	if d.Overview.Cost > 0 {
-		p.fact("cost", Money(d.Overview.Cost)+capPhrase(d.Overview.Cost, d.limit("max_cost", "cost"), Money), plain)
+		p.fact("cost", Money(d.Overview.Cost)+capPhrase(d.Overview.Cost, caps[config.MaxCost], Money), plain)
 	}
 }
 
@@ -336,23 +329,6 @@ func capPhrase(used, limit float64, unit func(float64) string) string {
 		return ""
 	}
 	return " of " + unit(limit) + " (" + percent(used, limit) + ")"
-}
-
-// limit is a cap from the latest session_start that has caps.
-func (d Detail) limit(names ...string) float64 {
-	if d.Summary == nil {
-		return 0
-	}
-	var limits map[string]any
-	if json.Unmarshal(d.Summary.Limits, &limits) != nil {
-		return 0
-	}
-	for _, n := range names {
-		if v, ok := limits[n].(float64); ok {
-			return v
-		}
-	}
-	return 0
 }
 
 func (p printer) conversations(list []Conversation) {

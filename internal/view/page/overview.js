@@ -173,21 +173,15 @@ function capMeters() {
   const limits = rec.head.summary?.limits;
   if (!isObject(limits)) return null;
   const most = (k) => Math.max(0, ...[...groups.taskInfo.values()].map((t) => t[k]));
-  const pick = (...names) => {
-    for (const n of names) if (num(limits[n]) > 0) return num(limits[n]);
-    return 0;
-  };
-  const minutes = pick("max_wall_clock_minutes", "wall_clock_minutes", "max_minutes", "max_wall_clock_min");
-  const seconds = pick("max_wall_clock_seconds", "wall_clock_seconds") || minutes * 60;
   const now = groups.lastStop ? groups.lastStop.at : rec.head.running ? Date.now() : rec.at[rec.count - 1];
   const latest = rec.count ? now - (groups.started || rec.at[0]) : 0;
   const caps = [
-    ["Wall clock of this start", latest, seconds * 1000, span],
-    ["Tokens", totalTokens(), pick("max_tokens", "max_session_tokens", "tokens"), count],
-    ["Dollars", totalCost(), pick("max_cost", "cost", "max_cost_usd"), money],
-    ["Iterations, most for a task", most("iterations"), pick("max_iterations_per_task", "max_iterations", "iterations_per_task"), full],
+    ["Wall clock of this start", latest, num(limits.max_wall_clock_minutes) * 60000, span],
+    ["Tokens", totalTokens(), num(limits.max_tokens), count],
+    ["Dollars", totalCost(), num(limits.max_cost), money],
+    ["Iterations, most for a task", most("iterations"), num(limits.max_iterations_per_task), full],
     ["Evaluator calls, most for a task", Math.max(0, ...[...groups.taskInfo.values()].map((t) => t.accepts + t.rejects)),
-      pick("max_evaluator_calls_per_task", "max_evaluator_calls", "evaluator_calls_per_task"), full],
+      num(limits.max_evaluator_calls_per_task), full],
   ].filter((c) => c[2] > 0);
   if (!caps.length) return el("p", "dim", "No cap was set.");
   const shares = caps.map((c) => c[1] / c[2]);
