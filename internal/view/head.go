@@ -45,7 +45,12 @@ type headSession struct {
 // a damaged one is named in the page.
 func readHead(s *session.Session, now time.Time) head {
 	h := head{Rendered: now.UnixMilli(), Session: headSession{ID: s.ID, Branch: s.Branch()}}
-	h.checkpoint(s)
+	if cp, err := s.Checkpoint(); err == nil {
+		h.Session = headSession{s.ID, cmp.Or(cp.Branch, s.Branch()), cp.Source, cp.Status, cp.Label, cp.TokensUsed}
+		h.Usage = &cp.Usage
+	} else {
+		h.problem(err)
+	}
 	if tasks, err := s.Tasks(); err == nil {
 		h.Tasks = tasks
 	} else {
@@ -61,16 +66,6 @@ func readHead(s *session.Session, now time.Time) head {
 	}
 	_, h.Running = s.Holder()
 	return h
-}
-
-func (h *head) checkpoint(s *session.Session) {
-	cp, err := s.Checkpoint()
-	if err != nil {
-		h.problem(err)
-		return
-	}
-	h.Session = headSession{s.ID, cmp.Or(cp.Branch, s.Branch()), cp.Source, cp.Status, cp.Label, cp.TokensUsed}
-	h.Usage = &cp.Usage
 }
 
 func (h *head) problem(err error) {

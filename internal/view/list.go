@@ -186,7 +186,7 @@ func costOrNothing(v float64) string {
 	return Money(v)
 }
 
-// startOf is when a session began: what its checkpoint says, else what its id does.
+// startOf is when a session began: what its id says, else what its checkpoint does.
 func startOf(o session.Overview) time.Time {
 	if t, ok := session.IDTime(o.ID); ok {
 		return t

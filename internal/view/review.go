@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -202,7 +203,7 @@ func (t *ReviewTask) whyNot(d Detail) string {
 		return of.FailureReason
 	}
 	if open := d.Plan[i].WaitsFor(d.Plan); len(open) > 0 && t.Status == session.TaskPending {
-		return "waits for " + listed(open)
+		return "waits for " + strings.Join(open, ", ")
 	}
 	switch {
 	case t.Status == session.TaskPending && t.Iterations > 0 && of.Status == session.TaskPending:

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -84,7 +85,8 @@ func (r *Review) screen(p printer) {
 		if t.Status == session.TaskDone && fold {
 			continue
 		}
-		tasks = append(tasks, [3]string{taskStyle(t.Status), statusWord(t.Status), t.line(p.term.Width - 8)})
+		tasks = append(tasks, [3]string{taskStyle(t.Status), fmt.Sprintf("%-8s", statusWord(t.Status)),
+			t.line(p.term.Width - 8)})
 		if t.Reason != "" {
 			tasks = append(tasks, [3]string{dim, strings.Repeat(" ", 15), t.Reason})
 		}
@@ -187,21 +189,13 @@ func stat(files, added, deleted int) string {
 }
 
 func statusWord(status string) string {
-	word := map[string]string{session.TaskPending: "to do", session.TaskFailed: "FAILED"}[status]
-	if word == "" {
-		word = status
-	}
-	return fmt.Sprintf("%-8s", word)
+	return cmp.Or(map[string]string{session.TaskPending: "to do", session.TaskFailed: "FAILED"}[status], status)
 }
 
 // task is the review of one task.
 func (r *Review) task(p printer, t *ReviewTask) {
-	by := ""
-	if t.By != "" {
-		by = " by " + t.By
-	}
 	p.line(bold, t.ID, "  "+t.Title)
-	p.line(taskStyle(t.Status), strings.TrimSpace(statusWord(t.Status)), prefixed(": ", t.Reason))
+	p.line(taskStyle(t.Status), statusWord(t.Status), prefixed(": ", t.Reason))
 	cost := ""
 	if t.Cost > 0 {
 		cost = Money(t.Cost) + ", "
@@ -225,7 +219,11 @@ func (r *Review) task(p printer, t *ReviewTask) {
 		p.wrap("  - ", joined(": ", oneLine(c.Criterion), joined(", ", oneLine(c.AddressedBy), oneLine(c.Evidence))))
 	}
 	if t.Verdict != "" {
-		wrapped("the verdicts", append(t.Rejected[:len(t.Rejected):len(t.Rejected)], lastVerdict(t)+by))
+		last := "accepted"
+		if t.Verdict != "accept" {
+			last = "the last one: " + t.Verdict
+		}
+		wrapped("the verdicts", append(slices.Clone(t.Rejected), last+prefixed(" by ", t.By)))
 	}
 	wrapped("validators", t.Validators)
 	wrapped("changed", t.Changed)
@@ -233,13 +231,6 @@ func (r *Review) task(p printer, t *ReviewTask) {
 		wrapped("set aside in "+t.Aside.Bundle, t.Aside.Files)
 	}
 	r.next(p)
-}
-
-func lastVerdict(t *ReviewTask) string {
-	if t.Verdict == "accept" {
-		return "accepted"
-	}
-	return "the last one: " + t.Verdict
 }
 
 // wrap prints a text in lines of the width.
@@ -271,7 +262,7 @@ func (r *Review) markdown(out *bufio.Writer, only string) {
 			change = stat(t.Files, t.Insertions, t.Deletions)
 		}
 		fmt.Fprintf(out, "| %s | %s | %s |\n", t.ID+" "+inMarkdown(t.Title),
-			strings.TrimSpace(statusWord(t.Status))+inMarkdown(prefixed(": ", t.Reason)), change)
+			statusWord(t.Status)+inMarkdown(prefixed(": ", t.Reason)), change)
 		for _, s := range t.risks() {
 			risks = append(risks, fmt.Sprintf("- %s %s", t.ID, inMarkdown(s)))
 		}
@@ -299,9 +290,6 @@ func times(n int64) string {
 	}
 	return fmt.Sprintf("%d times", n)
 }
-
-// listed is names in a sentence.
-func listed(names []string) string { return strings.Join(names, ", ") }
 
 func resultLine(r record.ValidatorResult) string {
 	switch {

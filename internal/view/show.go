@@ -261,7 +261,7 @@ func (p printer) tasks(tasks []taskJSON) {
 			status += ": " + j.FailureReason
 		}
 		if len(j.WaitsFor) > 0 {
-			status += ", waits for " + listed(j.WaitsFor)
+			status += ", waits for " + strings.Join(j.WaitsFor, ", ")
 		}
 		if j.Missing != "" {
 			status += ", not on the branch"
