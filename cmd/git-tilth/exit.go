@@ -112,8 +112,6 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 		return exitFailed, err.Error(), step.Hint
 	case errors.As(err, &lock):
 		return exitFailed, err.Error(), lock.Remedy()
-	case errors.Is(err, context.Canceled) && p.interrupted():
-		return exitInterrupted, "interrupted", ""
 	}
 	return exitFailed, err.Error(), ""
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
+// taskAction does what a person says of a task, with a note, to a session that has this plan.
+type taskAction func(w *repoContext, h *lifecycle.Handle, plan lifecycle.Plan, task, note string) error
+
 // markCommands are a person's word on one task.
 func (p *process) markCommands() []*cli.Command {
 	note := func(usage string) []cli.Flag {
 		return []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: usage}}
 	}
-	command := func(name, usage, description string, flags []cli.Flag,
-		do func(*repoContext, *lifecycle.Handle, string, string) error) *cli.Command {
+	command := func(name, usage, description string, flags []cli.Flag, do taskAction) *cli.Command {
 		return &cli.Command{
 			Name: name, Usage: usage, ArgsUsage: "<task> [<session>]", Description: description, Flags: flags,
 			Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
@@ -31,21 +33,20 @@ func (p *process) markCommands() []*cli.Command {
 			"The validators run over it; no model is asked. Nothing to commit is fine: the work is there already.",
 			note("the commit's text"), (*repoContext).markDone),
 		command("skip", "leave a task out, with what it left in the worktree set aside", "", nil,
-			func(w *repoContext, h *lifecycle.Handle, task, _ string) error {
+			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, _ string) error {
 				return w.mark(h, task, lifecycle.MarkSkipped, "", "is skipped")
 			}),
 		command("retry", "have the next resume try a task again, in a new conversation", "",
 			note("what you have to say to worker and evaluator"),
-			func(w *repoContext, h *lifecycle.Handle, task, note string) error {
+			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, note string) error {
 				return w.mark(h, task, lifecycle.MarkRetry, note, "will be tried again")
 			}),
 	}
 }
 
 // onTask holds the session of the task that a command means. A done task is refused.
-func (w *repoContext) onTask(s *session.Session, task, note string,
-	do func(*repoContext, *lifecycle.Handle, string, string) error) error {
-	show := w.newProgress(s, loop.Options{}, false)
+func (w *repoContext) onTask(s *session.Session, task, note string, do taskAction) error {
+	show := w.newProgress(s, false)
 	h, err := w.hold(s, show.event)
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (w *repoContext) onTask(s *session.Session, task, note string,
 	if slices.ContainsFunc(tasks, isDone) || plan.MarkDone[task] != "" {
 		return refuse("git tilth show "+s.ID, "%s is done", task)
 	}
-	return do(w, h, task, note)
+	return do(w, h, plan, task, note)
 }
 
 // betweenRuns refuses a session that cannot be resumed, or whose rewind is half-way.
@@ -100,11 +101,7 @@ func (w *repoContext) mark(h *lifecycle.Handle, task, mark, note, will string) e
 }
 
 // markDone brings the session to where a run would begin, and commits the task there.
-func (w *repoContext) markDone(h *lifecycle.Handle, task, note string) error {
-	plan, err := w.betweenRuns(h)
-	if err != nil {
-		return err
-	}
+func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, note string) error {
 	if plan.Begun != "" && plan.Begun != task {
 		if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
 			return refuse("git tilth resume, or git tilth skip "+plan.Begun,

@@ -49,9 +49,7 @@ func (w *repoContext) editPlan(h *lifecycle.Handle) error {
 	if err != nil {
 		return fail("", err)
 	}
-	again := "git tilth plan " + s.ID
-	begin := append([]session.Task{}, kept...)
-	return w.editTasks(h, again, old, begin, func(all []session.Task, _ int) (string, error) {
+	return w.editTasks(h, "git tilth plan "+s.ID, old, kept, func(all []session.Task, _ int) (string, error) {
 		settled := func(t session.Task) bool { return isDone(t) || t.Status == session.TaskSkipped }
 		left := len(slices.DeleteFunc(slices.Clone(all), settled))
 		return fmt.Sprintf("%s to do\nnext: git tilth resume %s\n", text.Plural(left, "task"), s.ID), h.Replan(all)

@@ -134,9 +134,12 @@ func (p *process) warnf(format string, args ...any) {
 	fmt.Fprint(p.stderr, text.Visible(fmt.Sprintf(format, args...)))
 }
 
-// confirm puts a yes-or-no question; no is the default, and an error that says what became of it. Without a terminal
-// nobody is asked: the error names the flag that answers.
-func (p *process) confirm(question, otherwise string) error {
+// confirm puts a yes-or-no question, unless -y or a plan that is only finished has answered it. No is the default, and
+// an error that says what became of it. Without a terminal nobody is asked: the error names the flag that answers.
+func (p *process) confirm(yes bool, question, otherwise string) error {
+	if yes {
+		return nil
+	}
 	if !p.interactive() {
 		return refuse("", "this asks for confirmation, and there is no terminal to ask on; -y answers yes")
 	}

@@ -22,7 +22,7 @@ type progress struct {
 	out   io.Writer
 	err   *os.File
 	term  view.Terminal
-	o     loop.Options
+	caps  config.Caps
 	since time.Time
 	idle  time.Time     // since when a usage limit is waited for; zero where none is
 	still time.Duration // waited for usage limits until then
@@ -49,10 +49,10 @@ type spentBy struct {
 	cost float64
 }
 
-func (w *repoContext) newProgress(s *session.Session, o loop.Options, asJSON bool) *progress {
+func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress {
 	t := w.p.terminal(asJSON)
 	pr := &progress{
-		out: w.p.stdout, err: w.p.stderr, term: t, o: o, now: w.p.now, since: w.p.now(),
+		out: w.p.stdout, err: w.p.stderr, term: t, now: w.p.now, since: w.p.now(),
 		titles: map[string]string{}, plan: s.Tasks,
 	}
 	if check, err := s.Checkpoint(); err == nil {
@@ -322,7 +322,7 @@ func (p *progress) drawLive() {
 	parts := []string{view.Count(p.tokens) + " tokens"}
 	if p.task != "" {
 		parts = append([]string{fmt.Sprintf("%s  iteration %d of %d", p.task, max(p.iter, 1),
-			int(p.o.Caps[config.MaxIterations]))}, parts...)
+			int(p.caps[config.MaxIterations]))}, parts...)
 	}
 	if p.cost > 0 {
 		parts = append(parts, view.Money(p.cost))

@@ -55,10 +55,8 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 		w.p.printf("would remove: %s\n", s.Dir)
 		return nil
 	}
-	if !yes {
-		if err := w.p.confirm("Remove all of this?", "nothing was removed"); err != nil {
-			return err
-		}
+	if err := w.p.confirm(yes, "Remove all of this?", "nothing was removed"); err != nil {
+		return err
 	}
 	if err := plan.Execute(w.p.ctx, w.git, w.p.sayRemoved); err != nil {
 		return err
@@ -140,11 +138,9 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	if w.p.dryRun {
 		return w.showRewind(h, plan)
 	}
-	if !yes && !plan.Begun {
-		question := "The run's code and its log will be gone for good. Rewind to the seed?"
-		if err := w.p.confirm(question, "nothing was changed"); err != nil {
-			return err
-		}
+	question := "The run's code and its log will be gone for good. Rewind to the seed?"
+	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
+		return err
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {
 		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)

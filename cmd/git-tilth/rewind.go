@@ -64,11 +64,9 @@ func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.BackPlan, yes b
 		w.p.printf("branch    %.10s becomes %.10s\nto do     %s\n", plan.From, plan.SHA,
 			cmp.Or(strings.Join(plan.Pending, ", "), "nothing"))
 	}
-	if !yes && !plan.Begun && !w.p.dryRun {
-		if err := w.p.confirm("What was done since is kept for git tilth undo. Go on?",
-			"nothing was changed"); err != nil {
-			return err
-		}
+	question := "What was done since is kept for git tilth undo. Go on?"
+	if err := w.p.confirm(yes || plan.Begun || w.p.dryRun, question, "nothing was changed"); err != nil {
+		return err
 	}
 	if err := plan.Execute(w.p.ctx, h); err != nil {
 		return fail("the same command, or git tilth resume "+s.ID+", finishes it", err)

@@ -203,7 +203,7 @@ func (w *repoContext) pause() error {
 // proceed is what run and resume share: it holds a session, decides what is to be done with it, brings it to where
 // its loop begins, and works on it until it stops.
 func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
-	show := w.newProgress(s, loop.Options{}, r.json)
+	show := w.newProgress(s, r.json)
 	if r.among {
 		show.of = s.ID[len(s.ID)-6:] + "  "
 	}
@@ -235,7 +235,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 			return err
 		}
 		h.Redact = w.redact
-		show.o = o
+		show.caps = o.Caps
 	}
 	if r.detach && plan.Action == lifecycle.Continue {
 		closeOnce()

@@ -116,7 +116,7 @@ func (p *progress) capUse(h *lifecycle.Handle) string {
 	}
 	var parts, lastTask []string
 	for _, c := range config.AllCaps() {
-		n, limit := used[c.Name], p.o.Caps[c.Name]
+		n, limit := used[c.Name], p.caps[c.Name]
 		if c.Label == "" || n == 0 && (limit == 0 || c.PerTask) {
 			continue
 		}

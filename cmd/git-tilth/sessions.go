@@ -99,8 +99,8 @@ func containing(st session.Store, dir string) (*session.Session, bool) {
 		return nil, false
 	}
 	elems := strings.Split(rel, string(filepath.Separator))
-	switch {
-	case len(elems) < 2, !session.ValidID(elems[0]), elems[1] != session.WorkspaceDir && elems[1] != session.JudgeDir:
+	if len(elems) < 2 || !session.ValidID(elems[0]) ||
+		elems[1] != session.WorkspaceDir && elems[1] != session.JudgeDir {
 		return nil, false
 	}
 	s, err := st.Find(elems[0])
