@@ -106,6 +106,7 @@ type wall struct {
 	root     bool
 	header   unix.CapUserHeader
 	none     [2]unix.CapUserData
+	limits   *unix.SockFprog
 	network  *unix.SockFprog // nil where the network stays
 	covers   []cover
 	space    uintptr // a mount namespace in which they are covered, 0 for one that is to be made
@@ -123,8 +124,8 @@ type cover struct {
 }
 
 func newWall(rules uintptr, noNetwork bool, sockets []string) (w wall, err error) {
-	w = wall{rules: rules, root: os.Geteuid() == 0, slash: cString("/"), nullFile: cString(os.DevNull),
-		tmpfs: cString("tmpfs"), small: cString("size=4k")}
+	w = wall{rules: rules, limits: limitsFilter(), root: os.Geteuid() == 0, slash: cString("/"),
+		nullFile: cString(os.DevNull), tmpfs: cString("tmpfs"), small: cString("size=4k")}
 	w.header.Version = unix.LINUX_CAPABILITY_VERSION_3
 	if noNetwork {
 		if w.network, err = networkFilter(); err != nil {
@@ -166,6 +167,10 @@ func (w *wall) enter() (step, syscall.Errno) {
 	}
 	if _, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, w.rules, 0, 0); errno != 0 {
 		return stepRules, errno
+	}
+	if w.limits != nil { // best effort: a kernel without seccomp has no such filter
+		syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+			uintptr(unsafe.Pointer(w.limits)))
 	}
 	if w.network == nil {
 		return stepNetwork, 0

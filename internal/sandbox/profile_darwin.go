@@ -19,6 +19,9 @@ func (b *Box) profile() string {
 	rule("deny network-outbound", "subpath", reals(b.Sockets))
 	rule("allow file-read*", "subpath", reals(b.Read))
 	rule("allow file-read* file-write*", "subpath", append(reals(b.writable()), "/dev"))
+	// The user's terminals, and not those that a command makes.
+	out.WriteString(`(deny file-read* file-write* (require-all (regex #"^/dev/ttys[0-9]+") ` +
+		"(require-not (extension \"com.apple.sandbox.pty\"))))\n")
 	if b.NoNetwork {
 		out.WriteString(
 			"(deny network*)\n(allow network* (local unix-socket))\n(allow network* (remote unix-socket))\n")

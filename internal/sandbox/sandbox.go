@@ -17,6 +17,8 @@
 //     because the right to list would reach the hidden one too. The set is made anew when such a directory changed.
 //   - A wall denies tracing, and so memory, environment and descriptors of all processes outside of it. From ABI 6 on
 //     it denies signals and abstract sockets too.
+//   - Terminals are hidden with the other devices, those that a command would make too: Landlock cannot tell them from
+//     the user's. Limits of other processes are set by a system call that Landlock does not know; seccomp denies it.
 //   - The network is cut off by seccomp: a socket of another family than Unix or netlink cannot be made.
 //   - Sockets in the file system are reached by whoever finds their path, which Landlock does not look at. Where this
 //     process may make a mount namespace, those of well-known helpers are covered there. The commands of a run share

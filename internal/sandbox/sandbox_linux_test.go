@@ -15,6 +15,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/ttytest"
 )
 
 // world is a home with a secret, a place to work in and one to stay out of.
@@ -96,6 +97,46 @@ func TestBox(t *testing.T) {
 		if out, ok := w.sh(t, w.box, c.script); ok != c.works {
 			t.Errorf("%s: %v, should be %v\n%s", c.script, ok, c.works, out)
 		}
+	}
+}
+
+// TestTerminals: the user's can be neither written to nor read, unless that was asked for.
+func TestTerminals(t *testing.T) {
+	w := newWorld(t)
+	ours, err := ttytest.Run(exec.Command("sleep", "100"), 24, 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close() // which ends the program, too
+	const script = "for t in /dev/pts/[0-9]*; do true <$t >$t && exit; done; exit 1"
+	if out, ok := w.sh(t, w.box, script); ok {
+		t.Error("a terminal of the user's is open: ", out)
+	}
+	if out, ok := w.sh(t, w.box.With("/dev/pts"), script); !ok {
+		t.Error(out)
+	}
+}
+
+// TestLimits: a command can change its own limits, and look at those of others.
+func TestLimits(t *testing.T) {
+	w := newWorld(t)
+	victim := exec.Command("sleep", "100")
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = victim.Process.Kill(), victim.Wait() }()
+	if out, ok := w.sh(t, w.box, "ulimit -t 5"); !ok {
+		t.Error(out)
+	}
+	if _, err := exec.LookPath("prlimit"); err != nil {
+		t.Skip(err)
+	}
+	named := fmt.Sprintf("prlimit --pid %d --cpu", victim.Process.Pid)
+	if out, ok := w.sh(t, w.box, named); !ok {
+		t.Error(out)
+	}
+	if out, ok := w.sh(t, w.box, named+"=600:600"); ok {
+		t.Error("the limits of a process outside were changed: ", out)
 	}
 }
 

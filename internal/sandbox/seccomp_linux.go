@@ -16,7 +16,25 @@ const (
 	dataNumber   = 0
 	dataArch     = 4
 	dataArgument = 16
+	argumentSize = 8
 )
+
+// The steps of a filter.
+func load(at uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+}
+
+func jump(op uint16, k uint32, yes, no uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, K: k, Jt: yes, Jf: no}
+}
+
+func answer(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
+
+func program(filter ...unix.SockFilter) *unix.SockFprog {
+	return &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+}
+
+const x32 = 0x40000000
 
 // networkFilter keeps a thread and what it executes from making a socket of another family than Unix and netlink, also
 // by io_uring, which seccomp does not see.
@@ -25,15 +43,7 @@ func networkFilter() (*unix.SockFprog, error) {
 	if !ok {
 		return nil, unix.ENOSYS
 	}
-	const x32 = 0x40000000
-	load := func(at uint32) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
-	}
-	jump := func(op uint16, k uint32, yes, no uint8) unix.SockFilter {
-		return unix.SockFilter{Code: unix.BPF_JMP | op | unix.BPF_K, K: k, Jt: yes, Jf: no}
-	}
-	answer := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
-	filter := []unix.SockFilter{
+	return program(
 		load(dataArch),
 		jump(unix.BPF_JEQ, arch, 0, 8),
 		load(dataNumber),
@@ -44,7 +54,38 @@ func networkFilter() (*unix.SockFprog, error) {
 		jump(unix.BPF_JEQ, unix.AF_UNIX, 1, 0),
 		jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 1),
 		answer(unix.SECCOMP_RET_ALLOW),
-		answer(unix.SECCOMP_RET_ERRNO | uint32(unix.EACCES)),
+		answer(unix.SECCOMP_RET_ERRNO|uint32(unix.EACCES)),
+	), nil
+}
+
+// limitsFilter keeps a thread and what it executes from setting the limits of a process that is named by its id.
+// Landlock does not look at that, and a limit of no processor time kills. It is nil where the processor is not known.
+func limitsFilter() *unix.SockFprog {
+	arch, ok := architectures[runtime.GOARCH]
+	if !ok {
+		return nil
 	}
-	return &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}, nil
+	// prlimit64 of programs that are made for the processor's smaller sibling.
+	small, number := uint32(unix.AUDIT_ARCH_I386), uint32(340)
+	if runtime.GOARCH == "arm64" {
+		small, number = unix.AUDIT_ARCH_ARM, 369
+	}
+	return program(
+		load(dataArch),
+		jump(unix.BPF_JEQ, arch, 3, 0),
+		jump(unix.BPF_JEQ, small, 0, 11),
+		load(dataNumber),
+		jump(unix.BPF_JEQ, number, 3, 9),
+		load(dataNumber),
+		jump(unix.BPF_JEQ, unix.SYS_PRLIMIT64, 1, 0),
+		jump(unix.BPF_JEQ, x32|unix.SYS_PRLIMIT64, 0, 6),
+		load(dataArgument), // the process: 0 is the caller
+		jump(unix.BPF_JEQ, 0, 4, 0),
+		load(dataArgument+2*argumentSize), // the new limits: none, where they are only asked for
+		jump(unix.BPF_JEQ, 0, 0, 3),
+		load(dataArgument+2*argumentSize+argumentSize/2),
+		jump(unix.BPF_JEQ, 0, 0, 1),
+		answer(unix.SECCOMP_RET_ALLOW),
+		answer(unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)),
+	)
 }
