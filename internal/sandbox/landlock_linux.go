@@ -41,8 +41,8 @@ var abis = []struct {
 	{9, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX, "sockets in the file system can be reached by whoever knows their path"},
 }
 
-// devicesFree are the devices that may be read and written. /dev/pts is none of them: the user's terminals are there too,
-// and no rule tells them from those that a command makes.
+// devicesFree are the devices that may be read and written. /dev/pts is none of them: the user's terminals are there
+// too, and no rule tells them from those that a command makes.
 var devicesFree = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
 	"/dev/ptmx"}
 
