@@ -260,7 +260,7 @@ func (h *Handle) Earlier(ctx context.Context, task string, limit int64) (string,
 
 // clearAside sets aside what a task that is not to be done now has left in the worktree.
 func (x *execution) clearAside(ctx context.Context, wt gitx.Worktree) error {
-	task := x.plan.SetAside
+	task := x.out.SetAside
 	if task == "" {
 		return nil
 	}

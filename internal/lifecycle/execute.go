@@ -17,9 +17,7 @@ func (h *Handle) MakePlan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	p := MakePlan(st)
-	p.tip = st.BranchTip
-	return p, nil
+	return MakePlan(st), nil
 }
 
 // Execution is what a plan needs beyond its session.
@@ -70,9 +68,9 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 //
 // Where 3 to 7 fail or are interrupted, a stop takes the place of 8.
 func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, error) {
-	if p.tip != "" { // a person may have committed since, while a model or a remote was asked
+	if p.BranchTip != "" { // a person may have committed since, while a model or a remote was asked
 		tip, _, err := h.Git.Tip(ctx, gitx.Worktree{Common: h.Common, Branch: h.S.Branch()})
-		if err == nil && tip != p.tip {
+		if err == nil && tip != p.BranchTip {
 			p, err = h.MakePlan(ctx)
 		}
 		if err != nil {
@@ -101,7 +99,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	if err := out.compareSettings(h, e.Settings); err != nil {
 		return out, err
 	}
-	x := &execution{Handle: h, plan: p, out: out}
+	x := &execution{h, out}
 	if p.Action == Nothing {
 		if p.remakes() { // a rewind needs the worktree
 			if err := x.repair(ctx); err != nil {
@@ -119,8 +117,8 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	if err := h.Save(); err != nil {
 		return out, err
 	}
-	if v := p.history.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
-		x.out.Refused = &HookRefusal{Output: *p.history.RefusedBy.Results[0].Output, Verdict: v}
+	if v := p.History.Refused; v != nil && p.CommitTree == nil && v.TaskID == p.Begun {
+		x.out.Refused = &HookRefusal{Output: *p.History.RefusedBy.Results[0].Output, Verdict: v}
 	}
 	if err := x.repair(ctx); err != nil {
 		return x.out, h.broken(ctx, err)
@@ -131,14 +129,14 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		}
 	}
 	e.Start.Settings = e.Settings
-	return x.out, h.noteStart(e.Start, p.Total)
+	return x.out, h.noteStart(e.Start, len(p.Tasks))
 }
 
 // noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
 // status.
 func (h *Handle) noteNothing(o Outcome) error {
 	if h.Checkpoint.Status != session.AllDone || len(o.SettingsChanged) > 0 {
-		h.settleTotals(o.history)
+		h.settleTotals(o.History)
 		h.Checkpoint.Status = session.AllDone
 		h.runBegins()
 		if err := h.Save(); err != nil {
@@ -160,13 +158,13 @@ func (h *Handle) settleRecord(p Plan) error {
 	if p.Fresh || h.Git.IsDryRun() {
 		return nil
 	}
-	h.settleTotals(p.history)
+	h.settleTotals(p.History)
 	return h.settleLedger(p)
 }
 
 func (h *Handle) noteResume(o Outcome) error {
 	resume := record.SessionResume{
-		SessionID: h.S.ID, LastStop: record.Optional(o.LastStop), Retried: o.Retried, Pending: o.Pending,
+		SessionID: h.S.ID, LastStop: record.Optional(o.History.LastStop), Retried: o.Retried, Pending: o.Pending,
 		Plan: o.String(), Settings: o.settings, SettingsChanged: o.SettingsChanged,
 	}
 	if len(o.Unwind) > 0 {
@@ -184,16 +182,15 @@ func (h *Handle) noteStart(start record.SessionStart, tasks int) error {
 // execution is a plan that is being carried out.
 type execution struct {
 	*Handle
-	plan Plan
-	out  Outcome
+	out Outcome
 }
 
 // repair brings the worktree and the branch to what the plan says. Only the setup commands, which may install all of a
 // project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
 func (x *execution) repair(live context.Context) error {
 	ctx := quiet(live)
-	state := x.plan.Worktree
-	if x.plan.FinishRewind {
+	state := x.out.Tree
+	if x.out.FinishRewind {
 		state = treeFine
 	}
 	fresh, aside, err := x.repairWorktree(ctx, state)
@@ -218,8 +215,8 @@ func (x *execution) repair(live context.Context) error {
 	if err := x.Git.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
-	done := maps.Clone(x.plan.MarkDone)
-	if a := x.plan.CommitTree; a != nil {
+	done := maps.Clone(x.out.MarkDone)
+	if a := x.out.CommitTree; a != nil {
 		sha, err := x.commitAccepted(live, wt, a)
 		if err != nil {
 			return err
@@ -228,8 +225,8 @@ func (x *execution) repair(live context.Context) error {
 			done[a.TaskID] = sha
 		}
 	}
-	if len(x.plan.Unwind) > 0 {
-		if err := x.Git.Reset(ctx, wt, x.plan.UnwindTo, false); err != nil {
+	if n := len(x.out.Unwind); n > 0 {
+		if err := x.Git.Reset(ctx, wt, x.out.Unwind[n-1].Parents[0], false); err != nil {
 			return err
 		}
 	}
@@ -239,14 +236,14 @@ func (x *execution) repair(live context.Context) error {
 	if err := x.noteCommits(done); err != nil {
 		return err
 	}
-	return x.settleTasks(done, append(slices.Clone(x.plan.Doubted), x.plan.Redo))
+	return x.settleTasks(done, append(slices.Clone(x.out.Doubted), x.out.Redo))
 }
 
 // fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the
 // setup brings. As long as the mark of repairWorktree is there, a resume makes it anew: half of the accepted work
 // would pass for edited.
 func (x *execution) fillNew(live context.Context) error {
-	if a := x.plan.CommitTree; a != nil {
+	if a := x.out.CommitTree; a != nil {
 		ctx := quiet(live)
 		wt, err := x.Worktree(ctx)
 		if err != nil {
@@ -284,8 +281,8 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 		return "", err
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == a.TaskID })
-	if !x.plan.history.Noted {
-		if err := x.append(&record.TaskDone{Scope: x.plan.rolledForward(a.TaskID), Summary: a.Summary}); err != nil {
+	if !x.out.History.Noted {
+		if err := x.append(&record.TaskDone{Scope: x.out.rolledForward(a.TaskID), Summary: a.Summary}); err != nil {
 			return "", err
 		}
 	}
@@ -296,14 +293,14 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 	var refused *HookRefusedError
 	switch {
 	case errors.As(err, &refused):
-		last := x.plan.history
+		last := x.out.History
 		again := last.LastStop == "commit_refused" && SameRefusal(x.Redact.String(refused.Output), last.StopDetail)
 		x.out.Refused = &HookRefusal{Output: refused.Output, Verdict: a, Again: again}
 		if again {
 			return "", x.giveUp(a.TaskID, nil)
 		}
 		run := RefusedBy(refused.Output)
-		run.Scope = x.plan.rolledForward(a.TaskID)
+		run.Scope = x.out.rolledForward(a.TaskID)
 		return "", x.giveUp(a.TaskID, x.append(run))
 	case errors.Is(err, ErrTreeChanged):
 		return "", x.giveUp(a.TaskID, nil)
@@ -351,7 +348,6 @@ func (x *execution) stageAccepted(ctx context.Context, wt gitx.Worktree,
 func (x *execution) giveUp(task string, err error) error {
 	x.out.CommitTree = nil
 	x.out.Begun, x.out.Pending = task, append([]string{task}, x.out.Pending...)
-	x.out.Behind--
 	x.out.Action = Continue
 	return err
 }

@@ -10,8 +10,8 @@ import (
 // settleLedger writes down the reviewer's last word if a process died between the verdict and the ledger. On disk after
 // each step: the ledger line, which is found again by its task, iteration and time; then the event, and it is settled.
 func (h *Handle) settleLedger(p Plan) error {
-	v := p.history.Verdict
-	if !p.history.Unledgered || v.TaskID == "" { // another writer's verdict names no task
+	v := p.History.Verdict
+	if !p.History.Unledgered || v.TaskID == "" { // another writer's verdict names no task
 		return nil
 	}
 	entries, err := h.S.ReadLedger(v.TaskID, 1)
@@ -19,7 +19,7 @@ func (h *Handle) settleLedger(p Plan) error {
 		return err
 	}
 	n := len(entries) - 1 // before it may stand a person's note
-	if n < 0 || entries[n].Iter != int64(v.Iter) || entries[n].TS < p.history.VerdictTS {
+	if n < 0 || entries[n].Iter != int64(v.Iter) || entries[n].TS < p.History.VerdictTS {
 		if err := h.AppendVerdict(v); err != nil {
 			return err
 		}

@@ -120,10 +120,9 @@ func (a author) owns(c gitx.Commit, trailer string) bool {
 // placeholder reports the task of a placeholder of this session. A subject alone proves nothing in a session that
 // writes trailers: a worker or a person may begin a commit with "FAILED (".
 func (a author) placeholder(c gitx.Commit) (task string, ok bool) {
-	if own := one(c.Trailers[trailerSession]); own != "" {
+	if sig := SignatureOf(c); sig.Session != "" {
 		// A person may have taken the task out of the plan since.
-		task = one(c.Trailers[trailerTask])
-		return task, a.owns(c, own) && task != "" && one(c.Trailers[trailerFailed]) != ""
+		return sig.Task, a.owns(c, sig.Session) && sig.Task != "" && sig.Failed != ""
 	}
 	if !a.foreign && !a.inherited[c.SHA] {
 		return "", false
@@ -140,22 +139,16 @@ func (a author) placeholder(c gitx.Commit) (task string, ok bool) {
 
 // done reports the task that a commit of this session finished.
 func (a author) done(c gitx.Commit) (task string, ok bool) {
-	if own := one(c.Trailers[trailerSession]); own != "" {
-		task = one(c.Trailers[trailerTask])
-		_, known := a.tasks[task]
-		return task, a.owns(c, own) && known && len(c.Trailers[trailerFailed]) == 0
+	if sig := SignatureOf(c); sig.Session != "" {
+		_, known := a.tasks[sig.Task]
+		return sig.Task, a.owns(c, sig.Session) && known && len(c.Trailers[trailerFailed]) == 0
 	}
-	if !a.foreign && !a.inherited[c.SHA] {
+	m := foreignDone.FindStringSubmatch(c.Subject)
+	if _, failed := a.placeholder(c); failed || m == nil || !a.foreign && !a.inherited[c.SHA] {
 		return "", false
 	}
-	if _, failed := a.placeholder(c); failed {
-		return "", false
-	}
-	if m := foreignDone.FindStringSubmatch(c.Subject); m != nil {
-		_, known := a.tasks[m[1]]
-		return m[1], known
-	}
-	return "", false
+	_, known := a.tasks[m[1]]
+	return m[1], known
 }
 
 // signed reports whether a commit has this session's trailer, which anybody who saw one can write.

@@ -85,35 +85,27 @@ const (
 // the tree that is to be committed.
 func (p Plan) NeedsWorker() bool { return p.Action == Continue || p.CommitTree != nil }
 
-// Plan is what a resume does, in the order of its fields.
+// Plan is what a resume does with a session in a State, in the order of its fields.
 type Plan struct {
+	State
 	Action           Action
 	Why, Hint        string
 	FinishRewind     bool
-	FinishBack       string // the rewind or undo that is finished before anything else is decided
-	LastStop         string
-	Worktree         TreeState                // what has to be repaired first
-	Unfinished       string                   // a merge or the like that is dropped, files kept
+	FinishBack       string                   // the rewind or undo that is finished before anything else is decided
 	CommitTree       *record.EvaluatorVerdict // an accepted tree to commit
 	Review           *record.CaseSubmitted    // a case whose review the last run did not come to the end of
 	MarkDone         map[string]string        // task id to the commit that did it
 	Unwind           []gitx.Commit            // placeholders, and commits a worker left behind, newest first
 	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks on which someone's commit stands
-	UnwindTo         string
-	JudgedTo         string              // the commit from which on the next task is judged, "" for where it begins
-	Unjudged         int                 // the commits above it that may be a worker's
-	Retried          []string            // failed tasks that go back to pending
-	Doubted          []string            // tasks that prd.json calls done and nothing on record does; they are pending
-	SetAside         string              // a task that is not to be done, whose work in the worktree is set aside
-	Redo             string              // a task that claims to be done, has no commit, and left its work uncommitted
-	Pending          []string            // what the loop will run, in order
-	Begun            string              // the first of them, where its work is in the worktree
-	Waiting          map[string][]string // those that cannot be begun yet, with what they need
-	Fresh            bool                // the session was prepared and never run
-	Total, Behind    int                 // all tasks; those that are done
-	Skipped          int                 // those that a person does not want
-	history          record.History
-	tip              string // of the branch, when the plan was made; "" where that is not known
+	JudgedTo         string                   // from which commit on the next task is judged, "" for where it begins
+	Unjudged         int                      // the commits above it that may be a worker's
+	Retried          []string                 // failed tasks that go back to pending
+	SetAside         string                   // a task that is not to be done, whose work in the worktree is set aside
+	Redo             string                   // a task that claims to be done, without a commit, whose work is there
+	Pending          []string                 // what the loop will run, in order
+	Begun            string                   // the first of them, where its work is in the worktree
+	Waiting          map[string][]string      // those that cannot be begun yet, with what they need
+	Fresh            bool                     // the session was prepared and never run
 }
 
 // MakePlan says what resuming a session means. It is the only place that does: resume, its dry run, show
@@ -154,10 +146,7 @@ type Plan struct {
 //	nothing pending, any other status                  conclude as all_done
 //	else                                               continue
 func MakePlan(s State) Plan {
-	p := Plan{
-		LastStop: s.History.LastStop, Worktree: s.Tree, Unfinished: s.Unfinished, MarkDone: map[string]string{},
-		Doubted: s.Doubted, Total: len(s.Tasks), history: s.History, Waiting: map[string][]string{},
-	}
+	p := Plan{State: s, MarkDone: map[string]string{}, Waiting: map[string][]string{}}
 	if why, hint := refusal(s); why != "" {
 		p.Action, p.Why, p.Hint = Refuse, why, hint
 		return p
@@ -174,25 +163,21 @@ func MakePlan(s State) Plan {
 		return p
 	}
 	p.Fresh = s.Status == session.Prepared
-	status := p.settleTasks(s)
+	status := p.settleTasks()
 	now := slices.Clone(s.Tasks)
 	for i := range now {
 		now[i].Status = status[now[i].ID]
 	}
 	for _, t := range now {
-		switch t.Status {
-		case session.TaskDone:
-			p.Behind++
-		case session.TaskSkipped:
-			p.Skipped++
-		default:
-			p.Pending = append(p.Pending, t.ID)
-			if open := t.WaitsFor(now); len(open) > 0 {
-				p.Waiting[t.ID] = open
-			}
+		if t.Status == session.TaskDone || t.Status == session.TaskSkipped {
+			continue
+		}
+		p.Pending = append(p.Pending, t.ID)
+		if open := t.WaitsFor(now); len(open) > 0 {
+			p.Waiting[t.ID] = open
 		}
 	}
-	p.headFirst(s)
+	p.headFirst()
 	if c := s.History.Case; c != nil && !s.CaseStale && c.TaskID == p.Begun && p.Redo == "" && len(p.Unwind) == 0 &&
 		c.Base == s.BranchTip && s.Tree == treeFine {
 		p.Review = c
@@ -200,7 +185,8 @@ func MakePlan(s State) Plan {
 	switch {
 	case len(p.Pending) > 0:
 		p.Action = Continue
-	case (s.Status == session.AllDone || p.LastStop == session.AllDone) && len(p.MarkDone) == 0 && p.CommitTree == nil:
+	case (s.Status == session.AllDone || s.History.LastStop == session.AllDone) && len(p.MarkDone) == 0 &&
+		p.CommitTree == nil:
 		p.Action = Nothing
 	default:
 		p.Action = conclude
@@ -210,8 +196,8 @@ func MakePlan(s State) Plan {
 
 // headFirst puts the task whose partial work is in the worktree before those that a person put before it since: it
 // would be committed as theirs. Of one that is not to be done any more the work is set aside.
-func (p *Plan) headFirst(s State) {
-	first := s.History.LastTask
+func (p *Plan) headFirst() {
+	first := p.History.LastTask
 	if p.Redo != "" {
 		first = p.Redo
 	}
@@ -222,8 +208,8 @@ func (p *Plan) headFirst(s State) {
 		p.Begun, p.Pending = first, slices.Insert(slices.Delete(p.Pending, i, i+1), 0, first)
 		return
 	}
-	status, known := s.status()[first]
-	if (!known || status == session.TaskSkipped) && (s.Dirty || len(p.Unwind) > 0) {
+	status, known := p.status()[first]
+	if (!known || status == session.TaskSkipped) && (p.Dirty || len(p.Unwind) > 0) {
 		p.SetAside = first
 	}
 }
@@ -259,33 +245,33 @@ func (s State) unseeded(reset string) (why, hint string) {
 
 // settleTasks works out each task's true status from prd.json and the commits, and with it
 // what has to be committed, marked or unwound.
-func (p *Plan) settleTasks(s State) map[string]string {
-	status := s.status()
-	who := s.author()
+func (p *Plan) settleTasks() map[string]string {
+	status := p.status()
+	who := p.author()
 	committed := map[string]string{}
-	if s.SeedKnown {
-		for _, c := range s.Commits {
+	if p.SeedKnown {
+		for _, c := range p.Commits {
 			id, ok := who.done(c)
-			if !ok && s.isAccepted(c) {
-				id, ok = s.History.Accepted.TaskID, true
+			if !ok && p.isAccepted(c) {
+				id, ok = p.History.Accepted.TaskID, true
 			}
-			if ok && !s.ByWorker[c.SHA] && (status[id] == session.TaskDone || s.proven(c, who)) && committed[id] == "" {
+			if ok && !p.ByWorker[c.SHA] && (status[id] == session.TaskDone || p.proven(c, who)) && committed[id] == "" {
 				committed[id] = c.SHA
 			}
 		}
 	} else {
 		who.foreign = false // without the seed, a subject alone is no proof
 	}
-	p.unwindTip(s, who, status)
-	if a := s.History.Accepted; a != nil && !s.AcceptedStale && status[a.TaskID] != session.TaskDone &&
+	p.unwindTip(who, status)
+	if a := p.History.Accepted; a != nil && !p.AcceptedStale && status[a.TaskID] != session.TaskDone &&
 		status[a.TaskID] != session.TaskSkipped &&
-		committed[a.TaskID] == "" && len(p.Unwind) == 0 && a.Base == s.BranchTip {
+		committed[a.TaskID] == "" && len(p.Unwind) == 0 && a.Base == p.BranchTip {
 		if _, known := status[a.TaskID]; known {
 			p.CommitTree = a
 			status[a.TaskID] = "done"
 		}
 	}
-	for _, t := range s.Tasks {
+	for _, t := range p.Tasks {
 		switch {
 		case status[t.ID] != "done" && committed[t.ID] != "":
 			p.MarkDone[t.ID] = committed[t.ID]
@@ -294,10 +280,10 @@ func (p *Plan) settleTasks(s State) map[string]string {
 			p.Retried = append(p.Retried, t.ID)
 		}
 	}
-	if from, commits := p.unjudged(s); len(commits) > 0 {
+	if from, commits := p.unjudged(); len(commits) > 0 {
 		p.JudgedTo, p.Unjudged = from, len(commits)
 	}
-	if id := lastDoneWithoutCommit(s, status, committed, p); id != "" && s.Dirty {
+	if id := p.lastDoneWithoutCommit(status, committed); id != "" && p.Dirty {
 		p.Redo = id
 		status[id] = "pending"
 	}
@@ -306,16 +292,14 @@ func (p *Plan) settleTasks(s State) map[string]string {
 
 // unwindTip collects what stands at the tip and is no one's finished work. It stops at the first commit
 // that is anything else: a person's commit, a finished task, the seed.
-func (p *Plan) unwindTip(s State, who author, status map[string]string) {
-	p.UnwindTo = s.BranchTip
-	for i, c := range s.Commits {
-		if !s.unwinds(c, s.Commits[i+1:], who, status) || len(c.Parents) == 0 {
+func (p *Plan) unwindTip(who author, status map[string]string) {
+	for i, c := range p.Commits {
+		if !p.unwinds(c, p.Commits[i+1:], who, status) || len(c.Parents) == 0 {
 			break
 		}
 		p.Unwind = append(p.Unwind, c)
-		p.UnwindTo = c.Parents[0]
 	}
-	for _, c := range s.Commits[len(p.Unwind):] {
+	for _, c := range p.Commits[len(p.Unwind):] {
 		if task, failed := who.placeholder(c); failed && status[task] != "done" {
 			p.KeptPlaceholders = append(p.KeptPlaceholders, c)
 		}
@@ -377,12 +361,12 @@ func (s State) status() map[string]string {
 
 // lastDoneWithoutCommit finds the one task that a crash between "done" and the commit can leave: the last
 // done one. It is looked for only where the commits can be known.
-func lastDoneWithoutCommit(s State, status, committed map[string]string, p *Plan) string {
-	if !s.SeedKnown || s.Status == session.Prepared {
+func (p *Plan) lastDoneWithoutCommit(status, committed map[string]string) string {
+	if !p.SeedKnown || p.Status == session.Prepared {
 		return ""
 	}
 	last := ""
-	for _, t := range s.Tasks {
+	for _, t := range p.Tasks {
 		if status[t.ID] == "done" {
 			last = t.ID
 		}
@@ -390,8 +374,8 @@ func lastDoneWithoutCommit(s State, status, committed map[string]string, p *Plan
 	if last == "" || committed[last] != "" || p.CommitTree != nil {
 		return ""
 	}
-	who := s.author()
-	for _, c := range s.Commits {
+	who := p.author()
+	for _, c := range p.Commits {
 		if task, failed := who.placeholder(c); failed && task == last {
 			return ""
 		}

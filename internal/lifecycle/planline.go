@@ -22,7 +22,7 @@ func (p Plan) Outline() []string {
 func (p Plan) String() string { return p.line("") }
 
 // remakes reports whether no worktree stands where it belongs. One on another branch stays so where nothing is to do.
-func (p Plan) remakes() bool { return p.Worktree == treeMissing || p.Worktree == treePlain }
+func (p Plan) remakes() bool { return p.Tree == treeMissing || p.Tree == treePlain }
 
 // line is the plan as one line; aside is where what stood at the worktree's path was moved, "" where it was not yet.
 func (p Plan) line(aside string) string {
@@ -43,7 +43,7 @@ func (p Plan) line(aside string) string {
 	if p.FinishRewind {
 		add("finish the rewind")
 	}
-	switch p.Worktree {
+	switch p.Tree {
 	case treePlain:
 		if aside == "" {
 			add("move aside what stands in the worktree's place, re-create the worktree")
@@ -102,7 +102,7 @@ func (p Plan) line(aside string) string {
 	case p.Fresh:
 		add("start with %s", text.Plural(len(p.Pending), "task"))
 	default:
-		add("%d of %s to do, %s", len(p.Pending), text.Plural(p.Total, "task"), p.next())
+		add("%d of %s to do, %s", len(p.Pending), text.Plural(len(p.Tasks), "task"), p.next())
 	}
 	return strings.Join(parts, "; ")
 }

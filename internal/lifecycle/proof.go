@@ -28,10 +28,10 @@ func (s State) claims() []claim {
 	seen := map[string]bool{}
 	var out []claim
 	for _, c := range slices.Backward(s.Commits) {
-		task, known := who.done(c)
-		_, failed := who.placeholder(c)
-		if failed {
-			task, known = who.placeholder(c)
+		task, known := who.placeholder(c)
+		failed := known
+		if !failed {
+			task, known = who.done(c)
 		}
 		if !known || !who.signed(c) || s.isAccepted(c) {
 			continue
@@ -95,21 +95,21 @@ func readProof(s *session.Session, claims []claim) (Proof, error) {
 //	                                             an accepted commit      never unwound
 //	the base is not on the branch any more       the last accepted       somebody rewrote the branch
 //	                                             commit, or the seed
-func (p *Plan) unjudged(s State) (from string, commits []gitx.Commit) {
-	from = s.History.Begun.Judged
-	if from == "" && (s.History.Tip == "" || len(p.KeptPlaceholders) > 0) {
-		from = s.History.Begun.Base
+func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
+	from = p.History.Begun.Judged
+	if from == "" && (p.History.Tip == "" || len(p.KeptPlaceholders) > 0) {
+		from = p.History.Begun.Base
 	}
-	rest := s.Commits[len(p.Unwind):]
+	rest := p.Commits[len(p.Unwind):]
 	if from == "" || len(rest) == 0 {
 		return "", nil
 	}
-	known := s.firstDone(rest)
+	known := p.firstDone(rest)
 	end := slices.IndexFunc(rest, func(c gitx.Commit) bool { return c.SHA == from || known[c.SHA] })
 	switch {
 	case end >= 0:
 		return rest[end].SHA, rest[:end]
-	case s.SeedKnown:
+	case p.SeedKnown:
 		return rest[len(rest)-1].Parents[0], rest
 	}
 	return from, rest

@@ -71,10 +71,10 @@ func (h *Handle) settleTotals(last record.History) {
 // that died had not written down is at most one, the last; but a person may have set a task back.
 func (x *execution) noteCommits(done map[string]string) error {
 	for _, t := range slices.Sorted(maps.Keys(done)) {
-		if x.plan.history.Recorded(t, done[t]) {
+		if x.out.History.Recorded(t, done[t]) {
 			continue
 		}
-		if err := x.append(&record.Commit{Scope: x.plan.rolledForward(t), SHA: done[t]}); err != nil {
+		if err := x.append(&record.Commit{Scope: x.out.rolledForward(t), SHA: done[t]}); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (x *execution) noteCommits(done map[string]string) error {
 // the task's last verdict.
 func (p Plan) rolledForward(task string) record.Scope {
 	in := record.Scope{TaskID: task}
-	if v := p.history.Verdict; v != nil && v.TaskID == task { // a foreign record may have none
+	if v := p.History.Verdict; v != nil && v.TaskID == task { // a foreign record may have none
 		in = v.Scope
 	}
 	in.RolledForward = true

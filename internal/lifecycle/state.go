@@ -127,7 +127,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 			return err
 		}
 	}
-	if st.Tree == treeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo(*st) {
+	if st.Tree == treeFine && check.Status != session.Prepared && MakePlan(*st).mayRedo() {
 		if st.Dirty, err = g.IsDirty(ctx, path); err != nil {
 			return err
 		}
@@ -277,7 +277,8 @@ func commitsSince(ctx context.Context, g *gitx.Git, common, tip, seed string) ([
 }
 
 // mayRedo reports whether the answer to "is the worktree dirty" makes a difference, which is worth a git command.
-func (p Plan) mayRedo(s State) bool {
+func (p Plan) mayRedo() bool {
+	s := p.State
 	s.Dirty = true
 	dirty := MakePlan(s)
 	return p.Redo != dirty.Redo || p.SetAside != dirty.SetAside

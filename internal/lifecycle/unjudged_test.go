@@ -20,7 +20,8 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 		Commits: chain(commit, doneBy(testID, "T-001")),
 	}
 	p := MakePlan(state)
-	if len(p.Unwind) != 1 || p.UnwindTo != "c1" || len(p.MarkDone) != 0 || p.CommitTree != nil || len(p.Pending) != 1 {
+	if len(p.Unwind) != 1 || p.Unwind[0].SHA != "c2" || len(p.MarkDone) != 0 || p.CommitTree != nil ||
+		len(p.Pending) != 1 {
 		t.Errorf("the plan is %+v", p)
 	}
 	for name, change := range map[string]func(*State){

@@ -97,7 +97,7 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 	j := &judged{wt: wt, dir: wt.Path}
 	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig,
 		Setup: a.Setup.Commands}
-	if a.o.From.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
+	if a.o.From.History.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
 		if err := a.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
 			return setupFails(err, s)

@@ -91,7 +91,8 @@ func (r *run) madeAt() time.Time {
 // promptFor is what a choice's conversation is told first.
 func (w *programWorker) promptFor(c agent.Choice) (string, error) {
 	if c.Ref.Resume {
-		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(cmp.Or(w.a.o.From.LastStop, "the process ended")))
+		stop := cmp.Or(w.a.o.From.History.LastStop, "the process ended")
+		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(stop))
 	}
 	return w.a.o.Prompts.Render("worker_task", w.a.context)
 }
