@@ -159,7 +159,7 @@ func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha
 		return "", err
 	}
 	err = h.change(func() error {
-		if err := errors.Join(os.Chmod(file, 0o600), os.Rename(file, path)); err != nil {
+		if err := os.Rename(file, path); err != nil {
 			return err
 		}
 		return jsonl.SyncDir(filepath.Dir(path))

@@ -123,14 +123,12 @@ func (r TeardownPlan) taken(ctx context.Context, g *gitx.Git) (map[string]bool, 
 		if err != nil {
 			continue // it was dropped, and a gc has taken it
 		}
-		if gone, err := onlyOn(ctx, g, r.Common, to, r.Branch); err != nil || len(gone) > 0 {
-			if err != nil {
-				return nil, err
-			}
-			continue
+		gone, err := onlyOn(ctx, g, r.Common, to, r.Branch)
+		if err != nil {
+			return nil, err
 		}
 		for _, sha := range t.Tasks {
-			taken[sha] = true
+			taken[sha] = taken[sha] || len(gone) == 0
 		}
 	}
 	return taken, nil

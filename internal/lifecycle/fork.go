@@ -263,19 +263,25 @@ func (h *Handle) endFork(p *parent) error {
 	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
 }
 
-// lockRoot locks the sessions root, where its file system locks directories: the directory of a session that is not
-// locked yet looks like one that a kill has left.
+// lockRoot locks the sessions root: the directory of a session that is not locked yet looks like one that a kill has
+// left.
 func lockRoot(root string) (release func(), err error) {
-	f, err := os.OpenFile(root, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	return lockDir(root, rootPatience, fmt.Errorf("another process keeps %s locked", root))
+}
+
+// lockDir locks a directory, where its file system locks directories. Where another process keeps it locked for as long
+// as one waits the error is busy.
+func lockDir(dir string, patience time.Duration, busy error) (release func(), err error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	for end := time.Now().Add(rootPatience); ; time.Sleep(rootPause) {
+	for end := time.Now().Add(patience); ; time.Sleep(rootPause) {
 		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 		case err != unix.EWOULDBLOCK && err != unix.EINTR:
 			return func() { f.Close() }, nil
-		case time.Now().After(end):
-			return nil, errors.Join(fmt.Errorf("another process keeps %s locked", root), f.Close())
+		case !time.Now().Before(end):
+			return nil, errors.Join(busy, f.Close())
 		}
 	}
 }

@@ -125,16 +125,14 @@ func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string
 
 // HalfForks are the directories of a sessions root in which a session was begun that has no name yet.
 func HalfForks(store session.Store) (out []Ailment) {
-	release, err := lockRoot(store.Root)
-	if err != nil {
+	_ = underRoot(store, func() error { // while another process has the root none is found
+		for _, dir := range unnamed(store) {
+			mend := func(context.Context) error { return underRoot(store, func() error { return os.RemoveAll(dir) }) }
+			out = append(out, Ailment{What: "a session was begun in " + dir,
+				Command: "rm -rf " + text.ShellQuote(dir), Mend: mend})
+		}
 		return nil
-	}
-	defer release()
-	for _, dir := range unnamed(store) {
-		mend := func(context.Context) error { return underRoot(store, func() error { return os.RemoveAll(dir) }) }
-		out = append(out, Ailment{What: "a session was begun in " + dir, Command: "rm -rf " + text.ShellQuote(dir),
-			Mend: mend})
-	}
+	})
 	return out
 }
 
@@ -169,16 +167,20 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		_, err := os.Lstat(filepath.Join(store.Root, id))
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	// A session that is gone may have been fetched again by the time that its remains are to go.
-	ifGone := func(id string, do func() error) error {
-		return underRoot(store, func() error {
-			if !gone(id) {
-				return nil
-			}
-			return do()
-		})
-	}
 	var out []Ailment
+	add := func(a Ailment, mend func(context.Context) error) {
+		if mend != nil && len(ids) > 0 {
+			a.Mend = func(ctx context.Context) error {
+				return underRoot(store, func() error {
+					if !gone(a.Session) {
+						return nil // it was fetched again since
+					}
+					return mend(ctx)
+				})
+			}
+		}
+		out = append(out, a)
+	}
 	used := map[string]bool{}
 	for _, e := range entries {
 		id := filepath.Base(filepath.Dir(e.Path))
@@ -191,14 +193,9 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		if _, still := gitx.AdminDir(common, e.Path); !still {
 			continue // a reset was at work
 		}
-		remove := gitLine(common, "worktree", "remove", "--force", e.Path)
-		a := Ailment{Session: id, Command: remove, What: "it is gone, and git has an entry for its worktree"}
-		if len(ids) > 0 {
-			a.Mend = func(ctx context.Context) error {
-				return ifGone(id, func() error { return g.RemoveWorktree(ctx, common, e.Path, "") })
-			}
-		}
-		out = append(out, a)
+		add(Ailment{Session: id, Command: gitLine(common, "worktree", "remove", "--force", e.Path),
+			What: "it is gone, and git has an entry for its worktree"},
+			func(ctx context.Context) error { return g.RemoveWorktree(ctx, common, e.Path, "") })
 	}
 	for _, branch := range strings.Fields(branches) {
 		id := strings.TrimPrefix(branch, "session/")
@@ -213,18 +210,16 @@ func Orphans(ctx context.Context, g *gitx.Git, store session.Store, common strin
 		}
 		a := Ailment{Session: id, Command: gitLine(common, "branch", "-D", branch),
 			What: "it is gone, and its branch " + branch + " is there"}
+		var mend func(context.Context) error
 		if err == nil && len(own) > 0 {
 			a.What += "; " + text.Plural(len(own), "commit") + " on no other branch: git log " + branch
-		}
-		if err == nil && len(own) == 0 && len(ids) > 0 {
-			a.Mend = func(ctx context.Context) error {
-				return ifGone(id, func() error {
-					_, err := g.DeleteBranch(ctx, common, branch)
-					return err
-				})
+		} else if err == nil {
+			mend = func(ctx context.Context) error {
+				_, err := g.DeleteBranch(ctx, common, branch)
+				return err
 			}
 		}
-		out = append(out, a)
+		add(a, mend)
 	}
 	return out, nil
 }

@@ -40,17 +40,15 @@ const RunLog = "run.log"
 
 // RewindPlan is what a rewind would take back, for the question that precedes it.
 type RewindPlan struct {
-	SHA      string // of the seed
-	Started  string // when the rewind began
+	rewind
 	Worktree gitx.Worktree
 	RunBytes int64 // of the record that goes
 	Begun    bool  // a rewind was begun and not finished: the question was answered then
-	journal  rewind
 }
 
 // rewind is the journal in the checkpoint: what the session is being taken back to.
 type rewind struct {
-	SHA        string          `json:"sha"`
+	SHA        string          `json:"sha"` // of the seed
 	Branch     string          `json:"branch"`
 	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
 	TokensUsed int64           `json:"tokens_used"`
@@ -123,11 +121,11 @@ func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, e
 func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	var p RewindPlan
 	if h.Checkpoint.Rewind != nil {
-		if err := json.Unmarshal(h.Checkpoint.Rewind, &p.journal); err != nil {
+		if err := json.Unmarshal(h.Checkpoint.Rewind, &p.rewind); err != nil {
 			return p, h.notRewound("the journal of its rewind is damaged: %s", err)
 		}
-		p.SHA, p.Started, p.Begun = p.journal.SHA, p.journal.Started, true
-		return p, h.checkRewind(ctx, p.journal)
+		p.Begun = true
+		return p, h.checkRewind(ctx, p.rewind)
 	}
 	refuse := func(format string, args ...any) (RewindPlan, error) { return p, h.notRewound(format, args...) }
 	if Resetting(h.S) {
@@ -165,8 +163,7 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	if err != nil {
 		return p, err
 	}
-	p.SHA = full
-	p.journal = rewind{
+	p.rewind = rewind{
 		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: *prepared.TokensUsed,
 		Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt, Started: record.FormatTime(h.Now()),
 	}
@@ -193,7 +190,7 @@ func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
 
 // Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
 func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
-	j := p.journal
+	j := p.rewind
 	if p.Begun {
 		return h.carryOut(ctx, j)
 	}
@@ -266,14 +263,12 @@ func (h *Handle) wholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 
 // rewindFiles takes the steps of a rewind after git's.
 func (h *Handle) rewindFiles(j rewind) error {
+	old, _ := filepath.Glob(h.S.Path(asideDir, "*.bundle"))
 	for _, name := range rewoundFiles {
-		if err := proc.RemoveAll(h.S.Path(name)); err != nil {
-			return err
-		}
+		old = append(old, h.S.Path(name))
 	}
-	bundles, _ := filepath.Glob(h.S.Path(asideDir, "*.bundle"))
-	for _, dir := range append(setAside(h.S), bundles...) {
-		if err := proc.RemoveAll(dir); err != nil {
+	for _, path := range append(old, setAside(h.S)...) {
+		if err := proc.RemoveAll(path); err != nil {
 			return err
 		}
 	}

@@ -114,19 +114,12 @@ func HasSession(common string, s *session.Session, path string) bool {
 
 // sourceNames are the paths by which the session's own files call its repository.
 func sourceNames(s *session.Session, check *session.Checkpoint) []string {
-	var names []string
-	add := func(name string) {
-		if filepath.IsAbs(name) && (len(names) == 0 || names[len(names)-1] != name) {
-			names = append(names, name)
-		}
-	}
+	_, marked, _ := resetMark(s)
+	names := []string{marked}
 	if check != nil {
-		add(check.Source)
-		add(check.GitCommonDir)
+		names = []string{check.Source, check.GitCommonDir, marked}
 	}
-	_, common, _ := resetMark(s)
-	add(common)
-	return names
+	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return !filepath.IsAbs(name) }))
 }
 
 // resetMark reads what a teardown wrote down first: the worktree's admin directory and the common directory, each ""

@@ -81,7 +81,7 @@ func Take(ctx context.Context, d Deps, s *session.Session, r TakeRequest) (TakeP
 	if err := t.read(ctx); err != nil {
 		return t.plan, err
 	}
-	release, err := lockTakes(t.plan.common)
+	release, err := lockDir(t.plan.common, 0, ErrTaking) // or the checkout of a branch that two move is in between
 	if err != nil {
 		return t.plan, err
 	}

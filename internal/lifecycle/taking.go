@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -30,18 +28,6 @@ const (
 
 // ErrTaking says that another process takes something into a branch of the repository.
 var ErrTaking = errors.New("another take into this repository is at work")
-
-// lockTakes keeps other takes into the repository out: two that move one branch would leave its checkout in between.
-func lockTakes(common string) (release func(), err error) {
-	f, err := os.OpenFile(common, os.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == unix.EWOULDBLOCK {
-		return nil, errors.Join(ErrTaking, f.Close())
-	}
-	return func() { f.Close() }, nil // or the file system locks no directories
-}
 
 // execute moves the branch and notes what was taken.
 func (p TakePlan) execute(ctx context.Context, d Deps) error {

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -94,27 +95,21 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 	if r.Tip, _, err = g.BranchTip(ctx, r.Common, r.Branch); err != nil {
 		return r, r.unclear(err)
 	}
-	if _, found := gitx.AdminDir(r.Common, r.Worktree); found {
-		// The ordinary case, in which git need not be asked: it reads every worktree of the repository.
-		r.Entry = true
-		r.count(ctx, g)
-		return r, nil
+	// Where it has its entry git is not asked: it reads every worktree of the repository.
+	if _, r.Entry = gitx.AdminDir(r.Common, r.Worktree); !r.Entry {
+		entries, err := g.Worktrees(ctx, r.Common, r.Worktree)
+		if err != nil {
+			return r, r.unclear(err)
+		}
+		r.findElsewhere(entries, check)
 	}
-	entries, err := g.Worktrees(ctx, r.Common, r.Worktree)
-	if err != nil {
-		return r, r.unclear(err)
-	}
-	r.findElsewhere(entries, check)
 	r.count(ctx, g)
 	return r, nil
 }
 
 // unclear is what keeps a plan from knowing what there is. Nothing is removed then: the rest would be an orphan.
 func (r TeardownPlan) unclear(err error) error {
-	where := r.Common
-	if where == "" {
-		where = "its source repository"
-	}
+	where := cmp.Or(r.Common, "its source repository")
 	return &StepError{
 		Step: "looking for the worktree and branch of session " + r.S.ID + " in " + where, Err: err,
 		Hint: "repair that, then git tilth reset -y " + r.S.ID,
