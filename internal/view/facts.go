@@ -10,16 +10,14 @@ type facts struct {
 	Prompt      int64   `json:"p,omitempty"` // tokens
 	Eval        int64   `json:"e,omitempty"`
 	Cached      int64   `json:"c,omitempty"`
-	Reasoning   int64   `json:"r,omitempty"`
 	Cost        float64 `json:"$,omitempty"`
 	Phase       string  `json:"ph,omitempty"` // or the role of a prompt
-	Health      string  `json:"h,omitempty"`  // none where the answer was healthy
 	Verdict     string  `json:"v,omitempty"`
 	Category    string  `json:"g,omitempty"`
 	Concern     string  `json:"w,omitempty"`
 	NextStep    string  `json:"next,omitempty"`
 	ParseFailed bool    `json:"x,omitempty"`
-	Passed      int     `json:"ok,omitempty"` // -1: failed
+	Failed      bool    `json:"f,omitempty"` // of validators
 	Reason      string  `json:"why,omitempty"`
 	SHA         string  `json:"sha,omitempty"`
 	Back        int     `json:"b,omitempty"` // of a rewind or undo: from 1, the first event that it superseded
@@ -36,16 +34,10 @@ func factsOf(ev record.Event) (f facts) {
 	case *record.PromptAssembled:
 		f.Phase = short(ev.Role)
 	case *record.ModelCall:
-		f = facts{Prompt: ev.PromptTokens, Eval: ev.EvalTokens, Cached: ev.CachedTokens, Reasoning: ev.ReasoningTokens}
-		f.Cost, f.Phase = deref(ev.Cost), short(ev.Phase)
-		if ev.Health != "ok" {
-			f.Health = short(ev.Health)
-		}
+		f = facts{Prompt: ev.PromptTokens, Eval: ev.EvalTokens, Cached: ev.CachedTokens, Cost: deref(ev.Cost),
+			Phase: short(ev.Phase)}
 	case *record.ValidatorRun:
-		f.Passed = -1
-		if ev.Passed {
-			f.Passed = 1
-		}
+		f.Failed = !ev.Passed
 	case *record.EvaluatorVerdict:
 		f = facts{Verdict: verdictOf(ev), Category: short(deref(ev.RejectionCategory)), ParseFailed: ev.ParseFailed}
 		f.Concern, f.NextStep = short(deref(ev.Concern)), short(deref(ev.NextStep))

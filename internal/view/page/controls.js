@@ -77,7 +77,7 @@ const controls = {
     if (key === this.outlined) return;
     this.outlined = key;
     const pick = document.getElementById("pick-task");
-    const ids = [...new Set([...planOf().map((t) => t.id), ...groups.taskInfo.keys()])];
+    const ids = [...new Set(planOf().map((t) => t.id))];
     pick.replaceChildren(option("", "All tasks"), ...ids.map((id) => option(id, oneLine(id + " " + titleOf(id), 48))));
     pick.value = feed.filter.task;
     const nav = document.getElementById("outline");

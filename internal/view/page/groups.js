@@ -1,7 +1,7 @@
 // Sections of the conversation: the seed, each attempt at a task, the stops and
 // resumes between them. They are found from the index alone, as events arrive.
 
-const UNUSED = { calls: 0, p: 0, e: 0, c: 0, r: 0, cost: 0 }; // what a role took: prompt, answer, cached, reasoning
+const UNUSED = { calls: 0, p: 0, e: 0, c: 0, cost: 0 }; // what a role took: prompt, answer, cached
 
 const groups = {
   folded: false, // something was superseded since this was looked at
@@ -9,7 +9,7 @@ const groups = {
   clear() {
     this.all = [];
     this.calls = []; // every model call: {i, role, p}
-    this.totals = new Map(); // role → {calls, p, e, c, r, cost}
+    this.totals = new Map(); // role → {calls, p, e, c, cost}
     this.taskInfo = new Map(); // task id → figures over all its attempts
     this.objections = [];
     this.attempts = new Map(); // task id → how often it was begun
@@ -76,7 +76,7 @@ const groups = {
     const g = {
       kind, start: i, end: i, from: rec.at[i], until: rec.at[i], task: "", attempt: 0, worked: false, reason: "",
       superseded: false,
-      iters: [], verdicts: [], checks: [], outcome: "", outcomeAt: -1, tokens: 0, cost: 0, tools: 0, blocks: 0,
+      iters: [], verdicts: [], outcome: "", outcomeAt: -1, tokens: 0, cost: 0, tools: 0,
     };
     this.all.push(g);
     return g;
@@ -87,43 +87,36 @@ const groups = {
     if (task && n > 0 && g.kind === "task" && (g.iters.length === 0 || g.iters[g.iters.length - 1].n < n)) {
       g.iters.push({ n, i, at: rec.at[i] });
     }
-    const t = task ? this.infoOf(task) : null;
+    const t = this.infoOf(task);
     switch (type) {
       case "model_call":
         this.call(i, f, g, t);
         break;
       case "tool_call":
         g.tools++;
-        if (t) t.tools++;
         break;
       case "pre_tool_block":
-        g.blocks++;
-        if (t) t.blocks++;
+        t.blocks++;
         break;
       case "validator_run":
-        g.checks.push({ i, ok: f.ok === 1 });
-        if (t && f.ok === -1) t.failedChecks++;
+        if (f.f) t.failedChecks++;
         break;
       case "evaluator_verdict":
       case "judge_verdict":
         g.verdicts.push({ i, at: rec.at[i], accept: f.v === "accept" });
         if (f.v !== "accept") this.objections.push({ i, task, n, category: str(f.g), concern: str(f.w), next: str(f.next), broken: f.x === true });
-        if (t) f.v === "accept" ? t.accepts++ : t.rejects++;
+        f.v === "accept" ? t.accepts++ : t.rejects++;
         break;
       case "task_done":
       case "task_failed":
         g.outcome = type === "task_done" ? "done" : "failed";
         g.reason = str(f.why);
         g.outcomeAt = i;
-        if (t) {
-          t.outcome = g.outcome;
-          t.reason = g.reason;
-        }
+        t.outcome = g.outcome;
+        t.reason = g.reason;
         break;
     }
-    if (t) {
-      t.iterations = Math.max(t.iterations, g.iters.length ? g.iters[g.iters.length - 1].n : 0);
-    }
+    t.iterations = Math.max(t.iterations, g.iters.length ? g.iters[g.iters.length - 1].n : 0);
   },
 
   call(i, f, g, t) {
@@ -133,22 +126,20 @@ const groups = {
     const r = this.totals.get(role) || { ...UNUSED };
     this.totals.set(role, r);
     r.calls++;
-    for (const k of ["p", "e", "c", "r"]) r[k] += num(f[k]);
+    for (const k of ["p", "e", "c"]) r[k] += num(f[k]);
     r.cost += num(f.$);
     g.tokens += tokens;
     g.cost += num(f.$);
-    if (t) {
-      t.tokens += tokens;
-      t.cost += num(f.$);
-      if (f.h) t.unhealthy++;
-    }
+    t.tokens += tokens;
+    t.cost += num(f.$);
   },
 
+  // infoOf is what there is to count of a task; of no task it is counted and thrown away.
   infoOf(task) {
     let t = this.taskInfo.get(task);
     if (!t) {
-      t = { id: task, iterations: 0, accepts: 0, rejects: 0, failedChecks: 0, blocks: 0, tools: 0, tokens: 0, cost: 0, unhealthy: 0, outcome: "", reason: "" };
-      this.taskInfo.set(task, t);
+      t = { iterations: 0, accepts: 0, rejects: 0, failedChecks: 0, blocks: 0, tokens: 0, cost: 0, outcome: "", reason: "" };
+      if (task) this.taskInfo.set(task, t);
     }
     return t;
   },

@@ -125,7 +125,6 @@ function usageRows() {
       p: Math.max(num(u.prompt), t.p),
       e: Math.max(num(u.eval), t.e),
       c: Math.max(num(u.cached), t.c),
-      r: Math.max(num(u.reasoning), t.r),
       cost: Math.max(num(u.cost), t.cost),
     };
     if (row.calls || row.p || row.e) rows.push(row);
