@@ -52,7 +52,7 @@ func (p *process) demo() error {
 	}
 	defer server.Close()
 	repo := filepath.Join(dir, "repo")
-	inside := *p.inDemo(dir, repo, url)
+	inside := p.inDemo(dir, repo, url)
 	git := inside.git(false)
 	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "--all"},
 		{"commit", "--quiet", "--no-verify", "-m", "A word counter, still empty"}} {
@@ -74,7 +74,7 @@ func (p *process) demo() error {
 // inDemo is this process as if it had been started in the demo's repository, with nothing of the user's settings.
 func (p *process) inDemo(dir, repo, url string) *process {
 	inside := &process{ctx: p.ctx, dir: repo, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, verbose: p.verbose,
-		interrupted: p.interrupted, stopSignals: func() {}}
+		interrupted: p.interrupted}
 	inside.environ = []string{
 		"PATH=" + p.getenv("PATH"), "HOME=" + dir, "TERM=" + p.getenv("TERM"), "TMPDIR=" + os.TempDir(),
 		"LANG=" + p.getenv("LANG"),

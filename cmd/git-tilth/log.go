@@ -21,7 +21,7 @@ func (p *process) logCommand() *cli.Command {
 			&cli.BoolFlag{Name: "json", Usage: "print the record's own lines"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			if ctx.Int("tail") < 0 || (ctx.IsSet("tail") && ctx.Int("tail") == 0) {
+			if ctx.IsSet("tail") && ctx.Int("tail") < 1 {
 				return refuse("git tilth log -h", "--tail takes a number from 1")
 			}
 			o := view.LogOptions{

@@ -43,7 +43,7 @@ type repoContext struct {
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
-	w := &repoContext{p: p}
+	w := &repoContext{p: p, flags: flags, keys: map[string]string{}, asked: map[string]string{}}
 	w.git = p.git(p.dryRun)
 	w.git.Boxing = w.sandbox
 	at, environ := p.dir, p.environ
@@ -61,7 +61,6 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 		return nil, fail("", err)
 	}
 	w.holds = sync.OnceValue(func() func(string, string) bool { return gitx.Holdings(w.loc.CommonDir) })
-	w.flags = flags
 	if err := w.configure(w.loc.CommonDir); err != nil {
 		return nil, err
 	}

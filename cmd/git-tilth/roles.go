@@ -116,9 +116,6 @@ func (w *repoContext) credential(url string) string {
 	ctx, cancel := context.WithTimeout(w.p.ctx, helperPatience)
 	defer cancel()
 	key := password(ctx, w.git, w.common, url)
-	if w.asked == nil {
-		w.asked = map[string]string{}
-	}
 	w.asked[url] = key
 	return key
 }
@@ -148,9 +145,6 @@ func password(ctx context.Context, g *gitx.Git, common, url string) (password st
 func (w *repoContext) hide(r config.Role, key string) {
 	if key == "" || slices.Contains(slices.Collect(maps.Values(w.keys)), key) {
 		return
-	}
-	if w.keys == nil {
-		w.keys = map[string]string{}
 	}
 	name := "TILTH_API_KEY"
 	if w.keys[name] != "" {

@@ -47,11 +47,11 @@ func one(rule, format string, args ...any) violations {
 	return violations{{Rule: rule, Message: fmt.Sprintf(format, args...)}}
 }
 
-// Explain renders violations as a list, one a line, at most max of them (0 means all).
+// Explain renders violations as a list, one a line, at most max of them.
 func Explain(vs []Violation, max int) string {
 	var b bytes.Buffer
 	for i, v := range vs {
-		if max > 0 && i == max {
+		if i == max {
 			fmt.Fprintf(&b, "- and %d more\n", len(vs)-max)
 			break
 		}

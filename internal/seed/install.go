@@ -132,5 +132,4 @@ func (in *installation) undo() {
 	for _, dir := range slices.Backward(in.dirs) {
 		_ = root.Remove(dir) // not if something else has come into it
 	}
-	in.files, in.dirs, in.records = nil, nil, nil
 }

@@ -30,7 +30,7 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 		x.beginTool(sc, ev, at)
 		return
 	case *record.ToolResult:
-		ended := x.endTool(sc, ev.Tool, at, func(t *span) {
+		if t := sc.endTool(ev.Tool); t != nil {
 			t.attrs["gen_ai.tool.call.result"] = ev.Preview
 			if ev.Chars > 0 {
 				t.attrs["tilth.result_chars"] = int64(ev.Chars)
@@ -38,16 +38,14 @@ func (x *tracer) take(sc *scope, ev record.Event, e record.Line, at moment) {
 			if deref(ev.IsError) {
 				t.fail("the tool reported an error")
 			}
-		})
-		if ended {
+			x.put(t, sc.parent(), at)
 			return
 		}
 	case *record.PreToolBlock:
-		ended := x.endTool(sc, ev.Tool, at, func(t *span) {
+		if t := sc.endTool(ev.Tool); t != nil {
 			t.fail("blocked: " + ev.Reason)
 			t.attrs["error.type"] = "blocked"
-		})
-		if ended {
+			x.put(t, sc.parent(), at)
 			return
 		}
 	case *record.ValidatorRun:
@@ -194,18 +192,15 @@ func (x *tracer) beginTool(sc *scope, ev *record.ToolCall, at moment) {
 	}))
 }
 
-// endTool ends the oldest open call of a tool, of any with "", once note has said how. Programs may run several at
-// once. It reports whether there was one.
-func (x *tracer) endTool(sc *scope, name string, at moment, note func(*span)) bool {
+// endTool takes the oldest open call of a tool, of any with "", nil for none. Programs may run several at once.
+func (sc *scope) endTool(name string) *span {
 	i := slices.IndexFunc(sc.tools, func(t *span) bool { return name == "" || t.attrs["gen_ai.tool.name"] == name })
 	if i < 0 {
-		return false
+		return nil
 	}
 	t := sc.tools[i]
 	sc.tools = slices.Delete(sc.tools, i, i+1)
-	note(t)
-	x.put(t, sc.parent(), at)
-	return true
+	return t
 }
 
 // validators is a span for the run and one for each validator. They run one after the other and their seconds are in
@@ -261,7 +256,9 @@ func (x *tracer) verdict(sc *scope, ev *record.EvaluatorVerdict, at moment) {
 	a["gen_ai.evaluation.score.label"] = verdictOf(ev)
 	a["gen_ai.evaluation.explanation"] = deref(ev.Concern)
 	a["tilth.rejection_category"] = deref(ev.RejectionCategory)
-	x.endTool(sc, "submit_case", at, func(*span) {}) // the verdict is its answer
+	if t := sc.endTool("submit_case"); t != nil { // the verdict is its answer
+		x.put(t, sc.parent(), at)
+	}
 	x.endReview(sc, at)
 }
 
