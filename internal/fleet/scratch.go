@@ -102,7 +102,7 @@ func (s *scratchRepo) configure(common string) error {
 		return err
 	}
 	s.sha256 = bytes.Contains(own, []byte("sha256"))
-	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(common)
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(common)
 	config := fmt.Sprintf("[include]\n\tpath = \"%s/config\"\n\tpath = \"%[1]s/config.worktree\"\n", quoted)
 	config += string(own) + remoteConfig
 	return os.WriteFile(filepath.Join(s.dir, "config"), []byte(config), 0o600)
