@@ -14,10 +14,10 @@ import (
 // bench makes trees and commits that no ref names yet: until a branch is moved to one, nothing of the repository has
 // changed but for objects that a gc takes away. In a dry run even those are made elsewhere.
 type bench struct {
-	git    *gitx.Git
-	common string
-	dir    string   // for scratch indexes
-	vars   []string // where objects are written
+	git  *gitx.Git
+	repo string
+	dir  string   // for scratch indexes
+	vars []string // where objects are written
 }
 
 // newBench is a bench over the repository at common; remove takes its scratch files away.
@@ -26,7 +26,7 @@ func newBench(g *gitx.Git, common string) (b *bench, remove func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b = &bench{git: g, common: common, dir: dir}
+	b = &bench{git: g, repo: common, dir: dir}
 	if g.IsDryRun() {
 		b.vars = []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(dir, "objects"),
 			"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(common, "objects")}
@@ -37,7 +37,7 @@ func newBench(g *gitx.Git, common string) (b *bench, remove func(), err error) {
 
 // run runs a command that writes nothing but objects, and what lies in the bench's directory.
 func (b *bench) run(ctx context.Context, stdin string, vars []string, args ...string) (string, error) {
-	c := gitx.InRepo(b.common, args...)
+	c := gitx.InRepo(b.repo, args...)
 	c.Vars, c.Stdin = append(vars, b.vars...), []byte(stdin)
 	out, err := b.git.Read(ctx, c)
 	return strings.TrimSpace(string(out)), err
@@ -96,7 +96,7 @@ func (b *bench) commit(ctx context.Context, c gitx.TreeCommit, author []string, 
 	if c.Sign {
 		args = append(args, "-S")
 	}
-	return b.run(ctx, c.Message, append(b.git.Identity(ctx, b.common, c.Sign), author...), append(args, c.Tree)...)
+	return b.run(ctx, c.Message, append(b.git.Identity(ctx, b.repo, c.Sign), author...), append(args, c.Tree)...)
 }
 
 // author is the variables that make a commit have the author and date of another one.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -59,37 +60,36 @@ type TakePlan struct {
 // taker works out a take.
 type taker struct {
 	Deps
-	TakeRequest
 	*bench
-	plan    TakePlan
+	TakePlan
+	want    TakeRequest
 	commits []gitx.Commit // since the seed, newest first
 	seed    []string      // files that the seed brought
 }
 
 // Take brings commits into a branch. What a person has to settle first is a *RefusedError, and nothing was changed.
 func Take(ctx context.Context, d Deps, s *session.Session, r TakeRequest) (TakePlan, error) {
-	t := &taker{Deps: d, TakeRequest: r, plan: TakePlan{S: s, Note: Taken{Tasks: map[string]string{}}}}
-	if t.How == "" {
-		t.How = TakeMerge
-		if len(t.TakeRequest.Tasks) > 0 {
-			t.How = TakePick
-		}
+	how := TakeMerge
+	if len(r.Tasks) > 0 {
+		how = TakePick
 	}
-	if t.How == TakeMerge && len(t.TakeRequest.Tasks) > 0 {
-		return t.plan, &RefusedError{"--merge takes the whole session, not chosen tasks", "git tilth take -h"}
+	note := Taken{How: cmp.Or(r.How, how), Tasks: map[string]string{}}
+	t := &taker{Deps: d, want: r, TakePlan: TakePlan{S: s, Note: note}}
+	if t.Note.How == TakeMerge && len(t.want.Tasks) > 0 {
+		return t.TakePlan, &RefusedError{"--merge takes the whole session, not chosen tasks", "git tilth take -h"}
 	}
 	if err := t.read(ctx); err != nil {
-		return t.plan, err
+		return t.TakePlan, err
 	}
-	release, err := lockDir(t.plan.common, 0, ErrTaking) // or the checkout of a branch that two move is in between
+	release, err := lockDir(t.common, 0, ErrTaking) // or the checkout of a branch that two move is in between
 	if err != nil {
-		return t.plan, err
+		return t.TakePlan, err
 	}
 	defer release()
 	if err := t.work(ctx); err != nil {
-		return t.plan, err
+		return t.TakePlan, err
 	}
-	return t.plan, t.plan.execute(ctx, d)
+	return t.TakePlan, t.execute(ctx, d)
 }
 
 // work makes the commits that a take brings into a branch. It moves no ref.
@@ -98,15 +98,15 @@ func (t *taker) work(ctx context.Context) error {
 		return err
 	}
 	if _, can := t.Git.Version(ctx, 2, 38); !can {
-		return &RefusedError{"take needs git 2.38 or newer", "git merge " + t.plan.S.Branch()}
+		return &RefusedError{"take needs git 2.38 or newer", "git merge " + t.S.Branch()}
 	}
-	bench, remove, err := newBench(t.Git, t.plan.common)
+	bench, remove, err := newBench(t.Git, t.common)
 	if err != nil {
 		return err
 	}
 	defer remove()
 	t.bench = bench
-	if t.How == TakeMerge || t.How == TakeSquash && len(t.TakeRequest.Tasks) == 0 {
+	if t.Note.How == TakeMerge || t.Note.How == TakeSquash && len(t.want.Tasks) == 0 {
 		return t.whole(ctx)
 	}
 	return t.chosen(ctx)
@@ -115,19 +115,19 @@ func (t *taker) work(ctx context.Context) error {
 // read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
 // trailers prove nothing.
 func (t *taker) read(ctx context.Context) error {
-	s := t.plan.S
+	s := t.S
 	check, err := s.Checkpoint()
 	if err != nil {
 		return &RefusedError{err.Error(), "git tilth show " + s.ID}
 	}
-	if t.plan.common, err = CommonOf(s, check); err != nil {
+	if t.common, err = CommonOf(s, check); err != nil {
 		return &RefusedError{err.Error(), "git tilth show " + s.ID}
 	}
-	tip, ok, err := t.Git.BranchTip(ctx, t.plan.common, s.Branch())
+	tip, ok, err := t.Git.BranchTip(ctx, t.common, s.Branch())
 	if err != nil || !ok {
 		return errors.Join(err, &RefusedError{"branch " + s.Branch() + " is gone", "git tilth show " + s.ID})
 	}
-	h := &Handle{Deps: t.Deps, S: s, Checkpoint: check, Common: t.plan.common}
+	h := &Handle{Deps: t.Deps, S: s, Checkpoint: check, Common: t.common}
 	seed, files, err := h.SeedFiles(ctx)
 	if err != nil {
 		return &RefusedError{"the seed cannot be read: " + err.Error(), "git merge " + s.Branch()}
@@ -137,7 +137,7 @@ func (t *taker) read(ctx context.Context) error {
 			t.seed = append(t.seed, f.Path)
 		}
 	}
-	if t.commits, _, err = commitsSince(ctx, t.Git, t.plan.common, tip, seed); err != nil {
+	if t.commits, _, err = commitsSince(ctx, t.Git, t.common, tip, seed); err != nil {
 		return err
 	}
 	sum, err := s.Summarize()
@@ -149,15 +149,15 @@ func (t *taker) read(ctx context.Context) error {
 		return &RefusedError{err.Error(), "git tilth show " + s.ID}
 	}
 	for _, task := range tasks {
-		if len(t.TakeRequest.Tasks) > 0 && !slices.Contains(t.TakeRequest.Tasks, task.ID) {
+		if len(t.want.Tasks) > 0 && !slices.Contains(t.want.Tasks, task.ID) {
 			continue
 		}
 		if task.Status != session.TaskDone {
-			if len(t.TakeRequest.Tasks) > 0 {
+			if len(t.want.Tasks) > 0 {
 				return &RefusedError{task.ID + " is " + task.Status + "; only what is done is taken",
 					"git tilth review " + task.ID + " " + s.ID}
 			}
-			t.plan.Left = append(t.plan.Left, task.ID+" "+task.Status)
+			t.Left = append(t.Left, task.ID+" "+task.Status)
 			continue
 		}
 		i := -1
@@ -168,9 +168,9 @@ func (t *taker) read(ctx context.Context) error {
 			return &RefusedError{"the commit of " + task.ID + " that the record names is not on " + s.Branch() +
 				": it was rebased, or made by hand", "git log " + s.Branch() + ", then git merge or git cherry-pick"}
 		}
-		t.plan.Note.Tasks[task.ID] = t.commits[i].SHA
+		t.Note.Tasks[task.ID] = t.commits[i].SHA
 	}
-	if len(t.plan.Note.Tasks) == 0 {
+	if len(t.Note.Tasks) == 0 {
 		return &RefusedError{"nothing of session " + s.ID + " is done yet", "git tilth review " + s.ID}
 	}
 	return nil
@@ -178,71 +178,70 @@ func (t *taker) read(ctx context.Context) error {
 
 // target settles the branch, and refuses one that cannot be moved without touching what a person is at.
 func (t *taker) target(ctx context.Context) error {
-	entries, err := t.Git.Worktrees(ctx, t.plan.common, "")
+	entries, err := t.Git.Worktrees(ctx, t.common, "")
 	if err != nil {
 		return err
 	}
 	// Git lists a checkout whose git directory lies elsewhere, as a submodule's does, under that directory.
-	if main := t.plan.common; gitx.SamePath(t.Here.GitDir, main) && t.Here.TopLevel != "" {
+	if main := t.common; gitx.SamePath(t.want.Here.GitDir, main) && t.want.Here.TopLevel != "" {
 		for i := range entries {
 			if gitx.SamePath(entries[i].Path, main) {
-				entries[i].Path = t.Here.TopLevel
+				entries[i].Path = t.want.Here.TopLevel
 			}
 		}
 	}
-	here := func(path string) bool { return t.Here.TopLevel != "" && gitx.SamePath(path, t.Here.TopLevel) }
-	branch := t.Onto
+	here := func(path string) bool { return t.want.Here.TopLevel != "" && gitx.SamePath(path, t.want.Here.TopLevel) }
+	branch := t.want.Onto
 	for _, e := range entries {
 		if branch == "" && here(e.Path) {
 			branch = e.Branch
 		}
 	}
 	if branch == "" {
-		return &RefusedError{"no branch of the repository is checked out here", "git tilth take --onto BRANCH " +
-			t.plan.S.ID}
+		return refuse("git tilth take --onto BRANCH "+t.S.ID, "no branch of the repository is checked out here")
 	}
 	if strings.HasPrefix(branch, "session/") {
-		return &RefusedError{branch + " is a session's branch", "git tilth take --onto BRANCH " + t.plan.S.ID}
+		return &RefusedError{branch + " is a session's branch", "git tilth take --onto BRANCH " + t.S.ID}
 	}
 	for _, e := range entries {
 		if e.Branch != branch {
 			continue
 		}
 		if !here(e.Path) {
-			there := "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.plan.S.ID
+			there := "cd " + text.ShellQuote(e.Path) + " && git tilth take " + t.S.ID
 			if e.Gone {
 				there = "git worktree remove " + text.ShellQuote(e.Path) +
 					", if it is gone for good; then the same again"
 			}
 			return &RefusedError{"branch " + branch + " is checked out in " + e.Path, there}
 		}
-		t.plan.place = e.Path
+		t.place = e.Path
 	}
-	if rebasing(t.plan.common, branch) {
+	if rebasing(t.common, branch) {
 		return &RefusedError{branch + " is being rebased", "git rebase --continue, or --abort; then the same again"}
 	}
-	to, _ := t.Git.Line(ctx, gitx.InRepo(t.plan.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
-	if to != "" && t.plan.place == "" {
+	to, _ := t.Git.Line(ctx, gitx.InRepo(t.common, "symbolic-ref", "--quiet", "refs/heads/"+branch))
+	if to != "" && t.place == "" {
 		return &RefusedError{"branch " + branch + " is another name of " + to,
-			"git tilth take --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/")) + " " + t.plan.S.ID}
+			"git tilth take --onto " + text.ShellQuote(strings.TrimPrefix(to, "refs/heads/")) + " " + t.S.ID}
 	}
-	from, ok, err := t.Git.BranchTip(ctx, t.plan.common, branch)
+	from, ok, err := t.Git.BranchTip(ctx, t.common, branch)
 	if err != nil || !ok {
 		return errors.Join(err, &RefusedError{"there is no branch " + text.VisibleLine(branch), "git branch --list"})
 	}
-	t.plan.Note.Onto, t.plan.Note.From, t.plan.Note.To, t.plan.Note.How = branch, from, from, t.How
-	if t.plan.place == "" {
-		return t.plan.clearLocks(ctx, t.Git, "")
+	t.Note.Onto, t.Note.From, t.Note.To = branch, from, from
+	if t.place == "" {
+		return t.clearLocks(ctx, t.Git, "")
 	}
 	var begun Taken
-	data, _ := jsonl.ReadFile(t.plan.S.Path(takingFile))
+	data, _ := jsonl.ReadFile(t.S.Path(takingFile))
 	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
-		t.plan.cutOff = begun.From == from
-		if err := t.plan.clearLocks(ctx, t.Git, t.Here.GitDir); err != nil {
+		t.cutOff = begun.From == from
+		if err := t.clearLocks(ctx, t.Git, t.want.Here.GitDir); err != nil {
 			return err
 		}
 	}
-	return t.plan.unchanged(ctx, t.Deps)
+	return t.unchanged(ctx, t.Deps)
 }
 
 // rebasing reports whether a rebase of a branch goes on in a worktree. At its end it wants the branch where it was.
@@ -260,26 +259,26 @@ func rebasing(common, branch string) bool {
 
 // whole merges or squashes the session's branch up to its last done task.
 func (t *taker) whole(ctx context.Context) error {
-	t.plan.Above = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return t.taskOf(c) != "" })
-	top, from := t.commits[t.plan.Above].SHA, t.plan.Note.From
-	for _, c := range t.commits[t.plan.Above:] {
+	t.Above = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return t.taskOf(c) != "" })
+	top, from := t.commits[t.Above].SHA, t.Note.From
+	for _, c := range t.commits[t.Above:] {
 		if len(c.Trailers["Tilth-Failed"]) > 0 {
 			return &RefusedError{"below the last done task lies the partial work of a failed one",
-				"git tilth take --pick " + t.plan.S.ID}
+				"git tilth take --pick " + t.S.ID}
 		}
 	}
-	base, err := t.Git.Line(ctx, gitx.InRepo(t.plan.common, "merge-base", "--end-of-options", from, top))
+	base, err := t.Git.Line(ctx, gitx.InRepo(t.common, "merge-base", "--end-of-options", from, top))
 	switch {
 	case err != nil:
 		return err
 	case base == "":
-		return &RefusedError{t.plan.Note.Onto + " has no history in common with session " + t.plan.S.ID,
-			"git tilth take --pick " + t.plan.S.ID}
+		return &RefusedError{t.Note.Onto + " has no history in common with session " + t.S.ID,
+			"git tilth take --pick " + t.S.ID}
 	case base == top:
-		t.plan.Already = t.order()
+		t.Already = t.order()
 		return nil
-	case base == from && t.How == TakeMerge:
-		t.plan.Tasks, t.plan.Note.To = t.order(), top
+	case base == from && t.Note.How == TakeMerge:
+		t.Tasks, t.Note.To = t.order(), top
 		return nil
 	}
 	tree, conflicts, err := t.merge(ctx, from, top)
@@ -287,19 +286,18 @@ func (t *taker) whole(ctx context.Context) error {
 		return err
 	}
 	if len(conflicts) > 0 {
-		return t.conflict("session "+t.plan.S.ID, conflicts, "git merge "+text.Head(top, 10))
+		return t.conflict("session "+t.S.ID, conflicts, "git merge "+text.Head(top, 10))
 	}
-	t.plan.Tasks = t.order()
-	if t.How == TakeMerge {
-		return t.commit(ctx, tree, "Merge branch '"+t.plan.S.Branch()+"'", []string{top}, "pre-merge-commit",
-			"commit-msg")
+	t.Tasks = t.order()
+	if t.Note.How == TakeMerge {
+		return t.commit(ctx, tree, "Merge branch '"+t.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
 	}
 	return t.squash(ctx, tree)
 }
 
 // taskOf is the task that is taken with a commit, "" for none.
 func (t *taker) taskOf(c gitx.Commit) string {
-	for id, sha := range t.plan.Note.Tasks {
+	for id, sha := range t.Note.Tasks {
 		if sha == c.SHA {
 			return id
 		}
@@ -320,14 +318,14 @@ func (t *taker) order() (ids []string) {
 // chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from
 // the tree before the task, without its tests, to the task's own.
 func (t *taker) chosen(ctx context.Context) error {
-	tree, err := t.Git.RevParse(ctx, t.plan.common, t.plan.Note.From+"^{tree}")
+	tree, err := t.Git.RevParse(ctx, t.common, t.Note.From+"^{tree}")
 	if err != nil {
 		return err
 	}
 	for _, id := range t.order() {
-		sha := t.plan.Note.Tasks[id]
+		sha := t.Note.Tasks[id]
 		c := t.commits[slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return c.SHA == sha })]
-		next, conflicts, err := t.apply(ctx, c.Parents[0], t.TestsOf(t.seed, id), c.Tree, tree)
+		next, conflicts, err := t.apply(ctx, c.Parents[0], t.want.TestsOf(t.seed, id), c.Tree, tree)
 		if err != nil {
 			return err
 		}
@@ -335,17 +333,17 @@ func (t *taker) chosen(ctx context.Context) error {
 			return t.conflict(id, conflicts, "git cherry-pick "+text.Head(sha, 10))
 		}
 		if next == tree {
-			t.plan.Already = append(t.plan.Already, id)
+			t.Already = append(t.Already, id)
 			continue
 		}
-		tree, t.plan.Tasks = next, append(t.plan.Tasks, id)
-		if t.How == TakePick {
+		tree, t.Tasks = next, append(t.Tasks, id)
+		if t.Note.How == TakePick {
 			if err := t.pick(ctx, c, tree); err != nil {
 				return err
 			}
 		}
 	}
-	if t.How == TakePick || len(t.plan.Tasks) == 0 {
+	if t.Note.How == TakePick || len(t.Tasks) == 0 {
 		return nil
 	}
 	return t.squash(ctx, tree)
@@ -357,23 +355,22 @@ func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
 	if err != nil {
 		return err
 	}
-	made := gitx.TreeCommit{Tree: tree, Parent: t.plan.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n",
-		Sign: t.Sign}
-	t.plan.Note.To, err = t.bench.commit(ctx, made, author)
+	made := gitx.TreeCommit{Tree: tree, Parent: t.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
+	t.Note.To, err = t.bench.commit(ctx, made, author)
 	return err
 }
 
 // squash makes one commit of all tasks.
 func (t *taker) squash(ctx context.Context, tree string) error {
-	if was, err := t.Git.RevParse(ctx, t.plan.common, t.plan.Note.From+"^{tree}"); err != nil || was == tree {
-		t.plan.Already, t.plan.Tasks = append(t.plan.Already, t.plan.Tasks...), nil
+	if was, err := t.Git.RevParse(ctx, t.common, t.Note.From+"^{tree}"); err != nil || was == tree {
+		t.Already, t.Tasks = append(t.Already, t.Tasks...), nil
 		return err
 	}
-	subject := strings.Join(t.plan.Tasks, ", ")
-	if len(t.TakeRequest.Tasks) > 0 && len(t.plan.Tasks) == 1 {
+	subject := strings.Join(t.Tasks, ", ")
+	if len(t.want.Tasks) > 0 && len(t.Tasks) == 1 {
 		of := func(c gitx.Commit) bool { return t.taskOf(c) == subject }
 		subject = t.commits[slices.IndexFunc(t.commits, of)].Subject
-	} else if check, err := t.plan.S.Checkpoint(); err == nil && check.Label != "" {
+	} else if check, err := t.S.Checkpoint(); err == nil && check.Label != "" {
 		subject = text.Clip(text.OneLine(check.Label), 72)
 	}
 	return t.commit(ctx, tree, subject, nil, "pre-commit", "commit-msg")
@@ -383,38 +380,34 @@ func (t *taker) squash(ctx context.Context, tree string) error {
 func (t *taker) commit(ctx context.Context, tree, subject string, parents []string, hooks ...string) error {
 	lines := []string{subject, ""}
 	for _, c := range slices.Backward(t.commits) {
-		if slices.Contains(t.plan.Tasks, t.taskOf(c)) && c.Subject != subject {
+		if slices.Contains(t.Tasks, t.taskOf(c)) && c.Subject != subject {
 			lines = append(lines, "- "+c.Subject)
 		}
 	}
 	if len(lines) > 2 {
 		lines = append(lines, "")
 	}
-	lines = append(lines, "Tilth-Session: "+t.plan.S.ID)
-	for _, id := range t.plan.Tasks {
+	lines = append(lines, "Tilth-Session: "+t.S.ID)
+	for _, id := range t.Tasks {
 		lines = append(lines, "Tilth-Task: "+id)
 	}
-	c := gitx.TreeCommit{Tree: tree, Parent: t.plan.Note.From, Message: strings.Join(lines, "\n") + "\n", Sign: t.Sign}
-	dir := t.plan.place
-	if dir == "" {
-		dir = t.plan.common
-	}
+	c := gitx.TreeCommit{Tree: tree, Parent: t.Note.From, Message: strings.Join(lines, "\n") + "\n", Sign: t.Sign}
 	var refused *HookRefusedError
-	err := t.hooks(ctx, dir, &c, hooks...)
+	err := t.hooks(ctx, cmp.Or(t.place, t.common), &c, hooks...)
 	if errors.As(err, &refused) {
-		return &RefusedError{err.Error() + "; nothing was changed", "git tilth take --pick " + t.plan.S.ID}
+		return &RefusedError{err.Error() + "; nothing was changed", "git tilth take --pick " + t.S.ID}
 	}
 	if err == nil {
-		t.plan.Note.To, err = t.bench.commit(ctx, c, nil, parents...)
+		t.Note.To, err = t.bench.commit(ctx, c, nil, parents...)
 	}
 	return err
 }
 
 func (t *taker) conflict(what string, files []string, byHand string) error {
-	if t.plan.place == "" {
-		byHand = "git switch " + t.plan.Note.Onto + " && " + byHand
+	if t.place == "" {
+		byHand = "git switch " + t.Note.Onto + " && " + byHand
 	}
 	slices.Sort(files)
-	return &RefusedError{fmt.Sprintf("%s and %s conflict in %s; nothing was changed", what, t.plan.Note.Onto,
+	return &RefusedError{fmt.Sprintf("%s and %s conflict in %s; nothing was changed", what, t.Note.Onto,
 		strings.Join(slices.Compact(files), ", ")), byHand}
 }
