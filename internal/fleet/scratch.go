@@ -61,7 +61,7 @@ type scratchRepo struct {
 // openScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
 // one, by its settings.
 func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
-	s = &scratchRepo{git: g, out: g, dir: dir, place: dir, remove: func() {}}
+	s = &scratchRepo{git: g, out: g, dir: dir, place: dir, remove: func() {}, has: map[string]bool{}}
 	if g.IsDryRun() {
 		err = s.standIn(common)
 	} else {
@@ -292,9 +292,6 @@ func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, erro
 	out, err := s.git.Read(ctx, s.command("ls-tree", "-r", "-z", "-l", "--full-tree", commit))
 	if err != nil {
 		return nil, err
-	}
-	if s.has == nil {
-		s.has = map[string]bool{}
 	}
 	var entries []entry
 	for f := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {

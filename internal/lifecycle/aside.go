@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -50,17 +51,15 @@ func asidePath(s *session.Session, task string, n int) string {
 }
 
 // AsideOf is the newest bundle of a task's work, "" for none.
-func AsideOf(s *session.Session, task string) (path string) {
-	if path = asidePath(s, task, 0); isFile(path) {
-		return path
+func AsideOf(s *session.Session, task string) string {
+	paths := []string{asidePath(s, task, 0)}
+	for n := unfit(s, task); n > 0; n-- {
+		paths = append(paths, asidePath(s, task, n))
 	}
-	path = ""
-	for n := range unfit(s, task) {
-		if p := asidePath(s, task, n+1); isFile(p) {
-			path = p
-		}
+	if i := slices.IndexFunc(paths, isFile); i >= 0 {
+		return paths[i]
 	}
-	return path
+	return ""
 }
 
 // unfit is how many bundles there are of a task's work that did not fit when it was to come back.

@@ -100,38 +100,37 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 // parent reads the session that is forked, and refuses what is no point of it.
 func (f Fork) parent(ctx context.Context, g *gitx.Git) (*parent, error) {
 	p := &parent{Session: f.From}
-	refuse := func(err error) (*parent, error) {
-		return nil, &RefusedError{Why: fmt.Sprintf("session %s cannot be forked: %s", f.From.ID, err),
-			Hint: "git tilth show " + f.From.ID}
+	cannot := func(err error) (*parent, error) {
+		return nil, refuse("git tilth show "+f.From.ID, "session %s cannot be forked: %s", f.From.ID, err)
 	}
 	if fi, err := os.Stat(p.Path(session.RecordFile)); err == nil {
 		p.read = fi.Size()
 	}
 	var err error
 	if p.check, err = f.From.Checkpoint(); err != nil {
-		return refuse(err)
+		return cannot(err)
 	}
 	if Unfinished(f.From, p.check) {
-		return refuse(errors.New("a rewind or reset of it was begun and not finished"))
+		return cannot(errors.New("a rewind or reset of it was begun and not finished"))
 	}
 	if p.common, err = CommonOf(f.From, p.check); err != nil {
-		return nil, &RefusedError{Why: fmt.Sprintf("session %s cannot be forked: %s", f.From.ID, err),
-			Hint: sourceHint(f.From, WorkspaceOf(f.From, p.check))}
+		hint := sourceHint(f.From, WorkspaceOf(f.From, p.check))
+		return nil, refuse(hint, "session %s cannot be forked: %s", f.From.ID, err)
 	}
 	if p.begin, err = record.ReadBeginning(p.Path(session.RecordFile)); err != nil {
-		return refuse(err)
+		return cannot(err)
 	}
 	points, err := Points(ctx, g, f.From, p.common, nil)
 	if err != nil {
-		return refuse(err)
+		return cannot(err)
 	}
 	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == f.At })
 	if i < 0 {
-		return refuse(fmt.Errorf("it has no point %q: there are %s", f.At, namesOf(points)))
+		return cannot(fmt.Errorf("it has no point %q: there are %s", f.At, namesOf(points)))
 	}
 	p.point = points[i]
 	if p.tasks, err = p.Tasks(); err != nil {
-		return refuse(err)
+		return cannot(err)
 	}
 	p.tasks, _ = p.point.at(p.tasks)
 	for i := range p.tasks {
@@ -155,7 +154,7 @@ func (p *parent) stayed() error {
 		return nil
 	})
 	if back || errors.Is(err, jsonl.ErrShrunk) {
-		return &RefusedError{Why: "session " + p.ID + " was taken back meanwhile", Hint: "git tilth fork " + p.ID}
+		return refuse("git tilth fork "+p.ID, "session %s was taken back meanwhile", p.ID)
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,10 +80,8 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 	}
 	i := slices.IndexFunc(points, func(at Point) bool { return at.Name == name })
 	if i < 0 {
-		return p, &RefusedError{
-			Why:  fmt.Sprintf("session %s has no point %q: one can go back to %s", h.S.ID, name, namesOf(points)),
-			Hint: "git tilth show " + h.S.ID,
-		}
+		return p, refuse("git tilth show "+h.S.ID, "session %s has no point %q: one can go back to %s", h.S.ID, name,
+			namesOf(points))
 	}
 	p.point = points[i]
 	p.tasks, p.drop = p.point.at(p.tasks)
@@ -108,8 +105,7 @@ func (h *Handle) PlanUndo(ctx context.Context) (BackPlan, error) {
 	}
 	whole, _ := undos(h.S)
 	if len(whole) == 0 {
-		return BackPlan{}, &RefusedError{Why: "session " + h.S.ID + " has nothing to undo",
-			Hint: "git tilth rewind -h"}
+		return BackPlan{}, refuse("git tilth rewind -h", "session %s has nothing to undo", h.S.ID)
 	}
 	p, err := h.planBack(ctx)
 	if err != nil {
@@ -155,8 +151,8 @@ func (h *Handle) begun(ctx context.Context, meant func(*journal) bool) (p BackPl
 // planBack makes the pre-flight that a rewind and an undo share.
 func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
 	if h.Checkpoint.Rewind != nil {
-		return p, &RefusedError{Why: "a reset --to-seed of session " + h.S.ID + " was begun and not finished",
-			Hint: "git tilth reset --to-seed -y " + h.S.ID}
+		return p, refuse("git tilth reset --to-seed -y "+h.S.ID,
+			"a reset --to-seed of session %s was begun and not finished", h.S.ID)
 	}
 	recorded, err := seedOf(h.S)
 	if err != nil {
@@ -170,7 +166,7 @@ func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
 		if _, elsewhere := h.Elsewhere(ctx); elsewhere {
 			hint = gitLine(h.Path(), "switch", h.S.Branch())
 		}
-		return p, &RefusedError{Why: fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, err), Hint: hint}
+		return p, refuse(hint, "session %s cannot be rewound: %s", h.S.ID, err)
 	}
 	if p.tasks, err = h.S.Tasks(); err != nil {
 		return p, err

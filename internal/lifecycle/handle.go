@@ -55,6 +55,10 @@ type RefusedError struct{ Why, Hint string }
 
 func (e *RefusedError) Error() string { return e.Why }
 
+func refuse(hint, format string, args ...any) error {
+	return &RefusedError{Why: fmt.Sprintf(format, args...), Hint: hint}
+}
+
 // Open takes a session for this process, ends what a killed one has left running in its worktree, puts back what a
 // worker rewrote of the worktree's entry and of the branch, and completes a seed whose preparation died behind its
 // commit. The error is a *session.BusyError when another process has the session.
@@ -91,7 +95,7 @@ func (h *Handle) open(ctx context.Context, killed bool) (err error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("checkpoint.json is missing")
 		}
-		return &RefusedError{Why: fmt.Sprintf("session %s is damaged: %s", h.S.ID, err), Hint: reset}
+		return refuse(reset, "session %s is damaged: %s", h.S.ID, err)
 	}
 	h.Common, h.sourceErr = CommonOf(h.S, h.Checkpoint)
 	h.adoptSource()

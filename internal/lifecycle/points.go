@@ -27,10 +27,7 @@ type Point struct {
 // begins names, and all of them where that is nil (record.ReadBegun): what takes a session back does not go by
 // summary.json.
 func Points(ctx context.Context, g *gitx.Git, s *session.Session, common string, begins []int64) ([]Point, error) {
-	begin, err := record.ReadBeginning(s.Path(session.RecordFile))
-	if err == nil && begin.Seed == nil {
-		err = errNoSeed
-	}
+	begin, err := seedBeginning(s)
 	if err != nil {
 		return nil, err
 	}

@@ -62,10 +62,8 @@ type rewind struct {
 
 // notRewound is why a session cannot be rewound; nothing has been changed.
 func (h *Handle) notRewound(format string, args ...any) error {
-	return &RefusedError{
-		Why:  fmt.Sprintf("session %s cannot be rewound: ", h.S.ID) + fmt.Sprintf(format, args...),
-		Hint: "git tilth reset " + h.S.ID + ", then git tilth prep-feature",
-	}
+	return refuse("git tilth reset "+h.S.ID+", then git tilth prep-feature", "session %s cannot be rewound: %s", h.S.ID,
+		fmt.Sprintf(format, args...))
 }
 
 // notLooked is an error of git or of the file system, which says nothing about the session.
@@ -81,10 +79,8 @@ func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, e
 	case Resetting(h.S):
 		return "", "", h.notRewound("its teardown was begun and not finished")
 	case errors.Is(h.sourceErr, errSourceGone):
-		return "", "", &RefusedError{
-			Why:  fmt.Sprintf("session %s cannot be rewound: %s", h.S.ID, h.sourceErr),
-			Hint: sourceHint(h.S, h.Path()) + " and git tilth prep-feature",
-		}
+		return "", "", refuse(sourceHint(h.S, h.Path())+" and git tilth prep-feature",
+			"session %s cannot be rewound: %s", h.S.ID, h.sourceErr)
 	case errors.Is(h.sourceErr, ErrSourceUnknown):
 		return "", "", h.notRewound("%s", h.sourceErr)
 	case h.sourceErr != nil:
@@ -127,9 +123,8 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 		p.Begun = true
 		return p, h.checkRewind(ctx, p.rewind)
 	}
-	refuse := func(format string, args ...any) (RewindPlan, error) { return p, h.notRewound(format, args...) }
 	if Resetting(h.S) {
-		return refuse("its teardown was begun and not finished")
+		return p, h.notRewound("its teardown was begun and not finished")
 	}
 	begun, err := record.ReadBeginning(h.S.Path(session.RecordFile))
 	if err != nil {
@@ -138,11 +133,11 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	seed, prepared := begun.Seed, begun.Prepared
 	switch {
 	case seed == nil:
-		return refuse("%s", errNoSeed)
+		return p, h.notRewound("%s", errNoSeed)
 	case seed.Branch != h.S.Branch():
-		return refuse("its seed was committed on %q, which is not its branch", seed.Branch)
+		return p, h.notRewound("its seed was committed on %q, which is not its branch", seed.Branch)
 	case prepared == nil:
-		return refuse("no session_prepared event with tokens_used in the record")
+		return p, h.notRewound("no session_prepared event with tokens_used in the record")
 	}
 	full, tip, err := h.preflight(ctx, seed.SHA)
 	if err != nil {
@@ -153,10 +148,10 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 		return p, h.notLooked("the branch", err)
 	}
 	if base != full {
-		return refuse("its branch does not contain the seed %s", full)
+		return p, h.notRewound("its branch does not contain the seed %s", full)
 	}
 	if p.Worktree, err = h.Worktree(ctx); err != nil {
-		return refuse("%s", err)
+		return p, h.notRewound("%s", err)
 	}
 	// The seed's line stays, with its newline.
 	cut, err := lineEnd(h.S, begun.SeedAt)

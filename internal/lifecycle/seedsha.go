@@ -26,10 +26,7 @@ func (h *Handle) SeedFiles(ctx context.Context) (commit string, files []gitx.Fil
 // seedCommit is the seed's commit and its parent, which is "" where the seed has no commit of its own, but is what the
 // branch begins at.
 func (h *Handle) seedCommit(ctx context.Context) (commit, parent string, err error) {
-	b, err := record.ReadBeginning(h.S.Path(session.RecordFile))
-	if err == nil && b.Seed == nil {
-		err = errNoSeed
-	}
+	b, err := seedBeginning(h.S)
 	if err != nil {
 		return "", "", err
 	}
@@ -61,14 +58,20 @@ func resolveSeed(ctx context.Context, g *gitx.Git, common, recorded string) (str
 
 // seedOf is the seed's commit as recorded: of the last seed_committed before anything ran.
 func seedOf(s *session.Session) (sha string, err error) {
-	b, err := record.ReadBeginning(s.Path(session.RecordFile))
-	if err == nil && b.Seed == nil {
-		err = errNoSeed
-	}
+	b, err := seedBeginning(s)
 	if err != nil {
 		return "", err
 	}
 	return b.Seed.SHA, nil
+}
+
+// seedBeginning is the beginning of a record, with the seed; without one it is an error.
+func seedBeginning(s *session.Session) (record.Beginning, error) {
+	b, err := record.ReadBeginning(s.Path(session.RecordFile))
+	if err == nil && b.Seed == nil {
+		err = errNoSeed
+	}
+	return b, err
 }
 
 var errNoSeed = errors.New("no seed_committed event in the record")

@@ -88,9 +88,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	if err != nil {
 		return err
 	}
-	if ok {
-		st.BranchTip = tip
-	}
+	st.BranchTip = tip // "" for none
 	path := WorkspaceOf(s, check)
 	st.Tree, st.treeOn = treeState(ctx, g, common, path, branch)
 	switch {

@@ -95,11 +95,7 @@ func remaking(s *session.Session) bool { return exists(s.Path(remakeMark)) }
 
 // worktreeMade ends what repairWorktree began with a new worktree.
 func (h *Handle) worktreeMade() error {
-	err := h.change(func() error { return os.Remove(h.S.Path(remakeMark)) })
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return h.change(func() error { return os.RemoveAll(h.S.Path(remakeMark)) })
 }
 
 // clearPlace removes what a git that was killed while it made a worktree has left at path and in the repository.
