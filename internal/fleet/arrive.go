@@ -307,10 +307,11 @@ func (p Place) Pack(ctx context.Context, s *session.Session, path string) error 
 	if err == nil {
 		err = errors.Join(scratch.setRef(sessionRef(s.ID), id), scratch.setRef(branchRef(s.ID), st.Tip))
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = scratch.out.Mutate(ctx, gitx.InRepo(scratch.place, "bundle", "create", "--quiet", path,
+			branchRef(s.ID), sessionRef(s.ID)))
 	}
-	return scratch.writeBundle(ctx, path, branchRef(s.ID), sessionRef(s.ID))
+	return err
 }
 
 // Unpack makes a session of a bundle that Pack has written; in a dry run it is nil.

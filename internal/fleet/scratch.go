@@ -261,13 +261,6 @@ func remoteError(err error) error {
 
 func (s *scratchRepo) command(args ...string) gitx.Command { return gitx.InRepo(s.dir, args...) }
 
-// writeBundle writes refs of the scratch repository, with all that they reach, into a git bundle at path.
-func (s *scratchRepo) writeBundle(ctx context.Context, path string, refs ...string) error {
-	args := append([]string{"bundle", "create", "--quiet", path}, refs...)
-	_, err := s.out.Mutate(ctx, gitx.InRepo(s.place, args...))
-	return err
-}
-
 // messages are the messages of the commits that the refs below prefix name, by ref.
 func (s *scratchRepo) messages(ctx context.Context, prefix string) (map[string]string, error) {
 	out, err := s.git.Read(ctx, s.command("for-each-ref", "--format=%(refname)%00%(contents)%00%00", prefix))

@@ -234,7 +234,8 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 					filepath.Dir(dir), s.ID), nil
 		}
 		free := gitLine(e.Path, "switch", "--detach")
-		if admin, ok := gitx.AdminDir(common, e.Path); ok && isWorkspace(filepath.Base(admin)) {
+		admin, _ := gitx.AdminDir(common, e.Path)
+		if strings.TrimRight(filepath.Base(admin), "0123456789") == session.WorkspaceDir {
 			// git keeps an entry's name when a worktree is moved: this is the session's own, with its uncommitted work.
 			free = gitLine(common, "worktree", "move", e.Path, path)
 		}
@@ -246,11 +247,6 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 // gitLine is a git command as a line that can be pasted into a shell.
 func gitLine(dir string, args ...string) string {
 	return text.ShellQuote(append([]string{"git", "-C", dir}, args...)...)
-}
-
-// isWorkspace tells the names that git gives to the entries of sessions' worktrees.
-func isWorkspace(name string) bool {
-	return strings.TrimRight(name, "0123456789") == session.WorkspaceDir
 }
 
 // commitsSince lists a branch's commits after the seed, newest first, and reports whether the seed is on its

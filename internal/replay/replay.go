@@ -375,10 +375,12 @@ func (p *player) call(ctx context.Context, e event, ev *record.ToolCall) error {
 	}
 	p.n++
 	name := fmt.Sprintf("call %d of %s (%s)", p.n, p.task, ev.Tool)
-	c, ok := p.talk.next()
-	if !ok || c.name != ev.Tool || !sameArgs(c.args, ev.Args) {
+	q := p.talk.queue
+	if len(q) == 0 || q[0].name != ev.Tool || !sameArgs(q[0].args, ev.Args) {
 		return differs("%s is on record, and the conversation does not have it there", name)
 	}
+	c := q[0]
+	p.talk.queue = q[1:]
 	if e.result != nil && c.answered && !shows(e.result.Preview, c.answer) {
 		return differs("%s was answered otherwise by the conversation than by the record", name)
 	}

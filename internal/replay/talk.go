@@ -161,14 +161,6 @@ func callsOf(m gjson.Result, after []gjson.Result) (calls []call) {
 	return calls
 }
 
-// next is the next call of the turn at hand.
-func (t *talk) next() (c call, ok bool) {
-	if len(t.queue) > 0 {
-		c, t.queue, ok = t.queue[0], t.queue[1:], true
-	}
-	return c, ok
-}
-
 // answered takes the next turn of the conversation. The last one may be missing: the record has an answer first.
 func (p *player) answered(e *record.ModelCall) error {
 	if p.talk == nil || e.Health != "ok" || e.TaskID != p.task {
