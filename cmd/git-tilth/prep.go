@@ -203,7 +203,7 @@ func (w *repoContext) importTasks(r *prepRequest) (err error) {
 		return nil
 	}
 	w.tickIn(from, r.imported)
-	b := r.imported.Bundle()
+	b := &r.imported.Bundle
 	var files []string
 	if len(b.TestFiles) > 0 {
 		if files, err = w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
@@ -227,7 +227,7 @@ func (w *repoContext) tickIn(from string, im *seed.Imported) {
 		return
 	}
 	if path, err := filepath.Rel(w.loc.TopLevel, real); err == nil && filepath.IsLocal(path) {
-		im.Checklist = filepath.ToSlash(path)
+		im.Meta.Checklist = filepath.ToSlash(path)
 	}
 }
 
@@ -237,7 +237,7 @@ func (w *repoContext) nothingLeft(r *prepRequest) bool {
 		return false
 	}
 	describeImport(w.p.humanOut(r.json), r.imported, true)
-	fmt.Fprintf(w.p.humanOut(r.json), "every task of %s is done\n", r.imported.Source)
+	fmt.Fprintf(w.p.humanOut(r.json), "every task of %s is done\n", r.imported.Meta.Source)
 	return true
 }
 
@@ -361,7 +361,7 @@ func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	var b *seed.Bundle
 	var err error
 	if r.imported != nil {
-		b = r.imported.Bundle()
+		b = &r.imported.Bundle
 		b.Meta.StartedAt = h.Checkpoint.StartedAt
 		vs, err := sink.propose(w.p.ctx, b)
 		if err != nil {

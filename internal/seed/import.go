@@ -29,33 +29,18 @@ const (
 
 // Imported is what a file or directory of tasks held.
 type Imported struct {
-	Format    string // in words
-	Boxes     bool   // it is a list whose items have checkboxes
-	Source    string // the path as it was given, or "standard input"
-	Tasks     []session.Task
-	TestFiles map[string]string // acceptance tests that came with the tasks, by their path in the worktree
-	Checklist string            // its path in the repository, where its items are to be ticked
-	Overview  string            // the text around the tasks; it becomes the seed's tldr
+	Bundle
+	Format   string // in words
+	Boxes    bool   // it is a list whose items have checkboxes
+	Overview string // the text around the tasks; it becomes the seed's tldr
 	// Recognised and Dropped are lines for a person: what was taken and how it was read, and what was left out and why.
 	Recognised []string
 	Dropped    []string
 
 	// done are the ids of tasks that were left out because they are done: what needs them has what it needs. A list of
 	// nothing else is no error: there is nothing to do.
-	done   map[string]bool
-	lines  map[string]int // those in which the tasks begin, where that helps to find them
-	bundle *Bundle        // set where the source was a bundle with more in it than tasks
-}
-
-// Bundle returns the imported seed in the form that Check and Stage take.
-func (im *Imported) Bundle() *Bundle {
-	b := im.bundle
-	if b == nil {
-		b = &Bundle{Meta: session.SeedMeta{TLDR: im.Overview}}
-	}
-	b.Tasks, b.TestFiles = im.Tasks, im.TestFiles
-	b.Meta.Source, b.Meta.Checklist = im.Source, im.Checklist
-	return b
+	done  map[string]bool
+	lines map[string]int // those in which the tasks begin, where that helps to find them
 }
 
 // LeaveOut drops tasks that are done, by id with the commit that did each, and their tests.
@@ -139,7 +124,8 @@ func importReader(name string, r io.Reader) (*Imported, error) {
 }
 
 func newImported(source string) *Imported {
-	return &Imported{Source: source, TestFiles: map[string]string{}, done: map[string]bool{}, lines: map[string]int{}}
+	b := Bundle{TestFiles: map[string]string{}, Meta: session.SeedMeta{Source: source}}
+	return &Imported{Bundle: b, done: map[string]bool{}, lines: map[string]int{}}
 }
 
 // readText reads a bounded UTF-8 text, without its byte order mark and with plain newlines.
@@ -208,6 +194,9 @@ func looksLikeList(text []byte) bool {
 // validate holds what every format has to give: tasks, with ids that are
 // fit and unique. Check says the rest when the bundle is judged.
 func (im *Imported) validate(name string) error {
+	if im.Format != formatBundle { // which has one of its own
+		im.Meta.TLDR = im.Overview
+	}
 	if len(im.Tasks) == 0 && len(im.done) == 0 {
 		return importError(name, 0, formatsHint, "it holds no tasks")
 	}

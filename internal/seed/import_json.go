@@ -110,7 +110,8 @@ func (im *Imported) bundleFile(name string, data []byte) error {
 	if err != nil {
 		return importError(name, 0, "mend the bundle and run it again", "%s", err)
 	}
-	im.Format, im.Tasks, im.TestFiles, im.bundle = formatBundle, b.Tasks, b.TestFiles, b
+	b.Meta.Source = im.Meta.Source
+	im.Format, im.Bundle = formatBundle, *b
 	im.Overview = cmp.Or(im.Overview, b.Meta.TLDR)
 	im.recognise("%s with %s and %s", formatBundle, text.Plural(len(b.Tasks), "task"),
 		text.Plural(len(b.TestFiles), "test file"))

@@ -221,7 +221,7 @@ Words only.
 			if len(im.Recognised) == 0 {
 				t.Error("nothing says what was recognised")
 			}
-			if got := Check(im.Bundle(), Rules{Root: t.TempDir()}); len(got) > 0 {
+			if got := Check(&im.Bundle, Rules{Root: t.TempDir()}); len(got) > 0 {
 				t.Errorf("the import breaks rules: %v", got)
 			}
 		})
@@ -374,7 +374,7 @@ func TestImportStdin(t *testing.T) {
 		"---\nid: T-004\ntitle: x\n---\n## acceptance criteria:\n* [ ] one\n": formatTaskFile,
 	} {
 		im, err := Import("-", strings.NewReader(text))
-		if err != nil || im.Format != format || im.Source != "standard input" {
+		if err != nil || im.Format != format || im.Meta.Source != "standard input" {
 			t.Errorf("%s: %+v %v", format, im, err)
 		}
 	}
@@ -413,7 +413,7 @@ func TestImportDirectory(t *testing.T) {
 	if outlines(im) != want {
 		t.Errorf("got\n%s\nwant\n%s", outlines(im), want)
 	}
-	if im.Overview != "# Calculator\n\nWhy." || im.Bundle().Meta.TLDR != im.Overview {
+	if im.Overview != "# Calculator\n\nWhy." || im.Bundle.Meta.TLDR != im.Overview {
 		t.Errorf("%q", im.Overview)
 	}
 	if len(im.TestFiles) != 2 || im.TestFiles["tests/test_t001_add.py"] != "assert x\r\n" ||
@@ -492,7 +492,7 @@ func TestImportDirectoryWithAPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if im.Format != formatRalph || im.Source != dir || outlines(im) != "T-001|Add||a" ||
+	if im.Format != formatRalph || im.Meta.Source != dir || outlines(im) != "T-001|Add||a" ||
 		im.Overview != "# Calculator" ||
 		len(im.Dropped) != 0 {
 		t.Errorf("%+v", im)
@@ -570,7 +570,7 @@ func FuzzImport(f *testing.F) {
 		if len(im.Tasks) == 0 && len(im.Dropped) > 0 {
 			return // all of it is done
 		}
-		for _, v := range Check(im.Bundle(), Rules{Root: t.TempDir()}) {
+		for _, v := range Check(&im.Bundle, Rules{Root: t.TempDir()}) {
 			switch v.Rule {
 			case "id", "duplicate", "no-tasks", "shape", "unknown-key", "status":
 				t.Errorf("%s: %v", im.Format, v)

@@ -14,7 +14,7 @@ import (
 )
 
 // place judges where the files of one bundle may go. It looks at the worktree and never writes. The check is repeated
-// by Stage, inside an os.Root, at the moment of writing; this one exists to say in words what is wrong.
+// by Install, inside an os.Root, at the moment of writing; this one exists to say in words what is wrong.
 type place struct {
 	Rules
 	taken  map[string]string // folded path of what the bundle and the directories on its way hold → as it is written
