@@ -151,10 +151,9 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 	if h.Common == "" {
 		return fleet.Place{}, refuse("git tilth show "+h.S.ID, "the repository of session %s is not here", h.S.ID)
 	}
-	loc := w.loc
-	loc.Source, loc.CommonDir = h.Checkpoint.Source, h.Common
-	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: loc,
-		Remote: cmp.Or(remote, fleet.RemoteOf(h.S), "origin")}, nil
+	place, _ := w.placeHere(cmp.Or(remote, fleet.RemoteOf(h.S))) // the command may be called elsewhere
+	place.Location.Source, place.Location.CommonDir = h.Checkpoint.Source, h.Common
+	return place, nil
 }
 
 // placeHere is where sessions arrive: the repository of the command.

@@ -71,17 +71,6 @@ func Serve(ctx context.Context, ln net.Listener, store session.Store, o ServeOpt
 		url += "s/" + o.Session + "/"
 	}
 	o.Ready(url)
-	return v.run(ctx, ln)
-}
-
-type viewer struct {
-	store session.Store
-	o     ServeOptions
-	token string
-	hosts map[string]bool // the Host headers that mean this server
-}
-
-func (v *viewer) run(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           v,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -94,6 +83,13 @@ func (v *viewer) run(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+type viewer struct {
+	store session.Store
+	o     ServeOptions
+	token string
+	hosts map[string]bool // the Host headers that mean this server
 }
 
 // ServeHTTP lets in what may come in, and finds the page.
