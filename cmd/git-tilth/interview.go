@@ -104,18 +104,16 @@ func (w *repoContext) interview(h *lifecycle.Handle, r prepRequest, sink *bundle
 		turn = w.interviewTurn(h, r.interviewer, source)
 		turn.Box = box.In(temp).Reading(source)
 	}
-	prior := h.Checkpoint.Usage.Interview
-	before := h.Checkpoint.TokensUsed - prior.Total()
 	return seed.Interview(w.p.ctx, seed.Deps{
-		History: r.history, Prior: prior,
+		History: r.history, Prior: h.Checkpoint.Usage.Interview,
 		Brief: r.brief, Context: loop.ProjectContext(source), Source: source, Files: files,
 		Calls: calls, Program: r.interviewer.Program, Turn: turn, ModelName: modelOf(r.interviewer),
 		Tools: box, Terminal: terminal, Propose: sink.propose,
 		Transcript: add,
 		Emit:       h.Record.Append,
 		Spent: func(u session.RoleUsage) error {
+			h.Checkpoint.TokensUsed += u.Total() - h.Checkpoint.Usage.Interview.Total()
 			h.Checkpoint.Usage.Interview = u
-			h.Checkpoint.TokensUsed = before + u.Total()
 			return h.Save()
 		},
 		Prompts: r.prompts, Now: w.p.now,

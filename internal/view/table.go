@@ -151,11 +151,6 @@ func (t *table) line(out *bufio.Writer, row []cell, widths []int) {
 			b.WriteString(strings.Repeat(" ", pending))
 			b.WriteString(t.term.paint(c.style, text))
 			pending = 0
-		} else {
-			pad = widths[i]
-			if t.columns[i].right {
-				pad = 0
-			}
 		}
 		pending += pad + gutter
 	}
