@@ -58,12 +58,9 @@ func (w *repoContext) onTask(s *session.Session, task, note string, do taskActio
 	if err != nil {
 		return err
 	}
-	if err := hasTasks(s, []string{task}); err != nil {
-		return err // a plan that was being edited has left it out
-	}
-	tasks, err := s.Tasks()
+	tasks, err := tasksWith(s, []string{task})
 	if err != nil {
-		return fail("", err)
+		return err // a plan that was being edited has left it out
 	}
 	isDone := func(t session.Task) bool { return t.ID == task && t.Status == session.TaskDone }
 	if slices.ContainsFunc(tasks, isDone) || plan.MarkDone[task] != "" {

@@ -225,7 +225,7 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 			err = w.configureFor(s)
 		}
 		if err == nil && ofTasks {
-			err = hasTasks(s, tasks)
+			_, err = tasksWith(s, tasks)
 		}
 		if err != nil {
 			return err
@@ -245,31 +245,23 @@ func tasksOf(ctx *cli.Context) (tasks []string) {
 	return tasks
 }
 
-// noTasks refuses a session whose task list cannot be read.
-func noTasks(s *session.Session, err error) error {
-	if !errors.Is(err, fs.ErrNotExist) {
-		return refuse("git tilth show "+s.ID, "%s", err)
-	}
-	if holder, busy := s.Holder(); busy {
-		return holder // it is being made
-	}
-	hint := "git tilth reset " + s.ID
-	if _, err := os.Lstat(s.Path(session.InterviewFile)); err == nil {
-		hint = "git tilth prep-feature --continue, or " + hint
-	}
-	return refuse(hint, "session %s has no tasks: its preparation was not finished", s.ID)
-}
-
-// hasTasks refuses tasks that a session does not have.
-func hasTasks(s *session.Session, named []string) error {
+// tasksWith are a session's tasks. A list that cannot be read is refused, and so is one without a task that is named.
+func tasksWith(s *session.Session, named []string) ([]session.Task, error) {
 	plan, err := s.Tasks()
-	if err != nil {
-		return noTasks(s, err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint := "git tilth reset " + s.ID
+		if _, err := os.Lstat(s.Path(session.InterviewFile)); err == nil {
+			hint = "git tilth prep-feature --continue, or " + hint
+		}
+		return nil, refuse(hint, "session %s has no tasks: its preparation was not finished", s.ID)
+	case err != nil:
+		return nil, refuse("git tilth show "+s.ID, "%s", err)
 	}
 	for _, id := range named {
 		if !slices.ContainsFunc(plan, func(t session.Task) bool { return t.ID == id }) {
-			return refuse("git tilth show "+s.ID, "session %s has no task %s", s.ID, id)
+			return nil, refuse("git tilth show "+s.ID, "session %s has no task %s", s.ID, id)
 		}
 	}
-	return nil
+	return plan, nil
 }

@@ -155,9 +155,9 @@ func (w *repoContext) seedFiles(h *lifecycle.Handle) ([]string, error) {
 // seedLint prints what is weak about a seed. Findings are advice: they are the output, not a failure, unless one
 // is an error.
 func (w *repoContext) seedLint(s *session.Session, asJSON bool) error {
-	tasks, err := s.Tasks()
+	tasks, err := tasksWith(s, nil)
 	if err != nil {
-		return noTasks(s, err)
+		return err
 	}
 	check, err := s.Checkpoint()
 	if err != nil {
