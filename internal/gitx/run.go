@@ -201,7 +201,7 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 		start := time.Now()
 		out, err := g.exec(ctx, c)
 		g.trace(Call{Dir: c.Dir, Args: c.Args, Took: time.Since(start), Err: err, Mutates: c.mutates})
-		if err == nil || try == maxTries || !disturbed(ctx, err) {
+		if err == nil || try == maxTries || !disturbed(ctx, err) && (g.dry || !outOfMemory(c, err)) {
 			return out, err
 		}
 		if c.again != nil {

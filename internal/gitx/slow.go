@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -41,8 +42,31 @@ func whileSlow(do func()) (done func()) {
 	return func() { close(stop); <-stopped }
 }
 
-// gitsFiles are those of a tree that git reads whatever they are.
+// gitsFiles are those of a tree that git reads whatever they are, and whole.
 var gitsFiles = []string{".gitignore", ".gitattributes", ".gitmodules", ".mailmap"}
+
+// maxGitsFile is more than such a file holds, and less than git finds no memory for.
+const maxGitsFile = 100 << 20
+
+// outOfMemory reports whether a command in a worker's tree died of a file that git reads whole. The file is removed: no
+// later command would fare better, nor would the worker hear of it.
+func outOfMemory(c Command, err error) (removed bool) {
+	var said *commandError
+	tree := cmp.Or(c.Tree, c.wt.Path)
+	if !errors.As(err, &said) || !strings.Contains(said.Stderr, "Out of memory") || tree == "" {
+		return false
+	}
+	_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !slices.Contains(gitsFiles, d.Name()) {
+			return nil
+		}
+		if fi, err := d.Info(); err == nil && fi.Size() > maxGitsFile {
+			removed = os.Remove(path) == nil || removed
+		}
+		return nil
+	})
+	return removed
+}
 
 // removePipes takes the pipes away that git waits for in a worktree, and in what the repository has of it.
 func removePipes(tree, admin string) {

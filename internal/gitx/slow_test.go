@@ -50,6 +50,16 @@ func TestStageAllLeavesMassesOut(t *testing.T) {
 	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "two")
 }
 
+// Nor is there memory for one that git reads whole.
+func TestStageAllIsNotHeldByRules(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	write(t, w.path, "d/b.txt", "b\n", "d/.gitignore", "", ".gitattributes", "* text\n")
+	must(t, os.Truncate(filepath.Join(w.path, "d/.gitignore"), 1<<42))
+	tree, _ := w.stage()
+	equalLists(t, "files", w.files(tree), []string{".gitattributes", "a.txt", "d/b.txt"})
+}
+
 // A worker's .git that is a pipe does not hold whoever asks what it is.
 func TestAPipeIsNoGitFile(t *testing.T) {
 	w := newWorld(t)

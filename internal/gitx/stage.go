@@ -291,7 +291,8 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 	}
 	tracked := map[string]bool{}
 	if base != "" {
-		args := append([]string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--"}, roots...)
+		args := append([]string{"--literal-pathspecs", "ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--"},
+			roots...)
 		list, err := g.List(ctx, g.InWorktree(wt, args...))
 		if err != nil {
 			return nil, err

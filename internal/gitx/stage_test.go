@@ -110,12 +110,13 @@ func TestStageAllTakesOutWhatTheWorkerAdded(t *testing.T) {
 	w := newWorld(t, "a.py", "x\n", "lib/__pycache__/kept.pyc", "old")
 	write(t, w.path, "pkg/__pycache__/a.pyc", "x", "pkg/a.py", "x", "node_modules/m/i.js", "x",
 		"lib/__pycache__/kept.pyc", "new")
+	write(t, w.path, ":(top)pkg/node_modules/i.js", "x")
 	w.sh(w.path, "add", "-A", "-f")
 	w.sh(w.path, "commit", "-q", "-m", "everything")
 	tree, left := w.stage()
 	equalLists(t, "files", w.files(tree), []string{"a.py", "lib/__pycache__/kept.pyc", "pkg/a.py"})
 	equal(t, "tracked product file", w.sh(w.repo, "show", tree+":lib/__pycache__/kept.pyc"), "new")
-	equalLists(t, "left out", left, []string{"node_modules", "pkg/__pycache__"})
+	equalLists(t, "left out", left, []string{":(top)pkg/node_modules", "node_modules", "pkg/__pycache__"})
 	if !exists(w.path, "node_modules/m/i.js") {
 		t.Error("the file itself is gone")
 	}
