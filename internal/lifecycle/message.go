@@ -76,14 +76,17 @@ func (h *Handle) seedMessage(tasks, tests int) (string, error) {
 
 func trailer(key, value string) string { return key + ": " + value }
 
+// skipsChecks is how a commit message tells CI not to look at what is pushed.
+var skipsChecks = regexp.MustCompile(`(?i)\[((?:skip|no)[ -][\w-]+|[\w-]+[ -]skip)\]|\*\*\*(NO_CI)\*\*\*`)
+
 // message assembles subject, body and a trailer block that git recognises. A body that ends in
 // lines that look like trailers is kept apart from them by the blank line before the block.
-// The body is the worker's: whoever reads it reads it in a terminal.
+// The body is the worker's: whoever reads it reads it in a terminal, and CI obeys it.
 func message(subject, body string, trailers ...string) string {
 	var b strings.Builder
 	b.WriteString(subject + "\n\n")
 	if body = strings.TrimSpace(text.Visible(body)); body != "" {
-		b.WriteString(body + "\n\n")
+		b.WriteString(skipsChecks.ReplaceAllString(body, "($1$2)") + "\n\n")
 	}
 	for _, t := range trailers {
 		if t != "" {

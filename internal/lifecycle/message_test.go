@@ -88,3 +88,12 @@ func TestTaskMessageShowsControlCharacters(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A worker's summary decides nothing about what CI looks at.
+func TestMessageSkipsNoChecks(t *testing.T) {
+	const body = "No index[no] is skipped [skip ci] [Ci Skip] [no ci], [skip actions]\n***NO_CI***"
+	const want = "s\n\nNo index[no] is skipped (skip ci) (Ci Skip) (no ci), (skip actions)\n(NO_CI)\n\nA: b\n"
+	if got := message("s", body, "A: b"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
