@@ -64,7 +64,8 @@ func (c *check) ledgers() error {
 		notes = append(notes, st.notes...)
 	}
 	for _, task := range tasks {
-		_, shared := c.story.shared[task]
+		was := c.story.shared[task]
+		shared := was != "" && was == c.story.live[task] // not gone back on since
 		entries, err := c.s.ReadLedger(task, 0)
 		if err != nil {
 			return err
