@@ -43,13 +43,13 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	if err := may(); err != nil {
 		return err
 	}
-	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir)
+	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir, w.p.sayRemoved)
 	if err = cmp.Or(w.p.ctx.Err(), err); err != nil {
 		return err // nothing is removed yet, and a signal kept some of the plan from being read
 	}
 	w.describeTeardown(plan)
 	if w.p.dryRun {
-		if err := plan.Execute(w.p.ctx, w.git, w.p.sayRemoved); err != nil {
+		if err := plan.Execute(w.p.ctx); err != nil {
 			return err
 		}
 		w.p.printf("would remove: %s\n", s.Dir)
@@ -58,7 +58,7 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	if err := w.p.confirm(yes, "Remove all of this?", "nothing was removed"); err != nil {
 		return err
 	}
-	if err := plan.Execute(w.p.ctx, w.git, w.p.sayRemoved); err != nil {
+	if err := plan.Execute(w.p.ctx); err != nil {
 		return err
 	}
 	if plan.Original != "" {

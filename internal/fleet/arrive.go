@@ -120,14 +120,12 @@ func (f *foreign) write(ctx context.Context, to string, chunks []entry) error {
 		return err
 	}
 	for part := range slices.Chunk(chunks, atOnce/chunkSize) {
-		contents, rerr := f.scratch.contents(ctx, part)
-		if err = rerr; err != nil {
-			break
+		var content []byte
+		if content, err = f.scratch.contents(ctx, part); err == nil {
+			_, err = out.Write(content)
 		}
-		for _, c := range contents {
-			if _, err = out.Write(c); err != nil {
-				break
-			}
+		if err != nil {
+			break
 		}
 	}
 	return errors.Join(err, out.Sync(), out.Close())
@@ -267,11 +265,11 @@ func (p Place) makeRoom(ctx context.Context, id string, force bool) error {
 			return unpushedHere(id, err)
 		}
 	}
-	plan, err := lifecycle.PlanTeardown(ctx, p.Deps.Git, s, p.Location.CommonDir)
+	plan, err := lifecycle.PlanTeardown(ctx, p.Deps.Git, s, p.Location.CommonDir, func(string, string) {})
 	if err != nil {
 		return err
 	}
-	return plan.Execute(ctx, p.Deps.Git, func(string, string) {})
+	return plan.Execute(ctx)
 }
 
 func unpushedHere(id string, err error) error {

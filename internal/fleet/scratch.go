@@ -147,9 +147,6 @@ func (s *scratchRepo) write(kind string, content []byte) (id string, err error) 
 	if err := z.Close(); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
 	return id, replaceFile(path, packed.Bytes())
 }
 
@@ -180,14 +177,14 @@ func (s *scratchRepo) setRef(name, id string) error {
 	if id == "" {
 		return os.RemoveAll(path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
 	return replaceFile(path, []byte(id+"\n"))
 }
 
 // replaceFile puts a file in the place of what is there. What a killed process leaves of it is no ref to git.
 func replaceFile(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
 	return jsonl.Replace(path, false, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
@@ -303,8 +300,8 @@ func (s *scratchRepo) entries(ctx context.Context, commit string) ([]entry, erro
 	return entries, nil
 }
 
-// contents reads files that entries has listed.
-func (s *scratchRepo) contents(ctx context.Context, entries []entry) (contents [][]byte, err error) {
+// contents reads files that entries has listed, one behind the other.
+func (s *scratchRepo) contents(ctx context.Context, entries []entry) (all []byte, err error) {
 	var ids []string
 	for _, e := range entries {
 		ids = append(ids, e.ID)
@@ -315,9 +312,9 @@ func (s *scratchRepo) contents(ctx context.Context, entries []entry) (contents [
 		if !there || int64(len(content)) != e.Size {
 			return nil, errors.Join(err, fmt.Errorf("the object %s cannot be read", e.ID))
 		}
-		contents = append(contents, content)
+		all = append(all, content...)
 	}
-	return contents, err
+	return all, err
 }
 
 // reaches reports whether a commit reaches another one.

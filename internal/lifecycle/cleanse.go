@@ -23,7 +23,7 @@ import (
 // are not on the remote that the session was pushed to. One that was killed is finished by the next.
 func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
-	r, err := PlanTeardown(ctx, g, s, here)
+	r, err := PlanTeardown(ctx, g, s, here, report)
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
@@ -34,11 +34,11 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 		return &RefusedError{"the worktree of session " + s.ID + " has changes that are not committed",
 			gitLine(r.Worktree, "status")}
 	}
-	lost, err := r.lost(ctx, g)
+	lost, err := r.lost(ctx)
 	if err != nil {
 		return err
 	}
-	if len(lost) > 0 && (remote == "" || r.remoteTip(ctx, g, remote) != r.Tip) {
+	if len(lost) > 0 && (remote == "" || r.remoteTip(ctx, remote) != r.Tip) {
 		return &RefusedError{"not merged, taken or pushed: " + strings.Join(lost, ", "), "git tilth take " + s.ID +
 			", or git tilth push " + s.ID + "; git tilth reset " + s.ID + " gives it up, and the record"}
 	}
@@ -54,17 +54,17 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 			return err
 		}
 	}
-	if err := r.removeFromRepo(ctx, g, admin, "git tilth cleanse "+s.ID, report); err != nil || g.IsDryRun() {
+	if err := r.removeFromRepo(ctx, admin, "git tilth cleanse "+s.ID); err != nil || g.IsDryRun() {
 		return err
 	}
 	return errors.Join(proc.RemoveAll(gone), proc.RemoveAll(s.Path(session.JudgeDir)))
 }
 
 // remoteTip is the commit of the branch on a remote as it is now, "" where that is not known.
-func (r TeardownPlan) remoteTip(ctx context.Context, g *gitx.Git, remote string) string {
+func (r TeardownPlan) remoteTip(ctx context.Context, remote string) string {
 	ask := gitx.InRepo(r.Common, "ls-remote", "--end-of-options", remote, "refs/heads/"+r.Branch)
 	ask.Dir = r.Source // where a remote's relative path begins
-	out, _ := g.Line(ctx, ask)
+	out, _ := r.git.Line(ctx, ask)
 	tip, _, _ := strings.Cut(out, "\t")
 	return tip
 }
@@ -78,15 +78,15 @@ func onlyOn(ctx context.Context, g *gitx.Git, common, tip, branch string) ([]str
 }
 
 // lost names the commits that go with the branch.
-func (r TeardownPlan) lost(ctx context.Context, g *gitx.Git) (names []string, err error) {
+func (r TeardownPlan) lost(ctx context.Context) (names []string, err error) {
 	if r.Tip == "" {
 		return nil, nil
 	}
-	only, err := onlyOn(ctx, g, r.Common, r.Tip, r.Branch)
+	only, err := onlyOn(ctx, r.git, r.Common, r.Tip, r.Branch)
 	if err != nil || len(only) == 0 {
 		return nil, err
 	}
-	taken, err := r.taken(ctx, g)
+	taken, err := r.taken(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (r TeardownPlan) lost(ctx context.Context, g *gitx.Git) (names []string, er
 		if taken[sha] || seed != "" && strings.HasPrefix(sha, seed) {
 			continue
 		}
-		commits, err := g.Log(ctx, r.Common, sha, "", 1)
+		commits, err := r.git.Log(ctx, r.Common, sha, "", 1)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +108,7 @@ func (r TeardownPlan) lost(ctx context.Context, g *gitx.Git) (names []string, er
 }
 
 // taken are the commits of the session that a branch, a tag or a remote branch still has in another form.
-func (r TeardownPlan) taken(ctx context.Context, g *gitx.Git) (map[string]bool, error) {
+func (r TeardownPlan) taken(ctx context.Context) (map[string]bool, error) {
 	taken := map[string]bool{}
 	var notes []Taken
 	_, _ = jsonl.Tail(r.S.Path(takenFile), func(_ int64, line []byte) bool {
@@ -119,11 +119,11 @@ func (r TeardownPlan) taken(ctx context.Context, g *gitx.Git) (map[string]bool, 
 		return true
 	})
 	for _, t := range notes {
-		to, err := g.RevParse(ctx, r.Common, t.To+"^{commit}")
+		to, err := r.git.RevParse(ctx, r.Common, t.To+"^{commit}")
 		if err != nil {
 			continue // it was dropped, and a gc has taken it
 		}
-		gone, err := onlyOn(ctx, g, r.Common, to, r.Branch)
+		gone, err := onlyOn(ctx, r.git, r.Common, to, r.Branch)
 		if err != nil {
 			return nil, err
 		}

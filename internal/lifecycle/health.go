@@ -116,11 +116,11 @@ func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string
 	if !Resetting(s) {
 		return nil // who held it until now has made it whole
 	}
-	plan, err := PlanTeardown(ctx, d.Git, s, here)
+	plan, err := PlanTeardown(ctx, d.Git, s, here, func(string, string) {})
 	if err != nil {
 		return err
 	}
-	return plan.Execute(ctx, d.Git, func(string, string) {})
+	return plan.Execute(ctx)
 }
 
 // HalfForks are the directories of a sessions root in which a session was begun that has no name yet.

@@ -64,13 +64,18 @@ type TeardownPlan struct {
 	// Original is the directory of the session of which this one is a copy, "" for none. Branch, entry and worktree
 	// are that one's, and nothing of them is touched: what goes is the directory of the copy.
 	Original string
+
+	git    *gitx.Git
+	report func(step, skipped string)
 }
 
 // PlanTeardown finds out what a teardown would remove. It changes nothing and puts up with every damage. here is the
 // common directory of the repository that the command stands in, "" for none: a repository that was moved is known by
-// what it holds. The error is a *StepError.
-func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here string) (TeardownPlan, error) {
-	r := TeardownPlan{S: s, Branch: s.Branch(), Status: "damaged", Aside: setAside(s)}
+// what it holds. report hears of each step of carrying it out, and whether it was skipped and why. The error is a
+// *StepError.
+func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here string,
+	report func(step, skipped string)) (TeardownPlan, error) {
+	r := TeardownPlan{S: s, Branch: s.Branch(), Status: "damaged", Aside: setAside(s), git: g, report: report}
 	check, err := s.Checkpoint()
 	if err != nil {
 		check = nil
@@ -103,7 +108,7 @@ func PlanTeardown(ctx context.Context, g *gitx.Git, s *session.Session, here str
 		}
 		r.findElsewhere(entries, check)
 	}
-	r.count(ctx, g)
+	r.count(ctx)
 	return r, nil
 }
 
@@ -151,20 +156,20 @@ func inside(path, worktree string) bool {
 }
 
 // count says what will be lost. It is for a person to read; what cannot be counted is left out.
-func (r *TeardownPlan) count(ctx context.Context, g *gitx.Git) {
+func (r *TeardownPlan) count(ctx context.Context) {
 	if r.Original != "" {
 		return
 	}
 	if sha, err := seedOf(r.S); err == nil && r.Tip != "" {
-		if commits, known, err := commitsSince(ctx, g, r.Common, r.Tip, sha); err == nil && known {
+		if commits, known, err := commitsSince(ctx, r.git, r.Common, r.Tip, sha); err == nil && known {
 			r.Commits = len(commits)
-			if own, err := onlyOn(ctx, g, r.Common, r.Tip, r.Branch); err == nil {
+			if own, err := onlyOn(ctx, r.git, r.Common, r.Tip, r.Branch); err == nil {
 				r.Commits, r.Held = min(r.Commits, len(own)), len(own) == 0
 			}
 		}
 	}
-	if _, err := g.Worktree(ctx, r.Common, r.Worktree, ""); err == nil {
-		r.Dirty, _ = g.IsDirty(ctx, r.Worktree)
+	if _, err := r.git.Worktree(ctx, r.Common, r.Worktree, ""); err == nil {
+		r.Dirty, _ = r.git.IsDirty(ctx, r.Worktree)
 	}
 }
 
@@ -179,15 +184,15 @@ type StepError struct {
 func (e *StepError) Error() string { return e.Step + ": " + e.Err.Error() }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Execute removes a session. report hears of each step, and whether it was skipped and why.
-func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step, skipped string)) error {
+// Execute removes a session.
+func (r TeardownPlan) Execute(ctx context.Context) error {
 	ctx = quiet(ctx)
 	again := "git tilth reset -y " + r.S.ID
-	admin, err := r.mark(g.IsDryRun())
+	admin, err := r.mark()
 	if err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
 	}
-	if !g.IsDryRun() {
+	if !r.git.IsDryRun() {
 		places := []string{r.S.Path(session.JudgeDir)}
 		if r.Original == "" {
 			places = append(places, append(r.Stale, r.Worktree)...)
@@ -196,46 +201,45 @@ func (r TeardownPlan) Execute(ctx context.Context, g *gitx.Git, report func(step
 	}
 	switch {
 	case r.Common == "":
-		report("worktree", r.Lost)
-		report("branch "+r.Branch, r.Lost)
+		r.report("worktree", r.Lost)
+		r.report("branch "+r.Branch, r.Lost)
 	case r.Original != "":
-		report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
+		r.report("worktree and branch "+r.Branch, "they are of the session in "+r.Original+", of which this is a copy")
 	default:
-		if err := r.removeFromRepo(ctx, g, admin, again, report); err != nil {
+		if err := r.removeFromRepo(ctx, admin, again); err != nil {
 			return err
 		}
 	}
-	if g.IsDryRun() {
+	if r.git.IsDryRun() {
 		return nil
 	}
 	if err := removeDir(r.S); err != nil {
 		return &StepError{Step: "session directory", Err: err, Hint: again}
 	}
-	report("session directory", "")
+	r.report("session directory", "")
 	return nil
 }
 
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
-func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, again string,
-	report func(step, skipped string)) error {
-	err := g.Restore(ctx, r.Common, r.Worktree, r.Branch)
+func (r TeardownPlan) removeFromRepo(ctx context.Context, admin, again string) error {
+	err := r.git.Restore(ctx, r.Common, r.Worktree, r.Branch)
 	if err == nil {
-		err = r.removeWorktree(ctx, g, admin, report)
+		err = r.removeWorktree(ctx, admin)
 	}
 	if err != nil {
 		return &StepError{Step: "worktree " + r.Worktree, Err: err, Hint: again}
 	}
-	deleted, err := g.DeleteBranch(ctx, r.Common, r.Branch)
+	deleted, err := r.git.DeleteBranch(ctx, r.Common, r.Branch)
 	switch {
 	case err != nil:
-		if place, free, err := checkedOutIn(ctx, g, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
+		if place, free, err := checkedOutIn(ctx, r.git, r.S, r.Common, r.Worktree, again); err == nil && place != "" {
 			again = free
 		}
 		return &StepError{Step: "branch " + r.Branch, Err: err, Hint: again}
 	case deleted:
-		report("branch "+r.Branch, "")
+		r.report("branch "+r.Branch, "")
 	default:
-		report("branch "+r.Branch, "already gone")
+		r.report("branch "+r.Branch, "already gone")
 	}
 	return nil
 }
@@ -243,14 +247,14 @@ func (r TeardownPlan) removeFromRepo(ctx context.Context, g *gitx.Git, admin, ag
 // mark writes the marker and returns the worktree's admin directory, which the marker holds: a git that is killed
 // while it removes it leaves a directory that nothing else connects with the session. The common directory is in it
 // for a teardown that dies when the marker is all that is left.
-func (r TeardownPlan) mark(dry bool) (admin string, err error) {
+func (r TeardownPlan) mark() (admin string, err error) {
 	if admin, common, _ := resetMark(r.S); admin+common != "" {
 		return admin, nil
 	}
 	if r.Common != "" {
 		admin, _ = gitx.AdminDir(r.Common, r.Worktree)
 	}
-	if dry {
+	if r.git.IsDryRun() {
 		return admin, nil
 	}
 	path := r.S.Path(session.ResetMarkFile)
@@ -264,24 +268,23 @@ func (r TeardownPlan) mark(dry bool) (admin string, err error) {
 }
 
 // removeWorktree removes the worktree and whatever an interrupted git has left of its entry, which may be admin.
-func (r TeardownPlan) removeWorktree(ctx context.Context, g *gitx.Git, admin string,
-	report func(step, skipped string)) error {
-	if err := g.RemoveWorktree(ctx, r.Common, r.Worktree, admin); err != nil {
+func (r TeardownPlan) removeWorktree(ctx context.Context, admin string) error {
+	if err := r.git.RemoveWorktree(ctx, r.Common, r.Worktree, admin); err != nil {
 		return err
 	}
 	switch {
 	case r.Entry:
-		report("worktree "+r.Worktree, "")
+		r.report("worktree "+r.Worktree, "")
 	case r.OnDisk:
-		report("worktree "+r.Worktree, "not registered with git; it goes with the session directory")
+		r.report("worktree "+r.Worktree, "not registered with git; it goes with the session directory")
 	default:
-		report("worktree "+r.Worktree, "already gone")
+		r.report("worktree "+r.Worktree, "already gone")
 	}
 	for _, path := range r.Stale {
-		if err := g.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
+		if err := r.git.RemoveWorktree(ctx, r.Common, path, ""); err != nil {
 			return err
 		}
-		report("git's entry for "+path, "")
+		r.report("git's entry for "+path, "")
 	}
 	return nil
 }
