@@ -164,10 +164,6 @@ func (p Place) open(dir string) (*scratchRepo, error) {
 	return s, err
 }
 
-func (p Place) writer(s *session.Session, scratch *scratchRepo) *writer {
-	return &writer{s: s, scratch: scratch, git: p.Deps.Git, common: p.Location.CommonDir}
-}
-
 // stage makes a scratch repository beside the sessions, for one that may arrive. It goes with its remove, unless it
 // moved into the session.
 func (p Place) stage() (*scratchRepo, error) {
@@ -206,7 +202,7 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 	if err := p.makeRoom(ctx, id, force); err != nil {
 		return nil, err
 	}
-	if err := scratch.adopt(ctx, p.Location.CommonDir, sessionRef(id)); err != nil {
+	if err := scratch.adopt(ctx, sessionRef(id)); err != nil {
 		return nil, err
 	}
 	s, err := lifecycle.Arrival{
@@ -224,7 +220,7 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 		},
 		Furnished: func(s *session.Session) {
 			if scratch, err := p.scratch(ctx, s); err == nil {
-				w := p.writer(s, scratch)
+				w := &writer{s: s, scratch: scratch}
 				if files, err := w.work(ctx, f.Tip); err == nil { // a setup may have changed them
 					_ = w.noteLeft(files)
 				}
@@ -290,7 +286,7 @@ func (p Place) unpushed(ctx context.Context, s *session.Session) (bool, error) {
 		return true, err
 	}
 	defer scratch.remove()
-	now, _, err := p.writer(s, scratch).commit(ctx, true)
+	now, _, err := (&writer{s: s, scratch: scratch}).commit(ctx, true)
 	return now != scratch.ref(sessionRef(s.ID)), err
 }
 
@@ -301,7 +297,7 @@ func (p Place) Pack(ctx context.Context, s *session.Session, path string) error 
 		return err
 	}
 	defer scratch.remove()
-	id, st, err := p.writer(s, scratch).commit(ctx, true)
+	id, st, err := (&writer{s: s, scratch: scratch}).commit(ctx, true)
 	if err == nil {
 		err = errors.Join(scratch.setRef(sessionRef(s.ID), id), scratch.setRef(branchRef(s.ID), st.Tip))
 	}

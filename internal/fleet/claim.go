@@ -267,5 +267,5 @@ func (p Place) changedByHand(ctx context.Context, s *session.Session) (changed b
 		}
 		return nil
 	})
-	return changed || unknown == nil && p.writer(s, scratch).edited(ctx)
+	return changed || unknown == nil && (&writer{s: s, scratch: scratch}).edited(ctx)
 }

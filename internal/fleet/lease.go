@@ -57,7 +57,7 @@ func (p Place) lease(ctx context.Context, s *session.Session, lasts time.Duratio
 		holder = []byte(uuid.NewString())
 		err = jsonl.WriteFile(filepath.Join(scratch.dir, "holder"), holder)
 	}
-	return &Lease{place: p, w: p.writer(s, scratch), lasts: lasts, holder: string(holder),
+	return &Lease{place: p, w: &writer{s: s, scratch: scratch}, lasts: lasts, holder: string(holder),
 		say: func(string) {}}, err
 }
 

@@ -49,6 +49,7 @@ const remoteConfig = `[core]
 type scratchRepo struct {
 	git    *gitx.Git // for what stays in the scratch repository
 	out    *gitx.Git // for what does not
+	common string    // of the repository whose objects it reads
 	dir    string
 	place  string // where it is, but for a dry run dir
 	remove func()
@@ -61,14 +62,14 @@ type scratchRepo struct {
 // openScratch opens the scratch repository in dir over the one at common, or makes it. It knows the remotes of that
 // one, by its settings.
 func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
-	s = &scratchRepo{git: g, out: g, dir: dir, place: dir, remove: func() {}, has: map[string]bool{}}
+	s = &scratchRepo{git: g, out: g, common: common, dir: dir, place: dir, remove: func() {}, has: map[string]bool{}}
 	if g.IsDryRun() {
-		err = s.standIn(common)
+		err = s.standIn()
 	} else {
 		err = gitx.Borrow(common, dir)
 	}
 	if err == nil {
-		err = s.configure(common)
+		err = s.configure()
 	}
 	if err != nil {
 		s.remove()
@@ -78,7 +79,7 @@ func openScratch(g *gitx.Git, common, dir string) (s *scratchRepo, err error) {
 }
 
 // standIn makes a repository in a temporary directory that has all that the one at place has.
-func (s *scratchRepo) standIn(common string) (err error) {
+func (s *scratchRepo) standIn() (err error) {
 	dir, remove, err := proc.TempDir("travel")
 	if err != nil {
 		return err
@@ -92,17 +93,17 @@ func (s *scratchRepo) standIn(common string) (err error) {
 			return err
 		}
 	}
-	return gitx.Borrow(common, dir, more...)
+	return gitx.Borrow(s.common, dir, more...)
 }
 
 // configure writes the settings.
-func (s *scratchRepo) configure(common string) error {
+func (s *scratchRepo) configure() error {
 	own, err := os.ReadFile(filepath.Join(s.dir, "config"))
 	if err != nil {
 		return err
 	}
 	s.sha256 = bytes.Contains(own, []byte("sha256"))
-	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(common)
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s.common)
 	config := fmt.Sprintf("[include]\n\tpath = \"%s/config\"\n\tpath = \"%[1]s/config.worktree\"\n", quoted)
 	config += string(own) + remoteConfig
 	return os.WriteFile(filepath.Join(s.dir, "config"), []byte(config), 0o600)
@@ -323,10 +324,10 @@ func (s *scratchRepo) reaches(ctx context.Context, from, to string) bool {
 	return err == nil
 }
 
-// adopt brings a commit of the scratch repository, with all that it reaches, into the repository at common. Nothing
-// refers to it yet: whoever needs it makes a ref at once.
-func (s *scratchRepo) adopt(ctx context.Context, common, ref string) error {
-	_, err := s.out.Mutate(ctx, gitx.InRepo(common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet",
+// adopt brings a commit of the scratch repository, with all that it reaches, into the user's. Nothing refers to it yet:
+// whoever needs it makes a ref at once.
+func (s *scratchRepo) adopt(ctx context.Context, ref string) error {
+	_, err := s.out.Mutate(ctx, gitx.InRepo(s.common, "-c", "fetch.writeCommitGraph=false", "fetch", "--quiet",
 		"--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
 		"--refmap=", "--", s.place, ref))
 	return err

@@ -48,8 +48,6 @@ type node map[string]any // an id, or a node
 type writer struct {
 	s       *session.Session
 	scratch *scratchRepo
-	git     *gitx.Git
-	common  string
 	begins  bool     // a run that will mend the worktree: one that is not as it should be is left out
 	was     made     // the session commit that the scratch repository has
 	now     made     // the one that was made last
@@ -110,7 +108,7 @@ func (w *writer) look(ctx context.Context, st *state) (root node, size int64, er
 			return nil, 0, err
 		}
 		var there bool
-		st.Tip, there, err = w.git.Tip(ctx, gitx.Worktree{Common: w.common, Branch: w.s.Branch()})
+		st.Tip, there, err = w.scratch.out.Tip(ctx, gitx.Worktree{Common: w.scratch.common, Branch: w.s.Branch()})
 		if err != nil || !there {
 			return nil, 0, errors.Join(err, fmt.Errorf("the branch %s is gone", w.s.Branch()))
 		}
@@ -144,7 +142,7 @@ func (w *writer) remember(ctx context.Context, old string) error {
 	if _, err := w.scratch.entries(ctx, old); err != nil {
 		return err
 	}
-	tree, err := w.git.RevParse(ctx, w.scratch.dir, old+"^{tree}")
+	tree, err := w.scratch.out.RevParse(ctx, w.scratch.dir, old+"^{tree}")
 	if err != nil {
 		return err
 	}
@@ -172,18 +170,18 @@ func (w *writer) filesOn(ctx context.Context, tip string, idle bool) (string, er
 
 // work is a commit, on tip, of what is not committed in the worktree; tip where that is nothing.
 func (w *writer) work(ctx context.Context, tip string) (string, error) {
-	wt, err := w.git.Worktree(ctx, w.common, w.s.Workspace(), w.s.Branch())
+	wt, err := w.scratch.out.Worktree(ctx, w.scratch.common, w.s.Workspace(), w.s.Branch())
 	if errors.Is(err, gitx.ErrNotFound) {
 		return tip, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	tree, err := w.git.PreviewTree(ctx, wt, tip, w.scratch.dir)
+	tree, err := w.scratch.out.PreviewTree(ctx, wt, tip, w.scratch.dir)
 	if err != nil {
 		return "", err
 	}
-	if was, err := w.git.RevParse(ctx, w.scratch.dir, tip+"^{tree}"); err != nil || was == tree {
+	if was, err := w.scratch.out.RevParse(ctx, w.scratch.dir, tip+"^{tree}"); err != nil || was == tree {
 		return tip, err
 	}
 	return writeCommit(w.scratch, tree, []byte("uncommitted work"), tip)
