@@ -69,9 +69,6 @@ func (h *Handle) begin(ctx context.Context, n New) error {
 			return err
 		}
 	}
-	if err := h.openRecord(); err != nil {
-		return err
-	}
 	start := n.Start
 	start.Phase, start.Base = cmp.Or(start.Phase, "prep-feature"), cmp.Or(start.Base, n.Base)
 	start.Source, start.Worktree, start.Branch = h.Checkpoint.Source, h.Checkpoint.Workspace, h.Checkpoint.Branch

@@ -150,6 +150,9 @@ func (h *Handle) change(do func() error) error {
 
 // append writes an event to the record.
 func (h *Handle) append(e record.Event) error {
+	if err := h.openRecord(); err != nil {
+		return err
+	}
 	return h.change(func() error { return h.Record.Append(e) })
 }
 

@@ -29,9 +29,6 @@ func (h *Handle) Mark(task, mark, note string) error {
 		return err
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	if err := h.openRecord(); err != nil {
-		return err
-	}
 	marked := record.TaskMarked{Mark: mark, Note: note}
 	marked.TaskID = task
 	if err := h.append(&marked); err != nil {
@@ -83,9 +80,6 @@ func (h *Handle) prepareRetry(task, note string) error {
 func (h *Handle) Replan(edited []session.Task) error {
 	before, err := h.S.Tasks()
 	if err != nil {
-		return err
-	}
-	if err := h.openRecord(); err != nil {
 		return err
 	}
 	for _, m := range differences(before, edited) {

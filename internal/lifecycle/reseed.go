@@ -81,9 +81,6 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 
 // noteSeed puts the seed's commit on record: from there on the session is prepared.
 func (h *Handle) noteSeed(sha string) error {
-	if err := h.openRecord(); err != nil {
-		return err
-	}
 	if err := h.append(&record.SeedCommitted{SHA: sha, Branch: h.S.Branch()}); err != nil {
 		return err
 	}

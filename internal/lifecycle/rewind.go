@@ -301,9 +301,6 @@ func (h *Handle) forgetShared(j rewind, tasks []session.Task) error {
 	if at := h.Checkpoint.ForkedAt; at == "" || at == j.SHA {
 		return nil
 	}
-	if err := h.openRecord(); err != nil {
-		return err
-	}
 	e := record.SessionRewound{To: PointSeed, From: h.Checkpoint.ForkedAt, SHA: j.SHA, Counts: j.RecordLen,
 		Tasks: map[string]record.TaskState{}}
 	for _, t := range tasks {
