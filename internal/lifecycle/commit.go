@@ -107,7 +107,7 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 // it is known as the accepted tree.
 func (h *Handle) asJudged(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit,
 	base, mark string, person bool) (sha string, err error) {
-	who := author{sessionID: h.S.ID, tasks: map[string]session.Task{t.ID: t}}
+	who := author{sessionID: h.S.ID, tasks: map[string]string{t.ID: t.Status}}
 	task, ok := who.done(c)
 	ok = ok && trailer(trailerRecord, one(c.Trailers[trailerRecord])) == mark
 	if ok && task == t.ID && slices.Equal(c.Parents, []string{base}) {

@@ -110,9 +110,9 @@ var (
 // author tells whose commit this is in the eyes of one session.
 type author struct {
 	sessionID string
-	foreign   bool // made by a tool that writes no trailers
-	tasks     map[string]session.Task
-	inherited map[string]bool // commits of the session that this one was forked from
+	foreign   bool              // made by a tool that writes no trailers
+	tasks     map[string]string // the status of each, by prd.json
+	inherited map[string]bool   // commits of the session that this one was forked from
 }
 
 // owns reports whether a commit's trailer names this session, or the one that it shares the commit with.

@@ -8,7 +8,7 @@ import (
 )
 
 func authorOf(foreign bool) author {
-	return author{sessionID: testID, foreign: foreign, tasks: map[string]session.Task{"T-001": {}, "T-002": {}}}
+	return author{sessionID: testID, foreign: foreign, tasks: map[string]string{"T-001": "", "T-002": ""}}
 }
 
 func TestPlaceholderIsRecognised(t *testing.T) {

@@ -343,11 +343,7 @@ func (s State) isAccepted(c gitx.Commit) bool {
 }
 
 func (s State) author() author {
-	byID := map[string]session.Task{}
-	for _, t := range s.Tasks {
-		byID[t.ID] = t
-	}
-	return author{sessionID: s.SessionID, foreign: s.Foreign, tasks: byID, inherited: s.Inherited}
+	return author{sessionID: s.SessionID, foreign: s.Foreign, tasks: s.status(), inherited: s.Inherited}
 }
 
 // status is each task's status by prd.json.
