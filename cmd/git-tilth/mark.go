@@ -99,6 +99,10 @@ func (w *repoContext) mark(h *lifecycle.Handle, task, mark, note, will string) e
 
 // markDone brings the session to where a run would begin, and commits the task there.
 func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, note string) error {
+	if plan.MovesAside() {
+		return refuse("git tilth resume "+h.S.ID+" moves that aside and makes the worktree again",
+			"what is in %s is no worktree, and would not be committed", h.Path())
+	}
 	if plan.Begun != "" && plan.Begun != task {
 		if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); err != nil || dirty || len(plan.Unwind) > 0 {
 			return refuse("git tilth resume, or git tilth skip "+plan.Begun,

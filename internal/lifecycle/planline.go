@@ -24,6 +24,9 @@ func (p Plan) String() string { return p.line("") }
 // remakes reports whether no worktree stands where it belongs. One on another branch stays so where nothing is to do.
 func (p Plan) remakes() bool { return p.Tree == treeMissing || p.Tree == treePlain }
 
+// MovesAside reports whether files that are in the worktree's place go aside, where no commit takes them.
+func (p Plan) MovesAside() bool { return p.Tree == treePlain }
+
 // line is the plan as one line; aside is where what stood at the worktree's path was moved, "" where it was not yet.
 func (p Plan) line(aside string) string {
 	switch p.Action {
