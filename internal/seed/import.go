@@ -242,6 +242,8 @@ func (im *Imported) drop(format string, args ...any) {
 	}
 }
 
+func taskID(n int) string { return fmt.Sprintf("T-%03d", n) }
+
 // ids hands out task ids. Numbers that a source names are taken first, so that
 // the tasks without one never collide with them.
 type ids struct {
@@ -263,7 +265,7 @@ func (n *ids) claim(id string, line int) (before int, ok bool) {
 // free gives the lowest number that nothing has claimed.
 func (n *ids) free() string {
 	for {
-		id := fmt.Sprintf("T-%03d", n.next)
+		id := taskID(n.next)
 		n.next++
 		if _, dup := n.taken[id]; !dup {
 			n.taken[id] = 0

@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -26,7 +25,7 @@ func (l mdLine) taskHeading() (id, title string, ok bool) {
 		return "", "", false
 	}
 	if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
-		id = fmt.Sprintf("T-%03d", n)
+		id = taskID(n)
 	}
 	return id, strings.TrimSpace(m[2]), true
 }

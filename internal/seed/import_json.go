@@ -130,7 +130,6 @@ type story struct {
 
 	keys     fields
 	original string // the id as text
-	line     int
 }
 
 // stories reads {project, description, userStories: [...]} of Ralph. Stories run in
@@ -194,7 +193,6 @@ func (s story) priority() float64 {
 
 func readStory(name string, e element) (s story, err error) {
 	const shape = "a story is {id, title, description, acceptanceCriteria, priority, passes}"
-	s.line = e.line
 	if s.keys, err = objectFields(e.raw); err != nil {
 		return s, importError(name, e.line, shape, "a story is no JSON object")
 	}
@@ -229,16 +227,15 @@ func (im *Imported) addStories(stories []story) {
 	for i, s := range stories {
 		m := trailingNumber().FindString(s.original)
 		n, _ := strconv.Atoi(m)
-		numbered[i] = fmt.Sprintf("T-%03d", n)
-		if _, ok := taken.claim(numbered[i], s.line); !ok || m == "" {
+		numbered[i] = taskID(n)
+		if _, ok := taken.claim(numbered[i], 0); !ok || m == "" {
 			all = false
 		}
 	}
-	fresh := newIDs()
 	for i, s := range stories {
 		id := numbered[i]
 		if !all {
-			id = fresh.free()
+			id = taskID(i + 1)
 		}
 		im.Tasks = append(im.Tasks, storyTask(id, s))
 		if id != s.original {

@@ -234,11 +234,7 @@ func parseTaskFile(name string, text []byte) (taskFile, error) {
 		return tf, err
 	}
 	tf.readFront(front)
-	lines := scanMarkdown(body, bodyLine)
-	lines = tf.takeTitle(name, lines)
-	var description []string
-	heading := tf.readBody(lines, &description)
-	tf.task.Description = strings.TrimSpace(strings.Join(description, "\n"))
+	heading := tf.readBody(tf.takeTitle(name, scanMarkdown(body, bodyLine)))
 	tf.task.Status = session.TaskPending
 	return tf, tf.validate(name, heading)
 }
@@ -279,7 +275,7 @@ func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 			if tf.task.ID == "" {
 				tf.task.ID, tf.line = id, l.n
 			}
-			lines = append(append([]mdLine(nil), lines[:i]...), lines[i+1:]...)
+			lines = slices.Delete(lines, i, i+1)
 			break
 		}
 		if l.text != "" {
@@ -294,8 +290,9 @@ func (tf *taskFile) takeTitle(name string, lines []mdLine) []mdLine {
 }
 
 // readBody collects criteria and description; it returns the line of the criteria heading, 0 if there is none.
-func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int) {
+func (tf *taskFile) readBody(lines []mdLine) (heading int) {
 	var list criteriaList
+	var description []string
 	inside, level := false, 0
 	for _, l := range lines {
 		title, at := l.section()
@@ -306,14 +303,15 @@ func (tf *taskFile) readBody(lines []mdLine, description *[]string) (heading int
 			inside = false
 		case l.heading > 0 && inside && l.heading <= level:
 			inside = false
-			*description = append(*description, l.raw)
+			description = append(description, l.raw)
 		case inside:
 			list.add(l)
 		default:
-			*description = append(*description, l.raw)
+			description = append(description, l.raw)
 		}
 	}
 	tf.task.AcceptanceCriteria = list.done()
+	tf.task.Description = strings.TrimSpace(strings.Join(description, "\n"))
 	return heading
 }
 
