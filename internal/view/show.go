@@ -181,11 +181,8 @@ func (p printer) facts(d Detail) {
 	}
 	p.fact("source", o.Source, plain)
 	p.fact("branch", o.Branch+tipPhrase(d.Worktree), plain)
-	worktreeStyle := plain
-	if d.Worktree.State != "ok" {
-		worktreeStyle = red
-	}
-	p.fact("worktree", d.Worktree.Path+worktreePhrase(d.Worktree), worktreeStyle)
+	phrase, style := worktreePhrase(d.Worktree)
+	p.fact("worktree", d.Worktree.Path+phrase, style)
 	p.fact("begun", withAge(p.term.Now, startOf(o)), plain)
 	p.fact("last event", withAge(p.term.Now, record.ParseTime(o.LastEventAt)), plain)
 	for _, role := range slices.Sorted(maps.Keys(d.Summary.Models)) {
@@ -227,14 +224,14 @@ func tipPhrase(w Worktree) string {
 	return s
 }
 
-func worktreePhrase(w Worktree) string {
+func worktreePhrase(w Worktree) (phrase, style string) {
 	switch {
 	case w.State != "ok":
-		return " (" + w.State + ")"
+		return " (" + w.State + ")", red
 	case w.Dirty:
-		return " (uncommitted changes)"
+		return " (uncommitted changes)", plain
 	}
-	return " (clean)"
+	return " (clean)", plain
 }
 
 func withAge(now, t time.Time) string {
