@@ -39,9 +39,7 @@ func (f Finding) String() string {
 type LintInput struct {
 	Tasks    []session.Task
 	Worktree string
-	// Files are the paths in the worktree among which the acceptance tests are
-	// looked for: those of the seed commit, else all that git tracks.
-	Files []string
+	Files    []string // of the seed's commit
 	// Run runs the acceptance tests of one task as they are now; nil leaves the finding "already-passes" out.
 	Run func(ctx context.Context, task string) (validator.Report, error)
 }
