@@ -75,6 +75,10 @@ func (w *repoContext) role(r config.Role) (loop.Role, error) {
 	}
 	role := loop.Role{Program: c.program}
 	if c.program != nil {
+		if _, err := w.lookPath(c.program.Binary); err != nil {
+			return role, refuse("install it, or git config tilth."+string(r)+".agent builtin", "%s: %s", c.why,
+				c.program.NotInstalled())
+		}
 		role.Model = w.config.Text("tilth." + string(r) + ".model")
 		return role, nil
 	}

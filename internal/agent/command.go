@@ -20,7 +20,7 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func(), err error) {
 	env := ScrubEnv(t.Env)
 	bin, err := proc.LookPath(p.Binary, t.Dir, env)
 	if err != nil {
-		return cmd, nil, p.notInstalled()
+		return cmd, nil, p.NotInstalled()
 	}
 	rights := p.write
 	if t.ReadOnly {
@@ -140,7 +140,8 @@ func (p *Program) prompt(t *Turn) string {
 	return text
 }
 
-func (p *Program) notInstalled() error {
+// NotInstalled is why a program that is not found cannot do a turn.
+func (p *Program) NotInstalled() error {
 	hint := ""
 	if p.Package != "" {
 		hint = " (npm install -g " + p.Package + ")"

@@ -151,7 +151,7 @@ func (openCodeStore) ask(
 	env := ScrubEnv(h.env)
 	bin, err := proc.LookPath(h.program.Binary, h.dir, env)
 	if err != nil {
-		return gjson.Result{}, proc.Outcome{}, h.program.notInstalled()
+		return gjson.Result{}, proc.Outcome{}, h.program.NotInstalled()
 	}
 	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
 		Box: h.program.inside(h.program.Box, env), Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
