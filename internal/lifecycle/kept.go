@@ -60,32 +60,16 @@ func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) 
 			return err
 		}
 	}
-	if !dry {
-		ignored, err := k.git.IgnoredBefore(ctx, k.wt, k.to.Files)
-		if err != nil {
-			return err
-		}
-		k.keepIgnored(ignored)
-	}
 	changed, err := k.survey(ctx)
 	if err == nil && !dry {
 		changed, err = k.convert(ctx, changed)
 	}
+	k.list()
 	if err == nil && !dry {
-		err = k.displace(ctx)
+		err = k.keepIgnored(ctx)
 	}
 	if err != nil {
 		return err
-	}
-	k.list()
-	// Rules that no commit has go with the loose files.
-	isRules := func(p []byte) bool { return path.Base(string(p)) == ".gitignore" }
-	if !dry && len(k.Ignored) == 0 && slices.ContainsFunc(k.Loose, isRules) {
-		ignored, err := ignoredIn(ctx, k.git, k.wt)
-		if err != nil {
-			return err
-		}
-		k.keepIgnored(ignored)
 	}
 	s, err := newScratch(k.git, k.wt.Common, filepath.Join(dir, "scratch"))
 	if err != nil {
@@ -106,11 +90,18 @@ func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) 
 	return s.remove()
 }
 
-// keepIgnored notes paths as ignored.
-func (k *keeper) keepIgnored(paths []string) {
-	for _, p := range paths {
+// keepIgnored notes what is ignored, where other rules hold in what the worktree becomes. Rules that no commit has go
+// with the loose files.
+func (k *keeper) keepIgnored(ctx context.Context) error {
+	ignored, err := k.git.IgnoredBefore(ctx, k.wt, k.to.Files)
+	isRules := func(p []byte) bool { return path.Base(string(p)) == ".gitignore" }
+	if err == nil && len(ignored) == 0 && slices.ContainsFunc(k.Loose, isRules) {
+		ignored, err = ignoredIn(ctx, k.git, k.wt)
+	}
+	for _, p := range ignored {
 		k.Ignored = append(k.Ignored, []byte(strings.TrimSuffix(p, "/")))
 	}
+	return err
 }
 
 // survey finds the loose files, without those that stay, and among the paths of the index those whose files are not as
@@ -165,18 +156,20 @@ func (k *keeper) survey(ctx context.Context) (changed []string, err error) {
 
 // convert adds the files to those that are changed, and loose, which go when the worktree becomes to, and which git may
 // write in other bytes: line ends, an encoding or a filter lie between them and what the index has. So is a submodule
-// that to does not have: git leaves its directory where it is.
+// that to does not have: git leaves its directory where it is. What is in the way of files that come is displaced.
 func (k *keeper) convert(ctx context.Context, changed []string) ([]string, error) {
 	differ, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-status",
 		"--no-renames", k.to.Files, "--"))
 	if err != nil {
 		return nil, err
 	}
-	var names, modules []string
+	var names, modules, come []string
 	for f := range slices.Chunk(differ, 2) { // status, path
 		name := f[len(f)-1]
 		fi, err := os.Lstat(filepath.Join(k.wt.Path, name))
 		switch {
+		case f[0] == "D":
+			come = append(come, name)
 		case err != nil || !k.tracked[name]:
 		case fi.Mode().IsRegular():
 			names = append(names, name)
@@ -195,7 +188,7 @@ func (k *keeper) convert(ctx context.Context, changed []string) ([]string, error
 	}
 	changed = append(changed, names...)
 	slices.Sort(changed)
-	return slices.Compact(changed), nil
+	return slices.Compact(changed), k.displace(ctx, come)
 }
 
 // converts are those of the files that git may convert when it writes them.
@@ -327,9 +320,12 @@ func (k *keeper) stagedBlobs(ctx context.Context, s *scratch, index string) (ids
 			ids = append(ids, id)
 		}
 	}
-	c := s.command("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", k.Tip, "--")
-	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
-	staged, err := k.git.List(ctx, c)
+	list := func(args ...string) ([]string, error) {
+		c := s.command(args...)
+		c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
+		return k.git.List(ctx, c)
+	}
+	staged, err := list("diff-index", "--cached", "--raw", "-z", "--no-renames", "--no-abbrev", k.Tip, "--")
 	if err != nil {
 		return nil, false, err
 	}
@@ -338,9 +334,7 @@ func (k *keeper) stagedBlobs(ctx context.Context, s *scratch, index string) (ids
 			add(words[1], words[3])
 		}
 	}
-	c = s.command("ls-files", "-z", "--unmerged")
-	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
-	unmerged, err := k.git.List(ctx, c)
+	unmerged, err := list("ls-files", "-z", "--unmerged")
 	if err != nil {
 		return nil, false, err
 	}
@@ -353,14 +347,9 @@ func (k *keeper) stagedBlobs(ctx context.Context, s *scratch, index string) (ids
 	return slices.Compact(ids), len(staged) > 0, nil
 }
 
-// displace makes loose what is ignored and would be overwritten when the worktree becomes to: by a tracked file, or by
-// a loose one.
-func (k *keeper) displace(ctx context.Context) error {
-	names, err := k.git.List(ctx, k.git.InWorktree(k.wt, "diff-index", "--cached", "-z", "--name-only", "--no-renames",
-		"--diff-filter=D", k.to.Files, "--"))
-	if err != nil {
-		return err
-	}
+// displace makes loose what is ignored and would be overwritten when the worktree becomes to: by a tracked file, which
+// names are, or by a loose one.
+func (k *keeper) displace(ctx context.Context, names []string) error {
 	for _, name := range k.to.Loose {
 		names = append(names, string(name))
 	}
