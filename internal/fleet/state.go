@@ -294,45 +294,39 @@ func (w *writer) add(root node, name, from string, size int64) error {
 		}
 		at = next
 	}
-	put := func(i int, id string) {
+	buf := make([]byte, chunkSize)
+	var ids []string // of its chunks
+	var in io.Reader = f
+	if size >= 0 {
+		if ids, err = w.known(f, buf); err != nil {
+			return err
+		}
+		in = io.LimitReader(f, size-int64(len(ids))*chunkSize)
+	}
+	for err == nil {
+		var n int
+		if n, err = io.ReadFull(in, buf); err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		if n == 0 && len(ids) > 0 {
+			break
+		}
+		id, werr := w.scratch.write("blob", buf[:n])
+		if werr != nil {
+			return werr
+		}
+		if ids = append(ids, id); err == nil && size >= 0 {
+			w.chunks = append(w.chunks, id)
+		}
+	}
+	for i, id := range ids {
 		outer, inner := chunkName(i)
 		if at[outer] == nil {
 			at[outer] = node{}
 		}
 		at[outer].(node)[inner] = id
 	}
-	buf := make([]byte, chunkSize)
-	var known []string
-	var in io.Reader = f
-	if size >= 0 {
-		if known, err = w.known(f, buf); err != nil {
-			return err
-		}
-		in = io.LimitReader(f, size-int64(len(known))*chunkSize)
-	}
-	for i, id := range known {
-		put(i, id)
-	}
-	for i := len(known); ; i++ {
-		n, err := io.ReadFull(in, buf)
-		if n == 0 && i > 0 {
-			return nil
-		}
-		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-			return err
-		}
-		id, werr := w.scratch.write("blob", buf[:n])
-		if werr != nil {
-			return werr
-		}
-		put(i, id)
-		if err != nil {
-			return nil
-		}
-		if size >= 0 {
-			w.chunks = append(w.chunks, id)
-		}
-	}
+	return nil
 }
 
 // known are the whole chunks of the record that were written before, and f is at their end then. A record only grows,
@@ -348,7 +342,7 @@ func (w *writer) known(f *os.File, buf []byte) ([]string, error) {
 		return nil, err
 	}
 	_, err := f.Seek(int64(n)*chunkSize, io.SeekStart)
-	return w.chunks, err
+	return slices.Clone(w.chunks), err
 }
 
 // chunkName is where the i-th chunk of a file lies.

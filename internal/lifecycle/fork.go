@@ -247,8 +247,7 @@ func (h *Handle) copyParent(p *parent) error {
 
 // endFork makes the session one that is prepared.
 func (h *Handle) endFork(p *parent) error {
-	var tokens int64
-	prepared := record.SessionPrepared{PRDEntries: len(p.tasks), TokensUsed: &tokens,
+	prepared := record.SessionPrepared{PRDEntries: len(p.tasks), TokensUsed: new(int64),
 		Usage: record.JSON(h.Checkpoint.Usage), StartedAt: h.Checkpoint.StartedAt}
 	if was := p.begin.Prepared; was != nil {
 		prepared.TestFiles, prepared.InterviewerModel = was.TestFiles, was.InterviewerModel

@@ -194,7 +194,7 @@ func (p BackPlan) Execute(ctx context.Context, h *Handle) error {
 // keep writes undo/<n> and, in the journal, what the session is.
 func (p BackPlan) keep(ctx context.Context, h *Handle) error {
 	j, dir := p.journal, undoDir(h.S, p.journal.Number)
-	if err := h.change(func() error { return h.clearUndos() }); err != nil {
+	if err := h.change(h.clearUndos); err != nil {
 		return err
 	}
 	if err := h.openRecord(); err != nil {

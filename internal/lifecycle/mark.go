@@ -29,9 +29,8 @@ func (h *Handle) Mark(task, mark, note string) error {
 		return err
 	}
 	i := slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == task })
-	marked := record.TaskMarked{Mark: mark, Note: note}
-	marked.TaskID = task
-	if err := h.append(&marked); err != nil {
+	marked := &record.TaskMarked{Scope: record.Scope{TaskID: task}, Mark: mark, Note: note}
+	if err := h.append(marked); err != nil {
 		return err
 	}
 	tasks[i].Status = session.TaskSkipped
@@ -96,9 +95,7 @@ func differences(before, after []session.Task) (out []record.TaskMarked) {
 		return slices.IndexFunc(tasks, func(t session.Task) bool { return t.ID == id })
 	}
 	mark := func(id, what string) {
-		m := record.TaskMarked{Mark: what}
-		m.TaskID = id
-		out = append(out, m)
+		out = append(out, record.TaskMarked{Scope: record.Scope{TaskID: id}, Mark: what})
 	}
 	stays := func(in []session.Task) (ids []string) {
 		for _, t := range in {

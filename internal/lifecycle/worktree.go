@@ -53,8 +53,7 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 			return false, "", err
 		}
 	}
-	mark := func() error { return jsonl.WriteFile(h.S.Path(remakeMark), nil) }
-	if err := h.change(mark); err != nil {
+	if err := h.change(func() error { return jsonl.WriteFile(h.S.Path(remakeMark), nil) }); err != nil {
 		return false, "", err
 	}
 	return true, aside, h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", true)
