@@ -51,19 +51,16 @@ func Examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 
 func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 	o := s.Overview()
-	reset := "git tilth reset -y " + s.ID
 	var out []Ailment
-	add := func(command, format string, args ...any) *Ailment {
+	add := func(command, format string, args ...any) {
 		out = append(out, Ailment{Session: s.ID, What: fmt.Sprintf(format, args...), Command: command})
-		return &out[len(out)-1]
 	}
 	if Resetting(s) {
-		what := "its teardown was begun and not finished"
+		what, reset := "its teardown was begun and not finished", "git tilth reset -y "+s.ID
 		if _, _, fork := resetMark(s); fork {
 			what = "a fork that is not whole"
 		}
-		add(reset, "%s", what).Mend = func(ctx context.Context) error { return finishTeardown(ctx, d, s, "") }
-		return out
+		return []Ailment{{s.ID, what, reset, func(ctx context.Context) error { return finishTeardown(ctx, d, s, "") }}}
 	}
 	if fi, err := os.Lstat(s.Path(session.LockFile)); err == nil && !fi.Mode().IsRegular() {
 		add("rm -rf "+text.ShellQuote(s.Path(session.LockFile)), "its lock is no file")
