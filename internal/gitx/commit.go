@@ -36,7 +36,7 @@ func (g *Git) Commit(
 	c.Vars = slices.Concat(c.Vars, g.Identity(ctx, wt.Path, sign), vars)
 	said, err = g.Mutate(ctx, c)
 	if errors.Is(err, errHookTime) {
-		said = strings.TrimSpace(fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.", said, g.hooking))
+		said = strings.TrimSpace(fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.", said, g.inTree))
 		err = &commandError{Args: args, ExitCode: 1, Stderr: said}
 	}
 	if err != nil || g.dry {

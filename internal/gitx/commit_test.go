@@ -111,7 +111,7 @@ func TestHooksThatDoNotEnd(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\necho looking; sleep 1000\n")
 	must(t, os.Chmod(filepath.Join(w.common, "hooks/pre-commit"), 0o755))
-	w.git.hooking = 300 * time.Millisecond
+	w.git.inTree = 300 * time.Millisecond
 	write(t, w.path, "b.txt", "b\n")
 	w.stage()
 	_, said, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)

@@ -49,7 +49,7 @@ type Git struct {
 	started  time.Time
 	find     func(proc.Query) (pid int, err error)
 	patience time.Duration // with a lock that a live process holds
-	hooking  time.Duration // with the hooks of one command
+	inTree   time.Duration // with the hooks of one command, and with a command in a worker's tree
 	known    *known
 	in       inside
 	preview  *preview // nil: everything is written where git writes it
@@ -112,7 +112,7 @@ func New(environ []string, dry bool, trace func(Call)) *Git {
 		started:  time.Now(),
 		find:     proc.Find,
 		patience: lockPatience,
-		hooking:  hookPatience,
+		inTree:   treePatience,
 		maxFile:  largeFile,
 		known:    &known{},
 	}
@@ -140,8 +140,9 @@ const (
 	outputLimit = 256 << 20
 	// stderrLimit bounds what is kept of what hooks say.
 	stderrLimit = 64 << 10
-	// hookPatience is how long the hooks of one command may take: some run all tests.
-	hookPatience = 30 * time.Minute
+	// treePatience is how long a command in a worker's tree may take, and the hooks of one, some of which run all
+	// tests.
+	treePatience = 30 * time.Minute
 	// endGrace is how long git and its hooks have to end by themselves, once they were told to or once git is gone
 	// and something holds its pipes.
 	endGrace = 2 * time.Second
@@ -264,12 +265,19 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	if c.limit > 0 {
 		call.OutputCap = int(c.limit)
 	}
+	tree := cmp.Or(c.Tree, c.wt.Path)
 	if c.Hooks {
 		call.OutputCap, call.HeadOnly, call.SeparateStderr = stderrLimit, false, false
-		call.Timeout = g.hooking
 	}
-	if tree := cmp.Or(c.Tree, c.wt.Path); tree != "" && !g.dry {
-		defer whileSlow(func() { removePipes(tree, c.wt.AdminDir) })()
+	if c.Hooks || tree != "" {
+		call.Timeout = g.inTree
+	}
+	if tree != "" && !g.dry {
+		looks := 0
+		defer whileSlow(func() {
+			looks++
+			removePipes(tree, c.wt.AdminDir, looks >= desperate)
+		})()
 	}
 	ended, err := proc.Run(ctx, call)
 	out, said := ended.Output, ended.Stderr
@@ -280,8 +288,10 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	switch {
 	case err == nil && ended.Canceled:
 		return out, fmt.Errorf("git %s: %w", subcommand(c.Args), ctx.Err())
-	case err == nil && ended.TimedOut:
+	case err == nil && ended.TimedOut && c.Hooks:
 		err = errHookTime
+	case err == nil && ended.TimedOut:
+		err = errTreeTime
 	case full && c.limit > 0:
 		return out, nil
 	case full:
@@ -400,6 +410,8 @@ var (
 	errUnregistered = errors.New("not a registered worktree")
 	// errHookTime: a hook was ended. It may run what a worker left (make, npx), which need not end by itself.
 	errHookTime = errors.New("its hooks took too long and were ended")
+	// errTreeTime: git was ended. A link may lead it from a worker's tree to a pipe elsewhere.
+	errTreeTime = errors.New("it took too long and was ended")
 	// errLocked: a live git process holds the lock of the index or of a ref.
 	errLocked = errors.New("locked by another git process")
 )

@@ -68,10 +68,13 @@ func outOfMemory(c Command, err error) (removed bool) {
 	return removed
 }
 
-// removePipes takes the pipes away that git waits for in a worktree, and in what the repository has of it.
-func removePipes(tree, admin string) {
+// desperate is at which look all pipes of a tree go: its .git may be a link to a directory of any name.
+const desperate = 3
+
+// removePipes takes the pipes away that git waits for in a worktree, or all, and in what the repository has of it.
+func removePipes(tree, admin string, all bool) {
 	removePipesIn(tree, func(path, name string) bool {
-		return slices.Contains(gitsFiles, name) || strings.Contains(path[len(tree):], "/.git/")
+		return all || slices.Contains(gitsFiles, name) || strings.Contains(path[len(tree):], "/.git/")
 	})
 	if admin != "" {
 		removePipesIn(admin, func(string, string) bool { return true })

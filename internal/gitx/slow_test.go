@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,6 +32,36 @@ func TestStageAllIsNotHeldByPipes(t *testing.T) {
 	}
 	if absent(filepath.Join(w.path, "d/other")) {
 		t.Error("a pipe that is none of git's is gone")
+	}
+}
+
+// Where links lead git to a pipe elsewhere, nothing is taken away, and it is ended after a while.
+func TestStageAllIsNotHeldByPipesElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	elsewhere := t.TempDir()
+	write(t, elsewhere, "objects/x", "", "refs/x", "")
+	must(t, unix.Mkfifo(filepath.Join(elsewhere, "HEAD"), 0o600))
+	write(t, w.path, "sub/c.txt", "c\n", "sub/.git", "gitdir: "+elsewhere+"\n")
+	w.git.inTree = time.Second
+	if _, _, err := w.git.StageAll(ctx, w.wt(), ""); !errors.Is(err, errTreeTime) {
+		t.Error(err)
+	}
+	if absent(filepath.Join(elsewhere, "HEAD")) {
+		t.Error("a pipe outside of the tree is gone")
+	}
+}
+
+// A repository within may have its files anywhere in the tree.
+func TestAllPipesGoInTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "HEAD")
+	must(t, unix.Mkfifo(pipe, 0o600))
+	if removePipes(dir, "", false); absent(pipe) {
+		t.Error("a pipe that is none of git's is gone")
+	}
+	if removePipes(dir, "", true); !absent(pipe) {
+		t.Error("the pipe is still there")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -35,16 +36,18 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 			tooLarge(path, fi.Size())
 		}
 	}
+	published, cancel := context.WithTimeout(ctx, publishedTime)
+	defer cancel()
 	var large []string
 	sizes := gitx.InRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
 	for _, c := range changes {
 		switch {
 		case c.Mode == gitlink:
-			published, err := isPublished(ctx, g, filepath.Join(wt.Path, c.Path), c.OID)
-			if err != nil {
+			is, err := isPublished(published, g, filepath.Join(wt.Path, c.Path), c.OID)
+			if err != nil && (ctx.Err() != nil || published.Err() == nil) {
 				return nil, err
 			}
-			if !published {
+			if !is {
 				unfit[c.Path] = "the submodule's commit " + c.OID +
 					" is on none of its remote branches; push it there, or undo this change"
 			}
@@ -74,6 +77,9 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 	return unfit, nil
 }
 
+// publishedTime is how long it is looked for the commits of submodules: a worker may have put there what never ends.
+const publishedTime = 2 * time.Minute
+
 // isPublished reports whether a commit is reachable from a remote branch or a tag of the repository at dir. Nothing of
 // that repository's config is read: it is the worker's.
 func isPublished(ctx context.Context, g *gitx.Git, dir, commit string) (bool, error) {
@@ -85,7 +91,7 @@ func isPublished(ctx context.Context, g *gitx.Git, dir, commit string) (bool, er
 	for _, tip := range publishedTips(gitDir) {
 		args = append(args, "^"+tip)
 	}
-	out, err := g.Read(ctx, gitx.Command{Dir: gitDir, Objects: true, Args: args})
+	out, err := g.Read(ctx, gitx.Command{Dir: gitDir, Tree: dir, Objects: true, Args: args})
 	if gitx.ExitCode(err) == 128 {
 		return false, nil // the commit, or what a ref names, is not there
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -74,5 +75,16 @@ func TestCheckFit(t *testing.T) {
 	sh("wt/sub", "commit", "-q", "--allow-empty", "-m", "nobody else has this")
 	if got := unfit(0); got != "[sub]" {
 		t.Errorf("a submodule at a commit of its own: %s", got)
+	}
+	commit := sh("wt/sub", "rev-parse", "HEAD")
+	object := filepath.Join(wt.Path, "sub/.git/objects", commit[:2], commit[2:])
+	if sh("wt/sub", "rev-parse", "--git-dir") != ".git" {
+		must(os.Remove(filepath.Join(wt.Path, "sub/.git")))
+		must(os.Rename(filepath.Join(common, "worktrees/wt/modules/sub"), filepath.Join(wt.Path, "sub/.git")))
+	}
+	must(os.Remove(object))
+	must(syscall.Mkfifo(object, 0o600))
+	if got := unfit(0); got != "[sub]" {
+		t.Errorf("a submodule whose commit is a pipe: %s", got)
 	}
 }
