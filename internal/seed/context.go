@@ -44,8 +44,10 @@ func namedSpecs(source, brief string) []spec {
 			continue
 		}
 		seen[p] = true
-		if text, cut, ok := readSpec(root, p); ok {
-			out = append(out, spec{Path: p, Text: text, Truncated: cut})
+		raw, err := jsonl.ReadIn(root, p, maxSpecBytes+1)
+		says := strings.TrimSpace(strings.ToValidUTF8(text.HeadBytes(string(raw), maxSpecBytes), "\uFFFD"))
+		if err == nil && says != "" {
+			out = append(out, spec{Path: p, Text: says, Truncated: len(raw) > maxSpecBytes})
 		}
 	}
 	return out
@@ -75,13 +77,6 @@ func specPath(source, word string) (string, bool) {
 	}
 	word = path.Clean(filepath.ToSlash(word))
 	return word, filepath.IsLocal(word)
-}
-
-func readSpec(root *os.Root, p string) (spec string, cut, ok bool) {
-	raw, err := jsonl.ReadIn(root, p, maxSpecBytes+1)
-	cut = len(raw) > maxSpecBytes
-	spec = strings.TrimSpace(strings.ToValidUTF8(text.HeadBytes(string(raw), maxSpecBytes), "\uFFFD"))
-	return spec, cut, err == nil && spec != ""
 }
 
 // fileList shows some paths, one a line.

@@ -77,11 +77,7 @@ func (c *checker) statuses(before []session.Task) {
 		was[t.ID] = t.Status
 	}
 	for i, t := range c.bundle.Tasks {
-		want, known := was[t.ID]
-		if !known {
-			want = session.TaskPending
-		}
-		if t.Status != want {
+		if want := cmp.Or(was[t.ID], session.TaskPending); t.Status != want {
 			name := cmp.Or(t.ID, fmt.Sprintf("entry %d", i+1))
 			c.add("status", "the status of %s is %s and was changed to %s; only the harness writes it",
 				quoteShort(name), quoteShort(want), quoteShort(t.Status))

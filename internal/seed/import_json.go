@@ -40,7 +40,7 @@ func (im *Imported) planList(name string, data []byte) error {
 			continue
 		case session.TaskFailed:
 			im.recognise("%s is taken as pending; its status was failed", t.ID)
-		case "", session.TaskPending:
+		case session.TaskPending:
 		default:
 			return importError(name, e.line, "use pending, done, failed or skipped, or leave it out",
 				"%s has the unknown status %s", t.ID, quoteShort(t.Status))
