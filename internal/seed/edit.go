@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // EditPlan judges a prd.json that its user has edited, before any work was done: by the rules of a bundle, and by what
@@ -87,30 +88,22 @@ func (c *checker) statuses(before []session.Task) {
 
 // editedPairing holds the edited tasks to the tests of the seed, which an edit neither adds nor removes.
 func (c *checker) editedPairing(before []session.Task, files []string, paired bool) {
-	tests := map[string][]string{}
-	for _, f := range files {
-		if id, ok := taskOf(f); ok {
-			tests[id] = append(tests[id], f)
-		}
-	}
-	stays, was, allTested := map[string]bool{}, map[string]bool{}, paired && len(before) > 0
-	for _, t := range c.bundle.Tasks {
-		stays[t.ID] = true
-	}
+	allTested := paired && len(before) > 0
 	for _, t := range before {
-		was[t.ID] = true
-		allTested = allTested && len(tests[t.ID]) > 0
-		if !stays[t.ID] && len(tests[t.ID]) > 0 {
+		tests := validator.AcceptanceTests(files, t.ID)
+		allTested = allTested && len(tests) > 0
+		stays := slices.ContainsFunc(c.bundle.Tasks, func(now session.Task) bool { return now.ID == t.ID })
+		if !stays && len(tests) > 0 {
 			instead := "reset the session and prepare anew"
 			if !paired {
 				instead = "git tilth skip " + t.ID + " leaves it out"
 			}
 			c.add("test-without-task", "%s has the acceptance test %s in the seed, so it cannot go: keep it, or %s",
-				quoteShort(t.ID), quoteShort(tests[t.ID][0]), instead)
+				quoteShort(t.ID), quoteShort(tests[0]), instead)
 		}
 	}
 	for _, t := range c.bundle.Tasks {
-		if allTested && !was[t.ID] && len(tests[t.ID]) == 0 {
+		if allTested && len(validator.AcceptanceTests(files, t.ID)) == 0 {
 			c.add("task-without-test", "%s is new and has no acceptance test in the seed, unlike every other task: "+
 				"leave it out, or reset the session and prepare anew", quoteShort(t.ID))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // question is what the model asks a person.
@@ -303,12 +304,7 @@ func (t *Terminal) printf(format string, args ...any) {
 }
 
 func taskSize(b *Bundle, task session.Task) string {
-	tests := 0
-	for p := range b.TestFiles {
-		if id, ok := taskOf(p); ok && id == task.ID {
-			tests++
-		}
-	}
+	tests := len(validator.AcceptanceTests(b.testPaths(), task.ID))
 	n := len(task.AcceptanceCriteria)
 	criteria := fmt.Sprintf("%d criteria", n)
 	if n == 1 {
