@@ -34,19 +34,14 @@ type progress struct {
 	plan   func() ([]session.Task, error)
 	task   string
 	iter   int
-	begun  spentBy // the task at hand
-	bare   bool    // that there are no validators was said
+	begun  time.Time // when the task at hand began; zero where that was in an earlier run
+	before float64   // the cost until then
+	bare   bool      // that there are no validators was said
 	tokens int64
 	cost   float64
 	waits  string      // what an agent program that says nothing is doing, "" while it does say something
 	shown  bool        // the live line is on the screen
 	timer  *time.Timer // redraws it; nil where there is none
-}
-
-// spentBy is what had been used when the task at hand began.
-type spentBy struct {
-	at   time.Time
-	cost float64
 }
 
 func (w *repoContext) newProgress(s *session.Session, asJSON bool) *progress {
@@ -144,7 +139,7 @@ func (p *progress) describe(e record.Event) string {
 		p.bare = len(e.Checks) == 0
 		return "preflight: " + view.Preflight(e)
 	case *record.ContextReset:
-		p.begun = spentBy{p.now(), p.cost}
+		p.begun, p.before = p.now(), p.cost
 		return fmt.Sprintf("%s  %s", e.TaskID, p.titles[e.TaskID])
 	case *record.ModelCall:
 		if e.Health == "" || e.Health == "ok" || e.Health == "completed" {
@@ -230,12 +225,12 @@ func (p *progress) describe(e record.Event) string {
 
 // spent is what the task at hand took so far.
 func (p *progress) spent() string {
-	if p.begun.at.IsZero() {
-		return "" // it began in an earlier run
+	if p.begun.IsZero() {
+		return ""
 	}
-	s := fmt.Sprintf(", %s, %s", text.Plural(max(p.iter, 1), "iteration"), view.Span(p.now().Sub(p.begun.at)))
-	if p.cost > p.begun.cost {
-		s += ", " + view.Money(p.cost-p.begun.cost)
+	s := fmt.Sprintf(", %s, %s", text.Plural(max(p.iter, 1), "iteration"), view.Span(p.now().Sub(p.begun)))
+	if p.cost > p.before {
+		s += ", " + view.Money(p.cost-p.before)
 	}
 	return s
 }
