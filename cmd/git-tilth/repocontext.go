@@ -250,6 +250,9 @@ func tasksWith(s *session.Session, named []string) ([]session.Task, error) {
 	plan, err := s.Tasks()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if holder, busy := s.Holder(); busy {
+			return nil, holder // it is being made
+		}
 		hint := "git tilth reset " + s.ID
 		if _, err := os.Lstat(s.Path(session.InterviewFile)); err == nil {
 			hint = "git tilth prep-feature --continue, or " + hint
