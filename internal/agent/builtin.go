@@ -183,7 +183,12 @@ func (b *Builtin) Answer(text string) error {
 func (b *Builtin) Say(text string) error { return b.say("user", text) }
 
 func (b *Builtin) say(role, text string) error {
-	return b.keep(record.JSON(map[string]string{"role": role, "content": text}))
+	return b.keep(Message(role, text))
+}
+
+// Message is a message of a conversation as a request has it.
+func Message(role, text string) json.RawMessage {
+	return record.JSON(map[string]string{"role": role, "content": text})
 }
 
 func (b *Builtin) answer(callID, text string) error {

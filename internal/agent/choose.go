@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -79,7 +80,7 @@ func (p *Program) chooseStored(ctx context.Context, q Search) (id, why string) {
 		const none = "the program's default model"
 		return "", fmt.Sprintf("the stored conversation was held with %s, not with %s",
 			cmp.Or(stored.Model, none), cmp.Or(q.Model, none))
-	case stored.Cwd != "" && realPath(stored.Cwd) != realPath(q.Dir):
+	case stored.Cwd != "" && proc.RealPath(stored.Cwd) != proc.RealPath(q.Dir):
 		return "", "the stored conversation belongs to the directory " + stored.Cwd
 	}
 	gone, why := p.Stored(ctx, q.Env, q.Dir, stored.ID)

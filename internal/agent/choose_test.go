@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -127,7 +128,7 @@ func TestFind(t *testing.T) {
 
 func TestRealPathOfWhatIsGone(t *testing.T) {
 	dir := t.TempDir()
-	if got := realPath(filepath.Join(dir, "gone", "..", "x")); filepath.Base(got) != "x" {
+	if got := proc.RealPath(filepath.Join(dir, "gone", "..", "x")); filepath.Base(got) != "x" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -37,7 +37,7 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func(), err error) {
 	}
 	vars := map[string]string{
 		"{id}": t.Conversation.ID, "{model}": t.Model, "{turns}": "", "{system}": "", "{private}": private,
-		"{dir}": realPath(t.Dir), "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
+		"{dir}": proc.RealPath(t.Dir), "{gitdir}": t.GitDir, "{commondir}": t.CommonDir,
 	}
 	if t.MaxTurns > 0 {
 		vars["{turns}"] = strconv.Itoa(t.MaxTurns)

@@ -73,17 +73,6 @@ func homeIn(env []string) string {
 	return h
 }
 
-// realPath resolves symlinks as the programs do before they name a directory; a path that is not there is only cleaned.
-func realPath(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return filepath.Clean(path)
-}
-
 // inside returns a Box in which the program may write its own state. A directory of it that is not there yet is made,
 // because only what is there can be allowed; a file is not.
 func (p *Program) inside(b *sandbox.Box, env []string) *sandbox.Box {

@@ -254,7 +254,7 @@ func FuzzStores(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		home := t.TempDir()
-		dir := realPath(t.TempDir())
+		dir := proc.RealPath(t.TempDir())
 		env := []string{"HOME=" + home}
 		for _, path := range []string{".claude/projects/x/" + id + ".jsonl",
 			".codex/sessions/2026/11/21/rollout-2026-11-21T14-20-55-" + id + ".jsonl",

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // The tests run testdata/fakeagent under the names of the four programs.
@@ -51,7 +53,7 @@ func newFake(t *testing.T, steps ...fakeStep) *fake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := realPath(t.TempDir())
+	home := proc.RealPath(t.TempDir())
 	f := &fake{t: t, home: home, dir: filepath.Join(home, "sessions", "workspace"),
 		log: filepath.Join(home, "log.jsonl")}
 	for _, dir := range []string{filepath.Join(home, "bin"), f.dir} {

@@ -173,7 +173,7 @@ func (o openCodeStore) state(ctx context.Context, h *history) (gone bool, why st
 		return false, askFailed("export", res).Error()
 	case said.Get("info.id").Str != h.id:
 		return false, "what opencode export says is not understood"
-	case realPath(said.Get("info.directory").Str) != h.dir:
+	case proc.RealPath(said.Get("info.directory").Str) != h.dir:
 		return true, "its conversation belongs to the directory " + said.Get("info.directory").Str
 	case said.Get("messages.#").Int() == 0:
 		return true, "its conversation is empty"

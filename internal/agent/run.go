@@ -116,7 +116,7 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("%s could not be run: %w", p.Name, err)
 	}
 	if p.finish != nil {
-		p.finish(s, &history{program: p, env: cmd.Env, dir: realPath(cmd.Dir), id: s.conversation})
+		p.finish(s, &history{program: p, env: cmd.Env, dir: proc.RealPath(cmd.Dir), id: s.conversation})
 	}
 	var cause *ended
 	errors.As(context.Cause(ctx), &cause)

@@ -60,7 +60,7 @@ func (p *Program) Stored(ctx context.Context, env []string, dir, id string) (gon
 	case p.store == nil:
 		return false, "the store of " + p.Name + " is not known; it will say itself"
 	}
-	return p.store.state(ctx, &history{program: p, env: env, dir: realPath(dir), id: id})
+	return p.store.state(ctx, &history{program: p, env: env, dir: proc.RealPath(dir), id: id})
 }
 
 // discover finds the newest conversation that was begun in exactly dir at or after since, "" for none. Ids in except,
@@ -71,7 +71,7 @@ func (p *Program) discover(
 	if p.store == nil || !p.CanResume {
 		return "", nil
 	}
-	return p.store.newest(ctx, &history{program: p, env: env, dir: realPath(dir)}, since, except)
+	return p.store.newest(ctx, &history{program: p, env: env, dir: proc.RealPath(dir)}, since, except)
 }
 
 // transcripts is the store of a program that keeps each conversation in a file of its own, a JSON object a line.
@@ -130,7 +130,7 @@ func (ts *transcripts) state(_ context.Context, h *history) (gone bool, why stri
 			// A file's name may hold only a part of the id.
 		case t.messages == 0:
 			gone, why = true, "its "+ts.word+" is empty"
-		case t.cwd != "" && realPath(t.cwd) != h.dir:
+		case t.cwd != "" && proc.RealPath(t.cwd) != h.dir:
 			gone, why = true, "its "+ts.word+" belongs to the directory "+t.cwd
 		default:
 			return false, name + " has its " + ts.word
@@ -170,7 +170,7 @@ func (c *candidate) offer(id, cwd string, began time.Time) {
 	if began.IsZero() || began.Before(c.since) || !began.After(c.began) {
 		return
 	}
-	if cwd != "" && realPath(cwd) == c.h.dir && !slices.Contains(c.except, id) && c.h.program.valid(id) {
+	if cwd != "" && proc.RealPath(cwd) == c.h.dir && !slices.Contains(c.except, id) && c.h.program.valid(id) {
 		c.id, c.began = id, began
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -40,13 +41,8 @@ func ShownURL(text string) string {
 }
 
 func keyName(name string) bool {
-	name = strings.ToLower(name)
-	for _, word := range []string{"key", "token", "secret", "password", "sig"} {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+	holds := func(word string) bool { return strings.Contains(strings.ToLower(name), word) }
+	return slices.ContainsFunc([]string{"key", "token", "secret", "password", "sig"}, holds)
 }
 
 // URLs are the settings that are URLs and set, as NAME=value with the name of the variable that sets each, wherever it

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // Location says where a repository is. Paths are absolute, their symlinks resolved.
@@ -96,18 +98,7 @@ func (g *Git) In(dir string, args ...string) Command {
 }
 
 // absolute returns p, which may be relative to dir, absolute and with its symlinks resolved as far as it exists.
-func absolute(dir, p string) string {
-	if !filepath.IsAbs(p) {
-		p = filepath.Join(dir, p)
-	}
-	if abs, err := filepath.Abs(p); err == nil {
-		p = abs
-	}
-	if real, err := filepath.EvalSymlinks(p); err == nil {
-		return real
-	}
-	return filepath.Clean(p)
-}
+func absolute(dir, p string) string { return proc.RealPath(relativeTo(dir, p)) }
 
 // CommonDirOf returns the common directory of the repository that has path as the top of a worktree (the main one, a
 // linked one, a submodule) or as its git directory. It reads git's own files and starts no process. The error is

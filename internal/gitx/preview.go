@@ -1,6 +1,7 @@
 package gitx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -51,18 +52,9 @@ func writeIn(dir, name, content string) error {
 	return os.WriteFile(path, []byte(content), 0o600)
 }
 
-// preview is where a Git puts what it would otherwise write into a worktree's admin directory and the repository's
-// objects.
-type preview struct{ dir string }
-
-// environ sends git's writes there. What the repository has is read beside it.
-func (p *preview) environ() []string {
-	if p == nil {
-		return nil
-	}
-	return []string{
-		"GIT_INDEX_FILE=" + filepath.Join(p.dir, "index"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(p.dir, "objects"),
-	}
+// inAdmin is a file of a worktree's admin directory, or the one of a preview in its place.
+func (g *Git) inAdmin(wt Worktree, name string) string {
+	return filepath.Join(cmp.Or(g.preview, wt.AdminDir), name)
 }
 
 // PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository. Its objects
@@ -93,7 +85,7 @@ func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 		return "", nil, err
 	}
 	ahead := *g
-	ahead.dry, ahead.preview, ahead.trace = false, &preview{dir}, g.tracePreview(dir, wt.AdminDir)
+	ahead.dry, ahead.preview, ahead.trace = false, dir, g.tracePreview(dir, wt.AdminDir)
 	return ahead.StageAll(ctx, wt, base)
 }
 

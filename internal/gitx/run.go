@@ -52,8 +52,8 @@ type Git struct {
 	inTree   time.Duration // with the hooks of one command, and with a command in a worker's tree
 	known    *known
 	in       inside
-	preview  *preview // nil: everything is written where git writes it
-	maxFile  int64    // see Sparing
+	preview  string // the directory for what git else writes into a worktree's entry and among the objects
+	maxFile  int64  // see Sparing
 
 	// Boxing makes the box in which hooks and filters that lie in a worktree run, as in that of Inside, also where
 	// nobody works there: what a worker left is staged, compared and committed after its run too. It is called when
@@ -323,7 +323,11 @@ func (g *Git) commandEnv(c Command) []string {
 	default:
 		env = g.env.own
 	}
-	env = append(with(env, c.Vars...), g.preview.environ()...)
+	env = with(env, c.Vars...)
+	if g.preview != "" { // what the repository has is read beside it
+		env = append(env, "GIT_INDEX_FILE="+filepath.Join(g.preview, "index"),
+			"GIT_OBJECT_DIRECTORY="+filepath.Join(g.preview, "objects"))
+	}
 	if c.wt.Path != "" && !c.Hooks {
 		// What the worktree's .git file and its entry say by now is the worker's word. A hook gets what git finds
 		// by itself, as it always does: it may run git elsewhere.

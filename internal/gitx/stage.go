@@ -25,7 +25,7 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	if g.dry && !absent(wt.Path) { // else skipped commands would have made it
 		return g.stagePreview(ctx, wt, base, "")
 	}
-	if g.preview == nil {
+	if g.preview == "" {
 		if err := g.QuitOperations(ctx, wt); err != nil {
 			return "", nil, err
 		}
@@ -99,26 +99,19 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 // status in each, by its own config, whose filters are the worker's; what it has checked out is all that is staged of
 // it. An index without one is told by its bytes, which costs no process.
 func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, error) {
-	file := filepath.Join(wt.AdminDir, "index")
-	if g.preview != nil {
-		file = filepath.Join(g.preview.dir, "index")
-	}
-	index, err := readFile(file)
+	index, err := readFile(g.inAdmin(wt, "index"))
 	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
 		return nil, nil // git says itself what is wrong with the index
 	}
-	out, err := g.Read(ctx, g.InWorktree(wt, "ls-files", "-z", "--stage"))
-	if err != nil {
-		return nil, err
-	}
+	list, err := g.List(ctx, g.InWorktree(wt, "ls-files", "-z", "--stage"))
 	var nested []string
-	for _, f := range fields(out) {
+	for _, f := range list {
 		head, path, _ := strings.Cut(f, "\t")
 		if strings.HasPrefix(head, "160000 ") && isRepository(filepath.Join(wt.Path, path)) {
 			nested = append(nested, path)
 		}
 	}
-	return slices.Compact(nested), nil
+	return slices.Compact(nested), err
 }
 
 // gitlinkMode is the mode of a submodule as an index has it; splitIndex stands in one that has entries elsewhere.
@@ -132,10 +125,7 @@ func (g *Git) addRules(ctx context.Context, wt Worktree, c *Command, name, rules
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(wt.AdminDir, name)
-	if g.preview != nil {
-		file = filepath.Join(g.preview.dir, name)
-	}
+	file := g.inAdmin(wt, name)
 	c.Args = append([]string{"-c", "core.excludesFile=" + file}, c.Args...)
 	if g.dry {
 		return nil
@@ -235,12 +225,11 @@ func (s *survey) sortUntracked(top, path string) {
 		s.refused = append(s.refused, clean)
 	}
 	for _, e := range entries {
-		switch {
-		case e.IsDir():
-			s.sortUntracked(top, path+e.Name()+"/")
-		default:
-			s.sortUntracked(top, path+e.Name())
+		name := path + e.Name()
+		if e.IsDir() {
+			name += "/"
 		}
+		s.sortUntracked(top, name)
 	}
 }
 

@@ -85,7 +85,7 @@ func (p *Place) wanted() []string {
 	for dir := range want {
 		// A dependency's own manifest, in a directory that is tracked, wants nothing.
 		inDependency := slices.Contains(strings.Split(path.Dir(dir), "/"), "node_modules")
-		entry := slices.ContainsFunc(p.entries, func(e entry) bool { return e.path == dir })
+		_, entry := find(p.entries, dir)
 		copied := p.kept[theSetup] != nil && p.kept[theSetup].roots[dir]
 		if !dirs[dir] && !inDependency && !entry && !copied {
 			out = append(out, dir)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -159,19 +160,16 @@ func (p *Place) recheck() error {
 	if err := p.checkAbove(); err != nil {
 		return err
 	}
-	if p.top != nil {
-		var there, ours unix.Stat_t
-		same := unix.Lstat(p.Dir, &there) == nil && unix.Fstat(int(p.top.Fd()), &ours) == nil &&
-			there.Ino == ours.Ino && there.Dev == ours.Dev
-		if !same {
-			if err := p.o.Repaired("the judge's directory was replaced", "laid out again"); err != nil {
-				return err
-			}
-			p.top.Close()
-			p.top = nil
-		}
-	}
 	if p.top == nil {
+		return p.begin()
+	}
+	var there, ours unix.Stat_t
+	same := unix.Lstat(p.Dir, &there) == nil && unix.Fstat(int(p.top.Fd()), &ours) == nil &&
+		there.Ino == ours.Ino && there.Dev == ours.Dev
+	if !same {
+		if err := p.o.Repaired("the judge's directory was replaced", "laid out again"); err != nil {
+			return err
+		}
 		return p.begin()
 	}
 	if err := p.top.Chmod(0o700); err != nil {
@@ -404,10 +402,7 @@ func (p *Place) clear(dir string) error {
 		return err
 	}
 	for _, d := range names {
-		name := d.Name()
-		if dir != "." {
-			name = dir + "/" + name
-		}
+		name := path.Join(dir, d.Name())
 		if name == ".git" || p.tracked(name) || p.stays(name) {
 			continue
 		}

@@ -47,10 +47,8 @@ func Settings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
 	b.WriteString(ownSettings)
 	version := "0"
 	for _, c := range all {
-		taken := strings.HasPrefix(c.Key, "filter.") || strings.HasPrefix(c.Key, "lfs.")
-		for _, key := range takenSettings {
-			taken = taken || c.Key == key
-		}
+		taken := strings.HasPrefix(c.Key, "filter.") || strings.HasPrefix(c.Key, "lfs.") ||
+			slices.Contains(takenSettings, c.Key)
 		if c.Scope != "local" || !taken {
 			continue
 		}
@@ -83,9 +81,7 @@ func writeSetting(b *bytes.Buffer, key, value string) {
 	b.WriteString("[" + section + "]\n\t" + name + ` = "` + escape(value) + "\"\n")
 }
 
-var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`)
-
-func escape(s string) string { return escaper.Replace(s) }
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace
 
 // writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of
 // what else lies there.

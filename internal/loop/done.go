@@ -14,10 +14,8 @@ import (
 // attempt like any other, whose verdict is the person's, so that a crash leaves what a crash of a run leaves. isDone is
 // false where validators or a commit hook refused it.
 func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string) (isDone bool, err error) {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.From.JudgedTo,
-		removeTemp: func() {}}
+	r := newRun(h, o)
 	defer func() { r.removeTemp() }()
-	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
 	isDone, err = r.done(ctx, task, note)
 	stop := Stop{Reason: Interrupted}
 	if r.next() < 0 {

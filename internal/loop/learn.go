@@ -67,7 +67,7 @@ func (a *attempt) proposal(ctx context.Context, c *Case, files []gitx.FileChange
 	}
 	// One attempt: a learning is not worth a retry.
 	reply, err := a.caller(record.RoleSelfImprove, a.o.Worker).make(ctx, model.Request{Messages: []json.RawMessage{
-		chatMessage("system", system), chatMessage("user", user)}}, 1)
+		agent.Message("system", system), agent.Message("user", user)}}, 1)
 	if err != nil {
 		return "", err.Error()
 	}
@@ -96,8 +96,4 @@ func readProposal(answer string) (entry, reason string) {
 		return "", "a yes without a learning"
 	}
 	return entry, "proposed"
-}
-
-func chatMessage(role, content string) json.RawMessage {
-	return record.JSON(map[string]string{"role": role, "content": content})
 }

@@ -159,13 +159,18 @@ type run struct {
 	own        map[string][]byte // files that only the harness writes, as it left them
 }
 
+func newRun(h *lifecycle.Handle, o Options) *run {
+	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.From.JudgedTo,
+		removeTemp: func() {}}
+	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
+	return r
+}
+
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
 // not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.From.JudgedTo,
-		removeTemp: func() {}}
+	r := newRun(h, o)
 	defer func() { r.removeTemp() }()
-	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
 	stop := r.outer(ctx)
 	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
 		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}

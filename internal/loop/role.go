@@ -77,9 +77,8 @@ type modelWorker struct {
 	a    *attempt
 	b    *agent.Builtin
 	box  *tool.Box
-	add  func(message json.RawMessage) error // to the transcript, which shut closes
-	shut func() error
-	ran  bool // the turn ran a command
+	shut func() error // closes the transcript
+	ran  bool         // the turn ran a command
 }
 
 func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
@@ -129,15 +128,14 @@ func (w *modelWorker) begin(ctx context.Context) error {
 		return err
 	}
 	of := record.Scope{TaskID: a.task.ID, TraceID: a.trace}
-	if w.add, w.shut, err = a.S.OpenTranscript(record.RoleWorker, of, a.Now(), a.Redact); err != nil {
+	if w.b.Transcript, w.shut, err = a.S.OpenTranscript(record.RoleWorker, of, a.Now(), a.Redact); err != nil {
 		return err
 	}
-	w.b.Transcript = w.add
 	if len(history) == 0 {
 		return w.b.Start(system, user)
 	}
 	for _, m := range history {
-		if err := w.add(m); err != nil {
+		if err := w.b.Transcript(m); err != nil {
 			return err
 		}
 	}

@@ -16,26 +16,20 @@ func (a *attempt) foldedWorktree(ctx context.Context) (gitx.Worktree, error) {
 		return wt, err
 	}
 	tip, ok, err := a.Git.Tip(ctx, wt)
-	if err != nil {
+	switch {
+	case err != nil || tip == a.base:
 		return wt, err
-	}
-	if !ok {
+	case ok:
+		err = a.CatchUp(ctx, wt, tip, a.base)
+	default:
 		// Renamed or deleted by the worker: what it held is the commit at which the attempt began.
-		err := a.emit(&record.LogRepaired{What: a.S.Branch() + " was gone", Done: "made again at " + a.base +
+		err = a.emit(&record.LogRepaired{What: a.S.Branch() + " was gone", Done: "made again at " + a.base +
 			", files kept"})
-		if err != nil {
-			return wt, err
-		}
 	}
-	if tip != a.base {
-		if ok {
-			if err := a.CatchUp(ctx, wt, tip, a.base); err != nil {
-				return wt, err
-			}
-		}
-		return wt, a.Git.Reset(ctx, wt, a.base, false)
+	if err == nil {
+		err = a.Git.Reset(ctx, wt, a.base, false)
 	}
-	return wt, nil
+	return wt, err
 }
 
 // foldAtStop takes the worker's own commits back where the attempt stops before its end, and notes where the branch

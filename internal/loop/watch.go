@@ -2,8 +2,8 @@ package loop
 
 import (
 	"context"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/urgency"
@@ -50,16 +50,13 @@ func (r *run) lastLook(ctx context.Context) []record.RepoChanged {
 
 // repoChanges lists what is another thing now than it was, sorted by name.
 func repoChanges(was, now map[string]string) (changes []record.RepoChanged) {
-	for what, after := range now {
-		if was[what] != after {
-			changes = append(changes, record.RepoChanged{What: what, Before: was[what], After: after})
+	all := map[string]string{}
+	maps.Copy(all, was)
+	maps.Copy(all, now)
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		if was[what] != now[what] {
+			changes = append(changes, record.RepoChanged{What: what, Before: was[what], After: now[what]})
 		}
 	}
-	for what, before := range was {
-		if _, there := now[what]; !there && before != "" {
-			changes = append(changes, record.RepoChanged{What: what, Before: before})
-		}
-	}
-	slices.SortFunc(changes, func(a, b record.RepoChanged) int { return strings.Compare(a.What, b.What) })
 	return changes
 }

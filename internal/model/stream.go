@@ -23,10 +23,10 @@ type streamed struct {
 // readStream reads a stream to its end. An error is the connection's, or io.ErrUnexpectedEOF when the stream ended
 // without having said that it was at its end.
 func readStream(r io.Reader) (*Reply, *Failure, error) {
-	events := sseReader{bufio.NewReader(r)}
+	lines := bufio.NewReader(r)
 	var s streamed
 	for !s.done {
-		data, err := events.next()
+		data, err := nextEvent(lines)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -134,18 +134,14 @@ func (s *streamed) assembled() gjson.Result {
 	return gjson.ParseBytes(s.message.append(nil))
 }
 
-// sseReader reads server-sent events. Comments, ids and retry times are skipped: what counts is the data.
-type sseReader struct {
-	lines *bufio.Reader
-}
-
-// next gives the next event's data, its lines joined by newlines, and io.EOF after the last. An event that the end of
-// the stream leaves without its blank line is given too; whether the answer is whole is told by what it holds.
-func (r *sseReader) next() ([]byte, error) {
+// nextEvent gives the data of the next server-sent event, its lines joined by newlines, and io.EOF after the last.
+// Comments, ids and retry times are skipped. An event that the end of the stream leaves without its blank line is given
+// too; whether the answer is whole is told by what it holds.
+func nextEvent(lines *bufio.Reader) ([]byte, error) {
 	var data []byte
 	seen := false
 	for {
-		line, err := r.lines.ReadBytes('\n')
+		line, err := lines.ReadBytes('\n')
 		if err != nil && err != io.EOF {
 			return nil, err
 		}

@@ -40,6 +40,17 @@ func MakeRemovable(path string) []string {
 	return topmost
 }
 
+// RealPath is a path made absolute, with its symlinks resolved; one that is not there is only cleaned.
+func RealPath(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
 // RemoveAll is os.RemoveAll for what may hold directories without write permission, and deeper ones than this process
 // can have open.
 func RemoveAll(path string) error {

@@ -113,9 +113,9 @@ func (p *backwards) see(l Line) (more bool) {
 	if p.before {
 		return p.seeLearning(l.Event())
 	}
-	if mark, ok := markOf(l); ok {
+	if l.Type == "task_marked" {
 		// A person's word, mostly between two runs. What is to be tried again is neither committed nor reviewed.
-		if mark.Mark == "retry" {
+		if mark := l.Event().(*TaskMarked); mark.Mark == "retry" {
 			p.retry = append(p.retry, mark.TaskID)
 		}
 		return true
@@ -182,25 +182,17 @@ func (p *backwards) seeTask(e Event) {
 func (p *backwards) seeRefusal(l Line) {
 	switch l.Type {
 	case "validator_run":
-		if e, ok := l.Event().(*ValidatorRun); ok && p.RefusedBy == nil && e.OfHook() {
+		if e := l.Event().(*ValidatorRun); p.RefusedBy == nil && e.OfHook() {
 			p.RefusedBy = e
 		}
 	case "evaluator_verdict":
 		p.judged = true
-		e, ok := l.Event().(*EvaluatorVerdict)
-		if ok && p.RefusedBy != nil && e.Accepted() && e.TaskID == p.RefusedBy.TaskID &&
+		e := l.Event().(*EvaluatorVerdict)
+		if p.RefusedBy != nil && e.Accepted() && e.TaskID == p.RefusedBy.TaskID &&
 			!slices.Contains(p.retry, e.TaskID) {
 			p.Refused = e
 		}
 	}
-}
-
-func markOf(l Line) (*TaskMarked, bool) {
-	if l.Type != "task_marked" {
-		return nil, false
-	}
-	mark, ok := l.Event().(*TaskMarked)
-	return mark, ok
 }
 
 // seeEnd works out how the last run ended. A stop counts only if nothing was begun after it: one that is older than a

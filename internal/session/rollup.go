@@ -243,8 +243,7 @@ func goesOn(l record.Line) bool {
 		"task_marked":
 		return false
 	case "session_resume":
-		resume, ok := l.Event().(*record.SessionResume)
-		return !ok || !resume.FoundAllDone()
+		return !l.Event().(*record.SessionResume).FoundAllDone()
 	}
 	return true
 }

@@ -65,16 +65,10 @@ func appendMessage(out *jsonl.File, message []byte) error {
 // oneLine takes the line breaks out of a JSON text. In JSON they can only stand between tokens, so this changes nothing
 // that the text says.
 func oneLine(raw []byte) []byte {
-	if bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
-		return raw
+	if bytes.ContainsAny(raw, "\r\n") {
+		raw = bytes.ReplaceAll(bytes.ReplaceAll(raw, []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
 	}
-	line := bytes.Clone(raw)
-	for i, c := range line {
-		if c == '\n' || c == '\r' {
-			line[i] = ' '
-		}
-	}
-	return line
+	return raw
 }
 
 // ReadTranscript reads the messages of a role's conversation about a task since the last context_reset, or those of the

@@ -106,14 +106,10 @@ func (b *Box) searchFile(s *search, name, place string) {
 
 // scan looks at each line, so that a pattern never matches across two.
 func (s *search) scan(name string, data []byte) {
-	for n := 1; len(data) > 0; n++ {
-		line := data
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			line, data = data[:i], data[i+1:]
-		} else {
-			data = nil
-		}
-		line = bytes.TrimSuffix(line, []byte("\r"))
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		at := s.re.FindIndex(line)
 		if at == nil {
 			continue

@@ -82,9 +82,6 @@ func checkGlob(arg string) func(*Box, *arguments) error {
 	}
 }
 
-// errWalkCap ends a walk that has seen too much.
-var errWalkCap = errors.New("too many files")
-
 // walk calls fn with every match, in lexical order: its name as the pattern has it and its place, which differ where
 // the pattern begins with a symlink. Others are not followed. It reports whether the walk was cut short for its size.
 func (b *Box) walk(
@@ -100,7 +97,8 @@ func (b *Box) walk(
 	seen := 0
 	err = fs.WalkDir(b.root.FS(), base, func(p string, d fs.DirEntry, err error) error {
 		if seen++; seen > walkCap {
-			return errWalkCap
+			cut = true
+			return fs.SkipAll
 		}
 		if err := ctx.Err(); err != nil {
 			return errInterrupted
@@ -129,10 +127,7 @@ func (b *Box) walk(
 		}
 		return nil
 	})
-	if errors.Is(err, errWalkCap) {
-		return true, nil
-	}
-	return false, err
+	return cut, err
 }
 
 func (b *Box) passOver(q query, d fs.DirEntry) bool {

@@ -40,14 +40,7 @@ func (p *project) required() []string {
 
 // survey looks at a worktree once. files names what is in it, nil for what a walk finds.
 func survey(in Place, files []string, t Tasks) *project {
-	root := in.Dir
-	if real, err := filepath.EvalSymlinks(root); err == nil {
-		root = real
-	}
-	if abs, err := filepath.Abs(root); err == nil {
-		root = abs
-	}
-	p := &project{root: root, env: environment(in.Env, nil), box: in.Box}
+	p := &project{root: proc.RealPath(in.Dir), env: environment(in.Env, nil), box: in.Box}
 	if files == nil {
 		p.walk()
 	} else {
