@@ -43,8 +43,7 @@ type Builtin struct {
 // BuiltinTurn is what one model call came to.
 type BuiltinTurn struct {
 	Case     string           // the arguments of the Final call, "" when there was none
-	RawCalls []model.ToolCall // the message's tool calls as the model wrote them
-	Silent   bool             // a turn with neither tool call nor case
+	RawCalls []model.ToolCall // the message's tool calls as the model wrote them; none where it was silent
 	Text     string
 }
 
@@ -105,7 +104,7 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 	if err := b.keep(reply.Message); err != nil {
 		return BuiltinTurn{}, err
 	}
-	turn := BuiltinTurn{RawCalls: reply.ToolCalls, Silent: len(reply.ToolCalls) == 0, Text: reply.Content}
+	turn := BuiltinTurn{RawCalls: reply.ToolCalls, Text: reply.Content}
 	b.pending = ""
 	for _, call := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
@@ -166,7 +165,7 @@ func toolResult(name, text string, chars int, isError bool) *record.ToolResult {
 	return res
 }
 
-// Answer answers the pending Final call.
+// Answer answers the pending Final call; without one it is a user message.
 func (b *Builtin) Answer(text string) error {
 	if b.pending == "" {
 		return b.Say(text)

@@ -84,12 +84,12 @@ func (g *Git) PinHooks(ctx context.Context, wt Worktree, base string) error {
 
 // untrackedHooks reads the files below top that base does not have.
 func (g *Git) untrackedHooks(ctx context.Context, wt Worktree, base, top string) (map[string]hookFile, error) {
-	out, err := g.Read(ctx, InRepo(wt.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--", top))
+	list, err := g.List(ctx, InRepo(wt.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", base, "--", top))
 	if err != nil {
 		return nil, err
 	}
 	tracked := map[string]bool{}
-	for _, p := range fields(out) {
+	for _, p := range list {
 		tracked[p] = true
 	}
 	files := map[string]hookFile{}

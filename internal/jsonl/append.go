@@ -4,6 +4,7 @@ package jsonl
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -184,11 +185,7 @@ func AppendOnce(path string, line []byte, whole func([]byte) bool, sync bool) er
 	if err != nil {
 		return err
 	}
-	err = a.Add(line, sync)
-	if cerr := a.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = cmp.Or(a.Add(line, sync), a.Close()); err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)
 	}
 	return nil

@@ -23,19 +23,18 @@ var planted = []string{
 }
 
 func removePlanted(session string) error {
-	names, err := os.ReadDir(session)
-	if err != nil {
-		return err
-	}
-	for _, d := range names {
-		if !slices.Contains(planted, d.Name()) {
-			continue
+	return removeIn(session, func(name string) bool { return slices.Contains(planted, name) })
+}
+
+// removeIn removes from a directory what is to go.
+func removeIn(dir string, goes func(name string) bool) error {
+	entries, err := os.ReadDir(dir)
+	for _, d := range entries {
+		if err == nil && goes(d.Name()) {
+			err = proc.RemoveAll(filepath.Join(dir, d.Name()))
 		}
-		if err := proc.RemoveAll(filepath.Join(session, d.Name())); err != nil {
-			return err
-		}
 	}
-	return nil
+	return err
 }
 
 // users are the planted names that programs write in a home for their user; there, no tool takes them for a project's.

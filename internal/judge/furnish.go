@@ -236,18 +236,12 @@ func (p *Place) intact(k *kept) (bool, error) {
 		if now.equal(was) && !was.fresh {
 			continue
 		}
-		entries, err := os.ReadDir(filepath.Join(p.Dir, name))
+		err = removeIn(filepath.Join(p.Dir, name), func(child string) bool {
+			_, ok := k.stamps[path.Join(name, child)]
+			return !ok
+		})
 		if err != nil {
 			return false, err
-		}
-		for _, d := range entries {
-			child := path.Join(name, d.Name())
-			if _, ok := k.stamps[child]; ok {
-				continue
-			}
-			if err := proc.RemoveAll(filepath.Join(p.Dir, child)); err != nil {
-				return false, err
-			}
 		}
 		if k.stamps[name], err = p.take(name); err != nil {
 			return false, err

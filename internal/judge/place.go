@@ -397,20 +397,10 @@ func selected(n, jobs int, wanted func(i int) (name string, is bool)) []string {
 // clear removes from a directory what is neither tracked nor kept.
 func (p *Place) clear(dir string) error {
 	p.stale[dir] = true
-	names, err := os.ReadDir(filepath.Join(p.Dir, dir))
-	if err != nil {
-		return err
-	}
-	for _, d := range names {
-		name := path.Join(dir, d.Name())
-		if name == ".git" || p.tracked(name) || p.stays(name) {
-			continue
-		}
-		if err := proc.RemoveAll(filepath.Join(p.Dir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return removeIn(filepath.Join(p.Dir, dir), func(name string) bool {
+		name = path.Join(dir, name)
+		return name != ".git" && !p.tracked(name) && !p.stays(name)
+	})
 }
 
 // stays reports whether name is kept from one judgement to the next although no tree holds it.

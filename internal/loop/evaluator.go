@@ -241,17 +241,14 @@ func (j *modelJudge) ask(ctx context.Context) (string, any, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if t.Case == "" {
-		// Some models write the verdict into their text although they have the tool.
-		if args := verdictIn(t.Text); args != "" {
-			return args, t.Text, nil
-		}
+	// Some models write the verdict into their text although they have the tool.
+	if args := verdictIn(t.Text); t.Case == "" && args != "" {
+		return args, t.Text, nil
 	}
-	var raw any = rawCalls(t.RawCalls)
 	if len(t.RawCalls) == 0 {
-		raw = clip(t.Text, promptCap)
+		return t.Case, clip(t.Text, promptCap), nil
 	}
-	return t.Case, raw, nil
+	return t.Case, rawCalls(t.RawCalls), nil
 }
 
 // verdictIn finds the verdict in an evaluator's text, the last one where it says the same twice. Of two that contradict

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -316,10 +317,7 @@ func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
 
 // shutPlace closes the place while the worker works.
 func (r *run) shutPlace(err *error) {
-	if r.place == nil {
-		return
-	}
-	if e := r.place.Shut(); *err == nil {
-		*err = e
+	if r.place != nil {
+		*err = cmp.Or(*err, r.place.Shut())
 	}
 }

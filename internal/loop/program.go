@@ -287,6 +287,4 @@ func (w *programWorker) answer(text string) error {
 	return nil
 }
 
-func (w *programWorker) nudge(text string) error { return w.answer(text) }
-
 func (w *programWorker) close() error { return nil }

@@ -171,14 +171,13 @@ func (w *modelWorker) iterate(ctx context.Context) (turn, error) {
 	w.ran = false
 	t, err := w.b.Turn(ctx)
 	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls), quiet: !w.ran && t.Case == ""}
-	if t.Silent {
+	if len(t.RawCalls) == 0 {
 		out.nudge, out.idle = nudgeSilent, true
 	}
 	return out, err
 }
 
 func (w *modelWorker) answer(text string) error { return w.b.Answer(text) }
-func (w *modelWorker) nudge(text string) error  { return w.b.Say(text) }
 
 func (w *modelWorker) close() error {
 	if w.shut != nil {

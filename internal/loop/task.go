@@ -34,10 +34,8 @@ type worker interface {
 	begin(ctx context.Context) error
 	// iterate does one iteration. Its error ends the attempt.
 	iterate(ctx context.Context) (turn, error)
-	// answer sends feedback on the case that was submitted last.
+	// answer sends feedback on the case that was submitted last, or asks a silent worker to go on.
 	answer(text string) error
-	// nudge asks a silent worker to go on.
-	nudge(text string) error
 	// close writes down what has to outlive the attempt.
 	close() error
 }
@@ -166,11 +164,7 @@ func (a *attempt) work(ctx context.Context) (err error) {
 	if a.worker, err = a.o.Worker.open(ctx, a, wt); err != nil {
 		return err
 	}
-	defer func() {
-		if closing := a.worker.close(); err == nil {
-			err = closing
-		}
-	}()
+	defer func() { err = cmp.Or(err, a.worker.close()) }()
 	if err := a.worker.begin(ctx); err != nil {
 		return err
 	}
@@ -283,7 +277,7 @@ func (a *attempt) nudge(why nudge, streak int) error {
 	if err := a.emit(&record.Nudge{Kind: string(why), Streak: streak, Content: text}); err != nil {
 		return err
 	}
-	return a.worker.nudge(text)
+	return a.worker.answer(text)
 }
 
 // submitted judges a case. done means that the task is committed; otherwise the worker has its answer.

@@ -26,30 +26,21 @@ func Detach(argv []string, dir string, env []string, log string) (Child, error) 
 	}
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	pid, err := startDetached(cmd)
-	if err != nil {
+	registry.Lock() // until it is registered, see registry
+	defer registry.Unlock()
+	if err := cmd.Start(); err != nil {
 		return Child{}, startError(Cmd{Argv: argv}, err)
 	}
-	child := Child{PID: pid, Ended: make(chan int, 1)}
+	child := Child{PID: cmd.Process.Pid, Ended: make(chan int, 1)}
+	registry.detached[child.PID] = true
 	go func() {
 		_ = cmd.Wait()
 		registry.Lock()
-		delete(registry.detached, pid)
+		delete(registry.detached, child.PID)
 		registry.Unlock()
 		child.Ended <- cmd.ProcessState.ExitCode()
 	}()
 	return child, nil
-}
-
-// startDetached starts and registers a command in one step, see registry.
-func startDetached(cmd *exec.Cmd) (pid int, err error) {
-	registry.Lock()
-	defer registry.Unlock()
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	registry.detached[cmd.Process.Pid] = true
-	return cmd.Process.Pid, nil
 }
 
 // Attach runs a command on this process's own terminal, in its process group, and waits for its end, however long a

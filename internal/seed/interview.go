@@ -153,7 +153,7 @@ func (in *interview) turn(ctx context.Context) error {
 		return aborted(ctx)
 	case err != nil:
 		return err
-	case turn.Silent:
+	case len(turn.RawCalls) == 0:
 		return in.nudge()
 	}
 	in.silent = 0

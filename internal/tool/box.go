@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -158,12 +159,14 @@ func (b *Box) present() error {
 	return nil
 }
 
+// tools are those of the table that this Box has.
+func (b *Box) tools() []toolDef {
+	return slices.DeleteFunc(tools(), func(t toolDef) bool { return b.opts.ReadOnly && t.writes })
+}
+
 func (b *Box) find(name string) (*toolDef, error) {
 	var names []string
-	for _, t := range tools() {
-		if b.opts.ReadOnly && t.writes {
-			continue
-		}
+	for _, t := range b.tools() {
 		if t.name == name {
 			return &t, nil
 		}
@@ -175,10 +178,8 @@ func (b *Box) find(name string) (*toolDef, error) {
 // Specs returns the tools as the JSON array that an OpenAI-style request takes, with more of the caller's own.
 func (b *Box) Specs(more ...json.RawMessage) json.RawMessage {
 	specs := []any{}
-	for _, t := range tools() {
-		if !b.opts.ReadOnly || !t.writes {
-			specs = append(specs, t.spec())
-		}
+	for _, t := range b.tools() {
+		specs = append(specs, t.spec())
 	}
 	for _, own := range more {
 		specs = append(specs, own)

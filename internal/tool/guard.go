@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
@@ -83,12 +84,9 @@ func (g guard) isProtected(path string) bool { return !inAny(g.tops, path) && in
 
 // inAny reports whether path is one of the directories or lies below one.
 func inAny(dirs []string, path string) bool {
-	for _, dir := range dirs {
-		if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+	})
 }
 
 // locate turns a word into an absolute path, as far as that can be told without running anything. cwd may be empty for

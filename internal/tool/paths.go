@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -55,12 +56,9 @@ var errGitsOwn = &blocked{"git's own files are not to be read or written; use gi
 
 // hasGit reports whether a component is git's own name, which file systems that ignore case know under others.
 func hasGit(rel string) bool {
-	for part := range strings.SplitSeq(rel, "/") {
-		if strings.EqualFold(strings.TrimRight(part, ". "), ".git") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(rel, "/"), func(part string) bool {
+		return strings.EqualFold(strings.TrimRight(part, ". "), ".git")
+	})
 }
 
 // resolve cleans a path and follows its symlinks, so that what is written is the file that a link leads to and git's

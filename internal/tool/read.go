@@ -56,10 +56,9 @@ func (b *Box) readFile(_ context.Context, in arguments) (Result, error) {
 		return listDir(name, f)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, readCap+1))
-	if err != nil {
-		return Result{}, describe(name, err)
-	}
 	switch {
+	case err != nil:
+		return Result{}, describe(name, err)
 	case len(data) == 0:
 		return Result{Output: "(the file is empty)"}, nil
 	case isBinary(data):

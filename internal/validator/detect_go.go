@@ -15,7 +15,7 @@ import (
 // may not even compile: an overlay makes them not exist for the go command, without touching the tree.
 func golang(_ context.Context, p *project) []Validator {
 	var vs []Validator
-	modules := p.goModules()
+	modules := p.dirsOf("go.mod")
 	if len(modules) == 0 && len(goTests(p.current)) > 0 {
 		vs = append(vs, Validator{Name: "go test", fail: "the acceptance tests are in Go, but there is no go.mod"})
 	}
@@ -34,9 +34,6 @@ func golang(_ context.Context, p *project) []Validator {
 	return vs
 }
 
-// goModules returns the directories of all modules.
-func (p *project) goModules() []string { return p.dirsOf("go.mod") }
-
 func goTests(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
 }
@@ -44,7 +41,7 @@ func goTests(files []string) []string {
 // inModule returns those of files that belong to the module in dir and not to one below it, relative to dir.
 func (p *project) inModule(files []string, dir string) []string {
 	files = slices.Clone(below(files, dir))
-	for _, other := range p.goModules() {
+	for _, other := range p.dirsOf("go.mod") {
 		rel := other
 		if dir != "." {
 			var ok bool
