@@ -28,7 +28,7 @@ test:
 	for m in $(TEST_MODULES); do (cd $$m && $(GO) test -timeout 10m $(TESTFLAGS) ./...) || exit 1; done
 
 demo: build
-	PATH="$(CURDIR)/bin:$$PATH" git tilth demo
+	bin/git-tilth demo
 
 lint: longlines
 	@test -z "$$(gofmt -l cmd internal testdata)" || { gofmt -l cmd internal testdata; echo "gofmt would change these"; exit 1; }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
@@ -37,15 +36,15 @@ func (w *repoContext) showConfig(asJSON bool) error {
 	if asJSON {
 		return w.p.printJSON(rows)
 	}
-	tab := tabwriter.NewWriter(w.p.stdout, 0, 4, 2, ' ', 0)
+	// A long value makes its own row long, not every row.
 	for _, r := range rows {
 		value := fmt.Sprint(r.Value)
 		if list, ok := r.Value.([]string); ok {
 			value = strings.Join(list, "; ")
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\n", text.VisibleLine(r.Name), text.VisibleLine(value), text.VisibleLine(r.Origin))
+		w.p.printf("%-30s  %-22s  %s\n", text.VisibleLine(r.Name), text.VisibleLine(value), text.VisibleLine(r.Origin))
 	}
-	return tab.Flush()
+	return nil
 }
 
 // configRow fills in what takes the place of a setting that is not set: the sessions root in use, and the agent that

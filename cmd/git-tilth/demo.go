@@ -9,6 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 //go:embed all:demo
@@ -66,6 +68,11 @@ func (p *process) demo() error {
 		return err
 	}
 	p.printf("\nThe checkout in %s is untouched; the work is on the session's branch. Look at it with\n", repo)
+	if _, err := proc.LookPath("git-tilth", "", p.environ); err != nil {
+		if self, err := os.Executable(); err == nil {
+			p.printf("  export PATH=%s:$PATH\n", text.ShellQuote(filepath.Dir(self)))
+		}
+	}
 	p.printf("  cd %s\n  export TILTH_SESSIONS_DIR=%s\n  git log --graph --all\n  git tilth show\n"+
 		"  git tilth visualize --open\n", repo, inside.getenv("TILTH_SESSIONS_DIR"))
 	return nil

@@ -261,10 +261,11 @@ func (d *doctor) report(asJSON bool) error {
 }
 
 func (d *doctor) print() {
-	for _, c := range d.checks {
+	for i, c := range d.checks {
 		about := strings.TrimSpace(c.Name + " " + c.Session)
 		d.p.printf("%-7s  %s: %s\n", c.Status, about, text.Visible(text.OneLine(c.Detail)))
-		if c.Status == finding {
+		again := i+1 < len(d.checks) && d.checks[i+1].Command == c.Command // the next one is mended by the same
+		if c.Status == finding && !again {
 			for line := range strings.SplitSeq(c.Command, "\n") {
 				d.p.printf("         %s\n", text.Visible(line))
 			}

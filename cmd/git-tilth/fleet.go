@@ -252,7 +252,7 @@ func (w *repoContext) listRemote(remote string, asJSON bool) error {
 	for _, c := range claims {
 		holder := holderOf(c, p.now())
 		stop := ""
-		if c.LastStop != "" {
+		if c.LastStop != "" && c.LastStop != c.Status {
 			stop = " (" + c.LastStop + ")"
 		}
 		p.printf("%s  %s%s  %d/%d  %s  %s\n", c.Session, text.VisibleLine(c.Status), text.VisibleLine(stop),

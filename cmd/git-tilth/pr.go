@@ -121,7 +121,7 @@ func (w *repoContext) openRequest(r request, address string) error {
 	if at := compareURL(host, path, r); at != "" {
 		w.p.printf("open it at %s\n", at)
 	} else {
-		w.p.printf("pushed %s; what to merge it into is %s\n", r.branch, r.base)
+		w.p.printf("pushed %s, to be merged into %s\n", r.branch, r.base)
 	}
 	return nil
 }

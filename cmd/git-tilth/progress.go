@@ -175,7 +175,7 @@ func (p *progress) describe(e record.Event) string {
 			text += ": " + firstWords(*e.Concern, "")
 		}
 		if e.NextStep != nil && e.Verdict == loop.Reject {
-			text += "; next: " + firstWords(*e.NextStep, "")
+			text = strings.TrimSuffix(text, ".") + "; next: " + firstWords(*e.NextStep, "")
 		}
 		return text
 	case *record.Commit:

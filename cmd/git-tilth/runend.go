@@ -45,11 +45,11 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told
 	for _, left := range s.Left {
 		fmt.Fprintln(p.out, "  "+text.VisibleLine(fmt.Sprintf("%s  %s  %s", left.Task, p.titles[left.Task], left.Why)))
 	}
-	next := "git log -p " + workOf(h.S) + ", then git merge " + h.S.Branch()
+	next := "git tilth take " + h.S.ID
 	var stopped *exitError
 	if errors.As(result, &stopped) {
 		next = stopped.hint
-		if told = p.term.TTY && isTerminal(p.err); told && len(s.Left) == 0 {
+		if told = p.term.TTY && isTerminal(p.err); told && len(s.Left) == 0 && stopped.msg != s.Reason {
 			fmt.Fprintln(p.out, "  "+text.VisibleLine(stopped.msg))
 		}
 	}

@@ -48,12 +48,8 @@ setting with its value and where it comes from. What is done to a session goes b
 			}
 			return "`" + pre + text + "`"
 		}
-		help := s.Help
-		if s.kind == kindList {
-			help += " (repeatable)"
-		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", key, cell(s.Env, ""), cell(s.Flag, "--"), cell(s.Default, ""),
-			strings.TrimSuffix(help, "; repeatable (repeatable)"))
+			s.Help)
 	}
 	b.WriteString(`
 Keys are never read from git config: they come from the environment, or from ` + "`git credential`" + ` for the endpoint's URL. A key is sent only

@@ -113,7 +113,8 @@ func UndoOf(s *session.Session) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s of %s: back to %.10s", j, j.Started, j.Before.Worktree.Tip)
+	began := record.ParseTime(j.Started).Local().Format("2006-01-02 15:04:05")
+	return fmt.Sprintf("%s of %s: back to %.10s", j, began, j.Before.Worktree.Tip)
 }
 
 // condition writes down what the session is beside its files. What a process that died had spent is spent.

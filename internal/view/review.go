@@ -245,5 +245,9 @@ func (r *Review) span() string {
 		return ""
 	}
 	clock := func(t time.Time) string { return t.Local().Format("Jan 2 15:04") }
-	return clock(from) + " to " + clock(to) + " (" + Span(to.Sub(from)) + ")"
+	until := clock(to)
+	if until == clock(from) {
+		return until + " (" + Span(to.Sub(from)) + ")"
+	}
+	return clock(from) + " to " + until + " (" + Span(to.Sub(from)) + ")"
 }
