@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -370,6 +371,30 @@ func TestCtrlCInTheEditorOfASeed(t *testing.T) {
 	c.Ends(130) // git's own end; it waits for the program that it started
 	if tasks, err := p.newest().Tasks(); err != nil || tasks[0].Title != "Learn sub" {
 		t.Errorf("%+v %v", tasks, err)
+	}
+}
+
+// What a model said is escaped in JSON too, where a terminal would obey it, and else as the record has it.
+func TestJSONAtATerminal(t *testing.T) {
+	p := newPlace(t)
+	p.write("../one.md", "- [ ] Add sub\n")
+	if out, code := p.try("git", "tilth", "prep", "--from", "../one.md"); code != 0 {
+		t.Fatal(out)
+	}
+	says := `{"ts":"2026-06-11T22:05:00Z","type":"nudge","payload":{"content":"` + "\u009b31m\u202e" + `"}}`
+	f, err := os.OpenFile(p.newest().Path(session.RecordFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = f.WriteString(says + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.console("log", "--json", "--tail", "1")
+	c.Expect(`{"content":"\u009b31m\u202e"}`)
+	c.Ends(0)
+	if out, _ := p.try("git", "tilth", "log", "--json", "--tail", "1"); strings.TrimSpace(out) != says {
+		t.Errorf("a pipe is given %q", out)
 	}
 }
 

@@ -45,16 +45,27 @@ type process struct {
 // output is standard output.
 type output struct {
 	file *os.File
+	tty  bool // what JSON holds of others' text is escaped; other lines are harmless already
 	mu   sync.Mutex
-	err  error // the first of writing to it
+	part []byte // of a character whose end was not written yet
+	err  error  // the first of writing to it
 }
 
 func (o *output) Write(b []byte) (int, error) {
-	n, err := o.file.Write(b)
+	shown := b
+	if o.tty {
+		o.mu.Lock()
+		shown, o.part = text.Escaped(append(o.part, b...))
+		o.mu.Unlock()
+	}
+	_, err := o.file.Write(shown)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.err = cmp.Or(o.err, err)
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // failed is why something of what was written is not there.
@@ -70,7 +81,7 @@ func newProcess() *process {
 		dir = "." // a deleted directory: git says so itself
 	}
 	p := &process{dir: dir, environ: os.Environ(), stdin: os.Stdin, lines: text.NewLines(os.Stdin),
-		stdout: &output{file: os.Stdout}, stderr: os.Stderr}
+		stdout: &output{file: os.Stdout, tty: isTerminal(os.Stdout)}, stderr: os.Stderr}
 	p.watchSignals()
 	return p
 }

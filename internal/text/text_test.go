@@ -111,3 +111,24 @@ func TestIsSHA(t *testing.T) {
 		}
 	}
 }
+
+func TestEscaped(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":"é 世"}`:                   `{"a":"é 世"}`,
+		"\"\u202e\u009b31m\x7f\"\n":     `"\u202e\u009b31m\u007f"` + "\n",
+		"\"\U000e0041\" \x9b not UTF-8": `"\udb40\udc41"` + " \x9b not UTF-8",
+	} {
+		if shown, rest := Escaped([]byte(in)); string(shown) != want || len(rest) > 0 {
+			t.Errorf("%q becomes %q and %q, want %q", in, shown, rest, want)
+		}
+		var all, part []byte // written byte by byte
+		for i := range len(in) {
+			var shown []byte
+			shown, part = Escaped(append(part, in[i]))
+			all = append(all, shown...)
+		}
+		if string(all) != want {
+			t.Errorf("%q becomes %q in parts, want %q", in, all, want)
+		}
+	}
+}

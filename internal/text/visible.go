@@ -1,9 +1,11 @@
 package text
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -43,6 +45,34 @@ func visible(s string, line bool) string {
 	}
 	return b.String()
 }
+
+// Escaped makes JSON harmless where a terminal shows it: what Visible would name is escaped, so that it says the same.
+// rest is the beginning of a character that b ends in.
+func Escaped(b []byte) (shown, rest []byte) {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if end := b[len(b)-i:]; !utf8.FullRune(end) {
+			b, rest = b[:len(b)-i], end
+			break
+		}
+	}
+	if !bytes.ContainsFunc(b, isUndrawn) {
+		return b, rest
+	}
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if !isUndrawn(r) {
+			shown = append(shown, b[:n]...)
+		} else {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				shown = fmt.Appendf(shown, `\u%04x`, unit)
+			}
+		}
+		b = b[n:]
+	}
+	return shown, rest
+}
+
+func isUndrawn(r rune) bool { return r == 0x7f || isHidden(r) }
 
 func isPlain(s string) bool {
 	for i := range len(s) {
