@@ -77,7 +77,7 @@ func (w *repoContext) betweenRuns(h *lifecycle.Handle) (lifecycle.Plan, error) {
 		return plan, fail("", err)
 	case plan.Action == lifecycle.Refuse:
 		return plan, refuse(plan.Hint, "session %s: %s", h.S.ID, plan.Why)
-	case plan.FinishRewind:
+	case plan.Rewinding:
 		return plan, refuse("git tilth reset --to-seed "+h.S.ID,
 			"a rewind of session %s was begun and not finished", h.S.ID)
 	}

@@ -81,7 +81,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	if p.Action == Refuse {
 		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
 	}
-	if p.FinishRewind {
+	if p.Rewinding {
 		rest, err := h.PlanRewind(quiet(ctx))
 		if err != nil {
 			return out, err
@@ -90,7 +90,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 			return out, err
 		}
 	}
-	if p.FinishBack != "" {
+	if p.GoingBack != "" {
 		return h.finishThenExecute(ctx, e)
 	}
 	if err := h.openRecord(); err != nil {
@@ -190,7 +190,7 @@ type execution struct {
 func (x *execution) repair(live context.Context) error {
 	ctx := quiet(live)
 	state := x.out.Tree
-	if x.out.FinishRewind {
+	if x.out.Rewinding {
 		state = treeFine
 	}
 	fresh, aside, err := x.repairWorktree(ctx, state)

@@ -29,7 +29,7 @@ type State struct {
 	Foreign   bool   // made by a tool whose commits carry no trailers
 	Rewinding bool   // a rewind was begun and not finished
 	Resetting bool   // a teardown was begun and not finished
-	GoingBack string // a rewind to a point, or an undo, that was begun and not finished
+	GoingBack string // a rewind to a point, or an undo, that was begun and not finished; Rewinding takes it away
 	// SourceGone says why the source repository cannot be used, "" when it can.
 	SourceGone string
 	SourceHint string // how to go on without it
@@ -90,8 +90,6 @@ type Plan struct {
 	State
 	Action           Action
 	Why, Hint        string
-	FinishRewind     bool
-	FinishBack       string                   // the rewind or undo that is finished before anything else is decided
 	CommitTree       *record.EvaluatorVerdict // an accepted tree to commit
 	Review           *record.CaseSubmitted    // a case whose review the last run did not come to the end of
 	MarkDone         map[string]string        // task id to the commit that did it
@@ -152,14 +150,14 @@ func MakePlan(s State) Plan {
 		return p
 	}
 	if s.Rewinding {
-		p.FinishRewind, p.Action, p.Fresh = true, Continue, true
+		p.Action, p.Fresh = Continue, true
 		for _, t := range s.Tasks {
 			p.Pending = append(p.Pending, t.ID)
 		}
 		return p
 	}
 	if s.GoingBack != "" {
-		p.FinishBack, p.Action = s.GoingBack, Continue
+		p.Action = Continue // what is to do then is decided anew
 		return p
 	}
 	p.Fresh = s.Status == session.Prepared

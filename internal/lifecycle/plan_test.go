@@ -415,8 +415,8 @@ func (w want) check(t *testing.T, p Plan) {
 	if w.worktree != "" {
 		equal("worktree", string(p.Tree), string(w.worktree))
 	}
-	if p.Fresh != w.fresh || p.FinishRewind != w.rewind {
-		t.Errorf("fresh %v, finishes a rewind %v; want %v, %v", p.Fresh, p.FinishRewind, w.fresh, w.rewind)
+	if p.Fresh != w.fresh || p.Rewinding != w.rewind {
+		t.Errorf("fresh %v, finishes a rewind %v; want %v, %v", p.Fresh, p.Rewinding, w.fresh, w.rewind)
 	}
 }
 

@@ -38,12 +38,12 @@ func (p Plan) line(aside string) string {
 		}
 		return "nothing to resume: all tasks are done"
 	}
-	if p.FinishBack != "" {
-		return "finish " + p.FinishBack + ", then go on"
+	if p.GoingBack != "" {
+		return "finish " + p.GoingBack + ", then go on"
 	}
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if p.FinishRewind {
+	if p.Rewinding {
 		add("finish the rewind")
 	}
 	switch p.Tree {

@@ -22,7 +22,7 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	st.Foreign = check.GitCommonDir == ""
 	if j, err := readJournal(s); err != nil {
 		return st, err
-	} else if j != nil {
+	} else if j != nil && !st.Rewinding {
 		st.GoingBack = j.String()
 	}
 	tasks, err := s.Tasks()
