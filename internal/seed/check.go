@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // The sizes that a seed may have. They are far above what a seed needs that a
@@ -237,8 +238,8 @@ func (c *checker) pairing(rules Rules) {
 	for _, t := range c.bundle.Tasks {
 		ids[t.ID] = true
 	}
-	tested := map[string]bool{}
-	for _, p := range c.bundle.testPaths() {
+	paths := c.bundle.testPaths()
+	for _, p := range paths {
 		id, ok := taskOf(p)
 		switch {
 		case !ok:
@@ -246,15 +247,10 @@ func (c *checker) pairing(rules Rules) {
 		case !ids[id]:
 			c.add("test-without-task", "the test file %s is named for %s, which is not a task of this seed",
 				quoteShort(p), id)
-		default:
-			tested[id] = true
 		}
 	}
-	if !rules.TestsRequired {
-		return
-	}
 	for _, t := range c.bundle.Tasks {
-		if t.ID != "" && !tested[t.ID] {
+		if rules.TestsRequired && t.ID != "" && len(validator.AcceptanceTests(paths, t.ID)) == 0 {
 			c.add("task-without-test", "%s has no test file: add one named by its task: %s", quoteShort(t.ID),
 				testPathAdvice)
 		}
