@@ -22,7 +22,7 @@ const gitlink = "160000"
 
 // checkFit says which of the files that are staged, or were left out, must not be committed, and why, by path: one
 // larger than maxSize bytes (0: no limit), and a submodule whose commit is on none of its remote branches and tags, so
-// that nobody else could check it out. Without such a file it starts no process.
+// that nobody else could check it out, and a .gitmodules that git refuses. Without such a file it starts no process.
 func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx.FileChange, leftOut []string,
 	maxSize int64) (unfit map[string]string, err error) {
 	unfit = map[string]string{}
@@ -41,6 +41,15 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 	var large []string
 	sizes := gitx.InRepo(wt.Common, "cat-file", "--batch-check=%(objectsize)")
 	for _, c := range changes {
+		if c.Path == ".gitmodules" && c.Status != "D" {
+			why, err := modulesUnfit(ctx, g, wt, c.OID)
+			if err != nil {
+				return nil, err
+			}
+			if why != "" {
+				unfit[c.Path] = why
+			}
+		}
 		switch {
 		case c.Mode == gitlink:
 			is, err := isPublished(published, g, filepath.Join(wt.Path, c.Path), c.OID)
@@ -75,6 +84,22 @@ func checkFit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, changes []gitx
 		}
 	}
 	return unfit, nil
+}
+
+// modulesUnfit says what is wrong with a .gitmodules, "" for nothing: one that git dies of, or takes for an attack,
+// ends most commands in the checkout of whoever has it.
+func modulesUnfit(ctx context.Context, g *gitx.Git, wt gitx.Worktree, blob string) (why string, err error) {
+	settings, err := g.List(ctx, gitx.InRepo(wt.Common, "config", "-z", "--blob", blob, "--list"))
+	if gitx.ExitCode(err) > 0 {
+		return "git cannot read it: " + err.Error(), nil
+	}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "\n")
+		if strings.HasSuffix(key, ".update") && strings.HasPrefix(value, "!") {
+			return "git refuses a submodule whose update is a command", nil
+		}
+	}
+	return "", err
 }
 
 // publishedTime is how long it is looked for the commits of submodules: a worker may have put there what never ends.

@@ -68,6 +68,18 @@ func TestCheckFit(t *testing.T) {
 			t.Errorf("at most %d bytes: %s, want %s", c.max, got, c.want)
 		}
 	}
+	modules := filepath.Join(wt.Path, ".gitmodules")
+	for content, want := range map[string]string{
+		"[submodule \"a\"]\n\tpath = a\n": "[]", "[submodule \"a\"]\n\tupdate = rebase\n": "[]",
+		"[broken\n": "[.gitmodules]", "[submodule \"a\"]\n\tupdate = !true\n": "[.gitmodules]",
+	} {
+		must(os.WriteFile(modules, []byte(content), 0o600))
+		if got := unfit(0); got != want {
+			t.Errorf("%q: %s, want %s", content, got, want)
+		}
+	}
+	must(os.Remove(modules))
+	sh("wt", "rm", "--cached", "--quiet", ".gitmodules")
 	sh("wt", "-c", "protocol.file.allow=always", "submodule", "add", "-q", filepath.Join(top, "repo"), "sub")
 	if got := unfit(0); got != "[]" {
 		t.Errorf("a submodule at a published commit: %s", got)
