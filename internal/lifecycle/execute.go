@@ -38,7 +38,6 @@ type Outcome struct {
 	Refused *HookRefusal // what a commit hook said against the accepted tree, nil for nothing
 	// SettingsChanged are those settings that decide how work is judged and are not what they were at the last start.
 	SettingsChanged []record.SettingChange
-	settings        map[string]record.Setting
 }
 
 // HookRefusal is what a commit hook said against a task's accepted tree.
@@ -106,7 +105,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 				return x.out, err
 			}
 		}
-		return out, h.noteNothing(out)
+		return out, h.noteNothing(out, e.Settings)
 	}
 	if err := h.settleRecord(p); err != nil {
 		return out, err
@@ -124,7 +123,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return x.out, h.broken(ctx, err)
 	}
 	if !p.Fresh || !e.First {
-		if err := h.noteResume(x.out); err != nil || !p.Fresh {
+		if err := h.noteResume(x.out, e.Settings); err != nil || !p.Fresh {
 			return x.out, err
 		}
 	}
@@ -134,7 +133,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 
 // noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
 // status.
-func (h *Handle) noteNothing(o Outcome) error {
+func (h *Handle) noteNothing(o Outcome, settings map[string]record.Setting) error {
 	if h.Checkpoint.Status != session.AllDone || len(o.SettingsChanged) > 0 {
 		h.settleTotals(o.History)
 		h.Checkpoint.Status = session.AllDone
@@ -143,7 +142,7 @@ func (h *Handle) noteNothing(o Outcome) error {
 			return err
 		}
 	}
-	return h.noteResume(o)
+	return h.noteResume(o, settings)
 }
 
 // runBegins notes where in the record what the run is begun with will stand; a dry run opens none.
@@ -162,10 +161,10 @@ func (h *Handle) settleRecord(p Plan) error {
 	return h.settleLedger(p)
 }
 
-func (h *Handle) noteResume(o Outcome) error {
+func (h *Handle) noteResume(o Outcome, settings map[string]record.Setting) error {
 	resume := record.SessionResume{
 		SessionID: h.S.ID, LastStop: record.Optional(o.History.LastStop), Retried: o.Retried, Pending: o.Pending,
-		Plan: o.String(), Settings: o.settings, SettingsChanged: o.SettingsChanged,
+		Plan: o.String(), Settings: settings, SettingsChanged: o.SettingsChanged,
 	}
 	if len(o.Unwind) > 0 {
 		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)

@@ -41,7 +41,6 @@ func (h *Handle) notedSettings() (noted map[string]record.Setting, err error) {
 
 // compareSettings holds the settings against those of the last start. A prepared session has not been started.
 func (o *Outcome) compareSettings(h *Handle, now map[string]record.Setting) error {
-	o.settings = now
 	if o.Fresh || now == nil {
 		return nil
 	}
