@@ -55,14 +55,16 @@ func (p *process) app() *cli.App {
 
 // commands is the table of what git tilth can do; each is in a file of its own.
 func (p *process) commands() []*cli.Command {
-	return append(append(p.markCommands(), append(p.fleetCommands(), p.workCommand())...), []*cli.Command{
+	return slices.Concat([]*cli.Command{
 		p.prepCommand(), p.seedCommand(), p.planCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(),
-		p.resetCommand(), p.rewindCommand(), p.undoCommand(), p.forkCommand(),
-		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.prCommand(), p.cleanseCommand(),
-		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(), p.configCommand(),
-		p.doctorCommand(),
+	}, p.markCommands(), []*cli.Command{
+		p.rewindCommand(), p.undoCommand(), p.forkCommand(),
+		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.prCommand(), p.cleanseCommand(), p.resetCommand(),
+		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(),
+	}, p.fleetCommands(), []*cli.Command{
+		p.workCommand(), p.configCommand(), p.doctorCommand(),
 		p.verifyCommand(), p.replayCommand(), p.demoCommand(), p.manCommand(), p.completeCommand(),
-	}...)
+	})
 }
 
 func (p *process) globalFlags() []cli.Flag {

@@ -66,9 +66,9 @@ func NewTerminal(in *text.Lines, out io.Writer, isTTY bool) *Terminal {
 func (t *Terminal) ask(ctx context.Context, q question) (answer, error) {
 	t.asked++
 	t.usageLine()
-	t.printf("\n%s\n", t.bold(printable(q.Text)))
+	t.printf("\n%s\n", t.bold(t.folded(printable(q.Text))))
 	for i, o := range q.Options {
-		t.printf("  %d. %s\n", i+1, printable(o))
+		t.printf("%s\n", t.folded(fmt.Sprintf("  %d. %s", i+1, printable(o))))
 	}
 	if len(q.Options) > 0 {
 		t.printf("  %d. other\n", len(q.Options)+1)
@@ -188,7 +188,7 @@ var escapeSequence = pattern.New(`\x1b(?:[\[O][^\x40-\x7e]*[\x40-\x7e]?)?`)
 // say shows what the model says.
 func (t *Terminal) say(said string) {
 	if said = printable(said); said != "" {
-		t.printf("\n%s\n", said)
+		t.printf("\n%s\n", t.folded(said))
 	}
 }
 
@@ -272,7 +272,7 @@ func (t *Terminal) done(b *Bundle) {
 func (t *Terminal) summary(b *Bundle) {
 	t.printf("\n") // also takes the live line away
 	if text := printable(b.Meta.TLDR); text != "" {
-		t.printf("%s\n\n", text)
+		t.printf("%s\n\n", t.folded(text))
 	}
 	t.printf("%s\n", t.bold(text.Plural(len(b.Tasks), "task")))
 	for _, task := range b.Tasks {
@@ -287,7 +287,7 @@ func (t *Terminal) summary(b *Bundle) {
 			t.printf("%s\n", t.bold(list.name))
 		}
 		for _, l := range list.lines {
-			t.printf("  - %s\n", printable(text.OneLine(l)))
+			t.printf("%s\n", t.folded("  - "+printable(text.OneLine(l))))
 		}
 	}
 	t.shown = -1
@@ -326,3 +326,30 @@ func (t *Terminal) dim(text string) string  { return t.styled("2", text) }
 
 // printable makes model text safe to show: no escape sequence reaches a terminal, and nothing reorders what is read.
 func printable(s string) string { return strings.TrimSpace(text.Visible(s)) }
+
+// folded breaks lines that are longer than the terminal is wide between two words.
+func (t *Terminal) folded(s string) string {
+	f, ok := t.out.(*os.File)
+	if !ok {
+		return s
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns <= 0 {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+		var b strings.Builder
+		for len([]rune(line)) > columns {
+			at := strings.LastIndex(text.Head(line, columns+1), " ")
+			if at <= len(indent) {
+				break
+			}
+			b.WriteString(line[:at] + "\n")
+			line = indent + line[at+1:]
+		}
+		lines[i] = b.String() + line
+	}
+	return strings.Join(lines, "\n")
+}
