@@ -142,7 +142,8 @@ func (p *progress) describe(e record.Event) string {
 		p.begun, p.before = p.now(), p.cost
 		return fmt.Sprintf("%s  %s", e.TaskID, p.titles[e.TaskID])
 	case *record.ModelCall:
-		if e.Health == "" || e.Health == "ok" || e.Health == "completed" {
+		switch e.Health {
+		case "", "ok", "completed", loop.Interrupted: // that the run was interrupted is said at its end
 			return ""
 		}
 		text := fmt.Sprintf("%s  model: %s", e.TaskID, firstWords(e.Error, e.Health))

@@ -41,6 +41,9 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told
 	if tasks.Failed > 0 {
 		fmt.Fprintf(p.out, ", %d failed", tasks.Failed)
 	}
+	if tasks.Skipped > 0 {
+		fmt.Fprintf(p.out, ", %d skipped", tasks.Skipped)
+	}
 	fmt.Fprintln(p.out)
 	for _, left := range s.Left {
 		fmt.Fprintln(p.out, "  "+text.VisibleLine(fmt.Sprintf("%s  %s  %s", left.Task, p.titles[left.Task], left.Why)))
