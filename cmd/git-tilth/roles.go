@@ -241,7 +241,7 @@ func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 	if o.Prompts, err = loop.LoadPrompts(w.promptDir()); err != nil {
 		return o, refuse("git config tilth.prompts", "%s", err)
 	}
-	if _, err := validator.FromConfig(o.Validators); err != nil {
+	if _, err := validator.FromConfig(o.Validators, ""); err != nil {
 		return o, refuse("git config --get-all tilth.validator", "%s", err)
 	}
 	return o, nil

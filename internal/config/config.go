@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -304,7 +303,7 @@ func (c *Config) All() []Value {
 	for name, p := range c.prices {
 		out = append(out, Value{Name: pricePrefix + name, Value: p.text, Origin: p.origin})
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	slices.SortFunc(out, func(a, b Value) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -72,26 +72,17 @@ type known struct {
 }
 
 // memo is a map that is safe for concurrent use.
-type memo[V any] struct {
-	mu     sync.Mutex
-	values map[string]V
-}
+type memo[V any] struct{ values sync.Map }
 
 func (m *memo[V]) get(key string) (v V, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v, ok = m.values[key]
+	known, ok := m.values.Load(key)
+	if ok {
+		v = known.(V)
+	}
 	return v, ok
 }
 
-func (m *memo[V]) set(key string, v V) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.values == nil {
-		m.values = map[string]V{}
-	}
-	m.values[key] = v
-}
+func (m *memo[V]) set(key string, v V) { m.values.Store(key, v) }
 
 // New returns a Git that runs with a scrubbed copy of environ ("NAME=value" lines, as from os.Environ). trace, if not
 // nil, is called after every git command and may be called from several goroutines at once.

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -254,8 +255,9 @@ func (j *modelJudge) ask(ctx context.Context) (string, any, error) {
 // verdictIn finds the verdict in an evaluator's text, the last one where it says the same twice. Of two that contradict
 // each other one may be the worker's, quoted: there is none then.
 func verdictIn(text string) string {
-	args, said := "", ""
+	args, said, last := "", "", ""
 	for _, object := range agent.JSONObjects(text) {
+		last = string(object)
 		var v struct{ Verdict *string }
 		if json.Unmarshal(object, &v) != nil || v.Verdict == nil {
 			continue
@@ -263,12 +265,9 @@ func verdictIn(text string) string {
 		if said != "" && said != *v.Verdict {
 			return ""
 		}
-		args, said = string(object), *v.Verdict
+		args, said = last, *v.Verdict
 	}
-	if last, ok := agent.FinalJSON(text); ok && args == "" {
-		return string(last) // its error says what it lacks
-	}
-	return args
+	return cmp.Or(args, last) // the error of one that is no verdict says what it lacks
 }
 
 func (j *modelJudge) correct(text string) error { return j.worker.Answer(text) }

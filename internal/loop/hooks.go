@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -23,38 +24,30 @@ const (
 	postRun  = "post-run"  // after the stop, with its reason
 )
 
-// findHooks names the hooks that the repository has, with the worktree in which they run.
-func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) (map[string]gitx.Worktree, error) {
-	found := map[string]gitx.Worktree{}
+// findHooks notes which hooks the repository has, and the worktree in which they run.
+func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) error {
 	_, has, err := r.Git.Hooks(ctx, wt)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.hooked = wt
+		r.hooks = slices.DeleteFunc([]string{preTool, postEdit, postTask, postRun},
+			func(name string) bool { return !has("tilth-" + name) })
 	}
-	for _, name := range []string{preTool, postEdit, postTask, postRun} {
-		if has("tilth-" + name) {
-			found[name] = wt
-		}
-	}
-	return found, nil
+	return err
 }
 
-func (r *run) hasHook(name string) bool {
-	_, ok := r.hooks[name]
-	return ok
-}
+func (r *run) hasHook(name string) bool { return slices.Contains(r.hooks, name) }
 
 // runHook runs a hook, if there is one, and logs it with emit.
 func (r *run) runHook(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
 	args ...string) (code int, output string) {
-	wt, ok := r.hooks[name]
-	if !ok {
+	if !r.hasHook(name) {
 		return 0, ""
 	}
 	var stdin []byte
 	if input != nil {
 		stdin, _ = json.Marshal(input)
 	}
-	code, output, err := r.callHook(ctx, wt, name, stdin, args...)
+	code, output, err := r.callHook(ctx, name, stdin, args...)
 	outcome, reason := "ok", strings.TrimSpace(output)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -74,10 +67,10 @@ func (r *run) runHook(ctx context.Context, emit func(record.Event) error, name, 
 // callHook runs a hook with args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard
 // input where git can pass it on (from 2.40). A hook that fails is no error: its exit code and output, both streams,
 // say so.
-func (r *run) callHook(ctx context.Context, wt gitx.Worktree, name string, input []byte, args ...string) (
+func (r *run) callHook(ctx context.Context, name string, input []byte, args ...string) (
 	code int, output string, err error,
 ) {
-	c := r.Git.InWorktree(wt, "hook", "run", "--ignore-missing")
+	c := r.Git.InWorktree(r.hooked, "hook", "run", "--ignore-missing")
 	c.Hooks, c.Boxed, c.Vars = true, name == preTool || name == postEdit, append(c.Vars, r.S.Mark())
 	if len(input) > 0 {
 		dir, remove, err := proc.TempDir("hook")

@@ -197,8 +197,7 @@ func (a *attempt) noteAltered(ctx context.Context, j *judged, altered []string) 
 // and earlier tasks. files are those of the place where they will run, nil for all that lies there.
 func (a *attempt) validators(ctx context.Context, j *judged, files []string) ([]validator.Validator, error) {
 	if len(a.o.Validators) > 0 {
-		vs, err := validator.FromConfig(a.o.Validators)
-		return validator.ForTask(vs, a.task.ID), err
+		return validator.FromConfig(a.o.Validators, a.task.ID)
 	}
 	t, err := a.tests(ctx)
 	if err != nil {

@@ -140,13 +140,14 @@ type run struct {
 	o          Options
 	started    time.Time
 	tasks      []session.Task
-	notified   map[string]bool          // build products named in the record so far
-	hooks      map[string]gitx.Worktree // see findHooks
-	waited     time.Duration            // for usage limits, of what may be waited
-	idle       time.Duration            // that it took
-	seed       *seedFacts               // nil until asked for
-	place      *judge.Place             // where changes are judged; nil in the worktree
-	box        *sandbox.Box             // o.Sandbox with the run's directory for temporary files
+	notified   map[string]bool // build products named in the record so far
+	hooks      []string        // that the repository has, which run in the worktree hooked
+	hooked     gitx.Worktree
+	waited     time.Duration // for usage limits, of what may be waited
+	idle       time.Duration // that it took
+	seed       *seedFacts    // nil until asked for
+	place      *judge.Place  // where changes are judged; nil in the worktree
+	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files
 	removeTemp func()
 	watch      repoWatch
 	objects    func(ctx context.Context, trees ...string) error
@@ -254,7 +255,7 @@ func (r *run) open(ctx context.Context) (wt gitx.Worktree, err error) {
 	if wt, err = r.Worktree(ctx); err != nil {
 		return wt, err
 	}
-	if r.hooks, err = r.findHooks(ctx, wt); err == nil {
+	if err = r.findHooks(ctx, wt); err == nil {
 		r.tasks, err = r.S.Tasks()
 	}
 	return wt, err

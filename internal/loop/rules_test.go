@@ -183,9 +183,9 @@ func TestCarryOver(t *testing.T) {
 		hook bool
 		want string
 	}{{"a.go", false, "sha"}, {"README.md", false, ""}, {"a.go", true, ""}} {
-		a := &attempt{run: &run{hooks: map[string]gitx.Worktree{}}}
+		a := &attempt{run: &run{}}
 		if c.hook {
-			a.hooks[postTask] = gitx.Worktree{}
+			a.hooks = []string{postTask}
 		}
 		a.carryOver("sha", []gitx.FileChange{{Path: c.file}})
 		if a.carried.commit != c.want {

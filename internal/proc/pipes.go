@@ -164,5 +164,4 @@ func (p *pipes) finish(out *Outcome) {
 		out.Stderr, cutErr = p.errBuf.Bytes()
 	}
 	out.Truncated = cutOut || cutErr && !p.outBuf.headOnly
-	out.Total = p.outBuf.total + p.errBuf.total
 }

@@ -103,8 +103,6 @@ type Outcome struct {
 	// Ended is the number of processes that the command had left behind and that had to be ended. Without Linux's
 	// means to count them it is 1 for any.
 	Ended int
-	// Total is the number of bytes of output that there were.
-	Total int64
 	// Took is the time from start to exit.
 	Took time.Duration
 }

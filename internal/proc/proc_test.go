@@ -44,7 +44,7 @@ func gone(t *testing.T, pid string) bool {
 
 func TestExit(t *testing.T) {
 	o := sh(t, "echo out; echo err >&2; exit 3")
-	if o.ExitCode != 3 || o.Signal != "" || string(o.Output) != "out\nerr\n" || o.Total != 8 || o.Truncated ||
+	if o.ExitCode != 3 || o.Signal != "" || string(o.Output) != "out\nerr\n" || o.Truncated ||
 		o.Ended != 0 || o.Took <= 0 {
 		t.Errorf("got %+v", o)
 	}
@@ -121,9 +121,9 @@ func TestStdin(t *testing.T) {
 func TestOutputIsBounded(t *testing.T) {
 	o := sh(t, "echo first; yes | head -100000; echo last", func(c *Cmd) { c.OutputCap = 1000 })
 	text := string(o.Output)
-	if !o.Truncated || o.Total != 200011 || len(text) > 1100 || !strings.HasPrefix(text, "first\n") ||
+	if !o.Truncated || len(text) > 1100 || !strings.HasPrefix(text, "first\n") ||
 		!strings.HasSuffix(text, "y\nlast\n") {
-		t.Errorf("%d bytes, %v, %q", o.Total, o.Truncated, text)
+		t.Errorf("%v, %q", o.Truncated, text)
 	}
 	var note int
 	if _, after, ok := strings.Cut(text, "[... "); !ok {

@@ -15,7 +15,8 @@ const taskVar = "TILTH_TASK"
 
 // FromConfig reads the values of tilth.validator, in the order in which git gives them: `name=command`. A later one
 // replaces an earlier one of the same name, and an empty value clears the list, as git's own multi-valued settings do.
-func FromConfig(values []string) ([]Validator, error) {
+// They are told the task.
+func FromConfig(values []string, task string) ([]Validator, error) {
 	var vs []Validator
 	for _, value := range values {
 		if strings.TrimSpace(value) == "" {
@@ -32,7 +33,8 @@ func FromConfig(values []string) ([]Validator, error) {
 		case command == "":
 			return nil, fmt.Errorf("validator %q has no command", name)
 		}
-		v := Validator{Name: name, Command: command, Configured: true, From: "tilth.validator"}
+		v := Validator{Name: name, Command: command, Env: []string{taskVar + "=" + task}, Configured: true,
+			From: "tilth.validator"}
 		if i := slices.IndexFunc(vs, func(old Validator) bool { return old.Name == name }); i >= 0 {
 			vs[i] = v
 			continue
@@ -40,17 +42,6 @@ func FromConfig(values []string) ([]Validator, error) {
 		vs = append(vs, v)
 	}
 	return vs, nil
-}
-
-// ForTask returns the validators with the task told to the configured ones.
-func ForTask(vs []Validator, task string) []Validator {
-	out := slices.Clone(vs)
-	for i := range out {
-		if out[i].Configured {
-			out[i].Env = append(slices.Clone(out[i].Env), taskVar+"="+task)
-		}
-	}
-	return out
 }
 
 // environment is env with more on top, and with no task but the one told on purpose.

@@ -43,7 +43,7 @@ func FuzzSection(f *testing.F) {
 func FuzzFromConfig(f *testing.F) {
 	f.Add("test=make test", "")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		vs, err := FromConfig([]string{a, b})
+		vs, err := FromConfig([]string{a, b}, "")
 		if err != nil && vs != nil {
 			t.Error("an error with validators")
 		}
