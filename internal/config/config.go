@@ -330,29 +330,23 @@ func (c *Config) Text(name string) string { return c.values[name].Value }
 // List returns the values of a repeatable setting.
 func (c *Config) List(name string) []string { return c.values[name].Values }
 
-// Count returns a whole number. Load has checked it.
-func (c *Config) Count(name string) int64 {
-	n, _ := parseCount(c.values[name].Value)
-	return n
+// parsed is a value that Load has checked.
+func parsed[T any](c *Config, name string, parse func(string) (T, error)) T {
+	v, _ := parse(c.values[name].Value)
+	return v
 }
 
-// Number returns a decimal number. Load has checked it.
-func (c *Config) Number(name string) float64 {
-	f, _ := parseNumber(c.values[name].Value)
-	return f
-}
+// Count returns a whole number.
+func (c *Config) Count(name string) int64 { return parsed(c, name, parseCount) }
 
-// Bool returns a boolean. Load has checked it.
-func (c *Config) Bool(name string) bool {
-	b, _ := parseBool(c.values[name].Value)
-	return b
-}
+// Number returns a decimal number.
+func (c *Config) Number(name string) float64 { return parsed(c, name, parseNumber) }
 
-// Duration returns a span of time. Load has checked it.
-func (c *Config) Duration(name string) time.Duration {
-	d, _ := parseDuration(c.values[name].Value)
-	return d
-}
+// Bool returns a boolean.
+func (c *Config) Bool(name string) bool { return parsed(c, name, parseBool) }
+
+// Duration returns a span of time.
+func (c *Config) Duration(name string) time.Duration { return parsed(c, name, parseDuration) }
 
 // Agents returns the agent programs described in git config: name to its keys.
 func (c *Config) Agents() map[string]map[string]string { return c.agents }

@@ -304,8 +304,7 @@ var nobody = []string{
 // not know. With dir "" that is nobody, for what no branch of the user's ever has.
 func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []string) {
 	if sign {
-		vars = append(vars, noDialog...)
-		vars = append(vars, proc.AgentVar+"="+proc.Getenv(g.env.raw, proc.AgentVar))
+		vars = append(slices.Clone(noDialog), proc.AgentVar+"="+proc.Getenv(g.env.raw, proc.AgentVar))
 	}
 	if dir == "" {
 		return append(vars, nobody...)

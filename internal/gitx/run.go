@@ -454,8 +454,7 @@ func subcommand(args []string) string {
 
 // ExitCode returns the exit code of the git command behind err, or -1.
 func ExitCode(err error) int {
-	var e *commandError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*commandError](err); ok {
 		return e.ExitCode
 	}
 	return -1

@@ -54,8 +54,7 @@ func (a *attempt) validated(ctx context.Context) (*judged, error) {
 		return j, err
 	}
 	laid, err := a.place.LayOut(ctx, a.base, j.tree)
-	var setup *judge.SetupError
-	if errors.As(err, &setup) {
+	if setup, ok := errors.AsType[*judge.SetupError](err); ok {
 		j.report = validator.Report{Results: []validator.Result{{Name: "setup", Output: setup.Error()}}}
 		return j, a.recordValidators(j)
 	}

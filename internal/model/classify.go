@@ -99,8 +99,7 @@ func (c *Client) hideKey(s string) string {
 // broken is a request without a whole answer. The caller's cancellation and our own time limits come before what the
 // network made of them.
 func (c *Client) broken(caller context.Context, a attempt, status int, err error) *Failure {
-	var op *url.Error
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*url.Error](err); ok {
 		err = op.Err // without the URL, which Message names already and which may hold a key in its query
 	}
 	kind := Network

@@ -46,7 +46,7 @@ func New(e Endpoint, o Options) (*Client, error) {
 	if u.RawPath != "" {
 		u.RawPath += chatPath
 	}
-	return &Client{options: withDefaults(o), key: strings.TrimSpace(e.APIKey), model: quoted(e.Model),
+	return &Client{options: withDefaults(o), key: strings.TrimSpace(e.APIKey), model: marshal(e.Model),
 		shown: shownURL(u), http: newHTTPClient(), url: u.String()}, nil
 }
 

@@ -144,8 +144,7 @@ func (n *node) append(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			quoted, _ := json.Marshal(key)
-			b = append(append(b, quoted...), ':')
+			b = append(append(b, marshal(key)...), ':')
 			b = n.object[key].append(b)
 		}
 		return append(b, '}')

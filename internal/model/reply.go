@@ -137,30 +137,22 @@ func withCallIDs(raw json.RawMessage, calls []ToolCall) json.RawMessage {
 		if json.Unmarshal(entry, &call) != nil || call == nil {
 			call = map[string]json.RawMessage{}
 		}
-		call["id"] = quoted(calls[i].ID)
+		call["id"] = marshal(calls[i].ID)
 		if isNull(call["type"]) {
-			call["type"] = quoted("function")
+			call["type"] = marshal("function")
 		}
 		if isNull(call["function"]) {
 			call["function"] = json.RawMessage(`{"name":"","arguments":"{}"}`)
 		}
-		entries[i] = object(call)
+		entries[i] = marshal(call)
 	}
-	list, err := json.Marshal(entries)
-	if err != nil {
-		return raw
-	}
-	message["tool_calls"] = list
-	return object(message)
+	message["tool_calls"] = marshal(entries)
+	return marshal(message)
 }
 
-func quoted(s string) json.RawMessage {
-	b, _ := json.Marshal(s) // a string always has a form
-	return b
-}
-
-func object(m map[string]json.RawMessage) json.RawMessage {
-	b, _ := json.Marshal(m) // its values were read from JSON
+// marshal is for what always has a form: a string, and values that were read from JSON.
+func marshal(v any) json.RawMessage {
+	b, _ := json.Marshal(v)
 	return b
 }
 

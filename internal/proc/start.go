@@ -155,8 +155,7 @@ func childEnv(env []string, dir, id string) []string {
 
 // startError names the program, which the bare fork error does not.
 func startError(c Cmd, err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err
 	}
 	return fmt.Errorf("%s cannot be started: %w", c.Argv[0], err)

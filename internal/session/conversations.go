@@ -67,7 +67,7 @@ func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
 	return nil
 }
 
-// decodeConversations refuses a conversation that cannot be read, so that Get need not. One that is null is none.
+// decodeConversations refuses a conversation that cannot be read, so that Conversation need not; null is none.
 func decodeConversations(data []byte) (c map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, jsonError(data, err)

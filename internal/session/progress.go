@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
@@ -29,14 +30,9 @@ func (s *Session) ProgressTail(n int) ([]string, error) {
 		return nil, err
 	}
 	text := strings.ToValidUTF8(string(data[:bytes.LastIndexByte(data, '\n')+1]), "\uFFFD")
-	var lines []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.TrimSpace(line) != "" {
-			lines = append(lines, line)
-		}
-	}
-	if n > 0 && len(lines) > n {
-		lines = lines[len(lines)-n:]
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" })
+	if n > 0 {
+		lines = lines[max(len(lines)-n, 0):]
 	}
 	return lines, nil
 }

@@ -190,8 +190,7 @@ func (b *Box) Specs(more ...json.RawMessage) json.RawMessage {
 
 func failure(err error) Result {
 	res := Result{Output: "error: " + err.Error(), IsError: true}
-	var block *blocked
-	if errors.As(err, &block) {
+	if block, ok := errors.AsType[*blocked](err); ok {
 		res.Output = err.Error()
 		res.Blocked = block.reason
 	}

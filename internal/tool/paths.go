@@ -117,12 +117,10 @@ func checkPath(b *Box, in *arguments) (err error) {
 // cause strips the operation and path that the os package puts before an error:
 // here the tool and the model's own path say it better.
 func cause(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
-	var linkErr *os.LinkError
-	if errors.As(err, &linkErr) {
+	if linkErr, ok := errors.AsType[*os.LinkError](err); ok {
 		return linkErr.Err
 	}
 	return err
