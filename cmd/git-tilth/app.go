@@ -20,8 +20,16 @@ func (p *process) run(args []string) error {
 }
 
 func (p *process) app() *cli.App {
-	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version"}
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
 	cli.VersionPrinter = func(*cli.Context) { p.printf("git-tilth version %s\n", version) }
+	cli.HelpPrinter = func(out io.Writer, templ string, data any) {
+		custom := map[string]any{}
+		// Of a command's own help the library would not count the tabs.
+		if _, all := data.(*cli.App); all && p.terminal(false).Width > 0 {
+			custom["wrapAt"] = func() int { return p.terminal(false).Width }
+		}
+		cli.HelpPrinterCustom(out, templ, data, custom)
+	}
 	app := &cli.App{
 		Name:            "git tilth",
 		HelpName:        "git tilth",
@@ -69,9 +77,9 @@ func (p *process) commands() []*cli.Command {
 
 func (p *process) globalFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true,
 			Usage: "print each git command as it runs, with its time"},
-		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"},
+		&cli.BoolFlag{Name: "dry-run", Aliases: []string{"n"}, DisableDefaultText: true,
 			Usage: "print the plan and the git commands; change nothing"},
 	}
 }
@@ -87,6 +95,11 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			continue
 		}
 		c.Flags = append(c.Flags, p.globalFlags()...)
+		for _, f := range c.Flags {
+			if b, ok := f.(*cli.BoolFlag); ok {
+				b.DisableDefaultText = true
+			}
+		}
 		action, maxArgs := c.Action, mostArgs(c.ArgsUsage)
 		c.Action = func(ctx *cli.Context) error {
 			p.verbose = p.verbose || anyBool(ctx, "verbose")
