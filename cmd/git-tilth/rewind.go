@@ -59,6 +59,11 @@ func (p *process) undoCommand() *cli.Command {
 // goBack is `git tilth rewind` and `git tilth undo`.
 func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.BackPlan, yes bool) error {
 	s := h.S
+	if plan.Over {
+		w.p.printf("nothing to do: the last %s of session %s did it\nnext: git tilth undo %[2]s takes it back\n",
+			plan.What, s.ID)
+		return nil
+	}
 	w.p.printf("session   %s\nplan      %s\n", s.ID, plan.What)
 	if !plan.Begun {
 		w.p.printf("branch    %.10s becomes %.10s\nto do     %s\n", plan.From, plan.SHA,

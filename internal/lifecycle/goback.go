@@ -52,6 +52,7 @@ type BackPlan struct {
 	SHA     string   // the one that it becomes
 	Pending []string // the tasks that are to do then
 	Begun   bool     // it was begun and not finished: the question was answered then
+	Over    bool     // the last command did it: another undo of nothing would be in its undo's way
 
 	journal  *journal
 	worktree gitx.Worktree
@@ -84,6 +85,9 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 			namesOf(points))
 	}
 	p.point = points[i]
+	if p.Over, err = h.isAt(ctx, p, note); err != nil {
+		return p, err
+	}
 	p.tasks, p.drop = p.point.at(p.tasks)
 	p.Pending, p.SHA, p.What = toDo(p.tasks), p.point.SHA, "rewind to "+name
 	p.journal.To, p.journal.Note = name, note
@@ -96,6 +100,22 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 		p.journal.After.Tasks[id] = record.TaskState{Status: session.TaskPending}
 	}
 	return p, nil
+}
+
+// isAt reports whether nothing has happened, in the record and in the worktree, since a rewind to the plan's point with
+// that note.
+func (h *Handle) isAt(ctx context.Context, p BackPlan, note string) (bool, error) {
+	is := false
+	_, err := record.Tail(h.S.Path(session.RecordFile), func(l record.Line) bool {
+		e, rewound := l.Event().(*record.SessionRewound)
+		is = rewound && e.To == p.point.Name && e.Note == note && e.SHA == p.From
+		return false
+	})
+	if err != nil || !is {
+		return false, err
+	}
+	dirty, err := h.Git.IsDirty(ctx, p.worktree.Path)
+	return !dirty, err
 }
 
 // PlanUndo plans to take the last rewind or undo back. The errors are those of PlanRewind.
