@@ -50,7 +50,12 @@ func OpenFile(path string, flag int) (*os.File, error) {
 
 // ReadIn reads at most limit bytes of a regular file of a tree that a worker may have written: through a link that
 // leads out of the tree it would be any file of the user's, and a pipe or a device may never end.
-func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
+func ReadIn(tree, name string, limit int64) ([]byte, error) {
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

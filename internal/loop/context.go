@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -125,16 +124,11 @@ func (c *taskContext) channel(name, text string, limit int) string {
 	return clip(text, limit)
 }
 
-// ProjectContext concatenates the project's context files as they lie in a directory. They are read through os.Root:
-// a link that leads out of it is not followed.
+// ProjectContext concatenates the project's context files as they lie in a directory. A link that leads out of it
+// is not followed.
 func ProjectContext(dir string) string {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return ""
-	}
-	defer root.Close()
 	return projectContext(func(name string) ([]byte, bool) {
-		data, err := jsonl.ReadIn(root, name, maxText)
+		data, err := jsonl.ReadIn(dir, name, maxText)
 		return data, err == nil
 	})
 }
@@ -312,14 +306,9 @@ func (r *run) seedOf(ctx context.Context) (*seedFacts, error) {
 
 // testTexts are the acceptance tests with their contents, for the evaluator.
 func testTexts(dir string, paths []string) string {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return ""
-	}
-	defer root.Close()
 	var b strings.Builder
 	for _, p := range paths {
-		data, err := jsonl.ReadIn(root, filepath.Clean(p), maxText)
+		data, err := jsonl.ReadIn(dir, filepath.Clean(p), maxText)
 		if err != nil {
 			fmt.Fprintf(&b, "## %s\n\n(cannot be read: it was deleted or replaced)\n\n", p)
 			continue

@@ -1,7 +1,6 @@
 package seed
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -31,11 +30,6 @@ var specEndings = []string{".md", ".markdown", ".txt", ".rst", ".adoc", ".asciid
 // namedSpecs reads the documents below source that the brief names. Paths that
 // lead out of the tree, also through a symlink, are not read.
 func namedSpecs(source, brief string) []spec {
-	root, err := os.OpenRoot(source)
-	if err != nil {
-		return nil
-	}
-	defer root.Close()
 	var out []spec
 	seen := map[string]bool{}
 	for _, word := range append([]string{strings.TrimSpace(brief)}, briefWords(brief)...) {
@@ -44,7 +38,7 @@ func namedSpecs(source, brief string) []spec {
 			continue
 		}
 		seen[p] = true
-		raw, err := jsonl.ReadIn(root, p, maxSpecBytes+1)
+		raw, err := jsonl.ReadIn(source, p, maxSpecBytes+1)
 		says := strings.TrimSpace(strings.ToValidUTF8(text.HeadBytes(string(raw), maxSpecBytes), "\uFFFD"))
 		if err == nil && says != "" {
 			out = append(out, spec{Path: p, Text: says, Truncated: len(raw) > maxSpecBytes})

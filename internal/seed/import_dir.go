@@ -141,7 +141,7 @@ func (d *dirImport) read(rel string) ([]byte, error) {
 
 // readFile reads one regular file of the directory, byte for byte; the whole import is bounded.
 func (d *dirImport) readFile(rel string, most int) ([]byte, error) {
-	data, err := jsonl.ReadIn(d.root, rel, int64(most)+1)
+	data, err := jsonl.ReadIn(d.dir, rel, int64(most)+1)
 	d.total += len(data)
 	fix := "put the file itself into the directory"
 	switch {
