@@ -190,7 +190,7 @@ func (b *Box) build() (made, error) {
 	for _, path := range reals(b.Read) {
 		add(path, readTree, inside(path))
 	}
-	for _, path := range reals(b.writable()) {
+	for _, path := range b.outermost() {
 		add(path, readTree|editTree, inside(path))
 	}
 	if err != nil {

@@ -112,6 +112,34 @@ func (b *Box) writable() []string {
 	return append(out, "/dev/shm")
 }
 
+// outermost are the paths that may be changed, with links resolved, but for those that lie in another one: whoever may
+// change that could put a link there, to what is not to be changed. What is hidden in a directory may not be replaced.
+func (b *Box) outermost() (tops []string) {
+	hidden := reals(b.Hide)
+	paths := slices.DeleteFunc(b.writable(), func(path string) bool { return !filepath.IsAbs(path) })
+	slices.SortStableFunc(paths, func(a, b string) int { return len(filepath.Clean(a)) - len(filepath.Clean(b)) })
+	for _, path := range paths {
+		path = filepath.Clean(path)
+		inside := false
+		for dir := filepath.Dir(path); !inside; dir = filepath.Dir(dir) {
+			at := real(dir)
+			unfollowed := filepath.Join(at, strings.TrimPrefix(path, dir))
+			inside = slices.ContainsFunc(tops, func(top string) bool {
+				return below(at, top) && !slices.ContainsFunc(hidden, func(h string) bool {
+					return below(h, top) && below(unfollowed, h)
+				})
+			})
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+		if !inside {
+			tops = append(tops, real(path))
+		}
+	}
+	return tops
+}
+
 // real resolves links. A path that is not there is only cleaned, together with what of it is there.
 func real(path string) string {
 	path = filepath.Clean(path)

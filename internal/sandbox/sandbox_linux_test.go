@@ -117,6 +117,33 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
+// TestLinksInWritableDirectories: what may be changed in a directory that may be changed is no way to what may not,
+// whatever a command put in its place.
+func TestLinksInWritableDirectories(t *testing.T) {
+	w := newWorld(t)
+	outer := filepath.Join(w.home, "go")
+	box := w.box.With(outer, filepath.Join(outer, "pkg/mod"), w.home+"/go/pkg/other")
+	if out, ok := w.sh(t, box, "true"); !ok {
+		t.Fatal(out)
+	}
+	if err := os.MkdirAll(filepath.Join(outer, "pkg/mod"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	swap := "echo x >~/go/pkg/mod/x && rm -r ~/go/pkg/mod && ln -s ~ ~/go/pkg/mod && ln -s " + filepath.Dir(w.work) +
+		" ~/go/pkg/other"
+	if out, ok := w.sh(t, box, swap); !ok {
+		t.Fatal(out)
+	}
+	for _, script := range []string{"echo x >>~/.bashrc", "cat ../events.jsonl", "echo x >../prd.json"} {
+		if out, ok := w.sh(t, box, script); ok {
+			t.Error(script, out)
+		}
+	}
+	if out, ok := w.sh(t, w.box.With(w.home), "echo x >file && echo x >~/src/new && echo x >$TMPDIR/x"); !ok {
+		t.Error("what lies in a directory that may be changed cannot be: ", out)
+	}
+}
+
 // TestLimits: a command can change its own limits, and look at those of others.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
