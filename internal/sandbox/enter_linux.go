@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +56,7 @@ func init() {
 	runtime.LockOSThread()
 	w, err := newWall(rulesetFD, strings.Contains(args[argFlags], "n"), filepath.SplitList(args[argSockets]))
 	if err == nil {
-		unix.CloseOnExec(rulesetFD)
+		_ = unix.CloseRange(rulesetFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 		step, errno := w.enter()
 		if errno == 0 {
 			err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())

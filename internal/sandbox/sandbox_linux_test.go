@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/ttytest"
@@ -144,6 +146,19 @@ func TestLinksInWritableDirectories(t *testing.T) {
 	}
 }
 
+// TestInheritedFiles: what whoever started this process left open is no way out.
+func TestInheritedFiles(t *testing.T) {
+	w := newWorld(t)
+	open, err := unix.Open(filepath.Join(w.home, ".bashrc"), unix.O_RDWR, 0) // without O_CLOEXEC
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(open)
+	if out, ok := w.sh(t, w.box, "readlink /proc/self/fd/* | grep bashrc"); ok {
+		t.Error(out)
+	}
+}
+
 // TestLimits: a command can change its own limits, and look at those of others.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
@@ -249,7 +264,7 @@ func TestRulesOfGoneDirectoriesGo(t *testing.T) {
 
 func TestStartsAsOutside(t *testing.T) {
 	w := newWorld(t)
-	script := `ulimit -Sn; ulimit -Hn; grep -E '^Sig(Blk|Ign|Cgt):' /proc/self/status; ls /proc/self/fd
+	script := `ulimit -Sn; ulimit -Hn; grep -E '^Sig(Blk|Ign|Cgt):' /proc/self/status; ls /proc/self/fd | grep -x '[0-3]'
 		test "$(ps -o sid= -p $$)" -eq $$ && pwd && echo "$0"`
 	inside, _ := w.sh(t, w.box, script)
 	if outside, ok := w.sh(t, nil, script); inside != outside || !ok {

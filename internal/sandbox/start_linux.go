@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
@@ -230,6 +231,8 @@ func (c *child) prepare() (step, syscall.Errno) {
 			return stepStart, errno
 		}
 	}
+	// Whoever started this process may have left files open for it, and Landlock looks at none that is open.
+	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, uintptr(len(c.files)), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&c.limit)), 0, 0, 0)
 	_, _, errno := syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 		uintptr(unsafe.Pointer(&c.mask)), 0, unsafe.Sizeof(c.mask), 0, 0)
