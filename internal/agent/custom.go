@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -79,8 +80,12 @@ func adjustRow(row *Program, set map[string]string) (*Program, error) {
 					row.Name, key, row.Name)
 		}
 	}
-	if set["path"] != "" {
-		row.Binary = set["path"]
+	if path := set["path"]; path != "" {
+		if strings.Contains(path, "/") && !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("tilth.agent.%s.path: %s would be a file of the worktree; make it absolute",
+				row.Name, path)
+		}
+		row.Binary = path
 	}
 	row.Args = append(row.Args, strings.Fields(set["args"])...)
 	return row, nil

@@ -25,6 +25,7 @@ func TestCustomSettings(t *testing.T) {
 		{"mine", map[string]string{"start": "x", "args": "y"}, "no row of the table"},
 		{"claude", map[string]string{"path": "/opt/claude", "args": "--effort high"}, ""},
 		{"claude", map[string]string{"start": "x"}, "only path and args"},
+		{"claude", map[string]string{"path": "tools/claude"}, "would be a file of the worktree"},
 	} {
 		p, err := custom(c.name, c.set)
 		if c.err == "" && (err != nil || p.Name != c.name) {
