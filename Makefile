@@ -50,7 +50,7 @@ install: build
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/git-tilth" "$(SHARE)"/man/man1/git-tilth.1 "$(SHARE)"/man/man1/git-tilth-*.1 \
 		"$(SHARE)/bash-completion/completions/git-tilth" "$(SHARE)/zsh/site-functions/_git-tilth" \
-		"$(SHARE)/fish/vendor_completions.d/git-tilth.fish"
+		"$(SHARE)/fish/vendor_conf.d/git-tilth.fish"
 
 # Release archives, .deb and .rpm, and checksums, in dist/: the same bytes for the same commit.
 dist:
@@ -73,6 +73,7 @@ soak:
 # Installs the real agent programs from the npm registry into a scratch directory and drives each against a stub of its API.
 test-agents:
 	$(GO) run ./testdata/agents
+	$(GO) run ./testdata/agents -acp
 
 # Eight workers, forty sessions, and kills; the examples for engines against what those know.
 test-fleet:

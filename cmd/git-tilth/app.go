@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -12,23 +13,29 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // run parses a command line and runs its command.
 func (p *process) run(args []string) error {
-	return p.app().RunContext(p.ctx, p.undeprecate(args))
+	p.args = args
+	app := p.app()
+	args, err := p.arrange(app, p.undeprecate(args))
+	if err != nil {
+		return err
+	}
+	return app.RunContext(p.ctx, args)
 }
 
 func (p *process) app() *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}
 	cli.VersionPrinter = func(*cli.Context) { p.printf("git-tilth version %s\n", version) }
 	cli.HelpPrinter = func(out io.Writer, templ string, data any) {
-		custom := map[string]any{}
-		// Of a command's own help the library would not count the tabs.
-		if _, all := data.(*cli.App); all && p.terminal(false).Width > 0 {
-			custom["wrapAt"] = func() int { return p.terminal(false).Width }
+		if app, front := data.(*cli.App); front {
+			_ = p.printHelp(out, app.Commands, false) // what could not be written, standard output knows
+			return
 		}
-		cli.HelpPrinterCustom(out, templ, data, custom)
+		cli.HelpPrinterCustom(out, templ, data, nil)
 	}
 	app := &cli.App{
 		Name:            "git tilth",
@@ -39,22 +46,17 @@ func (p *process) app() *cli.App {
 		HideHelpCommand: true,
 		Writer:          p.stdout,
 		ErrWriter:       io.Discard, // errors are reported in one place, exitCode
-		Flags:           p.globalFlags(),
+		Flags:           append(p.globalFlags(), cli.HelpFlag),
 		Commands:        p.commands(),
 		ExitErrHandler:  func(*cli.Context, error) {},
 		OnUsageError:    usageError,
 		Action: func(c *cli.Context) error {
-			name, help := c.Args().First(), c.Args().First() == "help"
-			if help {
-				name = c.Args().Get(1)
+			if name := c.Args().First(); name != "" {
+				return unknownCommand(name, c.App.Commands)
 			}
-			switch {
-			case name == "":
-				return cli.ShowAppHelp(c)
-			case help && c.App.Command(name) != nil:
-				return cli.ShowCommandHelp(c, name)
-			}
-			return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, p.commands()))
+			p.sayStanding()
+			p.printf("\n")
+			return cli.ShowAppHelp(c)
 		},
 	}
 	p.finishCommands(app.Commands)
@@ -71,7 +73,7 @@ func (p *process) commands() []*cli.Command {
 		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(),
 	}, p.fleetCommands(), []*cli.Command{
 		p.workCommand(), p.configCommand(), p.doctorCommand(),
-		p.verifyCommand(), p.replayCommand(), p.demoCommand(), p.manCommand(), p.completeCommand(),
+		p.verifyCommand(), p.demoCommand(), p.helpCommand(), p.manCommand(), p.completeCommand(),
 	})
 }
 
@@ -85,7 +87,7 @@ func (p *process) globalFlags() []cli.Flag {
 }
 
 // finishCommands gives every command what all of them have: the global flags in its own place too, usage errors that
-// are errors, and a refusal of flags after an argument, which the library would ignore without a word.
+// are errors, and a look at its arguments and at the environment.
 func (p *process) finishCommands(cmds []*cli.Command) {
 	for _, c := range cmds {
 		c.OnUsageError = usageError
@@ -104,6 +106,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 		c.Action = func(ctx *cli.Context) error {
 			p.verbose = p.verbose || anyBool(ctx, "verbose")
 			p.dryRun = p.dryRun || anyBool(ctx, "dry-run")
+			p.stdout.json = anyBool(ctx, "json")
 			if err := checkArgs(ctx, maxArgs); err != nil {
 				return err
 			}
@@ -113,13 +116,25 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			}
 			p.changes = !onlyLooks[ctx.Command.Name]
 			p.runs = slices.Contains([]string{"run", "resume", "work"}, ctx.Command.Name) && !p.dryRun
+			if err := p.checkVariables(ctx.Command); err != nil {
+				return err
+			}
 			if p.changes {
-				proc.ForgetEnv(proc.IsKey)
+				proc.ForgetEnv(func(entry string) bool {
+					return text.HoldsKey(entry) || strings.HasPrefix(entry, "GIT_CONFIG_") // -c http.extraHeader=...
+				})
+			}
+			if runsCommands[ctx.Command.Name] && !p.dryRun {
+				defer proc.Keep()()
 			}
 			return action(ctx)
 		}
 	}
 }
+
+// runsCommands are the commands that start programs which work, or run what was worked on: with git-tilth killed, they
+// end.
+var runsCommands = map[string]bool{"prep-feature": true, "run": true, "resume": true, "work": true, "verify": true}
 
 // mostArgs is how many arguments a command takes, by the line that tells people.
 func mostArgs(usage string) int {
@@ -134,23 +149,6 @@ func mostArgs(usage string) int {
 var startsWork = map[string]bool{"prep-feature": true, "run": true, "resume": true, "reset": true, "done": true,
 	"rewind": true, "undo": true}
 
-// flagsFirst puts flags with their values before the other arguments.
-func flagsFirst(known []cli.Flag, args []string) []string {
-	var flags, rest []string
-	for i := 0; i < len(args); i++ {
-		if len(args[i]) < 2 || args[i][0] != '-' {
-			rest = append(rest, args[i])
-			continue
-		}
-		flags = append(flags, args[i])
-		if takesValue(known, args[i]) && i+1 < len(args) {
-			i++
-			flags = append(flags, args[i])
-		}
-	}
-	return append(flags, rest...)
-}
-
 // anyBool looks for a flag in the command and in what it was called through: git tilth -v run, git tilth run -v.
 func anyBool(ctx *cli.Context, name string) bool {
 	for _, c := range ctx.Lineage() {
@@ -161,22 +159,13 @@ func anyBool(ctx *cli.Context, name string) bool {
 	return false
 }
 
-// checkArgs refuses flags after an argument, arguments that nobody asked for, empty names, and that one is missing.
+// checkArgs refuses arguments that nobody asked for, empty names, and that one is missing.
 func checkArgs(ctx *cli.Context, most int) error {
 	args := ctx.Args().Slice()
 	name := commandName(ctx)
-	for i, a := range args {
-		if a == "" {
-			// A script's unset variable must not mean "the newest".
-			return refuse(name+" -h", "an argument is empty")
-		}
-		if len(a) > 1 && a[0] == '-' && i > 0 {
-			return refuse(name+" "+strings.Join(flagsFirst(ctx.Command.Flags, args), " "),
-				"%s stands after the argument %q; flags come first", a, args[i-1])
-		}
-		if len(a) > 1 && a[0] == '-' {
-			return refuse(name+" -h", "%q is a flag, not an argument", a)
-		}
+	if slices.Contains(args, "") {
+		// A script's unset variable must not mean "the newest".
+		return refuse(name+" -h", "an argument is empty")
 	}
 	for _, place := range []string{"from", "base", "onto", "remote"} {
 		if ctx.IsSet(place) && ctx.String(place) == "" { // nor "the usual one"
@@ -214,19 +203,43 @@ var elsewhere = map[string]string{
 	"merge": "take", "continue": "resume", "start": "run", "init": "prep-feature", "rollback": "rewind",
 }
 
-// suggest finds the command that a mistyped name begins like.
+// suggest finds the command that a mistyped name is nearest to, or begins like.
 func suggest(name string, cmds []*cli.Command) string {
-	if other := elsewhere[name]; other != "" {
-		return fmt.Sprintf("; did you mean %q?", other)
-	}
-	for n := len(name); n >= 2; n-- {
-		for _, c := range cmds {
-			if !c.Hidden && strings.HasPrefix(c.Name, name[:n]) {
-				return fmt.Sprintf("; did you mean %q?", c.Name)
-			}
+	var names []string
+	for _, c := range cmds {
+		if !c.Hidden {
+			names = append(names, c.Name)
 		}
 	}
-	return ""
+	near, _ := text.Nearest(name, names)
+	for n := len(name); n >= 2 && near == ""; n-- {
+		if i := slices.IndexFunc(names, func(c string) bool { return strings.HasPrefix(c, name[:n]) }); i >= 0 {
+			near = names[i]
+		}
+	}
+	if near = cmp.Or(elsewhere[name], near); near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", near)
+}
+
+// checkVariables warns of variables that look like settings and are none. What begins work is refused where one is a
+// slip of the keyboard: the night would go by other settings than were meant.
+func (p *process) checkVariables(c *cli.Command) error {
+	begins := p.runs || c.Name == "prep-feature"
+	for _, v := range config.UnknownVariables(p.environ) {
+		msg := v.Name + " is no setting"
+		if v.Nearest != "" {
+			msg += "; did you mean " + v.Nearest + "?"
+		}
+		if begins && v.Nearest != "" && v.Slips <= 2 {
+			return refuse(fmt.Sprintf("export %s=\"$%s\"; unset %[2]s", v.Nearest, v.Name), "%s", msg)
+		}
+		if !c.Hidden {
+			p.warnf("git-tilth: %s\n", msg)
+		}
+	}
+	return nil
 }
 
 // verbs are the top-level flags of an earlier form of the command line and the commands that took their place.
@@ -250,10 +263,6 @@ func (p *process) undeprecate(args []string) []string {
 		rest := args[i+2:]
 		if hasValue {
 			rest = append(slices.Clone(rest), value)
-		}
-		// The old flag's value came first, other flags after it; the new order is flags first.
-		if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
-			rest = append(slices.Clone(rest[1:]), rest[0])
 		}
 		return slices.Concat(args[:i+1], []string{verb}, rest)
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/git-tilth/git-tilth/internal/scripttest/scripted"
 )
@@ -111,7 +110,6 @@ func (d dripping) Write(p []byte) (n int, err error) {
 			err = out.Flush()
 		}
 		n += m
-		time.Sleep(5 * time.Millisecond)
 	}
 	return n, err
 }

@@ -77,8 +77,9 @@ func (p *process) candidates(app *cli.App, before []string, word string) (list [
 }
 
 func takesValue(flags []cli.Flag, word string) bool {
-	return slices.ContainsFunc(visible(flags), func(f cli.DocGenerationFlag) bool {
-		return slices.Contains(f.Names(), strings.TrimLeft(word, "-")) && f.TakesValue()
+	return slices.ContainsFunc(flags, func(f cli.Flag) bool {
+		doc, ok := f.(cli.DocGenerationFlag)
+		return ok && slices.Contains(f.Names(), strings.TrimLeft(word, "-")) && doc.TakesValue()
 	})
 }
 

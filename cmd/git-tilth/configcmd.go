@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,6 +35,21 @@ func (w *repoContext) showConfig(asJSON bool) error {
 	for _, v := range w.config.All() {
 		rows = append(rows, w.configRow(v))
 	}
+	agents := w.config.Agents()
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		for _, key := range slices.Sorted(maps.Keys(agents[name])) {
+			rows = append(rows, configRow{agent.Key(name, key), agents[name][key], "git config"})
+		}
+	}
+	if dropped := agent.Dropped(w.p.environ, w.config.List("tilth.sandboxEnv")); len(dropped) > 0 {
+		rows = append(rows, configRow{"(not in a run)", dropped,
+			"environment: they look like keys; tilth.sandboxEnv, or tilth.agent.<name>.env, keeps them"})
+	}
+	if w.config.Text("tilth.sandbox") != "off" {
+		for _, o := range w.box().Open {
+			rows = append(rows, configRow{"(open in a run)", o.Path, o.Why})
+		}
+	}
 	if asJSON {
 		return w.p.printJSON(rows)
 	}
@@ -59,6 +76,10 @@ func (w *repoContext) configRow(v config.Value) configRow {
 		row.Value = w.store.Root
 		if w.p.getenv("TILTH_SESSIONS_DIR") == "" && w.p.getenv("TILTH_HOME") != "" {
 			row.Origin = "environment TILTH_HOME"
+		}
+	case "tilth.setup":
+		if len(v.Values) == 0 {
+			row.Value, row.Origin = w.detectedSetup(), "detected"
 		}
 	case "tilth.validator":
 		if len(v.Values) == 0 {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -54,27 +55,36 @@ func (p *process) demo() error {
 	}
 	defer server.Close()
 	repo := filepath.Join(dir, "repo")
-	inside := p.inDemo(dir, repo, url)
-	git := inside.git(false)
-	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"add", "--all"},
-		{"commit", "--quiet", "--no-verify", "-m", "A word counter, still empty"}} {
+	git := p.inDemo(dir, repo, url).git(false)
+	sessions := filepath.Join(dir, "sessions")
+	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"},
+		// In the repository's own settings, so that the shell from which it is looked at needs nothing.
+		{"config", "tilth.sessionsDir", sessions}, {"config", "tilth.validator", "checks=sh checks.sh"},
+		{"config", "user.name", "Demo"}, {"config", "user.email", "demo@localhost"},
+		{"add", "--all"}, {"commit", "--quiet", "--no-verify", "-m", "A word counter, still empty"}} {
 		c := gitx.Command{Dir: repo, Args: args, Vars: git.Identity(p.ctx, "", false)}
 		if _, err := git.Mutate(p.ctx, c); err != nil {
 			return fail("", err)
 		}
 	}
-	p.printf("A throwaway repository: %s\n$ git tilth run --from tasks\n\n", repo)
-	if err := inside.run([]string{"git-tilth", "run", "--from", filepath.Join(dir, "tasks"), "--yes"}); err != nil {
-		return err
-	}
-	p.printf("\nThe checkout in %s is untouched; the work is on the session's branch. Look at it with\n", repo)
-	if _, err := proc.LookPath("git-tilth", "", p.environ); err != nil {
-		if self, err := os.Executable(); err == nil {
-			p.printf("  export PATH=%s:$PATH\n", text.ShellQuote(filepath.Dir(self)))
+	p.printf("A throwaway repository: %s\n", repo)
+	for _, step := range [][]string{{"run", "--from", "tasks"}, {"review"}, {"take"}} {
+		p.printf("\n$ git tilth %s\n\n", strings.Join(step, " "))
+		if step[0] == "run" {
+			step = []string{"run", "--from", filepath.Join(dir, "tasks"), "--yes"} // which is beside the repository
+		}
+		if err := p.inDemo(dir, repo, url).run(append([]string{"git-tilth"}, step...)); err != nil {
+			return err
 		}
 	}
-	p.printf("  cd %s\n  export TILTH_SESSIONS_DIR=%s\n  git log --graph --all\n  git tilth show\n"+
-		"  git tilth visualize --open\n", repo, inside.getenv("TILTH_SESSIONS_DIR"))
+	tilth := "git tilth"
+	if _, err := proc.LookPath("git-tilth", "", p.environ); err != nil {
+		if self, err := os.Executable(); err == nil {
+			tilth = text.ShellQuote(self)
+		}
+	}
+	p.printf("\nUntil the last command nothing in the checkout was touched. Look at it all with\n  cd %s\n"+
+		"  git log --stat\n  %s log\n  %s visualize --open\n", text.ShellQuote(repo), tilth, tilth)
 	return nil
 }
 
@@ -85,9 +95,7 @@ func (p *process) inDemo(dir, repo, url string) *process {
 	inside.environ = []string{
 		"PATH=" + p.getenv("PATH"), "HOME=" + dir, "TERM=" + p.getenv("TERM"), "TMPDIR=" + os.TempDir(),
 		"LANG=" + p.getenv("LANG"),
-		"GIT_CONFIG_NOSYSTEM=1", "TILTH_SESSIONS_DIR=" + filepath.Join(dir, "sessions"),
-		"TILTH_BASE_URL=" + url, "TILTH_WORKER_MODEL=scripted-demo",
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=tilth.validator", "GIT_CONFIG_VALUE_0=checks=sh checks.sh",
+		"GIT_CONFIG_NOSYSTEM=1", "TILTH_BASE_URL=" + url, "TILTH_WORKER_MODEL=scripted-demo",
 	}
 	return inside
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -83,8 +85,15 @@ func (d *doctor) examine() {
 	} else {
 		d.add("git", finding, "install git 2.36 or newer", "git %s is too old", cmp.Or(version, "(unknown)"))
 	}
-	state, _ := d.sandboxState()
+	state, system := d.sandboxState()
 	d.checks = append(d.checks, state)
+	if state.Status != finding && d.config.Text("tilth.sandbox") != "off" && system.Err == nil {
+		if has, err := sandbox.Spaces(); err != nil {
+			d.add("namespaces", note, "", "none: %s; docs/security.md has what is open without", err)
+		} else {
+			d.add("namespaces", well, "", "%s", strings.Join(has, ", "))
+		}
+	}
 	for _, role := range []config.Role{config.Worker, config.Evaluator, config.Prep} {
 		d.examineRole(role)
 	}
@@ -127,6 +136,12 @@ func (d *doctor) examineRole(role config.Role) {
 	d.checks = append(d.checks, answer)
 }
 
+// answerTime is how long an endpoint may take to say that it is there.
+const answerTime = 20 * time.Second
+
+// agentTime is how long an agent may take to start and to say who it is.
+const agentTime = time.Minute
+
 func (d *doctor) askEndpoint(role config.Role) check {
 	client, name, err := d.client(role)
 	if err != nil {
@@ -136,9 +151,14 @@ func (d *doctor) askEndpoint(role config.Role) check {
 	}
 	defer client.Close()
 	shown := config.ShownURL(d.config.Endpoint(role).BaseURL)
-	models, err := client.Models(d.p.ctx)
+	ctx, cancel := context.WithTimeout(d.p.ctx, answerTime)
+	defer cancel()
+	models, err := client.Models(ctx)
 	var f *model.Failure
 	switch {
+	case errors.As(err, &f) && (f.Status == 401 || f.Status == 403) && d.keyless(role):
+		return check{Status: finding, Detail: f.Message + ", and there is no key",
+			Command: "export TILTH_API_KEY=the-key"}
 	case errors.As(err, &f) && f.Status != 404 && f.Status != 405:
 		return check{Status: finding, Detail: f.Message, Command: cmp.Or(f.Hint(), "git tilth config")}
 	case err != nil || len(models) == 0:
@@ -147,7 +167,21 @@ func (d *doctor) askEndpoint(role config.Role) check {
 		return check{Status: note, Detail: fmt.Sprintf("%s answers; %s is not among the %d models that it lists", shown,
 			name, len(models))}
 	}
+	if is := slices.IndexFunc(models, func(m model.Listed) bool { return m.ID == name }); models[is].NoTools {
+		c := check{Status: finding, Detail: fmt.Sprintf("%s lists %s as a model that calls no tools", shown, name),
+			Command: "git tilth config"}
+		if i := slices.IndexFunc(models, func(m model.Listed) bool { return !m.NoTools }); i >= 0 {
+			c.Command = "git config tilth." + string(role) + ".model " + text.ShellQuote(models[i].ID)
+		}
+		return c
+	}
 	return check{Status: well, Detail: shown + " answers, and has " + name}
+}
+
+// keyless reports whether nothing gives a key for a role's endpoint.
+func (d *doctor) keyless(role config.Role) bool {
+	e := d.config.Endpoint(role)
+	return e.APIKey == "" && d.credential(e.BaseURL) == ""
 }
 
 func (d *doctor) askProgram(p *agent.Program) check {
@@ -155,6 +189,9 @@ func (d *doctor) askProgram(p *agent.Program) check {
 	path, err := d.lookPath(p.Binary)
 	if err != nil {
 		return check{Status: finding, Detail: p.Name + " is not on PATH", Command: install}
+	}
+	if p.SpeaksACP() {
+		return d.initialize(p)
 	}
 	if p.Package == "" { // one that the user described
 		return check{Status: well, Detail: p.Name + " is " + path}
@@ -168,6 +205,32 @@ func (d *doctor) askProgram(p *agent.Program) check {
 				cmp.Or(said, fmt.Sprint(err), "it says nothing"))}
 	}
 	return check{Status: well, Detail: p.Name + " answers: " + text.Clip(said, 80)}
+}
+
+// initialize starts an agent that speaks the Agent Client Protocol. No conversation is begun.
+func (d *doctor) initialize(p *agent.Program) check {
+	ctx, cancel := context.WithTimeout(d.p.ctx, agentTime)
+	defer cancel()
+	env := p.Environ(d.git.Environ(ctx, os.TempDir()), d.config.List("tilth.sandboxEnv"))
+	info, err := p.Initialize(ctx, env, nil)
+	login := p.Login
+	if login == "" && len(info.Auth) > 0 {
+		login = "its own command (" + strings.Join(info.Auth, ", ") + ")"
+	}
+	if err != nil {
+		return check{Status: finding, Detail: p.Name + " does not answer by ACP: " + err.Error(),
+			Command: cmp.Or(p.Login, "git config --get-regexp '^tilth.agent."+p.Name+"'")}
+	}
+	resumes := "cannot resume a conversation"
+	if info.Resume != agent.ResumeByNone {
+		resumes = "resumes by " + info.Resume
+	}
+	said := strings.TrimSpace(cmp.Or(info.Name, "it does not say its name") + " " + info.Version)
+	detail := fmt.Sprintf("%s answers by ACP: %s; %s", p.Name, said, resumes)
+	if login != "" {
+		detail += "; to log in: " + login
+	}
+	return check{Status: well, Detail: detail}
 }
 
 func (d *doctor) examineDisk() {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +15,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -61,6 +65,9 @@ func (p *process) exitCode(err error) (code int) {
 		code, msg, hint = p.interruptedOr(err)
 		if msg != "" {
 			p.warnf("git-tilth: %s\n", strings.TrimSpace(msg))
+		}
+		if hint == "" && code == exitFailed {
+			hint = worldHint(err)
 		}
 		if hint != "" {
 			p.warnf("hint: %s\n", hint)
@@ -116,11 +123,34 @@ func (p *process) judge(err error) (code int, msg, hint string) {
 	return exitFailed, err.Error(), ""
 }
 
+var dubious = pattern.New(`dubious ownership in repository at '(.*?)'(?:[;\s]|$)`)
+
+// worldHint is the command that mends what the world refuses anybody: git trusts no repository of somebody else's, and
+// sessions cannot be kept in a directory that is read-only. It is "" for any other error.
+func worldHint(err error) string {
+	said := err.Error()
+	if m := dubious().FindStringSubmatch(said); m != nil {
+		return "git config --global --add safe.directory " + text.ShellQuote(m[1])
+	}
+	if !strings.Contains(said, "sessions root") && !strings.Contains(said, "the session could not be made") {
+		return ""
+	}
+	for _, no := range []error{syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.ENOTDIR} {
+		if errors.Is(err, no) {
+			return "export TILTH_SESSIONS_DIR=" + text.ShellQuote(filepath.Join(os.TempDir(), "tilth-sessions"))
+		}
+	}
+	return ""
+}
+
 // executionError is why a session could not be brought to where its loop begins. What was reached is kept, so that
 // the way on is always a resume; a cause that says more about it has the word.
 func (p *process) executionError(err error, sessionID string) error {
 	resume := "git tilth resume " + sessionID
 	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &exitError{code: exitCap, msg: "stopped: disk full (" + err.Error() + ")",
+			hint: "free some room, then " + resume, err: err}
 	case errors.As(err, new(*lifecycle.RefusedError)), errors.As(err, new(*lifecycle.StepError)):
 		return err
 	case p.interrupted() && errors.Is(err, context.Canceled):
@@ -149,14 +179,26 @@ func (p *process) outcome(s loop.Stop, sessionID string, strict bool) error {
 
 // stopError is a run's stop as the command's result; nil for all_done. resume is the command that goes on.
 func stopError(s loop.Stop, sessionID, resume string) error {
-	e := &exitError{hint: resume}
+	why := record.ReasonOf(s.Reason)
+	e := &exitError{code: why.Exit, hint: resume}
+	first := cmp.Or(s.Hint, why.Hint)
 	switch {
-	case s.Reason == loop.PreflightFailed && s.Hint != "":
-		e.hint = s.Hint + " && " + e.hint // to be copied as one line
-	case s.Reason == loop.PreflightFailed:
+	case s.Reason == loop.ClaimLost:
+		e.hint = "git tilth list --remote"
+	case s.Reason == loop.PreflightFailed && s.Flags != nil:
+		resume = "git tilth resume " + strings.Join(s.Flags, " ") + " " + sessionID
+		e.hint = strings.TrimPrefix(first+" && "+resume, " && ")
+	case s.Reason == loop.PreflightFailed && first == "":
 		e.hint = "git tilth resume --no-preflight " + sessionID
-	case s.Hint != "":
-		e.hint = s.Hint + ", then " + e.hint
+	case first == "":
+	case s.Reason == loop.PreflightFailed,
+		strings.HasPrefix(s.Hint, "git ") && (why.Task || s.Reason == loop.CommitRefused):
+		e.hint = first + " && " + e.hint // to be copied as one line
+	default:
+		e.hint = first + ", then " + e.hint
+	}
+	if s.Away {
+		e.code = exitFailed
 	}
 	detail := ""
 	if s.Detail != "" {
@@ -169,34 +211,32 @@ func stopError(s loop.Stop, sessionID, resume string) error {
 	case loop.AllDone:
 		return nil
 	case loop.Interrupted:
-		e.code, e.msg = exitInterrupted, "interrupted"
+		e.msg = "interrupted"
 	case loop.PreflightFailed:
-		e.code, e.msg = exitRefused, "stopped: "+s.Detail
+		e.msg = "stopped: " + s.Detail
 	case loop.UsageLimit:
-		e.code, e.msg = exitCap, "stopped: usage limit"+detail
+		e.msg = "stopped: usage limit" + detail
 		if !s.Reset.IsZero() {
 			e.msg += ", resets at " + s.Reset.Local().Format("2006-01-02 15:04")
 		}
 	case loop.DiskFull:
-		e.code, e.msg = exitCap, "stopped: disk full"+detail
+		e.msg = "stopped: disk full" + detail
 	case loop.ClaimLost:
-		e.code, e.msg, e.hint = exitBusy, "claim_lost"+detail, "git tilth list --remote"
+		e.msg = "claim_lost" + detail
 	case loop.TasksFailed:
-		e.code, e.msg = exitNo, "some tasks are not done: "+s.Detail
+		e.msg = "some tasks are not done: " + s.Detail
 	case loop.CommitRefused:
-		e.code, e.msg = exitNo, s.Task+" is accepted, and a commit hook refuses it: "+
+		e.msg = s.Task + " is accepted, and a commit hook refuses it: " +
 			cmp.Or(text.FailingLine(s.Detail), "it says nothing")
-	case loop.EmptyResponses, loop.ProviderFailure:
-		e.code, e.msg = exitFailed, s.Task+" failed: "+s.Reason+detail
-	case loop.Errored:
-		e.code, e.msg = exitFailed, "stopped: error"+detail
-		if s.Task != "" {
-			e.msg = s.Task + " stopped: error" + detail
-		}
+	case loop.ReviewerFailed:
+		e.msg = s.Task + " waits for its review: " + s.Reason + detail
 	default:
-		e.code, e.msg = exitNo, s.Task+" failed: "+s.Reason+detail
-		if config.IsCapStop(s.Reason) {
-			e.code, e.msg = exitCap, "stopped: "+s.Reason+detail
+		e.msg = "stopped: " + s.Reason + detail
+		switch {
+		case why.Task:
+			e.msg = s.Task + " failed: " + s.Reason + detail
+		case s.Reason == loop.Errored && s.Task != "":
+			e.msg = s.Task + " " + e.msg
 		}
 	}
 	return e

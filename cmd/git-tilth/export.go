@@ -18,8 +18,7 @@ func (p *process) exportCommand() *cli.Command {
 		ArgsUsage: "[<session>]",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "otlp",
-				Usage: "a `FILE` (JSON, protobuf if it ends in .pb, - is standard output) or the URL of an OTLP/HTTP " +
-					"receiver"},
+				Usage: "a `FILE` (- is standard output) or the URL of an OTLP/HTTP receiver, as JSON"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, _ *repoContext, s *session.Session) error {
 			dest := ctx.String("otlp")

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/fleet"
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -38,6 +39,9 @@ func (p *process) fleetCommands() []*cli.Command {
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
 				place, err := w.place(h, ctx.String("remote"))
+				if err == nil {
+					err = w.isRemote(place)
+				}
 				if err != nil {
 					return err
 				}
@@ -53,6 +57,9 @@ func (p *process) fleetCommands() []*cli.Command {
 			Flags: []cli.Flag{remoteFlag()},
 			Action: p.in(func(ctx *cli.Context, w *repoContext) error {
 				place, err := w.placeHere(ctx.String("remote"))
+				if err == nil {
+					err = w.isRemote(place)
+				}
 				if err != nil {
 					return err
 				}
@@ -158,15 +165,26 @@ func (w *repoContext) place(h *lifecycle.Handle, remote string) (fleet.Place, er
 
 // placeHere is where sessions arrive: the repository of the command.
 func (w *repoContext) placeHere(remote string) (fleet.Place, error) {
-	return fleet.Place{Deps: w.deps(nil), Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin")},
-		w.repo()
+	return fleet.Place{
+		Deps: w.deps(nil), Store: w.store, Location: w.loc, Remote: cmp.Or(remote, "origin"),
+		MaxFetch: w.config.Count("tilth.maxFetch"),
+	}, w.repo()
+}
+
+// isRemote refuses the remote that is taken where none is named, where the repository has no remote at all.
+func (w *repoContext) isRemote(place fleet.Place) error {
+	names, err := w.git.Line(w.p.ctx, gitx.InRepo(place.Location.CommonDir, "remote"))
+	if err == nil && names == "" && place.Remote == "origin" {
+		return refuse("git remote add origin <url>", "this repository has no remote")
+	}
+	return nil
 }
 
 // placeToList is placeHere for a list, which changes nothing that a dry run could spare.
 func (w *repoContext) placeToList(remote string) (fleet.Place, error) {
 	place, err := w.placeHere(remote)
 	place.Deps.Git = w.p.git(false)
-	return place, err
+	return place, cmp.Or(err, w.isRemote(place))
 }
 
 // remoteSession is the session of a remote that a name means, or the newest that nobody works on.

@@ -11,8 +11,7 @@ import (
 // onlyLooks are the commands that may be called from inside a run: they change neither sessions nor the repository.
 var onlyLooks = map[string]bool{
 	"lint": true, "list": true, "show": true, "log": true, "visualize": true, "export": true, "config": true,
-	"verify": true, "replay": true,
-	"demo": true, "review": true, "diff": true, "complete": true, "man": true,
+	"verify": true, "demo": true, "review": true, "diff": true, "complete": true, "man": true, "help": true,
 }
 
 // notInside refuses a command that changes something when what calls it was started by a run: its worker, a validator,

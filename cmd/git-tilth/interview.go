@@ -125,7 +125,8 @@ func (w *repoContext) interviewTurn(h *lifecycle.Handle, r loop.Role, source str
 	env := r.Program.Environ(w.git.Environ(w.p.ctx, source), w.config.List("tilth.sandboxEnv"))
 	return agent.Turn{
 		Dir: source, Model: r.Model, MaxTurns: int(w.config.Count("tilth.maxTurns")),
-		Timeout: w.config.Duration("tilth.turnTimeout"), Env: append(env, h.S.Mark()),
+		Timeout: w.config.Duration("tilth.turnTimeout"),
+		Linger:  w.config.Duration("tilth.linger"), Env: append(env, h.S.Mark()),
 		GitDir: w.loc.GitDir, CommonDir: w.loc.CommonDir, Private: h.S.Path(session.AgentDir),
 	}
 }

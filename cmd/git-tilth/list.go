@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
 )
 
@@ -24,13 +26,13 @@ func (p *process) listCommand() *cli.Command {
 				return w.listRemote(ctx.Args().First(), ctx.Bool("json"))
 			}
 			if ctx.NArg() > 0 {
-				return refuse("git tilth list --remote "+ctx.Args().First(),
+				return refuse("git tilth list --remote "+text.ShellQuote(ctx.Args().First()),
 					"only the sessions of a remote have a place")
 			}
 			debug.SetGCPercent(800) // ten thousand sessions leave 30 MB, and nothing that is worth a collection
 			all := ctx.Bool("all") || !w.inRepo
 			rows, err := w.overviews(all)
-			if err != nil {
+			if err = cmp.Or(p.ctx.Err(), err); err != nil {
 				return err
 			}
 			for _, r := range rows {

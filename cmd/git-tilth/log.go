@@ -28,6 +28,9 @@ func (p *process) logCommand() *cli.Command {
 				Terminal: p.terminal(ctx.Bool("json")), Follow: ctx.Bool("follow"), Tail: ctx.Int("tail"),
 				Task: ctx.String("task"), Type: ctx.String("type"),
 			}
+			if o.Task != "" {
+				o.Task = tasksIn(s, []string{o.Task})[0]
+			}
 			if err := view.CheckLogFilter(s, o); err != nil {
 				return refuse("git tilth show "+s.ID, "%s", err)
 			}

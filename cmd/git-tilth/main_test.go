@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/scripttest"
 )
 
@@ -19,7 +20,10 @@ func TestMain(m *testing.M) {
 		heedSignals()
 	}
 	testscript.Main(m, map[string]func(){
-		"git-tilth":  func() { os.Exit(Main()) },
+		"git-tilth": func() {
+			sandbox.Without = os.Getenv("TEST_WITHOUT")
+			os.Exit(Main())
+		},
 		"nolandlock": scripttest.NoLandlock,
 	})
 }

@@ -24,7 +24,7 @@ func (p *process) markCommands() []*cli.Command {
 		return &cli.Command{
 			Name: name, Usage: usage, ArgsUsage: "<task> [<session>]", Description: description, Flags: flags,
 			Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-				return w.onTask(s, tasksOf(ctx)[0], ctx.String("message"), do)
+				return w.onTask(s, w.tasks[0], ctx.String("message"), do)
 			}),
 		}
 	}
@@ -36,7 +36,8 @@ func (p *process) markCommands() []*cli.Command {
 			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, _ string) error {
 				return w.mark(h, task, lifecycle.MarkSkipped, "", "is skipped")
 			}),
-		command("retry", "have the next resume try a task again, in a new conversation", "",
+		command("retry", "have the next resume try a task again; -m says how",
+			"The next attempt is a new conversation.",
 			note("what you have to say to worker and evaluator"),
 			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, note string) error {
 				return w.mark(h, task, lifecycle.MarkRetry, note, "will be tried again")
@@ -93,8 +94,41 @@ func (w *repoContext) mark(h *lifecycle.Handle, task, mark, note, will string) e
 		w.p.printf("would note that %s %s\n", task, will)
 		return nil
 	}
-	w.p.printf("%s %s\nnext: git tilth resume %s\n", task, will, h.S.ID)
-	return nil
+	w.p.printf("%s %s\n", task, will)
+	next, err := "resume", error(nil)
+	if mark == lifecycle.MarkSkipped {
+		next, err = w.conclude(h)
+	}
+	if err == nil {
+		w.p.printf("next: git tilth %s %s\n", next, h.S.ID)
+	}
+	return err
+}
+
+// conclude ends a session in which nothing is left to do, and returns what to run next.
+func (w *repoContext) conclude(h *lifecycle.Handle) (next string, err error) {
+	tasks, err := h.S.Tasks()
+	open := func(t session.Task) bool { return t.Status != session.TaskDone && t.Status != session.TaskSkipped }
+	if err != nil || slices.ContainsFunc(tasks, open) {
+		return "resume", nil
+	}
+	plan, err := h.MakePlan(w.p.ctx)
+	if err != nil || plan.Action == lifecycle.Refuse || plan.NeedsWorker() {
+		return "resume", nil // a resume says why
+	}
+	o, err := w.judging(loop.Options{})
+	if err != nil {
+		return "", err
+	}
+	if o.From, err = plan.Execute(w.p.ctx, h, lifecycle.Execution{}); err != nil {
+		return "", w.p.executionError(err, h.S.ID)
+	}
+	if o.From.Action != lifecycle.Nothing {
+		if _, err = loop.Run(w.p.ctx, h, o); err != nil {
+			return "", fail("git tilth resume "+h.S.ID, err)
+		}
+	}
+	return "review", nil
 }
 
 // markDone brings the session to where a run would begin, and commits the task there.
@@ -113,7 +147,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, n
 	if err != nil {
 		return err
 	}
-	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Start: w.startOf(o)})
+	out, err := plan.Execute(w.p.ctx, h, lifecycle.Execution{Start: w.startOf(o), Only: task})
 	if err != nil {
 		return w.p.executionError(err, h.S.ID)
 	}
@@ -125,7 +159,7 @@ func (w *repoContext) markDone(h *lifecycle.Handle, plan lifecycle.Plan, task, n
 	}
 	// An accepted tree that a commit hook refuses, or changes, is work that waits in the worktree like any other.
 	if dirty, err := w.git.IsDirty(w.p.ctx, h.Path()); out.Begun != "" && out.Begun != task && (err != nil || dirty) {
-		if err := h.Stopped(session.Running, record.Stop{Reason: "interrupted"}); err != nil {
+		if err := h.Stopped(session.Running, record.Stop{Reason: record.Interrupted}); err != nil {
 			return fail("", err)
 		}
 		msg := fmt.Sprintf("the worktree holds the work of %s, which would be committed as %s", out.Begun, task)

@@ -34,14 +34,15 @@ func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
 }
 
 // tellChanged says which of those settings are not what they were at the last start, and where each is from.
-func (w *repoContext) tellChanged(show *progress, changed []record.SettingChange) {
+// A file that a worker could write is named as one, unless the wall held that worker or the last run had none.
+func (w *repoContext) tellChanged(show *progress, changed []record.SettingChange, held bool) {
 	for _, c := range changed {
 		before, after := orUnset(c.Before), orUnset(c.After)
 		line := fmt.Sprintf("since the last start %s changed from %s to %s", c.Name, before, after)
 		if c.Origin != "" {
 			line += " (" + c.Origin + ")"
 		}
-		if w.writable(c.Origin) {
+		if !held && w.writable(c.Origin) {
 			line += ": this file is one that the worker could write"
 		}
 		show.tell(text.VisibleLine(line))

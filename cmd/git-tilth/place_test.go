@@ -33,7 +33,7 @@ func newPlace(t *testing.T) *place {
 	home := filepath.Join(dir, "home")
 	p := &place{t: t, repo: filepath.Join(dir, "repo"), store: session.Store{Root: filepath.Join(dir, "sessions")}}
 	p.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",
-		"TILTH_SESSIONS_DIR=" + p.store.Root, "TILTH_RESUME_NOTICE=0", "TERM=xterm", "LC_ALL=C",
+		"TILTH_SESSIONS_DIR=" + p.store.Root, "TILTH_RESUME_NOTICE=0", "TILTH_AGAIN=true", "TERM=xterm", "LC_ALL=C",
 		"TMPDIR=" + os.TempDir()}
 	p.write("../home/.gitconfig",
 		"[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = main\n")

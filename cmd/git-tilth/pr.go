@@ -22,7 +22,7 @@ import (
 func (p *process) prCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "pr",
-		Usage:     "push a session's branch and open a pull or merge request",
+		Usage:     "push the branch and open a pull or merge request",
 		ArgsUsage: "[<session>]",
 		Description: "Pushes to the remote that you push to, and asks gh or glab to open the request, with the " +
 			"review as its text. Without\nthem it prints the address at which to open it. No upstream is configured.",
@@ -78,7 +78,7 @@ func (w *repoContext) pullRequest(s *session.Session, r request) error {
 		w.p.printf("would run: git push %s %s:%s\n", remote, ref, ref)
 		return nil
 	}
-	if err := w.userGit(r.dir, common, gitx.Worktree{}, "", "push", remote, ref+":"+ref); err != nil {
+	if err := w.userGit(r.dir, w.git.ForUser(common), nil, "push", remote, ref+":"+ref); err != nil {
 		return &exitError{code: exitFailed, msg: "the branch was not pushed to " + remote,
 			hint: "mend that, then git tilth pr " + s.ID, err: err}
 	}
@@ -112,7 +112,7 @@ func (w *repoContext) openRequest(r request, address string) error {
 		if r.web {
 			argv = append(argv, "--web")
 		}
-		if err := proc.Attach(r.dir, argv, w.p.environ, w.p.stdin, w.p.stdout.file, w.p.stderr); err != nil {
+		if err := proc.Attach(r.dir, argv, w.p.environ, nil, w.p.stdin, w.p.stdout.file, w.p.stderr); err != nil {
 			return &exitError{code: exitFailed, msg: "the branch is pushed; " + argv[0] + " opened no request",
 				hint: compareURL(host, path, r), err: err}
 		}

@@ -6,15 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/model"
@@ -30,11 +28,11 @@ func (p *process) prepCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "prep-feature",
 		Aliases:   []string{"prep"},
-		Usage:     "make a seed: by an interview, or from tasks that exist",
+		Usage:     "make a task list: by an interview, or from a file",
 		ArgsUsage: "[<workspace>]",
 		Description: "Turns a brief into a task list with an acceptance test for each task, by an interview in which " +
 			"the model reads the\ncode and asks one question at a time; or reads tasks that exist with --from. Ends " +
-			"with one seed commit on the\nsession's own branch.",
+			"with one commit of the tests, if\nthere are any, on the session's own branch.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "brief", Usage: "what is to be built, in a `TEXT` of a line or more"},
 			&cli.StringFlag{
@@ -49,6 +47,7 @@ func (p *process) prepCommand() *cli.Command {
 			},
 			&cli.BoolFlag{Name: "force", Usage: "discard the newest session in flight and prep anew"},
 			&cli.BoolFlag{Name: "keep-existing", Usage: "start alongside sessions in flight"},
+			allFlag(),
 			&cli.BoolFlag{Name: "continue",
 				Usage: "go on with an interview that was cut off; what was answered is not asked again"},
 		}, capFlags()...),
@@ -56,7 +55,7 @@ func (p *process) prepCommand() *cli.Command {
 			s, err := w.prep(prepRequest{
 				brief: ctx.String("brief"), from: ctx.String("from"), base: ctx.String("base"),
 				answers: ctx.String("answers"), force: ctx.Bool("force"), keep: ctx.Bool("keep-existing"),
-				cont: ctx.Bool("continue"),
+				cont: ctx.Bool("continue"), all: ctx.Bool("all"),
 			})
 			if s != nil && err == nil {
 				p.printf("Session %s is prepared.\nnext: git tilth run\n", s.ID)
@@ -66,13 +65,20 @@ func (p *process) prepCommand() *cli.Command {
 	}
 }
 
+func allFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "all", Usage: "take all tasks of the list, those that are done already too"}
+}
+
 // prepRequest is what the user asked of a preparation, and what checkPrep found out about it.
 type prepRequest struct {
 	brief, from, base, answers string
-	force, keep, cont          bool
+	sentence                   bool // from is one task, in words
+	force, keep, cont, all     bool
 	runs, json                 bool  // run follows; print the events as they happen
 	unready                    error // why it could not
 	pause                      bool  // before anything is made
+	// check finds out, before a session is made, whether it could be run; nil where that is not asked.
+	check func(*lifecycle.Handle, loop.Ahead) error
 
 	baseSHA  string
 	imported *seed.Imported
@@ -164,7 +170,7 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 	var err error
 	if r.baseSHA, err = w.git.RevParse(w.p.ctx, w.loc.GitDir, cmp.Or(r.base, "HEAD")+"^{commit}"); err != nil {
 		if r.base == "" {
-			return refuse("git commit --allow-empty -m start", "the repository has no commit to begin at")
+			return refuse(w.firstCommit(), "the repository has no commit to begin at")
 		}
 		return refuse("git log --oneline --all", "--base %s is not a commit", r.base)
 	}
@@ -180,81 +186,6 @@ func (w *repoContext) checkPrep(r *prepRequest) error {
 		return refuse("git config tilth.prompts", "%s", err)
 	}
 	return nil
-}
-
-// importTasks reads the tasks that exist, less those that the base has done. It judges them by the rules of a bundle,
-// as far as that can be done without the worktree, which will hold what the base commit holds and nothing else.
-func (w *repoContext) importTasks(r *prepRequest) (err error) {
-	from := r.from
-	if from != "-" {
-		from = w.p.inDir(from)
-	}
-	if r.imported, err = await(w.p.ctx, func() (*seed.Imported, error) {
-		return seed.Import(from, w.p.stdin)
-	}); err != nil {
-		return err
-	}
-	done, err := lifecycle.DoneIn(w.p.ctx, w.git, w.loc.CommonDir, r.baseSHA, r.imported.Tasks)
-	if err != nil {
-		return fail("", err)
-	}
-	r.imported.LeaveOut(done)
-	if len(r.imported.Tasks) == 0 {
-		return nil
-	}
-	w.tickIn(from, r.imported)
-	b := &r.imported.Bundle
-	var files []string
-	if len(b.TestFiles) > 0 {
-		if files, err = w.git.List(w.p.ctx, gitx.InRepo(w.loc.CommonDir, "ls-tree", "-r", "-z", "--name-only",
-			"--full-tree", r.baseSHA)); err != nil {
-			return fail("", err)
-		}
-	}
-	if vs := seed.Check(b, seed.Rules{Tracked: files}); len(vs) > 0 {
-		return refuse("", "the tasks in %s cannot be used:\n%s", r.from, seed.Explain(vs, 20))
-	}
-	return nil
-}
-
-// tickIn notes where in the repository the list lies whose items are to be ticked, if they are and it does.
-func (w *repoContext) tickIn(from string, im *seed.Imported) {
-	if !w.config.Bool("tilth.tick") || !im.Boxes {
-		return
-	}
-	real, err := filepath.EvalSymlinks(from)
-	if err != nil {
-		return
-	}
-	if path, err := filepath.Rel(w.loc.TopLevel, real); err == nil && filepath.IsLocal(path) {
-		im.Meta.Checklist = filepath.ToSlash(path)
-	}
-}
-
-// nothingLeft says that there is nothing to do of the tasks that were given.
-func (w *repoContext) nothingLeft(r *prepRequest) bool {
-	if r.imported == nil || len(r.imported.Tasks) > 0 {
-		return false
-	}
-	describeImport(w.p.humanOut(r.json), r.imported, true)
-	fmt.Fprintf(w.p.humanOut(r.json), "every task of %s is done\n", r.imported.Meta.Source)
-	return true
-}
-
-// describeImport says what of the tasks that exist is taken, task by task if each is to be named, and what is left out.
-func describeImport(out io.Writer, im *seed.Imported, each bool) {
-	for _, line := range im.Recognised {
-		fmt.Fprintf(out, "%s\n", line)
-	}
-	for _, t := range im.Tasks {
-		if !each {
-			break
-		}
-		fmt.Fprintf(out, "  %s  %s\n", t.ID, text.VisibleLine(t.Title))
-	}
-	for _, line := range im.Dropped {
-		fmt.Fprintf(out, "dropped: %s\n", line)
-	}
 }
 
 // prepare makes a session and its seed. The session that it returns is prepared and not held.
@@ -281,9 +212,13 @@ func (w *repoContext) prepare(r prepRequest) (*session.Session, error) {
 	if r.imported != nil {
 		start.TaskCount = len(r.imported.Tasks)
 	}
-	h, err := lifecycle.Create(w.p.ctx, w.deps(sink), lifecycle.New{
-		Store: w.store, Location: w.loc, Base: r.baseSHA, Label: w.label(r), Start: start,
-	})
+	n := lifecycle.New{Store: w.store, Location: w.loc, Base: r.baseSHA, Label: w.label(r), Start: start}
+	if r.check != nil {
+		if err := w.tryFirst(&n, r); err != nil {
+			return nil, err
+		}
+	}
+	h, err := lifecycle.Create(w.p.ctx, w.deps(sink), n)
 	if err != nil {
 		if w.p.ctx.Err() != nil {
 			return nil, context.Canceled
@@ -326,7 +261,11 @@ func (w *repoContext) seedIt(h *lifecycle.Handle, r prepRequest) error {
 	return prepError(err, h.S, reason)
 }
 
+// draftFile is the seed that an interview ended over, for a person to correct.
+const draftFile = "seed-draft.json"
+
 func prepError(err error, s *session.Session, reason string) error {
+	var refused *seed.RefusedError
 	reset := "git tilth reset " + s.ID
 	e := &exitError{code: exitFailed, msg: err.Error(), hint: reset, err: err}
 	if begun(s) != nil {
@@ -334,6 +273,9 @@ func prepError(err error, s *session.Session, reason string) error {
 	}
 	if failure, ok := errors.AsType[*model.Failure](err); ok && failure.Hint() != "" {
 		e.hint = failure.Hint() + "; then " + e.hint
+	}
+	if errors.As(err, new(*validator.SetupError)) {
+		e.hint = "git config tilth.setup " + validator.NoSetup + " installs nothing, or correct it; then " + e.hint
 	}
 	switch {
 	case reason == loop.Interrupted:
@@ -343,6 +285,12 @@ func prepError(err error, s *session.Session, reason string) error {
 		}
 	case errors.Is(err, seed.ErrGaveUp), errors.Is(err, seed.ErrIterations):
 		e.code = exitNo
+	case errors.As(err, &refused):
+		e.code = exitNo
+		if draft := s.Path(draftFile); jsonl.WriteFile(draft, []byte(refused.Draft)) == nil {
+			e.hint = "${EDITOR:-vi} " + text.ShellQuote(draft) + " && git tilth prep-feature --force --from " +
+				text.ShellQuote(draft)
+		}
 	case errors.Is(err, seed.ErrAnswers):
 		e.code = exitRefused
 		e.hint = goOn + " --answers FILE with more of them, or " + reset
@@ -375,18 +323,22 @@ func (w *repoContext) fillSeed(h *lifecycle.Handle, r prepRequest) error {
 	} else if b, err = w.interview(h, r, sink); err != nil {
 		return err
 	}
+	tests := len(b.TestFiles)
 	if w.p.dryRun {
-		seeded := lifecycle.SeedSubject(len(b.Tasks), len(b.TestFiles))
-		if r.imported == nil {
-			seeded = "with the tests that the interview comes to"
+		seeded := "would commit the seed, " + lifecycle.SeedSubject(len(b.Tasks), tests) + ":"
+		switch {
+		case r.imported == nil:
+			seeded, tests = "would commit the seed, with the tests that the interview comes to:", 1
+		case tests == 0 && !h.KeepEmptySeed:
+			seeded = "would commit no seed: there are no acceptance tests"
 		}
-		fmt.Fprintf(w.p.planOut, "would commit the seed, %s:\n", seeded)
+		fmt.Fprintln(w.p.planOut, seeded)
 	}
 	prepared := record.SessionPrepared{InterviewerModel: record.Optional(r.interviewer.Model)}
 	if r.imported != nil {
 		prepared.Imported = r.imported.Format
 	}
-	err = h.CommitSeed(w.p.ctx, len(b.Tasks), len(b.TestFiles), prepared)
+	err = h.CommitSeed(w.p.ctx, len(b.Tasks), tests, prepared)
 	if err != nil && !h.Seeded() && sink.undo != nil {
 		sink.undo()
 	}
@@ -406,15 +358,4 @@ func (w *repoContext) label(r prepRequest) string {
 		}
 	}
 	return text.Clip(text.OneLine(subject), 60)
-}
-
-// setup is what tilth.setup and tilth.copy ask for in a new worktree.
-func (w *repoContext) setup() lifecycle.Setup {
-	s := lifecycle.Setup{Copy: w.config.List("tilth.copy"), Commands: w.config.List("tilth.setup")}
-	if len(s.Commands) > 0 {
-		s.Run = func(ctx context.Context, dir string) error {
-			return w.boxed(dir, func(in validator.Place) error { return validator.RunSetup(ctx, s.Commands, in) })
-		}
-	}
-	return s
 }

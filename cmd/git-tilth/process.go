@@ -31,8 +31,12 @@ type process struct {
 	stderr       *os.File
 	stopSignals  func()
 	notedSandbox atomic.Bool // that there is none, or what it lacks, was said
+	notedSetup   atomic.Bool // what a lock file asks for
 
+	args            []string // as they were given
 	verbose, dryRun bool
+	gitFlags        []string  // of git diff, which gets them as they were given
+	gitPaths        []string  // what followed --, for git diff
 	changes         bool      // the command is not one that only looks
 	runs            bool      // its exit code says how a run ended, of which its lines only tell
 	planOut         io.Writer // where a dry run prints the git commands; nil for standard output
@@ -45,7 +49,8 @@ type process struct {
 // output is standard output.
 type output struct {
 	file *os.File
-	tty  bool // what JSON holds of others' text is escaped; other lines are harmless already
+	tty  bool
+	json bool // what is printed is JSON: others' text in it is escaped; other lines are harmless already
 	mu   sync.Mutex
 	part []byte // of a character whose end was not written yet
 	err  error  // the first of writing to it
@@ -53,7 +58,7 @@ type output struct {
 
 func (o *output) Write(b []byte) (int, error) {
 	shown := b
-	if o.tty {
+	if o.tty || o.json {
 		o.mu.Lock()
 		shown, o.part = text.Escaped(append(o.part, b...))
 		o.mu.Unlock()
@@ -106,13 +111,17 @@ func (p *process) trace(c gitx.Call) {
 	line := text.Visible(text.ShellQuote(words...))
 	p.traceMu.Lock()
 	defer p.traceMu.Unlock()
+	took := c.Took.Round(100 * time.Microsecond).String()
+	if c.Ahead {
+		took += ", ahead"
+	}
 	switch {
 	case c.Skipped:
 		fmt.Fprintf(cmp.Or[io.Writer](p.planOut, p.stdout), "would run: %s\n", line)
 	case c.Err != nil:
-		fmt.Fprintf(p.stderr, "+ %s  (%s, failed)\n", line, c.Took.Round(100*time.Microsecond))
+		fmt.Fprintf(p.stderr, "+ %s  (%s, failed)\n", line, took)
 	default:
-		fmt.Fprintf(p.stderr, "+ %s  (%s)\n", line, c.Took.Round(100*time.Microsecond))
+		fmt.Fprintf(p.stderr, "+ %s  (%s)\n", line, took)
 	}
 }
 

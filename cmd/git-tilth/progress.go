@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -39,6 +42,7 @@ type progress struct {
 	bare   bool      // that there are no validators was said
 	tokens int64
 	cost   float64
+	doing  view.Doing  // what the worker does
 	waits  string      // what an agent program that says nothing is doing, "" while it does say something
 	shown  bool        // the live line is on the screen
 	timer  *time.Timer // redraws it; nil where there is none
@@ -79,6 +83,36 @@ func (p *progress) start(line string) {
 	}
 }
 
+// bounds prints what ends the run if nothing else does.
+func (p *progress) bounds(h *lifecycle.Handle) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.term.JSON {
+		return
+	}
+	var parts []string
+	add := func(name, format string, say func(float64) string) {
+		if limit := p.caps[name]; limit > 0 {
+			parts = append(parts, fmt.Sprintf(format, say(limit)))
+		}
+	}
+	plain := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	spent := func(used string, any bool) string {
+		if !any {
+			return ""
+		}
+		return " (" + used + " used)"
+	}
+	tokens, cost := h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost
+	add(config.MaxMinutes, "%s minutes", plain)
+	add(config.MaxTokens, "%s tokens"+spent(view.Count(tokens), tokens > 0),
+		func(n float64) string { return view.Count(int64(n)) })
+	add(config.MaxCost, "%s"+spent(view.Money(cost), cost > 0), view.Money)
+	add(config.MaxIterations, "%s iterations a task", plain)
+	add(config.MaxEvaluatorCalls, "%s reviews a task", plain)
+	p.line("", nil, "bounded by "+strings.Join(parts, ", "))
+}
+
 // redraw keeps the live line true while nothing happens.
 func (p *progress) redraw() {
 	p.mu.Lock()
@@ -101,6 +135,10 @@ func (p *progress) event(l record.Line) {
 		return
 	}
 	p.waits = ""
+	p.doing.Feed(l)
+	if l.Type == "tool_call" {
+		p.drawLive()
+	}
 	if quietEvents[l.Type] {
 		return
 	}
@@ -116,7 +154,7 @@ func (p *progress) event(l record.Line) {
 	}
 	if text := p.describe(e); text != "" {
 		if w, ok := e.(*record.AgentWaits); ok {
-			p.waits = w.Agent + " " + waitWords(w)
+			p.waits = view.WaitLine(w)
 		}
 		p.line(l.TS, e, text)
 	} else {
@@ -130,99 +168,67 @@ var quietEvents = map[string]bool{
 	"session_start": true, "session_resume": true, "stop": true, "hook_run": true,
 }
 
-// describe is the line of an event, "" for none.
+// describe is the line of an event, "" for none: its words after its task and, within one, its iteration.
 func (p *progress) describe(e record.Event) string {
 	in := e.Common()
-	at := fmt.Sprintf("%s  iter %d  ", in.TaskID, in.Iter)
+	_, says := view.Line(e, nil)
+	says = text.Clip(text.OneLine(text.HeadBytes(says, maxSaid*4)), maxSaid)
 	switch e := e.(type) {
 	case *record.Preflight:
-		p.bare = len(e.Checks) == 0
-		return "preflight: " + view.Preflight(e)
+		p.bare = !slices.ContainsFunc(e.Checks, record.PreflightCheck.OfValidator)
+		return says
+	case *record.RepoChanged, *record.LogRepaired:
+		return says
 	case *record.ContextReset:
 		p.begun, p.before = p.now(), p.cost
-		return fmt.Sprintf("%s  %s", e.TaskID, p.titles[e.TaskID])
+		says = p.titles[e.TaskID]
 	case *record.ModelCall:
-		switch e.Health {
-		case "", "ok", "completed", loop.Interrupted: // that the run was interrupted is said at its end
+		if view.Healthy(e) {
 			return ""
 		}
-		text := fmt.Sprintf("%s  model: %s", e.TaskID, firstWords(e.Error, e.Health))
-		if e.WaitSeconds != nil && *e.WaitSeconds > 0 {
-			text += fmt.Sprintf(" (again in %.0f s)", *e.WaitSeconds)
-		}
-		return text
 	case *record.ValidatorRun:
-		if len(e.Results) == 0 && p.bare {
+		bare := p.bare
+		if p.bare = len(e.Results) == 0; bare && p.bare {
 			return ""
 		}
-		p.bare = len(e.Results) == 0
-		return at + validatorWords(e)
+		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
 	case *record.EvaluatorVerdict:
 		if e.Accepted() && e.By == "" {
 			return "" // the commit says so
 		}
-		who := "evaluator"
-		switch e.By {
-		case record.ByHarness:
-			who = "git-tilth"
-		case record.ByPerson:
-			who = "a person's word"
-		}
-		text := at + who + ": " + e.Verdict
-		if e.RejectionCategory != nil {
-			text += " (" + *e.RejectionCategory + ")"
-		}
-		if e.Concern != nil && e.Verdict == loop.Reject {
-			text += ": " + firstWords(*e.Concern, "")
-		}
-		if e.NextStep != nil && e.Verdict == loop.Reject {
-			text = strings.TrimSuffix(text, ".") + "; next: " + firstWords(*e.NextStep, "")
-		}
-		return text
+		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
+	case *record.Nudge, *record.PreToolBlock, *record.CaseParseError, *record.EvaluatorParseError:
+		says = fmt.Sprintf("iter %d  %s", in.Iter, says)
 	case *record.Commit:
-		if e.Aside != "" {
-			return fmt.Sprintf("%s  partial work set aside in %s", e.TaskID, e.Aside)
+		if !e.Placeholder {
+			says += p.spent()
 		}
-		if e.Placeholder {
-			return fmt.Sprintf("%s  partial work kept in %.10s", e.TaskID, e.SHA)
-		}
-		return fmt.Sprintf("%s  done, commit %.10s", e.TaskID, e.SHA) + p.spent()
 	case *record.TaskFailed:
-		reason := e.Reason
-		if e.Detail != "" {
-			reason += " (" + firstWords(e.Detail, "") + ")"
-		}
-		if e.Objection != "" {
-			reason += ": " + e.Objection
-		}
-		return e.TaskID + "  FAILED: " + reason + p.spent()
-	case *record.Nudge:
-		return at + "nudged: " + nudgeWords[e.Kind]
-	case *record.AgentWaits:
-		return fmt.Sprintf("%s  %s %s", e.TaskID, e.Agent, waitWords(e))
-	case *record.PreToolBlock:
-		return at + e.Tool + " blocked: " + firstWords(e.Reason, "")
-	case *record.CaseParseError:
-		return at + "case parse error: " + firstWords(e.Error, "")
-	case *record.EvaluatorParseError:
-		return at + "evaluator parse error: " + firstWords(e.Error, "")
+		says += p.spent()
 	case *record.AgentSession:
-		if e.Role == "" && e.How != "fresh" && e.How != "continued" {
-			return fmt.Sprintf("%s  %s goes on with its conversation (%s)", e.TaskID, e.Agent, e.Why)
+		switch {
+		case e.How == agent.TookOver && e.Role == record.RoleEvaluator:
+			says = fmt.Sprintf("%s reviews instead: %s", e.Agent, text.Clip(text.OneLine(e.Why), maxSaid))
+		case e.How == agent.TookOver:
+			says = fmt.Sprintf("%s goes on with the task: %s", e.Agent, text.Clip(text.OneLine(e.Why), maxSaid))
+		case e.Role != "" || e.How == "fresh" || e.How == "continued":
+			return ""
+		default:
+			says = fmt.Sprintf("%s goes on with its conversation (%s)", e.Agent, e.Why)
 		}
 	case *record.ProposedLearnings:
-		if e.Emitted && e.Entry != nil {
-			return fmt.Sprintf("%s  learned: %s", e.TaskID, firstWords(*e.Entry, ""))
+		if !e.Emitted || e.Entry == nil {
+			return ""
 		}
-	case *record.BuildProducts:
-		return fmt.Sprintf("%s  left out of commits: %s", e.TaskID, strings.Join(e.LeftOut, ", "))
-	case *record.RepoChanged:
-		return "the repository changed: " + repoChange(e.What, e.Before, e.After)
-	case *record.LogRepaired:
-		return "repaired: " + firstWords(strings.Trim(e.File+" "+e.Why+e.What+", "+e.Done, ", "), "the record")
+	case *record.AgentWaits, *record.BuildProducts:
+	default:
+		return ""
 	}
-	return ""
+	return in.TaskID + "  " + says
 }
+
+// maxSaid is how many characters of an event's line a run prints.
+const maxSaid = 400
 
 // spent is what the task at hand took so far.
 func (p *progress) spent() string {
@@ -234,62 +240,6 @@ func (p *progress) spent() string {
 		s += ", " + view.Money(p.cost-p.before)
 	}
 	return s
-}
-
-// nudgeWords says what was wrong with a turn that was answered with a nudge.
-var nudgeWords = map[string]string{
-	"silent": "a turn without a tool or a case", "no_message": "a turn without a final message",
-	"time_limit": "a turn that ran into its time limit",
-}
-
-// waitWords says what a program that says nothing more was last heard of.
-func waitWords(w *record.AgentWaits) string {
-	if w.Said != "" {
-		return "waits by itself: " + firstWords(w.Said, "")
-	}
-	since, err := time.Parse(time.RFC3339, w.Since)
-	if err != nil {
-		return "is quiet"
-	}
-	return "has been quiet since " + since.Local().Format("15:04")
-}
-
-func validatorWords(s *record.ValidatorRun) string {
-	if len(s.Results) == 0 {
-		return firstWords(s.Note, "no validators")
-	}
-	var parts []string
-	why := ""
-	for _, r := range s.Results {
-		word := "ok"
-		switch {
-		case r.Skipped:
-			word = "skipped"
-		case !r.Passed:
-			word = "FAILED"
-			if why == "" && r.Output != nil {
-				why = firstWords(text.FailingLine(*r.Output), "")
-			}
-		}
-		parts = append(parts, fmt.Sprintf("%s %s", r.Name, word))
-	}
-	state := "passed"
-	if !s.Passed {
-		state = "failed"
-	}
-	said := "validators " + state + ": " + strings.Join(parts, ", ")
-	if why != "" {
-		said += ": " + why
-	}
-	return said
-}
-
-// firstWords is the beginning of a text on one line.
-func firstWords(s, otherwise string) string {
-	if words := text.OneLine(s); words != "" {
-		return text.Clip(words, 160)
-	}
-	return otherwise
 }
 
 // line prints what an event says above the live line, with the time. Without an event it is said now.
@@ -326,6 +276,8 @@ func (p *progress) drawLive() {
 	parts = append(parts, view.Span(p.now().Sub(p.since)))
 	if p.waits != "" {
 		parts = append(parts, p.waits)
+	} else if now := p.doing.Text(p.now()); now != "" {
+		parts = append(parts, now)
 	}
 	line := []rune(strings.Join(parts, " · "))
 	if p.term.Width > 0 && len(line) >= p.term.Width {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // repoContext is where a command stands: the repository it was called in, if any, the settings that hold there and the
@@ -31,10 +33,13 @@ type repoContext struct {
 	flags  map[string]string // the settings among the command's flags
 	store  session.Store
 	redact *record.Redactor
+	tasks  []string          // that the command names
 	keys   map[string]string // credentials that did not come from the environment
 	asked  map[string]string // what git's credential helpers said, by URL
+	said   map[string]bool   // settings without an effect that were named
 
 	credentials []string // files of git's that hold them
+	gitFiles    []string // files that git's settings name
 
 	gone  sync.Map                              // by name of a repository: whether nothing is there any more
 	holds func() func(branch, path string) bool // what the repository has of a session, read once
@@ -43,9 +48,10 @@ type repoContext struct {
 // enter finds out where the command stands. dir is the workspace argument, "" for the current directory. git's
 // variables are honoured once, here, and not when a directory was named: then that is what the user meant.
 func (p *process) enter(dir string, flags map[string]string) (*repoContext, error) {
-	w := &repoContext{p: p, flags: flags, keys: map[string]string{}, asked: map[string]string{}}
+	w := &repoContext{p: p, flags: flags, keys: map[string]string{}, asked: map[string]string{},
+		said: map[string]bool{}}
 	w.git = p.git(p.dryRun)
-	w.git.Boxing = w.sandbox
+	w.git.Sandbox = w.sandbox
 	at, environ := p.dir, p.environ
 	if dir != "" {
 		at, environ = p.inDir(dir), nil
@@ -73,6 +79,7 @@ func (p *process) enter(dir string, flags map[string]string) (*repoContext, erro
 		return nil, refuse("export TILTH_SESSIONS_DIR=...",
 			"there is no home directory to keep sessions in: HOME is not set")
 	}
+	w.git.FilterTime = w.config.Duration("tilth.validatorTimeout")
 	return w, w.notInside()
 }
 
@@ -82,9 +89,15 @@ func (w *repoContext) configure(common string) error {
 	if err != nil {
 		return fail("", err)
 	}
-	w.common, w.credentials = common, credentialFiles(entries)
+	w.common, w.credentials, w.gitFiles = common, credentialFiles(entries), namedFiles(entries)
 	if w.config, err = config.Load(w.p.environ, w.flags, entries); err != nil {
 		return err
+	}
+	for _, name := range w.config.Gone {
+		if !w.said[name] {
+			w.said[name] = true
+			w.p.warnf("git-tilth: the setting %s is one of earlier builds and is ignored\n", text.VisibleLine(name))
+		}
 	}
 	for name, keys := range w.config.Agents() {
 		if err := agent.KnownKeys(name, keys); err != nil {
@@ -123,9 +136,18 @@ func (w *repoContext) redactor() *record.Redactor {
 // repo refuses to go on outside a repository.
 func (w *repoContext) repo() error {
 	if !w.inRepo {
-		return refuse("git init && git commit --allow-empty -m start", "not inside a git repository")
+		return refuse("git init && "+w.firstCommit(), "not inside a git repository")
 	}
 	return nil
+}
+
+// firstCommit is the command that makes the commit which a session can begin at: of what lies here, if anything does.
+func (w *repoContext) firstCommit() string {
+	files, _ := os.ReadDir(cmp.Or(w.loc.TopLevel, w.p.dir))
+	if w.loc.Bare || !slices.ContainsFunc(files, func(d os.DirEntry) bool { return d.Name() != ".git" }) {
+		return "git commit --allow-empty -m start"
+	}
+	return "git add -A && git commit -m start"
 }
 
 // deps are what a session needs of the outside world.
@@ -133,7 +155,7 @@ func (w *repoContext) deps(sink func(record.Line)) lifecycle.Deps {
 	return lifecycle.Deps{
 		Git: w.git, Environ: w.p.environ, Now: w.p.now, Redact: w.redact, Sink: sink,
 		Sign: w.config.Bool("tilth.signCommits"), CommitSubject: w.config.Text("tilth.commitSubject"),
-		DropEmptySeed: w.config.Text("tilth.seedCommit") == "drop",
+		KeepEmptySeed: w.config.Text("tilth.seedCommit") == "keep",
 		UndoKeep:      int(w.config.Count("tilth.undoKeep")),
 		Setup:         w.setup(),
 	}
@@ -211,21 +233,19 @@ func (p *process) onHeld(do func(*cli.Context, *repoContext, *lifecycle.Handle) 
 }
 
 func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
-	return p.in(func(ctx *cli.Context, w *repoContext) error {
-		args, tasks := ctx.Args().Slice(), tasksOf(ctx)
-		ofTasks := strings.Contains(ctx.Command.ArgsUsage, "<task>")
-		before := len(tasks)
-		if !ofTasks {
-			before = mostArgs(ctx.Command.ArgsUsage) - 1
-		} else if len(args) > before+1 || before == 0 && ctx.Command.ArgsUsage[0] == '<' {
-			return refuse(commandName(ctx)+" -h", "%q is no task", args[before])
+	return p.in(func(ctx *cli.Context, w *repoContext) (err error) {
+		args, usage := ctx.Args().Slice(), ctx.Command.ArgsUsage
+		var s *session.Session
+		if strings.Contains(usage, "<task>") {
+			s, err = w.tasksAndSession(ctx, toChange)
+		} else {
+			s, err = w.session(append(args[mostArgs(usage)-1:], "")[0], toChange)
 		}
-		s, err := w.session(append(args[before:], "")[0], toChange)
 		if err == nil && toChange {
 			err = w.configureFor(s)
 		}
-		if err == nil && ofTasks {
-			_, err = tasksWith(s, tasks)
+		if err == nil && strings.Contains(usage, "<task>") {
+			_, err = tasksWith(s, w.tasks)
 		}
 		if err != nil {
 			return err
@@ -234,15 +254,57 @@ func (p *process) on(toChange bool, do sessionAction) cli.ActionFunc {
 	})
 }
 
-// tasksOf are the tasks that a command's first arguments name.
-func tasksOf(ctx *cli.Context) (tasks []string) {
-	for _, arg := range ctx.Args().Slice() {
-		if arg = strings.ToUpper(arg); !session.ValidTaskID(arg) || len(tasks) >= mostArgs(ctx.Command.ArgsUsage)-1 {
-			break
-		}
-		tasks = append(tasks, arg)
+// tasksAndSession reads the arguments of a command on tasks: those first, then perhaps a session. A number is a task
+// where the session at hand has it, else it may be a part of a session's name.
+func (w *repoContext) tasksAndSession(ctx *cli.Context, toChange bool) (*session.Session, error) {
+	args, most := ctx.Args().Slice(), mostArgs(ctx.Command.ArgsUsage)-1
+	n := 0
+	for n < len(args) && n < most && taskNumber(args[n]) != "" {
+		n++
 	}
-	return tasks
+	needed := ctx.Command.ArgsUsage[0] == '<'
+	if len(args) > n+1 || needed && n == 0 {
+		return nil, refuse(commandName(ctx)+" -h", "%q is no task", args[n])
+	}
+	if n < len(args) {
+		s, err := w.session(args[n], toChange)
+		if err == nil {
+			w.tasks = tasksIn(s, args[:n])
+		}
+		return s, err
+	}
+	s, err := w.session("", toChange)
+	if n > 0 && !(needed && n == 1) {
+		if plan, unread := tasksOf(s); err != nil || unread == nil && session.TaskOf(plan, args[n-1]) == "" {
+			if other, unknown := w.session(args[n-1], toChange); unknown == nil {
+				s, err, n = other, nil, n-1
+			}
+		}
+	}
+	if err == nil {
+		w.tasks = tasksIn(s, args[:n])
+	}
+	return s, err
+}
+
+func tasksOf(s *session.Session) ([]session.Task, error) {
+	if s == nil {
+		return nil, fs.ErrNotExist
+	}
+	return s.Tasks()
+}
+
+// tasksIn are the ids of the tasks that words name. A word that names none of the session's stays what it means.
+func tasksIn(s *session.Session, words []string) (ids []string) {
+	plan, _ := s.Tasks() // of one that cannot be read, who needs it says so
+	for _, word := range words {
+		id := session.TaskOf(plan, word)
+		if id == "" && taskNumber(word) != "" {
+			id = fmt.Sprintf("T-%03s", taskNumber(word))
+		}
+		ids = append(ids, cmp.Or(id, word))
+	}
+	return ids
 }
 
 // tasksWith are a session's tasks. A list that cannot be read is refused, and so is one without a task that is named.

@@ -69,6 +69,24 @@ func (w *repoContext) tearDown(s *session.Session, yes bool, may func() error) e
 	return nil
 }
 
+// takenBack removes a session that this command made, without a word, for the reason that why is.
+func (w *repoContext) takenBack(s *session.Session, why error) error {
+	return errors.Join(why, w.takeBack(s))
+}
+
+func (w *repoContext) takeBack(s *session.Session) error {
+	unlock, err := lifecycle.Lock(w.deps(nil), s)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	plan, err := lifecycle.PlanTeardown(w.p.ctx, w.git, s, w.loc.CommonDir, func(string, string) {})
+	if err != nil {
+		return err
+	}
+	return plan.Execute(w.p.ctx)
+}
+
 // sayRemoved says what became of a step of a removal.
 func (p *process) sayRemoved(step, skipped string) {
 	switch {
@@ -142,10 +160,13 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
 		return err
 	}
-	if err := plan.Execute(w.p.ctx, h); err != nil {
+	kept, err := plan.Execute(w.p.ctx, h)
+	if err != nil {
 		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
 	}
-	w.sayUntracked(h, plan.Worktree)
+	if kept { // else there is nothing to look for, and looking is a walk through the worktree
+		w.sayUntracked(h, plan.Worktree)
+	}
 	done := "Session %s is as it was when its preparation ended.\nnext: git tilth run\n"
 	if plan.Begun {
 		done = "The rewind of session %s is finished.\nnext: git tilth run\n"
@@ -159,7 +180,7 @@ func (w *repoContext) showRewind(h *lifecycle.Handle, plan lifecycle.RewindPlan)
 	if plan.Begun {
 		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, plan.Started)
 	}
-	if err := plan.Execute(w.p.ctx, h); err != nil || plan.Begun {
+	if _, err := plan.Execute(w.p.ctx, h); err != nil || plan.Begun {
 		return err
 	}
 	w.p.printf("would cut: %s by %d bytes\n", h.S.Path(session.RecordFile), plan.RunBytes)

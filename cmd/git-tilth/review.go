@@ -1,11 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view"
@@ -23,14 +25,14 @@ import (
 func (p *process) reviewCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "review",
-		Usage:     "one screen: what is done, what failed and why, the cost, what is risky, what to run next",
+		Usage:     "one screen: done, failed and why, cost, and what next",
 		ArgsUsage: "[<task>] [<session>]",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object, of a task with that task alone in its list"},
 			&cli.BoolFlag{Name: "md", Usage: "print Markdown, for a pull request"},
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			r, task := w.review(s), strings.Join(tasksOf(ctx), "")
+			r, task := w.review(s), strings.Join(w.tasks, "")
 			if err := p.ctx.Err(); err != nil {
 				return err // a signal kept some of it from being read
 			}
@@ -43,13 +45,17 @@ func (p *process) reviewCommand() *cli.Command {
 	}
 }
 
+// diffName is the command whose other flags are those of git diff.
+const diffName = "diff"
+
 func (p *process) diffCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "diff",
-		Usage:     "a task's change, or the session's, with your own pager and diff settings",
-		ArgsUsage: "[<task>] [<session>]",
+		Name:        diffName,
+		Usage:       "a task's change, or the session's, in your own pager",
+		ArgsUsage:   "[<task>] [<session>]",
+		Description: "Other flags, and what follows --, go to git diff: git tilth diff --stat T-3.",
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
-			return w.diff(s, strings.Join(tasksOf(ctx), ""))
+			return w.diff(s, strings.Join(w.tasks, ""))
 		}),
 	}
 }
@@ -71,6 +77,7 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 		if t.Commit != "" {
 			files, _, _, _ := w.git.Changes(w.p.ctx, common, t.Commit+"^", t.Commit, 0)
 			t.Changed = changeLines(files)
+			t.TestsChanged = testsChanged(t.TestsChanged, files)
 			for _, f := range files {
 				t.Files, t.Insertions, t.Deletions = t.Files+1, t.Insertions+f.Added, t.Deletions+f.Deleted
 			}
@@ -84,6 +91,31 @@ func (w *repoContext) review(s *session.Session) *view.Review {
 	return r
 }
 
+// testsChanged adds to the tests that a change alters, as the record names them, those that can be seen in it: files of
+// tests that were there before, with the lines that came and went.
+func testsChanged(named []string, files []gitx.FileChange) (tests []string) {
+	tests = []string{}
+	for _, f := range files {
+		if !slices.Contains(named, f.Path) && (f.Status == "A" || !view.IsTest(f.Path)) {
+			continue
+		}
+		switch {
+		case f.Status == "D":
+			tests = append(tests, f.Path+" (deleted)")
+		case f.Deleted > f.Added:
+			tests = append(tests, fmt.Sprintf("%s (+%d -%d: less than there was)", f.Path, f.Added, f.Deleted))
+		default:
+			tests = append(tests, fmt.Sprintf("%s (+%d -%d)", f.Path, f.Added, f.Deleted))
+		}
+	}
+	for _, path := range named {
+		if !slices.ContainsFunc(files, func(f gitx.FileChange) bool { return f.Path == path }) {
+			tests = append(tests, path)
+		}
+	}
+	return tests
+}
+
 func changeLines(files []gitx.FileChange) (lines []string) {
 	for _, f := range files {
 		lines = append(lines, fmt.Sprintf("%s %s +%d -%d", f.Status, f.Path, f.Added, f.Deleted))
@@ -93,19 +125,19 @@ func changeLines(files []gitx.FileChange) (lines []string) {
 
 // aside is what was set aside of a task's work, nil for nothing.
 func (w *repoContext) aside(s *session.Session, common, task string) *view.Aside {
-	path := lifecycle.AsideOf(s, task)
-	if path == "" {
+	work, err := lifecycle.AsideOf(w.p.ctx, w.git, s, common, task)
+	if work == nil && err == nil {
 		return nil
 	}
-	a := &view.Aside{Bundle: strings.TrimPrefix(path, s.Path()+"/"), Files: []string{}}
-	dir, sha, remove, err := lifecycle.OpenBundle(w.p.ctx, w.git, common, path, task)
+	if err != nil {
+		return &view.Aside{Files: []string{"cannot be read: " + err.Error()}}
+	}
+	defer work.Remove()
+	a := &view.Aside{Ref: work.Ref, Files: []string{}}
+	files, _, _, err := w.git.Changes(w.p.ctx, work.Dir, work.SHA+"^", work.SHA, 0)
 	if err != nil {
 		a.Files = append(a.Files, "cannot be read: "+err.Error())
-		return a
-	}
-	defer remove()
-	files, _, _, err := w.git.Changes(w.p.ctx, dir, sha+"^", sha, 0)
-	if err == nil {
+	} else {
 		a.Files = append(a.Files, changeLines(files)...)
 	}
 	return a
@@ -126,12 +158,28 @@ func (w *repoContext) nextCommands(r *view.Review, d view.Detail) (list []view.C
 		add("git tilth run", "begins it")
 	case tasks.Failed == 0 && tasks.Pending > 0 && tasks.Pending == tasks.Waiting:
 		add("git tilth plan "+r.SessionID, "or git tilth retry what is skipped")
-	case tasks.Failed+tasks.Pending > 0:
-		add(w.resumeOf(d.Overview), "goes on with what is not done")
+	case tasks.Failed > 0:
+		i := slices.IndexFunc(r.Tasks, func(t view.ReviewTask) bool { return t.Status == session.TaskFailed })
+		if i >= 0 {
+			id := r.Tasks[i].ID + " " + r.SessionID
+			add("git tilth retry "+id+" -m ''", "again, with your word")
+			add("git tilth skip "+id, "leaves it out")
+		}
+		add(w.resumeOf(d.Overview), "goes on")
+	case tasks.Pending > 0:
+		if r.Stop == record.CommitRefused {
+			add("git config tilth.commitSubject '{type}({scope}): {title}'", "other subjects")
+		}
+		add(w.resumeOf(d.Overview), "goes on")
+	}
+	if d.Taken {
+		add("git tilth cleanse "+r.SessionID, "worktree and branch go, the record stays")
 	}
 	if tasks.Done > 0 {
 		add("git tilth diff "+r.SessionID, "shows the change")
-		add("git tilth take "+r.SessionID, "takes what is done")
+		if !d.Taken {
+			add("git tilth take "+r.SessionID, "takes what is done")
+		}
 	}
 	if len(list) == 0 {
 		add("git tilth show "+r.SessionID, "says what there is of it")
@@ -202,12 +250,12 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	case t.Commit != "":
 		revs = []string{t.Commit + "^", t.Commit}
 	case t.Aside != nil:
-		dir, sha, remove, err := lifecycle.OpenBundle(w.p.ctx, w.git, common, lifecycle.AsideOf(s, task), task)
-		if err != nil {
-			return fail("", err)
+		work, err := lifecycle.AsideOf(w.p.ctx, w.git, s, common, task)
+		if work == nil {
+			return fail("git tilth review "+task+" "+s.ID, cmp.Or(err, errors.New("it was brought back meanwhile")))
 		}
-		defer remove()
-		revs, objects = []string{sha + "^", sha}, filepath.Join(dir, "objects")
+		defer work.Remove()
+		revs, objects = []string{work.SHA + "^", work.SHA}, filepath.Join(work.Dir, "objects")
 	case t.Iterations > 0:
 		if wt, err = w.git.Worktree(w.p.ctx, common, r.Worktree, s.Branch()); err != nil {
 			return refuse("git tilth show "+s.ID, "%s", err)
@@ -216,21 +264,39 @@ func (w *repoContext) diff(s *session.Session, task string) error {
 	default:
 		return refuse("git tilth review "+task+" "+s.ID, "%s has no change: %s", task, t.Reason)
 	}
-	err = w.userGit("", common, wt, objects, append(append([]string{"diff", "--end-of-options"}, revs...), "--")...)
-	exit, ended := errors.AsType[*exec.ExitError](err)
-	if ended && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGPIPE {
+	env, box, remove, err := w.git.ForDiff(w.p.ctx, common, wt, objects)
+	if err != nil {
+		return fail("", err)
+	}
+	defer remove()
+	err = w.userGit("", env, box, slices.Concat([]string{"diff"}, w.p.gitFlags, []string{"--end-of-options"},
+		revs, []string{"--"}, w.pathsHere(w.p.gitPaths))...)
+	if by, _ := proc.HasFailed(err); by == syscall.SIGPIPE {
 		return syscall.EPIPE // whoever read the change has seen enough
 	}
 	return err
 }
 
+// pathsHere are paths as they are typed in a directory of a checkout, from its top: git itself stands nowhere when it
+// compares two commits of a repository that it was told.
+func (w *repoContext) pathsHere(paths []string) (list []string) {
+	real, err := filepath.EvalSymlinks(w.p.dir)
+	rel, relErr := filepath.Rel(w.loc.TopLevel, real)
+	for _, path := range paths {
+		if err == nil && relErr == nil && filepath.IsLocal(rel) && !strings.HasPrefix(path, ":") {
+			path = filepath.Join(rel, path)
+		}
+		list = append(list, path)
+	}
+	return list
+}
+
 // userGit runs a git command of the user's own on their terminal. What it says of a failure stands there already.
-func (w *repoContext) userGit(dir, common string, wt gitx.Worktree, objects string, args ...string) error {
+func (w *repoContext) userGit(dir string, env []string, box *sandbox.Box, args ...string) error {
 	w.p.editing.Store(true)
 	defer w.p.editing.Store(false)
-	err := proc.Attach(dir, append([]string{"git"}, args...), w.git.ForUser(common, wt, objects), w.p.stdin,
-		w.p.stdout.file, w.p.stderr)
-	if errors.As(err, new(*exec.ExitError)) {
+	err := proc.Attach(dir, append([]string{"git"}, args...), env, box, w.p.stdin, w.p.stdout.file, w.p.stderr)
+	if _, ran := proc.HasFailed(err); ran {
 		return &exitError{code: exitFailed, err: err}
 	}
 	return err

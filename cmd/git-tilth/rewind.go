@@ -16,7 +16,7 @@ import (
 func (p *process) rewindCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "rewind",
-		Usage:     "take a session back to before a task, and remember what was done since",
+		Usage:     "go back to before a task; undo takes that back",
 		ArgsUsage: "<point> [<session>]",
 		Description: "<point> is seed, or a task: the moment before its first attempt began (git tilth show names " +
 			"them). Branch and\nworktree go there, that task and all later ones are to do again. Changed and " +
@@ -29,7 +29,8 @@ func (p *process) rewindCommand() *cli.Command {
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 		},
 		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
-			plan, err := h.PlanRewindTo(p.ctx, ctx.Args().First(), strings.TrimSpace(ctx.String("message")))
+			point := tasksIn(h.S, ctx.Args().Slice())[0]
+			plan, err := h.PlanRewindTo(p.ctx, point, strings.TrimSpace(ctx.String("message")))
 			if err != nil {
 				return err
 			}
@@ -122,7 +123,7 @@ func (p *process) forkCommand() *cli.Command {
 		},
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			made, err := lifecycle.Fork{
-				Store: w.store, From: s, At: ctx.String("at"), Label: ctx.String("label"),
+				Store: w.store, From: s, At: tasksIn(s, []string{ctx.String("at")})[0], Label: ctx.String("label"),
 				Start: w.prepStart(),
 			}.Fork(p.ctx, w.deps(nil))
 			return p.sayMade(made, err)

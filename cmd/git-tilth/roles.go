@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ const setupHint = `one of
 type choice struct {
 	program *agent.Program // nil for a model
 	why     string
+	others  []choice // who takes over, in this order
 }
 
 // chooseAgent decides between a model and an agent program: what is set, else a model if an endpoint is, else
@@ -39,15 +41,8 @@ func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 	set := w.config.Get(name)
 	endpoint := w.config.Endpoint(r)
 	switch {
-	case set.Value == "builtin":
-		return choice{why: name + " (" + set.Origin + ")"}, nil
 	case set.Value != "":
-		why := name + " (" + set.Origin + ")"
-		p, err := agent.Named(set.Value, w.config.Agents()[set.Value])
-		if err != nil {
-			return choice{}, refuse("git tilth config", "%s: %s", why, err)
-		}
-		return choice{p, why}, nil
+		return w.listed(r, set.Value, name+" ("+set.Origin+")")
 	case endpoint.BaseURL != "":
 		return choice{why: "an endpoint is configured"}, nil
 	case r != config.Worker:
@@ -56,10 +51,35 @@ func (w *repoContext) chooseAgent(r config.Role) (choice, error) {
 		return c, err
 	}
 	if found := agent.Find(w.lookPath); found != nil {
-		return choice{found, "found on PATH: " + found.Binary}, nil
+		return choice{program: found, why: "found on PATH: " + found.Binary}, nil
 	}
 	return choice{}, refuse(setupHint,
 		"nothing is configured to do the work: no model endpoint, and no agent program on PATH")
+}
+
+// listed are those whom a setting names, the first of them with the others.
+func (w *repoContext) listed(r config.Role, list, why string) (first choice, err error) {
+	var all []choice
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		c := choice{why: why}
+		if name != "builtin" {
+			if c.program, err = agent.Named(name, w.config.Agents()[name]); err != nil {
+				return choice{}, refuse("git tilth config", "%s: %s", why, err)
+			}
+		}
+		if slices.Contains(names, name) {
+			return choice{}, refuse("git tilth config", "%s: %s is named twice", why, name)
+		}
+		all, names = append(all, c), append(names, name)
+	}
+	if len(all) > 1 && r == config.Prep {
+		return choice{}, refuse("git config tilth.prep.agent "+text.ShellQuote(names[0]),
+			"%s: only one can hold the interview", why)
+	}
+	first, first.others = all[0], all[1:]
+	return first, nil
 }
 
 // lookPath finds a program as those that start it do: relative entries of PATH are not searched.
@@ -67,28 +87,47 @@ func (w *repoContext) lookPath(name string) (string, error) {
 	return proc.LookPath(name, w.p.dir, w.p.environ)
 }
 
-// role resolves who works in a role, ready to work.
+// role resolves who works in a role, ready to work, with those who take over.
 func (w *repoContext) role(r config.Role) (loop.Role, error) {
 	c, err := w.chooseAgent(r)
 	if err != nil {
 		return loop.Role{}, err
 	}
-	role := loop.Role{Program: c.program}
-	if c.program != nil {
-		if _, err := w.lookPath(c.program.Binary); err != nil {
-			return role, refuse("install it, or git config tilth."+string(r)+".agent builtin", "%s: %s", c.why,
-				c.program.NotInstalled())
+	role, err := w.oneRole(r, c, w.config.Text("tilth."+string(r)+".model"))
+	for _, c := range c.others {
+		if err != nil {
+			return role, err
 		}
-		role.Model = w.config.Text("tilth." + string(r) + ".model")
-		return role, nil
+		var next loop.Role
+		next, err = w.oneRole(r, c, "")
+		role.Others = append(role.Others, next)
 	}
-	role.Client, role.Model, err = w.client(r)
 	return role, err
 }
 
+// oneRole is one of those who work in a role. model is what is set for it beside tilth.agent.<name>.model.
+func (w *repoContext) oneRole(r config.Role, c choice, model string) (role loop.Role, err error) {
+	role.Program = c.program
+	own := w.config.Agents()[role.Name()]["model"]
+	if c.program == nil {
+		role.Client, role.Model, err = w.clientFor(r, own)
+		return role, err
+	}
+	if _, err := w.lookPath(c.program.Binary); err != nil {
+		return role, refuse("install it, or git config tilth."+string(r)+".agent builtin", "%s: %s", c.why,
+			c.program.NotInstalled())
+	}
+	role.Model = cmp.Or(model, own)
+	return role, nil
+}
+
 // client makes the client of a role's endpoint. Its key is asked of git's credential helpers if no variable has it.
-func (w *repoContext) client(r config.Role) (*model.Client, string, error) {
+func (w *repoContext) client(r config.Role) (*model.Client, string, error) { return w.clientFor(r, "") }
+
+// clientFor makes it for another model than the role's, "" for that one.
+func (w *repoContext) clientFor(r config.Role, other string) (*model.Client, string, error) {
 	e := w.config.Endpoint(r)
+	e.Model = cmp.Or(other, e.Model)
 	if e.BaseURL == "" {
 		return nil, "", refuse(setupHint, "no model endpoint for the %s: tilth.baseUrl (TILTH_BASE_URL) is not set", r)
 	}
@@ -177,7 +216,13 @@ func (w *repoContext) options(asked loop.Options) (loop.Options, error) {
 	if o.Evaluator, err = w.role(config.Evaluator); err != nil || w.config.Text("tilth.capMode") != "strict" {
 		return o, err
 	}
-	return o, errors.Join(w.holdToCaps(&o.Worker, o.Caps), w.holdToCaps(&o.Evaluator, o.Caps))
+	for _, role := range []*loop.Role{&o.Worker, &o.Evaluator} {
+		err = errors.Join(err, w.holdToCaps(role, o.Caps))
+		for i := range role.Others {
+			err = errors.Join(err, w.holdToCaps(&role.Others[i], o.Caps))
+		}
+	}
+	return o, err
 }
 
 // holdToCaps makes a role one whose model calls can be held to the caps. The calls of an agent program are its own.
@@ -224,14 +269,17 @@ func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 		Wait:       asked.Wait, MaxWait: w.config.Duration("tilth.maxWait"), Continue: asked.Continue,
 		Fresh:       asked.Fresh,
 		KeepGoing:   asked.KeepGoing || w.config.Text("tilth.onFailure") == "continue",
-		NoPreflight: asked.NoPreflight, ValidatorConfig: w.gitConfigOf("tilth.validator"),
-		InWorktree: w.config.Text("tilth.judge") == "worktree",
-		Borrow:     w.config.Text("tilth.judgeBorrow") == "deps",
-		MinFree:    w.config.Count("tilth.minFree"),
-		MaxFile:    w.config.Count("tilth.maxFileSize"), KeepEnv: w.config.List("tilth.sandboxEnv"),
+		NoPreflight: asked.NoPreflight, KnownFailures: asked.KnownFailures, Ready: w.ready,
+		Checked:         asked.Checked,
+		ValidatorConfig: w.gitConfigOf("tilth.validator"),
+		Borrow:          w.config.Text("tilth.judgeBorrow") == "deps",
+		AllowBinary:     w.config.List("tilth.allowBinary"),
+		MinFree:         w.config.Count("tilth.minFree"),
+		MaxFile:         w.config.Count("tilth.maxFileSize"), KeepEnv: w.config.List("tilth.sandboxEnv"),
 		Limits: loop.Limits{
 			Bash: w.config.Duration("tilth.bashTimeout"), Validator: w.config.Duration("tilth.validatorTimeout"),
 			Turn: w.config.Duration("tilth.turnTimeout"), Turns: int(w.config.Count("tilth.maxTurns")),
+			Linger: w.config.Duration("tilth.linger"),
 		},
 	}
 	var err error

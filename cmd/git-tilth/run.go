@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -10,9 +12,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // runFlags are those that run and resume share.
@@ -24,7 +31,9 @@ func runFlags() []cli.Flag {
 			Usage: "when a task fails, set its work aside and begin the next one (tilth.onFailure)"},
 		&cli.UintFlag{Name: "auto-resume", Usage: "when a task fails, resume up to `N` times"},
 		&cli.BoolFlag{Name: "wait", Usage: "wait for a usage limit to reset instead of stopping (tilth.maxWait)"},
-		&cli.BoolFlag{Name: "no-preflight", Usage: "do not try first whether the validators can start"},
+		&cli.BoolFlag{Name: "no-preflight", Usage: "do not try first what the run needs"},
+		&cli.BoolFlag{Name: "known-failures",
+			Usage: "go on with validators that fail before any work; they bar nothing until they have passed"},
 		&cli.BoolFlag{Name: "json", Usage: "print the events themselves, one JSON object a line"},
 	}, capFlags()...)
 }
@@ -32,29 +41,75 @@ func runFlags() []cli.Flag {
 func (p *process) runCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
-		Usage:     "run the prepared session of this repository",
-		ArgsUsage: "[<workspace>]",
-		Description: "Runs the session that prep-feature prepared in this repository; of several, the one in whose " +
-			"worktree you are.\nWith --from, the tasks are read from a file or a directory and a session is " +
-			"prepared first, without an interview.",
+		Usage:     "run tasks: a list, a sentence, or what was prepared",
+		ArgsUsage: "[<what>]",
+		Description: "Without <what>, runs the session that prep-feature prepared in this repository; of several, " +
+			"the one in whose\nworktree you are. <what> is a file or a directory of tasks, or a sentence that says " +
+			"what is to be done: a session\nis prepared from it first, without an interview. The top of a worktree " +
+			"stands for its repository.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from",
 				Usage: "prepare a session from `PATH` first: prd.json, a directory of task files, a checklist or " +
 					"plan, - for standard input"},
+			allFlag(),
 			&cli.StringFlag{Name: "base", Usage: "with --from: begin the branch at `REV` instead of HEAD"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
 				Usage: "do not pause after the note about a resumable session"},
 			&cli.StringFlag{Name: "session", Hidden: true},
 		}, runFlags()...),
-		Action: p.in(func(ctx *cli.Context, w *repoContext) error { return w.run(newRunRequest(ctx)) }),
+		Action: func(ctx *cli.Context) error {
+			r := newRunRequest(ctx)
+			dir, err := p.readWhat(ctx.Args().First(), &r)
+			if err != nil {
+				return err
+			}
+			w, err := p.enter(dir, givenSettings(ctx))
+			if err != nil {
+				return err
+			}
+			return w.run(r)
+		},
 	}
+}
+
+// readWhat settles what the argument of run is: the directory that it is to run in, "" for here, or the tasks.
+func (p *process) readWhat(what string, r *runRequest) (dir string, err error) {
+	if what == "" {
+		return "", nil
+	}
+	path := p.inDir(what)
+	info, missing := os.Stat(path)
+	if missing == nil && info.IsDir() {
+		if _, err := gitx.CommonDirOf(proc.RealPath(path)); err == nil {
+			return what, nil
+		}
+	}
+	switch {
+	case r.from != "":
+		return "", refuse("git tilth run --from "+text.ShellQuote(r.from),
+			"the tasks are given twice: by --from and by %q", what)
+	case missing == nil || what == "-":
+		r.from = what
+	case strings.ContainsAny(strings.TrimSpace(what), " \t\n"):
+		r.from, r.sentence = what, true
+	default:
+		hint := "git tilth run -h"
+		if session.ValidID(what) {
+			hint = "git tilth resume " + what
+		}
+		return "", refuse(hint, "%s is no file or directory of tasks, no worktree, and no sentence of several words",
+			what)
+	}
+	return "", nil
 }
 
 // runRequest is what the user asked of run or resume.
 type runRequest struct {
 	verb                string // run or resume
 	from, base, session string
+	sentence            bool // from is one task, in words
 	detach, yes, json   bool
+	all                 bool // tasks of the list that are done too
 	among               bool // it is one of several runs of this process
 	autoResume          uint
 	options             loop.Options // those that have a flag
@@ -65,12 +120,13 @@ type runRequest struct {
 func newRunRequest(ctx *cli.Context) runRequest {
 	r := runRequest{
 		verb: ctx.Command.Name,
-		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"),
+		from: ctx.String("from"), base: ctx.String("base"), session: ctx.String("session"), all: ctx.Bool("all"),
 		detach: ctx.Bool("detach"), yes: ctx.Bool("yes"), json: ctx.Bool("json"), autoResume: ctx.Uint("auto-resume"),
 		options: loop.Options{Wait: ctx.Bool("wait"), Fresh: ctx.Bool("fresh"), Continue: ctx.Bool("continue"),
-			KeepGoing: ctx.Bool("keep-going"), NoPreflight: ctx.Bool("no-preflight")},
+			KeepGoing: ctx.Bool("keep-going"), NoPreflight: ctx.Bool("no-preflight"),
+			KnownFailures: ctx.Bool("known-failures")},
 	}
-	once := []string{"detach", "from", "base", "yes", "session", "verbose", "dry-run"}
+	once := []string{"detach", "from", "base", "yes", "session", "all", "verbose", "dry-run"}
 	for _, f := range ctx.Command.Flags {
 		if name := f.Names()[0]; ctx.IsSet(name) && !slices.Contains(once, name) {
 			r.flags = append(r.flags, fmt.Sprintf("--%s=%v", name, ctx.Value(name)))
@@ -143,14 +199,26 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 	}
 	resumable := w.headsUp(all)
 	if r.from == "" && !w.p.interactive() {
-		return refuse("git tilth prep-feature, or git tilth run --from PATH", "no prepared session in this repository")
+		return refuse("git tilth prep-feature, git tilth run --from tasks.md, or git tilth run 'what is to be done'",
+			"no prepared session in this repository")
 	}
-	_, unready := w.options(r.options)
+	o, unready := w.options(r.options)
 	if unready != nil && !w.p.dryRun {
 		return unready
 	}
-	s, err := w.prep(prepRequest{from: r.from, base: r.base, keep: true, runs: true, json: r.json, unready: unready,
-		pause: resumable && !r.yes})
+	request := prepRequest{from: r.from, sentence: r.sentence, all: r.all, base: r.base, keep: true, runs: true,
+		json: r.json, unready: unready, pause: resumable && !r.yes}
+	if r.from != "" && !r.options.NoPreflight && !w.p.dryRun {
+		request.check = func(draft *lifecycle.Handle, what loop.Ahead) (err error) {
+			r.options.Checked, err = loop.CheckAhead(w.p.ctx, draft, o, what)
+			return w.preflightRefusal(err)
+		}
+	}
+	s, err := w.prep(request)
+	if s != nil && r.from != "" && errors.As(err, new(*validator.SetupError)) { // the base's passed, or was not tried
+		return w.takenBack(s, w.preflightRefusal(loop.Stop{Reason: loop.PreflightFailed, Detail: err.Error(),
+			Away: true, Hint: "git config tilth.setup " + validator.NoSetup}))
+	}
 	if err != nil || s == nil {
 		return err
 	}
@@ -160,7 +228,7 @@ func (w *repoContext) runNew(r runRequest, all []session.Overview) error {
 // headsUp tells of the newest session that could be resumed instead. Looking changes nothing.
 func (w *repoContext) headsUp(all []session.Overview) bool {
 	for _, o := range all {
-		if o.Status == session.Prepared || o.LastStop == loop.AllDone || o.Busy != nil {
+		if o.Status == session.Prepared || record.ReasonOf(o.LastStop).Last || o.Busy != nil {
 			continue
 		}
 		s, err := w.store.Find(o.ID)
@@ -259,15 +327,18 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		if err != nil {
 			return w.p.executionError(err, s.ID)
 		}
-		w.tellChanged(show, out.SettingsChanged)
+		w.tellChanged(show, out.SettingsChanged, o.Sandbox != nil || plan.History.LastStop == loop.PreflightFailed)
 		show.start(fmt.Sprintf("session %s: %s", s.ID, out))
 		if out.Action == lifecycle.Nothing {
 			return h.S.WriteSummary()
 		}
+		if again == 0 {
+			show.bounds(h)
+		}
 		o.From = out
 		stop, err := loop.Run(ctx, h, o)
 		if err != nil {
-			return w.report(h, show, stop, fail("git tilth resume "+s.ID, err))
+			return w.report(h, show, stop, w.p.executionError(err, s.ID))
 		}
 		result := w.report(h, show, stop, w.p.outcome(stop, s.ID, strict))
 		if again >= r.autoResume || !stop.TaskFailed() && !stop.Failed() || ctx.Err() != nil {

@@ -47,6 +47,15 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told
 	fmt.Fprintln(p.out)
 	for _, left := range s.Left {
 		fmt.Fprintln(p.out, "  "+text.VisibleLine(fmt.Sprintf("%s  %s  %s", left.Task, p.titles[left.Task], left.Why)))
+		if left.Hint != "" {
+			fmt.Fprintln(p.out, "         "+text.VisibleLine(left.Hint))
+		}
+	}
+	if s.Reason == loop.CommitRefused {
+		fmt.Fprintf(p.out, "%s is accepted and waits for its commit; the commit hook says:\n", s.Task)
+		for line := range strings.Lines(s.Detail) {
+			fmt.Fprintln(p.out, "  "+text.VisibleLine(strings.TrimRight(line, "\n")))
+		}
 	}
 	next := "git tilth take " + h.S.ID
 	var stopped *exitError
@@ -72,27 +81,11 @@ func (p *progress) repoChanges(changes []record.RepoChanged) {
 	}
 	fmt.Fprintln(p.out, "changed in your repository during the run, by the worker unless it was you:")
 	for _, c := range changes[:min(len(changes), maxChanges)] {
-		fmt.Fprintln(p.out, "  "+text.VisibleLine(repoChange(c.What, c.Before, c.After)))
+		fmt.Fprintln(p.out, "  "+text.VisibleLine(view.RepoChange(&c)))
 	}
 	if n := len(changes) - maxChanges; n > 0 {
 		fmt.Fprintf(p.out, "  and %d more\n", n)
 	}
-}
-
-// repoChange is a difference of the user's repository in a line. Of a file only that it changed is of use to a person.
-func repoChange(what, before, after string) string {
-	isID := func(s string) bool { return len(s) >= 40 && !strings.Contains(s, " ") }
-	switch {
-	case strings.HasSuffix(what, ".lock") && after != "":
-		return what + " is left behind"
-	case before == "":
-		return what + " is new"
-	case after == "":
-		return what + " is gone"
-	case isID(before) && isID(after):
-		return fmt.Sprintf("%s moved from %.10s to %.10s", what, before, after)
-	}
-	return what + " is another"
 }
 
 // workOf names the session's own commits as git does: those since the commit that it was begun at.
@@ -129,6 +122,9 @@ func (p *progress) capUse(h *lifecycle.Handle) string {
 		}
 		if limit > 0 {
 			part += fmt.Sprintf(" (%.0f%% of cap)", 100*n/limit)
+		}
+		if c.Name == config.MaxTokens {
+			part += view.CachedPhrase(h.Checkpoint.Usage.Sum().CachedTokens)
 		}
 		if c.PerTask {
 			lastTask = append(lastTask, part)

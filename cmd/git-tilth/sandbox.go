@@ -8,6 +8,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/validator"
@@ -29,16 +30,48 @@ func (w *repoContext) sandbox() (*sandbox.Box, error) {
 	if system.Err != nil {
 		return nil, nil
 	}
-	installed := func(name string) bool { _, err := w.lookPath(name); return err == nil }
-	box := sandbox.Default(w.p.getenv, installed, w.store.Root)
+	return w.box(), nil
+}
+
+// box is the sandbox as it is set, whether this system has one or not.
+func (w *repoContext) box() *sandbox.Box {
+	paths := func(name string) (out []string) {
+		for _, path := range w.config.List(name) {
+			out = append(out, w.inHome(path))
+		}
+		return out
+	}
+	given := sandbox.Given{Getenv: w.p.getenv, Root: w.store.Root, Repo: w.places(), Read: paths("tilth.sandboxRead"),
+		Hide:      paths("tilth.sandboxHide"),
+		Installed: func(name string) bool { _, err := w.lookPath(name); return err == nil }}
+	for _, path := range w.credentials {
+		given.Hide = append(given.Hide, w.inHome(path))
+	}
+	for _, path := range w.gitFiles {
+		given.Git = append(given.Git, w.inHome(path))
+	}
+	box := sandbox.Default(given)
 	box.NoNetwork = w.config.Text("tilth.sandboxNetwork") == "off"
-	for _, path := range slices.Concat(w.config.List("tilth.sandboxHide"), w.credentials) {
-		box.Hide = append(box.Hide, w.inHome(path))
+	box.Write = append(box.Write, paths("tilth.sandboxWrite")...)
+	return box
+}
+
+// places are the repository's, with those from which it borrows objects.
+func (w *repoContext) places() []string {
+	if w.common == "" {
+		return nil
 	}
-	for _, path := range w.config.List("tilth.sandboxWrite") {
-		box.Write = append(box.Write, w.inHome(path))
+	out := []string{w.common, w.loc.TopLevel}
+	if top, ok := strings.CutSuffix(w.common, "/.git"); ok {
+		out = append(out, top)
 	}
-	return box, nil
+	borrowed, _ := jsonl.ReadFile(filepath.Join(w.common, "objects/info/alternates"))
+	for line := range strings.Lines(string(borrowed)) {
+		if dir := strings.TrimSpace(line); !strings.HasPrefix(dir, "#") && dir != "" {
+			out = append(out, filepath.Join(w.common, "objects", dir), dir)
+		}
+	}
+	return out
 }
 
 // sandboxState is whether there is a sandbox, as it is set and as this system has it.
@@ -78,6 +111,25 @@ func credentialFiles(entries []config.Entry) (files []string) {
 		}
 	}
 	return files
+}
+
+// pathKeys are settings of git's that name files and directories which what a run starts reads.
+var pathKeys = []string{"core.excludesfile", "core.attributesfile", "core.hookspath", "commit.template",
+	"init.templatedir", "mailmap.file", "blame.ignorerevsfile", "http.sslcainfo", "http.sslcapath",
+	"gpg.ssh.allowedsignersfile"}
+
+// namedFiles are those, and the files of the configuration itself.
+func namedFiles(entries []config.Entry) (files []string) {
+	for _, e := range entries {
+		if file, ok := strings.CutPrefix(e.Origin, "file:"); ok && filepath.IsAbs(file) {
+			files = append(files, file)
+		}
+		if slices.Contains(pathKeys, e.Key) && e.Value != "" {
+			files = append(files, e.Value)
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
 }
 
 // inHome is a path of a setting: with ~ expanded, and a relative one in the home directory.

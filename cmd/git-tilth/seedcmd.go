@@ -127,7 +127,7 @@ func (w *repoContext) editDraft(h *lifecycle.Handle, again string, old []byte) (
 func (w *repoContext) edit(editor, file string, environ []string) error {
 	// The shell waits for the editor over a Ctrl-C. With a trap that does something, the editor still gets the default.
 	argv := []string{"sh", "-c", "trap : INT; " + editor + ` "$@"`, editor, file}
-	if err := proc.Attach("", argv, environ, w.p.stdin, w.p.stdout.file, w.p.stderr); err != nil {
+	if err := proc.Attach("", argv, environ, nil, w.p.stdin, w.p.stdout.file, w.p.stderr); err != nil {
 		return fmt.Errorf("the editor %s: %w", editor, err)
 	}
 	return nil

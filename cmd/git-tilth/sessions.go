@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -42,12 +43,13 @@ func sessionsRoot(getenv func(string) string, configured string) string {
 	return root
 }
 
-// session finds the session that a command means: the named one; the one whose worktree this is, or whose judged tree;
-// the newest one of this repository; the newest of all. Where a newer session is damaged so far that it may be the one
-// that is meant, a command that only looks says so, and one that changes something does not guess.
+// session finds the session that a command means: the named one, this repository's first; the one whose worktree this
+// is, or whose judged tree; the newest one of this repository; the newest of all. Where a newer session is damaged so
+// far that it may be the one that is meant, a command that only looks says so, and one that changes something does not
+// guess.
 func (w *repoContext) session(arg string, toChange bool) (*session.Session, error) {
 	if arg != "" {
-		return w.store.Find(arg)
+		return w.store.FindFirst(arg, w.isOurs())
 	}
 	if s, ok := containing(w.store, w.p.dir); ok {
 		return s, nil
@@ -82,6 +84,17 @@ func (w *repoContext) session(arg string, toChange bool) (*session.Session, erro
 		return nil, refuse("git tilth prep-feature", "no session of this repository in %s", w.store.Root)
 	}
 	return nil, refuse("git tilth prep-feature", "no session in %s", w.store.Root)
+}
+
+// isOurs tells the sessions of this repository; nil outside of one.
+func (w *repoContext) isOurs() func(*session.Session) bool {
+	if !w.inRepo {
+		return nil
+	}
+	return func(s *session.Session) bool {
+		ours, _ := w.belongs(s)
+		return ours
+	}
 }
 
 // containing is the session whose worktree dir lies in, or the tree of it that is judged, if there is one. Links in dir
@@ -198,12 +211,12 @@ func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 		return nil, fail("", err)
 	}
 	if all {
-		return w.store.Overview(ids, nil), nil
+		return w.withElsewhere(w.store.Overview(ids, nil)), nil
 	}
 	type answer struct{ belongs, sure bool }
 	var mu sync.Mutex
 	known := map[[3]string]answer{}
-	return w.store.Overview(ids, func(s *session.Session, source, commonDir, linked string) bool {
+	return w.withElsewhere(w.store.Overview(ids, func(s *session.Session, source, commonDir, linked string) bool {
 		mu.Lock()
 		a, ok := known[[3]string{source, commonDir, linked}]
 		if !ok {
@@ -218,7 +231,23 @@ func (w *repoContext) overviews(all bool) ([]session.Overview, error) {
 			a.belongs, _ = w.belongs(s)
 		}
 		return a.belongs
-	}), nil
+	})), nil
+}
+
+// withElsewhere fills in what the repository of each session tells of it.
+func (w *repoContext) withElsewhere(all []session.Overview) []session.Overview {
+	of := map[string][]*session.Overview{}
+	for i := range all {
+		if common, err := gitx.CommonDirOf(cmp.Or(all[i].GitCommonDir, all[i].Source)); err == nil {
+			of[common] = append(of[common], &all[i])
+		}
+	}
+	var wg sync.WaitGroup
+	for common, those := range of {
+		wg.Go(func() { lifecycle.FindElsewhere(w.p.ctx, w.git, common, those) })
+	}
+	wg.Wait()
+	return all
 }
 
 // commonOf is the git directory of the repository that a session belongs to, as its checkpoint has it.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,7 +35,7 @@ func (p *process) showCommand() *cli.Command {
 
 // detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.
 func (w *repoContext) detail(s *session.Session) view.Detail {
-	d := view.NewDetail(s)
+	d := view.NewDetail(w.withElsewhere([]session.Overview{s.Overview()})[0], s)
 	check, err := s.Checkpoint()
 	if err != nil {
 		d.Resume = "cannot be resumed: " + err.Error()
@@ -54,6 +56,9 @@ func (w *repoContext) detail(s *session.Session) view.Detail {
 	for _, t := range d.Plan {
 		if c := check.Conversation(t.ID); c != nil {
 			d.Conversations = append(d.Conversations, w.conversation(t.ID, c, check))
+			for _, name := range slices.Sorted(maps.Keys(c.Others)) {
+				d.Conversations = append(d.Conversations, w.conversation(t.ID, c.Others[name], check))
+			}
 		} else if t.Status != session.TaskDone {
 			d.Conversations = append(d.Conversations, w.builtinConversation(s, t.ID, d.Summary)...)
 		}
@@ -110,7 +115,7 @@ func commitsOfTasks(since []gitx.Commit, sum *session.Summary) map[string]string
 // conversation says whether a stored conversation could be taken up by a resume now, and why not.
 func (w *repoContext) conversation(task string, c *session.Conversation, check *session.Checkpoint) view.Conversation {
 	v := view.Conversation{Task: task, Agent: c.Agent, ID: c.ID, Model: c.Model, LastUsed: c.LastUsed,
-		Attempts: len(c.Attempts)}
+		Attempts: len(c.Attempts), ResumeBy: c.ResumeBy, Uncounted: c.Uncounted}
 	for _, a := range c.Attempts {
 		v.Tokens += a.Tokens
 		v.Cost += a.Cost
@@ -120,8 +125,18 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 	case err != nil:
 		v.Why = "no worker is configured"
 		return v
-	case worker.program == nil:
+	case worker.program == nil && len(worker.others) == 0:
 		v.Why = "the worker is a model now, the conversation belongs to " + c.Agent
+		return v
+	}
+	chosen := w.config.Text("tilth.worker.model")
+	for _, other := range worker.others {
+		if other.program != nil && other.program.Name == c.Agent {
+			worker, chosen = other, ""
+		}
+	}
+	if worker.program == nil {
+		v.Why = "the worker is a model first"
 		return v
 	}
 	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, check.Workspace))
@@ -129,7 +144,8 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 		worker.program.Box = box.Reading(check.Workspace)
 	}
 	choice := worker.program.Choose(w.p.ctx, agent.Search{
-		Stored: c, Dir: check.Workspace, Model: w.config.Text("tilth.worker.model"), Env: env,
+		Stored: c, Dir: check.Workspace, Env: env,
+		Model: cmp.Or(chosen, w.config.Agents()[worker.program.Name]["model"]),
 	})
 	v.Resumable, v.Why = choice.Ref.Resume, choice.Why
 	return v

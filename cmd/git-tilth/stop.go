@@ -20,7 +20,7 @@ const stopPatience = 60 * time.Second
 func (p *process) stopCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "stop",
-		Usage:       "end a running session as Ctrl-C does, from another terminal",
+		Usage:       "end a running session, as Ctrl-C does",
 		ArgsUsage:   "[<session>]",
 		Description: "Signals the process that runs the session and waits until it has written its stop.",
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {

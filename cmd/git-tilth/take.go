@@ -15,7 +15,7 @@ import (
 func (p *process) takeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "take",
-		Usage:     "bring a session's commits, or those of some tasks, into your branch",
+		Usage:     "bring what is done, or some tasks, into your branch",
 		ArgsUsage: "[<task>...] [<session>]",
 		Description: "Takes what is done: the whole session (--merge), or some tasks with their acceptance tests " +
 			"(--pick). The branch is\nthe one that is checked out here, or --onto. A conflict, a hook that refuses " +
@@ -28,7 +28,7 @@ func (p *process) takeCommand() *cli.Command {
 		},
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			r := lifecycle.TakeRequest{Onto: ctx.String("onto"), Here: w.loc, TestsOf: validator.AcceptanceTests,
-				Tasks: tasksOf(ctx)}
+				Tasks: w.tasks}
 			for _, how := range []string{lifecycle.TakePick, lifecycle.TakeSquash, lifecycle.TakeMerge} {
 				if ctx.Bool(how) && r.How != "" {
 					return refuse("git tilth take -h", "--%s and --%s exclude each other", r.How, how)

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"html"
 	"os"
 	"runtime"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -34,7 +38,21 @@ func (p *process) visualizeCommand() *cli.Command {
 					return refuse("git tilth visualize -h", "--%s goes with --serve", flag)
 				}
 			}
-			o := view.ServeOptions{Diff: w.diffOf, Ready: func(url string) { w.say(url, ctx.Bool("open")) }}
+			var one sync.Mutex // what a command asks of the repository was not made to be asked concurrently
+			review := func(s *session.Session) *view.Review {
+				one.Lock()
+				defer one.Unlock()
+				return w.review(s)
+			}
+			o := view.ServeOptions{Diff: w.diffOf, Review: review, Ready: func(url string) { w.say(url, false) }}
+			if ctx.Bool("serve") && ctx.Bool("open") {
+				forget := func() {}
+				o.Ready = func(url string) {
+					w.say(url, false)
+					forget = w.openURL(url)
+				}
+				defer func() { forget() }()
+			}
 			switch {
 			case ctx.Bool("remote"):
 				place, err := w.placeToList(ctx.Args().First())
@@ -54,7 +72,7 @@ func (p *process) visualizeCommand() *cli.Command {
 				p.printf("would write: %s\n", s.Path(session.ChatHTMLFile))
 				return nil
 			}
-			if err := view.RenderFile(p.ctx, s, p.now(), w.diffOf); err != nil {
+			if err := view.RenderFile(p.ctx, s, p.now(), w.diffOf, w.review(s)); err != nil {
 				return w.orGone(s, fail("", err))
 			}
 			w.say(s.Path(session.ChatHTMLFile), ctx.Bool("open"))
@@ -99,13 +117,34 @@ func (w *repoContext) diffOf(ctx context.Context, s *session.Session, sha string
 	return w.redact.String(string(data)), cut // what was committed may hold a secret; a page must not
 }
 
-// say prints the name of a file or URL and shows it in the user's browser if it is to be opened. That it cannot is no
-// failure.
+// openURL shows a URL in the user's browser by a file that leads there and that only the user can read: the URL carries
+// a token, and everybody can read command lines. forget removes the file.
+func (w *repoContext) openURL(url string) (forget func()) {
+	f, err := os.CreateTemp(w.store.Root, ".open-*.html")
+	if err == nil {
+		_, err = fmt.Fprintf(f, "<!doctype html><meta charset=utf-8><meta name=referrer content=no-referrer>"+
+			"<meta http-equiv=refresh content=\"0; url=%[1]s\"><a href=\"%[1]s\">git tilth</a>\n",
+			html.EscapeString(url))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		w.p.warnf("git-tilth: no browser could be opened: %s\n", err)
+		return func() {}
+	}
+	w.open(f.Name())
+	return func() { os.Remove(f.Name()) }
+}
+
+// say prints the name of a file or URL and shows it in the user's browser if it is to be opened.
 func (w *repoContext) say(what string, open bool) {
 	w.p.printf("%s\n", what)
-	if !open {
-		return
+	if open {
+		w.open(what)
 	}
+}
+
+// open shows a file in the user's browser. That it cannot is no failure.
+func (w *repoContext) open(what string) {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
 		opener = "open"

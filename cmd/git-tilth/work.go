@@ -118,6 +118,9 @@ func (p *process) workPlace(ctx *cli.Context) (fleet.Place, *repoContext, error)
 		return fleet.Place{}, nil, err
 	}
 	place, err := w.placeHere(ctx.String("remote"))
+	if err == nil {
+		err = w.isRemote(place)
+	}
 	return place, w, err
 }
 

@@ -15,5 +15,7 @@ function __git_tilth_candidates
     end
 end
 
-complete -c git -n 'contains -- tilth (commandline -opc)' -a '(__git_tilth_candidates)'
-complete -c git-tilth -a '(__git_tilth_candidates)'
+# Fish loads what is in vendor_completions.d for a command that is typed, which is git: this file is read as it starts.
+complete -c git -n 'test (count (commandline -opc)) -eq 1' -a tilth -d 'run a coding agent over a list of tasks'
+complete -c git -f -n 'contains -- tilth (commandline -opc)' -a '(__git_tilth_candidates)'
+complete -c git-tilth -f -a '(__git_tilth_candidates)'

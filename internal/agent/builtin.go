@@ -32,12 +32,15 @@ type Builtin struct {
 	// Final is the tool whose call ends the turn and is answered by Answer; "" for none.
 	Final      string
 	Box        Toolbox
+	Allow      func() error                                 // is asked before each tool call; nil for always
 	Emit       func(record.Event) error                     // writes an event of this iteration to the record
 	Transcript func(json.RawMessage) error                  // keeps a message verbatim
 	PostEdit   func(ctx context.Context, tool, path string) // hears of a file that a tool wrote
 
 	history []json.RawMessage
 	pending string // id of the Final call that Answer will answer
+	failing string // the calls of this turn and what they said
+	worked  bool   // one of them did what it was asked
 }
 
 // BuiltinTurn is what one model call came to.
@@ -45,6 +48,7 @@ type BuiltinTurn struct {
 	Case     string           // the arguments of the Final call, "" when there was none
 	RawCalls []model.ToolCall // the message's tool calls as the model wrote them; none where it was silent
 	Text     string
+	Failing  string // its calls and what they said, where there were some and each of them failed
 }
 
 // Start begins the history with a system and a user message.
@@ -95,6 +99,9 @@ func (b *Builtin) Reopen(ctx context.Context, history []json.RawMessage) error {
 	return nil
 }
 
+// maxCalls is how many tools one answer may call: a model that repeats itself would keep its worker busy for hours.
+const maxCalls = 64
+
 // Turn makes one model call and runs the tools it asks for, in order.
 func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 	reply, err := b.Ask(ctx, model.Request{Messages: b.history, Tools: b.Tools})
@@ -106,12 +113,16 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 	}
 	turn := BuiltinTurn{RawCalls: reply.ToolCalls, Text: reply.Content}
 	b.pending = ""
-	for _, call := range reply.ToolCalls {
+	b.failing, b.worked = "", false
+	for i, call := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return turn, err
 		}
 		isFinal := b.Final != "" && call.Name == b.Final
 		switch {
+		case i >= maxCalls:
+			err = b.answer(call.ID,
+				fmt.Sprintf("Not run: one answer may call %d tools. Call it again in the next.", maxCalls))
 		case isFinal && b.pending == "":
 			b.pending, turn.Case = call.ID, call.Arguments
 			if turn.Case == "" {
@@ -129,15 +140,25 @@ func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
 			return turn, err
 		}
 	}
+	if !b.worked && turn.Case == "" {
+		turn.Failing = b.failing
+	}
 	return turn, nil
 }
 
 // use runs one tool call and answers it.
 func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
+	if b.Allow != nil {
+		if err := b.Allow(); err != nil {
+			return err
+		}
+	}
 	if err := b.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)}); err != nil {
 		return err
 	}
 	res := b.Box.Call(ctx, call.Name, call.Arguments)
+	b.worked = b.worked || res.Blocked == "" && !res.IsError
+	b.failing += call.Name + " " + call.Arguments + "\n" + res.Blocked + res.Output + "\n"
 	// A tool that a signal cut short is answered on resume, as interrupted.
 	if err := cmp.Or(res.Err, ctx.Err()); err != nil {
 		return err

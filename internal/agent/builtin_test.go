@@ -1,9 +1,16 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
 func TestContinuable(t *testing.T) {
@@ -68,4 +75,45 @@ func TestUnansweredCalls(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.open)
 		}
 	}
+}
+
+// One answer calls so many tools and no more; every call is answered all the same, and none is run out of time.
+func TestToolCallsOfOneAnswerAreBounded(t *testing.T) {
+	box, late := &countingBox{}, errors.New("out of time")
+	reply := &model.Reply{Message: json.RawMessage(`{"role":"assistant"}`)}
+	for i := range maxCalls + 10 {
+		reply.ToolCalls = append(reply.ToolCalls, model.ToolCall{ID: strconv.Itoa(i), Name: "bash", Arguments: "{}"})
+	}
+	answers := 0
+	b := &Builtin{
+		Ask: func(context.Context, model.Request) (*model.Reply, error) { return reply, nil },
+		Box: box, Final: "submit",
+		Emit: func(record.Event) error { return nil },
+		Transcript: func(m json.RawMessage) error {
+			if strings.Contains(string(m), `"tool_call_id"`) {
+				answers++
+			}
+			return nil
+		},
+	}
+	if _, err := b.Turn(t.Context()); err != nil || box.ran != maxCalls || answers != maxCalls+10 {
+		t.Errorf("%d calls ran, %d were answered: %v", box.ran, answers, err)
+	}
+	box.ran = 0
+	b.Allow = func() error {
+		if box.ran == 3 {
+			return late
+		}
+		return nil
+	}
+	if _, err := b.Turn(t.Context()); !errors.Is(err, late) || box.ran != 3 {
+		t.Errorf("%d calls ran: %v", box.ran, err)
+	}
+}
+
+type countingBox struct{ ran int }
+
+func (b *countingBox) Call(context.Context, string, string) tool.Result {
+	b.ran++
+	return tool.Result{Output: "ok"}
 }

@@ -122,6 +122,10 @@ func (o Outcome) Call() *record.ModelCall {
 	if o.How != Completed {
 		call.Health, call.Error = string(o.How), o.Detail
 	}
+	call.Skipped, call.OtherCost = o.Skipped, o.OtherCost
+	if o.Cut {
+		call.Health = record.HealthCut
+	}
 	setContent(call, o.Text)
 	return call
 }

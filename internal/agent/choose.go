@@ -17,6 +17,9 @@ type Choice struct {
 	Why string
 }
 
+// TookOver is how somebody came to a task that another one could not go on with, as the record has it.
+const TookOver = "took over"
+
 // Fresh is the choice of a new conversation.
 func (p *Program) Fresh(why string) Choice {
 	return Choice{Ref: Ref{ID: p.NewID()}, How: "fresh", Why: why}
@@ -80,6 +83,8 @@ func (p *Program) chooseStored(ctx context.Context, q Search) (id, why string) {
 		const none = "the program's default model"
 		return "", fmt.Sprintf("the stored conversation was held with %s, not with %s",
 			cmp.Or(stored.Model, none), cmp.Or(q.Model, none))
+	case stored.ResumeBy == ResumeByNone:
+		return "", p.Name + " cannot resume a conversation"
 	case stored.Cwd != "" && proc.RealPath(stored.Cwd) != proc.RealPath(q.Dir):
 		return "", "the stored conversation belongs to the directory " + stored.Cwd
 	}

@@ -29,7 +29,10 @@ func claude() *Program {
 		system: []string{"--append-system-prompt", "{system}"},
 		begin:  []string{"--session-id", "{id}"}, resume: []string{"--resume", "{id}"},
 		keyVars: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN",
-			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "AWS_SESSION_TOKEN"},
+			"ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_FOUNDRY_API_KEY",
+			"CLAUDE_CODE_CLIENT_KEY", "CLAUDE_CODE_CLIENT_KEY_PASSPHRASE", "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
+			"CLAUDE_CODE_MAX_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "AWS_ACCESS_KEY_ID",
+			"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "GOOGLE_APPLICATION_CREDENTIALS"},
 		state:  []place{{"CLAUDE_CONFIG_DIR", "", ".claude"}, {"", "", ".claude.json"}},
 		preset: true, validID: uuidForm, CanResume: true,
 		Terminal: "a result that is no error", Login: "claude auth login",
@@ -80,7 +83,7 @@ func readClaude(s *stream, e gjson.Result) {
 	}
 	switch kind {
 	case "system":
-		s.claudeRetry(e)
+		s.claudeSystem(e)
 	case "stream_event":
 		s.claudePiece(e)
 	case "assistant":
@@ -96,11 +99,32 @@ func readClaude(s *stream, e gjson.Result) {
 	}
 }
 
+// claudeSystem takes what the program says of itself. Its subagents run in the background, and when one has ended it
+// begins again where it had already reported a result.
+func (s *stream) claudeSystem(e gjson.Result) {
+	switch e.Get("subtype").Str {
+	case "init":
+		s.success = false
+	case "background_tasks_changed":
+		s.under = nil
+		for _, task := range objects(e.Get("tasks")) {
+			kind := task.Get("task_type").Str
+			own := claudeOwn().MatchString(kind) && !task.Get("ambient").Bool()
+			if own {
+				s.under = append(s.under, task.Get("task_id").Str)
+			}
+		}
+	case "api_retry":
+		s.claudeRetry(e)
+	}
+}
+
+// claudeOwn are the kinds of background tasks that report to the conversation when they end: a shell may serve for
+// ever.
+var claudeOwn = pattern.New(`agent|teammate|workflow`)
+
 // claudeRetry ends what cannot succeed: a refused key is retried for minutes.
 func (s *stream) claudeRetry(e gjson.Result) {
-	if e.Get("subtype").Str != "api_retry" {
-		return
-	}
 	status := e.Get("error_status").Int()
 	said := fmt.Sprintf("the API answers with status %d (%s)", status, e.Get("error").Str)
 	if refusedStatus(status) {
@@ -119,6 +143,7 @@ func (s *stream) claudePiece(e gjson.Result) {
 	kind, begun, added := e.Get("event.type").Str, e.Get("event.message.usage"), e.Get("event.usage")
 	switch {
 	case kind == "message_start" && begun.IsObject():
+		s.success = false
 		s.message = e.Get("event.message.id").Str
 		s.spend(s.message, claudeUsage(begun))
 	case kind == "message_delta" && added.IsObject() && s.message != "":
@@ -132,10 +157,11 @@ func (s *stream) claudePiece(e gjson.Result) {
 func (s *stream) claudeMessage(e gjson.Result) {
 	id, own := e.Get("message.id").Str, e.Get("parent_tool_use_id").Str == ""
 	if !s.counted[id] && own {
-		s.counted[id] = true
+		s.counted[id], s.success = true, false
 		s.turns++
 	}
 	if used := e.Get("message.usage"); used.IsObject() {
+		s.others[id] = !own
 		if _, known := s.steps[id]; !known {
 			s.spend(id, claudeUsage(used))
 		}
@@ -160,10 +186,7 @@ func (s *stream) claudeBlocks(e gjson.Result, said bool) {
 }
 
 func (s *stream) claudeResult(e gjson.Result) {
-	if used := e.Get("usage"); used.IsObject() {
-		s.usage = claudeUsage(used)
-	}
-	s.claudeCost(e)
+	s.claudeSum(e)
 	for _, denied := range objects(e.Get("permission_denials")) {
 		s.deny(denied.Get("tool_name").Str)
 	}
@@ -189,17 +212,28 @@ func (s *stream) claudeResult(e gjson.Result) {
 	}
 }
 
-// claudeCost takes the dollars of this run. Versions that say what was added since the last result mean the whole
-// conversation with total_cost_usd; older ones mean the run.
-func (s *stream) claudeCost(e gjson.Result) {
-	since, total := e.Get("model_usage_since_last_result"), e.Get("total_cost_usd")
+// claudeSum replaces what was counted message by message since the last result with what the result says. Versions that
+// say what was added since then mean all of it, that of their subagents too, and the whole conversation with
+// total_cost_usd. Older ones mean the run with that, and with usage their own messages since the last result.
+func (s *stream) claudeSum(e gjson.Result) {
+	since, used, total := e.Get("model_usage_since_last_result"), e.Get("usage"), e.Get("total_cost_usd")
 	switch {
 	case since.IsObject():
+		s.forget(func(string) bool { return true })
 		s.usage.CostKnown = true
-		for _, cost := range since.Get("@values.#.costUSD").Array() {
-			s.usage.Cost += dollars(cost)
-		}
-	case total.Type == gjson.Number:
+		since.ForEach(func(_, u gjson.Result) bool {
+			cached := count(u.Get("cacheReadInputTokens"))
+			s.usage = plus(s.usage, Usage{Cost: dollars(u.Get("costUSD")), Cached: cached,
+				Prompt: count(u.Get("inputTokens")) + count(u.Get("cacheCreationInputTokens")) + cached,
+				Eval:   count(u.Get("outputTokens"))}, 1)
+			return true
+		})
+		return
+	case used.IsObject():
+		s.forget(func(message string) bool { return !s.others[message] })
+		s.usage = plus(s.usage, claudeUsage(used), 1)
+	}
+	if total.Type == gjson.Number {
 		s.usage.Cost, s.usage.CostKnown = dollars(total), true
 	}
 }

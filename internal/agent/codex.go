@@ -36,6 +36,8 @@ func codex() *Program {
 		// Only its log says for how long it will wait by itself.
 		env:     []string{"RUST_LOG=error,codex_core::responses_retry=warn"},
 		keyVars: []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
+		keyFile: place{"CODEX_HOME", "config.toml", ".codex/config.toml"},
+		keyName: pattern.New(`(?m)^[^#\n]*\b(?:env_key|bearer_token_env_var)\s*=\s*["']([A-Za-z_]\w*)["']`),
 		state:   []place{{"CODEX_HOME", "", ".codex"}},
 		validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a turn.completed event", Login: "codex login",
@@ -67,6 +69,8 @@ func readCodex(s *stream, e gjson.Result) {
 		s.codexStarted(item)
 	case kind == "item.completed" && item.IsObject():
 		s.codexItem(item)
+	case kind == "turn.started":
+		s.success = false
 	case kind == "turn.completed":
 		s.success = true
 		s.turns++
@@ -120,9 +124,16 @@ func (s *stream) codexError(text string) {
 	if !codexLimit().MatchString(text) {
 		return
 	}
+	if reset := codexResetIn(text); !reset.IsZero() {
+		s.reset = reset
+	}
+}
+
+// codexResetIn is when a used up allowance is filled again, zero if the error does not say so.
+func codexResetIn(text string) time.Time {
 	m := codexReset().FindStringSubmatch(text)
 	if m == nil {
-		return
+		return time.Time{}
 	}
 	day := time.Now().Format("Jan 2 2006")
 	if m[1] != "" {
@@ -130,10 +141,10 @@ func (s *stream) codexError(text string) {
 	}
 	reset, err := time.ParseInLocation("Jan 2 2006 3:04 PM", day+" "+m[3], time.Local)
 	if err != nil {
-		return
+		return time.Time{}
 	}
 	// Seconds are cut off: a limit must not be called over before it is.
-	s.reset = reset.Add(time.Minute).UTC()
+	return reset.Add(time.Minute).UTC()
 }
 
 // codexStarted counts a tool when it begins. An item that was never announced is counted when it is complete.

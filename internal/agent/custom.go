@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -15,7 +16,18 @@ import (
 
 // customKeys are the settings of tilth.agent.<name>.*. Names are compared without case, as git's are.
 var customKeys = []string{
-	"args", "done", "format", "notfound", "path", "presetid", "resume", "start", "turnlimit", "usagelimit",
+	"acp", "args", "auth", "done", "env", "format", "mode", "model", "notfound", "path", "presetid", "readonlymode",
+	"resume", "start", "turnlimit", "usagelimit",
+}
+
+// spelled are the keys as they are documented.
+var spelled = map[string]string{"notfound": "notFound", "presetid": "presetId", "readonlymode": "readOnlyMode",
+	"turnlimit": "turnLimit", "usagelimit": "usageLimit"}
+
+// Key is a key of a program as it is documented.
+func Key(name, key string) string {
+	key = strings.ToLower(key)
+	return "tilth.agent." + name + "." + cmp.Or(spelled[key], key)
 }
 
 // Named returns the program of a name: a row of the table, or what settings, those of tilth.agent.<name>.* by the last
@@ -25,7 +37,7 @@ func Named(name string, settings map[string]string) (*Program, error) {
 		return custom(name, settings)
 	}
 	var known []string
-	for _, p := range programs() {
+	for _, p := range allPrograms() {
 		if p.Name == name {
 			return p, nil
 		}
@@ -55,7 +67,44 @@ func custom(name string, settings map[string]string) (*Program, error) {
 	for k, v := range settings {
 		set[strings.ToLower(k)] = v
 	}
-	if row, ok := byName(name); ok {
+	env := strings.Fields(set["env"])
+	for _, v := range env {
+		if !variable().MatchString(v) {
+			return nil, fmt.Errorf("tilth.agent.%s.env: %q is no name of a variable", name, v)
+		}
+	}
+	delete(set, "env")
+	delete(set, "model") // the caller's
+	p, err := rowOf(name, set)
+	if err == nil {
+		p.keyVars = append(p.keyVars, env...)
+	}
+	return p, err
+}
+
+// variable matches the name of a variable of the environment.
+var variable = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func rowOf(name string, set map[string]string) (*Program, error) {
+	row, ok := byName(name)
+	byACP, err := boolOf(name, "acp", set)
+	if err != nil {
+		return nil, err
+	}
+	speaks := ok && row.acp != nil
+	if speaks && set["acp"] != "" && !byACP {
+		return nil, fmt.Errorf("%s: %s speaks nothing else", Key(name, "acp"), name)
+	}
+	if byACP || speaks {
+		return acpRowFor(name, row, set)
+	}
+	for _, key := range []string{"auth", "mode", "readonlymode"} {
+		if set[key] != "" {
+			return nil, fmt.Errorf("%s means something only with %s=true", Key(name, key), Key(name, "acp"))
+		}
+	}
+	delete(set, "acp")
+	if ok {
 		return adjustRow(row, set)
 	}
 	for _, key := range []string{"path", "args"} {
@@ -71,12 +120,56 @@ func custom(name string, settings map[string]string) (*Program, error) {
 	return describe(name, set)
 }
 
+// acpRowFor makes the row of a program that speaks the Agent Client Protocol: a known one, or one of the user's.
+func acpRowFor(name string, row *Program, set map[string]string) (p *Program, err error) {
+	for _, key := range []string{"done", "format", "notfound", "presetid", "resume", "turnlimit", "usagelimit"} {
+		if set[key] != "" {
+			return nil, fmt.Errorf("%s means nothing with %s=true", Key(name, key), Key(name, "acp"))
+		}
+	}
+	mode, readOnlyMode, auth := set["mode"], set["readonlymode"], set["auth"]
+	for _, key := range []string{"acp", "auth", "mode", "readonlymode"} {
+		delete(set, key)
+	}
+	switch {
+	case row != nil:
+		p, err = adjustRow(acpRowOf(row), set)
+	case set["path"] != "" || set["args"] != "":
+		key := "path"
+		if set["path"] == "" {
+			key = "args"
+		}
+		return nil, fmt.Errorf("%s: %s is no row of the table; put it into %s", Key(name, key), name,
+			Key(name, "start"))
+	case strings.TrimSpace(set["start"]) == "":
+		return nil, fmt.Errorf("%s: there is no command; set %s to the shell command that starts it", Key(name, "acp"),
+			Key(name, "start"))
+	default:
+		p = byACP(&Program{Name: name, Title: name, Binary: "/bin/sh"}, acpRow{command: []string{"-c", set["start"]}})
+	}
+	if err == nil {
+		p.acp.mode, p.acp.readOnlyMode, p.acp.auth = mode, readOnlyMode, auth
+	}
+	return p, err
+}
+
+// boolOf reads a key that is true or false.
+func boolOf(name, key string, set map[string]string) (bool, error) {
+	switch strings.ToLower(set[key]) {
+	case "true", "yes", "on", "1":
+		return true, nil
+	case "", "false", "no", "off", "0":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s: %q is no boolean", Key(name, key), set[key])
+}
+
 // adjustRow changes where a row's program is and what more it is told.
 func adjustRow(row *Program, set map[string]string) (*Program, error) {
 	for key, value := range set {
 		if key != "path" && key != "args" && value != "" {
 			return nil,
-				fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path and args can be set",
+				fmt.Errorf("tilth.agent.%s.%s: %s is a row of the table, of which only path, args and env can be set",
 					row.Name, key, row.Name)
 		}
 	}
@@ -100,12 +193,9 @@ func describe(name string, set map[string]string) (*Program, error) {
 	if err := p.borrow(name, set["format"]); err != nil {
 		return nil, err
 	}
-	switch strings.ToLower(set["presetid"]) {
-	case "true", "yes", "on", "1":
-		p.preset = true
-	case "", "false", "no", "off", "0":
-	default:
-		return nil, fmt.Errorf("tilth.agent.%s.presetId: %q is no boolean", name, set["presetid"])
+	var err error
+	if p.preset, err = boolOf(name, "presetid", set); err != nil {
+		return nil, err
 	}
 	if set["resume"] != "" {
 		p.CanResume, p.resume = true, []string{"-c", set["resume"]}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,8 +24,23 @@ func TestCustomSettings(t *testing.T) {
 		{"mine", map[string]string{"start": "x", "notfound": "("}, "tilth.agent.mine.notfound"},
 		{"mine", map[string]string{"start": "x", "done": "("}, "tilth.agent.mine.done"},
 		{"mine", map[string]string{"start": "x", "args": "y"}, "no row of the table"},
+		{"mine", map[string]string{"start": "x", "env": "A_KEY B_TOKEN"}, ""},
+		{"mine", map[string]string{"start": "x", "env": "A_KEY=x"}, "tilth.agent.mine.env: \"A_KEY=x\""},
+		{"mine", map[string]string{"start": "x", "acp": "1", "mode": "code", "readonlymode": "ask", "auth": "k"}, ""},
+		{"mine", map[string]string{"acp": "true"}, "tilth.agent.mine.acp: there is no command"},
+		{"mine", map[string]string{"start": "x", "acp": "perhaps"}, "tilth.agent.mine.acp: \"perhaps\" is no boolean"},
+		{"mine", map[string]string{"start": "x", "mode": "code"}, "tilth.agent.mine.mode means something only with"},
+		{"mine", map[string]string{"start": "x", "acp": "1", "resume": "y"}, "tilth.agent.mine.resume means nothing"},
+		{"mine", map[string]string{"start": "x", "acp": "1", "notfound": "y"}, "tilth.agent.mine.notFound means"},
+		{"mine", map[string]string{"start": "x", "acp": "1", "args": "y"}, "tilth.agent.mine.args"},
+		{"claude", map[string]string{"acp": "true", "args": "--x", "path": "/opt/c"}, ""},
+		{"claude", map[string]string{"acp": "true", "start": "x"}, "only path, args and env"},
+		{"qwen", map[string]string{"mode": "yolo"}, ""},
+		{"qwen", map[string]string{"acp": "false"}, "tilth.agent.qwen.acp: qwen speaks nothing else"},
+		{"copilot", map[string]string{"format": "text"}, "tilth.agent.copilot.format means nothing"},
+		{"claude", map[string]string{"env": "A_KEY"}, ""},
 		{"claude", map[string]string{"path": "/opt/claude", "args": "--effort high"}, ""},
-		{"claude", map[string]string{"start": "x"}, "only path and args"},
+		{"claude", map[string]string{"start": "x"}, "only path, args and env"},
 		{"claude", map[string]string{"path": "tools/claude"}, "would be a file of the worktree"},
 	} {
 		p, err := custom(c.name, c.set)
@@ -34,6 +50,38 @@ func TestCustomSettings(t *testing.T) {
 		if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%v: got %v, want %s", c.set, err, c.err)
 		}
+	}
+}
+
+// A program finds the keys that its row names, its proxies and no others.
+func TestAProgramsKeys(t *testing.T) {
+	environ := []string{"PATH=/bin", "A_KEY=1", "B_TOKEN=2", "SSH_AUTH_SOCK=/x", "HTTPS_PROXY=http://u:p@proxy",
+		"DATABASE_URL=postgres://u:p@h/d", "TILTH_MODEL=m", "OPENAI_API_KEY=3"}
+	for name, want := range map[string]string{
+		"mine": "A_KEY HTTPS_PROXY PATH", "codex": "A_KEY HTTPS_PROXY OPENAI_API_KEY PATH",
+	} {
+		set := map[string]string{"env": "A_KEY"}
+		if name == "mine" {
+			set["start"] = "x"
+		}
+		p, err := custom(name, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, entry := range p.Environ(environ, nil) {
+			if !slices.Contains(quiet, entry) {
+				key, _, _ := strings.Cut(entry, "=")
+				got = append(got, key)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s finds %s, want %s", name, got, want)
+		}
+	}
+	const dropped = "A_KEY DATABASE_URL HTTPS_PROXY OPENAI_API_KEY SSH_AUTH_SOCK"
+	if got := strings.Join(Dropped(environ, []string{"B_TOKEN"}), " "); got != dropped {
+		t.Errorf("dropped are %s", got)
 	}
 }
 

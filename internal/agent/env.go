@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // quiet keeps programs from updating themselves in the middle of a run, whichever of them it is.
@@ -43,25 +45,66 @@ func ScrubEnv(environ []string) []string {
 // is called from and where sessions are, and a run finds what it left behind.
 var marks = []string{session.MarkVar, "TILTH_SESSIONS_DIR", proc.Mark}
 
+// proxies are the variables by which a program finds its way to its API. Their URLs may hold a password.
+var proxies = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"}
+
 // ToolEnv returns environ for what a run starts beside agent programs, such as shell commands and validators: without
 // any key and any setting of git-tilth but those in the variables that keep names.
-func ToolEnv(environ, keep []string) []string { return withoutKeys(ScrubEnv(environ), keep) }
-
-// Environ returns environ for the program: without any key but its own and those in the variables that keep names.
-// What a program needs that the user described is not known.
-func (p *Program) Environ(environ, keep []string) []string {
-	if p.shellCommands {
-		return ScrubEnv(environ)
-	}
-	return withoutKeys(ScrubEnv(environ), slices.Concat(p.keyVars, keep))
+func ToolEnv(environ, keep []string) []string {
+	return slices.DeleteFunc(ScrubEnv(environ), func(entry string) bool { return isDropped(entry, keep) })
 }
 
-func withoutKeys(environ, keep []string) []string {
-	return slices.DeleteFunc(environ, func(line string) bool {
-		name, _, _ := strings.Cut(line, "=")
-		ours := strings.HasPrefix(name, "TILTH_") && !slices.Contains(marks, name)
-		return (ours || proc.IsKey(name)) && !slices.Contains(keep, name)
-	})
+// Environ returns environ for the program: without any key but its own and those in the variables that keep names.
+func (p *Program) Environ(environ, keep []string) []string {
+	return ToolEnv(environ, slices.Concat(p.keyVars, p.named(environ), proxies, keep))
+}
+
+func isDropped(entry string, keep []string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	ours := strings.HasPrefix(name, "TILTH_") && !slices.Contains(marks, name)
+	return (ours || text.HoldsKey(entry)) && !slices.Contains(keep, name)
+}
+
+// Dropped names the variables of environ that what a run starts does not find in its environment, although they are no
+// setting of git-tilth.
+func Dropped(environ, keep []string) []string {
+	var names []string
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if isDropped(entry, keep) && !strings.HasPrefix(name, "TILTH_") || name == "GIT_ASKPASS" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// maxSettings bounds how much of a program's settings is read.
+const maxSettings = 1 << 20
+
+// named are the variables that the user's own settings of the program name for its keys.
+func (p *Program) named(environ []string) (names []string) {
+	if p.keyName == nil {
+		return nil
+	}
+	f, err := os.Open(p.keyFile.in(environ))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	data, _ := io.ReadAll(io.LimitReader(f, maxSettings))
+	for _, m := range p.keyName().FindAllSubmatch(data, -1) {
+		names = append(names, string(m[1]))
+	}
+	return names
+}
+
+// in is where a place is for a program that is run in env.
+func (at place) in(env []string) string {
+	if dir := proc.Getenv(env, at.variable); at.variable != "" && dir != "" {
+		return filepath.Join(dir, at.name)
+	}
+	return filepath.Join(homeIn(env), at.inHome)
 }
 
 // homeIn returns the home directory that a program run in env would use.
@@ -81,14 +124,16 @@ func (p *Program) inside(b *sandbox.Box, env []string) *sandbox.Box {
 	}
 	var own []string
 	for _, at := range p.state {
-		path := filepath.Join(homeIn(env), at.inHome)
-		if dir := proc.Getenv(env, at.variable); at.variable != "" && dir != "" {
-			path = filepath.Join(dir, at.name)
-		}
+		path := at.in(env)
 		if filepath.Ext(path) != ".json" {
 			_ = os.MkdirAll(path, 0o700) // without it the program says itself what it cannot write
 		}
 		own = append(own, path)
 	}
-	return b.With(own...)
+	if p.acp != nil {
+		own = append(own, p.acp.devices...)
+	}
+	out := *b.With(own...)
+	out.SharePIDs = true // its locks may hold a process's number
+	return &out
 }

@@ -53,9 +53,9 @@ func TestEvents(t *testing.T) {
 		{name: "success, with the cost of this run", program: "claude",
 			stdout: claudeInit + claudeTool + claudeTool + claudeAnswer +
 				`{"type":"result","subtype":"success","is_error":false,"num_turns":2,"result":"done","session_id":"c608d775-a1e6-44af-ad14-56c828dd876b","total_cost_usd":0.9,` + claudeUsed +
-				`,"permission_denials":[{"tool_name":"WebFetch","tool_use_id":"x","tool_input":{}}],"model_usage_since_last_result":{"m":{"costUSD":0.25},"small":{"costUSD":0.5}}}`,
+				`,"permission_denials":[{"tool_name":"WebFetch","tool_use_id":"x","tool_input":{}}],"model_usage_since_last_result":{"m":{"inputTokens":200,"outputTokens":40,"cacheReadInputTokens":20,"cacheCreationInputTokens":5,"costUSD":0.25},"small":{"inputTokens":7,"outputTokens":1,"costUSD":0.5}}}`,
 			want: Outcome{How: Completed, Text: "done", Turns: 1, Denied: []string{"WebFetch"},
-				Usage: Usage{Prompt: 225, Eval: 40, Cached: 20, Cost: 0.75, CostKnown: true}}},
+				Usage: Usage{Prompt: 232, Eval: 41, Cached: 20, Cost: 0.75, CostKnown: true}}},
 		{name: "success of an older version", program: "claude",
 			stdout: claudeInit + `{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.5,` + claudeUsed + `}`,
 			want: Outcome{How: Completed, Text: "done",

@@ -47,7 +47,10 @@ type fake struct {
 
 type fakeStep map[string]any
 
-func newFake(t *testing.T, steps ...fakeStep) *fake {
+func newFake(t *testing.T, steps ...fakeStep) *fake { return newFakeACP(t, nil, steps...) }
+
+// newFakeACP is newFake with agents by ACP that are like this.
+func newFakeACP(t *testing.T, setup map[string]any, steps ...fakeStep) *fake {
 	t.Helper()
 	bin, err := buildFake()
 	if err != nil {
@@ -61,15 +64,23 @@ func newFake(t *testing.T, steps ...fakeStep) *fake {
 			t.Fatal(err)
 		}
 	}
-	for _, p := range programs() {
-		if err := os.Symlink(bin, filepath.Join(home, "bin", p.Binary)); err != nil {
+	names := []string{"claude-agent-acp", "codex-acp"}
+	for _, p := range allPrograms() {
+		names = append(names, p.Binary)
+	}
+	for _, name := range names {
+		if err := os.Symlink(bin, filepath.Join(home, "bin", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.env = []string{"HOME=" + home, "PATH=" + filepath.Join(home, "bin") + string(os.PathListSeparator) +
 		os.Getenv("PATH"), "FAKEAGENT_LOG=" + f.log, "TILTH_API_KEY=the-key-of-the-harness"}
-	if len(steps) > 0 {
-		data, err := json.Marshal(map[string]any{"steps": steps})
+	if len(steps) > 0 || setup != nil {
+		acp := map[string]any{}
+		for _, name := range names {
+			acp[name] = setup
+		}
+		data, err := json.Marshal(map[string]any{"steps": steps, "acp": acp})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func gemini() *Program {
 		begin: []string{"--session-id", "{id}"}, resume: []string{"--resume", "{id}"},
 		// Its parent process swallows signals and leaves the child behind when it is killed.
 		env:     []string{"GEMINI_CLI_NO_RELAUNCH=true"},
-		keyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+		keyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"},
 		state:   []place{{"GEMINI_CLI_HOME", ".gemini", ".gemini"}},
 		preset:  true, validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a result with status success", Login: "gemini, then /auth",

@@ -32,7 +32,11 @@ func opencode() *Program {
 			"OPENCODE_DISABLE_PROJECT_CONFIG=1",
 		}, prepare: openCodeOutside},
 		keyVars: []string{"OPENCODE_API_KEY", "OPENROUTER_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY",
-			"GEMINI_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY"},
+			"GEMINI_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "XAI_API_KEY",
+			"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",
+			"GOOGLE_APPLICATION_CREDENTIALS"},
+		keyFile: place{"XDG_CONFIG_HOME", "opencode/opencode.json", ".config/opencode/opencode.json"},
+		keyName: pattern.New(`\{env:([A-Za-z_]\w*)\}`),
 		state: []place{{"XDG_DATA_HOME", "opencode", ".local/share/opencode"},
 			{"XDG_STATE_HOME", "opencode", ".local/state/opencode"}, {"XDG_CACHE_HOME", "opencode", ".cache/opencode"},
 			{"XDG_CONFIG_HOME", "opencode", ".config/opencode"}},
@@ -99,7 +103,7 @@ func watchOpenCode(s *stream, line []byte) {
 		s.id(string(m[1]))
 	}
 	if openCodeCall().FindSubmatch(line) != nil {
-		s.waits = ""
+		s.waits, s.asking, s.heard, s.quiet = "", true, time.Now(), false
 	}
 	m := openCodeError().FindSubmatch(line)
 	if m == nil {

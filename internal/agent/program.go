@@ -41,7 +41,9 @@ type Program struct {
 	env             []string // set for every run, as NAME=value; the placeholders work here too
 	write, readOnly rights   // of a run that may change files, and of one that may not
 	keyVars         []string // the program's own credentials, which it keeps
-	state           []place  // what it writes outside of the tree
+	keyFile         place    // the user's settings of the program, in which keyName finds the names of more
+	keyName         pattern.Regexp
+	state           []place // what it writes outside of the tree
 	// Box is what the program may do when it is asked for its conversations; that of a turn is the turn's.
 	Box *sandbox.Box
 	// judgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is.
@@ -62,6 +64,7 @@ type Program struct {
 	finish        func(*stream, *history) // after the end: what the store knows better than the events; may be nil
 	store         store                   // where conversations are kept; nil: not known
 	shellCommands bool                    // base and resume are shell commands of the user
+	acp           *acpRow                 // it speaks the Agent Client Protocol; else nil
 	done          pattern.Regexp          // the line with which a program without events says that it is done
 }
 
@@ -97,6 +100,7 @@ const (
 	Failed      How = "failed"      // anything else; Outcome.Detail says what
 	TimedOut    How = "timed_out"   // Turn.Timeout was over
 	InUse       How = "in_use"      // another process has this conversation open
+	Unfinished  How = "unfinished"  // it ended its turn in good order and is not done; Outcome.Detail says why
 	Refused     How = "refused"     // the API refuses the credentials or the model: trying again mends nothing
 )
 
@@ -117,6 +121,7 @@ type Turn struct {
 	Conversation   Ref
 	MaxTurns       int           // model calls within this turn; 0 is no limit
 	Timeout        time.Duration // wall clock; 0 is no limit
+	Linger         time.Duration // quiet after a result that ends the turn; 0 is 20 s
 	Env            []string      // complete environment; the harness's own keys are removed from it
 	Box            *sandbox.Box  // what the program may do beside writing its own state; nil is everything
 	ReadOnly       bool          // may read but not write or run commands
@@ -142,9 +147,15 @@ type Outcome struct {
 	// what the program has counted for the conversation, to be handed to the next turn as PriorTotal
 	Total      Usage
 	Turns      int
+	Cut        bool      // it had reported a result, went on, and was ended from outside
 	LimitReset time.Time // for UsageLimit; zero if not said
 	Denied     []string  // tools whose use was refused
 	Detail     string    // one line: why
+	Hint       string    // what a person can do about it, "" where the row knows it
+	ResumeBy   string    // how an agent by ACP takes up a conversation; "" for another, or where it never said
+	Skipped    int       // lines and updates of an agent by ACP that meant nothing
+	Uncounted  bool      // it said nothing of what the turn took
+	OtherCost  string    // what it says that the conversation cost, in another currency than dollars
 }
 
 // valid reports whether an id may be handed to the program.
@@ -158,12 +169,15 @@ func (p *Program) NewID() string {
 	return uuid.NewString()
 }
 
-// programs returns all rows, in the order in which programs are looked for. The rows are fresh copies.
+// programs returns the rows that are looked for, in their order. The rows are fresh copies.
 func programs() []*Program { return []*Program{claude(), codex(), gemini(), opencode()} }
+
+// allPrograms adds the rows that work only where they are named.
+func allPrograms() []*Program { return append(programs(), copilot(), qwen()) }
 
 // byName returns the row with this name.
 func byName(name string) (*Program, bool) {
-	for _, p := range programs() {
+	for _, p := range allPrograms() {
 		if p.Name == name {
 			return p, true
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// linger is how long a program may take to exit after its terminal event. Then the turn is over all the same.
+	// linger is how long a program that has reported a result may be quiet before its turn is over all the same.
 	linger = 20 * time.Second
 	// grace is the time between SIGTERM and SIGKILL: time for a program to write its conversation down.
 	grace = 5 * time.Second
@@ -58,13 +58,16 @@ func (p *Program) Run(ctx context.Context, t Turn) (Outcome, error) {
 	s := newStream(p, &t)
 	// A conversation that is resumed is known to be there when the program has named it; the user's own shell
 	// commands need not do that.
-	if id != "" && (!resume || p.shellCommands) {
+	if id != "" && p.acp == nil && (!resume || p.shellCommands) {
 		if err := s.tell(id); err != nil {
 			return Outcome{}, err
 		}
 	}
 	if ctx.Err() != nil {
 		return Outcome{How: Interrupted, Conversation: id, Total: t.PriorTotal, Detail: "ended before it began"}, nil
+	}
+	if p.acp != nil {
+		return s.playACP(ctx, cmd)
 	}
 	return s.play(ctx, cmd)
 }
@@ -83,16 +86,14 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 			s.stop(Failed, "the conversation could not be recorded")
 		}
 	}
-	var last *time.Timer
+	s.lingered = func() { cancel(&ended{"", "did not exit after its last event"}) }
 	cmd.Timeout, cmd.Grace, cmd.OutputCap = t.Timeout, grace, outputKept
 	cmd.OnLine = func(line []byte) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.heard, s.quiet, s.waits = time.Now(), false, ""
+		s.heard, s.quiet, s.waits, s.asking = time.Now(), false, "", false
 		p.read(s, line)
-		if last == nil && (s.success || s.how != "") {
-			last = time.AfterFunc(linger, func() { cancel(&ended{"", "did not exit after its last event"}) })
-		}
+		s.settle(s.quietTime(), s.lingered)
 	}
 	cmd.OnErrLine = func(line []byte) {
 		s.mu.Lock()
@@ -103,11 +104,11 @@ func (s *stream) play(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
 	}
 	go s.watchSilence(ctx)
 	res, err := proc.Run(ctx, cmd)
-	if last != nil {
-		last.Stop()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.last != nil {
+		s.last.Stop()
+	}
 	s.quiet, s.waits = true, "" // a look at the silence may be under way
 	switch {
 	case s.refusal != nil:
@@ -151,6 +152,7 @@ func (s *stream) outcome(res proc.Outcome, cause *ended) Outcome {
 		out.Usage, out.Total = addedSince(s.turn.PriorTotal, s.total), s.total
 	}
 	out.How, out.Detail = s.verdict(res, cause)
+	out.Cut = s.reported && out.How != Completed && (res.TimedOut || res.Canceled)
 	out.Detail = oneLine(out.Detail)
 	switch {
 	case out.How == NotFound:
@@ -172,7 +174,7 @@ func (s *stream) outcome(res proc.Outcome, cause *ended) Outcome {
 // words for failures, and its exit last.
 func (s *stream) verdict(res proc.Outcome, cause *ended) (How, string) {
 	// A program that was done while it was being told to stop was done.
-	done := s.success && s.how == ""
+	done := s.success && s.how == "" && (len(s.under) == 0 || !res.TimedOut && !res.Canceled)
 	switch {
 	case cause != nil && cause.how != "" && !(done && cause.how == TurnLimit):
 		return cause.how, cause.why

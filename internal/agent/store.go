@@ -57,6 +57,8 @@ func (p *Program) Stored(ctx context.Context, env []string, dir, id string) (gon
 		return true, p.Name + " cannot resume a conversation"
 	case !p.valid(id):
 		return true, "not an id of " + p.Name
+	case p.acp != nil:
+		return false, "whether " + p.Name + " still has it, it will say itself"
 	case p.store == nil:
 		return false, "the store of " + p.Name + " is not known; it will say itself"
 	}

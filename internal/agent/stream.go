@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -36,13 +37,17 @@ type stream struct {
 	totalKnown   bool
 	usageSaid    bool // the program itself summed its usage up
 	turns        int
-	running      int       // tools that have begun and not ended
-	began        time.Time // when the program was started
-	heard        time.Time // when it last said something
-	quiet        bool      // its silence was told of
-	waits        string    // what its API said to a call that it will make again by itself, "" while it does not wait
-	success      bool      // the terminal event said so
-	how          How       // what another terminal event said, "" if none did
+	running      int         // tools that have begun and not ended
+	began        time.Time   // when the program was started
+	heard        time.Time   // when it last said something
+	quiet        bool        // its silence was told of
+	waits        string      // what its API said to a call that it will make again by itself, "" while it does not wait
+	asking       bool        // it said that it asks its model, and nothing since
+	success      bool        // the terminal event said so
+	reported     bool        // it has said so before, and may have gone on since
+	under        []string    // agents and workflows of its own that are under way
+	last         *time.Timer // ends a program that has reported and is quiet
+	how          How         // what another terminal event said, "" if none did
 	why          string
 	reset        time.Time
 	denied       []string
@@ -50,17 +55,21 @@ type stream struct {
 	message      string           // that the pieces which arrive belong to
 	counted      map[string]bool  // messages that are counted as steps
 	steps        map[string]Usage // numbers per message, for events that repeat them
+	others       map[string]bool  // messages of its subagents
 
-	onID    func(id string)           // the id was seen
-	stop    func(how How, why string) // end the program from outside
-	told    string                    // the conversation that OnConversation was last called with
-	refusal error                     // its error, or that of Emit
-	mu      sync.Mutex                // the lines of both outputs and the silence come from goroutines of their own
+	onID func(id string)           // the id was seen
+	stop func(how How, why string) // end the program from outside
+	// lingered is called when a program that has reported was quiet for long enough.
+	lingered func()
+	told     string     // the conversation that OnConversation was last called with
+	refusal  error      // its error, or that of Emit
+	mu       sync.Mutex // the lines of both outputs and the silence come from goroutines of their own
 }
 
 func newStream(p *Program, t *Turn) *stream {
 	now := time.Now()
-	return &stream{program: p, turn: t, steps: map[string]Usage{}, counted: map[string]bool{}, began: now, heard: now}
+	return &stream{program: p, turn: t, steps: map[string]Usage{}, counted: map[string]bool{},
+		others: map[string]bool{}, began: now, heard: now}
 }
 
 // tell hands the conversation's id on, once.
@@ -107,11 +116,37 @@ var limitWords = pattern.New(`(?i)\b429\b|rate.?limit|too many requests|quota|us
 func (s *stream) silence(now time.Time, limit time.Duration) {
 	idle := now.Sub(s.heard)
 	switch {
+	case s.program.acp != nil && !s.quiet && idle >= limit && s.running == 0 && s.conversation != "":
+		// A model that thinks is heard. An agent whose API told it to wait is not, some of them for ever.
+		s.quiet = true
+		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
+		s.stop(UsageLimit, "it has said nothing for "+limit.String()+", and no tool of it runs")
 	case limitWords().MatchString(s.waits) && idle >= limit/3:
 		s.stop(UsageLimit, s.waits)
+	case s.asking && !s.quiet && idle >= limit:
+		s.quiet = true
+		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
+		s.stop(UsageLimit, "its model has not answered for "+limit.String())
 	case !s.quiet && idle >= limit:
 		s.quiet = true
 		s.emit(&record.AgentWaits{Agent: s.program.Name, Since: record.FormatTime(s.heard)})
+	}
+}
+
+// quietTime is how long a program that has reported may be quiet before its turn is over.
+func (s *stream) quietTime() time.Duration { return cmp.Or(s.turn.Linger, linger) }
+
+// settle looks, after each line, whether the turn is over but for the quiet that a program is given to go on in, or to
+// exit. While agents of its own are under way it is not.
+func (s *stream) settle(quiet time.Duration, over func()) {
+	s.reported = s.reported || s.success
+	switch ended := s.how != "" || s.success && len(s.under) == 0; {
+	case ended && s.last == nil:
+		s.last = time.AfterFunc(quiet, over)
+	case ended:
+		s.last.Reset(quiet)
+	case s.last != nil:
+		s.last.Stop()
 	}
 }
 
@@ -126,6 +161,15 @@ func (s *stream) say(said string) {
 func (s *stream) spend(message string, u Usage) {
 	s.usage = plus(plus(s.usage, u, 1), s.steps[message], -1)
 	s.steps[message] = u
+}
+
+// forget takes back what was booked for the messages that are summed up elsewhere.
+func (s *stream) forget(summed func(message string) bool) {
+	for message, u := range s.steps {
+		if summed(message) {
+			s.usage, s.steps[message] = plus(s.usage, u, -1), Usage{}
+		}
+	}
 }
 
 // flush ends a message that arrived in pieces.
@@ -208,7 +252,8 @@ func events(read func(*stream, gjson.Result)) func(*stream, []byte) {
 // event reads one event. Lines that are no JSON object are not events: programs print warnings between them.
 func event(line []byte) (gjson.Result, bool) {
 	line = bytes.TrimLeft(line, " \t")
-	if len(line) == 0 || line[0] != '{' || !gjson.ValidBytes(line) {
+	// This check, unlike gjson's, takes no stack for each of a million brackets.
+	if len(line) == 0 || line[0] != '{' || !json.Valid(line) {
 		return gjson.Result{}, false
 	}
 	return gjson.Parse(strings.ToValidUTF8(string(line), "\uFFFD")), true

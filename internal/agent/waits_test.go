@@ -89,6 +89,26 @@ func TestShortWaitsAreNone(t *testing.T) {
 	}
 }
 
+// OpenCode says when it asks its model, and nothing while its API lets it wait.
+func TestAModelThatNeverAnswersIsALimit(t *testing.T) {
+	const call = "timestamp=2026-11-22T03:44:07.075Z level=INFO run=f message=stream small=false agent=build"
+	p, _ := byName("opencode")
+	s := newStream(p, &Turn{})
+	var stopped How
+	s.stop = func(how How, _ string) { stopped = how }
+	s.silence(time.Now().Add(time.Hour), patience)
+	if stopped != "" || !s.quiet {
+		t.Errorf("a silence of its own is %q", stopped)
+	}
+	p.watch(s, []byte(call))
+	if s.silence(time.Now().Add(time.Minute), patience); stopped != "" {
+		t.Errorf("a minute is %q", stopped)
+	}
+	if s.silence(time.Now().Add(patience), patience); stopped != UsageLimit {
+		t.Errorf("five minutes are %q", stopped)
+	}
+}
+
 func TestSilenceIsTold(t *testing.T) {
 	eachProgram(t, func(t *testing.T, p *Program) {
 		f := newFake(t, fakeStep{"hang": true})

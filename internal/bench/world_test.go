@@ -35,7 +35,8 @@ func newWorld(t testing.TB, n int) *world {
 	w.environ = []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
 		"TILTH_SESSIONS_DIR=" + w.sessions,
-		"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date, "TILTH_RESUME_NOTICE=0", "TILTH_WORKER_MODEL=scripted",
+		"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date, "TILTH_RESUME_NOTICE=0", "TILTH_AGAIN=true",
+		"TILTH_WORKER_MODEL=scripted",
 		"TMPDIR=" + filepath.Join(dir, "tmp"),
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "tmp"), 0o700))

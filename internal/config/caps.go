@@ -19,7 +19,7 @@ const (
 type Cap struct {
 	Name    string
 	Setting Setting
-	Stop    string // the reason of the stop, or of the task's failure
+	Stop    string // the reason of the stop, or of the task's failure (record.Reasons)
 	PerTask bool   // it fails a task; others stop the run between two tasks
 	Label   string // what it counts, for people
 	Detail  string // the stop's detail, a format of what was used and of the cap
@@ -39,13 +39,13 @@ var caps = []Cap{
 	},
 	{
 		Name: MaxMinutes, Stop: "wall_clock", Label: "time", Detail: "%.1f of %g minutes",
-		Setting: Setting{Name: "tilth.maxWallClockMinutes", Flag: "max-minutes", Default: "120", kind: kindNumber,
+		Setting: Setting{Name: "tilth.maxWallClockMinutes", Flag: "max-minutes", Default: "480", kind: kindNumber,
 			Help: "minutes per run or resume, waits for usage limits not counted, fractions allowed; 0 is no limit"},
 	},
 	{
 		Name: MaxTokens, Stop: "token_cap", Label: "tokens", Detail: "%.0f of %.0f tokens",
-		Setting: Setting{Name: "tilth.maxTokens", Flag: "max-tokens", Default: "2000000", kind: kindCount,
-			Help: "tokens per session; 0 is no limit"},
+		Setting: Setting{Name: "tilth.maxTokens", Flag: "max-tokens", Default: "10000000", kind: kindCount,
+			Help: "tokens per session, without those that a provider read from its cache; 0 is no limit"},
 	},
 	{
 		Name: MaxCost, Stop: "cost_cap", Label: "cost", Detail: "$%.4f of $%g",
@@ -111,19 +111,3 @@ func (c Caps) Passed(used map[string]float64) *Reached {
 
 // AllCaps is the table of caps.
 func AllCaps() []Cap { return slices.Clone(caps) }
-
-// IsCapStop reports whether a stop's reason is a cap of the session.
-func IsCapStop(reason string) bool {
-	return slices.ContainsFunc(caps, func(c Cap) bool { return !c.PerTask && c.Stop == reason })
-}
-
-// TaskCapReasons are the reasons for which a task fails at a cap.
-func TaskCapReasons() []string {
-	var reasons []string
-	for _, c := range caps {
-		if c.PerTask {
-			reasons = append(reasons, c.Stop)
-		}
-	}
-	return reasons
-}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Entry is one line of git config.
@@ -40,13 +42,15 @@ func (e *Error) Error() string { return e.msg }
 // unsetHint is how a value from git config is taken out.
 func unsetHint(key, origin string) string {
 	if path, ok := strings.CutPrefix(origin, "file:"); ok {
-		return "git config --file " + path + " --unset-all " + key
+		return text.ShellQuote("git", "config", "--file", path, "--unset-all", key)
 	}
 	return ""
 }
 
 // Config holds every setting, checked.
 type Config struct {
+	// Gone are settings of an earlier build that were found, and have no effect any more, each with where it is from.
+	Gone   []string
 	values map[string]Value
 	agents map[string]map[string]string
 	prices map[string]price
@@ -66,6 +70,11 @@ func Load(environ []string, flags map[string]string, entries []Entry) (*Config, 
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range gone {
+		if _, set := env[s.Env]; set {
+			c.Gone = append(c.Gone, s.Env)
+		}
+	}
 	for _, s := range settings {
 		v, err := resolve(s, env, flags, fromGit[strings.ToLower(s.Name)])
 		if err != nil {
@@ -76,6 +85,9 @@ func Load(environ []string, flags map[string]string, entries []Entry) (*Config, 
 	return c, nil
 }
 
+// signCommits is the setting whose default is git's own commit.gpgSign.
+const signCommits = "tilth.signcommits"
+
 // sortEntries groups the tilth.* entries by lower-case name and takes out the agent
 // descriptions (tilth.agent.<name>.<key>), whose keys the agent package knows, and the prices of models.
 func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
@@ -83,8 +95,16 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 	for _, s := range settings {
 		known[strings.ToLower(s.Name)] = s
 	}
-	out := map[string][]Entry{}
+	out, signs := map[string][]Entry{}, 0
 	for _, e := range entries {
+		if strings.EqualFold(e.Key, "commit.gpgSign") {
+			if _, err := parseBool(e.Value); err == nil { // weaker than all that is set for git-tilth alone
+				as := Entry{Key: e.Key, Value: e.Value, Origin: "commit.gpgSign, " + e.Origin, Scope: e.Scope}
+				out[signCommits] = slices.Insert(out[signCommits], min(signs, len(out[signCommits])), as)
+				signs++
+			}
+			continue
+		}
 		if !strings.HasPrefix(strings.ToLower(e.Key), "tilth.") {
 			continue
 		}
@@ -103,6 +123,10 @@ func (c *Config) sortEntries(entries []Entry) (map[string][]Entry, error) {
 			continue
 		}
 		s, ok := known[lower]
+		if !ok && IsGone(lower) {
+			c.Gone = append(c.Gone, fmt.Sprintf("%s (%s)", e.Key, e.Origin))
+			continue
+		}
 		if !ok {
 			msg := fmt.Sprintf("unknown setting %s (%s)%s", e.Key, e.Origin, didYouMean(lower))
 			return nil, &Error{msg, unsetHint(e.Key, e.Origin)}
@@ -131,23 +155,48 @@ func agentKey(key string) (name, sub string, ok bool) {
 	return rest[:i], strings.ToLower(rest[i+1:]), true
 }
 
-// didYouMean finds the known name that shares the longest ending or beginning with key.
+// didYouMean names the known setting that is nearest to key.
 func didYouMean(key string) string {
-	best, score := "", 0
+	var known []string
 	for _, s := range settings {
-		name := strings.ToLower(s.Name)
-		n := 0
-		for n < len(name) && n < len(key) && name[n] == key[n] {
-			n++
-		}
-		if n > score {
-			best, score = s.Name, n
-		}
+		known = append(known, strings.ToLower(s.Name))
 	}
-	if score > len("tilth.")+2 {
-		return "; did you mean " + best + "?"
+	near, _ := text.Nearest(key, known)
+	if i := slices.Index(known, near); i >= 0 {
+		return "; did you mean " + settings[i].Name + "?"
 	}
 	return "; git tilth config lists the known ones"
+}
+
+// Unknown is a TILTH_* variable that is no setting, with the known one that is nearest to it, if one is.
+type Unknown struct {
+	Name, Nearest string
+	Slips         int // that make one the other
+}
+
+// ownVariables are those that git-tilth itself reads or sets and that are no settings.
+var ownVariables = []string{"TILTH_HOME", "TILTH_INSIDE", "TILTH_COMMITTING", "TILTH_HOOK_INPUT", "TILTH_LANE_NUMBER",
+	"TILTH_TASK", "TILTH_CONVERSATION", "TILTH_MODEL", "TILTH_READ_ONLY", "TILTH_PROC"}
+
+// UnknownVariables are the TILTH_* variables of an environment that mean nothing to git-tilth. A value that is empty
+// says nothing either.
+func UnknownVariables(environ []string) (unknown []Unknown) {
+	var known []string
+	for _, s := range settings {
+		if s.Env != "" {
+			known = append(known, s.Env)
+		}
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, "TILTH_") || value == "" || strings.HasPrefix(name, "TILTH_NOTIFY_") ||
+			slices.Contains(known, name) || slices.Contains(ownVariables, name) {
+			continue
+		}
+		near, slips := text.Nearest(name, append(known, "TILTH_HOME"))
+		unknown = append(unknown, Unknown{name, near, slips})
+	}
+	return unknown
 }
 
 func resolve(s Setting, env, flags map[string]string, entries []Entry) (Value, error) {

@@ -30,10 +30,10 @@ func TestOrderOfPlaces(t *testing.T) {
 		{"flag", load(t, env, flag, git), 1, "flag --max-tokens"},
 		{"environment", load(t, env, nil, git), 2, "environment TILTH_MAX_TOKENS"},
 		{"git config", load(t, nil, nil, git), 3, "file:.git/config"},
-		{"default", load(t, nil, nil), 2_000_000, "default"},
+		{"default", load(t, nil, nil), 10_000_000, "default"},
 		{"empty flag", load(t, nil, map[string]string{"max-tokens": ""}, git), 3, "file:.git/config"},
 		{"empty variable", load(t, []string{"TILTH_MAX_TOKENS="}, nil, git), 3, "file:.git/config"},
-		{"empty git config", load(t, nil, nil, git, Entry{Key: "tilth.maxtokens", Origin: "file:x"}), 2_000_000,
+		{"empty git config", load(t, nil, nil, git, Entry{Key: "tilth.maxtokens", Origin: "file:x"}), 10_000_000,
 			"default"},
 	} {
 		if got, from := c.config.Count("tilth.maxTokens"), c.config.Get("tilth.maxTokens").Origin; got != c.want ||

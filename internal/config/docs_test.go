@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,22 +35,24 @@ A value is looked for in this order: flag, environment, git config, default. An 
 whole numbers take k, m and g. Garbage and unknown tilth.* keys are refused before anything starts. ` + "`git tilth config`" + ` shows every
 setting with its value and where it comes from. What is done to a session goes by its own repository's, wherever it is named.
 
-| git config | environment | flag | default | meaning |
-|---|---|---|---|---|
 `)
+	first := []string{"tilth.worker.agent", "tilth.worker.model", "tilth.baseUrl", "tilth.apiKey",
+		"tilth.evaluator.model", "tilth.maxWallClockMinutes",
+		"tilth.maxTokens", "tilth.maxCost", "tilth.onFailure", "tilth.validator",
+		"tilth.setup", "tilth.commitSubject"}
+	row := map[string]Setting{}
 	for _, s := range settings {
-		key := "`" + s.Name + "`"
-		if s.envOnly {
-			key = "-"
+		row[s.Name] = s
+	}
+	b.WriteString("Twelve that one meets first:\n\n" + settingsHead)
+	for _, name := range first {
+		b.WriteString(settingsRow(row[name]))
+	}
+	b.WriteString("\nThe rest:\n\n" + settingsHead)
+	for _, s := range settings {
+		if !slices.Contains(first, s.Name) {
+			b.WriteString(settingsRow(s))
 		}
-		cell := func(text, pre string) string {
-			if text == "" {
-				return ""
-			}
-			return "`" + pre + text + "`"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", key, cell(s.Env, ""), cell(s.Flag, "--"), cell(s.Default, ""),
-			s.Help)
 	}
 	b.WriteString(`
 Keys are never read from git config: they come from the environment, or from ` + "`git credential`" + ` for the endpoint's URL. A key is sent only
@@ -66,4 +69,21 @@ Agent programs of your own are described with ` + "`tilth.agent.<name>.*`" + `, 
 [hooks.md](hooks.md).
 `)
 	return b.String()
+}
+
+const settingsHead = "| git config | environment | flag | default | meaning |\n|---|---|---|---|---|\n"
+
+func settingsRow(s Setting) string {
+	key := "`" + s.Name + "`"
+	if s.envOnly {
+		key = "-"
+	}
+	cell := func(text, pre string) string {
+		if text == "" {
+			return ""
+		}
+		return "`" + pre + text + "`"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", key, cell(s.Env, ""), cell(s.Flag, "--"), cell(s.Default, ""),
+		s.Help)
 }

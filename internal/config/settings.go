@@ -54,12 +54,13 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "key of the endpoint; without it git credential is asked for one"},
 
 	{Name: "tilth.worker.agent", judges: true,
-		Help: "builtin, or an agent program: claude, codex, gemini, opencode, or one of yours"},
+		Help: "builtin, claude, codex, gemini, opencode, copilot, qwen, or one of yours; claude,codex: the next goes " +
+			"on at a limit"},
 	{Name: "tilth.worker.model", judges: true, Flag: "model", Help: "the model that does the tasks"},
 	{Name: "tilth.worker.baseUrl", judges: true, kind: kindURL, Help: "endpoint of the worker, if not tilth.baseUrl"},
 	{Name: "tilth.worker.apiKey", kind: kindSecret, envOnly: true, Help: "key of the worker's endpoint"},
 
-	{Name: "tilth.evaluator.agent", judges: true, Help: "builtin, or an agent program, for the reviewer"},
+	{Name: "tilth.evaluator.agent", judges: true, Help: "builtin, or an agent program, for the reviewer; or several"},
 	{Name: "tilth.evaluator.model", judges: true, Flag: "evaluator-model",
 		Help: "the model that judges (default: the worker's)"},
 	{Name: "tilth.evaluator.baseUrl", judges: true, kind: kindURL,
@@ -79,6 +80,8 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.stream", Default: "false", kind: kindBool, Help: "ask the endpoint for streamed answers"},
 	{Name: "tilth.maxWait", Default: "6h", kind: kindDuration,
 		Help: "the longest wait for a usage limit to reset, with --wait"},
+	{Name: "tilth.again", Flag: "again", Given: "true", Default: "false", kind: kindBool,
+		Help: "do again what a session has done and nobody has taken, merged or pushed"},
 	{Name: "tilth.resumeNotice", Default: "5", kind: kindSeconds,
 		Help: "seconds that run waits after its note about a resumable session"},
 
@@ -88,8 +91,6 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "the longest answer that a model is asked for where tilth.capMode is strict, in tokens"},
 	{Name: "tilth.validator", judges: true, kind: kindList,
 		Help: "name=command, run before each review; repeatable (default: detected from the project)"},
-	{Name: "tilth.judge", judges: true, Default: "tree", values: []string{"tree", "worktree"},
-		Help: "where changes are judged: tree (exactly what will be committed, laid out apart) or worktree"},
 	{Name: "tilth.judgeBorrow", judges: true, Default: "deps", values: []string{"deps", "none"},
 		Help: "without tilth.setup: deps lends the judged tree what the worker installed, none does not"},
 	{Name: "tilth.validatorTimeout", judges: true, Default: "10m", kind: kindDuration,
@@ -97,13 +98,20 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.bashTimeout", Default: "2m", kind: kindDuration,
 		Help: "time limit of a worker's shell command that names none"},
 	{Name: "tilth.turnTimeout", Default: "60m", kind: kindDuration, Help: "time limit of one turn of an agent program"},
+	{Name: "tilth.linger", Default: "20s", kind: kindDuration,
+		Help: "quiet after which a program that reported a result is done, unless an agent of its own works"},
 	{Name: "tilth.maxTurns", Flag: "max-turns", Default: "100", kind: kindPositive,
 		Help: "an agent program's own steps in one turn"},
-	{Name: "tilth.setup", judges: true, kind: kindList, Help: "command to run once in a new worktree; repeatable"},
+	{Name: "tilth.setup", judges: true, kind: kindList,
+		Help: "command to run once in a new worktree; repeatable (default: what the lock file says; none: nothing)"},
 	{Name: "tilth.copy", judges: true, kind: kindList,
 		Help: "pattern of ignored files to copy into a new worktree; repeatable"},
 	{Name: "tilth.maxFileSize", judges: true, Default: "20m", kind: kindCount,
 		Help: "the largest file that is committed, in bytes; 0: no limit"},
+	{Name: "tilth.maxFetch", Default: "200m", kind: kindCount,
+		Help: "the largest session that is fetched or unpacked, in bytes beyond its base; 0: no limit"},
+	{Name: "tilth.allowBinary", judges: true, kind: kindList,
+		Help: "pattern of files that are committed although they are compiled code; repeatable"},
 	{Name: "tilth.minFree", Default: "200m", kind: kindCount,
 		Help: "a run stops with less left on the disk of sessions, repository or temporary files; 0: never"},
 	{Name: "tilth.sandboxEnv", judges: true, kind: kindList,
@@ -112,6 +120,8 @@ var settings = withEnv(slices.Concat([]Setting{
 		Help: "hold what the worker starts in a sandbox: where the system can (auto), or not at all without one (on)"},
 	{Name: "tilth.sandboxWrite", judges: true, kind: kindList,
 		Help: "path outside of the worktree that may be written in the sandbox; repeatable"},
+	{Name: "tilth.sandboxRead", judges: true, kind: kindList,
+		Help: "path in the home directory or a place for temporary files that may be read in the sandbox; repeatable"},
 	{Name: "tilth.sandboxHide", judges: true, kind: kindList,
 		Help: "path that may not be read in the sandbox; repeatable"},
 	{Name: "tilth.sandboxNetwork", judges: true, Default: "on", values: []string{"on", "off"},
@@ -119,11 +129,13 @@ var settings = withEnv(slices.Concat([]Setting{
 	{Name: "tilth.undoKeep", Default: "10", kind: kindPositive, Help: "how many undos a session keeps"},
 	{Name: "tilth.lease", Default: "5m", kind: kindDuration, check: checkLease,
 		Help: "how long a claim of a session on a remote lasts, at least 2s; it is renewed at a third of that"},
-	{Name: "tilth.signCommits", Default: "false", kind: kindBool, Help: "sign the commits that git-tilth makes"},
+	{Name: "tilth.signCommits", Default: "false", kind: kindBool,
+		Help: "sign the commits that git-tilth makes (default: as commit.gpgSign says)"},
 	{Name: "tilth.commitSubject", Default: "{id}: {title}", check: checkSubject,
-		Help: "subject of a task's commit, of {id}, {title}, {type} (feat where the task has none) and {scope}"},
-	{Name: "tilth.seedCommit", Default: "keep", values: []string{"keep", "drop"},
-		Help: "the seed's commit where there are no acceptance tests: keep it, empty, or drop it"},
+		Help: "subject of a task's commit, of {id}, {title} (or {title:lower}, without a capital), {type} (feat " +
+			"where the task has none) and {scope}"},
+	{Name: "tilth.seedCommit", Default: "auto", values: []string{"auto", "keep", "drop"},
+		Help: "keep: a seed without acceptance tests has a commit too, an empty one (drop is what auto was called)"},
 	{Name: "tilth.tick", Default: "false", kind: kindBool,
 		Help: "a task's commit also ticks its item in the checklist of the repository that the tasks came from"},
 	{Name: "tilth.notify",
@@ -143,6 +155,14 @@ func withEnv(rows []Setting) []Setting {
 	return rows
 }
 
+// gone are the settings of earlier builds that have no effect any more.
+var gone = withEnv([]Setting{{Name: "tilth.judge"}})
+
+// IsGone reports whether this is the name of a setting of an earlier build that has no effect any more.
+func IsGone(name string) bool {
+	return slices.ContainsFunc(gone, func(s Setting) bool { return strings.EqualFold(s.Name, name) })
+}
+
 // checkLease refuses a claim that is over before it can be renewed.
 func checkLease(value string) error {
 	if d, err := time.ParseDuration(value); err == nil && d < 2*time.Second {
@@ -157,11 +177,11 @@ var subjectPart = regexp.MustCompile(`\{[^}]*\}`)
 func checkSubject(form string) error {
 	parts := subjectPart.FindAllString(form, -1)
 	for _, part := range parts {
-		if !slices.Contains([]string{"{id}", "{title}", "{type}", "{scope}"}, part) {
-			return fmt.Errorf("%s is none of {id}, {title}, {type} and {scope}", part)
+		if !slices.Contains([]string{"{id}", "{title}", "{title:lower}", "{type}", "{scope}"}, part) {
+			return fmt.Errorf("%s is none of {id}, {title}, {title:lower}, {type} and {scope}", part)
 		}
 	}
-	if !slices.Contains(parts, "{title}") && !slices.Contains(parts, "{id}") {
+	if !slices.ContainsFunc(parts, func(p string) bool { return p == "{id}" || strings.HasPrefix(p, "{title") }) {
 		return errors.New("names neither {id} nor {title}")
 	}
 	return nil

@@ -159,7 +159,7 @@ func newFixtures(base, binary, url string, r *remotes) (*fixtures, error) {
 	}
 	commits := 0
 	out, err := f.crashed.trace(func(_ int, o op) way {
-		if o.call == "exec" && strings.Contains(o.program, " --file=-") {
+		if o.call == "exec" && strings.Contains(o.program, " commit-tree ") {
 			if commits++; commits == 2 {
 				return power // T-002 is accepted and not committed
 			}
@@ -234,7 +234,7 @@ func leftOut(_ *fixtures, w *world, _ int) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(w.file("aside/T-002.bundle")); err != nil {
+	if _, err := os.Stat(w.file("kept.git/refs/aside/T-002")); err != nil {
 		return err
 	}
 	status, err = w.status()

@@ -60,7 +60,7 @@ func (w *world) environ() []string {
 		"TILTH_SESSIONS_DIR=" + filepath.Join(w.dir, "sessions"), "TILTH_BASE_URL=" + url,
 		"TILTH_WORKER_MODEL=scripted", "TILTH_PROVIDER_ATTEMPTS=1",
 		"TILTH_SANDBOX=off", // entering it is no step of a run
-		"TILTH_RESUME_NOTICE=0", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
+		"TILTH_RESUME_NOTICE=0", "TILTH_AGAIN=true", "GIT_EDITOR=sed -i -e s/Alpha/Alef/ -e s/Gamma/Gimel/",
 		// The runtime's own signals would only slow the tracer down.
 		"GODEBUG=asyncpreemptoff=1",
 	}

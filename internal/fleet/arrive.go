@@ -22,7 +22,6 @@ import (
 // What a session that arrives may be made of.
 const (
 	maxFiles = 20_000
-	maxBytes = 4 << 30
 	atOnce   = 32 << 20 // are read from git at a time
 
 	stagePrefix = ".travel-"
@@ -36,8 +35,11 @@ type foreign struct {
 	names   []string
 }
 
-// readForeign reads the session commit of id in a scratch repository.
-func readForeign(ctx context.Context, scratch *scratchRepo, id string) (*foreign, error) {
+// ownState is the limit of what this machine has written itself.
+const ownState = -1
+
+// readForeign reads the session commit of id in a scratch repository, which may bring limit bytes.
+func readForeign(ctx context.Context, scratch *scratchRepo, id string, limit int64) (*foreign, error) {
 	f := &foreign{scratch: scratch, files: map[string][]entry{}}
 	bad := func(format string, a ...any) (*foreign, error) {
 		return nil, fmt.Errorf("what is there is no session %s: "+format, append([]any{id}, a...)...)
@@ -58,11 +60,16 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string) (*foreign
 			return bad("it does not hold its branch")
 		}
 	}
+	if limit != ownState {
+		at := []string{f.Tip, f.Files}
+		if err := scratch.measure(ctx, commit, scratch.baseOf(ctx, f.Tip), at, limit); err != nil {
+			return nil, fmt.Errorf("session %s is not taken: %w", id, err)
+		}
+	}
 	entries, err := scratch.entries(ctx, commit)
 	if err != nil {
 		return bad("%w", err)
 	}
-	var total int64
 	for _, e := range entries {
 		inner := path.Base(e.Path)
 		outer := path.Base(path.Dir(e.Path))
@@ -75,10 +82,6 @@ func readForeign(ctx context.Context, scratch *scratchRepo, id string) (*foreign
 			f.names = append(f.names, name)
 		}
 		f.files[name] = append(f.files[name], e)
-		total += e.Size
-	}
-	if len(f.names) > maxFiles || total > maxBytes {
-		return bad("it has %d files of %d bytes", len(f.names), total)
 	}
 	for _, name := range []string{session.CheckpointFile, session.RecordFile, session.TasksFile} {
 		if f.files[name] == nil {
@@ -104,7 +107,7 @@ func (f *foreign) fill(ctx context.Context, s *session.Session) (*session.Checkp
 		return nil, errors.New("its checkpoint is not that of a session that can travel")
 	}
 	check.Conversations, check.Preflight = nil, ""
-	tasks, err := s.Tasks()
+	tasks, err := s.StoredTasks()
 	if wrong := session.ValidateTasks(tasks); err == nil && len(wrong) > 0 {
 		err = errors.New(wrong[0])
 	}
@@ -137,6 +140,7 @@ type Place struct {
 	Store    session.Store
 	Location gitx.Location
 	Remote   string // a remote's name or URL
+	MaxFetch int64  // bytes of what may arrive; 0 for no limit
 }
 
 // Shown is the remote as others may read it, without a password.
@@ -195,7 +199,7 @@ func (p Place) stage() (*scratchRepo, error) {
 // session of this name that is here already goes, if all of it is where the new one comes from, or with force all that
 // is known to be a person's; else it is refused.
 func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, force bool) (*session.Session, error) {
-	f, err := readForeign(ctx, scratch, id)
+	f, err := readForeign(ctx, scratch, id, p.MaxFetch)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,8 @@ func (p Place) look(ctx context.Context, scratch *scratchRepo, id string) (c Cla
 // broken is what a remote has of a session and cannot be used. Without its claim, the next push makes all of it anew.
 func (p Place) broken(id, step, why string) error {
 	return &lifecycle.StepError{Step: step, Err: errors.New(why),
-		Hint: "git push " + p.Shown() + " --delete " + claimRef(id) + ", then git tilth push " + id + " where it is"}
+		Hint: "git push " + text.ShellQuote(p.Shown()) + " --delete " + claimRef(id) + ", then git tilth push " + id +
+			" where it is"}
 }
 
 // Fetch makes the remote's session one of this machine; in a dry run it is nil.
@@ -254,7 +255,7 @@ func (p Place) changedByHand(ctx context.Context, s *session.Session) (changed b
 	}
 	defer scratch.remove()
 	var pushed int64
-	if last, err := readForeign(ctx, scratch, s.ID); err == nil {
+	if last, err := readForeign(ctx, scratch, s.ID, ownState); err == nil {
 		for _, chunk := range last.files[session.RecordFile] {
 			pushed += chunk.Size
 		}

@@ -23,7 +23,9 @@ import (
 const (
 	chunkSize = 64 << 10
 	perDir    = 256
-	elsewhere = "elsewhere" // the common directory in a checkpoint that travels
+	// bundlesDir is where the work that was set aside of failed tasks travels, a bundle each.
+	bundlesDir = "aside"
+	elsewhere  = "elsewhere" // the common directory in a checkpoint that travels
 )
 
 func sessionRef(id string) string { return "refs/tilth/sessions/" + id }
@@ -104,7 +106,7 @@ func (w *writer) look(ctx context.Context, st *state) (root node, size int64, er
 		if before, err = w.recordSize(); err != nil {
 			return nil, 0, err
 		}
-		if root, err = w.readFiles(); err != nil {
+		if root, err = w.readFiles(ctx); err != nil {
 			return nil, 0, err
 		}
 		var there bool
@@ -120,7 +122,7 @@ func (w *writer) look(ctx context.Context, st *state) (root node, size int64, er
 }
 
 // readFiles reads all that travels but the record.
-func (w *writer) readFiles() (node, error) {
+func (w *writer) readFiles(ctx context.Context) (node, error) {
 	root := node{}
 	names, err := w.names()
 	if err != nil {
@@ -128,6 +130,15 @@ func (w *writer) readFiles() (node, error) {
 	}
 	for _, name := range names {
 		if err := w.add(root, name, w.s.Path(filepath.FromSlash(name)), -1); err != nil {
+			return nil, err
+		}
+	}
+	bundles, err := lifecycle.WriteBundles(ctx, w.scratch.git, w.s, filepath.Join(w.scratch.dir, bundlesDir))
+	if err != nil {
+		return nil, err
+	}
+	for name, path := range bundles {
+		if err := w.add(root, bundlesDir+"/"+name, path, -1); err != nil {
 			return nil, err
 		}
 	}
@@ -181,6 +192,8 @@ func (w *writer) work(ctx context.Context, tip string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// git gives an index the rights that the user's other files have; a dry run leaves none.
+	_ = os.Chmod(filepath.Join(w.scratch.dir, "index"), 0o600)
 	if was, err := w.scratch.out.RevParse(ctx, w.scratch.dir, tip+"^{tree}"); err != nil || was == tree {
 		return tip, err
 	}
@@ -272,10 +285,14 @@ func travels(name string) bool {
 		return name == session.RecordFile || name == session.CheckpointFile || slices.Contains(files, name)
 	}
 	task, rest, _ := strings.Cut(base, ".")
-	if !session.ValidTaskID(task) || !slices.Contains(lifecycle.TaskDirs, strings.TrimSuffix(dir, "/")) {
+	if !session.ValidTaskID(task) {
 		return false
 	}
-	return slices.Contains([]string{"jsonl", "evaluator.jsonl", "bundle"}, rest)
+	if dir == bundlesDir+"/" {
+		return strings.HasSuffix(rest, "bundle")
+	}
+	return slices.Contains(lifecycle.TaskDirs, strings.TrimSuffix(dir, "/")) &&
+		slices.Contains([]string{"jsonl", "evaluator.jsonl"}, rest)
 }
 
 // add puts a file into the tree by that name, up to size, or all of it for -1.

@@ -10,41 +10,31 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Commit commits the index, empty changes too, with the repository's hooks, which get vars as well, and signed with the
-// user's key if sign is set; a signing program that would ask fails. It returns the new commit, which a hook may have
-// given another tree than the index had. Where [ExitCode] tells 1 of the error a hook refused, which printed said; HEAD
-// did not move then.
-func (g *Git) Commit(
-	ctx context.Context, wt Worktree, msg string, sign bool, vars ...string,
-) (sha, said string, err error) {
-	if err := g.QuitOperations(ctx, wt); err != nil {
-		return "", "", err
+// ErrUnsigned says that a commit could not be made, because it could not be signed.
+var ErrUnsigned = errors.New("the commit cannot be signed")
+
+// TrySignature makes a signed commit of a commit's tree, to which nothing ever points.
+func (g *Git) TrySignature(ctx context.Context, wt Worktree, commit string) error {
+	c := g.InWorktree(wt, "commit-tree", "-S", "-m", "a signature, tried", commit+"^{tree}")
+	c.Vars = append(c.Vars, g.Identity(ctx, wt.Path, true)...)
+	ctx, cancel := context.WithTimeoutCause(ctx, signTime, errSignTime)
+	defer cancel()
+	_, err := g.Mutate(ctx, c)
+	if context.Cause(ctx) == errSignTime {
+		return errSignTime
 	}
-	// commit.template and commit.verbose have no say once a message is given and no editor opens; commit.cleanup would.
-	// With --allow-empty git has one reason left to exit with 1: a hook. What git itself cannot do ends in 128.
-	args := []string{"commit", "--quiet", "--allow-empty", "--cleanup=whitespace", "--no-edit", "--file=-"}
-	if sign {
-		args = append(args, "--gpg-sign")
-	}
-	c := g.InWorktree(wt, args...)
-	c.Hooks = true
-	c.Stdin = []byte(msg)
-	c.Vars = slices.Concat(c.Vars, g.Identity(ctx, wt.Path, sign), vars)
-	said, err = g.Mutate(ctx, c)
-	if errors.Is(err, errHookTime) {
-		said = strings.TrimSpace(fmt.Sprintf("%s\nThe hooks took longer than %s and were ended.", said, g.inTree))
-		err = &commandError{Args: args, ExitCode: 1, Stderr: said}
-	}
-	if err != nil || g.dry {
-		return "", said, err
-	}
-	sha, _, err = g.Tip(ctx, wt)
-	return sha, "", err
+	return err
 }
+
+// signTime is how long a signature may take: one that asks somebody is none.
+const signTime = 20 * time.Second
+
+var errSignTime = errors.New("no signature within " + signTime.String() + ": what signs waits for somebody")
 
 // TreeCommit is a commit to make of a tree.
 type TreeCommit struct {
@@ -68,16 +58,23 @@ func (g *Git) CommitTree(ctx context.Context, wt Worktree, c TreeCommit) (sha st
 	if c.Sign {
 		args = append(args, "-S")
 	}
-	call := g.InWorktree(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // "": a dry run that could make none
+	call := g.InEntry(wt, append(args, cmp.Or(c.Tree, "<tree>"))...) // "": a dry run that could make none
 	call.Stdin = []byte(c.Message)
+	if _, err := g.settingsOf(ctx, wt); err != nil {
+		return "", err
+	}
 	call.Vars = append(call.Vars, g.Identity(ctx, wt.Path, c.Sign)...)
-	if sha, err = g.Mutate(ctx, call); err != nil {
+	sha, err = g.Mutate(ctx, call)
+	if c.Sign && ExitCode(err) > 0 {
+		return "", fmt.Errorf("%w: %w", ErrUnsigned, err)
+	}
+	if err != nil {
 		return "", err
 	}
 	if g.dry {
 		sha = "<commit>"
 	}
-	_, err = g.Mutate(ctx, g.InWorktree(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
+	_, err = g.Mutate(ctx, g.InEntry(wt, "update-ref", "-m", c.Reflog, "refs/heads/"+wt.Branch, sha,
 		cmp.Or(c.Over, c.Parent)))
 	if err != nil || g.dry {
 		return "", err
@@ -133,6 +130,17 @@ func parseCommits(out string) []Commit {
 		})
 	}
 	return commits
+}
+
+// ReadMessage reads a commit's message as that of a commit.
+func (g *Git) ReadMessage(ctx context.Context, message string) (Commit, error) {
+	subject, body, _ := strings.Cut(strings.TrimSpace(message), "\n\n")
+	c := Command{Dir: "/", Args: []string{"interpret-trailers", "--parse"}, Stdin: []byte(message)}
+	out, err := g.Read(ctx, c)
+	return Commit{
+		Subject: strings.Join(strings.Split(subject, "\n"), " "), Body: strings.TrimSpace(body),
+		Trailers: parseTrailers(string(out)),
+	}, err
 }
 
 func parseTrailers(s string) map[string][]string {
@@ -253,7 +261,7 @@ func (g *Git) AttachHead(ctx context.Context, wt Worktree, branch string) error 
 		return err
 	}
 	g.plan(wt.Path, made)
-	_, err := g.Mutate(ctx, g.InWorktree(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
+	_, err := g.Mutate(ctx, g.InEntry(wt, "symbolic-ref", "-m", reflogHarness+": back on "+branch, "HEAD",
 		"refs/heads/"+branch))
 	return err
 }

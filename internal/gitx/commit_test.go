@@ -38,7 +38,7 @@ func TestCommitUserSettings(t *testing.T) {
 	write(t, w.path, "b.txt", "b\n")
 	w.stage()
 	msg := "T-001: grüße\n\n# not a comment\nTask text.\n\nTilth-Session: s\nTilth-Task: T-001\n"
-	sha, _, err := w.git.Commit(ctx, w.wt(), msg, false)
+	sha, _, err := w.commit(ctx, w.wt(), msg, false)
 	must(t, err)
 	raw := w.sh(w.repo, "cat-file", "commit", sha)
 	if strings.Contains(raw, "gpgsig") || strings.Contains(raw, "\nencoding ") ||
@@ -89,7 +89,7 @@ func TestCommitHooks(t *testing.T) {
 			w.restart(w.leaks()...)
 			write(t, w.path, "b.txt", "b\n")
 			w.stage()
-			sha, said, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)
+			sha, said, err := w.commit(ctx, w.wt(), "T-001: x", false)
 			tip := w.sh(w.repo, "rev-parse", branch)
 			if tt.refused {
 				if ExitCode(err) != 1 || !strings.Contains(said, tt.output) {
@@ -114,7 +114,7 @@ func TestHooksThatDoNotEnd(t *testing.T) {
 	w.git.inTree = 300 * time.Millisecond
 	write(t, w.path, "b.txt", "b\n")
 	w.stage()
-	_, said, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)
+	_, said, err := w.commit(ctx, w.wt(), "T-001: x", false)
 	if ExitCode(err) != 1 || !strings.Contains(said, "looking") || !strings.Contains(said, "took longer than 300ms") {
 		t.Errorf("got %v, %q", err, said)
 	}
@@ -126,7 +126,7 @@ func TestCommitHooksPath(t *testing.T) {
 	write(t, w.home, "hooks/pre-commit", "#!/bin/sh\necho from core.hooksPath; exit 1\n")
 	w.sh(w.home, "config", "--global", "core.hooksPath", "~/hooks")
 	w.restart()
-	_, said, err := w.git.Commit(ctx, w.wt(), "x", false)
+	_, said, err := w.commit(ctx, w.wt(), "x", false)
 	if ExitCode(err) != 1 || said != "from core.hooksPath" {
 		t.Errorf("got %v, %q", err, said)
 	}
@@ -156,7 +156,7 @@ func TestCommitEndsWithItsContext(t *testing.T) {
 		}
 		cancel()
 	}()
-	_, _, err := w.git.Commit(c, w.wt(), "x", false)
+	_, _, err := w.commit(c, w.wt(), "x", false)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -170,7 +170,7 @@ func TestCommitWithoutIdentity(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.home, ".gitconfig", "")
 	w.restart()
-	sha, _, err := w.git.Commit(ctx, w.wt(), "x", false)
+	sha, _, err := w.commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	who := "--format=%an <%ae> %cn <%ce>"
 	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha),
@@ -186,19 +186,19 @@ func TestCommitWithoutIdentity(t *testing.T) {
 		"git-tilth <git-tilth@localhost> git-tilth <git-tilth@localhost>")
 
 	w.restart("GIT_AUTHOR_NAME=A", "GIT_AUTHOR_EMAIL=a@x")
-	sha, _, err = w.git.Commit(ctx, w.wt(), "x", false)
+	sha, _, err = w.commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha), "A <a@x> git-tilth <git-tilth@localhost>")
 
 	w.sh(w.repo, "config", "user.name", "Local")
 	w.sh(w.repo, "config", "user.email", "local@x")
 	w.restart()
-	sha, _, err = w.git.Commit(ctx, w.wt(), "x", false)
+	sha, _, err = w.commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha), "Local <local@x> Local <local@x>")
 
 	w.restart("GIT_AUTHOR_NAME=", "GIT_AUTHOR_EMAIL=", "GIT_COMMITTER_NAME=C")
-	sha, _, err = w.git.Commit(ctx, w.wt(), "x", false)
+	sha, _, err = w.commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	equal(t, "identity", w.sh(w.repo, "log", "-1", who, sha), "Local <local@x> C <local@x>")
 }
@@ -211,7 +211,7 @@ func TestCommitSigned(t *testing.T) {
 			"-----BEGIN PGP SIGNATURE-----\necho -----END PGP SIGNATURE-----\n")
 	w.sh(w.home, "config", "--global", "gpg.program", gpg)
 	w.restart("DISPLAY=:0", "GPG_TTY=/dev/pts/0")
-	sha, _, err := w.git.Commit(ctx, w.wt(), "x", true)
+	sha, _, err := w.commit(ctx, w.wt(), "x", true)
 	must(t, err)
 	next, err := w.git.CommitTree(ctx, w.wt(), TreeCommit{
 		Tree:    sha + "^{tree}",
@@ -227,8 +227,8 @@ func TestCommitSigned(t *testing.T) {
 		}
 	}
 	write(t, w.home, "gpg", "#!/bin/sh\necho no key >&2; exit 1\n")
-	_, _, err = w.git.Commit(ctx, w.wt(), "x", true)
-	if err == nil || ExitCode(err) == 1 {
+	_, _, err = w.commit(ctx, w.wt(), "x", true)
+	if !errors.Is(err, ErrUnsigned) {
 		t.Errorf("a failed signature is no hook: %v", err)
 	}
 }
@@ -285,7 +285,7 @@ func TestCommitDryRun(t *testing.T) {
 	w := newWorld(t)
 	w.calls = nil
 	d := dryRun(w.git)
-	_, _, err := d.Commit(ctx, w.wt(), "x", false)
+	_, err := d.BeforeCommit(ctx, w.wt(), "x")
 	must(t, err)
 	_, err = d.CommitTree(ctx, w.wt(), TreeCommit{
 		Tree:    w.base + "^{tree}",
@@ -303,6 +303,6 @@ func TestCommitDryRun(t *testing.T) {
 			skipped = append(skipped, subcommand(c.Args))
 		}
 	}
-	equalLists(t, "skipped", skipped, []string{"commit", "commit-tree", "update-ref"})
+	equalLists(t, "skipped", skipped, []string{"commit-tree", "update-ref"})
 	equal(t, "tip", w.sh(w.repo, "rev-parse", branch), w.base)
 }

@@ -3,6 +3,8 @@ package gitx
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -11,7 +13,10 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // localVars is what `git rev-parse --local-env-vars` lists in every supported version, but for GIT_CONFIG_PARAMETERS
@@ -75,7 +80,36 @@ func without(env []string, goes func(name string) bool) []string {
 }
 
 // withoutKeys returns the lines of env but for keys.
-func withoutKeys(env []string) []string { return without(env, proc.IsKey) }
+func withoutKeys(env []string) []string { return slices.DeleteFunc(slices.Clone(env), text.HoldsKey) }
+
+// setting matches one setting in GIT_CONFIG_PARAMETERS, as git quotes it.
+var setting = pattern.New(`'((?:[^']|'\\['!]')*)'(?:=(?:'(?:[^']|'\\['!]')*')?)?`)
+
+// withoutKeySettings returns the lines of env with what `git -c` and the like say, but for credentials such as an
+// http.extraHeader. git takes no gap in the numbers of GIT_CONFIG_KEY_0 and its value, so those become empty ones.
+func withoutKeySettings(env []string) []string {
+	env = slices.Clone(env)
+	for i, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		number, isValue := strings.CutPrefix(name, "GIT_CONFIG_VALUE_")
+		_, isKey := strings.CutPrefix(name, "GIT_CONFIG_KEY_")
+		switch {
+		case name == "GIT_CONFIG_PARAMETERS":
+			env[i] = name + "=" + setting().ReplaceAllStringFunc(value, func(s string) string {
+				key, _, _ := strings.Cut(setting().FindStringSubmatch(s)[1], "=")
+				if text.IsKeySetting(key) || text.HoldsKey("="+s) {
+					return ""
+				}
+				return s
+			})
+		case isValue && (text.IsKeySetting(proc.Getenv(env, "GIT_CONFIG_KEY_"+number)) || text.HoldsKey(entry)):
+			env[i] = name + "="
+		case isKey && text.HoldsKey(entry):
+			env[i] = name + "=tilth-dropped.key"
+		}
+	}
+	return env
+}
 
 // Reflog actions: what the reflog says before the colon.
 const (
@@ -87,6 +121,7 @@ const (
 type environment struct {
 	raw   []string // as given to New
 	keys  []string // plain, with what a credential helper may need
+	asked []string // for listing the user's configuration, which starts no program: all that `git -c` says
 	plain []string // scrubbed, unattended, the user's config only
 	own   []string // for the harness's commands: no hooks, C locale
 	hooks []string // for commands that run the repository's hooks: the user's locale
@@ -102,15 +137,19 @@ func newEnvironment(environ []string) environment {
 			inHook && slices.Contains(authorVars, name)
 	}), unattendedVars...)
 	params := proc.Getenv(environ, "GIT_CONFIG_PARAMETERS")
-	bare := with(withoutKeys(plain), objectVars...)
+	open := withoutKeySettings(plain)
+	openParams := proc.Getenv(open, "GIT_CONFIG_PARAMETERS")
+	bare := with(withoutKeys(open), objectVars...)
 	return environment{
 		raw:   environ,
 		keys:  with(plain, "LC_ALL=C", configParameters(params, unattendedConfig)),
+		asked: with(plain, "LC_ALL=C"),
 		plain: with(bare, "LC_ALL=C"),
 		own: with(bare, "LC_ALL=C", "GIT_REFLOG_ACTION="+reflogHarness,
-			configParameters(params, unattendedConfig, commitConfig, ownConfig)),
-		hooks: with(bare, "GIT_REFLOG_ACTION="+reflogHarness, configParameters(params, unattendedConfig, commitConfig)),
-		child: with(plain, "GIT_REFLOG_ACTION="+reflogWorker, configParameters(params, unattendedConfig)),
+			configParameters(openParams, unattendedConfig, commitConfig, ownConfig)),
+		hooks: with(bare, "GIT_REFLOG_ACTION="+reflogHarness,
+			configParameters(openParams, unattendedConfig, commitConfig)),
+		child: with(open, "GIT_REFLOG_ACTION="+reflogWorker, configParameters(openParams, unattendedConfig)),
 	}
 }
 
@@ -124,7 +163,7 @@ func configParameters(before string, lists ...[]string) string {
 	for _, list := range lists {
 		for _, setting := range list {
 			key, value, _ := strings.Cut(setting, "=")
-			words = append(words, "'"+key+"'='"+value+"'")
+			words = append(words, "'"+key+"'='"+strings.ReplaceAll(value, "'", `'\''`)+"'")
 		}
 	}
 	return "GIT_CONFIG_PARAMETERS=" + strings.Join(words, " ")
@@ -178,8 +217,8 @@ func (g *Git) ConfigList(ctx context.Context, common string) ([]config.Entry, er
 	if common == os.DevNull {
 		c.Dir = "/"
 	}
-	// Without the harness's own settings, which are no news to anyone.
-	c.env = g.env.plain
+	// Without the harness's own settings, which are no news to anyone, and with keys, which are refused by their names.
+	c.env = g.env.asked
 	list, err := g.List(ctx, c)
 	return parseConfig(list), err
 }
@@ -197,12 +236,16 @@ func parseConfig(f []string) []config.Entry {
 	return entries
 }
 
-// settings is what the harness needs to know of a repository's configuration.
+// settings are a repository's configuration as it was when this process first read it, and what the harness needs to
+// know of it.
 type settings struct {
-	identity  []string // variables to commit with; none if the user has an identity
-	excludes  string   // the user's global ignore file
-	hooksPath string   // "" for the default
-	filters   []string // "filter.<name>.clean=<command>" and the like
+	identity      []string // variables to commit with; none if the user has an identity
+	excludes      string   // the user's global ignore file
+	attributes    string   // the user's global attributes
+	hooksPath     string   // "" for the default
+	lfs           string   // where Git LFS keeps what it has
+	promisor      string   // the remote of a partial clone, "" for none
+	global, local string   // all of it, as the files that git reads
 }
 
 // fallbackName and fallbackEmail commit where the user has no identity.
@@ -211,43 +254,95 @@ const (
 	fallbackEmail = "git-tilth@localhost"
 )
 
+// settingsOf are those that hold in a worktree.
+func (g *Git) settingsOf(ctx context.Context, wt Worktree) (*settings, error) {
+	return g.settingsAt(ctx, cmp.Or(wt.Path, wt.Common), g.InEntry(wt))
+}
+
+// UserAttributes are the user's own attributes, for all repositories.
+func (g *Git) UserAttributes(ctx context.Context, common string) ([]byte, error) {
+	s, err := g.settingsAt(ctx, common, InRepo(common))
+	if err != nil {
+		return nil, err
+	}
+	attributes, _ := readFile(s.attributes) // like git, go on without a file that cannot be read
+	return attributes, nil
+}
+
 // settingsAt reads the settings that hold in dir, once per directory.
 func (g *Git) settingsAt(ctx context.Context, dir string, c Command) (*settings, error) {
 	s, known := g.known.settings.get(dir)
 	if known {
 		return s, nil
 	}
-	c.Args = append(c.Args, "config", "-z", "--get-regexp",
-		`^((user|author|committer)\.(name|email)|core\.(excludesfile|hookspath)|filter\..*\.(clean|smudge|process))$`)
+	c.Args = append(c.Args, "config", "--list", "-z", "--includes", "--show-origin", "--show-scope")
 	c.env = g.env.plain
-	out, err := g.Read(ctx, c)
-	if err != nil && ExitCode(err) != 1 { // 1: none is set
+	list, err := g.List(ctx, c)
+	if err != nil {
 		return nil, err
 	}
+	entries := parseConfig(list)
 	values := map[string]string{}
-	var filters []string
-	for _, f := range fields(out) {
-		key, value, _ := strings.Cut(f, "\n")
-		values[key] = value
-		if strings.HasPrefix(key, "filter.") {
-			filters = append(filters, key+"="+value)
+	s = &settings{}
+	var global, local, version strings.Builder
+	for _, e := range entries {
+		values[e.Key] = e.Value
+		name := e.Key[strings.LastIndexByte(e.Key, '.')+1:]
+		switch {
+		case e.Scope == "command", strings.HasPrefix(e.Key, "include.") || strings.HasPrefix(e.Key, "includeif."),
+			slices.Contains(placeSettings, e.Key):
+		case e.Scope == "system" || e.Scope == "global":
+			WriteSetting(&global, e.Key, e.Value)
+		case e.Key == "core.repositoryformatversion":
+			WriteSetting(&version, e.Key, e.Value)
+		default:
+			WriteSetting(&local, e.Key, e.Value)
+		}
+		if strings.HasPrefix(e.Key, "remote.") && name == "promisor" && e.Value == "true" {
+			s.promisor = strings.TrimSuffix(strings.TrimPrefix(e.Key, "remote."), ".promisor")
 		}
 	}
-	s = &settings{
-		filters:   filters,
-		identity:  g.missingIdentity(values),
-		excludes:  g.userPath(dir, values["core.excludesfile"]),
-		hooksPath: g.userPath(dir, values["core.hookspath"]),
+	*s = settings{
+		promisor:   s.promisor,
+		identity:   g.missingIdentity(values),
+		excludes:   g.userPath(dir, values["core.excludesfile"]),
+		attributes: g.userPath(dir, values["core.attributesfile"]),
+		hooksPath:  g.userPath(dir, values["core.hookspath"]),
+		global:     global.String(),
+		local:      version.String() + local.String() + "[core]\n\tbare = false\n",
 	}
 	if _, set := values["core.excludesfile"]; !set {
-		s.excludes = g.defaultExcludes()
+		s.excludes = g.defaultFile("ignore")
+	}
+	if _, set := values["core.attributesfile"]; !set {
+		s.attributes = g.defaultFile("attributes")
 	}
 	// Not for a directory that is about to become a worktree.
-	if _, err := gitDirAt(dir); err == nil {
+	if gitDir, err := gitDirAt(dir); err == nil {
+		common, _ := commonDir(gitDir)
+		s.lfs = relativeTo(common, cmp.Or(values["lfs.storage"], "lfs"))
 		g.known.settings.set(dir, s)
 	}
 	return s, nil
 }
+
+// placeSettings say where a repository is, and not what it is like.
+var placeSettings = []string{"core.bare", "core.worktree", "extensions.worktreeconfig", "extensions.refstorage",
+	"extensions.relativeworktrees", "lfs.storage"}
+
+// WriteSetting writes one key as a section of its own of a configuration file.
+func WriteSetting(b io.Writer, key, value string) {
+	section, name, _ := strings.Cut(key, ".")
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		section, name = section+` "`+escape(name[:i])+`"`, name[i+1:]
+	}
+	fmt.Fprintf(b, "[%s]\n\t%s = %s\n", section, name, Quote(value))
+}
+
+// Quote puts a value between quotes as git's files have it.
+func Quote(value string) string { return `"` + escape(value) + `"` }
+
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace
 
 // missingIdentity returns the variables to set so that git does not refuse to commit, or make an identity up from the
 // host's name.
@@ -286,10 +381,10 @@ func (g *Git) userPath(dir, p string) string {
 	return filepath.Join(dir, p)
 }
 
-// defaultExcludes is where git looks for global ignore rules by default.
-func (g *Git) defaultExcludes() string {
+// defaultFile is where git looks for the user's ignore rules or attributes by default.
+func (g *Git) defaultFile(name string) string {
 	home := filepath.Join(proc.Getenv(g.env.raw, "HOME"), ".config")
-	return filepath.Join(cmp.Or(proc.Getenv(g.env.raw, "XDG_CONFIG_HOME"), home), "git", "ignore")
+	return filepath.Join(cmp.Or(proc.Getenv(g.env.raw, "XDG_CONFIG_HOME"), home), "git", name)
 }
 
 // noDialog takes away where a pinentry could show up.
@@ -319,17 +414,32 @@ func (g *Git) Identity(ctx context.Context, dir string, sign bool) (vars []strin
 	return append(vars, s.identity...)
 }
 
-// ForUser is the environment of a git command that the user could have typed: with their settings, pager, hooks and
-// credential dialogs. It works on the repository at common or, if wt is one, in that worktree. With objects, those of
-// that git directory can be read too.
-func (g *Git) ForUser(common string, wt Worktree, objects string) []string {
+// ForUser is the environment of a git command that the user could have typed, with their settings, pager, hooks and
+// credential dialogs, on the repository at common.
+func (g *Git) ForUser(common string) []string {
 	env := without(g.env.raw, func(name string) bool { return slices.Contains(localVars, name) })
-	env = append(env, "GIT_DIR="+common)
-	if wt.Path != "" {
-		env = append(env, "GIT_DIR="+wt.AdminDir, "GIT_COMMON_DIR="+wt.Common, "GIT_WORK_TREE="+wt.Path)
+	return append(env, "GIT_DIR="+common)
+}
+
+// ForDiff is ForUser for a diff, behind the wall: what it runs to make texts of files may be the worker's. It shows
+// commits of the repository at common, or, if wt is one, that worktree. With objects, those of that git directory can
+// be read too.
+func (g *Git) ForDiff(ctx context.Context, common string, wt Worktree, objects string) (env []string,
+	box *sandbox.Box, remove func(), err error) {
+	if wt.Path == "" {
+		wt = Worktree{Common: common, AdminDir: common}
 	}
+	q := quarantine{wt: wt}
+	if remove, err = g.layOut(ctx, &q); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := g.refs(ctx, &q); err != nil {
+		remove()
+		return nil, nil, nil, err
+	}
+	env = append(g.ForUser(common), q.environ(proc.Getenv(g.env.raw, "GIT_CONFIG_PARAMETERS"), false)...)
 	if objects != "" {
 		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+objects)
 	}
-	return env
+	return env, q.box.Reading(objects), remove, nil
 }

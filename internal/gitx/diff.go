@@ -19,14 +19,15 @@ var patchFlags = []string{
 }
 
 // Diff returns the patch between two commits or trees, at most max bytes of it (all if it is 0), cut at a line end.
-// With from "", it is that of the commit to against its first parent. With paths it is for these alone, and knows no
-// renames. It is raw bytes: contents need not be UTF-8. None of the user's settings has a say in its shape.
+// With from "", it is that of the commit to against its first parent. With paths it is for these alone, as texts
+// whatever they hold, and knows no renames. It is raw bytes: contents need not be UTF-8. None of the user's settings
+// has a say in its shape.
 func (g *Git) Diff(
 	ctx context.Context, common, from, to string, max int64, paths ...string,
 ) (patch []byte, cut bool, err error) {
 	args := append([]string{"--literal-pathspecs", "diff-tree", "-r", "--patch"}, patchFlags...)
 	if len(paths) > 0 {
-		args = append(args, "--no-renames")
+		args = append(args, "--no-renames", "--text")
 	}
 	if from == "" {
 		args = append(args, "--root", "--diff-merges=first-parent", "--no-commit-id", "--end-of-options", to)
@@ -179,9 +180,15 @@ func cutPatch(patch []byte, max int64) (kept []byte, cut bool) {
 // files that are not ignored. Build products, which stay untracked from one task to the next, are no one's work. It
 // takes no lock and leaves the index as it is, byte for byte.
 func (g *Git) IsDirty(ctx context.Context, dir string) (bool, error) {
-	c := g.In(dir, "status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
-		"--no-renames")
+	status := []string{"status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=dirty",
+		"--no-renames"}
+	c := g.In(dir, status...)
 	c.Tree = dir
+	if common, is, err := LinkedCommon(dir); err == nil && is {
+		if wt, err := g.Worktree(ctx, common, dir, ""); err == nil {
+			c = g.InWorktree(wt, status...)
+		}
+	}
 	list, err := g.List(ctx, c)
 	return holdsWork(list, "?? ", dir), err
 }

@@ -143,7 +143,7 @@ func TestObjectsAsTheyAre(t *testing.T) {
 			for _, c := range changes {
 				equal(t, c.Path+" is binary", c.Binary, c.Path == "bin")
 			}
-			sha, _, err := w.git.Commit(ctx, w.wt(), "x", false)
+			sha, _, err := w.commit(ctx, w.wt(), "x", false)
 			must(t, err)
 			patch, _, err = w.git.Diff(ctx, w.common, "", sha, 0)
 			must(t, err)
@@ -166,7 +166,7 @@ func FuzzParsers(f *testing.F) {
 		parseWorktrees(fields([]byte(s)))
 		parseConfig(fields([]byte(s)))
 		parseCommits(s)
-		productRoot("/nowhere", s)
+		ProductRoot("/nowhere", s)
 		exactRule(s)
 	})
 }

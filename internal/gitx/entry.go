@@ -3,11 +3,14 @@ package gitx
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -286,6 +289,11 @@ func (g *Git) Restore(ctx context.Context, common, path, branch string) error {
 
 func (g *Git) restoreEntry(common, path, branch string) error {
 	dotGit := filepath.Join(path, ".git")
+	if known, _ := g.known.entries.get(path); known != "" {
+		if err := g.putBackLink(Worktree{Path: path, AdminDir: known}); err != nil {
+			return err
+		}
+	}
 	fi, err := os.Lstat(dotGit)
 	if err != nil || fi.IsDir() {
 		return nil
@@ -361,6 +369,32 @@ func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
 		}
 	}
 	return "", false
+}
+
+// putBackLink puts the .git file of a worktree back. Where it is gone with the whole directory, another one stands
+// there now; one that has become a directory is for the caller to deal with.
+func (g *Git) putBackLink(wt Worktree) error {
+	dotGit := filepath.Join(wt.Path, ".git")
+	fi, err := os.Lstat(dotGit)
+	top, _ := g.known.tops.get(wt.Path)
+	switch {
+	case g.dry, err == nil && fi.IsDir(), err != nil && (top == "" || top != identity(wt.Path)):
+		return nil
+	case err == nil && fi.Mode().IsRegular():
+		if to, err := readGitFile(dotGit); err == nil && sameFile(to, wt.AdminDir) {
+			return nil
+		}
+	}
+	return replaceFile(dotGit, "gitdir: "+wt.AdminDir+"\n")
+}
+
+// identity tells a directory from any other that is made at its path later, as far as the file system knows.
+func identity(path string) string {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil {
+		return ""
+	}
+	return fmt.Sprint(st.Dev, st.Ino, born(path))
 }
 
 // Relink makes the repository and the worktree at path know each other again: it puts back a .git file that alone is

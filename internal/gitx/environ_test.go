@@ -39,7 +39,7 @@ func TestLeakedVariablesDoNotSteer(t *testing.T) {
 
 	write(t, w.path, "a.txt", "changed\n", "b.txt", "b\n")
 	tree, _ := w.stage()
-	sha, _, err := w.git.Commit(ctx, w.wt(), "T-001: x", false)
+	sha, _, err := w.commit(ctx, w.wt(), "T-001: x", false)
 	must(t, err)
 	equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
 	patch, _, err := w.git.Diff(ctx, w.common, w.base, tree, 0)
@@ -98,15 +98,18 @@ func TestEnvironDoesNotClimb(t *testing.T) {
 func TestCommandLineConfigIsKept(t *testing.T) {
 	w := newWorld(t)
 	for _, env := range [][]string{
-		{"GIT_CONFIG_PARAMETERS='tilth.maxcost'='5'"},
-		{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=tilth.maxcost", "GIT_CONFIG_VALUE_0=5"},
+		{"GIT_CONFIG_PARAMETERS='tilth.maxcost'='5' 'tilth.apikey'='k-1'"},
+		{"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=tilth.maxcost", "GIT_CONFIG_VALUE_0=5",
+			"GIT_CONFIG_KEY_1=tilth.apikey", "GIT_CONFIG_VALUE_1=k-1"},
 	} {
 		w.restart(env...)
 		entries, err := w.git.ConfigList(ctx, w.common)
 		must(t, err)
-		want := config.Entry{Key: "tilth.maxcost", Value: "5", Origin: "command line:", Scope: "command"}
-		if !slices.Contains(entries, want) {
-			t.Errorf("%v: not in %v", env, entries)
+		for key, value := range map[string]string{"tilth.maxcost": "5", "tilth.apikey": "k-1"} {
+			want := config.Entry{Key: key, Value: value, Origin: "command line:", Scope: "command"}
+			if !slices.Contains(entries, want) {
+				t.Errorf("%v: %s is not in %v", env, key, entries)
+			}
 		}
 		for _, e := range entries {
 			if e.Key == "gc.auto" {
@@ -115,7 +118,7 @@ func TestCommandLineConfigIsKept(t *testing.T) {
 		}
 		// The harness's own settings outrank the user's.
 		w.restart("GIT_CONFIG_PARAMETERS='commit.gpgsign'='true' 'gpg.program'='false'")
-		_, _, err = w.git.Commit(ctx, w.wt(), "unsigned", false)
+		_, _, err = w.commit(ctx, w.wt(), "unsigned", false)
 		must(t, err)
 	}
 }
@@ -163,7 +166,7 @@ func TestNoKeyReachesGit(t *testing.T) {
 	w.sh(w.repo, "config", "filter.f.clean", "env >>"+seen+"; cat")
 	write(t, w.path, ".gitattributes", "* filter=f\n", "new", "x\n")
 	w.stage()
-	_, _, err := w.git.Commit(ctx, w.wt(), "x", false)
+	_, _, err := w.commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	if env := read(t, seen); !strings.Contains(env, "HOME=") || strings.Contains(env, "k-") {
 		t.Errorf("they saw:\n%s", env)

@@ -234,3 +234,26 @@ func rewind(g *Git, wt Worktree, sha string) error {
 	}
 	return g.RewindTree(ctx, wt, sha, keep)
 }
+
+// commit commits the index as a task's tree is: the hooks that come before, the commit, the hook after it.
+func (w *world) commit(ctx context.Context, wt Worktree, msg string, sign bool) (sha, said string, err error) {
+	p, err := w.git.BeforeCommit(ctx, wt, msg)
+	if err != nil {
+		return "", p.Said, err
+	}
+	if p.Tree == "" {
+		if p.Tree, err = w.git.Mutate(ctx, w.git.InWorktree(wt, "write-tree")); err != nil {
+			return "", "", err
+		}
+	}
+	tip, _, err := w.git.Tip(ctx, wt)
+	if err != nil {
+		return "", "", err
+	}
+	sha, err = w.git.CommitTree(ctx, wt, TreeCommit{Tree: p.Tree, Parent: tip, Message: p.Message, Reflog: "x",
+		Sign: sign})
+	if err == nil {
+		w.git.AfterCommit(ctx, wt)
+	}
+	return sha, "", err
+}

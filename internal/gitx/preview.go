@@ -1,15 +1,11 @@
 package gitx
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // Borrow makes a git directory in dir, without refs, that has the objects of the repository at common as an alternate,
@@ -24,7 +20,7 @@ func Borrow(common, dir string, more ...string) error {
 	for _, from := range append([]string{common}, more...) {
 		objects := filepath.Join(from, "objects")
 		if strings.ContainsAny(objects[:1], `"#`) || strings.ContainsAny(objects, "\"\\\n") {
-			objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
+			objects = Quote(objects)
 		}
 		alternates += objects + "\n"
 	}
@@ -43,6 +39,16 @@ func emptyGitDir(common, dir string) error {
 		os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
 }
 
+// KeepPrivate has git give what it writes in a git directory to nobody else.
+func KeepPrivate(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "config"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("[core]\n\tsharedRepository = 0600\n")
+	return errors.Join(err, f.Close())
+}
+
 // writeIn writes a private file below dir.
 func writeIn(dir, name, content string) error {
 	path := filepath.Join(dir, filepath.FromSlash(name))
@@ -52,13 +58,8 @@ func writeIn(dir, name, content string) error {
 	return os.WriteFile(path, []byte(content), 0o600)
 }
 
-// inAdmin is a file of a worktree's admin directory, or the one of a preview in its place.
-func (g *Git) inAdmin(wt Worktree, name string) string {
-	return filepath.Join(cmp.Or(g.preview, wt.AdminDir), name)
-}
-
 // PreviewTree names the tree that StageAll would make, and changes neither the worktree nor the repository. Its objects
-// are written to the git directory dir, made by Borrow; with "" they are gone when it returns.
+// are written to the git directory dir; with "" they are gone when it returns.
 func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base, dir string) (tree string, err error) {
 	look := *g
 	look.dry = false
@@ -66,27 +67,22 @@ func (g *Git) PreviewTree(ctx context.Context, wt Worktree, base, dir string) (t
 	return tree, err
 }
 
-// stagePreview is StageAll with an index and objects of its own, which are written in dir, beside a way to those of the
-// repository; with "" they are gone when it returns.
 func (g *Git) stagePreview(ctx context.Context, wt Worktree, base, dir string) (
 	tree string, leftOut []string, err error,
 ) {
-	if dir == "" {
-		var remove func()
-		if dir, remove, err = proc.TempDir("tree"); err != nil {
-			return "", nil, err
-		}
-		defer remove()
-		if err := Borrow(wt.Common, dir); err != nil {
-			return "", nil, err
-		}
-	}
-	if _, err := CopyIndex(wt, filepath.Join(dir, "index")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", nil, err
-	}
 	ahead := *g
-	ahead.dry, ahead.preview, ahead.trace = false, dir, g.tracePreview(dir, wt.AdminDir)
-	return ahead.StageAll(ctx, wt, base)
+	ahead.dry, ahead.trace = false, g.tracePreview(wt.AdminDir, wt.AdminDir)
+	err = ahead.orAsTheyLie(ctx, func(g *Git) error {
+		q := quarantine{wt: wt, look: true}
+		if dir != "" {
+			q.objects = filepath.Join(dir, "objects")
+		}
+		return g.quarantinedIn(ctx, &q, func(in *Git) (err error) {
+			tree, leftOut, err = in.StageAll(ctx, wt, base)
+			return err
+		})
+	})
+	return tree, leftOut, err
 }
 
 // Rehearsal returns a Git for a git directory that stands in for the one at place in a dry run, and goes with it. What
@@ -112,7 +108,7 @@ func (g *Git) tracePreview(dir, place string) func(Call) {
 			}
 			c.Args, c.Took, c.Err, c.Skipped = args, 0, nil, true
 		} else {
-			c.Mutates = false
+			c.Mutates, c.Ahead = false, true
 		}
 		g.trace(c)
 	}

@@ -110,7 +110,7 @@ func TestAttachHead(t *testing.T) {
 			tree, _ := w.stage()
 			equalLists(t, "files", w.files(tree), []string{"a.txt", "new.txt"})
 			must(t, w.git.Reset(ctx, w.wt(), w.base, false))
-			sha, _, err := w.git.Commit(ctx, w.wt(), "x", false)
+			sha, _, err := w.commit(ctx, w.wt(), "x", false)
 			must(t, err)
 			equal(t, "tree", w.sh(w.repo, "rev-parse", sha+"^{tree}"), tree)
 			equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", branch), sha+" "+w.base)

@@ -17,11 +17,13 @@ import (
 // ReadTree makes the index equal to tree, and with files the tracked files too. HEAD stays where it is. What git
 // remembers of unchanged files is kept, so that the next staging does not read them all again.
 func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool) error {
-	args := []string{"read-tree", "--reset", tree}
-	if files {
-		args = []string{"read-tree", "--reset", "-u", tree}
+	if !files {
+		return g.change(ctx, wt, "read-tree", "--reset", tree)
 	}
-	return g.change(ctx, wt, args...)
+	if err := g.fetchMissing(ctx, wt, tree); err != nil {
+		return err
+	}
+	return g.orAsTheyLie(ctx, func(g *Git) error { return g.change(ctx, wt, "read-tree", "--reset", "-u", tree) })
 }
 
 // Reset moves the worktree's branch to sha. Index and files stay, conflicts of a merge in the index included; with
@@ -29,24 +31,19 @@ func (g *Git) ReadTree(ctx context.Context, wt Worktree, tree string, files bool
 // stops half-way with neither HEAD nor index moved, so that it can simply be done again.
 func (g *Git) Reset(ctx context.Context, wt Worktree, sha string, files bool) error {
 	if files {
-		return g.hardReset(ctx, wt, sha)
+		if err := g.resetFiles(ctx, wt, sha); err != nil {
+			return err
+		}
 	}
-	err := g.change(ctx, wt, "reset", "--soft", "--quiet", sha)
-	if err == nil {
-		return nil
-	}
-	// git reset --soft takes conflicts in the index for a merge under way, even when nothing else of it is left, and
-	// refuses.
-	c := g.InWorktree(wt, "ls-files", "-z", "--unmerged")
-	c.limit = 1
-	if out, lerr := g.Read(ctx, c); lerr != nil || len(out) == 0 {
+	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
-	return g.change(ctx, wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha)
+	_, err := g.Mutate(ctx, g.InEntry(wt, "update-ref", "-m", "reset: moving to "+sha, "HEAD", sha))
+	return err
 }
 
-func (g *Git) hardReset(ctx context.Context, wt Worktree, sha string) error {
-	reset := func() error { return g.change(ctx, wt, "reset", "--hard", "--quiet", sha) }
+func (g *Git) resetFiles(ctx context.Context, wt Worktree, sha string) error {
+	reset := func() error { return g.ReadTree(ctx, wt, sha, true) }
 	err := reset()
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -84,11 +81,14 @@ var unfinished = []string{
 // merge --quit` and its like do: HEAD, index and files stay as they are. (`git rebase --quit` would put an autostash
 // among the user's stashes.) Lock files of killed processes go too. Every operation that writes does so first.
 func (g *Git) QuitOperations(ctx context.Context, wt Worktree) error {
-	if err := g.clearWorktreeLocks(ctx, wt); err != nil {
+	if err := g.ClearWorktreeLocks(ctx, wt); err != nil {
 		return err
 	}
 	if g.dry {
 		return nil
+	}
+	if err := g.putBackLink(wt); err != nil {
+		return err
 	}
 	if _, err := os.Lstat(filepath.Join(wt.Path, ".git")); err != nil {
 		if err := somethingAt(wt.Path); err != nil {
@@ -179,8 +179,6 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 	}
 	if rules.Len() <= maxKeepArgs {
 		c.Args = append(c.Args, args...)
-	} else if err := g.addRules(ctx, wt, &c, "tilth-keep", rules.String()); err != nil {
-		return err
 	}
 	if len(only) > 0 {
 		c.Args = append(c.Args, "--")
@@ -188,8 +186,17 @@ func (g *Git) cleanOnce(ctx context.Context, wt Worktree, keep []string, only ..
 			c.Args = append(c.Args, ":(literal)"+p)
 		}
 	}
-	_, err := g.Mutate(ctx, c)
-	return err
+	if rules.Len() <= maxKeepArgs || g.dry {
+		_, err := g.Mutate(ctx, c)
+		return err
+	}
+	return g.quarantined(ctx, wt, false, func(in *Git) error {
+		_, err := in.in.addRules(rules.String())
+		if err == nil {
+			_, err = in.Mutate(ctx, c)
+		}
+		return err
+	})
 }
 
 // longPath is how long the path of a directory in a worktree may be, in bytes. No longer one can be tracked by much:
@@ -266,6 +273,9 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 	if err := g.QuitOperations(ctx, wt); err != nil {
 		return err
 	}
+	if err := g.fetchMissing(ctx, wt, to+"^{tree}"); err != nil {
+		return err
+	}
 	c := g.InWorktree(wt, "--literal-pathspecs", "restore", "--quiet", "--source="+to, "--staged", "--worktree",
 		"--ignore-skip-worktree-bits", "--pathspec-from-file=-", "--pathspec-file-nul")
 	_, err = g.Mutate(ctx, c.with(changed))
@@ -274,7 +284,7 @@ func (g *Git) CatchUp(ctx context.Context, wt Worktree, from, to, tree string) e
 
 // paths lists what differs between two commits or trees.
 func (g *Git) paths(ctx context.Context, wt Worktree, a, b string) ([]string, error) {
-	return g.List(ctx, g.InWorktree(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
+	return g.List(ctx, g.InEntry(wt, "diff-tree", "-r", "-z", "--name-only", "--no-renames",
 		"--ignore-submodules=none", "--no-relative", "--end-of-options", a, b, "--"))
 }
 
@@ -291,7 +301,7 @@ func (g *Git) ApplyChange(ctx context.Context, wt Worktree, from, to, onto strin
 	}
 	defer remove()
 	index := func(stdin []byte, args ...string) (string, error) {
-		c := g.InWorktree(wt, args...)
+		c := g.InEntry(wt, args...)
 		c.Vars, c.Stdin = append(c.Vars, "GIT_INDEX_FILE="+filepath.Join(dir, "index")), stdin
 		return g.Mutate(ctx, c)
 	}

@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,6 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // Call is one git command as it ran or, under dry run, would have run.
@@ -38,6 +38,7 @@ type Call struct {
 	Err     error         // as returned to the caller of the operation
 	Mutates bool          // the command changes something
 	Skipped bool          // a dry run: it was not run
+	Ahead   bool          // a look ahead, in a git directory of its own
 }
 
 // Git runs git commands with one environment. It is not changed once it is used, and safe for concurrent use.
@@ -51,14 +52,16 @@ type Git struct {
 	patience time.Duration // with a lock that a live process holds
 	inTree   time.Duration // with the hooks of one command, and with a command in a worker's tree
 	known    *known
-	in       inside
-	preview  string // the directory for what git else writes into a worktree's entry and among the objects
-	maxFile  int64  // see Sparing
+	in       *quarantine // in which it works on a worktree; nil before it has begun
+	maxFile  int64       // see Sparing
+	strict   bool        // see Strict
+	raw      bool        // files are taken and laid out as they are, whatever .gitattributes says
 
-	// Boxing makes the box in which hooks and filters that lie in a worktree run, as in that of Inside, also where
-	// nobody works there: what a worker left is staged, compared and committed after its run too. It is called when
-	// there is such a hook or filter; nil is for none.
-	Boxing func() (*sandbox.Box, error)
+	// Sandbox makes the box in which git works on a worktree that a worker may have touched. That a Git has none, or
+	// that it makes none, is for where there is no wall.
+	Sandbox func() (*sandbox.Box, error)
+	// FilterTime is how long a command in a worker's tree may take with the filters that it runs, 0 for long.
+	FilterTime time.Duration
 }
 
 // known is what one process asks git only once. It is shared between copies of a Git.
@@ -67,8 +70,8 @@ type known struct {
 	settings memo[*settings] // by the directory they were read in
 	separate memo[string]    // of a work tree without a .git of its own: its git directory
 	version  memo[string]
-	hooks    memo[hookPin] // by worktree
-	entries  memo[string]  // of worktrees that passed the check: the directory of each one's entry, "" for none
+	entries  memo[string] // of worktrees that passed the check: the directory of each one's entry, "" for none
+	tops     memo[string] // of these: which directory each is
 }
 
 // memo is a map that is safe for concurrent use.
@@ -147,15 +150,16 @@ type Command struct {
 	Args    []string
 	Vars    []string // added to its environment; later lines win
 	Stdin   []byte
-	Hooks   bool     // runs hooks, in a worktree pinned ones: its output is both streams, what they leave is ended
-	Objects bool     // reads the objects of the repository at Dir as they are, whatever that says of them
-	Boxed   bool     // its hooks run in the sandbox of [Git.Inside] wherever they lie
-	Keys    bool     // may talk to a remote: it has what a credential helper and ssh need
-	Environ []string // in place of the harness's own environment; keys are left out
-	Tree    string   // of a worker's, which the command reads; that of wt, if it is a command in one
-	wt      Worktree // named outright to git, if it is a command in one
-	env     []string // nil: the harness's own
-	limit   int64    // bytes of stdout that are enough; 0: all, an error beyond outputLimit
+	Hooks   bool         // runs hooks: its output is both streams, what they leave is ended
+	Objects bool         // reads the objects of the repository at Dir as they are, whatever that says of them
+	Keys    bool         // may talk to a remote: it has what a credential helper and ssh need
+	Environ []string     // in place of the harness's own environment; keys are left out
+	Tree    string       // of a worker's, which the command reads; that of wt, if it is a command in one
+	Box     *sandbox.Box // in which it runs, if it is no command in a worktree
+	wt      Worktree     // if it is a command in one, which runs in quarantine
+	input   io.Reader    // in place of Stdin
+	env     []string     // nil: the harness's own
+	limit   int64        // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
 	again   []string // its arguments in a second try, where not the same: see disturbed
 }
@@ -163,18 +167,6 @@ type Command struct {
 // Read runs a command that changes nothing and returns what it printed, also beside an error. One that exits with
 // another status than 0 is an error, of which [ExitCode] tells the status.
 func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
-	g, remove, err := g.boxed(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
-	if c.Hooks && c.wt.Path != "" {
-		remove, err := g.pin(ctx, &c)
-		if err != nil {
-			return nil, err
-		}
-		defer remove()
-	}
 	if c.Objects {
 		remove, err := asTheyAre(&c)
 		if err != nil {
@@ -188,6 +180,14 @@ func (g *Git) Read(ctx context.Context, c Command) ([]byte, error) {
 	}
 	if g.dry && absent(c.Dir) {
 		return nil, nil
+	}
+	if c.wt.Path != "" && g.in == nil {
+		var out []byte
+		err := g.quarantined(ctx, c.wt, c.mutates && !c.Hooks, func(in *Git) (err error) {
+			out, err = in.Read(ctx, c)
+			return err
+		})
+		return out, err
 	}
 	for try := 1; ; try++ {
 		start := time.Now()
@@ -245,10 +245,12 @@ func disturbed(ctx context.Context, err error) bool {
 func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	call := proc.Cmd{
 		Argv: append([]string{g.program}, c.Args...), Dir: c.Dir, Env: g.commandEnv(c), Grace: endGrace,
-		OutputCap: outputLimit, HeadOnly: true, SeparateStderr: true, Lasting: !c.mutates,
+		OutputCap: outputLimit, HeadOnly: true, SeparateStderr: true, Box: c.Box, Stdin: c.input,
 	}
-	if c.Boxed || len(g.in.filters) > 0 {
-		call.Carry = g.in.box
+	tree := cmp.Or(c.Tree, c.wt.Path)
+	call.Lasting = !c.mutates && tree == ""
+	if c.wt.Path != "" {
+		call.Box = g.in.box
 	}
 	if c.Stdin != nil {
 		call.Stdin = bytes.NewReader(c.Stdin)
@@ -256,11 +258,13 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	if c.limit > 0 {
 		call.OutputCap = int(c.limit)
 	}
-	tree := cmp.Or(c.Tree, c.wt.Path)
 	if c.Hooks {
 		call.OutputCap, call.HeadOnly, call.SeparateStderr = stderrLimit, false, false
 	}
-	if c.Hooks || tree != "" {
+	if tree != "" {
+		call.Timeout = cmp.Or(g.FilterTime, g.inTree)
+	}
+	if c.Hooks {
 		call.Timeout = g.inTree
 	}
 	if tree != "" && !g.dry {
@@ -296,7 +300,8 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	if err != nil {
 		code = -1
 	}
-	return out, &commandError{Args: c.Args, ExitCode: code, Stderr: string(bytes.TrimSpace(said)), cause: err}
+	return out, &commandError{Args: c.Args, ExitCode: code, Stderr: string(bytes.TrimSpace(said)), cause: err,
+		tree: tree != ""}
 }
 
 // commandEnv is the environment of one command. A command that only reads must not take optional locks: git status
@@ -315,17 +320,8 @@ func (g *Git) commandEnv(c Command) []string {
 		env = g.env.own
 	}
 	env = with(env, c.Vars...)
-	if g.preview != "" { // what the repository has is read beside it
-		env = append(env, "GIT_INDEX_FILE="+filepath.Join(g.preview, "index"),
-			"GIT_OBJECT_DIRECTORY="+filepath.Join(g.preview, "objects"))
-	}
-	if c.wt.Path != "" && !c.Hooks {
-		// What the worktree's .git file and its entry say by now is the worker's word. A hook gets what git finds
-		// by itself, as it always does: it may run git elsewhere.
-		env = append(env, "GIT_DIR="+c.wt.AdminDir, "GIT_COMMON_DIR="+c.wt.Common, "GIT_WORK_TREE="+c.wt.Path)
-	}
-	if len(g.in.filters) > 0 {
-		env = append(env, configParameters(proc.Getenv(env, "GIT_CONFIG_PARAMETERS"), g.in.filters))
+	if c.wt.Path != "" {
+		env = append(env, g.in.environ(proc.Getenv(env, "GIT_CONFIG_PARAMETERS"), c.Hooks)...)
 	}
 	if !c.mutates {
 		env = append(env, "GIT_OPTIONAL_LOCKS=0")
@@ -339,7 +335,14 @@ func InRepo(gitDir string, args ...string) Command {
 	return Command{Dir: gitDir, Args: append([]string{"--git-dir=" + gitDir}, args...)}
 }
 
-// InWorktree returns a command in a checked worktree.
+// InEntry returns a command on a checked worktree's own git directory: for refs, settings and objects. It looks at no
+// file of the worktree.
+func (g *Git) InEntry(wt Worktree, args ...string) Command {
+	vars := []string{"GIT_DIR=" + wt.AdminDir, "GIT_COMMON_DIR=" + wt.Common}
+	return Command{Dir: wt.AdminDir, Args: args, Vars: vars}
+}
+
+// InWorktree returns a command in a checked worktree. It runs in quarantine: refs that it moves are nobody's.
 func (g *Git) InWorktree(wt Worktree, args ...string) Command {
 	return Command{Dir: wt.Path, Args: args, Vars: []string{g.ceiling(wt.Path)}, wt: wt}
 }
@@ -381,81 +384,4 @@ func fields(out []byte) []string {
 		return nil
 	}
 	return strings.Split(s, "\x00")
-}
-
-// ErrNotFound: the repository, commit or worktree that was asked for is not there.
-var ErrNotFound = errors.New("not found")
-
-// notFound is an ErrNotFound that says of what.
-type notFound string
-
-func (e notFound) Error() string { return string(e) }
-
-func (notFound) Is(target error) bool { return target == ErrNotFound }
-
-const (
-	errNotRepo  notFound = "not a git repository"
-	errNoCommit notFound = "no such commit"
-	errMissing  notFound = "worktree is missing" // nothing, or an empty directory, is where it was
-)
-
-// Errors that are told apart with errors.Is.
-var (
-	// errUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
-	errUnregistered = errors.New("not a registered worktree")
-	// errHookTime: a hook was ended. It may run what a worker left (make, npx), which need not end by itself.
-	errHookTime = errors.New("its hooks took too long and were ended")
-	// errTreeTime: git was ended. A link may lead it from a worker's tree to a pipe elsewhere.
-	errTreeTime = errors.New("it took too long and was ended")
-	// errLocked: a live git process holds the lock of the index or of a ref.
-	errLocked = errors.New("locked by another git process")
-)
-
-// commandError is a git command that failed.
-type commandError struct {
-	Args     []string // arguments after "git"
-	ExitCode int      // -1 if git did not run or was ended by a signal
-	Stderr   string   // what git said, capped
-
-	cause error // why it did not run, or how it ended
-}
-
-// errorLines is how much of git's complaint goes into a one-line error.
-const errorLines = 3
-
-// Error returns "git <subcommand>: <what git said>".
-func (e *commandError) Error() string {
-	said := text.FirstLines(e.Stderr, errorLines)
-	if said == "" && e.cause != nil {
-		said = e.cause.Error()
-	}
-	if said == "" {
-		said = fmt.Sprintf("exit status %d", e.ExitCode)
-	}
-	return "git " + subcommand(e.Args) + ": " + said
-}
-
-// Unwrap returns why the command did not run, or how it ended.
-func (e *commandError) Unwrap() error { return e.cause }
-
-// subcommand skips git's own options, so that an error says "git commit" and not "git --git-dir=...".
-func subcommand(args []string) string {
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "-c" || args[i] == "-C":
-			i++
-		case strings.HasPrefix(args[i], "-"):
-		default:
-			return args[i]
-		}
-	}
-	return ""
-}
-
-// ExitCode returns the exit code of the git command behind err, or -1.
-func ExitCode(err error) int {
-	if e, ok := errors.AsType[*commandError](err); ok {
-		return e.ExitCode
-	}
-	return -1
 }

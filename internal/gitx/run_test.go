@@ -12,7 +12,7 @@ import (
 func TestHookOutputIsBounded(t *testing.T) {
 	w := newWorld(t)
 	write(t, w.common, "hooks/pre-commit", "#!/bin/sh\necho first\nyes x | head -c 1000000\necho last\nexit 1\n")
-	_, out, err := w.git.Commit(ctx, w.wt(), "x", false)
+	_, out, err := w.commit(ctx, w.wt(), "x", false)
 	if ExitCode(err) != 1 {
 		t.Fatal(err)
 	}
@@ -58,8 +58,8 @@ func TestErrorSaysWhatGitSaid(t *testing.T) {
 	w := newWorld(t)
 	err := w.git.Reset(ctx, w.wt(), "nowhere", false)
 	var gitErr *commandError
-	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 || !strings.HasPrefix(err.Error(), "git reset: fatal: ") ||
-		strings.Contains(err.Error(), "\n") {
+	if !errors.As(err, &gitErr) || gitErr.ExitCode != 128 ||
+		!strings.HasPrefix(err.Error(), "git update-ref: fatal: ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
 	}
 	gone := New([]string{"PATH=/nowhere"}, false, nil)

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // What a worker leaves in its tree can keep a git that reads it for ever: a pipe called .gitignore, which git opens and
@@ -155,7 +155,7 @@ func (g *Git) add(ctx context.Context, wt Worktree, c Command, except []string) 
 // largeFiles are those that are to be staged and too large for it, but for known ones.
 func (g *Git) largeFiles(ctx context.Context, wt Worktree, known []string) (large []string) {
 	_ = filepath.WalkDir(wt.Path, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && (d.Name() == ".git" || slices.Contains(proc.ProductDirs, d.Name())) {
+		if err == nil && d.IsDir() && (d.Name() == ".git" || project.IsProduct(d.Name())) {
 			return fs.SkipDir
 		}
 		rel, relErr := filepath.Rel(wt.Path, path)

@@ -2,6 +2,7 @@ package gitx
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"path"
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // stagePasses bounds how often StageAll adds: once, and again when the first pass held back a directory called target
@@ -25,10 +26,23 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	if g.dry && !absent(wt.Path) { // else skipped commands would have made it
 		return g.stagePreview(ctx, wt, base, "")
 	}
-	if g.preview == "" {
+	if g.in == nil {
 		if err := g.QuitOperations(ctx, wt); err != nil {
 			return "", nil, err
 		}
+		if g.dry {
+			for _, args := range [][]string{addAll, {"write-tree"}} {
+				_, err = g.Mutate(ctx, g.InWorktree(wt, args...))
+			}
+			return "", nil, err
+		}
+		err = g.orAsTheyLie(ctx, func(g *Git) error {
+			return g.quarantined(ctx, wt, true, func(in *Git) (err error) {
+				tree, leftOut, err = in.StageAll(ctx, wt, base)
+				return err
+			})
+		})
+		return tree, leftOut, err
 	}
 	rules := productRules()
 	for range stagePasses {
@@ -48,22 +62,44 @@ func (g *Git) StageAll(ctx context.Context, wt Worktree, base string) (tree stri
 	return tree, leftOut, nil
 }
 
+// Strict returns a Git that fails where a worktree's files cannot be staged, or laid out, as .gitattributes says: a
+// filter that is required fails, or a file is not in the encoding that is named. Else they are then taken as they lie
+// there, because no session and no resume may depend on what a worker wrote.
+func (g *Git) Strict() *Git {
+	copied := *g
+	copied.strict = true
+	return &copied
+}
+
+// orAsTheyLie does something, or where git cannot do it with the files of a worktree, does it without any conversion.
+func (g *Git) orAsTheyLie(ctx context.Context, do func(g *Git) error) error {
+	err := do(g)
+	if _, is := SaidOfTree(err); is && !g.strict && !g.raw && ctx.Err() == nil {
+		raw := *g
+		raw.raw = true
+		return do(&raw)
+	}
+	return err
+}
+
+// addAll adds what there is. One file that cannot be read, or a repository without a commit within the worktree, must
+// not keep all others out.
+var addAll = []string{"add", "--all", "--sparse", "--ignore-errors"}
+
 // stageOnce adds under the given rules and takes out of the index again what does not belong there. again lists what
 // the rules held back wrongly.
 func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (leftOut, again []string, err error) {
-	// --ignore-errors: one file that cannot be read, or a repository without a commit within the worktree, must not
-	// keep all others out.
 	nested, err := g.nestedRepositories(ctx, wt)
 	if err != nil {
 		return nil, nil, err
 	}
-	add := g.InWorktree(wt, "add", "--all", "--sparse", "--ignore-errors")
-	if err := g.addRules(ctx, wt, &add, "tilth-products", rules); err != nil {
+	restore, err := g.in.addRules(rules)
+	if err != nil {
 		return nil, nil, err
 	}
-	large, addErr := g.add(ctx, wt, add, nested)
-	if g.dry || addErr != nil && ExitCode(addErr) != 1 {
-		return nil, nil, addErr
+	large, addErr := g.add(ctx, wt, g.InWorktree(wt, addAll...), nested)
+	if err := restore(); err != nil || addErr != nil && ExitCode(addErr) != 1 {
+		return nil, nil, cmp.Or(addErr, err)
 	}
 	if len(nested) > 0 {
 		c := g.InWorktree(wt, "update-index", "--add", "--remove", "-z", "--stdin")
@@ -99,7 +135,7 @@ func (g *Git) stageOnce(ctx context.Context, wt Worktree, base, rules string) (l
 // status in each, by its own config, whose filters are the worker's; what it has checked out is all that is staged of
 // it. An index without one is told by its bytes, which costs no process.
 func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, error) {
-	index, err := readFile(g.inAdmin(wt, "index"))
+	index, err := readFile(g.in.file("index"))
 	if err != nil || !bytes.Contains(index, gitlinkMode) && !bytes.Contains(index, splitIndex) {
 		return nil, nil // git says itself what is wrong with the index
 	}
@@ -117,26 +153,11 @@ func (g *Git) nestedRepositories(ctx context.Context, wt Worktree) ([]string, er
 // gitlinkMode is the mode of a submodule as an index has it; splitIndex stands in one that has entries elsewhere.
 var gitlinkMode, splitIndex = []byte{0, 0, 0xe0, 0}, []byte("link")
 
-// addRules makes c run with more ignore rules. core.excludesFile is the place for them: rules of the lowest rank,
-// which a .gitignore may overrule and by which git does not even walk through a node_modules. The user's own file is
-// copied in. The rules lie in the worktree's admin directory and go when it goes.
-func (g *Git) addRules(ctx context.Context, wt Worktree, c *Command, name, rules string) error {
-	s, err := g.settingsAt(ctx, wt.Path, g.InWorktree(wt))
-	if err != nil {
-		return err
-	}
-	file := g.inAdmin(wt, name)
-	c.Args = append([]string{"-c", "core.excludesFile=" + file}, c.Args...)
-	if g.dry {
-		return nil
-	}
-	// Like git, go on without a file that cannot be read.
-	users, _ := readFile(s.excludes)
-	content := append([]byte(rules), users...)
-	if have, err := readFile(file); err == nil && bytes.Equal(have, content) {
-		return nil
-	}
-	return os.WriteFile(file, content, 0o600)
+// addRules adds ignore rules, before the user's own. core.excludesFile is the place for them: rules of the lowest rank,
+// which a .gitignore may overrule and by which git does not even walk through a node_modules.
+func (q *quarantine) addRules(rules string) (restore func() error, err error) {
+	err = replaceFile(q.file("excludes"), rules+q.users)
+	return func() error { return replaceFile(q.file("excludes"), q.users) }, err
 }
 
 // survey is what a look at index and worktree found after an add.
@@ -180,7 +201,7 @@ func (g *Git) survey(ctx context.Context, wt Worktree) (survey, error) {
 		if strings.HasPrefix(head, "S ") && !absent(filepath.Join(wt.Path, path)) {
 			s.skipped = append(s.skipped, path)
 		}
-		if root := productRoot(wt.Path, path); root != "" {
+		if root := ProductRoot(wt.Path, path); root != "" {
 			s.suspects = append(s.suspects, suspect{path, root})
 		} else if strings.HasPrefix(head, "H 160000 ") {
 			s.suspects = append(s.suspects, suspect{path, path})
@@ -208,7 +229,7 @@ func (g *Git) showHidden(ctx context.Context, wt Worktree, found survey) error {
 // sortUntracked sorts one untracked path, looking into a directory for what kept it untracked.
 func (s *survey) sortUntracked(top, path string) {
 	clean := strings.TrimSuffix(path, "/")
-	if root := productRoot(top, path); root != "" {
+	if root := ProductRoot(top, path); root != "" {
 		s.products = append(s.products, root)
 		return
 	}
@@ -216,7 +237,7 @@ func (s *survey) sortUntracked(top, path string) {
 		s.refused = append(s.refused, clean)
 		return
 	}
-	if filepath.Base(clean) == cargoTarget {
+	if slices.Contains(project.Built, filepath.Base(clean)) {
 		s.heldBack = append(s.heldBack, clean)
 		return
 	}
@@ -307,13 +328,9 @@ func (g *Git) trackedIn(ctx context.Context, wt Worktree, base string, suspects 
 	return tracked, nil
 }
 
-// cargoTarget is a build product, as those of [proc.ProductDirs] are, beside a Cargo.toml. All of them are left out of
-// what is staged even where no .gitignore covers them.
-const cargoTarget = "target"
-
-// productRoot returns the part of p that is a build product, "" if none is. p is relative to top and in git's form;
+// ProductRoot returns the part of p that is a build product, "" if none is. p is relative to top and in git's form;
 // with a slash at its end it is a directory.
-func productRoot(top, p string) string {
+func ProductRoot(top, p string) string {
 	for start := 0; start < len(p); {
 		end := strings.IndexByte(p[start:], '/')
 		isDir := end >= 0
@@ -331,12 +348,10 @@ func productRoot(top, p string) string {
 }
 
 func isProduct(top, p string) bool {
-	name := path.Base(p)
-	if name != cargoTarget {
-		return slices.Contains(proc.ProductDirs, name)
-	}
-	_, err := os.Lstat(filepath.Join(top, path.Dir(p), "Cargo.toml"))
-	return err == nil
+	return project.IsProduct(path.Base(p)) || project.IsBuilt(p, func(file string) bool {
+		_, err := os.Lstat(filepath.Join(top, file))
+		return err == nil
+	})
 }
 
 func isLink(p string) bool {
@@ -344,18 +359,18 @@ func isLink(p string) bool {
 	return err == nil && fi.Mode()&os.ModeSymlink != 0
 }
 
-// productRules are the ignore rules for the products. That a target is Cargo's no rule can say, so they cover every
-// one.
+// productRules are the ignore rules for the products, which are left out of what is staged even where no .gitignore
+// covers them. That a target is Cargo's no rule can say, so they cover every one.
 func productRules() string {
-	return strings.Join(proc.ProductDirs, "/\n") + "/\n" + cargoTarget + "/\n"
+	return strings.Join(slices.Concat(project.Products, project.Built), "/\n") + "/\n"
 }
 
 // productRulesBut are the rules once it is known which target directories there are: they cover those of the found
 // products and no other.
 func productRulesBut(found []string) string {
-	rules := strings.TrimSuffix(productRules(), cargoTarget+"/\n")
+	rules := strings.Join(project.Products, "/\n") + "/\n"
 	for _, p := range found {
-		if path.Base(p) == cargoTarget {
+		if slices.Contains(project.Built, path.Base(p)) {
 			rules += exactRule(p) + "\n"
 		}
 	}

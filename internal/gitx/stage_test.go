@@ -175,7 +175,7 @@ func TestStageAllSubmodules(t *testing.T) {
 	tree, left := w.stage()
 	equalLists(t, "left out", left, nil)
 	equalLists(t, "files", w.files(tree), []string{".gitmodules", "a.txt", "one"})
-	sha, _, err := w.git.Commit(ctx, w.wt(), "with a submodule", false)
+	sha, _, err := w.commit(ctx, w.wt(), "with a submodule", false)
 	must(t, err)
 
 	second := filepath.Join(w.home, "second")
@@ -217,7 +217,7 @@ func TestStageAllStaleLock(t *testing.T) {
 	write(t, w.common, "refs/heads/"+branch+".lock", "")
 	tree, _ := w.stage()
 	equalLists(t, "files", w.files(tree), []string{"a.txt", "b.txt"})
-	_, _, err := w.git.Commit(ctx, w.wt(), "msg", false)
+	_, _, err := w.commit(ctx, w.wt(), "msg", false)
 	must(t, err)
 }
 
@@ -236,7 +236,7 @@ func TestStageAllInTheMiddleOfAMerge(t *testing.T) {
 	tree, _ := w.stage()
 	equal(t, "content", w.sh(w.repo, "show", tree+":a.txt"), "both")
 	must(t, w.git.Reset(ctx, w.wt(), w.base, false))
-	sha, _, err := w.git.Commit(ctx, w.wt(), "task", false)
+	sha, _, err := w.commit(ctx, w.wt(), "task", false)
 	must(t, err)
 	equal(t, "parents", w.sh(w.repo, "rev-list", "--parents", "-1", sha), sha+" "+w.base)
 }

@@ -117,10 +117,28 @@ func isGitName(name string) bool {
 	return name == "git" || strings.HasPrefix(name, "git-") && !strings.HasPrefix(name, "git-tilth")
 }
 
-// clearWorktreeLocks clears the locks that stand in the way of a change in the worktree. Nobody works on them from
+// entryLocks are those of a worktree's entry that stand in the way of a change in the worktree.
+var entryLocks = []string{"index.lock", "HEAD.lock", "ORIG_HEAD.lock"}
+
+// LeftLocks are the lock files in a worktree's entry that a git which is no more has left. It changes nothing.
+func (g *Git) LeftLocks(wt Worktree) (paths []string) {
+	for _, name := range entryLocks {
+		lock := filepath.Join(wt.AdminDir, name)
+		fi, err := os.Lstat(lock)
+		if wt.AdminDir == "" || err != nil || time.Since(fi.ModTime()) < staleAfter {
+			continue
+		}
+		if left, _ := g.leftBehind(lock, fi, []string{wt.Path, wt.Common}); left {
+			paths = append(paths, lock)
+		}
+	}
+	return paths
+}
+
+// ClearWorktreeLocks clears the locks that stand in the way of a change in the worktree. Nobody works on them from
 // outside of the worktree, but by naming the git directory, as this package does.
-func (g *Git) clearWorktreeLocks(ctx context.Context, wt Worktree) error {
-	err := g.ClearLocks(ctx, wt.Common, wt.Path, wt.AdminDir, "index.lock", "HEAD.lock", "ORIG_HEAD.lock")
+func (g *Git) ClearWorktreeLocks(ctx context.Context, wt Worktree) error {
+	err := g.ClearLocks(ctx, wt.Common, wt.Path, wt.AdminDir, entryLocks...)
 	if err != nil || wt.Branch == "" {
 		return err
 	}

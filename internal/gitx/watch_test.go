@@ -76,7 +76,7 @@ func TestRepoState(t *testing.T) {
 	must(t, err)
 	write(t, w.path, "a.txt", "two\n")
 	w.stage()
-	_, _, err = w.git.Commit(ctx, w.wt(), "x", false)
+	_, _, err = w.commit(ctx, w.wt(), "x", false)
 	must(t, err)
 	now, err := w.git.readState(ctx, w.common)
 	must(t, err)

@@ -38,6 +38,7 @@ func (g *Git) Worktree(ctx context.Context, common, path, branch string) (Worktr
 	case err != nil:
 	case branch == "" || wt.Head == branch:
 		g.known.entries.set(path, wt.AdminDir)
+		g.known.tops.set(path, identity(path))
 		return wt, nil
 	case wt.Head == "":
 		err = fmt.Errorf("worktree %s has a detached HEAD, not branch %s", path, branch)
@@ -159,7 +160,7 @@ func (g *Git) headBranch(ctx context.Context, wt Worktree) (string, error) {
 		}
 	}
 	if ref == reftableHead {
-		if ref, err = g.Line(ctx, g.InWorktree(wt, "symbolic-ref", "--quiet", "HEAD")); err != nil {
+		if ref, err = g.Line(ctx, g.InEntry(wt, "symbolic-ref", "--quiet", "HEAD")); err != nil {
 			return "", err
 		}
 	}
@@ -238,11 +239,7 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	if err := g.clearBranchLocks(ctx, common, branch); err != nil {
 		return err
 	}
-	add := InRepo(common, "worktree", "add", "--quiet", "--no-guess-remote")
-	add.Tree = path
-	if !checkout {
-		add.Args = append(add.Args, "--no-checkout")
-	}
+	add := InRepo(common, "worktree", "add", "--quiet", "--no-guess-remote", "--no-checkout")
 	if base != "" {
 		add.again = append(slices.Clone(add.Args), "--no-track", "-B", branch, path, base) // it was not there before
 		add.Args = append(add.Args, "--no-track", "-b", branch, path, base)
@@ -259,6 +256,16 @@ func (g *Git) AddWorktree(ctx context.Context, common, path, branch, base string
 	if g.plan(path, made); err == nil && !g.dry {
 		// git leaves it to the umask who may look into its directories. Where modes cannot be set, that is as it is.
 		_ = os.Chmod(path, topMode)
+	}
+	if err != nil || !checkout {
+		return err
+	}
+	wt, err := g.Worktree(ctx, common, path, branch)
+	if err == nil {
+		err = g.Strict().ReadTree(ctx, wt, "HEAD", true)
+	}
+	if err != nil && ctx.Err() == nil { // as git does
+		err = errors.Join(err, g.removeWorktree(ctx, common, path))
 	}
 	return err
 }

@@ -155,7 +155,7 @@ func TestNeverTheEnclosingRepository(t *testing.T) {
 
 	for name, do := range map[string]func() error{
 		"StageAll": func() error { _, _, err := w.git.StageAll(ctx, wt, w.base); return err },
-		"Commit":   func() error { _, _, err := w.git.Commit(ctx, wt, "x", false); return err },
+		"Commit":   func() error { _, _, err := w.commit(ctx, wt, "x", false); return err },
 		"CommitTree": func() error {
 			_, err := w.git.CommitTree(ctx, wt, TreeCommit{
 				Tree:    w.base,
@@ -224,7 +224,7 @@ func TestAddAndRemoveWorktree(t *testing.T) {
 			write(t, w.path, "b.txt", "b\n")
 			tree, _, err := w.git.StageAll(ctx, wt, w.base)
 			must(t, err)
-			sha, _, err := w.git.Commit(ctx, wt, "x", false)
+			sha, _, err := w.commit(ctx, wt, "x", false)
 			must(t, err)
 			equal(t, "length of ids", len(sha), len(w.base))
 			got, err := w.git.RevParse(ctx, w.common, sha+"^{tree}")

@@ -61,30 +61,52 @@ func RepairFile(path string) (Repair, error) {
 	return repair(f, IsObject)
 }
 
-// repair makes a file, open with O_APPEND, end with a whole line. A line without its newline is whole if whole says so:
-// a prefix of a JSON object is never one itself, so nothing is kept by mistake.
-func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
-	info, err := f.Stat()
+// Unended is what RepairFile would do to a file. It changes nothing.
+func Unended(path string) (Repair, error) {
+	f, err := OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return Repair{}, err
 	}
+	defer f.Close()
+	_, r, err := unended(f, IsObject)
+	return r, err
+}
+
+// repair makes a file, open with O_APPEND, end with a whole line.
+func repair(f *os.File, whole func(line []byte) bool) (Repair, error) {
+	start, r, err := unended(f, whole)
+	switch {
+	case err != nil:
+	case r.AddedNewline:
+		_, err = f.Write([]byte{'\n'})
+	case r.CutBytes > 0:
+		err = f.Truncate(start)
+	}
+	return r, err
+}
+
+// unended is how a file, whose last line begins at start, can be made to end with a whole one. A line without its
+// newline is whole if whole says so: a prefix of a JSON object is never one itself, so nothing is kept by mistake.
+func unended(f *os.File, whole func(line []byte) bool) (start int64, r Repair, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, r, err
+	}
 	size := info.Size()
-	start, err := lastLine(f, size)
-	if err != nil || start == size {
-		return Repair{}, err
+	if start, err = lastLine(f, size); err != nil || start == size {
+		return start, r, err
 	}
 	var tail []byte // none if it is longer than a line may be
 	if size-start <= MaxLine {
 		tail = make([]byte, size-start)
 		if _, err := f.ReadAt(tail, start); err != nil {
-			return Repair{}, err
+			return start, r, err
 		}
 	}
 	if whole(bytes.TrimSpace(tail)) {
-		_, err := f.Write([]byte{'\n'})
-		return Repair{AddedNewline: true}, err
+		return start, Repair{AddedNewline: true}, nil
 	}
-	return Repair{CutBytes: size - start}, f.Truncate(start)
+	return start, Repair{CutBytes: size - start}, nil
 }
 
 // lastLine is where that begins which follows the last newline before size.

@@ -9,18 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // planted are names that tools look for in the directories above the one they run in. The session's own directory has
 // none of them; a worker could put one there.
-var planted = []string{
-	"node_modules", "package.json", ".npmrc", "pytest.ini", ".pytest.ini", "conftest.py", "pyproject.toml", "tox.ini",
-	"setup.cfg", "setup.py", "ruff.toml", ".ruff.toml", "mypy.ini", ".mypy.ini", "go.mod", "go.work", "Cargo.toml",
-	".cargo", "rust-toolchain", "rust-toolchain.toml", "tsconfig.json", "babel.config.js", "jest.config.js",
-	"vitest.config.js", "vitest.config.ts", ".mocharc.json", ".babelrc", ".eslintrc.json", ".python-version", ".git",
-	"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".mcp.json", ".claude", ".codex", ".gemini", ".opencode",
-	"opencode.json", "opencode.jsonc", ".env",
-}
+var planted = append([]string{
+	"node_modules", ".git", ".env", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "GEMINI.md", ".mcp.json", ".claude",
+	".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc",
+}, project.Deciding...)
 
 func removePlanted(session string) error {
 	return removeIn(session, func(name string) bool { return slices.Contains(planted, name) })

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // theSetup is the name of what the setup made among what is kept.
@@ -26,27 +27,14 @@ type kept struct {
 	tree   string // for which alone a setup made it, "" for any
 }
 
-// lockFiles are those whose change makes a setup run again.
-var lockFiles = []string{
-	"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "go.sum",
-	"Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "composer.lock", "Gemfile.lock",
-}
-
 // volatile are caches that tools keep among installed dependencies. They are made again, and are no part of a setup.
 var volatile = []string{".cache", ".vite", ".vitest"}
 
-// IsLockFile reports whether a file pins what a setup installs.
-func IsLockFile(file string) bool {
-	base := path.Base(file)
-	return slices.Contains(lockFiles, base) ||
-		strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
-}
-
-// locks names the lock files of the tree with their contents' ids.
+// locks names the lock files of the tree with their contents' ids: a change of one makes a setup run again.
 func (p *Place) locks() string {
 	var b strings.Builder
 	for _, e := range p.entries {
-		if IsLockFile(e.path) {
+		if project.IsLock(e.path) || e.mode == gitlink {
 			b.WriteString(hex.EncodeToString([]byte(e.oid)) + " " + e.path + "\n")
 		}
 	}
@@ -148,6 +136,11 @@ func (p *Place) setUp(ctx context.Context, commit, tree, of string) error {
 	roots, err := p.untracked()
 	if err != nil {
 		return err
+	}
+	for _, e := range p.entries {
+		if e.mode == gitlink {
+			roots = append(roots, e.path) // a submodule that was checked out
+		}
 	}
 	k, err := p.keep(roots)
 	if err != nil {
@@ -277,8 +270,10 @@ func (p *Place) checkKept() error {
 // dropBuilds removes what Cargo built where the tree has no package any more: nobody would look at it with suspicion.
 func (p *Place) dropBuilds() error {
 	for name := range p.kept {
-		_, is := find(p.entries, path.Join(path.Dir(name), "Cargo.toml"))
-		if name == theSetup || is {
+		if name == theSetup || project.IsBuilt(name, func(file string) bool {
+			_, is := find(p.entries, file)
+			return is
+		}) {
 			continue
 		}
 		if err := p.drop(name); err != nil {
@@ -290,7 +285,7 @@ func (p *Place) dropBuilds() error {
 
 // isBuild reports whether name is the target directory of a Cargo package.
 func (p *Place) isBuild(name string) bool {
-	return path.Base(name) == "target" && exists(filepath.Join(p.Dir, path.Dir(name), "Cargo.toml"))
+	return project.IsBuilt(name, func(file string) bool { return exists(filepath.Join(p.Dir, file)) })
 }
 
 // keepBuilds takes the stamps of what Cargo built.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // What is lent are links, made anew where they differ: a dependency directory of the place is a directory whose entries
@@ -26,20 +27,6 @@ import (
 //
 // The dependencies themselves are what the worker installed. Whoever does not want to take its word for them configures
 // tilth.setup.
-
-// lendable are the dependency directories by the files beside which they are looked for.
-var lendable = []struct {
-	beside string
-	names  []string
-}{
-	{"package.json", []string{"node_modules"}},
-	{"go.mod", []string{"vendor"}},
-	{"composer.json", []string{"vendor"}},
-	{"Gemfile", []string{"vendor"}},
-	{"pyproject.toml", []string{".venv", "venv"}},
-	{"requirements.txt", []string{".venv", "venv"}},
-	{"setup.py", []string{".venv", "venv"}},
-}
 
 // lend gives the place the worker's dependency directories and takes back what is no longer lent.
 func (p *Place) lend(ctx context.Context) error {
@@ -71,13 +58,18 @@ func (p *Place) wanted() []string {
 		return nil
 	}
 	dirs := directories(p.entries)
-	want := map[string]bool{".venv": true, "venv": true}
+	want := map[string]bool{}
+	for _, name := range project.ByName(project.Python).Lent { // Python needs no manifest
+		want[name] = true
+	}
 	for _, e := range p.entries {
-		for _, l := range lendable {
-			if path.Base(e.path) == l.beside {
-				for _, name := range l.names {
-					want[path.Join(path.Dir(e.path), name)] = true
-				}
+		base := path.Base(e.path)
+		for _, k := range project.Kinds {
+			if !slices.Contains(k.Manifests, base) {
+				continue
+			}
+			for _, name := range k.Lent {
+				want[path.Join(path.Dir(e.path), name)] = true
 			}
 		}
 	}
@@ -103,7 +95,7 @@ func (p *Place) lendDir(ctx context.Context, dir string) (bool, error) {
 		return false, nil
 	}
 	links, files := map[string]string{}, map[string][]byte{}
-	if base := path.Base(dir); base == ".venv" || base == "venv" {
+	if slices.Contains(project.ByName(project.Python).Lent, path.Base(dir)) {
 		links, files, err = p.venv(ctx, dir)
 	} else {
 		err = p.linkEntries(dir, "", links)

@@ -38,12 +38,13 @@ type Options struct {
 type Place struct {
 	Dir string
 
-	o        Options
-	top      *os.File // the directory itself, nil before the first layout
-	silent   bool     // the ctimes of its files do not tell all changes
-	settings []byte
-	tags     []byte
-	hashSize int
+	o          Options
+	top        *os.File // the directory itself, nil before the first layout
+	silent     bool     // the ctimes of its files do not tell all changes
+	settings   []byte
+	attributes []byte // the user's own
+	tags       []byte
+	hashSize   int
 
 	tree    string
 	index   []byte // as git wrote it; nil: nothing is laid out
@@ -78,6 +79,15 @@ func (l Laid) Blob(name string) string {
 	return hex.EncodeToString([]byte(l.entries[i].oid))
 }
 
+// ID is the mode of a file, in octal, and its object id, "" where there is none.
+func (l Laid) ID(name string) string {
+	i, ok := find(l.entries, name)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%06o %x", l.entries[i].mode, l.entries[i].oid)
+}
+
 // New names the place dir, which need not exist. Nothing is touched before the first LayOut, but the settings of the
 // repository are read: a worker that has begun could have changed them.
 func New(ctx context.Context, dir string, o Options) (*Place, error) {
@@ -87,9 +97,14 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	if err == nil && real != o.Worktree {
 		p.worktree = append(p.worktree, real)
 	}
-	if p.settings, err = readSettings(ctx, o.Git, o.Common); err != nil {
+	if p.settings, err = Settings(ctx, o.Git, o.Common); err != nil {
 		return nil, err
 	}
+	if p.attributes, err = o.Git.UserAttributes(ctx, o.Common); err != nil {
+		return nil, err
+	}
+	attributes := gitx.Quote(filepath.Join(dir, ".git/attributes"))
+	p.settings = fmt.Appendf(p.settings, "[core]\n\tattributesFile = %s\n", attributes)
 	p.above = p.readAbove()
 	p.tags, err = o.Git.Read(ctx, gitx.InRepo(o.Common, "for-each-ref",
 		"--format=%(objectname) %(refname)", "refs/tags/"))
@@ -125,6 +140,15 @@ func (p *Place) LayOut(ctx context.Context, commit, tree string) (Laid, error) {
 func (p *Place) Put(ctx context.Context, commit string, paths []string) error {
 	return p.git(ctx, paths, "restore", "--quiet", "--source="+commit, "--staged", "--worktree",
 		"--pathspec-from-file=-", "--pathspec-file-nul")
+}
+
+// Set gives a file a content, until the next LayOut; nil takes it away.
+func (p *Place) Set(name string, content []byte) error {
+	at := filepath.Join(p.Dir, filepath.FromSlash(name))
+	if err := proc.RemoveAll(at); err != nil || content == nil {
+		return err
+	}
+	return os.WriteFile(at, content, 0o600)
 }
 
 // Shut closes the place while a worker works.

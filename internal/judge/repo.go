@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
 )
 
 // ownSettings outrank the user's global ones: an index that parseIndex can read, and nothing that runs by itself.
@@ -47,53 +48,31 @@ func Settings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
 	b.WriteString(ownSettings)
 	version := "0"
 	for _, c := range all {
-		taken := strings.HasPrefix(c.Key, "filter.") || strings.HasPrefix(c.Key, "lfs.") ||
+		taken := strings.HasPrefix(c.Key, "filter.") || strings.HasPrefix(c.Key, "lfs.") && c.Key != "lfs.storage" ||
 			slices.Contains(takenSettings, c.Key)
-		if c.Scope != "local" || !taken {
+		if c.Scope == "command" || !taken {
 			continue
 		}
 		if c.Key == "extensions.objectformat" {
 			version = "1"
 		}
-		writeSetting(&b, c.Key, c.Value)
+		gitx.WriteSetting(&b, c.Key, c.Value)
 	}
-	writeSetting(&b, "core.repositoryformatversion", version)
+	gitx.WriteSetting(&b, "core.repositoryformatversion", version)
 	return b.Bytes(), nil
 }
-
-// readSettings makes the configuration of the place's git directory, once for a run and before a worker can have
-// changed the repository's.
-func readSettings(ctx context.Context, g *gitx.Git, common string) ([]byte, error) {
-	settings, err := Settings(ctx, g, common)
-	b := bytes.NewBuffer(settings)
-	// Git LFS keeps what it fetched beside the objects.
-	writeSetting(b, "lfs.storage", filepath.Join(common, "lfs"))
-	return b.Bytes(), err
-}
-
-// writeSetting writes one key as a section of its own.
-func writeSetting(b *bytes.Buffer, key, value string) {
-	section, rest, _ := strings.Cut(key, ".")
-	name := rest
-	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
-		section, name = section+` "`+escape(rest[:i])+`"`, rest[i+1:]
-	}
-	b.WriteString("[" + section + "]\n\t" + name + ` = "` + escape(value) + "\"\n")
-}
-
-var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace
 
 // writeRepo makes judge/.git what it has to be, with HEAD at commit. Only what a setup cloned as submodules stays of
 // what else lies there.
 func (p *Place) writeRepo(commit string) error {
 	objects := filepath.Join(p.o.Common, "objects")
 	if strings.HasPrefix(objects, `"`) || strings.HasPrefix(objects, "#") || strings.Contains(objects, "\n") {
-		objects = `"` + escape(objects) + `"`
+		objects = gitx.Quote(objects)
 	}
 	branch := "refs/heads/" + p.o.Branch
 	files := map[string][]byte{
 		"HEAD": []byte("ref: " + branch + "\n"), branch: []byte(commit + "\n"), "config": p.settings,
-		"objects/info/alternates": []byte(objects + "\n"), "packed-refs": p.tags,
+		"objects/info/alternates": []byte(objects + "\n"), "packed-refs": p.tags, "attributes": p.attributes,
 	}
 	if p.index != nil {
 		files["index"] = p.index
@@ -108,10 +87,23 @@ func (p *Place) writeRepo(commit string) error {
 	return plant(filepath.Join(p.Dir, ".git"), nil, files, spared)
 }
 
-// git runs a command in the place, by its own git directory, with paths on its standard input.
+// git runs a command in the place behind the wall, by its own git directory, with paths on its standard input.
 func (p *Place) git(ctx context.Context, paths []string, args ...string) error {
-	c := gitx.Command{Dir: p.Dir, Tree: p.Dir, Args: append([]string{
-		"--git-dir=" + filepath.Join(p.Dir, ".git"), "--work-tree=" + p.Dir, "--literal-pathspecs"}, args...)}
+	dir := filepath.Join(p.Dir, ".git")
+	// Nobody else uses this index: a lock is one that a git which was killed has left.
+	if err := proc.RemoveAll(filepath.Join(dir, "index.lock")); err != nil {
+		return err
+	}
+	c := gitx.Command{Dir: p.Dir, Tree: p.Dir, Args: append([]string{"--git-dir=" + dir, "--work-tree=" + p.Dir,
+		"--literal-pathspecs"}, args...)}
+	c.Vars = gitx.NoUserConfig
+	if p.o.Git.Sandbox != nil {
+		box, err := p.o.Git.Sandbox()
+		if err != nil {
+			return err
+		}
+		c.Box = box.With(p.Dir).Reading(p.o.Common).In(dir)
+	}
 	if len(paths) > 0 {
 		c.Stdin = []byte(strings.Join(paths, "\x00") + "\x00")
 	}

@@ -78,7 +78,7 @@ func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := unkeep(ctx, h.Git, wt, kept{Tip: a.Tip, Files: a.Files}, ""); err != nil {
+	if err := unkeep(ctx, h.Git, wt, kept{Tip: a.Tip, Files: a.Files}); err != nil {
 		return err
 	}
 	if err := h.RunSetup(ctx, h.Path()); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -17,54 +16,80 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// A task that fails in a run that goes on leaves its partial work in aside/<task>.bundle: one commit on the one at
-// which its attempt began. The worktree goes back to there. The next attempt at the task gets the work back, or, where
-// it does not fit on the branch's tip any more, is shown it.
+// A task that fails in a run that goes on leaves its partial work in kept.git as refs/aside/<task>: one commit on the
+// one at which its attempt began. The worktree goes back to there. The next attempt at the task gets the work back, or,
+// where it does not fit on the branch's tip any more, is shown it.
 //
 // On disk after each step of setting aside, and what a resume makes of it:
 //  1. task_failed                the task is the last that was worked on: it comes first, its work is in the worktree
-//  2. the bundle                 as 1; bringing back what is there already changes nothing
+//  2. the ref                    as 1; bringing back what is there already changes nothing
 //  3. the worktree at the base   the work comes back when the task is begun; a kill half-way leaves the index of 2,
 //     from which bringing back restores all files
 //  4. prd.json failed, progress  the same
 //
 // Of bringing back, which happens after context_reset has made the task the last that was worked on:
-//  1. the bundle's objects       nothing refers to them; a gc may take them, and the next try has them again
-//  2. index and files            what is there already applies again
-//  3. the bundle is removed, or, where it does not fit, gets a number: it is shown from then on
+//  1. the objects in the repository  nothing refers to them; a gc may take them, and the next try has them again
+//  2. index and files                what is there already applies again
+//  3. the ref is removed, or, where the work does not fit, gets a number: it is shown from then on
 //
 // The end of a run removes what there is of tasks that are done, after the stop: the end of the next one does the same.
 //
 // A task that is skipped or removed while its work is in the worktree has it set aside by the next plan
-// (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in a
-// bundle.
+// (Plan.SetAside), before any other task is begun. So work is either in the worktree, and its task comes first, or in
+// kept.git.
+//
+// An earlier build kept such work in bundles, aside/<task>.bundle. Who holds the session takes those over.
 
-// asideDir has partial work of tasks that failed, in git bundles, and records that a worker changed.
-const asideDir = "aside"
-
-// asidePath is where a task's work is set aside; n is 0 for what is to come back, else the number of what did not fit.
-func asidePath(s *session.Session, task string, n int) string {
+// asideRef is where a task's work is set aside; n is 0 for what is to come back, else the number of what did not fit.
+func asideRef(task string, n int) string {
 	if n > 0 {
 		task = fmt.Sprintf("%s.%d", task, n)
 	}
-	return s.Path(asideDir, task+".bundle")
+	return "aside/" + task
 }
 
-// AsideOf is the newest bundle of a task's work, "" for none.
-func AsideOf(s *session.Session, task string) string {
-	paths := []string{asidePath(s, task, 0)}
-	for n := unfit(s, task); n > 0; n-- {
-		paths = append(paths, asidePath(s, task, n))
-	}
-	if i := slices.IndexFunc(paths, isFile); i >= 0 {
-		return paths[i]
-	}
-	return ""
+// Aside is work of a task that was set aside.
+type Aside struct {
+	Ref    string // in kept.git, as git names it
+	SHA    string // its commit
+	Dir    string // a git directory that has it
+	Remove func()
 }
 
-// unfit is how many bundles there are of a task's work that did not fit when it was to come back.
+// AsideOf is the newest work of a task that was set aside, nil for none. Whoever has looked at it calls Remove.
+func AsideOf(ctx context.Context, g *gitx.Git, s *session.Session, common, task string) (*Aside, error) {
+	for _, n := range []int{0, unfit(s, task)} {
+		a := &Aside{Ref: "refs/" + asideRef(task, n), SHA: readRef(s, asideRef(task, n)), Dir: s.Path(keptGitDir),
+			Remove: func() {}}
+		if a.SHA != "" {
+			return a, nil
+		}
+	}
+	bundles, _ := filepath.Glob(s.Path("aside", task+".*bundle"))
+	if len(bundles) == 0 {
+		return nil, nil
+	}
+	a := &Aside{Ref: "refs/" + asideRef(task, 0)}
+	top, remove, err := proc.TempDir("bundle")
+	if err != nil {
+		return nil, err
+	}
+	a.Remove, a.Dir = remove, filepath.Join(top, "git")
+	if err = gitx.Borrow(common, a.Dir); err == nil {
+		if err = unbundle(ctx, g, a.Dir, bundles[0]); err == nil {
+			a.SHA, err = bundleHead(ctx, g, common, bundles[0])
+		}
+	}
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return a, nil
+}
+
+// unfit is how often work of a task did not fit when it was to come back.
 func unfit(s *session.Session, task string) (n int) {
-	for exists(asidePath(s, task, n+1)) {
+	for readRef(s, asideRef(task, n+1)) != "" {
 		n++
 	}
 	return n
@@ -75,50 +100,69 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// isFile reports whether path is a file that git can read: at a pipe it would wait for ever.
-func isFile(path string) bool {
-	fi, err := os.Lstat(path)
-	return err == nil && fi.Mode().IsRegular()
-}
-
-// ownAside sees to it that aside/ is a directory of the session's own: through a link of somebody else's, what is
-// written and removed there would be another's.
-func (h *Handle) ownAside() error {
-	dir := h.S.Path(asideDir)
-	if fi, err := os.Lstat(dir); err != nil || fi.IsDir() {
+// adoptBundles takes over what an earlier build, or one that sent the session here, has set aside in bundles.
+func (h *Handle) adoptBundles(ctx context.Context) error {
+	bundles, _ := filepath.Glob(h.S.Path("aside", "T-*.bundle"))
+	if len(bundles) == 0 || h.Common == "" || h.Git.IsDryRun() {
 		return nil
 	}
-	if err := h.change(func() error { return os.Remove(dir) }); err != nil {
+	in, err := h.keptGit()
+	if err != nil {
 		return err
 	}
-	return h.append(&record.LogRepaired{File: asideDir, Why: "was no directory", Done: "removed"})
-}
-
-// dropAside removes what was set aside of tasks that are done.
-func (h *Handle) dropAside() error {
-	tasks, err := h.S.Tasks()
-	if fi, e := os.Lstat(h.S.Path(asideDir)); err != nil || e != nil || !fi.IsDir() {
-		return nil // a plan that cannot be read says of none that it is done
-	}
-	for _, t := range tasks {
-		for path := AsideOf(h.S, t.ID); t.Status == session.TaskDone && path != ""; path = AsideOf(h.S, t.ID) {
-			if err := proc.RemoveAll(path); err != nil {
-				return err
-			}
+	for _, path := range bundles {
+		name := strings.TrimSuffix(filepath.Base(path), ".bundle")
+		sha, err := bundleHead(ctx, h.Git, h.Common, path)
+		if err == nil {
+			err = unbundle(ctx, h.Git, in.dir, path)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			err = h.append(&record.LogRepaired{File: "aside/" + filepath.Base(path),
+				Why: "cannot be read: " + err.Error(), Done: "the task begins without it"})
+		} else {
+			err = in.setRef("aside/"+name, sha)
+		}
+		if err = errors.Join(err, proc.RemoveAll(path)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// SetAside takes what is in the worktree, whose branch is at base, for a task's partial work, and puts it into a
-// bundle. The worktree is then what base is, but for ignored files. It returns the bundle's name in the session's
-// directory and the commit in it, "" where there is nothing to set aside.
-func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base string) (name, sha string, err error) {
-	path := asidePath(h.S, task, 0)
-	if err := h.ownAside(); err != nil {
-		return "", "", err
+// dropAside removes what was set aside of tasks that are done.
+func (h *Handle) dropAside() error {
+	tasks, err := h.S.Tasks()
+	if err != nil {
+		return nil // a plan that cannot be read says of none that it is done
 	}
-	if exists(path) { // a resume that was killed brought it back, or began to
+	for _, t := range tasks {
+		if t.Status == session.TaskDone {
+			if err := h.forgetAside(t.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return dropKeptGit(h.S)
+}
+
+// forgetAside removes what was set aside of a task.
+func (h *Handle) forgetAside(task string) error {
+	for n := unfit(h.S, task); n >= 0; n-- {
+		if err := proc.RemoveAll(h.S.Path(keptGitDir, "refs", asideRef(task, n))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetAside takes what is in the worktree, whose branch is at base, for a task's partial work, into kept.git. The
+// worktree is then what base is, but for ignored files. It returns the ref there and its commit, "" where there is
+// nothing to set aside.
+func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base string) (ref, sha string, err error) {
+	if readRef(h.S, asideRef(task, 0)) != "" { // a resume that was killed brought it back, or began to
 		if _, err := h.RestoreAside(ctx, wt, task, base); err != nil {
 			return "", "", err
 		}
@@ -130,116 +174,101 @@ func (h *Handle) SetAside(ctx context.Context, wt gitx.Worktree, task, base stri
 	if was, err := h.Git.RevParse(ctx, h.Common, base+"^{tree}"); err != nil || was == tree {
 		return "", "", err
 	}
-	dir := filepath.Dir(path)
-	if err := h.change(func() error { return os.MkdirAll(dir, 0o700) }); err != nil {
+	ignored, err := h.Git.IgnoredBefore(ctx, wt, base)
+	if err != nil {
 		return "", "", err
 	}
-	if sha, err = h.bundle(ctx, path, task, tree, base); err != nil {
+	in, err := h.keptGit()
+	if err == nil {
+		sha, err = in.commit(ctx, tree, base, "Partial work of "+task+"\n")
+	}
+	if err == nil {
+		_, err = in.keep(ctx, base, map[string]string{asideRef(task, 0): sha})
+	}
+	if err != nil {
 		return "", "", err
 	}
-	return filepath.Join(asideDir, filepath.Base(path)), sha, h.Git.Reset(ctx, wt, base, true)
+	if err := h.Git.Reset(ctx, wt, base, true); err != nil {
+		return "", "", err
+	}
+	return "refs/" + asideRef(task, 0), sha, h.dropUncovered(ctx, wt, ignored)
 }
 
-// bundle writes the bundle, whole or not at all.
-func (h *Handle) bundle(ctx context.Context, path, task, tree, base string) (sha string, err error) {
-	dir := filepath.Join(filepath.Dir(path), ".scratch")
-	if err := h.change(func() error { return proc.RemoveAll(dir) }); err != nil {
-		return "", err
+// dropUncovered removes those files that only rules of the task had ignored: without these they would be taken for the
+// next one's. Dependencies and what is built stay, as git-tilth commits them for nobody.
+func (h *Handle) dropUncovered(ctx context.Context, wt gitx.Worktree, ignored []string) error {
+	if len(ignored) == 0 || h.Git.IsDryRun() {
+		return nil
 	}
-	s, err := newScratch(h.Git, h.Common, dir)
+	others, err := h.Git.List(ctx, h.Git.InWorktree(wt, "ls-files", "-z", "--others", "--exclude-standard"))
 	if err != nil {
-		return "", err
+		return err
 	}
-	if sha, err = s.commit(ctx, tree, base, "Partial work of "+task+"\n"); err != nil {
-		return "", err
+	was := map[string]bool{}
+	for _, name := range ignored {
+		was[strings.TrimSuffix(name, "/")] = true
 	}
-	file := filepath.Join(dir, "bundle")
-	if err := s.bundle(ctx, file, base, map[string]string{task: sha}); err != nil {
-		return "", err
-	}
-	err = h.change(func() error {
-		if err := os.Rename(file, path); err != nil {
-			return err
+	for _, name := range others {
+		if within(name, was) && gitx.ProductRoot(wt.Path, name) == "" {
+			if err := proc.RemoveAll(filepath.Join(wt.Path, name)); err != nil {
+				return err
+			}
 		}
-		return jsonl.SyncDir(filepath.Dir(path))
-	})
-	if err != nil {
-		return "", err
 	}
-	return sha, s.remove()
+	return nil
 }
 
 // RestoreAside gives the worktree, whose branch is at tip, a task's work that was set aside, on top of what is in it.
 // back is false where there is none, or where it does not fit: then Earlier shows it.
 func (h *Handle) RestoreAside(ctx context.Context, wt gitx.Worktree, task, tip string) (back bool, err error) {
-	path := asidePath(h.S, task, 0)
-	if err := h.ownAside(); err != nil || !exists(path) {
-		return false, err
+	sha := readRef(h.S, asideRef(task, 0))
+	if sha == "" {
+		return false, nil
 	}
-	tree, err := h.withAside(ctx, wt, path, task, tip)
+	in, err := h.keptGit()
+	if err == nil {
+		err = in.give(ctx, h.Common, asideRef(task, 0))
+	}
 	if err != nil {
 		return false, err
 	}
+	tree, err := h.withAside(ctx, wt, sha, tip)
+	if err != nil {
+		return false, err
+	}
+	at := h.S.Path(keptGitDir, "refs", asideRef(task, 0))
 	if tree == "" {
-		kept := asidePath(h.S, task, unfit(h.S, task)+1)
+		kept := h.S.Path(keptGitDir, "refs", asideRef(task, unfit(h.S, task)+1))
 		return false, h.change(func() error {
-			if err := os.Rename(path, kept); err != nil {
+			if err := os.Rename(at, kept); err != nil {
 				return err
 			}
-			return jsonl.SyncDir(filepath.Dir(path))
+			return jsonl.SyncDir(filepath.Dir(at))
 		})
 	}
 	if err := h.Git.ReadTree(ctx, wt, tree, true); err != nil {
 		return false, err
 	}
-	// A bundle that came back after a power cut would be taken for newer than what the worker has done since.
-	return true, h.change(func() error {
-		return errors.Join(os.Remove(path), jsonl.SyncDir(filepath.Dir(path)))
-	})
+	// A ref that came back after a power cut would be taken for newer than what the worker has done since.
+	return true, h.change(func() error { return errors.Join(os.Remove(at), jsonl.SyncDir(filepath.Dir(at))) })
 }
 
-// withAside names the tree that what is in the worktree becomes with the work in a bundle, "" where that does not fit.
-func (h *Handle) withAside(ctx context.Context, wt gitx.Worktree, path, task, tip string) (string, error) {
-	work, base, err := h.asideCommit(ctx, path, task)
-	if err != nil || work == nil {
+// withAside names the tree that what is in the worktree becomes with set-aside work, "" where that does not fit.
+func (h *Handle) withAside(ctx context.Context, wt gitx.Worktree, sha, tip string) (string, error) {
+	commits, err := h.Git.Log(ctx, h.Common, sha, "", 1)
+	if err != nil || len(commits) == 0 || len(commits[0].Parents) != 1 {
 		return "", err
 	}
 	tree, err := h.Git.Mutate(ctx, h.Git.InWorktree(wt, "write-tree"))
-	if conflicts := gitx.ExitCode(err) == 128; !conflicts && (err != nil || tree == work.Tree) {
+	if conflicts := gitx.ExitCode(err) == 128; !conflicts && (err != nil || tree == commits[0].Tree) {
 		return tree, err // setting it aside was cut short: files may be gone that the index has
 	}
 	now, _, err := h.Git.StageAll(ctx, wt, tip)
 	if err != nil {
 		return "", err
 	}
-	tree, _, err = h.Git.ApplyChange(ctx, wt, base, work.SHA, now)
+	tree, _, err = h.Git.ApplyChange(ctx, wt, commits[0].Parents[0], sha, now)
 	return tree, err
-}
-
-// asideCommit is the commit in a bundle and the one that it was made on; nil where the bundle, or what it stands on, is
-// not to be had any more, which is put on record.
-func (h *Handle) asideCommit(ctx context.Context, path, task string) (c *gitx.Commit, base string, err error) {
-	sha := ""
-	err = errors.New("it is no file")
-	if isFile(path) {
-		sha, err = bundleHead(ctx, h.Git, h.Common, path, task)
-	}
-	if err == nil {
-		err = unbundle(ctx, h.Git, h.Common, path)
-	}
-	if ctx.Err() != nil {
-		return nil, "", ctx.Err()
-	}
-	if err != nil {
-		name := filepath.Join(asideDir, filepath.Base(path))
-		return nil, "", h.append(&record.LogRepaired{File: name, Why: "cannot be read: " + err.Error(),
-			Done: "the task begins without it"})
-	}
-	commits, err := h.Git.Log(ctx, h.Common, sha, "", 1)
-	if err != nil || len(commits) == 0 || len(commits[0].Parents) != 1 {
-		return nil, "", err
-	}
-	return &commits[0], commits[0].Parents[0], nil
 }
 
 // Earlier is the newest work of a task that did not fit when it was to come back, as a patch of at most limit bytes; ""
@@ -249,11 +278,8 @@ func (h *Handle) Earlier(ctx context.Context, task string, limit int64) (string,
 	if n == 0 {
 		return "", nil
 	}
-	work, base, err := h.asideCommit(ctx, asidePath(h.S, task, n), task)
-	if err != nil || work == nil {
-		return "", err
-	}
-	patch, _, err := h.Git.Diff(ctx, h.Common, base, work.SHA, limit)
+	sha := readRef(h.S, asideRef(task, n))
+	patch, _, err := h.Git.Diff(ctx, h.S.Path(keptGitDir), sha+"^", sha, limit)
 	return strings.ToValidUTF8(string(patch), "\uFFFD"), err
 }
 

@@ -110,34 +110,16 @@ func (b *bench) author(ctx context.Context, commit string) ([]string, error) {
 	return []string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=@" + f[2]}, nil
 }
 
-// hooks runs hooks of the repository's that look at a commit before it is made: those without arguments over an index
-// of its tree, commit-msg over its message, which it may change. dir is where they run. The error is a
-// *HookRefusedError.
+// hooks runs hooks of the repository's that look at a commit before it is made, over an index of its tree; its message
+// is theirs then. dir is where they run. The error is a *HookRefusedError.
 func (b *bench) hooks(ctx context.Context, dir string, c *gitx.TreeCommit, names ...string) error {
-	file := filepath.Join(b.dir, "message")
-	index := []string{"GIT_INDEX_FILE=" + filepath.Join(b.dir, "hook-index")}
 	if b.git.IsDryRun() {
 		return nil
 	}
-	if err := os.WriteFile(file, []byte(c.Message), 0o600); err != nil {
-		return err
+	p, err := b.git.HooksOver(ctx, b.repo, dir, gitx.Proposal{Tree: c.Tree, Message: c.Message}, names...)
+	if gitx.ExitCode(err) > 0 {
+		return &HookRefusedError{p.Said}
 	}
-	if _, err := b.run(ctx, "", index, "read-tree", c.Tree); err != nil {
-		return err
-	}
-	for _, name := range names {
-		call := b.git.In(dir, "hook", "run", "--ignore-missing", name)
-		if name == "commit-msg" {
-			call.Args = append(call.Args, "--", file)
-		}
-		call.Hooks, call.Vars = true, index
-		if out, err := b.git.Mutate(ctx, call); gitx.ExitCode(err) > 0 {
-			return &HookRefusedError{out}
-		} else if err != nil {
-			return err
-		}
-	}
-	message, err := os.ReadFile(file)
-	c.Message = string(message)
+	c.Message = p.Message
 	return err
 }

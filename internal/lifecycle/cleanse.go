@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
@@ -23,6 +21,10 @@ import (
 // are not on the remote that the session was pushed to. One that was killed is finished by the next.
 func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote string,
 	report func(step, skipped string)) error {
+	if check, err := s.Checkpoint(); err == nil && check.Status == session.Prepared {
+		return &RefusedError{"session " + s.ID + " has not been run",
+			"git tilth resume " + s.ID + ", or git tilth reset " + s.ID}
+	}
 	r, err := PlanTeardown(ctx, g, s, here, report)
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
@@ -110,15 +112,7 @@ func (r TeardownPlan) lost(ctx context.Context) (names []string, err error) {
 // taken are the commits of the session that a branch, a tag or a remote branch still has in another form.
 func (r TeardownPlan) taken(ctx context.Context) (map[string]bool, error) {
 	taken := map[string]bool{}
-	var notes []Taken
-	_, _ = jsonl.Tail(r.S.Path(takenFile), func(_ int64, line []byte) bool {
-		var t Taken
-		if json.Unmarshal(line, &t) == nil {
-			notes = append(notes, t)
-		}
-		return true
-	})
-	for _, t := range notes {
+	for _, t := range takenNotes(r.S) {
 		to, err := r.git.RevParse(ctx, r.Common, t.To+"^{commit}")
 		if err != nil {
 			continue // it was dropped, and a gc has taken it

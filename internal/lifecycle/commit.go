@@ -3,9 +3,6 @@ package lifecycle
 import (
 	"context"
 	"errors"
-	"regexp"
-	"slices"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -34,30 +31,15 @@ func RefusedBy(output string) *record.ValidatorRun {
 	return &record.ValidatorRun{Results: []record.ValidatorResult{{Name: record.CommitHook, Output: &output}}}
 }
 
-// figures are words of a hook that differ each time: times, counts, ids, names of temporary files.
-var figures = regexp.MustCompile(`\S*[0-9]\S*|/tmp/\S+`)
-
-// SameRefusal reports whether two texts of a commit hook say the same, but for figures, and as far as both were kept.
-func SameRefusal(a, b string) bool {
-	words := func(s string) string {
-		s, _, _ = strings.Cut(s, "\n[... ")
-		return strings.TrimSpace(figures.ReplaceAllString(s, "0"))
-	}
-	a, b = words(a), words(b)
-	short := min(len(a), len(b))
-	return a == b || short > 1000 && a[:short] == b[:short]
-}
-
-// ErrTreeChanged says that a commit hook made another tree than the one that was judged. The commit was taken back; the
+// ErrTreeChanged says that a commit hook made another tree than the one that was judged. Nothing was committed; the
 // index holds what the hook made.
 var ErrTreeChanged = errors.New("a commit hook changed the tree")
 
-// CommitTask commits exactly the judged tree, which the index holds, with the repo's hooks. The summary becomes
-// public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the hooks,
-// which may take minutes; the next resume finds the commit made, or makes it of the accepted tree. What follows a
-// commit that was made is not cut short.
+// CommitTask commits exactly the judged tree, which the index holds, after the repo's hooks had a look. The summary
+// becomes public with the branch, so secrets are taken out of it as they are on the record. A signal ends git and the
+// hooks, which may take minutes; the next resume finds the commit made, or makes it of the accepted tree.
 //
-// whole takes the commit back as well where a commit hook changed files without staging them, as formatters do: what
+// whole calls the tree changed as well where a commit hook changed files without staging them, as formatters do: what
 // it made of the task belongs to the task, and is judged with it. A process that dies before that leaves the changes to
 // the next task, as git does.
 func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Task, v *record.EvaluatorVerdict,
@@ -67,57 +49,60 @@ func (h *Handle) CommitTask(live context.Context, wt gitx.Worktree, t session.Ta
 	if err != nil {
 		return "", err
 	}
-	person, base := v.By == record.ByPerson, v.Base
-	msg := taskMessage(h.S.ID, t.ID, subjectOf(h.CommitSubject, t), h.Redact.String(v.Summary), mark, person)
-	sha, said, err := h.Git.Commit(live, wt, msg, h.Sign, CommittingVar+"="+wt.Branch)
-	if live.Err() == nil && gitx.ExitCode(err) == 1 {
-		err = &HookRefusedError{said}
+	summary, person := h.Redact.String(v.Summary), v.By == record.ByPerson
+	if !person {
+		summary = inertBody(summary)
 	}
-	if err != nil || h.Git.IsDryRun() {
+	msg := taskMessage(h.S.ID, t.ID, subjectOf(h.CommitSubject, t), summary, mark, person)
+	committing := CommittingVar + "=" + wt.Branch
+	seen, err := h.Git.BeforeCommit(live, wt, msg, committing)
+	switch {
+	case live.Err() == nil && gitx.ExitCode(err) > 0:
+		return "", &HookRefusedError{seen.Said}
+	case err != nil:
 		return "", err
+	case live.Err() != nil:
+		return "", live.Err()
 	}
-	made, err := h.Git.Log(ctx, h.Common, sha, "", 1)
-	if err != nil {
-		return "", err
-	}
-	if len(made) == 0 {
-		return "", errors.New("the commit of " + t.ID + " cannot be read back")
-	}
-	tree := made[0].Tree
-	if whole && tree == v.Tree {
-		if _, has, err := h.Git.Hooks(ctx, wt); err != nil {
-			return "", err
-		} else if has("pre-commit", "prepare-commit-msg", "commit-msg") {
-			if tree, _, err = h.Git.StageAll(ctx, wt, base); err != nil {
+	if hooked := seen.Tree != ""; hooked {
+		tree := seen.Tree
+		if whole && tree == v.Tree {
+			if tree, _, err = h.Git.StageAll(ctx, wt, v.Base); err != nil {
 				return "", err
 			}
 		}
-	}
-	if tree != v.Tree {
-		if err := h.Git.Reset(ctx, wt, base, false); err != nil {
-			return "", err // the commit stands, so that this is not ErrTreeChanged
+		if tree != v.Tree {
+			return "", ErrTreeChanged
 		}
-		return "", ErrTreeChanged
+		if msg, err = h.asJudged(ctx, t, seen.Message, mark, v.By == record.ByPerson); err != nil {
+			return "", err
+		}
 	}
-	return h.asJudged(ctx, wt, t, made[0], base, mark, person)
+	tip, _, err := h.Git.Tip(ctx, wt)
+	if err != nil {
+		return "", err
+	}
+	sha, err = h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
+		Tree: v.Tree, Parent: v.Base, Over: tip, Message: msg, Reflog: "tilth: " + t.ID, Sign: h.Sign,
+	})
+	if err != nil || h.Git.IsDryRun() {
+		return "", err
+	}
+	h.Git.AfterCommit(live, wt, committing)
+	return sha, nil
 }
 
-// asJudged gives the commit of a task back what it is known by: the trailers, if a commit-msg hook took them away, and
-// base as its one parent, if what ran while it was judged committed something beneath it that nobody judged. Until then
-// it is known as the accepted tree.
-func (h *Handle) asJudged(ctx context.Context, wt gitx.Worktree, t session.Task, c gitx.Commit,
-	base, mark string, person bool) (sha string, err error) {
+// asJudged is the message that hooks left of a task's commit, with the trailers that it is known by, if one took them
+// away. Until it is made the task is known as the accepted tree.
+func (h *Handle) asJudged(ctx context.Context, t session.Task, msg, mark string, person bool) (string, error) {
+	c, err := h.Git.ReadMessage(ctx, msg)
+	if err != nil {
+		return "", err
+	}
 	who := author{sessionID: h.S.ID, tasks: map[string]string{t.ID: t.Status}}
 	task, ok := who.done(c)
-	ok = ok && trailer(trailerRecord, one(c.Trailers[trailerRecord])) == mark
-	if ok && task == t.ID && slices.Equal(c.Parents, []string{base}) {
-		return c.SHA, nil
+	if ok && task == t.ID && trailer(trailerRecord, one(c.Trailers[trailerRecord])) == mark {
+		return msg, nil
 	}
-	msg := c.Subject + "\n\n" + c.Body + "\n"
-	if !ok || task != t.ID {
-		msg = taskMessage(h.S.ID, t.ID, c.Subject, c.Body, mark, person)
-	}
-	return h.Git.CommitTree(ctx, wt, gitx.TreeCommit{
-		Tree: c.Tree, Parent: base, Over: c.SHA, Message: msg, Reflog: "tilth: as judged", Sign: h.Sign,
-	})
+	return taskMessage(h.S.ID, t.ID, c.Subject, c.Body, mark, person), nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -18,13 +17,14 @@ type New struct {
 	Base     string              // commit at which the branch begins
 	Label    string              // a few words for lists
 	Start    record.SessionStart // who will work, and within what limits
+	Draft    *Handle             // what the session is made of; nil for nothing
 	fork     *parent             // nil for a session of its own
 }
 
 // Create makes a session directory, its branch and its worktree, and holds it.
 //
 // On disk after each step, and what the next command makes of it:
-//  1. .fork-<id>/, locked               no session; the next that is made removes it
+//  1. .fork-<id>/, locked (Draft)       no session; the next that is made removes it
 //     <id>/                             list names it as damaged; reset removes it
 //  2. checkpoint.json, running          list: no seed; resume refuses and names reset
 //  3. session_start
@@ -34,8 +34,7 @@ type New struct {
 // The status becomes prepared only after the seed's commit is on record (CommitSeed). With a dry run's Git nothing is
 // made, and the session is called <id>.
 func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
-	now := d.Now()
-	id := session.NewID(now)
+	id := session.NewID(d.Now())
 	if d.Git.IsDryRun() {
 		id = "<id>"
 	}
@@ -44,14 +43,7 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 		return nil, err
 	}
 	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, base: n.Base, unlock: unlock}
-	h.Checkpoint = &session.Checkpoint{
-		SessionID: s.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
-		Workspace: s.Workspace(), Branch: s.Branch(), Status: session.Running,
-		StartedAt: record.FormatTime(now), Label: n.Label,
-	}
-	if n.fork != nil {
-		h.Checkpoint.ForkedFrom, h.Checkpoint.ForkedAt = n.fork.ID, n.Base
-	}
+	h.Checkpoint = n.checkpoint(h)
 	if err := h.begin(ctx, n); err != nil {
 		h.undoCreate(ctx)
 		h.Close()
@@ -84,14 +76,20 @@ func (h *Handle) undoCreate(ctx context.Context) {
 		return
 	}
 	ctx = quiet(ctx)
-	// Errors have no one to go to: what stays is what reset removes.
-	_ = h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
-	_, _ = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
-	_ = os.RemoveAll(h.S.Dir)
+	// Errors have no one to go to. The directory goes last: by what is left of it reset, and of a fork the next one and
+	// doctor, find what git would not remove.
+	err := h.Git.RemoveWorktree(ctx, h.Common, h.Path(), "")
+	if err == nil {
+		_, err = h.Git.DeleteBranch(ctx, h.Common, h.S.Branch())
+	}
+	if err == nil {
+		_ = removeDir(h.S)
+	}
 }
 
-// CommitSeed makes the anchor of the session: the commit of the acceptance tests, empty if there are none.
-// prd.json and the test files are in place when it is called. With DropEmptySeed an empty one is not made.
+// CommitSeed makes the anchor of the session: the commit of the acceptance tests, or where there are none, what the
+// branch begins at. With KeepEmptySeed that is an empty commit. prd.json and the test files are in place when it is
+// called.
 //
 // On disk after each step:
 //  1. session_prepared      a session whose interview ended, without its anchor: reset
@@ -123,7 +121,7 @@ func (h *Handle) CommitSeed(ctx context.Context, tasks, tests int, prepared reco
 		return err
 	}
 	sha := parent // without a commit of its own, the seed is what the branch begins at
-	if tests > 0 || !h.DropEmptySeed {
+	if tests > 0 || h.KeepEmptySeed {
 		if sha, err = h.commitSeed(ctx, wt, parent, msg); err != nil {
 			h.undoSeed(ctx, wt, parent)
 			return err

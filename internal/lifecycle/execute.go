@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // MakePlan decides what a resume of the session would do.
@@ -28,6 +30,8 @@ type Execution struct {
 	Settings map[string]record.Setting
 	// First leaves session_resume out for a prepared session: `git tilth run` begins it, and nothing is resumed.
 	First bool
+	// Only is the one task that a person's word is on; "" for all. Other failed tasks stay as they are.
+	Only string
 }
 
 // Outcome is what carrying a plan out came to.
@@ -76,6 +80,10 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 			return Outcome{Plan: p}, err
 		}
 	}
+	if e.Only != "" {
+		other := func(id string) bool { return id != e.Only }
+		p.Retried = slices.DeleteFunc(slices.Clone(p.Retried), other)
+	}
 	out := Outcome{Plan: p}
 	if p.Action == Refuse {
 		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
@@ -85,7 +93,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		if err != nil {
 			return out, err
 		}
-		if err := rest.Execute(ctx, h); err != nil {
+		if _, err := rest.Execute(ctx, h); err != nil {
 			return out, err
 		}
 	}
@@ -135,7 +143,9 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 // status.
 func (h *Handle) noteNothing(o Outcome, settings map[string]record.Setting) error {
 	if h.Checkpoint.Status != session.AllDone || len(o.SettingsChanged) > 0 {
-		h.settleTotals(o.History)
+		if err := h.settleTotals(); err != nil {
+			return err
+		}
 		h.Checkpoint.Status = session.AllDone
 		h.runBegins()
 		if err := h.Save(); err != nil {
@@ -157,8 +167,13 @@ func (h *Handle) settleRecord(p Plan) error {
 	if p.Fresh || h.Git.IsDryRun() {
 		return nil
 	}
-	h.settleTotals(p.History)
-	return h.settleLedger(p)
+	if err := cmp.Or(h.settleTotals(), h.takeOver(p.MarkDone)); err != nil {
+		return err
+	}
+	if err := h.settleLedger(p); err != nil {
+		return err
+	}
+	return h.settleLedgers()
 }
 
 func (h *Handle) noteResume(o Outcome, settings map[string]record.Setting) error {
@@ -235,7 +250,12 @@ func (x *execution) repair(live context.Context) error {
 	if err := x.noteCommits(done); err != nil {
 		return err
 	}
-	return x.settleTasks(done, append(slices.Clone(x.out.Doubted), x.out.Redo))
+	if x.out.Redo != "" {
+		if err := x.append(takenOver(x.out.Redo, session.TaskPending)); err != nil {
+			return err
+		}
+	}
+	return x.settleTasks(done, x.out.Retried)
 }
 
 // fillNew gives a worktree that was made again the accepted work, which is in the repository still, and what the
@@ -285,15 +305,12 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 			return "", err
 		}
 	}
-	if err := x.Git.PinHooks(ctx, wt, a.Base); err != nil {
-		return "", err
-	}
 	sha, err = x.CommitTask(live, wt, tasks[i], a, true)
 	var refused *HookRefusedError
 	switch {
 	case errors.As(err, &refused):
 		last := x.out.History
-		again := last.LastStop == "commit_refused" && SameRefusal(x.Redact.String(refused.Output), last.StopDetail)
+		again := last.LastStop == record.CommitRefused && text.SaySame(x.Redact.String(refused.Output), last.StopDetail)
 		x.out.Refused = &HookRefusal{Output: refused.Output, Verdict: a, Again: again}
 		if again {
 			return "", x.giveUp(a.TaskID, nil)
@@ -302,6 +319,9 @@ func (x *execution) commitAccepted(live context.Context, wt gitx.Worktree,
 		run.Scope = x.out.rolledForward(a.TaskID)
 		return "", x.giveUp(a.TaskID, x.append(run))
 	case errors.Is(err, ErrTreeChanged):
+		return "", x.giveUp(a.TaskID, nil)
+	case errors.Is(err, gitx.ErrUnsigned):
+		x.out.Refused = &HookRefusal{Output: err.Error(), Verdict: a, Again: true}
 		return "", x.giveUp(a.TaskID, nil)
 	case err == nil:
 		x.out.JudgedTo, x.out.Unjudged = "", 0 // the verdict was on these commits too
@@ -357,9 +377,9 @@ func (h *Handle) broken(ctx context.Context, cause error) error {
 	if h.Git.IsDryRun() {
 		return cause
 	}
-	status, stop := session.Failed, record.Stop{Reason: "error", Detail: truncateMiddle(cause.Error())}
+	status, stop := session.Failed, record.Stop{Reason: record.Errored, Detail: truncateMiddle(cause.Error())}
 	if ctx.Err() != nil {
-		status, stop = session.Running, record.Stop{Reason: "interrupted"}
+		status, stop = session.Running, record.Stop{Reason: record.Interrupted}
 	}
 	if err := h.Stopped(status, stop); err != nil {
 		return errors.Join(cause, err)

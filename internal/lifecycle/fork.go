@@ -34,10 +34,7 @@ import (
 //  7. session_prepared, seed_committed; the checkpoint prepared
 //  8. no mark                                a session like any other
 
-const (
-	forkPrefix = ".fork-"
-	forkMark   = "fork" // the third line of a mark
-)
+const forkMark = "fork" // the third line of a mark
 
 // Fork says which session to make.
 type Fork struct {
@@ -178,51 +175,9 @@ func (p *parent) behind(ctx context.Context, g *gitx.Git) (map[string]record.Tas
 	return states, err
 }
 
-// directory makes the directory of a session, that of a fork marked, and locked before it has its name: one that is not
-// looks damaged. What was killed over that goes.
-func (n New) directory(d Deps, id string) (s *session.Session, unlock func(), err error) {
-	if d.Git.IsDryRun() {
-		return &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, id)}, func() {}, nil
-	}
-	if err := os.MkdirAll(n.Store.Root, 0o700); err != nil {
-		return nil, nil, err
-	}
-	release, err := lockRoot(n.Store.Root)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer release()
-	for _, dir := range unnamed(n.Store) {
-		_ = os.RemoveAll(dir)
-	}
-	s = &session.Session{ID: id, Dir: filepath.Join(n.Store.Root, forkPrefix+id)}
-	if err := os.Mkdir(s.Dir, 0o700); err != nil {
-		return nil, nil, err
-	}
-	if n.fork != nil {
-		mark := []byte("\n" + n.fork.common + "\n" + forkMark + "\n")
-		if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
-			return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
-		}
-	}
-	if unlock, err = s.Lock(d.Now()); err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
-	}
-	dir := filepath.Join(n.Store.Root, id)
-	if err := os.Rename(s.Dir, dir); err != nil {
-		unlock()
-		if errors.Is(err, fs.ErrExist) { // somebody else was quicker to make it
-			err = InUse(&session.Session{ID: id, Dir: dir})
-		}
-		return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
-	}
-	s.Dir = dir
-	return s, unlock, jsonl.SyncDir(n.Store.Root)
-}
-
 // copyParent fills a fork's directory with what the other session had at the point.
 func (h *Handle) copyParent(p *parent) error {
-	if err := h.S.SaveTasks(p.tasks); err != nil {
+	if err := h.SaveTasks(p.tasks); err != nil {
 		return err
 	}
 	for _, name := range []string{session.SeedMetaFile, session.InterviewFile} {
@@ -239,7 +194,7 @@ func (h *Handle) copyParent(p *parent) error {
 			return t.ID == task && t.Status == session.TaskDone
 		})
 	}
-	if err := copyOwn(p.Session, h.S, notDone); err != nil {
+	if err := copyOwn(p.Session, h.S, TaskDirs, notDone); err != nil {
 		return err
 	}
 	return dropEmpty(h.S)
@@ -315,9 +270,9 @@ func clearForks(ctx context.Context, d Deps, store session.Store, common string)
 
 // unnamed are the directories of sessions whose makers were killed before they had a name, where the root is locked.
 func unnamed(store session.Store) []string {
-	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), forkPrefix+"*"))
+	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(store.Root), draftPrefix+"*"))
 	return slices.DeleteFunc(left, func(dir string) bool {
-		id := strings.TrimPrefix(filepath.Base(dir), forkPrefix)
+		id := strings.TrimPrefix(filepath.Base(dir), draftPrefix)
 		_, busy := (&session.Session{ID: id, Dir: dir}).Holder()
 		return busy || !session.ValidID(id)
 	})

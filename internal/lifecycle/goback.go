@@ -18,10 +18,10 @@ import (
 // A rewind to a point and an undo are one operation: the session is kept as it is in undo/<n>, and becomes something
 // else. What it becomes is a point of the record, or what an earlier one kept. In undo/<n>:
 //
-//	git.bundle  the commits since the seed, and what the index and the files hold that no commit has
-//	index       the worktree's index
+//	index       the worktree's index; the commits since the seed, and what index and files hold that no commit has,
+//	            are in kept.git, refs/undo/<n>/
 //	files/      what git has no content of: changed files, untracked ones that are not ignored
-//	session/    prd.json, progress.txt, ledger/, conversation/, aside/
+//	session/    prd.json, progress.txt, ledger/, conversation/, kept.git/refs/aside/
 //	next/       until it is over: what takes the place of those after a rewind
 //	undo.json   when it is over: the journal
 //
@@ -42,8 +42,12 @@ import (
 // keptFiles and the TaskDirs are what a rewind sets aside of the session's own.
 var keptFiles = []string{session.TasksFile, session.ProgressFile}
 
-// TaskDirs are a session's directories of files whose names begin with their task.
-var TaskDirs = []string{session.LedgerDir, session.ConversationDir, asideDir}
+// TaskDirs are a session's directories of files whose names begin with their task; keptDirs are those that a rewind
+// sets aside.
+var (
+	TaskDirs = []string{session.LedgerDir, session.ConversationDir}
+	keptDirs = append(slices.Clone(TaskDirs), asideDir)
+)
 
 // BackPlan is a rewind to a point or an undo, as it would be carried out.
 type BackPlan struct {
@@ -136,7 +140,7 @@ func (h *Handle) PlanUndo(ctx context.Context) (BackPlan, error) {
 	if err != nil {
 		return p, h.notRewound("%s", err)
 	}
-	then, err := (&session.Session{Dir: filepath.Join(undoDir(h.S, n), keptOwn)}).Tasks()
+	then, err := (&session.Session{Dir: filepath.Join(undoDir(h.S, n), keptOwn)}).StoredTasks()
 	if err != nil {
 		return p, h.notRewound("%s", err)
 	}
@@ -226,8 +230,13 @@ func (p BackPlan) keep(ctx context.Context, h *Handle) error {
 	if err := h.change(func() error { return p.keepOwn(h, dir) }); err != nil {
 		return err
 	}
-	k := keeper{git: h.Git, wt: p.worktree, to: j.After.Worktree, tracked: map[string]bool{}, loose: map[string]bool{}}
-	err := k.keep(ctx, p.seed, dir, undoDir(h.S, j.Undoes))
+	in, err := h.keptGit()
+	if err != nil {
+		return err
+	}
+	k := keeper{git: h.Git, in: in, wt: p.worktree, to: j.After.Worktree, tracked: map[string]bool{},
+		loose: map[string]bool{}}
+	err = k.keep(ctx, h.S, p.seed, j.Number, j.Undoes)
 	j.Before.Worktree = k.kept
 	return err
 }
@@ -244,11 +253,11 @@ func (p BackPlan) keepOwn(h *Handle, dir string) error {
 			return err
 		}
 	}
-	for _, name := range TaskDirs {
+	for _, name := range keptDirs {
 		if _, err := os.Lstat(h.S.Path(name)); err == nil {
-			continue
+			name = filepath.Dir(name) // it is moved there
 		}
-		if err := os.Mkdir(filepath.Join(dir, keptOwn, name), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, keptOwn, name), 0o700); err != nil {
 			return err
 		}
 	}
@@ -276,7 +285,14 @@ func (h *Handle) carryBack(ctx context.Context, j *journal) error {
 		if err := h.moveLoose(j.Before.Worktree.Loose, wt.Path, filepath.Join(dir, keptLoose)); err != nil {
 			return err
 		}
-		if err := unkeep(ctx, h.Git, wt, j.After.Worktree, from); err != nil {
+		in, err := h.keptGit()
+		if err == nil {
+			err = j.After.Worktree.give(ctx, in, h.S, h.Common, j.Undoes)
+		}
+		if err == nil {
+			err = unkeep(ctx, h.Git, wt, j.After.Worktree)
+		}
+		if err != nil {
 			return err
 		}
 		j.Step = gitsPartIn
@@ -329,6 +345,11 @@ func (h *Handle) finishBack(j *journal, dir, from string) error {
 	for id, text := range j.After.Conversations {
 		h.Checkpoint.Conversations[id] = json.RawMessage(text)
 	}
+	tasks, err := h.S.StoredTasks()
+	if err != nil {
+		return err
+	}
+	h.noteStatuses(tasks)
 	if err := h.Save(); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
 	if err := next.SaveTasks(p.tasks); err != nil {
 		return err
 	}
-	if err := copyOwn(h.S, next, func(task string) bool { return slices.Contains(p.drop, task) }); err != nil {
+	dropped := func(task string) bool { return slices.Contains(p.drop, task) }
+	if err := copyOwn(h.S, next, keptDirs, dropped); err != nil {
 		return err
 	}
 	if p.journal.Note == "" {
@@ -30,12 +31,12 @@ func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
 	return h.appendNote(next, p.journal.Started, task, p.journal.Note)
 }
 
-// copyOwn copies progress.txt and the files of all tasks but some.
-func copyOwn(from, to *session.Session, dropped func(task string) bool) error {
+// copyOwn copies progress.txt and, of some directories, the files of all tasks but some.
+func copyOwn(from, to *session.Session, dirs []string, dropped func(task string) bool) error {
 	if err := copyProgress(from.Path(session.ProgressFile), to.Path(session.ProgressFile), dropped); err != nil {
 		return err
 	}
-	for _, name := range TaskDirs {
+	for _, name := range dirs {
 		if err := copyTasksFiles(from.Path(name), to.Path(name), dropped); err != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func dropEmpty(s *session.Session) error {
 			return err
 		}
 	}
-	for _, name := range TaskDirs {
+	for _, name := range keptDirs {
 		_ = os.Remove(s.Path(name)) // which fails where something is in it
 	}
 	return nil
@@ -73,7 +74,7 @@ func copyProgress(from, to string, dropped func(task string) bool) error {
 
 // copyTasksFiles copies a directory whose files begin with their task's id, without those of some tasks.
 func copyTasksFiles(from, to string, dropped func(task string) bool) error {
-	if err := os.Mkdir(to, 0o700); err != nil {
+	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir(from)
@@ -111,23 +112,28 @@ func copyFile(from, to string) error {
 // swapOwn puts next in the place of the session's own files; the directories among those go to old, where the files
 // were copied to. What is in old is not moved again, and what is not in next any more is in its place.
 func (h *Handle) swapOwn(old, next string) error {
-	for _, name := range TaskDirs {
+	for _, name := range keptDirs {
 		if _, err := os.Lstat(filepath.Join(old, name)); errors.Is(err, fs.ErrNotExist) {
 			if err := os.Rename(h.S.Path(name), filepath.Join(old, name)); err != nil {
 				return err
 			}
 		}
 	}
-	for _, name := range slices.Concat(keptFiles, TaskDirs) {
+	for _, name := range slices.Concat(keptFiles, keptDirs) {
 		err := os.Rename(filepath.Join(next, name), h.S.Path(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
+	const earlier = "aside" // of bundles, as an earlier build kept it: the next operation takes them over
+	err := os.Rename(filepath.Join(next, earlier), h.S.Path(earlier))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := dropEmpty(h.S); err != nil {
 		return err
 	}
-	return jsonl.SyncDir(h.S.Dir)
+	return errors.Join(jsonl.SyncDir(h.S.Dir), jsonl.SyncDir(h.S.Path(keptGitDir, "refs")))
 }
 
 // moveLoose moves paths of the worktree to where they are kept, or back. What is not there was moved already; what is

@@ -119,11 +119,9 @@ func UndoOf(s *session.Session) string {
 
 // condition writes down what the session is beside its files. What a process that died had spent is spent.
 func (h *Handle) condition(tip string, c *condition) error {
-	last, err := record.ReadHistory(h.S.Path(session.RecordFile))
-	if err != nil {
+	if err := h.settleTotals(); err != nil {
 		return err
 	}
-	h.settleTotals(last)
 	sum, err := h.S.Summarize()
 	if err != nil {
 		return err
@@ -169,9 +167,46 @@ func (h *Handle) clearUndos() error {
 		}
 	}
 	for _, n := range gone {
-		if err := proc.RemoveAll(undoDir(h.S, n)); err != nil {
+		if err := h.dropUndo(n); err != nil {
+			return err
+		}
+	}
+	// Of one that a machine which died has lost the directory, the refs may be there.
+	refs, _ := os.ReadDir(h.S.Path(keptGitDir, "refs/undo"))
+	for _, e := range refs {
+		if n, err := strconv.Atoi(e.Name()); err != nil || slices.Contains(whole, n) && !slices.Contains(gone, n) {
+			continue
+		}
+		if err := proc.RemoveAll(h.S.Path(keptGitDir, "refs/undo", e.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropUndo removes what an undo needs. The same objects may be the pack of another one.
+func (h *Handle) dropUndo(n int) error {
+	used := map[string]bool{}
+	whole, _ := undos(h.S)
+	pack := ""
+	for _, other := range whole {
+		j, err := readUndo(filepath.Join(undoDir(h.S, other), undoFile))
+		switch {
+		case err != nil || j == nil:
+		case other == n:
+			pack = j.Before.Worktree.Pack
+		default:
+			used[j.Before.Worktree.Pack] = true
+		}
+	}
+	if j, err := readJournal(h.S); err == nil && j != nil {
+		used[j.Before.Worktree.Pack] = true
+	}
+	if !used[pack] {
+		if err := dropPack(h.S, pack); err != nil {
+			return err
+		}
+	}
+	refs := h.S.Path(keptGitDir, "refs/undo", strconv.Itoa(n))
+	return errors.Join(proc.RemoveAll(refs), proc.RemoveAll(undoDir(h.S, n)))
 }

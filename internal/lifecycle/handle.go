@@ -31,7 +31,7 @@ type Deps struct {
 	Sign bool // sign harness commits
 	// CommitSubject is the form of the subject of a task's commit (tilth.commitSubject), "" for the default.
 	CommitSubject string
-	DropEmptySeed bool // make no commit for a seed without acceptance tests
+	KeepEmptySeed bool // make an empty commit for a seed without acceptance tests
 	// UndoKeep is how many undos a session keeps.
 	UndoKeep int
 	Setup    Setup // of a new worktree
@@ -46,6 +46,8 @@ type Handle struct {
 	Common     string // the source's common git directory, "" where sourceErr says why it has none
 	base       string // of a session that is being made: the commit at which its branch begins
 	unlock     func()
+	// PutAway is where a repository of its own was put that stood in the place of the worktree's .git file.
+	PutAway string
 
 	sourceErr error
 }
@@ -105,8 +107,15 @@ func (h *Handle) open(ctx context.Context, killed bool) (err error) {
 	if killed || h.Checkpoint.Status == session.Running || Unfinished(h.S, h.Checkpoint) {
 		endLeftovers(h.Path(), h.S.Path(session.JudgeDir))
 	}
-	if err := h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch()); err != nil || h.Checkpoint.Rewind != nil {
+	err = h.putAwayRepository(ctx)
+	if err == nil {
+		err = h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch())
+	}
+	if err != nil || h.Checkpoint.Rewind != nil {
 		return err // the seed of a session that is being rewound was whole
+	}
+	if err := h.adoptBundles(ctx); err != nil {
+		return err
 	}
 	if err := h.recordSeed(ctx); ctx.Err() != nil {
 		return err
@@ -161,6 +170,9 @@ func (h *Handle) Path() string { return WorkspaceOf(h.S, h.Checkpoint) }
 
 // Worktree is the session's worktree, checked: registered with the source, at its path, on its branch.
 func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
+	if err := h.putAwayRepository(ctx); err != nil {
+		return gitx.Worktree{}, err
+	}
 	// The worker may have rewritten the files that the check reads.
 	if err := h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch()); err != nil {
 		return gitx.Worktree{}, err

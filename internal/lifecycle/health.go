@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -78,6 +81,11 @@ func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 		return out
 	}
 	resume, plan := "git tilth resume "+s.ID, MakePlan(st)
+	var wt gitx.Worktree
+	if common, err := CommonOf(s, check); err == nil {
+		wt, _ = d.Git.Worktree(ctx, common, WorkspaceOf(s, check), "")
+	}
+	out = append(out, examineLeft(d, s, wt)...)
 	if o.LastEventAt == "" {
 		add(resume, "its record %s has no events", session.RecordFile)
 	}
@@ -103,6 +111,38 @@ func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 	return out
 }
 
+// examineLeft finds what a process that died left half written or locked. The next resume would put it right, and so
+// can this without one: nothing is lost by it. wt is the zero Worktree where there is none.
+func examineLeft(d Deps, s *session.Session, wt gitx.Worktree) (out []Ailment) {
+	add := func(what, command string, mend func(context.Context) error) {
+		out = append(out, Ailment{s.ID, what, command, func(ctx context.Context) error {
+			unlock, err := Lock(d, s)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+			return mend(ctx)
+		}})
+	}
+	if torn, err := jsonl.Unended(s.Path(session.RecordFile)); err == nil && torn.Why() != "" {
+		add("the last line of its record "+session.RecordFile+" is torn", "git tilth doctor --fix",
+			func(context.Context) error {
+				r, err := s.OpenRecord(record.Options{Redact: d.Redact, Clock: d.Now})
+				if err == nil {
+					err = r.Close()
+				}
+				return err
+			})
+	}
+	for _, lock := range d.Git.LeftLocks(wt) {
+		add("a git that is no more has left "+filepath.Base(lock)+" in its worktree's entry",
+			"rm -f "+text.ShellQuote(lock), func(ctx context.Context) error {
+				return d.Git.ClearWorktreeLocks(ctx, wt)
+			})
+	}
+	return out
+}
+
 // finishTeardown removes what is left of a session whose teardown was begun, or of a fork that was never whole.
 func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string) error {
 	unlock, err := Lock(d, s)
@@ -124,7 +164,7 @@ func finishTeardown(ctx context.Context, d Deps, s *session.Session, here string
 func HalfForks(store session.Store) (out []Ailment) {
 	_ = underRoot(store, func() error { // while another process has the root none is found
 		for _, dir := range unnamed(store) {
-			mend := func(context.Context) error { return underRoot(store, func() error { return os.RemoveAll(dir) }) }
+			mend := func(context.Context) error { return underRoot(store, func() error { return proc.RemoveAll(dir) }) }
 			out = append(out, Ailment{What: "a session was begun in " + dir,
 				Command: "rm -rf " + text.ShellQuote(dir), Mend: mend})
 		}

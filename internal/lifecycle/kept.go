@@ -15,11 +15,12 @@ import (
 	"unicode"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // kept is a worktree as it is: branch, index and files, so that it can be made so again. Commits and contents are in
-// keptBundle, the index is in keptIndex, both in one directory. What git has no content of are the Loose files, which
-// stay where they are: the caller moves them.
+// kept.git, the index is in keptIndex, in a directory. What git has no content of are the Loose files, which stay where
+// they are: the caller moves them.
 type kept struct {
 	Tip string `json:"tip"` // of the branch
 	// Files is a commit of the tracked files that are as the index has them, on Tip; Tip where that is all of its own.
@@ -29,18 +30,18 @@ type kept struct {
 	Loose [][]byte `json:"loose,omitempty"`
 	// Ignored are files that are ignored here and may not be where one went from here: they stay in the worktree.
 	Ignored [][]byte `json:"ignored,omitempty"`
-	Bundled bool     `json:"bundled"` // there is a bundle
-	Indexed bool     `json:"indexed"` // there was an index
+	// Pack is the pack of kept.git that has what the user's repository may lose, "" where there is nothing.
+	Pack    string `json:"pack,omitempty"`
+	Bundled bool   `json:"bundled,omitempty"` // an earlier build has that in a bundle of its own
+	Indexed bool   `json:"indexed"`           // there was an index
 }
 
-const (
-	keptBundle = "git.bundle"
-	keptIndex  = "index"
-)
+const keptIndex = "index"
 
 // keeper writes a worktree down, before it becomes something else.
 type keeper struct {
 	git *gitx.Git
+	in  keptGit
 	kept
 	wt      gitx.Worktree
 	to      kept            // what it becomes
@@ -48,15 +49,16 @@ type keeper struct {
 	loose   map[string]bool
 }
 
-// keep writes the worktree down in dir. What it becomes was kept in toDir, or is a commit. base is a commit that the
-// repository has whatever becomes of the branch. No ref is changed, nor is the worktree.
-func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) {
+// keep writes the worktree down in the directory undo/<n>. What it becomes was kept in that of to, or is a commit where
+// that is 0. base is a commit that the repository has whatever becomes of the branch. Neither the branch nor the
+// worktree is changed.
+func (k *keeper) keep(ctx context.Context, s *session.Session, base string, n, to int) (err error) {
 	if k.Tip, _, err = k.git.BranchTip(ctx, k.wt.Common, k.wt.Branch); err != nil {
 		return err
 	}
 	dry := k.git.IsDryRun()
-	if k.to.Bundled && !dry {
-		if err := unbundle(ctx, k.git, k.wt.Common, filepath.Join(toDir, keptBundle)); err != nil {
+	if !dry {
+		if err := k.to.give(ctx, k.in, s, k.wt.Common, to); err != nil {
 			return err
 		}
 	}
@@ -71,23 +73,31 @@ func (k *keeper) keep(ctx context.Context, base, dir, toDir string) (err error) 
 	if err != nil {
 		return err
 	}
-	s, err := newScratch(k.git, k.wt.Common, filepath.Join(dir, "scratch"))
+	index := filepath.Join(undoDir(s, n), keptIndex)
+	if k.Indexed, err = k.keepIndex(ctx, index); err != nil {
+		return err
+	}
+	staged, err := k.commits(ctx, index, changed)
 	if err != nil {
 		return err
 	}
-	if k.Indexed, err = k.keepIndex(ctx, filepath.Join(dir, keptIndex)); err != nil {
-		return err
+	k.Pack, err = k.in.keep(ctx, base, map[string]string{
+		undoRef(n, "tip"): k.Tip, undoRef(n, "files"): k.Files, undoRef(n, "staged"): staged})
+	return err
+}
+
+// undoRef is the ref of a commit that an undo needs.
+func undoRef(n int, name string) string { return path.Join("undo", strconv.Itoa(n), name) }
+
+// give brings what was kept as undo/<n> back into the repository at common.
+func (k kept) give(ctx context.Context, in keptGit, s *session.Session, common string, n int) error {
+	if k.Bundled {
+		return unbundle(ctx, in.git, common, filepath.Join(undoDir(s, n), "git.bundle"))
 	}
-	staged, err := k.commits(ctx, s, changed)
-	if err != nil {
-		return err
+	if k.Pack == "" {
+		return nil
 	}
-	k.Bundled = slices.ContainsFunc([]string{k.Tip, k.Files, staged}, func(sha string) bool { return sha != base })
-	commits := map[string]string{"tip": k.Tip, "files": k.Files, "staged": staged}
-	if err := s.bundle(ctx, filepath.Join(dir, keptBundle), base, commits); err != nil {
-		return err
-	}
-	return s.remove()
+	return in.give(ctx, common, undoRef(n, "tip"), undoRef(n, "files"), undoRef(n, "staged"))
 }
 
 // keepIgnored notes what is ignored, where other rules hold in what the worktree becomes. Rules that no commit has go
@@ -193,7 +203,7 @@ func (k *keeper) convert(ctx context.Context, changed []string) ([]string, error
 
 // converts are those of the files that git may convert when it writes them.
 func (k *keeper) converts(ctx context.Context, names []string) (some []string, err error) {
-	auto, err := k.git.Line(ctx, k.git.InWorktree(k.wt, "config", "--default", "false", "--get", "core.autocrlf"))
+	auto, err := k.git.Line(ctx, k.git.InEntry(k.wt, "config", "--default", "false", "--get", "core.autocrlf"))
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +279,7 @@ func (k *keeper) keepIndex(ctx context.Context, to string) (there bool, err erro
 	if err != nil || !bytes.Contains(index, []byte("link")) {
 		return true, err
 	}
-	c := k.git.InWorktree(k.wt, "update-index", "--no-split-index")
+	c := k.git.InEntry(k.wt, "update-index", "--no-split-index")
 	c.Vars = append(c.Vars, "GIT_INDEX_FILE="+to)
 	_, err = k.git.Mutate(ctx, c)
 	return true, err
@@ -277,51 +287,52 @@ func (k *keeper) keepIndex(ctx context.Context, to string) (there bool, err erro
 
 // commits makes the commits whose contents the branch's own do not hold: Files, and one of what was staged, which is
 // Files where nothing else was.
-func (k *keeper) commits(ctx context.Context, s *scratch, changed []string) (staged string, err error) {
+func (k *keeper) commits(ctx context.Context, index string, changed []string) (staged string, err error) {
 	k.Files = k.Tip
 	if k.git.IsDryRun() || !k.Indexed {
 		return k.Tip, nil
 	}
-	index := filepath.Join(filepath.Dir(s.dir), keptIndex)
-	blobs, differs, err := k.stagedBlobs(ctx, s, index)
+	blobs, differs, err := k.stagedBlobs(ctx, index)
 	if err != nil {
 		return "", err
 	}
 	if len(changed) == 0 && !differs {
 		return k.Tip, nil
 	}
-	if err := copyFile(index, filepath.Join(s.dir, "index")); err != nil {
+	own := filepath.Join(k.in.dir, "index")
+	if err := copyFile(index, own); err != nil {
 		return "", err
 	}
+	defer os.Remove(own)
 	if len(changed) > 0 {
-		c := s.command("update-index", "-z", "--force-remove", "--stdin")
+		c := k.in.command("update-index", "-z", "--force-remove", "--stdin")
 		c.Stdin = []byte(strings.Join(changed, "\x00") + "\x00")
-		if _, err := s.git.Mutate(ctx, c); err != nil {
+		if _, err := k.git.Mutate(ctx, c); err != nil {
 			return "", err
 		}
 	}
-	if k.Files, err = s.commitOf(ctx, k.Tip, s.command("write-tree")); err != nil || len(blobs) == 0 {
+	if k.Files, err = k.in.commitOf(ctx, k.Tip, k.in.command("write-tree")); err != nil || len(blobs) == 0 {
 		return k.Files, err
 	}
-	c := s.command("mktree", "-z")
+	c := k.in.command("mktree", "-z")
 	var in strings.Builder
 	for i, id := range blobs {
 		in.WriteString("100644 blob " + id + "\t" + strconv.Itoa(i) + "\x00")
 	}
 	c.Stdin = []byte(in.String())
-	return s.commitOf(ctx, k.Tip, c)
+	return k.in.commitOf(ctx, k.Tip, c)
 }
 
 // stagedBlobs lists the contents in an index that the tip has not, those of a conflict included. The two may differ
 // without any: in what was taken out of the index.
-func (k *keeper) stagedBlobs(ctx context.Context, s *scratch, index string) (ids []string, differs bool, err error) {
+func (k *keeper) stagedBlobs(ctx context.Context, index string) (ids []string, differs bool, err error) {
 	add := func(mode, id string) {
 		if mode != "160000" && strings.Trim(id, "0") != "" {
 			ids = append(ids, id)
 		}
 	}
 	list := func(args ...string) ([]string, error) {
-		c := s.command(args...)
+		c := k.in.command(args...)
 		c.Vars = append(c.Vars, "GIT_INDEX_FILE="+index)
 		return k.git.List(ctx, c)
 	}
@@ -379,14 +390,9 @@ func (k *keeper) displace(ctx context.Context, names []string) error {
 	return nil
 }
 
-// unkeep makes the branch what it was when the worktree was kept in dir, and the files too, but for the loose ones.
-// Until these are brought back, it may be done twice.
-func unkeep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept, dir string) error {
-	if k.Bundled {
-		if err := unbundle(ctx, g, wt.Common, filepath.Join(dir, keptBundle)); err != nil {
-			return err
-		}
-	}
+// unkeep makes the branch what it was when the worktree was kept, and the files too, but for the loose ones. Its
+// commits are in the repository. Until the loose files are brought back, it may be done twice.
+func unkeep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept) error {
 	if err := g.Reset(ctx, wt, k.Files, true); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -29,11 +31,76 @@ func (h *Handle) settleLedger(p Plan) error {
 	return h.Record.Append(appended)
 }
 
+// settleLedgers writes the ledgers of tasks that are not done anew where they hold other verdicts than the record, by
+// their number.
+func (h *Handle) settleLedgers() error {
+	sum, err := h.S.Summarize()
+	if err != nil || h.Checkpoint.GitCommonDir == "" {
+		return err
+	}
+	for _, task := range slices.Sorted(maps.Keys(sum.Tasks)) {
+		t := sum.Tasks[task]
+		if t.Ledger < 0 || t.Status == session.TaskDone {
+			continue
+		}
+		entries, err := h.S.ReadLedger(task, 0)
+		if err != nil {
+			return err
+		}
+		noted := func(e session.LedgerEntry) bool { return e.Note != "" }
+		if int64(len(slices.DeleteFunc(entries, noted))) == t.Ledger {
+			continue
+		}
+		if err := h.rewriteLedger(task); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewriteLedger makes a task's ledger from the record, a person's notes included.
+func (h *Handle) rewriteLedger(task string) error {
+	var entries []session.LedgerEntry // the last one first
+	add := func(ts, of, note string) {
+		if of == task && note != "" {
+			entries = append(entries, noteEntry(ts, h.Redact.String(note)))
+		}
+	}
+	_, err := record.Tail(h.S.Path(session.RecordFile), func(l record.Line) bool {
+		switch e := l.Event().(type) {
+		case *record.EvaluatorVerdict:
+			if e.TaskID == task {
+				entries = append(entries, h.verdictEntry(l.TS, e))
+			}
+		case *record.TaskMarked:
+			if e.Mark == MarkRetry {
+				add(l.TS, e.TaskID, e.Note)
+			}
+		case *record.SessionRewound:
+			add(l.TS, e.To, e.Note)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(entries)
+	if err := h.S.WriteLedger(task, entries); err != nil {
+		return err
+	}
+	return h.append(&record.LogRepaired{File: "ledger/" + task + ".jsonl", Why: "did not hold the verdicts on record",
+		Done: "written anew"})
+}
+
 // AppendVerdict writes a verdict into the ledger of its task, with what must not be on the record taken out.
 func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
+	return h.S.AppendLedger(v.TaskID, h.verdictEntry(record.FormatTime(h.Now()), v))
+}
+
+func (h *Handle) verdictEntry(ts string, v *record.EvaluatorVerdict) session.LedgerEntry {
 	clean := func(part any) json.RawMessage { return h.Redact.JSON(record.JSON(part)) }
-	return h.S.AppendLedger(v.TaskID, session.LedgerEntry{
-		TS: record.FormatTime(h.Now()), Iter: int64(v.Iter), DiffSummary: clean(v.DiffSummary), Case: clean(v.Case),
+	return session.LedgerEntry{
+		TS: ts, Iter: int64(v.Iter), DiffSummary: clean(v.DiffSummary), Case: clean(v.Case),
 		Verdict: clean(struct {
 			Verdict     string   `json:"verdict"`
 			Category    *string  `json:"rejection_category"`
@@ -42,14 +109,17 @@ func (h *Handle) AppendVerdict(v *record.EvaluatorVerdict) error {
 			NextStep    *string  `json:"next_step"`
 			ParseFailed bool     `json:"parse_failed,omitempty"`
 		}{v.Verdict, v.RejectionCategory, v.Concern, v.Evidence, v.NextStep, v.ParseFailed}),
-	})
+	}
 }
 
 // appendNote writes a person's note into the ledger of a task.
 func (h *Handle) appendNote(s *session.Session, ts, task, note string) error {
+	return s.AppendLedger(task, noteEntry(ts, h.Redact.String(note)))
+}
+
+func noteEntry(ts, note string) session.LedgerEntry {
 	none := json.RawMessage(`{}`)
-	return s.AppendLedger(task, session.LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none,
-		Verdict: none, Note: h.Redact.String(note)})
+	return session.LedgerEntry{TS: ts, DiffSummary: json.RawMessage(`""`), Case: none, Verdict: none, Note: note}
 }
 
 // LedgerAppended is the event that follows a verdict's line in the ledger.

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 
@@ -24,6 +25,9 @@ const (
 //
 // Work that a skipped task has in the worktree or in a placeholder is set aside by the next resume (Plan.SetAside).
 func (h *Handle) Mark(task, mark, note string) error {
+	if err := h.takeOver(nil); err != nil {
+		return err
+	}
 	tasks, err := h.S.Tasks()
 	if err != nil {
 		return err
@@ -45,7 +49,7 @@ func (h *Handle) Mark(task, mark, note string) error {
 
 func (h *Handle) saveTasks(tasks []session.Task) error {
 	return h.change(func() error {
-		if err := h.S.SaveTasks(tasks); err != nil {
+		if err := errors.Join(h.SaveTasks(tasks), h.Save()); err != nil {
 			return err
 		}
 		return h.S.WriteSummary()
@@ -77,6 +81,9 @@ func (h *Handle) prepareRetry(task, note string) error {
 // Replan takes over a plan that a person edited between two runs. On disk after each step: task_marked for each task
 // that was added, changed, moved or removed; prd.json, which is what a resume goes by.
 func (h *Handle) Replan(edited []session.Task) error {
+	if err := h.takeOver(nil); err != nil {
+		return err
+	}
 	before, err := h.S.Tasks()
 	if err != nil {
 		return err

@@ -1,14 +1,12 @@
 package lifecycle
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -35,6 +33,12 @@ func (h *Handle) mark() (string, error) {
 	return trailer(trailerRecord, fmt.Sprintf("%d %s", size, sum)), err
 }
 
+// inertBody is a worker's summary as a message's body. Servers act on how its lines begin, so that is looked at when
+// they are broken.
+func inertBody(summary string) string {
+	return text.Inert(text.Wrap(text.Inert(text.Visible(summary)), bodyWidth-len("- ")))
+}
+
 // taskMessage is the commit message of an accepted task. person says that a person's word made it done.
 func taskMessage(sessionID, task, subject, summary, mark string, person bool) string {
 	by := ""
@@ -42,17 +46,6 @@ func taskMessage(sessionID, task, subject, summary, mark string, person bool) st
 		by = trailer(trailerBy, "person")
 	}
 	return message(subject, summary, trailer(trailerSession, sessionID), trailer(trailerTask, task), by, mark)
-}
-
-// subjectOf fills in the form of a subject. A scope in parentheses that the task does not have is left out with them.
-func subjectOf(form string, t session.Task) string {
-	form = cmp.Or(form, "{id}: {title}")
-	if t.Scope == "" {
-		form = strings.ReplaceAll(form, "({scope})", "")
-	}
-	filled := strings.NewReplacer("{id}", t.ID, "{title}", t.Title, "{type}", cmp.Or(t.Type, "feat"), "{scope}",
-		t.Scope).Replace(form)
-	return text.VisibleLine(text.OneLine(filled))
 }
 
 // PlaceholderMessage is the message of the commit that holds a failed task's partial work.
@@ -76,17 +69,17 @@ func (h *Handle) seedMessage(tasks, tests int) (string, error) {
 
 func trailer(key, value string) string { return key + ": " + value }
 
-// skipsChecks is how a commit message tells CI not to look at what is pushed.
-var skipsChecks = regexp.MustCompile(`(?i)\[((?:skip|no)[ -][\w-]+|[\w-]+[ -]skip)\]|\*\*\*(NO_CI)\*\*\*`)
+// bodyWidth is where the lines of a message's body are broken, as git's own manual asks for and hooks check.
+const bodyWidth = 72
 
 // message assembles subject, body and a trailer block that git recognises. A body that ends in
 // lines that look like trailers is kept apart from them by the blank line before the block.
-// The body is the worker's: whoever reads it reads it in a terminal, and CI obeys it.
+// Whoever reads the body reads it in a terminal.
 func message(subject, body string, trailers ...string) string {
 	var b strings.Builder
 	b.WriteString(subject + "\n\n")
 	if body = strings.TrimSpace(text.Visible(body)); body != "" {
-		b.WriteString(skipsChecks.ReplaceAllString(body, "($1$2)") + "\n\n")
+		b.WriteString(text.Wrap(body, bodyWidth) + "\n\n")
 	}
 	for _, t := range trailers {
 		if t != "" {
@@ -95,9 +88,6 @@ func message(subject, body string, trailers ...string) string {
 	}
 	return b.String()
 }
-
-// TaskReasons are the reasons for which a task fails, and so those that a placeholder can name.
-var TaskReasons = append(config.TaskCapReasons(), "empty_responses", "no_case", "provider_failure")
 
 // The subjects of placeholders without trailers. Python Tilth wrote the first form and looked for
 // the second, so sessions of its various versions may hold either.
@@ -137,7 +127,7 @@ func (a author) placeholder(c gitx.Commit) (task string, ok bool) {
 		task, reason = m[2], m[1]
 	}
 	_, known := a.tasks[task]
-	return task, known && slices.Contains(TaskReasons, reason)
+	return task, known && record.ReasonOf(reason).Task
 }
 
 // done reports the task that a commit of this session finished.

@@ -89,11 +89,13 @@ func TestTaskMessageShowsControlCharacters(t *testing.T) {
 	}
 }
 
-// A worker's summary decides nothing about what CI looks at.
-func TestMessageSkipsNoChecks(t *testing.T) {
-	const body = "No index[no] is skipped [skip ci] [Ci Skip] [no ci], [skip actions]\n***NO_CI***"
-	const want = "s\n\nNo index[no] is skipped (skip ci) (Ci Skip) (no ci), (skip actions)\n(NO_CI)\n\nA: b\n"
-	if got := message("s", body, "A: b"); got != want {
+// A worker's summary closes, signs off and skips nothing, wherever its lines are broken.
+func TestInertBody(t *testing.T) {
+	const body = "It adds sixty characters and some more, so that the line breaks here. Signed-off-by: x\n" +
+		"[skip ci] fixes #1"
+	const want = "s\n\nIt adds sixty characters and some more, so that the line breaks here.\n- Signed-off-by: x\n" +
+		"(skip ci) fixes # 1\n\nA: b\n"
+	if got := message("s", inertBody(body), "A: b"); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

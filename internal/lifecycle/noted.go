@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -58,6 +59,7 @@ func settingsChanged(noted, now map[string]record.Setting) []record.SettingChang
 	all := maps.Clone(noted)
 	maps.Copy(all, now)
 	var changed []record.SettingChange
+	maps.DeleteFunc(all, func(name string, _ record.Setting) bool { return config.IsGone(name) })
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		before, after := noted[name], now[name]
 		if before.Value != after.Value {

@@ -42,7 +42,6 @@ type State struct {
 	treeOn      string // what HEAD is on, for treeElsewhere
 	Dirty       bool   // read only where the plan depends on it
 	Tasks       []session.Task
-	Doubted     []string // tasks that prd.json calls done and a worker may have; they are pending in Tasks
 	TasksError  string
 	History     record.History
 	// AcceptedStale tells that the files are not the accepted tree any more: a person edited them.
@@ -129,8 +128,6 @@ type Plan struct {
 //	commits that stay, and may be a worker's           judge them with the next task's work (unjudged)
 //	a failed task                                      back to pending
 //	a done task without a commit, its work uncommitted back to pending
-//	a task that became done without a commit during   back to pending
-//	  a run that was killed
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
 //	the task last worked on is skipped or removed, and its work in the worktree is set aside
 //	  left work

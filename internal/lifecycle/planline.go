@@ -95,10 +95,6 @@ func (p Plan) line(aside string) string {
 	if p.Redo != "" {
 		add("do %s again, it has no commit", p.Redo)
 	}
-	marked := func(id string) bool { return p.MarkDone[id] != "" }
-	if open := slices.DeleteFunc(slices.Clone(p.Doubted), marked); len(open) > 0 {
-		add("do %s, which nothing on record calls done", strings.Join(open, ", "))
-	}
 	switch {
 	case p.Action == conclude:
 		add("all tasks are done")

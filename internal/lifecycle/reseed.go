@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -57,13 +58,13 @@ func (h *Handle) Reseed(ctx context.Context, tasks []session.Task, tests int) er
 		return err
 	}
 	if base == "" {
-		return h.S.SaveTasks(tasks)
+		return errors.Join(h.SaveTasks(tasks), h.Save())
 	}
 	tree, err := h.Git.RevParse(ctx, h.Common, old+"^{tree}")
 	if err != nil {
 		return err
 	}
-	if err := h.S.SaveTasks(tasks); err != nil {
+	if err := h.SaveTasks(tasks); err != nil {
 		return err
 	}
 	msg, err := h.seedMessage(len(tasks), tests)
@@ -85,6 +86,9 @@ func (h *Handle) noteSeed(sha string) error {
 		return err
 	}
 	h.Checkpoint.Status = session.Prepared
+	if tasks, err := h.S.StoredTasks(); err == nil {
+		h.noteStatuses(tasks)
+	}
 	return h.Save()
 }
 

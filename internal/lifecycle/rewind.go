@@ -31,7 +31,7 @@ import (
 
 // rewoundFiles are what a run leaves beside the record.
 var rewoundFiles = []string{
-	session.LedgerDir, session.ConversationDir, undosDir, session.GoBackFile, session.JudgeDir,
+	session.LedgerDir, session.ConversationDir, undosDir, keptGitDir, session.GoBackFile, session.JudgeDir,
 	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
 }
 
@@ -184,24 +184,25 @@ func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
 }
 
 // Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
-func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
+// kept says that files stay which were ignored: only of those can one be untracked now.
+func (p RewindPlan) Execute(ctx context.Context, h *Handle) (kept bool, err error) {
 	j := p.rewind
 	if p.Begun {
-		return h.carryOut(ctx, j)
+		return len(j.Keep) > 0, h.carryOut(ctx, j)
 	}
 	// Half-way, the ignore rules are the seed's already.
 	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, j.SHA)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, path := range keep {
 		j.Keep = append(j.Keep, []byte(path))
 	}
 	h.Checkpoint.Rewind = record.JSON(j)
 	if err := h.Save(); err != nil {
-		return err
+		return false, err
 	}
-	return h.carryOut(ctx, j)
+	return len(keep) > 0, h.carryOut(ctx, j)
 }
 
 // checkRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what
@@ -258,7 +259,7 @@ func (h *Handle) wholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 
 // rewindFiles takes the steps of a rewind after git's.
 func (h *Handle) rewindFiles(j rewind) error {
-	old, _ := filepath.Glob(h.S.Path(asideDir, "*.bundle"))
+	old, _ := filepath.Glob(h.S.Path("aside", "*.bundle"))
 	for _, name := range rewoundFiles {
 		old = append(old, h.S.Path(name))
 	}
@@ -274,7 +275,7 @@ func (h *Handle) rewindFiles(j rewind) error {
 	for i := range tasks {
 		tasks[i].Status = "pending"
 	}
-	if err := h.S.SaveTasks(tasks); err != nil {
+	if err := h.SaveTasks(tasks); err != nil {
 		return err
 	}
 	if err := cutFile(h.S.Path(session.RecordFile), j.RecordLen); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -36,11 +35,10 @@ func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *sess
 	if st.History, err = record.ReadHistory(s.Path(session.RecordFile)); err != nil {
 		return st, err
 	}
-	if !st.Foreign {
-		st.doubtStatuses()
-	}
 	if sha, err := seedOf(s); err == nil {
 		st.SeedSHA = sha
+	} else if !errors.Is(err, errNoSeed) {
+		return st, err
 	} else {
 		messages, _ := s.ReadTranscript(record.RoleInterview, "") // what cannot be read cannot be gone on with
 		st.Interviewed = len(messages) > 0
@@ -137,22 +135,6 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		st.CaseStale = isStale(ctx, g, common, path, branch, c.Tree, c.Base)
 	}
 	return nil
-}
-
-// doubtStatuses takes a task for pending that prd.json calls done where the last run was killed, the task was not done
-// when its last attempt began, and that attempt came to no commit: a worker wrote it. What a person writes there after
-// an orderly stop is a person's word.
-func (st *State) doubtStatuses() {
-	if st.History.Begun.Done == nil || st.History.Tip != "" {
-		return
-	}
-	for i := range st.Tasks {
-		t := &st.Tasks[i]
-		if t.Status == session.TaskDone && !slices.Contains(*st.History.Begun.Done, t.ID) &&
-			!st.History.Finished(t.ID) {
-			t.Status, st.Doubted = session.TaskPending, append(st.Doubted, t.ID)
-		}
-	}
 }
 
 // isStale reports whether the files are neither the accepted tree nor, in a worktree that was lost and made again, what

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,8 +52,9 @@ type TakePlan struct {
 	Left    []string // that are not done, with why
 	Above   int      // commits on the session's branch above its last task
 	common  string
-	place   string // where the branch is checked out
-	cutOff  bool   // an earlier take into the branch was, while it changed the checkout
+	place   string   // where the branch is checked out
+	dirty   []string // what git status says of that before anything is changed
+	cutOff  bool     // an earlier take into the branch was, while it changed the checkout
 }
 
 // taker works out a take.
@@ -65,6 +65,7 @@ type taker struct {
 	want    TakeRequest
 	commits []gitx.Commit // since the seed, newest first
 	seed    []string      // files that the seed brought
+	empty   string        // the seed's commit, where it brought none
 }
 
 // Take brings commits into a branch. What a person has to settle first is a *RefusedError, and nothing was changed.
@@ -106,10 +107,68 @@ func (t *taker) work(ctx context.Context) error {
 	}
 	defer remove()
 	t.bench = bench
-	if t.Note.How == TakeMerge || t.Note.How == TakeSquash && len(t.want.Tasks) == 0 {
-		return t.whole(ctx)
+	there, err := t.there(ctx)
+	if err != nil {
+		return err
 	}
-	return t.chosen(ctx)
+	if len(t.want.Tasks) == 0 && t.Note.How != TakePick && !there.parts {
+		if t.empty == "" || there.seed || t.Note.How == TakeSquash {
+			return t.whole(ctx)
+		}
+		if _, err := t.mergeBase(ctx, t.empty); err != nil {
+			return err
+		}
+		if t.want.How == TakeMerge {
+			return &RefusedError{"a merge would bring the seed's commit along, in which nothing is",
+				"git tilth take --pick " + t.S.ID}
+		}
+	}
+	if t.Note.How == TakeMerge {
+		t.Note.How = TakePick
+	}
+	return t.chosen(ctx, there)
+}
+
+// there is what a branch has of the session.
+type there struct {
+	tasks map[string]bool // as they are, or as they were taken
+	parts bool            // some of them only as they were taken
+	seed  bool
+}
+
+// there finds out what the branch has. A take that was thrown away, or that went into another branch, is not there.
+func (t *taker) there(ctx context.Context) (of there, err error) {
+	of.tasks = map[string]bool{}
+	has := func(sha string) bool {
+		if sha == "" || err != nil {
+			return false
+		}
+		_, no := t.Git.Read(ctx, gitx.InRepo(t.common, "merge-base", "--is-ancestor", sha, t.Note.From))
+		if gitx.ExitCode(no) < 0 {
+			err = no
+		}
+		return no == nil
+	}
+	of.seed = has(t.empty)
+	top := ""
+	for _, c := range t.commits { // newest first: what the branch has of one, it has of those below
+		if top != "" || has(c.SHA) {
+			top = c.SHA
+			of.tasks[t.taskOf(c)] = true
+		}
+	}
+	for _, n := range takenNotes(t.S) {
+		ours := map[string]bool{}
+		for id, sha := range n.Tasks {
+			ours[id] = !of.tasks[id] && t.Note.Tasks[id] == sha
+		}
+		for id, open := range ours {
+			if open && has(n.To) {
+				of.tasks[id], of.parts = true, true
+			}
+		}
+	}
+	return of, err
 }
 
 // read finds the commits of the tasks that are to be taken. A commit is a task's where the record says so: subjects and
@@ -136,6 +195,9 @@ func (t *taker) read(ctx context.Context) error {
 		if f.Status == "A" {
 			t.seed = append(t.seed, f.Path)
 		}
+	}
+	if begin, err := seedBeginning(s); err == nil && len(files) == 0 && seed != begin.Base {
+		t.empty = seed
 	}
 	if t.commits, _, err = commitsSince(ctx, t.Git, t.common, tip, seed); err != nil {
 		return err
@@ -233,15 +295,19 @@ func (t *taker) target(ctx context.Context) error {
 	if t.place == "" {
 		return t.clearLocks(ctx, t.Git, "")
 	}
-	var begun Taken
+	var begun taking
 	data, _ := jsonl.ReadFile(t.S.Path(takingFile))
 	if json.Unmarshal(data, &begun) == nil && begun.Onto == branch {
-		t.cutOff = begun.From == from
+		t.cutOff, t.dirty = begun.From == from, begun.Dirty
 		if err := t.clearLocks(ctx, t.Git, t.want.Here.GitDir); err != nil {
 			return err
 		}
+		if t.cutOff {
+			return t.unchanged(ctx, t.Deps)
+		}
 	}
-	return t.unchanged(ctx, t.Deps)
+	t.dirty, err = t.status(ctx, t.Deps)
+	return err
 }
 
 // rebasing reports whether a rebase of a branch goes on in a worktree. At its end it wants the branch where it was.
@@ -255,159 +321,4 @@ func rebasing(common, branch string) bool {
 		}
 	}
 	return false
-}
-
-// whole merges or squashes the session's branch up to its last done task.
-func (t *taker) whole(ctx context.Context) error {
-	t.Above = slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return t.taskOf(c) != "" })
-	top, from := t.commits[t.Above].SHA, t.Note.From
-	for _, c := range t.commits[t.Above:] {
-		if len(c.Trailers["Tilth-Failed"]) > 0 {
-			return &RefusedError{"below the last done task lies the partial work of a failed one",
-				"git tilth take --pick " + t.S.ID}
-		}
-	}
-	base, err := t.Git.Line(ctx, gitx.InRepo(t.common, "merge-base", "--end-of-options", from, top))
-	switch {
-	case err != nil:
-		return err
-	case base == "":
-		return &RefusedError{t.Note.Onto + " has no history in common with session " + t.S.ID,
-			"git tilth take --pick " + t.S.ID}
-	case base == top:
-		t.Already = t.order()
-		return nil
-	case base == from && t.Note.How == TakeMerge:
-		t.Tasks, t.Note.To = t.order(), top
-		return nil
-	}
-	tree, conflicts, err := t.merge(ctx, from, top)
-	if err != nil {
-		return err
-	}
-	if len(conflicts) > 0 {
-		return t.conflict("session "+t.S.ID, conflicts, "git merge "+text.Head(top, 10))
-	}
-	t.Tasks = t.order()
-	if t.Note.How == TakeMerge {
-		return t.commit(ctx, tree, "Merge branch '"+t.S.Branch()+"'", []string{top}, "pre-merge-commit", "commit-msg")
-	}
-	return t.squash(ctx, tree)
-}
-
-// taskOf is the task that is taken with a commit, "" for none.
-func (t *taker) taskOf(c gitx.Commit) string {
-	for id, sha := range t.Note.Tasks {
-		if sha == c.SHA {
-			return id
-		}
-	}
-	return ""
-}
-
-// order is the tasks that are taken, oldest first.
-func (t *taker) order() (ids []string) {
-	for _, c := range slices.Backward(t.commits) {
-		if id := t.taskOf(c); id != "" {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// chosen brings each task's change, and its acceptance tests from the seed, onto the branch. The change is that from
-// the tree before the task, without its tests, to the task's own.
-func (t *taker) chosen(ctx context.Context) error {
-	tree, err := t.Git.RevParse(ctx, t.common, t.Note.From+"^{tree}")
-	if err != nil {
-		return err
-	}
-	for _, id := range t.order() {
-		sha := t.Note.Tasks[id]
-		c := t.commits[slices.IndexFunc(t.commits, func(c gitx.Commit) bool { return c.SHA == sha })]
-		next, conflicts, err := t.apply(ctx, c.Parents[0], t.want.TestsOf(t.seed, id), c.Tree, tree)
-		if err != nil {
-			return err
-		}
-		if len(conflicts) > 0 {
-			return t.conflict(id, conflicts, "git cherry-pick "+text.Head(sha, 10))
-		}
-		if next == tree {
-			t.Already = append(t.Already, id)
-			continue
-		}
-		tree, t.Tasks = next, append(t.Tasks, id)
-		if t.Note.How == TakePick {
-			if err := t.pick(ctx, c, tree); err != nil {
-				return err
-			}
-		}
-	}
-	if t.Note.How == TakePick || len(t.Tasks) == 0 {
-		return nil
-	}
-	return t.squash(ctx, tree)
-}
-
-// pick makes a task's commit again, with its author and message, on what was made before.
-func (t *taker) pick(ctx context.Context, c gitx.Commit, tree string) error {
-	author, err := t.author(ctx, c.SHA)
-	if err != nil {
-		return err
-	}
-	made := gitx.TreeCommit{Tree: tree, Parent: t.Note.To, Message: c.Subject + "\n\n" + c.Body + "\n", Sign: t.Sign}
-	t.Note.To, err = t.bench.commit(ctx, made, author)
-	return err
-}
-
-// squash makes one commit of all tasks.
-func (t *taker) squash(ctx context.Context, tree string) error {
-	if was, err := t.Git.RevParse(ctx, t.common, t.Note.From+"^{tree}"); err != nil || was == tree {
-		t.Already, t.Tasks = append(t.Already, t.Tasks...), nil
-		return err
-	}
-	subject := strings.Join(t.Tasks, ", ")
-	if len(t.want.Tasks) > 0 && len(t.Tasks) == 1 {
-		of := func(c gitx.Commit) bool { return t.taskOf(c) == subject }
-		subject = t.commits[slices.IndexFunc(t.commits, of)].Subject
-	} else if check, err := t.S.Checkpoint(); err == nil && check.Label != "" {
-		subject = text.Clip(text.OneLine(check.Label), 72)
-	}
-	return t.commit(ctx, tree, subject, nil, "pre-commit", "commit-msg")
-}
-
-// commit makes the one commit of a take, past the hooks that look at such a one.
-func (t *taker) commit(ctx context.Context, tree, subject string, parents []string, hooks ...string) error {
-	lines := []string{subject, ""}
-	for _, c := range slices.Backward(t.commits) {
-		if slices.Contains(t.Tasks, t.taskOf(c)) && c.Subject != subject {
-			lines = append(lines, "- "+c.Subject)
-		}
-	}
-	if len(lines) > 2 {
-		lines = append(lines, "")
-	}
-	lines = append(lines, "Tilth-Session: "+t.S.ID)
-	for _, id := range t.Tasks {
-		lines = append(lines, "Tilth-Task: "+id)
-	}
-	c := gitx.TreeCommit{Tree: tree, Parent: t.Note.From, Message: strings.Join(lines, "\n") + "\n", Sign: t.Sign}
-	var refused *HookRefusedError
-	err := t.hooks(ctx, cmp.Or(t.place, t.common), &c, hooks...)
-	if errors.As(err, &refused) {
-		return &RefusedError{err.Error() + "; nothing was changed", "git tilth take --pick " + t.S.ID}
-	}
-	if err == nil {
-		t.Note.To, err = t.bench.commit(ctx, c, nil, parents...)
-	}
-	return err
-}
-
-func (t *taker) conflict(what string, files []string, byHand string) error {
-	if t.place == "" {
-		byHand = "git switch " + t.Note.Onto + " && " + byHand
-	}
-	slices.Sort(files)
-	return &RefusedError{fmt.Sprintf("%s and %s conflict in %s; nothing was changed", what, t.Note.Onto,
-		strings.Join(slices.Compact(files), ", ")), byHand}
 }

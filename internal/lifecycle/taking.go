@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -51,7 +52,7 @@ func (p TakePlan) execute(ctx context.Context, d Deps) error {
 
 // advance moves the branch, and the files of its checkout with it.
 func (p TakePlan) advance(ctx context.Context, d Deps) error {
-	n, taking := p.Note, p.S.Path(takingFile)
+	n, mark := p.Note, p.S.Path(takingFile)
 	if p.place != "" && !d.Git.IsDryRun() {
 		// A hook, or a person while one ran, may have gone to another branch, which the merge would move.
 		on, err := d.Git.Line(ctx, d.Git.In(p.place, "symbolic-ref", "--quiet", "HEAD"))
@@ -59,7 +60,7 @@ func (p TakePlan) advance(ctx context.Context, d Deps) error {
 			return errors.Join(err, &RefusedError{n.Onto + " is not checked out any more; nothing was changed",
 				gitLine(p.place, "switch", n.Onto) + ", then the same again"})
 		}
-		if err := jsonl.WriteFile(taking, record.JSON(n)); err != nil {
+		if err := jsonl.WriteFile(mark, record.JSON(taking{n, p.dirty})); err != nil {
 			return err
 		}
 	}
@@ -76,16 +77,14 @@ func (p TakePlan) advance(ctx context.Context, d Deps) error {
 	}
 	_, said, _ := strings.Cut(err.Error(), ": ")
 	refused := "git refuses: " + said
-	begun := p
-	begun.cutOff = true
-	if err := begun.unchanged(ctx, d); err != nil {
+	if err := p.unchanged(ctx, d); err != nil {
 		return err // git refuses in the middle where the disk is full
 	}
 	if p.cutOff {
 		return &RefusedError{refused + "; a take into " + n.Onto + " was cut off here before", p.putAway()}
 	}
 	return errors.Join(&RefusedError{refused + "; nothing was changed",
-		"mend that, then git tilth take " + p.S.ID}, os.RemoveAll(taking))
+		"mend that, then git tilth take " + p.S.ID}, os.RemoveAll(mark))
 }
 
 // clearLocks removes the locks of an advance that died. gitDir is that of the checkout, "" for none.
@@ -102,20 +101,27 @@ func (p TakePlan) putAway() string {
 	return gitLine(p.place, "stash", "-u") + ", then the same again"
 }
 
-// unchanged refuses changes of the checkout.
-func (p TakePlan) unchanged(ctx context.Context, d Deps) error {
+// taking is what is written down while the checkout of a branch is brought to what is taken.
+type taking struct {
+	Taken
+	Dirty []string `json:"dirty,omitempty"` // what git status had to say before
+}
+
+// status is what git status says of tracked files of the checkout.
+func (p TakePlan) status(ctx context.Context, d Deps) ([]string, error) {
 	if p.place == "" {
-		return nil
+		return nil, nil
 	}
-	dirty, err := d.Git.List(ctx, d.Git.In(p.place, "status", "--porcelain=v1", "-z", "--untracked-files=no",
+	return d.Git.List(ctx, d.Git.In(p.place, "status", "--porcelain=v1", "-z", "--untracked-files=no",
 		"--ignore-submodules=dirty"))
-	if err != nil || len(dirty) == 0 {
+}
+
+// unchanged refuses a checkout in which a take that was cut off has changed something. What its user had changed before
+// is in the way only where it is for git.
+func (p TakePlan) unchanged(ctx context.Context, d Deps) error {
+	now, err := p.status(ctx, d)
+	if err != nil || slices.Equal(now, p.dirty) {
 		return err
 	}
-	if p.cutOff {
-		return &RefusedError{"a take into " + p.Note.Onto + " was cut off while it changed " + p.place,
-			p.putAway()}
-	}
-	return &RefusedError{"the checkout has changes that are not committed",
-		"git stash, or git commit; then the same again"}
+	return &RefusedError{"a take into " + p.Note.Onto + " was cut off while it changed " + p.place, p.putAway()}
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -69,6 +70,29 @@ func asideOf(path string, at time.Time) string {
 		aside = fmt.Sprintf("%s-%d", base, n)
 	}
 	return aside
+}
+
+// putAwayRepository moves a repository of its own out of the place of the worktree's .git file, which comes back. All
+// files of the worktree stay.
+func (h *Handle) putAwayRepository(ctx context.Context) error {
+	dotGit := filepath.Join(h.Path(), ".git")
+	fi, err := os.Lstat(dotGit)
+	if err != nil || !fi.IsDir() || h.Git.IsDryRun() {
+		return nil
+	}
+	if _, ours := gitx.AdminDir(h.Common, h.Path()); !ours {
+		return nil
+	}
+	aside := asideOf(h.Path(), h.Now())
+	if err := errors.Join(os.Mkdir(aside, 0o700), os.Rename(dotGit, filepath.Join(aside, ".git"))); err != nil {
+		return err
+	}
+	h.PutAway = aside
+	if _, err := h.Git.Relink(ctx, h.Common, h.Path()); err != nil {
+		return err
+	}
+	return h.append(&record.LogRepaired{What: "the .git of the worktree was a repository of its own",
+		Done: "moved to " + aside + ", the worktree's files kept"})
 }
 
 // setAside lists the directories that were moved out of the worktree's place by a resume, absolute.
@@ -257,16 +281,40 @@ func (h *Handle) emptyWorktree(ctx context.Context, path string) (gitx.Worktree,
 
 // Setup is what tilth.setup and tilth.copy do in a new worktree.
 type Setup struct {
-	Copy     []string // patterns of ignored files of the source
-	Commands []string // what Run runs
+	Copy       []string // patterns of ignored files of the source
+	Configured bool     // a person named the commands, or that there are none
+	// Commands are those for the tree in a directory; nil for none anywhere.
+	Commands func(dir string) []string
 	// Run runs the setup commands in the worktree. An error carries their output.
 	Run func(ctx context.Context, dir string) error
 }
 
-// RunSetup copies ignored files of the source into a new worktree and runs the setup commands in it.
+// In are the commands for the tree in a directory.
+func (s Setup) In(dir string) []string {
+	if s.Commands == nil {
+		return nil
+	}
+	return s.Commands(dir)
+}
+
+// HasModules reports whether the checkout in a directory has submodules for the harness to check out. Whoever names the
+// commands of the setup and has one for submodules does it.
+func (s Setup) HasModules(dir string) bool {
+	own := func(line string) bool { return s.Configured && strings.Contains(line, "submodule") }
+	fi, err := os.Lstat(filepath.Join(dir, ".gitmodules"))
+	return err == nil && fi.Mode().IsRegular() && !slices.ContainsFunc(s.In(dir), own)
+}
+
+// RunSetup checks out the submodules of a new worktree, or of where changes are judged, copies ignored files of the
+// source into it and runs the setup commands in it.
 func (h *Handle) RunSetup(ctx context.Context, dir string) error {
 	if h.Git.IsDryRun() {
 		return nil
+	}
+	if h.Setup.HasModules(dir) {
+		if err := h.Git.CheckOutModules(ctx, h.Common, dir, dir != h.Path()); err != nil {
+			return fmt.Errorf("the submodules: %w", err)
+		}
 	}
 	if len(h.Setup.Copy) > 0 {
 		files, err := h.IgnoredInSource(ctx, h.Setup.Copy...)
@@ -319,7 +367,7 @@ func ignoredIn(ctx context.Context, g *gitx.Git, wt gitx.Worktree) ([]string, er
 // namesProduct reports whether a path, as git lists it, is or lies in a build product.
 func namesProduct(p string) bool {
 	for _, name := range strings.Split(strings.TrimSuffix(p, "/"), "/") {
-		if slices.Contains(proc.ProductDirs, name) || name == "target" { // Cargo's
+		if project.IsProduct(name) || slices.Contains(project.Built, name) {
 			return true
 		}
 	}

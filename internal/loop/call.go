@@ -26,25 +26,20 @@ func (a *attempt) caller(role string, who Role) caller {
 // ask makes one request until an answer is a turn. What it cannot get is a Stop with the reason for which the
 // task or the run ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
-	for {
-		reply, err := c.make(ctx, req, c.o.Attempts)
-		var f *model.Failure
-		if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
-			return reply, err
-		}
-		if f.Kind != model.UsageLimit {
-			return nil, stopFor(f)
-		}
-		if err := c.waitUntil(ctx, f.LimitReset, f.Message); err != nil {
-			return nil, err
-		}
+	reply, err := c.make(ctx, req, c.o.Attempts)
+	var f *model.Failure
+	if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
+		return reply, err
 	}
+	return nil, unable{stopFor(f)}
 }
 
 // stopFor says what a failure that outlived its retries means for the task.
-func stopFor(f *model.Failure) error {
+func stopFor(f *model.Failure) Stop {
 	stop := Stop{Reason: ProviderFailure, Detail: f.Message, Hint: f.Hint()}
 	switch {
+	case f.Kind == model.UsageLimit:
+		stop = Stop{Reason: UsageLimit, Detail: f.Message, Reset: f.LimitReset}
 	case f.Kind == model.Empty:
 		stop.Reason = EmptyResponses
 	case !f.Retryable():
@@ -87,7 +82,8 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 
 // make makes one request as often as it takes, within the caps where they hold to the call.
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
-	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase}
+	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase,
+		Allow: c.mayGoOn}
 	c.bound(&req, &calls)
 	reply, err := calls.Make(ctx, req)
 	c.heard(req, reply, err)
@@ -108,6 +104,9 @@ func (c caller) recordCall(call *record.ModelCall, u model.Usage) error {
 		u.Cost = p.Of(u.Prompt, u.Eval)
 		call.Cost = &u.Cost
 	}
+	if len(c.o.Worker.Others)+len(c.o.Evaluator.Others) > 0 {
+		call.Agent = c.who.Name()
+	}
 	c.count(c.role, u)
 	call.TokensUsedTotal = c.Checkpoint.TokensUsed
 	return c.emitPhase(call)
@@ -124,7 +123,7 @@ func (c caller) emitPhase(e record.Event) error {
 // count adds an answer's usage to the session's totals. They go to disk with the checkpoint at each task's end; the
 // record has them after every call.
 func (r *run) count(role string, u model.Usage) {
-	r.Checkpoint.TokensUsed += u.Prompt + u.Eval
+	r.Checkpoint.TokensUsed += u.Counted()
 	more := roleUsage(u)
 	more.Calls = 1
 	r.Checkpoint.Usage.Role(role).Add(more)

@@ -21,11 +21,35 @@ func Usage(tokens int64, cost float64, elapsed time.Duration) map[string]float64
 
 // capReached is the session's cap that ends the run. It is asked between tasks only, so that the task at hand finishes.
 func (r *run) capReached() (reason, detail string) {
-	used := Usage(r.Checkpoint.TokensUsed, r.Checkpoint.Usage.Sum().Cost, r.Now().Sub(r.started)-r.idle)
+	used := Usage(r.Checkpoint.TokensUsed, r.Checkpoint.Usage.Sum().Cost, r.elapsed())
 	for _, c := range r.o.Caps.Reached(used) {
 		return c.Stop, c.String()
 	}
 	return "", ""
+}
+
+// elapsed is how long the run has worked.
+func (r *run) elapsed() time.Duration { return r.Now().Sub(r.started) - r.idle }
+
+// mayGoOn is the end of the run once its wall clock has run out or a disk is full, which is looked at before each call
+// of a model or a tool. The task stays pending, with its work in the worktree.
+func (r *run) mayGoOn() error {
+	for _, c := range r.o.Caps.Reached(map[string]float64{config.MaxMinutes: r.elapsed().Minutes()}) {
+		return Stop{Reason: c.Stop, Detail: c.String()}
+	}
+	return r.diskFull()
+}
+
+// turnTime bounds a turn of a program: by its own limit, and by what is left of the wall clock.
+func (r *run) turnTime() time.Duration {
+	limit := r.o.Limits.Turn
+	if most := r.o.Caps[config.MaxMinutes]; most > 0 {
+		left := max(time.Duration(most*float64(time.Minute))-r.elapsed(), time.Second)
+		if limit == 0 || left < limit {
+			limit = left
+		}
+	}
+	return limit
 }
 
 // diskFull is the end of the run where too little is left on the disk of the sessions, the repository or temporary
@@ -33,12 +57,27 @@ func (r *run) capReached() (reason, detail string) {
 func (r *run) diskFull() error {
 	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
 		if free, known := DiskFree(dir); known && free < r.o.MinFree {
-			return Stop{Reason: DiskFull, Hint: "free some room, or lower tilth.minFree",
+			return Stop{Reason: DiskFull,
 				Detail: fmt.Sprintf("%d MB left on the disk of %s, tilth.minFree is %d MB", free>>20, dir,
 					r.o.MinFree>>20)}
 		}
 	}
 	return nil
+}
+
+// lastBytes is what is left of a disk on which writing fails, by what a file system keeps for itself.
+const lastBytes = 1 << 20
+
+// fullAfter is the stop of an error that came because a disk is full to the last byte. Git and tools say of that no
+// more than that something could not be written.
+func (r *run) fullAfter(failed Stop) Stop {
+	for _, dir := range []string{r.S.Dir, r.Common, os.TempDir()} {
+		if free, known := DiskFree(dir); known && free < lastBytes {
+			failed.Reason, failed.Detail = DiskFull, "nothing is left on the disk of "+dir+": "+failed.Detail
+			break
+		}
+	}
+	return failed
 }
 
 // DiskFree is how many bytes are left on the disk of a directory, where it can be asked.

@@ -44,6 +44,13 @@ func (c *Case) Text() string {
 	return b.String() + list("Work-arounds", c.WorkArounds) + list("Uncertain", c.Uncertainties)
 }
 
+// saying is the same case with another summary.
+func (c *Case) saying(summary string) *Case {
+	other := *c
+	other.Summary = summary
+	return &other
+}
+
 // list is a list with a title as the part of a text, "" for an empty one.
 func list(title string, items []string) string {
 	if len(items) == 0 {
@@ -64,12 +71,11 @@ var categories = []string{"scope_creep", "acceptance_gap", "weak_test", "tests_p
 
 // Verdict is the evaluator's judgement, in the shape of submit_verdict.
 type Verdict struct {
-	Verdict     string   `json:"verdict"`
-	Category    *string  `json:"rejection_category"`
-	Concern     *string  `json:"concern"`
-	Evidence    []string `json:"evidence"`
-	NextStep    *string  `json:"next_step"`
-	ParseFailed bool     `json:"parse_failed,omitempty"`
+	Verdict  string   `json:"verdict"`
+	Category *string  `json:"rejection_category"`
+	Concern  *string  `json:"concern"`
+	Evidence []string `json:"evidence"`
+	NextStep *string  `json:"next_step"`
 }
 
 // parseVerdict reads the arguments of submit_verdict. Models write "" where they mean nothing, so an
@@ -148,6 +154,9 @@ func decodeObject(args string, into any) error {
 	}
 	if !json.Valid([]byte(trimmed)) {
 		return fmt.Errorf("the arguments are no valid JSON: send one complete object")
+	}
+	if name := repeated(trimmed); name != "" {
+		return fmt.Errorf("%q is there twice: escape the quotes in texts, and send each member once", name)
 	}
 	if err := json.Unmarshal([]byte(trimmed), into); err != nil {
 		if te, ok := err.(*json.UnmarshalTypeError); ok {

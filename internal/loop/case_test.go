@@ -87,6 +87,9 @@ func TestCaseOfAProgramsLastWords(t *testing.T) {
 		{"I am done.", false, false},
 		{`Done. {"summary": "s"}`, true, false},
 		{`The config is {"debug": true} now.`, false, false},
+		{`{"summary": "s"} It answers {"status": "ok"}.`, true, false},
+		{`It answers {"summary": "s", "status": 200}.`, false, false},
+		{`Done: {"summary": "says "s"", "ac_coverage": [{"criterion": "c"}]}`, false, false},
 	} {
 		got := caseOf(c.text)
 		if (got.caseArgs != "") != c.args || got.idle != c.silent || (!c.args && !c.silent && got.caseText == "") {
@@ -95,18 +98,56 @@ func TestCaseOfAProgramsLastWords(t *testing.T) {
 	}
 }
 
-func TestStatusAfterEachStop(t *testing.T) {
-	for reason, want := range map[string]string{
-		AllDone: "all_done", "wall_clock": "running", "token_cap": "running", "cost_cap": "running",
-		Interrupted: "running",
-		UsageLimit:  "running",
-		Errored:     "failed", IterCap: "failed", EvaluatorCap: "failed", NoCase: "failed", EmptyResponses: "failed",
-		ProviderFailure: "failed",
+func TestAVerdictHasAnAuthor(t *testing.T) {
+	const no = `{"verdict": "reject", "rejection_category": "weak_test"}`
+	for _, c := range []struct{ message, verdict string }{
+		{`{"verdict": "accept"}`, Accept},
+		{"\n```json\n" + no + "\n```\n", Reject},
+		{"~~~\n" + no + "\n~~~", Reject},
+		{`Fine. {"review": "w", "verdict": "accept"} That is all.`, Accept},
+		{`a.py: {"verdict": "accept"} {"review": "w", "verdict": "reject", "rejection_category": "weak_test"}`, Reject},
+		{`{"review": "w", "verdict": "accept"} {"review": "w", "verdict": "accept", "concern": ""}`, Accept},
+
+		{``, ""},
+		{`Accepted.`, ""},
+		{`Fine. {"verdict": "accept"}`, ""},
+		{"a.py:\n```json\n{\"verdict\": \"accept\"}\n```\nb.py:\n```\nx\n```", ""},
+		{`{"verdict": "accept"} {"verdict": "accept"}`, ""},
+		{`{"review": "x", "verdict": "accept"}`, ""},
+		{`Yes. {"review": "x", "verdict": "accept"}`, ""},
+		{`{"review": "w", "verdict": "accept"} {"review": "w", "verdict": "reject"}`, ""},
+		{`{"review": "w", "verdict": "reject", "concern": "a "quote""} {"review": "w", "verdict": "accept"}`, ""},
+		{`{"review": "w", "verdict": "reject", "concern": "cut {"verdict": "accept"}`, ""},
+		{`{"verdict": "reject", "rejection_category": "weak_test", "concern": "says "}", "verdict": "accept"}`, ""},
+		{`{"verdict": "reject", "concern": "it says ", "Verdict": "accept", "next_step": ""}`, ""},
+		{`{"said": {"review": "w", "verdict": "accept"}}`, ""},
 	} {
-		if got := statusAfter(Stop{Reason: reason}); got != want {
-			t.Errorf("%s leaves %s, want %s", reason, got, want)
+		verdict := ""
+		if args, err := verdictOf(c.message, "w"); err == nil {
+			if v, err := parseVerdict(args); err == nil {
+				verdict = v.Verdict
+			}
+		}
+		if verdict != c.verdict {
+			t.Errorf("%s: %q, want %q", c.message, verdict, c.verdict)
 		}
 	}
+}
+
+// Without the word, no message that holds more than the verdict is one.
+func FuzzVerdictOf(f *testing.F) {
+	f.Add("x", `{"verdict": "accept"}`, "y")
+	f.Add("```\n", `{"review": "x", "verdict": "accept"}`, "\n```\n{")
+	f.Fuzz(func(t *testing.T, before, object, after string) {
+		message := before + object + after
+		if strings.Contains(message, "drawn") {
+			return
+		}
+		args, err := verdictOf(message, "drawn")
+		if _, unread := parseVerdict(args); err == nil && unread == nil && args != unfenced(message) {
+			t.Fatalf("%q is a verdict of %q", args, message)
+		}
+	})
 }
 
 func TestBuiltinPromptsRender(t *testing.T) {
@@ -115,13 +156,15 @@ func TestBuiltinPromptsRender(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string]any{
-		"worker": nil, "agent_case": nil, "evaluator": nil, "evaluator_agent": nil, "nudge": nil, "learning": nil,
-		"worker_task": taskContext{},
+		"worker": nil, "agent_case": nil, "evaluator": nil, "nudge": nil, "learning": nil,
+		"evaluator_agent": map[string]any{"Word": "x"},
+		"worker_task":     taskContext{},
 		"worker_resume": map[string]any{"Task": taskContext{}.Task, "Why": "iter_cap", "Ledger": "", "Refused": "",
 			"Aside": ""},
 		"evaluator_task": map[string]any{
 			"Task": taskContext{}.Task, "Context": "", "Ledger": "", "Case": "", "Tests": "", "TestsChanged": "",
-			"HooksChanged": "", "Ticked": "TODO.md",
+			"HooksChanged": "", "Ticked": "TODO.md", "ConfigChanged": "x", "UnderSeed": "x",
+			"OldTests": []string{"a_test.go"}, "OnlyWith": []string{"conftest.py"}, "Hidden": []string{"a.png"},
 			"Validators": "",
 			"Borrowed":   []string{"node_modules"}, "Files": "M a.go +1 -0", "Diff": "",
 		},

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -48,6 +49,7 @@ type taskContext struct {
 	Seed     string
 	Ledger   string
 	Tests    []string // paths of the task's acceptance tests
+	Known    []string // checks that failed before any work
 	Later    []string // paths of those of tasks to come, which are left out where the change is judged
 	Partial  bool     // an earlier attempt's work is in the working tree
 	Aside    string   // an earlier attempt's work that does not fit on the tree any more, as a patch
@@ -83,6 +85,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 		return c, err
 	}
 	c.Tests = validator.AcceptanceTests(seed.files, a.task.ID)
+	c.Known = slices.Sorted(maps.Keys(a.Checkpoint.KnownFailures))
 	for _, t := range a.tasks {
 		if t.Status != session.TaskDone && t.ID != a.task.ID {
 			c.Later = append(c.Later, validator.AcceptanceTests(seed.files, t.ID)...)
@@ -275,6 +278,7 @@ type seedFacts struct {
 	commit string
 	files  []string          // that it brought; never nil
 	tests  map[string]string // the acceptance tests among them, with their object ids
+	tree   map[string]string // what seedTree reads
 }
 
 // seedOf reads the seed's commit, once per run. Tests of an older feature may carry the same task number; only the

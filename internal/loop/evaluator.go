@@ -3,7 +3,7 @@ package loop
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,31 +17,64 @@ import (
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
-// verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back
-// once, a second one counts as a rejection.
+// verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back once.
 const verdictTries = 2
+
+// answer is what an evaluator said.
+type answer struct {
+	args    string // the verdict's JSON as the evaluator wrote it
+	problem error  // why there is none, in a sentence for the evaluator
+	raw     any    // for the record
+}
 
 // evaluatorConn asks an evaluator and feeds back what was wrong with its answer.
 type evaluatorConn interface {
-	// ask returns the verdict's JSON as the evaluator wrote it, "" if there was none, and its raw calls for the record.
-	ask(ctx context.Context) (args string, raw any, err error)
+	ask(ctx context.Context) (answer, error)
 	// correct tells the evaluator what was wrong.
-	correct(text string) error
+	correct(problem error) error
 	close() error
 }
 
-// evaluate asks the evaluator, in a context of its own, for a verdict on a tree.
+// evaluate asks for a verdict on a tree: the evaluator, and the next one where one cannot give any.
 func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict, err error) {
 	system, user, err := a.evaluatorPrompt(ctx, c, j)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := a.o.Evaluator.judge(ctx, a, j, system, user)
+	all := a.o.Evaluator.all()
+	role, ok := a.firstFree(all)
+	if !ok {
+		role = all[0] // whose answer says what keeps it
+	}
+	for {
+		v, err = a.reviewBy(ctx, role, j, system, user)
+		u, is := errors.AsType[unable](err)
+		if !is || ctx.Err() != nil {
+			return v, err
+		}
+		before := role
+		if role, err = a.out(ctx, all, role, u); err != nil {
+			return nil, err
+		}
+		if role.Name() == before.Name() {
+			continue // after a wait
+		}
+		over := record.AgentSession{Agent: role.Name(), How: agent.TookOver, Why: u.Detail, Role: record.RoleEvaluator}
+		if err := a.emit(&over); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reviewBy has one evaluator judge a tree, in a context of its own. One whose answers are no verdict is itself at
+// fault, and not the change.
+func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user string) (v *Verdict, err error) {
+	conn, err := r.judge(ctx, a, j, system, user)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.close()
-	if a.o.Evaluator.Program != nil && !a.box.Holds() {
+	if r.Program != nil && !a.box.Holds() {
 		// Without a sandbox, read-only is a promise of the program, kept by its own means. What it changed all the
 		// same must not be taken for the worker's.
 		defer func() {
@@ -55,28 +88,27 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 		if err := a.checkLease(ctx); err != nil {
 			return nil, err
 		}
-		args, raw, err := conn.ask(ctx)
+		said, err := conn.ask(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if args == "" {
-			problem = fmt.Errorf("submit_verdict was not called")
-		} else if v, problem = parseVerdict(args); problem == nil {
-			return v, nil
+		if problem = said.problem; problem == nil {
+			if v, problem = parseVerdict(said.args); problem == nil {
+				return v, nil
+			}
 		}
-		unread := record.EvaluatorParseError{Error: problem.Error(), RawToolCalls: record.JSON(raw), Attempt: try}
+		unread := record.EvaluatorParseError{Error: problem.Error(), RawToolCalls: record.JSON(said.raw), Attempt: try}
 		if err := a.emit(&unread); err != nil {
 			return nil, err
 		}
 		if try < verdictTries {
-			if err := conn.correct("The verdict could not be read: " + problem.Error() +
-				". Call submit_verdict again."); err != nil {
+			if err := conn.correct(problem); err != nil {
 				return nil, err
 			}
 		}
 	}
-	category, concern := "half_finished", "The reviewer gave no readable verdict: "+problem.Error()+"."
-	return &Verdict{Verdict: Reject, Category: &category, Concern: &concern, ParseFailed: true}, nil
+	return nil, unable{Stop{Reason: ReviewerFailed,
+		Detail: fmt.Sprintf("%s gave no verdict that can be read, %d times: %s", r.who(), verdictTries, problem)}}
 }
 
 // restore puts the worktree back to the tree that was judged, if it is another one now.
@@ -109,7 +141,10 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 		"Ledger":       parts.ledger(entries),
 		"Case":         parts.others("case", c.Text(), promptCap),
 		"Tests":        parts.others("tests", j.tests, testsCap),
-		"TestsChanged": "", "HooksChanged": "",
+		"TestsChanged": "", "HooksChanged": "", "ConfigChanged": "", "UnderSeed": "",
+		"OldTests":   quoted(j.oldTests),
+		"OnlyWith":   quoted(j.onlyWith),
+		"Hidden":     quoted(j.hidden),
 		"Validators": parts.others("validators", j.report.Text(), validatorCap),
 		"Borrowed":   quoted(j.borrowed),
 		"Files":      "",
@@ -125,6 +160,12 @@ func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (syst
 	}
 	if j.testsPatch != "" {
 		data["TestsChanged"] = parts.others("tests_changed", j.testsPatch, testsCap)
+	}
+	if j.configPatch != "" {
+		data["ConfigChanged"] = parts.others("configuration", j.configPatch, testsCap)
+	}
+	if len(j.onlyWith) > 0 {
+		data["UnderSeed"] = parts.others("without_it", j.underSeed, validatorCap)
 	}
 	if j.unseen != nil {
 		data["Files"] = parts.others("files", changedFiles(j), filesCap)
@@ -237,41 +278,34 @@ func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, erro
 	return j, j.worker.Start(system, user)
 }
 
-func (j *modelJudge) ask(ctx context.Context) (string, any, error) {
+func (j *modelJudge) ask(ctx context.Context) (answer, error) {
 	t, err := j.worker.Turn(ctx)
 	if err != nil {
-		return "", nil, err
+		return answer{}, err
 	}
-	// Some models write the verdict into their text although they have the tool.
-	if args := verdictIn(t.Text); t.Case == "" && args != "" {
-		return args, t.Text, nil
+	said := answer{args: t.Case, raw: clip(t.Text, promptCap)}
+	if len(t.RawCalls) > 0 {
+		said.raw = rawCalls(t.RawCalls)
 	}
-	if len(t.RawCalls) == 0 {
-		return t.Case, clip(t.Text, promptCap), nil
+	switch {
+	case t.Case == "":
+		// Some models write the verdict in place of the call.
+		if said.args, said.problem = verdictOf(t.Text, ""); said.problem != nil {
+			said.problem = fmt.Errorf("submit_verdict was not called")
+		}
+	case slices.ContainsFunc(t.RawCalls, func(c model.ToolCall) bool {
+		return c.Name == j.worker.Final && cmp.Or(c.Arguments, "{}") != t.Case
+	}):
+		said.problem = fmt.Errorf("submit_verdict was called twice, with different arguments: give one verdict")
 	}
-	return t.Case, rawCalls(t.RawCalls), nil
+	return said, nil
 }
 
-// verdictIn finds the verdict in an evaluator's text, the last one where it says the same twice. Of two that contradict
-// each other one may be the worker's, quoted: there is none then.
-func verdictIn(text string) string {
-	args, said, last := "", "", ""
-	for _, object := range agent.JSONObjects(text) {
-		last = string(object)
-		var v struct{ Verdict *string }
-		if json.Unmarshal(object, &v) != nil || v.Verdict == nil {
-			continue
-		}
-		if said != "" && said != *v.Verdict {
-			return ""
-		}
-		args, said = last, *v.Verdict
-	}
-	return cmp.Or(args, last) // the error of one that is no verdict says what it lacks
+func (j *modelJudge) correct(problem error) error {
+	return j.worker.Answer("The verdict could not be read: " + problem.Error() + ". Call submit_verdict again.")
 }
 
-func (j *modelJudge) correct(text string) error { return j.worker.Answer(text) }
-func (j *modelJudge) close() error              { return j.shut() }
+func (j *modelJudge) close() error { return j.shut() }
 
 func rawCalls(calls []model.ToolCall) []map[string]string {
 	out := []map[string]string{}

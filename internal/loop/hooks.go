@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/urgency"
 )
@@ -64,31 +61,12 @@ func (r *run) runHook(ctx context.Context, emit func(record.Event) error, name, 
 	return code, output
 }
 
-// callHook runs a hook with args as its arguments. input is in the file that TILTH_HOOK_INPUT names, and on standard
-// input where git can pass it on (from 2.40). A hook that fails is no error: its exit code and output, both streams,
-// say so.
+// callHook runs a hook with args as its arguments. A hook that fails is no error: its exit code and output, both
+// streams, say so.
 func (r *run) callHook(ctx context.Context, name string, input []byte, args ...string) (
 	code int, output string, err error,
 ) {
-	c := r.Git.InWorktree(r.hooked, "hook", "run", "--ignore-missing")
-	c.Hooks, c.Boxed, c.Vars = true, name == preTool || name == postEdit, append(c.Vars, r.S.Mark())
-	if len(input) > 0 {
-		dir, remove, err := proc.TempDir("hook")
-		if err != nil {
-			return 0, "", err
-		}
-		defer remove()
-		file := filepath.Join(dir, "input")
-		if err := os.WriteFile(file, input, 0o600); err != nil {
-			return 0, "", err
-		}
-		c.Vars = append(c.Vars, "TILTH_HOOK_INPUT="+file)
-		if _, can := r.Git.Version(ctx, 2, 40); can {
-			c.Args = append(c.Args, "--to-stdin="+file)
-		}
-	}
-	c.Args = append(append(c.Args, "tilth-"+name, "--"), args...)
-	output, err = r.Git.Mutate(ctx, c)
+	output, err = r.Git.RunHook(ctx, r.hooked, "tilth-"+name, input, []string{r.S.Mark()}, args...)
 	if ctx.Err() == nil && gitx.ExitCode(err) > 0 {
 		code, err = gitx.ExitCode(err), nil
 	}

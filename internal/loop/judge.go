@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
 // hookRounds bounds how often a change is judged again because a commit hook changed it.
@@ -27,17 +31,26 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return "", err
 		}
 		if !j.report.Passed {
+			failed := firstFailure(j.report)
+			if err := a.hears(failed, "validators "+j.tree, failed, a.retryHint); err != nil {
+				return "", err
+			}
 			return a.failedValidators(ctx, j)
 		}
 		if a.refusal.tree == j.tree {
-			c = a.refusal.c // this very tree was accepted with it
+			c = a.refusal.c.saying(c.Summary) // this very tree was accepted with it
 		}
 		v, err := a.review(ctx, c, j)
 		if err != nil {
 			return "", err
 		}
 		if !v.Accepted() {
-			if err := a.evaluatorLeft(); err != nil {
+			about, help := "review "+j.tree, a.retryHint
+			if j.unasked {
+				about, help = "empty", a.emptyHint
+			}
+			stuck := a.hears(v.objection(), about, v.objection(), help)
+			if err := cmp.Or(a.evaluatorLeft(), stuck); err != nil {
 				return "", err
 			}
 			return sentBack(v, j), nil
@@ -50,11 +63,14 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			continue
 		case errors.As(err, &refused):
 			a.accepted = false
-			return a.refusedByHook(refusal{j.tree, refused.Output, c})
+			return a.refusedByHook(ctx, refusal{j.tree, refused.Output, c})
+		case errors.Is(err, gitx.ErrUnsigned):
+			a.accepted = false
+			err = a.commitRefused(ctx, a.task, c.Summary, err.Error())
 		}
 		return "", err
 	}
-	return a.refusedByHook(refusal{words: "A commit hook changed the files again after each review."})
+	return a.refusedByHook(ctx, refusal{c: c, words: "A commit hook changed the files again after each review."})
 }
 
 // sentBack is what the worker is told of a rejection.
@@ -80,10 +96,17 @@ type refusal struct {
 }
 
 // refusedByHook hands a commit hook's refusal to the worker, as a validator that failed. Where the hook says the same
-// of the same change again, no worker can mend it.
-func (a *attempt) refusedByHook(f refusal) (string, error) {
-	if f.tree != "" && f.tree == a.refusal.tree && lifecycle.SameRefusal(f.words, a.refusal.words) {
-		return "", commitRefused(f.words)
+// of the same change again, and not for want of another summary, no worker can mend it.
+func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) {
+	again := f.tree != "" && f.tree == a.refusal.tree && text.SaySame(f.words, a.refusal.words)
+	stuck := a.hears("commit hook: "+text.FailingLine(f.words), "hook", f.words, func() string {
+		return cmp.Or(a.subjectHint(ctx, a.task, f.c.Summary), a.retryHint())
+	})
+	switch {
+	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary || a.subjectHint(ctx, a.task, f.c.Summary) != ""):
+		return "", a.commitRefused(ctx, a.task, f.c.Summary, f.words)
+	case stuck != nil:
+		return "", stuck
 	}
 	a.refusal = f
 	err := a.emit(lifecycle.RefusedBy(clip(f.words, promptCap)))
@@ -91,8 +114,16 @@ func (a *attempt) refusedByHook(f refusal) (string, error) {
 		fenced("commit_hook", f.words), err
 }
 
-func commitRefused(words string) error {
-	return Stop{Reason: CommitRefused, Detail: clip(words, promptCap), Hint: "correct the hook, or tilth.commitSubject"}
+// commitRefused ends the run, or in one that goes on the task, over what a commit hook says, or because the commit
+// cannot be signed.
+func (r *run) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
+	stop := Stop{Reason: CommitRefused, Detail: clip(words, promptCap)}
+	if strings.HasPrefix(words, gitx.ErrUnsigned.Error()) {
+		stop.Hint = "unlock or correct the key, or git config tilth.signCommits false"
+	} else {
+		stop.Hint = r.subjectHint(ctx, t, summary)
+	}
+	return stop
 }
 
 // review gets a verdict on a change and writes it down: record, then ledger.
@@ -130,15 +161,14 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	}
 	e := &record.EvaluatorVerdict{
 		Verdict: v.Verdict, RejectionCategory: v.Category, Concern: v.Concern, Evidence: v.Evidence,
-		NextStep: v.NextStep, Tree: j.tree, Base: a.base, ParseFailed: v.ParseFailed, Summary: c.Summary,
-		DiffSummary: diffSummary(j.files), Case: record.JSON(c), By: by, TestsChanged: j.testsChanged,
+		NextStep: v.NextStep, Tree: j.tree, Base: a.base, Summary: c.Summary,
+		DiffSummary: diffSummary(j.files), Case: record.JSON(c), By: by,
+		TestsChanged: slices.Concat(j.testsChanged, j.oldTests), PassesOnlyWith: j.onlyWith,
+		Unseen:        slices.Concat(j.unseen, j.hidden),
 		DiffTruncated: j.unseen != nil,
 	}
 	if err := a.emit(e); err != nil {
 		return nil, err
-	}
-	if v.Verdict == Reject {
-		a.hears(v.objection())
 	}
 	if err := a.putBack(ledgerOf(a.task.ID)); err != nil {
 		return nil, err
@@ -217,6 +247,9 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 	}
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
+	}
+	if validator.Known(a.Checkpoint.KnownFailures).Settle(j.report) { // saved with the task's end
+		a.Say("what was known to fail passes now, and has to from here on")
 	}
 	a.carryOver(sha, j.files)
 	a.recheck(j.files)

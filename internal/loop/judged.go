@@ -11,7 +11,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/judge"
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
 	"github.com/git-tilth/git-tilth/internal/session"
@@ -37,6 +37,14 @@ type judged struct {
 	// the seed has them.
 	testsChanged []string
 	testsPatch   string
+	// reconfigured are the files that decide how tests run and are not as the seed has them; configPatch says how.
+	reconfigured []string
+	configPatch  string
+	restored     bool     // the laid-out tree has the seed's for now
+	onlyWith     []string // under which alone the acceptance tests pass
+	underSeed    string   // what the validators said without them
+	oldTests     []string // tests of the project itself that the change alters or deletes
+	hidden       []string // changed files that cannot be shown as text
 	// unseen are the changed files of which the evaluator's diff shows nothing, or not all; nil where it shows all.
 	unseen  []string
 	empty   bool   // the worker changed nothing
@@ -46,71 +54,63 @@ type judged struct {
 
 // validated stages what the worker did, lays it out and runs the validators over it.
 func (a *attempt) validated(ctx context.Context) (*judged, error) {
-	if a.o.InWorktree {
-		return a.validatedInWorktree(ctx)
-	}
 	j := &judged{dir: a.place.Dir, gitDir: filepath.Join(a.place.Dir, ".git")}
+	err := a.validate(ctx, j)
+	if said, is := gitx.SaidOfTree(err); is && ctx.Err() == nil {
+		return j, a.unfit(j, said)
+	}
+	return j, err
+}
+
+// unfit makes what is said against a change that cannot be judged a validator that failed.
+func (a *attempt) unfit(j *judged, said string) error {
+	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: said}}}
+	return a.recordValidators(j)
+}
+
+func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if unfit, err := a.takeTree(ctx, j); err != nil || unfit {
-		return j, err
+		return err
 	}
 	laid, err := a.place.LayOut(ctx, a.base, j.tree)
 	if setup, ok := errors.AsType[*judge.SetupError](err); ok {
 		j.report = validator.Report{Results: []validator.Result{{Name: "setup", Output: setup.Error()}}}
-		return j, a.recordValidators(j)
+		return a.recordValidators(j)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	j.borrowed, j.withheld = laid.Borrowed, laid.Withheld
 	vs, err := a.validators(ctx, j, laid.Files)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	altered, err := a.alteredTests(ctx, laid)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(altered) > 0 {
 		// The worker's version is what will be committed, and what the evaluator program finds there.
 		if err := a.place.Put(ctx, a.seed.commit, altered); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	j.tests = testTexts(j.dir, a.context.Tests)
-	if err := a.validate(ctx, j, vs); err != nil {
-		return nil, err
+	if err := a.runValidators(ctx, j, laid, vs); err != nil {
+		return err
 	}
 	looked := a.o.Evaluator.Program != nil && len(vs) > 0
-	if !j.report.Passed || len(altered) == 0 && !looked {
-		return j, nil
+	if !j.report.Passed || len(altered) == 0 && !looked && !j.restored {
+		return nil
 	}
 	// What the validators ran can have changed what a program will look at.
 	if err := a.place.Shut(); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := a.place.LayOut(ctx, a.base, j.tree); err != nil {
-		return nil, err
+		return err
 	}
-	return j, a.noteAltered(ctx, j, altered)
-}
-
-// validatedInWorktree is the old way: the validators see whatever lies in the worktree, and what they leave is staged.
-func (a *attempt) validatedInWorktree(ctx context.Context) (*judged, error) {
-	wt, err := a.settledWorktree(ctx)
-	if err != nil {
-		return nil, err
-	}
-	j := &judged{wt: wt, dir: wt.Path, gitDir: wt.AdminDir}
-	vs, err := a.validators(ctx, j, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.validate(ctx, j, vs); err != nil || !j.report.Passed {
-		return j, err
-	}
-	j.tests = testTexts(j.dir, a.context.Tests)
-	_, err = a.takeTree(ctx, j)
-	return j, err
+	return a.noteAltered(ctx, j, altered)
 }
 
 // takeTree names the tree of what the worker did, and how it differs from where the attempt began. What must not be
@@ -118,6 +118,11 @@ func (a *attempt) validatedInWorktree(ctx context.Context) (*judged, error) {
 func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err error) {
 	if j.wt, err = a.foldedWorktree(ctx); err != nil {
 		return false, err
+	}
+	if away := a.PutAway; away != "" {
+		a.PutAway = ""
+		return true, a.unfit(j, "the .git of your working tree was a repository of its own, which cannot be committed."+
+			" It is gone now, your files are as they were: do not run git init here, and submit again")
 	}
 	boxes := 0
 	if list := a.checklist(); list != "" {
@@ -130,27 +135,39 @@ func (a *attempt) takeTree(ctx context.Context, j *judged) (unfit bool, err erro
 	if j.tree, leftOut, err = a.stage(ctx, j.wt); err != nil {
 		return false, err
 	}
-	if err := a.objects(ctx, a.judged, j.tree); ctx.Err() != nil {
-		return false, ctx.Err()
-	} else if err != nil {
-		return false, Stop{Reason: Errored, Detail: err.Error(), Hint: "git fsck, and put the object right"}
-	}
 	j.files, j.patch, j.cut, err = a.Git.Changes(ctx, a.Common, a.judged, j.tree, diffCap)
 	if err != nil {
 		return false, err
 	}
 	j.empty = len(j.files) == 0 || len(j.files) == 1 && j.files[0].Path == j.ticked &&
 		j.files[0].Added == j.files[0].Deleted && j.files[0].Added <= boxes
-	found, err := checkFit(ctx, a.Git, j.wt, j.files, leftOut, a.o.MaxFile)
-	if err != nil || len(found) == 0 {
+	found, err := a.unfitFiles(ctx, j.wt, j.files, leftOut)
+	if err != nil {
 		return false, err
+	}
+	if len(found) == 0 {
+		return false, a.inspect(ctx, j)
 	}
 	said := "these files cannot be committed:"
 	for _, path := range slices.Sorted(maps.Keys(found)) {
 		said += "\n" + path + ": " + found[path]
 	}
-	j.report = validator.Report{Results: []validator.Result{{Name: "commit", Output: said}}}
-	return true, a.recordValidators(j)
+	return true, a.unfit(j, said)
+}
+
+// inspect finds what the evaluator is to be told of the change beside its diff.
+func (a *attempt) inspect(ctx context.Context, j *judged) error {
+	seed, err := a.seedOf(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range j.files {
+		was := cmp.Or(f.OldPath, f.Path)
+		if _, given := seed.tests[was]; f.Status != "A" && !given && project.IsTest(was) {
+			j.oldTests = append(j.oldTests, was)
+		}
+	}
+	return a.showHidden(ctx, j)
 }
 
 // checklist is the checklist in the repository that is ticked as tasks are done, "" for none.
@@ -221,19 +238,17 @@ func (a *attempt) tests(ctx context.Context) (validator.Tasks, error) {
 	return t, nil
 }
 
-// validate runs the validators and writes down what became of them.
-func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Validator) error {
-	// A worker can have left something in its own directory for temporary files, or in everybody's.
-	temp, remove, err := proc.TempDir("judge")
-	if err != nil {
-		return err
-	}
-	defer remove()
-	in := a.judgingPlace(ctx, j)
-	in.Env, in.Box = append(in.Env, "TMPDIR="+temp), in.Box.In(temp)
-	j.report = validator.Run(ctx, vs, in, a.o.Limits.Validator)
+// runValidators runs the validators and writes down what became of them.
+func (a *attempt) runValidators(ctx context.Context, j *judged, laid judge.Laid, vs []validator.Validator) error {
+	j.report = validator.Run(ctx, vs, a.judgingPlace(ctx, j), a.o.Limits.Validator)
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	validator.Known(a.Checkpoint.KnownFailures).Spare(&j.report)
+	if j.report.Passed {
+		if err := a.underSeed(ctx, j, laid, vs); err != nil {
+			return err
+		}
 	}
 	j.report.Note = strings.TrimSpace(strings.Join(slices.Concat(j.withheld, []string{j.report.Note}), "\n"))
 	return a.recordValidators(j)
@@ -242,26 +257,25 @@ func (a *attempt) validate(ctx context.Context, j *judged, vs []validator.Valida
 // recordValidators writes validator_run.
 func (a *attempt) recordValidators(j *judged) error {
 	run := record.ValidatorRun{Passed: j.report.Passed, Note: j.report.Note, Borrowed: j.borrowed}
-	if a.o.InWorktree {
-		run.Judge = "worktree"
-	}
 	for _, res := range j.report.Results {
-		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Seconds: res.Seconds}
+		r := record.ValidatorResult{Name: res.Name, Passed: res.Passed, Skipped: res.Skipped, Known: res.Known,
+			Seconds: res.Seconds, Tests: res.Tests, By: res.By}
 		if !res.Passed || res.Skipped {
 			r.Output = new(clip(res.Output, promptCap))
 		}
 		run.Results = append(run.Results, r)
 	}
-	failed := func(r record.ValidatorResult) bool { return !r.Passed && !r.Skipped }
-	if i := slices.IndexFunc(run.Results, failed); i >= 0 {
-		a.hears(run.Results[i].Name + ": " + text.FailingLine(*run.Results[i].Output))
-	}
 	return a.emit(&run)
 }
 
-// hears notes what is said against the change.
-func (a *attempt) hears(says string) {
-	a.objection = text.Clip(text.OneLine(a.Redact.String(says)), 300)
+// firstFailure is what a report fails by, in a line.
+func firstFailure(r validator.Report) string {
+	for _, res := range r.Results {
+		if !res.Passed && !res.Skipped {
+			return strings.TrimSuffix(res.Name+": "+text.FailingLine(clip(res.Output, promptCap))+"; "+res.Mend, "; ")
+		}
+	}
+	return ""
 }
 
 // maxIgnored is how many ignored files are named to a worker.
@@ -271,9 +285,6 @@ const maxIgnored = 20
 func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, error) {
 	feedback := "The validators failed. Fix what they report, run them yourself, and submit again.\n\n" +
 		fenced("validators", clip(j.report.Text(), validatorCap))
-	if a.o.InWorktree {
-		return feedback, nil
-	}
 	ignored, err := a.Untracked(ctx, j.wt, true)
 	if err != nil {
 		return "", err
@@ -296,7 +307,7 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 
 // openPlace names the place where changes are judged, before a worker has begun.
 func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
-	if r.place != nil || r.o.InWorktree {
+	if r.place != nil {
 		return nil
 	}
 	o := judge.Options{
@@ -305,10 +316,16 @@ func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
 			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
 		},
 	}
-	if r.Setup.Run != nil || len(r.Setup.Copy) > 0 {
+	installs := len(r.Setup.In(wt.Path)) > 0
+	if installs || len(r.Setup.Copy) > 0 || r.Setup.HasModules(wt.Path) {
 		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir) }
 	}
-	o.Borrow = r.o.Borrow && r.Setup.Run == nil
+	o.Borrow = r.o.Borrow && !installs
+	if c := r.o.Checked; c != nil && c.place != nil {
+		r.place, err = c.place.Move(ctx, r.S.Path(session.JudgeDir), o)
+		c.place = nil
+		return err
+	}
 	r.place, err = judge.New(ctx, r.S.Path(session.JudgeDir), o)
 	return err
 }

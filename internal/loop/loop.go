@@ -27,35 +27,24 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// Reasons for which a run stops, beside the caps of the session (config.AllCaps) and the reasons for which a task fails
-// (lifecycle.TaskReasons).
+// Reasons for which a run stops or a task fails; record.Reasons says what each means.
 const (
-	AllDone     = "all_done"
-	Interrupted = "interrupted"
-	Errored     = "error"
-	// PreflightFailed is a validator that cannot start, found before any model is asked.
-	PreflightFailed = "preflight"
-	// UsageLimit is a provider's own limit on the user's plan. Nothing is wrong with the work; the stop
-	// carries the time at which the limit resets.
-	UsageLimit = "usage_limit"
-	// DiskFull is less than Options.MinFree left on a disk that the run writes to.
-	DiskFull = "disk_full"
-	// TasksFailed is the end of a run that went on after a task failed: nothing more can be begun.
-	TasksFailed = "tasks_failed"
-	// CommitRefused is a commit hook that refuses the same change with the same words again. The task is accepted and
-	// waits for its commit.
-	CommitRefused = "commit_refused"
-	// ClaimLost is another machine that works on the session: it took the claim when this one's was over.
-	ClaimLost = "claim_lost"
-)
-
-// Reasons for which a task fails.
-const (
-	IterCap         = "iter_cap"
-	EvaluatorCap    = "evaluator_cap"
-	EmptyResponses  = "empty_responses"
-	NoCase          = "no_case"
-	ProviderFailure = "provider_failure"
+	AllDone         = record.AllDone
+	Interrupted     = record.Interrupted
+	Errored         = record.Errored
+	PreflightFailed = record.PreflightFailed
+	UsageLimit      = record.UsageLimit
+	DiskFull        = record.DiskFull
+	TasksFailed     = record.TasksFailed
+	CommitRefused   = record.CommitRefused
+	ClaimLost       = record.ClaimLost
+	ReviewerFailed  = record.ReviewerFailed
+	IterCap         = record.IterCap
+	EvaluatorCap    = record.EvaluatorCap
+	EmptyResponses  = record.EmptyResponses
+	NoCase          = record.NoCase
+	Stuck           = record.Stuck
+	ProviderFailure = record.ProviderFailure
 )
 
 // Stop is how a run ended.
@@ -69,18 +58,20 @@ type Stop struct {
 	Reset     time.Time // of usage_limit, zero when unknown
 	// Changed is what became of the user's repository during the run, but for the session's own branch.
 	Changed []record.RepoChanged
+	Flags   []string         // with which the command has to be given again to go on
+	Away    bool             // who works or judges does not answer
 	Over    []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
 	Left    []Left           // of tasks_failed: the tasks that are not done, and why
 }
 
-// Left is a task that a run which went on has not done.
-type Left struct{ Task, Why string }
+// Left is a task that a run which went on has not done, and the command that helps, "" for none.
+type Left struct{ Task, Why, Hint string }
 
 // Error makes an error of a stop on its way up.
 func (s Stop) Error() string { return strings.TrimSuffix(s.Reason+": "+s.Detail, ": ") }
 
 // TaskFailed reports whether the reason is one for which a task fails.
-func (s Stop) TaskFailed() bool { return slices.Contains(lifecycle.TaskReasons, s.Reason) }
+func (s Stop) TaskFailed() bool { return record.ReasonOf(s.Reason).Task }
 
 // Failed reports whether a task failed in a run that went on, so that a resume has more to do than to wait.
 func (s Stop) Failed() bool {
@@ -94,29 +85,34 @@ func (o Options) failsTask(s Stop) bool {
 
 // Options say how a session is run.
 type Options struct {
-	Caps       config.Caps
-	Worker     Role
-	Evaluator  Role
-	Prompts    *prompt.Set
-	Attempts   int // at one model call
-	Validators []string
-	KeepEnv    []string     // variables that commands keep although they look like keys
-	InWorktree bool         // changes are judged in the worker's worktree, as it lies there
-	Borrow     bool         // without a setup: lend the judged tree the worker's dependencies
-	Sandbox    *sandbox.Box // what all that the worker starts may do, beside its own part of it; nil is everything
-	MinFree    int64        // bytes that must be left on each disk; 0 for no such limit
-	MaxFile    int64        // bytes of the largest file that is committed; 0 for no limit
-	Limits     Limits
-	Wait       bool          // wait for a usage limit to reset
-	MaxWait    time.Duration // the longest such wait
-	Continue   bool          // builtin worker: take up its earlier conversation
-	Fresh      bool          // agent program: begin a new conversation
-	KeepGoing  bool          // after a task has failed, begin the next one
+	Caps        config.Caps
+	Worker      Role
+	Evaluator   Role
+	Prompts     *prompt.Set
+	Attempts    int // at one model call
+	Validators  []string
+	KeepEnv     []string     // variables that commands keep although they look like keys
+	Borrow      bool         // without a setup: lend the judged tree the worker's dependencies
+	Sandbox     *sandbox.Box // what all that the worker starts may do, beside its own part of it; nil is everything
+	MinFree     int64        // bytes that must be left on each disk; 0 for no such limit
+	AllowBinary []string     // patterns of files that may be code for a loader
+	MaxFile     int64        // bytes of the largest file that is committed; 0 for no limit
+	Limits      Limits
+	Wait        bool          // wait for a usage limit to reset
+	MaxWait     time.Duration // the longest such wait
+	Continue    bool          // builtin worker: take up its earlier conversation
+	Fresh       bool          // agent program: begin a new conversation
+	KeepGoing   bool          // after a task has failed, begin the next one
 	// From is where a plan has brought the session to.
 	From        lifecycle.Outcome
 	Waiting     func(until time.Time)
 	Lease       Lease // of a session that has a remote; nil for none
 	NoPreflight bool
+	Checked     *Checked // the preflight that was passed before the session was made; nil for none
+	// KnownFailures goes on with the validators that fail before any work; they bar nothing until they have passed.
+	KnownFailures bool
+	// Ready looks, before anybody is paid, at those who work and judge, and at all else that is not the session's.
+	Ready func(context.Context) []record.PreflightCheck
 	// ValidatorConfig is the git command of the place where tilth.validator is set.
 	ValidatorConfig string
 }
@@ -131,6 +127,7 @@ type Lease interface {
 // Limits bound what a worker's children may take.
 type Limits struct {
 	Bash, Validator, Turn time.Duration
+	Linger                time.Duration // quiet after an agent program's result that ends its turn
 	Turns                 int
 }
 
@@ -146,25 +143,27 @@ type run struct {
 	waited     time.Duration // for usage limits, of what may be waited
 	idle       time.Duration // that it took
 	seed       *seedFacts    // nil until asked for
-	place      *judge.Place  // where changes are judged; nil in the worktree
+	place      *judge.Place  // where changes are judged; nil before the first task
 	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files
 	removeTemp func()
 	watch      repoWatch
-	objects    func(ctx context.Context, trees ...string) error
 	carried    carried
+	ahead      *Ahead            // of a session that is not made yet; nil for one that is
 	checked    bool              // the validators can run on what the next task begins with
 	judgedTo   string            // the commit from which on the next attempt is judged, "" for where it begins
 	tip        string            // where the branch is without a commit of a worker, "" while there may be one
 	failed     []Stop            // of the tasks that failed in a run that goes on
+	uncounted  map[string]bool   // whose turns take what nobody knows
+	outages    map[string]outage // why who cannot work at present, by name
 	unsaid     spent             // what calls may have taken of which no answer said so
 	own        map[string][]byte // files that only the harness writes, as it left them
 }
 
 func newRun(h *lifecycle.Handle, o Options) *run {
-	r := &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, judgedTo: o.From.JudgedTo,
+	return &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, outages: map[string]outage{},
+		uncounted:  map[string]bool{},
+		judgedTo:   o.From.JudgedTo,
 		removeTemp: func() {}}
-	r.objects = h.Git.ObjectCheck(h.Common, r.madeAt())
-	return r
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
@@ -173,6 +172,9 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	r := newRun(h, o)
 	defer func() { r.removeTemp() }()
 	stop := r.outer(ctx)
+	if stop.Reason == Errored {
+		stop = r.fullAfter(stop)
+	}
 	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
 		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
 	}
@@ -228,7 +230,7 @@ func (r *run) outer(ctx context.Context) Stop {
 		}
 		if f := r.o.From.Refused; f != nil && f.Again && f.Verdict.TaskID == r.tasks[i].ID && !r.o.KeepGoing {
 			// Before an attempt that would forget the verdict.
-			return stopOf(ctx, commitRefused(f.Output), r.tasks[i].ID)
+			return stopOf(ctx, r.commitRefused(ctx, r.tasks[i], f.Verdict.Summary, f.Output), r.tasks[i].ID)
 		}
 		if err := errors.Join(r.watchRepo(ctx), r.openPlace(ctx, wt)); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)
@@ -290,11 +292,12 @@ func (r *run) nothingLeft() Stop {
 	s := Stop{Reason: AllDone}
 	var said []string
 	for _, t := range r.tasks {
-		why := ""
+		why, hint := "", ""
 		switch t.Status {
 		case session.TaskFailed:
 			why = "failed"
 			if i := slices.IndexFunc(r.failed, func(f Stop) bool { return f.Task == t.ID }); i >= 0 {
+				hint = r.failed[i].Hint
 				why += ": " + r.failed[i].Reason
 				if d := text.OneLine(r.failed[i].Detail); d != "" {
 					why += " (" + text.Clip(d, 160) + ")"
@@ -308,7 +311,7 @@ func (r *run) nothingLeft() Stop {
 		default:
 			why = "waits for " + strings.Join(t.WaitsFor(r.tasks), ", ")
 		}
-		s.Left, said = append(s.Left, Left{t.ID, why}), append(said, t.ID+" "+why)
+		s.Left, said = append(s.Left, Left{t.ID, why, hint}), append(said, t.ID+" "+why)
 	}
 	if len(s.Left) > 0 {
 		s.Reason, s.Detail = TasksFailed, strings.Join(said, "; ")
@@ -321,21 +324,11 @@ func (r *run) nothingLeft() Stop {
 
 // finish writes the stop and what follows from it for the session.
 func (r *run) finish(s Stop) error {
-	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Tip: r.tip, Seconds: new(r.Now().Sub(r.started).Seconds())}
+	stop := record.Stop{Reason: s.Reason, Detail: s.Detail, Hint: s.Hint, Tip: r.tip,
+		Seconds: new(r.Now().Sub(r.started).Seconds())}
 	stop.TaskID = s.Task
 	if !s.Reset.IsZero() {
 		stop.Reset = record.FormatTime(s.Reset)
 	}
-	return r.Stopped(statusAfter(s), stop)
-}
-
-// statusAfter is the session's status after a stop.
-func statusAfter(s Stop) string {
-	switch {
-	case s.Reason == AllDone:
-		return session.AllDone
-	case s.Reason == Errored || s.Reason == TasksFailed || s.TaskFailed():
-		return session.Failed
-	}
-	return session.Running
+	return r.Stopped(record.ReasonOf(s.Reason).Status, stop)
 }

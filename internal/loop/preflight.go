@@ -9,23 +9,22 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
-// manifests decide, beside the lock files, which validators a project has and what they need.
-var manifests = []string{"package.json", "go.mod", "Cargo.toml", "pyproject.toml"}
-
-func decides(file string) bool {
-	return judge.IsLockFile(file) || slices.Contains(manifests, path.Base(file))
-}
+// decides reports whether a file says which validators a project has and what they need.
+func decides(file string) bool { return project.IsLock(file) || project.IsManifest(file) }
 
 // recheck asks for another preflight where a task changed what the validators need.
 func (r *run) recheck(files []gitx.FileChange) {
@@ -54,7 +53,10 @@ func (r *run) preflight(ctx context.Context, i int) (err error) {
 		return nil
 	}
 	defer a.shutPlace(&err)
-	found, err := a.checkValidators(ctx)
+	if taken, err := r.takeOver(r.o.Checked, of); err != nil || taken {
+		return err
+	}
+	found, err := a.checkAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,20 +70,46 @@ func (r *run) preflight(ctx context.Context, i int) (err error) {
 	return r.Save()
 }
 
-// preflightOf names what a preflight depends on.
-func (a *attempt) preflightOf(ctx context.Context) (string, error) {
+// checkAll does all that a preflight does.
+func (a *attempt) checkAll(ctx context.Context) (*record.Preflight, error) {
+	found, err := a.checkValidators(ctx)
+	if err != nil {
+		return nil, err
+	}
+	more, err := a.checkAround(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(more, func(c record.PreflightCheck) bool { return c.Name == modulesCheck }) {
+		for i := range found.Checks { // of what is not there yet nobody can tell how it fares
+			found.Checks[i].Fails, found.Checks[i].Tests = "", nil
+		}
+	}
+	found.Checks = append(found.Checks, more...)
+	findings := func(c record.PreflightCheck) bool { return c.Finding() != "" }
+	found.Passed = !slices.ContainsFunc(found.Checks, findings)
+	return found, nil
+}
+
+// decidingFiles are the files that say which validators a project has and what they need, as the attempt begins.
+func (a *attempt) decidingFiles(ctx context.Context) (map[string][]byte, error) {
 	names, err := a.Git.List(ctx, gitx.InRepo(a.Common, "ls-tree", "-r", "-z", "--name-only", "--full-tree", a.base))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	files, err := a.Git.FilesAt(ctx, a.Common, a.base,
+	return a.Git.FilesAt(ctx, a.Common, a.base,
 		slices.DeleteFunc(names, func(f string) bool { return !decides(f) }))
+}
+
+// preflightOf names what a preflight depends on.
+func (a *attempt) preflightOf(ctx context.Context) (string, error) {
+	files, err := a.decidingFiles(ctx)
 	if err != nil {
 		return "", err
 	}
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, a.Setup.Copy, a.Setup.Commands)
+	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, a.Setup.Copy, a.Setup.In(a.Path()))
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(sum, "%q %x\n", f, sha256.Sum256(files[f]))
 	}
@@ -90,17 +118,17 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 
 // checkValidators lays out what the task begins with and starts each validator there.
 func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error) {
-	wt, err := a.settledWorktree(ctx)
+	wt, err := a.ground(ctx)
 	if err != nil {
 		return nil, err
 	}
 	j := &judged{wt: wt, dir: wt.Path}
 	s := validator.Scene{Timeout: a.o.Limits.Validator, Config: a.o.ValidatorConfig,
-		Setup: a.Setup.Commands}
+		Setup: a.Setup.In(wt.Path)}
 	if a.o.From.History.LastStop == PreflightFailed { // the worktree may have been made before there was this setup
 		if err := a.RunSetup(ctx, wt.Path); err != nil {
 			s.Dir = wt.Path
-			return setupFails(err, s)
+			return a.setupFails(err, s)
 		}
 	}
 	if a.place != nil {
@@ -111,7 +139,10 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		laid, err := a.place.LayOut(ctx, a.base, tree)
 		j.dir, s.Dir, s.Files = a.place.Dir, a.place.Dir, laid.Files
 		if err != nil {
-			return setupFails(err, s)
+			return a.setupFails(err, s)
+		}
+		if s.Files, err = a.withTests(laid.Files); err != nil {
+			return nil, err
 		}
 	}
 	vs, err := a.validators(ctx, j, s.Files)
@@ -126,11 +157,136 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 		files, err := a.IgnoredInSource(ctx, file)
 		return err == nil && len(files) > 0
 	}
-	return validator.Preflight(ctx, vs, s)
+	found, err := validator.Preflight(ctx, vs, s)
+	if err == nil {
+		err = a.failsOnBase(ctx, found, j, s)
+	}
+	if err == nil {
+		a.goOnWith(found)
+	}
+	return found, err
+}
+
+// failsOnBase finds out what of that which fails does so before any work. The acceptance tests of tasks to come do by
+// nature: where there are some, it is tried again on the commit below them.
+func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *judged, s validator.Scene) error {
+	fails := func(c record.PreflightCheck) bool { return c.Fails != "" }
+	if !slices.ContainsFunc(found.Checks, fails) {
+		return nil
+	}
+	begun := len(s.Tasks.Done) > 0 // what was accepted since has passed
+	base := map[string]record.PreflightCheck{}
+	below, err := a.belowSeed(ctx, s.Tasks)
+	if err != nil {
+		return err
+	}
+	if !begun && below != "" {
+		laid, err := a.place.LayOut(ctx, a.base, below)
+		if err != nil {
+			return err
+		}
+		before := *a
+		before.task.ID = ""
+		vs, err := before.validators(ctx, j, laid.Files)
+		if err != nil {
+			return err
+		}
+		vs = slices.DeleteFunc(vs, func(v validator.Validator) bool {
+			return !slices.ContainsFunc(found.Checks, func(c record.PreflightCheck) bool {
+				return c.Name == v.Name && fails(c)
+			})
+		})
+		s.Files, s.Tasks.Current = laid.Files, ""
+		tried, err := validator.Preflight(ctx, vs, s)
+		if err != nil {
+			return err
+		}
+		for _, c := range tried.Checks {
+			base[c.Name] = c
+		}
+	} else if !begun {
+		return nil
+	}
+	for i, c := range found.Checks {
+		if fails(c) {
+			found.Checks[i].Fails, found.Checks[i].Tests = base[c.Name].Fails, base[c.Name].Tests
+		}
+	}
+	return nil
+}
+
+// goOnWith marks the failures with which a person goes on, and remembers them.
+func (a *attempt) goOnWith(found *record.Preflight) {
+	known := a.Checkpoint.KnownFailures
+	for i, c := range found.Checks {
+		if c.Fails == "" {
+			continue
+		}
+		if _, was := known[c.Name]; !was && !a.o.KnownFailures {
+			continue
+		}
+		if known == nil {
+			known = map[string][]string{}
+		}
+		found.Checks[i].Known, known[c.Name] = true, append([]string{}, c.Tests...)
+	}
+	a.Checkpoint.KnownFailures = known // saved with what the preflight has passed
+}
+
+// checkAround looks at what beside the validators decides whether a night comes to commits.
+func (a *attempt) checkAround(ctx context.Context) (checks []record.PreflightCheck, err error) {
+	wt, err := a.hooksAt(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if lacks, err := a.lackedModules(ctx); err != nil {
+		return nil, err
+	} else if len(lacks) > 0 {
+		checks = append(checks, record.PreflightCheck{Name: modulesCheck, From: ".gitmodules",
+			Problem: strings.Join(lacks, ", ") + " not there: the repository has never fetched what the commit names",
+			Mend:    "git submodule update --init --recursive"})
+	}
+	sample := "A sample of what a worker says of its change, in lines that are wrapped as they will be."
+	longest := slices.MaxFunc(a.tasks, func(x, y session.Task) int { return len(x.Title) - len(y.Title) })
+	refused, passes, err := a.TrySubjects(ctx, wt, longest, sample)
+	if err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		c := record.PreflightCheck{Name: "commit-msg hook", From: "hooks", Problem: text.FirstLines(refused.Output, 3)}
+		if passes != "" {
+			c.Mend = lifecycle.SubjectSetting(passes)
+		}
+		checks = append(checks, c)
+	}
+	if a.Sign {
+		checks = append(checks, a.checkSignature(ctx, wt)...)
+	}
+	if slices.ContainsFunc(a.Git.Identity(ctx, wt.Path, false), func(v string) bool {
+		return strings.HasPrefix(v, "GIT_COMMITTER_EMAIL=") && strings.HasSuffix(v, "@localhost")
+	}) {
+		checks = append(checks, record.PreflightCheck{Name: "identity", From: "user.email",
+			Note: "commits are by git-tilth@localhost, for want of user.name and user.email"})
+	}
+	if a.o.Ready != nil {
+		checks = append(checks, a.o.Ready(ctx)...)
+	}
+	return checks, ctx.Err()
+}
+
+const modulesCheck = "submodules"
+
+// lackedModules are the submodules that can neither be had from the user's repository nor came with the setup.
+func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
+	missing, err := a.Git.MissingModules(ctx, a.Common, a.base)
+	return slices.DeleteFunc(missing, func(at string) bool {
+		there, err := os.ReadDir(filepath.Join(a.place.Dir, filepath.FromSlash(at)))
+		return err == nil && len(there) > 0
+	}), err
 }
 
 // setupFails is what a preflight finds where a setup command fails. Any other error comes back as it is.
-func setupFails(err error, s validator.Scene) (*record.Preflight, error) {
+func (r *run) setupFails(err error, s validator.Scene) (*record.Preflight, error) {
 	var command *validator.SetupError
 	if !errors.As(err, &command) {
 		return nil, err
@@ -140,22 +296,33 @@ func setupFails(err error, s validator.Scene) (*record.Preflight, error) {
 	if command.Output != "" {
 		why += ": " + text.FailingLine(command.Output)
 	}
-	mend := cmp.Or(validator.SetupFor(s), "git config --unset-all tilth.setup")
-	check := record.PreflightCheck{Name: "setup", From: "tilth.setup", Unable: why, Mend: mend}
+	mend, from := "git config tilth.setup "+validator.NoSetup, "detected"
+	if r.Setup.Configured {
+		mend, from = cmp.Or(validator.SetupFor(s), "git config --unset-all tilth.setup"), "tilth.setup"
+	}
+	check := record.PreflightCheck{Name: "setup", From: from, Unable: why, Mend: mend}
 	return &record.Preflight{Checks: []record.PreflightCheck{check}}, nil
 }
 
 // preflightStop ends the run, with the commands that mend what was found.
 func preflightStop(found *record.Preflight) error {
+	stop, away := Stop{Reason: PreflightFailed}, true
 	var why, mend []string
 	for _, c := range found.Checks {
-		if c.Unable == "" {
+		finding := c.Finding()
+		if finding == "" {
 			continue
 		}
-		why = append(why, c.Name+" cannot start: "+c.Unable)
+		why = append(why, finding)
+		if c.Fails != "" && c.Unable == "" {
+			stop.Flags = []string{"--known-failures"}
+		}
+		away = away && slices.Contains([]string{string(config.Worker), string(config.Evaluator)}, c.Name)
 		if c.Mend != "" && !slices.Contains(mend, c.Mend) {
 			mend = append(mend, c.Mend)
 		}
 	}
-	return Stop{Reason: PreflightFailed, Detail: strings.Join(why, "; "), Hint: strings.Join(mend, " && ")}
+	stop.Away = away
+	stop.Detail, stop.Hint = strings.Join(why, "; "), strings.Join(mend, " && ")
+	return stop
 }

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // programFailures is how often in a row a program may end without its own word of success before the task fails. The
@@ -78,7 +80,7 @@ func (w *programWorker) choose(ctx context.Context) agent.Choice {
 
 // conversation is what is stored of the task's conversation, nil for none.
 func (w *programWorker) conversation() *session.Conversation {
-	return w.a.Checkpoint.Conversation(w.a.task.ID)
+	return w.a.Checkpoint.ConversationOf(w.a.task.ID, w.role.Program.Name)
 }
 
 func (r *run) madeAt() time.Time {
@@ -142,27 +144,47 @@ func (w *programWorker) outcome(
 		}
 	case agent.UsageLimit:
 		w.stay(ctx, out)
-		return t, true, w.a.waitUntil(ctx, out.LimitReset, out.Detail)
+		return t, false, unable{Stop{Reason: UsageLimit, Detail: p.Name + ": " + out.Detail, Reset: out.LimitReset}}
 	case agent.TimedOut:
 		w.stay(ctx, out)
+		if err := w.a.mayGoOn(); err != nil {
+			return t, false, err
+		}
 		return turn{nudge: nudgeTime, idle: out.Turns == 0}, false, nil
+	case agent.Unfinished:
+		w.failed = 0
+		w.stay(ctx, out)
+		return turn{nudge: nudgeUnfinished, idle: true, why: out.Detail}, false, nil
 	case agent.Refused:
 		w.stay(ctx, out)
-		return t, false, w.role.refused(out)
+		return t, false, unable{w.role.refused(out)}
 	}
 	w.failed++
 	if w.failed < programFailures {
 		w.stay(ctx, out)
 		return t, true, nil
 	}
-	return t, false, Stop{Reason: ProviderFailure, Detail: w.role.Program.Name + ": " + out.Detail}
+	return t, false, unable{w.a.programFails(p, out)}
+}
+
+// programFails is the end of a task whose program fails again and again. One that misses a variable which was kept
+// from it is answered with the setting that lets it through.
+func (a *attempt) programFails(p *agent.Program, out agent.Outcome) Stop {
+	s := Stop{Reason: ProviderFailure, Detail: p.Name + ": " + out.Detail}
+	if name := text.NamedIn(out.Detail, agent.Dropped(a.Environ, a.o.KeepEnv)); name != "" {
+		s.Hint = "git config tilth.agent." + p.Name + ".env " + name
+	}
+	return s
 }
 
 // refused is the end of the run for what no other try mends. The task stays pending.
-func (r Role) refused(out agent.Outcome) error {
+func (r Role) refused(out agent.Outcome) Stop {
 	p := r.Program
 	hint := "check the key of " + p.Name + " and the name of its model"
-	if p.Login != "" {
+	switch {
+	case out.Hint != "":
+		hint = out.Hint
+	case p.Login != "":
 		hint = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
 	}
 	return Stop{Reason: Errored, Detail: p.Name + ": " + out.Detail, Hint: hint}
@@ -175,9 +197,9 @@ func (w *programWorker) stay(ctx context.Context, out agent.Outcome) {
 		id = c.ID
 	}
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
-	ended := out.How == agent.Completed || out.How == agent.TurnLimit
+	ended := out.How == agent.Completed || out.How == agent.TurnLimit || out.How == agent.Unfinished
 	p := w.role.Program
-	gone := id == "" || !p.CanResume
+	gone := id == "" || !p.CanResume || out.ResumeBy == agent.ResumeByNone
 	if !gone && !ended {
 		gone, _ = p.Stored(ctx, w.env, w.wt.Path, id)
 	}
@@ -189,27 +211,29 @@ func (w *programWorker) stay(ctx context.Context, out agent.Outcome) {
 }
 
 // caseOf reads a program's final message: a case as JSON, else its text as the summary.
-func caseOf(text string) turn {
-	text = strings.TrimSpace(text)
-	if text == "" {
+func caseOf(message string) turn {
+	message = strings.TrimSpace(message)
+	if message == "" {
 		return turn{nudge: nudgeMessage, idle: true}
 	}
-	if raw, ok := agent.FinalJSON(text); ok {
-		if _, err := parseCase(string(raw)); err == nil {
-			return turn{caseArgs: string(raw), rawCalls: clip(text, promptCap)}
-		}
+	if args := caseIn(message); args != "" {
+		return turn{caseArgs: args, rawCalls: clip(message, promptCap)}
 	}
-	return turn{caseText: clip(text, promptCap), rawCalls: clip(text, promptCap)}
+	return turn{caseText: clip(message, promptCap), rawCalls: clip(message, promptCap)}
 }
 
 // play runs one turn of the program and writes down what it was.
 func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt string) (agent.Outcome, error) {
 	a := w.a
+	if err := a.mayGoOn(); err != nil {
+		return agent.Outcome{}, err
+	}
 	w.stored = ""
 	started := a.Now()
 	out, err := w.role.Program.Run(ctx, agent.Turn{
 		Prompt: prompt, System: w.system, Dir: w.wt.Path, Model: w.role.Model, Conversation: choice.Ref,
-		MaxTurns: a.o.Limits.Turns, Timeout: a.o.Limits.Turn, Env: w.env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
+		MaxTurns: a.o.Limits.Turns, Timeout: a.turnTime(), Linger: a.o.Limits.Linger,
+		Env: w.env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
 		Box: a.workBox(w.wt), PriorTotal: w.priorTotal(choice), Emit: a.emit,
 		OnConversation: func(id string) error { return w.store(id, choice) },
 	})
@@ -222,6 +246,7 @@ func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt st
 	if err := a.caller(record.RoleWorker, w.role).recordCall(out.Call(), out.Usage); err != nil {
 		return out, err
 	}
+	a.noteUncounted(w.role, out)
 	if err := w.book(started, out); err != nil {
 		return out, err
 	}
@@ -237,7 +262,7 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 	if c == nil || c.ID != id || c.Over || c.Agent != w.role.Program.Name {
 		lost := c
 		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now}
-		if lost != nil {
+		if lost != nil && (lost.Agent == c.Agent || len(a.o.Worker.Others) == 0) {
 			c.Attempts = lost.Attempts // the task's history goes on
 		}
 	}
@@ -275,11 +300,22 @@ func (w *programWorker) book(started time.Time, out agent.Outcome) error {
 	}
 	c.LastUsed = record.FormatTime(w.a.Now())
 	c.Total = new(roleUsage(out.Total))
+	c.ResumeBy, c.Uncounted = cmp.Or(out.ResumeBy, c.ResumeBy), c.Uncounted || out.Uncounted
 	c.Attempts = append(c.Attempts, session.Attempt{
 		Started: record.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
-		Tokens: out.Usage.Prompt + out.Usage.Eval, Cost: out.Usage.Cost, TotalTokens: out.Total.Prompt + out.Total.Eval,
+		Tokens: out.Usage.Counted(), Cost: out.Usage.Cost, TotalTokens: out.Total.Counted(),
 	})
 	return w.a.Checkpoint.SetConversation(w.a.task.ID, c)
+}
+
+// noteUncounted says, once, that a cap cannot hold for an agent that does not say what its turns take.
+func (a *attempt) noteUncounted(r Role, out agent.Outcome) {
+	caps := a.o.Caps
+	if !out.Uncounted || a.uncounted[r.Name()] || caps[config.MaxTokens] == 0 && caps[config.MaxCost] == 0 {
+		return
+	}
+	a.uncounted[r.Name()] = true
+	a.Say(r.Name() + " does not say what its turns take: no cap of tokens or dollars can hold it")
 }
 
 func (w *programWorker) answer(text string) error {

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -17,26 +18,33 @@ type programJudge struct {
 	system string
 	prompt string
 	id     string
+	word   string // drawn for this review: only its prompt has it
 }
 
 func newProgramJudge(ctx context.Context, a *attempt, j *judged, r Role, system, user string) (evaluatorConn, error) {
-	ending, err := a.o.Prompts.Render("evaluator_agent", nil)
+	word := randomHex(8)
+	ending, err := a.o.Prompts.Render("evaluator_agent", map[string]any{"Word": word})
 	if err != nil {
 		return nil, err
 	}
 	return &programJudge{
 		a: a, judged: j, role: r, env: a.programEnv(ctx, r.Program, j.dir), system: system + "\n" + ending,
-		prompt: user,
+		prompt: user, word: word,
 	}, nil
 }
 
-func (j *programJudge) ask(ctx context.Context) (string, any, error) {
+func (j *programJudge) ask(ctx context.Context) (said answer, err error) {
+	stopped := false // a refusal ended its turn
 	for try := 1; ; try++ {
+		if err := j.a.mayGoOn(); err != nil {
+			return said, err
+		}
 		ref := agent.Ref{ID: j.role.Program.NewID()}
 		out, err := j.role.Program.Run(ctx, agent.Turn{
 			Prompt: j.prompt, System: j.system, Dir: j.judged.dir, Model: j.role.Model, Conversation: ref,
 			ReadOnly: true,
-			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.o.Limits.Turn, Env: j.env,
+			MaxTurns: j.a.o.Limits.Turns, Timeout: j.a.turnTime(),
+			Linger: j.a.o.Limits.Linger, Env: j.env,
 			Box:    j.a.box.Reading(j.judged.dir, j.judged.wt.Path),
 			GitDir: j.judged.gitDir, CommonDir: j.judged.gitDir, Private: j.a.S.Path(session.AgentDir),
 			Emit: j.emit,
@@ -52,28 +60,34 @@ func (j *programJudge) ask(ctx context.Context) (string, any, error) {
 			},
 		})
 		if err != nil {
-			return "", nil, err
+			return said, err
 		}
 		if ctx.Err() != nil {
-			return "", nil, ctx.Err()
+			return said, ctx.Err()
 		}
 		call := out.Call()
 		call.Attempt = try
 		if err := j.a.caller(record.RoleEvaluator, j.role).recordCall(call, out.Usage); err != nil {
-			return "", nil, err
+			return said, err
 		}
+		j.a.noteUncounted(j.role, out)
 		switch {
+		case out.How == agent.Unfinished && len(out.Denied) > 0 && !stopped:
+			stopped = true
+			j.prompt += "\n\nThis was asked before, and a tool that you may not use ended it. Use no tool but those " +
+				"that read and search."
 		case out.How == agent.Refused:
-			return "", nil, j.role.refused(out)
+			return said, unable{j.role.refused(out)}
 		case out.How == agent.Completed || out.How == agent.TurnLimit:
-			return verdictIn(out.Text), clip(out.Text, promptCap), nil
+			said.raw = clip(out.Text, promptCap)
+			said.args, said.problem = verdictOf(out.Text, j.word)
+			return said, nil
 		case out.How == agent.UsageLimit:
-			if err := j.a.waitUntil(ctx, out.LimitReset, out.Detail); err != nil {
-				return "", nil, err
-			}
+			return said, unable{Stop{Reason: UsageLimit, Detail: j.role.Program.Name + ": " + out.Detail,
+				Reset: out.LimitReset}}
 		case try >= programFailures:
 			detail := j.role.Program.Name + " as evaluator: " + out.Detail
-			return "", nil, Stop{Reason: ProviderFailure, Detail: detail}
+			return said, unable{Stop{Reason: ProviderFailure, Detail: detail}}
 		}
 	}
 }
@@ -86,8 +100,9 @@ func (j *programJudge) emit(e record.Event) error {
 	return nil
 }
 
-func (j *programJudge) correct(text string) error {
-	j.prompt += "\n\n" + text
+func (j *programJudge) correct(problem error) error {
+	j.prompt += fmt.Sprintf("\n\nThis was asked before, and the verdict could not be read: %v. End with one JSON "+
+		`object that has "review": %q, and nothing after it.`, problem, j.word)
 	return nil
 }
 

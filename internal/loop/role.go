@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,8 @@ type Role struct {
 	// MaxAnswer is the longest answer that is asked for, in tokens, where caps hold to the call; else 0.
 	MaxAnswer int64
 	Price     *model.Price // of the model, where a cap needs it
+	// Others take turns with this one, in their order, where it cannot go on.
+	Others []Role
 }
 
 // Name is the role's agent as the record and people know it.
@@ -31,6 +34,14 @@ func (r Role) Name() string {
 		return r.Program.Name
 	}
 	return "builtin"
+}
+
+// who names the model or program.
+func (r Role) who() string {
+	if r.Program != nil {
+		return r.Program.Name
+	}
+	return cmp.Or(r.Model, r.Name())
 }
 
 // open makes the worker of an attempt.
@@ -79,10 +90,11 @@ type modelWorker struct {
 	box  *tool.Box
 	shut func() error // closes the transcript
 	ran  bool         // the turn ran a command
+	name string       // of the model, until it calls a tool
 }
 
 func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (worker, error) {
-	w := &modelWorker{a: a}
+	w := &modelWorker{a: a, name: r.who()}
 	box, err := tool.Open(wt.Path, tool.Options{Env: a.toolEnv(ctx, wt.Path), BashTimeout: a.o.Limits.Bash,
 		Protected: a.protected(wt), Sandbox: a.workBox(wt),
 		Before: func(ctx context.Context, name, args string) (string, bool) {
@@ -98,6 +110,7 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 		Tools:    box.Specs(submitCaseTool),
 		Final:    "submit_case",
 		Box:      box,
+		Allow:    a.mayGoOn,
 		Emit:     a.emit,
 		PostEdit: func(ctx context.Context, tool, path string) { a.runHook(ctx, a.emit, postEdit, tool, nil, path) },
 	}
@@ -170,9 +183,12 @@ func (a *attempt) resumeData(why string) map[string]any {
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {
 	w.ran = false
 	t, err := w.b.Turn(ctx)
-	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls), quiet: !w.ran && t.Case == ""}
+	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls), quiet: !w.ran && t.Case == "",
+		failing: t.Failing}
 	if len(t.RawCalls) == 0 {
-		out.nudge, out.idle = nudgeSilent, true
+		out.nudge, out.idle, out.noTools = nudgeSilent, true, w.name
+	} else {
+		w.name = ""
 	}
 	return out, err
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 
+	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
@@ -20,13 +21,7 @@ func (r *run) openSandbox(ctx context.Context, wt gitx.Worktree) (err error) {
 		return err
 	}
 	r.box, r.removeTemp = r.o.Sandbox.In(temp), remove
-	git, unwrap, err := r.Git.Inside(ctx, wt, r.box)
-	if err != nil {
-		return err
-	}
-	plain := r.Git
-	r.Git, r.removeTemp = git, func() { r.Git = plain; unwrap(); remove() }
-	for _, role := range []Role{r.o.Worker, r.o.Evaluator} {
+	for _, role := range append(r.o.Worker.all(), r.o.Evaluator.all()...) {
 		if role.Program != nil {
 			role.Program.Box = r.workBox(wt)
 		}
@@ -35,14 +30,17 @@ func (r *run) openSandbox(ctx context.Context, wt gitx.Worktree) (err error) {
 }
 
 // workBox is what the worker may do: change the worktree.
-func (r *run) workBox(wt gitx.Worktree) *sandbox.Box { return r.box.With(wt.Path) }
+func (r *run) workBox(wt gitx.Worktree) *sandbox.Box {
+	return r.box.With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
+}
 
 // judgingBox is what may be done where a change is judged. What the worktree lends is read there.
 func (a *attempt) judgingBox(j *judged) *sandbox.Box {
-	return a.box.With(j.dir).Reading(j.wt.Path)
+	return a.box.With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)
 }
 
 // judgingPlace is where validators run.
 func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.Place {
-	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Box: a.judgingBox(j)}
+	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Box: a.judgingBox(j),
+		Dropped: agent.Dropped(a.Environ, a.o.KeepEnv)}
 }

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"maps"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -44,9 +45,15 @@ func (a *attempt) foldAtStop(ctx context.Context) {
 	}
 }
 
-// stage stages everything and names the tree. Build products that were left out are named in the record once.
+// stage stages everything to be judged and names the tree. Build products that were left out are named in the record
+// once.
 func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, leftOut []string, err error) {
-	tree, leftOut, err = a.Git.Sparing(a.o.MaxFile).StageAll(ctx, wt, a.base)
+	return a.stageWith(ctx, a.Git.Strict(), wt)
+}
+
+func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree) (tree string, leftOut []string,
+	err error) {
+	tree, leftOut, err = git.Sparing(a.o.MaxFile).StageAll(ctx, wt, a.base)
 	if err != nil {
 		return "", nil, err
 	}
@@ -64,13 +71,29 @@ func (a *attempt) stage(ctx context.Context, wt gitx.Worktree) (tree string, lef
 	return tree, leftOut, err
 }
 
+// unfitFiles says which of the files that are staged, or were left out, must not be committed, and why, by path.
+func (a *attempt) unfitFiles(ctx context.Context, wt gitx.Worktree, files []gitx.FileChange, leftOut []string) (
+	map[string]string, error,
+) {
+	found, err := checkFit(ctx, a.Git, wt, files, leftOut, a.o.MaxFile)
+	if err != nil {
+		return nil, err
+	}
+	more, err := unread(wt, files, a.o.AllowBinary, func(path, oid string) (bool, error) {
+		was, err := a.seedTree(ctx)
+		return was[path] == linkMode+" "+oid, err
+	})
+	maps.Copy(found, more)
+	return found, err
+}
+
 // withoutUnfit is a staged tree without what must not be committed, which stays in the worktree.
 func (a *attempt) withoutUnfit(ctx context.Context, wt gitx.Worktree, tree string) (string, error) {
 	files, _, _, err := a.Git.Changes(ctx, a.Common, a.judged, tree, 0)
 	if err != nil {
 		return "", err
 	}
-	unfit, err := checkFit(ctx, a.Git, wt, files, nil, a.o.MaxFile)
+	unfit, err := a.unfitFiles(ctx, wt, files, nil)
 	if err != nil || len(unfit) == 0 {
 		return tree, err
 	}

@@ -24,7 +24,10 @@ type turn struct {
 	caseText string // a case in plain words, from a program that gave no JSON
 	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
 	nudge    nudge  // how the worker is asked to go on, "" where it has submitted a case or used its tools
+	why      string // the program's reason, for a nudge that tells it
 	idle     bool   // nothing was done: three such turns in a row end the task
+	noTools  string // the model, where it has never called a tool
+	failing  string // the tools and what they said, where each failed
 	quiet    bool   // nothing was submitted and no command ran that could have gone for the user's repository
 }
 
@@ -57,9 +60,11 @@ type attempt struct {
 	context  taskContext
 	restored bool    // work that was set aside is back in the worktree
 	refusal  refusal // by a commit hook
-	// objection is what a validator or the evaluator said last against the change, in one line.
+	// objection is what was said last against the change, in one line.
 	objection string
-	byPerson  bool // a person says that the task is done: no worker, no evaluator
+	heard     heard
+	failing   heard // of tools, turn after turn
+	byPerson  bool  // a person says that the task is done: no worker, no evaluator
 }
 
 // task takes one task to done or failed. A nil error is done.
@@ -104,9 +109,6 @@ func (a *attempt) begin(ctx context.Context) error {
 	if a.judged = cmp.Or(a.judgedTo, a.base); a.judged != a.base {
 		reset.Judged = a.judged
 	}
-	if err := a.Git.PinHooks(ctx, wt, a.judged); err != nil {
-		return err
-	}
 	if err := a.emit(&reset); err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
 	a.o.From.Review, a.o.From.Refused = nil, nil
 	if f != nil && f.Verdict.TaskID == a.task.ID {
 		if f.Again {
-			return false, commitRefused(f.Output)
+			return false, a.commitRefused(ctx, a.task, f.Verdict.Summary, f.Output)
 		}
 		if accepted, err := parseCase(string(f.Verdict.Case)); err == nil && f.Verdict.Base == a.base {
 			a.refusal = refusal{f.Verdict.Tree, f.Output, accepted}
@@ -161,7 +163,7 @@ func (a *attempt) work(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.worker, err = a.o.Worker.open(ctx, a, wt); err != nil {
+	if a.worker, err = a.openWorker(ctx, wt); err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, a.worker.close()) }()
@@ -237,9 +239,9 @@ func (a *attempt) iterations(ctx context.Context) error {
 				silent = 0
 			}
 			if silent >= silentTurns {
-				return Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", silent, nudges[t.nudge].detail)}
+				return noCase(silent, t)
 			}
-			if err := a.nudge(t.nudge, silent); err != nil {
+			if err := a.nudge(t, silent); err != nil {
 				return err
 			}
 			continue
@@ -250,7 +252,23 @@ func (a *attempt) iterations(ctx context.Context) error {
 			}
 		}
 		silent = 0
+		if err := a.failsAgain(t); err != nil {
+			return err
+		}
 	}
+}
+
+// noCase is the end of a task whose worker says nothing that leads on.
+func noCase(turns int, last turn) Stop {
+	s := Stop{Reason: NoCase, Detail: fmt.Sprintf("%d turns in a row %s", turns, nudges[last.nudge].detail)}
+	if last.why != "" {
+		s.Detail += ": " + last.why
+	}
+	if last.noTools != "" {
+		s.Detail += ": " + last.noTools + " does not call tools"
+		s.Hint = "choose a model that calls tools (--model)"
+	}
+	return s
 }
 
 // nudge is why a worker is asked to go on, as the record has it.
@@ -260,21 +278,24 @@ const (
 	nudgeSilent  nudge = "silent"     // neither tool nor case
 	nudgeMessage nudge = "no_message" // an agent program ended without a final message
 	nudgeTime    nudge = "time_limit" // an agent program was ended at the turn's time limit
+	// nudgeUnfinished is for an agent that ended its turn and said why it is not done.
+	nudgeUnfinished nudge = "unfinished"
 )
 
 // nudges are their prompts, and how it is said that there were too many.
 var nudges = map[nudge]struct{ prompt, detail string }{
-	nudgeSilent:  {"nudge", "without a tool or a case"},
-	nudgeMessage: {"nudge_message", "without a final message"},
-	nudgeTime:    {"nudge_time", "in which nothing was done before the time limit (tilth.turnTimeout)"},
+	nudgeSilent:     {"nudge", "without a tool or a case"},
+	nudgeMessage:    {"nudge_message", "without a final message"},
+	nudgeTime:       {"nudge_time", "in which nothing was done before the time limit (tilth.turnTimeout)"},
+	nudgeUnfinished: {"nudge_unfinished", "ended before the task was done"},
 }
 
-func (a *attempt) nudge(why nudge, streak int) error {
-	text, err := a.o.Prompts.Render(nudges[why].prompt, map[string]any{"Limit": a.o.Limits.Turn})
+func (a *attempt) nudge(t turn, streak int) error {
+	text, err := a.o.Prompts.Render(nudges[t.nudge].prompt, map[string]any{"Limit": a.o.Limits.Turn, "Why": t.why})
 	if err != nil {
 		return err
 	}
-	if err := a.emit(&record.Nudge{Kind: string(why), Streak: streak, Content: text}); err != nil {
+	if err := a.emit(&record.Nudge{Kind: string(t.nudge), Streak: streak, Content: text}); err != nil {
 		return err
 	}
 	return a.worker.answer(text)
@@ -288,6 +309,10 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 			unread := record.CaseParseError{Error: err.Error(), RawToolCalls: record.JSON(t.rawCalls), Attempt: a.iter}
 			if e := a.emit(&unread); e != nil {
 				return false, e
+			}
+			line := "the case could not be read: " + err.Error()
+			if err := a.hears(line, "case", err.Error(), a.retryHint); err != nil {
+				return false, err
 			}
 			return false, a.worker.answer("The case could not be read: " + err.Error() + ".")
 		}
@@ -312,7 +337,8 @@ func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) 
 // 5.
 func (a *attempt) fail(ctx context.Context, s Stop) error {
 	ctx = urgency.UntilSecond(ctx)
-	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail, Objection: s.Objection}); err != nil {
+	if err := a.emit(&record.TaskFailed{Reason: s.Reason, Detail: s.Detail, Objection: s.Objection,
+		Hint: s.Hint}); err != nil {
 		return err
 	}
 	wt, err := a.foldedWorktree(ctx)
@@ -322,7 +348,7 @@ func (a *attempt) fail(ctx context.Context, s Stop) error {
 	if a.o.KeepGoing {
 		return a.failAside(ctx, wt, s.Reason)
 	}
-	tree, _, err := a.stage(ctx, wt)
+	tree, _, err := a.stageWith(ctx, a.Git, wt)
 	if err == nil {
 		tree, err = a.withoutUnfit(ctx, wt, tree)
 	}
@@ -371,7 +397,7 @@ func (a *attempt) failAside(ctx context.Context, wt gitx.Worktree, reason string
 // settle writes a task's end to prd.json and progress.txt, and the checkpoint's totals with it.
 func (a *attempt) settle(status, progress string) error {
 	a.tasks[a.index].Status = status
-	if err := a.S.SaveTasks(a.tasks); err != nil {
+	if err := a.SaveTasks(a.tasks); err != nil {
 		return err
 	}
 	a.left(session.TasksFile)

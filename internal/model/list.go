@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type Listed struct {
 	ID        string
 	Price     *Price // nil where the list names none
 	MaxAnswer int64  // tokens of the longest answer, 0 where the list names none
+	NoTools   bool   // the list says what the model can do, and that is not to call tools
 }
 
 // Models asks the endpoint for its list of models, once, which costs nothing. The error is a *Failure; one with status
@@ -63,6 +65,12 @@ func readModels(body []byte) (out []Listed) {
 			if n := count(m.Get(name)); n > 0 {
 				l.MaxAnswer = n
 			}
+		}
+		if can := m.Get("supported_parameters"); can.IsArray() { // OpenRouter
+			l.NoTools = !slices.ContainsFunc(can.Array(), func(p gjson.Result) bool { return p.String() == "tools" })
+		}
+		if can := m.Get("capabilities.function_calling"); can.Exists() { // Mistral
+			l.NoTools = !can.Bool()
 		}
 		out = append(out, l)
 	}

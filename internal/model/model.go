@@ -50,6 +50,9 @@ type Usage struct {
 	CostKnown                       bool
 }
 
+// Counted is what counts against a token cap: what a provider read from its cache costs it next to nothing.
+func (u Usage) Counted() int64 { return max(0, u.Prompt-u.Cached) + u.Eval }
+
 // ToolCall is one call that the model asks for. Arguments is the text that the model wrote; it may be no valid JSON.
 // ID is never empty.
 type ToolCall struct {

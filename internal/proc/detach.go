@@ -1,9 +1,12 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // Child is a process that goes on when this one ends.
@@ -44,12 +47,29 @@ func Detach(argv []string, dir string, env []string, log string) (Child, error) 
 }
 
 // Attach runs a command on this process's own terminal, in its process group, and waits for its end, however long a
-// person takes. No context ends it: what a person types is not thrown away. dir is where it begins, "" for here.
-func Attach(dir string, argv, env []string, in, out, errOut *os.File) error {
+// person takes. No context ends it: what a person types is not thrown away. dir is where it begins, "" for here, and
+// box is what it may do.
+func Attach(dir string, argv, env []string, box *sandbox.Box, in, out, errOut *os.File) error {
+	env = box.Environ(env)
 	path, err := LookPath(argv[0], "", env)
 	if err != nil {
 		return err
 	}
 	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Dir: dir, Stdin: in, Stdout: out, Stderr: errOut}
-	return cmd.Run()
+	if err := box.Start(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// HasFailed reports whether err is of a command that ran and failed, and the signal that ended it, 0 for none.
+func HasFailed(err error) (by syscall.Signal, is bool) {
+	exit, is := errors.AsType[*exec.ExitError](err)
+	if !is {
+		return 0, false
+	}
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		by = ws.Signal()
+	}
+	return by, true
 }

@@ -34,13 +34,6 @@ func startFamily(cmd *exec.Cmd, mark string, c Cmd) (*family, error) {
 	if !c.Lasting {
 		becomeSubreaper()
 	}
-	if c.Carry != nil {
-		started, err := c.Carry.Carry(cmd)
-		if err != nil {
-			return nil, err
-		}
-		defer started()
-	}
 	registry.Lock()
 	defer registry.Unlock()
 	f := &family{mark: mark, apart: c.Lasting}

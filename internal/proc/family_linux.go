@@ -2,13 +2,19 @@ package proc
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // How the members of a family are found on Linux. This process is a child subreaper: a process whose parent dies
@@ -79,6 +85,9 @@ func (f *family) owns(p process, alone bool, belongs map[int]bool) bool {
 
 // adopted reports whether a child of ours was re-parented to us, as opposed to started by us. The registry is locked.
 func adopted(p process) bool {
+	if _, first := sandbox.Inits(); first != 0 && p.parent == first {
+		return true // what is in the sandbox and lost its parent
+	}
 	if registry.strays[p.pid] == p.started && p.parent == os.Getpid() {
 		return true
 	}
@@ -141,9 +150,29 @@ func reapOrphans() {
 	}
 }
 
-// childless reports whether this process has no children at all, which is the common case after a command and spares
-// reading all of /proc.
+// childless reports whether this process has no children but the sandbox's holder, and nobody is left in there. It is
+// the common case after a command and spares reading all of /proc.
 func childless() bool {
-	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	return errors.Is(err, unix.ECHILD)
+	if errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
+		return true
+	}
+	holder, first := sandbox.Inits()
+	return holder != 0 && hasOnly(os.Getpid(), holder) && hasOnly(holder, first) && (first == 0 || hasOnly(first, 0))
+}
+
+// hasOnly reports whether a process has no child but one, 0 for none. A kernel that does not list them knows nothing.
+func hasOnly(pid, child int) bool {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		data, err := os.ReadFile(list)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) {
+			return false
+		}
+		for _, name := range strings.Fields(string(data)) {
+			if name != strconv.Itoa(child) {
+				return false
+			}
+		}
+	}
+	return len(lists) > 0
 }

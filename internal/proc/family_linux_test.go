@@ -25,6 +25,20 @@ func TestMain(m *testing.M) {
 			OnLine: func(line []byte) { fmt.Println(string(line)) },
 		})
 		os.Exit(0)
+	case "kept":
+		Keep()
+		_, _ = Run(context.Background(), Cmd{Argv: []string{"sh", "-c", os.Getenv("PROC_TEST_SCRIPT")},
+			Dir: os.TempDir()})
+		os.Exit(0)
+	case "forgets":
+		forget := Keep()
+		word := fmt.Sprintf("8%d", os.Getpid())
+		if err := exec.Command("setsid", "sleep", word).Start(); err != nil {
+			os.Exit(1)
+		}
+		forget()
+		fmt.Println(word)
+		os.Exit(0)
 	case "stale":
 		fmt.Println(EndStale(dir))
 		os.Exit(0)

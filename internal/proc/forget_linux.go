@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForgetEnv blanks the values of the environment's variables that secret names where /proc/<pid>/environ shows them,
+// ForgetEnv blanks the values of the variables, as NAME=value, that are secret where /proc/<pid>/environ shows them,
 // and keeps other processes of this user from reading this one's memory. The values that os.Environ returned stay what
 // they are. It reports whether there was one and none is left to be seen.
-func ForgetEnv(secret func(name string) bool) bool {
+func ForgetEnv(secret func(entry string) bool) bool {
 	block, err := os.ReadFile("/proc/self/environ")
 	at, ok := environStart()
 	if err != nil || !ok {
@@ -25,8 +25,9 @@ func ForgetEnv(secret func(name string) bool) bool {
 	defer mem.Close()
 	found, failed := false, false
 	for line := range bytes.SplitAfterSeq(block, []byte{0}) {
-		name, value, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{0}), []byte("="))
-		if len(value) > 0 && secret(string(name)) {
+		entry := bytes.TrimSuffix(line, []byte{0})
+		name, value, _ := bytes.Cut(entry, []byte("="))
+		if len(value) > 0 && secret(string(entry)) {
 			found = true
 			_, err := mem.WriteAt(bytes.Repeat([]byte{'*'}, len(value)), at+int64(len(name))+1)
 			failed = failed || err != nil

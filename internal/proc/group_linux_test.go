@@ -47,7 +47,7 @@ func TestGroupHoldsWhoIsDisguised(t *testing.T) {
 	<-ready
 	boxes := map[string]*sandbox.Box{"outside": nil}
 	if sandbox.Probe().Err == nil {
-		boxes["in the sandbox"] = &sandbox.Box{}
+		boxes["in the sandbox"] = &sandbox.Box{SharePIDs: true}
 	}
 	for name, box := range boxes {
 		dir := t.TempDir()

@@ -96,18 +96,18 @@ func (p *pipes) begin(c Cmd) {
 			w.Close()
 		}(p.in)
 	}
-	p.read(p.out, &p.outBuf, c.OnLine)
+	p.read(p.out, &p.outBuf, cmp.Or(c.MaxLine, maxLine), c.OnLine)
 	if p.err != nil {
-		p.read(p.err, &p.errBuf, c.OnErrLine)
+		p.read(p.err, &p.errBuf, maxLine, c.OnErrLine)
 	}
 	go func() { p.readers.Wait(); close(p.done) }()
 }
 
-func (p *pipes) read(f *os.File, buf *headTail, onLine func([]byte)) {
+func (p *pipes) read(f *os.File, buf *headTail, max int, onLine func([]byte)) {
 	p.readers.Go(func() {
 		var lines *lineSplitter
 		if onLine != nil {
-			lines = &lineSplitter{fn: onLine, max: maxLine}
+			lines = &lineSplitter{fn: onLine, max: max}
 			defer lines.Close()
 		}
 		chunk := make([]byte, 32<<10)

@@ -72,13 +72,13 @@ type Cmd struct {
 	// OnLine gets each line of standard output without its newline, in order, from one goroutine. A line longer than
 	// MaxLine is cut. The slice is only valid during the call.
 	OnLine func(line []byte)
+	// MaxLine is the longest line that OnLine gets, in bytes; 0 means 32 MiB.
+	MaxLine int
 	// OnErrLine does the same for standard error, which is then kept apart. It is called from another goroutine than
 	// OnLine.
 	OnErrLine func(line []byte)
 	// Box is what the command and all that it starts may do; nil is everything.
 	Box *sandbox.Box
-	// Carry is a box that the command itself is not in, and that what it starts can enter (sandbox.Enter).
-	Carry *sandbox.Box
 	// SeparateStderr keeps standard error in Outcome.Stderr instead of mixing it into the output as a terminal would.
 	SeparateStderr bool
 }

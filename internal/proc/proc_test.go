@@ -328,7 +328,7 @@ func TestAttach(t *testing.T) {
 	}
 	defer out.Close()
 	env := []string{"PATH=" + os.Getenv("PATH"), "WHO=me"}
-	if err := Attach("", []string{"sh", "-c", "echo $WHO; exit 3"}, env, nil, out, nil); err == nil {
+	if err := Attach("", []string{"sh", "-c", "echo $WHO; exit 3"}, env, nil, nil, out, nil); err == nil {
 		t.Error("no error from a command that fails")
 	}
 	if said, _ := os.ReadFile(file); string(said) != "me\n" {

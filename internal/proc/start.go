@@ -106,14 +106,6 @@ func Getenv(env []string, key string) string {
 // AgentVar names the ssh agent. Only a signature needs it, and git where it talks to a remote.
 const AgentVar = "SSH_AUTH_SOCK"
 
-// IsKey reports whether a variable holds what no git, hook, filter, validator or shell command has a use for: the files
-// that they consist of may be the worker's.
-func IsKey(name string) bool {
-	name = strings.ToUpper(name)
-	return strings.HasPrefix(name, "TILTH_") && strings.Contains(name, "KEY") || strings.HasSuffix(name, "_API_KEY") ||
-		strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_SECRET") || name == AgentVar
-}
-
 // newMark makes an id that tells this command from every other, and that names its directory in a way that EndStale
 // can compute again.
 func newMark(dir string) string {

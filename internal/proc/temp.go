@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,8 +24,19 @@ func TempDir(kind string) (dir string, remove func(), err error) {
 	if !slices.Contains(tempKinds, kind) {
 		return "", nil, errors.New("a temporary directory that nobody would clear: " + kind)
 	}
+	return makeTemp("", tempName(kind))
+}
+
+// TempDirIn is TempDir in a directory of the user's, under a name that begins with prefix. What a kill has left there
+// of such names goes.
+func TempDirIn(parent, prefix string) (dir string, remove func(), err error) {
+	clearTemp(parent, func(name string) bool { return strings.HasPrefix(name, prefix) })
+	return makeTemp(parent, prefix)
+}
+
+func makeTemp(parent, prefix string) (dir string, remove func(), err error) {
 	for {
-		if dir, err = os.MkdirTemp("", tempName(kind)); err != nil {
+		if dir, err = os.MkdirTemp(parent, prefix); err != nil {
 			return "", nil, err
 		}
 		lock, err := lockDir(dir, unix.LOCK_EX)
@@ -57,14 +69,22 @@ func lockDir(dir string, how int) (*os.File, error) {
 
 // ClearTemp removes the temporary directories of this user whose process was killed.
 func ClearTemp() {
-	entries, _ := os.ReadDir(os.TempDir())
-	for _, e := range entries {
-		name, dir := e.Name(), filepath.Join(os.TempDir(), e.Name())
-		ours := slices.ContainsFunc(tempKinds, func(kind string) bool {
+	clearTemp(os.TempDir(), func(name string) bool {
+		return slices.ContainsFunc(tempKinds, func(kind string) bool {
 			is, err := filepath.Match(tempName(kind)+"[0-9]*", name)
 			return is && err == nil
 		})
-		if fi, err := os.Lstat(dir); !ours || err != nil || !fi.IsDir() || !owned(fi) {
+	})
+}
+
+func clearTemp(parent string, ours func(name string) bool) {
+	entries, _ := os.ReadDir(parent)
+	for _, e := range entries {
+		dir := filepath.Join(parent, e.Name())
+		if !ours(e.Name()) {
+			continue
+		}
+		if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() || !owned(fi) {
 			continue
 		}
 		if lock, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB); err == nil {

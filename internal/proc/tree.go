@@ -12,9 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProductDirs are the names of directories that build tools make in a tree, wherever they lie.
-var ProductDirs = []string{"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv", "node_modules"}
-
 // MakeRemovable gives the owner back the right to write to the directories at path and below, and returns the topmost
 // of those that lacked it, relative to path. Caches of build tools (Go's modules) are read-only, and git removes
 // nothing from them.

@@ -55,7 +55,25 @@ type row struct {
 	make func() Event
 	// durable events are fsynced: the seed, verdicts, commits, and how something began or ended.
 	durable bool
+	stands  stands
 }
+
+// stands says where an event may stand beside the work of an attempt, so that whoever reads the record backwards knows
+// by it how far a run had come.
+type stands uint8
+
+const (
+	inReview     stands = 1 << iota // between a case and its verdict, or after the end of a run in between
+	afterVerdict                    // between a verdict and the ledger's line that a process which died had not written
+	afterStop                       // after a stop, which remains the session's last word
+	outside                         // of the iterations: before the first, or after the last
+
+	work  stands = 0 // of an iteration
+	aside        = inReview | afterVerdict | afterStop | outside
+)
+
+// standsOf is the place of the named type. An event of a type that is not known is work.
+func standsOf(typ string) stands { return byName[typ].stands }
 
 var (
 	byName = map[string]row{}

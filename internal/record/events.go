@@ -4,40 +4,40 @@ import "encoding/json"
 
 // rows are the types of events that this program writes, in the order in which a session has them.
 var rows = []row{
-	{"session_start", func() Event { return &SessionStart{} }, true},
-	{"session_prepared", func() Event { return &SessionPrepared{} }, true},
-	{"seed_committed", func() Event { return &SeedCommitted{} }, true},
-	{"session_resume", func() Event { return &SessionResume{} }, true},
-	{"preflight", func() Event { return &Preflight{} }, false},
-	{"context_reset", func() Event { return &ContextReset{} }, false},
-	{"memory_load", func() Event { return &MemoryLoad{} }, false},
-	{"prompt_assembled", func() Event { return &PromptAssembled{} }, false},
-	{"model_call", func() Event { return &ModelCall{} }, false},
-	{"empty_model_response", func() Event { return &EmptyModelResponse{} }, false},
-	{"nudge", func() Event { return &Nudge{} }, false},
-	{"tool_call", func() Event { return &ToolCall{} }, false},
-	{"tool_result", func() Event { return &ToolResult{} }, false},
-	{"pre_tool_block", func() Event { return &PreToolBlock{} }, false},
-	{"hook_run", func() Event { return &HookRun{} }, false},
-	{"validator_run", func() Event { return &ValidatorRun{} }, false},
-	{"case_parse_error", func() Event { return &CaseParseError{} }, false},
-	{"evaluator_parse_error", func() Event { return &EvaluatorParseError{} }, false},
-	{"case_submitted", func() Event { return &CaseSubmitted{} }, true},
-	{"evaluator_verdict", func() Event { return &EvaluatorVerdict{} }, true},
-	{"ledger_appended", func() Event { return &LedgerAppended{} }, false},
-	{"agent_session", func() Event { return &AgentSession{} }, false},
-	{"agent_waits", func() Event { return &AgentWaits{} }, false},
-	{"task_done", func() Event { return &TaskDone{} }, true},
-	{"task_failed", func() Event { return &TaskFailed{} }, true},
-	{"commit", func() Event { return &Commit{} }, true},
-	{"task_marked", func() Event { return &TaskMarked{} }, true},
-	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false},
-	{"build_products", func() Event { return &BuildProducts{} }, false},
-	{"repo_changed", func() Event { return &RepoChanged{} }, false},
-	{"session_rewound", func() Event { return &SessionRewound{} }, true},
-	{"session_undone", func() Event { return &SessionUndone{} }, true},
-	{"log_repaired", func() Event { return &LogRepaired{} }, true},
-	{"stop", func() Event { return &Stop{} }, true},
+	{"session_start", func() Event { return &SessionStart{} }, true, outside},
+	{"session_prepared", func() Event { return &SessionPrepared{} }, true, outside},
+	{"seed_committed", func() Event { return &SeedCommitted{} }, true, work},
+	{"session_resume", func() Event { return &SessionResume{} }, true, inReview | outside},
+	{"preflight", func() Event { return &Preflight{} }, false, aside},
+	{"context_reset", func() Event { return &ContextReset{} }, false, work},
+	{"memory_load", func() Event { return &MemoryLoad{} }, false, work},
+	{"prompt_assembled", func() Event { return &PromptAssembled{} }, false, work},
+	{"model_call", func() Event { return &ModelCall{} }, false, work},
+	{"empty_model_response", func() Event { return &EmptyModelResponse{} }, false, work},
+	{"nudge", func() Event { return &Nudge{} }, false, work},
+	{"tool_call", func() Event { return &ToolCall{} }, false, work},
+	{"tool_result", func() Event { return &ToolResult{} }, false, work},
+	{"pre_tool_block", func() Event { return &PreToolBlock{} }, false, work},
+	{"hook_run", func() Event { return &HookRun{} }, false, aside},
+	{"validator_run", func() Event { return &ValidatorRun{} }, false, work},
+	{"case_parse_error", func() Event { return &CaseParseError{} }, false, work},
+	{"evaluator_parse_error", func() Event { return &EvaluatorParseError{} }, false, inReview},
+	{"case_submitted", func() Event { return &CaseSubmitted{} }, true, work},
+	{"evaluator_verdict", func() Event { return &EvaluatorVerdict{} }, true, work},
+	{"ledger_appended", func() Event { return &LedgerAppended{} }, false, outside},
+	{"agent_session", func() Event { return &AgentSession{} }, false, afterStop},
+	{"agent_waits", func() Event { return &AgentWaits{} }, false, inReview},
+	{"task_done", func() Event { return &TaskDone{} }, true, afterVerdict | outside},
+	{"task_failed", func() Event { return &TaskFailed{} }, true, afterVerdict | outside},
+	{"commit", func() Event { return &Commit{} }, true, outside},
+	{"task_marked", func() Event { return &TaskMarked{} }, true, aside},
+	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false, afterStop | outside},
+	{"build_products", func() Event { return &BuildProducts{} }, false, outside},
+	{"repo_changed", func() Event { return &RepoChanged{} }, false, aside},
+	{"session_rewound", func() Event { return &SessionRewound{} }, true, outside},
+	{"session_undone", func() Event { return &SessionUndone{} }, true, aside},
+	{"log_repaired", func() Event { return &LogRepaired{} }, true, aside},
+	{"stop", func() Event { return &Stop{} }, true, aside},
 }
 
 // SessionStart begins a session (phase prep-feature or fork) or a run of it (phase run).
@@ -115,7 +115,7 @@ type SessionResume struct {
 
 // FoundAllDone reports whether the resume had nothing to do, so that a stop before it is still the session's last word.
 func (e *SessionResume) FoundAllDone() bool {
-	return e.LastStop != nil && *e.LastStop == "all_done" && len(e.Pending)+len(e.Retried) == 0
+	return e.LastStop != nil && *e.LastStop == AllDone && len(e.Pending)+len(e.Retried) == 0
 }
 
 // TaskIDs are tasks by their ids. Other tools write how many there are: one without a name then stands for all.
@@ -141,13 +141,34 @@ type Preflight struct {
 	Setup  string           `json:"setup,omitempty"` // why the setup failed, so that nothing was checked
 }
 
-// PreflightCheck is one validator: where it is from, and why it is not run or cannot start.
+// PreflightCheck is one validator, or something else that the run needs: where it is from, and what is the matter.
 type PreflightCheck struct {
-	Name    string `json:"name"`
-	From    string `json:"from"`
-	Skipped string `json:"skipped,omitempty"`
-	Unable  string `json:"unable,omitempty"`
-	Mend    string `json:"mend,omitempty"` // the command that mends it
+	Name    string   `json:"name"`
+	From    string   `json:"from"`
+	Skipped string   `json:"skipped,omitempty"`
+	Unable  string   `json:"unable,omitempty"`  // why a validator cannot start
+	Fails   string   `json:"fails,omitempty"`   // the line by which a validator fails before any work
+	Tests   []string `json:"tests,omitempty"`   // those that fail so, where they are known by name
+	Known   bool     `json:"known,omitempty"`   // a person goes on with that failure
+	Problem string   `json:"problem,omitempty"` // what is the matter with anything else
+	Note    string   `json:"note,omitempty"`    // what is worth knowing, and ends nothing
+	Mend    string   `json:"mend,omitempty"`    // the command that mends it
+}
+
+// OfValidator reports whether a validator was looked at, and not what else a run needs.
+func (c PreflightCheck) OfValidator() bool { return c.Problem == "" && c.Note == "" }
+
+// Finding is what ends a run before it begins, in a sentence, "" for nothing.
+func (c PreflightCheck) Finding() string {
+	switch {
+	case c.Unable != "":
+		return c.Name + " cannot start: " + c.Unable
+	case c.Problem != "":
+		return c.Name + ": " + c.Problem
+	case c.Fails != "" && !c.Known:
+		return c.Name + " fails before any work: " + c.Fails
+	}
+	return ""
 }
 
 // ContextReset begins an attempt at a task.
@@ -205,10 +226,16 @@ type ModelCall struct {
 	Truncated        *bool           `json:"truncated,omitempty"`
 	Reasoning        string          `json:"reasoning,omitempty"`
 	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
+	Agent            string          `json:"agent,omitempty"` // of one of several who take turns
 	Turns            *int            `json:"turns,omitempty"` // of an agent program
 	Conversation     *string         `json:"conversation,omitempty"`
-	Denied           []string        `json:"denied,omitempty"` // tools whose use an agent program refused
+	Denied           []string        `json:"denied,omitempty"`     // tools whose use an agent program refused
+	Skipped          int             `json:"skipped,omitempty"`    // lines and updates of it that meant nothing
+	OtherCost        string          `json:"other_cost,omitempty"` // in another currency; not booked
 }
+
+// HealthCut is the health of a program's turn that was ended from outside after the program had reported and gone on.
+const HealthCut = "cut"
 
 // EmptyModelResponse follows the model_call of an answer that held nothing.
 type EmptyModelResponse struct {
@@ -289,6 +316,7 @@ type TaskFailed struct {
 	Detail string `json:"detail,omitempty"`
 	// Objection is what was said last against the change.
 	Objection string `json:"objection,omitempty"`
+	Hint      string `json:"hint,omitempty"` // the command that helps
 }
 
 // Commit is a task's commit, or the placeholder of a failed one.
@@ -303,8 +331,10 @@ type Commit struct {
 // TaskMarked is a person's word on a task, between two runs.
 type TaskMarked struct {
 	Scope
-	Mark string `json:"mark"` // done, skipped, retry; of an edited plan: added, changed, removed
+	Mark string `json:"mark"` // done, skipped, retry; of an edited plan: added, changed, moved, removed
 	Note string `json:"note,omitempty"`
+	// Status is what was set in prd.json by hand, or by another tool, and was taken over; Mark says the same.
+	Status string `json:"status,omitempty"`
 }
 
 // ProposedLearnings is what came of asking what was learned.
@@ -385,4 +415,5 @@ type Stop struct {
 	Tip     string   `json:"tip,omitempty"`
 	Seconds *float64 `json:"seconds,omitempty"`
 	Error   string   `json:"error,omitempty"`
+	Hint    string   `json:"hint,omitempty"` // what to do before a resume
 }

@@ -68,7 +68,6 @@ type History struct {
 	Refused    *EvaluatorVerdict
 	RefusedBy  *ValidatorRun
 	StopDetail string   // of LastStop
-	TokensUsed int64    // by the last model_call; 0 if the last attempt made none
 	Attempt    string   // the task of the last attempt
 	commits    []string // that the last attempt made
 	// Begun is how the last attempt began, without a base if there is none or if another tool made it.
@@ -80,9 +79,6 @@ type History struct {
 func (h *History) Recorded(task, sha string) bool {
 	return task != h.Attempt || slices.Contains(h.commits, sha)
 }
-
-// Finished reports whether the last attempt on record was one at task and came to a commit.
-func (h *History) Finished(task string) bool { return task == h.Attempt && len(h.commits) > 0 }
 
 // ReadHistory reads the record at path backwards, no further than to where its last attempt at a task began.
 func ReadHistory(path string) (History, error) {
@@ -100,19 +96,14 @@ type backwards struct {
 	begun   bool     // something was begun after the stop that comes next
 	done    string   // the task of a task_done that waits for its verdict
 	later   bool     // something follows the verdict that comes next and shows that its ledger was settled
-	worked  bool     // an event of an iteration was seen; what is still looked for is the tokens used
+	worked  bool     // an event of an iteration was seen
 	past    bool     // something was seen that is neither of a review nor of the end of a run
-	called  bool     // a model_call was seen
 	retry   []string // tasks that a person wants tried again
-	before  bool     // the attempt's beginning was passed
 	judged  bool     // the last verdict of the attempt was seen
 }
 
 // see takes one event and reports whether those before it are needed.
 func (p *backwards) see(l Line) (more bool) {
-	if p.before {
-		return p.seeLearning(l.Event())
-	}
 	if l.Type == "task_marked" {
 		// A person's word, mostly between two runs. What is to be tried again is neither committed nor reviewed.
 		if mark := l.Event().(*TaskMarked); mark.Mark == "retry" {
@@ -123,7 +114,7 @@ func (p *backwards) see(l Line) (more bool) {
 	if !p.judged {
 		p.seeRefusal(l)
 	}
-	if p.worked && l.Type != "context_reset" && l.Type != "seed_committed" && (p.called || l.Type != "model_call") {
+	if p.worked && l.Type != "context_reset" && l.Type != "seed_committed" {
 		return true // of a long attempt, not to be decoded
 	}
 	e := l.Event()
@@ -133,11 +124,10 @@ func (p *backwards) see(l Line) (more bool) {
 	case *Stop:
 		p.Tip = cmp.Or(p.Tip, e.Tip)
 	case *ContextReset:
-		p.Begun, p.before = *e, true
-		return !p.called
+		p.Begun = *e
+		return false
 	case *SeedCommitted:
-		p.before = true
-		return !p.called
+		return false
 	case *Commit:
 		p.commits = append(p.commits, e.SHA)
 	case *EvaluatorVerdict:
@@ -148,12 +138,10 @@ func (p *backwards) see(l Line) (more bool) {
 		if !p.past && !slices.Contains(p.retry, e.TaskID) {
 			p.Case = e
 		}
-	case *ModelCall:
-		p.TokensUsed, p.called = max(p.TokensUsed, e.TokensUsedTotal), true
 	}
 	p.past = p.past || !ofReview(e)
-	p.worked = p.worked || p.past && ofIteration(e)
-	p.later = p.later || !afterVerdict(e)
+	p.worked = p.worked || p.past && !may(e, outside) && !isLearning(e)
+	p.later = p.later || !may(e, afterVerdict)
 	return true
 }
 
@@ -169,7 +157,7 @@ func (p *backwards) seeTask(e Event) {
 	case *SessionRewound:
 		p.between = true
 	case *Stop:
-		p.stopped = p.stopped || task == "" && !cutsIn(e)
+		p.stopped = p.stopped || task == "" && !ReasonOf(e.Reason).Cuts
 	case *SessionResume:
 		p.stopped = false
 	}
@@ -206,11 +194,9 @@ func (p *backwards) seeEnd(e Event) {
 		if !p.begun {
 			p.LastStop, p.StopDetail = e.Reason, e.Detail
 		}
-		p.begun = cutsIn(e)
+		p.begun = ReasonOf(e.Reason).Cuts
 		p.ended = !p.begun
-	case *LogRepaired, *LedgerAppended, *HookRun, *RepoChanged, *Preflight, *SessionUndone:
-	case *SessionRewound:
-		p.ended = true
+	case *LedgerAppended:
 	case *TaskDone:
 		p.done, p.begun = e.TaskID, true
 	case *SessionResume:
@@ -226,32 +212,8 @@ func (p *backwards) seeEnd(e Event) {
 	case *ModelCall:
 		p.begun, p.ended = true, !isLearning(e)
 	default:
-		p.ended = true
+		p.ended = !may(e, afterStop)
 	}
-}
-
-// cutsIn reports whether a stop may come between a verdict and its commit, of a run and of each resume that tries to
-// make up for it.
-func cutsIn(e *Stop) bool {
-	return e.Reason == "interrupted" || e.Reason == "error" || e.Reason == "commit_refused"
-}
-
-// seeLearning goes on before the attempt's beginning, to what was asked after the task before it, or to the end of the
-// interview: those are the calls whose tokens may be on the record and not yet in the checkpoint.
-func (p *backwards) seeLearning(e Event) (more bool) {
-	switch e := e.(type) {
-	case *ModelCall:
-		p.TokensUsed = e.TokensUsedTotal
-		return false
-	case *SessionPrepared:
-		if e.TokensUsed != nil {
-			p.TokensUsed = *e.TokensUsed
-		}
-		return false
-	case *ProposedLearnings, *HookRun:
-		return true
-	}
-	return isLearning(e)
 }
 
 // isLearning reports whether an event belongs to what is asked after a task.
@@ -266,8 +228,6 @@ func isLearning(e Event) bool {
 func ofReview(e Event) bool {
 	role := e.Common().Phase
 	switch e := e.(type) {
-	case *Stop, *LogRepaired, *HookRun, *RepoChanged, *Preflight, *SessionResume, *EvaluatorParseError, *AgentWaits:
-		return true
 	case *PromptAssembled:
 		role = e.Role
 	case *MemoryLoad:
@@ -275,27 +235,17 @@ func ofReview(e Event) bool {
 	case *AgentSession:
 		role = e.Role
 	}
-	return role == RoleEvaluator
+	return role == RoleEvaluator || may(e, inReview)
 }
 
-// afterVerdict reports whether an event may stand between a verdict and the line of its ledger that a process which
-// died had not written. (The hook is tilth-post-run, after the stop.)
-func afterVerdict(e Event) bool {
-	switch e.(type) {
-	case *Stop, *TaskDone, *TaskFailed, *LogRepaired, *HookRun, *RepoChanged, *SessionUndone:
-		return true
-	}
-	return false
-}
+// may reports whether an event may stand there.
+func may(e Event, where stands) bool { return standsOf(TypeOf(e))&where != 0 }
 
-// ofIteration reports whether an event belongs to an iteration. What else there is stands before the first, or follows
-// the last.
-func ofIteration(e Event) bool {
-	switch e.(type) {
-	case *Stop, *LogRepaired, *LedgerAppended, *HookRun, *TaskDone, *TaskFailed, *Commit, *ProposedLearnings,
-		*BuildProducts, *SessionStart, *SessionResume, *SessionPrepared, *RepoChanged, *Preflight,
-		*SessionRewound, *SessionUndone:
-		return false
+// GoesOn reports whether an event means that a session works, so that a stop before it is no longer its last word. What
+// only tidies up after a stop is not work, and neither is a resume that found everything done.
+func (l Line) GoesOn() bool {
+	if l.Type == "session_resume" {
+		return !l.Event().(*SessionResume).FoundAllDone()
 	}
-	return !isLearning(e)
+	return standsOf(l.Type)&afterStop == 0
 }

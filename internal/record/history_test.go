@@ -38,13 +38,12 @@ func in(task string) Scope { return Scope{TaskID: task} }
 type told struct {
 	Stop, Task, Accepted, Verdict, Attempt string
 	Noted, Unledgered                      bool
-	Tokens                                 int64
 	Commits                                string
 }
 
 func tell(h History) told {
 	r := told{Stop: h.LastStop, Task: h.LastTask, Attempt: h.Attempt, Noted: h.Noted, Unledgered: h.Unledgered,
-		Tokens: h.TokensUsed, Commits: strings.Join(h.commits, " ")}
+		Commits: strings.Join(h.commits, " ")}
 	if h.Accepted != nil {
 		r.Accepted = h.Accepted.TaskID + " " + h.Accepted.Tree
 	}
@@ -75,53 +74,59 @@ func TestHistory(t *testing.T) {
 		then []Event
 		want told
 	}{
-		"killed in an iteration": {nil, told{Task: one, Attempt: one, Tokens: 10}},
+		"killed in an iteration": {nil, told{Task: one, Attempt: one}},
 		"killed behind a verdict": {[]Event{accept},
-			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept",
+			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept",
 				Unledgered: true}},
 		"killed behind the ledger": {[]Event{accept, ledger},
-			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
+			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
 		"killed behind task_done": {[]Event{accept, ledger, done},
-			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept", Noted: true}},
+			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept", Noted: true}},
 		"killed behind the preflight of a resume": {append(slices.Clone(committed), &Stop{Reason: "token_cap"},
 			&SessionResume{LastStop: Optional("token_cap")}, &Preflight{Passed: true}),
-			told{Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
 		"killed behind the preflight of a resume of an interrupted iteration": {
 			[]Event{interrupted, resumed, &Preflight{Passed: true}},
-			told{Task: one, Attempt: one, Tokens: 10}},
+			told{Task: one, Attempt: one}},
 		"killed behind the commit": {committed,
-			told{Task: one, Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Task: one, Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
 		"interrupted before the commit, twice resumed in vain": {
 			[]Event{accept, ledger, interrupted, resumed, interrupted, resumed},
-			told{Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
+			told{Task: one, Attempt: one, Accepted: "T-001 tree", Verdict: "T-001 accept"}},
 		"interrupted behind a verdict": {[]Event{accept, interrupted, &HookRun{Hook: "post-run"}},
-			told{Stop: "interrupted", Task: one, Attempt: one, Tokens: 10, Accepted: "T-001 tree",
+			told{Stop: "interrupted", Task: one, Attempt: one, Accepted: "T-001 tree",
 				Verdict: "T-001 accept", Unledgered: true}},
-		"rejected": {[]Event{reject, ledger}, told{Task: one, Attempt: one, Tokens: 10, Verdict: "T-001 reject"}},
+		"the claim was lost before the commit": {[]Event{accept, ledger, &Stop{Scope: in(one), Reason: "claim_lost"}},
+			told{Stop: "claim_lost", Task: one, Attempt: one, Accepted: "T-001 tree",
+				Verdict: "T-001 accept"}},
+		"the disk was full before the commit": {[]Event{accept, ledger, &Stop{Scope: in(one), Reason: "disk_full"}},
+			told{Stop: "disk_full", Task: one, Attempt: one, Accepted: "T-001 tree",
+				Verdict: "T-001 accept"}},
+		"rejected": {[]Event{reject, ledger}, told{Task: one, Attempt: one, Verdict: "T-001 reject"}},
 		"rejected, and worked on": {[]Event{reject, ledger, call(one, 20), &ToolCall{Scope: in(one)}},
-			told{Task: one, Attempt: one, Tokens: 20}},
+			told{Task: one, Attempt: one}},
 		"all done": {append(append(committed, learned...), &Stop{Reason: "all_done"}),
-			told{Stop: "all_done", Attempt: one, Tokens: 15, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Stop: "all_done", Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
 		"all done, asked again": {
 			append(committed, &Stop{Reason: "all_done"}, &SessionResume{LastStop: Optional("all_done")}),
-			told{Stop: "all_done", Attempt: one, Tokens: 10, Verdict: "T-001 accept", Commits: "c1"}},
+			told{Stop: "all_done", Attempt: one, Verdict: "T-001 accept", Commits: "c1"}},
 		"failed": {[]Event{&TaskFailed{Scope: in(one)}, &Commit{Scope: in(one), SHA: "p", Placeholder: true},
 			&Stop{Scope: in(one), Reason: "iter_cap"}},
-			told{Stop: "iter_cap", Task: one, Attempt: one, Tokens: 10, Commits: "p"}},
+			told{Stop: "iter_cap", Task: one, Attempt: one, Commits: "p"}},
 		"failed, and a resume was killed": {
 			[]Event{&Stop{Scope: in(one), Reason: "iter_cap"}, &SessionResume{LastStop: Optional("iter_cap")}},
-			told{Task: one, Attempt: one, Tokens: 10}},
+			told{Task: one, Attempt: one}},
 		"killed in an iteration, and a resume came to no task": {
 			[]Event{resumed, &Preflight{Passed: true}, &Stop{Reason: "token_cap"}, resumed, &Stop{Reason: "disk_full"}},
-			told{Stop: "disk_full", Task: one, Attempt: one, Tokens: 10}},
+			told{Stop: "disk_full", Task: one, Attempt: one}},
 		"another attempt was begun": {
 			append(append(committed, learned...), &ContextReset{Scope: in(two)}, &MemoryLoad{Scope: in(two)}),
-			told{Task: two, Attempt: two, Tokens: 15}},
+			told{Task: two, Attempt: two}},
 		"an agent program's first turn": {
 			append(committed, &ContextReset{Scope: in(two)}, &AgentSession{Scope: in(two)}, &ToolCall{Scope: in(two)}),
 			told{Task: two, Attempt: two}},
 		"an event of another version": {[]Event{&Unknown{Type: "new", Payload: []byte(`{"task_id":"T-001"}`)}},
-			told{Task: one, Attempt: one, Tokens: 10}},
+			told{Task: one, Attempt: one}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := inMemory(t, append(append([]Event{}, begun...), c.then...)...)
@@ -134,11 +139,10 @@ func TestHistory(t *testing.T) {
 }
 
 func TestHistoryOfASessionThatWasOnlyPrepared(t *testing.T) {
-	used := int64(700)
 	data := inMemory(t, &ModelCall{Scope: Scope{Phase: "interview"}, TokensUsedTotal: 600},
-		&SessionPrepared{TokensUsed: &used}, &SeedCommitted{SHA: "seed"})
+		&SessionPrepared{}, &SeedCommitted{SHA: "seed"})
 	h, err := historyOf(t, data)
-	if got := tell(h); err != nil || got != (told{Tokens: 700}) {
+	if got := tell(h); err != nil || got != (told{}) {
 		t.Errorf("%v %+v", err, got)
 	}
 	if h, err := ReadHistory(filepath.Join(t.TempDir(), "none")); err != nil || !reflect.DeepEqual(h, History{}) {

@@ -10,7 +10,6 @@ type ValidatorRun struct {
 	Note    string            `json:"note,omitempty"` // why there are no results
 	// Borrowed are dependency directories of the worker's that lay beside the judged tree.
 	Borrowed []string `json:"borrowed,omitempty"`
-	Judge    string   `json:"judge,omitempty"` // "worktree" where they ran there, and not over the laid-out tree
 }
 
 // CommitHook is the name under which a commit hook's refusal is a result.
@@ -28,6 +27,17 @@ type ValidatorResult struct {
 	Passed  bool    `json:"passed"`
 	Seconds float64 `json:"seconds"`
 	Skipped bool    `json:"skipped"`
+	Known   bool    `json:"known,omitempty"` // it failed before any work too, and bars nothing
+	Tests   *Tests  `json:"tests,omitempty"` // as its runner reported them
+	By      string  `json:"by,omitempty"`    // "exit status" where that is all that it counts by
+}
+
+// Tests is what a runner reported by test.
+type Tests struct {
+	Ran    int      `json:"ran"`
+	Passed int      `json:"passed"`
+	Failed int      `json:"failed"`
+	Names  []string `json:"names,omitempty"` // of those that failed, and of acceptance tests that did not run
 }
 
 // BuildProducts names what no commit takes.
@@ -78,9 +88,13 @@ type EvaluatorVerdict struct {
 	ParseFailed       bool            `json:"parse_failed"`
 	Accept            bool            `json:"accept,omitempty"` // Python Tilth's, in its older records
 	By                string          `json:"by,omitempty"`     // ByHarness where no evaluator was asked
-	// TestsChanged are acceptance tests of the seed that the change alters.
-	TestsChanged  []string `json:"tests_changed,omitempty"`
-	DiffTruncated bool     `json:"diff_truncated,omitempty"` // the evaluator saw all files' names, not all of the diff
+	// TestsChanged are acceptance tests of the seed that the change alters, and tests of the project that it alters or
+	// deletes.
+	TestsChanged []string `json:"tests_changed,omitempty"`
+	// PassesOnlyWith are files that decide how tests run, without which as the change has them acceptance tests fail.
+	PassesOnlyWith []string `json:"passes_only_with,omitempty"`
+	Unseen         []string `json:"unseen,omitempty"`         // changed files of which the evaluator saw nothing, or not all
+	DiffTruncated  bool     `json:"diff_truncated,omitempty"` // the evaluator saw all files' names, not all of the diff
 }
 
 // ByHarness is who gave a verdict for which no model was asked.

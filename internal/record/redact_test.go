@@ -16,11 +16,11 @@ func TestLooksSecret(t *testing.T) {
 	for name, want := range map[string]bool{
 		"TILTH_API_KEY": true, "OPENAI_API_KEY": true, "GITHUB_TOKEN": true, "AWS_SECRET_ACCESS_KEY": true,
 		"DB_PASSWORD": true, "PGPASSWORD": true,
-		"npm_config_authToken": true, "MY_CREDENTIALS": true, "SSH_PASSPHRASE": true, "StripeSecretKey": true, "http.https://x/.extraheader": true,
+		"npm_config_authToken": true, "MY_CREDENTIALS": true, "SSH_PASSPHRASE": true, "StripeSecretKey": true,
 		"GOOGLE_APPLICATION_CREDENTIALS": true, "X_API_KEYS": true, "AWS_ACCESS_KEY_ID": true,
 		"PATH": false, "HOME": false, "KEYBOARD": false, "MONKEY": false, "SSH_AUTH_SOCK": false,
 		"TOKENIZERS_PARALLELISM": false, "SSH_KEY_PATH": false,
-		"API_KEY_FILE": false, "PASSENGER": false, "credential.helper": false, "COMPASS": false, "": false,
+		"API_KEY_FILE": false, "PASSENGER": false, "COMPASS": false, "": false,
 	} {
 		if looksSecret(name) != want {
 			t.Errorf("looksSecret(%q) = %v", name, !want)

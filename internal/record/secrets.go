@@ -1,10 +1,11 @@
 package record
 
 import (
-	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // A value of the environment shorter than this is no secret worth the damage of replacing it everywhere; a key that is
@@ -14,16 +15,6 @@ const (
 	minGivenSecret = 6
 	minSecretLine  = 16 // of a value of several lines, such as a private key
 )
-
-// credentialWords are the parts of a variable's name that make its value a credential.
-var credentialWords = map[string]bool{
-	"KEY": true, "APIKEY": true, "ACCESSKEY": true, "SECRETKEY": true, "PRIVATEKEY": true, "KEYS": true,
-	"TOKEN": true, "TOKENS": true, "ACCESSTOKEN": true, "AUTHTOKEN": true, "PAT": true, "JWT": true, "BEARER": true,
-	"SECRET": true, "SECRETS": true, "CLIENTSECRET": true,
-	"PASSWORD": true, "PASSWORDS": true, "PASSWD": true, "PASSPHRASE": true, "PASS": true, "PWORD": true,
-	"PGPASSWORD": true,
-	"CREDENTIAL": true, "CREDENTIALS": true, "CREDS": true, "AUTHORIZATION": true, "EXTRAHEADER": true, "COOKIE": true,
-}
 
 // placeWords end the name of a variable that says where a secret is, not what it is.
 var placeWords = map[string]bool{
@@ -39,7 +30,7 @@ var placeholders = map[string]bool{
 }
 
 var (
-	wordBreak  = regexp.MustCompile(`[^A-Za-z0-9]+|([a-z0-9])([A-Z])`)
+	lastWord   = regexp.MustCompile(`[A-Za-z0-9]*$`)
 	configPair = regexp.MustCompile(`^GIT_CONFIG_(KEY|VALUE)_([0-9]+)$`)
 )
 
@@ -59,11 +50,9 @@ func (c *collector) environment(environ []string) {
 		if m := configPair.FindStringSubmatch(name); m != nil {
 			// GIT_CONFIG_KEY_0 is a setting's name; its value is in another variable.
 			key := values["GIT_CONFIG_KEY_"+m[2]]
-			// Its case says nothing, so http.extraHeader is not two words.
-			if m[1] == "VALUE" && looksSecret(strings.ToLower(key)) {
+			if m[1] == "VALUE" && text.IsKeySetting(key) {
 				c.add(name, value, minSecret)
 			}
-			continue
 		}
 		if looksSecret(name) {
 			c.add(name, value, minSecret)
@@ -94,34 +83,17 @@ func (c *collector) take(name, value string, shortest int) {
 	}
 }
 
-// addURLPassword takes the password out of a value like postgres://user:password@host/db, whatever the name.
+// addURLPassword takes the passwords out of a value like postgres://user:password@host/db, whatever the name.
 func (c *collector) addURLPassword(name, value string) {
-	if !strings.Contains(value, "://") || !strings.Contains(value, "@") {
-		return
-	}
-	u, err := url.Parse(value)
-	if err != nil || u.User == nil {
-		return
-	}
-	if password, ok := u.User.Password(); ok {
+	for _, password := range text.Passwords(value) {
+		c.take(name, text.Unescaped(password), minSecret)
 		c.take(name, password, minSecret)
-		_, escaped, _ := strings.Cut(u.User.String(), ":")
-		c.take(name, escaped, minSecret)
 	}
 }
 
-// looksSecret reports by its words whether a variable, or a git setting, holds a credential.
+// looksSecret reports whether a variable's value is a credential, and not where there is one.
 func looksSecret(name string) bool {
-	words := strings.FieldsFunc(wordBreak.ReplaceAllString(name, "${1}_${2}"), func(r rune) bool { return r == '_' })
-	secret := false
-	for i, w := range words {
-		w = strings.ToUpper(w)
-		secret = secret || credentialWords[w]
-		if i == len(words)-1 && placeWords[w] {
-			return false
-		}
-	}
-	return secret
+	return text.IsKey(name) && !placeWords[strings.ToUpper(lastWord.FindString(name))]
 }
 
 // isCount reports whether a value is a number, too short to be a secret: MAX_TOKENS=10000000.

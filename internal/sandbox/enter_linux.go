@@ -1,11 +1,12 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -14,214 +15,216 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rulesetFD is the descriptor that a program outside carries for those that it starts, see Carry.
-const rulesetFD = 3
+// The descriptors that the process has which enters a wall.
+const (
+	rulesetFD = 3 + iota
+	reportFD  // where it says what the kernel refused
+	groupFD   // cgroup.procs of the control group that it is to join
+)
 
 // The words of the command line that enters a wall, before the command.
 const (
-	argFlags   = 1 + iota // "n": no network
-	argSockets            // to cover, with colons between
-	argPath               // of the program
+	argFlags = 1 + iota // "n": no network; "s": in namespaces; "t": with a /tmp of its own; "g": there is a groupFD
+	argPath             // of the program
 	argArgv
 )
 
-// Carry gives a command that is not started yet, and stays outside, what the programs that it starts need to enter the
-// box. The function that it returns is to be called once it was started.
-func (b *Box) Carry(cmd *exec.Cmd) (started func(), err error) {
+// Start starts a command inside the box: this program, which enters the wall and executes the command. Where that
+// cannot be, the error is the one that the command would have outside. It is as if cmd itself had been started: its
+// attributes, streams and environment hold.
+func (b *Box) Start(cmd *exec.Cmd) error {
+	if b == nil {
+		return cmd.Start()
+	}
 	rules, err := b.ruleset()
 	if err != nil {
-		return nil, fmt.Errorf("the sandbox cannot be made: %w", err)
+		return fmt.Errorf("the sandbox cannot be made: %w", err)
 	}
-	cmd.ExtraFiles = []*os.File{rules}
-	return func() { rules.Close() }, nil
+	defer rules.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	inside := *cmd
+	err = b.inSpace(&inside, rules, w)
+	if errors.Is(err, errSpace) {
+		inside = *cmd
+		inside.Path, inside.ExtraFiles = selfExe, []*os.File{rules, w}
+		inside.Args = b.enter("", cmd.Path, cmd.Args)
+		err = inside.Start()
+	}
+	w.Close()
+	if err != nil {
+		return err
+	}
+	said, err := io.ReadAll(r) // until the command was executed, or given up
+	if err == nil && len(said) > 0 {
+		err = reported(said)
+	}
+	if err != nil {
+		_ = inside.Process.Kill()
+		_ = inside.Wait()
+		return err
+	}
+	*cmd = inside
+	return nil
 }
 
-// Enter is the command line that runs a program inside the box, where it was carried to.
-func (b *Box) Enter(program string, args ...string) []string {
-	self, _ := os.Executable() // else the command line cannot be run, and says so
-	flags := "-"
-	if b.NoNetwork {
-		flags = "n"
+// inSpace starts it in namespaces of its own. A control group is joined from within: a sibling cannot be made in one.
+func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) error {
+	files, flags := []*os.File{rules, report}, "s"
+	if attr := inside.SysProcAttr; attr != nil && attr.UseCgroupFD {
+		fd, err := unix.Openat(attr.CgroupFD, "cgroup.procs", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		group := os.NewFile(uintptr(fd), "cgroup.procs")
+		defer group.Close()
+		files, flags = append(files, group), "sg"
 	}
-	sockets := strings.Join(b.Sockets, string(os.PathListSeparator))
-	return append([]string{self, Name, flags, sockets, program, program}, args...)
+	ops := b.mounts()
+	if ownTemp(ops) {
+		flags += "t"
+	}
+	inside.Args = b.enter(flags, inside.Path, inside.Args)
+	return spaces.start(ops, inside, files...)
+}
+
+// ownTemp reports whether all of /tmp may be changed, and nothing in it is what lies there outside, only to be read.
+func ownTemp(ops []string) bool {
+	for i := 0; i < len(ops); i += 3 {
+		if (ops[i] == opShow || ops[i] == opTouch) && below(ops[i+1], "/tmp") {
+			return false
+		}
+	}
+	return true
+}
+
+// selfExe is this program, also after its file was replaced.
+const selfExe = "/proc/self/exe"
+
+func (b *Box) enter(flags, path string, argv []string) []string {
+	if b.NoNetwork {
+		flags += "n"
+	}
+	return append([]string{Name, Name, "-" + flags, path}, argv...)
 }
 
 // init is here for the process of such a command line: nothing else of the program is set up for it.
 func init() {
-	if len(os.Args) < 2 || os.Args[1] != Name || len(os.Args) <= 1+argArgv {
+	if len(os.Args) < 3 || os.Args[0] != Name || os.Args[1] != Name {
 		return
 	}
-	args := os.Args[1:]
-	runtime.LockOSThread()
-	w, err := newWall(rulesetFD, strings.Contains(args[argFlags], "n"), filepath.SplitList(args[argSockets]))
-	if err == nil {
-		_ = unix.CloseRange(rulesetFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
-		step, errno := w.enter()
-		if errno == 0 {
-			err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())
-		} else {
-			err = failure{byte(step), byte(errno)}.err()
-		}
+	switch os.Args[2] {
+	case holds:
+		hold()
+		os.Exit(0)
+	case begins:
+		beFirst()
+		os.Exit(1)
 	}
-	fmt.Fprintln(os.Stderr, err)
+	if len(os.Args) <= 1+argArgv {
+		return
+	}
+	runtime.LockOSThread()
+	args := os.Args[1:]
+	has := func(flag string) bool { return strings.Contains(args[argFlags], flag) }
+	// Whoever started this process may have left files open for it, and Landlock looks at none that is open.
+	_ = unix.CloseRange(rulesetFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	var err error
+	if has("g") {
+		_, err = unix.Write(groupFD, []byte("0"))
+	}
+	if err == nil {
+		err = enter(has("s"), has("t"), has("n"))
+	}
+	if err == nil {
+		err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())
+	}
+	report(err)
 	os.Exit(126)
 }
 
-// step is one on the way to a command inside.
-type step byte
-
-const (
-	stepStart step = iota
-	stepSpace
-	stepCapabilities
-	stepPrivileges
-	stepRules
-	stepNetwork
-	stepExec
-)
-
-// failure is a step and why the kernel refused it.
-type failure [2]byte
-
-func (f failure) err() error {
-	errno := syscall.Errno(f[1])
-	switch step(f[0]) {
-	case stepSpace:
-		return errSpace
-	case stepCapabilities:
-		return fmt.Errorf("the sandbox cannot drop capabilities: %w", errno)
-	case stepPrivileges:
-		return fmt.Errorf("the sandbox cannot be entered: no_new_privs: %w", errno)
-	case stepRules:
-		return fmt.Errorf("the sandbox cannot be entered: %w", errno)
-	case stepNetwork:
-		return fmt.Errorf("the sandbox cannot cut off the network: %w", errno)
+// report sends why a command could not be executed. The number of the kernel's error goes in front of the words, so
+// that it stays the error that it is.
+func report(err error) {
+	var errno syscall.Errno
+	words := ""
+	if !errors.As(err, &errno) || err != error(errno) {
+		words = err.Error()
 	}
-	return errno
+	_, _ = fmt.Fprintf(os.NewFile(reportFD, "report"), "%d %s", errno, words)
 }
 
-// wall is what a thread needs to enter one.
-type wall struct {
-	rules    uintptr
-	root     bool
-	header   unix.CapUserHeader
-	none     [2]unix.CapUserData
-	limits   *unix.SockFprog
-	network  *unix.SockFprog // nil where the network stays
-	covers   []cover
-	space    uintptr // a mount namespace in which they are covered, 0 for one that is to be made
-	top, is  unix.Statx_t
-	slash    *byte
-	nullFile *byte
-	tmpfs    *byte
-	small    *byte
-}
-
-// cover is a helper's socket, or a directory of them, over which something empty is put.
-type cover struct {
-	path *byte
-	dir  bool
-}
-
-func newWall(rules uintptr, noNetwork bool, sockets []string) (w wall, err error) {
-	w = wall{rules: rules, limits: limitsFilter(), root: os.Geteuid() == 0, slash: cString("/"),
-		nullFile: cString(os.DevNull), tmpfs: cString("tmpfs"), small: cString("size=4k")}
-	w.header.Version = unix.LINUX_CAPABILITY_VERSION_3
-	if noNetwork {
-		if w.network, err = networkFilter(); err != nil {
-			return w, fmt.Errorf("the sandbox cannot cut off the network: %w", err)
-		}
-	}
-	for _, path := range sockets {
-		if fi, err := os.Stat(path); err == nil && w.root {
-			w.covers = append(w.covers, cover{cString(path), fi.IsDir()})
-		}
-	}
-	return w, nil
-}
-
-// cString is for paths, in which there is no zero byte.
-func cString(s string) *byte { return &append([]byte(s), 0)[0] }
-
-// enter puts this thread behind the wall. It runs in a forked child too, see child.
-//
-//go:nosplit
-//go:norace
-func (w *wall) enter() (step, syscall.Errno) {
-	if errno := w.cover(); errno != 0 {
-		return stepSpace, errno
-	}
-	if w.root {
-		for c := uintptr(0); c < 64; c++ {
-			if _, _, errno := syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0); errno == unix.EINVAL {
-				break // the kernel knows no more
-			}
-		}
-		if _, _, errno := syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&w.header)),
-			uintptr(unsafe.Pointer(&w.none)), 0); errno != 0 {
-			return stepCapabilities, errno
-		}
-	}
-	if _, _, errno := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
-		return stepPrivileges, errno
-	}
-	if _, _, errno := syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, w.rules, 0, 0); errno != 0 {
-		return stepRules, errno
-	}
-	if w.limits != nil { // best effort: a kernel without seccomp has no such filter
-		syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
-			uintptr(unsafe.Pointer(w.limits)))
-	}
-	if w.network == nil {
-		return stepNetwork, 0
-	}
-	_, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
-		uintptr(unsafe.Pointer(w.network)))
-	return stepNetwork, errno
-}
-
-// cover covers the sockets in a mount namespace, that of an earlier command or one of this thread's own. Where none may
-// be made, they stay: Landlock knows them from ABI 9 on.
-//
-//go:nosplit
-//go:norace
-func (w *wall) cover() syscall.Errno {
-	if len(w.covers) == 0 {
-		return 0
-	}
-	if w.space != 0 {
-		_, _, errno := syscall.RawSyscall(unix.SYS_SETNS, w.space, unix.CLONE_NEWNS, 0)
-		if errno == 0 {
-			_, _, errno = syscall.RawSyscall6(unix.SYS_STATX, 0, uintptr(unsafe.Pointer(w.slash)), 0,
-				unix.STATX_INO, uintptr(unsafe.Pointer(&w.is)), 0)
-		}
-		if errno == 0 && (w.is.Ino != w.top.Ino || w.is.Dev_major != w.top.Dev_major ||
-			w.is.Dev_minor != w.top.Dev_minor) {
-			errno = unix.EXDEV // this process has another root than its namespace
-		}
+func reported(said []byte) error {
+	var errno syscall.Errno
+	number, words, _ := strings.Cut(string(said), " ")
+	_, _ = fmt.Sscan(number, &errno)
+	if words == "" {
 		return errno
 	}
-	if _, _, errno := syscall.RawSyscall(unix.SYS_UNSHARE, unix.CLONE_NEWNS, 0, 0); errno != 0 {
-		return 0
-	}
-	if errno := mount(nil, w.slash, nil, unix.MS_REC|unix.MS_PRIVATE, nil); errno != 0 {
-		return 0
-	}
-	for _, c := range w.covers {
-		if c.dir {
-			mount(w.tmpfs, c.path, w.tmpfs, unix.MS_RDONLY, w.small)
-		} else {
-			mount(w.nullFile, c.path, nil, unix.MS_BIND, nil)
-		}
-	}
-	return 0
+	return errors.New(words)
 }
 
-//go:nosplit
-//go:norace
-func mount(source, target, kind *byte, flags uintptr, data *byte) syscall.Errno {
-	_, _, errno := syscall.RawSyscall6(unix.SYS_MOUNT, uintptr(unsafe.Pointer(source)),
-		uintptr(unsafe.Pointer(target)), uintptr(unsafe.Pointer(kind)), flags, uintptr(unsafe.Pointer(data)), 0)
-	return errno
+// enter puts this thread behind the wall, and what it executes. There is no way back.
+func enter(inSpace, ownTemp, noNetwork bool) error {
+	if inSpace {
+		if err := allowOwn(ownTemp); err != nil {
+			return err
+		}
+	}
+	if inSpace || os.Geteuid() == 0 {
+		for c := uintptr(0); c < 64 && unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) != unix.EINVAL; c++ {
+		}
+		var none [2]unix.CapUserData
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			return fmt.Errorf("the sandbox cannot drop capabilities: %w", err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("the sandbox cannot be entered: no_new_privs: %w", err)
+	}
+	if _, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, rulesetFD, 0, 0); errno != 0 {
+		return fmt.Errorf("the sandbox cannot be entered: %w", errno)
+	}
+	if limits := limitsFilter(); limits != nil { // best effort: a kernel without seccomp has no such filter
+		_ = filter(limits, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW)
+	}
+	if !noNetwork {
+		return nil
+	}
+	network, err := networkFilter()
+	if err == nil {
+		err = filter(network, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("the sandbox cannot cut off the network: %w", err)
+	}
+	return nil
+}
+
+func filter(program *unix.SockFprog, flags uintptr) error {
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(program)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// allowOwn allows what the namespaces have of their own. That is known only in them. A right holds for all that is
+// mounted below, too.
+func allowOwn(temp bool) error {
+	abi, err := version()
+	rules := os.NewFile(rulesetFD, "landlock")
+	for path, right := range map[string]uint64{"/proc": readTree, "/tmp": readTree | editTree,
+		"/dev/shm": readTree | editTree, "/dev/pts": readTree | editTree, "/dev/ptmx": readTree | editTree} {
+		if err == nil && (path != "/tmp" || temp) {
+			err = allow(rules, path, right&rights(abi))
+		}
+	}
+	runtime.KeepAlive(rules)
+	return err
 }

@@ -106,7 +106,7 @@ var rulesets = struct {
 func (b *Box) ruleset() (*os.File, error) {
 	rulesets.Lock()
 	defer rulesets.Unlock()
-	key := fmt.Sprintf("%q", [][]string{b.writable(), b.Read, b.Hide})
+	key := fmt.Sprintf("%q", [][]string{b.writable(), b.readable(), b.Hide})
 	m, ok := rulesets.of[key]
 	if !ok || !m.current() {
 		// A box for a temporary directory is not asked for again once that is gone.
@@ -187,7 +187,7 @@ func (b *Box) build() (made, error) {
 	inside := func(top string) []string {
 		return slices.DeleteFunc(slices.Clone(hidden), func(h string) bool { return below(top, h) })
 	}
-	for _, path := range reals(b.Read) {
+	for _, path := range reals(b.readable()) {
 		add(path, readTree, inside(path))
 	}
 	for _, path := range b.outermost() {

@@ -17,7 +17,7 @@ func (b *Box) profile() string {
 	}
 	rule("deny file-read*", "subpath", reals(b.Hide))
 	rule("deny network-outbound", "subpath", reals(b.Sockets))
-	rule("allow file-read*", "subpath", reals(b.Read))
+	rule("allow file-read*", "subpath", reals(b.readable()))
 	rule("allow file-read* file-write*", "subpath", append(b.outermost(), "/dev"))
 	// The user's terminals, and not those that a command makes.
 	out.WriteString(`(deny file-read* file-write* (require-all (regex #"^/dev/ttys[0-9]+") ` +

@@ -7,22 +7,22 @@
 //
 //   - The harness opens what may be read and written, and adds it to a Landlock ruleset. The ruleset's descriptor is
 //     all that the child needs, so that nothing a worker could have changed is looked at on the way.
-//   - The child enters between fork and exec: it drops all capabilities, takes the way back (no_new_privs), enters the
-//     ruleset and executes the command. No thread of the harness is ever inside: a command could trace and signal
-//     one that shares its wall. There is no Go runtime in the child, so that code makes raw system calls only.
-//   - What a program outside starts, a hook or filter of git's, enters as this program under the name [Name]. An init
-//     function sees that name and does its work before the rest of the program is set up.
+//   - The child is this program under the name [Name]. An init function sees that name and does its work before the
+//     rest of the program is set up: it drops all capabilities, takes the way back (no_new_privs), enters the ruleset
+//     and executes the command. No thread of the harness is ever inside: a command could trace and signal one that
+//     shares its wall. What a program outside starts, a hook or filter of git's, enters in the same way.
 //   - Landlock can allow, and cannot deny below what it allowed. What is hidden is therefore left out: of each
 //     directory above a hidden path the entries beside it are allowed one by one. Such a directory cannot be listed,
 //     because the right to list would reach the hidden one too. The set is made anew when such a directory changed.
 //   - A wall denies tracing, and so memory, environment and descriptors of all processes outside of it. From ABI 6 on
 //     it denies signals and abstract sockets too.
-//   - Terminals are hidden with the other devices, those that a command would make too: Landlock cannot tell them from
-//     the user's. Limits of other processes are set by a system call that Landlock does not know; seccomp denies it.
+//   - Limits of other processes are set by a system call that Landlock does not know; seccomp denies it.
 //   - The network is cut off by seccomp: a socket of another family than Unix or netlink cannot be made.
-//   - Sockets in the file system are reached by whoever finds their path, which Landlock does not look at. Where this
-//     process may make a mount namespace, those of well-known helpers are covered there. The commands of a run share
-//     it, until something else is mounted or is to be covered.
+//   - What Landlock does not look at (sockets with a path, modes and times, shared memory, terminals, arguments of
+//     processes) is kept away by namespaces, where they can be made. A holder, which is this program again, makes one
+//     set for each Box: all read-only but for what may be changed, with an empty directory over what is closed, in
+//     which only what is open is shown. The holder starts commands there as children of this process.
+//   - Without them the user's terminals are hidden with the other devices, those that a command would make too.
 //
 // A child that cannot enter its wall does not start: the error of [Box.Start] says why.
 //
@@ -39,16 +39,26 @@ import (
 // Name is what the process that enters a wall is called until it executes its command.
 const Name = "git-tilth-sandbox"
 
+// Without is for tests: "namespaces" or "pid" are not used.
+var Without string
+
 // Box is what the processes inside may do. A nil Box is no wall.
 type Box struct {
-	Write []string // what may be changed, directories with all that is in them
-	Read  []string // what may be read although it lies in a hidden directory
-	Hide  []string // what may not be read, where it is not in Write or Read
+	Write []string  // what may be changed, directories with all that is in them
+	Read  []string  // what may be read although it lies in a hidden directory
+	Open  []Opening // the same for all that a run starts, with the reason
+	Hide  []string  // what may not be read, where it is not in Write, Read or Open
 	// Sockets are the directories and sockets of helpers that do work for whoever asks.
 	Sockets []string
 	// Temp is the directory for temporary files, which TMPDIR names. It may be changed.
 	Temp      string
 	NoNetwork bool
+	// Touch may be read, and its times changed: git does that with an object that it would write and has.
+	Touch []string
+	// SharePIDs lets processes be seen as they are outside, for a program that locks by a process's number.
+	SharePIDs bool
+	home      string
+	trails    []string // paths that may lead to what is open by symbolic links
 }
 
 // System is what a system's sandbox can do.
@@ -69,6 +79,11 @@ func (b *Box) With(write ...string) *Box {
 // Reading returns a Box in which these may be read too.
 func (b *Box) Reading(read ...string) *Box {
 	return b.but(func(out *Box) { out.Read = append(slices.Clip(out.Read), read...) })
+}
+
+// Touching returns a Box in which these may be read, and their times changed.
+func (b *Box) Touching(touch ...string) *Box {
+	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
 }
 
 // In returns a Box with a directory for temporary files.
@@ -110,6 +125,15 @@ func (b *Box) writable() []string {
 		out = append(out, b.Temp)
 	}
 	return append(out, "/dev/shm")
+}
+
+// readable are the paths that may be read although they lie in a hidden directory.
+func (b *Box) readable() []string {
+	out := slices.Concat(b.Read, b.Touch)
+	for _, o := range b.Open {
+		out = append(out, o.Path)
+	}
+	return out
 }
 
 // outermost are the paths that may be changed, with links resolved, but for those that lie in another one: whoever may

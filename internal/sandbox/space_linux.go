@@ -3,76 +3,387 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// spaces keeps the mount namespace that the last command made, in which helpers' sockets are covered. To make one for
-// each command, and to take it down at its end, costs more than all the rest of a sandbox.
-var spaces spaceKeeper
+// spaces is the holder of this process: a child that makes the namespaces for boxes, each once, and starts commands in
+// them. What it starts are this process's children (CLONE_PARENT), as if they had been started here.
+var spaces holder
 
-type spaceKeeper struct {
+type holder struct {
 	sync.Mutex
-	of      string // what was mounted and covered in it
-	space   *os.File
-	refused bool
+	conn  *os.File
+	pid   int         // the holder's
+	init  int         // of the first process of the pid namespace, 0 for none
+	views [][2]string // what each of its mount namespaces is made of, and its number; the last used at the end
+	made  int
+	has   []string // the kinds of namespaces that work
+	err   error    // why there is none
 }
 
-// errSpace says that the namespace at hand is none for this process.
-var errSpace = errors.New("the sandbox cannot enter its mount namespace")
+// maxViews is how many mount namespaces are kept. A run takes turns with a few.
+const maxViews = 8
 
-// covered says what is covered for a command in dir, and what is mounted. It is empty for a command that cannot share
-// a namespace.
-func (b *Box) covered(dir string) string {
-	mounts, err := os.ReadFile("/proc/thread-self/mountinfo")
-	if err != nil || !filepath.IsAbs(dir) {
-		return ""
-	}
-	var all strings.Builder
-	for _, path := range b.Sockets {
-		fmt.Fprintf(&all, "%q %s\n", path, look(path))
-	}
-	return all.String() + string(mounts)
+// Spaces says which namespaces work here, and why there are none.
+func Spaces() (has []string, err error) {
+	spaces.Lock()
+	defer spaces.Unlock()
+	spaces.open()
+	return spaces.has, spaces.err
 }
 
-// take returns a descriptor of the namespace in which this is covered, nil if there is none.
-func (s *spaceKeeper) take(covered string) *os.File {
-	s.Lock()
-	defer s.Unlock()
-	if s.space == nil || covered == "" || covered != s.of || s.refused {
-		return nil
+// Inits are the holder and the first process of its pid namespace, which takes the place of a parent there; 0 for none.
+func Inits() (holder, init int) {
+	spaces.Lock()
+	defer spaces.Unlock()
+	return spaces.pid, spaces.init
+}
+
+// Close ends the holder, and with it what is left in its pid namespace.
+func Close() {
+	spaces.Lock()
+	defer spaces.Unlock()
+	if spaces.conn != nil {
+		spaces.conn.Close()
+		spaces.conn, spaces.err = nil, errors.New("the holder of namespaces was ended")
 	}
-	fd, err := unix.FcntlInt(s.space.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// open starts the holder, as root without a user namespace where that works.
+func (h *holder) open() {
+	if h.conn != nil || h.err != nil {
+		return
+	}
+	if Without == "namespaces" {
+		h.err = errors.New("they are refused")
+		return
+	}
+	if os.Geteuid() == 0 {
+		if h.err = h.begin(&syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Setpgid: true}); h.err == nil {
+			return
+		}
+	}
+	id := func(n int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{ContainerID: n, HostID: n, Size: 1}}
+	}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, Setpgid: true,
+		UidMappings: id(os.Geteuid()), GidMappings: id(os.Getegid()), AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}}
+	// The maps of a process that cannot be dumped are root's to write.
+	if dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err == nil && dumpable == 0 {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+		defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }()
+	}
+	h.err = h.begin(attr)
+}
+
+func (h *holder) begin(attr *syscall.SysProcAttr) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return err
 	}
-	return os.NewFile(uintptr(fd), "space")
+	ours, its := os.NewFile(uintptr(pair[0]), "holder"), os.NewFile(uintptr(pair[1]), "holder")
+	defer its.Close()
+	cmd := &exec.Cmd{Path: selfExe, Args: []string{Name, Name, holds}, Dir: "/", Env: []string{},
+		ExtraFiles: []*os.File{its}, SysProcAttr: attr}
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		return err
+	}
+	said, _, err := receive(int(ours.Fd()))
+	if err == nil && len(said) < 3 {
+		err = errors.New(strings.Join(said, ""))
+	}
+	if err != nil {
+		ours.Close()
+		_ = cmd.Wait()
+		return err
+	}
+	go func() { _ = cmd.Wait() }()
+	h.conn, h.pid = ours, cmd.Process.Pid
+	h.init, _ = strconv.Atoi(said[1])
+	h.has = strings.Fields(said[2])
+	return nil
 }
 
-// keep keeps the namespace of a command that has made one. A command that has ended meanwhile has none any more.
-func (s *spaceKeeper) keep(covered string, pid int) {
-	s.Lock()
-	defer s.Unlock()
-	own, err := os.Stat("/proc/thread-self/ns/mnt")
-	f, opened := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
-	if err != nil || opened != nil {
-		return
+// start starts a command in the box's namespaces. errSpace is the error where there are none.
+func (h *holder) start(ops []string, cmd *exec.Cmd, extra ...*os.File) error {
+	h.Lock()
+	defer h.Unlock()
+	if h.open(); h.err != nil {
+		return errSpace
 	}
-	if its, err := f.Stat(); err != nil || os.SameFile(own, its) || covered == "" {
-		f.Close()
-		return
+	files, done, err := streams(cmd)
+	defer done()
+	if err != nil {
+		return err
 	}
-	s.space.Close() // nil at first, which is no harm
-	s.of, s.space = covered, f
+	view, err := h.view(ops)
+	if err != nil {
+		return err
+	}
+	flags := ""
+	if cmd.SysProcAttr != nil && cmd.SysProcAttr.Setsid {
+		flags = "s"
+	}
+	request := slices.Concat([]string{"start", view, flags, cmd.Dir, strconv.Itoa(len(cmd.Args))}, cmd.Args,
+		cmd.Environ())
+	said, err := h.ask(request, append(files, extra...)...)
+	switch {
+	case err != nil:
+		return err
+	case said[0] != "":
+		n, _ := strconv.Atoi(said[0])
+		return &fs.PathError{Op: "fork/exec", Path: cmd.Dir, Err: syscall.Errno(n)}
+	}
+	pid, _ := strconv.Atoi(said[1])
+	cmd.Process, err = os.FindProcess(pid)
+	return err
 }
 
-// refuse remembers that a namespace cannot be shared.
-func (s *spaceKeeper) refuse() {
-	s.Lock()
-	defer s.Unlock()
-	s.refused = true
+// view returns the number of a mount namespace, which is made where there is none yet.
+func (h *holder) view(ops []string) (number string, err error) {
+	key := strings.Join(ops, "\x00")
+	i := slices.IndexFunc(h.views, func(v [2]string) bool { return v[0] == key })
+	if i >= 0 {
+		v := h.views[i]
+		h.views = append(slices.Delete(h.views, i, i+1), v)
+		return v[1], nil
+	}
+	if len(h.views) == maxViews {
+		if _, err := h.ask([]string{"drop", h.views[0][1]}); err != nil {
+			return "", err
+		}
+		h.views = h.views[1:]
+	}
+	h.made++
+	number = strconv.Itoa(h.made)
+	said, err := h.ask(append([]string{"view", number}, ops...))
+	if err != nil || said[0] != "" {
+		return "", errSpace
+	}
+	h.views = append(h.views, [2]string{key, number})
+	return number, nil
+}
+
+// ask sends a request and returns the answer.
+func (h *holder) ask(request []string, files ...*os.File) ([]string, error) {
+	var fds []int
+	for _, f := range files {
+		fds = append(fds, int(f.Fd()))
+	}
+	err := send(int(h.conn.Fd()), request, fds)
+	if err == nil {
+		var said []string
+		if said, _, err = receive(int(h.conn.Fd())); err == nil {
+			return said, nil
+		}
+	}
+	h.conn.Close()
+	h.conn, h.err = nil, fmt.Errorf("the holder of namespaces is gone: %w", err)
+	return nil, errSpace
+}
+
+// streams are the standard streams of a command.
+func streams(cmd *exec.Cmd) (files []*os.File, done func(), err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	done = func() { null.Close() }
+	for _, s := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr} {
+		f, ok := s.(*os.File)
+		switch {
+		case s == nil:
+			f = null
+		case !ok:
+			err = errors.New("a command in the sandbox takes files for its streams")
+		}
+		files = append(files, f)
+	}
+	return files, done, err
+}
+
+// errSpace says that there are no namespaces for a command.
+var errSpace = errors.New("the sandbox has no namespaces")
+
+// What is done in a mount namespace, in the order of the paths: kind, path, and what else it takes.
+const (
+	opCover  = "cover"  // an empty directory
+	opBlank  = "blank"  // an empty file
+	opShow   = "show"   // what is there outside, to read
+	opWrite  = "write"  // the same, to write
+	opTouch  = "touch"  // the same, to read, where the times may be changed
+	opLink   = "link"   // a symbolic link
+	opShared = "shared" // processes are seen as outside
+)
+
+// mounts are what the box's mount namespace is made of. A file that was replaced makes another one.
+func (b *Box) mounts() []string {
+	type op struct{ kind, path, arg string }
+	var ops []op
+	at := map[string]bool{}
+	add := func(kind, path, arg string) {
+		if at[path] {
+			return
+		}
+		at[path] = true
+		ops = append(ops, op{kind, path, arg})
+	}
+	for _, path := range b.outermost() {
+		if path != "/dev/shm" && there(path) {
+			add(opWrite, path, look(path))
+		}
+	}
+	for _, path := range reals(b.Touch) {
+		if there(path) {
+			add(opTouch, path, look(path))
+		}
+	}
+	for _, path := range reals(b.readable()) {
+		if there(path) {
+			add(opShow, path, look(path))
+		}
+	}
+	for _, path := range reals(b.Hide) {
+		if fi, err := os.Lstat(path); err == nil && fi.IsDir() {
+			add(opCover, path, "")
+		} else if err == nil && fi.Mode().IsRegular() {
+			add(opBlank, path, "")
+		}
+	}
+	for _, path := range b.trails {
+		for _, link := range trail(path) {
+			to, _ := os.Readlink(link)
+			add(opLink, link, to)
+		}
+	}
+	slices.SortFunc(ops, func(a, b op) int { return strings.Compare(a.path+"/", b.path+"/") })
+	var out, within []string
+	for _, o := range ops {
+		// What is shown in the same way as what is around it needs nothing.
+		for len(within) > 0 && !below(o.path, within[len(within)-1]) {
+			within = within[:len(within)-2]
+		}
+		around := opShow
+		if len(within) > 0 {
+			around = within[len(within)-2]
+		}
+		if o.kind == around || around == opWrite && (o.kind == opShow || o.kind == opTouch) ||
+			around == opTouch && o.kind == opShow || o.kind == opLink && around != opCover ||
+			(o.kind == opCover || o.kind == opBlank) && around == opCover {
+			continue
+		}
+		if o.kind != opLink && o.kind != opBlank {
+			within = append(within, o.kind, o.path)
+		}
+		out = append(out, o.kind, o.path, o.arg)
+	}
+	if b.SharePIDs || Without == "pid" {
+		out = append(out, opShared, "", "")
+	}
+	return out
+}
+
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// trail are the symbolic links on the way to what a path leads to.
+func trail(path string) (links []string) {
+	seen := map[string]bool{}
+	rest := strings.Split(filepath.Clean(path), "/")
+	for at := "/"; len(rest) > 0 && len(links) < 40; {
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		to, err := os.Readlink(next)
+		switch {
+		case err != nil:
+			at = next
+			continue
+		case !seen[next]:
+			seen[next] = true
+			links = append(links, next)
+		}
+		if filepath.IsAbs(to) {
+			at = "/"
+		}
+		rest = append(strings.Split(filepath.Clean(to), "/"), rest...)
+	}
+	return links
+}
+
+// Messages are a length, then strings that end with a NUL, which neither a path nor an argument holds.
+
+func send(fd int, words []string, fds []int) error {
+	body := strings.Join(words, "\x00")
+	head := fmt.Appendf(nil, "%08x%08x", len(body), len(fds))
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	if err := unix.Sendmsg(fd, head, oob, nil, unix.MSG_NOSIGNAL); err != nil {
+		return err
+	}
+	for rest := []byte(body); len(rest) > 0; {
+		n, err := unix.SendmsgN(fd, rest, nil, nil, unix.MSG_NOSIGNAL)
+		if err != nil && err != unix.EINTR {
+			return err
+		}
+		rest = rest[max(n, 0):]
+	}
+	return nil
+}
+
+func receive(fd int) (words []string, fds []int, err error) {
+	head, oob := make([]byte, 16), make([]byte, unix.CmsgSpace(16*4))
+	n, oobn := 0, 0
+	for {
+		n, oobn, _, _, err = unix.Recvmsg(fd, head, oob, unix.MSG_CMSG_CLOEXEC|unix.MSG_WAITALL)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil || n != len(head) {
+		return nil, nil, cmpErr(err)
+	}
+	var size, files int
+	if _, err := fmt.Sscanf(string(head), "%08x%08x", &size, &files); err != nil {
+		return nil, nil, err
+	}
+	if files > 0 {
+		messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+		if err != nil || len(messages) != 1 {
+			return nil, nil, cmpErr(err)
+		}
+		if fds, err = unix.ParseUnixRights(&messages[0]); err != nil {
+			return nil, nil, err
+		}
+	}
+	body := make([]byte, size)
+	for rest := body; len(rest) > 0; {
+		n, err := unix.Read(fd, rest)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return nil, nil, cmpErr(err)
+		}
+		rest = rest[n:]
+	}
+	return strings.Split(string(body), "\x00"), fds, nil
+}
+
+func cmpErr(err error) error {
+	if err == nil {
+		return unix.EPIPE
+	}
+	return err
 }

@@ -55,12 +55,10 @@ var (
 		`(worktree (add|remove|repair|move)|add|write-tree|update-index|commit|commit-tree|update-ref|reset|symbolic-ref -m|read-tree|restore|` +
 		`clean|branch|fetch|push|bundle create) `)
 	// ids are those of commits that a dry run does not make, and the time in the name of what is moved aside.
-	ids = regexp.MustCompile(`<commit>|(update-ref -m '[^']*' \S+) [0-9a-f]{40}`)
+	ids = regexp.MustCompile(` '?<commit>'?|(update-ref -m '[^']*' \S+) [0-9a-f]{40}`)
 	// claims are commits that have the time, and travels are directories with a random name.
 	claims  = regexp.MustCompile(`[0-9a-f]{40}:refs/tilth/claims/`)
 	travels = regexp.MustCompile(`/[.]travel-\w+`)
-	// previews name a tree elsewhere than in the index of a worktree.
-	previews = regexp.MustCompile(`excludesFile=\S*/(tilth-tree-|[.]travel-|travel/)`)
 )
 
 // nameless is a command without what only the real run makes: the id of a commit, the name of a directory.
@@ -69,23 +67,17 @@ func nameless(cmd string) string {
 	return ids.ReplaceAllString(cmd, "$1 <commit>")
 }
 
-// writes are the commands among those that -v printed which write in the repository or the worktree: not those that
-// name a tree with an index and objects of their own.
+// writes are the commands among those that -v printed which write in the repository or the worktree: not those of a
+// look ahead, which has an index and objects of its own.
 func writes(said string) []string {
 	var out []string
-	ahead := false
 	for line := range strings.Lines(said) {
 		m := traced.FindStringSubmatch(strings.TrimRight(line, "\n"))
-		if m == nil || !writing.MatchString(m[1]+" ") || strings.HasSuffix(line, "failed)\n") {
+		if m == nil || !writing.MatchString(m[1]+" ") || strings.HasSuffix(line, "failed)\n") ||
+			strings.HasSuffix(line, ", ahead)\n") {
 			continue
 		}
-		if previews.MatchString(m[1]) {
-			ahead = true
-		}
-		if !ahead {
-			out = append(out, nameless(m[1]))
-		}
-		ahead = ahead && !strings.HasSuffix(m[1], " write-tree")
+		out = append(out, nameless(m[1]))
 	}
 	return out
 }

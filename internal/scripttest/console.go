@@ -81,7 +81,7 @@ func console(ts *testscript.TestScript, _ bool, args []string) {
 func environ(ts *testscript.TestScript) []string {
 	var out []string
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "XDG_CONFIG_HOME", "GIT_CONFIG_NOSYSTEM",
-		"TILTH_SESSIONS_DIR", "TILTH_RESUME_NOTICE",
+		"TILTH_SESSIONS_DIR", "TILTH_RESUME_NOTICE", "TILTH_AGAIN",
 		"TILTH_BASE_URL", "TILTH_WORKER_MODEL", "LC_ALL", "GOCACHE", "GOFLAGS", "NO_COLOR", "WORK", "FAKEAGENT_SCRIPT",
 		"FAKEAGENT_LOG", "COMPLETION", "TILTH_SANDBOX"} {
 		if v := ts.Getenv(name); v != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -76,8 +77,6 @@ var (
 	traceForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
 	spanForm  = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	shaForm   = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	stopForm  = regexp.MustCompile(`^(all_done|wall_clock|token_cap|cost_cap|usage_limit|interrupted|preflight|error|` +
-		`iter_cap|evaluator_cap|empty_responses|no_case|provider_failure|tasks_failed|commit_refused)$`)
 )
 
 // auditor collects what a session's files do not hold of what they must.
@@ -260,11 +259,9 @@ func (a *auditor) values(typ string, p gjson.Result) {
 			a.fault("tree is %s", p.Get("tree").Raw)
 		}
 	case "task_failed":
-		oneOf("reason", "iter_cap", "evaluator_cap", "empty_responses", "no_case", "provider_failure", "commit_refused")
+		oneOf("reason", reasons(func(r record.Reason) bool { return r.Task || r.Word == record.CommitRefused })...)
 	case "stop":
-		if !stopForm.MatchString(p.Get("reason").Str) {
-			a.fault("reason is %s", p.Get("reason").Raw)
-		}
+		oneOf("reason", reasons(func(record.Reason) bool { return true })...)
 	case "commit", "seed_committed":
 		if !shaForm.MatchString(p.Get("sha").Str) {
 			a.fault("sha is %s", p.Get("sha").Raw)
@@ -281,6 +278,16 @@ func (a *auditor) values(typ string, p gjson.Result) {
 	if content := []rune(p.Get("content").Str); len(content) > recordCap+100 {
 		a.fault("content of %d characters", len(content))
 	}
+}
+
+// reasons are the words of the table's rows that match.
+func reasons(match func(record.Reason) bool) (words []string) {
+	for _, r := range record.Reasons() {
+		if match(r) {
+			words = append(words, r.Word)
+		}
+	}
+	return words
 }
 
 // order checks the sequence in which a task ends.
@@ -402,7 +409,7 @@ func (a *auditor) modes(dir string) {
 			return nil // removed meanwhile
 		}
 		switch {
-		case a.where == "workspace" && info.Mode().Perm() == 0o700:
+		case (a.where == "workspace" || strings.HasPrefix(a.where, "workspace.found-")) && info.Mode().Perm() == 0o700:
 			return fs.SkipDir
 		case strings.HasPrefix(a.where, "undo/") && d.Name() == "files" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir // of the worktree

@@ -80,7 +80,7 @@ func Setup(env *testscript.Env) error {
 	}
 	config := "[user]\n\tname = Test User\n\temail = user@example.com\n[init]\n\tdefaultBranch = " +
 		"main\n[advice]\n\tdetachedHead = false\n"
-	config += "[tilth]\n"
+	config += "[tilth]\n\tsandboxRead = " + env.WorkDir + "\n"
 	for _, open := range []string{agentState, signalDir} {
 		dir := filepath.Join(env.WorkDir, open)
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -99,7 +99,9 @@ func Setup(env *testscript.Env) error {
 		"COMPLETION": completion,
 		"HOME":       home, "XDG_CONFIG_HOME": filepath.Join(home, ".config"), "GIT_CONFIG_NOSYSTEM": "1",
 		"TILTH_SESSIONS_DIR":  filepath.Join(env.WorkDir, "sessions"),
-		"TILTH_RESUME_NOTICE": "0", "LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(),
+		"TEST_WITHOUT":        os.Getenv("TEST_WITHOUT"),
+		"TILTH_RESUME_NOTICE": "0", "TILTH_AGAIN": "true",
+		"LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(),
 		"GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
 		"RUSTUP_HOME": rustupHome(), "README": readme(), "DOCS": filepath.Join(filepath.Dir(readme()), "docs"),
 	} {
@@ -158,14 +160,17 @@ var (
 	canMount = sync.OnceValue(func() bool {
 		return runs("unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "none", os.TempDir())
 	})
+	hasCargo  = sync.OnceValue(func() bool { return runs("cargo", "--version") })
 	hasPytest = sync.OnceValue(func() bool { return runs("/usr/bin/python3", "-c", "import pytest") })
 )
 
 func runs(name string, args ...string) bool { return exec.Command(name, args...).Run() == nil }
 
-// Condition knows the conditions of scripts beyond testscript's own: [root]; [pytest] for a Python in /usr/bin that has
-// it; [tmpfs] where a small file system can be mounted in a namespace of its own; [full] where TILTH_TESTS is full, as
-// it is in CI: the rows of a table that take too long for a test that is run after each change.
+// Condition knows the conditions of scripts beyond testscript's own: [root]; [landlock] and [namespaces], which the
+// sandbox uses where they work; TEST_WITHOUT=namespaces (or pid) in the environment keeps it from that; [pytest] for a
+// Python in /usr/bin that has it; [cargo] for one that runs: rustup's own may have no toolchain; [tmpfs] where a small
+// file system can be mounted in a namespace of its own; [full] where TILTH_TESTS is full, as it is in CI: the rows of a
+// table that take too long for a test that is run after each change.
 func Condition(cond string) (bool, error) {
 	switch cond {
 	case "root":
@@ -174,8 +179,13 @@ func Condition(cond string) (bool, error) {
 		return canMount(), nil
 	case "landlock":
 		return sandbox.Probe().Err == nil, nil
+	case "namespaces":
+		_, err := sandbox.Spaces()
+		return err == nil && os.Getenv("TEST_WITHOUT") == "", nil
 	case "pytest":
 		return hasPytest(), nil
+	case "cargo":
+		return hasCargo(), nil
 	case "full":
 		return os.Getenv("TILTH_TESTS") == "full", nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -110,6 +111,20 @@ func Import(path string, stdin io.Reader) (*Imported, error) {
 	}
 	return importReader(path, f)
 }
+
+// Sentence is one task, whose title and criterion is what a person typed.
+func Sentence(said string) *Imported {
+	im := newImported("what was typed")
+	im.Format = "a sentence"
+	said = text.OneLine(said)
+	im.Tasks = []session.Task{{ID: taskID(1), Title: text.Clip(said, maxSentence), Description: said,
+		AcceptanceCriteria: []string{said}, Status: session.TaskPending}}
+	im.recognise("one task: %s", said)
+	return im
+}
+
+// maxSentence is how much of a sentence is a title, which becomes the subject of a commit.
+const maxSentence = 100
 
 func importReader(name string, r io.Reader) (*Imported, error) {
 	text, err := readText(name, r)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -176,7 +176,7 @@ func (d *dirImport) tests() error {
 				"it holds more than %d files", maxDirEntries)
 		}
 		if e.IsDir() {
-			if p != "." && (strings.HasPrefix(e.Name(), ".") || slices.Contains(proc.ProductDirs, e.Name()) ||
+			if p != "." && (strings.HasPrefix(e.Name(), ".") || project.IsProduct(e.Name()) ||
 				d.isRepository(p)) {
 				return fs.SkipDir
 			}

@@ -76,8 +76,8 @@ type Deps struct {
 }
 
 // Interview lets the model read the source and ask, until it hands in a bundle that Propose takes. It returns that
-// bundle, or why there is none: ErrAborted, ErrIterations, ErrGaveUp, ErrAnswers, a *model.Failure, or what Transcript,
-// Emit, Spent or Propose returned. Several of these can be told with errors.Is and errors.As.
+// bundle, or why there is none: ErrAborted, ErrIterations, ErrGaveUp, ErrAnswers, a *RefusedError, a *model.Failure, or
+// what Transcript, Emit, Spent or Propose returned. Several of these can be told with errors.Is and errors.As.
 func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	var own []json.RawMessage
 	if err := json.Unmarshal(interviewTools, &own); err != nil {
@@ -123,6 +123,19 @@ type interview struct {
 	silent   int   // text-only turns in a row
 	answer   reply // the one whose tools are being run
 	accepted *Bundle
+	draft    string // the seed that was handed in last
+	refusal  string // the rules that it broke, and how often in a row they were the same
+	refusals int
+}
+
+// sameRefusals is how often a seed may break the same rules in a row.
+const sameRefusals = 3
+
+// RefusedError ends an interview whose seed was refused for the same reason again and again. Draft is the last one.
+type RefusedError struct{ Rule, Draft string }
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the seed was refused %d times in a row for the same reason: %s", sameRefusals, e.Rule)
 }
 
 // open puts the prompts at the start of the history.
@@ -215,8 +228,11 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 }
 
 func (in *interview) retrying(f *model.Failure, wait time.Duration) {
-	in.Terminal.warn(fmt.Sprintf("the model endpoint gave no answer (%s), asking again in %s", f.Kind,
-		wait.Round(time.Second)))
+	who := "the model endpoint"
+	if in.Program != nil {
+		who = in.Program.Name
+	}
+	in.Terminal.warn(fmt.Sprintf("%s gave no answer (%s), asking again in %s", who, f.Kind, wait.Round(time.Second)))
 }
 
 // recordCall counts an attempt and writes it down. A failed one may have been paid for all the same.

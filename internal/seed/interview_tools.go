@@ -122,6 +122,7 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 	if in.answer.garbled {
 		return in.refused(one("utf-8", "the arguments are not valid UTF-8"))
 	}
+	in.draft = args
 	b, err := parseBundle([]byte(args))
 	if err != nil {
 		return in.refused(one("shape", "%s", err))
@@ -145,8 +146,15 @@ func (in *interview) propose(ctx context.Context, args string) (string, error) {
 
 const maxRulesTold = 30
 
+// refused answers a seed that breaks rules; the third time that these are the same ones ends the interview.
 func (in *interview) refused(violations []Violation) (string, error) {
 	in.Terminal.warn("the proposed seed was refused: " + violations[0].String())
+	if words := Explain(violations, maxRulesTold); words != in.refusal {
+		in.refusal, in.refusals = words, 0
+	}
+	if in.refusals++; in.refusals >= sameRefusals {
+		return "", &RefusedError{Rule: violations[0].String(), Draft: in.draft}
+	}
 	return in.Prompts.Render("interview_refused", map[string]any{"Rules": Explain(violations, maxRulesTold)})
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -67,7 +67,7 @@ func partOf(q, part string) violations {
 		return one("path", "a part of the path %s is longer than 255 bytes", q)
 	case meansDotGit(part):
 		return one("path-git", "the path %s leads into .git, which belongs to git", q)
-	case slices.Contains(proc.ProductDirs, part):
+	case project.IsProduct(part):
 		// A test in a build product would not be part of the seed.
 		return one("path-ignored", "the path %s lies in %s, which is never committed: choose another place", q, part)
 	}

@@ -50,10 +50,15 @@ func failure(p *agent.Program, out agent.Outcome) *model.Failure {
 		if p.Login != "" {
 			f.Message += " (log in: " + p.Login + ")"
 		}
+		if out.Hint != "" {
+			f.Message += " (" + out.Hint + ")"
+		}
 	case out.How == agent.UsageLimit:
 		f.Kind, f.LimitReset = model.UsageLimit, out.LimitReset
 	case out.How == agent.TimedOut:
 		f.Kind = model.Timeout
+	case out.How == agent.Unfinished:
+		f.Kind = model.Empty
 	case out.How != agent.Completed && out.How != agent.TurnLimit:
 	case strings.TrimSpace(out.Text) == "":
 		f.Kind, f.Message = model.Empty, p.Name+" ended without a final message"

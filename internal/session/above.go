@@ -18,11 +18,11 @@ const MarkVar = "TILTH_INSIDE"
 // Mark is the mark of what a run of this session starts, as a line of its environment.
 func (s *Session) Mark() string { return MarkVar + "=" + s.ID }
 
-// RunAbove is the id of a session that one of these processes is writing now, by the kernel's word on who holds the
-// lock on its directory, "" if there is none that is known. A lock on the lock file alone is another program's, as of
-// flock(1) around this command: the session is in use, and nobody is inside of it. Sessions are looked for in the root,
-// and in dirs, which are places of sessions wherever they lie; dirs is not called where none of the processes has a
-// lock.
+// RunAbove is the id of a session that one of these processes is writing now, by the kernel's word on who holds its
+// lock, "" if there is none that is known. A lock whose file names another process, or none, is another program's, as
+// of flock(1) around this command: the session is in use, and nobody is inside of it. Sessions are looked for in the
+// root, and in dirs, which are places of sessions wherever they lie; dirs is not called where none of the processes has
+// a lock.
 func (st Store) RunAbove(pids []int, dirs func() []string) string {
 	held := flocks()
 	maps.DeleteFunc(held, func(_ string, pid int) bool { return !slices.Contains(pids, pid) })
@@ -35,9 +35,13 @@ func (st Store) RunAbove(pids []int, dirs func() []string) string {
 		places = append(places, filepath.Join(st.Root, id))
 	}
 	for _, dir := range places {
+		s := Session{ID: filepath.Base(dir), Dir: dir}
 		var st unix.Stat_t
-		if unix.Stat(dir, &st) == nil && held[lockName(&st)] != 0 && ValidID(filepath.Base(dir)) {
-			return filepath.Base(dir)
+		if !ValidID(s.ID) || unix.Lstat(s.Path(LockFile), &st) != nil || held[lockName(&st)] == 0 {
+			continue
+		}
+		if s.noted().PID == held[lockName(&st)] {
+			return s.ID
 		}
 	}
 	return ""

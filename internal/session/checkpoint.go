@@ -31,14 +31,21 @@ type Checkpoint struct {
 	Workspace    string `json:"workspace"` // the worktree, absolute
 	Branch       string `json:"branch"`
 	Status       string `json:"status"`
-	TokensUsed   int64  `json:"tokens_used"` // prompt and eval tokens, all roles
+	TokensUsed   int64  `json:"tokens_used"` // of all roles, less what was read from a cache
 	Usage        Usage  `json:"usage"`
 	GitCommonDir string `json:"git_common_dir,omitempty"` // of the source repo, absolute
 	Label        string `json:"label,omitempty"`
 	ForkedFrom   string `json:"forked_from,omitempty"` // the session that this one is a fork of
 	ForkedAt     string `json:"forked_at,omitempty"`   // the commit up to which the two share theirs
 	RunOffset    int64  `json:"run_offset,omitempty"`  // how long the record was when the last run began, in bytes
-	Preflight    string `json:"preflight,omitempty"`   // names what the last preflight that passed had looked at
+	// Statuses are those with which prd.json was written last: another one in it is a person's.
+	Statuses map[string]string `json:"statuses,omitempty"`
+	// TakenOver is set where the record of another tool's session says since how its tasks stand.
+	TakenOver bool   `json:"taken_over,omitempty"`
+	Preflight string `json:"preflight,omitempty"` // names what the last preflight that passed had looked at
+	// KnownFailures are the validators that failed before any work and bar nothing until they have passed, with the
+	// tests that failed where those are known by name; nil where no person went on with any.
+	KnownFailures map[string][]string `json:"known_failures,omitempty"`
 
 	// Rewind is the journal of a reset --to-seed that has begun and not ended, nil for none.
 	Rewind json.RawMessage `json:"rewind,omitempty"`

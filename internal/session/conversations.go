@@ -22,6 +22,12 @@ type Conversation struct {
 	Attempts []Attempt `json:"attempts"`
 	// Total is the program's running total after the last attempt, where it reports one.
 	Total *RoleUsage `json:"total,omitempty"`
+	// ResumeBy is how an agent by ACP takes it up: "load", "resume" or "none"; "" for another program.
+	ResumeBy string `json:"resume_by,omitempty"`
+	// Uncounted says that the agent told of a turn without telling what it took.
+	Uncounted bool `json:"uncounted,omitempty"`
+	// Others are those of other programs that worked on the task, by their names.
+	Others map[string]*Conversation `json:"others,omitempty"`
 
 	kept
 }
@@ -50,8 +56,30 @@ func (c *Checkpoint) Conversation(task string) *Conversation {
 	return conv
 }
 
-// SetConversation stores a task's conversation.
+// ConversationOf is a task's conversation with one program, among those of others too. Where it had none with that one
+// it is that in use, and nil if there is none.
+func (c *Checkpoint) ConversationOf(task, agent string) *Conversation {
+	conv := c.Conversation(task)
+	if conv != nil && conv.Agent != agent && conv.Others[agent] != nil {
+		return conv.Others[agent]
+	}
+	return conv
+}
+
+// SetConversation stores a task's conversation as the one in use. One with another program is kept beside it.
 func (c *Checkpoint) SetConversation(task string, conv *Conversation) error {
+	if was := c.Conversation(task); was != nil {
+		others := was.Others
+		was.Others = nil
+		if others == nil {
+			others = map[string]*Conversation{}
+		}
+		if was.Agent != conv.Agent && was.Agent != "" {
+			others[was.Agent] = was
+		}
+		delete(others, conv.Agent)
+		conv.Others = others
+	}
 	raw, err := encode(conv)
 	if err != nil {
 		return err

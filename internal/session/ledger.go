@@ -35,6 +35,23 @@ func (s *Session) AppendLedger(task string, entry LedgerEntry) error {
 	return jsonl.AppendOnce(path, append(line, '\n'), jsonl.IsObject, true)
 }
 
+// WriteLedger replaces a task's ledger.
+func (s *Session) WriteLedger(task string, entries []LedgerEntry) error {
+	path, err := s.taskPath(LedgerDir, task, true)
+	if err != nil {
+		return err
+	}
+	var data []byte
+	for _, e := range entries {
+		line, err := jsonl.Encode(e)
+		if err != nil {
+			return fmt.Errorf("ledger of %s: %w", task, err)
+		}
+		data = append(append(data, line...), '\n')
+	}
+	return jsonl.WriteFile(path, data)
+}
+
 // ReadLedger reads a task's last entries, oldest first, and before them all notes of a person's; all entries if last is
 // 0 or less. Lines that are no entries are left out. A task without a ledger has no entries.
 func (s *Session) ReadLedger(task string, last int) ([]LedgerEntry, error) {

@@ -20,8 +20,8 @@ import (
 )
 
 // BusyError says that another process writes the session. PID 0 and empty fields are unknown. The lock's holder writes
-// its own into the lock file, for people and for builds that ask only the file. What the file says proves nothing: a
-// pid is reused, a file outlives its writer, and the worker can write it.
+// its own into the lock file, for people. What the file says proves nothing: a pid is reused, and a file outlives its
+// writer.
 type BusyError struct {
 	PID     int    `json:"pid"`
 	Host    string `json:"host"`
@@ -48,23 +48,17 @@ func (e *BusyError) Error() string {
 // lockTries bounds how often a lock that is held is tried again. A reader that looks whether the lock is held (Holder)
 // has it for some microseconds; a writer must not take that for another writer.
 const (
-	lockTries = 10
+	lockTries = 40
 	lockPause = 5 * time.Millisecond
 )
 
 // Lock makes the caller the one writer of the session, or returns a *BusyError. The lock holds until unlock is called
-// or the process ends, however it ends: it is a flock on the session's directory, which nobody can remove while it
-// has files, and one on the lock file, which is all that older builds ask. Children do not inherit it. unlock removes
-// a lock file that Lock has made. Leftovers of killed writers are removed on the way. A session that is gone is a
+// or the process ends, however it ends: it is a flock on the lock file. Children do not inherit it. unlock removes a
+// lock file that Lock has made. Leftovers of killed writers are removed on the way. A session that is gone is a
 // *RefusedError; the error of a lock file that cannot be used has a Remedy.
 func (s *Session) Lock(now time.Time) (unlock func(), err error) {
-	dir, err := s.lockDir()
-	if err != nil {
-		return nil, err
-	}
 	f, made, err := s.lockFile()
 	if err != nil {
-		dir.Close()
 		return nil, err
 	}
 	line := BusyError{PID: os.Getpid(), Since: record.FormatTime(now)}
@@ -73,7 +67,8 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 		// A full disk must not stop anyone from resuming or removing a session: the text is a courtesy.
 		_, _ = f.WriteAt(append(data, '\n'), 0)
 	}
-	for _, dir := range []string{s.Dir, s.Path(TravelDir)} {
+	dirs, _ := filepath.Glob(s.Path(KeptGitDir, "refs/*/*"))
+	for _, dir := range append(dirs, s.Dir, s.Path(TravelDir), s.Path(AsideDir)) {
 		removeStaleTemps(dir, now)
 	}
 	return func() {
@@ -82,22 +77,7 @@ func (s *Session) Lock(now time.Time) (unlock func(), err error) {
 		}
 		_ = f.Truncate(0)
 		_ = f.Close()
-		_ = dir.Close()
 	}, nil
-}
-
-// lockDir locks the session's directory. The file is nil where the filesystem locks no directories, as NFS.
-func (s *Session) lockDir() (*os.File, error) {
-	dir, err := s.acquire(s.Dir, func() (*os.File, error) { return openDir(s.Dir) })
-	switch {
-	case errors.Is(err, syscall.EBADF), errors.Is(err, syscall.ENOLCK), errors.Is(err, errors.ErrUnsupported):
-		return nil, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
-	case errors.Is(err, fs.ErrPermission):
-		return nil, lockFileError(s.Dir, err)
-	}
-	return dir, err
 }
 
 // lockFile locks the lock file, which is made if it is missing.
@@ -112,6 +92,9 @@ func (s *Session) lockFile() (f *os.File, made bool, err error) {
 		}
 		return f, err
 	})
+	if _, gone := os.Lstat(s.Dir); err != nil && errors.Is(gone, fs.ErrNotExist) {
+		return nil, false, &RefusedError{Name: s.ID, Reason: "no such session under " + filepath.Dir(s.Dir)}
+	}
 	if busy := (*BusyError)(nil); err != nil && !errors.As(err, &busy) {
 		if _, there := os.Lstat(path); errors.Is(there, fs.ErrPermission) || errors.Is(there, fs.ErrNotExist) {
 			path = s.Dir
@@ -155,12 +138,11 @@ func (s *Session) acquire(path string, open func() (*os.File, error)) (*os.File,
 
 // Holder reports whether a process holds the lock now, and which. It never waits and creates nothing.
 func (s *Session) Holder() (*BusyError, bool) {
-	for _, path := range []string{s.Dir, s.file(LockFile)} {
-		if isLocked(path) {
-			return s.holderOf(path), true
-		}
+	path := s.file(LockFile)
+	if !isLocked(path) {
+		return nil, false
 	}
-	return nil, false
+	return s.holderOf(path), true
 }
 
 // isLocked takes a shared lock for a moment, so that two that look do not see each other.
@@ -171,10 +153,6 @@ func isLocked(path string) bool {
 	}
 	defer unix.Close(fd)
 	return flock(fd, unix.LOCK_SH) == unix.EWOULDBLOCK
-}
-
-func openDir(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
 
 func flock(fd, how int) error {
@@ -197,11 +175,7 @@ func sameFile(f *os.File, path string) bool {
 // holderOf is who holds the lock on what is at path. The kernel's word outranks the lock file's; the file has its say
 // where the kernel has none, as on another system or for a holder on another machine.
 func (s *Session) holderOf(path string) *BusyError {
-	e := &BusyError{}
-	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, e) != nil {
-		e = &BusyError{}
-	}
-	e.Session, e.Host, e.Since = s.ID, text.VisibleLine(e.Host), text.VisibleLine(e.Since)
+	e := s.noted()
 	if pid := flockOwner(path); pid != 0 {
 		if pid != e.PID {
 			e.Since = ""
@@ -209,6 +183,16 @@ func (s *Session) holderOf(path string) *BusyError {
 		e.PID = pid
 		e.Host, _ = os.Hostname()
 	}
+	return e
+}
+
+// noted is what the lock file says of who holds it.
+func (s *Session) noted() *BusyError {
+	e := &BusyError{}
+	if data, err := readAtMost(s.Path(LockFile), 4096); err != nil || json.Unmarshal(data, e) != nil {
+		e = &BusyError{}
+	}
+	e.Session, e.Host, e.Since = s.ID, text.VisibleLine(e.Host), text.VisibleLine(e.Since)
 	return e
 }
 

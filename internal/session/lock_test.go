@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,58 +42,6 @@ func TestLockExcludesAndNames(t *testing.T) {
 	must(t, err)
 	unlock()
 	unlock()
-}
-
-// An older build makes the lock file once, locks nothing else and leaves it.
-func TestLockOfAnOlderBuild(t *testing.T) {
-	s := newSession(t)
-	write(t, s.Path(LockFile), `{"pid": 1, "host": "h", "since": "2026-06-01T10:20:30.456Z"}`)
-	old, err := os.OpenFile(s.Path(LockFile), os.O_RDWR, 0)
-	must(t, err)
-	must(t, flock(int(old.Fd()), syscall.LOCK_EX))
-	var busy *BusyError
-	if _, err := s.Lock(testNow); !errors.As(err, &busy) || busy.PID != os.Getpid() {
-		t.Errorf("%v", err)
-	}
-	if busy, held := s.Holder(); !held || busy.PID != os.Getpid() {
-		t.Errorf("%v %v", busy, held)
-	}
-	must(t, old.Close())
-	unlock, err := s.Lock(testNow)
-	must(t, err)
-	defer unlock()
-	old, err = os.OpenFile(s.Path(LockFile), os.O_RDWR, 0)
-	must(t, err)
-	defer old.Close()
-	if err := flock(int(old.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EWOULDBLOCK) {
-		t.Errorf("an older build could lock as well: %v", err)
-	}
-}
-
-// The worker can remove the lock file and write another one.
-func TestLockOutlivesItsFile(t *testing.T) {
-	s := newSession(t)
-	write(t, s.Path(CheckpointFile), `{"status": "running"}`)
-	cmd := child(t, "hold the lock", s.Dir)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	host, _ := os.Hostname()
-	for _, forged := range []string{"", `{"pid": 1, "host": "elsewhere", "since": "\u001b[2J"}`} {
-		must(t, os.Remove(s.Path(LockFile)))
-		write(t, s.Path(LockFile), forged)
-		var busy *BusyError
-		if _, err := s.Lock(testNow); !errors.As(err, &busy) || busy.PID != cmd.Process.Pid || busy.Host != host {
-			t.Errorf("%q: %v, want process %d", forged, err, cmd.Process.Pid)
-		}
-		if o := s.Overview(); o.Busy == nil || o.Busy.PID != cmd.Process.Pid || o.State() != "running" {
-			t.Errorf("%q: %+v", forged, o.Busy)
-		}
-	}
 }
 
 // The file's words prove nothing, in either direction: a live pid in a file that nobody locks, rubbish in one that is

@@ -7,7 +7,8 @@ const taskRunning = "running"
 
 // NewSummary is the roll-up of an empty record.
 func NewSummary(sessionID string) *Summary {
-	s := &Summary{Version: summaryVersion, SessionID: sessionID, kept: kept{extra{}}, Mark: mark{Begins: []int64{}}}
+	s := &Summary{Version: summaryVersion, SessionID: sessionID, kept: kept{extra{}},
+		Mark: mark{Begins: []int64{}, Fold: foldVersion}}
 	s.complete()
 	return s
 }
@@ -54,7 +55,7 @@ func (s *Summary) Feed(l record.Line) {
 	if l.Begins() {
 		s.Mark.Begins = append(s.Mark.Begins, l.Off)
 	}
-	if s.Stop != nil && goesOn(l) {
+	if s.Stop != nil && l.GoesOn() {
 		s.Stop = nil
 	}
 	switch l.Type {
@@ -77,13 +78,19 @@ func (s *Summary) count(ts string, e record.Event) {
 		s.SeedSHA = e.SHA
 	case *record.ContextReset:
 		t.Attempts++
-		t.Iter, t.Status, t.FailureReason, t.EndedAt = 0, taskRunning, "", ""
+		t.Iter, t.FailureReason, t.EndedAt, t.Uncommitted = 0, "", "", false
+		if t.Status != TaskSkipped { // a person who calls it done does that with its commit
+			t.Status = taskRunning
+		}
 		if t.StartedAt == "" {
 			t.StartedAt = ts
 		}
 	case *record.TaskDone:
-		t.Status, t.FailureReason, t.EndedAt = TaskDone, "", ts
+		t.Status, t.FailureReason, t.EndedAt, t.Uncommitted = TaskDone, "", ts, true
 	case *record.TaskMarked:
+		if e.Status != "" {
+			t.Status, t.FailureReason, t.Uncommitted = e.Status, "", false
+		}
 		switch e.Mark {
 		case TaskSkipped:
 			t.Status, t.FailureReason, t.EndedAt = TaskSkipped, "", ts
@@ -98,9 +105,13 @@ func (s *Summary) count(ts string, e record.Event) {
 		if e.Aside == "" {
 			t.Commit = e.SHA
 		}
-		if t.Status == taskRunning && !e.Placeholder { // what was refused is committed
-			t.Status, t.EndedAt = TaskDone, ts
+		if e.Placeholder || e.Aside != "" {
+			break
 		}
+		if t.Status != TaskDone && (t.Status != TaskFailed || e.RolledForward) { // what was refused, or cut off
+			t.Status, t.FailureReason, t.EndedAt = TaskDone, "", ts
+		}
+		t.Uncommitted = false
 	case *record.SessionRewound:
 		s.becomes(e.Tasks)
 	case *record.SessionUndone:
@@ -112,7 +123,7 @@ func (s *Summary) count(ts string, e record.Event) {
 		}
 	case *record.Stop:
 		s.Stop = &record.LastStop{Reason: e.Reason, TS: ts}
-		if e.Reason == "commit_refused" {
+		if e.Reason == record.CommitRefused {
 			t.notCommitted()
 		}
 	case *record.ModelCall:
@@ -132,13 +143,16 @@ func (s *Summary) count(ts string, e record.Event) {
 	case *record.EvaluatorVerdict:
 		s.Evaluator.count(e)
 		t.Evaluator.count(e)
+		if t.Ledger >= 0 {
+			t.Ledger++
+		}
 	}
 }
 
 // notCommitted takes a task_done back: a commit hook refused what was accepted.
 func (t *taskSummary) notCommitted() {
 	if t.Status == TaskDone {
-		t.Status, t.EndedAt = taskRunning, ""
+		t.Status, t.EndedAt, t.Uncommitted = taskRunning, "", false
 	}
 }
 
@@ -182,6 +196,7 @@ func (s *Summary) becomes(states map[string]record.TaskState) {
 	for id, state := range states {
 		t := s.task(id, 0)
 		t.Status, t.Commit, t.FailureReason = state.Status, state.Commit, state.FailureReason
+		t.Uncommitted, t.Ledger = false, -1
 	}
 }
 
@@ -199,23 +214,24 @@ func (s *Summary) resume(ts string, e *record.SessionResume) {
 }
 
 func (s *Summary) modelCall(t *taskSummary, e *record.ModelCall) {
+	call := RoleUsage{Calls: 1, PromptTokens: e.PromptTokens, EvalTokens: e.EvalTokens, CachedTokens: e.CachedTokens,
+		ReasoningTokens: e.ReasoningTokens}
 	s.Tokens.Prompt += e.PromptTokens
 	s.Tokens.Eval += e.EvalTokens
+	s.Tokens.Cached += e.CachedTokens
 	if e.TokensUsedTotal > 0 {
 		s.Mark.TotalSeen = true
 		s.Tokens.Total = max(s.Tokens.Total, e.TokensUsedTotal)
 	} else if !s.Mark.TotalSeen {
-		s.Tokens.Total = s.Tokens.Prompt + s.Tokens.Eval
+		s.Tokens.Total = max(0, s.Tokens.Prompt-s.Tokens.Cached) + s.Tokens.Eval
 	}
-	cost := 0.0
 	if e.Cost != nil {
-		cost = *e.Cost
+		call.Cost = *e.Cost
 	}
-	s.Cost += cost
-	t.Tokens += e.PromptTokens + e.EvalTokens
-	t.Cost += cost
-	s.Usage.Role(e.Phase).Add(RoleUsage{Calls: 1, PromptTokens: e.PromptTokens, EvalTokens: e.EvalTokens,
-		CachedTokens: e.CachedTokens, ReasoningTokens: e.ReasoningTokens, Cost: cost})
+	s.Cost += call.Cost
+	t.Tokens += call.Total()
+	t.Cost += call.Cost
+	s.Usage.Role(e.Phase).Add(call)
 }
 
 func (v *verdictCounts) count(e *record.EvaluatorVerdict) {
@@ -233,17 +249,4 @@ func bump(m map[string]int64, key string) {
 	if key != "" {
 		m[key]++
 	}
-}
-
-// goesOn reports whether an event means that a session works, so that a stop before it is no longer its last word. What
-// only tidies up after a stop is not work, and neither is a resume that found everything done.
-func goesOn(l record.Line) bool {
-	switch l.Type {
-	case "stop", "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session", "session_undone",
-		"task_marked":
-		return false
-	case "session_resume":
-		return !l.Event().(*record.SessionResume).FoundAllDone()
-	}
-	return true
 }

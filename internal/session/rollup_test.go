@@ -70,19 +70,19 @@ func TestRollup(t *testing.T) {
 		s.Resumes != 1 {
 		t.Errorf("times and counts: %+v", s)
 	}
-	if s.Tokens != (summaryTokens{263, 53, 316}) || s.Cost != 1.25 || string(s.Limits) != `{"max_tokens":100}` || s.SeedSHA != "abc" {
+	if s.Tokens != (summaryTokens{263, 53, 50, 316}) || s.Cost != 1.25 || string(s.Limits) != `{"max_tokens":100}` || s.SeedSHA != "abc" {
 		t.Errorf("tokens %+v, cost %v, limits %s", s.Tokens, s.Cost, s.Limits)
 	}
 	if u := s.Usage; u.Interview.Calls != 1 || u.Worker.Calls != 4 || u.Worker.CachedTokens != 50 ||
 		u.Worker.ReasoningTokens != 5 ||
-		u.Evaluator.PromptTokens != 40 || u.SelfImprove.EvalTokens != 1 || u.Sum().Total() != 316 {
+		u.Evaluator.PromptTokens != 40 || u.SelfImprove.EvalTokens != 1 || u.Sum().Total() != 266 {
 		t.Errorf("usage %+v", u)
 	}
 	task := s.Tasks["T-001"]
-	want := &taskSummary{Status: TaskDone, Iterations: 3, Tokens: 305, Cost: 1,
+	want := &taskSummary{Status: TaskDone, Iterations: 3, Tokens: 255, Cost: 1,
 		ToolCalls: map[string]int64{"bash": 1, "read_file": 1}, HookBlocks: 1,
 		Evaluator: verdictCounts{1, 1, map[string]int64{"weak_test": 1}}, Attempts: 2, Iter: 1, StartedAt: at(5),
-		EndedAt: at(21), Commit: "def"}
+		EndedAt: at(21), Commit: "def", Ledger: 2}
 	if !reflect.DeepEqual(task, want) {
 		t.Errorf("%+v\nwant\n%+v", task, want)
 	}
@@ -130,7 +130,8 @@ func TestRollupOfPythonTilth(t *testing.T) {
 {"ts": "2026-06-01T10:00:03Z", "type": "judge_verdict", "payload": {"task_id": "T-1", "accept": false}}
 {"ts": 5, "payload": {}}
 `)
-	if *s.StartedAt != "2026-06-01T10:00:00Z" || s.PrepStartedAt != nil || s.Tokens != (summaryTokens{100, 50, 150}) ||
+	if *s.StartedAt != "2026-06-01T10:00:00Z" || s.PrepStartedAt != nil ||
+		s.Tokens != (summaryTokens{100, 50, 0, 150}) ||
 		s.Evaluator.Accepts != 1 || s.Evaluator.Rejects != 1 || s.Skipped != 1 || s.Events != 4 {
 		t.Errorf("%+v", s)
 	}

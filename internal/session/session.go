@@ -10,7 +10,9 @@ const (
 	GoBackFile        = "going-back.json" // there while a rewind or an undo is carried out
 	JudgeDir          = "judge"           // the tree under judgement, laid out
 	ConversationDir   = "conversation"
-	TravelDir         = "travel" // what moves it between machines: a scratch repository, the remote, the claim's holder
+	TravelDir         = "travel"                   // what moves it between machines: a scratch repository, the claim
+	KeptGitDir        = "kept.git"                 // a bare repository: what an undo or a failed task needs
+	AsideDir          = KeptGitDir + "/refs/aside" // refs by the tasks that failed
 	LedgerDir         = "ledger"
 	CheckpointFile    = "checkpoint.json"
 	RecordFile        = "events.jsonl"

@@ -73,7 +73,10 @@ func (st Store) Create(id string) (*Session, error) {
 
 // Find is the session that part means: a full id, or at least four characters that occur in exactly one id.
 // Anything else, a path or a symlink above all, is a *RefusedError.
-func (st Store) Find(part string) (*Session, error) {
+func (st Store) Find(part string) (*Session, error) { return st.FindFirst(part, nil) }
+
+// FindFirst is Find, but of several that have the part those that come first are meant.
+func (st Store) FindFirst(part string, first func(*Session) bool) (*Session, error) {
 	if strings.Trim(part, "0123456789abcdef-") != "" || part == "" {
 		return nil, &RefusedError{Name: part, Reason: "not the name of a session"}
 	}
@@ -88,6 +91,12 @@ func (st Store) Find(part string) (*Session, error) {
 		return nil, err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.Contains(id, part) })
+	if len(ids) > 1 && first != nil {
+		later := func(id string) bool { return !first(st.session(id)) }
+		if those := slices.DeleteFunc(slices.Clone(ids), later); len(those) > 0 {
+			ids = those
+		}
+	}
 	switch len(ids) {
 	case 0:
 		return nil, &RefusedError{Name: part, Reason: "no such session under " + st.Root}

@@ -41,6 +41,7 @@ type Summary struct {
 type summaryTokens struct {
 	Prompt int64 `json:"prompt"`
 	Eval   int64 `json:"eval"`
+	Cached int64 `json:"cached"` // of the prompt's: read from a provider's cache, and not in Total
 	Total  int64 `json:"total"`
 }
 
@@ -48,7 +49,7 @@ type summaryTokens struct {
 type taskSummary struct {
 	Status        string           `json:"status"` // pending, running, done or failed
 	Iterations    int64            `json:"iterations"`
-	Tokens        int64            `json:"tokens"` // prompt and eval, all roles
+	Tokens        int64            `json:"tokens"` // as the cap counts them, all roles
 	Cost          float64          `json:"cost"`
 	ToolCalls     map[string]int64 `json:"tool_calls"`
 	HookBlocks    int64            `json:"hook_blocks"`
@@ -59,6 +60,10 @@ type taskSummary struct {
 	StartedAt     string           `json:"started_at,omitempty"`
 	EndedAt       string           `json:"ended_at,omitempty"`
 	Commit        string           `json:"commit,omitempty"`
+	// Ledger is how many verdicts the ledger has to hold, -1 where a rewind or an undo left that open.
+	Ledger int64 `json:"ledger,omitempty"`
+	// Uncommitted is set between task_done and its commit.
+	Uncommitted bool `json:"uncommitted,omitempty"`
 }
 
 // verdictCounts counts what the evaluator said.
@@ -75,7 +80,11 @@ type mark struct {
 	TotalSeen   bool   `json:"total_seen"`  // the record carries running totals of tokens
 	// Begins is where the lines lie that record.ReadBegun needs; nil where an earlier build has not counted them.
 	Begins []int64 `json:"begins"`
+	// Fold is the version of the counting: what an earlier build has counted otherwise is counted again.
+	Fold int `json:"fold"`
 }
+
+const foldVersion = 2
 
 const markKey = "rolled_up"
 
@@ -122,7 +131,8 @@ func (s *Session) storedSummary() *Summary {
 	}
 	empty.others = stored.others
 	if err != nil || json.Unmarshal(stored.others[markKey], &stored.Mark) != nil || stored.Mark.Offset < 0 ||
-		stored.Version != summaryVersion || stored.Mark.Begins == nil {
+		stored.Version != summaryVersion || stored.Mark.Begins == nil ||
+		stored.Mark.Fold != foldVersion {
 		return empty
 	}
 	now, err := record.Fingerprint(s.Path(RecordFile), stored.Mark.Offset)

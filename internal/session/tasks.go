@@ -24,6 +24,23 @@ var taskID = regexp.MustCompile(`^T-[0-9]{3,}$`)
 // ValidTaskID reports whether id is T- and three or more digits.
 func ValidTaskID(id string) bool { return taskID.MatchString(id) }
 
+// TaskOf is the id of the task that a word names, "" for none: its id, or T and its number, or the number alone.
+func TaskOf(tasks []Task, word string) string {
+	number := func(s string) string {
+		return strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(strings.ToUpper(s), "T"), "-"), "0")
+	}
+	same := ""
+	for _, t := range tasks {
+		if strings.EqualFold(t.ID, word) {
+			return t.ID
+		}
+		if same == "" && number(t.ID) == number(word) {
+			same = t.ID
+		}
+	}
+	return same
+}
+
 // Task is one entry of prd.json. Only the harness writes Status.
 type Task struct {
 	ID                 string   `json:"id"`
@@ -78,8 +95,8 @@ func ParseTasks(data []byte) ([]Task, error) {
 	return complete(tasks), nil
 }
 
-// Tasks reads prd.json. Errors name the file and what is wrong in it.
-func (s *Session) Tasks() ([]Task, error) {
+// StoredTasks reads prd.json as it is. Errors name the file and what is wrong in it.
+func (s *Session) StoredTasks() ([]Task, error) {
 	return readJSON(s.Path(TasksFile), ParseTasks)
 }
 

@@ -21,8 +21,8 @@ type RoleUsage struct {
 	loose
 }
 
-// Total is what counts against the token cap.
-func (r RoleUsage) Total() int64 { return r.PromptTokens + r.EvalTokens }
+// Total is what counts against the token cap: what a provider read from its cache does not.
+func (r RoleUsage) Total() int64 { return max(0, r.PromptTokens-r.CachedTokens) + r.EvalTokens }
 
 // Add adds what more says to r, and to the total where the file has one (Python Tilth's does).
 func (r *RoleUsage) Add(more RoleUsage) {
@@ -34,7 +34,7 @@ func (r *RoleUsage) Add(more RoleUsage) {
 	r.Cost += more.Cost
 	if _, ok := r.others["total"]; ok {
 		r.others = maps.Clone(r.others)
-		r.others["total"] = strconv.AppendInt(nil, r.Total(), 10)
+		r.others["total"] = strconv.AppendInt(nil, r.PromptTokens+r.EvalTokens, 10) // which counts the cached ones
 	}
 }
 

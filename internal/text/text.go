@@ -9,6 +9,36 @@ import (
 	"unicode/utf8"
 )
 
+// Wrap breaks the lines of a text that are longer than width runes between words. What follows a bullet or stands in
+// from the margin goes on there.
+func Wrap(s string, width int) string {
+	var out []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if utf8.RuneCountInString(line) <= width {
+			out = append(out, line)
+			continue
+		}
+		margin := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		words := strings.Fields(line)
+		made, used := margin, 0
+		if len(words) > 0 && (words[0] == "-" || words[0] == "*") {
+			made, words = margin+words[0]+" ", words[1:]
+			margin += "  "
+		}
+		for _, word := range words {
+			if used > 0 && utf8.RuneCountInString(made)+1+utf8.RuneCountInString(word) > width {
+				out, made, used = append(out, made), margin, 0
+			}
+			if used++; used > 1 {
+				made += " "
+			}
+			made += word
+		}
+		out = append(out, made)
+	}
+	return strings.Join(out, "\n")
+}
+
 // OneLine folds every run of white space into one blank.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
@@ -73,27 +103,46 @@ func FirstLines(s string, n int) string {
 	return strings.Join(kept, "; ")
 }
 
-// FailingLine is the line of a failed program's output that says why it failed: the first one that looks like it, else
-// the first one that says anything. Rules and headings are passed over.
+// FailingLine is the line of a failed program's output that says why it failed, as the program itself puts it: what
+// pytest marks with E, what Go's test says below its name, the end of a traceback; else the first line that looks like
+// it, else the first that says anything. Rules, headings and the source that a runner shows are passed over.
 func FailingLine(output string) (line string) {
-	for candidate := range strings.Lines(output) {
-		candidate = strings.TrimSpace(candidate)
+	found, traced := "", false
+	lines := strings.Split(output, "\n")
+	for i, whole := range lines {
+		candidate := strings.TrimSpace(whole)
 		switch {
+		case strings.HasPrefix(candidate, "E  "):
+			return strings.TrimSpace(candidate[1:])
 		case strings.Trim(candidate, "=_-*# ") == "" || strings.HasPrefix(candidate, "==") ||
-			strings.HasPrefix(candidate, "__"):
+			strings.HasPrefix(candidate, "__") || found != "":
+		case strings.HasPrefix(candidate, "Traceback ("):
+			traced = true
+		case traced && whole == strings.TrimLeft(whole, " \t"):
+			found = candidate
+		case traced:
+		case strings.HasPrefix(candidate, "--- FAIL: ") && i+1 < len(lines) && saysPlace(lines[i+1]):
+			name, _, _ := strings.Cut(strings.TrimPrefix(candidate, "--- FAIL: "), " ")
+			found = name + ": " + strings.TrimSpace(lines[i+1])
 		case looksFailed(candidate):
-			return candidate
+			found = candidate
 		case line == "":
 			line = candidate
 		}
 	}
+	if found != "" {
+		return found
+	}
 	return line
 }
 
+// saysPlace reports whether a line of Go's test begins with a place, as each that a test writes does.
+func saysPlace(line string) bool {
+	place, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return strings.HasPrefix(line, " ") && strings.Contains(place, ".go:") && strings.HasSuffix(place, ":")
+}
+
 func looksFailed(line string) bool {
-	if strings.HasPrefix(line, "E  ") { // of pytest
-		return true
-	}
 	for _, word := range []string{"FAIL", "rror", "not found", "panic:", "not ok ", "cannot ", "undefined"} {
 		if strings.Contains(line, word) {
 			return true

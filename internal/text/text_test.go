@@ -1,6 +1,8 @@
 package text
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
@@ -9,17 +11,18 @@ import (
 
 func TestVisibleLine(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain text":                    "plain text",
-		"tab\tand\nline\r":              "tab and line ",
-		"\x1b[31mred\x07":               "␛[31mred␇",
-		"\x7f":                          "␡",
-		"\u009b2J":                      "<U+009B>2J",
-		"a\u202eb\u2066c":               "a<U+202E>b<U+2066>c",
-		"zero\u200bwidth\ufeff":         "zero<U+200B>width<U+FEFF>",
-		"broken \xff\xfe":               "broken \uFFFD\uFFFD",
-		"line\u2028separator":           "line<U+2028>separator",
-		"naïve 日本 👩\u200d🔬":             "naïve 日本 👩\u200d🔬",
-		"tag \U000E0041 private \ue000": "tag <U+E0041> private <U+E000>",
+		"plain text":                        "plain text",
+		"tab\tand\nline\r":                  "tab and line ",
+		"\x1b[31mred\x07":                   "␛[31mred␇",
+		"\x7f":                              "␡",
+		"\u009b2J":                          "<U+009B>2J",
+		"a\u202eb\u2066c":                   "a<U+202E>b<U+2066>c",
+		"zero\u200bwidth\ufeff":             "zero<U+200B>width<U+FEFF>",
+		"broken \xff\xfe":                   "broken \uFFFD\uFFFD",
+		"line\u2028separator":               "line<U+2028>separator",
+		"naïve 日本 👩\u200d🔬":                 "naïve 日本 👩\u200d🔬",
+		"a\ufe0f b\ufe01 \U000E0100 \u3164": "a\ufe0f b<U+FE01> <U+E0100> <U+3164>",
+		"tag \U000E0041 private \ue000":     "tag <U+E0041> private <U+E000>",
 	} {
 		if got := VisibleLine(in); got != want {
 			t.Errorf("VisibleLine(%q) = %q, want %q", in, got, want)
@@ -87,9 +90,11 @@ func TestShellQuote(t *testing.T) {
 func TestFailingLine(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "",
-		"ok  a 0.1s\n--- FAIL: TestAdd (0.00s)\n    add_test.go:9: got " +
-			"3\n": "--- FAIL: TestAdd (0.00s)",
-		"F   [100%]\n=== FAILURES ===\n____ test_add ____\n>   assert 1 == 2\nE   assert 1 == 2\n": "E   assert 1 == 2",
+		"ok  a 0.1s\n--- FAIL: TestAdd (0.00s)\n    add_test.go:9: got 3\n": "TestAdd: add_test.go:9: got 3",
+		"--- FAIL: TestAdd (0.00s)\nFAIL\n":                                 "--- FAIL: TestAdd (0.00s)",
+		"F   [100%]\n=== FAILURES ===\n____ test_add ____\n    raise Error(1)\n>   assert 1 == 2\nE   assert 1 == 2\n" +
+			"t.py:3: AssertionError\n": "assert 1 == 2",
+		"Traceback (most recent call last):\n  File \"a.py\", line 1\n    raise X(1)\nX: 1\n": "X: 1",
 		"sh: 1: vitest: not found\n": "sh: 1: vitest: not found",
 		"\n-----\nsomething\nmore\n": "something",
 	} {
@@ -131,4 +136,33 @@ func TestEscaped(t *testing.T) {
 			t.Errorf("%q becomes %q in parts, want %q", in, all, want)
 		}
 	}
+}
+
+// Nothing that is shown as JSON has a raw character that no terminal draws, and it still says the same.
+func FuzzEscaped(f *testing.F) {
+	f.Add("a\u202e\u009b b\U000E0041\ufe01\x7f\u2028")
+	f.Fuzz(func(t *testing.T, s string) {
+		in, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, rest := Escaped(bytes.Clone(in))
+		if len(rest) > 0 {
+			t.Fatalf("%q is left of %q", rest, in)
+		}
+		for _, r := range string(shown) {
+			if r < 0x20 || isUndrawn(r) {
+				t.Fatalf("%U is in %q", r, shown)
+			}
+		}
+		var back, was string
+		if json.Unmarshal(shown, &back) != nil || json.Unmarshal(in, &was) != nil || back != was {
+			t.Fatalf("%q became %q", in, shown)
+		}
+		for _, r := range Visible(s) {
+			if r < 0x20 && r != '\n' && r != '\t' || isUndrawn(r) {
+				t.Fatalf("%U is visible in %q", r, s)
+			}
+		}
+	})
 }

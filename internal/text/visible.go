@@ -84,13 +84,14 @@ func isPlain(s string) bool {
 }
 
 // isHidden reports whether a terminal does not draw a character, or draws it elsewhere: C1 controls, bidirectional and
-// other format characters, line separators.
+// other format characters, line separators, fillers, and selectors of a variant, in which a text can be hidden.
 func isHidden(r rune) bool {
 	switch {
 	case r >= 0x80 && r < 0xa0, r == 0x2028, r == 0x2029:
 		return true
-	case r == 0x200d, r == 0x200c: // joiners, part of emoji and of some scripts
+	case r == 0x200d, r == 0x200c, r == 0xfe0e, r == 0xfe0f: // part of emoji, the joiners of some scripts too
 		return false
 	}
-	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs)
+	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Other_Default_Ignorable_Code_Point,
+		unicode.Variation_Selector)
 }

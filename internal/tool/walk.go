@@ -11,7 +11,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -21,7 +21,7 @@ const walkCap = 400_000
 // isProduct reports whether a directory holds dependencies or build results. Such ones are passed over unless the
 // pattern names them: they would drown everything else.
 func isProduct(name string) bool {
-	return slices.Contains(proc.ProductDirs, name) || name == "venv" || name == ".tox"
+	return project.IsProduct(name) || slices.Contains(project.ByName(project.Python).Foreign, name)
 }
 
 // query is a pattern ready to be walked.

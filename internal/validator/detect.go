@@ -35,12 +35,12 @@ func Detect(ctx context.Context, in Place, files []string, t Tasks) []Validator 
 
 // kinds are the kinds of projects that are known, in the order in which their checks run.
 var kinds = []struct {
-	find func(context.Context, *project) []Validator
+	find func(context.Context, *layout) []Validator
 	by   string // what it is known by
 }{{python, "*.py"}, {golang, "go.mod"}, {node, "package.json"}, {rust, "Cargo.toml"}, {shell, "the seed's tests"}}
 
 // missingTests fails a task whose acceptance tests were taken away: without them all else would pass.
-func (p *project) missingTests(t Tasks) []Validator {
+func (p *layout) missingTests(t Tasks) []Validator {
 	var gone []string
 	for _, f := range t.Seed {
 		id, ok := TaskOf(path.Base(f))
@@ -66,7 +66,7 @@ func (p *project) missingTests(t Tasks) []Validator {
 
 // shell runs acceptance tests that are shell scripts. They are known only from
 // the seed itself, never from a name alone.
-func shell(_ context.Context, p *project) []Validator {
+func shell(_ context.Context, p *layout) []Validator {
 	if !p.seeded {
 		return nil
 	}
@@ -76,7 +76,7 @@ func shell(_ context.Context, p *project) []Validator {
 		if first, _, _ := strings.Cut(p.read(f), "\n"); path.Ext(f) == ".bash" || strings.Contains(first, "bash") {
 			program = "bash"
 		}
-		vs = append(vs, Validator{Name: path.Base(f), Argv: []string{program, dashless(f)}})
+		vs = append(vs, Validator{Name: path.Base(f), Argv: []string{program, dashless(f)}, given: []given{{f, f}}})
 	}
 	return vs
 }
@@ -95,7 +95,7 @@ var handled = []string{".py", ".go", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts
 	".sql", ".png"}
 
 // unknownTests names the task's acceptance tests that nothing here runs.
-func (p *project) unknownTests() []Validator {
+func (p *layout) unknownTests() []Validator {
 	var files []string
 	for _, f := range p.current {
 		ext := path.Ext(f)
@@ -115,7 +115,7 @@ func (p *project) unknownTests() []Validator {
 }
 
 // dirsOf returns the directories that hold a file of that name, "." or "sub/dir", but for those of test data.
-func (p *project) dirsOf(name string) []string {
+func (p *layout) dirsOf(name string) []string {
 	var out []string
 	for _, f := range p.files {
 		if dir := path.Dir(f); path.Base(f) == name && !slices.Contains(strings.Split(dir, "/"), "testdata") {
@@ -126,7 +126,7 @@ func (p *project) dirsOf(name string) []string {
 }
 
 // tops is dirsOf without those below another one of them.
-func (p *project) tops(name string) []string {
+func (p *layout) tops(name string) []string {
 	var out []string
 	for _, dir := range p.dirsOf(name) {
 		inner := func(top string) bool { return top == "." || strings.HasPrefix(dir, top+"/") }

@@ -2,18 +2,17 @@ package validator
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // golang runs go vet and go test over every module. The seed puts the tests of later tasks into the tree, where they
 // may not even compile: an overlay makes them not exist for the go command, without touching the tree.
-func golang(_ context.Context, p *project) []Validator {
+func golang(_ context.Context, p *layout) []Validator {
 	var vs []Validator
 	modules := p.dirsOf("go.mod")
 	if len(modules) == 0 && len(goTests(p.current)) > 0 {
@@ -22,7 +21,8 @@ func golang(_ context.Context, p *project) []Validator {
 	for _, dir := range modules {
 		later := p.inModule(goTests(p.later), dir)
 		present := without(p.inModule(ending(p.files, ".go"), dir), later)
-		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test", "./..."}, hidden: later}
+		test := Validator{Name: at("go test", dir), Dir: dir, Argv: []string{"go", "test", "./..."}, hidden: later,
+			runner: project.ByName(project.Go).Runner("go test"), given: p.goGiven(dir)}
 		vet := Validator{Name: at("go vet", dir), Dir: dir, Argv: []string{"go", "vet", "./..."}, hidden: later}
 		if len(present) == 0 {
 			test.Skip = "there are no Go files yet"
@@ -34,12 +34,27 @@ func golang(_ context.Context, p *project) []Validator {
 	return vs
 }
 
+var moduleLine = pattern.New(`(?m)^module\s+"?([^\s"]+)`)
+
+// goGiven are the acceptance tests of the module in dir. go test names a test by its package.
+func (p *layout) goGiven(dir string) []given {
+	module := ""
+	if m := moduleLine().FindStringSubmatch(p.read(path.Join(dir, "go.mod"))); m != nil {
+		module = m[1]
+	}
+	var out []given
+	for _, f := range p.inModule(goTests(p.required()), dir) {
+		out = append(out, given{file: path.Join(dir, f), where: path.Join(module, path.Dir(f))})
+	}
+	return out
+}
+
 func goTests(files []string) []string {
 	return slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
 }
 
 // inModule returns those of files that belong to the module in dir and not to one below it, relative to dir.
-func (p *project) inModule(files []string, dir string) []string {
+func (p *layout) inModule(files []string, dir string) []string {
 	files = slices.Clone(below(files, dir))
 	for _, other := range p.dirsOf("go.mod") {
 		rel := other
@@ -54,26 +69,4 @@ func (p *project) inModule(files []string, dir string) []string {
 		}
 	}
 	return files
-}
-
-// overlay makes the argument under which the go command does not see files, until done is called.
-func overlay(files []string) (arg string, done func(), err error) {
-	replace := map[string]string{}
-	for _, f := range files {
-		replace[f] = "" // an empty replacement means that there is no such file
-	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", nil, err
-	}
-	dir, done, err := proc.TempDir("overlay")
-	if err != nil {
-		return "", nil, err
-	}
-	file := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		done()
-		return "", nil, err
-	}
-	return "-overlay=" + file, done, nil
 }

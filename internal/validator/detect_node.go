@@ -13,11 +13,12 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // nodeExts are the endings of files that may hold tests.
-var nodeExts = []string{".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"}
+var nodeExts = project.ByName(project.Node).Code
 
 // nodePackage is one package.json and the tests below it.
 type nodePackage struct {
@@ -28,36 +29,25 @@ type nodePackage struct {
 	all, current, required, later []string // relative to dir
 }
 
-// managers are the ways to run a package's tests and to install what it needs, by its lock file.
-var managers = []struct{ lock, test, install string }{
-	{"package-lock.json", "npm test --", "npm ci"}, {"npm-shrinkwrap.json", "npm test --", "npm ci"},
-	{"pnpm-lock.yaml", "pnpm test", "pnpm install --frozen-lockfile"},
-	{"yarn.lock", "yarn test", "yarn install --frozen-lockfile"},
-	{"bun.lock", "bun run test", "bun install --frozen-lockfile"},
-	{"bun.lockb", "bun run test", "bun install --frozen-lockfile"},
-}
-
 // node runs the test script of every package that is not inside another one.
-func node(_ context.Context, p *project) []Validator {
+func node(_ context.Context, p *layout) []Validator {
 	dirs := p.tops("package.json")
 	if len(dirs) == 0 && len(ending(p.current, nodeExts...)) > 0 {
 		dirs = []string{"."}
 	}
 	var vs []Validator
 	for _, dir := range dirs {
-		v := p.nodePackage(dir).validator()
-		if v.Name == "" {
-			continue
+		for _, v := range p.nodePackage(dir).validators() {
+			v.Dir = dir
+			v.Env = append(v.Env, "CI=true", "NO_COLOR=1",
+				"PATH="+joinPath(filepath.Join(p.root, dir, "node_modules", ".bin"), proc.Getenv(p.env, "PATH")))
+			vs = append(vs, v)
 		}
-		v.Dir = dir
-		v.Env = append(v.Env, "CI=true", "NO_COLOR=1",
-			"PATH="+joinPath(filepath.Join(p.root, dir, "node_modules", ".bin"), proc.Getenv(p.env, "PATH")))
-		vs = append(vs, v)
 	}
 	return vs
 }
 
-func (p *project) nodePackage(dir string) nodePackage {
+func (p *layout) nodePackage(dir string) nodePackage {
 	n := nodePackage{dir: dir}
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
@@ -71,16 +61,15 @@ func (p *project) nodePackage(dir string) nodePackage {
 	n.later = below(ending(p.later, nodeExts...), dir)
 
 	n.manager = []string{"npm", "test", "--"}
-	for _, m := range managers {
-		if argv := strings.Fields(m.test); p.exists(path.Join(dir, m.lock)) && has(argv[0], p.root, p.env) {
-			n.manager = argv
-		}
+	if lock, ok := p.lock(project.ByName(project.Node), dir); ok && has(lock.Program, p.root, p.env) {
+		n.manager = strings.Fields(lock.Test)
 	}
 	return n
 }
 
 // runner is a test runner that can be told which tests to run or to leave out.
 type runner struct {
+	name  string
 	match pattern.Regexp // on the last command of the test script
 	only  func(files []string) []string
 	but   func(files []string) []string
@@ -98,75 +87,131 @@ func each(flag string) func([]string) []string {
 
 // runners is the table of those that take arguments after the script's own.
 var runners = []runner{{
+	name:  "jest",
 	match: pattern.New(`(^|[\s/])(jest(\.js)?|react-scripts test)(\s|$)`),
 	only:  func(files []string) []string { return append([]string{"--runTestsByPath"}, files...) },
 	but: func(files []string) []string {
-		out := []string{"--testPathIgnorePatterns", "/node_modules/"}
+		out := []string{"--passWithNoTests", "--testPathIgnorePatterns", "/node_modules/"}
 		for _, f := range files {
 			out = append(out, "/"+regexp.QuoteMeta(f)+"$")
 		}
 		return out
 	},
 }, {
+	name:  "vitest",
 	match: pattern.New(`(^|[\s/])vitest(\s|$)`),
 	only:  slices.Clone[[]string],
-	but:   each("--exclude"),
-}, {match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore")}}
+	but: func(files []string) []string {
+		return append([]string{"--passWithNoTests"}, each("--exclude")(files)...)
+	},
+}, {name: "mocha", match: pattern.New(`(^|[\s/])mocha(\s|$)`), but: each("--ignore")}}
 
 var (
 	nodeTest  = pattern.New(`^(?:\w+=\S+\s+)*(?:cross-env\s+(?:\w+=\S+\s+)*)?(?:node|tsx)\s(?:.*\s)?--test(?:\s|$)`)
 	noTestYet = pattern.New(`no test specified`)
 )
 
-// validator is the check of one package; one without a name if it has none.
-func (n nodePackage) validator() Validator {
+// validators are the checks of one package: its acceptance tests, and the rest of its suite.
+func (n nodePackage) validators() []Validator {
 	script := strings.TrimSpace(n.scripts["test"])
 	if script == "" || noTestYet().MatchString(script) {
 		return n.bare()
 	}
 	name := at(n.manager[0]+" test", n.dir)
-	plain := Validator{Name: name, Argv: slices.DeleteFunc(slices.Clone(n.manager),
-		func(a string) bool { return a == "--" })}
-	if len(n.current) == 0 && len(n.later) == 0 {
-		return plain
-	}
 	before, last := lastCommand(script)
 	if nodeTest().MatchString(last) {
-		if command, ok := n.nodeTest(before, last); ok {
-			return Validator{Name: name, Command: command}
-		}
-		return Validator{Name: name, Skip: "there are no tests to run yet"}
+		return n.ownRunner(name, before, last)
 	}
+	plain := Validator{Name: name, Argv: slices.DeleteFunc(slices.Clone(n.manager),
+		func(a string) bool { return a == "--" })}
 	for _, r := range runners {
-		if !r.match().MatchString(last) || strings.ContainsAny(last, "|;<>`&\n") {
-			continue
-		}
-		switch {
-		case len(n.current) > 0 && r.only != nil:
-			return Validator{Name: name, Argv: slices.Concat(n.manager, r.only(n.required))}
-		case len(n.later) > 0:
-			return Validator{Name: name, Argv: slices.Concat(n.manager, r.but(n.later))}
+		if r.match().MatchString(last) && !strings.ContainsAny(last, "|;<>`&\n") {
+			return n.known(name, r)
 		}
 	}
 	if len(n.later) > 0 {
 		plain.remark = "the acceptance tests of later tasks may be among those that failed: " +
 			"this test script gives no known way to leave them out: " + script
 	}
-	return plain
+	return []Validator{plain}
+}
+
+// given are the package's acceptance tests that a run has to report on.
+func (n nodePackage) given() []given {
+	var out []given
+	for _, f := range n.required {
+		f = path.Join(n.dir, f)
+		out = append(out, given{f, f})
+	}
+	return out
+}
+
+// others reports whether the package has tests beside the acceptance tests.
+func (n nodePackage) others() bool {
+	return slices.ContainsFunc(without(without(n.all, n.later), n.required), someTest().MatchString)
+}
+
+var someTest = pattern.New(`(?i)test|spec`)
+
+// known are the checks of a package whose runner can be told what to run.
+func (n nodePackage) known(name string, r runner) []Validator {
+	v := Validator{Name: name, runner: project.ByName(project.Node).Runner(r.name)}
+	all := v
+	all.Argv = slices.Clone(n.manager)
+	if r.only == nil || len(n.required) == 0 {
+		if len(n.later) > 0 {
+			all.Argv = append(all.Argv, r.but(n.later)...)
+		}
+		all.given = n.given()
+		return []Validator{all}
+	}
+	v.Argv, v.given = slices.Concat(n.manager, r.only(n.required)), n.given()
+	if !n.others() {
+		return []Validator{v}
+	}
+	all.Name = rest(name)
+	all.Argv = append(all.Argv, r.but(slices.Concat(n.required, n.later))...)
+	return []Validator{v, all}
+}
+
+// ownRunner are the checks of a package whose tests node itself runs.
+func (n nodePackage) ownRunner(name, before, last string) []Validator {
+	v := Validator{Name: name, runner: project.ByName(project.Node).Runner("node --test")}
+	var vs []Validator
+	command, own := n.nodeTest(before, last)
+	if len(n.required) > 0 {
+		given := v
+		given.Command, given.given = command+text.ShellQuote(n.required...), n.given()
+		vs, v.Name = append(vs, given), rest(name)
+	}
+	others := without(without(n.tests(own), n.later), n.required)
+	switch {
+	case len(others) > 0:
+		v.Command = command + text.ShellQuote(others...)
+		vs = append(vs, v)
+	case len(vs) == 0:
+		vs = append(vs, Validator{Name: name, Skip: "there are no tests to run yet"})
+	}
+	return vs
 }
 
 // bare is the check of a package without a test script: acceptance tests that
 // node runs by itself.
-func (n nodePackage) bare() Validator {
-	if len(n.current) == 0 {
-		return Validator{}
+func (n nodePackage) bare() []Validator {
+	if len(n.required) == 0 {
+		return nil
 	}
 	files := ending(n.required, ".js", ".mjs", ".cjs")
 	if len(files) == 0 {
 		why := "package.json has no test script that would run the acceptance tests"
-		return Validator{Name: at("npm test", n.dir), Skip: why}
+		return []Validator{{Name: at("npm test", n.dir), Skip: why}}
 	}
-	return Validator{Name: at("node --test", n.dir), Argv: append([]string{"node", "--test"}, files...)}
+	v := Validator{Name: at("node --test", n.dir), Command: "node --test " + reportArgs + " " +
+		text.ShellQuote(files...), runner: project.ByName(project.Node).Runner("node --test")}
+	v.given = slices.DeleteFunc(n.given(), func(g given) bool {
+		return !slices.Contains([]string{".js", ".mjs", ".cjs"}, path.Ext(g.file))
+	})
+	return []Validator{v}
 }
 
 // lastCommand splits `a && b && c` before the last command: arguments to a script
@@ -183,21 +228,27 @@ var nodeValued = []string{"--import", "--require", "-r", "--loader", "--experime
 	"--test-reporter-destination", "--test-name-pattern", "--conditions", "-C", "--env-file", "--test-concurrency",
 	"--test-timeout", "--tsconfig"}
 
-// nodeTest is a test script on node's own runner with the files to run in place
-// of its own. It runs what npm runs around it, too.
-func (n nodePackage) nodeTest(before, last string) (command string, ok bool) {
+// nodeTest is a test script on node's own runner up to the files to run, and what it names in their place. It runs what
+// npm runs around it, too; its reporters give way to ours.
+func (n nodePackage) nodeTest(before, last string) (command string, own []string) {
 	words := strings.Fields(last)
-	var kept, own []string
+	var kept []string
 	program := false
 	for i := 0; i < len(words); i++ {
 		w := words[i]
+		option, _, joined := strings.Cut(w, "=")
+		valued := !joined && slices.Contains(nodeValued, w) && i+1 < len(words)
 		switch {
 		case !program:
 			program = w == "node" || w == "tsx"
 			kept = append(kept, w)
+		case strings.HasPrefix(option, "--test-reporter"):
+			if valued {
+				i++
+			}
 		case strings.HasPrefix(w, "-"):
 			kept = append(kept, w)
-			if slices.Contains(nodeValued, w) && i+1 < len(words) {
+			if valued {
 				i++
 				kept = append(kept, words[i])
 			}
@@ -205,18 +256,11 @@ func (n nodePackage) nodeTest(before, last string) (command string, ok bool) {
 			own = append(own, strings.Trim(w, `"'`))
 		}
 	}
-	files := n.required
-	if len(n.current) == 0 {
-		files = without(n.tests(own), n.later)
-	}
-	if len(files) == 0 {
-		return "", false
-	}
-	command = before + strings.Join(kept, " ") + " " + text.ShellQuote(files...)
+	command = before + strings.Join(kept, " ") + " " + reportArgs + " "
 	if n.scripts["pretest"] != "" {
 		command = n.manager[0] + " run pretest && " + command
 	}
-	return command, true
+	return command, own
 }
 
 // byName matches what node's runner takes for a test when it is given no files.

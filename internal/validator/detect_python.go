@@ -11,13 +11,14 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // noBytecode keeps the checks from leaving __pycache__ behind.
 const noBytecode = "PYTHONDONTWRITEBYTECODE=1"
 
 // python finds ruff and mypy where they are configured, and pytest.
-func python(ctx context.Context, p *project) []Validator {
+func python(ctx context.Context, p *layout) []Validator {
 	if len(ending(p.files, ".py")) == 0 {
 		return nil
 	}
@@ -26,7 +27,7 @@ func python(ctx context.Context, p *project) []Validator {
 
 // pyTool is the command line of a Python tool: from the worktree's own virtual
 // environment, else as a module of the interpreter on PATH, else by its name.
-func (p *project) pyTool(ctx context.Context, module string) []string {
+func (p *layout) pyTool(ctx context.Context, module string) []string {
 	for _, python := range []string{
 		filepath.Join(p.root, ".venv/bin/python"), filepath.Join(p.root, "venv/bin/python"), "python3", "python",
 	} {
@@ -39,7 +40,7 @@ func (p *project) pyTool(ctx context.Context, module string) []string {
 
 // importable asks an interpreter for a module, from a directory where no file that a worker can write is mistaken for
 // it.
-func (p *project) importable(ctx context.Context, python, module string) bool {
+func (p *layout) importable(ctx context.Context, python, module string) bool {
 	const find = "import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)"
 	o, err := proc.Run(ctx, proc.Cmd{Argv: []string{python, "-c", find, module}, Dir: "/", Env: p.env,
 		Timeout: time.Minute, Box: p.box})
@@ -63,7 +64,7 @@ func section(text, name string) (body string, ok bool) {
 	return out.String(), ok
 }
 
-func ruff(ctx context.Context, p *project) []Validator {
+func ruff(ctx context.Context, p *layout) []Validator {
 	_, configured := section(p.read("pyproject.toml"), "tool.ruff")
 	if !configured && !p.exists("ruff.toml") && !p.exists(".ruff.toml") {
 		return nil
@@ -78,7 +79,7 @@ func ruff(ctx context.Context, p *project) []Validator {
 
 var mypyTargets = pattern.New(`(?m)^\s*(files|packages|modules)\s*=`)
 
-func mypy(ctx context.Context, p *project) []Validator {
+func mypy(ctx context.Context, p *layout) []Validator {
 	conf, configured := "", false
 	for _, c := range []struct{ file, section string }{
 		{"mypy.ini", "mypy"}, {".mypy.ini", "mypy"}, {"pyproject.toml", "tool.mypy"}, {"setup.cfg", "mypy"},
@@ -106,35 +107,52 @@ func mypy(ctx context.Context, p *project) []Validator {
 // noTests is pytest's exit code for having collected none.
 const noTests = 5
 
-// pytest runs the acceptance tests of this and earlier tasks; where this task has
-// none, the whole suite but those that cannot pass yet.
-func pytest(ctx context.Context, p *project) []Validator {
-	suite := slices.ContainsFunc(without(p.files, p.later), isPytestFile)
-	given := len(ending(p.current, ".py")) > 0
-	if !given && !suite {
+// pytest runs the acceptance tests of this and earlier tasks, and the rest of the suite but for those that cannot pass
+// yet. These are two runs: what the project's configuration leaves out of its suite is run all the same where the seed
+// has it.
+func pytest(ctx context.Context, p *layout) []Validator {
+	required := ending(p.required(), ".py")
+	suite := slices.ContainsFunc(without(without(p.files, p.later), required), isPytestFile)
+	if len(required) == 0 && !suite {
 		return nil
 	}
 	argv := p.pyTool(ctx, "pytest")
-	v := Validator{Name: "pytest", Env: []string{noBytecode}}
+	v := Validator{Name: "pytest", Env: []string{noBytecode}, runner: project.ByName(project.Python).Runner("pytest")}
 	if len(argv) == 1 {
 		// `python -m pytest` has the top directory on its path; give it to plain pytest too.
 		v.Env = append(v.Env, "PYTHONPATH="+joinPath(p.root, proc.Getenv(p.env, "PYTHONPATH")))
 	}
 	// One file that cannot be imported must not hide what the others say.
-	argv = append(argv, "-q", "--color=no", "--continue-on-collection-errors")
-	if given {
-		for _, f := range ending(p.required(), ".py") {
-			argv = append(argv, dashless(f))
+	argv = append(argv, "-q", "--color=no", "--continue-on-collection-errors", "--rootdir=.")
+	var vs []Validator
+	if len(required) > 0 {
+		given := v
+		given.Argv, given.given = slices.Clone(argv), pythonGiven(required)
+		for _, f := range required {
+			given.Argv = append(given.Argv, dashless(f))
 		}
-	} else {
-		for _, f := range ending(p.later, ".py") {
+		vs, v.Name = append(vs, given), rest("pytest")
+	}
+	if suite {
+		for _, f := range slices.Concat(ending(p.later, ".py"), required) {
 			argv = append(argv, "--ignore="+f)
 		}
-		v.nothing = noTests
+		v.Argv, v.nothing = argv, noTests
+		vs = append(vs, v)
 	}
-	v.Argv = argv
-	return []Validator{v}
+	return vs
 }
+
+func pythonGiven(files []string) []given {
+	var out []given
+	for _, f := range files {
+		out = append(out, given{f, dotted(f)})
+	}
+	return out
+}
+
+// rest names the check of a suite of which the acceptance tests are run apart.
+func rest(name string) string { return name + " (suite)" }
 
 func isPytestFile(f string) bool {
 	base := filepath.Base(f)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/project"
 )
 
 // integrationTest matches the root file of an integration test of some package: tests/name.rs or tests/name/main.rs.
@@ -14,14 +15,19 @@ var integrationTest = pattern.New(`(?:^|/)tests/(?:([^/]+)\.rs|([^/]+)/main\.rs)
 
 // rust runs cargo test. Integration tests of later tasks, which may not compile
 // yet, are left out by naming all other targets.
-func rust(_ context.Context, p *project) []Validator {
+func rust(_ context.Context, p *layout) []Validator {
 	var vs []Validator
 	for _, dir := range p.tops("Cargo.toml") {
 		name := at("cargo test", dir)
 		files := below(ending(p.files, ".rs"), dir)
 		later := below(ending(p.later, ".rs"), dir)
 		base := Validator{Name: name, Dir: dir, Argv: []string{"cargo", "test"},
-			Env: []string{"CARGO_TERM_COLOR=never"}}
+			Env: []string{"CARGO_TERM_COLOR=never"}, runner: project.ByName(project.Rust).Runner("cargo test")}
+		for _, f := range ending(p.required(), ".rs") {
+			if dir == "." || strings.HasPrefix(f, dir+"/") {
+				base.given = append(base.given, given{f, f})
+			}
+		}
 		if _, ok := section(p.read(path.Join(dir, "Cargo.toml")), "workspace"); ok {
 			base.Argv = append(base.Argv, "--workspace")
 		}
@@ -37,7 +43,7 @@ func rust(_ context.Context, p *project) []Validator {
 	return vs
 }
 
-func (p *project) hasLib(dir string) bool {
+func (p *layout) hasLib(dir string) bool {
 	for _, f := range below(p.files, dir) {
 		if f == "src/lib.rs" || strings.HasSuffix(f, "/src/lib.rs") {
 			return true
@@ -68,6 +74,7 @@ func selected(base Validator, files, later []string, lib bool) []Validator {
 		return []Validator{test}
 	}
 	doc := base
+	doc.given = nil
 	doc.Name = strings.Replace(base.Name, "cargo test", "cargo test --doc", 1)
 	doc.Argv = append(slices.Clone(base.Argv), "--doc")
 	return []Validator{test, doc}

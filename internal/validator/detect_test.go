@@ -17,8 +17,8 @@ func TestPythonSeed(t *testing.T) {
 		"calc.py":                    "def add(a, b):\n    return a + b\n",
 		"tests/test_t001_add.py":     "from calc import add\n\ndef test_add():\n    assert add(1, 2) == 3\n",
 		"tests/test_t002_sub.py":     "from calc import sub\n\ndef test_sub():\n    assert sub(3, 2) == 1\n",
-		"old/test_t001_something.py": "def test_old():\n    assert False\n",
-		"tests/test_other.py":        "def test_other():\n    assert False\n",
+		"old/test_t001_something.py": "def test_old():\n    assert True\n",
+		"tests/test_other.py":        "def test_other():\n    assert True\n",
 	})
 	if p := survey(Place{Dir: dir}, nil, Tasks{}); !hasPytest(p) {
 		t.Skip("pytest is not installed")
@@ -34,9 +34,16 @@ func TestPythonSeed(t *testing.T) {
 	wantPassed(t, rep, false)
 	wantText(t, rep, "cannot import name 'add'")
 
+	// The rest of the suite counts, too.
+	put(t, dir, "calc.py", "def add(a, b):\n    return a + b\n")
+	put(t, dir, "old/test_t001_something.py", "def test_old():\n    assert False\n")
+	rep = judge(t, dir, Tasks{Current: "T-001", All: three, Seed: seed})
+	wantPassed(t, rep, false)
+	wantText(t, rep, "## pytest: passed", "## pytest (suite): FAILED, 1 of 2 tests")
+
 	// Without the seed's list, every file with the number counts.
 	rep = judge(t, dir, Tasks{Current: "T-001", All: three})
-	wantText(t, rep, "test_t001_something.py")
+	wantText(t, rep, "## pytest: FAILED, 1 of 2 tests")
 
 	// A test that was taken away is a failure, not a pass.
 	if err := os.Remove(filepath.Join(dir, "tests/test_t001_add.py")); err != nil {
@@ -50,7 +57,7 @@ func TestPythonSeed(t *testing.T) {
 	}
 }
 
-func hasPytest(p *project) bool {
+func hasPytest(p *layout) bool {
 	return has(p.pyTool(context.Background(), "pytest")[0], p.root, p.env)
 }
 
@@ -93,7 +100,8 @@ func TestPythonTools(t *testing.T) {
 	wantText(t, rep,
 		"ran ruff check --extend-exclude tests/test_t001_a.py,tests/test_t002_b.py .",
 		`ran mypy --exclude (^|/)tests/test_t002_b\.py$ .`,
-		"ran pytest -q --color=no --continue-on-collection-errors tests/test_t001_a.py\n")
+		"ran pytest -q --color=no --continue-on-collection-errors --rootdir=. tests/test_t001_a.py "+
+			"--junitxml={report}\n")
 
 	vs = Detect(ctx, Place{Dir: dir, Env: []string{"PATH=/nonexistent"}}, nil, Tasks{Current: "T-001", All: three})
 	rep = Run(ctx, vs, Place{Dir: dir, Env: env}, 0)
@@ -109,7 +117,7 @@ func TestPythonVenvComesFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantText(t, judge(t, dir, Tasks{Current: "T-001"}),
-		"venv -m pytest -q --color=no --continue-on-collection-errors test_t001_a.py")
+		"venv -m pytest -q --color=no --continue-on-collection-errors --rootdir=. test_t001_a.py")
 }
 
 func TestSection(t *testing.T) {
@@ -188,7 +196,7 @@ func TestNodeOwnRunner(t *testing.T) {
 	// A task without a test: the script's own files, but for what cannot pass yet.
 	rep = judge(t, dir, Tasks{Current: "T-003", Done: []string{"T-001"}, All: three})
 	wantPassed(t, rep, true)
-	wantText(t, rep, "pass 2")
+	wantText(t, rep, "## npm test: passed, 1 of 1 test", "## npm test (suite): passed, 1 of 1 test")
 
 	put(t, dir, "package.json", `{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}`)
 	rep = judge(t, dir, Tasks{Current: "T-001", All: three})
@@ -204,14 +212,14 @@ func TestNodeRunners(t *testing.T) {
 	for _, c := range []struct{ script, lock, task, want string }{
 		{"jest", "", "T-001", "npm test -- --runTestsByPath t001-a.test.ts"},
 		{"tsc && jest --ci", "", "T-001", "npm test -- --runTestsByPath t001-a.test.ts"},
-		{"jest", "", "T-003", `npm test -- --testPathIgnorePatterns /node_modules/ /src/t002-b\.test\.ts$ /t001-a\.test\.ts$`},
+		{"jest", "", "T-003", `npm test -- --passWithNoTests --testPathIgnorePatterns /node_modules/ /src/t002-b\.test\.ts$ /t001-a\.test\.ts$`},
 		{"vitest run", "pnpm-lock.yaml", "T-001", "pnpm test t001-a.test.ts"},
-		{"vitest", "", "T-003", "npm test -- --exclude src/t002-b.test.ts --exclude t001-a.test.ts"},
+		{"vitest", "", "T-003", "npm test -- --passWithNoTests --exclude src/t002-b.test.ts --exclude t001-a.test.ts"},
 		{"mocha", "", "T-001", "npm test -- --ignore src/t002-b.test.ts"},
 		{"ava", "yarn.lock", "T-001", "yarn test"},
 		{"jest | tee log", "", "T-001", "npm test"},
 		{"cross-env A=1 node --import tsx --test 'src/**/*.test.ts'", "", "T-001",
-			"cross-env A=1 node --import tsx --test t001-a.test.ts"},
+			"cross-env A=1 node --import tsx --test {report arguments} t001-a.test.ts"},
 		{"node --test", "", "T-003", "<nothing>"},
 	} {
 		dir := tree(t, files)

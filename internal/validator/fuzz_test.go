@@ -19,15 +19,20 @@ func FuzzNodeScript(f *testing.F) {
 			all: []string{"t001.test.js", "t002.test.js", "x.test.js"}, current: []string{"t001.test.js"},
 			required: []string{"t001.test.js"}, later: []string{"t002.test.js"},
 		}
-		v := n.validator()
-		if v.Name == "" || v.Skip == "" && v.Command == "" && len(v.Argv) == 0 {
-			t.Errorf("%q: %+v", script, v)
+		vs := n.validators()
+		if len(vs) == 0 {
+			t.Errorf("%q: the acceptance test is not run", script)
 		}
-		if strings.Contains(v.Command, "t002") && !strings.Contains(script, "t002") {
-			t.Errorf("%q runs a later task's test: %s", script, v.Command)
+		for _, v := range vs {
+			if v.Name == "" || v.Skip == "" && v.Command == "" && len(v.Argv) == 0 {
+				t.Errorf("%q: %+v", script, v)
+			}
+			if strings.Contains(v.Command, "t002") && !strings.Contains(script, "t002") {
+				t.Errorf("%q runs a later task's test: %s", script, v.Command)
+			}
 		}
 		n.current, n.required = nil, nil
-		n.validator()
+		n.validators()
 	})
 }
 
@@ -69,4 +74,38 @@ func TestCovers(t *testing.T) {
 			t.Errorf("covers(%q, %q) is %v", c.pattern, c.file, got)
 		}
 	}
+}
+
+// FuzzReports reads what is no runner's report, too.
+func FuzzReports(f *testing.F) {
+	f.Add([]byte(`<testsuites><testsuite tests="1"><testcase classname="a" name="b[1]"/></testsuite></testsuites>`))
+	f.Add([]byte(`{"Action":"pass","Package":"a","Test":"TestB"}` + "\ntest a ... ok\n"))
+	f.Add([]byte(`{"testResults":[{"name":"/a","assertionResults":[{"fullName":"b","status":"passed"}]}]}`))
+	f.Add([]byte(`{"passes":[{"fullTitle":"a","file":"/b"}],"failures":[{"err":{"stack":"x"}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for format, read := range readers {
+			for name := range read(data, data, "/").tests {
+				if name == (test{}) && format == "" {
+					t.Error("a test without a name")
+				}
+			}
+		}
+	})
+}
+
+// FuzzStatic reads sources of tests that are none.
+func FuzzStatic(f *testing.F) {
+	f.Add("class TestA:\n    def test_b(self):\n        pass\n")
+	f.Add("package a\nfunc TestA(t *testing.T) {}\n")
+	f.Add("#[test]\nfn a() {}\n")
+	f.Fuzz(func(t *testing.T, source string) {
+		of := []wanted{pythonTests("m", source), goTestsIn("p", []byte(source)), rustTests("f", source)}
+		for _, found := range of {
+			for name := range found {
+				if name.name == "" || name.where == "" {
+					t.Errorf("%q: %+v", source, name)
+				}
+			}
+		}
+	})
 }

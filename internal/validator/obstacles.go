@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -18,7 +19,7 @@ import (
 // the command that provides it, "" where none is known.
 type obstacle struct {
 	signs []pattern.Regexp
-	mend  func(p *project, s Scene, v Validator, res Result, missing string) (command string, ok bool)
+	mend  func(p *layout, s Scene, v Validator, res Result, missing string) (command string, ok bool)
 }
 
 var obstacles = []obstacle{{
@@ -41,19 +42,27 @@ var obstacles = []obstacle{{
 	mend: pythonModule,
 }, {signs: []pattern.Regexp{pattern.New(`(?:^|[\s:])([\w.~-]+(?:/[\w.~-]+)+)@v\d[\w.+-]*: `)}, mend: goModule}, {
 	signs: []pattern.Regexp{pattern.New(`^go: (go\.(?:mod|work)) requires go >= `)},
-	mend:  func(_ *project, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
+	mend:  func(_ *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) { return "", !v.Configured },
+}, {
+	// What stands for a program and has none to start.
+	signs: []pattern.Regexp{
+		pattern.New(`(rustup could not choose a version of|toolchain '[^']+' is not installed)`),
+		pattern.New(`^(pyenv|rbenv|nodenv|goenv): .*(?:not found|not installed)`),
+		pattern.New(`^(No version is set for command|nvm: command not found)`),
+	},
+	mend: func(*layout, Scene, Validator, Result, string) (string, bool) { return "", true },
 }, {
 	signs: []pattern.Regexp{
 		pattern.New("(?:failed to (?:get|load source for dependency|download)|no matching package named) `([^`]+)`"),
 	},
-	mend: func(p *project, _ Scene, v Validator, _ Result, _ string) (string, bool) {
+	mend: func(p *layout, _ Scene, v Validator, _ Result, _ string) (string, bool) {
 		dir, ok := p.home(v, "Cargo.toml")
 		return setupLine("add", rustInstall(p, dir)), ok
 	},
 }}
 
 // home is the directory of the manifest that a validator goes by.
-func (p *project) home(v Validator, manifests ...string) (dir string, ok bool) {
+func (p *layout) home(v Validator, manifests ...string) (dir string, ok bool) {
 	for _, m := range manifests {
 		if p.exists(path.Join(v.Dir, m)) {
 			return path.Clean(v.Dir), true
@@ -76,7 +85,7 @@ func in(dir, command string) string {
 }
 
 // copiedFile is for a file that git ignores: the user's checkout has it, the tree has not.
-func copiedFile(p *project, s Scene, v Validator, _ Result, missing string) (string, bool) {
+func copiedFile(p *layout, s Scene, v Validator, _ Result, missing string) (string, bool) {
 	if filepath.IsAbs(missing) {
 		rel, err := filepath.Rel(p.root, missing)
 		if err != nil {
@@ -96,7 +105,7 @@ func copiedFile(p *project, s Scene, v Validator, _ Result, missing string) (str
 }
 
 // nodeModule is for a package that package.json names, or a program while nothing is installed at all.
-func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (string, bool) {
+func nodeModule(p *layout, _ Scene, v Validator, res Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "package.json")
 	if !ok {
 		return "", false
@@ -130,24 +139,24 @@ func nodeModule(p *project, _ Scene, v Validator, res Result, missing string) (s
 // nodeManager matches a command that finds the programs of node_modules.
 var nodeManager = pattern.New(`\b(?:npm|npx|pnpm|yarn|bunx?)\b`)
 
-func nodeInstall(p *project, dir string, _ ...string) string {
-	for _, m := range managers {
-		if p.exists(path.Join(dir, m.lock)) {
-			if program, _, _ := strings.Cut(m.install, " "); !has(program, p.root, p.env) {
-				return in(dir, "npx --yes "+m.install)
-			}
-			return in(dir, m.install)
-		}
+func nodeInstall(p *layout, dir string, _ ...string) string {
+	node := project.ByName(project.Node)
+	lock, ok := p.lock(node, dir)
+	switch {
+	case !ok:
+		return in(dir, node.Install)
+	case !has(lock.Program, p.root, p.env):
+		return in(dir, "npx --yes "+lock.Setup)
 	}
-	return in(dir, "npm install")
+	return in(dir, lock.Setup)
 }
 
 // pythonManifests say what a Python project depends on.
-var pythonManifests = []string{"requirements.txt", "pyproject.toml", "setup.py", "setup.cfg", "Pipfile"}
+var pythonManifests = project.ByName(project.Python).Manifests
 
 // pythonModule is for a module on which the project depends: its manifests name it, or its own code imports it. A
 // module that only acceptance tests import may be what a task is to make.
-func pythonModule(p *project, _ Scene, v Validator, _ Result, missing string) (string, bool) {
+func pythonModule(p *layout, _ Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, _ := p.home(v, pythonManifests...)
 	if strings.HasPrefix(missing, "--") || strings.Contains(missing, "/") { // an option of a plugin, a program
 		return setupLine("add", pythonInstall(p, dir)), true
@@ -171,7 +180,7 @@ func pythonModule(p *project, _ Scene, v Validator, _ Result, missing string) (s
 }
 
 // names reports whether a manifest of the project names a module as a dependency.
-func (p *project) names(module string) bool {
+func (p *layout) names(module string) bool {
 	word := strings.ReplaceAll(regexp.QuoteMeta(module), "_", "[-_.]")
 	entry := regexp.MustCompile(`(?i)(?:^|["'])\s*` + word + `\s*(?:$|["'\[<>=!~;@ ])`)
 	own := regexp.MustCompile(`^\s*name\s*=`)
@@ -195,12 +204,10 @@ func isRequirements(base string) bool {
 
 // pythonInstall makes a virtual environment where the detected checks look for one. What the interpreter has already
 // stays of use.
-func pythonInstall(p *project, dir string, more ...string) string {
-	switch {
-	case p.exists(path.Join(dir, "uv.lock")) && has("uv", p.root, p.env):
-		return in(dir, "uv sync")
-	case p.exists(path.Join(dir, "poetry.lock")) && has("poetry", p.root, p.env):
-		return in(dir, "POETRY_VIRTUALENVS_IN_PROJECT=1 poetry install")
+func pythonInstall(p *layout, dir string, more ...string) string {
+	lock, ok := p.lock(project.ByName(project.Python), dir)
+	if ok && lock.Setup != "" && has(lock.Program, p.root, p.env) {
+		return in(dir, lock.Setup)
 	}
 	args := "pytest"
 	for _, f := range below(p.files, dir) {
@@ -218,11 +225,15 @@ func pythonInstall(p *project, dir string, more ...string) string {
 }
 
 // goModule is for a module that go.mod requires.
-func goModule(p *project, _ Scene, v Validator, _ Result, missing string) (string, bool) {
+func goModule(p *layout, _ Scene, v Validator, _ Result, missing string) (string, bool) {
 	dir, ok := p.home(v, "go.mod")
 	return setupLine("add", goInstall(p, dir)), ok && strings.Contains(p.read(path.Join(dir, "go.mod")), missing)
 }
 
-func goInstall(_ *project, dir string, _ ...string) string { return in(dir, "go mod download") }
+func goInstall(_ *layout, dir string, _ ...string) string {
+	return in(dir, project.ByName(project.Go).Install)
+}
 
-func rustInstall(_ *project, dir string, _ ...string) string { return in(dir, "cargo fetch") }
+func rustInstall(_ *layout, dir string, _ ...string) string {
+	return in(dir, project.ByName(project.Rust).Install)
+}

@@ -44,7 +44,9 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 		case res.Skipped && v.Skip != "":
 			c.Skipped = res.Output
 		case !res.Passed && !res.running:
-			c.Unable, c.Mend = p.obstacle(v, res, s)
+			if c.Unable, c.Mend = p.obstacle(v, res, s); c.Unable == "" {
+				c.Fails, c.Tests = text.Clip(text.VisibleLine(text.FailingLine(res.Output)), 300), res.failing()
+			}
 			if slices.ContainsFunc(s.Setup, func(run string) bool { return c.Mend == setupLine("add", run) }) {
 				c.Mend = "" // it was run, and did not help
 			}
@@ -67,7 +69,7 @@ func Preflight(ctx context.Context, vs []Validator, s Scene) (*record.Preflight,
 }
 
 // obstacle is why a validator that failed could not even start, "" where it could, and what mends that.
-func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) {
+func (p *layout) obstacle(v Validator, res Result, s Scene) (why, mend string) {
 	for _, o := range obstacles {
 		for _, sign := range o.signs {
 			for line := range strings.Lines(res.Output) {
@@ -89,7 +91,7 @@ func (p *project) obstacle(v Validator, res Result, s Scene) (why, mend string) 
 
 // instead names the detected validators that can start as the user's own, so that the others are left out. It is ""
 // where what they run goes by the tasks.
-func (p *project) instead(s Scene, vs []Validator, checks []record.PreflightCheck) string {
+func (p *layout) instead(s Scene, vs []Validator, checks []record.PreflightCheck) string {
 	var lines []string
 	for i, v := range vs {
 		if checks[i].Unable != "" || checks[i].Skipped != "" {
@@ -122,7 +124,7 @@ func SetupFor(s Scene) string {
 	p := survey(s.Place, s.Files, s.Tasks)
 	for _, way := range []struct {
 		manifest string
-		install  func(p *project, dir string, more ...string) string
+		install  func(p *layout, dir string, more ...string) string
 	}{{"package.json", nodeInstall}, {"requirements.txt", pythonInstall}, {"pyproject.toml", pythonInstall},
 		{"go.mod", goInstall}, {"Cargo.toml", rustInstall}} {
 		if tops := p.tops(way.manifest); len(tops) > 0 {

@@ -109,7 +109,7 @@ func TestSetupFor(t *testing.T) {
 		{"package-lock.json", "package.json", "npm", "npm ci"},
 		{"yarn.lock", "package.json", "yarn", "yarn install --frozen-lockfile"},
 		{"yarn.lock", "package.json", "npm", "npx --yes yarn install --frozen-lockfile"},
-		{"uv.lock", "pyproject.toml", "uv", "uv sync"},
+		{"uv.lock", "pyproject.toml", "uv", "uv sync --frozen"},
 		{"uv.lock", "pyproject.toml", "", "python3 -m venv --system-site-packages .venv && " +
 			".venv/bin/pip install pytest -e ."},
 	} {

@@ -10,18 +10,15 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 )
 
 // surveyCap bounds how many entries of a worktree are looked at.
 const surveyCap = 300_000
 
-// passedOver are directories that hold other people's code or build results, beside
-// the build products that no commit takes.
-var passedOver = []string{".git", "vendor", "venv", ".tox", ".nox", ".eggs"}
-
-// project is what one look at a worktree shows.
-type project struct {
+// layout is what one look at a worktree shows.
+type layout struct {
 	root  string // absolute, symlinks resolved
 	env   []string
 	box   *sandbox.Box
@@ -32,15 +29,15 @@ type project struct {
 }
 
 // required are the acceptance tests that have to pass.
-func (p *project) required() []string {
+func (p *layout) required() []string {
 	out := slices.Concat(p.current, p.done)
 	slices.Sort(out)
 	return out
 }
 
 // survey looks at a worktree once. files names what is in it, nil for what a walk finds.
-func survey(in Place, files []string, t Tasks) *project {
-	p := &project{root: proc.RealPath(in.Dir), env: environment(in.Env, nil), box: in.Box}
+func survey(in Place, files []string, t Tasks) *layout {
+	p := &layout{root: proc.RealPath(in.Dir), env: environment(in.Env, nil), box: in.Box}
 	if files == nil {
 		p.walk()
 	} else {
@@ -53,7 +50,7 @@ func survey(in Place, files []string, t Tasks) *project {
 }
 
 // walk finds the files by looking.
-func (p *project) walk() {
+func (p *layout) walk() {
 	seen := 0
 	_ = filepath.WalkDir(p.root, func(name string, d fs.DirEntry, err error) error {
 		if seen++; seen > surveyCap {
@@ -76,7 +73,7 @@ func (p *project) walk() {
 }
 
 // take takes those of the given files that a walk would find.
-func (p *project) take(files []string) {
+func (p *layout) take(files []string) {
 	skipped := map[string]bool{".": false}
 	var skip func(dir string) bool
 	skip = func(dir string) bool {
@@ -93,23 +90,21 @@ func (p *project) take(files []string) {
 	}
 }
 
-func (p *project) skipDir(name, base string) bool {
-	if slices.Contains(proc.ProductDirs, base) || slices.Contains(passedOver, base) {
+func (p *layout) skipDir(name, base string) bool {
+	if base == ".git" || project.IsProduct(base) || project.IsForeign(base) {
 		return true
 	}
-	if base != "target" {
-		return false
-	}
-	// Only Cargo's is one of build results; others may be called target.
-	_, err := os.Stat(filepath.Join(filepath.Dir(name), "Cargo.toml"))
-	return err == nil
+	return project.IsBuilt(name, func(file string) bool { // other directories may be called target, too
+		_, err := os.Stat(file)
+		return err == nil
+	})
 }
 
 // readCap bounds what is read of a file, in bytes.
 const readCap = 8 << 20
 
 // read returns the content of a file, or "" if there is none, also behind a link that leads out of the project.
-func (p *project) read(rel string) string {
+func (p *layout) read(rel string) string {
 	data, err := jsonl.ReadIn(p.root, filepath.FromSlash(rel), readCap)
 	if err != nil {
 		return ""
@@ -117,7 +112,7 @@ func (p *project) read(rel string) string {
 	return string(data)
 }
 
-func (p *project) exists(rel string) bool {
+func (p *layout) exists(rel string) bool {
 	_, ok := slices.BinarySearch(p.files, rel)
 	return ok
 }
@@ -145,4 +140,15 @@ func ending(files []string, exts ...string) []string {
 		}
 	}
 	return out
+}
+
+// lock is the lock file in a directory by which its dependencies are installed.
+func (p *layout) lock(kind project.Kind, dir string) (project.Lock, bool) {
+	for _, l := range kind.Locks {
+		file := path.Join(dir, l.File)
+		if p.exists(file) && (l.Holds == "" || strings.Contains(p.read(file), l.Holds)) {
+			return l, true
+		}
+	}
+	return project.Lock{}, false
 }

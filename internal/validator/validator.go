@@ -18,7 +18,10 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 const (
@@ -37,10 +40,12 @@ type Validator struct {
 	From       string   // the file by which it was detected, or tilth.validator
 	Skip       string   // why it cannot be run here; it is then reported as skipped
 
-	hidden  []string // files that its go command is not to see
-	fail    string   // why it fails without being run
-	remark  string   // added to the output of a failure
-	nothing int      // the exit code by which the tool says that it had nothing to do
+	runner  project.Runner // what runs its tests; one without a format counts by its exit status
+	given   []given        // acceptance tests on which it has to report
+	hidden  []string       // files that its go command is not to see
+	fail    string         // why it fails without being run
+	remark  string         // added to the output of a failure
+	nothing int            // the exit code by which the tool says that it had nothing to do
 }
 
 // Result is what became of one validator.
@@ -50,10 +55,18 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 	// Skipped says that it was not run, for the reason in Output. It counts as passed.
 	Skipped bool   `json:"skipped,omitempty"`
-	Output  string `json:"-"` // what it printed, capped with its head and tail kept, and how it ended
+	Known   bool   `json:"known,omitempty"` // it failed before any work too, and bars nothing
+	Output  string `json:"-"`               // what it printed, capped with its head and tail kept, and how it ended
+	// Tests is what its runner reported; nil where it counts by something else.
+	Tests *record.Tests `json:"tests,omitempty"`
+	By    string        `json:"by,omitempty"`
 
-	exit    int  // its exit code, 0 where it did not end by itself
-	running bool // it was ended at its time limit
+	Mend string `json:"-"` // the command that may mend a failure, "" where none is known
+
+	idle    bool                     // it ran, and had nothing to do
+	exit    int                      // its exit code, 0 where it did not end by itself
+	running bool                     // it was ended at its time limit
+	ran     map[given]map[test]state // by acceptance test file, what was reported of it
 }
 
 // Report is the outcome of all validators.
@@ -68,6 +81,8 @@ type Place struct {
 	Dir string
 	Env []string     // the whole environment; nil means this process's own
 	Box *sandbox.Box // what they may do; nil is everything
+	// Dropped are variables that a person's shell has and Env has not.
+	Dropped []string
 }
 
 // Run runs the validators one after the other, each within perTimeout (0: 10 minutes). All are run, whichever fails.
@@ -112,30 +127,52 @@ func (v Validator) run(ctx context.Context, in Place, limit time.Duration) Resul
 		res.Output = v.fail
 		return res
 	}
-	argv := v.Argv
-	if v.Command != "" {
-		argv = []string{"sh", "-c", v.Command}
-	}
-	if len(v.hidden) > 0 {
-		arg, done, err := overlay(v.hidden)
-		if err != nil {
-			res.Output = err.Error()
-			return res
-		}
-		defer done()
-		argv = slices.Insert(slices.Clone(argv), 2, arg)
-	}
-	limit = cmp.Or(limit, defaultTimeout)
-	o, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
-		Env: environment(in.Env, v.Env), Timeout: limit, OutputCap: outputCap, Box: in.Box})
-	res.Seconds = o.Took.Seconds()
-	if err != nil {
+	fault := func(err error) Result {
 		res.Output = err.Error()
 		return res
 	}
-	res.Output = strings.ToValidUTF8(string(o.Output), "\uFFFD")
+	// What another check or the worker left among temporary files is not there.
+	temp, remove, err := proc.TempDir("judge")
+	if err != nil {
+		return fault(err)
+	}
+	defer remove()
+	ask, err := v.asked(temp)
+	if err != nil {
+		return fault(err)
+	}
+	read := v.wanted(in.Dir)
+	limit = cmp.Or(limit, defaultTimeout)
+	o, err := proc.Run(ctx, proc.Cmd{Argv: ask.argv, Dir: filepath.Join(in.Dir, v.Dir), Place: in.Dir,
+		Env: environment(in.Env, append(slices.Clone(v.Env), "TMPDIR="+temp)), Timeout: limit, OutputCap: ask.keep,
+		Box: in.Box.In(temp)})
+	res.Seconds = o.Took.Seconds()
+	if err != nil {
+		return fault(err)
+	}
+	if v.runner.Format == "" {
+		res.By = byExitStatus
+	}
+	rep := v.reported(ask.file, o.Output, in.Dir)
+	said := strings.ToValidUTF8(cmp.Or(rep.text, string(o.Output)), "\uFFFD")
+	if ask.file != "" {
+		said = strings.ReplaceAll(said, ask.file, project.ReportFile)
+	}
+	res.Output = capped(said)
 	v.judge(&res, o, limit)
+	v.count(&res, rep, read)
+	if !res.Passed {
+		res.blame(in.Dropped)
+	}
 	return res
+}
+
+// blame names a variable in a failed check's output that was kept from it, with the setting that lets it through.
+func (r *Result) blame(dropped []string) {
+	if name := text.NamedIn(r.Output, dropped); name != "" {
+		r.Mend = "git config --add tilth.sandboxEnv " + name
+		r.Output += "\n[" + name + " looks like a key and is not in the environment; to let it in: " + r.Mend + "]"
+	}
 }
 
 // judge decides whether the check passed and adds how it ended where that is not the usual way.
@@ -152,7 +189,7 @@ func (v Validator) judge(res *Result, o proc.Outcome, limit time.Duration) {
 	case o.ExitCode == 0:
 		res.Passed = true
 	case v.nothing != 0 && o.ExitCode == v.nothing:
-		res.Passed, res.Skipped, res.Output = true, true, "there was nothing for it to do"
+		res.Passed, res.Skipped, res.idle, res.Output = true, true, true, "there was nothing for it to do"
 	default:
 		end = fmt.Sprintf("[exit code %d]", o.ExitCode)
 	}
@@ -175,9 +212,9 @@ func (r Report) Text() string {
 		out.WriteString(r.Note + "\n")
 	}
 	for _, res := range r.Results {
-		fmt.Fprintf(&out, "## %s: %s (%.1f s)\n", res.Name, res.state(), res.Seconds)
-		if text := strings.TrimSpace(res.Output); text != "" {
-			out.WriteString(text + "\n")
+		fmt.Fprintf(&out, "## %s: %s (%.1f s)\n", res.Name, res.state()+res.how(), res.Seconds)
+		if says := strings.TrimSpace(res.Output); says != "" {
+			out.WriteString(says + "\n")
 		}
 	}
 	return out.String()
@@ -189,9 +226,27 @@ func (r Result) state() string {
 		return "NOT RUN"
 	case r.Passed:
 		return "passed"
+	case r.Known:
+		return "FAILED, as it did before any work (known, bars nothing)"
 	}
 	return "FAILED"
 }
+
+// how is by what it counts.
+func (r Result) how() string {
+	switch {
+	case r.Skipped:
+		return ""
+	case r.Tests != nil:
+		return fmt.Sprintf(", %d of %s", r.Tests.Passed, text.Plural(r.Tests.Ran, "test"))
+	case r.By != "":
+		return " by " + r.By
+	}
+	return ""
+}
+
+// byExitStatus says that a check counts by no more than its end.
+const byExitStatus = "exit status"
 
 // Ran reports whether any validator ran.
 func (r Report) Ran() bool {

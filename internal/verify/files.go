@@ -14,7 +14,7 @@ import (
 // tasks holds prd.json and the checkpoint's status against the record. Where a process was cut short, the last change
 // of a status may be missing: prd.json is written after the record.
 func (c *check) tasks() {
-	tasks, err := c.s.Tasks()
+	tasks, err := c.s.StoredTasks()
 	if err != nil {
 		c.differIn(session.TasksFile, 0, "%s", err)
 		return

@@ -177,6 +177,10 @@ func (st *story) resumed(e *record.SessionResume) {
 // marked takes a person's word on a task. A task that is marked done has a verdict and a commit like any other.
 func (st *story) marked(e *record.TaskMarked) {
 	st.notes, st.marking = append(st.notes, e.Note), append(st.marking, e.TaskID)
+	if e.Status != "" {
+		st.status[e.TaskID] = e.Status
+		return
+	}
 	switch e.Mark {
 	case session.TaskSkipped:
 		st.status[e.TaskID] = session.TaskSkipped

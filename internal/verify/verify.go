@@ -154,10 +154,6 @@ func (c *check) read(ctx context.Context, common string) (err error) {
 		return err
 	}
 	slices.Reverse(c.commits)
-	made, _ := session.IDTime(c.s.ID)
-	if err := c.git.ObjectCheck(common, made)(ctx); err != nil {
-		c.differ(-1, "", "%s", err)
-	}
 	return nil
 }
 

@@ -16,16 +16,16 @@ import (
 // structOf is the struct of a type of event.
 func structOf(typ string) reflect.Type { return reflect.TypeOf(record.Decode(typ, nil)).Elem() }
 
-// The log has a line for each type of event, even if only its members: lineOf names each struct of the record. To the
+// The log has a line for each type of event, even if only its members: Line names each struct of the record. To the
 // page's head and to the spans, most types are of no consequence.
 func TestLinesKnowEveryEvent(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "logline.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "line.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, decl := range file.Decls {
-		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == "lineOf" {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Name.Name == "Line" {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if sw, ok := n.(*ast.TypeSwitchStmt); ok {
 					got = append(got, casesOf(sw)...)
@@ -36,7 +36,7 @@ func TestLinesKnowEveryEvent(t *testing.T) {
 	}
 	for _, typ := range record.Types() {
 		if name := structOf(typ).Name(); !slices.Contains(got, name) {
-			t.Errorf("lineOf does not know %s", name)
+			t.Errorf("Line does not know %s", name)
 		}
 	}
 }

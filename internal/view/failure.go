@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -23,16 +22,19 @@ type failure struct {
 	Validator string `json:"validator,omitempty"`
 	Said      string `json:"validator_said,omitempty"`
 
+	// Words are those of a commit hook that refused, whole, a line each.
+	Words []string `json:"hook_said,omitempty"`
+
 	last string // what objected last, in one line
 }
 
 // String is the failure in one line: what stopped the run, else what objected last. Of several tasks the detail names
 // each.
 func (f *failure) String() string {
-	if f.Reason == "tasks_failed" && f.Detail != "" {
+	if f.Reason == record.TasksFailed && f.Detail != "" {
 		return f.Detail
 	}
-	return joined(": ", f.Task, cmp.Or(f.Detail, f.last, f.Reason))
+	return joined(": ", f.Task, cmp.Or(f.Detail, f.last, inWords(f.Reason)))
 }
 
 // readFailure reads the record at path backwards, at most as many lines as most and no further than to where its last
@@ -51,26 +53,29 @@ func readFailure(path string, most int) (f *failure) {
 			}
 			f = failureOf(e.Event())
 			return f != nil
-		case "hook_run", "log_repaired", "repo_changed", "proposed_learnings", "agent_session":
-			return true // may follow a stop
 		case "evaluator_verdict", "judge_verdict", "validator_run":
 			return f.objection(e.Event())
 		}
-		return f != nil && e.Type != "context_reset"
+		return !e.GoesOn() || f != nil && e.Type != "context_reset"
 	})
 	return f
 }
 
 func failureOf(stop record.Event) *failure {
 	ev, ok := stop.(*record.Stop)
-	if !ok || ev.Reason == "all_done" || ev.Reason == "interrupted" || config.IsCapStop(ev.Reason) {
+	if !ok || record.ReasonOf(ev.Reason).Calm {
 		return nil
 	}
 	f := &failure{
 		Task: oneLine(ev.TaskID), Reason: oneLine(ev.Reason), Detail: oneLine(joined(" ", ev.Detail, ev.Error)),
 	}
-	if ev.Reason == "commit_refused" {
+	if ev.Reason == record.CommitRefused {
 		f.Detail = oneLine("commit hook: " + cmp.Or(text.FailingLine(ev.Detail), "it says nothing"))
+		for line := range strings.Lines(text.HeadBytes(ev.Detail, maxLine)) {
+			if line = strings.TrimRight(line, " \r\n"); line != "" {
+				f.Words = append(f.Words, line)
+			}
+		}
 	}
 	if strings.Trim(f.Detail, "0123456789") == "" {
 		f.Detail = "" // the cap that was reached, which the reason names
@@ -90,7 +95,7 @@ func (f *failure) objection(ev record.Event) (more bool) {
 		if f.Category+f.Concern == "" {
 			f.Category, f.Concern = oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern))
 			f.NextStep = oneLine(deref(v.NextStep))
-			f.objects(v.TaskID, withNext(joined(" ", f.Category, f.Concern), f.NextStep))
+			f.objects(v.TaskID, withNext(joined(": ", f.Category, f.Concern), f.NextStep))
 		}
 	}
 	if v, ok := ev.(*record.ValidatorRun); ok && !v.Passed && f.Validator == "" {
@@ -120,6 +125,15 @@ func withNext(says, next string) string {
 		says += " Next: " + next
 	}
 	return says
+}
+
+// inWords is a reason for people, with its word in parentheses.
+func inWords(reason string) string {
+	says := record.ReasonOf(reason).Says
+	if reason == "" || says == reason {
+		return reason
+	}
+	return says + " (" + reason + ")"
 }
 
 func oneLine(s string) string { return text.Clip(text.OneLine(text.HeadBytes(s, maxLine)), 600) }

@@ -21,6 +21,7 @@ type head struct {
 	Usage    *session.Usage   `json:"usage,omitempty"`
 	Tasks    []session.Task   `json:"tasks,omitempty"`
 	Summary  *session.Summary `json:"summary,omitempty"`
+	Doing    *headDoing       `json:"doing,omitempty"` // while it runs
 
 	TLDR          string   `json:"tldr,omitempty"`
 	OpenQuestions []string `json:"open_questions,omitempty"`
@@ -39,6 +40,12 @@ type headSession struct {
 	Status     string `json:"status,omitempty"`
 	Label      string `json:"label,omitempty"`
 	TokensUsed int64  `json:"tokens_used,omitempty"`
+}
+
+// headDoing is what the worker does at present.
+type headDoing struct {
+	What  string `json:"what"`
+	Since int64  `json:"since"` // Unix milliseconds
 }
 
 // readHead gathers the head from the session's small files. A missing file is normal at some time of a session's life;

@@ -20,6 +20,14 @@ func Count(n int64) string {
 	return decimal(float64(n)/1e6, 2) + "M"
 }
 
+// CachedPhrase says beside a number of tokens how many more were read from a cache, "" for none.
+func CachedPhrase(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return ", and " + Count(n) + " read from the provider's cache"
+}
+
 // decimal has at most places digits behind the point and no zeros at its end.
 func decimal(v float64, places int) string {
 	s := strconv.FormatFloat(v, 'f', places, 64)

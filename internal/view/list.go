@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/git-tilth/git-tilth/internal/config"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // row is one session of `list --json`; `show --json` has the same members and more.
@@ -50,14 +50,11 @@ func each(n int, do func(i int)) {
 // listedLines is how many lines of a record a list of many sessions looks back for why one failed; show looks further.
 const listedLines = 24
 
-// refusals are the stops that leave a session as it was, and yet are somebody's word against going on.
-var refusals = []string{"preflight", "commit_refused", "usage_limit"}
-
-// rowOf is an overview in the shape of --json. Of a session that failed, at most as many lines of the record as most
-// are read for why; of one that did not and could begin, none.
+// rowOf is an overview in the shape of --json. Of a session whose last run somebody objects by, at most as many lines
+// of the record as most are read for why; of another, none.
 func rowOf(o session.Overview, most int) row {
 	r := row{Overview: o, State: o.State()}
-	if (o.Status == session.Failed || slices.Contains(refusals, o.LastStop)) && o.Dir != "" {
+	if (o.Status == session.Failed || o.LastStop != "" && !record.ReasonOf(o.LastStop).Calm) && o.Dir != "" {
 		r.Failure = readFailure(filepath.Join(o.Dir, session.RecordFile), most)
 	}
 	return r
@@ -67,7 +64,7 @@ func stateStyle(state string) string {
 	switch state {
 	case "running":
 		return green
-	case "all_done":
+	case "all_done", "taken", "cleansed":
 		return plain
 	case "failed", "crashed":
 		return red
@@ -105,9 +102,10 @@ func listJSON(w io.Writer, all []session.Overview) error {
 		if err := errors.Join(errs...); err != nil {
 			return err
 		}
-		for _, text := range texts {
+		for _, one := range texts {
+			shown, _ := text.Escaped(one)
 			out.WriteString(sep)
-			out.Write(text)
+			out.Write(shown)
 			sep = ",\n  "
 		}
 	}
@@ -144,10 +142,10 @@ func (r row) listed(o Terminal, many bool) tableRow {
 }
 
 func stopStyle(reason string) string {
-	switch {
-	case reason == "all_done" || reason == "":
+	switch why := record.ReasonOf(reason); {
+	case why.Last || reason == "":
 		return plain
-	case reason == "interrupted" || config.IsCapStop(reason):
+	case why.Calm:
 		return yellow
 	}
 	return red
@@ -199,6 +197,7 @@ func writeJSON(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(data, '\n'))
+	shown, _ := text.Escaped(append(data, '\n'))
+	_, err = w.Write(shown)
 	return err
 }

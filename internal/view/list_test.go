@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/view/viewtest"
 )
 
@@ -139,9 +140,9 @@ worker     acme/large-4
 
 tasks
 TASK   STATUS            ITER  REJECTED  TOKENS   COST  COMMIT      TITLE
-T-001  done                 5         1   78.9k  $0.17  c0ffee0000  Parse durations like 3w2d
-T-002  done                 6         -    139k  $0.28  c0ffee0000  Keep the schedule sorted on disk
-T-003  failed: iter_cap    12         3    433k  $0.88  fa11ed0000  List what is due this week
+T-001  done                 5         1   51.3k  $0.17  c0ffee0000  Parse durations like 3w2d
+T-002  done                 6         -   59.3k  $0.28  c0ffee0000  Keep the schedule sorted on disk
+T-003  failed: iter_cap    12         3    170k  $0.88  fa11ed0000  List what is due this week
 T-004  pending              -         -       0      -              Remind by mail
 
 usage
@@ -150,7 +151,8 @@ worker           21    529k     70%    8.8k  $1.06
 evaluator         6   96.6k      0%    3.7k  $0.25
 interview         9   61.2k     49%      4k  $0.31
 self_improve      2   12.2k      0%     120  $0.03
-tokens     716k of 2M (36%)
+tokens     316k of 10M (3%)
+cached     400k more
 cost       $1.64 of $5.00 (33%)
 
 conversations
@@ -187,7 +189,8 @@ func TestShowJSON(t *testing.T) {
 		t.Errorf("the plan is %v", plan)
 	}
 	b.Reset()
-	empty := NewDetail(viewtest.New(t, session.Store{Root: t.TempDir()}).S)
+	none := viewtest.New(t, session.Store{Root: t.TempDir()}).S
+	empty := NewDetail(none.Overview(), none)
 	err := Show(&b, empty, Terminal{JSON: true})
 	for _, list := range []string{"conversations", "plan", "points"} {
 		if err != nil || !strings.Contains(b.String(), `"`+list+`": []`) {
@@ -219,7 +222,7 @@ func TestShowInPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"status\tfailed (last stop: iter_cap)\n",
-		"T-001\tdone\t5\t1\t78.9k\t$0.17\tc0ffee0000\tParse durations like 3w2d\n"} {
+		"T-001\tdone\t5\t1\t51.3k\t$0.17\tc0ffee0000\tParse durations like 3w2d\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}
@@ -247,17 +250,17 @@ func TestFailure(t *testing.T) {
 			w.Event(0, "validator_run", viewtest.Task("T-001", 1, failing))
 			w.Event(0, "evaluator_verdict", viewtest.Task("T-001", 2, reject))
 			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "detail": "2"})
-		}, "T-001: weak_test Proves nothing."},
+		}, "T-001: weak_test: Proves nothing."},
 		"a validator": {func(w *viewtest.Writer) {
 			w.Event(0, "evaluator_verdict", viewtest.Task("T-001", 1, reject))
 			w.Event(0, "validator_run", viewtest.Task("T-001", 2, failing))
 			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "task_id": "T-001", "detail": "2"})
-		}, "T-001: go test: --- FAIL: TestX (0.00s)"},
+		}, "T-001: go test: TestX: x_test.go:1: \x1b[2Jno"},
 		"of another attempt": {func(w *viewtest.Writer) {
 			w.Event(0, "evaluator_verdict", viewtest.Task("T-001", 1, reject))
 			w.Event(0, "context_reset", viewtest.Task("T-001", 0, nil))
 			w.Event(0, "stop", viewtest.P{"reason": "iter_cap", "task_id": "T-001", "detail": "2"})
-		}, "T-001: iter_cap"},
+		}, "T-001: the iteration cap was reached (iter_cap)"},
 		"several tasks": {func(w *viewtest.Writer) {
 			w.Event(0, "evaluator_verdict", viewtest.Task("T-002", 1, reject))
 			w.Event(0, "stop", viewtest.P{"reason": "tasks_failed", "detail": "T-001 failed: x; T-002 failed: y"})
@@ -281,7 +284,8 @@ func TestFailure(t *testing.T) {
 		var b bytes.Buffer
 		rows := []session.Overview{{ID: "x", Dir: w.S.Dir, Status: session.Failed, Label: "L"}}
 		List(&b, rows, Terminal{TTY: true, Width: 60, Now: noon}, false)
-		if lines := strings.Split(b.String(), "\n"); c.want != "" && (len(lines) != 4 || lines[2] != "    "+c.want) {
+		want := "    " + text.VisibleLine(c.want)
+		if lines := strings.Split(b.String(), "\n"); c.want != "" && (len(lines) != 4 || lines[2] != want) {
 			t.Errorf("%s: the list is\n%s", name, b.String())
 		}
 	}
@@ -312,8 +316,8 @@ func TestShowCommitsOfTheBranch(t *testing.T) {
 	if err := Show(&b, d, Terminal{Now: noon}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"T-001\tdone, not on the branch\t5\t1\t78.9k\t$0.17\t\t",
-		"T-002\tdone\t6\t-\t139k\t$0.28\tabcdef0123\t"} {
+	for _, want := range []string{"T-001\tdone, not on the branch\t5\t1\t51.3k\t$0.17\t\t",
+		"T-002\tdone\t6\t-\t59.3k\t$0.28\tabcdef0123\t"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("lacks %q:\n%s", want, b.String())
 		}

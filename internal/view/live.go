@@ -25,6 +25,8 @@ const DefaultAddr = "127.0.0.1:8765"
 type ServeOptions struct {
 	Session string   // full id of the session whose page is named first, or empty
 	Diff    DiffFunc // of the commits that a page shows
+	// Review, if not nil, is what the page of a session that nobody works on begins with. It is asked concurrently.
+	Review func(*session.Session) *Review
 	// Remote, if not nil, gives the rows of the list instead of the store: sessions that are elsewhere.
 	Remote func(ctx context.Context) (rows any, err error)
 	// Ready is called once, with the URL.
@@ -120,7 +122,7 @@ func (v *viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	switch path {
 	case "":
-		v.page(w, indexPage(), "")
+		v.page(w, indexPage(), "", nil)
 		return
 	case "sessions.json":
 		v.sessions(r.Context(), w)
@@ -138,7 +140,7 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 	switch {
 	case len(elems) == 3 && elems[2] == "":
-		v.page(w, livePage(), liveHead(s))
+		v.page(w, livePage(), liveHead(s), v.review(s))
 	case len(elems) == 3 && elems[2] == "events":
 		v.events(w, r, s)
 	case len(elems) == 4 && elems[2] == "diff" && text.IsSHA(elems[3]):
@@ -148,10 +150,18 @@ func (v *viewer) route(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-func (v *viewer) page(w http.ResponseWriter, d document, data string) {
+// review is what a session's page begins with; nil while it runs, because it would be out of date at once.
+func (v *viewer) review(s *session.Session) *Review {
+	if _, busy := s.Holder(); busy || v.o.Review == nil {
+		return nil
+	}
+	return v.o.Review(s)
+}
+
+func (v *viewer) page(w http.ResponseWriter, d document, data string, r *Review) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", d.policy+"; frame-ancestors 'none'")
-	io.WriteString(w, d.before+data+d.after)
+	io.WriteString(w, d.beginning(r)+data+d.after)
 }
 
 // liveHead is the head as the page begins with it. The stream's follows the record's last event, which takes a while

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -55,7 +56,8 @@ func served(t *testing.T, store session.Store) string {
 		t.Fatal(err)
 	}
 	go func() {
-		done <- Serve(ctx, ln, store, ServeOptions{Diff: viewtest.NoDiff, Ready: func(u string) { url <- u }})
+		done <- Serve(ctx, ln, store, ServeOptions{Diff: viewtest.NoDiff, Ready: func(u string) { url <- u },
+			Review: func(s *session.Session) *Review { return NewReview(s, NewDetail(s.Overview(), s)) }})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -101,6 +103,10 @@ func TestLivePageLinksToTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, page := request(t, http.MethodGet, at.String(), "")
+	// It begins with the review, in the page itself, as the static one does.
+	if at := strings.Index(page, `id="morning"`); at < 0 || at > strings.Index(page, "<main>") {
+		t.Error("the page does not begin with the review")
+	}
 	// What stands above the conversation does not wait for the record.
 	if head := regexp.MustCompile(`id="head">({.*})</script>`).FindStringSubmatch(page); head == nil ||
 		gjson.Get(head[1], "session.id").Str != s.ID || !gjson.Get(head[1], "live").Bool() {
@@ -209,5 +215,38 @@ func TestStreamStartsAgain(t *testing.T) {
 		}
 		cancel()
 		resp.Body.Close()
+	}
+}
+
+// The page of a session that runs is told what the worker does.
+func TestStreamSaysWhatTheWorkerDoes(t *testing.T) {
+	w := viewtest.New(t, session.Store{Root: t.TempDir()})
+	w.Event(0, "tool_call", viewtest.P{"tool": "Edit", "args": viewtest.P{"file_path": "/w/src/calc.py"}})
+	w.Flush()
+	s := w.S
+	unlock, err := s.Lock(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	url := served(t, session.Store{Root: strings.TrimSuffix(s.Dir, "/"+s.ID)}) + "s/" + s.ID + "/events"
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewReader(resp.Body)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, is := strings.CutPrefix(line, "data: {"); is && gjson.Get("{"+data, "running").Exists() {
+			doing := gjson.Get("{"+data, "doing")
+			if doing.Get("what").Str != "Edit src/calc.py" || doing.Get("since").Int() == 0 {
+				t.Errorf("the head is %s", data)
+			}
+			return
+		}
 	}
 }

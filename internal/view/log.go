@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -53,12 +54,14 @@ func Log(ctx context.Context, w io.Writer, s *session.Session, o LogOptions) (sk
 			return skipped, nil
 		}
 		n, reset, err := f.poll(func(e record.Line) error {
+			l.doing.Feed(e)
 			if err := ctx.Err(); err != nil || e.Off <= after || !l.fits(e) {
 				return err
 			}
 			return l.write(e)
 		})
 		skipped += n
+		l.showDoing(s)
 		if err == nil {
 			err = l.out.Flush()
 		}
@@ -93,8 +96,41 @@ func there(path string) bool {
 }
 
 type logger struct {
-	out *bufio.Writer
-	o   LogOptions
+	out   *bufio.Writer
+	o     LogOptions
+	doing Doing
+	shown string // what of it is on the terminal's last line
+}
+
+// showDoing keeps a last line that says what the worker does, where a person follows a session that runs.
+func (l *logger) showDoing(s *session.Session) {
+	if !l.o.Follow || !l.o.TTY || l.o.JSON {
+		return
+	}
+	now := l.doing.Text(time.Now())
+	if now == l.shown {
+		return
+	}
+	if _, runs := s.Holder(); !runs {
+		now = ""
+	}
+	l.clear()
+	if now != "" {
+		line := []rune("now: " + now)
+		if l.o.Width > 0 && len(line) >= l.o.Width {
+			line = line[:l.o.Width-1]
+		}
+		l.out.WriteString(string(line))
+		l.shown = now
+	}
+}
+
+// clear takes the last line off the terminal.
+func (l *logger) clear() {
+	if l.shown != "" {
+		l.out.WriteString("\r\x1b[K")
+		l.shown = ""
+	}
 }
 
 // tail prints the last events that fit and returns where the last line of the record begins, which is where following
@@ -128,6 +164,7 @@ func (l *logger) rewound(s *session.Session) (int64, error) {
 		}
 		return nil
 	})
+	l.clear()
 	if !l.o.JSON {
 		text := "the record was replaced; this is the new one"
 		if seed >= 0 {
@@ -144,6 +181,7 @@ func (l *logger) fits(e record.Line) bool {
 }
 
 func (l *logger) write(e record.Line) error {
+	l.clear()
 	if l.o.JSON {
 		l.out.Write(e.Raw)
 	} else {

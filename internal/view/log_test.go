@@ -38,8 +38,8 @@ func fieldsOf(log string, n int) string {
 
 func TestLog(t *testing.T) {
 	s := story(t)
-	const want = "2026-06-12T06:10:26.771Z\tT-003/12\ttask_failed\titer_cap\n" +
-		"2026-06-12T06:10:26.821Z\tT-003/12\tcommit\tfa11ed0000000000000000000000000000000003\n" +
+	const want = "2026-06-12T06:10:26.771Z\tT-003/12\ttask_failed\tFAILED: iter_cap\n" +
+		"2026-06-12T06:10:26.821Z\tT-003/12\tcommit\tdone, commit fa11ed0000\n" +
 		"2026-06-12T06:10:27.821Z\t\tstop\titer_cap\n"
 	if got := logOf(t, s, LogOptions{Tail: 3}); got != want {
 		t.Errorf("the tail is\n%s\nwant\n%s", got, want)
@@ -91,8 +91,8 @@ func TestLogOnTerminal(t *testing.T) {
 	w.Event(0, "odd \x1b[2J type", viewtest.P{"a": 1, "b": "x\ty"})
 	w.Flush()
 	want := "22:04:10  T-001/2   model_call         worker  12.3k → 67  $0.25  First ␛]0;x␇line …\n" +
-		"22:04:10  T-001/2   evaluator_verdict  reject weak_test No.\n" +
-		"22:04:10  T-001/2   validator_run      failed  ✓ go vet  ✕ go test\n" +
+		"22:04:10  T-001/2   evaluator_verdict  evaluator: reject (weak_test): No.\n" +
+		"22:04:10  T-001/2   validator_run      validators failed: go vet ok, go test FAILED\n" +
 		"22:04:10            odd ␛[2J type      a=1  b=x y\n"
 	if got := logOf(t, w.S, LogOptions{Terminal: Terminal{TTY: true, Width: 84}}); got != want {
 		t.Errorf("the log is\n%s\nwant\n%s", got, want)
@@ -185,12 +185,12 @@ func TestLogFollows(t *testing.T) {
 		}()
 		out.expect(t, "prep-feature in", "abcd b")
 		note(w, "one")
-		out.expect(t, "k: one")
+		out.expect(t, "nudged: k: one")
 		w.Raw(`{"ts":"2026-06-11T22:05:00Z","type":"nudge","payload":{"kind":"k","content":"to`)
 		w.Flush()
 		w.Raw(`rn"}}` + "\n")
 		w.Flush()
-		out.expect(t, "k: torn")
+		out.expect(t, "nudged: k: torn")
 		w.Raw(`{"type":"nudge","payl`)
 		w.Flush()
 		rec, err := w.S.OpenRecord(record.Options{Clock: func() time.Time { return viewtest.Start }})
@@ -200,7 +200,7 @@ func TestLogFollows(t *testing.T) {
 		rec.Append(&record.Nudge{Kind: "k", Content: "after the crash"})
 		rec.Close()
 		for got := range out.line { // log_repaired, if the session writes one, comes first
-			if strings.HasSuffix(got, "k: after the crash") {
+			if strings.HasSuffix(got, "nudged: k: after the crash") {
 				break
 			}
 		}
@@ -209,7 +209,7 @@ func TestLogFollows(t *testing.T) {
 		}
 		out.expect(t, "-- rewound to the seed; what was shown after it is gone --")
 		note(viewtest.Open(t, w.S), "anew")
-		out.expect(t, "k: anew")
+		out.expect(t, "nudged: k: anew")
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -231,13 +231,13 @@ func TestLogFollowsToTheEndOfTheSession(t *testing.T) {
 		_, err := Log(context.Background(), out, w.S, LogOptions{Follow: true})
 		done <- err
 	}()
-	out.expect(t, "k: one")
+	out.expect(t, "nudged: k: one")
 	if err := os.WriteFile(w.S.Path(session.ResetMarkFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.Event(0, "nudge", viewtest.P{"kind": "k", "content": "a reset that has only begun"})
 	w.Flush()
-	out.expect(t, "k: a reset that has only begun")
+	out.expect(t, "nudged: k: a reset that has only begun")
 	if err := os.Remove(w.S.Path(session.RecordFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -273,14 +273,14 @@ func TestLogFollowsARecordThatComesBack(t *testing.T) {
 	if err := os.Rename(path+".away", path); err != nil {
 		t.Fatal(err)
 	}
-	out.expect(t, "k: one")
+	out.expect(t, "nudged: k: one")
 	if err := os.WriteFile(path+".new", []byte(`{"type":"nudge","payload":{"kind":"k","content":"two"}}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
-	out.expect(t, "-- the record was replaced; this is the new one --", "k: two")
+	out.expect(t, "-- the record was replaced; this is the new one --", "nudged: k: two")
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -24,10 +23,9 @@ import (
 // Export writes the session's record as OpenTelemetry traces: a trace for each run of a task and one for the session
 // itself; iterations, reviews, model calls, tools and validators as spans, model calls with the gen_ai conventions.
 //
-// dest is the URL of an OTLP/HTTP receiver (spans go as protobuf to <url>/v1/traces, with the headers of
+// dest is the URL of an OTLP/HTTP receiver (spans go as JSON to <url>/v1/traces, with the headers of
 // OTEL_EXPORTER_OTLP_HEADERS), "-" for stdout, or a file, which is replaced by rename. A file and stdout get one JSON
-// document, a file whose name ends in .pb protobuf. It returns how many lines of the record it left out because they
-// are no events.
+// document. It returns how many lines of the record it left out because they are no events.
 func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writer) (skipped int, err error) {
 	if strings.Contains(dest, "://") {
 		send, err := sender(ctx, dest, os.Getenv)
@@ -44,14 +42,7 @@ func Export(ctx context.Context, s *session.Session, dest string, stdout io.Writ
 		write = writeInto
 	}
 	err = write(dest, false, func(f io.Writer) error {
-		if filepath.Ext(dest) != ".pb" {
-			skipped, err = exportDocument(ctx, s, f)
-			return err
-		}
-		skipped, err = export(ctx, s, func(t *tracesData) error {
-			_, err := f.Write(t.protobuf())
-			return err
-		})
+		skipped, err = exportDocument(ctx, s, f)
 		return err
 	})
 	if err != nil {
@@ -130,14 +121,13 @@ func sender(ctx context.Context, dest string, getenv func(string) string) (sendF
 			}
 		}
 	}
-	headers.Set("Content-Type", "application/x-protobuf")
+	headers.Set("Content-Type", "application/json")
 	headers.Set("Content-Encoding", "gzip")
 	client := &http.Client{Timeout: 60 * time.Second}
 	return func(t *tracesData) error {
 		var body bytes.Buffer
 		zip := gzip.NewWriter(&body)
-		zip.Write(t.protobuf())
-		if err := zip.Close(); err != nil {
+		if err := errors.Join(json.NewEncoder(zip).Encode(t), zip.Close()); err != nil {
 			return err
 		}
 		for try := 1; ; try++ {

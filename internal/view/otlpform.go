@@ -1,80 +1,74 @@
 package view
 
 import (
-	"encoding/binary"
 	"encoding/hex"
 	"maps"
-	"math"
-	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 )
 
-// The messages of OTLP, for both of its encodings: the json tags name a field in JSON, the pb tags number it in
-// protobuf, as opentelemetry/proto/trace/v1/trace.proto does. Libraries for them would cost every command their
-// initialisation.
+// The messages of OTLP in its JSON encoding. A library for them would cost every command its initialisation.
 type (
 	tracesData struct {
-		ResourceSpans []*resourceSpans `json:"resourceSpans" pb:"1"`
+		ResourceSpans []*resourceSpans `json:"resourceSpans"`
 	}
 	resourceSpans struct {
-		Resource   resource      `json:"resource" pb:"1"`
-		ScopeSpans []*scopeSpans `json:"scopeSpans" pb:"2"`
+		Resource   resource      `json:"resource"`
+		ScopeSpans []*scopeSpans `json:"scopeSpans"`
 	}
 	resource struct {
-		Attributes []attribute `json:"attributes" pb:"1"`
+		Attributes []attribute `json:"attributes"`
 	}
 	scopeSpans struct {
-		Scope library `json:"scope" pb:"1"`
-		Spans []*span `json:"spans" pb:"2"`
+		Scope library `json:"scope"`
+		Spans []*span `json:"spans"`
 	}
 	library struct {
-		Name string `json:"name" pb:"1"`
+		Name string `json:"name"`
 	}
 	span struct {
-		TraceID    traceID     `json:"traceId" pb:"1"`
-		ID         spanID      `json:"spanId" pb:"2"`
-		Parent     spanID      `json:"parentSpanId,omitzero" pb:"4"`
-		Name       string      `json:"name" pb:"5"`
-		Kind       int64       `json:"kind" pb:"6"`
-		Begin      moment      `json:"startTimeUnixNano" pb:"7"`
-		End        moment      `json:"endTimeUnixNano" pb:"8"`
-		Attributes []attribute `json:"attributes,omitempty" pb:"9"`
-		Events     []spanEvent `json:"events,omitempty" pb:"11"`
-		Links      []spanLink  `json:"links,omitempty" pb:"13"`
-		Status     spanStatus  `json:"status" pb:"15"`
+		TraceID    traceID     `json:"traceId"`
+		ID         spanID      `json:"spanId"`
+		Parent     spanID      `json:"parentSpanId,omitzero"`
+		Name       string      `json:"name"`
+		Kind       int64       `json:"kind"`
+		Begin      moment      `json:"startTimeUnixNano"`
+		End        moment      `json:"endTimeUnixNano"`
+		Attributes []attribute `json:"attributes,omitempty"`
+		Events     []spanEvent `json:"events,omitempty"`
+		Links      []spanLink  `json:"links,omitempty"`
+		Status     spanStatus  `json:"status"`
 
 		attrs attributes // until it is put
 	}
 	// spanEvent is what happened in a span and has no length of its own.
 	spanEvent struct {
-		At         moment      `json:"timeUnixNano" pb:"1"`
-		Name       string      `json:"name" pb:"2"`
-		Attributes []attribute `json:"attributes,omitempty" pb:"3"`
+		At         moment      `json:"timeUnixNano"`
+		Name       string      `json:"name"`
+		Attributes []attribute `json:"attributes,omitempty"`
 	}
 	spanLink struct {
-		TraceID traceID `json:"traceId" pb:"1"`
-		SpanID  spanID  `json:"spanId" pb:"2"`
+		TraceID traceID `json:"traceId"`
+		SpanID  spanID  `json:"spanId"`
 	}
 	spanStatus struct {
-		Message string `json:"message,omitempty" pb:"2"`
-		Code    int64  `json:"code,omitempty" pb:"3"`
+		Message string `json:"message,omitempty"`
+		Code    int64  `json:"code,omitempty"`
 	}
 	attribute struct {
-		Key   string   `json:"key" pb:"1"`
-		Value anyValue `json:"value" pb:"2"`
+		Key   string   `json:"key"`
+		Value anyValue `json:"value"`
 	}
 	// anyValue has one member that is not nil.
 	anyValue struct {
-		String *string    `json:"stringValue,omitempty" pb:"1"`
-		Bool   *bool      `json:"boolValue,omitempty" pb:"2"`
-		Int    *int64     `json:"intValue,string,omitempty" pb:"3"`
-		Double *float64   `json:"doubleValue,omitempty" pb:"4"`
-		Array  *valueList `json:"arrayValue,omitempty" pb:"5"`
+		String *string    `json:"stringValue,omitempty"`
+		Bool   *bool      `json:"boolValue,omitempty"`
+		Int    *int64     `json:"intValue,string,omitempty"`
+		Double *float64   `json:"doubleValue,omitempty"`
+		Array  *valueList `json:"arrayValue,omitempty"`
 	}
 	valueList struct {
-		Values []anyValue `json:"values" pb:"1"`
+		Values []anyValue `json:"values"`
 	}
 )
 
@@ -140,54 +134,4 @@ func tracesOf(session string, spans []*span) *tracesData {
 		Resource:   resource{attributes{"service.name": "git-tilth", "session.id": session}.list()},
 		ScopeSpans: []*scopeSpans{{Scope: library{"github.com/git-tilth/git-tilth"}, Spans: spans}},
 	}}}
-}
-
-// protobuf is the message in protobuf's wire format. Messages of this type add up when they are joined.
-func (t *tracesData) protobuf() []byte { return appendMessage(nil, reflect.ValueOf(t).Elem()) }
-
-func appendMessage(b []byte, v reflect.Value) []byte {
-	for i := range v.NumField() {
-		number, err := strconv.ParseUint(v.Type().Field(i).Tag.Get("pb"), 10, 32)
-		if f := v.Field(i); err == nil && !f.IsZero() {
-			b = appendField(b, number, f)
-		}
-	}
-	return b
-}
-
-// Types of a field on the wire, the lowest three bits of its tag.
-const (
-	wireVarint = iota
-	wireFixed
-	wireBytes
-)
-
-func appendField(b []byte, number uint64, v reflect.Value) []byte {
-	tag := func(wire uint64) []byte { return binary.AppendUvarint(b, number<<3|wire) }
-	sized := func(content []byte) []byte {
-		return append(binary.AppendUvarint(tag(wireBytes), uint64(len(content))), content...)
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		return appendField(b, number, v.Elem())
-	case reflect.Slice:
-		for i := range v.Len() {
-			b = appendField(b, number, v.Index(i))
-		}
-		return b
-	case reflect.Struct:
-		return sized(appendMessage(nil, v))
-	case reflect.Array:
-		return sized(v.Bytes())
-	case reflect.String:
-		return sized([]byte(strings.ToValidUTF8(v.String(), "\uFFFD"))) // a receiver refuses anything else
-	case reflect.Bool:
-		return binary.AppendUvarint(tag(wireVarint), map[bool]uint64{true: 1}[v.Bool()])
-	case reflect.Int64:
-		return binary.AppendUvarint(tag(wireVarint), uint64(v.Int()))
-	case reflect.Uint64:
-		return binary.LittleEndian.AppendUint64(tag(wireFixed), v.Uint())
-	default:
-		return binary.LittleEndian.AppendUint64(tag(wireFixed), math.Float64bits(v.Float()))
-	}
 }

@@ -1,11 +1,14 @@
 package view
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"strings"
 	"sync"
+
+	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 //go:embed page
@@ -40,7 +43,7 @@ var indexPage = sync.OnceValue(func() document {
 func assemble(html, style string, scripts []string, more string) document {
 	css := readPage(style)
 	var js strings.Builder
-	js.WriteString("\"use strict\";\n(() => {\n")
+	js.WriteString("\"use strict\";\n(() => {\n" + reasons())
 	for _, name := range scripts {
 		js.WriteString(readPage(name))
 	}
@@ -56,6 +59,22 @@ func assemble(html, style string, scripts []string, more string) document {
 		js.String()).Replace(readPage(html))
 	d.before, d.after, _ = strings.Cut(page, "{{data}}")
 	return d
+}
+
+// beginning is what stands before the data, with a session's review; nil for none.
+func (d document) beginning(r *Review) string {
+	headline, section := r.html()
+	return strings.NewReplacer("{{headline}}", cmp.Or(headline, "Reading the record…"), "{{morning}}", section).
+		Replace(d.before)
+}
+
+// reasons is why runs stop and tasks fail, in words, as the page's script looks them up.
+func reasons() string {
+	var words [][2]string
+	for _, r := range record.Reasons() {
+		words = append(words, [2]string{r.Word, r.Says})
+	}
+	return "const REASONS = new Map(" + string(record.JSON(words)) + ");\n"
 }
 
 func readPage(name string) string {

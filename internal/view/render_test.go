@@ -25,7 +25,7 @@ func story(t testing.TB) *session.Session {
 
 func render(t testing.TB, s *session.Session) string {
 	t.Helper()
-	if err := RenderFile(context.Background(), s, viewtest.Start, viewtest.Diff); err != nil {
+	if err := RenderFile(context.Background(), s, viewtest.Start, viewtest.Diff, nil); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(s.Path(session.ChatHTMLFile))
@@ -39,7 +39,7 @@ func render(t testing.TB, s *session.Session) string {
 // and style.
 func TestPagesAreWhole(t *testing.T) {
 	for name, d := range map[string]document{"static": staticPage(), "live": livePage(), "index": indexPage()} {
-		html := d.before + d.after
+		html := d.beginning(nil) + d.after
 		if strings.Contains(html, "{{") || !strings.HasPrefix(html, "<!doctype html>") {
 			t.Errorf("%s: a part of the page is missing", name)
 		}
@@ -119,7 +119,7 @@ func TestRenderLeavesNothingBehind(t *testing.T) {
 	before := filesIn(t, s.Dir)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := RenderFile(ctx, s, time.Now(), viewtest.NoDiff); !errors.Is(err, context.Canceled) {
+	if err := RenderFile(ctx, s, time.Now(), viewtest.NoDiff, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if after := filesIn(t, s.Dir); after != before {
@@ -177,7 +177,7 @@ func TestDiffsAreAskedForOnce(t *testing.T) {
 		asked = append(asked, sha)
 		return strings.Repeat("+</script>\n", maxPatch), false
 	}
-	if err := RenderFile(context.Background(), w.S, time.Now(), diff); err != nil {
+	if err := RenderFile(context.Background(), w.S, time.Now(), diff, nil); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(asked, []string{viewtest.FirstSHA}) {

@@ -1,8 +1,11 @@
 package view
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +23,8 @@ type Review struct {
 	Base      string       `json:"base,omitempty"` // commit at which the branch begins
 	State     string       `json:"state"`
 	Stop      string       `json:"stop"`
-	Why       string       `json:"why,omitempty"` // the last run failed, in the words of whoever objected
+	Why       string       `json:"why,omitempty"`       // the last run failed, in the words of whoever objected
+	HookSaid  []string     `json:"hook_said,omitempty"` // of a commit that was refused, whole
 	Cost      float64      `json:"cost"`
 	Tokens    int64        `json:"tokens"`
 	Begun     string       `json:"begun,omitempty"`
@@ -67,13 +71,21 @@ type ReviewTask struct {
 	Validators []string   `json:"validators,omitempty"`
 	Changed    []string   `json:"changed,omitempty"` // its files, with the lines of each
 
+	// Workers are those of several who worked on it, in this order.
+	Workers   []string `json:"workers,omitempty"`
+	Reviewers []string `json:"reviewers,omitempty"`
+	Cuts      []string `json:"cuts,omitempty"` // turns that were ended when the program had gone on, newest first
+
+	// Cause is the end of Reason: what objected, in its own words.
+	Cause string `json:"cause,omitempty"`
+
 	failure *failure
 }
 
 // Aside is the partial work of a failed task that is not on the branch.
 type Aside struct {
-	Bundle string   `json:"bundle"`
-	Files  []string `json:"files"` // with the lines of each
+	Ref   string   `json:"ref"`   // in kept.git
+	Files []string `json:"files"` // with the lines of each
 }
 
 // coverage is what a case says of one acceptance criterion.
@@ -89,7 +101,7 @@ func NewReview(s *session.Session, d Detail) *Review {
 		Tokens: d.TokensUsed, Worktree: d.Worktree.Path, counts: d.Tasks, Commands: []Command{}, Tasks: []ReviewTask{},
 		Begun: deref(d.Summary.StartedAt), Ended: deref(d.Summary.LastEventAt)}
 	if d.Failure != nil {
-		r.Why = d.Failure.String()
+		r.Why, r.HookSaid = d.Failure.String(), d.Failure.Words
 	}
 	if begin, err := record.ReadBeginning(s.Path(session.RecordFile)); err == nil {
 		r.Base = begin.Base
@@ -107,12 +119,28 @@ func NewReview(s *session.Session, d Detail) *Review {
 			if t := r.Task(ev.Common().TaskID); t != nil {
 				t.see(ev)
 			}
+		case "agent_session":
+			if ev, ok := l.Event().(*record.AgentSession); ok {
+				r.Task(ev.TaskID).worked(ev)
+			}
+		case "model_call":
+			if !bytes.Contains(l.Raw, []byte(`"`+record.HealthCut+`"`)) {
+				break
+			}
+			call, ok := l.Event().(*record.ModelCall)
+			if t := r.Task(call.TaskID); ok && t != nil && call.Health == record.HealthCut &&
+				len(t.Cuts) < maxRejections {
+				t.Cuts = append(t.Cuts, oneLine(call.Error))
+			}
 		}
 		return true
 	})
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		slices.Reverse(t.Rejected)
+		t.Rejected = eachOnce(t.Rejected)
+		slices.Reverse(t.Workers)
+		slices.Reverse(t.Reviewers)
 		if t.Status != session.TaskDone {
 			t.Reason = cmp.Or(t.Reason, t.whyNot(d))
 		}
@@ -135,8 +163,26 @@ func (r *Review) Task(id string) *ReviewTask {
 	return nil
 }
 
-// maxRejections is how many rejections of a task a review names.
-const maxRejections = 20
+// maxRejections is how many rejections of a task a review reads.
+const maxRejections = 100
+
+// eachOnce is lines, of which those that are equal stand once, with their count.
+func eachOnce(lines []string) (out []string) {
+	counts := map[string]int{}
+	for _, l := range lines {
+		counts[l]++
+	}
+	for _, l := range lines {
+		switch n := counts[l]; {
+		case n == 1:
+			out = append(out, l)
+		case n > 1:
+			out = append(out, fmt.Sprintf("%s (%d times)", l, n))
+		}
+		counts[l] = 0
+	}
+	return out
+}
 
 // see takes in what the record says of the task, the last event first.
 func (t *ReviewTask) see(ev record.Event) {
@@ -149,11 +195,25 @@ func (t *ReviewTask) see(ev record.Event) {
 		}
 	}
 	t.failure.objection(ev)
-	if f, ok := ev.(*record.TaskFailed); ok && t.failure == nil && t.Status == session.TaskFailed {
+	if f, ok := ev.(*record.TaskFailed); ok && t.failure == nil && t.Status != session.TaskDone {
 		t.failure = &failure{Reason: oneLine(f.Reason), Detail: oneLine(f.Detail)}
 	}
 	if m, ok := ev.(*record.TaskMarked); ok && t.Status == session.TaskSkipped && m.Mark == "skipped" {
 		t.Reason = cmp.Or(t.Reason, oneLine(m.Note), "a person said so")
+	}
+}
+
+// worked notes who had a conversation about the task, the last one first.
+func (t *ReviewTask) worked(ev *record.AgentSession) {
+	if t == nil {
+		return
+	}
+	who := &t.Workers
+	if ev.Role == record.RoleEvaluator {
+		who = &t.Reviewers
+	}
+	if name := oneLine(ev.Agent); len(*who) == 0 || (*who)[len(*who)-1] != name {
+		*who = append(*who, name)
 	}
 }
 
@@ -164,7 +224,7 @@ func (t *ReviewTask) seeVerdict(v *record.EvaluatorVerdict) {
 	if v.Accepted() {
 		return
 	}
-	says := joined(" ", oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern)))
+	says := joined(": ", oneLine(deref(v.RejectionCategory)), oneLine(deref(v.Concern)))
 	t.Concern = cmp.Or(t.Concern, says)
 	if len(t.Rejected) < maxRejections {
 		t.Rejected = append(t.Rejected, withNext(says, oneLine(deref(v.NextStep))))
@@ -188,19 +248,28 @@ func (t *ReviewTask) seeCase(v *record.EvaluatorVerdict) {
 		t.Uncertainties = append(t.Uncertainties, oneLine(s))
 	}
 	t.TestsChanged = append(t.TestsChanged, v.TestsChanged...)
+	for i := range t.TestsChanged {
+		t.TestsChanged[i] = oneLine(t.TestsChanged[i])
+	}
 }
 
-// whyNot is why a task is not done.
+// whyNot is why a task is not done, in one line.
 func (t *ReviewTask) whyNot(d Detail) string {
-	if t.failure != nil {
-		f := *t.failure
-		said := cmp.Or(f.last, f.Detail)
-		return joined(": ", f.Reason, said)
+	refused := d.LastStop == record.CommitRefused && d.Failure != nil && d.Failure.Task == t.ID
+	if f := t.failure; f != nil && t.Status == session.TaskFailed {
+		t.Cause = cmp.Or(f.last, f.Detail)
+		return joined(": ", inWords(f.Reason), t.Cause)
+	} else if refused && t.Status == session.TaskPending {
+		t.Cause = d.Failure.Detail
+		return "accepted, waits for its commit: " + t.Cause
+	} else if f != nil && t.Status == session.TaskPending {
+		t.Cause = joined(": ", "it failed before", cmp.Or(f.last, f.Detail, inWords(f.Reason)))
+		return "to do again; " + t.Cause
 	}
 	i := slices.IndexFunc(d.Plan, func(p session.Task) bool { return p.ID == t.ID })
 	of := d.Summary.Tasks[t.ID]
 	if t.Status == session.TaskFailed && of != nil {
-		return of.FailureReason
+		return inWords(of.FailureReason)
 	}
 	if open := d.Plan[i].WaitsFor(d.Plan); len(open) > 0 && t.Status == session.TaskPending {
 		return "waits for " + strings.Join(open, ", ")
@@ -219,13 +288,22 @@ func (t *ReviewTask) whyNot(d Detail) string {
 // risks is what there is to look at before the task's change is taken, a line each.
 func (t *ReviewTask) risks() (lines []string) {
 	for _, s := range t.TestsChanged {
-		lines = append(lines, "changed the acceptance test "+s)
+		lines = append(lines, "changed the test "+s)
 	}
 	for _, s := range t.WorkArounds {
 		lines = append(lines, "work-around: "+s)
 	}
 	for _, s := range t.Uncertainties {
 		lines = append(lines, "unsure: "+s)
+	}
+	if len(t.Workers) > 1 {
+		lines = append(lines, "done by "+strings.Join(t.Workers, ", then "))
+	}
+	if len(t.Reviewers) > 1 {
+		lines = append(lines, "reviewed by "+strings.Join(t.Reviewers, ", then "))
+	}
+	for _, s := range t.Cuts {
+		lines = append(lines, "a turn was cut after the program had reported: "+s)
 	}
 	if t.Status == session.TaskDone {
 		if t.Rejections > 0 && t.Concern != "" {
@@ -237,6 +315,12 @@ func (t *ReviewTask) risks() (lines []string) {
 	}
 	return lines
 }
+
+// testName is how files of tests are called: test_add.py, add_test.go, add.spec.ts, tests/add.rs.
+var testName = regexp.MustCompile(`(^|/)(tests?|__tests__|spec)/|(^|[/._-])tests?[._-]|[._-](test|spec)s?[.][^/]*$`)
+
+// IsTest reports whether a file is called as tests are.
+func IsTest(path string) bool { return testName.MatchString(strings.ToLower(path)) }
 
 // span is from when to when the run went, in local time.
 func (r *Review) span() string {

@@ -18,8 +18,9 @@ const screenLines = 24
 
 // Write prints the review, of one task if it is named, for a person, a program or in Markdown for a pull request.
 func (r *Review) Write(w io.Writer, o Terminal, task string, markdown bool) error {
+	wide := o.Width <= 0 || o.Width >= wideColumns
 	if o.Width <= 0 {
-		o.Width = 80 // a pipe is read like a screen; scripts have --json
+		o.Width = 80 // a pipe is read like a screen, but why something failed is whole there; scripts have --json
 	}
 	out := bufio.NewWriter(o.Writer(w))
 	t := r.Task(task)
@@ -35,7 +36,7 @@ func (r *Review) Write(w io.Writer, o Terminal, task string, markdown bool) erro
 	case t != nil:
 		r.task(printer{out, o}, t)
 	default:
-		r.screen(printer{out, o})
+		r.screen(printer{out, o}, wide)
 	}
 	return out.Flush()
 }
@@ -52,63 +53,130 @@ func (p printer) line(style, head, rest string) {
 	fmt.Fprintln(p.out, strings.TrimRight(p.term.paint(style, head)+rest, " "))
 }
 
-// screen is the review of a session in one screen. What has no room is counted.
-func (r *Review) screen(p printer) {
+// wideColumns is how wide a terminal is that shows whole why something failed.
+const wideColumns = 160
+
+// Standing is how the session stands and what it cost, a line each.
+func (r *Review) Standing() []string {
+	lines := []string{r.headline()}
+	if why := r.stopped(); why != "" {
+		lines = append(lines, text.Clip(text.VisibleLine(why), 160))
+	}
+	return append(lines, r.spent())
+}
+
+// screenLine is a line of the screen: its style, its head in that, and the rest.
+type screenLine struct{ style, head, rest string }
+
+// screen is the review of a session in one screen. What has no room is counted. wide shows whole why something failed.
+func (r *Review) screen(p printer, wide bool) {
 	p.line(bold, r.SessionID, "  "+r.Label)
 	p.line(stateStyle(r.State), r.headline(), "")
+	above := 3
+	if why := r.stopped(); why != "" {
+		lines := p.lines("", why, 2, wide)
+		p.rows(lines, len(lines))
+		above += len(lines)
+	}
 	p.line(plain, "", r.spent())
-	var risks, tasks [][3]string // style, head and rest of a line
+	var risks, tasks []screenLine
 	var done []*ReviewTask
-	reasons := 0
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		for _, s := range t.risks() {
-			risks = append(risks, [3]string{yellow, "  " + t.ID + "  ", s})
-		}
-		if t.Reason != "" {
-			reasons++
+			risks = append(risks, screenLine{yellow, "  " + t.ID + "  ", s})
 		}
 		if t.Status == session.TaskDone {
 			done = append(done, t)
 		}
 	}
-	room := screenLines - 3 - 1 - len(r.Commands) - 1
+	room := screenLines - above - 1 - len(r.Commands) - 1
 	if len(risks) > 0 {
 		room -= 2 + min(len(risks), 5)
 	}
-	fold := len(r.Tasks)+reasons > room && len(done) > 1
-	if fold {
-		tasks = append(tasks, [3]string{green, "done    ", folded(done)})
-	}
-	for i := range r.Tasks {
-		t := &r.Tasks[i]
-		if t.Status == session.TaskDone && fold {
-			continue
-		}
-		tasks = append(tasks, [3]string{taskStyle(t.Status), fmt.Sprintf("%-8s", statusWord(t.Status)),
-			t.line(p.term.Width - 8)})
-		if t.Reason != "" {
-			tasks = append(tasks, [3]string{dim, strings.Repeat(" ", 15), t.Reason})
-		}
+	all, others := r.taskRows(p, wide, nil), r.taskRows(p, wide, done)
+	tasks = all
+	if len(all) > room && len(done) > 1 {
+		tasks = append([]screenLine{{green, "done    ", folded(done)}}, others...)
 	}
 	fmt.Fprintln(p.out)
-	p.some(tasks, room)
+	p.rows(tasks, room)
 	if len(risks) > 0 {
 		fmt.Fprintln(p.out)
-		p.line(bold, "look at before you take it; in full: git tilth review "+strings.TrimSpace(risks[0][1]), "")
-		p.some(risks, max(screenLines-3-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
+		p.line(bold, "look at before you take it; in full: git tilth review "+strings.TrimSpace(risks[0].head), "")
+		p.rows(risks, max(screenLines-above-1-min(len(tasks), room)-2-1-len(r.Commands), 1))
 	}
 	r.next(p)
 }
 
-// some prints lines, at most most of them, the last one of which says how many there are more.
-func (p printer) some(lines [][3]string, most int) {
+// taskRows are the tasks, each with why it is not done, but for those that are left out.
+func (r *Review) taskRows(p printer, wide bool, without []*ReviewTask) (rows []screenLine) {
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if slices.Contains(without, t) {
+			continue
+		}
+		head := fmt.Sprintf("%-8s", statusWord(t.Status))
+		rows = append(rows, screenLine{taskStyle(t.Status), head, t.line(p.term.Width - len(head))})
+		indent := strings.Repeat(" ", 8)
+		switch first := strings.TrimSuffix(strings.TrimSuffix(t.Reason, t.Cause), ": "); {
+		case t.Reason == "":
+		case r.refused(t):
+			rows = append(rows, screenLine{yellow, indent, first + "; the hook says:"})
+			for _, said := range r.HookSaid[:min(len(r.HookSaid), maxHookLines)] {
+				rows = append(rows, p.lines(indent+"  ", said, 3, true)...)
+			}
+		case t.Status == session.TaskFailed && t.Cause != "" && first != "":
+			rows = append(rows, screenLine{red, indent, first})
+			rows = append(rows, p.lines(indent, t.Cause, 2, wide)...)
+		default:
+			rows = append(rows, p.lines(indent, t.Reason, 2, wide)...)
+		}
+	}
+	return rows
+}
+
+// maxHookLines is how much of what a commit hook said one screen has.
+const maxHookLines = 8
+
+// refused reports whether a task is accepted and a commit hook keeps it from its commit.
+func (r *Review) refused(t *ReviewTask) bool {
+	return len(r.HookSaid) > 0 && t.Status == session.TaskPending && strings.HasPrefix(t.Reason, "accepted, ")
+}
+
+// lines are a text in at most so many lines of the screen, or whole.
+func (p printer) lines(indent, s string, most int, whole bool) (rows []screenLine) {
+	s = text.VisibleLine(s)
+	if !p.term.TTY {
+		return []screenLine{{dim, indent, s}}
+	}
+	room := max(p.term.Width-len(indent), 20)
+	for s != "" && (whole || len(rows) < most) {
+		head := s
+		if width(s) > room && (whole || len(rows) < most-1) {
+			head = strings.TrimSuffix(fit(s, room+1), "…")
+			if at := strings.LastIndexByte(head, ' '); at > room/2 {
+				head = head[:at]
+			}
+		}
+		rows = append(rows, screenLine{dim, indent, head})
+		s = strings.TrimSpace(s[len(head):])
+	}
+	return rows
+}
+
+// rows prints lines, at most most of them, the last one of which says how many there are more.
+func (p printer) rows(lines []screenLine, most int) {
 	for i, l := range lines {
 		if n := len(lines) - i; i == most-1 && n > 1 {
 			p.line(dim, fmt.Sprintf("        and %s more: git tilth review --md", text.Plural(n, "line")), "")
 			return
 		}
-		p.line(l[0], l[1], l[2])
+		if !p.term.TTY && l.style == dim { // whole in a pipe
+			fmt.Fprintln(p.out, p.term.paint(l.style, l.head)+l.rest)
+			continue
+		}
+		p.line(l.style, l.head, l.rest)
 	}
 }
 
@@ -135,12 +203,17 @@ func (r *Review) next(p printer) {
 // headline says how the session stands.
 func (r *Review) headline() string {
 	n, s := r.counts, cmp.Or(r.State, "damaged") // there is a state wherever checkpoint.json can be read
-	if r.Stop != "" && r.Stop != "all_done" {
-		s += " (" + r.Stop + ")"
-	}
 	s += fmt.Sprintf(": %d of %s done", n.Done, text.Plural(n.Total, "task"))
-	s += counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "to do"})
-	if r.Why != "" && n.Failed == 0 {
+	return s + counted(count{n.Failed, "failed"}, count{n.Skipped, "skipped"}, count{n.Pending, "to do"})
+}
+
+// stopped says why the last run stopped, "" where all was done. What failed, its task says.
+func (r *Review) stopped() string {
+	if r.Stop == "" || record.ReasonOf(r.Stop).Last {
+		return ""
+	}
+	s := "stopped: " + inWords(r.Stop)
+	if r.Why != "" && r.counts.Failed == 0 && len(r.HookSaid) == 0 {
 		s += "; " + r.Why
 	}
 	return s
@@ -195,7 +268,7 @@ func statusWord(status string) string {
 // task is the review of one task.
 func (r *Review) task(p printer, t *ReviewTask) {
 	p.line(bold, t.ID, "  "+t.Title)
-	p.line(taskStyle(t.Status), statusWord(t.Status), prefixed(": ", t.Reason))
+	p.wrap("", statusWord(t.Status)+prefixed(": ", t.Reason))
 	cost := ""
 	if t.Cost > 0 {
 		cost = Money(t.Cost) + ", "
@@ -228,7 +301,7 @@ func (r *Review) task(p printer, t *ReviewTask) {
 	wrapped("validators", t.Validators)
 	wrapped("changed", t.Changed)
 	if t.Aside != nil {
-		wrapped("set aside in "+t.Aside.Bundle, t.Aside.Files)
+		wrapped("set aside in kept.git, "+t.Aside.Ref, t.Aside.Files)
 	}
 	r.next(p)
 }
@@ -249,8 +322,8 @@ func (p printer) wrap(indent, s string) {
 // markdown is the review as the text of a pull request. Titles aside, all words in it are a model's: none of them is
 // markup, mentions a person or closes an issue.
 func (r *Review) markdown(out *bufio.Writer, only string) {
-	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n", r.headline(), r.spent(),
-		r.SessionID)
+	fmt.Fprintf(out, "%s\n\n%s; session `%s`\n\n| task | | change |\n|---|---|---|\n",
+		inMarkdown(joined("; ", r.headline(), r.stopped())), r.spent(), r.SessionID)
 	var risks []string
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
@@ -261,7 +334,7 @@ func (r *Review) markdown(out *bufio.Writer, only string) {
 		if t.Files > 0 {
 			change = stat(t.Files, t.Insertions, t.Deletions)
 		}
-		fmt.Fprintf(out, "| %s | %s | %s |\n", t.ID+" "+inMarkdown(t.Title),
+		fmt.Fprintf(out, "| %s | %s | %s |\n", t.ID+" "+titleInMarkdown(t.Title),
 			statusWord(t.Status)+inMarkdown(prefixed(": ", t.Reason)), change)
 		for _, s := range t.risks() {
 			risks = append(risks, fmt.Sprintf("- %s %s", t.ID, inMarkdown(s)))
@@ -275,7 +348,13 @@ func (r *Review) markdown(out *bufio.Writer, only string) {
 var markdownSigns = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;",
 	">", "&gt;", "|", `\|`, "&", "&amp;", "@", "@\u200b", "#", "#\u200b", "!", `\!`, "://", ":\u200b//")
 
-func inMarkdown(s string) string { return markdownSigns.Replace(text.VisibleLine(s)) }
+// inMarkdown is a text of a worker's or a tool's as part of a page on a server, on which it links and does nothing.
+func inMarkdown(s string) string { return markdownSigns.Replace(text.Inert(text.VisibleLine(s))) }
+
+// titleInMarkdown is a title, which is the user's: what it closes is to be closed.
+func titleInMarkdown(s string) string { return titleSigns.Replace(text.VisibleLine(s)) }
+
+var titleSigns = strings.NewReplacer(`\`, `\\`, "`", "\\`", "<", "&lt;", ">", "&gt;", "|", `\|`, "&", "&amp;")
 
 func prefixed(prefix, s string) string {
 	if s == "" {

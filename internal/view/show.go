@@ -56,11 +56,14 @@ type Conversation struct {
 	Cost      float64 `json:"cost"`
 	Resumable bool    `json:"resumable"`
 	Why       string  `json:"why,omitempty"` // why not, or how it was found
+	// ResumeBy is how an agent by ACP takes it up: "load", "resume" or "none".
+	ResumeBy  string `json:"resume_by,omitempty"`
+	Uncounted bool   `json:"uncounted,omitempty"` // the agent does not say what its turns take
 }
 
 // NewDetail is what a session's own files say of it. What cannot be read leaves the others standing.
-func NewDetail(s *session.Session) Detail {
-	d := Detail{row: rowOf(s.Overview(), math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
+func NewDetail(o session.Overview, s *session.Session) Detail {
+	d := Detail{row: rowOf(o, math.MaxInt), Worktree: Worktree{Path: s.Workspace(), State: "unknown"},
 		Conversations: []Conversation{}, Points: []string{}}
 	d.Plan, _ = s.Tasks()
 	var err error
@@ -207,7 +210,7 @@ func (p printer) failure(f *failure) {
 }
 
 func stopPhrase(o session.Overview) string {
-	if o.LastStop == "" || o.LastStop == "all_done" {
+	if o.LastStop == "" || record.ReasonOf(o.LastStop).Last {
 		return ""
 	}
 	return " (last stop: " + o.LastStop + ")"
@@ -316,6 +319,9 @@ func (p printer) usage(d Detail) {
 	var caps config.Caps // of the latest session_start that has some
 	_ = json.Unmarshal(d.Summary.Limits, &caps)
 	p.fact("tokens", tokens(used)+capPhrase(used, caps[config.MaxTokens], tokens), plain)
+	if cached := u.Sum().CachedTokens; cached > 0 {
+		p.fact("cached", Count(cached)+" more", plain)
+	}
 	if d.Overview.Cost > 0 {
 		p.fact("cost", Money(d.Overview.Cost)+capPhrase(d.Overview.Cost, caps[config.MaxCost], Money), plain)
 	}
@@ -341,6 +347,12 @@ func (p printer) conversations(list []Conversation) {
 		yes, style := "no", yellow
 		if c.Resumable {
 			yes, style = "yes", green
+			if c.ResumeBy != "" {
+				yes += ", by " + c.ResumeBy
+			}
+		}
+		if c.Uncounted {
+			c.Why += "; what its turns took is not known"
 		}
 		t.rows = append(t.rows, newRow(c.Why, cell{c.Task, plain}, cell{c.Agent, plain}, cell{yes, style},
 			cell{c.ID, dim}, cell{age(p.term.Now, record.ParseTime(c.LastUsed)), plain}))

@@ -28,6 +28,7 @@ type stream struct {
 	follow follower
 	blocks blocks
 	sum    *session.Summary
+	doing  Doing  // of the worker
 	bad    int    // lines that are no objects
 	head   []byte // as it was sent last
 	sent   bool   // something was sent since the last flush
@@ -82,6 +83,7 @@ func (st *stream) record(ctx context.Context) (changed bool, err error) {
 	before := st.follow.off
 	skipped, reset, err := st.follow.poll(func(e record.Line) error {
 		st.sum.Feed(e)
+		st.doing.Feed(e)
 		if !st.blocks.add(e) {
 			return nil
 		}
@@ -96,7 +98,7 @@ func (st *stream) record(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if reset {
-		st.blocks = blocks{}
+		st.blocks, st.doing = blocks{}, Doing{}
 		st.sum = session.NewSummary(st.s.ID)
 		st.bad = 0
 		return true, st.message("reset", []byte("{}"))
@@ -128,6 +130,9 @@ func (st *stream) sendHead(now time.Time) {
 	h := readHead(st.s, now)
 	h.Live, h.Rendered = true, 0
 	h.Summary, h.Unreadable = st.sum, st.bad
+	if h.Running && st.doing.What != "" {
+		h.Doing = &headDoing{st.doing.What, st.doing.Since.UnixMilli()}
+	}
 	data, err := json.Marshal(h)
 	if err != nil || bytes.Equal(data, st.head) {
 		return

@@ -29,24 +29,27 @@ type scene struct {
 var checks = []struct {
 	name string
 	do   func(*scene) error
+	// byACP checks what is the same for a program by the Agent Client Protocol.
+	byACP bool
 }{
-	{"the first run stops at its turn limit", firstRun},
-	{"resume continues the conversation", resumed},
-	{"a run that is ended can be resumed", ended},
-	{"a worktree made again at its path is resumed in", again},
-	{"a deleted transcript is not found, and a fresh conversation repairs the id", deleted},
-	{"discovery finds this directory's conversation and no other's", discovered},
-	{"the worker can commit", commits},
-	{"read-only reads and changes nothing", readOnly},
-	{"an interview is interrupted at every question and gone on with", interviewed},
-	{"a prompt is not taken as a command or a file", plainPrompt},
-	{"an error of the API is a failure", apiError},
-	{"refused credentials are that, at once", refused},
-	{"hours of waiting are a usage limit", longWait},
-	{"tokens booked are tokens given, whatever ends a run", tokens},
-	{"a usage limit is one", usageLimit},
-	{"a hostile tree does not turn its judge", hostileTree},
-	{"a whole run is judged from the judge's directory", wholeRun},
+	{"the first run stops at its turn limit", firstRun, true},
+	{"resume continues the conversation", resumed, true},
+	{"a run that is ended can be resumed", ended, true},
+	{"a command that is ended is gone, and the conversation goes on", endedInCommand, true},
+	{"a worktree made again at its path is resumed in", again, false},
+	{"a deleted transcript is not found, and a fresh conversation repairs the id", deleted, false},
+	{"discovery finds this directory's conversation and no other's", discovered, false},
+	{"the worker can commit", commits, false},
+	{"read-only reads and changes nothing", readOnly, true},
+	{"an interview is interrupted at every question and gone on with", interviewed, false},
+	{"a prompt is not taken as a command or a file", plainPrompt, true},
+	{"an error of the API is a failure", apiError, false},
+	{"refused credentials are that, at once", refused, true},
+	{"hours of waiting are a usage limit", longWait, false},
+	{"tokens booked are tokens given, whatever ends a run", tokens, false},
+	{"a usage limit is one", usageLimit, false},
+	{"a hostile tree does not turn its judge", hostileTree, false},
+	{"a whole run is judged from the judge's directory", wholeRun, false},
 }
 
 // check runs all checks and returns how many failed.
@@ -61,7 +64,7 @@ func (r *rig) check() int {
 	s.program.Box = s.box.Reading(s.dir)
 	failed := 0
 	for _, c := range checks {
-		if !r.chosen.MatchString(c.name) {
+		if !r.chosen.MatchString(c.name) || r.program.SpeaksACP() && !c.byACP {
 			continue
 		}
 		if s.ctx.Err() != nil {
@@ -223,6 +226,36 @@ func ended(s *scene) error {
 	}
 	s.total = out.Total
 	return s.goOn("FOURTH-MARKER", "FIRST-MARKER", "THIRD-MARKER")
+}
+
+// endedInCommand is for what a program is made for: it dies while its shell works.
+func endedInCommand(s *scene) error {
+	choice, err := s.choose("stored")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	begun := filepath.Join(s.dir, "begun")
+	s.stub.play(func(n int, body string) answer {
+		return answer{shell: "touch begun; for i in 1 2 3 4 5 6 7 8 9; do echo $i; sleep 7; done; touch ended"}
+	})
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(begun); err == nil {
+				cancel()
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	out, err := s.program.Run(ctx, agent.Turn{Prompt: "the LONG-MARKER thing", Dir: s.dir, Model: s.model,
+		Conversation: choice.Ref, Timeout: 2 * time.Minute,
+		Env: s.env, GitDir: s.git[0], CommonDir: s.git[1], PriorTotal: s.total, Box: s.box.With(s.dir)})
+	if err := want(out, err, agent.Interrupted); err != nil {
+		return err
+	}
+	s.total = out.Total
+	return s.goOn("AFTER-MARKER", "FIRST-MARKER", "LONG-MARKER")
 }
 
 func again(s *scene) error {

@@ -33,6 +33,7 @@ func run(ctx context.Context) int {
 	scratch := flag.String("scratch", "", "directory for the installed programs (default: a temporary one)")
 	versions := flag.String("version", "",
 		"versions to install, as name=version, separated by commas (default: latest)")
+	byACP := flag.Bool("acp", false, "drive the programs by the Agent Client Protocol, and copilot and qwen too")
 	verbose := flag.Bool("v", false, "print what the programs say and do")
 	flag.Parse()
 	chosen, err := regexp.Compile(*checks)
@@ -50,14 +51,18 @@ func run(ctx context.Context) int {
 		*scratch = dir
 	}
 	var tested, failed, missing []string
-	for _, name := range []string{"claude", "codex", "gemini", "opencode"} {
+	names := []string{"claude", "codex", "gemini", "opencode"}
+	if *byACP {
+		names = append(names, "copilot", "qwen")
+	}
+	for _, name := range names {
 		if ctx.Err() != nil {
 			return 1
 		}
 		if *only != "" && !strings.Contains(","+*only+",", ","+name+",") {
 			continue
 		}
-		r, err := newRig(name, *scratch, versionOf(name, *versions))
+		r, err := newRig(name, *scratch, versionOf(name, *versions), *byACP)
 		if err != nil {
 			fmt.Printf("%s\n", err)
 			missing = append(missing, name)

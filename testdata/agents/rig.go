@@ -91,11 +91,36 @@ var setups = map[string]setup{
 		},
 		limit: chatLimit,
 	},
+	"qwen": {
+		dialect: completions,
+		env: func(url string) map[string]string {
+			return map[string]string{"OPENAI_BASE_URL": url + "/v1", "OPENAI_API_KEY": "stub-key",
+				"OPENAI_MODEL": "stub"}
+		},
+		files: func(string) map[string]string {
+			return map[string]string{".qwen/settings.json": `{"security":{"auth":{"selectedType":"openai"}}}`}
+		},
+	},
+	"copilot": {
+		dialect: completions,
+		env: func(url string) map[string]string {
+			return map[string]string{"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": url + "/v1",
+				"COPILOT_PROVIDER_API_KEY": "stub-key", "COPILOT_MODEL": "stub"}
+		},
+	},
 }
 
 // newRig installs a program and gives it a home and a stub.
-func newRig(name, scratch, version string) (*rig, error) {
-	p, err := agent.Named(name, nil)
+func newRig(name, scratch, version string, byACP bool) (*rig, error) {
+	var set map[string]string
+	if byACP {
+		set = map[string]string{"acp": "true"}
+	}
+	return rigOf(name, scratch, version, set)
+}
+
+func rigOf(name, scratch, version string, keys map[string]string) (*rig, error) {
+	p, err := agent.Named(name, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +131,9 @@ func newRig(name, scratch, version string) (*rig, error) {
 	p.Binary = bin
 	set := setups[name]
 	r := &rig{program: p, stub: startStub(set.dialect), model: set.model}
+	if p.SpeaksACP() {
+		r.model = "" // what an agent offers is not what the API is asked for
+	}
 	if r.home, err = os.MkdirTemp("", "git-tilth-"+name+"-"); err != nil {
 		return nil, err
 	}
@@ -125,8 +153,8 @@ func newRig(name, scratch, version string) (*rig, error) {
 			return nil, err
 		}
 		none := func(string) bool { return false }
-		r.box = sandbox.Default(func(name string) string { return vars[name] }, none,
-			filepath.Join(r.home, "sessions")).In(temp)
+		r.box = sandbox.Default(sandbox.Given{Getenv: func(name string) string { return vars[name] }, Installed: none,
+			Root: filepath.Join(r.home, "sessions"), Read: []string{scratch}}).In(temp)
 	}
 	if set.files == nil {
 		return r, r.ask()
@@ -139,6 +167,11 @@ func newRig(name, scratch, version string) (*rig, error) {
 
 // ask learns the program's version.
 func (r *rig) ask() error {
+	if r.program.SpeaksACP() {
+		info, err := r.program.Initialize(context.Background(), r.env, nil)
+		r.version = strings.TrimSpace(info.Name + " " + info.Version + ", resumes by " + info.Resume)
+		return err
+	}
 	cmd := exec.Command(r.program.Binary, "--version")
 	cmd.Env = r.env
 	out, err := cmd.Output()

@@ -52,6 +52,9 @@ func run(kind string, args []string) int {
 	if err != nil {
 		return complain(err)
 	}
+	if playsACP(kind, args) {
+		return playACP(kind, args, dir)
+	}
 	if kind == "opencode" && len(args) > 0 && args[0] != "run" {
 		return openCodeQuestion(args, dir)
 	}

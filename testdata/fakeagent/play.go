@@ -9,8 +9,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
+	"time"
 )
+
+// reviewWord is where the prompt of a review says its word.
+var reviewWord = regexp.MustCompile(`"review": "([0-9a-f]+)"`)
 
 // player is a run in progress.
 type player struct {
@@ -136,6 +142,9 @@ func (p *player) finish(signals chan os.Signal) int {
 	if p.step.Text == "" {
 		p.step.Text = "done"
 	}
+	if m := reviewWord.FindStringSubmatch(p.system + p.prompt); m != nil {
+		p.step.Text = strings.ReplaceAll(p.step.Text, "{word}", m[1])
+	}
 	if p.step.End == "" || p.step.End == "linger" || p.step.End == "none" {
 		p.voice.text(p)
 	}
@@ -144,6 +153,9 @@ func (p *player) finish(signals chan os.Signal) int {
 		if err := storeOf(p.kind).save(p, true); err != nil {
 			return complain(err)
 		}
+	}
+	if p.step.Early != nil {
+		p.early(signals)
 	}
 	code := p.voice.end(p)
 	p.out.Flush()
@@ -156,6 +168,36 @@ func (p *player) finish(signals chan os.Signal) int {
 		return *p.step.Exit
 	}
 	return code
+}
+
+// early reports a result, and goes on when its time has come.
+func (p *player) early(signals chan os.Signal) {
+	last, e := p.step.Text, p.step.Early
+	p.step.Text = e.Text
+	p.voice.end(p)
+	if e.Kind != "" {
+		p.event(obj{"type": "system", "subtype": "background_tasks_changed", "session_id": p.shown(),
+			"tasks": []obj{{"task_id": "a1", "task_type": e.Kind, "description": "helper"}}})
+	}
+	p.out.Flush()
+	wait := time.After(time.Duration(e.Gap * float64(time.Second)))
+	if e.Never {
+		wait = nil
+	}
+	select {
+	case <-wait:
+	case sig := <-signals:
+		code := p.voice.interrupted(p, sig)
+		p.out.Flush()
+		os.Exit(code)
+	}
+	p.event(obj{"type": "system", "subtype": "background_tasks_changed", "session_id": p.shown(), "tasks": []obj{}})
+	p.voice.begin(p)
+	p.step.Text, p.turns = last, 1
+	if out, err := exec.Command("sh", "-c", e.Run).CombinedOutput(); err != nil {
+		complainf("%s: %s", err, out)
+	}
+	p.voice.text(p)
 }
 
 // act does what the step says to the directory and the output.

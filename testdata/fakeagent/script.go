@@ -10,7 +10,8 @@ import (
 
 // Script is what the runs do.
 type Script struct {
-	Steps []Step `json:"steps"`
+	Steps []Step              `json:"steps"`
+	ACP   map[string]ACPSetup `json:"acp"` // agents by ACP, by the names that they are called by
 }
 
 // Step is what one run does. Without any field it says "done" and succeeds.
@@ -29,12 +30,14 @@ type Step struct {
 	Turns  int               `json:"turns"`  // model calls that each use a tool
 	Denied []string          `json:"denied"` // tools whose use is refused
 	Flood  int               `json:"flood"`  // megabytes of output that are no events
+	ACP    *ACPStep          `json:"acp"`    // of an agent by ACP
 	Stray  bool              `json:"stray"`  // leave a child behind that keeps the output open
 	Wait   int               `json:"wait"`   // seconds for which its API wants to be left alone: it says so and waits
 	Stderr string            `json:"stderr"` // what it prints there first
+	Early  *Early            `json:"early"`  // report a result first, and go on
 	Hang   bool              `json:"hang"`   // wait for a signal
 	Deaf   bool              `json:"deaf"`   // do not end on SIGTERM or SIGINT
-	Text   string            `json:"text"`   // final message
+	Text   string            `json:"text"`   // final message; {word} in it is the word of a review
 	Prompt int64             `json:"prompt"` // tokens of each model call, default 100
 	Eval   int64             `json:"eval"`   // default 20
 	Cost   float64           `json:"cost"`   // dollars of the run, where the program says any
@@ -47,19 +50,36 @@ type Step struct {
 	Exit  *int   `json:"exit"`  // exit status, instead of what the program would return
 }
 
+// Early is a result that is not the end.
+type Early struct {
+	Text  string  `json:"text"`
+	Gap   float64 `json:"gap"`   // seconds until it goes on
+	Kind  string  `json:"kind"`  // of the background task that it says is under way: local_agent, local_bash; "" for none
+	Never bool    `json:"never"` // it does not go on
+	Run   string  `json:"run"`   // a shell command in its directory, when it goes on
+}
+
+func readScript() (script Script, err error) {
+	path := os.Getenv("FAKEAGENT_SCRIPT")
+	if path == "" {
+		return script, nil
+	}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &script)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return script, err
+}
+
 // takeStep finds the step for this call and notes that it was taken. Several runs may do that at the same time.
 func takeStep(c *call) (Step, error) {
 	path := os.Getenv("FAKEAGENT_SCRIPT")
-	if path == "" {
-		return Step{}, nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
+	script, err := readScript()
+	if err != nil || path == "" {
 		return Step{}, err
-	}
-	var script Script
-	if err := json.Unmarshal(data, &script); err != nil {
-		return Step{}, fmt.Errorf("%s: %w", path, err)
 	}
 	used, err := os.OpenFile(path+".used", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -71,6 +71,9 @@ func (claude) end(p *player) int {
 		p.event(obj{"type": "rate_limit_event", "session_id": p.shown(),
 			"rate_limit_info": obj{"status": "rejected", "resetsAt": p.step.Reset, "rateLimitType": "five_hour"}})
 		result["is_error"], result["result"], code = true, "You've hit your limit", 1
+		if p.step.Reset == 0 {
+			result["api_error_status"] = 429 // as with an API key, of which no end is known
+		}
 	case "error":
 		result["is_error"], result["result"], code = true, "API Error: 500 Internal server error", 1
 	case "refused":

@@ -186,7 +186,7 @@ func rendered(t testing.TB, fill func(*viewtest.Writer), diff view.DiffFunc) (*s
 	if diff == nil {
 		diff = viewtest.NoDiff
 	}
-	if err := view.RenderFile(context.Background(), w.S, viewtest.Start.Add(10*time.Hour), diff); err != nil {
+	if err := view.RenderFile(context.Background(), w.S, viewtest.Start.Add(10*time.Hour), diff, nil); err != nil {
 		t.Fatal(err)
 	}
 	return w.S, w.S.Path(session.ChatHTMLFile)

@@ -121,7 +121,7 @@ const groups = {
 
   call(i, f, g, t) {
     const role = roleOf(str(f.ph));
-    const tokens = num(f.p) + num(f.e);
+    const tokens = Math.max(0, num(f.p) - num(f.c)) + num(f.e); // as the cap counts them
     this.calls.push({ i, role, p: num(f.p) });
     const r = this.totals.get(role) || { ...UNUSED };
     this.totals.set(role, r);
@@ -175,22 +175,6 @@ function titleOf(task) {
   }
   return titles.map.get(task) || "";
 }
-
-const REASONS = new Map(
-  Object.entries({
-    all_done: "every task is done",
-    wall_clock: "the wall clock ran out",
-    token_cap: "the token cap was reached",
-    cost_cap: "the dollar cap was reached",
-    iter_cap: "the iteration cap was reached",
-    evaluator_cap: "the cap on evaluator calls was reached",
-    empty_responses: "the model answered with nothing",
-    no_case: "the worker made no case",
-    provider_failure: "the model endpoint failed",
-    interrupted: "it was interrupted",
-    error: "an error",
-  }),
-);
 
 function because(reason) {
   return REASONS.get(reason) || reason || "unknown";

@@ -14,6 +14,7 @@ const live = {
     this.source = new EventSource("events");
     this.source.addEventListener("head", (ev) => {
       rec.head = JSON.parse(ev.data);
+      if (rec.head.running) document.getElementById("morning")?.remove(); // of the run before
       this.redraw();
     });
     this.source.addEventListener("reset", () => {

@@ -66,7 +66,11 @@ function masthead() {
     facts.push(day(rec.at[0]) + ", " + clock(rec.at[0], false) + " – " + clock(rec.at[rec.count - 1], false));
     facts.push(span(activeTime()) + " of work");
   }
+  const doing = rec.head.running && rec.head.doing;
+  if (doing) facts.push("now " + oneLine(str(doing.what), 80) + " for " + span(Math.max(0, Date.now() - num(doing.since))));
   facts.push(plural(totalTokens(), "token"));
+  const cached = [...groups.totals.values()].reduce((n, r) => n + r.c, 0);
+  if (cached) facts.push(count(cached) + " more read from a cache");
   if (totalCost() > 0) facts.push(money(totalCost()));
   const m = isObject(rec.head.summary?.models) ? rec.head.summary.models : {};
   const models = [...new Set([str(m.worker), str(m.evaluator)].filter(Boolean))];
@@ -101,7 +105,7 @@ function totalTokens() {
   const used = Math.max(num(rec.head.session?.tokens_used), num(rec.head.summary?.tokens?.total));
   if (used) return used;
   let n = 0;
-  for (const r of groups.totals.values()) n += r.p + r.e;
+  for (const r of groups.totals.values()) n += Math.max(0, r.p - r.c) + r.e;
   return n;
 }
 

@@ -76,7 +76,7 @@ func Story(w *Writer) {
 	seed(w)
 	w.Event(40*time.Minute, "session_start", P{"phase": "run", "source": "/home/ada/src/orchard",
 		"branch": w.S.Branch(), "worker_model": "acme/large-4", "evaluator_model": "acme/judge-2",
-		"base_url": "https://models.example/v1", "limits": P{"max_iterations_per_task": 12, "max_tokens": 2000000, "max_wall_clock_minutes": 120, "max_cost": 5}, "task_count": 4})
+		"base_url": "https://models.example/v1", "limits": P{"max_iterations_per_task": 12, "max_tokens": 10000000, "max_wall_clock_minutes": 480, "max_cost": 5}, "task_count": 4})
 	first(w)
 	second(w)
 	w.Event(2*time.Second, "stop", P{"reason": "wall_clock"})

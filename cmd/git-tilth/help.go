@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// commandGroups are the commands by what one wants to do: those that everybody needs, and those for rarer days.
+var commandGroups = []struct {
+	wish        string
+	first, rare []string
+}{
+	{"begin", []string{"run", "prep-feature"}, []string{"seed", "demo", "doctor"}},
+	{"steer", []string{"resume", "stop", "retry"}, []string{"skip", "done", "plan"}},
+	{"the morning", []string{"review", "diff", "take"}, []string{"cleanse"}},
+	{"go back", []string{"rewind"}, []string{"undo", "fork", "reset"}},
+	{"share", []string{"pr"}, []string{"push", "fetch", "work", "pack", "unpack"}},
+	{"look closer", []string{"list", "log"}, []string{"show", "visualize", "verify", "export", "config"}},
+}
+
+func (p *process) helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Hidden: true, Usage: "say how a command is used, or what there is", ArgsUsage: "[<command>]",
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "the rare commands too"}},
+		Action: func(ctx *cli.Context) error {
+			name := ctx.Args().First()
+			switch {
+			case name == "":
+				return p.printHelp(p.stdout, ctx.App.Commands, ctx.Bool("all"))
+			case ctx.App.Command(name) != nil:
+				return cli.ShowCommandHelp(ctx, name)
+			}
+			return unknownCommand(name, ctx.App.Commands)
+		},
+	}
+}
+
+func unknownCommand(name string, cmds []*cli.Command) error {
+	return refuse("git tilth -h", "unknown command %q%s", name, suggest(name, cmds))
+}
+
+// printHelp lists the commands: one screen of them, or all.
+func (p *process) printHelp(out io.Writer, cmds []*cli.Command, all bool) error {
+	var b strings.Builder
+	b.WriteString("git tilth: run a coding agent unattended over a list of tasks\n" +
+		"usage: git tilth [-v] [-n] <command> [<options>] [<arguments>]\n\n")
+	usage := func(name string) string {
+		for _, c := range cmds {
+			if c.HasName(name) {
+				return c.Usage
+			}
+		}
+		return ""
+	}
+	var rare []string
+	for _, g := range commandGroups {
+		names, head := g.first, g.wish
+		if all {
+			names = append(names[:len(names):len(names)], g.rare...)
+		}
+		for _, name := range names {
+			fmt.Fprintf(&b, "%-12s %-13s %s\n", head, name, usage(name))
+			head = ""
+		}
+		rare = append(rare, g.rare...)
+	}
+	if !all {
+		fmt.Fprintf(&b, "\ngit tilth help --all: %s\n", strings.Join(rare, ", "))
+	}
+	b.WriteString("\ngit tilth help <command> says how one is used. -v prints each git command, -n\n" +
+		"what would be done, and changes nothing.\n")
+	columns := cmp.Or(p.terminal(false).Width, 80)
+	for line := range strings.Lines(b.String()) {
+		if _, err := io.WriteString(out, wrapped(line, columns)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usageColumn is where the help says what a command does.
+const usageColumn = 27
+
+// wrapped is a line of the help in lines of at most so many columns.
+func wrapped(line string, columns int) string {
+	indent := ""
+	if len(line) > usageColumn && line[usageColumn-1] == ' ' && columns > 2*usageColumn {
+		indent = strings.Repeat(" ", usageColumn)
+	}
+	done := ""
+	for len(line) > columns {
+		at := strings.LastIndex(line[:columns], " ")
+		if at <= len(indent) {
+			break
+		}
+		done, line = done+strings.TrimRight(line[:at], " ")+"\n", indent+line[at+1:]
+	}
+	return done + line
+}
+
+// sayStanding says in at most five lines how things stand where the command was called, and what to type next.
+func (p *process) sayStanding() {
+	say := func(format string, args ...any) { p.printf(format+"\n", args...) }
+	w, err := p.enter("", nil)
+	if err != nil {
+		_, msg, hint := p.judge(err)
+		say("%s", text.OneLine(msg))
+		if hint != "" {
+			say("next: %s", text.OneLine(hint))
+		}
+		return
+	}
+	if !w.inRepo {
+		say("This directory is in no git repository; sessions belong to one.\nnext: git init, or cd into a repository")
+		return
+	}
+	all, err := w.overviews(false)
+	if err != nil || len(all) == 0 {
+		worker, unset := w.chooseAgent(config.Worker)
+		var refused *exitError
+		switch {
+		case errors.As(unset, &refused):
+			say("%s (git tilth doctor)", text.OneLine(refused.msg))
+		case unset == nil && worker.program != nil:
+			say("The work is done by %s: %s", worker.program.Name, worker.why)
+		}
+		say("No session of this repository yet.\nnext: git tilth run tasks.md, or git tilth run 'what is to be done'")
+		return
+	}
+	s, err := w.store.Find(all[0].ID)
+	if err != nil {
+		say("%s", err)
+		return
+	}
+	r := w.review(s)
+	say("%s", text.Clip(text.VisibleLine(s.ID+"  "+r.Label), 79))
+	for _, line := range r.Standing() {
+		say("%s", line)
+	}
+	say("next: %s", r.Next)
+	if n := len(all) - 1; n > 0 {
+		say("%s of this repository: git tilth list", text.Plural(n, "more session"))
+	}
+}

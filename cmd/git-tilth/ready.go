@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/loop"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// ready asks those who work and judge for a sign of life, as doctor does. No model is asked anything.
+func (w *repoContext) ready(context.Context) (checks []record.PreflightCheck) {
+	d := &doctor{repoContext: w, answers: map[string]check{}}
+	said := map[string]bool{}
+	for _, role := range []config.Role{config.Worker, config.Evaluator} {
+		d.examineRole(role)
+		c := d.checks[len(d.checks)-1]
+		if c.Status != finding || said[c.Detail] {
+			continue
+		}
+		said[c.Detail] = true
+		mend := ""
+		if strings.HasPrefix(c.Command, "git config ") || strings.HasPrefix(c.Command, "export ") {
+			mend = c.Command
+		}
+		checks = append(checks, record.PreflightCheck{Name: string(role), From: "tilth." + string(role),
+			Problem: c.Detail, Mend: mend})
+	}
+	return checks
+}
+
+// tryFirst tries in a draft of a session whether it could be run, and leaves the draft for the session to be made of.
+func (w *repoContext) tryFirst(n *lifecycle.New, r prepRequest) error {
+	draft, err := lifecycle.Draft(w.deps(nil), *n)
+	if err != nil {
+		return fail("", fmt.Errorf("the session could not be made: %w", err))
+	}
+	err = r.check(draft, loop.Ahead{Base: r.baseSHA, Tasks: r.imported.Tasks, Tests: r.imported.TestFiles})
+	if err != nil {
+		return errors.Join(err, draft.Discard())
+	}
+	n.Draft = draft
+	return nil
+}
+
+// preflightRefusal is what this command comes to where a preflight ended with err: nothing was made that could be
+// resumed, and the command is to be given once more.
+func (w *repoContext) preflightRefusal(err error) error {
+	var stop loop.Stop
+	switch {
+	case w.p.ctx.Err() != nil:
+		return context.Canceled
+	case err == nil:
+		return nil
+	case !errors.As(err, &stop):
+		return fail("", err)
+	}
+	command := []string{"git", "tilth"}
+	for _, arg := range w.p.args[1:] {
+		if command = append(command, arg); arg == "run" {
+			command = append(command, stop.Flags...)
+		}
+	}
+	hint := text.ShellQuote(command...)
+	if stop.Hint != "" {
+		hint = stop.Hint + " && " + hint
+	}
+	out := &exitError{code: exitRefused, msg: "refused: " + stop.Detail, hint: hint}
+	if stop.Away {
+		out.code = exitFailed
+	}
+	return out
+}

@@ -1,0 +1,331 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/urgency"
+)
+
+const (
+	maxACPLine   = 64 << 20 // bytes of a message; what is longer ends the turn
+	maxACPQueue  = 64 << 20 // bytes that wait for an agent which does not read them
+	maxACPID     = 1024     // bytes of the id of a request that is answered
+	acpHandshake = time.Minute
+	acpCancel    = 3 * time.Second // for the answer to a prompt that was cancelled
+	acpStep      = time.Second     // between closed input, SIGTERM and SIGKILL
+)
+
+// acpConn is the client's end of the Agent Client Protocol, version 1: JSON-RPC by lines. The lines of an agent are
+// taken one after another, so that nothing of what it says overtakes what it said before.
+type acpConn struct {
+	s       *stream // its mutex guards all that follows but out and gone
+	row     *acpRow
+	out     *outbox
+	gone    chan struct{} // closed once the process and all that it started have ended
+	dir     string        // the conversation's working directory
+	places  []string      // where a turn may edit
+	asked   int64         // requests that were made
+	waiting map[int64]chan gjson.Result
+	skipped int // lines, notifications and updates that mean nothing here
+
+	info      ACPInfo
+	session   string
+	phase     acpPhase
+	heardUser int  // messages of the user that a load replayed
+	heardBack bool // and an answer to the last of them
+	refused   int  // permissions
+	tools     map[string]*acpTool
+	replayed  map[string]bool // tool calls of earlier turns
+	message   acpMessage
+	usage     acpUsage
+	lie       bool // it said that it was done when its API had refused it
+}
+
+// acpPhase says what updates belong to.
+type acpPhase int
+
+const (
+	acpOpening    acpPhase = iota // no conversation yet
+	acpReplaying                  // a conversation that is loaded
+	acpPrompted                   // the turn
+	acpCancelling                 // the turn, which is to end
+	acpOver
+)
+
+// acpEnd is how a turn ended before its prompt was answered.
+type acpEnd struct {
+	how       How
+	why, hint string
+}
+
+func (e *acpEnd) Error() string { return e.why }
+
+var errACPGone = errors.New("it ended before it answered")
+
+// connect starts the agent. What was begun has to be shut.
+func (s *stream) connect(ctx context.Context, cmd proc.Cmd) (c *acpConn, shut func() (proc.Outcome, error)) {
+	c = &acpConn{s: s, row: s.program.acp, out: newOutbox(), gone: make(chan struct{}), dir: proc.RealPath(cmd.Dir),
+		waiting: map[int64]chan gjson.Result{}, tools: map[string]*acpTool{}, replayed: map[string]bool{}}
+	c.places = []string{proc.RealPath(s.turn.Dir)}
+	if temp := proc.Getenv(cmd.Box.Environ(cmd.Env), "TMPDIR"); temp != "" {
+		c.places = append(c.places, proc.RealPath(temp))
+	}
+	cmd.Stdin, cmd.MaxLine, cmd.Grace, cmd.OutputCap = c.out, maxACPLine+1, acpStep, outputKept
+	cmd.OnLine, cmd.OnErrLine = c.line, func([]byte) {}
+	life, kill := context.WithCancel(context.WithoutCancel(ctx))
+	var res proc.Outcome
+	var err error
+	go func() {
+		defer close(c.gone)
+		res, err = proc.Run(life, cmd)
+	}()
+	return c, func() (proc.Outcome, error) {
+		s.mu.Lock()
+		c.phase = acpOver
+		s.mu.Unlock()
+		c.out.Close()
+		select {
+		case <-c.gone:
+		case <-time.After(acpStep):
+		case <-urgency.Second(ctx):
+		}
+		kill()
+		<-c.gone
+		return res, err
+	}
+}
+
+// ask makes a request and waits for its answer, for at most d. A refusal is an *acpError.
+func (c *acpConn) ask(ctx context.Context, d time.Duration, method string, params any) (gjson.Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, &acpEnd{how: Failed,
+		why: fmt.Sprintf("it did not answer %s within %s", method, d)})
+	defer cancel()
+	answer := c.request(method, params)
+	select {
+	case e := <-answer:
+		return result(e)
+	case <-ctx.Done():
+		return gjson.Result{}, context.Cause(ctx)
+	case <-c.gone:
+	}
+	select {
+	case e := <-answer: // its last words
+		return result(e)
+	default:
+		return gjson.Result{}, errACPGone
+	}
+}
+
+func result(e gjson.Result) (gjson.Result, error) {
+	if failed := e.Get("error"); failed.Exists() && failed.Type != gjson.Null {
+		return gjson.Result{}, newACPError(failed)
+	}
+	return e.Get("result"), nil
+}
+
+// request sends a request, whose answer arrives in the channel.
+func (c *acpConn) request(method string, params any) <-chan gjson.Result {
+	c.s.mu.Lock()
+	c.asked++
+	id, answer := c.asked, make(chan gjson.Result, 1)
+	c.waiting[id] = answer
+	c.s.mu.Unlock()
+	c.send(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	return answer
+}
+
+func (c *acpConn) notify(method string, params any) {
+	c.send(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// answer answers a request of the agent.
+func (c *acpConn) answer(id, member string, value any) {
+	c.send(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), member: value})
+}
+
+func (c *acpConn) send(message any) {
+	line, err := json.Marshal(message)
+	if err != nil || !c.out.send(append(line, '\n')) {
+		c.s.stop(Failed, "it does not read what it is told")
+	}
+}
+
+// line takes a line of standard output.
+func (c *acpConn) line(line []byte) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.phase == acpOver {
+		return
+	}
+	c.s.heard, c.s.quiet, c.s.waits = time.Now(), false, ""
+	if len(line) > maxACPLine {
+		c.s.stop(Failed, fmt.Sprintf("it printed a line longer than %d MiB", maxACPLine>>20))
+		return
+	}
+	e, ok := event(line)
+	if !ok {
+		c.skipped++
+		return
+	}
+	id, method, params := e.Get("id"), e.Get("method"), e.Get("params")
+	asks := id.Type == gjson.Number || id.Type == gjson.String && len(id.Raw) <= maxACPID
+	switch {
+	case method.Type == gjson.String && asks:
+		c.asksUs(id.Raw, method.Str, params)
+	case method.Str == "session/update" && c.session == "":
+		// It may follow the answer that names the conversation too closely.
+	case method.Str == "session/update" && c.ours(params):
+		c.update(params.Get("update"))
+		c.s.settle(c.s.quietTime(), c.s.lingered)
+	case id.Type == gjson.Number && (e.Get("result").Exists() || e.Get("error").Exists()):
+		c.answered(id.Int(), e)
+	default:
+		c.skipped++
+	}
+}
+
+// answered hands an answer to whoever waits for it.
+func (c *acpConn) answered(id int64, e gjson.Result) {
+	answer, known := c.waiting[id]
+	if !known {
+		c.skipped++
+		return
+	}
+	delete(c.waiting, id)
+	answer <- e
+}
+
+// ours reports whether something is about this turn's conversation.
+func (c *acpConn) ours(params gjson.Result) bool {
+	return params.IsObject() && c.session != "" && params.Get("sessionId").Str == c.session
+}
+
+// asksUs answers a request of the agent. Files and terminals were declined: what it does, it does itself, where the
+// sandbox holds it.
+func (c *acpConn) asksUs(id, method string, params gjson.Result) {
+	if method != "session/request_permission" {
+		c.skipped++
+		c.answer(id, "error", map[string]any{"code": -32601, "message": "Method not found"})
+		return
+	}
+	outcome := map[string]any{"outcome": "cancelled"}
+	if c.ours(params) && c.phase == acpPrompted {
+		if option := c.permit(params); option != "" {
+			outcome = map[string]any{"outcome": "selected", "optionId": option}
+		}
+	} else {
+		c.skipped++
+	}
+	c.answer(id, "result", map[string]any{"outcome": outcome})
+}
+
+// permit decides about a permission, without a person, and returns the option that is chosen.
+func (c *acpConn) permit(params gjson.Result) (option string) {
+	t := c.tool(params.Get("toolCall"))
+	var why string
+	switch {
+	case t == nil:
+		why = "the request names no tool call"
+	case c.s.turn.ReadOnly && t.kind != "read" && t.kind != "search":
+		why = "only reading is allowed here"
+	case !c.s.turn.ReadOnly && t.edits():
+		if at := c.outside(t); at != "" {
+			why = at + " is outside of the worktree"
+		}
+	}
+	options := objects(params.Get("options"))
+	chosen := optionOf(options, "allow_once", "allow_always")
+	if why == "" && chosen == "" {
+		why = "it offers no way to allow it"
+	}
+	if t != nil {
+		c.announce(t)
+	}
+	if why == "" {
+		return chosen
+	}
+	name := "tool"
+	if t != nil {
+		name = t.name()
+	}
+	c.refused++
+	c.s.deny(name)
+	c.s.emit(&record.PreToolBlock{Tool: name, Reason: text.HeadBytes(text.VisibleLine(why), 300)})
+	return optionOf(options, "reject_once", "reject_always")
+}
+
+// optionOf returns the first option of the first of these kinds. An allow_always may write a rule into the tree or into
+// the user's settings, so that it is the last choice.
+func optionOf(options []gjson.Result, kinds ...string) string {
+	for _, kind := range kinds {
+		i := slices.IndexFunc(options, func(o gjson.Result) bool {
+			return o.Get("kind").Str == kind && o.Get("optionId").Type == gjson.String
+		})
+		if i >= 0 {
+			return options[i].Get("optionId").Str
+		}
+	}
+	return ""
+}
+
+// outbox is what an agent is told, in order. To put something in never waits for an agent that does not read.
+type outbox struct {
+	mu     sync.Mutex
+	more   *sync.Cond
+	queue  []byte
+	closed bool
+}
+
+func newOutbox() *outbox {
+	o := &outbox{}
+	o.more = sync.NewCond(&o.mu)
+	return o
+}
+
+// send reports whether there was room.
+func (o *outbox) send(line []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) > maxACPQueue {
+		return false
+	}
+	if !o.closed {
+		o.queue = append(o.queue, line...)
+		o.more.Signal()
+	}
+	return true
+}
+
+func (o *outbox) Read(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.queue) == 0 && !o.closed {
+		o.more.Wait()
+	}
+	if len(o.queue) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, o.queue)
+	o.queue = o.queue[n:]
+	return n, nil
+}
+
+// Close ends it once all that is in it was read.
+func (o *outbox) Close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.more.Signal()
+}

@@ -1,0 +1,297 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// acpAuthRequired is the code with which an agent says that nobody is logged in.
+const acpAuthRequired = -32000
+
+var (
+	acpRefusal = pattern.New(`(?i)\b40[134]\b|authenticat|unauthori[sz]ed|forbidden|not logged in|\blog ?in\b|` +
+		`api.?key.{0,20}(?:not valid|invalid|incorrect|missing)|(?:invalid|incorrect|missing|no).{0,20}api.?key`)
+	acpRetries = pattern.New(`(?i)retry`)
+)
+
+// acpError is the error with which an agent answered a request.
+type acpError struct {
+	code   int64
+	said   []string // its message, and what its data says beside it
+	resets time.Time
+}
+
+func newACPError(e gjson.Result) *acpError {
+	f := &acpError{code: e.Get("code").Int()}
+	if e.IsObject() {
+		f.collect(e.Get("message"), "", 0)
+		f.collect(e.Get("data"), "", 0)
+	} else {
+		f.collect(e, "", 0)
+	}
+	return f
+}
+
+// collect takes all that an error says. Agents hide the words of their API in JSON within a string.
+func (f *acpError) collect(v gjson.Result, key string, depth int) {
+	const deep, many = 6, 20
+	if depth > deep || len(f.said) >= many {
+		return
+	}
+	switch {
+	case v.IsObject() || v.IsArray():
+		v.ForEach(func(k, member gjson.Result) bool {
+			f.collect(member, strings.ToLower(k.Str), depth+1)
+			return len(f.said) < many
+		})
+	case v.Type == gjson.Number:
+		f.number(key, v.Num)
+	case v.Type == gjson.String:
+		if i := strings.IndexByte(v.Str, '{'); i >= 0 {
+			if nested, ok := event([]byte(strings.TrimSpace(v.Str[i:]))); ok {
+				f.collect(gjson.Result{Type: gjson.String, Str: strings.TrimSpace(v.Str[:i])}, key, depth+1)
+				f.collect(nested, key, depth+1)
+				return
+			}
+		}
+		said := text.HeadBytes(strings.TrimSpace(v.Str), maxActivity)
+		if said != "" && !slices.Contains(f.said, said) {
+			f.said = append(f.said, said)
+		}
+	}
+}
+
+// number takes a number that says which failure it is, or when it is over.
+func (f *acpError) number(key string, n float64) {
+	switch key = strings.NewReplacer("_", "", "-", "").Replace(key); key {
+	case "code", "status", "statuscode", "httpstatus", "httpstatuscode":
+		if n >= 400 && n < 600 {
+			f.said = append(f.said, fmt.Sprint("status ", int(n)))
+		}
+	case "resetat", "resetsat":
+		f.resets = unixTime(n)
+	case "retryafter", "retryafterseconds":
+		if n > 0 && n < 1e8 {
+			f.resets = time.Now().Add(time.Duration(n * float64(time.Second))).UTC()
+		}
+	}
+}
+
+var acpEmpty = pattern.New(`(?i)^internal error\.?$`)
+
+// Error says what there is beside "Internal error".
+func (f *acpError) Error() string {
+	said := slices.DeleteFunc(slices.Clone(f.said), acpEmpty().MatchString)
+	if len(said) == 0 {
+		return fmt.Sprintf("it answers with the error %d (%s)", f.code, strings.Join(f.said, ""))
+	}
+	return strings.Join(said, ": ")
+}
+
+// means is the way to fail that the error is, and when that is over.
+func (f *acpError) means() (How, time.Time) {
+	how, reset := meaning(f.code, strings.Join(f.said, "\n"))
+	if !f.resets.IsZero() {
+		reset = f.resets
+	}
+	return how, reset
+}
+
+// meaning sorts a failure by its code and its words.
+func meaning(code int64, said string) (How, time.Time) {
+	switch {
+	case code == acpAuthRequired || refusedStatus(code):
+		return Refused, time.Time{}
+	case code == 429 || limitWords().MatchString(said):
+		return UsageLimit, resetIn(said)
+	case acpRefusal().MatchString(said):
+		return Refused, time.Time{}
+	}
+	return Failed, time.Time{}
+}
+
+// resetIn is when a limit is over, as the APIs behind the agents say it; zero if they do not.
+func resetIn(said string) time.Time {
+	if d := geminiReset(said); d > 0 {
+		return time.Now().Add(d).UTC()
+	}
+	for line := range strings.Lines(said) {
+		if m := limitEnd().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			var sec float64
+			fmt.Sscan(m[1], &sec) // digits
+			return unixTime(sec)
+		}
+	}
+	return codexResetIn(said)
+}
+
+// acpUsage is what an agent says that a turn took. Each tells it in another place.
+type acpUsage struct {
+	told      bool // the answer to the prompt has tokens in it, if only null
+	nothing   bool // and says that there were none
+	of        Usage
+	known     bool
+	calls     Usage // the sum of its model calls
+	some      bool
+	total     float64 // dollars of the whole conversation
+	dollars   bool
+	otherCost string // in another currency
+	notice    string // the last thing that the agent itself said
+}
+
+// answer takes the answer to the prompt.
+func (u *acpUsage) answer(said gjson.Result) {
+	used := said.Get("usage")
+	if u.told = used.Exists(); u.told {
+		u.of = acpTokens(used)
+		u.known = u.of.Prompt+u.of.Eval > 0
+		u.nothing = !u.known
+	}
+	if quota := said.Get("_meta.quota.token_count"); !u.known && quota.IsObject() {
+		u.of = Usage{Prompt: count(quota.Get("input_tokens")), Eval: count(quota.Get("output_tokens"))}
+		u.told, u.known = true, u.of.Prompt+u.of.Eval > 0
+		u.nothing = !u.known
+	}
+}
+
+// call takes the tokens of one model call.
+func (u *acpUsage) call(used gjson.Result) {
+	u.calls = plus(u.calls, acpTokens(used), 1)
+	u.some = u.calls.Prompt+u.calls.Eval > 0
+}
+
+// acpTokens reads tokens. Whether what was read from a cache is among the prompt's is told by the total.
+func acpTokens(used gjson.Result) Usage {
+	if !used.IsObject() {
+		return Usage{}
+	}
+	thought, cached := count(used.Get("thoughtTokens")), count(used.Get("cachedReadTokens"))
+	eval := count(used.Get("outputTokens")) + thought
+	prompt := count(used.Get("inputTokens")) + cached + count(used.Get("cachedWriteTokens"))
+	if total := count(used.Get("totalTokens")); total > 0 {
+		eval = min(eval, total)
+		prompt = total - eval
+	}
+	return Usage{Prompt: prompt, Eval: eval, Cached: min(cached, prompt), Reasoning: min(thought, eval)}
+}
+
+// cost takes the running total of a conversation.
+func (u *acpUsage) cost(c gjson.Result) {
+	amount := c.Get("amount")
+	switch currency := c.Get("currency").Str; {
+	case !c.IsObject() || amount.Type != gjson.Number:
+	case currency == "" || strings.EqualFold(currency, "USD"):
+		u.total, u.dollars = dollars(amount), true
+	default:
+		u.otherCost = text.HeadBytes(text.VisibleLine(amount.Raw+" "+currency), 50)
+	}
+}
+
+// tokens are those of the turn.
+func (u *acpUsage) tokens() (of Usage, known bool) {
+	if u.known {
+		return u.of, true
+	}
+	return u.calls, u.some
+}
+
+// ended is what the prompt's answer means.
+func (c *acpConn) ended() *acpEnd {
+	said := c.message.text()
+	stopped := c.refused > 0
+	switch c.message.stop {
+	case "end_turn":
+		if c.lied() {
+			own := cmp.Or(said, c.usage.notice, "it ended its turn without having asked its model")
+			how, reset := meaning(0, own)
+			c.s.reset, c.lie = reset, true
+			return &acpEnd{how: how, why: own}
+		}
+		if said == "" && stopped {
+			return &acpEnd{how: Unfinished, why: "it ended its turn when a permission was refused"}
+		}
+		return &acpEnd{how: Completed, why: c.s.program.Terminal}
+	case "max_turn_requests":
+		return &acpEnd{how: TurnLimit, why: "it made as many requests as it may in a turn"}
+	case "max_tokens":
+		return &acpEnd{how: Unfinished, why: "it reached its limit of tokens"}
+	case "refusal":
+		return &acpEnd{how: Unfinished, why: "its model refuses to go on"}
+	case "cancelled":
+		if stopped {
+			return &acpEnd{how: Unfinished, why: "it ended its turn when a permission was refused"}
+		}
+		return &acpEnd{how: Failed, why: "it says that its turn was cancelled, and nobody did that"}
+	}
+	return &acpEnd{how: Failed, why: "it ended its turn without a reason that is known: " +
+		cmp.Or(c.message.stop, "none")}
+}
+
+// lied reports whether an end_turn is none: agents answer so too when their API refused them, with the error as their
+// message. Such a turn used no tool and cost nothing.
+func (c *acpConn) lied() bool {
+	if len(c.tools) > 0 {
+		return false
+	}
+	if _, known := c.usage.tokens(); known {
+		return false
+	}
+	return c.usage.nothing || !c.usage.told && c.row.reportsUsage
+}
+
+// outcome is what became of the turn.
+func (c *acpConn) outcome(end *acpEnd, res proc.Outcome) Outcome {
+	s := c.s
+	used, known := c.usage.tokens()
+	prior := s.turn.PriorTotal
+	out := Outcome{How: end.how, Conversation: s.conversation, Text: c.message.text(), Turns: s.turns, Denied: s.denied,
+		Usage: used, Hint: end.hint, ResumeBy: cmp.Or(c.info.Resume, ""), Skipped: c.skipped, LimitReset: s.reset,
+		OtherCost: c.usage.otherCost}
+	if c.usage.dollars {
+		out.Usage.Cost, out.Usage.CostKnown = c.usage.total, true
+		if c.usage.total >= prior.Cost {
+			out.Usage.Cost -= prior.Cost
+		}
+	}
+	out.Total = plus(prior, out.Usage, 1)
+	if c.usage.dollars {
+		out.Total.Cost = c.usage.total
+	}
+	prompted := c.message.stop != ""
+	out.Uncounted = prompted && !known && !c.lie
+	switch end.how {
+	case Completed:
+		out.Turns++
+	case NotFound:
+		out.Conversation = ""
+	}
+	if c.lie {
+		out.Text = ""
+	}
+	if out.Conversation == "" && end.how != NotFound {
+		out.Conversation = s.turn.Conversation.ID
+	}
+	why := end.why
+	if last := lastLine(string(res.Stderr)); end.why == errACPGone.Error() {
+		why = fmt.Sprintf("%s, with exit status %d", end.why, res.ExitCode)
+		if last != "" {
+			why = last + " (" + why + ")"
+			if how, reset := meaning(0, last); how != Failed {
+				out.How, out.LimitReset = how, reset
+			}
+		}
+	} else if end.how == Failed && last != "" && !prompted {
+		why += " (" + last + ")"
+	}
+	out.Detail = oneLine(why)
+	return out
+}

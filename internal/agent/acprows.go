@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+)
+
+// acpRow is what is known of a program that speaks the Agent Client Protocol. Of its modes the first that it offers is
+// set: the one in which it asks us, and not a model of its own. A name that begins with # is the end of one.
+type acpRow struct {
+	command                  []string // after the program; nil as the row has it
+	modes, readOnly          []string
+	boxed                    []string // in a Box, for both, where its own sandbox cannot start
+	reportsUsage             bool     // it says what each turn took
+	notice                   pattern.Regexp
+	mode, readOnlyMode, auth string   // what the user set
+	devices                  []string // that its shell needs in a Box
+}
+
+// terminals is the file system of terminals, which node-pty opens for each command.
+var terminals = []string{"/dev/pts"}
+
+// copilot is GitHub Copilot CLI.
+func copilot() *Program {
+	return byACP(&Program{
+		Name: "copilot", Title: "GitHub Copilot CLI", Package: "@github/copilot", Binary: "copilot",
+		Login: "copilot login",
+		keyVars: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY",
+			"COPILOT_PROVIDER_BEARER_TOKEN"},
+		state: []place{{"", "", ".copilot"}, {"XDG_CACHE_HOME", "copilot", ".cache/copilot"}},
+	}, acpRow{command: []string{"--acp"}, readOnly: []string{"#plan"}, reportsUsage: true,
+		notice: pattern.New(`^\s*(?:Info|Warning): `)})
+}
+
+// qwen is Qwen Code.
+func qwen() *Program {
+	return byACP(&Program{
+		Name: "qwen", Title: "Qwen Code", Package: "@qwen-code/qwen-code", Binary: "qwen", Login: "qwen, then /auth",
+		keyVars: []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY", "GEMINI_API_KEY",
+			"ANTHROPIC_API_KEY"},
+		state: []place{{"", "", ".qwen"}},
+	}, acpRow{command: []string{"--acp"}, modes: []string{"default"}, readOnly: []string{"plan"}, reportsUsage: true,
+		devices: terminals})
+}
+
+// acpOf is what is known of the rows that are looked for where they are told to speak the protocol, and the program
+// that does it where that is another one.
+var acpOf = map[string]struct {
+	binary, npm string
+	row         acpRow
+}{
+	"claude": {"claude-agent-acp", "@agentclientprotocol/claude-agent-acp",
+		acpRow{modes: []string{"default"}, readOnly: []string{"plan"}, notice: pattern.New(`^\s*\*\*Warning:\*\* `)}},
+	// The older adapter of this name says nothing of tokens.
+	"codex": {"codex-acp", "@agentclientprotocol/codex-acp",
+		acpRow{modes: []string{"agent"}, readOnly: []string{"read-only"},
+			boxed: []string{"agent-full-access", "full-access"}}},
+	"gemini": {"", "", acpRow{command: []string{"--acp"}, modes: []string{"default"}, readOnly: []string{"plan"},
+		reportsUsage: true, devices: terminals}},
+	"opencode": {"", "", acpRow{command: []string{"acp"}, readOnly: []string{"plan"}, reportsUsage: true}},
+}
+
+// byACP makes a row one that speaks the protocol.
+func byACP(p *Program, row acpRow) *Program {
+	p.acp, p.base = &row, row.command
+	p.CanResume, p.countsTurns, p.judgesFromOutside = true, true, true
+	p.preset, p.shellCommands, p.keepsID, p.validID = false, false, false, nil
+	p.model, p.limit, p.system, p.begin, p.resume, p.tail = nil, nil, nil, nil, nil, nil
+	p.Terminal, p.escapePrompt = "the answer to its prompt", escapeSlash
+	p.read, p.watch, p.finish, p.store, p.rules = nil, nil, nil, nil, nil
+	judging := slices.DeleteFunc(slices.Clone(p.readOnly.env), func(v string) bool {
+		return v != "OPENCODE_DISABLE_PROJECT_CONFIG=1"
+	})
+	p.write, p.readOnly = rights{}, rights{env: judging, prepare: acpOutside}
+	return p
+}
+
+// SpeaksACP reports whether the program speaks the Agent Client Protocol.
+func (p *Program) SpeaksACP() bool { return p.acp != nil }
+
+// acpOutside makes the empty directory from which an agent judges: it reads settings and instructions where it is
+// opened.
+func acpOutside(_ []string, private string) error {
+	return os.MkdirAll(filepath.Join(private, outside), 0o700)
+}
+
+// acpRowOf returns the row of this name by ACP, nil if it is none.
+func acpRowOf(p *Program) *Program {
+	if p.acp != nil {
+		return p
+	}
+	known, ok := acpOf[p.Name]
+	if !ok {
+		return nil
+	}
+	p.Binary, p.Package = cmp.Or(known.binary, p.Binary), cmp.Or(known.npm, p.Package)
+	return byACP(p, known.row)
+}
+
+// configure sets the mode and the model in a conversation that was opened. Nothing is set that nobody asked for and no
+// row names.
+func (c *acpConn) configure(ctx context.Context, opened gjson.Result) error {
+	t, row := c.s.turn, c.row
+	wanted, asked, key := row.modes, row.mode, "mode"
+	if t.ReadOnly {
+		wanted, asked, key = row.readOnly, row.readOnlyMode, "readOnlyMode"
+	}
+	if t.Box != nil && len(row.boxed) > 0 {
+		wanted = row.boxed
+	}
+	if asked != "" {
+		wanted = []string{asked}
+	}
+	name := c.s.program.Name
+	err := c.choose(ctx, opened, acpChoice{category: "mode", wanted: wanted, asked: asked != "",
+		method: "session/set_mode", member: "modeId", list: "modes.availableModes", id: "id",
+		key: "tilth.agent." + name + "." + key})
+	if err != nil || t.Model == "" {
+		return err
+	}
+	return c.choose(ctx, opened, acpChoice{category: "model", wanted: []string{t.Model}, asked: true,
+		method: "session/set_model", member: "modelId", list: "models.availableModels", id: "modelId",
+		key: "tilth.agent." + name + ".model"})
+}
+
+// acpChoice is something to choose in a conversation: by an option of its category, else by a method of its own.
+type acpChoice struct {
+	category, method, member string
+	list, id                 string // where the values of the method are
+	wanted                   []string
+	asked                    bool // by the user
+	key                      string
+}
+
+func (c *acpConn) choose(ctx context.Context, opened gjson.Result, choice acpChoice) error {
+	if len(choice.wanted) == 0 {
+		return nil
+	}
+	method, params := choice.method, map[string]any{"sessionId": c.session}
+	var offered []string
+	for _, option := range objects(opened.Get("configOptions")) {
+		if option.Get("category").Str == choice.category && option.Get("options").IsArray() {
+			method, params["configId"], choice.member = "session/set_config_option", option.Get("id").Str, "value"
+			offered = optionValues(option.Get("options"))
+			break
+		}
+	}
+	if len(offered) == 0 {
+		for _, o := range objects(opened.Get(choice.list)) {
+			offered = append(offered, o.Get(choice.id).Str)
+		}
+	}
+	for _, wanted := range choice.wanted {
+		i := slices.IndexFunc(offered, func(o string) bool {
+			return o == wanted || strings.HasPrefix(wanted, "#") && strings.HasSuffix(o, wanted)
+		})
+		if i < 0 {
+			continue
+		}
+		params[choice.member] = offered[i]
+		_, err := c.ask(ctx, acpHandshake, method, params)
+		return err
+	}
+	if len(offered) == 0 && !choice.asked {
+		return nil
+	}
+	return &acpEnd{how: Refused, hint: "git config " + choice.key + " <one of them>",
+		why: fmt.Sprintf("it does not offer the %s %q but %s", choice.category, choice.wanted[0], listed(offered))}
+}
+
+// optionValues are the values of an option, in groups or not.
+func optionValues(options gjson.Result) (values []string) {
+	for _, o := range objects(options) {
+		if group := o.Get("options"); group.IsArray() {
+			values = append(values, optionValues(group)...)
+		} else {
+			values = append(values, o.Get("value").Str)
+		}
+	}
+	return values
+}
+
+// Initialize starts an agent that speaks the protocol in an empty directory, hears who it is, and ends it. No
+// conversation is begun.
+func (p *Program) Initialize(ctx context.Context, env []string, box *sandbox.Box) (ACPInfo, error) {
+	t := Turn{Env: env, Box: box, ReadOnly: true, Dir: os.TempDir()}
+	cmd, remove, err := p.build(&t)
+	if err != nil {
+		return ACPInfo{}, err
+	}
+	defer remove()
+	s := newStream(p, &t)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.stop = func(how How, why string) { cancel(&acpEnd{how: how, why: why}) }
+	c, shut := s.connect(ctx, cmd)
+	said := c.initialize(ctx)
+	res, err := shut()
+	if err == nil && said != nil {
+		err = errors.New(oneLine(strings.TrimSpace(c.endOf(said).why + " " + lastLine(string(res.Stderr)))))
+	}
+	return c.info, err
+}

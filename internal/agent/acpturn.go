@@ -1,0 +1,371 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/urgency"
+)
+
+// How an agent takes up a conversation, as a checkpoint has it.
+const (
+	ResumeByLoad   = "load"
+	ResumeByResume = "resume"
+	ResumeByNone   = "none"
+)
+
+// ACPInfo is what an agent says of itself before any conversation.
+type ACPInfo struct {
+	Name, Version string
+	Resume        string   // ResumeByLoad, ResumeByResume or ResumeByNone
+	Auth          []string // the names of its ways to log in
+	auth          []acpAuth
+}
+
+type acpAuth struct{ id, kind string }
+
+// playACP is a turn of an agent that speaks the Agent Client Protocol. One process serves one turn.
+func (s *stream) playACP(ctx context.Context, cmd proc.Cmd) (Outcome, error) {
+	t := s.turn
+	turn, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.stop = func(how How, why string) { cancel(&acpEnd{how: how, why: why}) }
+	s.onID = func(id string) {
+		if s.tell(id) != nil {
+			s.stop(Failed, "the conversation could not be recorded")
+		}
+	}
+	if t.Timeout > 0 {
+		why := "the turn took longer than " + t.Timeout.String()
+		timer := time.AfterFunc(t.Timeout, func() { s.stop(TimedOut, why) })
+		defer timer.Stop()
+	}
+	over := make(chan struct{}, 1)
+	s.lingered = func() { over <- struct{}{} }
+	c, shut := s.connect(ctx, cmd)
+	go s.watchSilence(turn)
+	end := c.play(turn, over)
+	cut := s.isCut(end)
+	res, err := shut()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil {
+		s.last.Stop()
+	}
+	s.quiet, s.waits = true, ""
+	switch {
+	case s.refusal != nil:
+		return Outcome{}, s.refusal
+	case err != nil:
+		return Outcome{}, fmt.Errorf("%s could not be run: %w", s.program.Name, err)
+	}
+	out := c.outcome(end, res)
+	out.Cut = cut
+	return out, nil
+}
+
+// isCut reports whether an agent that had answered its prompt was ended while one of its own was under way.
+func (s *stream) isCut(end *acpEnd) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reported && end.how != Completed
+}
+
+// play is the turn itself.
+func (c *acpConn) play(ctx context.Context, over <-chan struct{}) *acpEnd {
+	for _, step := range []func(context.Context) error{c.initialize, c.open, c.prompt} {
+		if err := step(ctx); err != nil {
+			return c.endOf(err)
+		}
+	}
+	c.s.mu.Lock()
+	end := c.ended()
+	waits := end.how == Completed && len(c.s.under) > 0
+	if waits {
+		c.s.success = true
+		c.s.settle(c.s.quietTime(), c.s.lingered)
+	}
+	c.s.mu.Unlock()
+	if !waits {
+		return end
+	}
+	select {
+	case <-over:
+	case <-c.gone:
+	case <-ctx.Done():
+		return c.endOf(context.Cause(ctx))
+	}
+	return end
+}
+
+// endOf is the end that an error means.
+func (c *acpConn) endOf(err error) *acpEnd {
+	if end, ok := errors.AsType[*acpEnd](err); ok {
+		return end
+	}
+	if refusal, ok := errors.AsType[*acpError](err); ok {
+		how, reset := refusal.means()
+		c.s.mu.Lock()
+		defer c.s.mu.Unlock()
+		c.s.reset = reset
+		return &acpEnd{how: how, why: refusal.Error(), hint: c.loginHint(refusal.code)}
+	}
+	if errors.Is(err, errACPGone) {
+		return &acpEnd{how: Failed, why: err.Error()}
+	}
+	return &acpEnd{how: Interrupted, why: "interrupted"}
+}
+
+// loginHint says how a person logs in where the agent asks for that.
+func (c *acpConn) loginHint(code int64) string {
+	if code != acpAuthRequired || c.s.program.Login != "" || len(c.info.Auth) == 0 {
+		return ""
+	}
+	return "log in with the agent's own command; it names " + strings.Join(c.info.Auth, ", ")
+}
+
+// initialize says who we are, and hears who the agent is.
+func (c *acpConn) initialize(ctx context.Context) error {
+	said, err := c.ask(ctx, acpHandshake, "initialize", map[string]any{
+		"protocolVersion": 1,
+		"clientCapabilities": map[string]any{
+			"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false,
+		},
+		"clientInfo": map[string]string{"name": "git-tilth", "version": ownVersion()},
+	})
+	if err != nil {
+		return err
+	}
+	if v := said.Get("protocolVersion"); v.Type != gjson.Number || v.Num != 1 {
+		return &acpEnd{how: Refused, hint: "take a version of " + c.s.program.Name + " that speaks it",
+			why: "it does not speak version 1 of the Agent Client Protocol; it answers " +
+				cmp.Or(text.HeadBytes(text.VisibleLine(v.Raw), 50), "none")}
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.info = acpInfo(said)
+	return nil
+}
+
+func acpInfo(said gjson.Result) ACPInfo {
+	clean := func(path string) string { return text.HeadBytes(text.VisibleLine(said.Get(path).Str), 100) }
+	info := ACPInfo{Name: cmp.Or(clean("agentInfo.title"), clean("agentInfo.name")),
+		Version: clean("agentInfo.version"), Resume: ResumeByNone}
+	switch {
+	case said.Get("agentCapabilities.loadSession").Bool():
+		info.Resume = ResumeByLoad
+	case said.Get("agentCapabilities.sessionCapabilities.resume").IsObject():
+		info.Resume = ResumeByResume
+	}
+	for _, m := range objects(said.Get("authMethods")) {
+		if id := m.Get("id").Str; id != "" && len(info.auth) < 20 {
+			info.auth = append(info.auth, acpAuth{id, m.Get("type").Str})
+			info.Auth = append(info.Auth, text.HeadBytes(text.VisibleLine(id), 100))
+		}
+	}
+	return info
+}
+
+// ownVersion is the version of this program as it was built.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "dev"
+}
+
+// open takes the conversation up or begins one, and sets what is to be set in it. Its id is handed on before that.
+func (c *acpConn) open(ctx context.Context) error {
+	ref := c.s.turn.Conversation
+	var said gjson.Result
+	var err error
+	if ref.Resume {
+		said, err = c.load(ctx, ref.ID)
+	} else {
+		said, err = c.begin(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	c.s.mu.Lock()
+	c.s.id(c.session)
+	named, refused := c.s.conversation == c.session, c.s.refusal
+	c.s.mu.Unlock()
+	switch {
+	case refused != nil:
+		return &acpEnd{how: Failed, why: "the conversation could not be recorded"}
+	case !named:
+		return &acpEnd{how: Failed, why: "it names its conversation in a way that cannot be stored"}
+	}
+	return c.configure(ctx, said)
+}
+
+// load takes a conversation up. Whatever goes wrong with that means that it is lost.
+func (c *acpConn) load(ctx context.Context, id string) (gjson.Result, error) {
+	lost := func(why string) error { return &acpEnd{how: NotFound, why: why} }
+	if c.info.Resume == ResumeByNone {
+		return gjson.Result{}, lost("it cannot take up a conversation")
+	}
+	c.s.mu.Lock()
+	c.session, c.phase = id, acpReplaying
+	c.s.mu.Unlock()
+	said, err := c.ask(ctx, acpHandshake, "session/"+c.info.Resume, c.where("sessionId", id))
+	refusal, isRefusal := errors.AsType[*acpError](err)
+	switch {
+	case ctx.Err() != nil:
+		return said, context.Cause(ctx)
+	case isRefusal && refusal.code == acpAuthRequired:
+		return said, err
+	case err != nil:
+		return said, lost(err.Error())
+	case c.info.Resume != ResumeByLoad:
+		return said, nil
+	}
+	if err := c.replay(ctx); err != nil {
+		return said, err
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.heardUser == 0 {
+		return said, lost("it took the conversation up and knows nothing of it")
+	}
+	return said, nil
+}
+
+const (
+	replayQuiet = 200 * time.Millisecond
+	replayTime  = 10 * time.Second
+)
+
+// replay waits until a load has told all: some agents answer it before that, and say what they answered then.
+func (c *acpConn) replay(ctx context.Context) error {
+	for until := time.Now().Add(replayTime); time.Now().Before(until); {
+		c.s.mu.Lock()
+		left, whole := replayQuiet-time.Since(c.s.heard), c.heardUser > 0 && c.heardBack
+		c.s.mu.Unlock()
+		if left <= 0 || whole {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(left):
+		}
+	}
+	return nil
+}
+
+// begin begins a conversation, logging in on the way if that is what a person asked for.
+func (c *acpConn) begin(ctx context.Context) (gjson.Result, error) {
+	said, err := c.ask(ctx, acpHandshake, "session/new", c.where("", ""))
+	refusal, isRefusal := errors.AsType[*acpError](err)
+	if isRefusal && refusal.code == acpAuthRequired && c.row.auth != "" {
+		if err := c.authenticate(ctx); err != nil {
+			return said, err
+		}
+		said, err = c.ask(ctx, acpHandshake, "session/new", c.where("", ""))
+	}
+	if err != nil {
+		return said, err
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.session = said.Get("sessionId").Str; c.session == "" {
+		return said, &acpEnd{how: Failed, why: "it began a conversation without an id"}
+	}
+	return said, nil
+}
+
+// where are the parameters with which a conversation is opened.
+func (c *acpConn) where(name, id string) map[string]any {
+	params := map[string]any{"cwd": c.dir, "mcpServers": []any{}}
+	if name != "" {
+		params[name] = id
+	}
+	return params
+}
+
+// authenticate uses the method that the settings name, where no person has to be there for it.
+func (c *acpConn) authenticate(ctx context.Context) error {
+	key := "tilth.agent." + c.s.program.Name + ".auth"
+	for _, m := range c.info.auth {
+		if m.id != c.row.auth {
+			continue
+		}
+		if m.kind == "terminal" {
+			return &acpEnd{how: Refused, why: m.id + " wants a terminal", hint: "log in with the agent's own command"}
+		}
+		_, err := c.ask(ctx, acpHandshake, "authenticate", map[string]any{"methodId": m.id})
+		return err
+	}
+	return &acpEnd{how: Refused, hint: "git config " + key + " <one of them>",
+		why: fmt.Sprintf("%s: it does not offer %q but %s", key, c.row.auth, listed(c.info.Auth))}
+}
+
+// listed are names for a person.
+func listed(names []string) string {
+	if len(names) > 20 {
+		names = append(names[:20:20], "...")
+	}
+	return cmp.Or(text.VisibleLine(strings.Join(names, ", ")), "nothing")
+}
+
+// prompt sends the turn's prompt and waits for its answer.
+func (c *acpConn) prompt(ctx context.Context) error {
+	t := c.s.turn
+	c.s.mu.Lock()
+	c.phase, c.s.heard, c.message = acpPrompted, time.Now(), acpMessage{}
+	c.s.mu.Unlock()
+	answer := c.request("session/prompt", map[string]any{"sessionId": c.session,
+		"prompt": []any{map[string]string{"type": "text", "text": c.s.program.prompt(t)}}})
+	select {
+	case e := <-answer:
+		return c.took(e)
+	case <-c.gone:
+	case <-ctx.Done():
+		return c.cancel(ctx, answer)
+	}
+	select {
+	case e := <-answer:
+		return c.took(e)
+	default:
+		return errACPGone
+	}
+}
+
+// took takes the answer to the prompt.
+func (c *acpConn) took(e gjson.Result) error {
+	said, err := result(e)
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if err == nil {
+		c.usage.answer(said)
+		c.message.stop = text.HeadBytes(text.VisibleLine(said.Get("stopReason").Str), 100)
+	}
+	return err
+}
+
+// cancel asks the agent to end the turn, once, and takes what it still says. The turn has ended for our own reason.
+func (c *acpConn) cancel(ctx context.Context, answer <-chan gjson.Result) error {
+	c.s.mu.Lock()
+	c.phase = acpCancelling
+	c.s.mu.Unlock()
+	c.notify("session/cancel", map[string]any{"sessionId": c.session})
+	select {
+	case e := <-answer:
+		_ = c.took(e)
+	case <-c.gone:
+	case <-time.After(acpCancel):
+	case <-urgency.Second(ctx):
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// acpMessage is what the agent says. What counts is what it said after its last tool call.
+type acpMessage struct {
+	plain []byte // pieces that name no message
+	named []byte // pieces of the last message that was named
+	id    string // of that
+	stop  string // why the turn ended
+}
+
+func (m *acpMessage) add(id, piece string) {
+	into := &m.plain
+	if id != "" {
+		if into = &m.named; id != m.id {
+			m.id, m.named = id, nil
+		}
+	}
+	*into = append(*into, text.HeadBytes(piece, max(0, maxMessage-len(*into)))...)
+}
+
+// text is the final message. Where an agent names the messages of its model, what it adds without a name is its own.
+func (m *acpMessage) text() string {
+	if m.id != "" {
+		return strings.TrimSpace(string(m.named))
+	}
+	return strings.TrimSpace(string(m.plain))
+}
+
+// acpTool is what the agent has said of a tool call, piece by piece.
+type acpTool struct {
+	title, kind, input string
+	places, edited     []string // as locations, and as changes or input name them
+	announced, ended   bool
+}
+
+// maxACPTools bounds how many tool calls of a turn are known.
+const maxACPTools = 100_000
+
+func (t *acpTool) name() string { return cmp.Or(t.kind, t.title, "tool") }
+
+// edits reports whether it changes files of its own accord, without a command.
+func (t *acpTool) edits() bool {
+	return t.kind == "edit" || t.kind == "delete" || t.kind == "move" || t.kind == "" && len(t.edited) > 0
+}
+
+// update takes a session/update of this conversation.
+func (c *acpConn) update(u gjson.Result) {
+	if !u.IsObject() {
+		c.skipped++
+		return
+	}
+	prompted := c.phase == acpPrompted || c.phase == acpCancelling
+	if used := u.Get("_meta.usage"); prompted && used.IsObject() {
+		c.usage.call(used)
+	}
+	switch kind := u.Get("sessionUpdate").Str; kind {
+	case "user_message_chunk":
+		if c.phase == acpReplaying {
+			c.heardUser++
+			c.heardBack = false
+		}
+	case "agent_message_chunk":
+		c.heardBack = true
+		if prompted && u.Get("content.type").Str == "text" {
+			c.said(u.Get("messageId").Str, u.Get("content.text").Str)
+		}
+	case "tool_call", "tool_call_update":
+		c.toolUpdate(u, prompted)
+	case "usage_update":
+		c.usage.cost(u.Get("cost"))
+	case "agent_thought_chunk", "plan", "available_commands_update", "current_mode_update", "config_option_update",
+		"session_info_update":
+	default:
+		c.skipped++
+	}
+}
+
+// said takes a piece of a message. Notices that an agent puts there by itself are none of the model's.
+func (c *acpConn) said(id, piece string) {
+	if c.row.notice != nil && id == "" && c.row.notice().MatchString(piece) {
+		if acpRetries().MatchString(piece) {
+			c.s.wait(text.OneLine(piece), 0)
+		}
+		c.usage.notice = text.HeadBytes(strings.TrimSpace(piece), maxActivity)
+		return
+	}
+	c.message.add(id, piece)
+}
+
+// tool returns the tool call that this is about, with what is said of it here; nil if it names none.
+func (c *acpConn) tool(u gjson.Result) *acpTool {
+	id := u.Get("toolCallId").Str
+	if !u.IsObject() || id == "" || len(id) > maxACPID || c.replayed[id] {
+		return nil
+	}
+	t := c.tools[id]
+	if t == nil {
+		if len(c.tools) >= maxACPTools {
+			return nil
+		}
+		t = &acpTool{}
+		c.tools[id] = t
+		c.message = acpMessage{}
+		c.s.toolBegan()
+	}
+	if title := u.Get("title").Str; title != "" {
+		t.title = text.HeadBytes(text.VisibleLine(title), 300)
+	}
+	if kind := u.Get("kind").Str; kind != "" {
+		t.kind = text.HeadBytes(text.VisibleLine(kind), 50)
+	}
+	if places := u.Get("locations"); places.IsArray() {
+		t.places = nil
+		for _, place := range objects(places) {
+			t.places = append(t.places, place.Get("path").Str)
+		}
+	}
+	for _, part := range objects(u.Get("content")) {
+		if part.Get("type").Str == "diff" {
+			t.edited = append(t.edited, part.Get("path").Str)
+		}
+	}
+	if input := u.Get("rawInput"); input.IsObject() && len(input.Raw) > 2 {
+		t.input = text.HeadBytes(input.Raw, maxActivity)
+		for _, key := range []string{"file_path", "filePath", "path", "abs_path", "absolute_path"} {
+			if named := input.Get(key); named.Type == gjson.String {
+				t.edited = append(t.edited, named.Str)
+			}
+		}
+	}
+	return t
+}
+
+// toolUpdate takes what is said of a tool call: its beginning says little, so that it is written down once its input,
+// place or end is known.
+func (c *acpConn) toolUpdate(u gjson.Result, prompted bool) {
+	if !prompted {
+		if id := u.Get("toolCallId").Str; len(c.replayed) < maxACPTools && len(id) <= maxACPID {
+			c.replayed[id] = true
+		}
+		return
+	}
+	t := c.tool(u)
+	if t == nil {
+		c.skipped++
+		return
+	}
+	status := u.Get("status").Str
+	over := status == "completed" || status == "failed"
+	if t.input != "" || len(t.places) > 0 || over {
+		c.announce(t)
+	}
+	own := t.kind == "think" // an agent of its own; its kinds of tools name none better
+	id := u.Get("toolCallId").Str
+	switch {
+	case over && !t.ended:
+		t.ended = true
+		c.s.used(t.name(), acpOutput(u), status == "failed")
+		c.s.toolEnded()
+		c.s.under = slices.DeleteFunc(c.s.under, func(under string) bool { return under == id })
+	case own && !t.ended && !slices.Contains(c.s.under, id):
+		c.s.under = append(c.s.under, id)
+	}
+}
+
+// announce writes a tool call down, once.
+func (c *acpConn) announce(t *acpTool) {
+	if t.announced {
+		return
+	}
+	t.announced = true
+	args := map[string]any{"title": t.title}
+	if len(t.places) > 0 {
+		args["path"] = text.VisibleLine(t.places[0])
+	}
+	if json.Valid([]byte(t.input)) {
+		args["input"] = json.RawMessage(t.input)
+	} else if t.input != "" {
+		args["input"] = t.input
+	}
+	c.s.uses(t.name(), string(record.JSON(args)))
+}
+
+// acpOutput is what a tool said, for people.
+func acpOutput(u gjson.Result) string {
+	var b strings.Builder
+	for _, part := range objects(u.Get("content")) {
+		switch part.Get("type").Str {
+		case "content":
+			b.WriteString(part.Get("content.text").Str)
+		case "diff":
+			b.WriteString(part.Get("path").Str + "\n")
+		}
+	}
+	if b.Len() > 0 {
+		return b.String()
+	}
+	raw := u.Get("rawOutput")
+	return cmp.Or(raw.Str, raw.Raw)
+}
+
+// outside is the first place of an edit that lies neither in the worktree nor in its directory for temporary files, ""
+// for none.
+func (c *acpConn) outside(t *acpTool) string {
+	for _, name := range slices.Concat(t.places, t.edited) {
+		path := strings.TrimPrefix(name, "file://")
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(c.dir, path)
+		}
+		path = realPlace(path)
+		if !slices.ContainsFunc(c.places, func(place string) bool {
+			rel, err := filepath.Rel(place, path)
+			return err == nil && filepath.IsLocal(rel)
+		}) {
+			return name
+		}
+	}
+	return ""
+}
+
+// realPlace resolves the links of a path as far as it is there.
+func realPlace(path string) string {
+	path = filepath.Clean(path)
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(realPlace(dir), filepath.Base(path))
+	}
+	return proc.RealPath(path)
+}

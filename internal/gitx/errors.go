@@ -1,0 +1,98 @@
+package gitx
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// ErrNotFound: the repository, commit or worktree that was asked for is not there.
+var ErrNotFound = errors.New("not found")
+
+// notFound is an ErrNotFound that says of what.
+type notFound string
+
+func (e notFound) Error() string { return string(e) }
+
+func (notFound) Is(target error) bool { return target == ErrNotFound }
+
+const (
+	errNotRepo  notFound = "not a git repository"
+	errNoCommit notFound = "no such commit"
+	errMissing  notFound = "worktree is missing" // nothing, or an empty directory, is where it was
+)
+
+// Errors that are told apart with errors.Is.
+var (
+	// errUnregistered: a directory is there, but it is not the worktree that the repository knows at this path.
+	errUnregistered = errors.New("not a registered worktree")
+	// errHookTime: a hook was ended. It may run what a worker left (make, npx), which need not end by itself.
+	errHookTime = errors.New("its hooks took too long and were ended")
+	// errTreeTime: git was ended. A link may lead it from a worker's tree to a pipe elsewhere.
+	errTreeTime = errors.New("it took too long and was ended")
+	// errLocked: a live git process holds the lock of the index or of a ref.
+	errLocked = errors.New("locked by another git process")
+)
+
+// commandError is a git command that failed.
+type commandError struct {
+	Args     []string // arguments after "git"
+	ExitCode int      // -1 if git did not run or was ended by a signal
+	Stderr   string   // what git said, capped
+
+	cause error // why it did not run, or how it ended
+	tree  bool  // it was at work on a worker's tree
+}
+
+// errorLines is how much of git's complaint goes into a one-line error.
+const errorLines = 3
+
+// Error returns "git <subcommand>: <what git said>".
+func (e *commandError) Error() string {
+	said := text.FirstLines(e.Stderr, errorLines)
+	if said == "" && e.cause != nil {
+		said = e.cause.Error()
+	}
+	if said == "" {
+		said = fmt.Sprintf("exit status %d", e.ExitCode)
+	}
+	return "git " + subcommand(e.Args) + ": " + said
+}
+
+// SaidOfTree is what git said of a worker's tree that it could not stage or lay out: a required filter fails or does
+// not end, a file is not in the encoding that .gitattributes says.
+func SaidOfTree(err error) (said string, is bool) {
+	e, ok := errors.AsType[*commandError](err)
+	if !ok || !e.tree || e.ExitCode <= 0 && !errors.Is(e, errTreeTime) {
+		return "", false
+	}
+	return "git " + subcommand(e.Args) + ": " + cmp.Or(e.Stderr, e.Error()), true
+}
+
+// Unwrap returns why the command did not run, or how it ended.
+func (e *commandError) Unwrap() error { return e.cause }
+
+// subcommand skips git's own options, so that an error says "git commit" and not "git --git-dir=...".
+func subcommand(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-c" || args[i] == "-C":
+			i++
+		case strings.HasPrefix(args[i], "-"):
+		default:
+			return args[i]
+		}
+	}
+	return ""
+}
+
+// ExitCode returns the exit code of the git command behind err, or -1.
+func ExitCode(err error) int {
+	if e, ok := errors.AsType[*commandError](err); ok {
+		return e.ExitCode
+	}
+	return -1
+}

@@ -1,0 +1,154 @@
+package gitx
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+)
+
+// module is a submodule as a tree has it.
+type module struct{ path, commit, name string }
+
+// MissingModules lists the submodules of a commit of the repository at common that the repository does not hold, by
+// their paths: those of submodules too.
+func (g *Git) MissingModules(ctx context.Context, common, commit string) ([]string, error) {
+	return g.eachModule(ctx, common, commit, "", func(string, module) error { return nil })
+}
+
+// CheckOutModules gives the checkout in dir the files of its submodules, each a repository of its own that borrows the
+// objects of the one that the user's repository at common has of it. Those that it does not have are left out; so is,
+// with again false, what is there already. The user's configuration stays as it is.
+func (g *Git) CheckOutModules(ctx context.Context, common, dir string, again bool) error {
+	tree, err := g.Line(ctx, g.In(dir, "write-tree"))
+	if err != nil {
+		return err
+	}
+	_, err = g.eachModule(ctx, common, tree, "", func(from string, m module) error {
+		at := filepath.Join(dir, filepath.FromSlash(m.path))
+		there, err := os.ReadDir(at)
+		if err == nil && len(there) > 0 {
+			if !again {
+				return nil
+			}
+			err = proc.RemoveAll(at)
+		}
+		if err != nil && !isAbsent(err) {
+			return err
+		}
+		return g.checkOutModule(ctx, from, dir, m)
+	})
+	return err
+}
+
+// eachModule does something for each submodule that the repository at common has, with its git directory there, and
+// names the others.
+func (g *Git) eachModule(ctx context.Context, common, tree, below string, do func(from string, m module) error) (
+	missing []string, err error,
+) {
+	found, err := g.modulesOf(ctx, common, tree)
+	for _, m := range found {
+		from := filepath.Join(common, "modules", filepath.FromSlash(m.name))
+		m.path = path.Join(below, m.path)
+		has := m.name != "" && filepath.IsLocal(filepath.FromSlash(m.name))
+		if has {
+			_, err := g.Read(ctx, InRepo(from, "cat-file", "-e", m.commit+"^{commit}"))
+			has = err == nil
+		}
+		if !has {
+			missing = append(missing, m.path)
+			continue
+		}
+		if err := do(from, m); err != nil {
+			return nil, err
+		}
+		more, err := g.eachModule(ctx, from, m.commit, m.path, do)
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, more...)
+	}
+	return missing, errors.Join(err, ctx.Err())
+}
+
+// modulesOf lists the submodules of a tree. One that .gitmodules does not name has no name.
+func (g *Git) modulesOf(ctx context.Context, common, tree string) (found []module, err error) {
+	list, err := g.List(ctx, InRepo(common, "ls-tree", "-r", "-z", "--full-tree", tree))
+	for _, line := range list {
+		head, at, _ := strings.Cut(line, "\t")
+		if f := strings.Fields(head); len(f) == 3 && f[1] == "commit" {
+			found = append(found, module{path: at, commit: f[2]})
+		}
+	}
+	if err != nil || found == nil {
+		return nil, err
+	}
+	// Without the file, or where git cannot read it, they have no names.
+	names, _ := g.List(ctx, InRepo(common, "config", "-z", "--blob", tree+":.gitmodules", "--get-regexp",
+		`^submodule\..*\.path$`))
+	for _, line := range names {
+		key, at, _ := strings.Cut(line, "\n")
+		for i := range found {
+			if found[i].path == path.Clean(at) {
+				found[i].name = strings.TrimSuffix(strings.TrimPrefix(key, "submodule."), ".path")
+			}
+		}
+	}
+	return found, nil
+}
+
+// checkOutModule makes a repository of a submodule in the checkout in dir. Its git directory lies below that of the
+// checkout, where this is a directory, else in the submodule.
+func (g *Git) checkOutModule(ctx context.Context, from, dir string, m module) error {
+	at := filepath.Join(dir, filepath.FromSlash(m.path))
+	gitDir := filepath.Join(at, ".git")
+	if fi, err := os.Lstat(filepath.Join(dir, ".git")); err == nil && fi.IsDir() {
+		gitDir = filepath.Join(dir, ".git", "modules", filepath.FromSlash(m.path))
+		if err := errors.Join(proc.RemoveAll(gitDir), writeIn(at, ".git", "gitdir: "+gitDir+"\n")); err != nil {
+			return err
+		}
+	}
+	refs, err := g.Read(ctx, InRepo(from, "for-each-ref", "--format=%(objectname) %(refname)", "refs/remotes",
+		"refs/tags"))
+	if err != nil {
+		return err
+	}
+	origin, err := g.Line(ctx, InRepo(from, "config", "remote.origin.url"))
+	if err != nil {
+		return err
+	}
+	err = errors.Join(os.MkdirAll(at, 0o755), Borrow(from, gitDir), writeIn(gitDir, "HEAD", m.commit+"\n"),
+		writeIn(gitDir, "packed-refs", string(refs)))
+	if err == nil && origin != "" {
+		var config strings.Builder
+		WriteSetting(&config, "remote.origin.url", origin)
+		WriteSetting(&config, "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
+		err = appendTo(filepath.Join(gitDir, "config"), config.String())
+	}
+	if err != nil {
+		return err
+	}
+	c := Command{Dir: at, Tree: at, Vars: NoUserConfig,
+		Args: []string{"--git-dir=" + gitDir, "--work-tree=" + at, "read-tree", "-u", "--reset", m.commit}}
+	if g.Sandbox != nil {
+		box, err := g.Sandbox()
+		if err != nil {
+			return err
+		}
+		c.Box = box.With(at, gitDir).Reading(from)
+	}
+	_, err = g.Mutate(ctx, c)
+	return err
+}
+
+func appendTo(path, content string) error {
+	was, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(was, content...), 0o600)
+}

@@ -1,0 +1,384 @@
+package gitx
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// quarantine is a git directory for one operation on a worktree, in which git runs behind the wall with all that it
+// starts: filters, hooks, what these run. It has a copy of the index, the branch, the configuration as it was when this
+// process first read it, and the repository's objects as an alternate. What git writes there is taken over by this
+// process when the operation is done: objects that are what their names say and that are new, and the index. So nothing
+// that a worker has a hand in writes in the user's repository, and nothing has to be known of what it could run.
+type quarantine struct {
+	*settings
+	wt      Worktree
+	dir     string
+	box     *sandbox.Box
+	index   os.FileInfo // the copy of the index before git has worked with it; nil for none
+	objects string      // the directory of objects that takes the new ones; "" for none
+	users   string      // the user's own ignore rules
+	look    bool        // the index stays as it is
+	shut    bool        // the worktree may not be written either
+}
+
+// quarantined does what do says with a Git that works on wt in quarantine. With keep, what it wrote is taken over then.
+func (g *Git) quarantined(ctx context.Context, wt Worktree, keep bool, do func(in *Git) error) error {
+	if g.in != nil {
+		return do(g)
+	}
+	q := quarantine{wt: wt, look: !keep}
+	if keep {
+		q.objects = filepath.Join(wt.Common, "objects")
+	}
+	return g.quarantinedIn(ctx, &q, do)
+}
+
+func (g *Git) quarantinedIn(ctx context.Context, q *quarantine, do func(in *Git) error) error {
+	if err := g.putBackLink(q.wt); err != nil {
+		return err
+	}
+	remove, err := g.layOut(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	in := *g
+	in.in = q
+	if err := do(&in); err != nil {
+		return err
+	}
+	return q.takeOver(ctx, g)
+}
+
+// objectDirs are where a repository's objects are: its own directory and those from which it borrows.
+func objectDirs(common string) []string {
+	dirs := []string{filepath.Join(common, "objects")}
+	for i := 0; i < len(dirs) && len(dirs) < 16; i++ {
+		borrowed, _ := readFile(filepath.Join(dirs[i], "info/alternates"))
+		for line := range strings.Lines(string(borrowed)) {
+			dir := strings.TrimSuffix(line, "\n")
+			if dir != "" && !filepath.IsAbs(dir) {
+				dir = filepath.Join(dirs[i], dir)
+			}
+			if dir != "" && !strings.HasPrefix(line, "#") && !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
+}
+
+// quarantineName is what the directories of quarantines are called among a repository's objects. Git takes it for one
+// of its own, and prunes what a kill leaves.
+const quarantineName = "tmp_objdir-tilth-"
+
+// layOut makes the git directory. One whose objects are taken over lies on their file system.
+func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err error) {
+	if q.settings, err = g.settingsOf(ctx, q.wt); err != nil {
+		return nil, err
+	}
+	if q.objects != "" {
+		q.dir, remove, err = proc.TempDirIn(q.objects, quarantineName)
+	} else {
+		q.dir, remove, err = proc.TempDir("tree")
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.dir = resolveParents(q.dir)
+	if err = g.fill(ctx, q); err == nil && g.Sandbox != nil {
+		q.box, err = g.Sandbox()
+	}
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	q.box = q.box.With(q.dir).Touching(objectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
+	q.box = q.box.In(filepath.Join(q.dir, "tmp"))
+	if !q.shut {
+		q.box = q.box.With(q.wt.Path)
+	}
+	return remove, nil
+}
+
+// fill writes what git reads.
+func (g *Git) fill(ctx context.Context, q *quarantine) error {
+	if err := Borrow(q.wt.Common, q.dir); err != nil {
+		return err
+	}
+	excludes, _ := readFile(q.excludes) // like git, go on without a file that cannot be read
+	q.users = string(excludes)
+	attributes, _ := readFile(q.attributes)
+	err := errors.Join(os.Mkdir(filepath.Join(q.dir, "tmp"), 0o700), writeIn(q.dir, "config", q.local),
+		writeIn(q.dir, "global", q.global), writeIn(q.dir, "excludes", q.users),
+		writeIn(q.dir, "attributes", string(attributes)), g.copyRefs(ctx, q))
+	for name, from := range map[string]string{
+		"info/exclude": q.wt.Common, "info/attributes": q.wt.Common, "info/sparse-checkout": q.wt.AdminDir,
+	} {
+		content, rerr := readFile(filepath.Join(from, name))
+		if err == nil && rerr == nil {
+			err = writeIn(q.dir, name, string(content))
+		}
+	}
+	if g.raw && err == nil {
+		err = writeIn(q.dir, "info/attributes", "* -text -filter -ident -working-tree-encoding\n")
+	}
+	shared, _ := filepath.Glob(filepath.Join(q.wt.AdminDir, "sharedindex.*"))
+	for _, name := range shared {
+		content, rerr := readFile(name)
+		if err == nil && rerr == nil {
+			err = writeIn(q.dir, filepath.Base(name), string(content))
+		}
+	}
+	if _, cerr := CopyIndex(q.wt, q.file("index")); cerr != nil && !errors.Is(cerr, fs.ErrNotExist) {
+		return errors.Join(err, cerr)
+	}
+	q.index, _ = os.Lstat(q.file("index"))
+	return err
+}
+
+// file is a file of the quarantine's. Once git has run there, what lies at it is the worker's word.
+func (q *quarantine) file(name string) string { return filepath.Join(q.dir, name) }
+
+// copyRefs gives the quarantine HEAD and what it is on. All refs are there for hooks, see refs.
+func (g *Git) copyRefs(ctx context.Context, q *quarantine) error {
+	head, err := readFile(filepath.Join(q.wt.AdminDir, "HEAD"))
+	if err != nil {
+		return err
+	}
+	branch := cmp.Or(q.wt.Branch, q.wt.Head)
+	if branch == "" {
+		return writeIn(q.dir, "HEAD", string(head))
+	}
+	tip, ok, err := g.Tip(ctx, Worktree{Common: q.wt.Common, Branch: branch})
+	if err == nil && ok {
+		err = writeIn(q.dir, "refs/heads/"+branch, tip+"\n")
+	}
+	return errors.Join(err, writeIn(q.dir, "HEAD", "ref: refs/heads/"+branch+"\n"))
+}
+
+// refs gives the quarantine all refs of the repository, but for the user's stashes.
+func (g *Git) refs(ctx context.Context, q *quarantine) error {
+	out, err := g.Read(ctx, InRepo(q.wt.Common, "for-each-ref", "--format=%(objectname) %(refname)"))
+	var packed strings.Builder
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasSuffix(line, " refs/stash\n") {
+			packed.WriteString(line)
+		}
+	}
+	return errors.Join(err, writeIn(q.dir, "packed-refs", packed.String()))
+}
+
+// environ is what leads git to the quarantine, and to its configuration.
+func (q *quarantine) environ(before string, hooks bool) []string {
+	own := []string{"core.excludesFile=" + q.file("excludes"), "core.attributesFile=" + q.file("attributes"),
+		"core.splitIndex=false"}
+	if hooks {
+		own = append(own, "core.hooksPath="+cmp.Or(q.hooksPath, filepath.Join(q.wt.Common, "hooks")))
+	}
+	env := append(slices.Clone(NoUserConfig), "GIT_DIR="+q.dir, "GIT_CONFIG_GLOBAL="+q.file("global"),
+		configParameters(before, own))
+	if q.wt.Path == "" {
+		return env
+	}
+	return append(env, "GIT_WORK_TREE="+q.wt.Path)
+}
+
+// NoUserConfig makes git read no configuration but the one of its git directory, and fetch nothing.
+var NoUserConfig = []string{"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_NO_LAZY_FETCH=1"}
+
+// takeOver brings what is new in the quarantine to where it belongs.
+func (q *quarantine) takeOver(ctx context.Context, g *Git) error {
+	if q.objects == "" {
+		return nil
+	}
+	if err := q.takeObjects(ctx); err != nil {
+		return err
+	}
+	packs, _ := filepath.Glob(text.GlobQuote(q.file("objects/pack")) + "/*.pack")
+	for _, pack := range packs {
+		if err := g.takePack(ctx, filepath.Dir(q.objects), pack); err != nil {
+			return err
+		}
+	}
+	if q.look {
+		return nil
+	}
+	if err := q.takeLFS(); err != nil {
+		return err
+	}
+	now, err := os.Lstat(q.file("index"))
+	if err != nil || !sole(now) || q.index != nil && os.SameFile(now, q.index) &&
+		now.ModTime().Equal(q.index.ModTime()) && now.Size() == q.index.Size() {
+		return nil
+	}
+	index := filepath.Join(q.wt.AdminDir, "index")
+	if err := takeFile(q.file("index"), index+".lock"); err != nil {
+		return err
+	}
+	return os.Rename(index+".lock", index)
+}
+
+// owns reports whether a directory is the quarantine's own: no link leads from it to somebody else's files.
+func (q *quarantine) owns(name string) bool {
+	real, err := filepath.EvalSymlinks(q.file(name))
+	return err == nil && real == q.file(name)
+}
+
+// sole reports whether a file is one that has no other name, by which it could be changed later.
+func sole(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return fi.Mode().IsRegular() && ok && st.Nlink == 1
+}
+
+// takeObjects takes over the loose objects. What is not what its name says is nobody's.
+func (q *quarantine) takeObjects(ctx context.Context) error {
+	if !q.owns("objects") {
+		return nil
+	}
+	fans, err := os.ReadDir(q.file("objects"))
+	for _, fan := range fans {
+		if len(fan.Name()) != 2 || !fan.IsDir() {
+			continue
+		}
+		dir := filepath.Join(q.file("objects"), fan.Name())
+		found, _ := os.ReadDir(dir)
+		for _, o := range found {
+			from, to := filepath.Join(dir, o.Name()), filepath.Join(q.objects, fan.Name(), o.Name())
+			fi, err := os.Lstat(from)
+			if err != nil || !sole(fi) || !absent(to) || checkObject(ctx, from, fan.Name()+o.Name()) != nil {
+				continue
+			}
+			if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+				return err
+			}
+			if err := takeFile(from, to); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// takeLFS takes over what Git LFS has put into its store, by the hashes that are the names there.
+func (q *quarantine) takeLFS() error {
+	const store = "lfs/objects"
+	if !q.owns(store) {
+		return nil
+	}
+	return filepath.WalkDir(q.file(store), func(from string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		fi, err := d.Info()
+		rel, relErr := filepath.Rel(q.file(store), from)
+		to := filepath.Join(q.lfs, "objects", rel)
+		if err != nil || relErr != nil || !sole(fi) || !absent(to) || !isNamed(from, d.Name()) {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		return takeFile(from, to)
+	})
+}
+
+// takePack has git read a pack, as it does with one that a remote sends.
+func (g *Git) takePack(ctx context.Context, repo, pack string) error {
+	fi, err := os.Lstat(pack)
+	if real, _ := filepath.EvalSymlinks(pack); err != nil || !sole(fi) || real != pack {
+		return err
+	}
+	f, err := os.Open(pack)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c := InRepo(repo, "index-pack", "--stdin")
+	c.input = f
+	_, err = g.Mutate(ctx, c)
+	return err
+}
+
+// isNamed reports whether a file's SHA-256 is its name.
+func isNamed(path, name string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return err == nil && hex.EncodeToString(h.Sum(nil)) == name
+}
+
+// takeFile gives a file a name where nothing is, on another file system by a copy.
+func takeFile(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || !errors.Is(err, unix.EXDEV) && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(to), "tmp_obj_")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name())
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Chmod(0o444), out.Close()); err != nil {
+		return err
+	}
+	fi, err := in.Stat()
+	if err == nil {
+		err = os.Chtimes(out.Name(), fi.ModTime(), fi.ModTime())
+	}
+	return errors.Join(err, os.Link(out.Name(), to))
+}
+
+// fetchMissing brings the objects of a tree to a partial clone. Git would ask for one after the other, and from behind
+// the wall without the user's credentials.
+func (g *Git) fetchMissing(ctx context.Context, wt Worktree, tree string) error {
+	s, err := g.settingsOf(ctx, wt)
+	if err != nil || s.promisor == "" || g.dry {
+		return err
+	}
+	list := InRepo(wt.Common, "rev-list", "--objects", "--no-walk", "--missing=print", "--end-of-options", tree)
+	out, err := g.Read(ctx, list)
+	if err != nil {
+		return err
+	}
+	fetch := InRepo(wt.Common, "-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags",
+		"--no-write-fetch-head", "--recurse-submodules=no", "--filter=blob:none", "--stdin", s.promisor)
+	for line := range strings.Lines(string(out)) {
+		if id, missing := strings.CutPrefix(line, "?"); missing {
+			fetch.Stdin = append(fetch.Stdin, id...)
+		}
+	}
+	if fetch.Stdin == nil {
+		return nil
+	}
+	fetch.Keys = true
+	_, err = g.Mutate(ctx, fetch)
+	return err
+}

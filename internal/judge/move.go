@@ -1,0 +1,27 @@
+package judge
+
+import (
+	"context"
+	"path"
+)
+
+// Move goes on with the place of a session that has its name since: dir is where it lies now. What a setup made is
+// kept, but for a virtual environment, which works in no other place than the one that it was made in.
+func (p *Place) Move(ctx context.Context, dir string, o Options) (*Place, error) {
+	for _, k := range p.kept {
+		for name := range k.stamps {
+			if path.Base(name) == "pyvenv.cfg" {
+				p.forget()
+				break
+			}
+		}
+	}
+	n, err := New(ctx, dir, o)
+	if err != nil {
+		return nil, err
+	}
+	moved := *p
+	moved.Dir, moved.o, moved.settings, moved.worktree = n.Dir, n.o, n.settings, n.worktree
+	moved.above, moved.uppers = n.above, n.uppers
+	return &moved, nil
+}

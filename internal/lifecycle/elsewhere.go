@@ -1,0 +1,128 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// FindElsewhere fills in of sessions of one repository what only it can tell: whether worktree and branch are gone
+// (Cleansed), and whether all that is done is on another branch, a tag or a remote branch (Taken). It asks git at most
+// four times, however many there are. What cannot be found out is left as it is.
+func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*session.Overview) {
+	var asked []*session.Overview
+	for _, o := range all {
+		if o.Busy == nil && !o.Resetting && o.Tasks.Total > 0 && (o.Finished() || !exists(o.Workspace)) {
+			asked = append(asked, o)
+		}
+	}
+	if len(asked) == 0 {
+		return
+	}
+	refs, err := g.Read(ctx, gitx.InRepo(common, "for-each-ref", "--format=%(objectname) %(refname)",
+		"refs/heads/session/"))
+	if err != nil {
+		return
+	}
+	tips := map[string]string{}
+	for line := range strings.Lines(string(refs)) {
+		sha, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		tips[strings.TrimPrefix(ref, "refs/heads/")] = sha
+	}
+	notes, ends := map[string][]Taken{}, []string{}
+	for _, o := range asked {
+		tip := tips[o.Branch]
+		o.Cleansed = tip == "" && !exists(o.Workspace)
+		if tip == "" || !o.Finished() {
+			continue
+		}
+		ends = append(ends, tip)
+		notes[o.ID] = takenNotes(&session.Session{ID: o.ID, Dir: o.Dir})
+		for _, n := range notes[o.ID] {
+			ends = append(ends, n.To)
+		}
+	}
+	here, err := onlyHere(ctx, g, common, ends)
+	if err != nil || len(ends) == 0 {
+		return
+	}
+	for _, o := range asked {
+		if tip := tips[o.Branch]; tip != "" && o.Finished() {
+			o.Taken = here.elsewhere(tip, o, notes[o.ID])
+		}
+	}
+}
+
+// onlyHereCommits are commits that no branch but those of sessions, no tag and no remote branch has, with the parents
+// of each.
+type onlyHereCommits map[string][]string
+
+// onlyHere finds them below some commits. Of one that the repository does not have nothing is known.
+func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string) (onlyHereCommits, error) {
+	ask := gitx.InRepo(common, "cat-file", "--batch-check=%(objectname)")
+	ask.Stdin = []byte(strings.Join(ends, "\n") + "\n")
+	out, err := g.Read(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	only, there := onlyHereCommits{}, []string{}
+	for line := range strings.Lines(string(out)) {
+		if sha, rest, _ := strings.Cut(strings.TrimSpace(line), " "); rest == "" {
+			there = append(there, sha)
+		} else {
+			only[sha] = nil // missing
+		}
+	}
+	ask = gitx.InRepo(common, "rev-list", "--parents", "--stdin", "--exclude=session/*", "--not", "--branches",
+		"--tags", "--remotes")
+	ask.Stdin = []byte(strings.Join(there, "\n") + "\n")
+	if out, err = g.Read(ctx, ask); err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(out)) {
+		shas := strings.Fields(line)
+		only[shas[0]] = shas[1:]
+	}
+	return only, nil
+}
+
+// elsewhere reports whether each commit of a session is on another branch, as it is or as it was taken there.
+func (only onlyHereCommits) elsewhere(tip string, o *session.Overview, notes []Taken) bool {
+	taken := map[string]bool{}
+	for _, n := range notes {
+		if _, gone := only[n.To]; gone {
+			continue // it was thrown away
+		}
+		for _, sha := range n.Tasks {
+			taken[sha] = true
+		}
+	}
+	seed, _ := seedOf(&session.Session{ID: o.ID, Dir: o.Dir})
+	for next := []string{tip}; len(next) > 0; next = next[1:] {
+		parents, here := only[next[0]]
+		if here && !taken[next[0]] && (seed == "" || !strings.HasPrefix(next[0], seed)) {
+			return false
+		}
+		if here {
+			next = append(slices.Clone(next), parents...)
+		}
+	}
+	return true
+}
+
+// takenNotes are the takes of a session, the last first.
+func takenNotes(s *session.Session) (notes []Taken) {
+	_, _ = jsonl.Tail(s.Path(takenFile), func(_ int64, line []byte) bool {
+		var t Taken
+		if json.Unmarshal(line, &t) == nil {
+			notes = append(notes, t)
+		}
+		return true
+	})
+	return notes
+}

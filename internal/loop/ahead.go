@@ -1,0 +1,154 @@
+package loop
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// Ahead is what is known of a session before it is made.
+type Ahead struct {
+	Base  string // the commit at which its branch will begin
+	Tasks []session.Task
+	Tests map[string]string // the acceptance tests that its seed will have, by path
+}
+
+// Checked is a preflight that was passed before its session was made. The session's first run takes it over.
+type Checked struct {
+	found *record.Preflight
+	of    string // what it depends on
+	known map[string][]string
+	place *judge.Place
+}
+
+// CheckAhead does the preflight of a session in a draft of it: neither branch nor worktree nor record are there yet.
+// What it finds is a Stop.
+func CheckAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*Checked, error) {
+	r := newRun(draft, o)
+	defer func() { r.removeTemp() }()
+	r.ahead, r.tasks = &what, what.Tasks
+	r.seed = &seedFacts{commit: what.Base, files: slices.Sorted(maps.Keys(what.Tests)), tests: map[string]string{}}
+	a := &attempt{run: r, index: max(0, r.next()), base: what.Base}
+	a.task = r.tasks[a.index]
+	if err := a.standIn(ctx); err != nil {
+		return nil, err
+	}
+	wt := gitx.Worktree{Path: r.Path(), Common: r.Common}
+	if err := r.openSandbox(ctx, wt); err != nil {
+		return nil, err
+	}
+	if err := r.openPlace(ctx, wt); err != nil {
+		return nil, err
+	}
+	of, err := a.preflightOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.checkAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !found.Passed {
+		r.place.Open()
+		return nil, preflightStop(found)
+	}
+	c := &Checked{found: found, of: of, known: r.Checkpoint.KnownFailures, place: r.place}
+	// Where the worktree will be made nothing may stand.
+	return c, proc.RemoveAll(r.Path())
+}
+
+// standIn puts, where the worktree will be, those files of the base that say what has to be installed.
+func (a *attempt) standIn(ctx context.Context) error {
+	files, err := a.decidingFiles(ctx)
+	if err != nil {
+		return err
+	}
+	modules, err := a.Git.FilesAt(ctx, a.Common, a.base, []string{".gitmodules"})
+	maps.Copy(files, modules)
+	for name, content := range files {
+		if err == nil {
+			err = writeBelow(a.Path(), name, content)
+		}
+	}
+	return err
+}
+
+func writeBelow(dir, name string, content []byte) error {
+	at := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(at, content, 0o600)
+}
+
+// withTests adds to the base that is laid out the tests that the seed will have.
+func (a *attempt) withTests(files []string) ([]string, error) {
+	if a.ahead == nil {
+		return files, nil
+	}
+	files = slices.Clone(files)
+	for name, content := range a.ahead.Tests {
+		if err := writeBelow(a.place.Dir, name, []byte(content)); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(files, name) {
+			files = append(files, name)
+		}
+	}
+	slices.Sort(files)
+	return files, nil
+}
+
+// ground is the worktree in which a preflight looks around: before there is one, a place for it.
+func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
+	if a.ahead != nil {
+		return gitx.Worktree{Path: a.Path(), Common: a.Common}, nil
+	}
+	return a.settledWorktree(ctx)
+}
+
+// hooksAt is the worktree whose hooks a preflight tries: before there is one, the user's checkout.
+func (a *attempt) hooksAt(ctx context.Context) (gitx.Worktree, error) {
+	if a.ahead != nil {
+		return a.Checkout()
+	}
+	return a.settledWorktree(ctx)
+}
+
+// belowSeed is the tree below the seed's tests, "" where nobody knows or there are none.
+func (a *attempt) belowSeed(ctx context.Context, tasks validator.Tasks) (tree string, err error) {
+	if len(tasks.Seed) == 0 {
+		return "", nil
+	}
+	base := a.base
+	if a.ahead == nil {
+		beginning, err := record.ReadBeginning(a.S.Path(session.RecordFile))
+		if err != nil || beginning.Base == "" {
+			return "", nil
+		}
+		base = beginning.Base
+	}
+	return a.Git.RevParse(ctx, a.Common, base+"^{tree}")
+}
+
+// takeOver makes a preflight that was passed before the session was made the session's own.
+func (r *run) takeOver(c *Checked, of string) (taken bool, err error) {
+	if c == nil || c.of != of {
+		return false, nil
+	}
+	r.checked, r.Checkpoint.Preflight, r.Checkpoint.KnownFailures = true, of, c.known
+	if err := r.Record.Append(c.found); err != nil {
+		return false, err
+	}
+	return true, r.Save()
+}

@@ -1,0 +1,125 @@
+package loop
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+)
+
+// fenceAlone matches a message that is one fenced block and nothing else.
+var fenceAlone = regexp.MustCompile("(?s)^(?:```|~~~)[A-Za-z]*[ \t]*\r?\n(.*)\n[ \t]*(?:```|~~~)$")
+
+// unfenced is a message without the white space and the fence around all of it.
+func unfenced(message string) string {
+	message = strings.TrimSpace(message)
+	if m := fenceAlone.FindStringSubmatch(message); m != nil {
+		return strings.TrimSpace(m[1])
+	}
+	return message
+}
+
+// verdictOf finds the verdict of an evaluator's last message: the JSON object that is all of it, or the one that names
+// word, which was drawn for this review and which nobody else has seen. Any other object in it may be a quotation. The
+// error is a sentence for the evaluator.
+func verdictOf(message, word string) (args string, err error) {
+	whole := unfenced(message)
+	if strings.HasPrefix(whole, "{") && json.Valid([]byte(whole)) {
+		if named := reviewOf([]byte(whole)); named != nil && *named != word {
+			return "", fmt.Errorf("%q is not the word of this review: JSON of others is no verdict", *named)
+		}
+		return whole, nil
+	}
+	var own []string
+	said := ""
+	for _, object := range agent.JSONObjects(message) {
+		if named := reviewOf(object); word == "" || named == nil || *named != word {
+			continue
+		}
+		var v struct{ Verdict any }
+		_ = json.Unmarshal(object, &v) // what it is not, parseVerdict says
+		if verdict := fmt.Sprint(v.Verdict); len(own) > 0 && verdict != said {
+			return "", errors.New("it says two things: give one verdict")
+		} else {
+			said = verdict
+		}
+		own = append(own, string(object))
+	}
+	// Where one of its own objects cannot be read, no other takes its place.
+	begun := 0
+	if word != "" {
+		begun = len(regexp.MustCompile(`"review"\s*:\s*"`+regexp.QuoteMeta(word)+`"`).FindAllString(message, -1))
+	}
+	switch {
+	case begun > len(own) || len(own) == 0 && strings.HasPrefix(whole, "{"):
+		return "", errors.New("it is no valid JSON: send one complete object, with the quotes in its texts escaped")
+	case len(own) == 0:
+		return "", errors.New("there is no verdict in it: a message that is one JSON object and nothing else is one")
+	}
+	return own[len(own)-1], nil
+}
+
+// reviewOf is the word that an object names as that of its review, nil for none.
+func reviewOf(object []byte) *string {
+	var v struct{ Review *string }
+	if json.Unmarshal(object, &v) != nil {
+		return nil
+	}
+	return v.Review
+}
+
+// caseIn finds the case in a worker's last message: the JSON object that is all of it, else the last one that has the
+// members of a case and no others, such as those of a file that the message quotes. "" for none.
+func caseIn(message string) string {
+	if whole := unfenced(message); isCase([]byte(whole)) {
+		return whole
+	}
+	for _, object := range slices.Backward(agent.JSONObjects(message)) {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(object, &members) != nil {
+			continue
+		}
+		for _, name := range []string{"summary", "ac_coverage", "work_arounds", "uncertainties"} {
+			delete(members, name)
+		}
+		if len(members) == 0 && isCase(object) {
+			return string(object)
+		}
+	}
+	return ""
+}
+
+func isCase(raw []byte) bool {
+	_, err := parseCase(string(raw))
+	return err == nil
+}
+
+// repeated is a member that a JSON object has twice, "" for none. Readers take one or the other: a text that was quoted
+// without escaping its quotes can bring a second one.
+func repeated(object string) string {
+	dec := json.NewDecoder(strings.NewReader(object))
+	if _, err := dec.Token(); err != nil {
+		return ""
+	}
+	var names []string
+	for dec.More() {
+		key, err := dec.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			return ""
+		}
+		if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
+			return name
+		}
+		names = append(names, name)
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return ""
+		}
+	}
+	return ""
+}

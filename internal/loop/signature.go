@@ -1,0 +1,74 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/config"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// unsigned is the command after which nothing is signed.
+const unsigned = "git config tilth.signCommits false"
+
+// checkSignature makes one signature, and looks for how long whoever makes them will know how to.
+func (a *attempt) checkSignature(ctx context.Context, wt gitx.Worktree) []record.PreflightCheck {
+	c := record.PreflightCheck{Name: "signature", From: "tilth.signCommits"}
+	if err := a.Git.TrySignature(ctx, wt, a.base); err != nil {
+		c.Problem, c.Mend = text.OneLine(err.Error()), unsigned
+		return []record.PreflightCheck{c}
+	}
+	night := time.Duration(a.o.Caps[config.MaxMinutes] * float64(time.Minute))
+	if kept := a.passphraseKept(ctx); kept > 0 && (night == 0 || kept < night) {
+		c.Note = fmt.Sprintf("gpg-agent forgets the key's passphrase after %g minutes, and the run may take longer: "+
+			"%s, then git -c tilth.signCommits=true tilth take --pick signs", kept.Minutes(), unsigned)
+		return []record.PreflightCheck{c}
+	}
+	return nil
+}
+
+// passphraseKept is how long gpg-agent remembers a passphrase, 0 where none is needed or nobody knows.
+func (a *attempt) passphraseKept(ctx context.Context) time.Duration {
+	ask := func(argv ...string) string {
+		out, err := proc.Run(ctx, proc.Cmd{Argv: argv, Dir: os.TempDir(), Env: a.Environ, Timeout: 10 * time.Second,
+			OutputCap: 1 << 16})
+		if err != nil || out.ExitCode != 0 {
+			return ""
+		}
+		return string(out.Output)
+	}
+	if format, err := a.Git.Line(ctx, gitx.InRepo(a.Common, "config", "gpg.format")); err != nil || format != "" &&
+		format != "openpgp" {
+		return 0
+	}
+	remembered := false // S KEYINFO <keygrip> <type> <serial> <id> <cached> <protection>
+	for line := range strings.Lines(ask("gpg-connect-agent", "--no-autostart", "keyinfo --list", "/bye")) {
+		f := strings.Fields(line)
+		remembered = remembered || len(f) > 7 && f[1] == "KEYINFO" && f[6] == "1" && f[7] == "P"
+	}
+	if !remembered {
+		return 0
+	}
+	kept := time.Duration(0)
+	for line := range strings.Lines(ask("gpgconf", "--list-options", "gpg-agent")) {
+		f := strings.Split(strings.TrimSpace(line), ":") // the seventh is the default, the tenth what is set
+		if len(f) < 8 || f[0] != "default-cache-ttl" && f[0] != "max-cache-ttl" {
+			continue
+		}
+		value := f[7]
+		if len(f) > 9 && f[9] != "" {
+			value = f[9]
+		}
+		if n, err := strconv.Atoi(value); err == nil && n > 0 && (kept == 0 || time.Duration(n)*time.Second < kept) {
+			kept = time.Duration(n) * time.Second
+		}
+	}
+	return kept
+}

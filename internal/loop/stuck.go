@@ -1,0 +1,72 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// stuckAfter is how often in a row an attempt hears the same objection before its task fails: what the worker answers
+// after that would be no other.
+const stuckAfter = 3
+
+// heard is what was said last against what the worker handed in, and how often in a row.
+type heard struct {
+	what  string
+	times int
+}
+
+// hears notes an objection: a line of it, what it is about (its kind, and the tree where the same may be said of
+// another one) and its words. The error is the end of the task, where the same came three times in a row; help is the
+// command that gets the task going again.
+func (a *attempt) hears(line, about, words string, help func() string) error {
+	a.objection = text.Clip(text.OneLine(a.Redact.String(line)), 300)
+	if what := about + "\n" + text.Gist(words); what != a.heard.what {
+		a.heard = heard{what: what}
+	}
+	if a.heard.times++; a.heard.times < stuckAfter {
+		return nil
+	}
+	return Stop{Reason: Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
+		Hint: help()}
+}
+
+// failsAgain ends the task where the worker's tools have failed in the same way three turns in a row.
+func (a *attempt) failsAgain(t turn) error {
+	if what := text.Gist(t.failing); t.failing == "" || what != a.failing.what {
+		a.failing = heard{what: what}
+	}
+	if a.failing.times++; t.failing == "" || a.failing.times < stuckAfter {
+		return nil
+	}
+	call, said, _ := strings.Cut(strings.TrimSpace(t.failing), "\n")
+	a.objection = text.Clip(text.OneLine(a.Redact.String(call+": "+text.FailingLine(said))), 300)
+	return Stop{Reason: Stuck, Detail: fmt.Sprintf("the same %d times", stuckAfter), Objection: a.objection,
+		Hint: a.retryHint()}
+}
+
+// retryHint is the command that has the task tried again with a word of a person's.
+func (a *attempt) retryHint() string {
+	return "git tilth retry -m 'what to do about it' " + a.task.ID + " " + a.S.ID
+}
+
+// emptyHint is the command for a change that is empty although all passes that there is to run: a person knows whether
+// the work was there before.
+func (a *attempt) emptyHint() string { return "git tilth done " + a.task.ID + " " + a.S.ID }
+
+// subjectHint is the command that sets the form of subject which the repository's commit-msg hook takes, "" where the
+// subject is not what it refuses, or it takes no usual one.
+func (r *run) subjectHint(ctx context.Context, t session.Task, summary string) string {
+	wt, err := r.Worktree(ctx)
+	if err != nil {
+		return ""
+	}
+	if _, passes, err := r.TrySubjects(ctx, wt, t, summary); err == nil && passes != "" {
+		return lifecycle.SubjectSetting(passes)
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package proc
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a process that is killed had started goes on: nobody is left to end it. A keeper is a second process of this
+// program, one for each that runs commands, that does nothing but wait at a pipe for the end of the first. It then
+// kills whatever the first has started.
+//
+// It knows these by a limit that every process inherits and none uses: the soft limit of RLIMIT_RTTIME, which counts
+// for processes with a real-time schedule only, is set to a number drawn for this process. Unlike the environment, the
+// session or the parent it is still there after env -i, setsid and a double fork. A process that sets the limit anew
+// gets away, unless its parent does not.
+//
+// The keeper leaves the family that a run's commands are looked for in: it is started by a process in between, before
+// this one adopts orphans.
+
+// keeperName is what the keeper is called until it has begun, and keeperStart the process in between.
+const keeperName, keeperStart = "git-tilth-keeper", "git-tilth-keeper-start"
+
+const (
+	keeperRounds = 5 * time.Second // for which it kills
+	keeperPause  = 5 * time.Millisecond
+)
+
+// Keep sees to it that what this process starts from now on is killed within a moment of its own death, by SIGKILL too.
+// forget is called before an end in good order. Where there is no keeper, nothing is different.
+func Keep() (forget func()) {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_RTTIME, &limit) != nil {
+		return func() {}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return func() {}
+	}
+	defer r.Close()
+	mark := drawMark(limit.Max)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		w.Close()
+		return func() {}
+	}
+	defer null.Close()
+	between, err := os.StartProcess("/proc/self/exe", []string{keeperStart, strconv.FormatUint(mark, 10)},
+		&os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{r, null, null}})
+	if err == nil {
+		_, err = between.Wait()
+	}
+	old := limit
+	limit.Cur = mark
+	if err != nil || unix.Setrlimit(unix.RLIMIT_RTTIME, &limit) != nil {
+		w.Close()
+		return func() {}
+	}
+	return func() {
+		_ = unix.Setrlimit(unix.RLIMIT_RTTIME, &old)
+		_, _ = w.Write([]byte{0})
+		w.Close()
+	}
+}
+
+// drawMark draws a number below a limit that is far from what anybody sets.
+func drawMark(most uint64) uint64 {
+	most = min(most, math.MaxInt64)
+	return most - 1 - rand.Uint64N(most/2)
+}
+
+// init is here for the keeper: nothing else of the program is set up for it.
+func init() {
+	if len(os.Args) != 2 || os.Args[0] != keeperStart && os.Args[0] != keeperName {
+		return
+	}
+	mark, err := strconv.ParseUint(os.Args[1], 10, 64)
+	if err != nil {
+		os.Exit(1)
+	}
+	if os.Args[0] == keeperStart {
+		_, err := syscall.ForkExec("/proc/self/exe", []string{keeperName, os.Args[1]},
+			&syscall.ProcAttr{Dir: "/", Env: []string{}, Files: []uintptr{0, 1, 2},
+				Sys: &syscall.SysProcAttr{Setsid: true}})
+		if err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	runtime.LockOSThread()
+	if n, _ := unix.Read(0, make([]byte, 1)); n == 0 {
+		killMarked(mark)
+	}
+	os.Exit(0)
+}
+
+// killMarked kills all processes with a mark and all below them, until none is left.
+func killMarked(mark uint64) {
+	form := strconv.FormatUint(mark, 10)
+	for end := time.Now().Add(keeperRounds); time.Now().Before(end); time.Sleep(keeperPause) {
+		family := marked(form)
+		for _, p := range family {
+			p.signal(unix.SIGKILL)
+		}
+		if len(family) == 0 && len(marked(form)) == 0 {
+			return
+		}
+	}
+}
+
+// marked lists the living processes with a mark, and what is below them.
+func marked(form string) (family []process) {
+	all := processes()
+	in := map[int]bool{}
+	for _, p := range all {
+		in[p.pid] = p.pid != os.Getpid() && !p.zombie && isMarked(p.pid, form)
+	}
+	for more := true; more; {
+		more = false
+		for _, p := range all {
+			if !in[p.pid] && in[p.parent] && p.pid != os.Getpid() {
+				in[p.pid], more = true, true
+			}
+		}
+	}
+	for _, p := range all {
+		if in[p.pid] && !p.zombie {
+			family = append(family, p)
+		}
+	}
+	return family
+}
+
+func isMarked(pid int, form string) bool {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if err != nil {
+		return false
+	}
+	_, rest, found := strings.Cut(string(data), "Max realtime timeout")
+	fields := strings.Fields(rest)
+	return found && len(fields) > 0 && fields[0] == form
+}

@@ -1,0 +1,84 @@
+package proc
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A killed process leaves nothing of what it had started, however far that went away from it.
+func TestNothingOutlivesAKill(t *testing.T) {
+	n := 8
+	if os.Getenv("TILTH_TESTS") == "full" {
+		n = 100
+	}
+	longest := time.Duration(0)
+	for i := range n {
+		word := fmt.Sprintf("9%d.%d", os.Getpid(), 1000000+i)
+		script := strings.ReplaceAll(`sleep WORD & setsid sleep WORD & env -i sleep WORD &
+			env -i setsid sh -c '(setsid sleep WORD &) & sleep WORD' &
+			(trap "" TERM HUP INT; (env -i setsid nohup sh -c "sleep WORD; sleep WORD" >/dev/null 2>&1 </dev/null &) ; exit 0)
+			while :; do env -i setsid sleep WORD & sleep 0.02; done`, "WORD", word)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PROC_TEST_ROLE=kept", "PROC_TEST_SCRIPT="+script)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); len(running(word)) == 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(rand.IntN(200)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		killed := time.Now()
+		left := running(word)
+		for ; len(left) > 0 && time.Since(killed) < 5*time.Second; left = running(word) {
+			time.Sleep(time.Millisecond)
+		}
+		longest = max(longest, time.Since(killed))
+		if len(left) > 0 {
+			t.Fatalf("kill %d leaves %v", i, left)
+		}
+	}
+	t.Logf("%d kills, the last process was gone after %s at most", n, longest)
+	if longest > 2*time.Second {
+		t.Errorf("it took %s", longest)
+	}
+}
+
+// running are the processes whose command line has a word in it.
+func running(word string) (found []int) {
+	for _, p := range processes() {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+		if !p.zombie && strings.Contains(string(line), word) {
+			found = append(found, p.pid)
+		}
+	}
+	return found
+}
+
+// An end in good order leaves alone what was meant to go on.
+func TestForgettingKillsNothing(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PROC_TEST_ROLE=forgets")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	word := strings.TrimSpace(string(out))
+	left := running(word)
+	if len(left) != 1 {
+		t.Errorf("%q: %v", word, left)
+	}
+	for _, pid := range left {
+		p, _ := os.FindProcess(pid)
+		_ = p.Kill()
+	}
+}

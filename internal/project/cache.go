@@ -1,0 +1,72 @@
+package project
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Cache is a directory, or a file, that a tool fills on the way and keeps from one project to the next.
+type Cache struct {
+	Tool  string   // the program it belongs to; "" for what no one need make
+	Moved []string // variables of which each names another place for it, the first that is set
+	In    Base     // where it lies otherwise
+	Dir   string   // its path there
+}
+
+// Base is a directory below which tools keep caches.
+type Base struct {
+	env   string            // the variable that names it, the first of a list of paths
+	below string            // its path below the home directory without the variable
+	on    map[string]string // the same by operating system, where that differs and the variable has no say
+}
+
+var (
+	home      = Base{}
+	userCache = Base{env: "XDG_CACHE_HOME", below: ".cache", on: map[string]string{"darwin": "Library/Caches"}}
+	xdgCache  = Base{env: "XDG_CACHE_HOME", below: ".cache"} // on every system
+	xdgData   = Base{env: "XDG_DATA_HOME", below: ".local/share", on: map[string]string{"darwin": "Library"}}
+	gopath    = Base{env: "GOPATH", below: "go"}
+	cargoHome = Base{env: "CARGO_HOME", below: ".cargo"}
+)
+
+// Path is where the cache lies for an environment.
+func (c Cache) Path(getenv func(string) string) string {
+	for _, name := range c.Moved {
+		if dir := getenv(name); dir != "" {
+			return dir
+		}
+	}
+	return filepath.Join(c.In.path(getenv), filepath.FromSlash(c.Dir))
+}
+
+func (b Base) path(getenv func(string) string) string {
+	if below, ok := b.on[runtime.GOOS]; ok {
+		return filepath.Join(getenv("HOME"), filepath.FromSlash(below))
+	}
+	first := ""
+	if b.env != "" {
+		first, _, _ = strings.Cut(getenv(b.env), string(os.PathListSeparator))
+	}
+	return cmp.Or(first, filepath.Join(getenv("HOME"), filepath.FromSlash(b.below)))
+}
+
+// At is a cache where an environment has it.
+type At struct{ Tool, Dir string }
+
+// Caches are those of all kinds, and of the tools that serve all kinds.
+func Caches(getenv func(string) string) (out []At) {
+	all := hookCaches
+	for _, kind := range Kinds {
+		all = append(all[:len(all):len(all)], kind.Caches...)
+	}
+	for _, c := range all {
+		out = append(out, At{c.Tool, c.Path(getenv)})
+	}
+	return out
+}
+
+// hookCaches are those of tools that run hooks, for projects of all kinds.
+var hookCaches = []Cache{{Tool: "pre-commit", Moved: []string{"PRE_COMMIT_HOME"}, In: xdgCache, Dir: "pre-commit"}}

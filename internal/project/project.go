@@ -1,0 +1,164 @@
+// Package project is what is known of kinds of projects: a row of Kinds each, with all facts that some part of the
+// program goes by. It does nothing by itself.
+package project
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Kind is one kind of project. Paths in it are slash-separated; names are base names, wherever in a tree they lie.
+type Kind struct {
+	Name string
+	// Manifests are the files by which a project of the kind is known and which say what it depends on.
+	Manifests []string
+	// Code are the endings of its source files; there are none for a kind that is only known for its setup.
+	Code []string
+	// Runners run its tests.
+	Runners []Runner
+	// Config are files that a check, or what it loads, reads by itself, so that they decide how tests run. Manifests
+	// decide too, where Sections says so.
+	Config []string
+	// Sections are the parts of files that decide how tests run, where the rest of the file does not: tables of an ini
+	// or TOML file, members of a JSON object.
+	Sections map[string][]string
+	// Loaded is what makes its runner run a source file by itself, in one whose name ends with LoadedIn.
+	Loaded, LoadedIn string
+	// Locks pin what a setup installs.
+	Locks []Lock
+	// SetupEnv keeps a setup from installing git hooks and from asking.
+	SetupEnv []string
+	// Install installs what a project without a lock file needs, "" where that takes more than one line.
+	Install string
+	// Caches are filled by its tools on the way.
+	Caches []Cache
+	// Lent are directories of installed dependencies, beside a manifest.
+	Lent []string
+	// Products are directories that its tools make in a tree, wherever they lie; Built those that are theirs only
+	// beside a manifest.
+	Products, Built []string
+	// Foreign are directories with other people's code or results that a project may have tracked.
+	Foreign []string
+}
+
+// Lock is a file that pins dependencies.
+type Lock struct {
+	File    string // a name, or a pattern as in path.Match
+	Holds   string // what it holds where another version of the program has a file of the same name; "" for anything
+	Program string // what installs by it
+	Setup   string // a line for sh that installs exactly what the file says, into the worktree; "" for none
+	Test    string // runs a package's test script, where each of these programs has its own way
+}
+
+// Format is the form in which a runner reports its tests to programs.
+type Format string
+
+// The formats.
+const (
+	JUnit   Format = "junit"   // XML, in a file
+	GoTest  Format = "go test" // test2json's lines, on standard output
+	Jest    Format = "jest"    // jest's JSON, which vitest writes too, in a file
+	Mocha   Format = "mocha"   // mocha's JSON, in a file
+	NodeLog Format = "node"    // a line for each test, in a file, by a reporter that is handed to node
+	Libtest Format = "libtest" // lines for people, on standard output, which nothing else replaces in a stable Rust
+)
+
+// ReportFile stands in the arguments of a runner for the file that it is to write, Reporter for one with code that
+// writes it.
+const (
+	ReportFile = "{report}"
+	Reporter   = "{reporter}"
+)
+
+// Runner is a program that runs tests.
+type Runner struct {
+	Name   string
+	Format Format
+	Report []string // arguments that make it report, besides what it prints
+}
+
+// The names of kinds that checks are known for.
+const (
+	Python = "python"
+	Go     = "go"
+	Node   = "node"
+	Rust   = "rust"
+)
+
+// ByName returns a kind of the table.
+func ByName(name string) Kind {
+	return Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.Name == name })]
+}
+
+// Runner returns one of the kind's runners.
+func (k Kind) Runner(name string) Runner {
+	return k.Runners[slices.IndexFunc(k.Runners, func(r Runner) bool { return r.Name == name })]
+}
+
+// IsLock reports whether a file pins what a setup installs.
+func IsLock(file string) bool {
+	base := path.Base(file)
+	return slices.ContainsFunc(Kinds, func(k Kind) bool {
+		return slices.ContainsFunc(k.Locks, func(l Lock) bool { return l.Is(base) })
+	})
+}
+
+// Is reports whether a file of this name is the lock.
+func (l Lock) Is(base string) bool {
+	ok, err := path.Match(l.File, base)
+	return ok && err == nil
+}
+
+// IsManifest reports whether a file says what kind of project lies beside it.
+func IsManifest(file string) bool {
+	base := path.Base(file)
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Manifests, base) })
+}
+
+// IsProduct reports whether a directory of this name is made by tools, wherever it lies.
+func IsProduct(base string) bool { return slices.Contains(Products, base) }
+
+// IsBuilt reports whether a directory in a tree is made by tools of the project beside it. there reports whether the
+// tree has a file.
+func IsBuilt(dir string, there func(file string) bool) bool {
+	base := path.Base(dir)
+	return slices.ContainsFunc(Kinds, func(k Kind) bool {
+		return slices.Contains(k.Built, base) && slices.ContainsFunc(k.Manifests, func(m string) bool {
+			return there(path.Join(path.Dir(dir), m))
+		})
+	})
+}
+
+// IsForeign reports whether a directory of this name holds other people's code or results.
+func IsForeign(base string) bool {
+	return slices.ContainsFunc(Kinds, func(k Kind) bool { return slices.Contains(k.Foreign, base) })
+}
+
+// Products are the names of directories that tools make in a tree, wherever they lie.
+var Products = all(func(k Kind) []string { return k.Products })
+
+// Built are the names of directories that tools make beside a manifest.
+var Built = all(func(k Kind) []string { return k.Built })
+
+// Deciding are all names that decide how tests run, or what kind of project there is.
+var Deciding = all(func(k Kind) []string { return slices.Concat(k.Manifests, k.Config) })
+
+// all are the names that the kinds have, sorted, each once.
+func all(of func(Kind) []string) []string {
+	var out []string
+	for _, k := range Kinds {
+		out = append(out, of(k)...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// endings are a name with each of the endings, which a blank separates.
+func endings(name, exts string) []string {
+	var out []string
+	for _, ext := range strings.Fields(exts) {
+		out = append(out, name+ext)
+	}
+	return out
+}

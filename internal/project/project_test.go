@@ -1,0 +1,103 @@
+package project
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func TestIsLock(t *testing.T) {
+	for file, want := range map[string]bool{
+		"package-lock.json": true, "app/yarn.lock": true, "requirements.txt": true, "requirements-dev.txt": true,
+		"go.sum": true, "Gemfile.lock": true, "package.json": false, "requirements.in": false, "lock": false,
+	} {
+		if IsLock(file) != want {
+			t.Errorf("%s: %v, want %v", file, !want, want)
+		}
+	}
+}
+
+// TestIsBuilt: a directory called target is a product only beside a Cargo.toml.
+func TestIsBuilt(t *testing.T) {
+	tree := func(file string) bool { return file == "crates/a/Cargo.toml" }
+	if !IsBuilt("crates/a/target", tree) || IsBuilt("target", tree) || IsBuilt("crates/a/src", tree) {
+		t.Error("which directories Cargo makes")
+	}
+}
+
+// TestCachePath: variables move a cache, outright or with what it lies in.
+func TestCachePath(t *testing.T) {
+	env := map[string]string{"HOME": "/home/u", "GOPATH": "/g:/h", "UV_CACHE_DIR": "/uv"}
+	var got []string
+	for _, k := range Kinds {
+		for _, c := range k.Caches {
+			got = append(got, c.Path(func(name string) string { return env[name] }))
+		}
+	}
+	for _, want := range []string{"/g/pkg/mod", "/uv", "/home/u/.npm", "/home/u/.cargo/registry"} {
+		if !slices.Contains(got, filepath.FromSlash(want)) {
+			t.Errorf("%s is not among %q", want, got)
+		}
+	}
+}
+
+// TestTable: what each row has to have.
+func TestTable(t *testing.T) {
+	for _, k := range Kinds {
+		if k.Name == "" || len(k.Manifests) == 0 || len(k.Locks) == 0 || len(k.Lent)+len(k.Built)+len(k.Caches) == 0 {
+			t.Errorf("%+v lacks a fact", k)
+		}
+		for _, l := range k.Locks {
+			if l.Setup != "" && l.Program == "" {
+				t.Errorf("%s: no program that installs by it", l.File)
+			}
+		}
+	}
+}
+
+// TestRestore: dependencies are the change's, what decides how tests run is the seed's.
+func TestRestore(t *testing.T) {
+	for _, c := range []struct{ file, change, seed, want string }{
+		{"pytest.ini", "[pytest]\naddopts = -k x\n", "[pytest]\n", "[pytest]\n"},
+		{"pyproject.toml", "[project]\nname = 'a'\ndependencies = ['b']\n[tool.pytest.ini_options]\naddopts = 'x'\n",
+			"[project]\nname = 'a'\n[tool.pytest.ini_options]\nmarkers = ['y']\n",
+			"[project]\nname = 'a'\ndependencies = ['b']\n[tool.pytest.ini_options]\nmarkers = ['y']\n"},
+		{"pyproject.toml", "[project]\nname = 'a'\ndependencies = ['b']\n", "[project]\nname = 'a'\n",
+			"[project]\nname = 'a'\ndependencies = ['b']\n"},
+		{"pyproject.toml", "[tool.pytest.ini_options]\naddopts = 'x'\n", "", ""},
+		{"setup.cfg", "[metadata]\nname = a\n[tool:pytest]\naddopts = x\n[x]\ny = 1\n", "",
+			"[metadata]\nname = a\n[x]\ny = 1\n"},
+		{"package.json", `{"scripts": {"test": "true"}, "dependencies": {"a": "1"}}`, `{"scripts": {"test": "jest"}}`,
+			"{\n  \"dependencies\": {\n    \"a\": \"1\"\n  },\n  \"scripts\": {\n    \"test\": \"jest\"\n  }\n}\n"},
+		{"package.json", `{"scripts": {"test":"jest"}, "x": 1}`, `{"scripts": {"test":"jest"}}`,
+			`{"scripts": {"test":"jest"}, "x": 1}`},
+		{"package.json", `{`, `{"scripts": {"test": "jest"}}`, `{"scripts": {"test": "jest"}}`},
+		{"Cargo.toml", "[package]\nname = 'a'\nautotests = false\n[dependencies]\nb = '1'\n", "[package]\nname = 'a'\n",
+			"[dependencies]\nb = '1'\n[package]\nname = 'a'\n"},
+	} {
+		if got := string(Restore("x/"+c.file, []byte(c.change), []byte(c.seed))); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.file, got, c.want)
+		}
+	}
+}
+
+func TestConfigures(t *testing.T) {
+	for file, want := range map[string]bool{"conftest.py": true, "a/b/pytest.ini": true, "package.json": true,
+		".cargo/config.toml": true, "go.mod": false, "src/main.rs": false, "requirements.txt": false} {
+		if Configures(file) != want {
+			t.Errorf("%s: %v", file, !want)
+		}
+	}
+	if !IsLoaded("a_test.go", []byte("func TestMain(m *testing.M) {")) || IsLoaded("a.go", []byte("func TestMain(")) {
+		t.Error("which sources a runner runs by itself")
+	}
+}
+
+func TestIsTest(t *testing.T) {
+	for file, want := range map[string]bool{"tests/test_a.py": true, "a_test.go": true, "src/a.spec.ts": true,
+		"__tests__/a.js": true, "tests/a.rs": true, "latest.py": false, "tests/data.txt": false, "contest.go": false} {
+		if IsTest(file) != want {
+			t.Errorf("%s: %v", file, !want)
+		}
+	}
+}

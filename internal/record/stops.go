@@ -1,0 +1,88 @@
+package record
+
+import (
+	"slices"
+	"strings"
+)
+
+// Why a run stops or a task fails, in the words of the record. The caps' words are config's (config.Cap) as well.
+const (
+	AllDone        = "all_done"
+	Interrupted    = "interrupted"
+	Errored        = "error"
+	WallClock      = "wall_clock"
+	TokenCap       = "token_cap"
+	CostCap        = "cost_cap"
+	UsageLimit     = "usage_limit" // a provider's limit on the user's plan; the stop says when it resets
+	DiskFull       = "disk_full"   // less than tilth.minFree is left on a disk that the run writes to
+	ClaimLost      = "claim_lost"  // another machine took the session over
+	ReviewerFailed = "reviewer_failed"
+	// PreflightFailed is what cannot start, found before any model is asked.
+	PreflightFailed = "preflight"
+	// CommitRefused is a commit hook that refuses the same change with the same words again. The task is accepted and
+	// waits for its commit.
+	CommitRefused = "commit_refused"
+	// TasksFailed is the end of a run that went on after a task failed: nothing more can be begun.
+	TasksFailed = "tasks_failed"
+
+	IterCap         = "iter_cap"
+	EvaluatorCap    = "evaluator_cap"
+	EmptyResponses  = "empty_responses"
+	NoCase          = "no_case"
+	Stuck           = "stuck"
+	ProviderFailure = "provider_failure"
+)
+
+// Reason is what there is to know of why a run stopped. Whatever tells reasons apart reads it here.
+type Reason struct {
+	Word   string
+	Says   string // for people: what follows "Stopped: "
+	Status string // of the session, after it
+	Exit   int    // code of the command that ran
+	Hint   string // what to do before a resume, where the stop itself does not say
+	// Task is set where a task fails for it: a placeholder can name it.
+	Task bool
+	// Calm is a stop that nobody objects by: what was asked for is done, or a person or a cap ended the run.
+	Calm bool
+	// Cuts is set where it may come between a verdict and its commit, of a run and of each resume that tries to make
+	// up for it.
+	Cuts bool
+	// Last is set where a resume has nothing to go on with.
+	Last bool
+}
+
+var reasons = []Reason{
+	{Word: AllDone, Says: "every task is done", Status: "all_done", Calm: true, Last: true},
+	{Word: Interrupted, Says: "it was interrupted", Status: "running", Exit: 130, Calm: true, Cuts: true},
+	{Word: Errored, Says: "an error", Status: "failed", Exit: 3, Cuts: true},
+	{Word: WallClock, Says: "the wall clock ran out", Status: "running", Exit: 5, Calm: true},
+	{Word: TokenCap, Says: "the token cap was reached", Status: "running", Exit: 5, Calm: true},
+	{Word: CostCap, Says: "the dollar cap was reached", Status: "running", Exit: 5, Calm: true},
+	{Word: UsageLimit, Says: "the provider's usage limit was reached", Status: "running", Exit: 5},
+	{Word: DiskFull, Says: "a disk is full", Status: "running", Exit: 5, Cuts: true,
+		Hint: "free some room, or lower tilth.minFree"},
+	{Word: ClaimLost, Says: "another machine took the session over", Status: "running", Exit: 4, Cuts: true},
+	{Word: ReviewerFailed, Says: "the reviewer's answers could not be read", Status: "running", Exit: 3,
+		Hint: "set another --evaluator-model or tilth.evaluator.agent"},
+	{Word: PreflightFailed, Says: "something that the run needs cannot start", Status: "running", Exit: 2},
+	{Word: CommitRefused, Says: "a commit hook refuses the accepted change", Status: "running", Exit: 1, Cuts: true,
+		Hint: "correct the hook, or tilth.commitSubject"},
+	{Word: TasksFailed, Says: "some tasks are not done", Status: "failed", Exit: 1},
+	{Word: IterCap, Says: "the iteration cap was reached", Status: "failed", Exit: 1, Task: true},
+	{Word: EvaluatorCap, Says: "the cap on evaluator calls was reached", Status: "failed", Exit: 1, Task: true},
+	{Word: EmptyResponses, Says: "the model answered with nothing", Status: "failed", Exit: 3, Task: true},
+	{Word: NoCase, Says: "the worker made no case", Status: "failed", Exit: 1, Task: true},
+	{Word: Stuck, Says: "the same objection came again and again", Status: "failed", Exit: 1, Task: true},
+	{Word: ProviderFailure, Says: "the model endpoint failed", Status: "failed", Exit: 3, Task: true},
+}
+
+// Reasons is the table.
+func Reasons() []Reason { return slices.Clone(reasons) }
+
+// ReasonOf is what there is to know of a reason by its word. Of one that this build does not know the word is said.
+func ReasonOf(word string) Reason {
+	if i := slices.IndexFunc(reasons, func(r Reason) bool { return r.Word == word }); i >= 0 {
+		return reasons[i]
+	}
+	return Reason{Word: word, Says: strings.ReplaceAll(word, "_", " "), Status: "running", Exit: 1}
+}

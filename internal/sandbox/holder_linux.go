@@ -1,0 +1,323 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The words by which this program becomes the holder of namespaces, or the first process of a pid namespace.
+const (
+	holds  = "holder"
+	begins = "init"
+)
+
+const socketFD = 3
+
+// view is a thread of the holder with a mount namespace of its own.
+type view chan viewStart
+
+type viewStart struct {
+	words  []string
+	fds    []int
+	answer chan []string
+}
+
+// hold is the holder's life: it ends with the process that it belongs to, when its socket closes.
+func hold() {
+	stayDeaf()
+	unix.CloseOnExec(socketFD)
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		_ = send(socketFD, []string{"a mount namespace: " + err.Error()}, nil)
+		return
+	}
+	has := "mount"
+	pid, pidNS, err := startInit()
+	if err == nil {
+		has += " pid"
+	}
+	if ipc() {
+		has += " ipc"
+	}
+	if send(socketFD, []string{"", strconv.Itoa(pid), has}, nil) != nil {
+		return
+	}
+	views := map[string]view{}
+	for {
+		words, fds, err := receive(socketFD)
+		if err != nil {
+			return
+		}
+		answer := make(chan []string, 1)
+		switch words[0] {
+		case "view":
+			v := make(view)
+			views[words[1]] = v
+			go v.serve(words[2:], pidNS, answer)
+		case "drop":
+			close(views[words[1]])
+			delete(views, words[1])
+			answer <- []string{""}
+		case "start":
+			views[words[1]] <- viewStart{words[2:], fds, answer}
+		}
+		said := <-answer
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if send(socketFD, said, nil) != nil {
+			return
+		}
+	}
+}
+
+// stayDeaf keeps signals that are meant for the commands from ending this process. They are as before for what it
+// executes.
+func stayDeaf() {
+	for _, sig := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGTSTP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
+
+// ipc reports whether an ipc namespace can be made.
+func ipc() bool {
+	tried := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // which ends the thread
+		tried <- unix.Unshare(unix.CLONE_NEWIPC) == nil
+	}()
+	return <-tried
+}
+
+// startInit starts the first process of a pid namespace, which ends with this one, and all in the namespace with it. It
+// mounts the /proc of that namespace, for which it has to be in it.
+func startInit() (pid, namespace int, err error) {
+	var life, ready [2]int
+	if err := unix.Pipe2(life[:], unix.O_CLOEXEC); err != nil {
+		return 0, 0, err
+	}
+	defer unix.Close(life[0]) // the other end stays open for as long as this process lives
+	if err := unix.Pipe2(ready[:], unix.O_CLOEXEC); err != nil {
+		return 0, 0, err
+	}
+	defer unix.Close(ready[0])
+	pid, err = syscall.ForkExec(selfExe, []string{Name, Name, begins}, &syscall.ProcAttr{Dir: "/", Env: []string{},
+		Files: []uintptr{uintptr(life[0]), uintptr(ready[1])},
+		Sys:   &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}})
+	unix.Close(ready[1])
+	if err != nil {
+		return 0, 0, err
+	}
+	// Its /proc covers the one in which it has this number.
+	namespace, err = unix.Open(fmt.Sprintf("/proc/%d/ns/pid", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_, err = unix.Write(life[1], []byte{1})
+	}
+	if n, _ := unix.Read(ready[0], make([]byte, 1)); err == nil && n != 1 {
+		err = unix.EPERM
+	}
+	if err != nil {
+		unix.Close(life[1])
+		pid, namespace = 0, -1
+	}
+	return pid, namespace, err
+}
+
+// beFirst is the life of that process. Who is left without a parent in the namespace becomes its child.
+func beFirst() {
+	signal.Ignore(unix.SIGCHLD, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT)
+	byte := make([]byte, 1)
+	if n, _ := unix.Read(0, byte); n != 1 || unix.Mount("proc", "/proc", "proc",
+		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") != nil {
+		return
+	}
+	_, _ = unix.Write(1, byte)
+	unix.Close(1)
+	for {
+		if _, err := unix.Read(0, byte); err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// serve makes the namespaces of a view in a thread of its own and starts commands there.
+func (v view) serve(ops []string, pidNS int, made chan<- []string) {
+	runtime.LockOSThread() // for ever: the thread ends with the function
+	shared, err := v.enter(ops)
+	if err == nil && pidNS >= 0 && !shared {
+		err = unix.Setns(pidNS, unix.CLONE_NEWPID)
+	}
+	if err != nil {
+		made <- []string{err.Error()}
+		return
+	}
+	made <- []string{""}
+	for s := range v {
+		count, _ := strconv.Atoi(s.words[2])
+		attr := &syscall.ProcAttr{Dir: s.words[1], Env: s.words[3+count:],
+			Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT, Setsid: s.words[0] == "s"}}
+		for _, fd := range s.fds {
+			attr.Files = append(attr.Files, uintptr(fd))
+		}
+		pid, err := syscall.ForkExec(selfExe, s.words[3:3+count], attr)
+		errno, _ := err.(syscall.Errno)
+		if said := []string{"", strconv.Itoa(pid)}; err != nil {
+			said[0] = strconv.Itoa(int(errno))
+			s.answer <- said
+		} else {
+			s.answer <- said
+		}
+	}
+}
+
+// enter makes the mount namespace: the system to read, and in what is closed only what is open.
+func (v view) enter(ops []string) (shared bool, err error) {
+	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
+		return false, err
+	}
+	own := unix.Unshare(unix.CLONE_NEWIPC) == nil
+	trees := map[string]int{}
+	for i := 0; i+2 < len(ops); i += 3 {
+		kind, path := ops[i], ops[i+1]
+		if kind == opShared {
+			shared = true
+		}
+		if kind != opShow && kind != opTouch && kind != opWrite {
+			continue
+		}
+		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|
+			unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil {
+			return false, &os.PathError{Op: "open_tree", Path: path, Err: err}
+		}
+		defer unix.Close(fd)
+		trees[path] = fd
+		if kind == opShow {
+			if err := readOnly(fd, ""); err != nil {
+				return false, &os.PathError{Op: "mount_setattr", Path: path, Err: err}
+			}
+		}
+	}
+	if shared {
+		_ = unix.Unmount("/proc", unix.MNT_DETACH) // what is below is the one from outside
+	}
+	if err := readOnly(unix.AT_FDCWD, "/"); err != nil {
+		return false, &os.PathError{Op: "mount_setattr", Path: "/", Err: err}
+	}
+	if own {
+		_ = unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+	}
+	err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
+		"newinstance,ptmxmode=0666,mode=620")
+	if err == nil {
+		err = unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		return false, &os.PathError{Op: "mount", Path: "/dev/pts", Err: err}
+	}
+	l := layout{trees: trees}
+	for i := 0; i+2 < len(ops); i += 3 {
+		if err := l.do(ops[i], ops[i+1], ops[i+2]); err != nil {
+			return false, &os.PathError{Op: ops[i], Path: ops[i+1], Err: err}
+		}
+	}
+	return shared, l.shut()
+}
+
+// layout is what is being laid out in a mount namespace.
+type layout struct {
+	trees  map[string]int // what is shown, by its path
+	covers []string       // empty file systems
+	made   []string       // directories in them, on the way to what is shown
+}
+
+// shut lets nothing be listed or made in what was covered, but in the places for temporary files.
+func (l *layout) shut() error {
+	for _, dir := range slices.Backward(l.made) {
+		if err := os.Chmod(dir, 0o111); err != nil {
+			return err
+		}
+	}
+	for _, dir := range l.covers {
+		if isTemp(dir) {
+			continue
+		}
+		err := os.Chmod(dir, 0o111)
+		if err == nil {
+			err = unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		}
+		if err != nil {
+			return &os.PathError{Op: "shut", Path: dir, Err: err}
+		}
+	}
+	return nil
+}
+
+func isTemp(dir string) bool { return dir == "/tmp" || dir == "/var/tmp" }
+
+// mkdir makes a directory with those above it.
+func (l *layout) mkdir(dir string) error {
+	if _, err := os.Lstat(dir); err == nil {
+		return nil
+	}
+	if err := l.mkdir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	l.made = append(l.made, dir)
+	return os.Mkdir(dir, 0o755)
+}
+
+// do does one step. What it needs to stand on is there, or in a directory that was covered and so can be made.
+func (l *layout) do(kind, path, arg string) error {
+	if kind == opShared {
+		return nil
+	}
+	if err := l.mkdir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	switch kind {
+	case opLink:
+		return os.Symlink(arg, path)
+	case opCover:
+		mode := "mode=755"
+		if isTemp(path) {
+			mode = "mode=1777"
+		}
+		l.covers = append(l.covers, path)
+		return unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, mode)
+	case opBlank:
+		return unix.Mount(os.DevNull, path, "", unix.MS_BIND, "")
+	}
+	tree := l.trees[path]
+	var st unix.Stat_t
+	err := unix.Fstatat(tree, "", &st, unix.AT_EMPTY_PATH)
+	if _, missing := os.Lstat(path); err == nil && missing != nil {
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			err = os.Mkdir(path, 0o755)
+		} else {
+			err = os.WriteFile(path, nil, 0o600)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// readOnly lets nothing be written, not even a mode or a time, at a mount and those below it.
+func readOnly(fd int, path string) error {
+	flags := uint(unix.AT_RECURSIVE)
+	if path == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	return unix.MountSetattr(fd, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}

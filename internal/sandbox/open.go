@@ -1,0 +1,193 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/project"
+)
+
+// Opening is a path that may be read although it lies in a closed directory, and why.
+type Opening struct{ Path, Why string }
+
+// Given is what a Box is made from.
+type Given struct {
+	Getenv    func(string) string
+	Installed func(string) bool // whether a program is
+	Root      string            // of sessions
+	Repo      []string          // the repository, and the user's working tree
+	Git       []string          // files that git's configuration names
+	Read      []string          // what the user opens
+	Hide      []string          // what the user closes
+}
+
+// homeFiles are what tools read in a home directory: their settings, and what python has installed there.
+var homeFiles = []Opening{
+	{".gitconfig", "git's settings"}, {".config/git", "git's settings"}, {".config/go", "go's settings"},
+	{".config/pip", "pip's settings"}, {".config/uv", "uv's settings"}, {".config/mise", "mise's settings"},
+	{".config/pnpm", "pnpm's settings"}, {".tool-versions", "versions of tools"}, {".asdfrc", "asdf's settings"},
+	{".mise.toml", "versions of tools"}, {".python-version", "versions of tools"}, {".nvmrc", "versions of tools"},
+	{".condarc", "conda's settings"}, {".rustup", "toolchains of Rust"}, {".cargo/bin", "toolchains of Rust"},
+	{".cargo/config.toml", "cargo's settings"}, {".local/lib", "the user's packages of python"},
+	{".local/share/uv/python", "uv's pythons"},
+}
+
+// toolVars name directories of tools.
+var toolVars = []string{"JAVA_HOME", "GOROOT", "RUSTUP_HOME", "CARGO_HOME", "ANDROID_HOME", "ANDROID_SDK_ROOT",
+	"NVM_DIR", "NVM_BIN", "FNM_DIR", "VOLTA_HOME", "PYENV_ROOT", "RBENV_ROOT", "ASDF_DIR", "ASDF_DATA_DIR",
+	"MISE_DATA_DIR", "CONDA_PREFIX", "VIRTUAL_ENV", "SDKMAN_DIR", "M2_HOME", "MAVEN_HOME", "GRADLE_HOME",
+	"DOTNET_ROOT", "FLUTTER_ROOT", "BUN_INSTALL", "DENO_INSTALL", "PNPM_HOME", "UV_PYTHON_INSTALL_DIR"}
+
+// closed is what may be read only where something is opened in it: the home, the sessions, others' temporary files.
+func (g Given) closed() []string {
+	dirs := []string{g.Root, g.Getenv("HOME"), "/tmp", "/var/tmp", "/private/tmp", os.TempDir(), "/run"}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" })
+}
+
+// openings are what is open in the closed directories.
+func (g Given) openings() (out []Opening, trails []string) {
+	home := g.Getenv("HOME")
+	closed, secret := reals(g.closed()), reals(g.secret())
+	add := func(path, why string) {
+		if !filepath.IsAbs(path) {
+			return
+		}
+		// What is around a closed directory is not opened by what lies in it.
+		trails = append(trails, path)
+		path = real(path)
+		inside := slices.ContainsFunc(closed, func(dir string) bool { return path != dir && below(path, dir) })
+		shut := slices.ContainsFunc(secret, func(dir string) bool { return below(path, dir) })
+		if _, err := os.Lstat(path); err != nil || !inside || shut || slices.Contains(closed, path) {
+			return
+		}
+		if !slices.ContainsFunc(out, func(o Opening) bool { return o.Path == path }) {
+			out = append(out, Opening{path, why})
+		}
+	}
+	for _, path := range g.Repo {
+		add(path, "the repository")
+	}
+	for _, dir := range filepath.SplitList(g.Getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			g.program(dir, closed, func(path string) { add(path, "PATH has "+dir) })
+		}
+	}
+	for _, name := range toolVars {
+		if dir := g.Getenv(name); !isHome(dir, home) {
+			add(dir, name)
+		}
+	}
+	for _, o := range homeFiles {
+		add(filepath.Join(home, o.Path), o.Why)
+	}
+	add(under(g.Getenv("XDG_CONFIG_HOME"), "git"), "git's settings")
+	for _, c := range project.Caches(g.Getenv) {
+		add(c.Dir, "a cache of "+c.Tool)
+	}
+	for _, path := range g.Git {
+		add(path, "git's settings name it")
+	}
+	for _, path := range g.Read {
+		add(path, "tilth.sandboxRead")
+	}
+	add("/etc/resolv.conf", "names of hosts")
+	for _, socket := range []string{"/run/nscd/socket", "/run/systemd/userdb", "/run/systemd/resolve"} {
+		add(socket, "names of users and hosts")
+	}
+	return out, trails
+}
+
+// isHome reports whether a directory is the home, holds it, or is one of those of which a program needs only a part.
+func isHome(dir, home string) bool {
+	return below(home, filepath.Clean(dir)) || filepath.Clean(dir) == filepath.Join(home, ".local")
+}
+
+// program opens what the programs of a directory of PATH need: what is around a bin or shims, unless that is the home
+// and more than they need, and what links lead to.
+func (g Given) program(dir string, closed []string, open func(string)) {
+	home := g.Getenv("HOME")
+	if at := real(dir); !slices.ContainsFunc(closed, func(c string) bool { return below(at, c) || below(dir, c) }) {
+		return
+	}
+	for _, dir := range []string{filepath.Clean(dir), real(dir)} {
+		open(dir)
+		above := filepath.Dir(dir)
+		if base := filepath.Base(dir); (base == "bin" || base == "shims") && !isHome(above, home) {
+			open(above)
+			return
+		}
+	}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		open(filepath.Join(dir, e.Name()))
+		to := real(filepath.Join(dir, e.Name()))
+		if in, _, ok := strings.Cut(to, "/node_modules/"); ok {
+			open(in + "/node_modules")
+		} else if above := filepath.Dir(filepath.Dir(to)); filepath.Base(filepath.Dir(to)) == "bin" &&
+			!isHome(above, home) {
+			open(above)
+		}
+	}
+}
+
+// Interpreters opens what the pythons of a virtual environment in a tree lead to. The tree is a worker's: a link in it
+// opens only what is an installed python by its place and its name.
+func (b *Box) Interpreters(tree string) *Box {
+	if b == nil {
+		return nil
+	}
+	var open []string
+	for _, env := range project.ByName(project.Python).Lent {
+		links, _ := filepath.Glob(filepath.Join(tree, env, "bin", "python*"))
+		for _, link := range links {
+			to := real(link)
+			fi, err := os.Lstat(to)
+			if err != nil || !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 ||
+				!strings.HasPrefix(filepath.Base(to), "python") || filepath.Base(filepath.Dir(to)) != "bin" {
+				continue
+			}
+			if above := filepath.Dir(filepath.Dir(to)); !slices.Contains(open, above) && !isHome(above, b.home) {
+				open = append(open, above)
+			}
+		}
+	}
+	return b.Reading(open...)
+}
+
+// credentials are files and directories in a home that open other doors than this machine's: they stay closed within
+// all that is open.
+var credentials = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker/config.json", ".netrc", "_netrc",
+	".git-credentials", ".git-credential-cache", ".cache/git/credential", ".config/git/credentials",
+	".config/gh/hosts.yml", ".config/glab-cli", ".config/hub", ".config/gcloud", ".config/op", ".npmrc", ".yarnrc.yml",
+	".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml",
+	".m2/settings-security.xml", ".gradle/gradle.properties", ".composer/auth.json", ".config/composer/auth.json",
+	".config/pypoetry/auth.toml", ".local/share/uv/credentials", ".terraform.d/credentials.tfrc.json", ".vault-token",
+	".pgpass", ".my.cnf", ".local/share/keyrings", ".password-store", ".config/rclone"}
+
+// movedCredentials are credentials where a variable says.
+var movedCredentials = []struct{ env, name string }{
+	{"GNUPGHOME", ""}, {"XDG_CONFIG_HOME", "git/credentials"}, {"XDG_CONFIG_HOME", "gh/hosts.yml"},
+	{"XDG_CACHE_HOME", "git/credential"}, {"CARGO_HOME", "credentials"}, {"CARGO_HOME", "credentials.toml"},
+	{"DOCKER_CONFIG", ""}, {"KUBECONFIG", ""}, {"AWS_SHARED_CREDENTIALS_FILE", ""}, {"NPM_CONFIG_USERCONFIG", ""},
+	{"NETRC", ""}, {"PGPASSFILE", ""},
+}
+
+// secret are the credentials, and what the user closes.
+func (g Given) secret() []string {
+	out := slices.Clone(g.Hide)
+	for _, name := range credentials {
+		out = append(out, filepath.Join(g.Getenv("HOME"), name))
+	}
+	for _, c := range movedCredentials {
+		if path := under(g.Getenv(c.env), c.name); path != "" {
+			out = append(out, path)
+		}
+	}
+	return out
+}

@@ -1,0 +1,35 @@
+package text
+
+import (
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/pattern"
+)
+
+var (
+	colours = pattern.New(`\x1b\[[0-9;?]*[ -/]*[@-~]`)
+	// varies matches the words of a program that differ each time it says the same: times, counts, ids, the places of
+	// files that it made for a moment.
+	varies = pattern.New(`\S*(?:/tmp/|/temp/|/var/folders/)\S*|\S*[0-9]\S*`)
+)
+
+// Gist is what a text says but for what differs each time it is said. Texts with the same one say the same.
+func Gist(s string) string {
+	s = colours().ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), "")
+	s = strings.ReplaceAll(s, "\x1b", "")
+	return OneLine(varies().ReplaceAllString(s, "0"))
+}
+
+// cutHere begins what stands in the place of the rest of a text that was too long.
+const cutHere = "\n[... "
+
+// SaySame reports whether two texts say the same, but for what differs each time, and as far as both were kept.
+func SaySame(a, b string) bool {
+	gist := func(s string) string {
+		kept, _, _ := strings.Cut(s, cutHere)
+		return Gist(kept)
+	}
+	a, b = gist(a), gist(b)
+	short := min(len(a), len(b))
+	return a == b || short > 1000 && a[:short] == b[:short]
+}

@@ -1,0 +1,40 @@
+package text
+
+// Nearest is the one of the known words that takes the fewest slips of the keyboard to become word, and how many: a
+// letter too many, too few, another one, or two that changed places. It is "" where none is like it: one slip in three
+// letters is as far as a word is known again.
+func Nearest(word string, known []string) (best string, slips int) {
+	slips = max(len(word), 3)/3 + 1
+	for _, k := range known {
+		if n := distance(word, k); n < slips {
+			best, slips = k, n
+		}
+	}
+	return best, slips
+}
+
+// distance counts the slips between two words.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			other := 1
+			if a[i-1] == b[j-1] {
+				other = 0
+			}
+			n := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+other)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				n = min(n, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = n
+		}
+	}
+	return rows[len(a)][len(b)]
+}

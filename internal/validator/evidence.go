@@ -1,0 +1,247 @@
+package validator
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/jsonl"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/project"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// reportCap bounds what is read of a report, in bytes.
+const reportCap = 64 << 20
+
+// asked is a check's command line, made so that its runner reports by test.
+type asked struct {
+	argv []string
+	file string // where the report will be, "" where it is printed
+	keep int    // bytes of output to keep
+}
+
+// asked makes the command line. What it needs lies in temp; the report, under a name that is drawn anew.
+func (v Validator) asked(temp string) (a asked, err error) {
+	a = asked{argv: v.Argv, keep: outputCap}
+	var more []string
+	if v.runner.Format != "" {
+		dir := filepath.Join(temp, rand.Text())
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return a, err
+		}
+		a.file = filepath.Join(dir, "report")
+		reporter := filepath.Join(dir, "reporter.mjs")
+		for _, arg := range v.runner.Report {
+			arg = strings.ReplaceAll(arg, project.ReportFile, a.file)
+			more = append(more, strings.ReplaceAll(arg, project.Reporter, reporter))
+		}
+		switch v.runner.Format {
+		case project.GoTest, project.Libtest:
+			a.file, a.keep = "", reportCap
+		case project.NodeLog:
+			err = os.WriteFile(reporter, []byte(nodeReporter), 0o600)
+		}
+	}
+	if len(v.hidden) > 0 {
+		file := filepath.Join(temp, "overlay.json")
+		err = overlay(v.hidden, file)
+		more = append(more, "-overlay="+file)
+	}
+	switch {
+	case v.Command != "":
+		a.argv = []string{"sh", "-c", strings.ReplaceAll(v.Command, reportArgs, text.ShellQuote(more...))}
+	case v.runner.Format == project.GoTest || len(v.hidden) > 0:
+		a.argv = slices.Insert(slices.Clone(a.argv), 2, more...) // before the packages
+	default:
+		a.argv = slices.Concat(a.argv, more)
+	}
+	return a, err
+}
+
+// reportArgs stands in a line for sh where its runner's arguments belong.
+const reportArgs = "{report arguments}"
+
+// overlay writes the file under which the go command does not see files.
+func overlay(files []string, to string) error {
+	replace := map[string]string{}
+	for _, f := range files {
+		replace[f] = "" // an empty replacement means that there is no such file
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
+}
+
+// wanted reads the tests of the acceptance test files, before anything can run that changes them.
+func (v Validator) wanted(root string) []wanted {
+	var out []wanted
+	for _, g := range v.given {
+		out = append(out, g.tests(root))
+	}
+	return out
+}
+
+// reported reads what the runner reported.
+func (v Validator) reported(file string, output []byte, root string) report {
+	read, ok := readers[v.runner.Format]
+	if !ok {
+		return report{}
+	}
+	var data []byte
+	if file != "" {
+		data, _ = jsonl.ReadIn(filepath.Dir(file), filepath.Base(file), reportCap) // none: no test was reported
+	}
+	return read(data, output, proc.RealPath(root))
+}
+
+// count adds what was reported to a result. An acceptance test passed where it was reported as run and as passed, and
+// not for any other reason.
+func (v Validator) count(res *Result, r report, read []wanted) {
+	if v.runner.Format == "" {
+		return
+	}
+	t := &record.Tests{}
+	for name, s := range r.tests {
+		switch s {
+		case passed:
+			t.Passed++
+		case failed:
+			t.Failed++
+			t.Names = append(t.Names, v.named(name))
+		}
+	}
+	t.Ran = t.Passed + t.Failed
+	slices.Sort(t.Names)
+	var missing []string
+	res.ran = map[given]map[test]state{}
+	for i, g := range v.given {
+		found := g.found(r)
+		res.ran[g] = found
+		missing = append(missing, g.missing(read[i], found)...)
+	}
+	res.Tests = t
+	t.Names = append(t.Names, missing...)
+	if len(missing) > 0 || t.Failed > 0 && res.Passed {
+		res.Passed, res.Skipped = false, false
+	}
+	if len(missing) > 0 {
+		res.Output = strings.TrimRight(res.Output, "\n") + "\nFAILED: these acceptance tests did not run: " +
+			strings.Join(missing, ", ")
+	}
+}
+
+// missing are the tests of the file that were not reported as run; the file itself where it is not known which it has.
+func (g given) missing(want wanted, found map[test]state) []string {
+	if want == nil {
+		ran := slices.ContainsFunc(slices.Collect(maps.Values(found)), func(s state) bool { return s != skipped })
+		if ran {
+			return nil
+		}
+		return []string{g.file}
+	}
+	var out []string
+	for t, left := range want {
+		if s, is := found[t]; !is || s == skipped && !left {
+			out = append(out, g.named(t))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// named is a test of the file as a person looks for it.
+func (g given) named(t test) string {
+	class := strings.TrimPrefix(strings.TrimPrefix(t.where, g.where), ".")
+	if class == "" || class == g.file {
+		return g.file + "::" + t.name
+	}
+	return g.file + "::" + class + "::" + t.name
+}
+
+// named is a test as a person looks for it.
+func (v Validator) named(t test) string {
+	if i := slices.IndexFunc(v.given, func(g given) bool { return g.is(t) }); i >= 0 {
+		return v.given[i].named(t)
+	}
+	return t.String()
+}
+
+// capped keeps the head and the tail of a text that is too long.
+func capped(s string) string {
+	if len(s) <= outputCap {
+		return s
+	}
+	half := outputCap / 2
+	return strings.ToValidUTF8(s[:half], "") + fmt.Sprintf("\n[... %d bytes left out ...]\n", len(s)-2*half) +
+		strings.ToValidUTF8(s[len(s)-half:], "")
+}
+
+// Again are those of the checks that are worth another run under the configuration of the seed: those that run
+// acceptance tests, as the user's own may where there are any, and those that had nothing to do.
+func (r Report) Again(vs []Validator, any bool) []Validator {
+	return slices.DeleteFunc(slices.Clone(vs), func(v Validator) bool {
+		idle := slices.ContainsFunc(r.Results, func(res Result) bool { return res.Name == v.Name && res.idle })
+		return !v.starts() || len(v.given) == 0 && !(v.Configured && any) && !idle
+	})
+}
+
+func (v Validator) starts() bool { return v.Skip == "" && v.fail == "" }
+
+// Lack fails the report where it has nothing of a check that could run before, whatever directory it ran in.
+func (r *Report) Lack(before []Validator) {
+	kind := func(name string) string { return strings.SplitN(name, " (", 2)[0] }
+	for _, v := range before {
+		has := slices.ContainsFunc(r.Results, func(res Result) bool {
+			return kind(res.Name) == kind(v.Name) && (!res.Skipped || res.idle)
+		})
+		if v.starts() && !has {
+			r.Passed = false
+			r.Results = append(r.Results, Result{Name: v.Name, Output: "FAILED: this check could run " +
+				"under the configuration that was there before, and cannot any more"})
+		}
+	}
+}
+
+// Holds reports whether all that passed under one configuration passed under another one, too. Where tests were
+// reported only there, they have not run here, and the report fails.
+func (r *Report) Holds(other Report) bool {
+	holds := other.Passed
+	for i, res := range r.Results {
+		at := slices.IndexFunc(other.Results, func(o Result) bool { return o.Name == res.Name })
+		if at < 0 {
+			holds = holds && len(res.ran) == 0
+			continue
+		}
+		var missing []string
+		for g, tests := range other.Results[at].ran {
+			for t, s := range tests {
+				if s != skipped && res.ran[g][t] == skipped {
+					missing = append(missing, g.named(t))
+				}
+			}
+		}
+		if t := other.Results[at].Tests; res.idle && t != nil && t.Ran > 0 {
+			missing = append(missing, text.Plural(t.Ran, "test")+" of the project")
+		}
+		if len(missing) > 0 {
+			slices.Sort(missing)
+			r.Passed, r.Results[i].Passed, r.Results[i].Skipped = false, false, false
+			if r.Results[i].Tests == nil {
+				r.Results[i].Tests = &record.Tests{}
+			}
+			r.Results[i].Tests.Names = append(r.Results[i].Tests.Names, missing...)
+			r.Results[i].Output = strings.TrimRight(res.Output, "\n") + "\nFAILED: these did not run, and do " +
+				"where the configuration of the tests is as it was given: " + strings.Join(missing, ", ")
+		}
+	}
+	return holds
+}

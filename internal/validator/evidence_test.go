@@ -1,0 +1,208 @@
+package validator
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// attack is a way to make an acceptance test look passed without its being so, or honest work that is like one.
+type attack struct {
+	name   string
+	files  map[string]string
+	passes bool
+}
+
+func (a attack) judge(t *testing.T, base map[string]string, seed ...string) {
+	t.Run(a.name, func(t *testing.T) {
+		dir := tree(t, base)
+		for name, content := range a.files {
+			put(t, dir, name, content)
+		}
+		rep := judge(t, dir, Tasks{Current: "T-001", All: three, Seed: seed})
+		wantPassed(t, rep, a.passes)
+		if !a.passes && !strings.Contains(rep.Text(), "did not run") {
+			t.Error("it is not said that the test did not run")
+		}
+	})
+}
+
+// TestPythonEvidence: pytest's report has to name the test, however it comes that it does not run.
+func TestPythonEvidence(t *testing.T) {
+	base := map[string]string{"calc.py": "def add(a, b):\n    return 0\n",
+		"tests/test_t001_add.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"}
+	if p := survey(Place{Dir: tree(t, base)}, nil, Tasks{}); !hasPytest(p) {
+		t.Skip("pytest is not installed")
+	}
+	good := "def add(a, b):\n    return a + b\n"
+	deselect := "def pytest_collection_modifyitems(items):\n    items[:] = []\n\n\n" +
+		"def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
+	for _, a := range []attack{
+		{"the code says exit", map[string]string{"calc.py": "import sys\nsys.exit(0)\n"}, false},
+		{"the process ends", map[string]string{"calc.py": "import os\nos._exit(0)\n"}, false},
+		{"conftest deselects", map[string]string{"conftest.py": deselect}, false},
+		{"conftest skips", map[string]string{"conftest.py": "import pytest\n\n\ndef pytest_runtest_setup(item):\n" +
+			"    pytest.skip()\n"}, false},
+		{"conftest expects failures", map[string]string{"tests/conftest.py": "import pytest\n\n\n" +
+			"def pytest_collection_modifyitems(items):\n    for i in items:\n" +
+			"        i.add_marker(pytest.mark.xfail)\n"},
+			false},
+		{"only its setup runs", map[string]string{"conftest.py": "import pytest\n\n\n" +
+			"@pytest.hookimpl(tryfirst=True)\ndef pytest_runtest_protocol(item, nextitem):\n" +
+			"    from _pytest import runner\n" +
+			"    r = runner.TestReport.from_item_and_call(item, runner.CallInfo.from_call(lambda: None, 'setup'))\n" +
+			"    item.ihook.pytest_runtest_logreport(report=r)\n    return True\n"}, false},
+		{"pytest.ini", map[string]string{"pytest.ini": "[pytest]\n# \x00\naddopts = -k nothing -p helper\n",
+			"helper.py": "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"}, false},
+		{"setup.cfg", map[string]string{"setup.cfg": "[tool:pytest]\naddopts = -p h --deselect " +
+			"tests/test_t001_add.py\n",
+			"h.py": deselect}, false},
+		{"tox.ini", map[string]string{"tox.ini": "[pytest]\naddopts = --collect-only\n"}, false},
+		{"pyproject", map[string]string{"pyproject.toml": "[tool.pytest.ini_options]\naddopts = '--setup-only'\n"},
+			false},
+		{"tests are a package", map[string]string{"tests/__init__.py": "import os\nos._exit(0)\n"}, false},
+		{"another pytest", map[string]string{"pytest/__init__.py": "",
+			"pytest/__main__.py": "print('1 passed')\n"}, false},
+		{"no report", map[string]string{"pytest.ini": "[pytest]\naddopts = --junitxml=x.xml -p h\n",
+			"h.py": "def pytest_configure(config):\n    config.option.xmlpath = None\n"}, false},
+
+		{"the work itself", map[string]string{"calc.py": good}, true},
+		{"options of its own", map[string]string{"calc.py": good,
+			"pytest.ini": "[pytest]\naddopts = -ra --strict-markers\n" +
+				"testpaths = other\nmarkers =\n    slow: takes long\n"}, true},
+		{"a fixture for all", map[string]string{"calc.py": good, "conftest.py": "import pytest\n\n\n" +
+			"@pytest.fixture(autouse=True)\ndef here(tmp_path):\n    yield tmp_path\n"}, true},
+		{"tests are an honest package", map[string]string{"calc.py": good, "tests/__init__.py": ""}, true},
+		{"a suite beside it", map[string]string{"calc.py": good,
+			"tests/test_more.py": "def test_more():\n    pass\n"}, true},
+	} {
+		a.judge(t, base, "tests/test_t001_add.py")
+	}
+}
+
+// TestGoEvidence: so has go test's.
+func TestGoEvidence(t *testing.T) {
+	need(t, "go")
+	base := map[string]string{
+		"go.mod":      "module example.com/calc\n\ngo 1.21\n",
+		"sub/calc.go": "package sub\n\nfunc Add(a, b int) int { return 0 }\n",
+		"sub/t001_add_test.go": "package sub\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n" +
+			"\tif Add(1, 2) != 3 {\n\t\tt.Fatal()\n\t}\n}\n",
+	}
+	good := "package sub\n\nfunc Add(a, b int) int { return a + b }\n"
+	for _, a := range []attack{
+		{"go.mod ignores it", map[string]string{"go.mod": "module example.com/calc\n\ngo 1.25\n\nignore ./sub\n",
+			"main.go": "package calc\n"}, false},
+		{"TestMain", map[string]string{"sub/main_test.go": "package sub\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\n" +
+			"func TestMain(*testing.M) { os.Exit(0) }\n"}, false},
+		{"it ends at once", map[string]string{"sub/calc.go": "package sub\n\nimport \"os\"\n\n" +
+			"func init() { os.Exit(0) }\n\nfunc Add(a, b int) int { return 0 }\n"}, false},
+
+		{"the work itself", map[string]string{"sub/calc.go": good}, true},
+		{"an honest TestMain", map[string]string{"sub/calc.go": good, "sub/main_test.go": "package sub\n\nimport (\n" +
+			"\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) { os.Exit(m.Run()) }\n"}, true},
+		{"a module becomes one of a workspace", map[string]string{"sub/calc.go": good, "go.work": "go 1.21\n\n" +
+			"use (\n\t.\n\t./tool\n)\n", "tool/go.mod": "module example.com/tool\n\ngo 1.21\n",
+			"tool/main.go": "package main\n\nfunc main() {}\n"}, true},
+	} {
+		a.judge(t, base, "sub/t001_add_test.go")
+	}
+}
+
+// TestNodeEvidence: and node's.
+func TestNodeEvidence(t *testing.T) {
+	need(t, "node")
+	need(t, "npm")
+	base := map[string]string{
+		"package.json": `{"name": "x", "scripts": {"test": "node --test"}}`,
+		"add.js":       "exports.add = () => 0;\n",
+		"test/t001-add.test.js": "const test = require('node:test');\nconst assert = require('node:assert');\n" +
+			"const { add } = require('../add');\ntest('add', () => assert.equal(add(1, 2), 3));\n",
+	}
+	good := "exports.add = (a, b) => a + b;\n"
+	for _, a := range []attack{
+		{"the process ends", map[string]string{"add.js": "process.exit(0);\n"}, false},
+		{"a pattern", map[string]string{"package.json": `{"scripts": {"test": "node --test --test-name-pattern=nothing"}}`},
+			false},
+		{"the work itself", map[string]string{"add.js": good}, true},
+		{"a reporter of its own", map[string]string{"add.js": good,
+			"package.json": `{"scripts": {"test": "node --test --test-reporter dot"}}`}, true},
+	} {
+		a.judge(t, base, "test/t001-add.test.js")
+	}
+}
+
+// TestRustEvidence: and libtest's.
+func TestRustEvidence(t *testing.T) {
+	need(t, "cargo")
+	base := map[string]string{
+		"Cargo.toml":        "[package]\nname = \"calc\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+		"src/lib.rs":        "pub fn add(_: i32, _: i32) -> i32 { 0 }\n",
+		"tests/t001_add.rs": "#[test]\nfn add() { assert_eq!(calc::add(1, 2), 3); }\n",
+	}
+	good := "pub fn add(a: i32, b: i32) -> i32 { a + b }\n"
+	for _, a := range []attack{
+		{"autotests", map[string]string{"Cargo.toml": base["Cargo.toml"] + "autotests = false\n"}, false},
+		{"another harness", map[string]string{"Cargo.toml": base["Cargo.toml"] +
+			"[lib]\ntest = false\n[[test]]\nname = \"t001_add\"\ntest = false\n"}, false},
+		{"the work itself", map[string]string{"src/lib.rs": good}, true},
+		{"a test of its own", map[string]string{"src/lib.rs": good + "#[cfg(test)]\nmod tests {\n    #[test]\n" +
+			"    fn zero() { assert_eq!(super::add(0, 0), 0); }\n}\n"}, true},
+	} {
+		a.judge(t, base, "tests/t001_add.rs")
+	}
+}
+
+// TestReports: what runners that need installing write.
+func TestReports(t *testing.T) {
+	jest := `{"testResults": [{"name": "/w/a.test.js", "assertionResults": [{"fullName": "adds", "status": "passed"},
+		{"fullName": "later", "status": "pending"}, {"fullName": "bad", "status": "failed"}]},
+		{"name": "/w/b.test.js", "status": "failed", "assertionResults": []}]}`
+	mocha := `{"passes": [{"fullTitle": "adds", "file": "/w/a.test.js"}], "pending": [{"fullTitle": "later",
+		"file": "/w/a.test.js"}], "failures": [{"fullTitle": "bad", "file": "/w/a.test.js", "err": {"message": "no"}}]}`
+	for _, read := range []report{readJest([]byte(jest), "/w"), readMocha([]byte(mocha), "/w")} {
+		for name, want := range map[string]state{"adds": passed, "later": skipped, "bad": failed} {
+			if got, ok := read.tests[test{"a.test.js", name}]; !ok || got != want {
+				t.Errorf("%s: %v %v", name, got, ok)
+			}
+		}
+	}
+}
+
+func TestPythonStatic(t *testing.T) {
+	source := "import unittest\n\n\n@pytest.mark.skipif(\n    True)\ndef test_a(\n):\n    def test_inner():\n" +
+		"        pass\n\n\n" +
+		"async def test_b():\n    x = '''\ndef test_no():\n'''\n\n\nclass TestC(Base):\n    @x\n" +
+		"    def test_d(self):\n" +
+		"        pass\n\n    def helper(self):\n        def test_e(): pass\n\n\nclass Odd(unittest.TestCase):\n" +
+		"    def test_f(self): pass\n\n\nclass Other:\n    def test_g(self): pass\n"
+	got := pythonTests("m", source)
+	want := wanted{{"m", "test_a"}: true, {"m", "test_b"}: false, {"m.TestC", "test_d"}: false,
+		{"m.Odd", "test_f"}: false}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+	for name, left := range want {
+		if l, ok := got[name]; !ok || l != left {
+			t.Errorf("%v: %v %v", name, l, ok)
+		}
+	}
+}
+
+// TestOwnTemp: each check has a directory of its own for temporary files.
+func TestOwnTemp(t *testing.T) {
+	dir := t.TempDir()
+	vs := []Validator{{Name: "a", Command: `echo x > "$TMPDIR/left"; echo "$TMPDIR" >> dirs`},
+		{Name: "b", Command: `test ! -e "$TMPDIR/left"; echo "$TMPDIR" >> dirs`}}
+	wantPassed(t, Run(context.Background(), vs, Place{Dir: dir}, 0), true)
+	data, err := os.ReadFile(filepath.Join(dir, "dirs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dirs := strings.Fields(string(data)); len(dirs) != 2 || len(slices.Compact(dirs)) != 2 {
+		t.Errorf("directories %q", dirs)
+	}
+}

@@ -1,0 +1,33 @@
+package view
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+)
+
+func TestDoing(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"file_path":"/s/workspace/src/calc.py","old_string":"x"}`: "Edit src/calc.py for 5s",
+		`{"path":"calc.py"}`:                     "Edit calc.py for 5s",
+		`{"command":"make\ntest"}`:               "Edit make test for 5s",
+		`[{"path":"/w/a/b.go","kind":"update"}]`: "Edit a/b.go for 5s",
+		`{"title":"a\u0007b"}`:                   `Edit a␇b for 5s`,
+		`{"title":"t","input":{"command":"ls"}}`: "Edit ls for 5s",
+		`"garbled"`:                              "Edit for 5s",
+	} {
+		var d Doing
+		d.Feed(record.Parse(fmt.Appendf(nil,
+			`{"ts":"2026-01-01T00:00:00Z","type":"tool_call","payload":{"tool":"Edit","args":%s}}`, args)))
+		d.Feed(record.Parse([]byte(`{"ts":"2026-01-01T00:00:03Z","type":"tool_result","payload":{}}`)))
+		if got := d.Text(time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)); got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
+		d.Feed(record.Parse([]byte(`{"ts":"2026-01-01T00:00:04Z","type":"model_call","payload":{}}`)))
+		if d.Text(time.Now()) != "" {
+			t.Error("it goes on after the turn")
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/text"
+)
+
+// Line is what an event says in one line, wherever it is told of, and its style: by its kind, and by how it ended where
+// it can fail. The text is foreign; the caller cleans it.
+func Line(ev record.Event, payload []byte) (style, line string) {
+	switch ev := ev.(type) {
+	case *record.SessionStart:
+		phase := ev.Phase
+		if ev.ForkedFrom != "" {
+			phase = joined(" ", phase, "of", ev.ForkedFrom, "at", ev.At)
+		}
+		return bold, joined(" ", phase, "in", ev.Source)
+	case *record.SessionResume:
+		if last := deref(ev.LastStop); last != "" {
+			return bold, "after " + last + ": " + ev.Plan
+		}
+		return bold, ev.Plan // the run before was killed, or there was none
+	case *record.SeedCommitted:
+		return green, joined(" ", ev.SHA, ev.Branch)
+	case *record.MemoryLoad:
+		return byRole(ev.Role), text.Plural(ev.UserPromptChars, "character")
+	case *record.PromptAssembled:
+		return byRole(ev.Role), ev.Role + ", " + text.Plural(ev.Chars, "character")
+	case *record.ModelCall:
+		return byRole(ev.Phase), modelLine(ev)
+	case *record.EmptyModelResponse:
+		return red, joined(" ", strconv.Itoa(ev.Streak)+" in a row", ev.FinishReason)
+	case *record.Nudge:
+		return yellow, "nudged: " + cmp.Or(nudgeWords[ev.Kind], ev.Kind+": "+ev.Content)
+	case *record.ToolCall:
+		return cyan, ev.Tool + " " + argsLine(ev.Args)
+	case *record.ToolResult:
+		return cyan, ev.Tool + " " + text.Plural(ev.Chars, "character") + ": " + ev.Preview
+	case *record.PreToolBlock:
+		return red, ev.Tool + " blocked: " + ev.Reason
+	case *record.HookRun:
+		return cyan, joined(" ", ev.Hook, ev.Outcome, ev.Reason)
+	case *record.ValidatorRun:
+		return validatorLine(ev)
+	case *record.Preflight:
+		if !ev.Passed {
+			return red, preflightLine(ev)
+		}
+		return plain, preflightLine(ev)
+	case *record.BuildProducts:
+		return plain, "left out of commits: " + strings.Join(ev.LeftOut, ", ")
+	case *record.CaseParseError:
+		return red, "case parse error: " + ev.Error
+	case *record.EvaluatorParseError:
+		return red, "evaluator parse error: " + ev.Error
+	case *record.EvaluatorVerdict:
+		return verdictLine(ev)
+	case *record.LedgerAppended:
+		return bold, ev.VerdictSummary
+	case *record.AgentSession:
+		return bold, joined("  ", ev.Role, ev.Agent, ev.How, ev.Conversation, ev.Why)
+	case *record.AgentWaits:
+		return yellow, WaitLine(ev)
+	case *record.CaseSubmitted:
+		return plain, gjson.GetBytes(ev.Case, "summary").String()
+	case *record.TaskMarked:
+		return bold, joined(": ", ev.Mark+" by a person", ev.Note)
+	case *record.TaskDone:
+		return green, ev.Summary
+	case *record.TaskFailed:
+		return red, "FAILED: " + joined(": ", ev.Reason+inBrackets(ev.Detail), ev.Objection)
+	case *record.Commit:
+		switch {
+		case ev.Aside != "":
+			return red, "partial work set aside in " + ev.Aside
+		case ev.Placeholder:
+			return red, "partial work kept in " + text.Head(ev.SHA, 10)
+		}
+		return green, "done, commit " + text.Head(ev.SHA, 10)
+	case *record.ProposedLearnings:
+		if ev.Emitted && ev.Entry != nil {
+			return bold, "learned: " + *ev.Entry
+		}
+		return plain, joined(": ", "learned nothing", ev.Reason)
+	case *record.SessionRewound:
+		return bold, joined(": ", "to "+ev.To+", undo "+strconv.Itoa(ev.Undo), ev.Note)
+	case *record.SessionUndone:
+		return bold, fmt.Sprintf("undo %d taken back, redo is undo %d", ev.Undo, ev.Redo)
+	case *record.RepoChanged:
+		return yellow, "the repository changed: " + RepoChange(ev)
+	case *record.LogRepaired:
+		says := strings.Trim(ev.File+" "+ev.Why+ev.What+", "+ev.Done, ", ")
+		return yellow, "repaired: " + cmp.Or(says, "the record")
+	case *record.Stop:
+		return stopStyle(ev.Reason), joined(": ", ev.Reason, ev.Detail, ev.Error)
+	case *record.SessionPrepared, *record.ContextReset:
+	}
+	return bold, membersLine(payload)
+}
+
+func byRole(role string) string {
+	if role == "" || role == "worker" {
+		return blue
+	}
+	return purple
+}
+
+// verdictOf is accept or reject, whichever way the record has it.
+func verdictOf(ev *record.EvaluatorVerdict) string {
+	if ev.Accepted() {
+		return "accept"
+	}
+	return "reject"
+}
+
+// Healthy reports whether a call of a model came to an answer, or to a signal, of which the end of the run tells.
+func Healthy(call *record.ModelCall) bool {
+	return slices.Contains([]string{"", "ok", "completed", record.Interrupted}, call.Health)
+}
+
+func modelLine(ev *record.ModelCall) string {
+	if !Healthy(ev) {
+		line := "model: " + cmp.Or(ev.Error, ev.Health)
+		if ev.Health == record.HealthCut {
+			line = "model: " + joined(": ", ev.Health, ev.Error)
+		}
+		if wait := deref(ev.WaitSeconds); wait > 0 {
+			line += fmt.Sprintf(" (again in %.0f s)", wait)
+		}
+		return line
+	}
+	cost := ""
+	if c := deref(ev.Cost); c > 0 {
+		cost = Money(c)
+	}
+	tokens := Count(ev.PromptTokens) + " → " + Count(ev.EvalTokens)
+	if ev.CachedTokens > 0 {
+		tokens += " (" + Count(ev.CachedTokens) + " cached)"
+	}
+	return joined("  ", cmp.Or(ev.Phase, "worker"), tokens, cost, ev.Content)
+}
+
+// verdictLine says whose verdict it is, and what was objected to.
+func verdictLine(ev *record.EvaluatorVerdict) (style, line string) {
+	style = yellow
+	if ev.Accepted() {
+		style = green
+	}
+	who := map[string]string{record.ByHarness: "git-tilth", record.ByPerson: "a person's word"}
+	line = cmp.Or(who[ev.By], "evaluator") + ": " + verdictOf(ev) + inBrackets(deref(ev.RejectionCategory))
+	if !ev.Accepted() {
+		line = joined(": ", line, deref(ev.Concern))
+		if next := deref(ev.NextStep); next != "" {
+			line = strings.TrimSuffix(line, ".") + "; next: " + next
+		}
+	}
+	return style, line
+}
+
+// nudgeWords says what was wrong with a turn that was answered with a nudge.
+var nudgeWords = map[string]string{
+	"silent": "a turn without a tool or a case", "no_message": "a turn without a final message",
+	"time_limit": "a turn that ran into its time limit", "unfinished": "a turn that ended before the task was done",
+}
+
+// WaitLine says what a program that says nothing more was last heard of.
+func WaitLine(w *record.AgentWaits) string {
+	if w.Said != "" {
+		return w.Agent + " waits by itself: " + w.Said
+	}
+	since, err := time.Parse(time.RFC3339, w.Since)
+	if err != nil {
+		return w.Agent + " is quiet"
+	}
+	return w.Agent + " has been quiet since " + since.Local().Format("15:04")
+}
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+func argsLine(args []byte) string {
+	for _, k := range []string{"command", "path", "pattern", "summary"} {
+		if v := gjson.GetBytes(args, k).String(); v != "" {
+			return v
+		}
+	}
+	return string(args[:min(len(args), maxLine)])
+}
+
+func validatorLine(ev *record.ValidatorRun) (style, line string) {
+	if len(ev.Results) == 0 {
+		return green, cmp.Or(ev.Note, "no validators")
+	}
+	style, line = red, "validators failed: "
+	if ev.Passed {
+		style, line = green, "validators passed: "
+	}
+	var parts []string
+	why := ""
+	for _, r := range ev.Results[:min(len(ev.Results), 50)] {
+		word := "ok"
+		switch {
+		case r.Skipped:
+			word = "skipped"
+		case r.Known:
+			word = "known to fail"
+		case !r.Passed:
+			word, why = "FAILED", cmp.Or(why, text.FailingLine(deref(r.Output)))
+		}
+		parts = append(parts, r.Name+" "+word)
+	}
+	return style, joined(": ", line+strings.Join(parts, ", "), why)
+}
+
+// RepoChange is a difference of the user's repository. Of a file only that it changed is of use to a person.
+func RepoChange(c *record.RepoChanged) string {
+	isID := func(s string) bool { return len(s) >= 40 && !strings.Contains(s, " ") }
+	switch {
+	case strings.HasSuffix(c.What, ".lock") && c.After != "":
+		return c.What + " is left behind"
+	case c.Before == "":
+		return c.What + " is new"
+	case c.After == "":
+		return c.What + " is gone"
+	case isID(c.Before) && isID(c.After):
+		return fmt.Sprintf("%s moved from %.10s to %.10s", c.What, c.Before, c.After)
+	}
+	return c.What + " is another"
+}
+
+// preflightLine says which validators were found, which of them can run, and what else was found.
+func preflightLine(e *record.Preflight) string {
+	var able, others []string
+	validators := 0
+	for _, c := range e.Checks {
+		if c.OfValidator() {
+			validators++
+		}
+		finding := c.Finding()
+		switch {
+		case c.Unable != "":
+			others = append(others, fmt.Sprintf("%s (%s) cannot start: %s", c.Name, c.From, c.Unable))
+		case finding != "":
+			others = append(others, finding)
+		case c.Fails != "":
+			others = append(others, fmt.Sprintf("%s is known to fail: %s", c.Name, c.Fails))
+		case c.Note != "":
+			others = append(others, c.Note)
+		case c.Skipped != "":
+			others = append(others, fmt.Sprintf("%s is not run: %s", c.Name, c.Skipped))
+		default:
+			able = append(able, fmt.Sprintf("%s (%s)", c.Name, c.From))
+		}
+	}
+	if len(able) > 0 {
+		others = append([]string{strings.Join(able, ", ") + " can run"}, others...)
+	}
+	if validators == 0 {
+		others = append([]string{"no validators: tilth.validator names none, and none was detected"}, others...)
+	}
+	return "preflight: " + strings.Join(others, "; ")
+}

@@ -1,0 +1,475 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ACPSetup is what an agent by ACP is like, for all of its runs.
+type ACPSetup struct {
+	Resume  string          `json:"resume"`  // "" is by load; "resume", "none"
+	Version json.RawMessage `json:"version"` // that it answers; 1 without
+	Modes   []string        `json:"modes"`
+	Models  []string        `json:"models"`
+	Options bool            `json:"options"` // modes and models are configuration options
+	Auth    string          `json:"auth"`    // "" for logged in; "needs:METHOD", or "terminal:METHOD"
+	Replay  string          `json:"replay"`  // of a load: "" is all; "none"; "late" is the rest after its answer
+	Loads   *ACPError       `json:"loads"`   // the answer to each load
+	Silent  string          `json:"silent"`  // a method that is never answered
+}
+
+// ACPStep is what an agent by ACP does at a prompt, beside what a Step says.
+type ACPStep struct {
+	Asks   []ACPAsk        `json:"asks"`  // permissions
+	Noise  int             `json:"noise"` // lines that mean nothing, between all that it says
+	Crash  bool            `json:"crash"` // it ends in the middle
+	Error  *ACPError       `json:"error"` // the answer to the prompt
+	Stop   string          `json:"stop"`  // the stop reason; "" is end_turn, "-" none at all
+	Usage  json.RawMessage `json:"usage"` // of the answer; without it tokens are told by their numbers; "left out"
+	Meta   json.RawMessage `json:"meta"`  // _meta of the answer
+	Cost   float64         `json:"cost"`  // the conversation's running total
+	Coin   string          `json:"coin"`
+	Chunks []ACPChunk      `json:"chunks"` // in place of the text
+	Under  float64         `json:"under"`  // seconds for which an agent of its own works on after the answer
+	Quiet  bool            `json:"quiet"`  // it says nothing, and waits for a signal or the end of its input
+	Long   int             `json:"long"`   // MiB of a line
+}
+
+// ACPChunk is a piece of a message.
+type ACPChunk struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
+}
+
+// ACPAsk is a request for a permission.
+type ACPAsk struct {
+	Kind    string   `json:"kind"`
+	Path    string   `json:"path"`
+	Options []string `json:"options"` // kinds; "" is allow_once, allow_always and reject_once
+	Bare    bool     `json:"bare"`    // the request repeats neither kind nor place
+	Then    string   `json:"then"`    // after a refusal: "" goes on; "cancelled" or "end_turn" end the turn
+}
+
+// ACPError is an error of JSON-RPC.
+type ACPError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// rpc is a message of either side.
+type rpc struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *ACPError       `json:"error,omitempty"`
+}
+
+// agent is an agent by ACP that holds the client to the protocol.
+type agent struct {
+	*call
+	setup   ACPSetup
+	in      chan rpc // closed at the end of the input
+	out     *bufio.Writer
+	lastID  int64
+	asked   int
+	open    map[string]func(rpc) error // what we asked, and how its answer has to be
+	stage   int                        // 0 nothing, 1 initialized, 2 a conversation, 3 prompted
+	loaded  bool
+	logged  bool
+	cancels int
+	store   string
+	past    []string
+}
+
+// playsACP reports whether this is a call of an agent by ACP.
+func playsACP(kind string, args []string) bool {
+	return strings.HasSuffix(kind, "-acp") || slices.Contains(args, "--acp") || len(args) > 0 && args[0] == "acp"
+}
+
+func playACP(kind string, args []string, dir string) int {
+	a := &agent{call: &call{kind: kind, args: args, dir: dir, readOnly: filepath.Base(dir) == "outside"},
+		in: make(chan rpc), out: bufio.NewWriter(os.Stdout), open: map[string]func(rpc) error{}, store: acpStore()}
+	script, err := readScript()
+	if err != nil {
+		return complain(err)
+	}
+	a.setup = script.ACP[kind]
+	go a.listen()
+	err = a.serve()
+	if errors.Is(err, errCrash) {
+		a.out.Flush()
+		return 9
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		fault(err)
+		return complain(err)
+	}
+	return 0
+}
+
+// errCrash ends it as a crash would.
+var errCrash = errors.New("crash")
+
+// fault writes down what is wrong with the client.
+func fault(err error) {
+	f, failed := os.OpenFile(acpStore()+"faults", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if failed == nil {
+		fmt.Fprintln(f, err)
+		f.Close()
+	}
+}
+
+// acpStore is where conversations are kept: beside the log, which can be written in a sandbox too.
+func acpStore() string {
+	log := os.Getenv("FAKEAGENT_LOG")
+	if to, err := os.Readlink(log); err == nil {
+		log = to
+	}
+	return log + ".acp-"
+}
+
+// listen reads what the client says.
+func (a *agent) listen() {
+	defer close(a.in)
+	lines := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			if len(line) > 0 {
+				fault(fmt.Errorf("half a line: %.80q", line))
+			}
+			return
+		}
+		var m rpc
+		dec := json.NewDecoder(bytes.NewReader(line))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&m); err != nil || m.Version != "2.0" {
+			fault(fmt.Errorf("no message: %v: %.200q", err, line))
+			continue
+		}
+		a.in <- m
+	}
+}
+
+// next is the next message of the client that is no answer. io.EOF is the end of its input.
+func (a *agent) next() (rpc, error) {
+	for {
+		m, ok := <-a.in
+		if !ok {
+			if len(a.open) > 0 {
+				return m, fmt.Errorf("%d requests were never answered", len(a.open))
+			}
+			return m, io.EOF
+		}
+		if m.Method != "" {
+			return m, a.check(m)
+		}
+		if err := a.answered(m); err != nil {
+			return m, err
+		}
+	}
+}
+
+// answered checks an answer.
+func (a *agent) answered(m rpc) error {
+	check, ok := a.open[string(m.ID)]
+	if !ok {
+		return fmt.Errorf("an answer to nothing: id %s", m.ID)
+	}
+	delete(a.open, string(m.ID))
+	if (m.Result == nil) == (m.Error == nil) {
+		return fmt.Errorf("an answer with result and error, or neither: id %s", m.ID)
+	}
+	return check(m)
+}
+
+// members are those that the parameters of a method have, all of them required.
+var members = map[string]string{
+	"initialize": "clientCapabilities clientInfo protocolVersion", "authenticate": "methodId",
+	"session/new": "cwd mcpServers", "session/load": "cwd mcpServers sessionId",
+	"session/resume": "cwd mcpServers sessionId", "session/prompt": "prompt sessionId",
+	"session/set_mode": "modeId sessionId", "session/set_model": "modelId sessionId",
+	"session/set_config_option": "configId sessionId value", "session/cancel": "sessionId",
+}
+
+// check holds a request or a notification to the schema and to its place in the order.
+func (a *agent) check(m rpc) error {
+	want, known := members[m.Method]
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(m.Params, &params); err != nil || !known {
+		return fmt.Errorf("method %q, params %.80q: %v", m.Method, m.Params, err)
+	}
+	var got []string
+	for name := range params {
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	if strings.Join(got, " ") != want {
+		return fmt.Errorf("%s has the parameters %s, not %s", m.Method, got, want)
+	}
+	if session, has := params["sessionId"]; has && !strings.HasSuffix(m.Method, "load") &&
+		!strings.HasSuffix(m.Method, "resume") && string(session) != fmt.Sprintf("%q", a.id) {
+		return fmt.Errorf("%s is about %s, not %s", m.Method, session, a.id)
+	}
+	if m.Method == "session/cancel" {
+		if a.cancels++; m.ID != nil || a.cancels > 1 || a.stage != 3 {
+			return fmt.Errorf("cancel %d with id %q at stage %d", a.cancels, m.ID, a.stage)
+		}
+		return nil
+	}
+	var id int64
+	if err := json.Unmarshal(m.ID, &id); err != nil || id <= a.lastID {
+		return fmt.Errorf("%s has the id %q after %d", m.Method, m.ID, a.lastID)
+	}
+	a.lastID = id
+	return a.inOrder(m, params)
+}
+
+func (a *agent) inOrder(m rpc, params map[string]json.RawMessage) error {
+	stage := map[string]int{"authenticate": 1, "session/new": 1, "session/load": 1, "session/resume": 1,
+		"session/set_mode": 2, "session/set_model": 2, "session/set_config_option": 2, "session/prompt": 2}[m.Method]
+	if a.stage != stage {
+		return fmt.Errorf("%s at stage %d", m.Method, a.stage)
+	}
+	var cwd string
+	if raw, has := params["cwd"]; has {
+		err := json.Unmarshal(raw, &cwd)
+		if err != nil || !filepath.IsAbs(cwd) || string(params["mcpServers"]) != "[]" {
+			return fmt.Errorf("%s with %s", m.Method, m.Params)
+		}
+	}
+	return nil
+}
+
+func (a *agent) send(m map[string]any) {
+	m["jsonrpc"] = "2.0"
+	line, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	a.out.Write(append(line, '\n'))
+	a.out.Flush()
+}
+
+// reply answers a request.
+func (a *agent) reply(m rpc, result any) {
+	if a.setup.Silent != m.Method {
+		a.send(map[string]any{"id": m.ID, "result": result})
+	}
+}
+
+func (a *agent) fail(m rpc, e *ACPError) { a.send(map[string]any{"id": m.ID, "error": e}) }
+
+// ask makes a request, whose answer is checked when it comes.
+func (a *agent) ask(method string, params any, check func(rpc) error) string {
+	a.asked++
+	id := fmt.Sprintf(`"ask-%d"`, a.asked)
+	a.open[id] = check
+	a.send(map[string]any{"id": json.RawMessage(id), "method": method, "params": params})
+	return id
+}
+
+func (a *agent) update(u map[string]any) {
+	a.send(map[string]any{"method": "session/update", "params": map[string]any{"sessionId": a.id, "update": u}})
+}
+
+func chunk(kind, id, text string) map[string]any {
+	u := map[string]any{"sessionUpdate": kind, "content": map[string]any{"type": "text", "text": text}}
+	if id != "" {
+		u["messageId"] = id
+	}
+	return u
+}
+
+// serve answers the client until its input ends.
+func (a *agent) serve() error {
+	for {
+		m, err := a.next()
+		if err != nil {
+			return err
+		}
+		switch m.Method {
+		case "initialize":
+			err = a.initialize(m)
+		case "authenticate":
+			a.logged = true
+			a.reply(m, map[string]any{})
+		case "session/new":
+			a.begin(m)
+		case "session/load", "session/resume":
+			err = a.takeUp(m)
+		case "session/set_mode", "session/set_model", "session/set_config_option":
+			err = a.set(m)
+		case "session/prompt":
+			err = a.prompted(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (a *agent) initialize(m rpc) error {
+	var p struct {
+		ProtocolVersion    int
+		ClientCapabilities struct {
+			FS       struct{ ReadTextFile, WriteTextFile bool }
+			Terminal bool
+		}
+		ClientInfo struct{ Name, Version string }
+	}
+	if err := json.Unmarshal(m.Params, &p); err != nil {
+		return err
+	}
+	able := p.ClientCapabilities
+	if p.ProtocolVersion != 1 || p.ClientInfo.Name != "git-tilth" || p.ClientInfo.Version == "" ||
+		able.Terminal || able.FS.ReadTextFile || able.FS.WriteTextFile {
+		return fmt.Errorf("initialize with %s", m.Params)
+	}
+	a.stage = 1
+	caps := map[string]any{"loadSession": a.setup.Resume == ""}
+	if a.setup.Resume == "resume" {
+		caps["sessionCapabilities"] = map[string]any{"resume": map[string]any{}}
+	}
+	version := any(1)
+	if a.setup.Version != nil {
+		version = a.setup.Version
+	}
+	answer := map[string]any{"protocolVersion": version, "agentCapabilities": caps,
+		"agentInfo": map[string]string{"name": a.kind, "title": "Fake " + a.kind, "version": "0.0.0"}}
+	if how, method, ok := strings.Cut(a.setup.Auth, ":"); ok {
+		way := map[string]string{"id": method, "name": method}
+		if how == "terminal" {
+			way["type"] = how
+		}
+		answer["authMethods"] = []any{way}
+	}
+	a.reply(m, answer)
+	return nil
+}
+
+// opened is what there is to choose in a conversation.
+func (a *agent) opened() map[string]any {
+	out := map[string]any{}
+	if a.setup.Options {
+		var options []any
+		for category, values := range map[string][]string{"mode": a.setup.Modes, "model": a.setup.Models} {
+			var list []any
+			for _, v := range values {
+				list = append(list, map[string]string{"value": v, "name": v})
+			}
+			if list != nil {
+				group := map[string]any{"group": "g", "name": "g", "options": list}
+				options = append(options, map[string]any{"id": "the-" + category, "name": category,
+					"category": category, "type": "select", "currentValue": values[0], "options": []any{group}})
+			}
+		}
+		out["configOptions"] = options
+		return out
+	}
+	list := func(values []string, id string) (all []any) {
+		for _, v := range values {
+			all = append(all, map[string]string{id: v, "name": v})
+		}
+		return all
+	}
+	if a.setup.Modes != nil {
+		out["modes"] = map[string]any{"currentModeId": a.setup.Modes[0], "availableModes": list(a.setup.Modes, "id")}
+	}
+	if a.setup.Models != nil {
+		out["models"] = map[string]any{"currentModelId": a.setup.Models[0],
+			"availableModels": list(a.setup.Models, "modelId")}
+	}
+	return out
+}
+
+func (a *agent) begin(m rpc) {
+	if a.setup.Auth != "" && !a.logged {
+		a.fail(m, &ACPError{Code: -32000, Message: "Authentication required"})
+		return
+	}
+	a.id = newID("copilot")
+	a.stage = 2
+	out := a.opened()
+	out["sessionId"] = a.id
+	a.reply(m, out)
+	a.update(map[string]any{"sessionUpdate": "available_commands_update", "availableCommands": []any{}})
+}
+
+func (a *agent) takeUp(m rpc) error {
+	byLoad := m.Method == "session/load"
+	if byLoad != (a.setup.Resume == "") || a.setup.Resume == "none" {
+		return fmt.Errorf("%s was not offered", m.Method)
+	}
+	var p struct{ SessionID string }
+	if err := json.Unmarshal(m.Params, &p); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(a.store + p.SessionID)
+	switch {
+	case a.setup.Loads != nil:
+		a.fail(m, a.setup.Loads)
+		return nil
+	case err != nil:
+		a.fail(m, &ACPError{Code: -32603, Message: "Internal error", Data: json.RawMessage(`{"details":"no such session"}`)})
+		return nil
+	}
+	if err := json.Unmarshal(data, &a.past); err != nil {
+		return err
+	}
+	a.id, a.resume, a.stage = p.SessionID, true, 2
+	rest := func() {
+		for i := range a.past {
+			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": fmt.Sprint("old-", i), "title": "old",
+				"kind": "edit", "status": "completed", "locations": []any{map[string]string{"path": "/old"}}})
+			a.update(chunk("agent_message_chunk", "", "what was said before"))
+		}
+	}
+	if byLoad && a.setup.Replay != "none" {
+		for _, prompt := range a.past {
+			a.update(chunk("user_message_chunk", "", prompt))
+		}
+	}
+	if byLoad && a.setup.Replay == "" {
+		rest()
+	}
+	a.reply(m, a.opened())
+	if byLoad && a.setup.Replay == "late" {
+		time.Sleep(20 * time.Millisecond)
+		rest()
+	}
+	return nil
+}
+
+func (a *agent) set(m rpc) error {
+	var p struct{ ModeID, ModelID, ConfigID, Value string }
+	if err := json.Unmarshal(m.Params, &p); err != nil {
+		return err
+	}
+	offered, value := a.setup.Modes, p.ModeID+p.ModelID+p.Value
+	if m.Method == "session/set_model" || p.ConfigID == "the-model" {
+		offered = a.setup.Models
+	}
+	if a.setup.Options != (p.ConfigID != "") || !slices.Contains(offered, value) {
+		return fmt.Errorf("%s with %s", m.Method, m.Params)
+	}
+	if strings.HasPrefix(m.Method, "session/set_model") || p.ConfigID == "the-model" {
+		a.model = value
+	} else {
+		a.args = append(a.args, "mode="+value)
+	}
+	a.reply(m, map[string]any{})
+	return nil
+}
