@@ -104,7 +104,8 @@ func Setup(env *testscript.Env) error {
 		"LC_ALL": "C", "GOFLAGS": "-buildvcs=false", "GOCACHE": goCache(),
 		"GOPATH": filepath.Join(home, "go"), "GOTOOLCHAIN": "local",
 		"RUSTUP_HOME": rustupHome(), "README": readme(), "DOCS": filepath.Join(filepath.Dir(readme()), "docs"),
-		// A program built with -race sleeps a second before it exits unless it is told not to (go.dev/doc/articles/race_detector).
+		// A program built with -race sleeps a second before it exits unless it is told not to
+		// (go.dev/doc/articles/race_detector).
 		"GORACE": "atexit_sleep_ms=0 " + os.Getenv("GORACE"),
 	} {
 		env.Setenv(k, v)
