@@ -134,7 +134,8 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 
 // runsCommands are the commands that start programs which work, or run what was worked on: with git-tilth killed, they
 // end.
-var runsCommands = map[string]bool{"prep-feature": true, "run": true, "resume": true, "work": true, "verify": true}
+var runsCommands = map[string]bool{"prep-feature": true, "run": true, "resume": true, "work": true, "verify": true,
+	"done": true, "lint": true, "fork": true, "rewind": true, "undo": true, "reset": true}
 
 // mostArgs is how many arguments a command takes, by the line that tells people.
 func mostArgs(usage string) int {

@@ -108,15 +108,19 @@ func TestACPConversations(t *testing.T) {
 		"login":    {m{"loads": m{"code": -32000, "message": "Authentication required"}}, Refused, ResumeByLoad},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFakeACP(t, c.setup, fakeStep{"repeat": -1, "text": "new", "acp": m{"chunks": []m{}}})
+			f := newFakeACP(t, c.setup, fakeStep{"repeat": -1, "turns": 1, "text": "new", "acp": m{"chunks": []m{}}})
 			p := byACPName(t, "copilot", nil)
 			first := f.run(p, f.turn("begin", Ref{}))
-			out := f.run(p, f.turn("go on", Ref{ID: first.Conversation, Resume: true}))
+			ref := Ref{ID: first.Conversation, Resume: true}
+			if c.how == Completed {
+				f.run(p, f.turn("more", ref)) // so that more than one answer is replayed
+			}
+			out := f.run(p, f.turn("go on", ref))
 			f.faults()
 			if first.How != Completed || out.How != c.how || out.ResumeBy != c.by {
 				t.Errorf("%+v then %+v", first, out)
 			}
-			if c.how == Completed && (out.Text != "new" || out.Conversation != first.Conversation || out.Turns != 1) {
+			if c.how == Completed && (out.Text != "new" || out.Conversation != first.Conversation || out.Turns != 2) {
 				t.Errorf("a replay is a part of the turn: %+v", out)
 			}
 		})
@@ -307,11 +311,11 @@ func TestACPCancel(t *testing.T) {
 		most time.Duration
 	}{
 		"interrupt":      {fakeStep{"hang": true}, nil, Interrupted, 3 * time.Second},
-		"deaf":           {fakeStep{"hang": true, "deaf": true}, nil, Interrupted, 8 * time.Second},
+		"deaf":           {fakeStep{"hang": true, "deaf": true}, nil, Interrupted, 10 * time.Second},
 		"time":           {fakeStep{"hang": true}, func(t *Turn) { t.Timeout = time.Second }, TimedOut, 4e9},
 		"turns":          {fakeStep{"turns": 3, "hang": true}, func(t *Turn) { t.MaxTurns = 2 }, TurnLimit, 3e9},
 		"silence":        {fakeStep{"acp": m{"quiet": true}}, func(t *Turn) { t.Patience = 1e9 }, UsageLimit, 5e9},
-		"leaves a child": {fakeStep{"hang": true, "stray": true}, nil, Interrupted, 4 * time.Second},
+		"leaves a child": {fakeStep{"hang": true, "stray": true}, nil, Interrupted, 7 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -242,17 +242,21 @@ func (c *acpConn) load(ctx context.Context, id string) (gjson.Result, error) {
 }
 
 const (
-	replayQuiet = 200 * time.Millisecond
+	replayQuiet = 500 * time.Millisecond
 	replayTime  = 10 * time.Second
 )
 
-// replay waits until a load has told all: some agents answer it before that, and say what they answered then.
+// replay waits until a load has told all: some agents answer it before that, and say what they answered then, of which
+// nothing shows the end but that they are quiet.
 func (c *acpConn) replay(ctx context.Context) error {
-	for until := time.Now().Add(replayTime); time.Now().Before(until); {
+	c.s.mu.Lock()
+	whole := c.heardUser > 0 && c.heardBack
+	c.s.mu.Unlock()
+	for until := time.Now().Add(replayTime); !whole && time.Now().Before(until); {
 		c.s.mu.Lock()
-		left, whole := replayQuiet-time.Since(c.s.heard), c.heardUser > 0 && c.heardBack
+		left := replayQuiet - time.Since(c.s.heard)
 		c.s.mu.Unlock()
-		if left <= 0 || whole {
+		if left <= 0 {
 			break
 		}
 		select {

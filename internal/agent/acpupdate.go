@@ -44,6 +44,7 @@ func (m *acpMessage) text() string {
 type acpTool struct {
 	title, kind, input string
 	places, edited     []string // as locations, and as changes or input name them
+	differs            bool     // it shows what it changes
 	announced, ended   bool
 }
 
@@ -54,7 +55,7 @@ func (t *acpTool) name() string { return cmp.Or(t.kind, t.title, "tool") }
 
 // edits reports whether it changes files of its own accord, without a command.
 func (t *acpTool) edits() bool {
-	return t.kind == "edit" || t.kind == "delete" || t.kind == "move" || t.kind == "" && len(t.edited) > 0
+	return t.kind == "edit" || t.kind == "delete" || t.kind == "move" || t.differs || t.kind == "" && len(t.edited) > 0
 }
 
 // update takes a session/update of this conversation.
@@ -101,12 +102,15 @@ func (c *acpConn) said(id, piece string) {
 	c.message.add(id, piece)
 }
 
-// tool returns the tool call that this is about, with what is said of it here; nil if it names none.
+// tool returns the tool call that this is about, with what is said of it here; nil if it names none. An id of an
+// earlier turn is a new call's where a call begins or a permission is asked for: some models count theirs anew.
 func (c *acpConn) tool(u gjson.Result) *acpTool {
 	id := u.Get("toolCallId").Str
-	if !u.IsObject() || id == "" || len(id) > maxACPID || c.replayed[id] {
+	earlier := c.replayed[id] && u.Get("sessionUpdate").Str == "tool_call_update"
+	if !u.IsObject() || id == "" || len(id) > maxACPID || earlier {
 		return nil
 	}
+	delete(c.replayed, id)
 	t := c.tools[id]
 	if t == nil {
 		if len(c.tools) >= maxACPTools {
@@ -131,7 +135,7 @@ func (c *acpConn) tool(u gjson.Result) *acpTool {
 	}
 	for _, part := range objects(u.Get("content")) {
 		if part.Get("type").Str == "diff" {
-			t.edited = append(t.edited, part.Get("path").Str)
+			t.differs, t.edited = true, append(t.edited, part.Get("path").Str)
 		}
 	}
 	if input := u.Get("rawInput"); input.IsObject() && len(input.Raw) > 2 {

@@ -56,7 +56,20 @@ func ToolEnv(environ, keep []string) []string {
 
 // Environ returns environ for the program: without any key but its own and those in the variables that keep names.
 func (p *Program) Environ(environ, keep []string) []string {
-	return ToolEnv(environ, slices.Concat(p.keyVars, p.named(environ), proxies, keep))
+	return ToolEnv(environ, p.kept(environ, keep))
+}
+
+// kept are the variables that the program finds although they look like keys.
+func (p *Program) kept(environ, keep []string) []string {
+	return slices.Concat(p.keyVars, p.named(environ), proxies, keep)
+}
+
+// Misses is the command that gives the program the variable that it names as it fails and does not find, "" for none.
+func (p *Program) Misses(said string, environ, keep []string) string {
+	if name := text.NamedIn(said, Dropped(environ, p.kept(environ, keep))); name != "" {
+		return "git config --add tilth.sandboxEnv " + name
+	}
+	return ""
 }
 
 func isDropped(entry string, keep []string) bool {

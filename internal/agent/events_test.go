@@ -139,6 +139,10 @@ func TestEvents(t *testing.T) {
 {"type":"result","status":"success","stats":{"total_tokens":370,"input_tokens":300,"output_tokens":60,"cached":30,"input":270,"duration_ms":1,"tool_calls":1}}`,
 			want: Outcome{How: Completed, Text: "done", Turns: 2,
 				Usage: Usage{Prompt: 300, Eval: 70, Cached: 30, Reasoning: 10}}},
+		{name: "a result that is not the end", program: "gemini",
+			stdout: `{"type":"result","status":"success"}
+{"type":"tool_use","tool_name":"run_shell_command","tool_id":"t1","parameters":{"command":"ls"}}`,
+			want: Outcome{How: Failed, Turns: 2}},
 		{name: "its own turn limit", program: "gemini", res: proc.Outcome{ExitCode: 53},
 			stdout: `{"type":"result","status":"error","error":{"type":"FatalTurnLimitedError","message":"Reached max session turns"}}`, want: Outcome{How: TurnLimit}},
 		{name: "quota", program: "gemini", res: proc.Outcome{ExitCode: 173},

@@ -87,7 +87,9 @@ func escapeGemini(p string) string {
 }
 
 func readGemini(s *stream, e gjson.Result) {
-	switch e.Get("type").Str {
+	kind := e.Get("type").Str
+	s.success = s.success && kind != "init" && kind != "message" && kind != "tool_use" // it goes on
+	switch kind {
 	case "init":
 		s.id(e.Get("session_id").Str)
 	case "message":

@@ -161,6 +161,10 @@ type Outcome struct {
 // valid reports whether an id may be handed to the program.
 func (p *Program) valid(id string) bool { return p.validID == nil || p.validID().MatchString(id) }
 
+// OnlyReading is what a turn that may not write is told where a refused permission ended the one before.
+const OnlyReading = "\n\nThis was asked before, and a tool that you may not use ended it. Use no tool but those that " +
+	"read and search."
+
 // NewID returns an id for a new conversation, "" if the program takes none.
 func (p *Program) NewID() string {
 	if !p.preset {

@@ -12,7 +12,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // programFailures is how often in a row a program may end without its own word of success before the task fails. The
@@ -157,31 +156,30 @@ func (w *programWorker) outcome(
 		return turn{nudge: nudgeUnfinished, idle: true, why: out.Detail}, false, nil
 	case agent.Refused:
 		w.stay(ctx, out)
-		return t, false, unable{w.role.refused(out)}
+		return t, false, unable{w.a.refused(w.role, out)}
 	}
 	w.failed++
 	if w.failed < programFailures {
 		w.stay(ctx, out)
 		return t, true, nil
 	}
-	return t, false, unable{w.a.programFails(p, out)}
+	return t, false, unable{w.a.programFails(w.role, p.Name, out)}
 }
 
-// programFails is the end of a task whose program fails again and again. One that misses a variable which was kept
-// from it is answered with the setting that lets it through.
-func (a *attempt) programFails(p *agent.Program, out agent.Outcome) Stop {
-	s := Stop{Reason: ProviderFailure, Detail: p.Name + ": " + out.Detail}
-	if name := text.NamedIn(out.Detail, agent.Dropped(a.Environ, a.o.KeepEnv)); name != "" {
-		s.Hint = "git config tilth.agent." + p.Name + ".env " + name
-	}
-	return s
+// programFails is the end of a task whose program fails again and again.
+func (a *attempt) programFails(r Role, who string, out agent.Outcome) Stop {
+	return Stop{Reason: ProviderFailure, Detail: who + ": " + out.Detail,
+		Hint: r.Program.Misses(out.Detail, a.Environ, a.o.KeepEnv)}
 }
 
 // refused is the end of the run for what no other try mends. The task stays pending.
-func (r Role) refused(out agent.Outcome) Stop {
+func (a *attempt) refused(r Role, out agent.Outcome) Stop {
 	p := r.Program
 	hint := "check the key of " + p.Name + " and the name of its model"
+	missed := p.Misses(out.Detail, a.Environ, a.o.KeepEnv)
 	switch {
+	case missed != "":
+		hint = missed
 	case out.Hint != "":
 		hint = out.Hint
 	case p.Login != "":
@@ -308,14 +306,21 @@ func (w *programWorker) book(started time.Time, out agent.Outcome) error {
 	return w.a.Checkpoint.SetConversation(w.a.task.ID, c)
 }
 
-// noteUncounted says, once, that a cap cannot hold for an agent that does not say what its turns take.
+// noteUncounted says, once, that a cap cannot hold for an agent that does not say what its turns take, or cost.
 func (a *attempt) noteUncounted(r Role, out agent.Outcome) {
 	caps := a.o.Caps
-	if !out.Uncounted || a.uncounted[r.Name()] || caps[config.MaxTokens] == 0 && caps[config.MaxCost] == 0 {
-		return
+	said := ""
+	switch {
+	case a.uncounted[r.Name()]:
+	case out.Uncounted && (caps[config.MaxTokens] > 0 || caps[config.MaxCost] > 0):
+		said = " does not say what its turns take: no cap of tokens or dollars can hold it"
+	case caps[config.MaxCost] > 0 && !out.Usage.CostKnown && out.Usage.Counted() > 0:
+		said = " does not say what its turns cost: no cap of dollars can hold it"
 	}
-	a.uncounted[r.Name()] = true
-	a.Say(r.Name() + " does not say what its turns take: no cap of tokens or dollars can hold it")
+	if said != "" {
+		a.uncounted[r.Name()] = true
+		a.Say(r.Name() + said)
+	}
 }
 
 func (w *programWorker) answer(text string) error {

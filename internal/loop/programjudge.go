@@ -74,10 +74,9 @@ func (j *programJudge) ask(ctx context.Context) (said answer, err error) {
 		switch {
 		case out.How == agent.Unfinished && len(out.Denied) > 0 && !stopped:
 			stopped = true
-			j.prompt += "\n\nThis was asked before, and a tool that you may not use ended it. Use no tool but those " +
-				"that read and search."
+			j.prompt += agent.OnlyReading
 		case out.How == agent.Refused:
-			return said, unable{j.role.refused(out)}
+			return said, unable{j.a.refused(j.role, out)}
 		case out.How == agent.Completed || out.How == agent.TurnLimit:
 			said.raw = clip(out.Text, promptCap)
 			said.args, said.problem = verdictOf(out.Text, j.word)
@@ -86,8 +85,7 @@ func (j *programJudge) ask(ctx context.Context) (said answer, err error) {
 			return said, unable{Stop{Reason: UsageLimit, Detail: j.role.Program.Name + ": " + out.Detail,
 				Reset: out.LimitReset}}
 		case try >= programFailures:
-			detail := j.role.Program.Name + " as evaluator: " + out.Detail
-			return said, unable{Stop{Reason: ProviderFailure, Detail: detail}}
+			return said, unable{j.a.programFails(j.role, j.role.Program.Name+" as evaluator", out)}
 		}
 	}
 }

@@ -34,6 +34,9 @@ func (in *interview) playTurn(ctx context.Context, r model.Request) (*model.Repl
 	if err != nil {
 		return nil, err
 	}
+	if out.How == agent.Unfinished && len(out.Denied) > 0 && !strings.HasSuffix(in.ending, agent.OnlyReading) {
+		in.ending += agent.OnlyReading
+	}
 	if f := failure(p, out); f != nil {
 		return nil, f
 	}

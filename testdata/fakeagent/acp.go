@@ -430,9 +430,10 @@ func (a *agent) takeUp(m rpc) error {
 		return err
 	}
 	a.id, a.resume, a.stage = p.SessionID, true, 2
-	rest := func() {
+	rest := func(pause time.Duration) {
 		for i := range a.past {
-			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": fmt.Sprint("old-", i), "title": "old",
+			time.Sleep(pause)
+			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": fmt.Sprint("tool-", i), "title": "old",
 				"kind": "edit", "status": "completed", "locations": []any{map[string]string{"path": "/old"}}})
 			a.update(chunk("agent_message_chunk", "", "what was said before"))
 		}
@@ -443,12 +444,11 @@ func (a *agent) takeUp(m rpc) error {
 		}
 	}
 	if byLoad && a.setup.Replay == "" {
-		rest()
+		rest(0)
 	}
 	a.reply(m, a.opened())
 	if byLoad && a.setup.Replay == "late" {
-		time.Sleep(20 * time.Millisecond)
-		rest()
+		rest(20 * time.Millisecond)
 	}
 	return nil
 }
