@@ -119,11 +119,6 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			if err := p.checkVariables(ctx.Command); err != nil {
 				return err
 			}
-			if p.changes {
-				proc.ForgetEnv(func(entry string) bool {
-					return text.HoldsKey(entry) || strings.HasPrefix(entry, "GIT_CONFIG_") // -c http.extraHeader=...
-				})
-			}
 			if runsCommands[ctx.Command.Name] && !p.dryRun {
 				defer proc.Keep()()
 			}

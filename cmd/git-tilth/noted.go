@@ -3,8 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/loop"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -34,16 +32,12 @@ func (w *repoContext) noted(o loop.Options) map[string]record.Setting {
 }
 
 // tellChanged says which of those settings are not what they were at the last start, and where each is from.
-// A file that a worker could write is named as one, unless the wall held that worker or the last run had none.
-func (w *repoContext) tellChanged(show *progress, changed []record.SettingChange, held bool) {
+func tellChanged(show *progress, changed []record.SettingChange) {
 	for _, c := range changed {
 		before, after := orUnset(c.Before), orUnset(c.After)
 		line := fmt.Sprintf("since the last start %s changed from %s to %s", c.Name, before, after)
 		if c.Origin != "" {
 			line += " (" + c.Origin + ")"
-		}
-		if !held && w.writable(c.Origin) {
-			line += ": this file is one that the worker could write"
 		}
 		show.tell(text.VisibleLine(line))
 	}
@@ -54,14 +48,4 @@ func orUnset(value string) string {
 		return "nothing"
 	}
 	return text.Clip(fmt.Sprintf("%q", value), 200)
-}
-
-// writable reports whether a setting is from the repository's own config.
-func (w *repoContext) writable(origin string) bool {
-	file, ok := strings.CutPrefix(origin, "file:")
-	if !ok || w.common == "" {
-		return false
-	}
-	rel, err := filepath.Rel(w.common, file)
-	return !filepath.IsAbs(file) || err == nil && filepath.IsLocal(rel)
 }

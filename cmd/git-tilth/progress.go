@@ -177,7 +177,7 @@ func (p *progress) describe(e record.Event) string {
 	case *record.Preflight:
 		p.bare = !slices.ContainsFunc(e.Checks, record.PreflightCheck.OfValidator)
 		return says
-	case *record.RepoChanged, *record.LogRepaired:
+	case *record.LogRepaired:
 		return says
 	case *record.ContextReset:
 		p.begun, p.before = p.now(), p.cost

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -298,10 +299,16 @@ func (w *repoContext) judging(asked loop.Options) (loop.Options, error) {
 // gitConfigOf is the git command of the file that a setting is from.
 func (w *repoContext) gitConfigOf(name string) string {
 	origin := w.config.Get(name).Origin
-	if file, ok := strings.CutPrefix(origin, "file:"); ok && !w.writable(origin) {
+	if file, ok := strings.CutPrefix(origin, "file:"); ok && !w.ofRepo(file) {
 		return "git config --file " + text.ShellQuote(file)
 	}
 	return "git config"
+}
+
+// ofRepo reports whether a file is the repository's own config.
+func (w *repoContext) ofRepo(file string) bool {
+	rel, err := filepath.Rel(w.common, file)
+	return w.common != "" && (!filepath.IsAbs(file) || err == nil && filepath.IsLocal(rel))
 }
 
 func (w *repoContext) promptDir() string {

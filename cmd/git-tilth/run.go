@@ -327,7 +327,7 @@ func (w *repoContext) proceed(s *session.Session, r runRequest) (err error) {
 		if err != nil {
 			return w.p.executionError(err, s.ID)
 		}
-		w.tellChanged(show, out.SettingsChanged, o.Sandbox != nil || plan.History.LastStop == loop.PreflightFailed)
+		tellChanged(show, out.SettingsChanged)
 		show.start(fmt.Sprintf("session %s: %s", s.ID, out))
 		if out.Action == lifecycle.Nothing {
 			return h.S.WriteSummary()

@@ -67,25 +67,7 @@ func (p *progress) stopped(h *lifecycle.Handle, s loop.Stop, result error) (told
 	}
 	fmt.Fprintf(p.out, "%s\n", p.capUse(h))
 	fmt.Fprintf(p.out, "branch  %s\nnext    %s\n", h.S.Branch(), next)
-	p.repoChanges(s.Changed)
 	return told
-}
-
-// maxChanges is how many changes of the repository a run's last lines name.
-const maxChanges = 20
-
-// repoChanges says what became of the user's repository while the run went on.
-func (p *progress) repoChanges(changes []record.RepoChanged) {
-	if len(changes) == 0 {
-		return
-	}
-	fmt.Fprintln(p.out, "changed in your repository during the run, by the worker unless it was you:")
-	for _, c := range changes[:min(len(changes), maxChanges)] {
-		fmt.Fprintln(p.out, "  "+text.VisibleLine(view.RepoChange(&c)))
-	}
-	if n := len(changes) - maxChanges; n > 0 {
-		fmt.Fprintf(p.out, "  and %d more\n", n)
-	}
 }
 
 // workOf names the session's own commits as git does: those since the commit that it was begun at.

@@ -80,6 +80,9 @@ func removeAdmin(common, admin, path string) error {
 	return nil
 }
 
+// sessionRefs is where the branches of sessions are.
+const sessionRefs = "refs/heads/session/"
+
 // Holdings reads once which sessions' branches and which worktrees a repository has, from git's own files. The answer
 // reports whether it has the branch, or an entry for a worktree at path ("" for none). Of reftable refs it says yes:
 // only git can read them.

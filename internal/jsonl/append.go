@@ -182,6 +182,21 @@ func (a *File) Add(line []byte, sync bool) error {
 	return SyncDir(filepath.Dir(a.f.Name()))
 }
 
+// Same reports whether the file's name still leads to it, with nothing in it but what was added here.
+func (a *File) Same() (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.f == nil {
+		return false, fs.ErrClosed
+	}
+	ours, err := a.f.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Lstat(a.f.Name())
+	return err == nil && os.SameFile(ours, there) && (a.dirty || there.Size() == a.size), nil
+}
+
 // Size is the length of the file in bytes.
 func (a *File) Size() int64 {
 	a.mu.Lock()

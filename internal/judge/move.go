@@ -22,6 +22,5 @@ func (p *Place) Move(ctx context.Context, dir string, o Options) (*Place, error)
 	}
 	moved := *p
 	moved.Dir, moved.o, moved.settings, moved.worktree = n.Dir, n.o, n.settings, n.worktree
-	moved.above, moved.uppers = n.above, n.uppers
 	return &moved, nil
 }

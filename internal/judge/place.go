@@ -56,8 +56,6 @@ type Place struct {
 	kept    map[string]*kept // Cargo's target directories, and what the setup made as theSetup
 	lent    []string         // dependency directories of the worker, relative to the place
 
-	above    map[string]stamp  // what tools read in the directories above the session's
-	uppers   map[string]*upper // these directories
 	worktree []string          // the worker's, as it is named and with links resolved
 	pythons  map[string]string // interpreters of the user by version
 }
@@ -92,7 +90,7 @@ func (l Laid) ID(name string) string {
 // repository are read: a worker that has begun could have changed them.
 func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	p := &Place{Dir: dir, o: o, kept: map[string]*kept{}, stale: map[string]bool{}, pythons: map[string]string{},
-		uppers: map[string]*upper{}, worktree: []string{o.Worktree}}
+		worktree: []string{o.Worktree}}
 	real, err := filepath.EvalSymlinks(o.Worktree)
 	if err == nil && real != o.Worktree {
 		p.worktree = append(p.worktree, real)
@@ -105,7 +103,6 @@ func New(ctx context.Context, dir string, o Options) (*Place, error) {
 	}
 	attributes := gitx.Quote(filepath.Join(dir, ".git/attributes"))
 	p.settings = fmt.Appendf(p.settings, "[core]\n\tattributesFile = %s\n", attributes)
-	p.above = p.readAbove()
 	p.tags, err = o.Git.Read(ctx, gitx.InRepo(o.Common, "for-each-ref",
 		"--format=%(objectname) %(refname)", "refs/tags/"))
 	return p, err
@@ -181,25 +178,10 @@ func (p *Place) forget() {
 // recheck opens the place and holds its directories against what is known of them. What does not belong there goes. A
 // place that is not the one that was laid out is begun anew.
 func (p *Place) recheck() error {
-	if err := p.checkAbove(); err != nil {
-		return err
-	}
 	if p.top == nil {
 		return p.begin()
 	}
-	var there, ours unix.Stat_t
-	same := unix.Lstat(p.Dir, &there) == nil && unix.Fstat(int(p.top.Fd()), &ours) == nil &&
-		there.Ino == ours.Ino && there.Dev == ours.Dev
-	if !same {
-		if err := p.o.Repaired("the judge's directory was replaced", "laid out again"); err != nil {
-			return err
-		}
-		return p.begin()
-	}
 	if err := p.top.Chmod(0o700); err != nil {
-		return err
-	}
-	if err := removePlanted(filepath.Dir(p.Dir)); err != nil {
 		return err
 	}
 	if p.index == nil {
@@ -233,10 +215,8 @@ func (p *Place) begin() error {
 		return err
 	}
 	p.top = top
-	if p.silent, err = isSilent(top); err != nil {
-		return err
-	}
-	return removePlanted(filepath.Dir(p.Dir))
+	p.silent, err = isSilent(top)
+	return err
 }
 
 // update brings the files to tree and takes the stamps of those that git wrote. The others, which git does not look at,
@@ -416,6 +396,17 @@ func selected(n, jobs int, wanted func(i int) (name string, is bool)) []string {
 	}
 	wg.Wait()
 	return slices.Concat(parts...)
+}
+
+// removeIn removes from a directory what is to go.
+func removeIn(dir string, goes func(name string) bool) error {
+	entries, err := os.ReadDir(dir)
+	for _, d := range entries {
+		if err == nil && goes(d.Name()) {
+			err = proc.RemoveAll(filepath.Join(dir, d.Name()))
+		}
+	}
+	return err
 }
 
 // clear removes from a directory what is neither tracked nor kept.

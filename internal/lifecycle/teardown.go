@@ -36,9 +36,6 @@ func Unfinished(s *session.Session, check *session.Checkpoint) bool {
 	return exists(s.Path(session.GoBackFile)) || check.Rewind != nil || Resetting(s)
 }
 
-// Marks are what a rewind, an undo or a teardown leaves to be finished. None of them is begun beside a run.
-var Marks = []string{session.GoBackFile, undosDir, session.ResetMarkFile, remakeMark}
-
 // Resetting reports whether a teardown of the session was begun.
 func Resetting(s *session.Session) bool { return exists(s.Path(session.ResetMarkFile)) }
 

@@ -75,7 +75,7 @@ func (a *attempt) loadContext(ctx context.Context, wt gitx.Worktree) (taskContex
 	c.Progress = c.channel("progress", progressText(lines), planCap)
 	c.Plan = c.channel("plan", planText(a.tasks, a.task.ID), planCap)
 	c.Seed = c.channel("seed", a.seedContext(), seedCap)
-	entries, err := a.readLedger()
+	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
 	if err != nil {
 		return c, err
 	}

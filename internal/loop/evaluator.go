@@ -14,7 +14,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
-	"github.com/git-tilth/git-tilth/internal/urgency"
 )
 
 // verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back once.
@@ -74,15 +73,6 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 		return nil, err
 	}
 	defer conn.close()
-	if r.Program != nil && !a.box.Holds() {
-		// Without a sandbox, read-only is a promise of the program, kept by its own means. What it changed all the
-		// same must not be taken for the worker's.
-		defer func() {
-			if restoring := a.restore(urgency.UntilSecond(ctx), j.wt, j.tree); restoring != nil && err == nil {
-				v, err = nil, restoring
-			}
-		}()
-	}
 	var problem error
 	for try := 1; try <= verdictTries; try++ {
 		if err := a.checkLease(ctx); err != nil {
@@ -111,26 +101,10 @@ func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user 
 		Detail: fmt.Sprintf("%s gave no verdict that can be read, %d times: %s", r.who(), verdictTries, problem)}}
 }
 
-// restore puts the worktree back to the tree that was judged, if it is another one now.
-func (a *attempt) restore(ctx context.Context, wt gitx.Worktree, tree string) error {
-	if differs, err := a.Git.DiffersFromIndex(ctx, wt); err != nil || !differs {
-		return err
-	}
-	now, _, err := a.stage(ctx, wt)
-	if err != nil || now == tree {
-		return err
-	}
-	if err := a.Git.ReadTree(ctx, wt, tree, true); err != nil {
-		return err
-	}
-	return a.emit(&record.LogRepaired{What: "the evaluator changed files",
-		Done: "put back to the tree that was judged"})
-}
-
 // evaluatorPrompt assembles what the evaluator is told, and records it.
 func (a *attempt) evaluatorPrompt(ctx context.Context, c *Case, j *judged) (system, user string, err error) {
 	diff := j.diff()
-	entries, err := a.readLedger()
+	entries, err := a.S.ReadLedger(a.task.ID, ledgerEntries)
 	if err != nil {
 		return "", "", err
 	}

@@ -170,13 +170,9 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 	if err := a.emit(e); err != nil {
 		return nil, err
 	}
-	if err := a.putBack(ledgerOf(a.task.ID)); err != nil {
-		return nil, err
-	}
 	if err := a.AppendVerdict(e); err != nil {
 		return nil, err
 	}
-	a.left(ledgerOf(a.task.ID))
 	return v, a.emit(lifecycle.LedgerAppended(e))
 }
 

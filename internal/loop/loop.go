@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -54,14 +53,12 @@ type Stop struct {
 	Detail string
 	// Objection is what was said last against a change that reached a cap, in one line.
 	Objection string
-	Hint      string    // what to do before a resume, "" for nothing
-	Reset     time.Time // of usage_limit, zero when unknown
-	// Changed is what became of the user's repository during the run, but for the session's own branch.
-	Changed []record.RepoChanged
-	Flags   []string         // with which the command has to be given again to go on
-	Away    bool             // who works or judges does not answer
-	Over    []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
-	Left    []Left           // of tasks_failed: the tasks that are not done, and why
+	Hint      string           // what to do before a resume, "" for nothing
+	Reset     time.Time        // of usage_limit, zero when unknown
+	Flags     []string         // with which the command has to be given again to go on
+	Away      bool             // who works or judges does not answer
+	Over      []config.Reached // totals that have reached their caps: a resume with the same ones stops at once
+	Left      []Left           // of tasks_failed: the tasks that are not done, and why
 }
 
 // Left is a task that a run which went on has not done, and the command that helps, "" for none.
@@ -146,7 +143,6 @@ type run struct {
 	place      *judge.Place  // where changes are judged; nil before the first task
 	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files
 	removeTemp func()
-	watch      repoWatch
 	carried    carried
 	ahead      *Ahead            // of a session that is not made yet; nil for one that is
 	checked    bool              // the validators can run on what the next task begins with
@@ -156,7 +152,6 @@ type run struct {
 	uncounted  map[string]bool   // whose turns take what nobody knows
 	outages    map[string]outage // why who cannot work at present, by name
 	unsaid     spent             // what calls may have taken of which no answer said so
-	own        map[string][]byte // files that only the harness writes, as it left them
 }
 
 func newRun(h *lifecycle.Handle, o Options) *run {
@@ -178,24 +173,15 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
 		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
 	}
-	if err := r.putBack(slices.Collect(maps.Keys(r.own))...); err != nil && stop.Reason == AllDone {
-		stop = Stop{Reason: Errored, Detail: err.Error()}
-	}
 	if r.place != nil {
 		r.place.Open()
 	}
-	stop.Changed = r.lastLook(ctx)
 	for _, total := range o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, 0)) {
 		if !slices.ContainsFunc(stop.Over, func(named config.Reached) bool { return named.Name == total.Name }) {
 			stop.Over = append(stop.Over, total)
 		}
 	}
-	err := r.finish(stop)
-	if tampered := (*record.TamperedError)(nil); errors.As(err, &tampered) {
-		stop = Stop{Reason: Errored, Task: stop.Task, Detail: tampered.Error(), Over: stop.Over, Changed: stop.Changed}
-		err = r.finish(stop)
-	}
-	if err != nil {
+	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
 	r.runLastHook(ctx, stop)
@@ -212,7 +198,6 @@ func (r *run) outer(ctx context.Context) Stop {
 	if err != nil {
 		return stopOf(ctx, err, "")
 	}
-	r.ownFiles()
 	for {
 		// Before anything else: whoever interrupts the last task's hooks is not told that all went well, and resume is.
 		if ctx.Err() != nil {
@@ -232,7 +217,7 @@ func (r *run) outer(ctx context.Context) Stop {
 			// Before an attempt that would forget the verdict.
 			return stopOf(ctx, r.commitRefused(ctx, r.tasks[i], f.Verdict.Summary, f.Output), r.tasks[i].ID)
 		}
-		if err := errors.Join(r.watchRepo(ctx), r.openPlace(ctx, wt)); err != nil {
+		if err := r.openPlace(ctx, wt); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)
 		}
 		if err := r.preflight(ctx, i); err != nil {

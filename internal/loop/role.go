@@ -89,7 +89,6 @@ type modelWorker struct {
 	b    *agent.Builtin
 	box  *tool.Box
 	shut func() error // closes the transcript
-	ran  bool         // the turn ran a command
 	name string       // of the model, until it calls a tool
 }
 
@@ -98,7 +97,6 @@ func newModelWorker(ctx context.Context, a *attempt, wt gitx.Worktree, r Role) (
 	box, err := tool.Open(wt.Path, tool.Options{Env: a.toolEnv(ctx, wt.Path), BashTimeout: a.o.Limits.Bash,
 		Protected: a.protected(wt), Sandbox: a.workBox(wt),
 		Before: func(ctx context.Context, name, args string) (string, bool) {
-			w.ran = w.ran || name == "bash"
 			return a.askHook(ctx, name, args)
 		}})
 	if err != nil {
@@ -181,10 +179,8 @@ func (a *attempt) resumeData(why string) map[string]any {
 }
 
 func (w *modelWorker) iterate(ctx context.Context) (turn, error) {
-	w.ran = false
 	t, err := w.b.Turn(ctx)
-	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls), quiet: !w.ran && t.Case == "",
-		failing: t.Failing}
+	out := turn{caseArgs: t.Case, rawCalls: rawCalls(t.RawCalls), failing: t.Failing}
 	if len(t.RawCalls) == 0 {
 		out.nudge, out.idle, out.noTools = nudgeSilent, true, w.name
 	} else {

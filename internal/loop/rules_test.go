@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -216,21 +215,5 @@ func TestAppendLearning(t *testing.T) {
 	if err != nil || strings.Count(said, "# Proposed learnings") != 1 || !strings.Contains(said, "## T-001: one\n") ||
 		!strings.Contains(said, "\ntests live in t/\n") || !strings.Contains(said, "## T-002") {
 		t.Error(said, err)
-	}
-}
-
-// What is gone, came or became another thing is named once, whichever way one looks.
-func TestRepoChanges(t *testing.T) {
-	was := map[string]string{"same": "1", "gone": "2", "other": "3", "empty": ""}
-	now := map[string]string{"same": "1", "other": "4", "came": "5"}
-	for i, want := range []string{"[{came  5} {gone 2 } {other 3 4}]", "[{came 5 } {gone  2} {other 4 3}]"} {
-		var got []struct{ What, Before, After string }
-		for _, c := range repoChanges(was, now) {
-			got = append(got, struct{ What, Before, After string }{c.What, c.Before, c.After})
-		}
-		if fmt.Sprint(got) != want {
-			t.Errorf("%d: got %v, want %s", i, got, want)
-		}
-		was, now = now, was
 	}
 }

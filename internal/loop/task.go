@@ -28,7 +28,6 @@ type turn struct {
 	idle     bool   // nothing was done: three such turns in a row end the task
 	noTools  string // the model, where it has never called a tool
 	failing  string // the tools and what they said, where each failed
-	quiet    bool   // nothing was submitted and no command ran that could have gone for the user's repository
 }
 
 // worker does a task, one iteration at a time.
@@ -227,9 +226,6 @@ func (a *attempt) iterations(ctx context.Context) error {
 			return err
 		}
 		t, err := a.worker.iterate(ctx)
-		if err == nil && !t.quiet {
-			err = a.look(ctx, a.emit)
-		}
 		if err != nil {
 			return err
 		}
@@ -400,7 +396,6 @@ func (a *attempt) settle(status, progress string) error {
 	if err := a.SaveTasks(a.tasks); err != nil {
 		return err
 	}
-	a.left(session.TasksFile)
 	if err := a.S.AppendProgress(a.task.ID, progress, a.task.Title); err != nil {
 		return err
 	}

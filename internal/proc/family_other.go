@@ -47,6 +47,3 @@ func Find(Query) (pid int, err error) { return 0, errors.ErrUnsupported }
 
 // Above returns the ids of the processes above this one, which are not known here.
 func Above() []int { return nil }
-
-// ForgetEnv does nothing here: a process has no way to take back what it was started with.
-func ForgetEnv(func(name string) bool) bool { return false }

@@ -33,7 +33,6 @@ var rows = []row{
 	{"task_marked", func() Event { return &TaskMarked{} }, true, aside},
 	{"proposed_learnings", func() Event { return &ProposedLearnings{} }, false, afterStop | outside},
 	{"build_products", func() Event { return &BuildProducts{} }, false, outside},
-	{"repo_changed", func() Event { return &RepoChanged{} }, false, aside},
 	{"session_rewound", func() Event { return &SessionRewound{} }, true, outside},
 	{"session_undone", func() Event { return &SessionUndone{} }, true, aside},
 	{"log_repaired", func() Event { return &LogRepaired{} }, true, aside},
@@ -392,16 +391,6 @@ type LogRepaired struct {
 
 	What string `json:"what,omitempty"`
 	Done string `json:"done,omitempty"`
-}
-
-// RepoChanged is something of the user's repository that another than this session changed during a run: a ref, the
-// config, a hook, a lock that was left behind. It may be the user's own work. Before or After is empty where there was
-// or is nothing.
-type RepoChanged struct {
-	Scope
-	What   string `json:"what"`
-	Before string `json:"before"`
-	After  string `json:"after"`
 }
 
 // Stop is how a run ended.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -38,26 +39,54 @@ func TestMarkIsTheFile(t *testing.T) {
 	}
 }
 
-// What somebody else wrote into the record is not marked.
-func TestMarkOfARecordThatSomebodyChanged(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "events.jsonl")
-	r, err := Open(path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if err := r.Append(&TaskDone{Summary: "done"}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteString(`{"ts":"","type":"evaluator_verdict","payload":{}}` + "\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := r.Mark(); err == nil {
-		t.Error("it was marked")
+// A record that a person edits meanwhile, in place or by another file of its name, is gone on with as it is then.
+func TestAPersonEditsTheRecord(t *testing.T) {
+	for name, edit := range map[string]func(path string, old []byte) error{
+		"more": func(path string, old []byte) error {
+			return os.WriteFile(path, append(old, "{\"type\":\"x\",\"payload\":{}}\n"...), 0o600)
+		},
+		"less": func(path string, old []byte) error { return os.Truncate(path, int64(len(old)/2)) },
+		"another file": func(path string, old []byte) error {
+			if err := os.WriteFile(path+".new", old[:len(old)/2], 0o600); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		},
+		"gone": func(path string, _ []byte) error { return os.Remove(path) },
+	} {
+		path := filepath.Join(t.TempDir(), "events.jsonl")
+		r, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		append := func(summary string) int64 {
+			t.Helper()
+			if err := r.Append(&TaskDone{Summary: summary}); err != nil {
+				t.Fatal(name, err)
+			}
+			return r.Size()
+		}
+		append("one")
+		append("two")
+		if _, _, err := r.Mark(); err != nil {
+			t.Fatal(err)
+		}
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := edit(path, old); err != nil {
+			t.Fatal(err)
+		}
+		end := append("three")
+		data, err := os.ReadFile(path)
+		if err != nil || int64(len(data)) != end || !strings.Contains(string(data), "three") {
+			t.Errorf("%s: %d bytes, it says %d: %s (%v)", name, len(data), end, data, err)
+		}
+		want := sha256.Sum256(data)
+		if size, sum, err := r.Mark(); err != nil || size != end || sum != hex.EncodeToString(want[:]) {
+			t.Errorf("%s: the mark is %d %s %v", name, size, sum, err)
+		}
 	}
 }

@@ -2,8 +2,7 @@ package record
 
 import (
 	"bytes"
-	"encoding/hex"
-	"errors"
+	"crypto/sha256"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -24,13 +23,12 @@ type Options struct {
 // Record is events.jsonl open for appending. It is safe for concurrent use; only the holder of the session's lock may
 // have one.
 type Record struct {
-	opts     Options
-	path     string
-	out      *jsonl.File
-	guard    *guard
-	tampered error // set for good once somebody else changed the record
-	mu       sync.Mutex
-	buf      bytes.Buffer
+	opts Options
+	path string
+	out  *jsonl.File
+	sum  *sum // of what is in out
+	mu   sync.Mutex
+	buf  bytes.Buffer
 }
 
 // Open opens the record at path, made if it is missing. What a crash left at its end, and at the end of the session's
@@ -60,15 +58,23 @@ func Open(path string, opts Options, others ...string) (*Record, error) {
 	return r, nil
 }
 
+// A record of a gigabyte takes a second of a processor to hash, which a run that begins has a better use for: a long
+// one is hashed after a pause, or when its hash is asked for.
+const (
+	longRecord = 1 << 20
+	hashPause  = 300 * time.Millisecond
+)
+
 // reopen opens the record as it lies there.
 func (r *Record) reopen() (repair jsonl.Repair, err error) {
 	if r.out, repair, err = jsonl.Open(r.path, jsonl.IsObject); err != nil {
 		return repair, err
 	}
-	if r.guard, err = newGuard(r.path); err != nil {
-		r.out.Close()
+	r.sum = &sum{path: r.path, hash: sha256.New()}
+	if size := r.out.Size(); size >= longRecord {
+		time.AfterFunc(hashPause, func() { _, _ = r.sum.upTo(size) })
 	}
-	return repair, err
+	return repair, nil
 }
 
 func (r *Record) logRepair(file string, repair jsonl.Repair) error {
@@ -76,21 +82,15 @@ func (r *Record) logRepair(file string, repair jsonl.Repair) error {
 	if why == "" {
 		return nil
 	}
-	return r.Append(&LogRepaired{File: file, CutBytes: &repair.CutBytes, Why: why})
+	return r.append(&LogRepaired{File: file, CutBytes: &repair.CutBytes, Why: why})
 }
 
 // Append writes one event. When it returns, the line is in the file, safe from a crash of the process, which costs
 // microseconds; the seed, verdicts, commits, and how something began or ended are safe from a crash of the machine too.
-// Once somebody else has changed the record, the error is a *TamperedError, and nothing but the stop of an error is
-// taken. A stop reads the whole record for that: there are changes that no stamp of its file tells.
 func (r *Record) Append(ev Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stop, ok := ev.(*Stop)
-	err := r.check(ok && stop.Reason == "error")
-	if err == nil && ok && !r.guard.holds() {
-		err = r.mend()
-	}
+	err := r.follow()
 	if err == nil {
 		err = r.append(ev)
 	}
@@ -100,15 +100,31 @@ func (r *Record) Append(ev Event) error {
 	return nil
 }
 
-// check is why nothing may be written. last is the stop that says so.
-func (r *Record) check(last bool) error {
-	if r.tampered != nil && !last {
-		return r.tampered
+func (r *Record) append(ev Event) error {
+	line, err := r.encode(ev)
+	if err != nil {
+		return err
 	}
-	if !r.guard.intact() {
-		return r.mend()
+	err = r.out.Add(r.buf.Bytes(), byName[line.Type].durable)
+	if err == nil && r.opts.Sink != nil {
+		r.opts.Sink(line)
 	}
-	return nil
+	return err
+}
+
+// follow opens the record anew where it is not the file, or not of the length, that this process left: a person has
+// edited it.
+func (r *Record) follow() error {
+	same, err := r.out.Same()
+	if same || err != nil {
+		return err
+	}
+	r.out.Close()
+	repair, err := r.reopen()
+	if err != nil {
+		return err
+	}
+	return r.logRepair(filepath.Base(r.path), repair)
 }
 
 // Mark is the length of the record and its SHA-256 in hex, which a commit carries. What it costs depends on what was
@@ -116,42 +132,14 @@ func (r *Record) check(last bool) error {
 func (r *Record) Mark() (size int64, sum string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.check(false); err != nil {
+	if err = r.follow(); err == nil {
+		size = r.out.Size()
+		sum, err = r.sum.upTo(size)
+	}
+	if err != nil {
 		return 0, "", fmt.Errorf("mark the record: %w", err)
 	}
-	known := r.guard.sum()
-	if known == nil {
-		return 0, "", errors.New("the record cannot be read")
-	}
-	return r.guard.size, hex.EncodeToString(known), nil
-}
-
-func (r *Record) append(ev Event) error {
-	line, err := r.encode(ev)
-	if err != nil {
-		return err
-	}
-	err = r.out.Add(r.buf.Bytes(), byName[line.Type].durable)
-	r.guard.wrote(r.buf.Bytes(), err)
-	if err == nil && r.opts.Sink != nil {
-		r.opts.Sink(line)
-	}
-	return err
-}
-
-// mend puts the record back in order after somebody else changed it, says so in it, and returns what there is to say.
-func (r *Record) mend() error {
-	how, err := r.guard.mend()
-	if err != nil {
-		return fmt.Errorf("%w, and cannot be put back: %w", &TamperedError{How: how}, err)
-	}
-	r.guard.f.Close()
-	r.out.Close()
-	if _, err := r.reopen(); err != nil {
-		return fmt.Errorf("%w, and cannot be opened: %w", &TamperedError{How: how}, err)
-	}
-	r.tampered = &TamperedError{How: how}
-	return errors.Join(r.tampered, r.append(&LogRepaired{File: filepath.Base(r.path), Why: how}))
+	return size, sum, nil
 }
 
 // encode builds the line in r.buf, with its newline, redacted.
@@ -182,10 +170,7 @@ func (r *Record) encode(ev Event) (Line, error) {
 func (r *Record) Size() int64 { return r.out.Size() }
 
 // Close closes the file. Appending after it is an error.
-func (r *Record) Close() error {
-	r.guard.f.Close()
-	return r.out.Close()
-}
+func (r *Record) Close() error { return r.out.Close() }
 
 // FormatTime writes a time as every file of a session has it: RFC 3339 in UTC, to the millisecond.
 func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

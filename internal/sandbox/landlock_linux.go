@@ -65,12 +65,6 @@ func Probe() System {
 	return s
 }
 
-// Holds reports whether what is not in Write keeps its contents: before ABI 3 any file can be truncated.
-func (b *Box) Holds() bool {
-	abi, err := version()
-	return b != nil && err == nil && rights(abi)&unix.LANDLOCK_ACCESS_FS_TRUNCATE != 0
-}
-
 func version() (int, error) {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

@@ -18,8 +18,5 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// Holds reports whether what is not in Write keeps its contents.
-func (b *Box) Holds() bool { return b != nil }
-
 // Spaces are namespaces, which only Linux has.
 func Spaces() (has []string, err error) { return nil, errors.New("this system has none") }

@@ -78,11 +78,6 @@ func (h *holder) open() {
 	}
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, Setpgid: true,
 		UidMappings: id(os.Geteuid()), GidMappings: id(os.Getegid()), AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}}
-	// The maps of a process that cannot be dumped are root's to write.
-	if dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err == nil && dumpable == 0 {
-		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
-		defer func() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }()
-	}
 	h.err = h.begin(attr)
 }
 

@@ -60,7 +60,6 @@ var eventFields = map[string]kinds{
 	"log_repaired":       {},
 	"session_rewound":    {"to": "s", "from": "s", "undo": "n", "note": "s?-", "tasks": "o"},
 	"session_undone":     {"undo": "n", "redo": "n", "tasks": "o"},
-	"repo_changed":       {"what": "s", "before": "s", "after": "s"},
 	"preflight":          {"passed": "b", "checks": "a"},
 	"stop":               {"reason": "s"},
 	"build_products":     {"left_out": "a", "reason": "s"},
@@ -68,7 +67,7 @@ var eventFields = map[string]kinds{
 
 // sessionEvents belong to the session, not to a task.
 var sessionEvents = []string{"session_start", "session_prepared", "seed_committed", "session_resume", "stop",
-	"log_repaired", "repo_changed", "task_marked", "session_rewound", "session_undone", "preflight"}
+	"log_repaired", "task_marked", "session_rewound", "session_undone", "preflight"}
 
 // recordCap is what an event may keep of one text, in characters.
 const recordCap = 16_000
@@ -154,7 +153,7 @@ func (a *auditor) event(line []byte) {
 	}
 	a.fields(p, fields)
 	ofSession := slices.Contains(sessionEvents, typ) || p.Get("hook").Str == "post-run"
-	if !ofSession || ((typ == "log_repaired" || typ == "repo_changed") && p.Get("task_id").Exists()) {
+	if !ofSession || (typ == "log_repaired" && p.Get("task_id").Exists()) {
 		a.scope(typ, p)
 	}
 	a.values(typ, p)

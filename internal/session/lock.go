@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -206,11 +207,19 @@ func readAtMost(path string, n int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
-// flockOwner is the process of this machine that has the exclusive flock on f, 0 if that is unknown.
-func flockOwner(path string) int {
+// flockOwner is the process of this machine that has the exclusive flock on f, 0 if that is unknown. A line of
+// /proc/locks: "3: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF".
+func flockOwner(path string) (pid int) {
 	var st unix.Stat_t
 	if unix.Lstat(path, &st) != nil {
 		return 0
 	}
-	return max(flocks()[lockName(&st)], 0)
+	name := fmt.Sprintf("%02x:%02x:%d", unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), st.Ino)
+	data, _ := os.ReadFile("/proc/locks")
+	for line := range strings.Lines(string(data)) {
+		if w := strings.Fields(line); len(w) > 5 && w[1] == "FLOCK" && w[3] == "WRITE" && w[5] == name {
+			pid, _ = strconv.Atoi(w[4])
+		}
+	}
+	return max(pid, 0)
 }

@@ -46,3 +46,9 @@ func (s *Session) Workspace() string { return s.Path(WorkspaceDir) }
 
 // Branch is the session's branch, without refs/heads/.
 func (s *Session) Branch() string { return branchPrefix + s.ID }
+
+// MarkVar is the variable by which what a run starts can tell that it is inside of it; its value is the session's id.
+const MarkVar = "TILTH_INSIDE"
+
+// Mark is the mark of what a run of this session starts, as a line of its environment.
+func (s *Session) Mark() string { return MarkVar + "=" + s.ID }

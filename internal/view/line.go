@@ -95,8 +95,6 @@ func Line(ev record.Event, payload []byte) (style, line string) {
 		return bold, joined(": ", "to "+ev.To+", undo "+strconv.Itoa(ev.Undo), ev.Note)
 	case *record.SessionUndone:
 		return bold, fmt.Sprintf("undo %d taken back, redo is undo %d", ev.Undo, ev.Redo)
-	case *record.RepoChanged:
-		return yellow, "the repository changed: " + RepoChange(ev)
 	case *record.LogRepaired:
 		says := strings.Trim(ev.File+" "+ev.Why+ev.What+", "+ev.Done, ", ")
 		return yellow, "repaired: " + cmp.Or(says, "the record")
@@ -223,22 +221,6 @@ func validatorLine(ev *record.ValidatorRun) (style, line string) {
 		parts = append(parts, r.Name+" "+word)
 	}
 	return style, joined(": ", line+strings.Join(parts, ", "), why)
-}
-
-// RepoChange is a difference of the user's repository. Of a file only that it changed is of use to a person.
-func RepoChange(c *record.RepoChanged) string {
-	isID := func(s string) bool { return len(s) >= 40 && !strings.Contains(s, " ") }
-	switch {
-	case strings.HasSuffix(c.What, ".lock") && c.After != "":
-		return c.What + " is left behind"
-	case c.Before == "":
-		return c.What + " is new"
-	case c.After == "":
-		return c.What + " is gone"
-	case isID(c.Before) && isID(c.After):
-		return fmt.Sprintf("%s moved from %.10s to %.10s", c.What, c.Before, c.After)
-	}
-	return c.What + " is another"
 }
 
 // preflightLine says which validators were found, which of them can run, and what else was found.

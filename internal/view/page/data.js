@@ -125,7 +125,6 @@ const KIND_OF = new Map(
     task_failed: "trouble",
     stop: "trouble",
     pre_tool_block: "trouble",
-    repo_changed: "trouble",
     log_repaired: "trouble",
     empty_model_response: "trouble",
     case_parse_error: "trouble",

@@ -7,7 +7,7 @@ const LABELS = new Map(
     nudge: "Nudge", tool_call: "Tool", tool_result: "Result", pre_tool_block: "Blocked", hook_run: "Hook", validator_run: "Validators",
     case_parse_error: "Unreadable case", evaluator_parse_error: "Unreadable verdict", evaluator_verdict: "Verdict", judge_verdict: "Verdict", ledger_appended: "Ledger",
     agent_session: "Agent conversation", agent_waits: "Agent waits", build_products: "Left out of the commit", case_submitted: "Case submitted", task_marked: "A person's word", task_done: "Task done", task_failed: "Task failed", commit: "Commit", proposed_learnings: "Learning",
-    session_rewound: "Rewound", session_undone: "Undone", repo_changed: "Repository changed", log_repaired: "Record repaired", stop: "Stopped",
+    session_rewound: "Rewound", session_undone: "Undone", log_repaired: "Record repaired", stop: "Stopped",
   }),
 );
 

@@ -2,7 +2,6 @@ package gitx
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,11 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
 )
@@ -168,125 +164,4 @@ func repoPlaces(common string) []string {
 		}
 	}
 	return places
-}
-
-// WatchRepo watches the user's repository while somebody else works in it. read returns what of it a worker could
-// change and a session never does: by name ("refs/heads/main", "config", "hooks/pre-commit"), a value that is another
-// one once the thing is. It costs no process as long as no file of the repository that counts has been touched. Where
-// git cannot read the refs, because its config is broken for one, they are returned as they were, beside the error.
-func (g *Git) WatchRepo(common string) (read func(context.Context) (state map[string]string, err error)) {
-	var last string
-	var now map[string]string
-	return func(ctx context.Context) (map[string]string, error) {
-		stamp := stampOf(common)
-		if stamp == last {
-			return now, nil
-		}
-		before := now
-		var err error
-		if now, err = g.readState(ctx, common); err == nil {
-			last = stamp
-			return now, nil
-		}
-		for what, value := range before {
-			if strings.HasPrefix(what, "refs/") {
-				now[what] = value
-			}
-		}
-		return now, err
-	}
-}
-
-// sessionRefs is where the branches of sessions are.
-const sessionRefs = "refs/heads/session/"
-
-// watchedFiles are the files and directories of a repository that say how git works in it.
-var watchedFiles = []string{
-	"HEAD", "config", "config.worktree", "shallow", "hooks", "info", "objects/info/alternates", "commondir",
-}
-
-// eachWatched calls do for each file that counts: the watched ones, those of refs but for sessions', and locks.
-func eachWatched(common string, do func(name, path string)) {
-	names := append([]string{"refs", "packed-refs", "reftable"}, watchedFiles...)
-	own, _ := os.ReadDir(common)
-	for _, e := range own {
-		if strings.HasSuffix(e.Name(), ".lock") {
-			names = append(names, e.Name())
-		}
-	}
-	for _, name := range names {
-		_ = filepath.WalkDir(filepath.Join(common, name), func(path string, d fs.DirEntry, err error) error {
-			name, relErr := filepath.Rel(common, path)
-			switch {
-			case err != nil || relErr != nil:
-			case d.IsDir() && name+"/" == sessionRefs:
-				return filepath.SkipDir
-			case !d.IsDir():
-				do(name, path)
-			}
-			return nil
-		})
-	}
-}
-
-// stampOf changes whenever a file does that readState reads: a worker can set a file's modification time, and not the
-// time of its change.
-func stampOf(common string) string {
-	var b strings.Builder
-	eachWatched(common, func(name, path string) {
-		var st unix.Stat_t
-		if unix.Lstat(path, &st) == nil {
-			fmt.Fprintf(&b, "%s %o %d %d %d %d\n", name, st.Mode, st.Size, st.Mtim.Nano(), st.Ino, st.Ctim.Nano())
-		}
-	})
-	return b.String()
-}
-
-// readState reads the repository's refs other than those of sessions, replacements among them, with one command; its
-// HEAD, config, hooks, info and alternates from their files; and the locks in it that no live git can own. Where git
-// cannot read the refs, the rest is returned beside the error.
-func (g *Git) readState(ctx context.Context, common string) (map[string]string, error) {
-	state := map[string]string{}
-	places := sync.OnceValue(func() []string { return repoPlaces(common) })
-	eachWatched(common, func(name, path string) {
-		top, _, below := strings.Cut(name, "/")
-		if strings.HasSuffix(name, ".lock") && (top == "refs" || !below) {
-			fi, err := os.Lstat(path)
-			if err != nil {
-				return
-			}
-			if left, _ := g.leftBehind(path, fi, places()); left {
-				state[name] = "a lock that a git which has ended left behind, of " +
-					fi.ModTime().UTC().Format(time.RFC3339)
-			}
-		} else if top != "refs" && top != "packed-refs" && top != "reftable" {
-			state[name] = contentOf(path)
-		}
-	})
-	out, err := g.Read(ctx, InRepo(common, "for-each-ref", "--format=%(refname) %(objectname) %(symref)"))
-	for line := range strings.Lines(string(out)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if !strings.HasPrefix(name, sessionRefs) {
-			state[name] = value
-		}
-	}
-	return state, err
-}
-
-// contentOf says what a file is, by mode and content.
-func contentOf(path string) string {
-	link := ""
-	if to, err := os.Readlink(path); err == nil {
-		link = "link to " + to
-		if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() {
-			return link
-		}
-	}
-	content, err := readFile(path)
-	fi, statErr := os.Stat(path)
-	if errors.Join(err, statErr) != nil {
-		return "unreadable"
-	}
-	sum := sha256.Sum256(content)
-	return fmt.Sprintf("%s%s sha256 %x", link, fi.Mode().Perm(), sum[:8])
 }
