@@ -27,6 +27,7 @@ var registry = struct {
 	leaders  map[int]*family
 	detached map[int]bool
 	strays   map[int]uint64 // start times of children that a group told from those which we started
+	keeper   int            // pid of the keeper, 0 for none
 }{leaders: map[int]*family{}, detached: map[int]bool{}, strays: map[int]uint64{}}
 
 // startFamily starts the command and registers it.

@@ -150,18 +150,22 @@ func reapOrphans() {
 	}
 }
 
-// childless reports whether this process has no children but the sandbox's holder, and nobody is left in there. It is
-// the common case after a command and spares reading all of /proc.
+// childless reports whether this process has no children but the keeper and the sandbox's holder, and nobody is left in
+// there. It is the common case after a command and spares reading all of /proc.
 func childless() bool {
 	if errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD) {
 		return true
 	}
+	registry.Lock()
+	keeper := registry.keeper
+	registry.Unlock()
 	holder, first := sandbox.Inits()
-	return holder != 0 && hasOnly(os.Getpid(), holder) && hasOnly(holder, first) && (first == 0 || hasOnly(first, 0))
+	return hasOnly(os.Getpid(), keeper, holder) &&
+		(holder == 0 || hasOnly(holder, first) && (first == 0 || hasOnly(first)))
 }
 
-// hasOnly reports whether a process has no child but one, 0 for none. A kernel that does not list them knows nothing.
-func hasOnly(pid, child int) bool {
+// hasOnly reports whether a process has no children but these. A kernel that does not list them knows nothing.
+func hasOnly(pid int, children ...int) bool {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {
 		data, err := os.ReadFile(list)
@@ -169,7 +173,7 @@ func hasOnly(pid, child int) bool {
 			return false
 		}
 		for _, name := range strings.Fields(string(data)) {
-			if name != strconv.Itoa(child) {
+			if child, _ := strconv.Atoi(name); !slices.Contains(children, child) {
 				return false
 			}
 		}

@@ -22,11 +22,9 @@ import (
 // session or the parent it is still there after env -i, setsid and a double fork. A process that sets the limit anew
 // gets away, unless its parent does not.
 //
-// The keeper leaves the family that a run's commands are looked for in: it is started by a process in between, before
-// this one adopts orphans.
+// The keeper is a child in a session of its own, of which the registry knows that it belongs to no command.
 
-// keeperName is what the keeper is called until it has begun, and keeperStart the process in between.
-const keeperName, keeperStart = "git-tilth-keeper", "git-tilth-keeper-start"
+const keeperName = "git-tilth-keeper"
 
 const (
 	keeperRounds = 5 * time.Second // for which it kills
@@ -52,21 +50,33 @@ func Keep() (forget func()) {
 		return func() {}
 	}
 	defer null.Close()
-	between, err := os.StartProcess("/proc/self/exe", []string{keeperStart, strconv.FormatUint(mark, 10)},
-		&os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{r, null, null}})
+	registry.Lock() // until it is registered, see registry
+	keeper, err := os.StartProcess("/proc/self/exe", []string{keeperName, strconv.FormatUint(mark, 10)},
+		&os.ProcAttr{Dir: "/", Env: []string{}, Files: []*os.File{r, null, null},
+			Sys: &syscall.SysProcAttr{Setsid: true}})
 	if err == nil {
-		_, err = between.Wait()
+		registry.detached[keeper.Pid] = true
+		registry.keeper = keeper.Pid
+	}
+	registry.Unlock()
+	if err != nil {
+		w.Close()
+		return func() {}
+	}
+	end := func() {
+		_, _ = w.Write([]byte{0})
+		w.Close()
+		_, _ = keeper.Wait()
 	}
 	old := limit
 	limit.Cur = mark
-	if err != nil || unix.Setrlimit(unix.RLIMIT_RTTIME, &limit) != nil {
-		w.Close()
+	if unix.Setrlimit(unix.RLIMIT_RTTIME, &limit) != nil {
+		end()
 		return func() {}
 	}
 	return func() {
 		_ = unix.Setrlimit(unix.RLIMIT_RTTIME, &old)
-		_, _ = w.Write([]byte{0})
-		w.Close()
+		end()
 	}
 }
 
@@ -78,21 +88,12 @@ func drawMark(most uint64) uint64 {
 
 // init is here for the keeper: nothing else of the program is set up for it.
 func init() {
-	if len(os.Args) != 2 || os.Args[0] != keeperStart && os.Args[0] != keeperName {
+	if len(os.Args) != 2 || os.Args[0] != keeperName {
 		return
 	}
 	mark, err := strconv.ParseUint(os.Args[1], 10, 64)
 	if err != nil {
 		os.Exit(1)
-	}
-	if os.Args[0] == keeperStart {
-		_, err := syscall.ForkExec("/proc/self/exe", []string{keeperName, os.Args[1]},
-			&syscall.ProcAttr{Dir: "/", Env: []string{}, Files: []uintptr{0, 1, 2},
-				Sys: &syscall.SysProcAttr{Setsid: true}})
-		if err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
 	}
 	runtime.LockOSThread()
 	if n, _ := unix.Read(0, make([]byte, 1)); n == 0 {
