@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -16,10 +17,16 @@ import (
 // defaultAttempts is how often a request is made before its last failure counts.
 const defaultAttempts = 8
 
-// Calls makes the model calls of one role.
+// Calls makes the model calls of one role. An agent program may stand in the model's place: a turn of it is an answer.
 type Calls struct {
 	// Chat makes one attempt, as a model.Client does.
-	Chat     func(context.Context, model.Request) (*model.Reply, error)
+	Chat func(context.Context, model.Request) (*model.Reply, error)
+	// Program plays a turn where it is set, of what Tell makes of the conversation's messages.
+	Program *Program
+	Tell    func(context.Context, []json.RawMessage) (Turn, error)
+	// Heard learns what became of a turn, once that is on record. again asks for another one as if it had not been; an
+	// error that is a *model.Failure is the attempt's, any other ends the attempts.
+	Heard    func(context.Context, Outcome) (again bool, err error)
 	Attempts int          // bounds the attempts at one request; 0 is 8
 	Allow    func() error // is asked before each attempt; its error ends them
 	// Retrying is called with each failed attempt that will be followed by another, before the wait.
@@ -36,25 +43,10 @@ type Calls struct {
 func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error) {
 	empties := 0
 	for n := 1; ; n++ {
-		if c.Allow != nil {
-			if err := c.Allow(); err != nil {
-				return nil, err
-			}
-		}
-		reply, err := c.Chat(ctx, req)
-		if err == nil {
-			return reply, c.Record(replyCall(reply, n), reply.Usage)
-		}
+		reply, err := c.attempt(ctx, req, n)
 		var f *model.Failure
 		if !errors.As(err, &f) || f.Kind == model.Canceled {
-			return nil, err
-		}
-		last, wait := !f.Retryable() || n >= cmp.Or(c.Attempts, defaultAttempts), time.Duration(0)
-		if !last {
-			wait = waitAfter(n, f)
-		}
-		if err := c.Record(failureCall(f, n, wait), f.Usage); err != nil {
-			return nil, err
+			return reply, err
 		}
 		if f.Kind == model.Empty {
 			empties++
@@ -62,7 +54,8 @@ func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error
 				return nil, err
 			}
 		}
-		if last {
+		wait, again := c.waitAfter(n, f)
+		if !again {
 			return nil, f
 		}
 		if c.Retrying != nil {
@@ -74,12 +67,100 @@ func (c Calls) Make(ctx context.Context, req model.Request) (*model.Reply, error
 	}
 }
 
-// waitAfter doubles from a second to a minute; what the endpoint asks for outranks it.
-func waitAfter(attempt int, f *model.Failure) time.Duration {
-	if f.RetryAfter != nil {
-		return *f.RetryAfter
+// attempt is one of them, and what it was on record.
+func (c Calls) attempt(ctx context.Context, req model.Request, n int) (*model.Reply, error) {
+	if c.Program != nil {
+		return c.play(ctx, req, n)
 	}
-	return min(time.Second<<min(attempt-1, 6), time.Minute)
+	if err := c.allow(); err != nil {
+		return nil, err
+	}
+	reply, err := c.Chat(ctx, req)
+	if err == nil {
+		return reply, c.Record(replyCall(reply, n), reply.Usage)
+	}
+	var f *model.Failure
+	if errors.As(err, &f) && f.Kind != model.Canceled {
+		wait, _ := c.waitAfter(n, f)
+		if err := c.Record(failureCall(f, n, wait), f.Usage); err != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// play has the program answer.
+func (c Calls) play(ctx context.Context, req model.Request, n int) (*model.Reply, error) {
+	for {
+		if err := c.allow(); err != nil {
+			return nil, err
+		}
+		turn, err := c.Tell(ctx, req.Messages)
+		if err != nil {
+			return nil, err
+		}
+		out, err := c.Program.Run(ctx, turn)
+		if err != nil {
+			return nil, err
+		}
+		call := out.Call()
+		call.Attempt = n
+		if err := c.Record(call, out.Usage); err != nil {
+			return nil, err
+		}
+		again, err := c.Heard(ctx, out)
+		if err := cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		if again {
+			continue
+		}
+		if f := c.Program.failure(out); f != nil {
+			return nil, f
+		}
+		return &model.Reply{Message: Message("assistant", out.Text), Content: out.Text,
+			FinishReason: string(out.How), Usage: out.Usage}, nil
+	}
+}
+
+func (c Calls) allow() error {
+	if c.Allow == nil {
+		return nil
+	}
+	return c.Allow()
+}
+
+// failure is what kept a turn from being an answer, nil for nothing. The next one is asked for at once.
+func (p *Program) failure(out Outcome) *model.Failure {
+	f := &model.Failure{Kind: model.FinishError, Message: p.Name + ": " + out.Detail, Said: out.Detail,
+		FinishReason: string(out.How), Usage: out.Usage, RetryAfter: new(time.Duration)}
+	switch out.How {
+	case Completed, TurnLimit:
+		return nil
+	case UsageLimit:
+		f.Kind, f.LimitReset = model.UsageLimit, out.LimitReset
+	case TimedOut:
+		f.Kind = model.Timeout
+	case Refused:
+		f.Kind, f.Mend = model.Fatal, "check the key of "+p.Name+" and the name of its model"
+		if p.Login != "" {
+			f.Mend = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
+		}
+		f.Mend = cmp.Or(out.Hint, f.Mend)
+	}
+	return f
+}
+
+// waitAfter is how long is waited after attempt n, where another one follows: it doubles from a second to a minute, and
+// what the endpoint asks for outranks it.
+func (c Calls) waitAfter(n int, f *model.Failure) (wait time.Duration, again bool) {
+	switch {
+	case !f.Retryable() || n >= cmp.Or(c.Attempts, defaultAttempts):
+		return 0, false
+	case f.RetryAfter != nil:
+		return *f.RetryAfter, true
+	}
+	return min(time.Second<<min(n-1, 6), time.Minute), true
 }
 
 func (c Calls) sleep(ctx context.Context, d time.Duration) error {

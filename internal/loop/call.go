@@ -1,7 +1,9 @@
 package loop
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -17,6 +19,9 @@ type caller struct {
 	role string // record.RoleWorker and so on
 	who  Role
 	said *exchange
+	// Of an agent program: what its turns are told, and what is made of them (agent.Calls).
+	tell  func(context.Context, []json.RawMessage) (agent.Turn, error)
+	after func(context.Context, agent.Outcome) (again bool, err error)
 }
 
 func (a *attempt) caller(role string, who Role) caller {
@@ -26,12 +31,23 @@ func (a *attempt) caller(role string, who Role) caller {
 // ask makes one request until an answer is a turn. What it cannot get is a Stop with the reason for which the
 // task or the run ends.
 func (c caller) ask(ctx context.Context, req model.Request) (*model.Reply, error) {
-	reply, err := c.make(ctx, req, c.o.Attempts)
+	attempts := c.o.Attempts
+	if c.tell != nil {
+		attempts = programFailures
+	}
+	reply, err := c.make(ctx, req, attempts)
 	var f *model.Failure
 	if !errors.As(err, &f) || f.Kind == model.Canceled || ctx.Err() != nil {
 		return reply, err
 	}
-	return nil, unable{stopFor(f)}
+	stop := stopFor(f)
+	if p := c.who.Program; c.tell != nil && (stop.Reason == ProviderFailure || stop.Reason == Errored) {
+		stop.Hint = cmp.Or(p.Misses(f.Said, c.Environ, c.o.KeepEnv), stop.Hint)
+		if c.role == record.RoleEvaluator && stop.Reason == ProviderFailure {
+			stop.Detail = p.Name + " as evaluator: " + f.Said
+		}
+	}
+	return nil, unable{stop}
 }
 
 // stopFor says what a failure that outlived its retries means for the task.
@@ -84,6 +100,9 @@ func (r *run) waitUntil(ctx context.Context, reset time.Time, detail string) err
 func (c caller) make(ctx context.Context, req model.Request, attempts int) (*model.Reply, error) {
 	calls := agent.Calls{Chat: c.who.Client.Chat, Attempts: attempts, Record: c.recordCall, Emit: c.emitPhase,
 		Allow: c.mayGoOn}
+	if c.tell != nil {
+		calls.Program, calls.Tell, calls.Heard = c.who.Program, c.tell, c.after
+	}
 	c.bound(&req, &calls)
 	reply, err := calls.Make(ctx, req)
 	c.heard(req, reply, err)

@@ -92,7 +92,9 @@ func TestCaseOfAProgramsLastWords(t *testing.T) {
 		{`Done: {"summary": "says "s"", "ac_coverage": [{"criterion": "c"}]}`, false, false},
 	} {
 		got := caseOf(c.text)
-		if (got.caseArgs != "") != c.args || got.idle != c.silent || (!c.args && !c.silent && got.caseText == "") {
+		said, err := parseCase(got.caseArgs)
+		isText := err == nil && said.Summary == c.text
+		if got.idle != c.silent || !c.silent && (err != nil || isText == c.args) {
 			t.Errorf("%q: %+v", c.text, got)
 		}
 	}

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,27 +11,11 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/model"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
 
 // verdictTries is how often an evaluator may answer with something that is no verdict: the error is fed back once.
 const verdictTries = 2
-
-// answer is what an evaluator said.
-type answer struct {
-	args    string // the verdict's JSON as the evaluator wrote it
-	problem error  // why there is none, in a sentence for the evaluator
-	raw     any    // for the record
-}
-
-// evaluatorConn asks an evaluator and feeds back what was wrong with its answer.
-type evaluatorConn interface {
-	ask(ctx context.Context) (answer, error)
-	// correct tells the evaluator what was wrong.
-	correct(problem error) error
-	close() error
-}
 
 // evaluate asks for a verdict on a tree: the evaluator, and the next one where one cannot give any.
 func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict, err error) {
@@ -68,31 +51,33 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 // reviewBy has one evaluator judge a tree, in a context of its own. One whose answers are no verdict is itself at
 // fault, and not the change.
 func (a *attempt) reviewBy(ctx context.Context, r Role, j *judged, system, user string) (v *Verdict, err error) {
-	conn, err := r.judge(ctx, a, j, system, user)
+	w, err := a.openReviewer(ctx, r, j, system, user)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.close()
+	defer w.shut()
 	var problem error
 	for try := 1; try <= verdictTries; try++ {
 		if err := a.checkLease(ctx); err != nil {
 			return nil, err
 		}
-		said, err := conn.ask(ctx)
+		said, err := w.Turn(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if problem = said.problem; problem == nil {
-			if v, problem = parseVerdict(said.args); problem == nil {
-				return v, nil
-			}
+		if v, problem = w.verdict(said); problem == nil {
+			return v, nil
 		}
-		unread := record.EvaluatorParseError{Error: problem.Error(), RawToolCalls: record.JSON(said.raw), Attempt: try}
+		var raw any = clip(said.Text, promptCap)
+		if len(said.RawCalls) > 0 {
+			raw = rawCalls(said.RawCalls)
+		}
+		unread := record.EvaluatorParseError{Error: problem.Error(), RawToolCalls: record.JSON(raw), Attempt: try}
 		if err := a.emit(&unread); err != nil {
 			return nil, err
 		}
 		if try < verdictTries {
-			if err := conn.correct(problem); err != nil {
+			if err := w.correct(problem); err != nil {
 				return nil, err
 			}
 		}
@@ -226,65 +211,4 @@ func changedFiles(j *judged) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
-}
-
-// modelJudge is an evaluator at a model endpoint.
-type modelJudge struct {
-	worker *agent.Builtin
-	shut   func() error // closes the transcript
-}
-
-func (a *attempt) modelJudge(who Role, system, user string) (evaluatorConn, error) {
-	of := record.Scope{TaskID: a.task.ID, TraceID: a.trace, Iter: a.iter}
-	add, shut, err := a.S.OpenTranscript(record.RoleEvaluator, of, a.Now(), a.Redact)
-	if err != nil {
-		return nil, err
-	}
-	j := &modelJudge{shut: shut}
-	j.worker = &agent.Builtin{
-		Ask:        a.caller(record.RoleEvaluator, who).ask,
-		Tools:      verdictTools,
-		Final:      "submit_verdict",
-		Box:        noTools{},
-		Emit:       func(record.Event) error { return nil },
-		Transcript: add,
-	}
-	return j, j.worker.Start(system, user)
-}
-
-func (j *modelJudge) ask(ctx context.Context) (answer, error) {
-	t, err := j.worker.Turn(ctx)
-	if err != nil {
-		return answer{}, err
-	}
-	said := answer{args: t.Case, raw: clip(t.Text, promptCap)}
-	if len(t.RawCalls) > 0 {
-		said.raw = rawCalls(t.RawCalls)
-	}
-	switch {
-	case t.Case == "":
-		// Some models write the verdict in place of the call.
-		if said.args, said.problem = verdictOf(t.Text, ""); said.problem != nil {
-			said.problem = fmt.Errorf("submit_verdict was not called")
-		}
-	case slices.ContainsFunc(t.RawCalls, func(c model.ToolCall) bool {
-		return c.Name == j.worker.Final && cmp.Or(c.Arguments, "{}") != t.Case
-	}):
-		said.problem = fmt.Errorf("submit_verdict was called twice, with different arguments: give one verdict")
-	}
-	return said, nil
-}
-
-func (j *modelJudge) correct(problem error) error {
-	return j.worker.Answer("The verdict could not be read: " + problem.Error() + ". Call submit_verdict again.")
-}
-
-func (j *modelJudge) close() error { return j.shut() }
-
-func rawCalls(calls []model.ToolCall) []map[string]string {
-	out := []map[string]string{}
-	for _, c := range calls {
-		out = append(out, map[string]string{"id": c.ID, "name": c.Name, "arguments": clip(c.Arguments, promptCap)})
-	}
-	return out
 }

@@ -3,13 +3,12 @@ package loop
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"encoding/json"
 	"strings"
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
@@ -18,45 +17,21 @@ import (
 // programs retry their own endpoint for minutes, so this is few.
 const programFailures = 3
 
-// programWorker is an agent program as the loop sees it: one turn of the program is one iteration.
+// conversation is where a program keeps what it knows of the task.
 //
-// The conversation's id is in checkpoint.json before the program is started where it takes a preset id, else at its
-// first event, so that a process that dies at any moment leaves a conversation that can be found again.
-type programWorker struct {
-	a      *attempt
-	wt     gitx.Worktree
-	role   Role
-	env    []string
-	system string
-	choice agent.Choice // the next turn's conversation
-	prompt string       // for the next turn; "" takes the choice's own
-	failed int          // turns in a row that failed
-	stored string       // the conversation that this turn has stored
-}
-
-func (w *programWorker) begin(ctx context.Context) error {
-	a := w.a
-	worker, err := a.o.Prompts.Render("worker", nil)
-	if err != nil {
-		return err
-	}
-	ending, err := a.o.Prompts.Render("agent_case", nil)
-	if err != nil {
-		return err
-	}
-	w.system = worker + "\n" + ending
-	w.choice = w.choose(ctx)
-	prompt, err := w.promptFor(w.choice)
-	if err != nil {
-		return err
-	}
-	return a.recordPrompt(record.RoleWorker, w.system, prompt, a.context.channels)
+// Its id is in checkpoint.json before the program is started where it takes a preset id, else at its first event, so
+// that a process that dies at any moment leaves a conversation that can be found again.
+type conversation struct {
+	env     []string
+	choice  agent.Choice // for the next turn
+	stored  string       // the id that this turn has stored
+	started time.Time    // the turn
 }
 
 // choose says where the conversation comes from. Discovery in the program's own store is for sessions that never stored
 // an id; a task that begins in a session that does store them has none because it is new.
-func (w *programWorker) choose(ctx context.Context) agent.Choice {
-	a, stored := w.a, w.conversation()
+func (w *worker) choose(ctx context.Context) agent.Choice {
+	a, stored := w.a, w.onDisk()
 	isNew := stored == nil && (a.o.From.Fresh || len(a.Checkpoint.Conversations) > 0)
 	var others []string
 	if stored != nil && stored.ID == "" { // else there is no other, or none is looked for
@@ -66,8 +41,8 @@ func (w *programWorker) choose(ctx context.Context) agent.Choice {
 			}
 		}
 	}
-	choice := w.role.Program.Choose(ctx, agent.Search{
-		Stored: stored, Dir: w.wt.Path, Model: w.role.Model, Env: w.env, Since: a.madeAt(),
+	choice := w.who.Program.Choose(ctx, agent.Search{
+		Stored: stored, Dir: w.wt.Path, Model: w.who.Model, Env: w.conversation.env, Since: a.madeAt(),
 		Except: others, Fresh: a.o.Fresh || isNew || stored != nil &&
 			stored.Over, Continue: a.o.Continue,
 	})
@@ -77,9 +52,9 @@ func (w *programWorker) choose(ctx context.Context) agent.Choice {
 	return choice
 }
 
-// conversation is what is stored of the task's conversation, nil for none.
-func (w *programWorker) conversation() *session.Conversation {
-	return w.a.Checkpoint.ConversationOf(w.a.task.ID, w.role.Program.Name)
+// onDisk is what is stored of the task's conversation, nil for none.
+func (w *worker) onDisk() *session.Conversation {
+	return w.a.Checkpoint.ConversationOf(w.a.task.ID, w.who.Program.Name)
 }
 
 func (r *run) madeAt() time.Time {
@@ -89,123 +64,86 @@ func (r *run) madeAt() time.Time {
 	return record.ParseTime(r.Checkpoint.StartedAt)
 }
 
-// promptFor is what a choice's conversation is told first.
-func (w *programWorker) promptFor(c agent.Choice) (string, error) {
-	if c.Ref.Resume {
-		stop := cmp.Or(w.a.o.From.History.LastStop, "the process ended")
-		return w.a.o.Prompts.Render("worker_resume", w.a.resumeData(stop))
-	}
-	return w.a.o.Prompts.Render("worker_task", w.a.context)
+// turnOf is what all turns of a role's program have in common.
+func (a *attempt) turnOf(r Role, dir string, env []string, messages []json.RawMessage) agent.Turn {
+	return agent.Turn{System: agent.Content(messages[0]), Dir: dir, Env: env, Model: r.Model,
+		MaxTurns: a.o.Limits.Turns, Timeout: a.turnTime(), Linger: a.o.Limits.Linger}
 }
 
-// iterate plays one turn, and another one in a fresh conversation where the program does not know the chosen one.
-func (w *programWorker) iterate(ctx context.Context) (turn, error) {
-	for {
-		choice, prompt := w.choice, w.prompt
-		if prompt == "" || !choice.Ref.Resume {
-			first, err := w.promptFor(choice)
-			if err != nil {
-				return turn{}, err
-			}
-			prompt = strings.TrimSpace(first + "\n\n" + w.prompt)
-		}
-		out, err := w.play(ctx, choice, prompt)
+// tell is the next turn: what was said last, and the task itself to a conversation that does not know it.
+func (w *worker) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
+	a, c := w.a, &w.conversation
+	t := a.turnOf(w.who, w.wt.Path, c.env, messages)
+	if n := len(messages); n > 2 {
+		t.Prompt = agent.Content(messages[n-1])
+	}
+	if t.Prompt == "" || !c.choice.Ref.Resume {
+		first, err := a.firstPrompt(c.choice.Ref.Resume)
 		if err != nil {
-			return turn{}, err
-		}
-		if ctx.Err() != nil {
-			return turn{}, ctx.Err()
-		}
-		t, again, err := w.outcome(ctx, choice, out)
-		if err != nil || !again {
 			return t, err
 		}
+		t.Prompt = strings.TrimSpace(first + "\n\n" + t.Prompt)
 	}
+	t.Conversation, t.PriorTotal = c.choice.Ref, w.priorTotal(c.choice)
+	t.GitDir, t.CommonDir, t.Box = w.wt.AdminDir, w.wt.Common, a.workBox(w.wt)
+	t.Emit, t.OnConversation = a.emit, w.store
+	c.stored, c.started = "", a.Now()
+	return t, nil
 }
 
-// outcome says what a turn's end means: a turn for the loop, another try, or the end of the attempt.
-func (w *programWorker) outcome(
-	ctx context.Context, choice agent.Choice, out agent.Outcome,
-) (t turn, again bool, err error) {
-	p := w.role.Program
+// heard writes down what became of a turn, and says what that means: an answer, another try, or the end of the attempt.
+func (w *worker) heard(ctx context.Context, out agent.Outcome) (again bool, err error) {
+	a, p, choice := w.a, w.who.Program, w.conversation.choice
+	if out.Conversation != "" {
+		err = w.store(out.Conversation)
+	}
+	a.noteUncounted(w.who, out)
+	if err = cmp.Or(err, w.book(out)); err == nil {
+		err = a.Save()
+	}
+	if err != nil || ctx.Err() != nil {
+		return false, err
+	}
+	if (out.How == agent.NotFound || out.How == agent.InUse) && choice.Ref.Resume {
+		w.conversation.choice = p.Fresh("the conversation " + choice.Ref.ID + " is lost: " + out.Detail)
+		return true, nil
+	}
+	w.stay(ctx, out)
 	switch out.How {
-	case agent.Completed:
-		w.failed = 0
-		w.stay(ctx, out)
-		return caseOf(out.Text), false, nil
 	case agent.TurnLimit:
-		w.stay(ctx, out)
-		return t, false, Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
-	case agent.NotFound, agent.InUse:
-		if choice.Ref.Resume {
-			w.choice = p.Fresh("the conversation " + choice.Ref.ID + " is lost: " + out.Detail)
-			return t, true, nil
-		}
-	case agent.UsageLimit:
-		w.stay(ctx, out)
-		return t, false, unable{Stop{Reason: UsageLimit, Detail: p.Name + ": " + out.Detail, Reset: out.LimitReset}}
+		err = Stop{Reason: IterCap, Detail: p.Name + " reached its turn limit: " + out.Detail}
 	case agent.TimedOut:
-		w.stay(ctx, out)
-		if err := w.a.mayGoOn(); err != nil {
-			return t, false, err
-		}
-		return turn{nudge: nudgeTime, idle: out.Turns == 0}, false, nil
+		err = cmp.Or[error](a.mayGoOn(), nudged{turn{nudge: nudgeTime, idle: out.Turns == 0}})
 	case agent.Unfinished:
-		w.failed = 0
-		w.stay(ctx, out)
-		return turn{nudge: nudgeUnfinished, idle: true, why: out.Detail}, false, nil
-	case agent.Refused:
-		w.stay(ctx, out)
-		return t, false, unable{w.a.refused(w.role, out)}
+		err = nudged{turn{nudge: nudgeUnfinished, idle: true, why: out.Detail}}
 	}
-	w.failed++
-	if w.failed < programFailures {
-		w.stay(ctx, out)
-		return t, true, nil
-	}
-	return t, false, unable{w.a.programFails(w.role, p.Name, out)}
+	return false, err
 }
 
-// programFails is the end of a task whose program fails again and again.
-func (a *attempt) programFails(r Role, who string, out agent.Outcome) Stop {
-	return Stop{Reason: ProviderFailure, Detail: who + ": " + out.Detail,
-		Hint: r.Program.Misses(out.Detail, a.Environ, a.o.KeepEnv)}
-}
+// nudged is a turn of a program that is no answer and no failure.
+type nudged struct{ turn }
 
-// refused is the end of the run for what no other try mends. The task stays pending.
-func (a *attempt) refused(r Role, out agent.Outcome) Stop {
-	p := r.Program
-	hint := "check the key of " + p.Name + " and the name of its model"
-	missed := p.Misses(out.Detail, a.Environ, a.o.KeepEnv)
-	switch {
-	case missed != "":
-		hint = missed
-	case out.Hint != "":
-		hint = out.Hint
-	case p.Login != "":
-		hint = fmt.Sprintf("log in (%s), or check %s's key and the name of its model", p.Login, p.Name)
-	}
-	return Stop{Reason: Errored, Detail: p.Name + ": " + out.Detail, Hint: hint}
-}
+func (n nudged) Error() string { return string(n.nudge) }
 
 // stay makes the conversation that was just used the one of the next turn.
-func (w *programWorker) stay(ctx context.Context, out agent.Outcome) {
+func (w *worker) stay(ctx context.Context, out agent.Outcome) {
 	id := out.Conversation
-	if c := w.conversation(); id == "" && c != nil {
+	if c := w.onDisk(); id == "" && c != nil {
 		id = c.ID
 	}
 	// A program that ended in good order has its conversation; asking its store may mean starting it again.
 	ended := out.How == agent.Completed || out.How == agent.TurnLimit || out.How == agent.Unfinished
-	p := w.role.Program
+	p := w.who.Program
 	gone := id == "" || !p.CanResume || out.ResumeBy == agent.ResumeByNone
 	if !gone && !ended {
-		gone, _ = p.Stored(ctx, w.env, w.wt.Path, id)
+		gone, _ = p.Stored(ctx, w.conversation.env, w.wt.Path, id)
 	}
 	if gone {
-		w.choice = p.Fresh(p.Name + " has no conversation to go on with")
+		w.conversation.choice = p.Fresh(p.Name + " has no conversation to go on with")
 		return
 	}
-	w.choice = agent.Choice{Ref: agent.Ref{ID: id, Resume: true}, How: "continued", Why: "the same attempt"}
+	w.conversation.choice = agent.Choice{Ref: agent.Ref{ID: id, Resume: true}, How: "continued",
+		Why: "the same attempt"}
 }
 
 // caseOf reads a program's final message: a case as JSON, else its text as the summary.
@@ -214,52 +152,19 @@ func caseOf(message string) turn {
 	if message == "" {
 		return turn{nudge: nudgeMessage, idle: true}
 	}
-	if args := caseIn(message); args != "" {
-		return turn{caseArgs: args, rawCalls: clip(message, promptCap)}
-	}
-	return turn{caseText: clip(message, promptCap), rawCalls: clip(message, promptCap)}
-}
-
-// play runs one turn of the program and writes down what it was.
-func (w *programWorker) play(ctx context.Context, choice agent.Choice, prompt string) (agent.Outcome, error) {
-	a := w.a
-	if err := a.mayGoOn(); err != nil {
-		return agent.Outcome{}, err
-	}
-	w.stored = ""
-	started := a.Now()
-	out, err := w.role.Program.Run(ctx, agent.Turn{
-		Prompt: prompt, System: w.system, Dir: w.wt.Path, Model: w.role.Model, Conversation: choice.Ref,
-		MaxTurns: a.o.Limits.Turns, Timeout: a.turnTime(), Linger: a.o.Limits.Linger,
-		Env: w.env, GitDir: w.wt.AdminDir, CommonDir: w.wt.Common,
-		Box: a.workBox(w.wt), PriorTotal: w.priorTotal(choice), Emit: a.emit,
-		OnConversation: func(id string) error { return w.store(id, choice) },
-	})
-	if err == nil && out.Conversation != "" {
-		err = w.store(out.Conversation, choice)
-	}
-	if err != nil {
-		return out, err
-	}
-	if err := a.caller(record.RoleWorker, w.role).recordCall(out.Call(), out.Usage); err != nil {
-		return out, err
-	}
-	a.noteUncounted(w.role, out)
-	if err := w.book(started, out); err != nil {
-		return out, err
-	}
-	return out, a.Save()
+	args := cmp.Or(caseIn(message), string(record.JSON(Case{Summary: clip(message, promptCap)})))
+	return turn{caseArgs: args}
 }
 
 // store keeps the id of the task's conversation, before the program works with it.
-func (w *programWorker) store(id string, choice agent.Choice) error {
-	if id == w.stored {
+func (w *worker) store(id string) error {
+	if id == w.conversation.stored {
 		return nil
 	}
-	a, c, now := w.a, w.conversation(), record.FormatTime(w.a.Now())
-	if c == nil || c.ID != id || c.Over || c.Agent != w.role.Program.Name {
+	a, c, choice, now := w.a, w.onDisk(), w.conversation.choice, record.FormatTime(w.a.Now())
+	if c == nil || c.ID != id || c.Over || c.Agent != w.who.Program.Name {
 		lost := c
-		c = &session.Conversation{Agent: w.role.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.role.Model, Created: now}
+		c = &session.Conversation{Agent: w.who.Program.Name, ID: id, Cwd: w.wt.Path, Model: w.who.Model, Created: now}
 		if lost != nil && (lost.Agent == c.Agent || len(a.o.Worker.Others) == 0) {
 			c.Attempts = lost.Attempts // the task's history goes on
 		}
@@ -271,7 +176,7 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 	if err := a.Save(); err != nil {
 		return err
 	}
-	w.stored = id
+	w.conversation.stored = id
 	if choice.How == "continued" && id == choice.Ref.ID {
 		return nil
 	}
@@ -279,8 +184,8 @@ func (w *programWorker) store(id string, choice agent.Choice) error {
 }
 
 // priorTotal is what a conversation had used by its last turn, for programs that report running totals.
-func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
-	c := w.conversation()
+func (w *worker) priorTotal(choice agent.Choice) agent.Usage {
+	c := w.onDisk()
 	if c == nil || !choice.Ref.Resume || c.ID != choice.Ref.ID || c.Total == nil {
 		return agent.Usage{}
 	}
@@ -290,9 +195,9 @@ func (w *programWorker) priorTotal(choice agent.Choice) agent.Usage {
 	}
 }
 
-// book adds the attempt to the conversation's history.
-func (w *programWorker) book(started time.Time, out agent.Outcome) error {
-	c := w.conversation()
+// book adds the turn to the conversation's history.
+func (w *worker) book(out agent.Outcome) error {
+	c := w.onDisk()
 	if c == nil {
 		return nil
 	}
@@ -300,7 +205,7 @@ func (w *programWorker) book(started time.Time, out agent.Outcome) error {
 	c.Total = new(roleUsage(out.Total))
 	c.ResumeBy, c.Uncounted = cmp.Or(out.ResumeBy, c.ResumeBy), c.Uncounted || out.Uncounted
 	c.Attempts = append(c.Attempts, session.Attempt{
-		Started: record.FormatTime(started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
+		Started: record.FormatTime(w.conversation.started), Ended: c.LastUsed, How: string(out.How), Turns: out.Turns,
 		Tokens: out.Usage.Counted(), Cost: out.Usage.Cost, TotalTokens: out.Total.Counted(),
 	})
 	return w.a.Checkpoint.SetConversation(w.a.task.ID, c)
@@ -322,10 +227,3 @@ func (a *attempt) noteUncounted(r Role, out agent.Outcome) {
 		a.Say(r.Name() + said)
 	}
 }
-
-func (w *programWorker) answer(text string) error {
-	w.prompt = text
-	return nil
-}
-
-func (w *programWorker) close() error { return nil }

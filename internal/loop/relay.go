@@ -85,74 +85,67 @@ func (a *attempt) out(ctx context.Context, all []Role, who Role, u unable) (Role
 	return next, nil
 }
 
-// relay is a worker of several, each of which goes on where the one before cannot. What is handed over is the tree and
-// the ledger.
-type relay struct {
-	worker // at work
-	a      *attempt
-	wt     gitx.Worktree
-	who    Role
-	said   string // to whom worked, since its last turn
-}
-
-// openWorker makes the worker of an attempt: the first of its role who is free.
-func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree) (worker, error) {
+// startWorker has the first of the role who is free work. What is handed over later is the tree and the ledger.
+func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error) {
 	all := a.o.Worker.all()
 	first, ok := a.firstFree(all)
 	if !ok {
 		first = all[0] // whose answer says what keeps it
 	}
-	w, err := first.open(ctx, a, wt)
-	return &relay{worker: w, a: a, wt: wt, who: first}, err
+	a.worker, err = a.openWorker(ctx, wt, first)
+	return err
 }
 
-func (r *relay) answer(text string) error {
-	r.said = text
-	return r.worker.answer(text)
+// answer sends feedback on the case that was submitted last, or asks a silent worker to go on.
+func (a *attempt) answer(text string) error {
+	a.said = text
+	return a.worker.Answer(text)
 }
 
-func (r *relay) iterate(ctx context.Context) (turn, error) {
+// iterate has the worker do one iteration, and where it cannot go on, the next one of its role.
+func (a *attempt) iterate(ctx context.Context) (turn, error) {
 	for {
-		t, err := r.worker.iterate(ctx)
+		t, err := a.worker.iterate(ctx)
 		u, is := errors.AsType[unable](err)
 		if !is || ctx.Err() != nil {
 			if err == nil {
-				r.said = ""
+				a.said = ""
 			}
 			return t, err
 		}
-		next, err := r.a.out(ctx, r.a.o.Worker.all(), r.who, u)
+		next, err := a.out(ctx, a.o.Worker.all(), a.worker.who, u)
 		if err != nil {
 			return t, err
 		}
-		if next.Name() == r.who.Name() {
+		if next.Name() == a.worker.who.Name() {
 			continue // after a wait
 		}
-		if err := r.handOver(ctx, next, u.Stop); err != nil {
+		if err := a.handOver(ctx, next, u.Stop); err != nil {
 			return t, err
 		}
 	}
 }
 
 // handOver lets the next one begin where the one before ended.
-func (r *relay) handOver(ctx context.Context, next Role, why Stop) error {
+func (a *attempt) handOver(ctx context.Context, next Role, why Stop) error {
 	over := record.AgentSession{Agent: next.Name(), How: agent.TookOver, Why: cmp.Or(why.Detail, why.Reason)}
-	if err := r.a.emit(&over); err != nil {
+	if err := a.emit(&over); err != nil {
 		return err
 	}
-	if err := r.worker.close(); err != nil {
+	before := a.worker
+	if err := before.close(); err != nil {
 		return err
 	}
-	w, err := next.open(ctx, r.a, r.wt)
+	var err error
+	if a.context, err = a.loadContext(ctx, before.wt); err != nil {
+		return err
+	}
+	w, err := a.openWorker(ctx, before.wt, next)
 	if err != nil {
 		return err
 	}
-	r.worker, r.who = w, next
-	if r.a.context, err = r.a.loadContext(ctx, r.wt); err != nil {
-		return err
+	if a.worker = w; a.said == "" {
+		return nil
 	}
-	if err := w.begin(ctx); err != nil || r.said == "" {
-		return err
-	}
-	return w.answer(r.said)
+	return w.Answer(a.said)
 }

@@ -21,25 +21,12 @@ const silentTurns = 3
 // turn is what one iteration of a worker came to.
 type turn struct {
 	caseArgs string // what it submitted, as text; "" for nothing
-	caseText string // a case in plain words, from a program that gave no JSON
 	rawCalls any    // the tool calls as the model wrote them, for a case that cannot be read
 	nudge    nudge  // how the worker is asked to go on, "" where it has submitted a case or used its tools
 	why      string // the program's reason, for a nudge that tells it
 	idle     bool   // nothing was done: three such turns in a row end the task
 	noTools  string // the model, where it has never called a tool
 	failing  string // the tools and what they said, where each failed
-}
-
-// worker does a task, one iteration at a time.
-type worker interface {
-	// begin prepares the attempt with the prompts for it.
-	begin(ctx context.Context) error
-	// iterate does one iteration. Its error ends the attempt.
-	iterate(ctx context.Context) (turn, error)
-	// answer sends feedback on the case that was submitted last, or asks a silent worker to go on.
-	answer(text string) error
-	// close writes down what has to outlive the attempt.
-	close() error
 }
 
 // attempt is one go at one task.
@@ -55,7 +42,8 @@ type attempt struct {
 	verdict int // evaluator calls so far
 	// accepted is set from the verdict on until a commit hook objects: the commit may be made.
 	accepted bool
-	worker   worker
+	worker   *worker
+	said     string // to whom worked, since its last turn
 	context  taskContext
 	restored bool    // work that was set aside is back in the worktree
 	refusal  refusal // by a commit hook
@@ -162,13 +150,10 @@ func (a *attempt) work(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if a.worker, err = a.openWorker(ctx, wt); err != nil {
+	if err := a.startWorker(ctx, wt); err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, a.worker.close()) }()
-	if err := a.worker.begin(ctx); err != nil {
-		return err
-	}
 	return a.iterations(ctx)
 }
 
@@ -225,7 +210,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 		if err := a.checkLease(ctx); err != nil {
 			return err
 		}
-		t, err := a.worker.iterate(ctx)
+		t, err := a.iterate(ctx)
 		if err != nil {
 			return err
 		}
@@ -241,7 +226,7 @@ func (a *attempt) iterations(ctx context.Context) error {
 				return err
 			}
 			continue
-		case t.caseArgs != "" || t.caseText != "":
+		case t.caseArgs != "":
 			done, err := a.submitted(ctx, t)
 			if done || err != nil {
 				return err
@@ -294,30 +279,28 @@ func (a *attempt) nudge(t turn, streak int) error {
 	if err := a.emit(&record.Nudge{Kind: string(t.nudge), Streak: streak, Content: text}); err != nil {
 		return err
 	}
-	return a.worker.answer(text)
+	return a.answer(text)
 }
 
 // submitted judges a case. done means that the task is committed; otherwise the worker has its answer.
 func (a *attempt) submitted(ctx context.Context, t turn) (done bool, err error) {
-	c := &Case{Summary: t.caseText}
-	if t.caseArgs != "" {
-		if c, err = parseCase(t.caseArgs); err != nil {
-			unread := record.CaseParseError{Error: err.Error(), RawToolCalls: record.JSON(t.rawCalls), Attempt: a.iter}
-			if e := a.emit(&unread); e != nil {
-				return false, e
-			}
-			line := "the case could not be read: " + err.Error()
-			if err := a.hears(line, "case", err.Error(), a.retryHint); err != nil {
-				return false, err
-			}
-			return false, a.worker.answer("The case could not be read: " + err.Error() + ".")
+	c, err := parseCase(t.caseArgs)
+	if err != nil {
+		unread := record.CaseParseError{Error: err.Error(), RawToolCalls: record.JSON(t.rawCalls), Attempt: a.iter}
+		if e := a.emit(&unread); e != nil {
+			return false, e
 		}
+		line := "the case could not be read: " + err.Error()
+		if err := a.hears(line, "case", err.Error(), a.retryHint); err != nil {
+			return false, err
+		}
+		return false, a.answer("The case could not be read: " + err.Error() + ".")
 	}
 	feedback, err := a.judge(ctx, c)
 	if err != nil || feedback == "" {
 		return err == nil, err
 	}
-	return false, a.worker.answer(feedback)
+	return false, a.answer(feedback)
 }
 
 // fail ends a task that did not come to a commit.

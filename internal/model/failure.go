@@ -40,7 +40,8 @@ type Failure struct {
 	RetryAfter   *time.Duration // how long the endpoint wants to be left alone, nil if it did not say. 0 means at once
 	LimitReset   time.Time      // when a UsageLimit ends; zero if not known
 	FinishReason string
-	Usage        Usage // what the failed call took all the same, where the endpoint says so
+	Usage        Usage  // what the failed call took all the same, where the endpoint says so
+	Mend         string // what the user can do about it, where it is known; Hint knows more
 
 	cause  error
 	object *errorObject // what the failure was read from, for its reset time
@@ -64,6 +65,8 @@ func (f *Failure) MayCost() bool {
 // Hint is what the user can do about it, or "".
 func (f *Failure) Hint() string {
 	switch {
+	case f.Mend != "":
+		return f.Mend
 	case f.Status == 401 || f.Status == 403:
 		return "check the API key: TILTH_API_KEY or the role's own (TILTH_EVALUATOR_API_KEY, TILTH_PREP_API_KEY), " +
 			"else what git credential fill gives for this URL"

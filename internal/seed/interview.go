@@ -89,10 +89,11 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.ending, in.Calls.Chat, in.Calls.Attempts = ending, in.playTurn, programTries
+		in.ending, in.Calls.Attempts = ending, programTries
+		in.Calls.Program, in.Calls.Tell, in.Calls.Heard = d.Program, in.tell, in.heard
 	}
 	in.Calls.Record, in.Calls.Emit, in.Calls.Retrying = in.recordCall, in.emit, in.retrying
-	in.builtin = &agent.Builtin{
+	in.worker = &agent.Worker{
 		Ask: in.ask, Tools: d.Tools.Specs(own...), Box: in, Emit: in.emit, Transcript: d.Transcript,
 	}
 	if len(d.History) == 0 {
@@ -112,10 +113,10 @@ func Interview(ctx context.Context, d Deps) (*Bundle, error) {
 	return nil, fmt.Errorf("%w in %d turns of the model", ErrIterations, maxIterations)
 }
 
-// interview is the builtin agent with two tools more and a person to talk to.
+// interview is a worker with two tools of its own and a person to talk to.
 type interview struct {
 	Deps
-	builtin  *agent.Builtin
+	worker   *agent.Worker
 	ending   string // of a program's system prompt
 	started  time.Time
 	usage    session.RoleUsage
@@ -154,7 +155,7 @@ func (in *interview) open() error {
 	if err != nil {
 		return err
 	}
-	return in.builtin.Start(system, user)
+	return in.worker.Start(system, user)
 }
 
 // turn is one answer of the model and everything that it asked for.
@@ -174,12 +175,12 @@ func (in *interview) turn(ctx context.Context) error {
 }
 
 // next makes one call of the model, or first puts the question that had no answer when the interview was cut off.
-func (in *interview) next(ctx context.Context) (agent.BuiltinTurn, error) {
+func (in *interview) next(ctx context.Context) (agent.Said, error) {
 	if history := in.History; len(history) > 0 {
 		in.History = nil
-		return agent.BuiltinTurn{}, in.builtin.Reopen(ctx, history)
+		return agent.Said{}, in.worker.Reopen(ctx, history)
 	}
-	return in.builtin.Turn(ctx)
+	return in.worker.Turn(ctx)
 }
 
 // nudge answers a turn without a tool call; the third in a row ends the interview.
@@ -208,7 +209,7 @@ func (in *interview) push(kind, name string, streak int, data any) error {
 	if err := in.emit(&record.Nudge{Kind: kind, Streak: streak, Content: said}); err != nil {
 		return err
 	}
-	return in.builtin.Say(said)
+	return in.worker.Say(said)
 }
 
 // ask makes one model call. Bytes that are no UTF-8 would be refused if they were sent back as they came.
@@ -217,6 +218,9 @@ func (in *interview) ask(ctx context.Context, r model.Request) (*model.Reply, er
 	got, err := in.Calls.Make(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if in.Program != nil {
+		asCall(got, len(r.Messages))
 	}
 	in.answer.garbled = !utf8.Valid(got.Message)
 	got.Message = bytes.ToValidUTF8(got.Message, []byte("\uFFFD"))

@@ -20,75 +20,47 @@ const (
 	maxToolAnswers = 4000 // characters of what a tool of an endpoint's part of the interview said
 )
 
-// playTurn asks an agent program in the model's place: one turn of it, read-only and in a conversation of its own, is
-// one answer. It is told the whole interview each time, so that nothing is lost with its process, and its final message
-// becomes the call of ask_user or write_seed that it stands for.
-func (in *interview) playTurn(ctx context.Context, r model.Request) (*model.Reply, error) {
-	p, t := in.Program, in.Turn
-	t.System, t.Prompt = gjson.GetBytes(r.Messages[0], "content").Str+in.ending, transcriptText(r.Messages[1:])
-	t.ReadOnly, t.Emit, t.Conversation = true, in.looks, agent.Ref{ID: p.NewID()}
-	out, err := p.Run(ctx, t)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	if out.How == agent.Unfinished && len(out.Denied) > 0 && !strings.HasSuffix(in.ending, agent.OnlyReading) {
-		in.ending += agent.OnlyReading
-	}
-	if f := failure(p, out); f != nil {
-		return nil, f
-	}
-	return replyOf(out, len(r.Messages)), nil
+// tell has an agent program answer in the model's place: one turn of it, read-only and in a conversation of its own. It
+// is told the whole interview each time, so that nothing is lost with its process.
+func (in *interview) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
+	t := in.Turn
+	t.System, t.Prompt = agent.Content(messages[0])+in.ending, transcriptText(messages[1:])
+	t.ReadOnly, t.Emit, t.Conversation = true, in.looks, agent.Ref{ID: in.Program.NewID()}
+	return t, nil
 }
 
-// failure is what kept a turn from being an answer, nil for nothing. The next one is asked for at once.
-func failure(p *agent.Program, out agent.Outcome) *model.Failure {
-	f := &model.Failure{Message: p.Name + ": " + out.Detail, Said: out.Detail, FinishReason: string(out.How),
-		Usage: out.Usage, Kind: model.FinishError, RetryAfter: new(time.Duration)}
+// heard is a failure where a turn came to no message.
+func (in *interview) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
+	f := &model.Failure{Kind: model.Empty, FinishReason: string(out.How), RetryAfter: new(time.Duration),
+		Message: in.Program.Name + ": " + out.Detail}
 	switch {
-	case out.How == agent.Refused:
-		f.Kind = model.Fatal
-		if p.Login != "" {
-			f.Message += " (log in: " + p.Login + ")"
-		}
-		if out.Hint != "" {
-			f.Message += " (" + out.Hint + ")"
-		}
-	case out.How == agent.UsageLimit:
-		f.Kind, f.LimitReset = model.UsageLimit, out.LimitReset
-	case out.How == agent.TimedOut:
-		f.Kind = model.Timeout
 	case out.How == agent.Unfinished:
-		f.Kind = model.Empty
-	case out.How != agent.Completed && out.How != agent.TurnLimit:
-	case strings.TrimSpace(out.Text) == "":
-		f.Kind, f.Message = model.Empty, p.Name+" ended without a final message"
-	default:
-		return nil
+		if len(out.Denied) > 0 && !strings.HasSuffix(in.ending, agent.OnlyReading) {
+			in.ending += agent.OnlyReading
+		}
+		return false, f
+	case (out.How == agent.Completed || out.How == agent.TurnLimit) && strings.TrimSpace(out.Text) == "":
+		f.Message = in.Program.Name + " ended without a final message"
+		return false, f
 	}
-	return f
+	return false, nil
 }
 
-// replyOf is a final message as the answer of a model that has the two tools. n makes the call's id another one than
-// those before it.
-func replyOf(out agent.Outcome, n int) *model.Reply {
-	r := &model.Reply{FinishReason: string(out.How), Usage: out.Usage, Content: out.Text}
-	message := map[string]any{"role": "assistant", "content": out.Text}
-	if object, ok := agent.FinalJSON(out.Text); ok {
-		name := askTool
-		if gjson.GetBytes(object, "prd_entries").Exists() {
-			name = writeTool
-		}
-		call := model.ToolCall{ID: fmt.Sprint("call-", n), Name: name, Arguments: string(object)}
-		r.ToolCalls, r.Content = []model.ToolCall{call}, ""
-		message["content"] = nil
-		message["tool_calls"] = []any{map[string]any{"id": call.ID, "type": "function",
-			"function": map[string]string{"name": name, "arguments": call.Arguments}}}
+// asCall makes a final message that is a JSON object the call of ask_user or write_seed that it stands for. n makes the
+// call's id another one than those before it.
+func asCall(r *model.Reply, n int) {
+	object, ok := agent.FinalJSON(r.Content)
+	if !ok {
+		return
 	}
-	r.Message, _ = json.Marshal(message) // strings and maps of them
-	return r
+	call := model.ToolCall{ID: fmt.Sprint("call-", n), Name: askTool, Arguments: string(object)}
+	if gjson.GetBytes(object, "prd_entries").Exists() {
+		call.Name = writeTool
+	}
+	r.ToolCalls, r.Content = []model.ToolCall{call}, ""
+	r.Message = record.JSON(map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{
+		map[string]any{"id": call.ID, "type": "function",
+			"function": map[string]string{"name": call.Name, "arguments": call.Arguments}}}})
 }
 
 // transcriptText is the messages of an interview as one text. What a person answered stands in it whole.

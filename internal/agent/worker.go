@@ -14,19 +14,20 @@ import (
 	"github.com/git-tilth/git-tilth/internal/tool"
 )
 
-// Toolbox runs the builtin agent's tools.
+// Toolbox runs the tools of a model.
 type Toolbox interface {
 	Call(ctx context.Context, name, args string) tool.Result
 }
 
-// Builtin is the agent that git-tilth brings itself: one model, its tools and the history of one attempt at one task,
-// of one review or of one interview. What it says and is told goes verbatim to Transcript before it is used.
+// Worker is who works at a task, judges a change or holds an interview: a model with its tools or an agent program, and
+// the history of that one attempt, review or interview. What it says and is told goes verbatim to Transcript before it
+// is used.
 //
 // Every tool call of an assistant message is answered before the next request, because endpoints refuse a history in
 // which one is not; the message itself is echoed byte for byte, reasoning included, because some refuse one that was
 // changed.
-type Builtin struct {
-	// Ask makes one request and returns a healthy answer, or the error that ends the attempt.
+type Worker struct {
+	// Ask makes one request and returns a healthy answer, or the error that ends the attempt, as Calls do.
 	Ask   func(context.Context, model.Request) (*model.Reply, error)
 	Tools json.RawMessage // the JSON array of everything the model may call, Final included
 	// Final is the tool whose call ends the turn and is answered by Answer; "" for none.
@@ -43,8 +44,9 @@ type Builtin struct {
 	worked  bool   // one of them did what it was asked
 }
 
-// BuiltinTurn is what one model call came to.
-type BuiltinTurn struct {
+// Said is what one answer came to: a case, the use of tools, or words alone. Those of an agent program, which has its
+// tools to itself, are its final message.
+type Said struct {
 	Case     string           // the arguments of the Final call, "" when there was none
 	RawCalls []model.ToolCall // the message's tool calls as the model wrote them; none where it was silent
 	Text     string
@@ -52,31 +54,31 @@ type BuiltinTurn struct {
 }
 
 // Start begins the history with a system and a user message.
-func (b *Builtin) Start(system, user string) error {
-	b.history = nil
-	if err := b.say("system", system); err != nil {
+func (w *Worker) Start(system, user string) error {
+	w.history = nil
+	if err := w.say("system", system); err != nil {
 		return err
 	}
-	return b.Say(user)
+	return w.Say(user)
 }
 
 // Continue takes up the history of an earlier attempt. Tool calls that were never answered are
 // answered as interrupted, then the user message follows.
-func (b *Builtin) Continue(history []json.RawMessage, user string) error {
-	b.history = history
+func (w *Worker) Continue(history []json.RawMessage, user string) error {
+	w.history = history
 	open, _ := unanswered(history)
 	for _, id := range open {
 		const interrupted = "Interrupted: this call did not finish. Look at the working tree before you repeat it."
-		if err := b.answer(id, interrupted); err != nil {
+		if err := w.answer(id, interrupted); err != nil {
 			return err
 		}
 	}
-	return b.Say(user)
+	return w.Say(user)
 }
 
 // Reopen takes up a history that was cut off, and runs those calls of its last message that have no answer.
-func (b *Builtin) Reopen(ctx context.Context, history []json.RawMessage) error {
-	b.history = history
+func (w *Worker) Reopen(ctx context.Context, history []json.RawMessage) error {
+	w.history = history
 	open, fault := unanswered(history)
 	if fault != nil || len(open) == 0 {
 		return fault
@@ -90,7 +92,7 @@ func (b *Builtin) Reopen(ctx context.Context, history []json.RawMessage) error {
 		for _, c := range calls[max(len(calls)-len(open), 0):] {
 			call := model.ToolCall{ID: c.Get("id").Str, Name: c.Get("function.name").Str,
 				Arguments: c.Get("function.arguments").Str}
-			if err := errors.Join(ctx.Err(), b.use(ctx, call)); err != nil {
+			if err := errors.Join(ctx.Err(), w.use(ctx, call)); err != nil {
 				return err
 			}
 		}
@@ -102,80 +104,80 @@ func (b *Builtin) Reopen(ctx context.Context, history []json.RawMessage) error {
 // maxCalls is how many tools one answer may call: a model that repeats itself would keep its worker busy for hours.
 const maxCalls = 64
 
-// Turn makes one model call and runs the tools it asks for, in order.
-func (b *Builtin) Turn(ctx context.Context) (BuiltinTurn, error) {
-	reply, err := b.Ask(ctx, model.Request{Messages: b.history, Tools: b.Tools})
+// Turn asks for one answer and runs the tools that it calls, in order.
+func (w *Worker) Turn(ctx context.Context) (Said, error) {
+	reply, err := w.Ask(ctx, model.Request{Messages: w.history, Tools: w.Tools})
 	if err != nil {
-		return BuiltinTurn{}, err
+		return Said{}, err
 	}
-	if err := b.keep(reply.Message); err != nil {
-		return BuiltinTurn{}, err
+	if err := w.keep(reply.Message); err != nil {
+		return Said{}, err
 	}
-	turn := BuiltinTurn{RawCalls: reply.ToolCalls, Text: reply.Content}
-	b.pending = ""
-	b.failing, b.worked = "", false
+	turn := Said{RawCalls: reply.ToolCalls, Text: reply.Content}
+	w.pending = ""
+	w.failing, w.worked = "", false
 	for i, call := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return turn, err
 		}
-		isFinal := b.Final != "" && call.Name == b.Final
+		isFinal := w.Final != "" && call.Name == w.Final
 		switch {
 		case i >= maxCalls:
-			err = b.answer(call.ID,
+			err = w.answer(call.ID,
 				fmt.Sprintf("Not run: one answer may call %d tools. Call it again in the next.", maxCalls))
-		case isFinal && b.pending == "":
-			b.pending, turn.Case = call.ID, call.Arguments
+		case isFinal && w.pending == "":
+			w.pending, turn.Case = call.ID, call.Arguments
 			if turn.Case == "" {
 				turn.Case = "{}"
 			}
-			err = b.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)})
+			err = w.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)})
 		case isFinal:
-			err = b.answer(call.ID, "Not judged: one case at a time. The first one of this message is being judged.")
-		case b.pending != "":
-			err = b.answer(call.ID, "Not run: it came after the case. Call it again if the case is sent back.")
+			err = w.answer(call.ID, "Not judged: one case at a time. The first one of this message is being judged.")
+		case w.pending != "":
+			err = w.answer(call.ID, "Not run: it came after the case. Call it again if the case is sent back.")
 		default:
-			err = b.use(ctx, call)
+			err = w.use(ctx, call)
 		}
 		if err != nil {
 			return turn, err
 		}
 	}
-	if !b.worked && turn.Case == "" {
-		turn.Failing = b.failing
+	if !w.worked && turn.Case == "" {
+		turn.Failing = w.failing
 	}
 	return turn, nil
 }
 
 // use runs one tool call and answers it.
-func (b *Builtin) use(ctx context.Context, call model.ToolCall) error {
-	if b.Allow != nil {
-		if err := b.Allow(); err != nil {
+func (w *Worker) use(ctx context.Context, call model.ToolCall) error {
+	if w.Allow != nil {
+		if err := w.Allow(); err != nil {
 			return err
 		}
 	}
-	if err := b.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)}); err != nil {
+	if err := w.Emit(&record.ToolCall{Tool: call.Name, Args: argsForRecord(call.Arguments)}); err != nil {
 		return err
 	}
-	res := b.Box.Call(ctx, call.Name, call.Arguments)
-	b.worked = b.worked || res.Blocked == "" && !res.IsError
-	b.failing += call.Name + " " + call.Arguments + "\n" + res.Blocked + res.Output + "\n"
+	res := w.Box.Call(ctx, call.Name, call.Arguments)
+	w.worked = w.worked || res.Blocked == "" && !res.IsError
+	w.failing += call.Name + " " + call.Arguments + "\n" + res.Blocked + res.Output + "\n"
 	// A tool that a signal cut short is answered on resume, as interrupted.
 	if err := cmp.Or(res.Err, ctx.Err()); err != nil {
 		return err
 	}
 	if res.Blocked != "" {
-		if err := b.Emit(&record.PreToolBlock{Tool: call.Name, Reason: res.Blocked}); err != nil {
+		if err := w.Emit(&record.PreToolBlock{Tool: call.Name, Reason: res.Blocked}); err != nil {
 			return err
 		}
-		return b.answer(call.ID, "Blocked: "+res.Blocked)
+		return w.answer(call.ID, "Blocked: "+res.Blocked)
 	}
-	if err := b.Emit(toolResult(call.Name, res.Output, res.Chars, res.IsError)); err != nil {
+	if err := w.Emit(toolResult(call.Name, res.Output, res.Chars, res.IsError)); err != nil {
 		return err
 	}
-	if res.Edited != "" && b.PostEdit != nil {
-		b.PostEdit(ctx, call.Name, res.Edited)
+	if res.Edited != "" && w.PostEdit != nil {
+		w.PostEdit(ctx, call.Name, res.Edited)
 	}
-	return b.answer(call.ID, res.Output)
+	return w.answer(call.ID, res.Output)
 }
 
 func toolResult(name, text string, chars int, isError bool) *record.ToolResult {
@@ -187,23 +189,35 @@ func toolResult(name, text string, chars int, isError bool) *record.ToolResult {
 }
 
 // Answer answers the pending Final call; without one it is a user message.
-func (b *Builtin) Answer(text string) error {
-	if b.pending == "" {
-		return b.Say(text)
+func (w *Worker) Answer(text string) error {
+	if w.pending == "" {
+		return w.Say(text)
 	}
-	id := b.pending
-	b.pending = ""
-	if err := b.Emit(toolResult(b.Final, text, len(text), false)); err != nil {
+	id := w.pending
+	w.pending = ""
+	if err := w.Emit(toolResult(w.Final, text, len(text), false)); err != nil {
 		return err
 	}
-	return b.answer(id, text)
+	return w.answer(id, text)
 }
 
 // Say adds a user message.
-func (b *Builtin) Say(text string) error { return b.say("user", text) }
+func (w *Worker) Say(text string) error { return w.say("user", text) }
 
-func (b *Builtin) say(role, text string) error {
-	return b.keep(Message(role, text))
+func (w *Worker) say(role, text string) error {
+	return w.keep(Message(role, text))
+}
+
+// Content is the text of a message.
+func Content(message json.RawMessage) string {
+	m, _ := event(message)
+	return m.Get("content").Str
+}
+
+// IsUser reports whether a message was said to the model, and not by it or by a tool.
+func IsUser(message json.RawMessage) bool {
+	m, _ := event(message)
+	return m.Get("role").Str == "user"
 }
 
 // Message is a message of a conversation as a request has it.
@@ -211,16 +225,16 @@ func Message(role, text string) json.RawMessage {
 	return record.JSON(map[string]string{"role": role, "content": text})
 }
 
-func (b *Builtin) answer(callID, text string) error {
-	return b.keep(record.JSON(map[string]string{"role": "tool", "tool_call_id": callID, "content": text}))
+func (w *Worker) answer(callID, text string) error {
+	return w.keep(record.JSON(map[string]string{"role": "tool", "tool_call_id": callID, "content": text}))
 }
 
-func (b *Builtin) keep(m json.RawMessage) error {
-	b.history = append(b.history, m)
-	if b.Transcript == nil {
+func (w *Worker) keep(m json.RawMessage) error {
+	w.history = append(w.history, m)
+	if w.Transcript == nil {
 		return nil
 	}
-	return b.Transcript(m)
+	return w.Transcript(m)
 }
 
 // argsForRecord keeps arguments as JSON where they are, as text where a model garbled them.

@@ -85,7 +85,7 @@ func TestToolCallsOfOneAnswerAreBounded(t *testing.T) {
 		reply.ToolCalls = append(reply.ToolCalls, model.ToolCall{ID: strconv.Itoa(i), Name: "bash", Arguments: "{}"})
 	}
 	answers := 0
-	b := &Builtin{
+	b := &Worker{
 		Ask: func(context.Context, model.Request) (*model.Reply, error) { return reply, nil },
 		Box: box, Final: "submit",
 		Emit: func(record.Event) error { return nil },

@@ -1,0 +1,125 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/session"
+)
+
+// reviewer is the evaluator of one review, in a context of its own: a model, or an agent program, which may read only
+// and begins a conversation for each answer.
+type reviewer struct {
+	*agent.Worker
+	a       *attempt
+	j       *judged
+	who     Role
+	shut    func() error // closes a model's transcript
+	env     []string     // of a program
+	word    string       // drawn for this review: only its prompt has it; "" for a model, whose tool call is its own
+	id      string       // of the conversation
+	stopped bool         // a refusal ended its turn
+}
+
+func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system, user string) (*reviewer, error) {
+	r := &reviewer{a: a, j: j, who: who, shut: func() error { return nil }}
+	calls := a.caller(record.RoleEvaluator, who)
+	r.Worker = &agent.Worker{Final: "submit_verdict", Box: noTools{}, Emit: func(record.Event) error { return nil }}
+	if who.Program == nil {
+		of := record.Scope{TaskID: a.task.ID, TraceID: a.trace, Iter: a.iter}
+		add, shut, err := a.S.OpenTranscript(record.RoleEvaluator, of, a.Now(), a.Redact)
+		if err != nil {
+			return nil, err
+		}
+		r.Transcript, r.shut, r.Tools = add, shut, verdictTools
+	} else {
+		r.word = randomHex(8)
+		ending, err := a.o.Prompts.Render("evaluator_agent", map[string]any{"Word": r.word})
+		if err != nil {
+			return nil, err
+		}
+		system += "\n" + ending
+		r.env = a.programEnv(ctx, who.Program, j.dir)
+		calls.tell, calls.after = r.tell, r.heard
+	}
+	r.Ask = calls.ask
+	return r, r.Start(system, user)
+}
+
+// tell is the next turn of a program, which is told all again.
+func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Turn, error) {
+	a := r.a
+	t := a.turnOf(r.who, r.j.dir, r.env, messages)
+	for _, m := range messages[1:] {
+		if agent.IsUser(m) {
+			t.Prompt += "\n\n" + agent.Content(m)
+		}
+	}
+	if r.stopped {
+		t.Prompt += agent.OnlyReading
+	}
+	t.Prompt = strings.TrimSpace(t.Prompt)
+	t.Conversation, t.ReadOnly = agent.Ref{ID: r.who.Program.NewID()}, true
+	t.Box = a.box.Reading(r.j.dir, r.j.wt.Path)
+	t.GitDir, t.CommonDir, t.Private = r.j.gitDir, r.j.gitDir, a.S.Path(session.AgentDir)
+	t.Emit = func(e record.Event) error { // an evaluator's tools are not on the record
+		if _, waits := e.(*record.AgentWaits); waits {
+			return a.emit(e)
+		}
+		return nil
+	}
+	t.OnConversation = func(id string) error {
+		if id == r.id {
+			return nil
+		}
+		r.id = id
+		return a.emit(&record.AgentSession{Agent: r.who.Program.Name, Conversation: id, How: "fresh", Why: "a review",
+			Role: record.RoleEvaluator})
+	}
+	return t, nil
+}
+
+// heard asks once more where a refusal ended a program's turn.
+func (r *reviewer) heard(_ context.Context, out agent.Outcome) (again bool, err error) {
+	r.a.noteUncounted(r.who, out)
+	again = out.How == agent.Unfinished && len(out.Denied) > 0 && !r.stopped
+	r.stopped = r.stopped || again
+	return again, nil
+}
+
+// verdict reads an answer. The error is a sentence for the evaluator.
+func (r *reviewer) verdict(said agent.Said) (*Verdict, error) {
+	args, err := said.Case, error(nil)
+	switch {
+	case args == "":
+		// Some models write the verdict in place of the call.
+		if args, err = verdictOf(said.Text, r.word); err != nil && r.word == "" {
+			err = errors.New("submit_verdict was not called")
+		}
+	case slices.ContainsFunc(said.RawCalls, func(c model.ToolCall) bool {
+		return c.Name == r.Final && cmp.Or(c.Arguments, "{}") != args
+	}):
+		err = errors.New("submit_verdict was called twice, with different arguments: give one verdict")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseVerdict(args)
+}
+
+// correct tells the evaluator what was wrong.
+func (r *reviewer) correct(problem error) error {
+	if r.word == "" {
+		return r.Answer("The verdict could not be read: " + problem.Error() + ". Call submit_verdict again.")
+	}
+	return r.Answer(fmt.Sprintf("This was asked before, and the verdict could not be read: %v. End with one JSON "+
+		`object that has "review": %q, and nothing after it.`, problem, r.word))
+}

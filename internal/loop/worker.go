@@ -1,0 +1,184 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/tool"
+)
+
+// worker is who does a task, one answer an iteration: a model at an endpoint or an agent program.
+type worker struct {
+	*agent.Worker
+	a            *attempt
+	wt           gitx.Worktree
+	who          Role
+	conversation conversation // of a program
+	noTools      string       // the model, until it calls a tool
+	shut         []func() error
+}
+
+// openWorker makes the worker of an attempt, with the prompts for it.
+func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w *worker, err error) {
+	w = &worker{a: a, wt: wt, who: who, noTools: who.who()}
+	calls := a.caller(record.RoleWorker, who)
+	if who.Program != nil {
+		w.conversation = conversation{env: a.programEnv(ctx, who.Program, wt.Path)}
+		calls.tell, calls.after = w.tell, w.heard
+		w.Worker = &agent.Worker{Ask: calls.ask}
+	} else if w.Worker, err = w.builtin(ctx, calls); err != nil {
+		return nil, err
+	}
+	if err := w.begin(ctx); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+// builtin is a model with the tools of git-tilth.
+func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, error) {
+	a := w.a
+	box, err := tool.Open(w.wt.Path, tool.Options{Env: a.toolEnv(ctx, w.wt.Path), BashTimeout: a.o.Limits.Bash,
+		Protected: a.protected(w.wt), Sandbox: a.workBox(w.wt), Before: a.askHook})
+	if err != nil {
+		return nil, err
+	}
+	w.shut = append(w.shut, box.Close)
+	return &agent.Worker{
+		Ask:      calls.ask,
+		Tools:    box.Specs(submitCaseTool),
+		Final:    "submit_case",
+		Box:      box,
+		Allow:    a.mayGoOn,
+		Emit:     a.emit,
+		PostEdit: func(ctx context.Context, tool, path string) { a.runHook(ctx, a.emit, postEdit, tool, nil, path) },
+	}, nil
+}
+
+// begin starts with a fresh context, or takes up an earlier conversation: a program's own, or of a model the last one
+// where the user asked for that.
+func (w *worker) begin(ctx context.Context) (err error) {
+	a := w.a
+	system, err := a.o.Prompts.Render("worker", nil)
+	if err != nil {
+		return err
+	}
+	var history []json.RawMessage
+	goesOn := false
+	if w.who.Program != nil {
+		ending, err := a.o.Prompts.Render("agent_case", nil)
+		if err != nil {
+			return err
+		}
+		system += "\n" + ending
+		w.conversation.choice = w.choose(ctx)
+		goesOn = w.conversation.choice.Ref.Resume
+	} else if history, err = w.earlier(); err != nil {
+		return err
+	} else {
+		goesOn = len(history) > 0
+	}
+	user, err := a.firstPrompt(goesOn)
+	if err != nil {
+		return err
+	}
+	if err := a.recordPrompt(record.RoleWorker, system, user, a.context.channels); err != nil {
+		return err
+	}
+	if w.who.Program == nil {
+		of := record.Scope{TaskID: a.task.ID, TraceID: a.trace}
+		add, shut, err := a.S.OpenTranscript(record.RoleWorker, of, a.Now(), a.Redact)
+		if err != nil {
+			return err
+		}
+		w.Transcript, w.shut = add, append(w.shut, shut)
+	}
+	if len(history) == 0 {
+		return w.Start(system, user)
+	}
+	for _, m := range history {
+		if err := w.Transcript(m); err != nil {
+			return err
+		}
+	}
+	return w.Continue(history, user)
+}
+
+// firstPrompt is what a worker is told first: the task, or where its conversation knows that, why it goes on.
+func (a *attempt) firstPrompt(goesOn bool) (string, error) {
+	if !goesOn {
+		return a.o.Prompts.Render("worker_task", a.context)
+	}
+	entries, _ := a.S.ReadLedger(a.task.ID, 1)
+	return a.o.Prompts.Render("worker_resume", map[string]any{
+		"Task": a.task, "Why": cmp.Or(a.o.From.History.LastStop, "the process ended"),
+		"Ledger":  fenced("ledger", lastVerdict(entries)),
+		"Refused": a.context.Refused, "Aside": a.context.Aside,
+	})
+}
+
+// earlier is the conversation that the user asked to continue, nil for none. One that cannot be taken up is replaced
+// by a fresh one, which the record says: the ledger has what matters.
+func (w *worker) earlier() ([]json.RawMessage, error) {
+	a := w.a
+	if !a.o.Continue {
+		return nil, nil
+	}
+	history, err := a.S.ReadTranscript(record.RoleWorker, a.task.ID)
+	if err == nil && len(history) > 0 {
+		err = agent.Continuable(history)
+	}
+	if err == nil {
+		return history, nil
+	}
+	what := "the conversation about " + a.task.ID + " cannot be continued: " + err.Error()
+	return nil, a.emit(&record.LogRepaired{What: what, Done: "a fresh one is begun"})
+}
+
+// iterate does one iteration. Its error ends the attempt.
+func (w *worker) iterate(ctx context.Context) (turn, error) {
+	said, err := w.Turn(ctx)
+	if n, is := errors.AsType[nudged](err); is {
+		return n.turn, nil
+	}
+	switch {
+	case err != nil:
+		return turn{}, err
+	case w.who.Program != nil:
+		return caseOf(said.Text), nil
+	case len(said.RawCalls) == 0:
+		return turn{nudge: nudgeSilent, idle: true, noTools: w.noTools}, nil
+	}
+	w.noTools = ""
+	return turn{caseArgs: said.Case, rawCalls: rawCalls(said.RawCalls), failing: said.Failing}, nil
+}
+
+// close writes down what has to outlive the worker.
+func (w *worker) close() (err error) {
+	for _, shut := range w.shut {
+		err = cmp.Or(err, shut())
+	}
+	return err
+}
+
+// noTools answers every tool call of a role that has none.
+type noTools struct{}
+
+func (noTools) Call(_ context.Context, name, _ string) tool.Result {
+	return tool.Result{Output: fmt.Sprintf("There is no tool %q here.", name), IsError: true}
+}
+
+func rawCalls(calls []model.ToolCall) []map[string]string {
+	out := []map[string]string{}
+	for _, c := range calls {
+		out = append(out, map[string]string{"id": c.ID, "name": c.Name, "arguments": clip(c.Arguments, promptCap)})
+	}
+	return out
+}
