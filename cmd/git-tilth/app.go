@@ -63,18 +63,42 @@ func (p *process) app() *cli.App {
 	return app
 }
 
-// commands is the table of what git tilth can do; each is in a file of its own.
+// commands is the table of what git tilth can do, in the order of the help; each is declared in a file of its own.
 func (p *process) commands() []*cli.Command {
+	p.traits = map[*cli.Command]traits{}
 	return slices.Concat([]*cli.Command{
-		p.prepCommand(), p.seedCommand(), p.planCommand(), p.runCommand(), p.resumeCommand(), p.stopCommand(),
+		p.runCommand(), p.prepCommand(), p.seedCommand(), p.demoCommand(), p.doctorCommand(),
+		p.resumeCommand(), p.stopCommand(),
 	}, p.markCommands(), []*cli.Command{
-		p.rewindCommand(), p.undoCommand(), p.forkCommand(),
-		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.prCommand(), p.cleanseCommand(), p.resetCommand(),
-		p.listCommand(), p.showCommand(), p.logCommand(), p.visualizeCommand(), p.exportCommand(),
+		p.planCommand(),
+		p.reviewCommand(), p.diffCommand(), p.takeCommand(), p.cleanseCommand(),
+		p.rewindCommand(), p.undoCommand(), p.forkCommand(), p.resetCommand(),
+		p.prCommand(), p.workCommand(),
 	}, p.fleetCommands(), []*cli.Command{
-		p.workCommand(), p.configCommand(), p.doctorCommand(),
-		p.verifyCommand(), p.demoCommand(), p.helpCommand(), p.manCommand(), p.completeCommand(),
+		p.listCommand(), p.logCommand(), p.showCommand(), p.visualizeCommand(), p.verifyCommand(), p.exportCommand(),
+		p.configCommand(), p.helpCommand(), p.manCommand(), p.completeCommand(),
 	})
+}
+
+// traits are what is to be known of a command beside how it is called.
+type traits struct {
+	wish string // what one wants to do with it, by which the help lists it; "" for one that is not listed
+	rare bool   // it is for rarer days
+	// looks: it changes neither sessions nor the repository, and may be called from inside a run.
+	looks bool
+	// starts: it starts programs that work, or runs what was worked on: with git-tilth killed, they end.
+	starts bool
+	// hooked: a commit hook of the user may run it. The same hook runs on the commits that it makes: it must neither
+	// start itself again without end nor, refused, keep every task from its commit.
+	hooked bool
+	// ends: its exit code says how a run ended, of which its lines only tell.
+	ends bool
+}
+
+// declare notes what is to be known of a command.
+func (p *process) declare(is traits, c *cli.Command) *cli.Command {
+	p.traits[c] = is
+	return c
 }
 
 func (p *process) globalFlags() []cli.Flag {
@@ -102,7 +126,7 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 				b.DisableDefaultText = true
 			}
 		}
-		action, maxArgs := c.Action, mostArgs(c.ArgsUsage)
+		action, maxArgs, is := c.Action, mostArgs(c.ArgsUsage), p.traits[c]
 		c.Action = func(ctx *cli.Context) error {
 			p.verbose = p.verbose || anyBool(ctx, "verbose")
 			p.dryRun = p.dryRun || anyBool(ctx, "dry-run")
@@ -110,27 +134,21 @@ func (p *process) finishCommands(cmds []*cli.Command) {
 			if err := checkArgs(ctx, maxArgs); err != nil {
 				return err
 			}
-			if branch := p.getenv(lifecycle.CommittingVar); branch != "" && startsWork[ctx.Command.Name] {
+			if branch := p.getenv(lifecycle.CommittingVar); branch != "" && is.hooked {
 				p.warnf("git-tilth: %s does nothing in a hook of the commits on %s\n", commandName(ctx), branch)
 				return nil
 			}
-			p.changes = !onlyLooks[ctx.Command.Name]
-			p.runs = slices.Contains([]string{"run", "resume", "work"}, ctx.Command.Name) && !p.dryRun
+			p.changes, p.runs = !is.looks, is.ends && !p.dryRun
 			if err := p.checkVariables(ctx.Command); err != nil {
 				return err
 			}
-			if runsCommands[ctx.Command.Name] && !p.dryRun {
+			if is.starts && !p.dryRun {
 				defer proc.Keep()()
 			}
 			return action(ctx)
 		}
 	}
 }
-
-// runsCommands are the commands that start programs which work, or run what was worked on: with git-tilth killed, they
-// end.
-var runsCommands = map[string]bool{"prep-feature": true, "run": true, "resume": true, "work": true, "verify": true,
-	"done": true, "lint": true, "fork": true, "rewind": true, "undo": true, "reset": true}
 
 // mostArgs is how many arguments a command takes, by the line that tells people.
 func mostArgs(usage string) int {
@@ -139,11 +157,6 @@ func mostArgs(usage string) int {
 	}
 	return strings.Count(usage, "<")
 }
-
-// startsWork are the commands that a commit hook of the user may run. The same hook runs on the commits that those
-// commands make: they must neither start themselves again without end nor, refused, keep every task from its commit.
-var startsWork = map[string]bool{"prep-feature": true, "run": true, "resume": true, "reset": true, "done": true,
-	"rewind": true, "undo": true}
 
 // anyBool looks for a flag in the command and in what it was called through: git tilth -v run, git tilth run -v.
 func anyBool(ctx *cli.Context, name string) bool {

@@ -9,7 +9,7 @@ import (
 )
 
 func (p *process) cleanseCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "the morning", rare: true}, &cli.Command{
 		Name:      "cleanse",
 		Usage:     "remove a session's worktree and branch once its work is elsewhere; the record stays",
 		ArgsUsage: "[<session>]",
@@ -25,5 +25,5 @@ func (p *process) cleanseCommand() *cli.Command {
 			}
 			return lifecycle.Cleanse(p.ctx, w.git, s, w.loc.CommonDir, remote, p.sayRemoved)
 		}),
-	}
+	})
 }

@@ -14,7 +14,7 @@ import (
 // completeCommand answers a shell: given the words after `git tilth`, the last of which is being typed, it prints what
 // that one may be, a line each, with what it is after a tab. The definitions are those of -h.
 func (p *process) completeCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "complete", Hidden: true, SkipFlagParsing: true,
 		Action: func(ctx *cli.Context) error {
 			words := append([]string{}, ctx.Args().Slice()...)
@@ -28,7 +28,7 @@ func (p *process) completeCommand() *cli.Command {
 			}
 			return nil
 		},
-	}
+	})
 }
 
 type candidate struct{ word, what string }

@@ -18,14 +18,14 @@ import (
 var demoFiles embed.FS
 
 func (p *process) demoCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "begin", rare: true, looks: true}, &cli.Command{
 		Name:  "demo",
 		Usage: "run the whole thing in a throwaway repository with a scripted model: no key, no network",
 		Description: "Everything but the model is real: the repository, the worktree, the commits, the tests and the " +
 			"record. The\nscripted model is an HTTP server on loopback. What is left is in a temporary directory, to " +
 			"be looked at.",
 		Action: func(*cli.Context) error { return p.demo() },
-	}
+	})
 }
 
 // demo makes a small repository and runs git tilth in it as a user would.

@@ -24,7 +24,7 @@ import (
 )
 
 func (p *process) doctorCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "begin", rare: true}, &cli.Command{
 		Name:  "doctor",
 		Usage: "look whether all is well: settings, git, sandbox, endpoint, disk and every session",
 		Description: "Each finding is followed by the command that mends it. --fix runs those that can lose nothing: " +
@@ -44,7 +44,7 @@ func (p *process) doctorCommand() *cli.Command {
 			}
 			return d.report(ctx.Bool("json"))
 		}),
-	}
+	})
 }
 
 // What a check came to.

@@ -12,7 +12,7 @@ import (
 )
 
 func (p *process) exportCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "look closer", rare: true, looks: true}, &cli.Command{
 		Name:      "export",
 		Usage:     "write a session's record as OpenTelemetry traces",
 		ArgsUsage: "[<session>]",
@@ -50,5 +50,5 @@ func (p *process) exportCommand() *cli.Command {
 			}
 			return nil
 		}),
-	}
+	})
 }

@@ -29,7 +29,7 @@ func remoteFlag() cli.Flag {
 // fleetCommands are those that move sessions between machines.
 func (p *process) fleetCommands() []*cli.Command {
 	return []*cli.Command{
-		{
+		p.declare(traits{wish: "share", rare: true}, &cli.Command{
 			Name:      "push",
 			Usage:     "bring a session to a remote, from where another machine can take it up",
 			ArgsUsage: "[<session>]",
@@ -47,8 +47,8 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				return p.travel(h.S.ID, "pushed to "+place.Shown(), "", func() error { return place.Push(p.ctx, h.S) })
 			}),
-		},
-		{
+		}),
+		p.declare(traits{wish: "share", rare: true}, &cli.Command{
 			Name:      "fetch",
 			Usage:     "make a session of a remote one of this machine",
 			ArgsUsage: "[<session>]",
@@ -74,8 +74,8 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				return p.sayMade(s, fleetError(err, c.Session))
 			}),
-		},
-		{
+		}),
+		p.declare(traits{wish: "share", rare: true}, &cli.Command{
 			Name:      "pack",
 			Usage:     "write a session into a file, from which unpack makes it elsewhere",
 			ArgsUsage: "<file> [<session>]",
@@ -93,8 +93,8 @@ func (p *process) fleetCommands() []*cli.Command {
 					return place.Pack(p.ctx, h.S, p.inDir(file))
 				})
 			}),
-		},
-		{
+		}),
+		p.declare(traits{wish: "share", rare: true}, &cli.Command{
 			Name:      "unpack",
 			Usage:     "make a session of a file that pack has written",
 			ArgsUsage: "<file>",
@@ -119,7 +119,7 @@ func (p *process) fleetCommands() []*cli.Command {
 				}
 				return p.sayMade(s, fleetError(err, ""))
 			}),
-		},
+		}),
 	}
 }
 

@@ -13,21 +13,8 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// commandGroups are the commands by what one wants to do: those that everybody needs, and those for rarer days.
-var commandGroups = []struct {
-	wish        string
-	first, rare []string
-}{
-	{"begin", []string{"run", "prep-feature"}, []string{"seed", "demo", "doctor"}},
-	{"steer", []string{"resume", "stop", "retry"}, []string{"skip", "done", "plan"}},
-	{"the morning", []string{"review", "diff", "take"}, []string{"cleanse"}},
-	{"go back", []string{"rewind"}, []string{"undo", "fork", "reset"}},
-	{"share", []string{"pr"}, []string{"push", "fetch", "work", "pack", "unpack"}},
-	{"look closer", []string{"list", "log"}, []string{"show", "visualize", "verify", "export", "config"}},
-}
-
 func (p *process) helpCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "help", Hidden: true, Usage: "say how a command is used, or what there is", ArgsUsage: "[<command>]",
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "the rare commands too"}},
 		Action: func(ctx *cli.Context) error {
@@ -40,7 +27,7 @@ func (p *process) helpCommand() *cli.Command {
 			}
 			return unknownCommand(name, ctx.App.Commands)
 		},
-	}
+	})
 }
 
 func unknownCommand(name string, cmds []*cli.Command) error {
@@ -52,25 +39,21 @@ func (p *process) printHelp(out io.Writer, cmds []*cli.Command, all bool) error 
 	var b strings.Builder
 	b.WriteString("git tilth: run a coding agent unattended over a list of tasks\n" +
 		"usage: git tilth [-v] [-n] <command> [<options>] [<arguments>]\n\n")
-	usage := func(name string) string {
-		for _, c := range cmds {
-			if c.HasName(name) {
-				return c.Usage
-			}
-		}
-		return ""
-	}
 	var rare []string
-	for _, g := range commandGroups {
-		names, head := g.first, g.wish
-		if all {
-			names = append(names[:len(names):len(names)], g.rare...)
+	wish := ""
+	for _, c := range cmds {
+		is := p.traits[c]
+		if is.rare {
+			rare = append(rare, c.Name)
 		}
-		for _, name := range names {
-			fmt.Fprintf(&b, "%-12s %-13s %s\n", head, name, usage(name))
-			head = ""
+		if is.wish == "" || is.rare && !all {
+			continue
 		}
-		rare = append(rare, g.rare...)
+		head := ""
+		if is.wish != wish {
+			wish, head = is.wish, is.wish
+		}
+		fmt.Fprintf(&b, "%-12s %-13s %s\n", head, c.Name, c.Usage)
 	}
 	if !all {
 		fmt.Fprintf(&b, "\ngit tilth help --all: %s\n", strings.Join(rare, ", "))

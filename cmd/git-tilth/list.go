@@ -11,7 +11,7 @@ import (
 )
 
 func (p *process) listCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "look closer", looks: true}, &cli.Command{
 		Name:      "list",
 		Usage:     "sessions of this repository, newest first",
 		ArgsUsage: "[<remote>]",
@@ -43,5 +43,5 @@ func (p *process) listCommand() *cli.Command {
 			}
 			return view.List(p.stdout, rows, p.terminal(ctx.Bool("json")), all)
 		}),
-	}
+	})
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func (p *process) logCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "look closer", looks: true}, &cli.Command{
 		Name:      "log",
 		Usage:     "read a session's record, or follow it",
 		ArgsUsage: "[<session>]",
@@ -43,5 +43,5 @@ func (p *process) logCommand() *cli.Command {
 			}
 			return err
 		}),
-	}
+	})
 }

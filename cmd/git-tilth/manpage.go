@@ -15,7 +15,7 @@ var date = "1970-01-01"
 
 // manCommand writes the man pages, git-tilth(1) and one a command, from the definitions that -h prints.
 func (p *process) manCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{looks: true}, &cli.Command{
 		Name: "man", Hidden: true, Usage: "write the man pages into a directory", ArgsUsage: "<directory>",
 		Action: func(ctx *cli.Context) error {
 			for name, page := range manPages(ctx.App) {
@@ -25,7 +25,7 @@ func (p *process) manCommand() *cli.Command {
 			}
 			return nil
 		},
-	}
+	})
 }
 
 func manPages(app *cli.App) map[string]string {

@@ -20,28 +20,30 @@ func (p *process) markCommands() []*cli.Command {
 	note := func(usage string) []cli.Flag {
 		return []cli.Flag{&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: usage}}
 	}
-	command := func(name, usage, description string, flags []cli.Flag, do taskAction) *cli.Command {
-		return &cli.Command{
+	command := func(is traits, name, usage, description string, flags []cli.Flag, do taskAction) *cli.Command {
+		is.wish = "steer"
+		return p.declare(is, &cli.Command{
 			Name: name, Usage: usage, ArgsUsage: "<task> [<session>]", Description: description, Flags: flags,
 			Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 				return w.onTask(s, w.tasks[0], ctx.String("message"), do)
 			}),
-		}
+		})
 	}
 	return []*cli.Command{
-		command("done", "commit what is in the session's worktree as a task, on your word",
-			"The validators run over it; no model is asked. Nothing to commit is fine: the work is there already.",
-			note("the commit's text"), (*repoContext).markDone),
-		command("skip", "leave a task out, with what it left in the worktree set aside", "", nil,
-			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, _ string) error {
-				return w.mark(h, task, lifecycle.MarkSkipped, "", "is skipped")
-			}),
-		command("retry", "have the next resume try a task again; -m says how",
+		command(traits{}, "retry", "have the next resume try a task again; -m says how",
 			"The next attempt is a new conversation.",
 			note("what you have to say to worker and evaluator"),
 			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, note string) error {
 				return w.mark(h, task, lifecycle.MarkRetry, note, "will be tried again")
 			}),
+		command(traits{rare: true}, "skip", "leave a task out, with what it left in the worktree set aside", "", nil,
+			func(w *repoContext, h *lifecycle.Handle, _ lifecycle.Plan, task, _ string) error {
+				return w.mark(h, task, lifecycle.MarkSkipped, "", "is skipped")
+			}),
+		command(traits{rare: true, starts: true, hooked: true}, "done",
+			"commit what is in the session's worktree as a task, on your word",
+			"The validators run over it; no model is asked. Nothing to commit is fine: the work is there already.",
+			note("the commit's text"), (*repoContext).markDone),
 	}
 }
 

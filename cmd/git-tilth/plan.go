@@ -14,13 +14,13 @@ import (
 )
 
 func (p *process) planCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "steer", rare: true}, &cli.Command{
 		Name: "plan", Usage: "open the tasks that are still to do in your editor, also after a run",
 		ArgsUsage: "[<session>]",
 		Description: "Reword, add, remove or reorder tasks, and say what they need. What is done stays; a seed that " +
 			"has not been run is\nedited as by seed edit.",
 		Action: p.onHeld(func(_ *cli.Context, w *repoContext, h *lifecycle.Handle) error { return w.editPlan(h) }),
-	}
+	})
 }
 
 // editPlan lets a person edit what is not done. prd.json is replaced in one step; until then the text is in the draft,

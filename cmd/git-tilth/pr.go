@@ -20,7 +20,7 @@ import (
 )
 
 func (p *process) prCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "share"}, &cli.Command{
 		Name:      "pr",
 		Usage:     "push the branch and open a pull or merge request",
 		ArgsUsage: "[<session>]",
@@ -34,7 +34,7 @@ func (p *process) prCommand() *cli.Command {
 		Action: p.onSessionToChange(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			return w.pullRequest(s, request{base: ctx.String("base"), draft: ctx.Bool("draft"), web: ctx.Bool("web")})
 		}),
-	}
+	})
 }
 
 // request is a pull or merge request.

@@ -25,7 +25,7 @@ import (
 )
 
 func (p *process) prepCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "begin", starts: true, hooked: true}, &cli.Command{
 		Name:      "prep-feature",
 		Aliases:   []string{"prep"},
 		Usage:     "make a task list: by an interview, or from a file",
@@ -62,7 +62,7 @@ func (p *process) prepCommand() *cli.Command {
 			}
 			return err
 		}),
-	}
+	})
 }
 
 func allFlag() cli.Flag {

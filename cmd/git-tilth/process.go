@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -33,6 +34,7 @@ type process struct {
 	notedSandbox atomic.Bool // that there is none, or what it lacks, was said
 	notedSetup   atomic.Bool // what a lock file asks for
 
+	traits          map[*cli.Command]traits
 	args            []string // as they were given
 	verbose, dryRun bool
 	gitFlags        []string  // of git diff, which gets them as they were given

@@ -14,7 +14,7 @@ import (
 )
 
 func (p *process) resetCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "go back", rare: true, starts: true, hooked: true}, &cli.Command{
 		Name:      "reset",
 		Usage:     "remove a session: worktree, branch and directory; or rewind it to its seed",
 		ArgsUsage: "[<session>]",
@@ -30,7 +30,7 @@ func (p *process) resetCommand() *cli.Command {
 			}
 			return w.tearDown(s, ctx.Bool("yes"), func() error { return nil })
 		}),
-	}
+	})
 }
 
 // tearDown is `git tilth reset`. may is asked once nobody else can change the session any more.

@@ -7,7 +7,7 @@ import (
 )
 
 func (p *process) resumeCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "steer", starts: true, hooked: true, ends: true}, &cli.Command{
 		Name:      "resume",
 		Usage:     "go on with a session exactly where it stopped",
 		ArgsUsage: "[<session>]",
@@ -25,5 +25,5 @@ func (p *process) resumeCommand() *cli.Command {
 			}
 			return w.proceed(s, r)
 		}),
-	}
+	})
 }

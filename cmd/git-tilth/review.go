@@ -23,7 +23,7 @@ import (
 )
 
 func (p *process) reviewCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "the morning", looks: true}, &cli.Command{
 		Name:      "review",
 		Usage:     "one screen: done, failed and why, cost, and what next",
 		ArgsUsage: "[<task>] [<session>]",
@@ -42,14 +42,14 @@ func (p *process) reviewCommand() *cli.Command {
 			}
 			return r.Write(p.stdout, p.terminal(ctx.Bool("json")), task, ctx.Bool("md"))
 		}),
-	}
+	})
 }
 
 // diffName is the command whose other flags are those of git diff.
 const diffName = "diff"
 
 func (p *process) diffCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "the morning", looks: true}, &cli.Command{
 		Name:        diffName,
 		Usage:       "a task's change, or the session's, in your own pager",
 		ArgsUsage:   "[<task>] [<session>]",
@@ -57,7 +57,7 @@ func (p *process) diffCommand() *cli.Command {
 		Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 			return w.diff(s, strings.Join(w.tasks, ""))
 		}),
-	}
+	})
 }
 
 // review gathers a session's review. What git cannot tell is left out of it.

@@ -14,7 +14,7 @@ import (
 )
 
 func (p *process) rewindCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "go back", starts: true, hooked: true}, &cli.Command{
 		Name:      "rewind",
 		Usage:     "go back to before a task; undo takes that back",
 		ArgsUsage: "<point> [<session>]",
@@ -36,11 +36,11 @@ func (p *process) rewindCommand() *cli.Command {
 			}
 			return w.goBack(h, plan, ctx.Bool("yes"))
 		}),
-	}
+	})
 }
 
 func (p *process) undoCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "go back", rare: true, starts: true, hooked: true}, &cli.Command{
 		Name:      "undo",
 		Usage:     "take the last rewind, or undo, of a session back",
 		ArgsUsage: "[<session>]",
@@ -54,7 +54,7 @@ func (p *process) undoCommand() *cli.Command {
 			}
 			return w.goBack(h, plan, ctx.Bool("yes"))
 		}),
-	}
+	})
 }
 
 // goBack is `git tilth rewind` and `git tilth undo`.
@@ -109,7 +109,7 @@ func (w *repoContext) sayUntracked(h *lifecycle.Handle, wt gitx.Worktree) {
 }
 
 func (p *process) forkCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "go back", rare: true, starts: true}, &cli.Command{
 		Name:      "fork",
 		Usage:     "make a session that begins at a point of another one",
 		ArgsUsage: "[<session>]",
@@ -128,5 +128,5 @@ func (p *process) forkCommand() *cli.Command {
 			}.Fork(p.ctx, w.deps(nil))
 			return p.sayMade(made, err)
 		}),
-	}
+	})
 }

@@ -39,7 +39,7 @@ func runFlags() []cli.Flag {
 }
 
 func (p *process) runCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "begin", starts: true, hooked: true, ends: true}, &cli.Command{
 		Name:      "run",
 		Usage:     "run tasks: a list, a sentence, or what was prepared",
 		ArgsUsage: "[<what>]",
@@ -69,7 +69,7 @@ func (p *process) runCommand() *cli.Command {
 			}
 			return w.run(r)
 		},
-	}
+	})
 }
 
 // readWhat settles what the argument of run is: the directory that it is to run in, "" for here, or the tasks.

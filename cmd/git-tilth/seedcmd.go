@@ -20,7 +20,7 @@ import (
 )
 
 func (p *process) seedCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "begin", rare: true}, &cli.Command{
 		Name:  "seed",
 		Usage: "change a seed that has not been run, or judge it without a model",
 		Subcommands: []*cli.Command{
@@ -30,18 +30,18 @@ func (p *process) seedCommand() *cli.Command {
 					return w.editSeed(h)
 				}),
 			},
-			{
+			p.declare(traits{looks: true, starts: true}, &cli.Command{
 				Name: "lint", Usage: "find weak criteria, empty tests and tasks that collide", ArgsUsage: "[<session>]",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON array"}},
 				Action: p.onSession(func(ctx *cli.Context, w *repoContext, s *session.Session) error {
 					return w.seedLint(s, ctx.Bool("json"))
 				}),
-			},
+			}),
 		},
 		Action: func(ctx *cli.Context) error {
 			return refuse("git tilth seed edit, or git tilth seed lint", "seed needs a subcommand")
 		},
-	}
+	})
 }
 
 // editSeed opens a copy of prd.json and takes it over if it keeps every rule. A copy that does not is kept, so that

@@ -18,7 +18,7 @@ import (
 )
 
 func (p *process) showCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "look closer", rare: true, looks: true}, &cli.Command{
 		Name:      "show",
 		Usage:     "one session: worktree, tasks, usage, conversations, and what resume would do",
 		ArgsUsage: "[<session>]",
@@ -30,7 +30,7 @@ func (p *process) showCommand() *cli.Command {
 			}
 			return view.Show(p.stdout, detail, p.terminal(ctx.Bool("json")))
 		}),
-	}
+	})
 }
 
 // detail gathers what there is to say about a session. Each part that cannot be read leaves the others standing.

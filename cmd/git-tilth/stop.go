@@ -18,7 +18,7 @@ import (
 const stopPatience = 60 * time.Second
 
 func (p *process) stopCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "steer"}, &cli.Command{
 		Name:        "stop",
 		Usage:       "end a running session, as Ctrl-C does",
 		ArgsUsage:   "[<session>]",
@@ -55,7 +55,7 @@ func (p *process) stopCommand() *cli.Command {
 			}
 			return w.awaitRelease(s, holder.PID)
 		}),
-	}
+	})
 }
 
 // running is the session that a stop without a name means: the one at hand if it is running, else the only one of this

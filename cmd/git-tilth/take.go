@@ -13,7 +13,7 @@ import (
 )
 
 func (p *process) takeCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "the morning"}, &cli.Command{
 		Name:      "take",
 		Usage:     "bring what is done, or some tasks, into your branch",
 		ArgsUsage: "[<task>...] [<session>]",
@@ -39,7 +39,7 @@ func (p *process) takeCommand() *cli.Command {
 			}
 			return w.take(s, r)
 		}),
-	}
+	})
 }
 
 // take is `git tilth take`. Everything that can be refused is refused before the branch moves, which one command does.

@@ -11,7 +11,7 @@ import (
 )
 
 func (p *process) verifyCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "look closer", rare: true, looks: true, starts: true}, &cli.Command{
 		Name:      "verify",
 		Usage:     "hold a session's commits, record, ledgers, tasks and tests against each other",
 		ArgsUsage: "[<session>]",
@@ -40,7 +40,7 @@ func (p *process) verifyCommand() *cli.Command {
 			}
 			return err
 		}),
-	}
+	})
 }
 
 // printVerified prints the first difference, or that there is none, and what there is to know beside it.

@@ -20,7 +20,7 @@ import (
 const diffCap = 256 << 10
 
 func (p *process) visualizeCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "look closer", rare: true, looks: true}, &cli.Command{
 		Name:      "visualize",
 		Usage:     "render a session as one HTML file, or serve it live",
 		ArgsUsage: "[<session>]",
@@ -78,7 +78,7 @@ func (p *process) visualizeCommand() *cli.Command {
 			w.say(s.Path(session.ChatHTMLFile), ctx.Bool("open"))
 			return nil
 		}),
-	}
+	})
 }
 
 // serve runs the live viewer until it is interrupted.

@@ -16,7 +16,7 @@ import (
 )
 
 func (p *process) workCommand() *cli.Command {
-	return &cli.Command{
+	return p.declare(traits{wish: "share", rare: true, starts: true, ends: true}, &cli.Command{
 		Name:  "work",
 		Usage: "run the sessions of a remote, one after another",
 		Description: "Takes a session that is prepared or can be resumed and that nobody works on, oldest first, " +
@@ -46,7 +46,7 @@ func (p *process) workCommand() *cli.Command {
 			all.Wait()
 			return cmp.Or(append(ends, shared.left)...)
 		},
-	}
+	})
 }
 
 // workList is what the workers of one process share.
