@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -154,12 +156,17 @@ func (w *repoContext) boxed(dir string, do func(validator.Place) error) error {
 		return err
 	}
 	if box != nil {
+		if of := filepath.Dir(dir); session.ValidID(filepath.Base(of)) {
+			if err := os.MkdirAll(filepath.Join(of, sandbox.LayersDir), 0o700); err != nil {
+				return err
+			}
+		}
 		temp, remove, err := proc.TempDir("run")
 		if err != nil {
 			return err
 		}
 		defer remove()
-		box = box.With(dir).In(temp)
+		box = box.Of(dir).With(dir).In(temp)
 	}
 	env := agent.ToolEnv(w.git.Environ(w.p.ctx, dir), w.config.List("tilth.sandboxEnv"))
 	return do(validator.Place{Dir: dir, Env: env, Box: box})

@@ -110,7 +110,7 @@ func (g *Git) layOut(ctx context.Context, q *quarantine) (remove func(), err err
 		remove()
 		return nil, err
 	}
-	q.box = q.box.With(q.dir).Touching(objectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
+	q.box = q.box.Of(q.wt.Path).With(q.dir).Touching(objectDirs(q.wt.Common)...).Reading(q.wt.Common, q.wt.Path)
 	q.box = q.box.In(filepath.Join(q.dir, "tmp"))
 	if !q.shut {
 		q.box = q.box.With(q.wt.Path)

@@ -102,7 +102,7 @@ func (p *Place) git(ctx context.Context, paths []string, args ...string) error {
 		if err != nil {
 			return err
 		}
-		c.Box = box.With(p.Dir).Reading(p.o.Common).In(dir)
+		c.Box = box.Of(p.Dir).With(p.Dir).Reading(p.o.Common).In(dir)
 	}
 	if len(paths) > 0 {
 		c.Stdin = []byte(strings.Join(paths, "\x00") + "\x00")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -59,7 +60,8 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	if err := r.removeFromRepo(ctx, admin, "git tilth cleanse "+s.ID); err != nil || g.IsDryRun() {
 		return err
 	}
-	return errors.Join(proc.RemoveAll(gone), proc.RemoveAll(s.Path(session.JudgeDir)))
+	return errors.Join(proc.RemoveAll(gone), proc.RemoveAll(s.Path(session.JudgeDir)),
+		proc.RemoveAll(s.Path(sandbox.LayersDir)))
 }
 
 // remoteTip is the commit of the branch on a remote as it is now, "" where that is not known.

@@ -68,7 +68,7 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 	}
 	t.Prompt = strings.TrimSpace(t.Prompt)
 	t.Conversation, t.ReadOnly = agent.Ref{ID: r.who.Program.NewID()}, true
-	t.Box = a.box.Reading(r.j.dir, r.j.wt.Path)
+	t.Box = a.box.Of(r.j.dir).Reading(r.j.dir, r.j.wt.Path)
 	t.GitDir, t.CommonDir, t.Private = r.j.gitDir, r.j.gitDir, a.S.Path(session.AgentDir)
 	t.Emit = func(e record.Event) error { // an evaluator's tools are not on the record
 		if _, waits := e.(*record.AgentWaits); waits {

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"os"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -15,6 +16,9 @@ import (
 func (r *run) openSandbox(ctx context.Context, wt gitx.Worktree) (err error) {
 	if r.o.Sandbox == nil {
 		return nil
+	}
+	if err := os.MkdirAll(r.S.Path(sandbox.LayersDir), 0o700); err != nil {
+		return err
 	}
 	temp, remove, err := proc.TempDir("run")
 	if err != nil {
@@ -31,12 +35,12 @@ func (r *run) openSandbox(ctx context.Context, wt gitx.Worktree) (err error) {
 
 // workBox is what the worker may do: change the worktree.
 func (r *run) workBox(wt gitx.Worktree) *sandbox.Box {
-	return r.box.With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
+	return r.box.Of(wt.Path).With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
 }
 
 // judgingBox is what may be done where a change is judged. What the worktree lends is read there.
 func (a *attempt) judgingBox(j *judged) *sandbox.Box {
-	return a.box.With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)
+	return a.box.Of(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)
 }
 
 // judgingPlace is where validators run.

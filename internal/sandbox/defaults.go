@@ -31,7 +31,7 @@ func Default(g Given) *Box {
 			b.Sockets = append(b.Sockets, dir)
 		}
 	}
-	b.Write = caches(g)
+	b.Caches = caches(g)
 	return b
 }
 

@@ -24,8 +24,9 @@ const (
 
 // The words of the command line that enters a wall, before the command.
 const (
-	argFlags = 1 + iota // "n": no network; "s": in namespaces; "t": with a /tmp of its own; "g": there is a groupFD
-	argPath             // of the program
+	argFlags  = 1 + iota // "n": no network; "s": in namespaces; "t": with a /tmp of its own; "g": there is a groupFD
+	argLayers            // directories with a layer, joined by NL
+	argPath              // of the program
 	argArgv
 )
 
@@ -51,7 +52,7 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	if errors.Is(err, errSpace) {
 		inside = *cmd
 		inside.Path, inside.ExtraFiles = selfExe, []*os.File{rules, w}
-		inside.Args = b.enter("", cmd.Path, cmd.Args)
+		inside.Args = b.enter("", nil, cmd.Path, cmd.Args)
 		err = inside.Start()
 	}
 	w.Close()
@@ -87,7 +88,13 @@ func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) error {
 	if ownTemp(ops) {
 		flags += "t"
 	}
-	inside.Args = b.enter(flags, inside.Path, inside.Args)
+	var layers []string
+	for i := 0; i < len(ops); i += 3 {
+		if ops[i] == opLayer {
+			layers = append(layers, ops[i+1])
+		}
+	}
+	inside.Args = b.enter(flags, layers, inside.Path, inside.Args)
 	return spaces.start(ops, inside, files...)
 }
 
@@ -104,11 +111,11 @@ func ownTemp(ops []string) bool {
 // selfExe is this program, also after its file was replaced.
 const selfExe = "/proc/self/exe"
 
-func (b *Box) enter(flags, path string, argv []string) []string {
+func (b *Box) enter(flags string, layers []string, path string, argv []string) []string {
 	if b.NoNetwork {
 		flags += "n"
 	}
-	return append([]string{Name, Name, "-" + flags, path}, argv...)
+	return append([]string{Name, Name, "-" + flags, strings.Join(layers, "\n"), path}, argv...)
 }
 
 // init is here for the process of such a command line: nothing else of the program is set up for it.
@@ -137,7 +144,7 @@ func init() {
 		_, err = unix.Write(groupFD, []byte("0"))
 	}
 	if err == nil {
-		err = enter(has("s"), has("t"), has("n"))
+		err = enter(has("s"), has("t"), has("n"), strings.Split(args[argLayers], "\n"))
 	}
 	if err == nil {
 		err = syscall.Exec(args[argPath], args[argArgv:], os.Environ())
@@ -168,9 +175,9 @@ func reported(said []byte) error {
 }
 
 // enter puts this thread behind the wall, and what it executes. There is no way back.
-func enter(inSpace, ownTemp, noNetwork bool) error {
+func enter(inSpace, ownTemp, noNetwork bool, layers []string) error {
 	if inSpace {
-		if err := allowOwn(ownTemp); err != nil {
+		if err := allowOwn(ownTemp, layers); err != nil {
 			return err
 		}
 	}
@@ -216,12 +223,20 @@ func filter(program *unix.SockFprog, flags uintptr) error {
 
 // allowOwn allows what the namespaces have of their own. That is known only in them. A right holds for all that is
 // mounted below, too.
-func allowOwn(temp bool) error {
+func allowOwn(temp bool, layers []string) error {
+	own := map[string]uint64{"/proc": readTree, "/dev/shm": readTree | editTree, "/dev/pts": readTree | editTree,
+		"/dev/ptmx": readTree | editTree}
+	if temp {
+		layers = append(layers, "/tmp")
+	}
+	for _, dir := range layers {
+		own[dir] = readTree | editTree
+	}
+	delete(own, "")
 	abi, err := version()
 	rules := os.NewFile(rulesetFD, "landlock")
-	for path, right := range map[string]uint64{"/proc": readTree, "/tmp": readTree | editTree,
-		"/dev/shm": readTree | editTree, "/dev/pts": readTree | editTree, "/dev/ptmx": readTree | editTree} {
-		if err == nil && (path != "/tmp" || temp) {
+	for path, right := range own {
+		if err == nil {
 			err = allow(rules, path, right&rights(abi))
 		}
 	}

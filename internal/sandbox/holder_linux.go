@@ -49,7 +49,7 @@ func hold() {
 	if send(socketFD, []string{"", strconv.Itoa(pid), has}, nil) != nil {
 		return
 	}
-	views := map[string]view{}
+	views, layers := map[string]view{}, map[string]bool{}
 	for {
 		words, fds, err := receive(socketFD)
 		if err != nil {
@@ -58,6 +58,7 @@ func hold() {
 		answer := make(chan []string, 1)
 		switch words[0] {
 		case "view":
+			lay(layers, words[2:])
 			v := make(view)
 			views[words[1]] = v
 			go v.serve(words[2:], pidNS, answer)
@@ -191,10 +192,15 @@ func (v view) enter(ops []string) (shared bool, err error) {
 		if kind == opShared {
 			shared = true
 		}
-		if kind != opShow && kind != opTouch && kind != opWrite {
+		at := path
+		switch kind {
+		case opLayer:
+			at = layerMount(ops[i+2])
+		case opShow, opTouch, opWrite:
+		default:
 			continue
 		}
-		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|
+		fd, err := unix.OpenTree(unix.AT_FDCWD, at, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|
 			unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil {
 			return false, &os.PathError{Op: "open_tree", Path: path, Err: err}

@@ -44,10 +44,14 @@ var Without string
 
 // Box is what the processes inside may do. A nil Box is no wall.
 type Box struct {
-	Write []string  // what may be changed, directories with all that is in them
-	Read  []string  // what may be read although it lies in a hidden directory
-	Open  []Opening // the same for all that a run starts, with the reason
-	Hide  []string  // what may not be read, where it is not in Write, Read or Open
+	Write []string // what may be changed, directories with all that is in them
+	// Caches may be changed too. Where Layers names a directory and the system can, what is written to them comes into
+	// a layer there, and they stay as they are.
+	Caches []string
+	Layers string
+	Read   []string  // what may be read although it lies in a hidden directory
+	Open   []Opening // the same for all that a run starts, with the reason
+	Hide   []string  // what may not be read, where it is not in Write, Read or Open
 	// Sockets are the directories and sockets of helpers that do work for whoever asks.
 	Sockets []string
 	// Temp is the directory for temporary files, which TMPDIR names. It may be changed.
@@ -86,6 +90,24 @@ func (b *Box) Touching(touch ...string) *Box {
 	return b.but(func(out *Box) { out.Touch = append(slices.Clip(out.Touch), touch...) })
 }
 
+// Of returns a Box with layers over the caches that are for what runs in dir, a directory of a session. One beside
+// which there is no LayersDir has none.
+func (b *Box) Of(dir string) *Box {
+	layers := filepath.Join(filepath.Dir(dir), LayersDir)
+	if !there(layers) {
+		return b
+	}
+	return b.but(func(out *Box) { out.Layers = filepath.Join(layers, filepath.Base(dir)) })
+}
+
+// LayersDir is where, in a session's directory, the layers over caches are.
+const LayersDir = "caches"
+
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
 // In returns a Box with a directory for temporary files.
 func (b *Box) In(temp string) *Box { return b.but(func(out *Box) { out.Temp = temp }) }
 
@@ -120,7 +142,7 @@ var helperVars = []string{"DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "TMUX", "ST
 
 // writable are the paths that may be changed, the directory for temporary files with them.
 func (b *Box) writable() []string {
-	out := slices.Clone(b.Write)
+	out := slices.Concat(b.Write, b.Caches)
 	if b.Temp != "" {
 		out = append(out, b.Temp)
 	}

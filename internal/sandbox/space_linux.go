@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -214,6 +215,7 @@ const (
 	opBlank  = "blank"  // an empty file
 	opShow   = "show"   // what is there outside, to read
 	opWrite  = "write"  // the same, to write
+	opLayer  = "layer"  // the same, written to a layer
 	opTouch  = "touch"  // the same, to read, where the times may be changed
 	opLink   = "link"   // a symbolic link
 	opShared = "shared" // processes are seen as outside
@@ -232,7 +234,9 @@ func (b *Box) mounts() []string {
 		ops = append(ops, op{kind, path, arg})
 	}
 	for _, path := range b.outermost() {
-		if path != "/dev/shm" && there(path) {
+		if layer := b.layer(path); layer != "" {
+			add(opLayer, path, layer)
+		} else if path != "/dev/shm" && there(path) {
 			add(opWrite, path, look(path))
 		}
 	}
@@ -270,7 +274,7 @@ func (b *Box) mounts() []string {
 		if len(within) > 0 {
 			around = within[len(within)-2]
 		}
-		if o.kind == around || around == opWrite && (o.kind == opShow || o.kind == opTouch) ||
+		if o.kind == around || (around == opWrite || around == opLayer) && (o.kind == opShow || o.kind == opTouch) ||
 			around == opTouch && o.kind == opShow || o.kind == opLink && around != opCover ||
 			(o.kind == opCover || o.kind == opBlank) && around == opCover {
 			continue
@@ -286,9 +290,14 @@ func (b *Box) mounts() []string {
 	return out
 }
 
-func there(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+// layer is where what is written to a cache goes, "" for the cache itself. A file among caches is a lock or an index of
+// what lies beside it.
+func (b *Box) layer(path string) string {
+	fi, err := os.Lstat(path)
+	if b.Layers == "" || err != nil || !fi.IsDir() || !slices.Contains(reals(b.Caches), path) {
+		return ""
+	}
+	return filepath.Join(b.Layers, fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16])
 }
 
 // trail are the symbolic links on the way to what a path leads to.

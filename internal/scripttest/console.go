@@ -100,7 +100,7 @@ func leaks(ts *testscript.TestScript, neg bool, args []string) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "workspace" || d.Name() == "judge"):
+		case d.IsDir() && (d.Name() == "workspace" || d.Name() == "judge" || d.Name() == "caches"):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
 			return nil

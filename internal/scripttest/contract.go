@@ -412,6 +412,8 @@ func (a *auditor) modes(dir string) {
 			return fs.SkipDir
 		case strings.HasPrefix(a.where, "undo/") && d.Name() == "files" && info.Mode().Perm() == 0o700:
 			return fs.SkipDir // of the worktree
+		case a.where == "caches" && info.Mode().Perm() == 0o700:
+			return fs.SkipDir // as the caches are that lie beneath
 		case a.where == "judge" && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0):
 			return fs.SkipDir // closed where a run was killed
 		case d.IsDir() && info.Mode().Perm() != 0o700, !d.IsDir() && info.Mode().Perm() != 0o600:

@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// lay mounts the layers that a view needs and that are not there yet: each once, since two mounts over one layer would
+// not see what the other writes. Each view has a copy of the mount. A directory that can have no layer here is written
+// to itself.
+func lay(made map[string]bool, ops []string) {
+	for i := 0; i+2 < len(ops); i += 3 {
+		path, layer := ops[i+1], ops[i+2]
+		if ops[i] != opLayer {
+			continue
+		}
+		if _, tried := made[layer]; !tried {
+			made[layer] = mountLayer(path, layer) == nil
+		}
+		if !made[layer] {
+			ops[i] = opWrite
+		}
+	}
+}
+
+// layerMount is where a layer is mounted.
+func layerMount(layer string) string { return filepath.Join(layer, "mount") }
+
+// mountLayer mounts a directory with what is in a layer over it.
+func mountLayer(path, layer string) error {
+	upper, work := filepath.Join(layer, "upper"), filepath.Join(layer, "work")
+	for _, dir := range []string{upper, work, layerMount(layer)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	_ = os.Chmod(upper, os.FileMode(st.Mode&0o777)|0o700) // the directory's own, which the layer's covers
+	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace
+	return unix.Mount("overlay", layerMount(layer), "overlay", unix.MS_NOSUID|unix.MS_NODEV,
+		"userxattr,lowerdir="+escape(path)+",upperdir="+escape(upper)+",workdir="+escape(work))
+}
