@@ -38,7 +38,9 @@ func copilot() *Program {
 		Login: "copilot login",
 		keyVars: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY",
 			"COPILOT_PROVIDER_BEARER_TOKEN"},
-		state: []place{{"", "", ".copilot"}, {"XDG_CACHE_HOME", "copilot", ".cache/copilot"}},
+		state: []state{{place{"", "", ".copilot"},
+			[]string{"config.json", "session-state/", "history-session-state/"}},
+			{place{"XDG_CACHE_HOME", "copilot", ".cache/copilot"}, nil}},
 	}, acpRow{command: []string{"--acp"}, readOnly: []string{"#plan"}, reportsUsage: true,
 		notice: pattern.New(`^\s*(?:Info|Warning): `)})
 }
@@ -49,7 +51,7 @@ func qwen() *Program {
 		Name: "qwen", Title: "Qwen Code", Package: "@qwen-code/qwen-code", Binary: "qwen", Login: "qwen, then /auth",
 		keyVars: []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY", "BAILIAN_CODING_PLAN_API_KEY", "GEMINI_API_KEY",
 			"ANTHROPIC_API_KEY"},
-		state: []place{{"", "", ".qwen"}},
+		state: []state{{place{"", "", ".qwen"}, []string{"oauth_creds.json", "projects/", "tmp/"}}},
 	}, acpRow{command: []string{"--acp"}, modes: []string{"default"}, readOnly: []string{"plan"}, reportsUsage: true,
 		devices: terminals})
 }

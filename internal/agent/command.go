@@ -30,8 +30,13 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func(), err error) {
 	if err != nil {
 		return cmd, nil, err
 	}
+	box, done, err := p.inside(t.Box, env, t.Dir)
+	if err != nil {
+		os.RemoveAll(private)
+		return cmd, nil, err
+	}
 	cmd = proc.Cmd{Argv: []string{bin}, Dir: t.Dir, Env: env, Stdin: strings.NewReader(p.prompt(t)),
-		Box: p.inside(t.Box, env).With(private)}
+		Box: box.With(private)}
 	if t.ReadOnly && p.judgesFromOutside {
 		cmd.Dir = filepath.Join(private, outside)
 	}
@@ -54,7 +59,7 @@ func (p *Program) build(t *Turn) (cmd proc.Cmd, remove func(), err error) {
 	if p.shellCommands {
 		cmd.Env = append(cmd.Env, shellVars(t)...)
 	}
-	return cmd, func() { os.RemoveAll(private) }, nil
+	return cmd, func() { _, _ = done(), os.RemoveAll(private) }, nil
 }
 
 // arguments returns the parts of the command line in the order that every row follows.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
@@ -127,26 +126,4 @@ func homeIn(env []string) string {
 	}
 	h, _ := os.UserHomeDir()
 	return h
-}
-
-// inside returns a Box in which the program may write its own state. A directory of it that is not there yet is made,
-// because only what is there can be allowed; a file is not.
-func (p *Program) inside(b *sandbox.Box, env []string) *sandbox.Box {
-	if b == nil {
-		return nil
-	}
-	var own []string
-	for _, at := range p.state {
-		path := at.in(env)
-		if filepath.Ext(path) != ".json" {
-			_ = os.MkdirAll(path, 0o700) // without it the program says itself what it cannot write
-		}
-		own = append(own, path)
-	}
-	if p.acp != nil {
-		own = append(own, p.acp.devices...)
-	}
-	out := *b.With(own...)
-	out.SharePIDs = true // its locks may hold a process's number
-	return &out
 }

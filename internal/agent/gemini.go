@@ -50,8 +50,9 @@ func gemini() *Program {
 		// Its parent process swallows signals and leaves the child behind when it is killed.
 		env:     []string{"GEMINI_CLI_NO_RELAUNCH=true"},
 		keyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"},
-		state:   []place{{"GEMINI_CLI_HOME", ".gemini", ".gemini"}},
-		preset:  true, validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
+		state: []state{{place{"GEMINI_CLI_HOME", ".gemini", ".gemini"},
+			[]string{"oauth_creds.json", "google_accounts.json", "projects.json", "tmp/", "history/"}}},
+		preset: true, validID: uuidForm, keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a result with status success", Login: "gemini, then /auth",
 		escapePrompt: escapeGemini, read: events(readGemini), watch: watchGemini, finish: geminiFinish,
 		store: geminiStore,

@@ -37,9 +37,10 @@ func opencode() *Program {
 			"GOOGLE_APPLICATION_CREDENTIALS"},
 		keyFile: place{"XDG_CONFIG_HOME", "opencode/opencode.json", ".config/opencode/opencode.json"},
 		keyName: pattern.New(`\{env:([A-Za-z_]\w*)\}`),
-		state: []place{{"XDG_DATA_HOME", "opencode", ".local/share/opencode"},
-			{"XDG_STATE_HOME", "opencode", ".local/state/opencode"}, {"XDG_CACHE_HOME", "opencode", ".cache/opencode"},
-			{"XDG_CONFIG_HOME", "opencode", ".config/opencode"}},
+		state: []state{{place{"XDG_DATA_HOME", "opencode", ".local/share/opencode"}, []string{"/"}},
+			{place{"XDG_STATE_HOME", "opencode", ".local/state/opencode"}, nil},
+			{place{"XDG_CACHE_HOME", "opencode", ".cache/opencode"}, nil},
+			{place{"XDG_CONFIG_HOME", "opencode", ".config/opencode"}, nil}},
 		validID: pattern.New(`^ses_[0-9A-Za-z]+$`), keepsID: true, CanResume: true, countsTurns: true,
 		Terminal: "a last step with reason stop", Login: "opencode auth login",
 		read: events(readOpenCode), watch: watchOpenCode, store: openCodeStore{},
@@ -157,8 +158,13 @@ func (openCodeStore) ask(
 	if err != nil {
 		return gjson.Result{}, proc.Outcome{}, h.program.NotInstalled()
 	}
+	box, done, err := h.program.inside(h.program.Box, env, h.dir)
+	if err != nil {
+		return gjson.Result{}, proc.Outcome{}, err
+	}
+	defer func() { _ = done() }()
 	res, err := proc.Run(ctx, proc.Cmd{Argv: append([]string{bin}, args...), Dir: h.dir, Env: env,
-		Box: h.program.inside(h.program.Box, env), Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
+		Box: box, Timeout: askLimit, OutputCap: 64 << 20, SeparateStderr: true})
 	answer := gjson.Result{}
 	if start := bytes.IndexByte(res.Output, begin); start >= 0 && gjson.ValidBytes(res.Output[start:]) {
 		answer = gjson.ParseBytes(res.Output[start:])

@@ -43,7 +43,7 @@ type Program struct {
 	keyVars         []string // the program's own credentials, which it keeps
 	keyFile         place    // the user's settings of the program, in which keyName finds the names of more
 	keyName         pattern.Regexp
-	state           []place // what it writes outside of the tree
+	state           []state // what it writes outside of the tree
 	// Box is what the program may do when it is asked for its conversations; that of a turn is the turn's.
 	Box *sandbox.Box
 	// judgesFromOutside starts a run that may not change files in {private}/outside and tells it where the tree is.

@@ -3,11 +3,13 @@ package loop
 import (
 	"context"
 	"os"
+	"path/filepath"
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
 
@@ -17,8 +19,15 @@ func (r *run) openSandbox(ctx context.Context, wt gitx.Worktree) (err error) {
 	if r.o.Sandbox == nil {
 		return nil
 	}
-	if err := os.MkdirAll(r.S.Path(sandbox.LayersDir), 0o700); err != nil {
+	layers := r.S.Path(sandbox.LayersDir)
+	if err := os.MkdirAll(layers, 0o700); err != nil {
 		return err
+	}
+	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(layers), agent.TurnDir+"*")) // by a run that was killed
+	for _, turn := range left {
+		if err := proc.RemoveAll(turn); err != nil {
+			return err
+		}
 	}
 	temp, remove, err := proc.TempDir("run")
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 // The words of the command line that enters a wall, before the command.
 const (
 	argFlags  = 1 + iota // "n": no network; "s": in namespaces; "t": with a /tmp of its own; "g": there is a groupFD
-	argLayers            // directories with a layer, joined by NL
+	argLayers            // paths with a layer, joined by NL
 	argPath              // of the program
 	argArgv
 )
@@ -90,7 +90,7 @@ func (b *Box) inSpace(inside *exec.Cmd, rules, report *os.File) error {
 	}
 	var layers []string
 	for i := 0; i < len(ops); i += 3 {
-		if ops[i] == opLayer {
+		if ops[i] == opLayer || ops[i] == opCopy {
 			layers = append(layers, ops[i+1])
 		}
 	}

@@ -196,6 +196,8 @@ func (v view) enter(ops []string) (shared bool, err error) {
 		switch kind {
 		case opLayer:
 			at = layerMount(ops[i+2])
+		case opCopy:
+			at = ops[i+2]
 		case opShow, opTouch, opWrite:
 		default:
 			continue

@@ -26,12 +26,12 @@ func lay(made map[string]bool, ops []string) {
 	}
 }
 
-// layerMount is where a layer is mounted.
+// layerMount is where a layer is mounted. A layer that is removed outside takes its mount along.
 func layerMount(layer string) string { return filepath.Join(layer, "mount") }
 
 // mountLayer mounts a directory with what is in a layer over it.
 func mountLayer(path, layer string) error {
-	upper, work := filepath.Join(layer, "upper"), filepath.Join(layer, "work")
+	upper, work := Written(layer), filepath.Join(layer, "work")
 	for _, dir := range []string{upper, work, layerMount(layer)} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err

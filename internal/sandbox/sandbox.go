@@ -49,9 +49,13 @@ type Box struct {
 	// a layer there, and they stay as they are.
 	Caches []string
 	Layers string
-	Read   []string  // what may be read although it lies in a hidden directory
-	Open   []Opening // the same for all that a run starts, with the reason
-	Hide   []string  // what may not be read, where it is not in Write, Read or Open
+	// State may be changed, and is as it was afterwards where the system can: what is written to a directory comes into
+	// the layer that is named, to a file into that copy of it. What Through names in it is changed itself.
+	State   []Layer
+	Through []string
+	Read    []string  // what may be read although it lies in a hidden directory
+	Open    []Opening // the same for all that a run starts, with the reason
+	Hide    []string  // what may not be read, where it is not in Write, Read or Open
 	// Sockets are the directories and sockets of helpers that do work for whoever asks.
 	Sockets []string
 	// Temp is the directory for temporary files, which TMPDIR names. It may be changed.
@@ -64,6 +68,12 @@ type Box struct {
 	home      string
 	trails    []string // paths that may lead to what is open by symbolic links
 }
+
+// Layer is a path, and where what is written to it goes.
+type Layer struct{ Path, In string }
+
+// Written is where a layer of a directory has what was written.
+func Written(layer string) string { return filepath.Join(layer, "upper") }
 
 // System is what a system's sandbox can do.
 type System struct {
@@ -142,7 +152,10 @@ var helperVars = []string{"DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "TMUX", "ST
 
 // writable are the paths that may be changed, the directory for temporary files with them.
 func (b *Box) writable() []string {
-	out := slices.Concat(b.Write, b.Caches)
+	out := slices.Concat(b.Write, b.Caches, b.Through)
+	for _, s := range b.State {
+		out = append(out, s.Path)
+	}
 	if b.Temp != "" {
 		out = append(out, b.Temp)
 	}

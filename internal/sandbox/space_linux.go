@@ -216,6 +216,7 @@ const (
 	opShow   = "show"   // what is there outside, to read
 	opWrite  = "write"  // the same, to write
 	opLayer  = "layer"  // the same, written to a layer
+	opCopy   = "copy"   // a file, of which another one is shown and written to
 	opTouch  = "touch"  // the same, to read, where the times may be changed
 	opLink   = "link"   // a symbolic link
 	opShared = "shared" // processes are seen as outside
@@ -234,9 +235,14 @@ func (b *Box) mounts() []string {
 		ops = append(ops, op{kind, path, arg})
 	}
 	for _, path := range b.outermost() {
-		if layer := b.layer(path); layer != "" {
-			add(opLayer, path, layer)
+		if kind, in := b.layer(path); in != "" {
+			add(kind, path, in)
 		} else if path != "/dev/shm" && there(path) {
+			add(opWrite, path, look(path))
+		}
+	}
+	for _, path := range reals(b.Through) {
+		if there(path) {
 			add(opWrite, path, look(path))
 		}
 	}
@@ -290,14 +296,24 @@ func (b *Box) mounts() []string {
 	return out
 }
 
-// layer is where what is written to a cache goes, "" for the cache itself. A file among caches is a lock or an index of
-// what lies beside it.
-func (b *Box) layer(path string) string {
+// layer is where what is written to a path goes, "" for the path itself, and in what way. A file among caches is a lock
+// or an index of what lies beside it.
+func (b *Box) layer(path string) (kind, in string) {
 	fi, err := os.Lstat(path)
-	if b.Layers == "" || err != nil || !fi.IsDir() || !slices.Contains(reals(b.Caches), path) {
-		return ""
+	if err != nil || slices.Contains(reals(b.Write), path) {
+		return "", ""
 	}
-	return filepath.Join(b.Layers, fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16])
+	for _, s := range b.State {
+		if s.In != "" && real(s.Path) == path && fi.IsDir() {
+			return opLayer, s.In
+		} else if s.In != "" && real(s.Path) == path {
+			return opCopy, s.In
+		}
+	}
+	if b.Layers == "" || !fi.IsDir() || !slices.Contains(reals(b.Caches), path) {
+		return "", ""
+	}
+	return opLayer, filepath.Join(b.Layers, fmt.Sprintf("%x", sha256.Sum256([]byte(path)))[:16])
 }
 
 // trail are the symbolic links on the way to what a path leads to.
