@@ -53,7 +53,7 @@ type State struct {
 	Commits       []gitx.Commit   // since the seed, first parent, newest first; the last few where it is not known
 	Inherited     map[string]bool // commits that a fork shares with the session it is of
 	ByWorker      map[string]bool // commits that a worker made by itself, by the reflog
-	Proof         Proof           // of the commits that claim to be this session's
+	Judged        map[string]bool // commits of which a verdict of their task accepted the tree
 }
 
 // Standing says what stands at the worktree's path, "" where nobody looked, and whether it is a worktree.
@@ -95,7 +95,7 @@ type Plan struct {
 	Unwind           []gitx.Commit            // placeholders, and commits a worker left behind, newest first
 	KeptPlaceholders []gitx.Commit            // placeholders of unfinished tasks on which someone's commit stands
 	JudgedTo         string                   // from which commit on the next task is judged, "" for where it begins
-	Unjudged         int                      // the commits above it that may be a worker's
+	Unjudged         int                      // the commits above it
 	Retried          []string                 // failed tasks that go back to pending
 	SetAside         string                   // a task that is not to be done, whose work in the worktree is set aside
 	Redo             string                   // a task that claims to be done, without a commit, whose work is there
@@ -120,12 +120,12 @@ type Plan struct {
 //	the branch no longer holds the seed                trust prd.json, unwind only placeholders with our trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
 //	a case was being reviewed, on the branch's tip     go on with the review, unless the files have changed since
-//	a commit at the tip with the trailers of a task    unwind it: a commit hook had changed the tree, or it is forged
+//	a commit at the tip with the trailers of a task    unwind it: a commit hook had changed the tree
 //	  whose verdicts do not name its tree
 //	a commit for a task not done, of a tree that a     mark it done
 //	  verdict of that task accepted
 //	placeholders or worker's commits at the tip        unwind them, and only them
-//	commits that stay, and may be a worker's           judge them with the next task's work (unjudged)
+//	a placeholder under another commit                 it stays, and is judged with the next task's work (unjudged)
 //	a failed task                                      back to pending
 //	a done task without a commit, its work uncommitted back to pending
 //	the task last worked on is not the first pending   it comes first: its partial work is in the worktree
@@ -288,8 +288,8 @@ func (p *Plan) settleTasks() map[string]string {
 // unwindTip collects what stands at the tip and is no one's finished work. It stops at the first commit
 // that is anything else: a person's commit, a finished task, the seed.
 func (p *Plan) unwindTip(who author, status map[string]string) {
-	for i, c := range p.Commits {
-		if !p.unwinds(c, p.Commits[i+1:], who, status) || len(c.Parents) == 0 {
+	for _, c := range p.Commits {
+		if !p.unwinds(c, who, status) || len(c.Parents) == 0 {
 			break
 		}
 		p.Unwind = append(p.Unwind, c)
@@ -301,12 +301,12 @@ func (p *Plan) unwindTip(who author, status map[string]string) {
 	}
 }
 
-// unwinds reports whether a commit at the tip goes back into the index; below are those that it stands on.
-func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status map[string]string) bool {
+// unwinds reports whether a commit at the tip goes back into the index.
+func (s State) unwinds(c gitx.Commit, who author, status map[string]string) bool {
 	if task, failed := who.placeholder(c); failed {
 		// A tool that never unwinds leaves a finished task's only work in its placeholder, and a person may call it
 		// finished.
-		return status[task] != session.TaskDone || who.signed(c) && s.SeedKnown && !s.Proof.Recorded[c.SHA]
+		return status[task] != session.TaskDone
 	}
 	if !s.SeedKnown {
 		return false
@@ -317,17 +317,14 @@ func (s State) unwinds(c gitx.Commit, below []gitx.Commit, who author, status ma
 		return true
 	case !ok || !who.signed(c) || s.isAccepted(c):
 		return false // a person's, Python Tilth's, or of the accepted tree under another message
-	case status[task] != session.TaskDone:
-		return !s.proven(c, who) // a commit hook had changed the tree, or somebody forged the trailers
 	}
-	twice := func(d gitx.Commit) bool { id, ok := who.done(d); return ok && id == task }
-	return !s.Proof.Recorded[c.SHA] && slices.ContainsFunc(below, twice)
+	return status[task] != session.TaskDone && !s.proven(c, who) // a commit hook had changed the tree
 }
 
 // proven reports whether what a commit holds was judged as its task's work. The record says so by the tree; of a
 // Python Tilth session, whose attempts name neither commit nor trees, the subject does.
 func (s State) proven(c gitx.Commit, who author) bool {
-	return s.isAccepted(c) || s.Proof.Judged[c.SHA] || s.Foreign && s.History.Begun.Base == "" && !who.signed(c)
+	return s.isAccepted(c) || s.Judged[c.SHA] || s.Foreign && s.History.Begun.Base == "" && !who.signed(c)
 }
 
 // isAccepted reports whether this is the commit of the accepted tree, where it was judged, by these two alone: a

@@ -80,13 +80,13 @@ func TestPlaceholderBeneathAPersonsCommit(t *testing.T) {
 	}
 }
 
-// judged is the proof of commits whose trees were accepted.
-func judged(shas ...string) Proof {
-	p := Proof{Judged: map[string]bool{}}
+// judged are commits whose trees were accepted.
+func judged(shas ...string) map[string]bool {
+	out := map[string]bool{}
 	for _, sha := range shas {
-		p.Judged[sha] = true
+		out[sha] = true
 	}
-	return p
+	return out
 }
 
 func plain(subject string) gitx.Commit { return gitx.Commit{Subject: subject} }
@@ -175,7 +175,7 @@ func TestMakePlan(t *testing.T) {
 		{"an accepted tree, judged on the branch's tip", "its commit is there already", func(s *State) {
 			s.Tasks, s.BranchTip, s.History.Accepted = tasks("done", "pending"), "c2",
 				acceptedTree("T-002", "tree", "c2")
-			s.Proof = judged("c2")
+			s.Judged = judged("c2")
 			s.Commits = chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, want{action: conclude, done: "T-002=c2"}},
 		{"an accepted tree, judged on the branch's tip", "of a task that someone took out of the plan", func(s *State) {
@@ -184,11 +184,11 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, pending: "T-002"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "the process died before prd.json",
 			func(s *State) {
-				s.Commits, s.Proof = chain(doneBy(testID, "T-001")), judged("c1")
+				s.Commits, s.Judged = chain(doneBy(testID, "T-001")), judged("c1")
 			}, want{action: Continue, done: "T-001=c1", pending: "T-002", line: "mark T-001 done"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "and it was the last", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "failed"), chain(doneBy(testID, "T-002"), doneBy(testID, "T-001"))
-			s.Proof = judged("c2")
+			s.Judged = judged("c2")
 		}, want{action: conclude, done: "T-002=c2"}},
 		{"a commit for a task not done, of a tree that a verdict accepted", "of another session: no", func(s *State) {
 			s.Commits = chain(doneBy(otherID, "T-001"))
@@ -207,24 +207,15 @@ func TestMakePlan(t *testing.T) {
 		{"a commit at the tip with the trailers of a task", "with a reflog that names the harness", func(s *State) {
 			s.Commits = chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, unwind: "c1", to: "seed", pending: "T-001 T-002"}},
-		{"a commit at the tip with the trailers of a task", "one that is done already, by its own commit",
-			func(s *State) {
-				s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"), doneBy(testID, "T-001"))
-			}, want{action: Continue, unwind: "c2", to: "c1", pending: "T-002"}},
 		{"a commit at the tip with the trailers of a task", "done a second time, after a person set it back",
 			func(s *State) {
 				s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"), doneBy(testID, "T-001"))
-				s.Proof = Proof{Recorded: map[string]bool{"c2": true}}
 			}, want{action: Continue, pending: "T-002"}},
 		{"a commit at the tip with the trailers of a task", "amended by a person", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"))
 		}, want{action: Continue, pending: "T-002"}},
-		{"a commit at the tip with the trailers of a task", "a placeholder of a task that is done", func(s *State) {
-			s.Tasks, s.Commits = tasks("done", "pending"), chain(failedBy(testID, "T-001"), doneBy(testID, "T-001"))
-		}, want{action: Continue, unwind: "c2", to: "c1", pending: "T-002"}},
 		{"a commit at the tip with the trailers of a task", "a placeholder that a person calls done", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "pending"), chain(failedBy(testID, "T-001"))
-			s.Proof = Proof{Recorded: map[string]bool{"c1": true}}
 		}, want{action: Continue, pending: "T-002"}},
 		{"placeholders or worker's commits at the tip", "one", func(s *State) {
 			s.Tasks, s.Commits = tasks("done", "failed"), chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))
@@ -424,7 +415,7 @@ func (w want) check(t *testing.T, p Plan) {
 func TestPlanLineIsStable(t *testing.T) {
 	s := State{SessionID: testID, Status: session.Running, SeedSHA: "seed", SeedKnown: true, BranchTip: "c3",
 		Tree:  treeFine,
-		Tasks: tasks("pending", "pending", "pending"), Proof: judged("c1", "c2", "c3"), Commits: chain(doneBy(testID,
+		Tasks: tasks("pending", "pending", "pending"), Judged: judged("c1", "c2", "c3"), Commits: chain(doneBy(testID,
 			"T-003"), doneBy(testID, "T-002"), doneBy(testID, "T-001"))}
 	first := MakePlan(s).String()
 	for range 50 {

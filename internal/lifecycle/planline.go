@@ -81,7 +81,7 @@ func (p Plan) line(aside string) string {
 		add("the partial work in %.10s stays where it is, another commit stands on it", c.SHA)
 	}
 	if p.Unjudged > 0 && p.CommitTree == nil && len(p.Pending) > 0 {
-		add("judge %s since %.10s with the work, nobody knows whose", text.Plural(p.Unjudged, "commit"), p.JudgedTo)
+		add("judge %s since %.10s with the work", text.Plural(p.Unjudged, "commit"), p.JudgedTo)
 	}
 	if len(p.Retried) > 0 {
 		add("retry %s", strings.Join(p.Retried, ", "))

@@ -8,123 +8,64 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Proof is what the record says of commits that say of themselves that the session made them. A worker can write any
-// message, author and reflog; a verdict with the tree of its commit is the evaluator's.
-type Proof struct {
-	Judged   map[string]bool // commits whose tree an accepting verdict of their task names
-	Recorded map[string]bool // commits that a commit event names
-}
+// claim is a commit by whose trailers a task is done that is not.
+type claim struct{ sha, tree, task string }
 
-// claim is a commit by whose trailers the session made it, for a task.
-type claim struct {
-	sha, tree, task string
-	done            bool // the task is done, by prd.json
-}
-
-// claims lists the commits whose trailers alone do not settle what becomes of them: those of tasks that are not done,
-// a second one of a task that is, and the placeholder of one that is.
-func (s State) claims() []claim {
+// claims lists the commits whose trailers say that a task is done which is not. Only a verdict makes it so.
+func (s State) claims() (out []claim) {
 	who, status := s.author(), s.status()
-	seen := map[string]bool{}
-	var out []claim
-	for _, c := range slices.Backward(s.Commits) {
-		task, known := who.placeholder(c)
-		failed := known
-		if !failed {
-			task, known = who.done(c)
+	for _, c := range s.Commits {
+		task, ok := who.done(c)
+		if ok && who.signed(c) && !s.isAccepted(c) && status[task] != session.TaskDone {
+			out = append(out, claim{c.SHA, c.Tree, task})
 		}
-		if !known || !who.signed(c) || s.isAccepted(c) {
-			continue
-		}
-		done := status[task] == session.TaskDone
-		if done == failed || done && seen[task] {
-			out = append(out, claim{c.SHA, c.Tree, task, done})
-		}
-		seen[task] = seen[task] || !failed
 	}
 	return out
 }
 
-// readProof looks for the claims in the record, backwards, and reads no further than it has to. Only a claim that
-// nothing proves, a forged one, costs a look at the whole of the record.
-func readProof(s *session.Session, claims []claim) (Proof, error) {
-	p := Proof{Judged: map[string]bool{}, Recorded: map[string]bool{}}
-	open := map[string]claim{}
-	for _, c := range claims {
-		open[c.sha] = c
+// readProof finds the claims that hold, by their commits: those whose tree an accepting verdict of their task names. It
+// reads the record backwards, and no further than it has to.
+func readProof(s *session.Session, claims []claim) (judged map[string]bool, err error) {
+	judged = map[string]bool{}
+	if len(claims) == 0 {
+		return judged, nil
 	}
-	if len(open) == 0 {
-		return p, nil
-	}
-	_, err := record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
-		if l.Type != "commit" && l.Type != "evaluator_verdict" {
+	_, err = record.Tail(s.Path(session.RecordFile), func(l record.Line) (more bool) {
+		if l.Type != "evaluator_verdict" {
 			return true
 		}
-		switch e := l.Event().(type) {
-		case *record.Commit:
-			p.Recorded[e.SHA] = true
-			if open[e.SHA].done {
-				delete(open, e.SHA)
-			}
-		case *record.EvaluatorVerdict:
-			for sha, c := range open {
-				if e.Verdict == "accept" && c.task == e.TaskID && c.tree == e.Tree {
-					p.Judged[sha] = true
-					delete(open, sha)
-				}
-			}
-		}
-		return len(open) > 0
+		e, _ := l.Event().(*record.EvaluatorVerdict)
+		claims = slices.DeleteFunc(claims, func(c claim) bool {
+			holds := e != nil && e.Verdict == "accept" && c.task == e.TaskID && c.tree == e.Tree
+			judged[c.sha] = judged[c.sha] || holds
+			return holds
+		})
+		return len(claims) > 0
 	})
-	return p, err
+	return judged, err
 }
 
-// unjudged finds the commits that the branch keeps and of which nobody knows whether a worker made them, and the commit
-// from which on they are judged with the next task's work. GIT_REFLOG_ACTION can be unset, so that what a worker
-// committed looks like a person's commit. The rows, first match first:
-//
-//	state                                        judged from             why
-//	no attempt is on record, or another tool's   the tip                 no worker of ours was there
-//	the tip is an accepted commit, or the seed   the tip                 all below was judged with it
-//	the last attempt had such commits below it   as that one, or an      it did not come to a commit
-//	                                             accepted commit since
-//	a placeholder under a person's commit        the attempt's base      its partial work stays
-//	a stop of the last attempt notes the tip     the tip                 the worker's commits were taken back then;
-//	                                                                     these are a person's
-//	no such stop: it was killed                  the attempt's base, or  they may be either's, and a person's are
-//	                                             an accepted commit      never unwound
-//	the base is not on the branch any more       the last accepted       somebody rewrote the branch
-//	                                             commit, or the seed
+// unjudged finds the commits that stay on the branch and are judged with the next task's work, and the commit from
+// which on they are: a placeholder on which somebody's commit stands, since the last attempt began, until a verdict
+// accepts what holds them.
 func (p *Plan) unjudged() (from string, commits []gitx.Commit) {
 	from = p.History.Begun.Judged
-	if from == "" && (p.History.Tip == "" || len(p.KeptPlaceholders) > 0) {
+	if from == "" && len(p.KeptPlaceholders) > 0 {
 		from = p.History.Begun.Base
 	}
 	rest := p.Commits[len(p.Unwind):]
-	if from == "" || len(rest) == 0 {
-		return "", nil
-	}
-	known := p.firstDone(rest)
-	end := slices.IndexFunc(rest, func(c gitx.Commit) bool { return c.SHA == from || known[c.SHA] })
+	who, status := p.author(), p.status()
+	end := slices.IndexFunc(rest, func(c gitx.Commit) bool {
+		task, ok := who.done(c)
+		return c.SHA == from || p.isAccepted(c) || ok && (status[task] == session.TaskDone || p.proven(c, who))
+	})
 	switch {
+	case from == "" || len(rest) == 0:
+		return "", nil
 	case end >= 0:
 		return rest[end].SHA, rest[:end]
 	case p.SeedKnown:
 		return rest[len(rest)-1].Parents[0], rest
 	}
 	return from, rest
-}
-
-// firstDone finds the commits that finished the tasks. A second one of the same task may be forged.
-func (s State) firstDone(commits []gitx.Commit) map[string]bool {
-	who, status := s.author(), s.status()
-	seen, first := map[string]bool{}, map[string]bool{}
-	for _, c := range slices.Backward(commits) {
-		task, ok := who.done(c)
-		finished := status[task] == session.TaskDone && !seen[task] || s.proven(c, who)
-		if s.isAccepted(c) || ok && finished && !s.ByWorker[c.SHA] {
-			first[c.SHA], seen[task] = true, true
-		}
-	}
-	return first
 }

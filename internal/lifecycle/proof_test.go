@@ -1,9 +1,7 @@
 package lifecycle
 
 import (
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,31 +18,28 @@ func TestProofIsOnTheRecord(t *testing.T) {
 		quoted    = `{"type":"tool_result","payload":{"tool":"bash","result_preview":"\"evaluator_verdict\" accept tree"}}`
 	)
 	for _, c := range []struct {
-		name             string
-		record           []string
-		judged, recorded string
+		name   string
+		record []string
+		judged string
 	}{
-		{"accepted", []string{accepted, quoted}, "c1", ""},
-		{"rejected", []string{rejected, quoted}, "", ""},
-		{"accepted of another task", []string{other}, "", ""},
-		{"quoted in another event", []string{quoted}, "", ""},
-		{"committed, without a verdict", []string{committed}, "", "c1"},
-		{"empty", nil, "", ""},
+		{"accepted", []string{accepted, quoted}, "c1"},
+		{"rejected", []string{rejected, quoted}, ""},
+		{"accepted of another task", []string{other}, ""},
+		{"quoted in another event", []string{quoted}, ""},
+		{"committed, without a verdict", []string{committed}, ""},
+		{"empty", nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			commit := doneBy(testID, "T-001")
 			commit.Tree = "tree"
 			state := State{SessionID: testID, SeedKnown: true, Tasks: tasks("pending", "pending"),
 				Commits: chain(commit)}
-			proof, err := readProof(recordOf(t, c.record...), state.claims())
+			judged, err := readProof(recordOf(t, c.record...), state.claims())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(slices.Sorted(maps.Keys(proof.Judged)), " "); got != c.judged {
-				t.Errorf("judged: %q, want %q", got, c.judged)
-			}
-			if got := strings.Join(slices.Sorted(maps.Keys(proof.Recorded)), " "); got != c.recorded {
-				t.Errorf("recorded: %q, want %q", got, c.recorded)
+			if judged["c1"] != (c.judged == "c1") {
+				t.Errorf("judged: %v, want %q", judged, c.judged)
 			}
 		})
 	}
@@ -64,12 +59,6 @@ func TestClaims(t *testing.T) {
 			s.Tasks, s.Commits = tasks("done", "failed"), chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))
 		}, ""},
 		{"a task that is not done", func(s *State) { s.Commits = chain(doneBy(testID, "T-001")) }, "c1"},
-		{"a second one of a task that is", func(s *State) {
-			s.Tasks, s.Commits = tasks("done", "pending"), chain(doneBy(testID, "T-001"), doneBy(testID, "T-001"))
-		}, "c2"},
-		{"a placeholder of a task that is done", func(s *State) {
-			s.Tasks, s.Commits = tasks("done", "pending"), chain(failedBy(testID, "T-001"), doneBy(testID, "T-001"))
-		}, "c2"},
 		{"another session's", func(s *State) { s.Commits = chain(doneBy(otherID, "T-001")) }, ""},
 		{"Python Tilth's", func(s *State) { s.Foreign, s.Commits = true, chain(plain("T-001: Title")) }, ""},
 	} {

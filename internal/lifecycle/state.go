@@ -119,7 +119,7 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 		if st.ByWorker, err = g.WorkerCommits(ctx, common, branch); err != nil {
 			return err
 		}
-		if st.Proof, err = readProof(s, st.claims()); err != nil {
+		if st.Judged, err = readProof(s, st.claims()); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func TestUnjudgedCommitIsUnwound(t *testing.T) {
 	for name, change := range map[string]func(*State){
 		"the judged tree":  func(s *State) { s.Commits[0].Tree = "judged" },
 		"done by prd.json": func(s *State) { s.Tasks = tasks("done", "done") },
-		"judged before":    func(s *State) { s.History.Accepted, s.Proof = nil, judged("c2") },
+		"judged before":    func(s *State) { s.History.Accepted, s.Judged = nil, judged("c2") },
 	} {
 		s := state
 		s.Commits = append([]gitx.Commit{}, state.Commits...)

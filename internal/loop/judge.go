@@ -238,9 +238,6 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		return err
 	}
 	a.tip, a.judgedTo = sha, ""
-	if !a.hasHook(postTask) { // what it commits is the user's
-		a.judgedTo = sha
-	}
 	if err := a.emit(&record.Commit{SHA: sha}); err != nil {
 		return err
 	}

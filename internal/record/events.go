@@ -174,7 +174,7 @@ func (c PreflightCheck) Finding() string {
 type ContextReset struct {
 	Scope
 	Base string `json:"base"` // the commit at which the attempt begins
-	// Judged is the commit from which on all is judged, "" for Base. Above it stand commits that may be a worker's.
+	// Judged is the commit from which on all is judged, "" for Base. Above it stands a placeholder.
 	Judged string `json:"judged,omitempty"`
 	// Done are the tasks that are done when the attempt begins; nil where another version or tool wrote the event.
 	Done *[]string `json:"done,omitempty"`
