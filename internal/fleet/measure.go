@@ -3,11 +3,8 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -17,25 +14,17 @@ import (
 	"github.com/git-tilth/git-tilth/internal/gitx"
 )
 
-// What comes from a remote is measured before any of it is laid out. A few objects can stand for any number of files:
-// each tree is read once, level by level, and its files are counted as often as it is named.
+// What comes from a remote is measured before any of it is laid out. A few objects can stand for any number of files,
+// so that git lists no more of a tree than what may be taken.
 
-// maxDepth is how many directories may lie within each other: more have no path that a file system takes.
-const maxDepth = 1024
+// maxEntries is how many files and directories a tree may have beyond the base; entrySize is what git lists of one.
+const (
+	maxEntries = 4 * maxFiles
+	entrySize  = 90
+)
 
 // extent is how much a tree holds once it is laid out.
-type extent struct{ files, bytes int64 }
-
-func (e extent) plus(o extent) extent {
-	return extent{saturated(e.files, o.files), saturated(e.bytes, o.bytes)}
-}
-
-func saturated(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
+type extent struct{ entries, files, bytes int64 }
 
 // measure refuses what a scratch repository holds of a session where it, or the trees of commits beyond that of base,
 // is more than limit bytes, or more than maxFiles files beyond base. No limit is 0.
@@ -47,33 +36,50 @@ func (s *scratchRepo) measure(ctx context.Context, session, base string, commits
 	if err != nil {
 		return err
 	}
-	m := &measuring{scratch: s, limit: limit, trees: map[string][]child{}, sizes: map[string]int64{}}
-	roots := append([]string{session + "^{tree}", base + "^{tree}"}, suffixed(commits, "^{tree}")...)
-	if base == "" {
-		roots = slices.Delete(roots, 1, 2)
+	had, most := extent{}, extent{}
+	if base != "" { // a commit of the user's own
+		if had, err = s.extent(ctx, base, 0); err != nil {
+			return err
+		}
 	}
-	ids, err := m.walk(ctx, roots)
+	whole, err := s.extent(ctx, session, maxEntries)
 	if err != nil {
 		return err
 	}
-	known := map[string]extent{}
-	of := func(root string) extent { return m.extent(ids[root], known) }
-	whole, had := of(session+"^{tree}"), extent{}
-	if base != "" {
-		had = of(base + "^{tree}")
-	}
-	most := extent{}
 	for _, c := range commits {
-		tree := of(c + "^{tree}")
+		tree, err := s.extent(ctx, c, had.entries+maxEntries)
+		if err != nil {
+			return err
+		}
 		most.files = max(most.files, tree.files-had.files)
 		most.bytes = max(most.bytes, tree.bytes-had.bytes)
 	}
-	whole = whole.plus(most)
-	if whole.files > maxFiles || max(whole.bytes, sent) > limit {
+	files, size := whole.files+most.files, max(whole.bytes+most.bytes, sent)
+	if files > maxFiles || size > limit {
 		return fmt.Errorf("it is too much: %d files and %d bytes more than the base has; at most %d files, and %d "+
-			"bytes (tilth.maxFetch), are taken", whole.files, max(whole.bytes, sent), maxFiles, limit)
+			"bytes (tilth.maxFetch), are taken", files, size, maxFiles, limit)
 	}
 	return nil
+}
+
+// extent counts what a commit's tree holds, with at most so many entries, 0 for any number. Submodules are neither
+// files nor trees of it.
+func (s *scratchRepo) extent(ctx context.Context, commit string, most int64) (e extent, err error) {
+	c := s.command("ls-tree", "-r", "-t", "--full-tree", "--format=%(objectname) %(objectsize)", commit)
+	c.Limit = most * entrySize
+	out, err := s.git.Read(ctx, c)
+	if err == nil && most > 0 && int64(len(out)) >= c.Limit {
+		err = fmt.Errorf("it is too much: a tree of it has too many files; at most %d more than the base are taken",
+			maxFiles)
+	}
+	for line := range bytes.Lines(out) {
+		e.entries++
+		_, size, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if n, no := strconv.ParseInt(size, 10, 64); no == nil {
+			e.files, e.bytes = e.files+1, e.bytes+n
+		}
+	}
+	return e, err
 }
 
 // sizeBelow is what the files below a directory hold.
@@ -87,182 +93,11 @@ func sizeBelow(dir string) (total int64, err error) {
 		}
 		fi, err := d.Info()
 		if err == nil {
-			total = saturated(total, fi.Size())
+			total += fi.Size()
 		}
 		return err
 	})
 	return total, err
-}
-
-// measuring is a walk through trees.
-type measuring struct {
-	scratch *scratchRepo
-	limit   int64
-	trees   map[string][]child
-	sizes   map[string]int64 // of blobs
-	read    int64            // bytes of trees
-}
-
-type child struct {
-	id   string
-	tree bool
-}
-
-// walk reads all trees below the roots and the sizes of their files. It returns the id of each root.
-func (m *measuring) walk(ctx context.Context, roots []string) (map[string]string, error) {
-	ids := map[string]string{}
-	next := roots
-	for depth := 0; len(next) > 0; depth++ {
-		if depth > maxDepth {
-			return nil, errors.New("its directories lie too deep within each other")
-		}
-		found, err := m.ask(ctx, next, "tree")
-		if err != nil {
-			return nil, err
-		}
-		level := map[string]bool{}
-		for name, o := range found {
-			if depth == 0 {
-				ids[name] = o.id
-			}
-			if m.trees[o.id] == nil && !level[o.id] {
-				level[o.id] = true
-				m.read = saturated(m.read, o.size)
-			}
-		}
-		if m.read > max(m.limit, 64<<20) {
-			return nil, errors.New("the lists of its files alone are more than tilth.maxFetch")
-		}
-		if err := m.readTrees(ctx, slices.Sorted(maps.Keys(level))); err != nil {
-			return nil, err
-		}
-		below := map[string]bool{}
-		for id := range level {
-			for _, c := range m.trees[id] {
-				if c.tree && m.trees[c.id] == nil {
-					below[c.id] = true
-				}
-			}
-		}
-		next = slices.Sorted(maps.Keys(below))
-	}
-	blobs := map[string]bool{}
-	for _, children := range m.trees {
-		for _, c := range children {
-			blobs[c.id] = blobs[c.id] || !c.tree
-		}
-	}
-	maps.DeleteFunc(blobs, func(_ string, blob bool) bool { return !blob })
-	found, err := m.ask(ctx, slices.Sorted(maps.Keys(blobs)), "blob")
-	for name, o := range found {
-		m.sizes[name] = o.size
-	}
-	return ids, err
-}
-
-type object struct {
-	id   string
-	size int64
-}
-
-// ask returns ids and sizes of objects of a kind, by the names given.
-func (m *measuring) ask(ctx context.Context, names []string, kind string) (map[string]object, error) {
-	c := m.scratch.command("cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
-	c.Stdin = []byte(strings.Join(names, "\n") + "\n")
-	out, err := m.scratch.git.Read(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]object{}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	for i, name := range names {
-		var words []string
-		if i < len(lines) {
-			words = strings.Fields(lines[i])
-		}
-		if len(words) != 3 || words[1] != kind {
-			return nil, fmt.Errorf("%s is no %s", name, kind)
-		}
-		size, err := strconv.ParseInt(words[2], 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		found[name] = object{words[0], size}
-	}
-	return found, nil
-}
-
-// readTrees reads the entries of trees.
-func (m *measuring) readTrees(ctx context.Context, ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	c := m.scratch.command("cat-file", "--batch=%(objectsize)")
-	c.Stdin = []byte(strings.Join(ids, "\n") + "\n")
-	out, err := m.scratch.git.Read(ctx, c)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		head, rest, _ := bytes.Cut(out, []byte("\n"))
-		size, err := strconv.Atoi(string(head))
-		if err != nil || size < 0 || size >= len(rest) {
-			return fmt.Errorf("the tree %s cannot be read", id)
-		}
-		children, err := parseTree(rest[:size], len(id)/2)
-		if err != nil {
-			return fmt.Errorf("the tree %s: %w", id, err)
-		}
-		m.trees[id], out = children, rest[size+1:]
-	}
-	return nil
-}
-
-// parseTree reads a tree as git keeps it. Submodules are neither files nor trees of it.
-func parseTree(raw []byte, hash int) ([]child, error) {
-	children := []child{}
-	for len(raw) > 0 {
-		head, rest, ok := bytes.Cut(raw, []byte{0})
-		mode, _, named := bytes.Cut(head, []byte(" "))
-		if !ok || !named || len(rest) < hash {
-			return nil, errors.New("it is cut off")
-		}
-		id := hex.EncodeToString(rest[:hash])
-		raw = rest[hash:]
-		switch string(mode) {
-		case "160000":
-		case "40000", "040000":
-			children = append(children, child{id, true})
-		default:
-			children = append(children, child{id, false})
-		}
-	}
-	return children, nil
-}
-
-// extent is what a tree holds. What it is made of is a directed graph without circles: an id is a hash.
-func (m *measuring) extent(id string, known map[string]extent) extent {
-	if e, ok := known[id]; ok {
-		return e
-	}
-	e := extent{}
-	for _, c := range m.trees[id] {
-		if c.tree {
-			e = e.plus(m.extent(c.id, known))
-		} else {
-			e = e.plus(extent{1, m.sizes[c.id]})
-		}
-	}
-	known[id] = e
-	return e
-}
-
-func suffixed(list []string, suffix string) []string {
-	out := slices.Clone(list)
-	for i := range out {
-		out[i] += suffix
-	}
-	return out
 }
 
 // baseOf is the commit that a session was made at: the nearest to its tip that the user's repository has, "" for none.

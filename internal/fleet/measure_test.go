@@ -68,17 +68,3 @@ func TestMeasureCountsWhatWouldBeLaidOut(t *testing.T) {
 		t.Errorf("the base is %q", got)
 	}
 }
-
-func FuzzParseTree(f *testing.F) {
-	f.Add([]byte("100644 a\x00aaaaaaaaaaaaaaaaaaaa40000 b\x00bbbbbbbbbbbbbbbbbbbb"), 20)
-	f.Add([]byte("160000 sub\x00cccccccccccccccccccc"), 20)
-	f.Fuzz(func(t *testing.T, raw []byte, hash int) {
-		if hash < 1 || hash > 32 {
-			return
-		}
-		children, err := parseTree(raw, hash)
-		if err == nil && len(children)*(hash+3) > len(raw) {
-			t.Fatalf("%d entries in %d bytes", len(children), len(raw))
-		}
-	})
-}

@@ -36,7 +36,7 @@ func (g *Git) Diff(
 	}
 	c := Command{Dir: common, Objects: true, Args: append(append(args, "--"), paths...)}
 	if max > 0 {
-		c.limit = max + 1 // one more tells that there is more
+		c.Limit = max + 1 // one more tells that there is more
 	}
 	if patch, err = g.Read(ctx, c); err != nil {
 		return nil, false, err
@@ -110,7 +110,7 @@ func (g *Git) Changes(
 		args, limit = append(args, "--patch"), listLimit+max
 	}
 	args = append(args, "--end-of-options", from, to, "--")
-	out, err := g.Read(ctx, Command{Dir: common, Objects: true, Args: args, limit: limit})
+	out, err := g.Read(ctx, Command{Dir: common, Objects: true, Args: args, Limit: limit})
 	if err != nil {
 		return nil, nil, false, err
 	}

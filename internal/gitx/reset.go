@@ -239,7 +239,7 @@ func (g *Git) rebuildIndex(ctx context.Context, wt Worktree) (rebuilt bool, err 
 // indexBroken reports whether git says of the index that it cannot be read.
 func (g *Git) indexBroken(ctx context.Context, wt Worktree) bool {
 	c := g.InWorktree(wt, "ls-files", "-z", "--cached")
-	c.limit = 1
+	c.Limit = 1
 	_, err := g.Read(ctx, c)
 	var said *commandError
 	return errors.As(err, &said) && said.ExitCode == 128 && strings.Contains(said.Stderr, "index") &&

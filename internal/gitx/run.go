@@ -159,7 +159,7 @@ type Command struct {
 	wt      Worktree     // if it is a command in one, which runs in quarantine
 	input   io.Reader    // in place of Stdin
 	env     []string     // nil: the harness's own
-	limit   int64        // bytes of stdout that are enough; 0: all, an error beyond outputLimit
+	Limit   int64        // bytes of stdout that are enough; 0: all, an error beyond outputLimit
 	mutates bool
 	again   []string // its arguments in a second try, where not the same: see disturbed
 }
@@ -255,8 +255,8 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 	if c.Stdin != nil {
 		call.Stdin = bytes.NewReader(c.Stdin)
 	}
-	if c.limit > 0 {
-		call.OutputCap = int(c.limit)
+	if c.Limit > 0 {
+		call.OutputCap = int(c.Limit)
 	}
 	if c.Hooks {
 		call.OutputCap, call.HeadOnly, call.SeparateStderr = stderrLimit, false, false
@@ -287,7 +287,7 @@ func (g *Git) exec(ctx context.Context, c Command) ([]byte, error) {
 		err = errHookTime
 	case err == nil && ended.TimedOut:
 		err = errTreeTime
-	case full && c.limit > 0:
+	case full && c.Limit > 0:
 		return out, nil
 	case full:
 		err = fmt.Errorf("more than %d bytes of output", call.OutputCap)
