@@ -72,7 +72,7 @@ func (w *repoContext) onTask(s *session.Session, task, note string, do taskActio
 	return do(w, h, plan, task, note)
 }
 
-// betweenRuns refuses a session that cannot be resumed, or whose rewind is half-way.
+// betweenRuns refuses a session that cannot be resumed.
 func (w *repoContext) betweenRuns(h *lifecycle.Handle) (lifecycle.Plan, error) {
 	plan, err := h.MakePlan(w.p.ctx)
 	switch {
@@ -80,9 +80,6 @@ func (w *repoContext) betweenRuns(h *lifecycle.Handle) (lifecycle.Plan, error) {
 		return plan, fail("", err)
 	case plan.Action == lifecycle.Refuse:
 		return plan, refuse(plan.Hint, "session %s: %s", h.S.ID, plan.Why)
-	case plan.Rewinding:
-		return plan, refuse("git tilth reset --to-seed "+h.S.ID,
-			"a rewind of session %s was begun and not finished", h.S.ID)
 	}
 	return plan, nil
 }

@@ -146,25 +146,30 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		return err
 	}
 	defer h.Close()
-	plan, err := h.PlanRewind(w.p.ctx)
+	plan, err := h.PlanToSeed(w.p.ctx)
 	if err != nil {
 		return err
 	}
 	if !plan.Begun {
 		w.p.printf("session   %s\nworktree  %s\nseed      %s\n", s.ID, plan.Worktree.Path, plan.SHA)
 	}
-	if w.p.dryRun {
-		return w.showRewind(h, plan)
+	if plan.Begun && w.p.dryRun {
+		w.p.printf("would finish the rewind of session %s that was begun at %s\n", s.ID, plan.Started())
 	}
 	question := "The run's code and its log will be gone for good. Rewind to the seed?"
-	if err := w.p.confirm(yes || plan.Begun, question, "nothing was changed"); err != nil {
+	if err := w.p.confirm(yes || plan.Begun || w.p.dryRun, question, "nothing was changed"); err != nil {
 		return err
 	}
-	kept, err := plan.Execute(w.p.ctx, h)
-	if err != nil {
+	if err := plan.Execute(w.p.ctx, h); err != nil {
 		return fail("git tilth reset --to-seed -y "+s.ID+" finishes it", err)
 	}
-	if kept { // else there is nothing to look for, and looking is a walk through the worktree
+	if w.p.dryRun {
+		if !plan.Begun {
+			w.p.printf("would cut: %s by %d bytes\n", h.S.Path(session.RecordFile), plan.RunBytes)
+		}
+		return nil
+	}
+	if plan.Kept() { // else there is nothing to look for, and looking is a walk through the worktree
 		w.sayUntracked(h, plan.Worktree)
 	}
 	done := "Session %s is as it was when its preparation ended.\nnext: git tilth run\n"
@@ -172,17 +177,5 @@ func (w *repoContext) rewind(s *session.Session, yes bool) error {
 		done = "The rewind of session %s is finished.\nnext: git tilth run\n"
 	}
 	w.p.printf(done, s.ID)
-	return nil
-}
-
-// showRewind prints what a rewind would do.
-func (w *repoContext) showRewind(h *lifecycle.Handle, plan lifecycle.RewindPlan) error {
-	if plan.Begun {
-		w.p.printf("would finish the rewind of session %s that was begun at %s\n", h.S.ID, plan.Started)
-	}
-	if _, err := plan.Execute(w.p.ctx, h); err != nil || plan.Begun {
-		return err
-	}
-	w.p.printf("would cut: %s by %d bytes\n", h.S.Path(session.RecordFile), plan.RunBytes)
 	return nil
 }

@@ -30,7 +30,7 @@ func (p *process) rewindCommand() *cli.Command {
 		},
 		Action: p.onHeld(func(ctx *cli.Context, w *repoContext, h *lifecycle.Handle) error {
 			point := tasksIn(h.S, ctx.Args().Slice())[0]
-			plan, err := h.PlanRewindTo(p.ctx, point, strings.TrimSpace(ctx.String("message")))
+			plan, err := h.PlanRewind(p.ctx, point, strings.TrimSpace(ctx.String("message")))
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ func (p *process) undoCommand() *cli.Command {
 }
 
 // goBack is `git tilth rewind` and `git tilth undo`.
-func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.BackPlan, yes bool) error {
+func (w *repoContext) goBack(h *lifecycle.Handle, plan lifecycle.RewindPlan, yes bool) error {
 	s := h.S
 	if plan.Over {
 		w.p.printf("nothing to do: the last %s of session %s did it\nnext: git tilth undo %[2]s takes it back\n",

@@ -286,12 +286,6 @@ func (w *world) shown() error {
 	if row.Get("holder").Exists() {
 		return fmt.Errorf("the lock is still held: %s", clip(list.out))
 	}
-	checkpoint, _ := os.ReadFile(w.file("checkpoint.json"))
-	if gjson.GetBytes(checkpoint, "rewind").Exists() &&
-		(row.Get("state").Str != "rewinding" ||
-			!strings.Contains(gjson.Get(show.out, "resume").Str, "finish the rewind")) {
-		return fmt.Errorf("a rewind that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))
-	}
 	if w.isGoingBack() && (row.Get("state").Str != "rewinding" ||
 		!strings.HasPrefix(gjson.Get(show.out, "resume").Str, "finish ")) {
 		return fmt.Errorf("a rewind or undo that was begun is not shown: %s\n%s", clip(list.out), clip(show.out))

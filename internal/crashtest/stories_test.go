@@ -208,8 +208,7 @@ func nothing(*fixtures, *world) error { return nil }
 
 // consistent is what must hold at any time while the session is there.
 func consistent(_ *fixtures, w *world) error {
-	checkpoint, err := os.ReadFile(w.file("checkpoint.json"))
-	if err != nil || gjson.GetBytes(checkpoint, "rewind").Exists() || w.isGoingBack() {
+	if _, err := os.Stat(w.file("checkpoint.json")); err != nil || w.isGoingBack() {
 		return err
 	}
 	return w.tasksAndCommits()

@@ -209,29 +209,34 @@ func (p Place) arrive(ctx context.Context, scratch *scratchRepo, id string, forc
 	if err := scratch.adopt(ctx, sessionRef(id)); err != nil {
 		return nil, err
 	}
+	dry := p.Deps.Git.IsDryRun()
 	s, err := lifecycle.Arrival{
 		Store: p.Store, ID: id, Location: p.Location, Tip: f.Tip, Files: f.Files,
-		Fill: func(s *session.Session) (*session.Checkpoint, error) {
-			dry := p.Deps.Git.IsDryRun()
+		Step: "making session " + id + " here", Again: "git tilth fetch " + id,
+		Fill: func(h *lifecycle.Handle) (err error) {
+			s := h.S
 			if dry {
 				s = &session.Session{ID: id, Dir: filepath.Join(scratch.dir, "session")}
 			}
-			check, err := f.fill(ctx, s)
-			if err != nil || dry {
-				return check, err
+			if h.Checkpoint, err = f.fill(ctx, s); err != nil || dry {
+				return err
 			}
-			return check, os.Rename(scratch.dir, s.Path(session.TravelDir))
+			return os.Rename(scratch.dir, s.Path(session.TravelDir))
 		},
-		Furnished: func(s *session.Session) {
-			if scratch, err := p.scratch(ctx, s); err == nil {
-				w := &writer{s: s, scratch: scratch}
+		Furnished: func(h *lifecycle.Handle) error {
+			if dry {
+				return nil
+			}
+			if scratch, err := p.scratch(ctx, h.S); err == nil {
+				w := &writer{s: h.S, scratch: scratch}
 				if files, err := w.work(ctx, f.Tip); err == nil { // a setup may have changed them
 					_ = w.noteLeft(files)
 				}
 			}
+			return h.S.WriteSummary()
 		},
 	}.Arrive(ctx, p.Deps)
-	if err != nil || p.Deps.Git.IsDryRun() {
+	if err != nil || dry {
 		return nil, err
 	}
 	return s, nil

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/git-tilth/git-tilth/internal/proc"
-	"github.com/git-tilth/git-tilth/internal/text"
 )
 
 // entries yields the repository's own directories for its worktrees, each with the .git file that it names, "" for
@@ -279,99 +278,19 @@ func replaceFile(path, content string) error {
 	return err
 }
 
-// Restore puts back what a worker rewrote of the files by which the worktree at path, its branch and the repository
-// know each other: the worktree's .git file, commondir, gitdir and HEAD of its entry, and the branch. With a foreign
-// commondir the user's own `git worktree list` fails as well. A worktree that was moved or copied, an entry that a
-// killed git left half created and a HEAD on another branch are not rewritten; they are left as they are.
-func (g *Git) Restore(ctx context.Context, common, path, branch string) error {
+// Restore puts the .git file of the worktree at path back, which the worker can write.
+func (g *Git) Restore(common, path string) error {
 	if g.dry || common == "" {
 		return nil
 	}
-	return errors.Join(g.restoreEntry(common, path, branch), g.restoreBranch(ctx, common, branch))
-}
-
-func (g *Git) restoreEntry(common, path, branch string) error {
-	dotGit := filepath.Join(path, ".git")
-	if known, _ := g.known.entries.get(path); known != "" {
-		if err := g.putBackLink(Worktree{Path: path, AdminDir: known}); err != nil {
-			return err
+	admin, _ := g.known.entries.get(path)
+	if admin == "" {
+		var found bool
+		if admin, found = AdminDir(common, path); !found {
+			return nil
 		}
 	}
-	fi, err := os.Lstat(dotGit)
-	if err != nil || fi.IsDir() {
-		return nil
-	}
-	admin, found := g.ownEntry(common, path, branch)
-	if !found {
-		return nil
-	}
-	if err := repairEntry(admin, path); err != nil {
-		return err
-	}
-	head := filepath.Join(admin, "HEAD")
-	if b, err := readFile(head); err != nil || !strings.HasPrefix(string(b), "ref: refs/") &&
-		!text.IsObjectID(trimLine(b)) {
-		if err := replaceFile(head, "ref: refs/heads/"+branch+"\n"); err != nil {
-			return err
-		}
-	}
-	if to, err := readGitFile(dotGit); fi.Mode().IsRegular() && err == nil && sameFile(to, admin) {
-		return nil
-	}
-	return replaceFile(dotGit, "gitdir: "+admin+"\n")
-}
-
-// restoreBranch makes a branch that somebody made a name for another one, to which every commit would go, a branch of
-// its own again, where that one is.
-func (g *Git) restoreBranch(ctx context.Context, common, branch string) error {
-	file := filepath.Join(common, "refs", "heads", filepath.FromSlash(branch))
-	fi, err := os.Lstat(file)
-	if err != nil {
-		return nil
-	}
-	b, _ := readFile(file)
-	if fi.Mode().IsRegular() && !strings.HasPrefix(string(b), "ref:") {
-		return nil
-	}
-	sha, ok, err := g.BranchTip(ctx, common, branch)
-	if err == nil && !ok {
-		return proc.RemoveAll(file)
-	}
-	if err == nil && !fi.IsDir() {
-		err = replaceFile(file, sha+"\n")
-	}
-	return err
-}
-
-// ownEntry finds the entry of a worktree of which each file may be the worker's word: the one that names path, else
-// the one that path names or that is on branch, if no other worktree has it.
-func (g *Git) ownEntry(common, path, branch string) (admin string, found bool) {
-	real, err := filepath.EvalSymlinks(common)
-	if err != nil {
-		return "", false
-	}
-	admin, _ = g.known.entries.get(path)
-	if _, err := os.Lstat(filepath.Join(admin, "index")); admin != "" && err == nil {
-		return admin, true // it was checked by this process, and what moved it since is the worker
-	}
-	if admin, found = AdminDir(common, path); found {
-		_, err := os.Lstat(filepath.Join(admin, "index"))
-		return admin, err == nil // without an index, it was never whole
-	}
-	own, _ := readGitFile(filepath.Join(path, ".git"))
-	for admin, at := range entries(real) {
-		head, _ := readFile(filepath.Join(admin, "HEAD"))
-		if !sameFile(own, admin) && trimLine(head) != "ref: refs/heads/"+branch {
-			continue
-		}
-		if _, err := os.Lstat(at); err != nil {
-			continue // it was moved: see Relink
-		}
-		if to, err := readGitFile(at); err != nil || !sameFile(to, admin) {
-			return admin, true
-		}
-	}
-	return "", false
+	return g.putBackLink(Worktree{Path: path, AdminDir: admin})
 }
 
 // putBackLink puts the .git file of a worktree back. Where it is gone with the whole directory, another one stands
@@ -400,18 +319,28 @@ func identity(path string) string {
 	return fmt.Sprint(st.Dev, st.Ino, born(path))
 }
 
-// Relink makes the repository and the worktree at path know each other again: it puts back a .git file that alone is
-// gone, or makes the repository know the worktree here that it knows at another place where nothing is any more, as
+// MoveEntry gives the entry of a worktree without files to a directory, whose files it is about then.
+func (g *Git) MoveEntry(wt Worktree, path string) error {
+	if g.plan(path, made); g.dry {
+		return nil
+	}
+	if err := os.Rename(filepath.Join(wt.Path, ".git"), filepath.Join(path, ".git")); err != nil {
+		return err
+	}
+	return repairEntry(wt.AdminDir, path)
+}
+
+// Relink makes the repository and the worktree at path know each other again: it mends the links of an entry that names
+// it, or makes the repository know the worktree here that it knows at another place where nothing is any more, as
 // someone moved the directory. done is false, and nothing is changed, if that is not how it is.
 func (g *Git) Relink(ctx context.Context, common, path string) (done bool, err error) {
-	link, err := readGitFile(filepath.Join(path, ".git"))
-	if absent(filepath.Join(path, ".git")) {
-		admin, found := AdminDir(common, path)
-		if g.plan(path, made); g.dry || !found {
-			return found, nil
+	if admin, found := AdminDir(common, path); found {
+		if g.plan(path, made); g.dry {
+			return true, nil
 		}
 		return true, repairLinks(admin, path)
 	}
+	link, err := readGitFile(filepath.Join(path, ".git"))
 	real, realErr := filepath.EvalSymlinks(common)
 	admin, adminErr := filepath.EvalSymlinks(link)
 	if errors.Join(err, realErr, adminErr) != nil || filepath.Dir(admin) != filepath.Join(real, "worktrees") {

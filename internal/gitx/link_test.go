@@ -119,33 +119,21 @@ func TestAddWorktreeOverAnEntryThatIsGone(t *testing.T) {
 	}
 }
 
-// TestRestore: whatever a worker rewrites of the files by which worktree and repository know each other, they are
-// put back, and a file that it linked there is not written to.
+// TestRestore: a .git file that a worker rewrote is put back, and a file that it linked there is not written to; the
+// links of an entry are mended.
 func TestRestore(t *testing.T) {
 	for name, rewrite := range map[string]func(w *world, admin, elsewhere string) error{
+		".git file": func(w *world, _, elsewhere string) error {
+			return os.WriteFile(filepath.Join(w.path, ".git"), []byte("gitdir: "+elsewhere+"\n"), 0o600)
+		},
+		"symlink": func(w *world, _, elsewhere string) error {
+			return errors.Join(os.Remove(filepath.Join(w.path, ".git")),
+				os.Symlink(filepath.Join(elsewhere, "precious"), filepath.Join(w.path, ".git")))
+		},
 		"commondir": func(_ *world, admin, elsewhere string) error {
 			return os.WriteFile(filepath.Join(admin, "commondir"), []byte(elsewhere+"\n"), 0o600)
 		},
 		"no commondir": func(_ *world, admin, _ string) error { return os.Remove(filepath.Join(admin, "commondir")) },
-		"gitdir": func(w *world, admin, _ string) error {
-			return os.WriteFile(filepath.Join(admin, "gitdir"), []byte(filepath.Join(w.common, "config")+"\n"), 0o600)
-		},
-		"HEAD": func(_ *world, admin, _ string) error {
-			return os.WriteFile(filepath.Join(admin, "HEAD"), []byte("x\n"), 0o600)
-		},
-		".git file": func(w *world, _, elsewhere string) error {
-			return os.WriteFile(filepath.Join(w.path, ".git"), []byte("gitdir: "+elsewhere+"\n"), 0o600)
-		},
-		"both links": func(w *world, admin, elsewhere string) error {
-			back := []byte(filepath.Join(w.common, "config") + "\n")
-			return errors.Join(os.WriteFile(filepath.Join(admin, "gitdir"), back, 0o600),
-				os.WriteFile(filepath.Join(w.path, ".git"), []byte("gitdir: "+elsewhere+"\n"), 0o600))
-		},
-		"symlinks": func(w *world, admin, elsewhere string) error {
-			return errors.Join(os.Remove(filepath.Join(w.path, ".git")), os.Remove(filepath.Join(admin, "commondir")),
-				os.Symlink(filepath.Join(elsewhere, "precious"), filepath.Join(w.path, ".git")),
-				os.Symlink(filepath.Join(elsewhere, "precious"), filepath.Join(admin, "commondir")))
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -153,10 +141,15 @@ func TestRestore(t *testing.T) {
 			elsewhere := filepath.Join(w.home, "elsewhere")
 			write(t, elsewhere, "precious", "mine\n")
 			must(t, rewrite(w, wt.AdminDir, elsewhere))
-			if _, err := w.git.Worktree(ctx, w.common, w.path, branch); err == nil && name != "HEAD" {
+			if _, err := w.git.Worktree(ctx, w.common, w.path, branch); err == nil {
 				t.Fatal("it passes the check as it is")
 			}
-			must(t, w.git.Restore(ctx, w.common, w.path, branch))
+			must(t, w.git.Restore(w.common, w.path))
+			if _, err := w.git.Worktree(ctx, w.common, w.path, branch); err != nil {
+				done, err := w.git.Relink(ctx, w.common, w.path)
+				equal(t, "linked again", done, true)
+				must(t, err)
+			}
 			equal(t, "worktree", w.wt(), wt)
 			equal(t, "file that was linked to", read(t, elsewhere, "precious"), "mine\n")
 			w.sh(w.repo, "worktree", "list")

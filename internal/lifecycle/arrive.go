@@ -9,26 +9,34 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// Arrival is a session that comes from another machine. It is made as a fork is, and until it is whole it counts as one
-// whose teardown was begun.
+// Arrival is a session that begins as what another one is: a fork of one that is here, or one that comes from another
+// machine. Until it is whole it counts as one whose teardown was begun: no command takes it up, `reset` removes it, and
+// so does the next that is made so.
 //
 // On disk after each step:
-//  1. .fork-<id>/, then <id>/, with the mark
-//  2. its files and checkpoint
-//  3. branch and worktree, the uncommitted work in it
-//  4. what tilth.setup and tilth.copy bring
-//  5. no mark                                a session like any other
+//  1. .fork-<id>/ with the mark              no session; the next that is made removes it
+//  2. <id>/ with the mark
+//  3. its files; of a fork, session_start
+//  4. checkpoint.json
+//  5. branch and worktree, the uncommitted work in it
+//  6. what tilth.setup and tilth.copy bring
+//  7. of a fork, session_prepared, seed_committed; the checkpoint prepared
+//  8. no mark                                a session like any other
 type Arrival struct {
 	Store    session.Store
 	ID       string
 	Location gitx.Location
 	Tip      string // of the branch, which the repository has
 	Files    string // a commit of the uncommitted work on Tip, or Tip
-	// Fill writes the session's files, all but the checkpoint, which it returns.
-	Fill func(*session.Session) (*session.Checkpoint, error)
-	// Furnished hears of the session once its worktree is as it will be left.
-	Furnished func(*session.Session)
+	Step     string // what is done, for when it fails
+	Again    string // the command that does it
+	// Fill writes the session's files, all but the checkpoint, which it sets.
+	Fill func(*Handle) error
+	// Furnished ends the session's making, once its worktree is as it will be left.
+	Furnished func(*Handle) error
 }
+
+const forkMark = "fork" // the third line of a mark
 
 // Arrive makes the session.
 func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
@@ -45,7 +53,7 @@ func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 		return nil, errors.Join(err, &RefusedError{Why: "there is a branch " + branch + " here already",
 			Hint: "git branch -m " + branch + " <another name>"})
 	}
-	n := New{Store: a.Store, fork: &parent{common: a.Location.CommonDir}}
+	n := New{Store: a.Store, making: a.Location.CommonDir}
 	s, unlock, err := n.directory(d, a.ID)
 	if err != nil {
 		return nil, err
@@ -54,13 +62,13 @@ func (a Arrival) Arrive(ctx context.Context, d Deps) (*session.Session, error) {
 	defer h.Close()
 	if err := a.install(ctx, h); err != nil {
 		h.undoCreate(ctx)
-		return nil, &StepError{Step: "making session " + a.ID + " here", Err: err, Hint: "git tilth fetch " + a.ID}
+		return nil, &StepError{Step: a.Step, Err: err, Hint: a.Again}
 	}
 	return s, nil
 }
 
-func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
-	if h.Checkpoint, err = a.Fill(h.S); err != nil {
+func (a Arrival) install(ctx context.Context, h *Handle) error {
+	if err := a.Fill(h); err != nil {
 		return err
 	}
 	c := h.Checkpoint
@@ -74,18 +82,20 @@ func (a Arrival) install(ctx context.Context, h *Handle) (err error) {
 	if err := h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), a.Tip, true); err != nil {
 		return err
 	}
-	wt, err := h.Worktree(ctx)
-	if err != nil {
-		return err
-	}
-	if err := unkeep(ctx, h.Git, wt, kept{Tip: a.Tip, Files: a.Files}); err != nil {
-		return err
+	if a.Files != a.Tip {
+		wt, err := h.Worktree(ctx)
+		if err == nil {
+			err = restoreFiles(ctx, h.Git, wt, snapshot{Tip: a.Tip, Files: a.Files})
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if err := h.RunSetup(ctx, h.Path()); err != nil {
 		return err
 	}
-	return h.change(func() error {
-		a.Furnished(h.S)
-		return errors.Join(h.S.WriteSummary(), os.Remove(h.S.Path(session.ResetMarkFile)))
-	})
+	if err := a.Furnished(h); err != nil {
+		return err
+	}
+	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
 }

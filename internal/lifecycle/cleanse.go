@@ -5,17 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/jsonl"
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
+
+// cleanseBegun is what stands in the mark of a worktree that is removed. What is changed there then is half of it.
+const cleanseBegun = "cleanse\n"
 
 // Cleanse removes a session's worktree and branch and keeps its directory. The error is a *RefusedError where something
 // would be lost: uncommitted changes, or commits that are on no other branch, tag or remote branch, were not taken and
@@ -33,7 +36,7 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 	if r.Common == "" || r.Original != "" {
 		return &RefusedError{"the repository of session " + s.ID + " is not known: " + r.Lost, "git tilth show " + s.ID}
 	}
-	if r.Dirty {
+	if begun, _ := os.ReadFile(s.Path(remakeMark)); r.Dirty && string(begun) != cleanseBegun {
 		return &RefusedError{"the worktree of session " + s.ID + " has changes that are not committed",
 			gitLine(r.Worktree, "status")}
 	}
@@ -46,22 +49,16 @@ func Cleanse(ctx context.Context, g *gitx.Git, s *session.Session, here, remote 
 			", or git tilth push " + s.ID + "; git tilth reset " + s.ID + " gives it up, and the record"}
 	}
 	admin, _ := gitx.AdminDir(r.Common, r.Worktree)
-	// One rename, so that a worktree is never half of one: what is killed after it finds it gone, and a resume adds it
-	// anew.
-	gone := s.Path(session.WorkspaceDir + ".gone")
-	if !g.IsDryRun() {
-		if err := proc.RemoveAll(gone); err != nil {
-			return err
-		}
-		if err := os.Rename(s.Path(session.WorkspaceDir), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if !g.IsDryRun() { // a worktree of which half is gone is made anew by a resume
+		if err := jsonl.WriteFile(s.Path(remakeMark), []byte(cleanseBegun)); err != nil {
 			return err
 		}
 	}
 	if err := r.removeFromRepo(ctx, admin, "git tilth cleanse "+s.ID); err != nil || g.IsDryRun() {
 		return err
 	}
-	return errors.Join(proc.RemoveAll(gone), proc.RemoveAll(s.Path(session.JudgeDir)),
-		proc.RemoveAll(s.Path(sandbox.LayersDir)))
+	return errors.Join(proc.RemoveAll(s.Path(session.JudgeDir)), proc.RemoveAll(s.Path(sandbox.LayersDir)),
+		os.Remove(s.Path(remakeMark)))
 }
 
 // remoteTip is the commit of the branch on a remote as it is now, "" where that is not known.
@@ -86,19 +83,15 @@ func (r TeardownPlan) lost(ctx context.Context) (names []string, err error) {
 	if r.Tip == "" {
 		return nil, nil
 	}
-	only, err := onlyOn(ctx, r.git, r.Common, r.Tip, r.Branch)
-	if err != nil || len(only) == 0 {
-		return nil, err
+	notes, ends := takenNotes(r.S), []string{r.Tip}
+	for _, n := range notes {
+		ends = append(ends, n.To)
 	}
-	taken, err := r.taken(ctx)
+	only, err := onlyHere(ctx, r.git, r.Common, ends, r.Branch)
 	if err != nil {
 		return nil, err
 	}
-	seed, _ := seedOf(r.S)
-	for _, sha := range only {
-		if taken[sha] || seed != "" && strings.HasPrefix(sha, seed) {
-			continue
-		}
+	for _, sha := range slices.Backward(only.left(r.Tip, r.S, notes)) {
 		commits, err := r.git.Log(ctx, r.Common, sha, "", 1)
 		if err != nil {
 			return nil, err
@@ -107,25 +100,5 @@ func (r TeardownPlan) lost(ctx context.Context) (names []string, err error) {
 			names = append(names, fmt.Sprintf("%s (%s)", text.Head(sha, 10), text.Clip(text.OneLine(c.Subject), 60)))
 		}
 	}
-	slices.Reverse(names)
 	return names, nil
-}
-
-// taken are the commits of the session that a branch, a tag or a remote branch still has in another form.
-func (r TeardownPlan) taken(ctx context.Context) (map[string]bool, error) {
-	taken := map[string]bool{}
-	for _, t := range takenNotes(r.S) {
-		to, err := r.git.RevParse(ctx, r.Common, t.To+"^{commit}")
-		if err != nil {
-			continue // it was dropped, and a gc has taken it
-		}
-		gone, err := onlyOn(ctx, r.git, r.Common, to, r.Branch)
-		if err != nil {
-			return nil, err
-		}
-		for _, sha := range t.Tasks {
-			taken[sha] = taken[sha] || len(gone) == 0
-		}
-	}
-	return taken, nil
 }

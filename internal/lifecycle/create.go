@@ -18,7 +18,7 @@ type New struct {
 	Label    string              // a few words for lists
 	Start    record.SessionStart // who will work, and within what limits
 	Draft    *Handle             // what the session is made of; nil for nothing
-	fork     *parent             // nil for a session of its own
+	making   string              // the repository of one that counts as torn down until it is whole, "" for none
 }
 
 // Create makes a session directory, its branch and its worktree, and holds it.
@@ -34,17 +34,19 @@ type New struct {
 // The status becomes prepared only after the seed's commit is on record (CommitSeed). With a dry run's Git nothing is
 // made, and the session is called <id>.
 func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
-	id := session.NewID(d.Now())
-	if d.Git.IsDryRun() {
-		id = "<id>"
-	}
-	s, unlock, err := n.directory(d, id)
+	s, unlock, err := n.directory(d, newID(d))
 	if err != nil {
 		return nil, err
 	}
 	h := &Handle{Deps: d, S: s, Common: n.Location.CommonDir, base: n.Base, unlock: unlock}
 	h.Checkpoint = n.checkpoint(h)
-	if err := h.begin(ctx, n); err != nil {
+	if err = h.Save(); err == nil {
+		err = h.begin(n)
+	}
+	if err == nil {
+		err = h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
+	}
+	if err != nil {
 		h.undoCreate(ctx)
 		h.Close()
 		return nil, err
@@ -52,22 +54,20 @@ func Create(ctx context.Context, d Deps, n New) (*Handle, error) {
 	return h, nil
 }
 
-func (h *Handle) begin(ctx context.Context, n New) error {
-	if err := h.Save(); err != nil {
-		return err
+// newID is the id of a session that is made now.
+func newID(d Deps) string {
+	if d.Git.IsDryRun() {
+		return "<id>"
 	}
-	if n.fork != nil {
-		if err := h.change(func() error { return h.copyParent(n.fork) }); err != nil {
-			return err
-		}
-	}
+	return session.NewID(d.Now())
+}
+
+// begin writes the first line of the record.
+func (h *Handle) begin(n New) error {
 	start := n.Start
 	start.Phase, start.Base = cmp.Or(start.Phase, "prep-feature"), cmp.Or(start.Base, n.Base)
 	start.Source, start.Worktree, start.Branch = h.Checkpoint.Source, h.Checkpoint.Workspace, h.Checkpoint.Branch
-	if err := h.append(&start); err != nil {
-		return err
-	}
-	return h.Git.AddWorktree(ctx, h.Common, h.Path(), h.S.Branch(), n.Base, true)
+	return h.append(&start)
 }
 
 // undoCreate takes back a session in which nothing can have been done yet.

@@ -37,15 +37,11 @@ func (h *Handle) Discard() error {
 
 // checkpoint is that of a session that is begun.
 func (n New) checkpoint(h *Handle) *session.Checkpoint {
-	c := &session.Checkpoint{
+	return &session.Checkpoint{
 		SessionID: h.S.ID, Source: n.Location.Source, GitCommonDir: n.Location.CommonDir,
 		Workspace: h.S.Workspace(), Branch: h.S.Branch(), Status: session.Running,
 		StartedAt: record.FormatTime(h.Now()), Label: n.Label,
 	}
-	if n.fork != nil {
-		c.ForkedFrom, c.ForkedAt = n.fork.ID, n.Base
-	}
-	return c
 }
 
 // directory makes the directory of a session. It has its name once it is locked: one that is not looks damaged.
@@ -97,8 +93,8 @@ func (n New) draft(d Deps, id string) (s *session.Session, unlock func(), err er
 	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		return nil, nil, err
 	}
-	if n.fork != nil {
-		mark := []byte("\n" + n.fork.common + "\n" + forkMark + "\n")
+	if n.making != "" {
+		mark := []byte("\n" + n.making + "\n" + forkMark + "\n")
 		if err := jsonl.WriteFile(s.Path(session.ResetMarkFile), mark); err != nil {
 			return nil, nil, errors.Join(err, os.RemoveAll(s.Dir))
 		}

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/git-tilth/git-tilth/internal/gitx"
@@ -47,23 +46,23 @@ func FindElsewhere(ctx context.Context, g *gitx.Git, common string, all []*sessi
 			ends = append(ends, n.To)
 		}
 	}
-	here, err := onlyHere(ctx, g, common, ends)
+	here, err := onlyHere(ctx, g, common, ends, "session/*")
 	if err != nil || len(ends) == 0 {
 		return
 	}
 	for _, o := range asked {
 		if tip := tips[o.Branch]; tip != "" && o.Finished() {
-			o.Taken = here.elsewhere(tip, o, notes[o.ID])
+			o.Taken = len(here.left(tip, &session.Session{ID: o.ID, Dir: o.Dir}, notes[o.ID])) == 0
 		}
 	}
 }
 
-// onlyHereCommits are commits that no branch but those of sessions, no tag and no remote branch has, with the parents
-// of each.
+// onlyHereCommits are commits that no other branch, no tag and no remote branch has, with the parents of each.
 type onlyHereCommits map[string][]string
 
-// onlyHere finds them below some commits. Of one that the repository does not have nothing is known.
-func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string) (onlyHereCommits, error) {
+// onlyHere finds them below some commits, where branches of a pattern do not count. Of one that the repository does not
+// have nothing is known.
+func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string, but string) (onlyHereCommits, error) {
 	ask := gitx.InRepo(common, "cat-file", "--batch-check=%(objectname)")
 	ask.Stdin = []byte(strings.Join(ends, "\n") + "\n")
 	out, err := g.Read(ctx, ask)
@@ -78,7 +77,7 @@ func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string) (o
 			only[sha] = nil // missing
 		}
 	}
-	ask = gitx.InRepo(common, "rev-list", "--parents", "--stdin", "--exclude=session/*", "--not", "--branches",
+	ask = gitx.InRepo(common, "rev-list", "--parents", "--stdin", "--exclude="+but, "--not", "--branches",
 		"--tags", "--remotes")
 	ask.Stdin = []byte(strings.Join(there, "\n") + "\n")
 	if out, err = g.Read(ctx, ask); err != nil {
@@ -91,9 +90,9 @@ func onlyHere(ctx context.Context, g *gitx.Git, common string, ends []string) (o
 	return only, nil
 }
 
-// elsewhere reports whether each commit of a session is on another branch, as it is or as it was taken there.
-func (only onlyHereCommits) elsewhere(tip string, o *session.Overview, notes []Taken) bool {
-	taken := map[string]bool{}
+// left are the commits of a session, the last first, that no other branch has, as they are or as they were taken there.
+func (only onlyHereCommits) left(tip string, s *session.Session, notes []Taken) (left []string) {
+	taken, seen := map[string]bool{}, map[string]bool{}
 	for _, n := range notes {
 		if _, gone := only[n.To]; gone {
 			continue // it was thrown away
@@ -102,17 +101,20 @@ func (only onlyHereCommits) elsewhere(tip string, o *session.Overview, notes []T
 			taken[sha] = true
 		}
 	}
-	seed, _ := seedOf(&session.Session{ID: o.ID, Dir: o.Dir})
+	seed, _ := seedOf(s)
 	for next := []string{tip}; len(next) > 0; next = next[1:] {
-		parents, here := only[next[0]]
-		if here && !taken[next[0]] && (seed == "" || !strings.HasPrefix(next[0], seed)) {
-			return false
+		sha := next[0]
+		parents, here := only[sha]
+		if !here || seen[sha] {
+			continue
 		}
-		if here {
-			next = append(slices.Clone(next), parents...)
+		seen[sha] = true
+		if !taken[sha] && (seed == "" || !strings.HasPrefix(sha, seed)) {
+			left = append(left, sha)
 		}
+		next = append(next, parents...)
 	}
-	return true
+	return left
 }
 
 // takenNotes are the takes of a session, the last first.

@@ -58,7 +58,7 @@ func (o Outcome) String() string { return o.line(o.Aside) }
 // written: it is this code that a dry run runs.
 //
 // Each step leaves a state of which MakePlan makes the same plan, less what is done:
-//  1. a rewind is finished                 prepared
+//  1. a rewind or an undo is finished      then a plan is made anew
 //  2. the last verdict in the ledger       as before
 //     status running, totals settled       no other run takes it up
 //  3. the worktree stands
@@ -87,15 +87,6 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 	out := Outcome{Plan: p}
 	if p.Action == Refuse {
 		return out, &RefusedError{Why: "session " + h.S.ID + ": " + p.Why, Hint: p.Hint}
-	}
-	if p.Rewinding {
-		rest, err := h.PlanRewind(quiet(ctx))
-		if err != nil {
-			return out, err
-		}
-		if _, err := rest.Execute(ctx, h); err != nil {
-			return out, err
-		}
 	}
 	if p.GoingBack != "" {
 		return h.finishThenExecute(ctx, e)
@@ -203,11 +194,7 @@ type execution struct {
 // project's dependencies, end with the first signal; the worktree is then made anew by the next resume.
 func (x *execution) repair(live context.Context) error {
 	ctx := quiet(live)
-	state := x.out.Tree
-	if x.out.Rewinding {
-		state = treeFine
-	}
-	fresh, aside, err := x.repairWorktree(ctx, state)
+	fresh, aside, err := x.repairWorktree(ctx, x.out.Tree)
 	if err != nil {
 		return err
 	}

@@ -21,21 +21,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// A fork is a session that begins at a point of another one. Until it is whole it counts as one whose teardown was
-// begun: no command takes it up, `reset` removes it, and so does the next fork.
-//
-// On disk after each step:
-//  1. .fork-<id>/ with the mark              no session; the next fork removes it
-//  2. <id>/ with the mark
-//  3. checkpoint.json
-//  4. the files of the session it is of
-//  5. session_start, branch and worktree
-//  6. what tilth.setup and tilth.copy bring
-//  7. session_prepared, seed_committed; the checkpoint prepared
-//  8. no mark                                a session like any other
-
-const forkMark = "fork" // the third line of a mark
-
 // Fork says which session to make.
 type Fork struct {
 	Store session.Store
@@ -62,7 +47,6 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	clearForks(ctx, d, f.Store, p.common)
 	start := f.Start
 	start.Phase, start.ForkedFrom, start.At, start.Base = "fork", p.ID, f.At, p.begin.Base
 	if start.Base == "" { // of another tool, whose branch begins with the seed
@@ -72,26 +56,26 @@ func (f Fork) Fork(ctx context.Context, d Deps) (*session.Session, error) {
 	if start.Tasks, err = p.behind(ctx, d.Git); err != nil {
 		return nil, err
 	}
-	h, err := Create(ctx, d, New{
-		Store: f.Store, Location: gitx.Location{Source: p.check.Source, CommonDir: p.common}, Base: p.point.SHA,
-		Label: cmp.Or(f.Label, p.check.Label), Start: start, fork: p,
-	})
-	if err != nil {
-		return nil, &StepError{Step: "fork of session " + p.ID, Err: err, Hint: "git tilth fork " + p.ID}
-	}
-	defer h.Close()
-	err = h.RunSetup(ctx, h.Path())
-	if err == nil {
-		err = p.stayed()
-	}
-	if err == nil {
-		err = h.endFork(p)
-	}
-	if err != nil {
-		h.undoCreate(ctx)
-		return nil, &StepError{Step: "fork of session " + p.ID, Err: err, Hint: "git tilth fork " + p.ID}
-	}
-	return h.S, nil
+	n := New{Location: gitx.Location{Source: p.check.Source, CommonDir: p.common},
+		Label: cmp.Or(f.Label, p.check.Label), Start: start}
+	return Arrival{
+		Store: f.Store, ID: newID(d), Location: n.Location, Tip: p.point.SHA, Files: p.point.SHA,
+		Step: "fork of session " + p.ID, Again: "git tilth fork " + p.ID,
+		Fill: func(h *Handle) error {
+			h.Checkpoint = n.checkpoint(h)
+			h.Checkpoint.ForkedFrom, h.Checkpoint.ForkedAt = p.ID, p.point.SHA
+			if err := h.change(func() error { return h.copyParent(p) }); err != nil {
+				return err
+			}
+			return h.begin(n)
+		},
+		Furnished: func(h *Handle) error {
+			if err := p.stayed(); err != nil {
+				return err
+			}
+			return h.endFork(p)
+		},
+	}.Arrive(ctx, d)
 }
 
 // parent reads the session that is forked, and refuses what is no point of it.
@@ -210,10 +194,7 @@ func (h *Handle) endFork(p *parent) error {
 	if err := h.append(&prepared); err != nil {
 		return err
 	}
-	if err := h.noteSeed(p.begin.Seed.SHA); err != nil {
-		return err
-	}
-	return h.change(func() error { return os.Remove(h.S.Path(session.ResetMarkFile)) })
+	return h.noteSeed(p.begin.Seed.SHA)
 }
 
 // lockRoot locks the sessions root: the directory of a session that is not locked yet looks like one that a kill has

@@ -26,8 +26,9 @@ import (
 //	undo.json   when it is over: the journal
 //
 // On disk after each step. Up to the journal the session is as it was, and the next rewind or undo removes what lies
-// there. From the journal on every command that changes the session first finishes what was begun; `reset` and
-// `reset --to-seed` remove it with the rest. Each step may be done twice, but for the third:
+// there. From the journal on every command that changes the session first finishes what was begun; `reset` removes it
+// with the rest, and `reset --to-seed` (toseed.go), whose journal is the same file, takes its place. Each step may be
+// done twice, but for the third:
 //  1. undo/<n> without files/               before
 //  2. going-back.json, the journal          from here on it is carried out
 //  3. session_rewound or session_undone     found again by its number
@@ -49,8 +50,8 @@ var (
 	keptDirs = append(slices.Clone(TaskDirs), asideDir)
 )
 
-// BackPlan is a rewind to a point or an undo, as it would be carried out.
-type BackPlan struct {
+// RewindPlan is a rewind to a point or an undo, as it would be carried out.
+type RewindPlan struct {
 	What    string   // is done, in words
 	From    string   // the commit that the branch is at
 	SHA     string   // the one that it becomes
@@ -58,24 +59,33 @@ type BackPlan struct {
 	Begun   bool     // it was begun and not finished: the question was answered then
 	Over    bool     // the last command did it: another undo of nothing would be in its undo's way
 
-	journal  *journal
-	worktree gitx.Worktree
-	seed     string
-	tasks    []session.Task
-	drop     []string // the tasks of which nothing is left at the point
-	point    Point
+	Worktree gitx.Worktree
+	RunBytes int64 // of the record that goes with a reset to the seed
+
+	journal *journal
+	seed    string
+	tasks   []session.Task
+	drop    []string // the tasks of which nothing is left at the point
+	point   Point
 }
 
 // IsRewind reports whether the plan is a rewind and no undo.
-func (p BackPlan) IsRewind() bool { return p.journal.Undoes == 0 }
+func (p RewindPlan) IsRewind() bool { return p.journal.Undoes == 0 }
 
-// PlanRewindTo plans a rewind to the named point. One that was begun and not finished is planned to its end; another
-// operation that was is finished first. The errors are those of PlanRewind.
-func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan, error) {
+// Kept reports whether files stay that were ignored when a reset to the seed began: only of those can one be untracked
+// then.
+func (p RewindPlan) Kept() bool { return p.journal.Cut != nil && len(p.journal.Cut.Keep) > 0 }
+
+// Started is when the operation was begun.
+func (p RewindPlan) Started() string { return p.journal.Started }
+
+// PlanRewind plans a rewind to the named point. One that was begun and not finished is planned to its end; another
+// operation that was is finished first. The errors are those of PlanToSeed.
+func (h *Handle) PlanRewind(ctx context.Context, name, note string) (RewindPlan, error) {
 	if p, err := h.begun(ctx, func(j *journal) bool { return j.To == name }); err != nil || p.Begun {
 		return p, err
 	}
-	p, err := h.planBack(ctx)
+	p, err := h.planRewind(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -96,7 +106,7 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 	p.Pending, p.SHA, p.What = toDo(p.tasks), p.point.SHA, "rewind to "+name
 	p.journal.To, p.journal.Note = name, note
 	p.journal.After = condition{
-		Worktree: kept{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,
+		Worktree: snapshot{Tip: p.SHA, Files: p.SHA}, Status: session.Running, Counts: p.point.counts,
 		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{},
 	}
 	for _, id := range p.drop {
@@ -108,7 +118,7 @@ func (h *Handle) PlanRewindTo(ctx context.Context, name, note string) (BackPlan,
 
 // isAt reports whether nothing has happened, in the record and in the worktree, since a rewind to the plan's point with
 // that note.
-func (h *Handle) isAt(ctx context.Context, p BackPlan, note string) (bool, error) {
+func (h *Handle) isAt(ctx context.Context, p RewindPlan, note string) (bool, error) {
 	is := false
 	_, err := record.Tail(h.S.Path(session.RecordFile), func(l record.Line) bool {
 		e, rewound := l.Event().(*record.SessionRewound)
@@ -118,20 +128,20 @@ func (h *Handle) isAt(ctx context.Context, p BackPlan, note string) (bool, error
 	if err != nil || !is {
 		return false, err
 	}
-	dirty, err := h.Git.IsDirty(ctx, p.worktree.Path)
+	dirty, err := h.Git.IsDirty(ctx, p.Worktree.Path)
 	return !dirty, err
 }
 
-// PlanUndo plans to take the last rewind or undo back. The errors are those of PlanRewind.
-func (h *Handle) PlanUndo(ctx context.Context) (BackPlan, error) {
+// PlanUndo plans to take the last rewind or undo back. The errors are those of PlanToSeed.
+func (h *Handle) PlanUndo(ctx context.Context) (RewindPlan, error) {
 	if p, err := h.begun(ctx, func(j *journal) bool { return j.Undoes > 0 }); err != nil || p.Begun {
 		return p, err
 	}
 	whole, _ := undos(h.S)
 	if len(whole) == 0 {
-		return BackPlan{}, refuse("git tilth rewind -h", "session %s has nothing to undo", h.S.ID)
+		return RewindPlan{}, refuse("git tilth rewind -h", "session %s has nothing to undo", h.S.ID)
 	}
-	p, err := h.planBack(ctx)
+	p, err := h.planRewind(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -158,7 +168,7 @@ func namesOf(points []Point) string {
 }
 
 // begun plans the rest of an operation that was begun, if it is the one that is meant; another one is finished.
-func (h *Handle) begun(ctx context.Context, meant func(*journal) bool) (p BackPlan, err error) {
+func (h *Handle) begun(ctx context.Context, meant func(*journal) bool) (p RewindPlan, err error) {
 	j, err := readJournal(h.S)
 	if err != nil || j == nil {
 		return p, err
@@ -167,17 +177,13 @@ func (h *Handle) begun(ctx context.Context, meant func(*journal) bool) (p BackPl
 		return p, h.notRewound("%s", h.sourceErr)
 	}
 	if meant(j) || h.Git.IsDryRun() {
-		return BackPlan{What: "finish " + j.String(), Begun: true, journal: j}, nil
+		return RewindPlan{What: "finish " + j.String(), Begun: true, journal: j}, nil
 	}
-	return p, h.carryBack(ctx, j)
+	return p, h.finishBegun(ctx, j)
 }
 
-// planBack makes the pre-flight that a rewind and an undo share.
-func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
-	if h.Checkpoint.Rewind != nil {
-		return p, refuse("git tilth reset --to-seed -y "+h.S.ID,
-			"a reset --to-seed of session %s was begun and not finished", h.S.ID)
-	}
+// planRewind makes the pre-flight that a rewind and an undo share.
+func (h *Handle) planRewind(ctx context.Context) (p RewindPlan, err error) {
 	recorded, err := seedOf(h.S)
 	if err != nil {
 		return p, h.notRewound("%s", err)
@@ -185,7 +191,7 @@ func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
 	if p.seed, p.From, err = h.preflight(ctx, recorded); err != nil {
 		return p, err
 	}
-	if p.worktree, err = h.Worktree(ctx); err != nil {
+	if p.Worktree, err = h.Worktree(ctx); err != nil {
 		hint := "git tilth resume " + h.S.ID + " makes its worktree again"
 		if _, elsewhere := h.Elsewhere(ctx); elsewhere {
 			hint = gitLine(h.Path(), "switch", h.S.Branch())
@@ -202,21 +208,25 @@ func (h *Handle) planBack(ctx context.Context) (p BackPlan, err error) {
 }
 
 // Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
-func (p BackPlan) Execute(ctx context.Context, h *Handle) error {
+func (p RewindPlan) Execute(ctx context.Context, h *Handle) error {
 	ctx = quiet(ctx)
 	if !p.Begun {
-		if err := p.keep(ctx, h); err != nil {
+		keep := p.keep
+		if p.journal.Cut != nil {
+			keep = p.keepIgnored
+		}
+		if err := keep(ctx, h); err != nil {
 			return err
 		}
 		if err := h.saveJournal(p.journal); err != nil {
 			return err
 		}
 	}
-	return h.carryBack(ctx, p.journal)
+	return h.applyRewind(ctx, p.journal)
 }
 
 // keep writes undo/<n> and, in the journal, what the session is.
-func (p BackPlan) keep(ctx context.Context, h *Handle) error {
+func (p RewindPlan) keep(ctx context.Context, h *Handle) error {
 	j, dir := p.journal, undoDir(h.S, p.journal.Number)
 	if err := h.change(h.clearUndos); err != nil {
 		return err
@@ -234,15 +244,15 @@ func (p BackPlan) keep(ctx context.Context, h *Handle) error {
 	if err != nil {
 		return err
 	}
-	k := keeper{git: h.Git, in: in, wt: p.worktree, to: j.After.Worktree, tracked: map[string]bool{},
+	k := keeper{git: h.Git, in: in, wt: p.Worktree, to: j.After.Worktree, tracked: map[string]bool{},
 		loose: map[string]bool{}}
 	err = k.keep(ctx, h.S, p.seed, j.Number, j.Undoes)
-	j.Before.Worktree = k.kept
+	j.Before.Worktree = k.snapshot
 	return err
 }
 
 // keepOwn copies the session's files that will be replaced, and lays out what a rewind puts in their place.
-func (p BackPlan) keepOwn(h *Handle, dir string) error {
+func (p RewindPlan) keepOwn(h *Handle, dir string) error {
 	for _, part := range []string{keptOwn, nextOwn, keptLoose} {
 		if err := os.MkdirAll(filepath.Join(dir, part), 0o700); err != nil {
 			return err
@@ -267,13 +277,16 @@ func (p BackPlan) keepOwn(h *Handle, dir string) error {
 	return p.layOutNext(h, &session.Session{ID: h.S.ID, Dir: filepath.Join(dir, nextOwn)})
 }
 
-// carryBack takes the steps from the journal on.
-func (h *Handle) carryBack(ctx context.Context, j *journal) error {
+// applyRewind takes the steps from the journal on.
+func (h *Handle) applyRewind(ctx context.Context, j *journal) error {
 	ctx = quiet(ctx)
+	if j.Cut != nil {
+		return h.forgetRun(ctx, j)
+	}
 	if err := h.openRecord(); err != nil {
 		return err
 	}
-	if err := h.noteBack(j); err != nil {
+	if err := h.recordRewind(j); err != nil {
 		return err
 	}
 	wt, err := h.wholeWorktree(ctx)
@@ -290,7 +303,7 @@ func (h *Handle) carryBack(ctx context.Context, j *journal) error {
 			err = j.After.Worktree.give(ctx, in, h.S, h.Common, j.Undoes)
 		}
 		if err == nil {
-			err = unkeep(ctx, h.Git, wt, j.After.Worktree)
+			err = restoreFiles(ctx, h.Git, wt, j.After.Worktree)
 		}
 		if err != nil {
 			return err
@@ -304,15 +317,15 @@ func (h *Handle) carryBack(ctx context.Context, j *journal) error {
 		if err := h.moveLoose(j.After.Worktree.Loose, filepath.Join(from, keptLoose), wt.Path); err != nil {
 			return err
 		}
-		if err := unkeepIndex(ctx, h.Git, wt, j.After.Worktree, from); err != nil {
+		if err := restoreIndex(ctx, h.Git, wt, j.After.Worktree, from); err != nil {
 			return err
 		}
 	}
-	return h.change(func() error { return h.finishBack(j, dir, from) })
+	return h.change(func() error { return h.endRewind(j, dir, from) })
 }
 
-// noteBack puts the operation on record, once.
-func (h *Handle) noteBack(j *journal) error {
+// recordRewind puts the operation on record, once.
+func (h *Handle) recordRewind(j *journal) error {
 	noted := false
 	_, _, err := record.Scan(h.S.Path(session.RecordFile), j.Before.Counts, func(l record.Line) error {
 		if _, back := l.WentBack(); back {
@@ -332,8 +345,8 @@ func (h *Handle) noteBack(j *journal) error {
 		Note: j.Note, Counts: to.Counts, Tasks: to.Tasks})
 }
 
-// finishBack takes the steps after git's.
-func (h *Handle) finishBack(j *journal, dir, from string) error {
+// endRewind takes the steps after git's.
+func (h *Handle) endRewind(j *journal, dir, from string) error {
 	next := filepath.Join(dir, nextOwn)
 	if j.Undoes > 0 {
 		next = filepath.Join(from, keptOwn)
@@ -365,12 +378,22 @@ func (h *Handle) finishBack(j *journal, dir, from string) error {
 	return h.clearUndos()
 }
 
+// finishBegun finishes what was begun, once what it needs to its end was found.
+func (h *Handle) finishBegun(ctx context.Context, j *journal) error {
+	if j.Cut != nil {
+		if err := h.checkCut(ctx, j); err != nil {
+			return err
+		}
+	}
+	return h.applyRewind(ctx, j)
+}
+
 // finishThenExecute finishes a rewind or undo that was begun, and then does what there is to do with the session as it
 // became.
 func (h *Handle) finishThenExecute(ctx context.Context, e Execution) (Outcome, error) {
 	j, err := readJournal(h.S)
 	if err == nil && j != nil {
-		err = h.carryBack(ctx, j)
+		err = h.finishBegun(ctx, j)
 	}
 	if err != nil || h.Git.IsDryRun() {
 		return Outcome{}, err
@@ -378,6 +401,9 @@ func (h *Handle) finishThenExecute(ctx context.Context, e Execution) (Outcome, e
 	p, err := h.MakePlan(ctx)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if j != nil {
+		p.Finished = j.String()
 	}
 	return p.Execute(ctx, h, e)
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // layOutNext writes the session's own files as they are at the point: the tasks that are done then keep theirs.
-func (p BackPlan) layOutNext(h *Handle, next *session.Session) error {
+func (p RewindPlan) layOutNext(h *Handle, next *session.Session) error {
 	if err := next.SaveTasks(p.tasks); err != nil {
 		return err
 	}

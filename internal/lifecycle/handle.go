@@ -61,9 +61,9 @@ func refuse(hint, format string, args ...any) error {
 	return &RefusedError{Why: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Open takes a session for this process, ends what a killed one has left running in its worktree, puts back what a
-// worker rewrote of the worktree's entry and of the branch, and completes a seed whose preparation died behind its
-// commit. The error is a *session.BusyError when another process has the session.
+// Open takes a session for this process, ends what a killed one has left running in its worktree, puts the worktree's
+// .git file back, and completes a seed whose preparation died behind its commit. The error is a *session.BusyError when
+// another process has the session.
 func Open(ctx context.Context, d Deps, s *session.Session) (*Handle, error) {
 	lock, err := os.Lstat(s.Path(session.LockFile))
 	killed := err == nil && lock.Size() > 0 // its holder did not come to its end, whatever the session's status is
@@ -99,6 +99,9 @@ func (h *Handle) open(ctx context.Context, killed bool) (err error) {
 		}
 		return refuse(reset, "session %s is damaged: %s", h.S.ID, err)
 	}
+	if half := earlierHalf(h.S, h.Checkpoint); half != "" {
+		return refuse("git tilth resume "+h.S.ID+" with that build, or "+reset, "session %s: %s", h.S.ID, half)
+	}
 	h.Common, h.sourceErr = CommonOf(h.S, h.Checkpoint)
 	h.adoptSource()
 	if h.Git.IsDryRun() {
@@ -109,12 +112,12 @@ func (h *Handle) open(ctx context.Context, killed bool) (err error) {
 	}
 	err = h.putAwayRepository(ctx)
 	if err == nil {
-		err = h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch())
+		err = h.Git.Restore(h.Common, h.Path())
 	}
-	if err != nil || h.Checkpoint.Rewind != nil {
-		return err // the seed of a session that is being rewound was whole
+	if err == nil {
+		err = h.adoptBundles(ctx)
 	}
-	if err := h.adoptBundles(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := h.recordSeed(ctx); ctx.Err() != nil {
@@ -173,8 +176,7 @@ func (h *Handle) Worktree(ctx context.Context) (gitx.Worktree, error) {
 	if err := h.putAwayRepository(ctx); err != nil {
 		return gitx.Worktree{}, err
 	}
-	// The worker may have rewritten the files that the check reads.
-	if err := h.Git.Restore(ctx, h.Common, h.Path(), h.S.Branch()); err != nil {
+	if err := h.Git.Restore(h.Common, h.Path()); err != nil {
 		return gitx.Worktree{}, err
 	}
 	return h.Git.Worktree(ctx, h.Common, h.Path(), h.S.Branch())

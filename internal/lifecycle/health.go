@@ -94,7 +94,7 @@ func examine(ctx context.Context, d Deps, s *session.Session) []Ailment {
 		// What was done was taken and the branch deleted; the record may be kept.
 	case plan.Action == Refuse:
 		add(plan.Hint, "%s", plan.Why)
-	case plan.Rewinding || plan.GoingBack != "":
+	case plan.GoingBack != "":
 		add(resume, "a rewind or undo was begun and not finished")
 	case o.State() == "crashed":
 		add(resume, "its run was cut off")

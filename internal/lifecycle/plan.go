@@ -17,8 +17,7 @@ const (
 	treeFine         TreeState = "fine"         // registered, at its path, on the session's branch
 	treeMissing      TreeState = "missing"      // nothing there
 	treePlain        TreeState = "plain"        // a directory that is no worktree
-	treeUnlinked     TreeState = "unlinked"     // a worktree whose .git file is gone; git's entry still names it
-	treeUnregistered TreeState = "unregistered" // a worktree whose admin entry is gone
+	treeUnregistered TreeState = "unregistered" // a worktree whose admin entry, or .git file, is gone
 	treeElsewhere    TreeState = "elsewhere"    // registered, but HEAD is not on the session's branch
 )
 
@@ -27,9 +26,10 @@ type State struct {
 	SessionID string
 	Status    string
 	Foreign   bool   // made by a tool whose commits carry no trailers
-	Rewinding bool   // a rewind was begun and not finished
 	Resetting bool   // a teardown was begun and not finished
-	GoingBack string // a rewind to a point, or an undo, that was begun and not finished; Rewinding takes it away
+	GoingBack string // a rewind or an undo that was begun and not finished
+	Finished  string // one that was, and was finished before this plan was made
+	Earlier   string // what an earlier build began and did not finish, which only it can
 	// SourceGone says why the source repository cannot be used, "" when it can.
 	SourceGone string
 	SourceHint string // how to go on without it
@@ -110,13 +110,13 @@ type Plan struct {
 //
 //	state                                              decision
 //	a teardown was begun                               refuse: reset finishes it
+//	an earlier build began what only it can finish     refuse
 //	no seed was ever committed                         refuse: reset, prep-feature
 //	prd.json cannot be read, or has no tasks           refuse: reset
 //	the source repository is gone                      refuse
 //	the branch is gone                                 refuse
 //	no worktree, the branch is checked out elsewhere   refuse, and say how to free it
-//	a rewind was begun                                 finish it, then as prepared
-//	a rewind to a point or an undo was begun           finish it, then decide anew
+//	a rewind or an undo was begun                      finish it, then decide anew
 //	the branch no longer holds the seed                trust prd.json, unwind only placeholders with our trailers
 //	an accepted tree, judged on the branch's tip       commit it, unless the files have changed since
 //	a case was being reviewed, on the branch's tip     go on with the review, unless the files have changed since
@@ -133,7 +133,6 @@ type Plan struct {
 //	  left work
 //	a need is not done                                 the task waits, unless it was begun
 //	the worktree is missing, unregistered              re-create it, register it
-//	its .git file is gone, its files are there         link it again
 //	another directory stands there                     move that aside, re-create it
 //	a merge or the like was left unfinished            drop it, files kept
 //	HEAD was moved to another branch                   bring it back
@@ -144,13 +143,6 @@ func MakePlan(s State) Plan {
 	p := Plan{State: s, MarkDone: map[string]string{}, Waiting: map[string][]string{}}
 	if why, hint := refusal(s); why != "" {
 		p.Action, p.Why, p.Hint = Refuse, why, hint
-		return p
-	}
-	if s.Rewinding {
-		p.Action, p.Fresh = Continue, true
-		for _, t := range s.Tasks {
-			p.Pending = append(p.Pending, t.ID)
-		}
 		return p
 	}
 	if s.GoingBack != "" {
@@ -214,6 +206,8 @@ func refusal(s State) (why, hint string) {
 	switch {
 	case s.Resetting:
 		return "its teardown was begun and not finished", reset
+	case s.Earlier != "":
+		return s.Earlier, "git tilth resume " + s.SessionID + " with that build, or " + reset
 	case s.SeedSHA == "" && s.Status != session.Prepared:
 		return s.unseeded(reset)
 	case s.TasksError != "":

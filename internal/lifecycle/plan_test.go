@@ -96,7 +96,6 @@ type want struct {
 	action   Action
 	why      string // a part of it
 	hint     string // a part of it
-	rewind   bool
 	commit   string // the task of CommitTree
 	done     string // tasks marked done, with their commits: "T-001=c1"
 	unwind   string // shas
@@ -138,12 +137,14 @@ func TestMakePlan(t *testing.T) {
 			want{action: Refuse, why: "never committed"}},
 		{"the branch is gone", "", func(s *State) { s.BranchTip = "" },
 			want{action: Refuse, why: "session/" + testID + " is gone", hint: "git tilth reset"}},
-		{"a rewind was begun", "whatever prd.json and the branch still say", func(s *State) {
-			s.Rewinding, s.Tasks, s.Status = true, tasks("done", "failed"), session.Failed
+		{"an earlier build began what only it can finish", "", func(s *State) { s.Earlier = "an earlier build began" },
+			want{action: Refuse, why: "earlier build", hint: "with that build, or git tilth reset"}},
+		{"a rewind or an undo was begun", "whatever prd.json and the branch still say", func(s *State) {
+			s.GoingBack, s.Tasks, s.Status = "the rewind to the seed", tasks("done", "failed"), session.Failed
 			s.Commits = chain(failedBy(testID, "T-002"), doneBy(testID, "T-001"))
-		}, want{action: Continue, rewind: true, fresh: true, pending: "T-001 T-002", line: "finish the rewind"}},
-		{"a rewind was begun", "and the branch is gone", func(s *State) { s.Rewinding, s.BranchTip = true, "" },
-			want{action: Refuse, why: "is gone"}},
+		}, want{action: Continue, line: "finish the rewind"}},
+		{"a rewind or an undo was begun", "and the branch is gone",
+			func(s *State) { s.GoingBack, s.BranchTip = "the undo of 1", "" }, want{action: Refuse, why: "is gone"}},
 		{"the branch no longer holds the seed", "someone rebased it", func(s *State) {
 			s.SeedKnown, s.Commits, s.Tasks, s.Status = false, nil, tasks("done", "failed"), session.Failed
 		}, want{action: Continue, retried: "T-002", pending: "T-002"}},
@@ -278,8 +279,6 @@ func TestMakePlan(t *testing.T) {
 		}, want{action: Continue, pending: "T-003"}},
 		{"the worktree is missing, unregistered", "missing", func(s *State) { s.Tree = treeMissing },
 			want{action: Continue, worktree: treeMissing, pending: "T-001 T-002", line: "re-create the worktree"}},
-		{"its .git file is gone, its files are there", "", func(s *State) { s.Tree = treeUnlinked },
-			want{action: Continue, worktree: treeUnlinked, pending: "T-001 T-002", line: "link the worktree again"}},
 		{"a merge or the like was left unfinished", "", func(s *State) { s.Unfinished = "rebase" },
 			want{action: Continue, pending: "T-001 T-002", line: "drop the unfinished rebase"}},
 		{"the task last worked on is not the first pending", "someone put one before it",
@@ -406,8 +405,8 @@ func (w want) check(t *testing.T, p Plan) {
 	if w.worktree != "" {
 		equal("worktree", string(p.Tree), string(w.worktree))
 	}
-	if p.Fresh != w.fresh || p.Rewinding != w.rewind {
-		t.Errorf("fresh %v, finishes a rewind %v; want %v, %v", p.Fresh, p.Rewinding, w.fresh, w.rewind)
+	if p.Fresh != w.fresh {
+		t.Errorf("fresh %v, want %v", p.Fresh, w.fresh)
 	}
 }
 

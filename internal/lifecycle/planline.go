@@ -43,8 +43,8 @@ func (p Plan) line(aside string) string {
 	}
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if p.Rewinding {
-		add("finish the rewind")
+	if p.Finished != "" {
+		add("finish %s", p.Finished)
 	}
 	switch p.Tree {
 	case treePlain:
@@ -55,8 +55,6 @@ func (p Plan) line(aside string) string {
 		}
 	case treeMissing:
 		add("re-create the worktree")
-	case treeUnlinked:
-		add("link the worktree again, its .git file is gone")
 	case treeUnregistered:
 		add("register the worktree again")
 	case treeElsewhere:

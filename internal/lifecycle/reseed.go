@@ -15,7 +15,7 @@ import (
 // HasRun reports whether work was done on the seed, so that no other may take its place: in a run, also one that an
 // undo has taken back since and may bring again, or before a fork began.
 func (h *Handle) HasRun(ctx context.Context) (ran bool, err error) {
-	if h.Checkpoint.Status != session.Prepared || h.Checkpoint.Rewind != nil {
+	if h.Checkpoint.Status != session.Prepared || Unfinished(h.S, h.Checkpoint) {
 		return true, nil
 	}
 	if _, _, err = record.Scan(h.S.Path(session.RecordFile), 0, func(l record.Line) error {
@@ -109,7 +109,7 @@ func (h *Handle) recordSeed(ctx context.Context) error {
 func unrecordedSeed(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint,
 	common string) (string, error) {
 	recorded, err := seedOf(s)
-	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || check.Rewind != nil {
+	if err == nil && check.Status != session.Prepared || check.GitCommonDir == "" || Unfinished(s, check) {
 		return "", nil
 	}
 	tip, ok, err := g.BranchTip(ctx, common, s.Branch())

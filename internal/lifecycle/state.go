@@ -17,11 +17,11 @@ import (
 // ReadState gathers the State of a session. It changes nothing and takes no lock, and its cost does not grow with
 // the record: the seed is near its beginning, everything else no further back than where the last attempt began.
 func ReadState(ctx context.Context, g *gitx.Git, s *session.Session, check *session.Checkpoint) (State, error) {
-	st := State{SessionID: s.ID, Status: check.Status, Rewinding: check.Rewind != nil, Resetting: Resetting(s)}
+	st := State{SessionID: s.ID, Status: check.Status, Resetting: Resetting(s), Earlier: earlierHalf(s, check)}
 	st.Foreign = check.GitCommonDir == ""
 	if j, err := readJournal(s); err != nil {
 		return st, err
-	} else if j != nil && !st.Rewinding {
+	} else if j != nil {
 		st.GoingBack = j.String()
 	}
 	tasks, err := s.Tasks()
@@ -89,11 +89,8 @@ func (st *State) readGit(ctx context.Context, g *gitx.Git, s *session.Session, c
 	st.BranchTip = tip // "" for none
 	path := WorkspaceOf(s, check)
 	st.Tree, st.treeOn = treeState(ctx, g, common, path, branch)
-	switch {
-	case remaking(s):
+	if remaking(s) {
 		st.Tree, st.treeOn = treeMissing, ""
-	case adopting(path):
-		st.Tree, st.treeOn = treeUnregistered, ""
 	}
 	if !ok {
 		return nil
@@ -169,7 +166,7 @@ func (st *State) readWorktree(ctx context.Context, g *gitx.Git, s *session.Sessi
 			return err
 		}
 		if linked {
-			st.Tree = treeUnlinked
+			st.Tree = treeUnregistered
 			return nil
 		}
 	}
@@ -207,7 +204,7 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 		return "", "", err
 	}
 	for _, e := range entries {
-		if e.Branch != s.Branch() || e.Prunable || gitx.SamePath(e.Path, path) {
+		if e.Branch != s.Branch() || e.Prunable || gitx.SamePath(e.Path, path) || isHalfEntry(s, e) {
 			continue
 		}
 		if dir := filepath.Dir(e.Path); isCopyOf(s, dir) {
@@ -224,6 +221,11 @@ func checkedOutIn(ctx context.Context, g *gitx.Git, s *session.Session, common, 
 		return e.Path, free + ", then " + again, nil
 	}
 	return "", "", nil
+}
+
+// isHalfEntry reports whether git's entry is one that newEntry was making.
+func isHalfEntry(s *session.Session, e gitx.WorktreeEntry) bool {
+	return gitx.SamePath(e.Path, s.Path(entryDir, session.WorkspaceDir))
 }
 
 // gitLine is a git command as a line that can be pasted into a shell.

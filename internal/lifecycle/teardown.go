@@ -36,6 +36,22 @@ func Unfinished(s *session.Session, check *session.Checkpoint) bool {
 	return exists(s.Path(session.GoBackFile)) || check.Rewind != nil || Resetting(s)
 }
 
+// earlierHalf is what an earlier build began with a session and did not finish, "" for nothing. Only that build can.
+func earlierHalf(s *session.Session, check *session.Checkpoint) string {
+	what := ""
+	switch {
+	case check.Rewind != nil:
+		what = "reset --to-seed"
+	case exists(s.Path(session.WorkspaceDir + ".adopt")):
+		what = "registration of its worktree"
+	case exists(s.Path(session.WorkspaceDir + ".gone")):
+		what = "cleanse"
+	default:
+		return ""
+	}
+	return "a build of git-tilth before this one (commit 5bcd928 or earlier) began a " + what + " and did not finish it"
+}
+
 // Resetting reports whether a teardown of the session was begun.
 func Resetting(s *session.Session) bool { return exists(s.Path(session.ResetMarkFile)) }
 
@@ -126,7 +142,7 @@ func (r *TeardownPlan) findElsewhere(entries []gitx.WorktreeEntry, check *sessio
 		case gitx.SamePath(e.Path, r.Worktree):
 			r.Entry, r.Worktree = true, e.Path
 		case e.Branch != r.Branch:
-		case e.Gone && (!e.Locked || inside(e.Path, r.Worktree)):
+		case isHalfEntry(r.S, e), e.Gone && (!e.Locked || inside(e.Path, r.Worktree)):
 			r.Stale = append(r.Stale, e.Path)
 		default:
 			elsewhere = filepath.Dir(e.Path)
@@ -219,7 +235,7 @@ func (r TeardownPlan) Execute(ctx context.Context) error {
 
 // removeFromRepo removes the worktree, then the branch. again is the command that finishes it.
 func (r TeardownPlan) removeFromRepo(ctx context.Context, admin, again string) error {
-	err := r.git.Restore(ctx, r.Common, r.Worktree, r.Branch)
+	err := r.git.Restore(r.Common, r.Worktree)
 	if err == nil {
 		err = r.removeWorktree(ctx, admin)
 	}

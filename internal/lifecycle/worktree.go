@@ -28,9 +28,6 @@ import (
 //  3. furnished, the marker gone           fine; step 3 is the caller's (worktreeMade)
 func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh bool, aside string, err error) {
 	path := h.Path()
-	if adopting(path) {
-		return false, "", h.finishAdoption(ctx, path)
-	}
 	if remaking(h.S) {
 		if err := h.clearPlace(ctx, path); err != nil {
 			return false, "", err
@@ -42,7 +39,7 @@ func (h *Handle) repairWorktree(ctx context.Context, state TreeState) (fresh boo
 		return false, "", nil
 	case treeElsewhere:
 		return false, "", h.BringBack(ctx, false, "")
-	case treeUnregistered, treeUnlinked:
+	case treeUnregistered:
 		return false, "", h.register(ctx, path)
 	}
 	if err := h.branchFree(ctx, path); err != nil {
@@ -193,23 +190,20 @@ func (h *Handle) catchUp(ctx context.Context, wt gitx.Worktree, from, to string)
 // register makes the source and the worktree at path know each other again: one that was moved with the sessions root,
 // one whose .git file is gone, or one whose admin entry was pruned.
 func (h *Handle) register(ctx context.Context, path string) error {
-	moved, err := h.Git.Relink(ctx, h.Common, path)
-	if err != nil {
+	known, err := h.Git.Relink(ctx, h.Common, path)
+	if err == nil && !known {
+		err = h.newEntry(ctx, path)
+	}
+	if err == nil {
+		err = h.change(func() error { return os.RemoveAll(h.S.Path(entryDir)) })
+	}
+	if err != nil || !known {
 		return err
 	}
-	if moved {
-		if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == treeElsewhere {
-			return h.BringBack(ctx, false, "")
-		}
-		return nil
+	if state, _ := treeState(ctx, h.Git, h.Common, path, h.S.Branch()); state == treeElsewhere {
+		return h.BringBack(ctx, false, "")
 	}
-	if err := h.branchFree(ctx, path); err != nil {
-		return err
-	}
-	if err := h.change(func() error { return os.Rename(path, path+adoptSuffix) }); err != nil {
-		return err
-	}
-	return h.finishAdoption(ctx, path)
+	return nil
 }
 
 // branchFree fails where the branch is checked out elsewhere. It is asked before any file is moved: git would refuse
@@ -223,60 +217,35 @@ func (h *Handle) branchFree(ctx context.Context, path string) error {
 	return err
 }
 
-const adoptSuffix = ".adopt"
+// entryDir is the directory of a session in which a new entry of git's is made for its worktree.
+const entryDir = "entry"
 
-// adopting reports whether a process died in the middle of an adoption.
-func adopting(path string) bool { return exists(path + adoptSuffix) }
-
-// finishAdoption gives a directory whose admin entry was pruned, and which was moved aside, a new one, files kept.
+// newEntry gives a directory whose admin entry was pruned a new one, its files kept.
 //
-// On disk after each step; as long as there is a workspace.adopt, whatever is done next with the worktree begins with
-// this:
-//  1. workspace renamed to workspace.adopt
-//  2. a new worktree at workspace, without files
-//  3. its index at the branch's tip
-//  4. its .git file moved into workspace.adopt, the empty directory removed
-//  5. workspace.adopt renamed to workspace       fine
-func (h *Handle) finishAdoption(ctx context.Context, path string) error {
-	aside := path + adoptSuffix
-	wt, err := h.emptyWorktree(ctx, path)
-	if err != nil {
+// On disk after each step, and what a resume then makes of it:
+//  1. a worktree without files, in entry/    unregistered as before; it is removed and made again
+//  2. its index at the branch's tip          the same
+//  3. its .git file in the directory         a worktree that was moved: Relink
+//  4. its entry leads to the directory       fine
+func (h *Handle) newEntry(ctx context.Context, path string) error {
+	at := h.S.Path(entryDir, session.WorkspaceDir)
+	if err := h.branchFree(ctx, path); err != nil {
 		return err
 	}
-	tip, _, err := h.Git.BranchTip(ctx, h.Common, h.S.Branch())
-	if err != nil {
+	if err := h.clearPlace(ctx, at); err != nil {
 		return err
 	}
-	if err := h.Git.ReadTree(ctx, wt, tip, false); err != nil {
+	if err := h.Git.AddWorktree(ctx, h.Common, at, h.S.Branch(), "", false); err != nil {
 		return err
 	}
-	return h.change(func() error {
-		if err := os.Rename(filepath.Join(path, ".git"), filepath.Join(aside, ".git")); err != nil {
-			return err
-		}
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-		return os.Rename(aside, path)
-	})
-}
-
-// emptyWorktree is the new worktree of an adoption, made if it is not there or not whole.
-func (h *Handle) emptyWorktree(ctx context.Context, path string) (gitx.Worktree, error) {
-	if entries, err := os.ReadDir(path); err == nil && adopting(path) && (len(entries) > 1 || len(entries) == 1 &&
-		entries[0].Name() != ".git") {
-		return gitx.Worktree{}, fmt.Errorf("%s and %s are both there; move one of them away", path, path+adoptSuffix)
+	wt, err := h.Git.Worktree(ctx, h.Common, at, h.S.Branch())
+	if err == nil {
+		err = h.Git.ReadTree(ctx, wt, "HEAD", false)
 	}
-	if wt, err := h.Worktree(ctx); err == nil {
-		return wt, nil
+	if err == nil {
+		err = h.Git.MoveEntry(wt, path)
 	}
-	if err := h.clearPlace(ctx, path); err != nil {
-		return gitx.Worktree{}, err
-	}
-	if err := h.Git.AddWorktree(ctx, h.Common, path, h.S.Branch(), "", false); err != nil {
-		return gitx.Worktree{}, err
-	}
-	return h.Worktree(ctx)
+	return err
 }
 
 // Setup is what tilth.setup and tilth.copy do in a new worktree.

@@ -157,7 +157,11 @@ func (o *Overview) readOnce(s *Session, room []byte,
 	if o.Status == Running || o.Status == "" {
 		o.Busy, _ = s.Holder()
 	}
-	o.Resetting, o.GoingBack = s.has(ResetMarkFile), s.has(GoBackFile)
+	if o.Resetting, o.GoingBack = s.has(ResetMarkFile), s.has(GoBackFile); o.GoingBack {
+		data, _ := jsonl.ReadInto(room, s.file(GoBackFile))
+		o.Rewinding = gjson.Get(jsonl.Text(data), "cut").IsObject()
+		o.GoingBack = !o.Rewinding
+	}
 	if o.Status == "" && o.Busy != nil {
 		o.Problems = slices.DeleteFunc(o.Problems, func(p string) bool { return p == CheckpointFile+missing })
 	}
@@ -218,8 +222,6 @@ func (o *Overview) readCheckpoint(s *Session, room []byte) {
 			o.StartedAt = momentText(json.RawMessage(value.Raw))
 		case "statuses":
 			o.written = gjson.Parse(own(value))
-		case "rewind":
-			o.Rewinding = value.IsObject()
 		case "usage":
 			value.ForEach(func(_, role gjson.Result) bool {
 				o.TokensCached += role.Get("cached").Int()

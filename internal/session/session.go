@@ -7,7 +7,7 @@ import (
 // Names of what lies in a session's directory.
 const (
 	WorkspaceDir      = "workspace"
-	GoBackFile        = "going-back.json" // there while a rewind or an undo is carried out
+	GoBackFile        = "going-back.json" // there while a rewind, an undo or a reset to the seed is carried out
 	JudgeDir          = "judge"           // the tree under judgement, laid out
 	ConversationDir   = "conversation"
 	TravelDir         = "travel"                   // what moves it between machines: a scratch repository, the claim

@@ -17,46 +17,35 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
-// The rewind to the seed is an operation with a journal. Before anything is changed, the checkpoint gets a
-// "rewind" member with everything that the rest needs; it is taken out by the last step. While it is there,
-// the session is neither run nor shown as whole, and the next rewind, run or resume does whatever is left.
+// The reset to the seed is an operation with the journal of the other ways back (goback.go), and keeps nothing: what a
+// run left is deleted, and the record is cut.
 //
 // On disk after each step; every step may be done twice:
-//  1. checkpoint with the journal          nothing is undone yet, but the rewind can no longer be called off
+//  1. the journal                          nothing is undone yet, but it can no longer be called off
 //  2. worktree and branch at the seed
 //  3. the run's files deleted
 //  4. prd.json all pending
 //  5. the record cut, and for a fork that its tasks are to do again
-//  6. checkpoint prepared, no journal      done
+//  6. checkpoint prepared
+//  7. no journal                           done
 
 // rewoundFiles are what a run leaves beside the record.
 var rewoundFiles = []string{
-	session.LedgerDir, session.ConversationDir, undosDir, keptGitDir, session.GoBackFile, session.JudgeDir,
+	session.LedgerDir, session.ConversationDir, undosDir, keptGitDir, session.JudgeDir,
 	session.ProgressFile, session.LearningsFile, session.SummaryFile, session.ChatHTMLFile, session.AgentDir, RunLog,
 }
 
 // RunLog is where a detached run writes what it prints.
 const RunLog = "run.log"
 
-// RewindPlan is what a rewind would take back, for the question that precedes it.
-type RewindPlan struct {
-	rewind
-	Worktree gitx.Worktree
-	RunBytes int64 // of the record that goes
-	Begun    bool  // a rewind was begun and not finished: the question was answered then
-}
-
-// rewind is the journal in the checkpoint: what the session is being taken back to.
-type rewind struct {
-	SHA        string          `json:"sha"` // of the seed
-	Branch     string          `json:"branch"`
+// cut is what a reset to the seed makes of record and checkpoint.
+type cut struct {
 	RecordLen  int64           `json:"record_len"` // bytes of events.jsonl that stay
 	TokensUsed int64           `json:"tokens_used"`
 	Usage      json.RawMessage `json:"usage"`
 	StartedAt  string          `json:"started_at,omitempty"` // the checkpoint's own, as it was when prep ended
-	Started    string          `json:"started"`              // when the rewind began
-	// Keep are the paths that were ignored when the rewind began and stay, relative to the worktree. They are bytes,
-	// because names need not be UTF-8.
+	// Keep are the paths that were ignored when it began and stay, relative to the worktree. They are bytes, because
+	// names need not be UTF-8.
 	Keep [][]byte `json:"keep,omitempty"`
 }
 
@@ -112,16 +101,13 @@ func (h *Handle) preflight(ctx context.Context, sha string) (full, tip string, e
 	return full, tip, nil
 }
 
-// PlanRewind makes the pre-flight of a rewind, or of the rest of one that was begun. Each refusal is a *RefusedError,
-// a look that failed a *StepError; nothing has been changed.
-func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
-	var p RewindPlan
-	if h.Checkpoint.Rewind != nil {
-		if err := json.Unmarshal(h.Checkpoint.Rewind, &p.rewind); err != nil {
-			return p, h.notRewound("the journal of its rewind is damaged: %s", err)
-		}
-		p.Begun = true
-		return p, h.checkRewind(ctx, p.rewind)
+// PlanToSeed makes the pre-flight of a reset to the seed, or of the rest of one that was begun; another way back that
+// was begun goes with the rest. Each refusal is a *RefusedError, a look that failed a *StepError; nothing has been
+// changed.
+func (h *Handle) PlanToSeed(ctx context.Context) (p RewindPlan, err error) {
+	if j, _ := readJournal(h.S); j != nil && j.Cut != nil {
+		return RewindPlan{What: "finish " + j.String(), Begun: true, SHA: j.After.Worktree.Tip, journal: j},
+			h.checkCut(ctx, j)
 	}
 	if Resetting(h.S) {
 		return p, h.notRewound("its teardown was begun and not finished")
@@ -139,31 +125,29 @@ func (h *Handle) PlanRewind(ctx context.Context) (RewindPlan, error) {
 	case prepared == nil:
 		return p, h.notRewound("no session_prepared event with tokens_used in the record")
 	}
-	full, tip, err := h.preflight(ctx, seed.SHA)
-	if err != nil {
+	if p.SHA, p.From, err = h.preflight(ctx, seed.SHA); err != nil {
 		return p, err
 	}
-	base, err := h.mergeBase(ctx, full, tip)
+	base, err := h.mergeBase(ctx, p.SHA, p.From)
 	if err != nil {
 		return p, h.notLooked("the branch", err)
 	}
-	if base != full {
-		return p, h.notRewound("its branch does not contain the seed %s", full)
+	if base != p.SHA {
+		return p, h.notRewound("its branch does not contain the seed %s", p.SHA)
 	}
 	if p.Worktree, err = h.Worktree(ctx); err != nil {
 		return p, h.notRewound("%s", err)
 	}
 	// The seed's line stays, with its newline.
-	cut, err := lineEnd(h.S, begun.SeedAt)
+	end, err := lineEnd(h.S, begun.SeedAt)
 	if err != nil {
 		return p, err
 	}
-	p.rewind = rewind{
-		SHA: full, Branch: h.S.Branch(), RecordLen: cut, TokensUsed: *prepared.TokensUsed,
-		Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt, Started: record.FormatTime(h.Now()),
-	}
+	p.journal = &journal{Started: record.FormatTime(h.Now()), Cut: &cut{RecordLen: end,
+		TokensUsed: *prepared.TokensUsed, Usage: h.usageBefore(prepared), StartedAt: prepared.StartedAt}}
+	p.journal.After.Worktree = snapshot{Tip: p.SHA, Files: p.SHA}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
-		p.RunBytes = fi.Size() - cut
+		p.RunBytes = fi.Size() - end
 	}
 	return p, nil
 }
@@ -183,32 +167,19 @@ func (h *Handle) usageBefore(prepared *record.SessionPrepared) json.RawMessage {
 	return record.JSON(session.Usage{Interview: h.Checkpoint.Usage.Interview})
 }
 
-// Execute carries the plan out. Where the handle's Git is a dry run, its commands are printed and no file is written.
-// kept says that files stay which were ignored: only of those can one be untracked now.
-func (p RewindPlan) Execute(ctx context.Context, h *Handle) (kept bool, err error) {
-	j := p.rewind
-	if p.Begun {
-		return len(j.Keep) > 0, h.carryOut(ctx, j)
-	}
-	// Half-way, the ignore rules are the seed's already.
-	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, j.SHA)
-	if err != nil {
-		return false, err
-	}
+// keepIgnored notes what is ignored and stays. Half-way, the ignore rules are the seed's already.
+func (p RewindPlan) keepIgnored(ctx context.Context, h *Handle) error {
+	keep, err := h.Git.IgnoredBefore(ctx, p.Worktree, p.SHA)
 	for _, path := range keep {
-		j.Keep = append(j.Keep, []byte(path))
+		p.journal.Cut.Keep = append(p.journal.Cut.Keep, []byte(path))
 	}
-	h.Checkpoint.Rewind = record.JSON(j)
-	if err := h.Save(); err != nil {
-		return false, err
-	}
-	return len(keep) > 0, h.carryOut(ctx, j)
+	return err
 }
 
-// checkRewind makes the pre-flight of a rewind that was begun and not finished, for what has been damaged since: what
-// is needed to the end is asked for before the first step. The errors are those of PlanRewind.
-func (h *Handle) checkRewind(ctx context.Context, j rewind) error {
-	if _, _, err := h.preflight(ctx, j.SHA); err != nil {
+// checkCut makes the pre-flight of a reset to the seed that was begun and not finished, for what has been damaged
+// since: what is needed to the end is asked for before the first step. The errors are those of PlanToSeed.
+func (h *Handle) checkCut(ctx context.Context, j *journal) error {
+	if _, _, err := h.preflight(ctx, j.After.Worktree.Tip); err != nil {
 		return err
 	}
 	fi, err := os.Lstat(h.S.Path(session.RecordFile))
@@ -217,15 +188,14 @@ func (h *Handle) checkRewind(ctx context.Context, j rewind) error {
 		return h.notRewound("its record is gone")
 	case err != nil:
 		return h.notLooked("the record", err)
-	case !fi.Mode().IsRegular() || fi.Size() < j.RecordLen:
+	case !fi.Mode().IsRegular() || fi.Size() < j.Cut.RecordLen:
 		return h.notRewound("its record is damaged: it is shorter than it was when the rewind began")
 	}
 	return nil
 }
 
-// carryOut takes the steps that the journal says.
-func (h *Handle) carryOut(ctx context.Context, j rewind) error {
-	ctx = quiet(ctx)
+// forgetRun takes the steps from the journal on.
+func (h *Handle) forgetRun(ctx context.Context, j *journal) error {
 	if h.Record != nil {
 		h.Record.Close()
 		h.Record = nil
@@ -235,10 +205,10 @@ func (h *Handle) carryOut(ctx context.Context, j rewind) error {
 		return err
 	}
 	var keep []string
-	for _, path := range j.Keep {
+	for _, path := range j.Cut.Keep {
 		keep = append(keep, string(path))
 	}
-	if err := h.Git.RewindTree(ctx, wt, j.SHA, keep); err != nil {
+	if err := h.Git.RewindTree(ctx, wt, j.After.Worktree.Tip, keep); err != nil {
 		return err
 	}
 	return h.change(func() error { return h.rewindFiles(j) })
@@ -257,8 +227,8 @@ func (h *Handle) wholeWorktree(ctx context.Context) (gitx.Worktree, error) {
 	return h.Worktree(ctx)
 }
 
-// rewindFiles takes the steps of a rewind after git's.
-func (h *Handle) rewindFiles(j rewind) error {
+// rewindFiles takes the steps of a reset to the seed after git's.
+func (h *Handle) rewindFiles(j *journal) error {
 	old, _ := filepath.Glob(h.S.Path("aside", "*.bundle"))
 	for _, name := range rewoundFiles {
 		old = append(old, h.S.Path(name))
@@ -278,32 +248,35 @@ func (h *Handle) rewindFiles(j rewind) error {
 	if err := h.SaveTasks(tasks); err != nil {
 		return err
 	}
-	if err := cutFile(h.S.Path(session.RecordFile), j.RecordLen); err != nil {
+	if err := cutFile(h.S.Path(session.RecordFile), j.Cut.RecordLen); err != nil {
 		return err
 	}
 	if err := h.forgetShared(j, tasks); err != nil {
 		return err
 	}
-	h.Checkpoint.Status, h.Checkpoint.TokensUsed, h.Checkpoint.Rewind = session.Prepared, j.TokensUsed, nil
+	h.Checkpoint.Status, h.Checkpoint.TokensUsed = session.Prepared, j.Cut.TokensUsed
 	var usage session.Usage
-	_ = json.Unmarshal(j.Usage, &usage) // what another tool has in a shape of its own is not counted
+	_ = json.Unmarshal(j.Cut.Usage, &usage) // what another tool has in a shape of its own is not counted
 	h.Checkpoint.Usage = usage
 	h.Checkpoint.RunOffset = 0
-	if j.StartedAt != "" {
-		h.Checkpoint.StartedAt = j.StartedAt
+	if j.Cut.StartedAt != "" {
+		h.Checkpoint.StartedAt = j.Cut.StartedAt
 	}
 	h.Checkpoint.Conversations, h.Checkpoint.Preflight = nil, ""
-	return h.Save()
+	if err := h.Save(); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(h.S.Path(session.GoBackFile)), jsonl.SyncDir(h.S.Dir))
 }
 
 // forgetShared puts on record that the tasks which a fork began with are to do again: they stand before the seed's
 // line.
-func (h *Handle) forgetShared(j rewind, tasks []session.Task) error {
-	if at := h.Checkpoint.ForkedAt; at == "" || at == j.SHA {
+func (h *Handle) forgetShared(j *journal, tasks []session.Task) error {
+	if at := h.Checkpoint.ForkedAt; at == "" || at == j.After.Worktree.Tip {
 		return nil
 	}
-	e := record.SessionRewound{To: PointSeed, From: h.Checkpoint.ForkedAt, SHA: j.SHA, Counts: j.RecordLen,
-		Tasks: map[string]record.TaskState{}}
+	e := record.SessionRewound{To: PointSeed, From: h.Checkpoint.ForkedAt, SHA: j.After.Worktree.Tip,
+		Counts: j.Cut.RecordLen, Tasks: map[string]record.TaskState{}}
 	for _, t := range tasks {
 		e.Tasks[t.ID] = record.TaskState{Status: session.TaskPending}
 	}

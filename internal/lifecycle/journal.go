@@ -17,6 +17,21 @@ import (
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
+// What takes more than one step leaves a mark until it is over, and one mark says it all: whoever holds the session
+// next finishes what was begun, or says what does. What is on disk after each step stands where the operation is.
+//
+//	the mark                    was begun                          and is then
+//	going-back.json (a journal) rewind, undo                       finished by each command that changes the session
+//	  with "cut" in it          reset --to-seed                    the same
+//	reset                       reset                              finished by reset
+//	  with "fork" in it         fork, fetch, unpack                removed by the next of them, doctor --fix, reset
+//	.fork-<id>/                 a session without a name           removed by the next that is made, doctor --fix
+//	remake                      a worktree made anew, or cleanse   a worktree that is made anew
+//	entry/                      an entry for a worktree's files    made again, while that is not registered
+//	taking.json                 a take, in a checkout              refused until a person has looked at the checkout
+//
+// A mark comes before all else, but for objects that nothing refers to, and goes last. Each step may be done twice.
+
 const (
 	undosDir   = "undo" // what each undo needs, by its number
 	undoFile   = "undo.json"
@@ -34,13 +49,14 @@ type journal struct {
 	Note    string    `json:"note,omitempty"`
 	Started string    `json:"started"`
 	Step    int       `json:"step"`
+	Cut     *cut      `json:"cut,omitempty"` // of a reset to the seed
 	Before  condition `json:"before"`
 	After   condition `json:"after"`
 }
 
 // condition is what a session is, beside the files that are moved.
 type condition struct {
-	Worktree      kept                        `json:"worktree"`
+	Worktree      snapshot                    `json:"worktree"`
 	Status        string                      `json:"status"`
 	Conversations map[string]string           `json:"conversations"` // by task, in the text of checkpoint.json
 	Counts        int64                       `json:"counts"`        // the record counts up to here
@@ -50,7 +66,10 @@ type condition struct {
 
 // String names the operation.
 func (j *journal) String() string {
-	if j.Undoes > 0 {
+	switch {
+	case j.Cut != nil:
+		return "the rewind to the seed"
+	case j.Undoes > 0:
 		return fmt.Sprintf("the undo of %d", j.Undoes)
 	}
 	return "the rewind to " + j.To
@@ -70,7 +89,8 @@ func readUndo(path string) (*journal, error) {
 	if err == nil {
 		err = json.Unmarshal(data, j)
 	}
-	if err == nil && !(text.IsSHA(j.After.Worktree.Files) && text.IsSHA(j.Before.Worktree.Files) && j.Number > 0) {
+	whole := j.Cut != nil || text.IsSHA(j.Before.Worktree.Files) && j.Number > 0
+	if err == nil && !(whole && text.IsSHA(j.After.Worktree.Files)) {
 		err = errors.New("is damaged")
 	}
 	if err != nil {
@@ -130,7 +150,7 @@ func (h *Handle) condition(tip string, c *condition) error {
 	if err != nil {
 		return err
 	}
-	*c = condition{Worktree: kept{Tip: tip, Files: tip}, Status: h.Checkpoint.Status, Stop: sum.Stop,
+	*c = condition{Worktree: snapshot{Tip: tip, Files: tip}, Status: h.Checkpoint.Status, Stop: sum.Stop,
 		Conversations: conversations(h.Checkpoint), Tasks: map[string]record.TaskState{}}
 	if fi, err := os.Stat(h.S.Path(session.RecordFile)); err == nil {
 		c.Counts = fi.Size()

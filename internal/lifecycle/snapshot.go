@@ -18,10 +18,10 @@ import (
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
-// kept is a worktree as it is: branch, index and files, so that it can be made so again. Commits and contents are in
-// kept.git, the index is in keptIndex, in a directory. What git has no content of are the Loose files, which stay where
-// they are: the caller moves them.
-type kept struct {
+// snapshot is a worktree as it is: branch, index and files, so that it can be made so again. Commits and contents are
+// in kept.git, the index is in keptIndex, in a directory. What git has no content of are the Loose files, which stay
+// where they are: the caller moves them.
+type snapshot struct {
 	Tip string `json:"tip"` // of the branch
 	// Files is a commit of the tracked files that are as the index has them, on Tip; Tip where that is all of its own.
 	Files string `json:"files"`
@@ -42,9 +42,9 @@ const keptIndex = "index"
 type keeper struct {
 	git *gitx.Git
 	in  keptGit
-	kept
+	snapshot
 	wt      gitx.Worktree
-	to      kept            // what it becomes
+	to      snapshot        // what it becomes
 	tracked map[string]bool // by the index
 	loose   map[string]bool
 }
@@ -90,7 +90,7 @@ func (k *keeper) keep(ctx context.Context, s *session.Session, base string, n, t
 func undoRef(n int, name string) string { return path.Join("undo", strconv.Itoa(n), name) }
 
 // give brings what was kept as undo/<n> back into the repository at common.
-func (k kept) give(ctx context.Context, in keptGit, s *session.Session, common string, n int) error {
+func (k snapshot) give(ctx context.Context, in keptGit, s *session.Session, common string, n int) error {
 	if k.Bundled {
 		return unbundle(ctx, in.git, common, filepath.Join(undoDir(s, n), "git.bundle"))
 	}
@@ -390,9 +390,9 @@ func (k *keeper) displace(ctx context.Context, names []string) error {
 	return nil
 }
 
-// unkeep makes the branch what it was when the worktree was kept, and the files too, but for the loose ones. Its
+// restoreFiles makes the branch what it was when the worktree was kept, and the files too, but for the loose ones. Its
 // commits are in the repository. Until the loose files are brought back, it may be done twice.
-func unkeep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept) error {
+func restoreFiles(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k snapshot) error {
 	if err := g.Reset(ctx, wt, k.Files, true); err != nil {
 		return err
 	}
@@ -402,8 +402,8 @@ func unkeep(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept) error {
 	return g.Reset(ctx, wt, k.Tip, false)
 }
 
-// unkeepIndex puts the index that was kept in dir in the place of the worktree's.
-func unkeepIndex(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k kept, dir string) error {
+// restoreIndex puts the index that was kept in dir in the place of the worktree's.
+func restoreIndex(ctx context.Context, g *gitx.Git, wt gitx.Worktree, k snapshot, dir string) error {
 	if g.IsDryRun() {
 		return nil
 	}
