@@ -321,7 +321,8 @@ func (w *repoContext) promptDir() string {
 
 // startOf is what session_start says of who works, beside where.
 func (w *repoContext) startOf(o loop.Options) record.SessionStart {
-	return record.SessionStart{
+	wall, _ := w.sandboxState()
+	return record.SessionStart{Sandbox: wall.Detail,
 		WorkerModel: new(modelOf(o.Worker)), EvaluatorModel: new(modelOf(o.Evaluator)),
 		WorkerAgent: o.Worker.Name(), EvaluatorAgent: o.Evaluator.Name(),
 		BaseURL: config.ShownURL(w.config.Endpoint(config.Worker).BaseURL), Limits: o.Caps,

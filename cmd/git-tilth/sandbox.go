@@ -25,6 +25,7 @@ func (w *repoContext) sandbox() (*sandbox.Box, error) {
 	case state.Status == finding:
 		return nil, refuse(state.Command, "%s", says)
 	case w.config.Text("tilth.sandbox") == "off":
+		w.noteSandbox("the sandbox is " + says)
 		return nil, nil
 	case system.Err != nil, len(system.Lacks) > 0 && (system.Short || w.p.verbose):
 		w.noteSandbox(says)

@@ -104,7 +104,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 				return x.out, err
 			}
 		}
-		return out, h.noteNothing(out, e.Settings)
+		return out, h.noteNothing(out, e)
 	}
 	if err := h.settleRecord(p); err != nil {
 		return out, err
@@ -122,7 +122,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 		return x.out, h.broken(ctx, err)
 	}
 	if !p.Fresh || !e.First {
-		if err := h.noteResume(x.out, e.Settings); err != nil || !p.Fresh {
+		if err := h.noteResume(x.out, e); err != nil || !p.Fresh {
 			return x.out, err
 		}
 	}
@@ -132,7 +132,7 @@ func (p Plan) Execute(ctx context.Context, h *Handle, e Execution) (Outcome, err
 
 // noteNothing ends a plan with nothing in it. A process that died between the stop and the checkpoint left another
 // status.
-func (h *Handle) noteNothing(o Outcome, settings map[string]record.Setting) error {
+func (h *Handle) noteNothing(o Outcome, e Execution) error {
 	if h.Checkpoint.Status != session.AllDone || len(o.SettingsChanged) > 0 {
 		if err := h.settleTotals(); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (h *Handle) noteNothing(o Outcome, settings map[string]record.Setting) erro
 			return err
 		}
 	}
-	return h.noteResume(o, settings)
+	return h.noteResume(o, e)
 }
 
 // runBegins notes where in the record what the run is begun with will stand; a dry run opens none.
@@ -167,10 +167,11 @@ func (h *Handle) settleRecord(p Plan) error {
 	return h.settleLedgers()
 }
 
-func (h *Handle) noteResume(o Outcome, settings map[string]record.Setting) error {
+func (h *Handle) noteResume(o Outcome, e Execution) error {
 	resume := record.SessionResume{
 		SessionID: h.S.ID, LastStop: record.Optional(o.History.LastStop), Retried: o.Retried, Pending: o.Pending,
-		Plan: o.String(), Settings: settings, SettingsChanged: o.SettingsChanged,
+		Plan: o.String(), Sandbox: e.Start.Sandbox, Settings: e.Settings,
+		SettingsChanged: o.SettingsChanged,
 	}
 	if len(o.Unwind) > 0 {
 		resume.UnwoundCommit, resume.UnwoundCommits = &o.Unwind[0].SHA, shas(o.Unwind)

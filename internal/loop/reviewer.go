@@ -11,7 +11,9 @@ import (
 
 	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/model"
+	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
 	"github.com/git-tilth/git-tilth/internal/session"
 )
 
@@ -22,7 +24,8 @@ type reviewer struct {
 	a       *attempt
 	j       *judged
 	who     Role
-	shut    func() error // closes a model's transcript
+	shut    func() error // closes a model's transcript, or takes a program's temporary files away
+	box     *sandbox.Box // of a program
 	env     []string     // of a program
 	word    string       // drawn for this review: only its prompt has it; "" for a model, whose tool call is its own
 	id      string       // of the conversation
@@ -47,6 +50,12 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 			return nil, err
 		}
 		system += "\n" + ending
+		temp, remove, err := proc.TempDir("judge")
+		if err != nil {
+			return nil, err
+		}
+		r.shut = func() error { remove(); return nil }
+		r.box = a.box.In(temp).Of(j.dir).Reading(j.dir, j.wt.Path)
 		r.env = a.programEnv(ctx, who.Program, j.dir)
 		calls.tell, calls.after = r.tell, r.heard
 	}
@@ -68,7 +77,7 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 	}
 	t.Prompt = strings.TrimSpace(t.Prompt)
 	t.Conversation, t.ReadOnly = agent.Ref{ID: r.who.Program.NewID()}, true
-	t.Box = a.box.Of(r.j.dir).Reading(r.j.dir, r.j.wt.Path)
+	t.Box = r.box
 	t.GitDir, t.CommonDir, t.Private = r.j.gitDir, r.j.gitDir, a.S.Path(session.AgentDir)
 	t.Emit = func(e record.Event) error { // an evaluator's tools are not on the record
 		if _, waits := e.(*record.AgentWaits); waits {

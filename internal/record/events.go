@@ -58,6 +58,8 @@ type SessionStart struct {
 	// Limits are the caps by their names; 0 is off.
 	Limits    map[string]float64 `json:"limits"`
 	TaskCount int                `json:"task_count"`
+	// Sandbox says what holds the worker, in words.
+	Sandbox string `json:"sandbox,omitempty"`
 	// Settings are those that decide how work is judged, by their names.
 	Settings map[string]Setting `json:"settings,omitempty"`
 	// Tasks are those of a fork that are done, with the commits that it shares.
@@ -107,6 +109,7 @@ type SessionResume struct {
 	UnwoundCommit  *string  `json:"unwound_commit"`
 	UnwoundCommits []string `json:"unwound_commits,omitempty"`
 	Plan           string   `json:"plan"`
+	Sandbox        string   `json:"sandbox,omitempty"` // as in session_start
 	// Settings are as in session_start; SettingsChanged are those that are not what they were at the last start.
 	Settings        map[string]Setting `json:"settings,omitempty"`
 	SettingsChanged []SettingChange    `json:"settings_changed,omitempty"`
