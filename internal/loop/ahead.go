@@ -35,19 +35,19 @@ type Checked struct {
 // What it finds is a Stop.
 func CheckAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ahead) (*Checked, error) {
 	r := newRun(draft, o)
-	defer func() { r.removeTemp() }()
+	g := r.sessionGround()
+	defer func() { g.removeTemp() }()
 	r.ahead, r.tasks = &what, what.Tasks
 	r.seed = &seedFacts{commit: what.Base, files: slices.Sorted(maps.Keys(what.Tests)), tests: map[string]string{}}
-	a := &attempt{run: r, index: max(0, r.next()), base: what.Base}
+	a := &attempt{run: r, at: g, index: max(0, r.next()), base: what.Base}
 	a.task = r.tasks[a.index]
 	if err := a.standIn(ctx); err != nil {
 		return nil, err
 	}
-	wt := gitx.Worktree{Path: r.Path(), Common: r.Common}
-	if err := r.openSandbox(ctx, wt); err != nil {
+	if err := g.enclose(); err != nil {
 		return nil, err
 	}
-	if err := r.openPlace(ctx, wt); err != nil {
+	if err := g.openPlace(ctx); err != nil {
 		return nil, err
 	}
 	of, err := a.preflightOf(ctx)
@@ -59,12 +59,12 @@ func CheckAhead(ctx context.Context, draft *lifecycle.Handle, o Options, what Ah
 		return nil, err
 	}
 	if !found.Passed {
-		r.place.Open()
+		g.leave()
 		return nil, preflightStop(found)
 	}
-	c := &Checked{found: found, of: of, known: r.Checkpoint.KnownFailures, place: r.place}
+	c := &Checked{found: found, of: of, known: r.Checkpoint.KnownFailures, place: g.place}
 	// Where the worktree will be made nothing may stand.
-	return c, proc.RemoveAll(r.Path())
+	return c, proc.RemoveAll(g.path)
 }
 
 // standIn puts, where the worktree will be, those files of the base that say what has to be installed.
@@ -77,7 +77,7 @@ func (a *attempt) standIn(ctx context.Context) error {
 	maps.Copy(files, modules)
 	for name, content := range files {
 		if err == nil {
-			err = writeBelow(a.Path(), name, content)
+			err = writeBelow(a.at.path, name, content)
 		}
 	}
 	return err
@@ -98,7 +98,7 @@ func (a *attempt) withTests(files []string) ([]string, error) {
 	}
 	files = slices.Clone(files)
 	for name, content := range a.ahead.Tests {
-		if err := writeBelow(a.place.Dir, name, []byte(content)); err != nil {
+		if err := writeBelow(a.at.place.Dir, name, []byte(content)); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(files, name) {
@@ -112,7 +112,7 @@ func (a *attempt) withTests(files []string) ([]string, error) {
 // ground is the worktree in which a preflight looks around: before there is one, a place for it.
 func (a *attempt) ground(ctx context.Context) (gitx.Worktree, error) {
 	if a.ahead != nil {
-		return gitx.Worktree{Path: a.Path(), Common: a.Common}, nil
+		return gitx.Worktree{Path: a.at.path, Common: a.Common}, nil
 	}
 	return a.settledWorktree(ctx)
 }

@@ -179,7 +179,7 @@ func (a *attempt) carryOver(commit string, files []gitx.FileChange) {
 	changed := slices.ContainsFunc(files, func(f gitx.FileChange) bool {
 		return strings.HasSuffix(f.Path, ".md") || strings.HasSuffix(f.OldPath, ".md")
 	})
-	if !changed && !a.hasHook(postTask) {
+	if !changed && !a.at.hasHook(postTask) {
 		a.carried = carried{commit, a.context.project}
 	}
 }

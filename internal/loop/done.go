@@ -15,8 +15,9 @@ import (
 // false where validators or a commit hook refused it.
 func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string) (isDone bool, err error) {
 	r := newRun(h, o)
-	defer func() { r.removeTemp() }()
-	isDone, err = r.done(ctx, task, note)
+	g := r.sessionGround()
+	defer func() { g.removeTemp() }()
+	isDone, err = r.done(ctx, g, task, note)
 	stop := Stop{Reason: Interrupted}
 	if r.next() < 0 {
 		stop = r.nothingLeft()
@@ -24,15 +25,12 @@ func Done(ctx context.Context, h *lifecycle.Handle, o Options, task, note string
 	if err != nil && ctx.Err() == nil {
 		stop = stopOf(ctx, err, task)
 	}
-	if r.place != nil {
-		r.place.Open()
-	}
+	g.leave()
 	return isDone, errors.Join(err, r.finish(stop))
 }
 
-func (r *run) done(ctx context.Context, task, note string) (bool, error) {
-	wt, err := r.open(ctx)
-	if err != nil {
+func (r *run) done(ctx context.Context, g *ground, task, note string) (bool, error) {
+	if err := r.open(ctx, g); err != nil {
 		return false, err
 	}
 	i := slices.IndexFunc(r.tasks, func(t session.Task) bool { return t.ID == task })
@@ -42,10 +40,10 @@ func (r *run) done(ctx context.Context, task, note string) (bool, error) {
 	if r.tasks[i].Status == session.TaskDone {
 		return true, nil // it had been accepted, and was committed just now
 	}
-	if err := errors.Join(r.openSandbox(ctx, wt), r.openPlace(ctx, wt)); err != nil {
+	if err := errors.Join(g.enclose(), g.openPlace(ctx)); err != nil {
 		return false, err
 	}
-	a := &attempt{run: r, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8), byPerson: true}
+	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8), byPerson: true}
 	if err := a.begin(ctx); err != nil {
 		return false, err
 	}

@@ -22,29 +22,29 @@ const (
 )
 
 // findHooks notes which hooks the repository has, and the worktree in which they run.
-func (r *run) findHooks(ctx context.Context, wt gitx.Worktree) error {
-	_, has, err := r.Git.Hooks(ctx, wt)
+func (g *ground) findHooks(ctx context.Context, wt gitx.Worktree) error {
+	_, has, err := g.run.Git.Hooks(ctx, wt)
 	if err == nil {
-		r.hooked = wt
-		r.hooks = slices.DeleteFunc([]string{preTool, postEdit, postTask, postRun},
+		g.hooked = wt
+		g.hooks = slices.DeleteFunc([]string{preTool, postEdit, postTask, postRun},
 			func(name string) bool { return !has("tilth-" + name) })
 	}
 	return err
 }
 
-func (r *run) hasHook(name string) bool { return slices.Contains(r.hooks, name) }
+func (g *ground) hasHook(name string) bool { return slices.Contains(g.hooks, name) }
 
 // runHook runs a hook, if there is one, and logs it with emit.
-func (r *run) runHook(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
+func (g *ground) runHook(ctx context.Context, emit func(record.Event) error, name, tool string, input any,
 	args ...string) (code int, output string) {
-	if !r.hasHook(name) {
+	if !g.hasHook(name) {
 		return 0, ""
 	}
 	var stdin []byte
 	if input != nil {
 		stdin, _ = json.Marshal(input)
 	}
-	code, output, err := r.callHook(ctx, name, stdin, args...)
+	code, output, err := g.callHook(ctx, name, stdin, args...)
 	outcome, reason := "ok", strings.TrimSpace(output)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -63,10 +63,10 @@ func (r *run) runHook(ctx context.Context, emit func(record.Event) error, name, 
 
 // callHook runs a hook with args as its arguments. A hook that fails is no error: its exit code and output, both
 // streams, say so.
-func (r *run) callHook(ctx context.Context, name string, input []byte, args ...string) (
+func (g *ground) callHook(ctx context.Context, name string, input []byte, args ...string) (
 	code int, output string, err error,
 ) {
-	output, err = r.Git.RunHook(ctx, r.hooked, "tilth-"+name, input, []string{r.S.Mark()}, args...)
+	output, err = g.run.Git.RunHook(ctx, g.hooked, "tilth-"+name, input, []string{g.run.S.Mark()}, args...)
 	if ctx.Err() == nil && gitx.ExitCode(err) > 0 {
 		code, err = gitx.ExitCode(err), nil
 	}
@@ -75,7 +75,7 @@ func (r *run) callHook(ctx context.Context, name string, input []byte, args ...s
 
 // askHook asks the hook about a tool call.
 func (a *attempt) askHook(ctx context.Context, name, args string) (reason string, blocked bool) {
-	code, output := a.runHook(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
+	code, output := a.at.runHook(ctx, a.emit, preTool, name, map[string]string{"tool": name, "args": args}, name)
 	if code == 0 {
 		return "", false
 	}
@@ -84,12 +84,12 @@ func (a *attempt) askHook(ctx context.Context, name, args string) (reason string
 
 // runLastHook runs after every stop, that of an interruption included. The next signal ends it, the first or the
 // second: the stop is on record, and the hook's own hook_run is all that is still written.
-func (r *run) runLastHook(ctx context.Context, s Stop) {
-	if r.hasHook(postRun) && ctx.Err() != nil {
+func (g *ground) runLastHook(ctx context.Context, s Stop) {
+	if g.hasHook(postRun) && ctx.Err() != nil {
 		if ctx = urgency.UntilSecond(ctx); ctx.Err() != nil {
 			return
 		}
-		r.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")
+		g.run.Say("interrupted; the tilth-post-run hook is waited for, a second signal ends it")
 	}
-	r.runHook(ctx, r.Record.Append, postRun, "", nil, s.Reason)
+	g.runHook(ctx, g.run.Record.Append, postRun, "", nil, s.Reason)
 }

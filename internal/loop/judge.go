@@ -24,7 +24,7 @@ const hookRounds = 3
 // judge takes a case through validators and evaluator to a commit. An empty feedback with a nil error means that the
 // task is committed; otherwise the feedback is what the worker has to deal with.
 func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err error) {
-	defer a.shutPlace(&err)
+	defer a.at.shutPlace(&err)
 	for round := range hookRounds {
 		j, err := a.validated(ctx)
 		if err != nil {
@@ -66,7 +66,7 @@ func (a *attempt) judge(ctx context.Context, c *Case) (feedback string, err erro
 			return a.refusedByHook(ctx, refusal{j.tree, refused.Output, c})
 		case errors.Is(err, gitx.ErrUnsigned):
 			a.accepted = false
-			err = a.commitRefused(ctx, a.task, c.Summary, err.Error())
+			err = a.at.commitRefused(ctx, a.task, c.Summary, err.Error())
 		}
 		return "", err
 	}
@@ -100,11 +100,11 @@ type refusal struct {
 func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) {
 	again := f.tree != "" && f.tree == a.refusal.tree && text.SaySame(f.words, a.refusal.words)
 	stuck := a.hears("commit hook: "+text.FailingLine(f.words), "hook", f.words, func() string {
-		return cmp.Or(a.subjectHint(ctx, a.task, f.c.Summary), a.retryHint())
+		return cmp.Or(a.at.subjectHint(ctx, a.task, f.c.Summary), a.retryHint())
 	})
 	switch {
-	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary || a.subjectHint(ctx, a.task, f.c.Summary) != ""):
-		return "", a.commitRefused(ctx, a.task, f.c.Summary, f.words)
+	case again && (stuck != nil || f.c.Summary == a.refusal.c.Summary || a.at.subjectHint(ctx, a.task, f.c.Summary) != ""):
+		return "", a.at.commitRefused(ctx, a.task, f.c.Summary, f.words)
 	case stuck != nil:
 		return "", stuck
 	}
@@ -116,12 +116,12 @@ func (a *attempt) refusedByHook(ctx context.Context, f refusal) (string, error) 
 
 // commitRefused ends the run, or in one that goes on the task, over what a commit hook says, or because the commit
 // cannot be signed.
-func (r *run) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
+func (g *ground) commitRefused(ctx context.Context, t session.Task, summary, words string) error {
 	stop := Stop{Reason: CommitRefused, Detail: clip(words, promptCap)}
 	if strings.HasPrefix(words, gitx.ErrUnsigned.Error()) {
 		stop.Hint = "unlock or correct the key, or git config tilth.signCommits false"
 	} else {
-		stop.Hint = r.subjectHint(ctx, t, summary)
+		stop.Hint = g.subjectHint(ctx, t, summary)
 	}
 	return stop
 }
@@ -137,7 +137,7 @@ func (a *attempt) review(ctx context.Context, c *Case, j *judged) (*Verdict, err
 		by, v = record.ByHarness, &Verdict{Verdict: Accept}
 	case j.empty && !a.doneBefore(j):
 		j.unasked = true
-		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.notified)))
+		by, v = record.ByHarness, emptyDiff(slices.Sorted(maps.Keys(a.at.notified)))
 	default:
 		// A commit hook that refuses, or changes what was accepted, leads to another review without a rejection.
 		if err := a.evaluatorLeft(); err != nil {
@@ -250,7 +250,7 @@ func (a *attempt) accept(ctx context.Context, c *Case, j *judged, whole bool) er
 		return err
 	}
 	if ctx.Err() == nil { // the hook ends with the first signal: the commit is on record, and nothing waits for it
-		a.runHook(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
+		a.at.runHook(ctx, a.emit, postTask, "", nil, a.task.ID, sha)
 	}
 	if !a.byPerson {
 		a.learn(ctx, c, j.files)

@@ -14,7 +14,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/project"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/seed"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 	"github.com/git-tilth/git-tilth/internal/validator"
 )
@@ -54,7 +53,7 @@ type judged struct {
 
 // validated stages what the worker did, lays it out and runs the validators over it.
 func (a *attempt) validated(ctx context.Context) (*judged, error) {
-	j := &judged{dir: a.place.Dir, gitDir: filepath.Join(a.place.Dir, ".git")}
+	j := &judged{dir: a.at.place.Dir, gitDir: filepath.Join(a.at.place.Dir, ".git")}
 	err := a.validate(ctx, j)
 	if said, is := gitx.SaidOfTree(err); is && ctx.Err() == nil {
 		return j, a.unfit(j, said)
@@ -72,7 +71,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	if unfit, err := a.takeTree(ctx, j); err != nil || unfit {
 		return err
 	}
-	laid, err := a.place.LayOut(ctx, a.base, j.tree)
+	laid, err := a.at.place.LayOut(ctx, a.base, j.tree)
 	if setup, ok := errors.AsType[*judge.SetupError](err); ok {
 		j.report = validator.Report{Results: []validator.Result{{Name: "setup", Output: setup.Error()}}}
 		return a.recordValidators(j)
@@ -91,7 +90,7 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 	}
 	if len(altered) > 0 {
 		// The worker's version is what will be committed, and what the evaluator program finds there.
-		if err := a.place.Put(ctx, a.seed.commit, altered); err != nil {
+		if err := a.at.place.Put(ctx, a.seed.commit, altered); err != nil {
 			return err
 		}
 	}
@@ -104,10 +103,10 @@ func (a *attempt) validate(ctx context.Context, j *judged) error {
 		return nil
 	}
 	// What the validators ran can have changed what a program will look at.
-	if err := a.place.Shut(); err != nil {
+	if err := a.at.place.Shut(); err != nil {
 		return err
 	}
-	if _, err := a.place.LayOut(ctx, a.base, j.tree); err != nil {
+	if _, err := a.at.place.LayOut(ctx, a.base, j.tree); err != nil {
 		return err
 	}
 	return a.noteAltered(ctx, j, altered)
@@ -303,36 +302,4 @@ func (a *attempt) failedValidators(ctx context.Context, j *judged) (string, erro
 	return feedback + "\n\nThey ran over exactly what will be committed. These files of your working tree are " +
 		"ignored by git and so were not there; what the tests need must be tracked, or made by them:\n\n" +
 		fenced("ignored", strings.Join(ignored, "\n")+more), nil
-}
-
-// openPlace names the place where changes are judged, before a worker has begun.
-func (r *run) openPlace(ctx context.Context, wt gitx.Worktree) (err error) {
-	if r.place != nil {
-		return nil
-	}
-	o := judge.Options{
-		Git: r.Git, Common: r.Common, Branch: r.S.Branch(), Worktree: wt.Path, Environ: r.Environ,
-		Repaired: func(what, done string) error {
-			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
-		},
-	}
-	installs := len(r.Setup.In(wt.Path)) > 0
-	if installs || len(r.Setup.Copy) > 0 || r.Setup.HasModules(wt.Path) {
-		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir) }
-	}
-	o.Borrow = r.o.Borrow && !installs
-	if c := r.o.Checked; c != nil && c.place != nil {
-		r.place, err = c.place.Move(ctx, r.S.Path(session.JudgeDir), o)
-		c.place = nil
-		return err
-	}
-	r.place, err = judge.New(ctx, r.S.Path(session.JudgeDir), o)
-	return err
-}
-
-// shutPlace closes the place while the worker works.
-func (r *run) shutPlace(err *error) {
-	if r.place != nil {
-		*err = cmp.Or(*err, r.place.Shut())
-	}
 }

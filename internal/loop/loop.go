@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/git-tilth/git-tilth/internal/config"
-	"github.com/git-tilth/git-tilth/internal/gitx"
-	"github.com/git-tilth/git-tilth/internal/judge"
 	"github.com/git-tilth/git-tilth/internal/lifecycle"
 	"github.com/git-tilth/git-tilth/internal/prompt"
 	"github.com/git-tilth/git-tilth/internal/record"
@@ -128,54 +126,45 @@ type Limits struct {
 	Turns                 int
 }
 
-// run is one process's work on a session.
+// run is one process's work on a session: what holds for all of its attempts.
 type run struct {
 	*lifecycle.Handle
-	o          Options
-	started    time.Time
-	tasks      []session.Task
-	notified   map[string]bool // build products named in the record so far
-	hooks      []string        // that the repository has, which run in the worktree hooked
-	hooked     gitx.Worktree
-	waited     time.Duration // for usage limits, of what may be waited
-	idle       time.Duration // that it took
-	seed       *seedFacts    // nil until asked for
-	place      *judge.Place  // where changes are judged; nil before the first task
-	box        *sandbox.Box  // o.Sandbox with the run's directory for temporary files
-	removeTemp func()
-	carried    carried
-	ahead      *Ahead            // of a session that is not made yet; nil for one that is
-	checked    bool              // the validators can run on what the next task begins with
-	judgedTo   string            // the commit from which on the next attempt is judged, "" for where it begins
-	tip        string            // where the branch is without a commit of a worker, "" while there may be one
-	failed     []Stop            // of the tasks that failed in a run that goes on
-	uncounted  map[string]bool   // whose turns take what nobody knows
-	outages    map[string]outage // why who cannot work at present, by name
-	unsaid     spent             // what calls may have taken of which no answer said so
+	o         Options
+	started   time.Time
+	tasks     []session.Task
+	waited    time.Duration // for usage limits, of what may be waited
+	idle      time.Duration // that it took
+	seed      *seedFacts    // nil until asked for
+	carried   carried
+	ahead     *Ahead            // of a session that is not made yet; nil for one that is
+	checked   bool              // the validators can run on what the next task begins with
+	judgedTo  string            // the commit from which on the next attempt is judged, "" for where it begins
+	tip       string            // where the branch is without a commit of a worker, "" while there may be one
+	failed    []Stop            // of the tasks that failed in a run that goes on
+	uncounted map[string]bool   // whose turns take what nobody knows
+	outages   map[string]outage // why who cannot work at present, by name
+	unsaid    spent             // what calls may have taken of which no answer said so
 }
 
 func newRun(h *lifecycle.Handle, o Options) *run {
-	return &run{Handle: h, o: o, started: h.Now(), notified: map[string]bool{}, outages: map[string]outage{},
-		uncounted:  map[string]bool{},
-		judgedTo:   o.From.JudgedTo,
-		removeTemp: func() {}}
+	return &run{Handle: h, o: o, started: h.Now(), outages: map[string]outage{}, uncounted: map[string]bool{},
+		judgedTo: o.From.JudgedTo}
 }
 
 // Run works on the session until it stops, and writes the stop. The error is non-nil only when the stop itself could
 // not be written; everything else is in Stop.
 func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	r := newRun(h, o)
-	defer func() { r.removeTemp() }()
-	stop := r.outer(ctx)
+	g := r.sessionGround()
+	defer func() { g.removeTemp() }()
+	stop := r.outer(ctx, g)
 	if stop.Reason == Errored {
 		stop = r.fullAfter(stop)
 	}
 	if stop.Reason == Interrupted && o.Lease != nil && o.Lease.Lost() {
 		stop = Stop{Reason: ClaimLost, Task: stop.Task, Detail: "another machine works on the session"}
 	}
-	if r.place != nil {
-		r.place.Open()
-	}
+	g.leave()
 	for _, total := range o.Caps.Reached(Usage(h.Checkpoint.TokensUsed, h.Checkpoint.Usage.Sum().Cost, 0)) {
 		if !slices.ContainsFunc(stop.Over, func(named config.Reached) bool { return named.Name == total.Name }) {
 			stop.Over = append(stop.Over, total)
@@ -184,16 +173,16 @@ func Run(ctx context.Context, h *lifecycle.Handle, o Options) (Stop, error) {
 	if err := r.finish(stop); err != nil {
 		return stop, fmt.Errorf("the end of the run (%s) could not be recorded: %w", stop.Reason, err)
 	}
-	r.runLastHook(ctx, stop)
+	g.runLastHook(ctx, stop)
 	return stop, nil
 }
 
-func (r *run) outer(ctx context.Context) Stop {
+func (r *run) outer(ctx context.Context, g *ground) Stop {
 	// A run that was killed while a program judged has left that program's own files.
 	err := os.RemoveAll(r.S.Path(session.AgentDir))
-	wt, opening := r.open(ctx)
+	opening := r.open(ctx, g)
 	if err = cmp.Or(err, opening); err == nil {
-		err = r.openSandbox(ctx, wt)
+		err = g.enclose()
 	}
 	if err != nil {
 		return stopOf(ctx, err, "")
@@ -215,15 +204,15 @@ func (r *run) outer(ctx context.Context) Stop {
 		}
 		if f := r.o.From.Refused; f != nil && f.Again && f.Verdict.TaskID == r.tasks[i].ID && !r.o.KeepGoing {
 			// Before an attempt that would forget the verdict.
-			return stopOf(ctx, r.commitRefused(ctx, r.tasks[i], f.Verdict.Summary, f.Output), r.tasks[i].ID)
+			return stopOf(ctx, g.commitRefused(ctx, r.tasks[i], f.Verdict.Summary, f.Output), r.tasks[i].ID)
 		}
-		if err := r.openPlace(ctx, wt); err != nil {
+		if err := g.openPlace(ctx); err != nil {
 			return stopOf(ctx, err, r.tasks[i].ID)
 		}
-		if err := r.preflight(ctx, i); err != nil {
+		if err := r.preflight(ctx, g, i); err != nil {
 			return stopOf(ctx, err, "")
 		}
-		err := r.task(ctx, i)
+		err := r.task(ctx, g, i)
 		if r.o.Lease != nil && ctx.Err() == nil {
 			r.o.Lease.Progress(ctx)
 		}
@@ -238,14 +227,15 @@ func (r *run) outer(ctx context.Context) Stop {
 }
 
 // open reads what there is to do, and where.
-func (r *run) open(ctx context.Context) (wt gitx.Worktree, err error) {
-	if wt, err = r.Worktree(ctx); err != nil {
-		return wt, err
+func (r *run) open(ctx context.Context, g *ground) error {
+	wt, err := r.Worktree(ctx)
+	if err != nil {
+		return err
 	}
-	if err = r.findHooks(ctx, wt); err == nil {
+	if err = g.findHooks(ctx, wt); err == nil {
 		r.tasks, err = r.S.Tasks()
 	}
-	return wt, err
+	return err
 }
 
 // stopOf turns what ended a task into the stop of the run.

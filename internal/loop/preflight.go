@@ -37,11 +37,11 @@ func (r *run) recheck(files []gitx.FileChange) {
 // done once for the same validators, lock files and machine: what passed is noted in the checkpoint.
 //
 // A process that dies here has changed nothing but the place of the judge; the next one begins again.
-func (r *run) preflight(ctx context.Context, i int) (err error) {
+func (r *run) preflight(ctx context.Context, g *ground, i int) (err error) {
 	if r.o.NoPreflight || r.checked {
 		return nil
 	}
-	a := &attempt{run: r, index: i, task: r.tasks[i]}
+	a := &attempt{run: r, at: g, index: i, task: r.tasks[i]}
 	if a.base, err = a.beginsAt(ctx); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (r *run) preflight(ctx context.Context, i int) (err error) {
 	if r.checked = r.Checkpoint.Preflight == of; r.checked {
 		return nil
 	}
-	defer a.shutPlace(&err)
+	defer g.shutPlace(&err)
 	if taken, err := r.takeOver(r.o.Checked, of); err != nil || taken {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *attempt) preflightOf(ctx context.Context) (string, error) {
 	}
 	host, _ := os.Hostname() // "" is a machine like others
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, a.Setup.Copy, a.Setup.In(a.Path()))
+	fmt.Fprintf(sum, "%q %q %q %q\n", host, a.o.Validators, a.Setup.Copy, a.Setup.In(a.at.path))
 	for _, f := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(sum, "%q %x\n", f, sha256.Sum256(files[f]))
 	}
@@ -131,13 +131,13 @@ func (a *attempt) checkValidators(ctx context.Context) (*record.Preflight, error
 			return a.setupFails(err, s)
 		}
 	}
-	if a.place != nil {
+	if a.at.place != nil {
 		tree, err := a.Git.RevParse(ctx, a.Common, a.base+"^{tree}")
 		if err != nil {
 			return nil, err
 		}
-		laid, err := a.place.LayOut(ctx, a.base, tree)
-		j.dir, s.Dir, s.Files = a.place.Dir, a.place.Dir, laid.Files
+		laid, err := a.at.place.LayOut(ctx, a.base, tree)
+		j.dir, s.Dir, s.Files = a.at.place.Dir, a.at.place.Dir, laid.Files
 		if err != nil {
 			return a.setupFails(err, s)
 		}
@@ -181,7 +181,7 @@ func (a *attempt) failsOnBase(ctx context.Context, found *record.Preflight, j *j
 		return err
 	}
 	if !begun && below != "" {
-		laid, err := a.place.LayOut(ctx, a.base, below)
+		laid, err := a.at.place.LayOut(ctx, a.base, below)
 		if err != nil {
 			return err
 		}
@@ -280,7 +280,7 @@ const modulesCheck = "submodules"
 func (a *attempt) lackedModules(ctx context.Context) ([]string, error) {
 	missing, err := a.Git.MissingModules(ctx, a.Common, a.base)
 	return slices.DeleteFunc(missing, func(at string) bool {
-		there, err := os.ReadDir(filepath.Join(a.place.Dir, filepath.FromSlash(at)))
+		there, err := os.ReadDir(filepath.Join(a.at.place.Dir, filepath.FromSlash(at)))
 		return err == nil && len(there) > 0
 	}), err
 }

@@ -85,7 +85,7 @@ func (w *worker) tell(_ context.Context, messages []json.RawMessage) (agent.Turn
 		t.Prompt = strings.TrimSpace(first + "\n\n" + t.Prompt)
 	}
 	t.Conversation, t.PriorTotal = c.choice.Ref, w.priorTotal(c.choice)
-	t.GitDir, t.CommonDir, t.Box = w.wt.AdminDir, w.wt.Common, a.workBox(w.wt)
+	t.GitDir, t.CommonDir, t.Box = w.wt.AdminDir, w.wt.Common, a.at.workBox(w.wt)
 	t.Emit, t.OnConversation = a.emit, w.store
 	c.stored, c.started = "", a.Now()
 	return t, nil

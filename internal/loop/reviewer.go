@@ -14,7 +14,6 @@ import (
 	"github.com/git-tilth/git-tilth/internal/proc"
 	"github.com/git-tilth/git-tilth/internal/record"
 	"github.com/git-tilth/git-tilth/internal/sandbox"
-	"github.com/git-tilth/git-tilth/internal/session"
 )
 
 // reviewer is the evaluator of one review, in a context of its own: a model, or an agent program, which may read only
@@ -33,6 +32,7 @@ type reviewer struct {
 }
 
 func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system, user string) (*reviewer, error) {
+	who = who.behind(a.at.workBox(j.wt))
 	r := &reviewer{a: a, j: j, who: who, shut: func() error { return nil }}
 	calls := a.caller(record.RoleEvaluator, who)
 	r.Worker = &agent.Worker{Final: "submit_verdict", Box: noTools{}, Emit: func(record.Event) error { return nil }}
@@ -55,7 +55,7 @@ func (a *attempt) openReviewer(ctx context.Context, who Role, j *judged, system,
 			return nil, err
 		}
 		r.shut = func() error { remove(); return nil }
-		r.box = a.box.In(temp).Of(j.dir).Reading(j.dir, j.wt.Path)
+		r.box = a.at.box.In(temp).Of(j.dir).Reading(j.dir, j.wt.Path)
 		r.env = a.programEnv(ctx, who.Program, j.dir)
 		calls.tell, calls.after = r.tell, r.heard
 	}
@@ -78,7 +78,7 @@ func (r *reviewer) tell(_ context.Context, messages []json.RawMessage) (agent.Tu
 	t.Prompt = strings.TrimSpace(t.Prompt)
 	t.Conversation, t.ReadOnly = agent.Ref{ID: r.who.Program.NewID()}, true
 	t.Box = r.box
-	t.GitDir, t.CommonDir, t.Private = r.j.gitDir, r.j.gitDir, a.S.Path(session.AgentDir)
+	t.GitDir, t.CommonDir, t.Private = r.j.gitDir, r.j.gitDir, a.at.private
 	t.Emit = func(e record.Event) error { // an evaluator's tools are not on the record
 		if _, waits := e.(*record.AgentWaits); waits {
 			return a.emit(e)

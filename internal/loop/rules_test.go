@@ -182,9 +182,9 @@ func TestCarryOver(t *testing.T) {
 		hook bool
 		want string
 	}{{"a.go", false, "sha"}, {"README.md", false, ""}, {"a.go", true, ""}} {
-		a := &attempt{run: &run{}}
+		a := &attempt{run: &run{}, at: &ground{}}
 		if c.hook {
-			a.hooks = []string{postTask}
+			a.at.hooks = []string{postTask}
 		}
 		a.carryOver("sha", []gitx.FileChange{{Path: c.file}})
 		if a.carried.commit != c.want {

@@ -72,7 +72,7 @@ func (a *attempt) reconfigured(ctx context.Context, laid judge.Laid) ([]string, 
 			continue
 		}
 		if may {
-			data, err := jsonl.ReadIn(a.place.Dir, filepath.FromSlash(file), maxText)
+			data, err := jsonl.ReadIn(a.at.place.Dir, filepath.FromSlash(file), maxText)
 			if err != nil || !project.IsLoaded(file, data) {
 				continue
 			}
@@ -139,7 +139,7 @@ func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.L
 		at, there := slices.BinarySearch(files, file)
 		switch {
 		case there && project.Mixed(file):
-			now, err := jsonl.ReadIn(a.place.Dir, filepath.FromSlash(file), maxText)
+			now, err := jsonl.ReadIn(a.at.place.Dir, filepath.FromSlash(file), maxText)
 			if err != nil {
 				now = nil
 			}
@@ -147,7 +147,7 @@ func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.L
 			if now != nil && bytes.Equal(content, now) {
 				continue // what differs is no configuration
 			}
-			if err := a.place.Set(file, content); err != nil {
+			if err := a.at.place.Set(file, content); err != nil {
 				return nil, err
 			}
 		case a.seed.tree[file] != "":
@@ -157,14 +157,14 @@ func (a *attempt) seedConfiguration(ctx context.Context, j *judged, laid judge.L
 			}
 		default:
 			files = slices.Delete(files, at, at+1)
-			if err := a.place.Set(file, nil); err != nil {
+			if err := a.at.place.Set(file, nil); err != nil {
 				return nil, err
 			}
 		}
 		j.restored = true
 	}
 	if len(put) > 0 {
-		err = a.place.Put(ctx, a.seed.commit, put)
+		err = a.at.place.Put(ctx, a.seed.commit, put)
 	}
 	return files, err
 }

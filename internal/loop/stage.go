@@ -59,8 +59,8 @@ func (a *attempt) stageWith(ctx context.Context, git *gitx.Git, wt gitx.Worktree
 	}
 	var news []string
 	for _, p := range leftOut {
-		if !a.notified[p] {
-			a.notified[p] = true
+		if !a.at.notified[p] {
+			a.at.notified[p] = true
 			news = append(news, p)
 		}
 	}

@@ -1,12 +1,9 @@
 package loop
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/lifecycle"
-	"github.com/git-tilth/git-tilth/internal/session"
 	"github.com/git-tilth/git-tilth/internal/text"
 )
 
@@ -57,16 +54,3 @@ func (a *attempt) retryHint() string {
 // emptyHint is the command for a change that is empty although all passes that there is to run: a person knows whether
 // the work was there before.
 func (a *attempt) emptyHint() string { return "git tilth done " + a.task.ID + " " + a.S.ID }
-
-// subjectHint is the command that sets the form of subject which the repository's commit-msg hook takes, "" where the
-// subject is not what it refuses, or it takes no usual one.
-func (r *run) subjectHint(ctx context.Context, t session.Task, summary string) string {
-	wt, err := r.Worktree(ctx)
-	if err != nil {
-		return ""
-	}
-	if _, passes, err := r.TrySubjects(ctx, wt, t, summary); err == nil && passes != "" {
-		return lifecycle.SubjectSetting(passes)
-	}
-	return ""
-}

@@ -32,6 +32,7 @@ type turn struct {
 // attempt is one go at one task.
 type attempt struct {
 	*run
+	at      *ground
 	index   int
 	task    session.Task
 	base    string // commit at which the attempt began
@@ -55,9 +56,9 @@ type attempt struct {
 }
 
 // task takes one task to done or failed. A nil error is done.
-func (r *run) task(ctx context.Context, i int) (err error) {
+func (r *run) task(ctx context.Context, g *ground, i int) (err error) {
 	// What comes before the first iteration carries the first one's span.
-	a := &attempt{run: r, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8)}
+	a := &attempt{run: r, at: g, index: i, task: r.tasks[i], trace: randomHex(16), span: randomHex(8)}
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (a *attempt) reviewFirst(ctx context.Context) (done bool, err error) {
 	a.o.From.Review, a.o.From.Refused = nil, nil
 	if f != nil && f.Verdict.TaskID == a.task.ID {
 		if f.Again {
-			return false, a.commitRefused(ctx, a.task, f.Verdict.Summary, f.Output)
+			return false, a.at.commitRefused(ctx, a.task, f.Verdict.Summary, f.Output)
 		}
 		if accepted, err := parseCase(string(f.Verdict.Case)); err == nil && f.Verdict.Base == a.base {
 			a.refusal = refusal{f.Verdict.Tree, f.Output, accepted}

@@ -27,6 +27,7 @@ type worker struct {
 
 // openWorker makes the worker of an attempt, with the prompts for it.
 func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w *worker, err error) {
+	who = who.behind(a.at.workBox(wt))
 	w = &worker{a: a, wt: wt, who: who, noTools: who.who()}
 	calls := a.caller(record.RoleWorker, who)
 	if who.Program != nil {
@@ -46,7 +47,7 @@ func (a *attempt) openWorker(ctx context.Context, wt gitx.Worktree, who Role) (w
 func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, error) {
 	a := w.a
 	box, err := tool.Open(w.wt.Path, tool.Options{Env: a.toolEnv(ctx, w.wt.Path), BashTimeout: a.o.Limits.Bash,
-		Protected: a.protected(w.wt), Sandbox: a.workBox(w.wt), Before: a.askHook})
+		Protected: a.protected(w.wt), Sandbox: a.at.workBox(w.wt), Before: a.askHook})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (w *worker) builtin(ctx context.Context, calls caller) (*agent.Worker, erro
 		Box:      box,
 		Allow:    a.mayGoOn,
 		Emit:     a.emit,
-		PostEdit: func(ctx context.Context, tool, path string) { a.runHook(ctx, a.emit, postEdit, tool, nil, path) },
+		PostEdit: func(ctx context.Context, tool, path string) { a.at.runHook(ctx, a.emit, postEdit, tool, nil, path) },
 	}, nil
 }
 

@@ -1,0 +1,145 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/git-tilth/git-tilth/internal/agent"
+	"github.com/git-tilth/git-tilth/internal/gitx"
+	"github.com/git-tilth/git-tilth/internal/judge"
+	"github.com/git-tilth/git-tilth/internal/lifecycle"
+	"github.com/git-tilth/git-tilth/internal/proc"
+	"github.com/git-tilth/git-tilth/internal/record"
+	"github.com/git-tilth/git-tilth/internal/sandbox"
+	"github.com/git-tilth/git-tilth/internal/session"
+	"github.com/git-tilth/git-tilth/internal/text"
+	"github.com/git-tilth/git-tilth/internal/validator"
+)
+
+// ground is where attempts work, one after the other: a worktree, the place where its changes are judged, and the wall
+// around both. The run knows of none, so that each attempt can have its own.
+type ground struct {
+	run        *run
+	path       string          // of the worktree
+	judging    string          // of the place where changes are judged
+	private    string          // for an agent program's own files
+	place      *judge.Place    // nil before the first task
+	box        *sandbox.Box    // Options.Sandbox with a directory for temporary files
+	removeTemp func()          // removes that
+	hooked     gitx.Worktree   // where the repository's hooks run
+	hooks      []string        // that it has
+	notified   map[string]bool // build products that the record names
+}
+
+// sessionGround is the session's own worktree.
+func (r *run) sessionGround() *ground {
+	return &ground{run: r, path: r.Path(), judging: r.S.Path(session.JudgeDir), private: r.S.Path(session.AgentDir),
+		removeTemp: func() {}, notified: map[string]bool{}}
+}
+
+// enclose gives what is started here a directory of its own for temporary files, which a kill leaves to be cleared like
+// the others of proc.
+func (g *ground) enclose() error {
+	if g.run.o.Sandbox == nil {
+		return nil
+	}
+	if err := g.run.clearLayers(); err != nil {
+		return err
+	}
+	temp, remove, err := proc.TempDir("run")
+	if err != nil {
+		return err
+	}
+	g.box, g.removeTemp = g.run.o.Sandbox.In(temp), remove
+	return nil
+}
+
+// clearLayers makes the directory of the session's layers, and clears it of those of turns that a killed run left.
+func (r *run) clearLayers() error {
+	layers := r.S.Path(sandbox.LayersDir)
+	if err := os.MkdirAll(layers, 0o700); err != nil {
+		return err
+	}
+	left, _ := filepath.Glob(filepath.Join(text.GlobQuote(layers), agent.TurnDir+"*"))
+	for _, turn := range left {
+		if err := proc.RemoveAll(turn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave opens what is judged to the user.
+func (g *ground) leave() {
+	if g.place != nil {
+		g.place.Open()
+	}
+}
+
+// workBox is what the worker may do: change the worktree.
+func (g *ground) workBox(wt gitx.Worktree) *sandbox.Box {
+	return g.box.Of(wt.Path).With(wt.Path).Interpreters(wt.Path).Reading(wt.Common)
+}
+
+// behind is a role whose program is behind a wall also where it is asked for its conversations.
+func (r Role) behind(box *sandbox.Box) Role {
+	if r.Program != nil {
+		own := *r.Program
+		own.Box, r.Program = box, &own
+	}
+	return r
+}
+
+// judgingPlace is where validators run. What the worktree lends is read there.
+func (a *attempt) judgingPlace(ctx context.Context, j *judged) validator.Place {
+	return validator.Place{Dir: j.dir, Env: a.toolEnv(ctx, j.dir), Dropped: agent.Dropped(a.Environ, a.o.KeepEnv),
+		Box: a.at.box.Of(j.dir).With(j.dir).Interpreters(j.wt.Path).Reading(j.wt.Path, j.wt.Common)}
+}
+
+// openPlace names the place where changes are judged, before a worker has begun.
+func (g *ground) openPlace(ctx context.Context) (err error) {
+	if g.place != nil {
+		return nil
+	}
+	r := g.run
+	o := judge.Options{
+		Git: r.Git, Common: r.Common, Branch: r.S.Branch(), Worktree: g.path, Environ: r.Environ,
+		Repaired: func(what, done string) error {
+			return r.Record.Append(&record.LogRepaired{What: what, Done: done})
+		},
+	}
+	installs := len(r.Setup.In(g.path)) > 0
+	if installs || len(r.Setup.Copy) > 0 || r.Setup.HasModules(g.path) {
+		o.Setup = func(ctx context.Context, dir string) error { return r.RunSetup(ctx, dir) }
+	}
+	o.Borrow = r.o.Borrow && !installs
+	if c := r.o.Checked; c != nil && c.place != nil {
+		g.place, err = c.place.Move(ctx, g.judging, o)
+		c.place = nil
+		return err
+	}
+	g.place, err = judge.New(ctx, g.judging, o)
+	return err
+}
+
+// shutPlace closes the place while the worker works.
+func (g *ground) shutPlace(err *error) {
+	if g.place != nil {
+		*err = cmp.Or(*err, g.place.Shut())
+	}
+}
+
+// subjectHint is the command that sets the form of subject which the repository's commit-msg hook takes, "" where the
+// subject is not what it refuses, or it takes no usual one.
+func (g *ground) subjectHint(ctx context.Context, t session.Task, summary string) string {
+	wt, err := g.run.Worktree(ctx)
+	if err != nil {
+		return ""
+	}
+	if _, passes, err := g.run.TrySubjects(ctx, wt, t, summary); err == nil && passes != "" {
+		return lifecycle.SubjectSetting(passes)
+	}
+	return ""
+}
