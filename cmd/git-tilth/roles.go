@@ -35,6 +35,8 @@ type choice struct {
 	others  []choice // who takes over, in this order
 }
 
+func (c choice) name() string { return loop.Role{Program: c.program}.Name() }
+
 // chooseAgent decides between a model and an agent program: what is set, else a model if an endpoint is, else
 // what is installed.
 func (w *repoContext) chooseAgent(r config.Role) (choice, error) {

@@ -120,35 +120,33 @@ func (w *repoContext) conversation(task string, c *session.Conversation, check *
 		v.Tokens += a.Tokens
 		v.Cost += a.Cost
 	}
-	worker, err := w.chooseAgent(config.Worker)
-	switch {
-	case err != nil:
-		v.Why = "no worker is configured"
-		return v
-	case worker.program == nil && len(worker.others) == 0:
-		v.Why = "the worker is a model now, the conversation belongs to " + c.Agent
-		return v
-	}
-	chosen := w.config.Text("tilth.worker.model")
-	for _, other := range worker.others {
-		if other.program != nil && other.program.Name == c.Agent {
-			worker, chosen = other, ""
-		}
-	}
-	if worker.program == nil {
-		v.Why = "the worker is a model first"
+	worker, model, why := w.workerOf(c.Agent)
+	if v.Why = why; worker.program == nil || why != "" {
 		return v
 	}
 	env := agent.ScrubEnv(w.git.Environ(w.p.ctx, check.Workspace))
 	if box, err := w.sandbox(); err == nil {
 		worker.program.Box = box.Reading(check.Workspace)
 	}
-	choice := worker.program.Choose(w.p.ctx, agent.Search{
-		Stored: c, Dir: check.Workspace, Env: env,
-		Model: cmp.Or(chosen, w.config.Agents()[worker.program.Name]["model"]),
-	})
+	choice := worker.program.Choose(w.p.ctx, agent.Search{Stored: c, Dir: check.Workspace, Env: env, Model: model})
 	v.Resumable, v.Why = choice.Ref.Resume, choice.Why
 	return v
+}
+
+// workerOf is the one of the workers who has a name, and its model, or why it is none.
+func (w *repoContext) workerOf(name string) (worker choice, model, why string) {
+	first, err := w.chooseAgent(config.Worker)
+	if err != nil {
+		return first, "", "no worker is configured"
+	}
+	model = w.config.Text("tilth.worker.model")
+	for _, c := range append([]choice{first}, first.others...) {
+		if c.name() == name {
+			return c, cmp.Or(model, w.config.Agents()[name]["model"]), ""
+		}
+		model = "" // which is the first one's
+	}
+	return first, "", "the worker is " + first.name() + " now, the conversation belongs to " + name
 }
 
 // builtinConversation is what the builtin worker has said about a task, if it has, and whether resume --continue
@@ -166,15 +164,11 @@ func (w *repoContext) builtinConversation(s *session.Session, task string, sum *
 	if err == nil {
 		err = agent.Continuable(history)
 	}
-	worker, choosing := w.chooseAgent(config.Worker)
-	switch {
-	case err != nil:
+	if err != nil {
 		v.Why = err.Error()
-	case choosing != nil:
-		v.Why = "no worker is configured"
-	case worker.program != nil:
-		v.Why = "the worker is " + worker.program.Name + " now, the conversation belongs to the builtin one"
-	default:
+	} else if _, _, why := w.workerOf(v.Agent); why != "" {
+		v.Why = why
+	} else {
 		v.Resumable = true
 	}
 	return []view.Conversation{v}

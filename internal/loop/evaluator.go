@@ -2,14 +2,12 @@ package loop
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/git-tilth/git-tilth/internal/agent"
 	"github.com/git-tilth/git-tilth/internal/gitx"
 	"github.com/git-tilth/git-tilth/internal/record"
 )
@@ -24,25 +22,12 @@ func (a *attempt) evaluate(ctx context.Context, c *Case, j *judged) (v *Verdict,
 		return nil, err
 	}
 	all := a.o.Evaluator.all()
-	role, ok := a.firstFree(all)
-	if !ok {
-		role = all[0] // whose answer says what keeps it
-	}
+	role := a.first(all)
 	for {
-		v, err = a.reviewBy(ctx, role, j, system, user)
-		u, is := errors.AsType[unable](err)
-		if !is || ctx.Err() != nil {
-			return v, err
+		if v, err = a.reviewBy(ctx, role, j, system, user); err == nil {
+			return v, nil
 		}
-		before := role
-		if role, err = a.out(ctx, all, role, u); err != nil {
-			return nil, err
-		}
-		if role.Name() == before.Name() {
-			continue // after a wait
-		}
-		over := record.AgentSession{Agent: role.Name(), How: agent.TookOver, Why: u.Detail, Role: record.RoleEvaluator}
-		if err := a.emit(&over); err != nil {
+		if role, err = a.relief(ctx, all, role, record.RoleEvaluator, err); err != nil {
 			return nil, err
 		}
 	}

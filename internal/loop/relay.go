@@ -40,22 +40,33 @@ func (a *attempt) isFree(r Role) bool {
 	}
 }
 
-// firstFree is the first of a list who may be asked.
-func (a *attempt) firstFree(all []Role) (Role, bool) {
-	if i := slices.IndexFunc(all, a.isFree); i >= 0 {
-		return all[i], true
-	}
-	return Role{}, false
-}
+// first is the first of a list who may be asked, else the first of all, whose answer says what keeps it.
+func (a *attempt) first(all []Role) Role { return all[max(slices.IndexFunc(all, a.isFree), 0)] }
 
-// out notes that somebody cannot go on, and returns who goes on instead: the first of the list who is free. Where
-// nobody is, that is after a wait for the first limit that ends, if that is asked for. The error is the end of the run:
-// a limit, if anybody is at one.
-func (a *attempt) out(ctx context.Context, all []Role, who Role, u unable) (Role, error) {
+// relief is who goes on where an error says that who was at work cannot: the first of the list who is free, on record
+// where that is another one. Any other error comes back.
+func (a *attempt) relief(ctx context.Context, all []Role, who Role, role string, err error) (Role, error) {
+	u, is := errors.AsType[unable](err)
+	if !is || ctx.Err() != nil {
+		return who, err
+	}
 	a.outages[who.Name()] = outage{u.Stop, a.task.ID}
-	if next, ok := a.firstFree(all); ok {
+	if !slices.ContainsFunc(all, a.isFree) {
+		if err := a.awaitOne(ctx, all, u); err != nil {
+			return who, err
+		}
+	}
+	next := a.first(all)
+	if next.Name() == who.Name() {
 		return next, nil
 	}
+	return next, a.emit(&record.AgentSession{Agent: next.Name(), How: agent.TookOver, Role: role,
+		Why: cmp.Or(u.Detail, u.Reason)})
+}
+
+// awaitOne waits for the first limit of a list that ends, if that is asked for. The error is the end of the run: a
+// limit, if anybody is at one.
+func (a *attempt) awaitOne(ctx context.Context, all []Role, u unable) error {
 	end := u.Stop
 	var reset time.Time
 	for _, r := range all {
@@ -71,28 +82,22 @@ func (a *attempt) out(ctx context.Context, all []Role, who Role, u unable) (Role
 		}
 	}
 	if end.Reason != UsageLimit {
-		return who, end
+		return end
 	}
 	if err := a.waitUntil(ctx, reset, end.Detail); err != nil {
-		return who, err
+		return err
 	}
 	for _, r := range all {
 		if o, is := a.outages[r.Name()]; is && !o.stop.Reset.IsZero() && !o.stop.Reset.After(reset) {
 			delete(a.outages, r.Name())
 		}
 	}
-	next, _ := a.firstFree(all)
-	return next, nil
+	return nil
 }
 
 // startWorker has the first of the role who is free work. What is handed over later is the tree and the ledger.
 func (a *attempt) startWorker(ctx context.Context, wt gitx.Worktree) (err error) {
-	all := a.o.Worker.all()
-	first, ok := a.firstFree(all)
-	if !ok {
-		first = all[0] // whose answer says what keeps it
-	}
-	a.worker, err = a.openWorker(ctx, wt, first)
+	a.worker, err = a.openWorker(ctx, wt, a.first(a.o.Worker.all()))
 	return err
 }
 
@@ -106,32 +111,23 @@ func (a *attempt) answer(text string) error {
 func (a *attempt) iterate(ctx context.Context) (turn, error) {
 	for {
 		t, err := a.worker.iterate(ctx)
-		u, is := errors.AsType[unable](err)
-		if !is || ctx.Err() != nil {
-			if err == nil {
-				a.said = ""
-			}
-			return t, err
+		if err == nil {
+			a.said = ""
+			return t, nil
 		}
-		next, err := a.out(ctx, a.o.Worker.all(), a.worker.who, u)
+		who := a.worker.who
+		next, err := a.relief(ctx, a.o.Worker.all(), who, "", err)
+		if err == nil && next.Name() != who.Name() {
+			err = a.handOver(ctx, next)
+		}
 		if err != nil {
-			return t, err
-		}
-		if next.Name() == a.worker.who.Name() {
-			continue // after a wait
-		}
-		if err := a.handOver(ctx, next, u.Stop); err != nil {
 			return t, err
 		}
 	}
 }
 
 // handOver lets the next one begin where the one before ended.
-func (a *attempt) handOver(ctx context.Context, next Role, why Stop) error {
-	over := record.AgentSession{Agent: next.Name(), How: agent.TookOver, Why: cmp.Or(why.Detail, why.Reason)}
-	if err := a.emit(&over); err != nil {
-		return err
-	}
+func (a *attempt) handOver(ctx context.Context, next Role) error {
 	before := a.worker
 	if err := before.close(); err != nil {
 		return err
